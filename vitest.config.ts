@@ -1,10 +1,21 @@
 import { defineConfig } from "vitest/config"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 /**
  * The tier is the mode, and the last part of a test file's name: `vitest run` runs `*.test.ts`, `vitest run --mode system`
  * runs `*.system.ts`. CONTRIBUTING.md says what belongs where.
  */
 const tiers = new Set(["test", "system", "proof", "long"])
+
+/** Files that take the longest, though they are small: started last, they would run alone at the end. */
+const longest = /\/(seeds\w+|rollingDeployment|stopped|S3BlobStore\.faults|corpus(Jobs)?|publish)\.system\.ts$/
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {
+    const isLong = ({ moduleId }: TestSpecification): boolean => longest.test(moduleId)
+    return (await super.sort(files)).toSorted((one, other) => Number(isLong(other)) - Number(isLong(one)))
+  }
+}
 
 const report = process.env["KILN_TEST_REPORT"]
 
@@ -30,9 +41,10 @@ export default defineConfig(({ mode }) => {
       hookTimeout: 180_000,
       // `.ci/run` counts from a report; people read the default one.
       reporters: report === undefined ? ["default"] : ["default", ["json", { outputFile: report }]],
-      // Two cores are the smallest machine supported. Many system tests wait for processes and for the ends of leases:
-      // a third worker fills their gaps. Elsewhere more than two only add noise.
-      maxWorkers: tier === "system" ? 3 : 2,
+      // Two cores are the smallest machine supported. System tests mostly wait for processes, timeouts and the ends of
+      // leases: four workers together use about two cores. Elsewhere more than two only add noise.
+      maxWorkers: tier === "system" ? 4 : 2,
+      sequence: { sequencer: LongestFirst },
       // Each file of the long tier measures, and has the machine to itself.
       fileParallelism: tier !== "long",
     },

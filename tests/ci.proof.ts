@@ -35,7 +35,7 @@ describe("the summary of a CI run", () => {
   })
 
   it.each<[what: string, reports: Reports, results: string, expected: string]>([
-    ["no report, though the command says it went well", { test: both.test }, ended, "4 passed, 1 failed"],
+    ["no report, although the command succeeded", { test: both.test }, ended, "4 passed, 1 failed"],
     ["half a report", { ...both, "test:system": `{"testResults":[` }, ended, "4 passed, 1 failed"],
     ["no tests", { ...both, "test:system": report() }, ended, "4 passed, 1 failed"],
     [
@@ -60,8 +60,8 @@ it("the list of commands in .ci/run is that of the scripts, and each is in packa
   expect(Object.keys(scripts)).toEqual(expect.arrayContaining([...testCommands, ...staticChecks]))
 })
 
-/** Stands in for `npx -y pnpm@12 SCRIPT`: real tests, and checks that end as told. */
-const npx = (failing: string, install = true): string => `#!/usr/bin/env bash
+/** Stands in for `npx -y pnpm@12 SCRIPT`, with which the tests are run. */
+const npx = (install = true): string => `#!/usr/bin/env bash
 [ "$1 $2" = "-y pnpm@12" ] || exit 99
 [ "$CI" = true ] || exit 98
 read -r _ && exit 97
@@ -69,15 +69,22 @@ ${install ? "" : "exit 1"}
 case "$3" in
   test) exec node_modules/.bin/node node_modules/vitest/vitest.mjs run ;;
   test:system) exec node_modules/.bin/node node_modules/vitest/vitest.mjs run --mode system ;;
-  ${failing}) exit 1 ;;
+  *) exit 96 ;;
 esac
 `
 
-const runCi = (tests: Readonly<Record<string, string>>, command: string, install = true) => {
+/** A manifest whose checks pass, except for these. */
+const manifestWith = (failing: ReadonlyArray<string>): string => {
+  const scripts = staticChecks.map((name) => [name, `[ "$CI" = true ] && exit ${failing.includes(name) ? 1 : 0}`])
+  return JSON.stringify({ type: "module", scripts: Object.fromEntries(scripts) })
+}
+
+const runCi = (tests: Readonly<Record<string, string>>, failing: ReadonlyArray<string> = [], install = true) => {
   // The planted tests need no database.
   const setup = { "packages/postgres-lab/src/globalSetup.ts": "export default () => undefined\n" }
-  const copied = [".ci/run", "scripts/ciSummary.ts", "vitest.config.ts"]
-  using tree = plantTree({ ...tests, ...setup, "bin/npx": command }, copied)
+  const copied = [".ci/run", "scripts/check.ts", "scripts/ciSummary.ts", "scripts/staticChecks.ts", "vitest.config.ts"]
+  const commands = { "bin/npx": npx(install), "package.json": manifestWith(failing) }
+  using tree = plantTree({ ...tests, ...setup, ...commands }, copied)
   chmodSync(join(tree.root, "bin/npx"), 0o755)
   mkdirSync(join(tree.root, "node_modules/.bin"))
   if (install) symlinkSync(process.execPath, join(tree.root, "node_modules/.bin/node"))
@@ -104,14 +111,14 @@ describe(".ci/run", () => {
       "tests/b.system.ts": failing,
       "tests/c.system.ts": "throw new Error('load')\n",
     }
-    const { outcome, tail } = runCi(tests, npx("lint|unused"))
+    const { outcome, tail } = runCi(tests, ["lint", "unused"])
     expect(outcome).toEqual({ status: 1, last: `${3 + checks - 2} passed, 4 failed, 1 skipped`, plain: 1 })
     // Near the end, since of a long run often only the end is kept.
     expect(tail).toMatch(/^FAIL b\.system\.ts: d\n {2}.*d$/m)
   })
 
   it("fails when nothing can be installed", () => {
-    expect(runCi({}, npx("nothing", false), false).outcome).toEqual({
+    expect(runCi({}, [], false).outcome).toEqual({
       status: 1,
       last: `0 passed, ${checks + 2} failed`,
       plain: 1,

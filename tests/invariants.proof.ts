@@ -23,7 +23,7 @@ describe("a page of invariants is refused", () => {
       `${file} has no “a job`,
     ],
     ["a promise left out", `${line(31)}\n`, "", "promise 31 is there 0 times"],
-    ["a promise nobody holds", line(31), "| 31 | something |  |", "promise 31: cannot read"],
+    ["a promise without a test", line(31), "| 31 | something |  |", "promise 31: cannot read"],
     ["an invariant left out", "\n| fencing | ", "\n| fences | ", "the simulation's invariants: “fencing” is missing"],
     ["a state invented", "- event: created", "- event: painted, created", "“event: painted” is nowhere else"],
     ["a gap that is not listed", "- **53**: ", "- ", "the list of what is open: “53: "],

@@ -36,7 +36,7 @@ it.each(["pg", "kysely"])(
   },
 )
 
-it("with better-sqlite3 and without waiting, too", async () => {
+it("with better-sqlite3, synchronously too", async () => {
   const directory = mkdtempSync(join(tmpdir(), "kiln-transactional-"))
   try {
     const said = await run("better-sqlite3", directory)

@@ -24,41 +24,41 @@ export const coreBugs: ReadonlyArray<CoreBug> = [
     bug: "takeover by id alone",
     planted: {
       simulation: ["a job is taken over by its id alone, whether or not its lease has ended"],
-      conformance: ["a lease is taken over a millisecond early", "two workers at once get the same job"],
-      interleavings: ["two claims at once get the same job"],
+      conformance: ["a lease is taken over a millisecond early", "two concurrent workers get the same job"],
+      interleavings: ["two concurrent claims get the same job"],
       properties: ["a lease is taken over a millisecond early"],
     },
   },
   {
     bug: "an upload is checked, then acted on",
     planted: {
-      simulation: ["an upload is checked first and claimed then, without a second look"],
+      simulation: ["an upload is checked and claimed in two steps"],
       conformance: ["two transfers may begin at once: checked first, written later"],
       interleavings: [
         "two transfers may begin at once: checked, then written",
-        "an upload is looked at, then used without the constraint",
+        "an upload is checked, then used without the constraint",
       ],
     },
   },
   {
     bug: "blob after row",
     planted: {
-      simulation: ["the row is committed first, the blob is written then"],
-      interleavings: ["row first, blob second: `put` answers before the bytes are there"],
+      simulation: ["the row is committed before the blob is written"],
+      interleavings: ["row first, blob second: `put` returns before the bytes are stored"],
       disk: ["the row before the blob"],
     },
   },
   {
     bug: "erase before the tombstone",
     planted: {
-      simulation: ["an erasure removes the blobs first and asks the record then"],
+      simulation: ["an erasure removes the blobs before it checks the record"],
       interleavings: ["erase removes the blobs before the row says so"],
     },
   },
   {
     bug: "idempotency: looked up, then inserted without a constraint",
     planted: {
-      simulation: ["an idempotency key is looked up before the job is inserted, and nothing holds it then"],
+      simulation: ["an idempotency key is looked up before the job is inserted, without a constraint"],
       conformance: ["idempotency is checked first and written later"],
       interleavings: ["idempotency: looked up, then inserted without the constraint"],
       contract: ["two jobs for one idempotency key"],
@@ -71,14 +71,14 @@ export const coreBugs: ReadonlyArray<CoreBug> = [
   {
     bug: "a lease compared in worker time",
     planted: {
-      simulation: ["a worker counts its lease by its own wall clock"],
-      interleavings: ["leases are compared in another time than they are granted in"],
+      simulation: ["a worker measures its lease with its own wall clock"],
+      interleavings: ["leases are granted by one clock and compared by another"],
     },
   },
   {
     bug: "an orphan that is never collected",
     planted: {
-      simulation: ["orphans are found and never collected"],
+      simulation: ["orphans are found but never removed"],
       conformance: ["a stale attempt's blob is never collected"],
       interleavings: ["a stale attempt's blob is never collected"],
     },

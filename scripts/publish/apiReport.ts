@@ -238,7 +238,7 @@ const check = (reports: ReadonlyMap<string, string>, committed: string): void =>
 }
 
 if (import.meta.main) {
-  build()
+  await build()
   const committed = join(repository, "etc")
   const reports = apiReports()
   if (process.argv.includes("--check")) check(reports, committed)

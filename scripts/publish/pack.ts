@@ -30,6 +30,6 @@ export const pack = (directory: string, root = repository): ReadonlyArray<Packed
 }
 
 if (import.meta.main) {
-  build()
+  await build()
   for (const { tarball } of pack(resolve(process.argv[2] ?? "dist"))) console.log(tarball)
 }

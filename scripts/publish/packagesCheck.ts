@@ -39,7 +39,7 @@ const lint = ({ manifest, tarball }: PackedPackage): Array<string> => {
 }
 
 if (import.meta.main) {
-  build()
+  await build()
   const directory = mkdtempSync(join(tmpdir(), "kiln-packed-"))
   try {
     const packed = pack(directory)

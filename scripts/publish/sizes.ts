@@ -81,7 +81,7 @@ const programs = {
 }
 
 const measure = async (root: string): Promise<void> => {
-  build()
+  await build()
   const packed = pack(join(root, "tarballs"))
   console.log("| Package | tarball | installed, own | installed, with all it needs | packages | import |")
   console.log("|---|---|---|---|---|---|")

@@ -5,7 +5,7 @@ export const notRun: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   "docs/guides/embed.md": [
     "Needs a Postgres server of the reader's. examples/transactional-enqueue runs the same.",
-    "Goes on within the reader's program. examples/transactional-enqueue runs the same.",
+    "Continues within the reader's program. examples/transactional-enqueue runs the same.",
   ],
   "packages/adapter-postgres/README.md": ["Needs a Postgres server of the reader's."],
   "packages/adapter-s3/README.md": [

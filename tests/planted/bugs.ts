@@ -38,7 +38,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "only lost workers are counted",
   },
   {
-    bug: "an upload is checked first and claimed then, without a second look",
+    bug: "an upload is checked and claimed in two steps",
     edits: [
       core(
         "domain/Upload.ts",
@@ -50,7 +50,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "uploads",
   },
   {
-    bug: "the row is committed first, the blob is written then",
+    bug: "the row is committed before the blob is written",
     edits: [
       core(
         "worker/AttemptContext.ts",
@@ -67,7 +67,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "blob first, row second",
   },
   {
-    bug: "an erasure removes the blobs first and asks the record then",
+    bug: "an erasure removes the blobs before it checks the record",
     edits: [
       core(
         "engine/eraseJobData.ts",
@@ -79,7 +79,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "no committed row names a missing blob",
   },
   {
-    bug: "an idempotency key is looked up before the job is inserted, and nothing holds it then",
+    bug: "an idempotency key is looked up before the job is inserted, without a constraint",
     edits: [
       core("domain/acceptance.ts", "if (existing !== undefined)", "if (false as boolean && existing !== undefined)"),
       core(
@@ -98,7 +98,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "a worker stops when its lease is lost",
   },
   {
-    bug: "a worker counts its lease by its own wall clock",
+    bug: "a worker measures its lease with its own wall clock",
     edits: [
       core(
         "worker/LeaseWatch.ts",
@@ -115,7 +115,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "only lost workers are counted",
   },
   {
-    bug: "orphans are found and never collected",
+    bug: "orphans are found but never removed",
     edits: [
       core(
         "worker/collectOrphans.ts",
@@ -127,7 +127,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "no orphan stays forever",
   },
   {
-    bug: "the sweep takes blobs that a live attempt may still commit",
+    bug: "the sweep removes blobs that a live attempt may still commit",
     edits: [
       core(
         "domain/Orphan.ts",
@@ -139,7 +139,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "blob first, row second",
   },
   {
-    bug: "a copy of the store takes what it has no record of for orphans",
+    bug: "a copy of the store treats blobs without a record as orphans",
     edits: [
       core(
         "worker/collectOrphans.ts",
@@ -152,32 +152,32 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "no committed row names a missing blob",
   },
   {
-    bug: "the first process of a copy does not wait for others to object",
+    bug: "the first process of a copy does not wait until others notice it",
     edits: [
       core(
         "worker/collectOrphans.ts",
         'if (reason !== "unknown") return reason === "spent"',
         "if (reason) return true",
       ),
-      core("worker/BlobGuard.ts", "joined.atMs >= looksBeforeRemoval * (yield* lookIntervalMs)", "joined.atMs >= 0"),
+      core("worker/BlobGuard.ts", "joined.atMs >= checksBeforeRemoval * (yield* checkIntervalMs)", "joined.atMs >= 0"),
     ],
     seed: 58,
     breaks: "no committed row names a missing blob",
   },
   {
-    bug: "a checkpoint is kept and never looked at",
+    bug: "a checkpoint is stored but never read",
     edits: [core("worker/AttemptContext.ts", "Object.hasOwn(checkpoints, name)", "(false as boolean)")],
     seed: 3,
-    breaks: "a kept step is not bought again",
+    breaks: "a checkpointed step is not paid for again",
   },
   {
     bug: "a sandbox job is given the live providers",
     edits: [core("worker/AttemptContext.ts", "this.#services.providers[this.mode]", "this.#services.providers.live")],
     seed: 1,
-    breaks: "sandbox never reaches a provider",
+    breaks: "a job reaches only providers of its mode",
   },
   {
-    bug: "the gate is asked when a job is claimed and not before its steps",
+    bug: "the gate is checked when a job is claimed, but not before its steps",
     edits: [
       core(
         "worker/AttemptContext.ts",
@@ -186,10 +186,10 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       ),
     ],
     seed: 4,
-    breaks: "a switch thrown stops provider calls",
+    breaks: "turning a switch off stops provider calls",
   },
   {
-    bug: "a worker that has come to goes on buying before it looks at its lease",
+    bug: "a worker that was frozen calls a provider before it checks its lease",
     edits: [
       core(
         "worker/AttemptContext.ts",
@@ -198,10 +198,10 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       ),
     ],
     seed: 122,
-    breaks: "nothing is bought without a lease",
+    breaks: "no provider call begins without a lease",
   },
   {
-    bug: "a worker that stops leaves its jobs to the end of their leases",
+    bug: "a worker that stops does not release its jobs",
     edits: [
       core("worker/writeEnd.ts", 'return write(attempt, "releaseJobs", { jobId: job.id, token })', "return lapsed"),
     ],
@@ -209,7 +209,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "only lost workers are counted",
   },
   {
-    bug: "an outage of our own counts against the job's failures",
+    bug: "an outage of kiln's own store counts as a failure of the job",
     edits: [
       core(
         "worker/writeEnd.ts",
@@ -221,13 +221,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "only providers' failures count as failures",
   },
   {
-    bug: "a transfer that got no answer removes its blob without asking whether it was committed",
+    bug: "a transfer that got no answer removes its blob without checking whether it was committed",
     edits: [core("engine/receiveUpload.ts", 'if (outcome === "Written") yield* blobs.remove', "yield* blobs.remove")],
     seed: 120,
     breaks: "no committed row names a missing blob",
   },
   {
-    bug: "an attempt that got no answer removes its blobs without asking whether they were committed",
+    bug: "an attempt that got no answer removes its blobs without checking whether they were committed",
     edits: [
       core(
         "worker/RunAttempt.ts",
@@ -245,13 +245,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "no job is lost",
   },
   {
-    bug: "a worker waits to be woken and never looks by itself",
+    bug: "a worker waits for wake-ups and never polls",
     edits: [core("worker/Idling.ts", "[wakes, looksSoon, Effect.sleep(ms)]", "[wakes, looksSoon]")],
     seed: 17,
     breaks: "everything ends",
   },
   {
-    bug: "a file is served to any request with its key, whatever its state",
+    bug: "a file is served to any request with its key, regardless of the job's state",
     edits: [
       memory("MemoryJobStore.ts", 'file !== undefined && job.retained === "kept"', "file !== undefined"),
       memory("jobs/eraseJobs.ts", "    files: Object.freeze([]),\n", ""),
@@ -260,13 +260,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "legal transitions",
   },
   {
-    bug: "anybody of the same project sees a job",
+    bug: "every key of a project can read its jobs",
     edits: [core("domain/Access.ts", " && record.keyId === principal.keyId", "")],
     seed: 1,
     breaks: "nobody else sees a job",
   },
   {
-    bug: "the charge is made from the attempts, not from the use",
+    bug: "the charge is computed from the attempts, not from the usage",
     edits: [
       core(
         "worker/checkResult.ts",
@@ -295,13 +295,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "exactly one charge",
   },
   {
-    bug: "a provider that says it is broken is asked again at once",
+    bug: "a provider that reports that it is broken is called again immediately",
     edits: [core("domain/Circuit.ts", 'return now < circuit.until ? "paused" : "one_call"', 'return "one_call"')],
     seed: 13,
-    breaks: "a broken provider is left alone",
+    breaks: "a broken provider is not called during its pause",
   },
   {
-    bug: "a provider that is broken counts against the job that asked it",
+    bug: "a broken provider counts as a failure of the job that called it",
     edits: [
       core(
         "worker/AttemptEnd.ts",
@@ -313,7 +313,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "only providers' failures count as failures",
   },
   {
-    bug: "jobs that were claimed together ask a provider all at once, whatever its bound",
+    bug: "jobs that were claimed together all call a provider at the same time, regardless of its limit",
     edits: [core("providers/GuardedProvider.ts", "permits === undefined ? once : permits.withPermit(once)", "once")],
     seed: 18,
     breaks: "a provider gets no more concurrent calls than its limit",
@@ -331,7 +331,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "a status never goes backwards",
   },
   {
-    bug: "a failed job counts as unfinished where it is to be erased",
+    bug: "a failed job counts as unfinished when its data is erased",
     edits: [
       memory(
         "jobs/eraseJobs.ts",
@@ -343,7 +343,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "a finished job never changes",
   },
   {
-    bug: "a stored request that names no voice is read as one that names an empty one",
+    bug: "a stored request without a voice is read with an empty voice",
     edits: [
       core(
         "worker/RunAttempt.ts",
@@ -355,7 +355,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "no internal error",
   },
   {
-    bug: "a job that is done is said to be canceled",
+    bug: "a done job is reported as canceled",
     edits: [
       memory(
         "jobs/cancelJobs.ts",
@@ -387,7 +387,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "the price is the one at acceptance",
   },
   {
-    bug: "a claim whose lease has ended is refused though nobody took it over",
+    bug: "a claim is refused after its lease has ended although no other worker took the job over",
     edits: [
       memory(
         "jobs/fencedVerbs.ts",
@@ -396,16 +396,16 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       ),
     ],
     seed: 15,
-    breaks: "a claim that holds is not refused",
+    breaks: "a valid claim is not refused",
   },
   {
-    bug: "an attempt is told the number of another",
+    bug: "an attempt gets another attempt's number",
     edits: [core("worker/AttemptContext.ts", "attempt: attempts,", "attempt: attempts + 1,")],
     seed: 1,
-    breaks: "only a claim lets a worker act",
+    breaks: "a worker acts only under a claim",
   },
   {
-    bug: "a provider that fails is asked again at once, within the attempt",
+    bug: "a failed provider call is repeated immediately, within the attempt",
     edits: [
       core(
         "worker/AttemptContext.ts",
@@ -417,18 +417,18 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "provider calls are at most the attempts",
   },
   {
-    bug: "the piece in which a file's beginning ends is stored in part",
+    bug: "the chunk in which format detection ends is stored incompletely",
     edits: [
       core("engine/receiveUpload.ts", "Effect.as(check(), pieces)", "Effect.as(check(), [pieces[0].subarray(0, 1)])"),
     ],
     seed: 1,
-    breaks: "the stored bytes are exactly that body",
+    breaks: "the stored bytes are the body of the successful PUT",
   },
   {
-    bug: "a transcription hears its file without the first byte",
+    bug: "a transcription gets its file without the first byte",
     edits: [core("worker/AttemptContext.ts", "openNamed(blobs, file)", "openNamed(blobs, file, { offset: 1 })")],
     seed: 1,
-    breaks: "what was uploaded is what is transcribed",
+    breaks: "a provider receives the bytes that were uploaded",
   },
   {
     bug: "a download begins at the second byte",
@@ -436,10 +436,10 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       core("engine/openFile.ts", "openNamed(blobs, file, range)", "openNamed(blobs, file, range ?? { offset: 1 })"),
     ],
     seed: 1,
-    breaks: "a file is what its row says",
+    breaks: "a file matches its row",
   },
   {
-    bug: "a purge that failed is never tried again",
+    bug: "a failed purge is never retried",
     edits: [
       core(
         "worker/Sweeper.ts",
@@ -451,7 +451,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "purges are retried until done",
   },
   {
-    bug: "an upload that another job has used is a surprise",
+    bug: "an upload that another job has used causes a defect",
     edits: [
       core(
         "engine/acceptedOf.ts",
@@ -460,10 +460,10 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       ),
     ],
     seed: 1,
-    breaks: "no request is a defect",
+    breaks: "no call of the engine dies",
   },
   {
-    bug: "a transcription is bought without a look at the gate",
+    bug: "a transcription is requested without checking the gate",
     edits: [
       core(
         "worker/AttemptContext.ts",
@@ -472,13 +472,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       ),
     ],
     seed: 64,
-    breaks: "nothing is bought without a lease",
+    breaks: "no provider call begins without a lease",
   },
   {
-    bug: "jobs that are completed together end with the output of the first",
+    bug: "jobs that are completed together all get the first one's output",
     edits: [memory("jobs/fencedVerbs.ts", "output: keep(item.output)", "output: keep((items[0] ?? item).output)")],
     seed: 19,
-    breaks: "a job ends with what was made for it",
+    breaks: "a job gets only results that were made for it",
   },
   {
     bug: "a voice turn replies to its instructions",
@@ -486,22 +486,22 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       core("kinds/VoiceTurn.ts", "{ text: transcript.text, instructions", '{ text: instructions ?? "", instructions'),
     ],
     seed: 2,
-    breaks: "a job ends with what was made for it",
+    breaks: "a job gets only results that were made for it",
   },
   {
-    bug: "data expires as soon as it is there",
+    bug: "data expires immediately",
     edits: [core("worker/Sweeper.ts", "jobs.expireData(dataRetentionMs, stepSize)", "jobs.expireData(0, stepSize)")],
     seed: 1,
-    breaks: "nothing goes before its time",
+    breaks: "nothing is deleted before its retention has passed",
   },
   {
     bug: "uploads that no job uses are kept forever",
     edits: [core("worker/Sweeper.ts", "  found += yield* pruned(uploads.expireUploads(stepSize))\n", "")],
     seed: 6,
-    breaks: "what is past its retention goes",
+    breaks: "nothing stays long after its retention has passed",
   },
   {
-    bug: "a transfer extends its claim when it ends and not before",
+    bug: "a transfer extends its claim only when it ends",
     edits: [
       core(
         "engine/receiveUpload.ts",
@@ -534,7 +534,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       ),
     ],
     seed: 1,
-    breaks: "no more at once than there are slots",
+    breaks: "no more concurrent calls than slots",
   },
   {
     bug: "a project may fill all slots of a worker",
@@ -553,7 +553,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       core("worker/Slots.ts", "if (!attempts.delete(attempt)) return", "attempts.delete(attempt)"),
     ],
     seed: 1,
-    breaks: "no more at once than there are slots",
+    breaks: "no more concurrent calls than slots",
   },
   {
     bug: "the watch over all leases forgets every lease but the first",
@@ -571,13 +571,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "only providers' failures count as failures",
   },
   {
-    bug: "a project's share counts what a claim hands out, not the slots it holds already",
+    bug: "a project's share counts only the jobs of this claim, not the slots it already holds",
     edits: [core("worker/Room.ts", "({ ...share })", "({ ...share, count: 0 })")],
     seed: 3,
     breaks: "no project holds more than its share",
   },
   {
-    bug: "a completion of a job that has failed is taken for a repeat",
+    bug: "a completion of a failed job is treated as a repetition",
     edits: [
       core(
         "domain/RepeatedEnd.ts",

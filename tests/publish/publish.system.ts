@@ -7,6 +7,7 @@ import { pack, type PackedPackage } from "../../scripts/publish/pack.ts"
 import { type Manifest, publicPackages } from "../../scripts/publish/publicPackages.ts"
 import { runTool } from "../../scripts/publish/runTool.ts"
 import { repository } from "../support/plantTree.ts"
+import { loadedModules } from "../counts/loadedModules.ts"
 import { bundle } from "./bundle.ts"
 import { declarationClosure } from "./declarationClosure.ts"
 import { type Installer, InstalledProject } from "./InstalledProject.ts"
@@ -27,13 +28,13 @@ const forgotten = ["forgotten.js", "forgotten.d.ts"]
 let packed: ReadonlyArray<PackedPackage>
 let projects: Readonly<Record<Installer, InstalledProject>>
 
-beforeAll(() => {
+beforeAll(async () => {
   const directory = mkdtempSync(join(tmpdir(), "kiln-tarballs-"))
   left.defer(() => rmSync(directory, { recursive: true }))
-  build()
+  await build()
   // As a file whose source was removed since it was built.
   for (const file of forgotten) writeFileSync(join(repository, "packages/media-probe/dist", file), "export {}\n")
-  build()
+  await build()
   packed = pack(directory)
   const installedBy = (installer: Installer): InstalledProject => left.use(new InstalledProject(installer, packed))
   projects = { npm: installedBy("npm"), pnpm: installedBy("pnpm") }
@@ -122,7 +123,36 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
   it("serves", async () => {
     expect(await serveOnce(project, "/healthz")).toMatchObject({ status: 200, exitCode: 0 })
   })
+
+  it("starts the command line from a few files, which include Effect", () => {
+    const loaded = loadedBy(project, {})
+    expect(loaded.length).toBeLessThanOrEqual(MOST_FILES_OF_HELP)
+    expect(loaded.filter((url) => /\/node_modules\/(effect|kysely|pg)\//.test(url))).toEqual([])
+  })
+
+  it("starts it with the project's Effect if a configuration may use that", async () => {
+    project.write(
+      "kiln.config.mjs",
+      `import { effectProvider } from "@kiln/core/ports"
+      export default { providers: { reply: effectProvider("reply", () => { throw new Error("not called") }) } }`,
+    )
+    const settings = { KILN_CONFIG: join(project.root, "kiln.config.mjs") }
+    expect(loadedBy(project, settings).some((url) => url.endsWith("/effect/dist/Effect.js"))).toBe(true)
+    expect(await serveOnce(project, "/healthz", settings)).toMatchObject({ status: 200, exitCode: 0 })
+  })
 })
+
+/** Loading a thousand files takes half a second. */
+const MOST_FILES_OF_HELP = 40
+
+/** The addresses of the modules that `kiln --help` loads. */
+const loadedBy = (project: InstalledProject, settings: Readonly<Record<string, string>>): ReadonlyArray<string> => {
+  const launcher = join(project.root, "node_modules/@kiln/cli/bin/kiln.mjs")
+  const env = { ...project.environment, ...settings }
+  return loadedModules([launcher, "--help"], { cwd: project.root, env })
+    .map(({ url }) => url)
+    .filter((url) => url.startsWith("file:"))
+}
 
 describe("manifests", () => {
   it("depend on no package of ours whose peers a program may have in another version", () => {

@@ -12,10 +12,14 @@ export interface ServedOnce {
 }
 
 /** Starts the project's `kiln` on a free port, requests `path`, and shuts it down. */
-export const serveOnce = async (project: InstalledProject, path: string): Promise<ServedOnce> => {
+export const serveOnce = async (
+  project: InstalledProject,
+  path: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<ServedOnce> => {
   const kiln = spawn(join(project.root, "node_modules/.bin/kiln"), ["serve"], {
     cwd: project.root,
-    env: { ...project.environment, PORT: "0", KILN_DATA_DIR: join(project.root, "data") },
+    env: { ...project.environment, PORT: "0", KILN_DATA_DIR: join(project.root, "data"), ...settings },
     stdio: ["ignore", "pipe", "pipe"],
   })
   const ended = once(kiln, "exit")

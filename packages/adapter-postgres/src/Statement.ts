@@ -142,16 +142,32 @@ export const batchStatement = <
   const names = sql.join([...fields, "ord"].map((field) => sql.id(field)))
   const item = sql<BatchRow<Item>>`unnest(${arrays}) with ordinality`.as<"item">(sql`item(${names})`)
   const { name, names: order, sql: text } = compile(build(item, placeholders<P>()))
+  const fieldOf = new Map(fields.map((field) => [`item.${field}`, field]))
+  const sources = order.map((parameter) => ({ parameter, field: fieldOf.get(parameter) }))
   return {
     sql: text,
     name,
     bind: (items, parameters) =>
-      order.map((parameter) =>
-        parameter.startsWith("item.")
-          ? items.map((one) => one[parameter.slice("item.".length) as keyof Item])
-          : (parameters[parameter] ?? null),
+      sources.map(({ field, parameter }) =>
+        field === undefined ? (parameters[parameter] ?? null) : arrayText(items, field),
       ),
   }
+}
+
+/** Characters that end or escape a quoted element of an array. */
+const special = /["\\]/
+
+/** Writes a field of the items as the text of a Postgres array. The driver does the same in several passes over each element. */
+const arrayText = <Item>(items: ReadonlyArray<Item>, field: keyof Item): string => {
+  let text = "{"
+  for (const item of items) {
+    const value = item[field]
+    if (text.length > 1) text += ","
+    if (value === null || value === undefined) text += "NULL"
+    else if (typeof value !== "string") text += String(value)
+    else text += `"${special.test(value) ? value.replaceAll(/["\\]/g, String.raw`\$&`) : value}"`
+  }
+  return `${text}}`
 }
 
 /** Replaces the schema `kiln` in SQL text by the store's schema, whose name has been validated. */

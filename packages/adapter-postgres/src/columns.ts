@@ -33,7 +33,7 @@ interface Fairness {
   virtual_time: number
 }
 
-/** What every job keeps for good. What an unfinished one still changes stands in `queue`. */
+/** What a job was asked for. The state of an unfinished one is in `queue`, the end of a finished one in `results`. */
 interface Jobs {
   seq: Generated<number>
   id: JobId
@@ -52,19 +52,28 @@ interface Jobs {
   created_at: number
   queue_limit_ms: number
   run_limit_ms: number
-  status: Generated<"done" | "failed" | null>
-  token: Generated<number | null>
-  ran_ms: Generated<number | null>
-  waited_ms: Generated<number | null>
-  attempts: Generated<number | null>
-  failures: Generated<number | null>
-  lost_workers: Generated<number | null>
-  finished_at: Generated<number | null>
-  error_code: Generated<ErrorCode | null>
-  warning_code: Generated<WarningCode | null>
+}
+
+interface Results {
+  job_seq: number
+  job_id: JobId
+  project_id: ProjectId
+  kind: string
+  mode: JobMode
+  created_at: number
+  status: "done" | "failed"
+  token: number
+  ran_ms: number
+  waited_ms: number
+  attempts: number
+  failures: number
+  lost_workers: number
+  finished_at: number
+  error_code: ErrorCode | null
+  warning_code: WarningCode | null
   retained: Generated<RetainedData>
-  charge: Generated<JsonText | null>
-  output: Generated<JsonText | null>
+  charge: JsonText | null
+  output: JsonText | null
 }
 
 interface Queue {
@@ -249,6 +258,7 @@ export interface Tables {
   lanes: Lanes
   fairness: Fairness
   jobs: Jobs
+  results: Results
   queue: Queue
   job_data: JobData
   checkpoints: Checkpoints

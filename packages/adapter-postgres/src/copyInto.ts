@@ -15,59 +15,46 @@ interface TargetRows {
   readonly rows: ReadonlyArray<CopyRow>
 }
 
-/** Columns of a job's own row that are NULL until it ends. */
-const unended = {
-  status: null,
-  token: null,
-  ran_ms: null,
-  waited_ms: null,
-  attempts: null,
-  failures: null,
-  lost_workers: null,
-  finished_at: null,
-} as const
+/** Columns of a job that its row in the queue or its result repeats. */
+const repeated = ["project_id", "kind", "mode", "created_at"] as const
 
-/** Columns that both rows of a job have. */
-const shared = [
-  "id",
-  "project_id",
-  "kind",
-  "mode",
-  "priority",
-  "created_at",
-  "queue_limit_ms",
-  "run_limit_ms",
-  "status",
-  "token",
-  "ran_ms",
-  "waited_ms",
-  "attempts",
-  "failures",
-  "lost_workers",
-] as const
-
-const isFinished = ({ status }: CopyRow): boolean => status === "done" || status === "failed"
+/** Columns of what a job has become, unfinished or finished. */
+const progress = ["status", "token", "ran_ms", "waited_ms", "attempts", "failures", "lost_workers"] as const
 
 /** Columns of unfinished jobs only. */
-const queued = ["lane_id", "held", "claimable_at", "deadline_at", "phase_started_at"] as const
+const unfinishedOnly = ["lane_id", "held", "claimable_at", "deadline_at", "phase_started_at"] as const
+
+/** Columns of finished jobs only. */
+const finishedOnly = ["finished_at", "error_code", "warning_code", "retained", "charge", "output"] as const
+
+const isFinished = ({ status }: CopyRow): boolean => status === "done" || status === "failed"
 
 const only = (row: CopyRow, names: ReadonlyArray<string>): CopyRow =>
   Object.fromEntries(names.map((name) => [name, row[name] ?? null]))
 
-/** The row in `jobs`. */
-const jobRow = (row: CopyRow): CopyRow => {
-  const job = Object.fromEntries(Object.entries(row).filter(([name]) => !queued.some((moved) => moved === name)))
-  return isFinished(row) ? job : { ...job, ...unended }
-}
+const notInJobs: ReadonlySet<string> = new Set([...progress, ...unfinishedOnly, ...finishedOnly])
 
-const queueRow = (row: CopyRow): CopyRow => ({ ...only(row, [...shared, ...queued]), job_seq: row["seq"] ?? null })
+const jobRow = (row: CopyRow): CopyRow =>
+  Object.fromEntries(Object.entries(row).filter(([name]) => !notInJobs.has(name)))
 
-/** Maps rows to the tables of this store: an unfinished job has a row in `jobs` and one in `queue`. */
+const queueRow = (row: CopyRow): CopyRow => ({
+  ...only(row, ["id", "priority", "queue_limit_ms", "run_limit_ms", ...repeated, ...progress, ...unfinishedOnly]),
+  job_seq: row["seq"] ?? null,
+})
+
+const resultRow = (row: CopyRow): CopyRow => ({
+  ...only(row, [...repeated, ...progress, ...finishedOnly]),
+  job_seq: row["seq"] ?? null,
+  job_id: row["id"] ?? null,
+})
+
+/** Maps rows to the tables of this store: a job has a row in `jobs`, and one in `queue` or, when it has ended, in `results`. */
 const targetRowsOf = (table: string, rows: ReadonlyArray<CopyRow>): ReadonlyArray<TargetRows> =>
   table === "jobs"
     ? [
         { table, rows: rows.map(jobRow) },
         { table: "queue", rows: rows.filter((row) => !isFinished(row)).map(queueRow) },
+        { table: "results", rows: rows.filter(isFinished).map(resultRow) },
       ]
     : [{ table, rows }]
 

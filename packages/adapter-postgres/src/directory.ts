@@ -1,15 +1,15 @@
 import { sql } from "kysely"
 import type { Job, JobId, JobMode, JobStatus, ProjectId, RetainedData } from "@kiln/core/domain"
 import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
-import { either, jobOf, jobsById, priorityOf } from "./jobs/jobRow.ts"
+import { either, jobOf, jobsById, priorityOf, retained, retainedPart, statusPart } from "./jobs/jobRow.ts"
 import type { Session } from "./Session.ts"
 import { ago, batchStatement, type Given, query, storeTime, wholeAge } from "./Statement.ts"
 import type { Database } from "./Database.ts"
 
-/** Maximum number of rows that a page examines in each part of the index: rare matches give short pages. */
+/** Maximum number of rows that a page examines in each part: rare matches give short pages. */
 const mostLookedAt = 1_000
 
-/** A part of the index: unfinished, done or failed jobs. */
+/** Unfinished jobs, which are in the queue, or done or failed ones, which are two parts of an index of results. */
 type Part = { part: "unfinished" | "done" | "failed" }
 
 /** Filters; null matches everything. The page starts before (`time`, `id`); the empty id sorts before every id of the same time. */
@@ -35,33 +35,45 @@ interface ListRow extends Omit<JobSummary, "priority"> {
   readonly matches: boolean
 }
 
+/** The newest jobs of the part that `item` names, unfinished or finished: one of the two has none. */
+const walk = (given: Given<Page>) => {
+  const unfinished = query
+    .selectFrom("queue")
+    .select(["job_seq as seq", "project_id", "kind", "mode", sql<JobStatus>`status`.as("status")])
+    .where(sql<boolean>`item.part = 'unfinished'`)
+    .where(sql<boolean>`(created_at, id) < (${given.time}, ${given.id})`)
+    .where("created_at", ">=", given.from)
+    .orderBy("created_at", "desc")
+    .orderBy("id", "desc")
+    .limit(given.lookAt)
+  const finished = query
+    .selectFrom("results")
+    .select(["job_seq as seq", "project_id", "kind", "mode", sql<JobStatus>`status`.as("status")])
+    .where(sql<boolean>`${statusPart} = item.part`)
+    .where(sql<boolean>`(created_at, job_id) < (${given.time}, ${given.id})`)
+    .where("created_at", ">=", given.from)
+    .orderBy("created_at", "desc")
+    .orderBy("job_id", "desc")
+    .limit(given.lookAt)
+  return query
+    .selectFrom(unfinished.as("unfinished"))
+    .selectAll()
+    .unionAll(query.selectFrom(finished.as("finished")).selectAll())
+}
+
 /**
  * Scans each part separately, newest first, up to `lookAt` rows. Returns matching rows, and the last row that was examined. One
  * statement, so a job that ends meanwhile is in one part only.
  */
 export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, (item, given) => {
-  const looked = query
-    .selectFrom(
-      query
-        .selectFrom("jobs")
-        .select(["jobs.seq", "jobs.id", "jobs.project_id", "jobs.kind", "jobs.mode"])
-        .where(sql<boolean>`coalesce(jobs.status, 'unfinished') = item.part`)
-        .where(sql<boolean>`(jobs.created_at, jobs.id) < (${given.time}, ${given.id})`)
-        .where("jobs.created_at", ">=", given.from)
-        .orderBy("jobs.created_at", "desc")
-        .orderBy("jobs.id", "desc")
-        .limit(given.lookAt)
-        .as("walked"),
-    )
-    .leftJoin("queue", "queue.id", "walked.id")
-    .select([
-      "walked.seq",
-      sql<number>`row_number() over ()`.as("place"),
-      sql<boolean>`(${given.projectId}::text is null or walked.project_id = ${given.projectId})
+  const looked = query.selectFrom(walk(given).as("walked")).select([
+    "walked.seq",
+    sql<number>`row_number() over ()`.as("place"),
+    sql<boolean>`(${given.projectId}::text is null or walked.project_id = ${given.projectId})
         and (${given.kind}::text is null or walked.kind = ${given.kind})
         and (${given.mode}::text is null or walked.mode = ${given.mode})
-        and (${given.status}::text is null or coalesce(queue.status, item.part) = ${given.status})`.as("matches"),
-    ])
+        and (${given.status}::text is null or walked.status = ${given.status})`.as("matches"),
+  ])
   return query
     .selectFrom(item)
     .innerJoinLateral(
@@ -76,6 +88,7 @@ export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, 
     )
     .innerJoin("jobs", "jobs.seq", "found.seq")
     .leftJoin("queue", "queue.id", "jobs.id")
+    .leftJoin("results", "results.job_seq", "jobs.seq")
     .select(["item.part", "found.place", "found.matches"])
     .select([
       "jobs.id",
@@ -85,11 +98,10 @@ export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, 
       "jobs.kind",
       "jobs.kind_version as kindVersion",
       "jobs.priority",
-      "jobs.error_code as errorCode",
-      "jobs.warning_code as warningCode",
-      "jobs.retained",
       "jobs.created_at as createdAt",
-      "jobs.finished_at as finishedAt",
+      "results.error_code as errorCode",
+      "results.warning_code as warningCode",
+      "results.finished_at as finishedAt",
       "queue.claimable_at as claimableAt",
     ])
     .select([
@@ -97,6 +109,7 @@ export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, 
       either<number>("attempts").as("attempts"),
       either<number>("failures").as("failures"),
       either<number>("lost_workers").as("lostWorkers"),
+      retained.as("retained"),
     ])
     .orderBy("jobs.created_at", "desc")
     .orderBy("jobs.id", "desc")
@@ -186,17 +199,17 @@ const countOf = (lanes: (given: Given<Question>) => typeof unfinished) =>
       .innerJoinLateral(
         () =>
           query
-            .selectFrom("jobs")
+            .selectFrom("results")
             .select((select) => [
-              "jobs.kind",
-              "jobs.mode",
-              sql<JobCount["status"]>`jobs.status`.as("status"),
+              "results.kind",
+              "results.mode",
+              sql<JobCount["status"]>`results.status`.as("status"),
               select.fn.countAll<number>().as("count"),
             ])
-            .where(sql<boolean>`jobs.retained = item.retained`)
-            .where("jobs.finished_at", ">", ago(given.finishedWithinMs))
-            .where(sql<boolean>`(${given.projectId}::text is null or jobs.project_id = ${given.projectId})`)
-            .groupBy(["jobs.kind", "jobs.mode", "jobs.status"])
+            .where(sql<boolean>`${retainedPart} = item.retained`)
+            .where("results.finished_at", ">", ago(given.finishedWithinMs))
+            .where(sql<boolean>`(${given.projectId}::text is null or results.project_id = ${given.projectId})`)
+            .groupBy(["results.kind", "results.mode", "results.status"])
             .as("finished"),
         (join) => join.onTrue(),
       )

@@ -9,6 +9,7 @@ import { clientConfig } from "./Connections.ts"
 import { migrations } from "./migrations/0001Initial.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
 import { Session, type Wire } from "./Session.ts"
+import { readDueRetention } from "./dueRetention.ts"
 import { findOrphans, firstBlobs, isNamed, listNamedBlobs, readLineage } from "./jobs/blobs.ts"
 import { findSecret } from "./secrets.ts"
 import { findUploadOrphans } from "./uploads/sweepUploads.ts"
@@ -55,6 +56,7 @@ const inspectionOf = (
       ),
     ),
     isNamed: (blob) => ask(() => isNamed(session, blob)),
+    dueRetention: (periods) => ask(() => readDueRetention(session, periods)),
     duePurges: ask(() => readDuePurges(session)),
     findSecret: (name) => ask(() => findSecret(session, name)),
     listWorkers: ask(() => listWorkers(session)),

@@ -1,5 +1,14 @@
 import { sql } from "kysely"
-import { type ApiKeyRecord, decodeStrings, KeyDirectory, type NewApiKey, type Project } from "@kiln/core/ports"
+import {
+  type ApiKeyRecord,
+  decodeStrings,
+  KeyDirectory,
+  type KeyRotation,
+  type KeySecretRecord,
+  type NewApiKey,
+  type Project,
+  type RotateOutcome,
+} from "@kiln/core/ports"
 import type { KeyId, KeyMode, ProjectId } from "@kiln/core/domain"
 import { batchStatement, type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
 import type { Session, Transaction } from "./Session.ts"
@@ -141,6 +150,46 @@ const revokeKey = async (tx: Transaction, id: KeyId): Promise<ApiKeyRecord | und
   return row && keyOf(row)
 }
 
+const keyForUpdate = statement((given: Given<{ id: KeyId }>) =>
+  selectKeys.where("api_keys.id", "=", given.id).forNoKeyUpdate("api_keys"),
+)
+
+/** The end of a secret is never put off. */
+const endSecrets = statement((given: Given<{ keyId: KeyId; endAt: number }>) =>
+  query
+    .updateTable("key_secrets")
+    .set({ valid_until: given.endAt })
+    .where("key_id", "=", given.keyId)
+    .where((where) => where.or([where("valid_until", "is", null), where("valid_until", ">", given.endAt)])),
+)
+
+/** The row's lock lets one rotation at a time decide which secrets end. */
+const rotateKey = async (tx: Transaction, { keyId, overlapMs, secretHash }: KeyRotation): Promise<RotateOutcome> => {
+  const row = await tx.get(keyForUpdate, { id: keyId })
+  if (row === undefined) return { _tag: "NotFound" }
+  const key = keyOf(row)
+  if (key.revokedAt !== null || (key.expiresAt !== null && key.expiresAt <= tx.now)) return { _tag: "Ended", key }
+  const oldSecretsEndAt = tx.now + overlapMs
+  await tx.run(endSecrets, { keyId, endAt: oldSecretsEndAt })
+  await tx.run(insertSecret, { secretHash, keyId, now: tx.now })
+  return { _tag: "Rotated", key, oldSecretsEndAt }
+}
+
+/** Also a secret whose overlap has ended. */
+const ownerOfSecret = statement((given: Given<{ secretHash: string }>) =>
+  selectKeys
+    .innerJoin("key_secrets", "key_secrets.key_id", "api_keys.id")
+    .select("key_secrets.valid_until as validUntil")
+    .where("key_secrets.secret_hash", "=", given.secretHash),
+)
+
+const identifyKey = async (session: Session, secretHash: string): Promise<KeySecretRecord | undefined> => {
+  const row = await session.get(ownerOfSecret, { secretHash })
+  if (row === undefined) return undefined
+  const { validUntil, ...key } = row
+  return { key: keyOf(key), validUntil }
+}
+
 /** A secret whose overlap has ended is as unknown as one that never was. */
 const keyBySecret = statement((given: Given<{ secretHash: string }>) =>
   selectKeys
@@ -202,6 +251,8 @@ export const makePostgresKeyDirectory = (db: Database): KeyDirectory["Service"] 
     createFirstKey: (project, key) => db.write("KeyDirectory.createFirstKey", (tx) => createFirstKey(tx, project, key)),
     listKeys: db.read("KeyDirectory.listKeys", listKeys),
     revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (tx) => revokeKey(tx, keyId)),
+    rotateKey: (rotation) => db.write("KeyDirectory.rotateKey", (tx) => rotateKey(tx, rotation)),
+    identifyKey: (secretHash) => db.read("KeyDirectory.identifyKey", (session) => identifyKey(session, secretHash)),
     findKey: (secretHash) => db.read("KeyDirectory.findKey", (session) => findKey(session, secretHash)),
     touchKeys: (uses) => db.write("KeyDirectory.touchKeys", (tx) => touchKeys(tx, uses)),
   })

@@ -36,6 +36,27 @@ export const findSecret = async (session: Session, name: string): Promise<Uint8A
   return known && Uint8Array.from(known.value)
 }
 
+const replaceSecret = statement((given: Given<{ name: string; expected: Uint8Array; value: Uint8Array }>) =>
+  query
+    .updateTable("secrets")
+    .set({ value: given.value })
+    .where("name", "=", given.name)
+    .where("value", "=", given.expected),
+)
+
+/** One statement, which decides by the row as it is when it is locked. */
+const replace = async (
+  tx: Transaction,
+  name: string,
+  expected: Uint8Array | undefined,
+  value: Uint8Array,
+): Promise<boolean> => {
+  const given = { name, value: Buffer.from(value) }
+  return expected === undefined
+    ? (await tx.run(insertSecret, given)) === 1
+    : (await tx.run(replaceSecret, { ...given, expected: Buffer.from(expected) })) === 1
+}
+
 /** Returns whether it existed. */
 const removeSecret = async (tx: Transaction, name: string): Promise<boolean> =>
   (await tx.run(deleteSecret, { name })) === 1
@@ -45,5 +66,6 @@ export const makePostgresSecretStore = (db: Database): SecretStore["Service"] =>
     getOrCreate: (name, candidate) =>
       db.write("SecretStore.getOrCreate", (tx) => getOrCreateSecret(tx, name, candidate)),
     find: (name) => db.read("SecretStore.find", (session) => findSecret(session, name)),
+    replace: (name, expected, value) => db.write("SecretStore.replace", (tx) => replace(tx, name, expected, value)),
     remove: (name) => db.write("SecretStore.remove", (tx) => removeSecret(tx, name)),
   })

@@ -33,7 +33,7 @@ const inDatabase = <A, E>(
 
 describe("a caller's transaction with one snapshot", () => {
   for (const isolation of ["REPEATABLE READ", "SERIALIZABLE"])
-    it.live(`${isolation}: takes jobs, of a new project and kind as well`, () =>
+    it.live(`${isolation}: accepts jobs, also of a new project and kind`, () =>
       inDatabase((client) =>
         Effect.gen(function* () {
           yield* sql(client, `BEGIN ISOLATION LEVEL ${isolation}`)

@@ -8,16 +8,18 @@ type Attempt = readonly [what: string, sql: string, message: RegExp]
 
 const id = (n: number): string => `'${fixtures.jobId(n)}'`
 const job = (n: number, set: string): string => `UPDATE jobs SET ${set} WHERE id = ${id(n)}`
+const result = (n: number, set: string): string => `UPDATE results SET ${set} WHERE job_id = ${id(n)}`
 const queued = (n: number, set: string): string => `UPDATE queue SET ${set} WHERE id = ${id(n)}`
 const upload = (n: number, set: string): string => `UPDATE uploads SET ${set} WHERE id = '${fixtures.uploadId(n)}'`
 const seqOf = (n: number): string => `(SELECT seq FROM jobs WHERE id = ${id(n)})`
 
 /** A copy of a row, the columns that are named replaced. */
 const copyOf = (table: string, n: number, changes: Readonly<Record<string, string>>): string => {
-  const given = Object.entries({ id: "'job_copy'", ...changes })
+  const idColumn = table === "results" ? "job_id" : "id"
+  const given = Object.entries({ [idColumn]: "'job_copy'", ...changes })
   return `INSERT INTO ${table} SELECT (copied).* FROM (SELECT jsonb_populate_record(row, jsonb_build_object(${given
     .map(([column, value]) => `'${column}', ${value}`)
-    .join(", ")})) AS copied FROM ${table} AS row WHERE id = ${id(n)}) AS one`
+    .join(", ")})) AS copied FROM ${table} AS row WHERE ${idColumn} = ${id(n)}) AS one`
 }
 /** A copy of job `n`, and in the same statement a copy of job `m`'s place in the queue. */
 const copyWithPlace = (
@@ -32,15 +34,27 @@ const copyWithPlace = (
 const copyOfJob = (n: number, changes: Readonly<Record<string, string>>): string =>
   copyWithPlace(n, { idempotency_key: "'copy'", ...changes }, 1, {})
 
-const ending = "ran_ms = 1, waited_ms = 1, attempts = 1, failures = 0, lost_workers = 0, finished_at = 9, token = 9"
-/** Ends job `n` as the verbs do: it leaves the queue, and its own row says how. */
-const end = (n: number, how: string): string =>
-  `WITH gone AS (DELETE FROM queue WHERE id = ${id(n)}) ${job(n, ending.includes("token") ? `${how}, ${ending}` : how)}`
-/** The same with one of the columns that every end has set otherwise. */
-const endWith = (n: number, how: string, from: string, to: string): string => end(n, how).replace(from, to)
+/** The result of job `n`. */
+const resultOf = (n: number, how: Readonly<Record<string, string>>): string => {
+  const ends = {
+    ran_ms: "1",
+    waited_ms: "1",
+    attempts: "1",
+    failures: "0",
+    lost_workers: "0",
+    finished_at: "9",
+    token: "9",
+  }
+  const given = Object.entries({ ...ends, ...how })
+  return `INSERT INTO results (job_seq, job_id, project_id, kind, mode, created_at, ${given.map(([column]) => column).join(", ")})
+    SELECT seq, id, project_id, kind, mode, created_at, ${given.map(([, value]) => value).join(", ")} FROM jobs WHERE id = ${id(n)}`
+}
+/** Ends job `n` as the verbs do: it leaves the queue and gets a result. */
+const end = (n: number, how: Readonly<Record<string, string>>): string =>
+  `WITH gone AS (DELETE FROM queue WHERE id = ${id(n)}) ${resultOf(n, how)}`
 
-const failed = "status = 'failed', error_code = 'x'"
-const done = "status = 'done', output = '{}'"
+const failed = { status: "'failed'", error_code: "'x'" }
+const done = { status: "'done'", output: "'{}'" }
 const addFile = "INSERT INTO files (id, job_seq, name, blob_key, media_type, bytes, sha256)"
 
 /** Everything a mistake above the store might try. Each is refused by the database itself. */
@@ -71,8 +85,11 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
         copyOfJob(1, { upload_id: `'${fixtures.uploadId(3)}'`, mode: "'live'" }),
         /of its own key/,
       ],
-      ["a job that begins done", copyOfJob(4, {}), /begins queued/],
-      ["a job that begins erased", copyOfJob(1, { retained: "'deleted'" }), /begins queued/],
+      [
+        "a job that begins done",
+        `WITH copied AS (${copyOf("jobs", 4, { seq: "99", idempotency_key: "'copy'" })}) ${copyOf("results", 4, { job_seq: "99" })}`,
+        /stands in the queue/,
+      ],
       ["a job that begins processing", copyWithPlace(1, {}, 2, {}), /begins queued/],
       ["a job that begins with a token", copyWithPlace(1, {}, 1, { token: "1" }), /begins queued/],
       [
@@ -104,28 +121,41 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["queued → done", end(1, done), /leaves the queue when it ends/],
       ["waiting for another attempt → done", end(3, done), /leaves the queue when it ends/],
       ["an unknown status", queued(1, "status = 'paused', token = token + 1"), /queue_status_check/],
-      ["an unknown end", end(2, "status = 'canceled', error_code = 'x'"), /check constraint/],
+      ["an unknown end", end(2, { status: "'canceled'", error_code: "'x'" }), /check constraint/],
       ["held while queued", queued(1, "held = true, token = token + 1"), /check constraint "queue_check/],
       ["unfinished and never claimable", queued(3, "claimable_at = NULL"), /null value in column "claimable_at"/],
       ["unfinished without a deadline", queued(3, "deadline_at = NULL"), /null value in column "deadline_at"/],
       ["attempts that are forgotten", queued(2, "attempts = -1"), /queue_counts_check/],
-      ["finished and in the queue", job(2, `${failed}, ${ending}`), /a finished job leaves the queue/],
+      ["finished and in the queue", resultOf(2, failed), /job that has left the queue/],
+      ["a result of no job", copyOf("results", 4, { job_seq: "99" }), /job that has left the queue/],
+      [
+        "a result of another job",
+        end(2, failed).replace("SELECT seq, id", `SELECT ${seqOf(1)}, id`),
+        /job that has left the queue/,
+      ],
+      ...["project_id", "kind", "mode", "created_at"].map((column): Attempt => [
+        `a result with another ${column}`,
+        end(2, failed).replace(new RegExp(`(SELECT .*?)${column}`), column === "created_at" ? "$11" : "$1'live'"),
+        /job that has left the queue/,
+      ]),
+      ["a result with attempts below zero", end(2, { ...failed, attempts: "-1" }), /results_count/],
+      ["a result with a token below zero", end(2, { ...failed, token: "-1" }), /results_count/],
+      ["a second result", resultOf(4, done), /unique.*results_pkey/],
+      ["a result whose data is gone already", end(2, { status: "'done'", retained: "'deleted'" }), /its data is kept/],
+      ["a result deleted", `DELETE FROM results WHERE job_id = ${id(4)}`, /keeps its result/],
       ["out of the queue and not finished", `DELETE FROM queue WHERE id = ${id(2)}`, /leaves the queue when it ends/],
-      ["finished without a time", endWith(2, failed, "finished_at = 9", "finished_at = NULL"), /check constraint/],
-      ["finished without a token", endWith(2, failed, "token = 9", "token = NULL"), /check constraint/],
-      ["finished without its attempts", endWith(2, failed, "attempts = 1", "attempts = NULL"), /check constraint/],
-      ["done without output", end(2, "status = 'done'"), /check constraint/],
-      ["done with an error code", end(2, `${done}, error_code = 'x'`), /check constraint/],
-      ["failed without an error code", end(2, "status = 'failed'"), /check constraint/],
-      ["failed with output", end(2, `${failed}, output = '{}'`), /check constraint/],
-      ["output while processing", job(2, "output = '{}'"), /check constraint/],
-      ["a warning while processing", job(2, "warning_code = 'x'"), /check constraint/],
-      ["erased while unfinished", job(2, "retained = 'deleted'"), /check constraint|everything retained is gone/],
+      ["finished without a time", end(2, { ...failed, finished_at: "NULL" }), /null value in column "finished_at"/],
+      ["finished without a token", end(2, { ...failed, token: "NULL" }), /null value in column "token"/],
+      ["finished without its attempts", end(2, { ...failed, attempts: "NULL" }), /null value in column "attempts"/],
+      ["done without output", end(2, { status: "'done'" }), /check constraint/],
+      ["done with an error code", end(2, { ...done, error_code: "'x'" }), /check constraint/],
+      ["failed without an error code", end(2, { status: "'failed'" }), /check constraint/],
+      ["failed with output", end(2, { ...failed, output: "'{}'" }), /check constraint/],
       ["an unfinished job deleted", `DELETE FROM jobs WHERE id = ${id(2)}`, /unfinished job is not deleted/],
       [
         "an unfinished job deleted with its place in the queue",
         `WITH gone AS (DELETE FROM queue WHERE id = ${id(2)}) DELETE FROM jobs WHERE id = ${id(2)}`,
-        /unfinished job is not deleted/,
+        /unfinished job is not deleted|leaves the queue when it ends/,
       ],
       ["another version of its kind", job(1, "kind_version = 2"), /never changes/],
       ["another owner", job(1, "key_id = 'key_other'"), /never changes/],
@@ -151,8 +181,8 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["a claim without a new token", queued(3, "held = true"), /token grows/],
       ["the end of a claim without a new token", queued(2, "held = false"), /token grows/],
       ["a claim of a queued job without a new token", queued(1, "status = 'processing'"), /token grows/],
-      ["a finish without a new token", endWith(2, failed, "token = 9", "token = 1"), /leaves the queue when it ends/],
-      ["a result without a new token", endWith(2, done, "token = 9", "token = 1"), /leaves the queue when it ends/],
+      ["a finish without a new token", end(2, { ...failed, token: "1" }), /leaves the queue when it ends/],
+      ["a result without a new token", end(2, { ...done, token: "1" }), /leaves the queue when it ends/],
       [
         "a step of a job that nobody holds",
         `INSERT INTO checkpoints VALUES (${id(3)}, 'a', '1')`,
@@ -169,33 +199,39 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
   [
     "a finished job",
     [
-      ["its status", job(4, "status = 'failed', error_code = 'x', output = NULL"), /never changes/],
-      ["its status taken back", job(5, "status = NULL"), /never changes/],
-      ["its error code", job(5, "error_code = 'other'"), /never changes/],
-      ["its time", job(4, "finished_at = finished_at + 1"), /never changes/],
-      ["its token", job(4, "token = token + 1"), /never changes/],
-      ["its attempts", job(4, "attempts = attempts + 1"), /never changes/],
-      ["its failures", job(4, "failures = failures + 1"), /never changes/],
-      ["its lost workers", job(4, "lost_workers = lost_workers + 1"), /never changes/],
-      ["how long it ran", job(4, "ran_ms = ran_ms + 1"), /never changes/],
-      ["how long it waited", job(4, "waited_ms = waited_ms + 1"), /never changes/],
-      ["its output", job(4, "output = '{\"a\":1}'"), /never changes/],
-      ["its warning", job(4, "warning_code = 'output_truncated'"), /never changes/],
-      ["its bill", job(6, "charge = '{}'"), /never changes/],
+      ["its status", result(4, "status = 'failed', error_code = 'x', output = NULL"), /never changes/],
+      ["its status taken back", `DELETE FROM results WHERE job_id = ${id(5)}`, /keeps its result/],
+      ["its job", result(5, `job_seq = ${seqOf(1)}`), /never changes/],
+      ["its project", result(5, "project_id = 'prj_other'"), /never changes/],
+      ["its error code", result(5, "error_code = 'other'"), /never changes/],
+      ["its time", result(4, "finished_at = finished_at + 1"), /never changes/],
+      ["its token", result(4, "token = token + 1"), /never changes/],
+      ["its attempts", result(4, "attempts = attempts + 1"), /never changes/],
+      ["its failures", result(4, "failures = failures + 1"), /never changes/],
+      ["its lost workers", result(4, "lost_workers = lost_workers + 1"), /never changes/],
+      ["how long it ran", result(4, "ran_ms = ran_ms + 1"), /never changes/],
+      ["how long it waited", result(4, "waited_ms = waited_ms + 1"), /never changes/],
+      ["its output", result(4, "output = '{\"a\":1}'"), /never changes/],
+      ["its warning", result(4, "warning_code = 'output_truncated'"), /never changes/],
+      ["its bill", result(6, "charge = '{}'"), /never changes/],
       ["a place in the queue again", copyOf("queue", 1, { id: id(4), job_seq: seqOf(4) }), /unfinished job's/],
       ["its files", "UPDATE files SET blob_key = 'other'", /never changes/],
-      ["its output given back after erasing", job(9, "output = '{}'"), /never changes|check constraint/],
-      ["its erasure undone", job(9, "retained = 'kept', output = '{}'"), /everything retained is gone/],
-      ["deleted made expired", job(9, "retained = 'expired'"), /everything retained is gone/],
-      ["erased while its data is there", job(4, "retained = 'deleted', output = NULL"), /everything retained is gone/],
+      ["its output given back after erasing", result(9, "output = '{}'"), /never changes|check constraint/],
+      ["its erasure undone", result(9, "retained = 'kept', output = '{}'"), /everything retained is gone/],
+      ["deleted made expired", result(9, "retained = 'expired'"), /everything retained is gone/],
+      [
+        "erased while its data is there",
+        result(4, "retained = 'deleted', output = NULL"),
+        /everything retained is gone/,
+      ],
       [
         "erased while its files are there",
-        `DELETE FROM job_data WHERE job_seq = ${seqOf(4)}; ${job(4, "retained = 'deleted', output = NULL")}`,
+        `DELETE FROM job_data WHERE job_seq = ${seqOf(4)}; ${result(4, "retained = 'deleted', output = NULL")}`,
         /everything retained is gone/,
       ],
       [
         "erased with its output",
-        `DELETE FROM job_data WHERE job_seq = ${seqOf(8)}; ${job(8, "retained = 'deleted'")}`,
+        `DELETE FROM job_data WHERE job_seq = ${seqOf(8)}; ${result(8, "retained = 'deleted'")}`,
         /check constraint/,
       ],
       ["data for an erased one", `INSERT INTO job_data VALUES (${seqOf(9)}, '{}')`, /job_data of a job that is erased/],
@@ -213,15 +249,14 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
     "money",
     [
       ["a live job done without a charge", end(7, done), /check constraint/],
-      ["a sandbox job done with a charge", end(2, `${done}, charge = '{}'`), /check constraint/],
-      ["a failed job with a charge", end(7, `${failed}, charge = '{}'`), /check constraint/],
-      ["a charge before the end", job(7, "charge = '{}'"), /check constraint|live job that is done/],
+      ["a sandbox job done with a charge", end(2, { ...done, charge: "'{}'" }), /check constraint/],
+      ["a failed job with a charge", end(7, { ...failed, charge: "'{}'" }), /check constraint/],
       [
         "a charge without an amount",
-        end(7, `${done}, charge = '{"currency":"usd","lineItems":[]}'`),
+        end(7, { ...done, charge: `'{"currency":"usd","lineItems":[]}'` }),
         /null value in column "amount" of relation "charges"/,
       ],
-      ["a charge that is not JSON", end(7, `${done}, charge = 'usd 1'`), /invalid input syntax for type json/],
+      ["a charge that is not JSON", end(7, { ...done, charge: "'usd 1'" }), /invalid input syntax for type json/],
       ["a second charge", "INSERT INTO charges SELECT * FROM charges", /unique.*charges_pkey/],
       [
         "a charge for a sandbox job",
@@ -307,6 +342,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
 
 const tables = [
   "jobs",
+  "results",
   "queue",
   "lanes",
   "job_data",
@@ -370,7 +406,7 @@ it("ending a job clears its steps and writes its charge, by any statement", () =
     await client.query(end(2, failed))
     expect((await client.query("SELECT * FROM checkpoints")).rows).toEqual([])
     const charge = '{"currency":"usd","amount":"1.5","lineItems":[{"meter":"images"}]}'
-    await client.query(end(7, `${done}, charge = '${charge}'`))
+    await client.query(end(7, { ...done, charge: `'${charge}'` }))
     await client.query("SET CONSTRAINTS ALL IMMEDIATE")
     const bills = "SELECT job_id, currency, amount, line_items, charged_at FROM charges ORDER BY job_id"
     expect((await client.query(bills)).rows).toMatchObject([
@@ -396,5 +432,5 @@ it("charges outlive their jobs, and no job can be charged a second time under an
     await client.query(copyOfJob(7, { id: id(6) }).replaceAll("'job_copy'", id(6)))
     await client.query(`UPDATE queue SET status = 'processing', held = true, token = 1 WHERE id = ${id(6)}`)
     const charge = '{"currency":"usd","amount":"1","lineItems":[]}'
-    await expect(client.query(end(6, `${done}, charge = '${charge}'`))).rejects.toThrow(/unique.*charges_pkey/)
+    await expect(client.query(end(6, { ...done, charge: `'${charge}'` }))).rejects.toThrow(/unique.*charges_pkey/)
   }))

@@ -60,7 +60,7 @@ it("a damaged page fails its job, and the queue goes on", { timeout: 180_000 }, 
   expect(claimed).toEqual([fixtures.jobId(1), fixtures.jobId(3)])
   const client = new pg.Client({ connectionString: cluster.url })
   await client.connect()
-  const { rows } = await client.query(`SELECT id, error_code FROM "kiln".jobs WHERE status = 'failed'`)
+  const { rows } = await client.query(`SELECT job_id AS id, error_code FROM "kiln".results WHERE status = 'failed'`)
   await client.end()
   expect(rows).toEqual([{ id: fixtures.jobId(2), error_code: "internal_error" }])
 })

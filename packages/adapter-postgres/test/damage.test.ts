@@ -62,7 +62,7 @@ describe("a damaged job fails, and the queue goes on", () => {
           expect(yield* store.findJobs([item(1), item(3)])).toMatchObject([{ status: "done" }, { status: "done" }])
           // It does not come back, neither to a worker nor to the sweep.
           expect(yield* store.claimJobs(request)).toEqual({ claims: [], abandoned: [], nextInMs: undefined })
-          const row = `SELECT status, error_code, attempts::int, token::int FROM kiln.jobs WHERE id = '${fixtures.jobId(2)}'`
+          const row = `SELECT status, error_code, attempts::int, token::int FROM kiln.results WHERE job_id = '${fixtures.jobId(2)}'`
           expect(yield* runSql(url, row)).toEqual([
             { status: "failed", error_code: "internal_error", attempts: 1, token: 2 },
           ])

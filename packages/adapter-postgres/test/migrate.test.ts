@@ -209,6 +209,7 @@ describe("schemas", () => {
       // What the verbs did in the other is not to be seen in this one.
       for (const table of [
         "jobs",
+        "results",
         "queue",
         "lanes",
         "uploads",

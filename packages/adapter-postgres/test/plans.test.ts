@@ -29,7 +29,7 @@ import { openPlanner, type Planner, type Scan } from "./support/plans.ts"
 const { completionOf, newJob, noLimits, outputFile, ownerOf, projectId } = fixtures
 
 /** Tables that grow with the load, or with the number of callers. */
-const growing = new Set(["jobs", "queue", "job_data", "checkpoints", "files", "uploads", "charges", "lanes"])
+const growing = new Set(["jobs", "results", "queue", "job_data", "checkpoints", "files", "uploads", "charges", "lanes"])
 
 /** A sort below a limit reads everything to hand out a little of it. */
 const isSortedForLimit = ({ above }: Scan): boolean =>
@@ -45,7 +45,15 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
   [
     "callers' jobs",
     jobsByOwner.sql,
-    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_id_key", "prices_pkey", "queue_pkey"],
+    [
+      "checkpoints_pkey",
+      "files_job_seq_name_key",
+      "job_data_pkey",
+      "jobs_id_key",
+      "prices_pkey",
+      "queue_pkey",
+      "results_pkey",
+    ],
   ],
   [
     "an idempotency key's job",
@@ -57,24 +65,37 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
       "jobs_key_id_idempotency_key_key",
       "prices_pkey",
       "queue_pkey",
+      "results_pkey",
     ],
   ],
   [
     "claimed jobs",
     jobsBySeq.sql,
-    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_pkey", "prices_pkey", "queue_pkey"],
+    [
+      "checkpoints_pkey",
+      "files_job_seq_name_key",
+      "job_data_pkey",
+      "jobs_pkey",
+      "prices_pkey",
+      "queue_pkey",
+      "results_pkey",
+    ],
   ],
   ["a project's unfinished jobs", unfinishedJobs.sql, ["lanes_project_id_kind_kind_version_mode_key", "queue_by_turn"]],
   ["uploads and their jobs", ownUploads.sql, ["jobs_upload", "uploads_id_key"]],
   ["jobs to be moved", lockJobs.sql, ["queue_pkey"]],
-  ["jobs whose data is to expire", keptJobs.sql, ["jobs_finished"]],
-  ["jobs to be deleted", finishedJobs.sql, ["jobs_finished", "jobs_finished", "jobs_finished"]],
+  ["jobs whose data is to expire", keptJobs.sql, ["jobs_pkey", "results_finished"]],
+  ["jobs to be deleted", finishedJobs.sql, ["results_finished", "results_finished", "results_finished"]],
   [
     "a project's jobs, counted",
     countOfProject.sql,
-    ["jobs_finished", "lanes_project_id_kind_kind_version_mode_key", "queue_by_turn"],
+    ["lanes_project_id_kind_kind_version_mode_key", "queue_by_turn", "results_finished"],
   ],
-  ["a page of jobs, newest first", jobsBefore.sql, ["jobs_by_status", "jobs_pkey", "queue_pkey", "queue_pkey"]],
+  [
+    "a page of jobs, newest first",
+    jobsBefore.sql,
+    ["jobs_pkey", "queue_by_age", "queue_pkey", "results_by_status", "results_pkey"],
+  ],
   ["entries of the ledger, in order", chargesAfter.sql, ["charges_by_time"]],
   ["a project's stored uploads", storedUploads.sql, ["jobs_upload", "uploads_stored"]],
   ["a project's announced uploads", announcedUploads.sql, ["uploads_announced"]],
@@ -147,8 +168,9 @@ const expectAnswers = async (planner: Planner): Promise<void> => {
 /** Indexes whose first columns pick too little: how far a condition must go in them. */
 const wholeKeys: Readonly<Record<string, RegExp>> = {
   jobs_key_id_idempotency_key_key: /key_id.*idempotency_key/,
-  jobs_finished: /retained.*finished_at/,
-  jobs_by_status: /COALESCE\(status.*ROW\(created_at, id\).*created_at/,
+  results_finished: /COALESCE\(retained.*finished_at/,
+  results_by_status: /COALESCE\(status.*ROW\(created_at, job_id\).*created_at/,
+  queue_by_age: /ROW\(created_at, id\).*created_at/,
   queue_by_turn: /lane_id/,
   charges_by_time: /ROW\(charged_at, job_id\).*charged_at </,
   lanes_by_age: /kind.*kind_version.*mode/,

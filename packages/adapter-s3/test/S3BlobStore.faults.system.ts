@@ -49,8 +49,8 @@ const nothingLeft = Effect.fnUntraced(function* (server: S3Server) {
   expect(server.uploads.size).toBe(0)
 })
 
-/** Long enough for a part on a busy machine. */
-const timeoutFor = ({ kind }: Fault) => ({ timeoutMs: kind === "stall" ? 1_500 : 20_000 })
+/** The timeout of a request. Only requests that get no response should reach it. */
+const timeoutFor = ({ kind }: Fault, stallMs: number) => ({ timeoutMs: kind === "stall" ? stallMs : 20_000 })
 
 const passing: Readonly<Record<string, Fault>> = {
   "503 SlowDown": { kind: "respond", status: 503, code: "SlowDown" },
@@ -60,7 +60,8 @@ const passing: Readonly<Record<string, Fault>> = {
   "no response": { kind: "stall" },
 }
 
-describe("faults that pass are retried", { timeout: 120_000 }, () => {
+// They mostly wait for timeouts and retries, each with its own server.
+describe("faults that pass are retried", { concurrent: true, timeout: 120_000 }, () => {
   for (const [name, fault] of Object.entries(passing))
     it.live(`${name}, at every request of a put in parts, a read and a removal`, () =>
       onS3(
@@ -83,7 +84,8 @@ describe("faults that pass are retried", { timeout: 120_000 }, () => {
             expect(yield* Effect.promise(server.keys)).toEqual([])
             expect(server.uploads.size).toBe(0)
           }),
-        timeoutFor(fault),
+        // Long enough for a part on a busy machine.
+        timeoutFor(fault, 1_500),
       ),
     )
 
@@ -106,7 +108,7 @@ describe("faults that pass are retried", { timeout: 120_000 }, () => {
   )
 })
 
-describe("faults that stay end, in bounds", { timeout: 240_000 }, () => {
+describe("faults that stay end, in bounds", { concurrent: true, timeout: 240_000 }, () => {
   for (const [name, fault] of Object.entries(passing))
     it.live(`${name}: BlobUnavailable from every operation after five tries`, () =>
       onS3(
@@ -137,7 +139,7 @@ describe("faults that stay end, in bounds", { timeout: 240_000 }, () => {
             expect((yield* Effect.flip(store.open("new/a")))._tag).toBe("BlobNotFound")
             expect(Buffer.compare(yield* readAll(store, "kept/a"), bytes)).toBe(0)
           }),
-        timeoutFor(fault),
+        timeoutFor(fault, 500),
       ),
     )
 

@@ -26,7 +26,8 @@ class Busy {
 interface Step<A> {
   /** The port and its verb, for `StoreUnavailable`. */
   readonly operation: string
-  readonly begin: "BEGIN" | "BEGIN IMMEDIATE"
+  /** Undefined for a single statement that reads. */
+  readonly begin: "BEGIN" | "BEGIN IMMEDIATE" | undefined
   readonly work: (tx: Transaction) => A
 }
 
@@ -69,6 +70,11 @@ export class Database {
   /** Runs `work` on one snapshot. Readers and the writer do not block each other. */
   read<A>(operation: string, work: (tx: Transaction) => A): Effect.Effect<A, StoreUnavailable> {
     return this.#run({ operation, begin: "BEGIN", work })
+  }
+
+  /** Runs `work`, which runs a single statement. That has a snapshot without a transaction. */
+  readAtOnce<A>(operation: string, work: (tx: Transaction) => A): Effect.Effect<A, StoreUnavailable> {
+    return this.#run({ operation, begin: undefined, work })
   }
 
   #run<A>(step: Step<A>): Effect.Effect<A, StoreUnavailable> {
@@ -134,16 +140,17 @@ export class Database {
 
   #attempt<A>({ begin, operation, work }: Step<A>, clock: Clock.Clock): Exit.Exit<A, StoreUnavailable> | Busy {
     try {
-      this.#statements.get(begin).run([])
+      if (begin !== undefined) this.#statements.get(begin).run([])
       // A writer reads the time after acquiring the lock, so that times are in the order of the transactions. A reader reads it on
       // demand, since many verbs that read do not need it.
-      const stored = begin === "BEGIN" ? undefined : this.#storedTime()
-      const written = begin === "BEGIN" ? undefined : this.#timeAt(clock, stored)
+      const writes = begin === "BEGIN IMMEDIATE"
+      const stored = writes ? this.#storedTime() : undefined
+      const written = writes ? this.#timeAt(clock, stored) : undefined
       const tx = new Transaction(this.#statements, () => written ?? this.#timeAt(clock, this.#storedTime()))
       const result = work(tx)
       if (tx.wrote && !tx.hasStoredTime && stored !== undefined && stored.latest < tx.now)
         tx.run(storeTime, { latest: tx.now })
-      this.#statements.get("COMMIT").run([])
+      if (begin !== undefined) this.#statements.get("COMMIT").run([])
       if (tx.erased) this.erasures.openUnsafe()
       return Exit.succeed(result)
     } catch (error) {

@@ -6,13 +6,13 @@ import { type Given, query, type RowOf, statement } from "./Statement.ts"
 
 /**
  * The latest store time of a committed write of any process. The newest job counts, because its creation does not write
- * `store_time`: a commit of a single job writes about eight pages, and this saves one.
+ * `store_time`: a commit of a single job writes about six pages, and this saves one.
  */
 export const storedTime = statement(() =>
   query
     .selectFrom("store_time")
     .select((of) =>
-      sql<number>`max(latest, coalesce(${of.selectFrom("jobs").select((jobs) => jobs.fn.max("created_at").as("newest"))}, 0))`.as(
+      sql<number>`max(latest, coalesce(${of.selectFrom("jobs").select("created_at").where("seq", ">", 0).orderBy("seq", "desc").limit(1)}, 0))`.as(
         "latest",
       ),
     ),

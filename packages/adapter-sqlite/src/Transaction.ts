@@ -64,6 +64,13 @@ export class Transaction {
     return changes
   }
 
+  /** Runs a statement with RETURNING. */
+  runReturning<P extends Parameters, Row>(statement: Statement<P, Row>, parameters: P): ReadonlyArray<Row> {
+    const rows = this.#statements.get(statement.sql).all(statement.bind(parameters)) as ReadonlyArray<Row>
+    if (rows.length > 0) this.#wrote = true
+    return rows
+  }
+
   /** Runs an INSERT of one row. Returns its row id, or `undefined` if a conflict prevented the insertion. */
   insert<P extends Parameters>(statement: Statement<P, unknown>, parameters: P): number | undefined {
     const { changes, lastInsertRowid } = this.#statements.get(statement.sql).run(statement.bind(parameters))

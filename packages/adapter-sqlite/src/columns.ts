@@ -102,6 +102,7 @@ export const columns = {
     retained: generated(text<RetainedData>()),
     charge: nullable(json()),
     output: nullable(json()),
+    request: nullable(json()),
   },
   job_data: { job_seq: integer(), request: json() },
   checkpoints: { job_seq: integer(), step: text(), value: json() },
@@ -215,9 +216,13 @@ export type Values<T extends Table, C extends ColumnOf<T>> = {
   readonly [Name in C as Camel<Name>]: ValueOf<Columns[T][Name]>
 }
 
+/** The same values under the names of the columns, as a table has them. */
+export type Row<T extends Table, C extends ColumnOf<T>> = { readonly [Name in C]: ValueOf<Columns[T][Name]> }
+
 type Selection<T extends Table, C extends string> = `${T}.${C} as ${Camel<C>}`
 
-const camel = (name: string): string => name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+/** Returns the name of a column in TypeScript. */
+export const camel = (name: string): string => name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())
 
 /** A select list: `select("jobs", "lane_id")` is `["jobs.lane_id as laneId"]`. */
 export const select = <T extends Table, const C extends ReadonlyArray<ColumnOf<T>>>(

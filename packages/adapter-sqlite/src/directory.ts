@@ -1,7 +1,7 @@
 import { sql } from "kysely"
-import type { JobId, JobMode, JobStatus, ProjectId } from "@kiln/core/domain"
+import type { JobMode, JobStatus, ProjectId } from "@kiln/core/domain"
 import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
-import { select } from "./columns.ts"
+import { select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { jobById, jobOf, priorityOf } from "./jobs/JobRow.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
@@ -12,34 +12,35 @@ import type { Transaction } from "./Transaction.ts"
 /** Maximum number of rows that one page reads. A rare match yields short pages, so that other callers are served in between. */
 const maxRowsRead = 2_000
 
-/** A position in a list. The empty id sorts before every id. */
-interface Position {
-  readonly time: number
-  readonly id: JobId | ""
-}
-
-/** Jobs before `time` and `id`, down to `downToTime` and `downToId`. */
-type Range = {
-  readonly time: number
-  readonly id: JobId | ""
-  readonly downToTime: number
-  readonly downToId: JobId | ""
-}
+/**
+ * Jobs from the number `fromSeq` on, and before `beforeSeq`. Jobs are numbered in order of creation, which is that of their creation
+ * times, because store time never goes back.
+ */
+type Range = { readonly fromSeq: number; readonly beforeSeq: number }
 
 const jobsIn = (given: Given<Range>) =>
-  query
-    .selectFrom("jobs")
-    .where(sql<boolean>`(created_at, id) < (${given.time}, ${given.id})`)
-    .where(sql<boolean>`(created_at, id) >= (${given.downToTime}, ${given.downToId})`)
-    .orderBy("created_at", "desc")
-    .orderBy("id", "desc")
+  query.selectFrom("jobs").where("seq", "<", given.beforeSeq).where("seq", ">=", given.fromSeq).orderBy("seq", "desc")
 
-/** The last position that a page may read, from the index alone. */
-export const furthestPosition = statement((given: Given<Range & { readonly rows: number }>) =>
+/** The last job that a page may read. */
+export const furthestJob = statement((given: Given<Range & { readonly rows: number }>) =>
   jobsIn(given)
-    .select(["created_at as time", "id"])
+    .select("seq")
     .limit(1)
     .offset(sql<number>`${given.rows} - 1`),
+)
+
+/** The first job from this number on. */
+export const nextJob = statement((given: Given<Values<"jobs", "seq">>) =>
+  query
+    .selectFrom("jobs")
+    .select(select("jobs", "seq", "created_at"))
+    .where("seq", ">=", given.seq)
+    .orderBy("seq")
+    .limit(1),
+)
+
+const newestJob = statement(() =>
+  query.selectFrom("jobs").select("seq").where("seq", ">", 0).orderBy("seq", "desc").limit(1),
 )
 
 /** `null` matches everything. */
@@ -55,6 +56,7 @@ export const jobsInRange = statement((given: Given<Range & Filter & { readonly l
     .select(
       select(
         "jobs",
+        "seq",
         "id",
         "project_id",
         "key_id",
@@ -81,38 +83,54 @@ export const jobsInRange = statement((given: Given<Range & Filter & { readonly l
     .limit(given.limit),
 )
 
-const cursorOf = ({ id, time }: Position): string => `${time} ${id}`
+const cursorOf = (seq: number): string => `before ${seq}`
 
-const positionOf = (cursor: string): Position => {
-  const [, time, id] = /^(\d{1,16}) (job_[0-9a-z]+)$/.exec(cursor) ?? []
-  if (time === undefined || id === undefined) throw new TypeError("invalid cursor")
-  return { time: Number(time), id: id as JobId }
+const seqOf = (cursor: string): number => {
+  const [, seq] = /^before (\d{1,16})$/.exec(cursor) ?? []
+  if (seq === undefined) throw new TypeError("invalid cursor")
+  return Number(seq)
 }
 
-const summaryOf = (row: RowOf<typeof jobsInRange>): JobSummary => ({
+/** Returns the number of the first job that was created at this time or later, by bisection. */
+const firstSince = (tx: Transaction, time: number, endSeq: number): number => {
+  let [from, to] = [0, endSeq]
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2)
+    const job = tx.get(nextJob, { seq: middle })
+    if (job === undefined || job.createdAt >= time) to = middle
+    else from = job.seq + 1
+  }
+  return from
+}
+
+const summaryOf = ({ seq: _, ...row }: RowOf<typeof jobsInRange>): JobSummary => ({
   ...row,
   priority: priorityOf(row.priority, row.id),
 })
 
 /** Reads one row more than requested, which tells whether another page follows. */
 const listJobs = (tx: Transaction, page: JobPage): JobList => {
-  const { after, createdFrom = 0, createdTo = Number.MAX_SAFE_INTEGER, limit } = page
-  const cursor = after === undefined ? undefined : positionOf(after)
-  const from: Position = cursor === undefined || cursor.time >= createdTo ? { time: createdTo, id: "" } : cursor
-  const range = { time: from.time, id: from.id, downToTime: createdFrom, downToId: "" as const }
-  const furthest = tx.get(furthestPosition, { ...range, rows: Math.max(maxRowsRead, limit) })
+  const { after, createdFrom, createdTo, limit } = page
+  const endSeq = (tx.get(newestJob, {})?.seq ?? 0) + 1
+  const range = {
+    fromSeq: createdFrom === undefined ? 0 : firstSince(tx, createdFrom, endSeq),
+    beforeSeq: Math.min(
+      after === undefined ? endSeq : seqOf(after),
+      createdTo === undefined ? endSeq : firstSince(tx, createdTo, endSeq),
+    ),
+  }
+  const furthest = tx.get(furthestJob, { ...range, rows: Math.max(maxRowsRead, limit) })
   const rows = tx.all(jobsInRange, {
     ...range,
-    ...(furthest && { downToTime: furthest.time, downToId: furthest.id }),
+    ...(furthest && { fromSeq: furthest.seq }),
     projectId: page.projectId ?? null,
     kind: page.kind ?? null,
     mode: page.mode ?? null,
     status: page.status ?? null,
     limit: limit + 1,
   })
-  const last = rows.length > limit ? rows[limit - 1] : undefined
-  const end = last === undefined ? furthest : { time: last.createdAt, id: last.id }
-  return { jobs: rows.slice(0, limit).map(summaryOf), next: end && cursorOf(end) }
+  const last = rows.length > limit ? rows[limit - 1] : furthest
+  return { jobs: rows.slice(0, limit).map(summaryOf), next: last && cursorOf(last.seq) }
 }
 
 // Counts
@@ -132,6 +150,7 @@ export const unfinishedByStatus = statement((given: Given<Unfinished>) =>
     .crossJoin("jobs")
     .select((of) => ["jobs.kind", "jobs.mode", stateOf(given).as("state"), of.fn.countAll<number>().as("count")])
     .where(sql<boolean>`(${given.projectId} IS NULL OR ${sql.ref("lanes.project_id")} = ${given.projectId})`)
+    .where("jobs.held", "in", [0, 1])
     .whereRef("jobs.lane_id", "=", "lanes.id")
     .where("claimable_at", "is not", null)
     .groupBy(["jobs.kind", "jobs.mode", "state"]),

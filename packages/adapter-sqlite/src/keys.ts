@@ -1,5 +1,14 @@
 import type { KeyId, ProjectId } from "@kiln/core/domain"
-import { type ApiKeyRecord, decodeStrings, KeyDirectory, type NewApiKey, type Project } from "@kiln/core/ports"
+import {
+  type ApiKeyRecord,
+  decodeStrings,
+  KeyDirectory,
+  type KeyRotation,
+  type KeySecretRecord,
+  type NewApiKey,
+  type Project,
+  type RotateOutcome,
+} from "@kiln/core/ports"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
@@ -65,6 +74,14 @@ const keyBySecret = statement((given: Given<Values<"key_secrets", "secret_hash">
     ),
 )
 
+/** Also a secret whose overlap has ended. */
+const secretByHash = statement((given: Given<Values<"key_secrets", "secret_hash">>) =>
+  query
+    .selectFrom("key_secrets")
+    .select(select("key_secrets", "key_id", "valid_until"))
+    .where("secret_hash", "=", given.secretHash),
+)
+
 const keyOf = (row: RowOf<typeof allKeys>): ApiKeyRecord => ({
   ...row,
   scopes: decodeStrings(row.scopes, `the scopes of ${row.id}`),
@@ -120,6 +137,33 @@ const revokeKey = (tx: Transaction, id: KeyId): ApiKeyRecord | undefined => {
   return row && keyOf(row)
 }
 
+/** The end of a secret is never put off. */
+const endSecrets = statement((given: Given<{ readonly keyId: KeyId; readonly endAt: number }>) =>
+  query
+    .updateTable("key_secrets")
+    .set({ valid_until: given.endAt })
+    .where("key_id", "=", given.keyId)
+    .where((where) => where.or([where("valid_until", "is", null), where("valid_until", ">", given.endAt)])),
+)
+
+const rotateKey = (tx: Transaction, { keyId, overlapMs, secretHash }: KeyRotation): RotateOutcome => {
+  const { now } = tx
+  const row = tx.get(keyById, { id: keyId })
+  if (row === undefined) return { _tag: "NotFound" }
+  const key = keyOf(row)
+  if (key.revokedAt !== null || (key.expiresAt !== null && key.expiresAt <= now)) return { _tag: "Ended", key }
+  const oldSecretsEndAt = now + overlapMs
+  tx.run(endSecrets, { keyId, endAt: oldSecretsEndAt })
+  tx.run(insertSecret, { secretHash, keyId, createdAt: now })
+  return { _tag: "Rotated", key, oldSecretsEndAt }
+}
+
+const identifyKey = (tx: Transaction, secretHash: string): KeySecretRecord | undefined => {
+  const secret = tx.get(secretByHash, { secretHash })
+  const row = secret && tx.get(keyById, { id: secret.keyId })
+  return row && secret && { key: keyOf(row), validUntil: secret.validUntil }
+}
+
 /** Uses are reported late and out of order; the time of the last use never decreases. */
 const touch = statement((given: Given<Values<"api_keys", "id"> & { readonly usedAt: number }>) =>
   query
@@ -137,6 +181,8 @@ export const makeSqliteKeyDirectory = (db: Database): KeyDirectory["Service"] =>
     createFirstKey: (project, key) => db.write("KeyDirectory.createFirstKey", (tx) => createFirstKey(tx, project, key)),
     listKeys: db.read("KeyDirectory.listKeys", (tx) => tx.all(allKeys, {}).map(keyOf)),
     revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (tx) => revokeKey(tx, keyId)),
+    rotateKey: (rotation) => db.write("KeyDirectory.rotateKey", (tx) => rotateKey(tx, rotation)),
+    identifyKey: (secretHash) => db.read("KeyDirectory.identifyKey", (tx) => identifyKey(tx, secretHash)),
     findKey: (secretHash) =>
       db.read("KeyDirectory.findKey", (tx) => {
         const row = tx.get(keyBySecret, { secretHash, now: tx.now })

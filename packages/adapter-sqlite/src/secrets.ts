@@ -30,9 +30,24 @@ const getOrCreate = (tx: Transaction, name: string, candidate: Uint8Array): Uint
   return Uint8Array.from(candidate)
 }
 
+const updateSecret = statement((given: Given<Values<"secrets", "name" | "value">>) =>
+  query.updateTable("secrets").set(assign(given, "value")).where("name", "=", given.name),
+)
+
+const replace = (tx: Transaction, name: string, expected: Uint8Array | undefined, value: Uint8Array): boolean => {
+  const known = findSecret(tx, name)
+  if (known === undefined || expected === undefined) {
+    if (known !== expected) return false
+    tx.run(insertSecret, { name, value })
+    return true
+  }
+  return Buffer.compare(known, expected) === 0 && tx.run(updateSecret, { name, value }) === 1
+}
+
 export const makeSqliteSecretStore = (db: Database): SecretStore["Service"] =>
   SecretStore.of({
     getOrCreate: (name, candidate) => db.write("SecretStore.getOrCreate", (tx) => getOrCreate(tx, name, candidate)),
     find: (name) => db.read("SecretStore.find", (tx) => findSecret(tx, name)),
+    replace: (name, expected, value) => db.write("SecretStore.replace", (tx) => replace(tx, name, expected, value)),
     remove: (name) => db.write("SecretStore.remove", (tx) => tx.run(deleteSecret, { name }) === 1),
   })

@@ -21,7 +21,7 @@ const onKysely = Effect.gen(function* () {
 
 callerTransactionsConformance({ name: "SQLite, by a better-sqlite3 handle,", place: onConnection, ...oneWriter })
 callerTransactionsConformance({
-  name: "SQLite, by a better-sqlite3 handle without waiting,",
+  name: "SQLite, by a better-sqlite3 handle, synchronously,",
   place: onConnection,
   through: "synchronous",
   ...oneWriter,

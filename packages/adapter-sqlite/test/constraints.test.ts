@@ -41,6 +41,7 @@ const copyOfJob = (n: number, changes: Record<string, string>): string => {
     "output",
     "priority",
     "kept",
+    "request",
   ]
   const values = { id: "'job_copy'", idempotency_key: "'copy'", ...changes } as Record<string, string>
   return `INSERT INTO kiln_jobs (${columns.join(", ")}) SELECT ${columns.map((column) => values[column] ?? column).join(", ")} FROM kiln_jobs WHERE id = '${fixtures.jobId(n)}'`
@@ -134,7 +135,11 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["an upload it never had", job(5, `upload_id = '${fixtures.uploadId(3)}'`), /only a failed job/],
       ["another owner", job(1, "key_id = 'key_other'"), /never changes/],
       ["another price", job(7, "price_id = 1"), /never changes/],
-      ["another request", `UPDATE kiln_job_data SET request = '{}' WHERE job_seq = ${seqOf(1)}`, /never changes/],
+      ["another request", job(1, "request = '{}'"), /never changes/],
+      ["its request taken from it", job(4, "request = NULL"), /never changes/],
+      ["another long request", `UPDATE kiln_job_data SET request = '{}' WHERE job_seq = ${seqOf(8)}`, /never changes/],
+      ["a second request", `INSERT INTO kiln_job_data VALUES (${seqOf(1)}, '{}')`, /one request/],
+      ["a lease beyond its deadline", job(2, "claimable_at = deadline_at + 1"), /CHECK.*claimable_at <= deadline_at/],
     ],
   ],
   [
@@ -180,6 +185,13 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["its erasure undone", job(9, "retained = 'kept', output = '{}'"), /everything retained is gone/],
       ["deleted made expired", job(9, "retained = 'expired'"), /everything retained is gone/],
       ["erased while its data is there", job(4, "retained = 'deleted', output = NULL"), /everything retained is gone/],
+      ["erased while its request is there", job(5, "retained = 'deleted'"), /CHECK.*request IS NULL/],
+      [
+        "erased while its long request is there",
+        job(8, "retained = 'deleted', request = NULL, output = NULL"),
+        /everything retained is gone/,
+      ],
+      ["its request given back after erasing", job(9, "request = '{}'"), /never changes/],
       ["data for an erased one", `INSERT INTO kiln_job_data VALUES (${seqOf(9)}, '{}')`, /retains nothing/],
       [
         "a file for an erased one",

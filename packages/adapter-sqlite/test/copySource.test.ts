@@ -45,7 +45,14 @@ describe("a copy's source", () => {
       expect(copyTables.map((table) => `kiln_${table}`).sort()).toEqual(
         tables.map(({ name }) => name).filter((name) => !left.has(name)),
       )
-      const counts = copyTables.map((table) => raw.prepare(`SELECT count(*) AS count FROM kiln_${table}`).get([]))
+      // Short requests are in the rows of their jobs.
+      const count = (table: CopyTable) =>
+        raw.prepare(
+          table === "job_data"
+            ? "SELECT count(*) AS count FROM kiln_jobs WHERE retained = 'kept'"
+            : `SELECT count(*) AS count FROM kiln_${table}`,
+        )
+      const counts = copyTables.map((table) => count(table).get([]))
       raw.close()
 
       const source = yield* open(path)
@@ -55,6 +62,9 @@ describe("a copy's source", () => {
         expect(yield* source.count(table)).toBe(rows.length)
       }
       expect((yield* rowsOf(source, "jobs")).map(({ held }) => held)).toContain(true)
+      expect((yield* rowsOf(source, "jobs")).some((row) => "request" in row)).toBe(false)
+      const requests = yield* rowsOf(source, "job_data")
+      expect(new Set(requests.map(({ request }) => String(request).length > 1_000))).toEqual(new Set([true, false]))
       expect((yield* rowsOf(source, "uploads")).map(({ erased }) => erased)).toContain(true)
       expect(yield* rowsOf(source, "checkpoints")).toEqual([
         { job_id: fixtures.jobId(2), step: "reply", value: '"text"' },

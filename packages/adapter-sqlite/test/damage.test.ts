@@ -36,7 +36,7 @@ const withDamage = <A, E>(damage: (path: string) => void, use: Effect.Effect<A, 
 
 const withSql = (sql: string) => (path: string) => {
   const database = new Sqlite(path)
-  database.exec(`DROP TRIGGER kiln_job_data_is_final; ${sql}`)
+  database.exec(`DROP TRIGGER kiln_job_data_is_final; DROP TRIGGER kiln_jobs_request_is_final; ${sql}`)
   database.close()
 }
 
@@ -51,6 +51,10 @@ const cutOverflowChain = (path: string): void => {
 describe("a damaged job fails, and the queue goes on", () => {
   const damages: ReadonlyArray<readonly [name: string, damage: (path: string) => void]> = [
     ["its request is not JSON", withSql("UPDATE kiln_job_data SET request = '{' WHERE job_seq = 2")],
+    [
+      "its short request is not JSON",
+      withSql("DELETE FROM kiln_job_data WHERE job_seq = 2; UPDATE kiln_jobs SET request = '{' WHERE seq = 2"),
+    ],
     ["its request is not an object", withSql("UPDATE kiln_job_data SET request = '[]' WHERE job_seq = 2")],
     [
       "a checkpoint is not JSON",
@@ -92,7 +96,7 @@ describe("a damaged job fails, and the queue goes on", () => {
         layer,
         { local: true },
       )
-      withSql("UPDATE kiln_job_data SET request = '{' WHERE job_seq = 1")(path)
+      withSql("UPDATE kiln_jobs SET request = '{' WHERE seq = 1")(path)
       yield* Effect.provide(claim, layer, { local: true })
       const database = new Sqlite(path, { readonly: true })
       expect(database.prepare("SELECT status, error_code, attempts, token FROM kiln_jobs").all([])).toEqual([

@@ -13,7 +13,7 @@ const workThrough = new URL("./support/workThrough.ts", import.meta.url)
 const principal = fixtures.ownerOf(fixtures.newJob(1))
 
 it.live(
-  "what a killed process was told is stored, and nothing else is half there",
+  "everything confirmed to a killed process is stored, and nothing is stored in part",
   () =>
     Effect.gen(function* () {
       for (const least of [1, 100, 400]) {

@@ -4,18 +4,18 @@ import { Effect } from "effect"
 import { callEveryVerb, fixtures } from "@kiln/conformance"
 import type { Database } from "../src/Database.ts"
 import { jobByIdempotencyKey, jobByOwner } from "../src/jobs/JobRow.ts"
-import { claimableJobs, claimableStates } from "../src/jobs/claimJobs.ts"
 import { finishCharged, finishFree } from "../src/jobs/completeJobs.ts"
 import { unfinishedJobs } from "../src/jobs/createJobs.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
-import { overdueJobs } from "../src/jobs/expireJobs.ts"
-import { finishedByStatus, furthestPosition, jobsInRange, unfinishedByStatus } from "../src/directory.ts"
+import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
+import { finishedByStatus, furthestJob, jobsInRange, nextJob, unfinishedByStatus } from "../src/directory.ts"
 import { chargesAfter } from "../src/jobs/listCharges.ts"
 import { lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
+import { claimableJobs, claimableStates } from "../src/jobs/readyJobs.ts"
 import { runningJobs } from "../src/jobs/runningJobs.ts"
 import { earliestLane, earliestLaneOfOthers, nextClaimable } from "../src/jobs/nextClaimable.ts"
-import { updateFinished, updateUnfinished } from "../src/jobs/writeState.ts"
+import { updateClaimed, updateFinished, updateUnfinished } from "../src/jobs/writeState.ts"
 import { announcedUploads, arrivingUploads, storedUploads } from "../src/uploadCounts.ts"
 import { erasedUploads, ownUpload, unusedUploads } from "../src/uploads.ts"
 import { everyState, onDatabase, storesOf } from "./support/arrangeJobs.ts"
@@ -28,11 +28,17 @@ const planOf = ({ connection }: Database, sql: string): ReadonlyArray<string> =>
   return rows.map((row) => row.detail)
 }
 
-/** Merges four ranges, one per priority. */
-const fourTimes = (walk: string): ReadonlyArray<string> => {
-  const twice = ["MERGE (UNION ALL)", "LEFT", walk, "RIGHT", walk]
-  return ["MERGE (UNION ALL)", "LEFT", ...twice, "RIGHT", ...twice]
+/** Merges eight ranges: held or not, of each priority. */
+const eightTimes = (walk: string): ReadonlyArray<string> => {
+  const twice = (walks: ReadonlyArray<string>) => ["MERGE (UNION ALL)", "LEFT", ...walks, "RIGHT", ...walks]
+  return twice(twice(twice([walk])))
 }
+
+/** Runs only if the request is not in the job's row. */
+const longRequest = ["CORRELATED SCALAR SUBQUERY 1", "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?)"]
+
+/** A list of items, as the rows of a table. */
+const items = (count: number): ReadonlyArray<string> => [`SCAN ${count}-ROW VALUES CLAUSE`]
 
 /** The plan of each query that could read many rows: which index it uses, and which part of it. */
 const answers: ReadonlyArray<readonly [question: string, sql: string, plan: ReadonlyArray<string>]> = [
@@ -40,20 +46,22 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     "a lane's claimable jobs of a priority, in order",
     claimableJobs.sql,
     [
-      "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (lane_id=? AND priority=? AND claimable_at<?)",
-      "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=? AND priority=? AND (claimable_at,id)>(?,?) AND claimable_at<?)",
       "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      ...longRequest,
     ],
   ],
   [
     "their states, when one cannot be read",
     claimableStates.sql,
-    ["SEARCH kiln_jobs USING INDEX kiln_jobs_ready (lane_id=? AND priority=? AND claimable_at<?)"],
+    [
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=? AND priority=? AND (claimable_at,id)>(?,?) AND claimable_at<?)",
+    ],
   ],
   [
     "a lane's next time",
     nextClaimable.sql,
-    fourTimes("SEARCH kiln_jobs USING INDEX kiln_jobs_ready (lane_id=? AND priority=? AND claimable_at>?)"),
+    eightTimes("SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=? AND priority=? AND claimable_at>?)"),
   ],
   [
     "lanes behind the clock, by age",
@@ -85,19 +93,23 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     runningJobs.sql,
     [
       "CO-ROUTINE running",
-      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_held (held=?)",
+      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=?)",
       "SCAN running",
       "SEARCH kiln_lanes USING INTEGER PRIMARY KEY (rowid=?)",
     ],
   ],
-  ["overdue jobs", overdueJobs.sql, ["SEARCH kiln_jobs USING INDEX kiln_jobs_deadline (deadline_at<?)"]],
+  ["overdue jobs that wait", overdueWaiting.sql, ["SEARCH kiln_jobs USING INDEX kiln_jobs_deadline (deadline_at<?)"]],
+  ["overdue jobs that are held", overdueHeld.sql, ["SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=?)"]],
   [
     "a caller's job",
     jobByOwner.sql,
     [
       "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
-      "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
       "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      "SEARCH kiln_files USING INDEX sqlite_autoindex_kiln_files_2 (job_seq=?) LEFT-JOIN",
+      ...longRequest,
+      "CORRELATED SCALAR SUBQUERY 2",
+      "SEARCH kiln_checkpoints USING PRIMARY KEY (job_seq=?)",
     ],
   ],
   [
@@ -105,8 +117,8 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     jobByIdempotencyKey.sql,
     [
       "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_2 (key_id=? AND idempotency_key=?)",
-      "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
       "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      ...longRequest,
     ],
   ],
   [
@@ -115,7 +127,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     [
       "CO-ROUTINE unfinished",
       "SEARCH kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=?)",
-      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (lane_id=?)",
+      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=? AND lane_id=?)",
       "SCAN unfinished",
     ],
   ],
@@ -129,15 +141,16 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   ["a move of a job", updateUnfinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
   [
-    "the completion of a sandbox job",
-    finishFree.sql,
-    ["SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)"],
+    "completions of sandbox jobs",
+    finishFree.sqlOf(64),
+    [...items(64), "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)"],
   ],
   [
     "the completion of a live job",
-    finishCharged.sql,
-    ["SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)"],
+    finishCharged.sqlOf(4),
+    [...items(4), "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)"],
   ],
+  ["claims", updateClaimed.sqlOf(16), [...items(16), "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
   ["the end of a job", updateFinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
   [
     "jobs whose data is to expire",
@@ -161,14 +174,15 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "how far a page of jobs looks",
-    furthestPosition.sql,
-    ["SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_by_time ((created_at,id)>(?,?) AND (created_at,id)<(?,?))"],
+    furthestJob.sql,
+    ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
   ],
   [
     "a page of jobs, newest first",
     jobsInRange.sql,
-    ["SEARCH kiln_jobs USING INDEX kiln_jobs_by_time ((created_at,id)>(?,?) AND (created_at,id)<(?,?))"],
+    ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
   ],
+  ["a step of the bisection by time", nextJob.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>?)"]],
   [
     "entries of the ledger, in order",
     chargesAfter.sql,
@@ -240,7 +254,7 @@ const counts: typeof answers = [
     unfinishedByStatus.sql,
     [
       "SCAN kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1",
-      "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (lane_id=?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=?)",
       "USE TEMP B-TREE FOR GROUP BY",
     ],
   ],

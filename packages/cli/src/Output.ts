@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Flag from "effect/cli/Flag"
+import { ProcessIo } from "./ProcessIo.ts"
 
 /** `--json`, accepted by every command. */
 export const Json = GlobalFlag.Setting("json")({
@@ -8,7 +9,7 @@ export const Json = GlobalFlag.Setting("json")({
 })
 
 /** Writes a result to standard output, bypassing the log. */
-export const print = (text: string): Effect.Effect<void> => Effect.sync(() => void process.stdout.write(`${text}\n`))
+export const print = (text: string): Effect.Effect<void> => Effect.map(ProcessIo, ({ write }) => write(`${text}\n`))
 
 /** Writes a result: one JSON document with `--json`, otherwise text. */
 export const answer = (result: { readonly json: object; readonly text: string }) =>

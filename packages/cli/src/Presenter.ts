@@ -1,28 +1,27 @@
 import * as Effect from "effect/Effect"
 import * as CliOutput from "effect/cli/CliOutput"
+import type { ProcessIo } from "./ProcessIo.ts"
 
 const formatter = CliOutput.defaultFormatter({ colors: process.stdout.isTTY && process.env["NO_COLOR"] === undefined })
-const write = (stream: NodeJS.WriteStream, text: string) => Effect.sync(() => void stream.write(`${text}\n`))
 
 /**
  * Writes help, versions and usage errors. The default of `effect/cli` prints the complete help to standard output after a
  * usage error, but `--json` promises a document or nothing.
  */
-export const presenter: CliOutput.Presenter = {
+export const makePresenter = ({ write, writeError }: ProcessIo): CliOutput.Presenter => ({
   present: (event) => {
     switch (event._tag) {
       case "Help":
-        return write(
-          event.reason === "Requested" ? process.stdout : process.stderr,
-          formatter.formatHelpDoc(event.helpDoc),
-        )
+        return line(event.reason === "Requested" ? write : writeError, formatter.formatHelpDoc(event.helpDoc))
       case "Version":
-        return write(process.stdout, `${event.name} ${event.version}`)
+        return line(write, `${event.name} ${event.version}`)
       case "InvalidInvocation": {
         const problems = event.errors.map((error) => `kiln: ${formatter.formatCliError(error)}`)
         const hint = `usage: ${event.helpDoc.usage}\n(see ${event.commandPath.join(" ")} --help)`
-        return write(process.stderr, [...problems, hint].join("\n"))
+        return line(writeError, [...problems, hint].join("\n"))
       }
     }
   },
-}
+})
+
+const line = (write: (text: string) => void, text: string) => Effect.sync(() => write(`${text}\n`))

@@ -11,6 +11,7 @@ import { apiKey, modelName, type OpenAiPlace } from "./settings/openAi.ts"
 import { nearestName } from "@kiln/core/domain"
 import { forcedOff, oneOf, onOff } from "./settings/oneOf.ts"
 import { host, publicUrl } from "./settings/publicUrl.ts"
+import { type Environment, findSetting, type GivenSetting } from "./settings/settingFiles.ts"
 import { type ParsedSetting, parsed, type SettingType } from "./settings/SettingType.ts"
 import { uploadCap } from "./settings/uploadCap.ts"
 import { rateLimits, signingKeys, trustedProxies } from "./settings/wireSettings.ts"
@@ -51,12 +52,14 @@ export type ReadSettings =
   | {
       readonly ok: true
       readonly settings: Settings
+      /** The texts of the settings that were given. */
+      readonly given: Readonly<Partial<Record<SettingName, GivenSetting>>>
       /** Warnings about variables without effect. */
       readonly warnings: ReadonlyArray<string>
     }
   | { readonly ok: false; readonly problems: ReadonlyArray<SettingProblem> }
 
-export type Environment = Readonly<Record<string, string | undefined>>
+export type { Environment } from "./settings/settingFiles.ts"
 
 const path: SettingType<string> = (text) => parsed(resolve(text))
 const seconds =
@@ -117,27 +120,33 @@ const types = {
   KILN_PAGES: onOff,
 } as const
 
-type SettingName = keyof typeof types
 type ValueOf<Name extends SettingName> =
   ReturnType<(typeof types)[Name]> extends ParsedSetting<infer Value> ? Value : never
 type Values = { readonly [Name in SettingName]: ValueOf<Name> | undefined }
+
+export type SettingName = keyof typeof types
 
 /** The names of all settings. */
 export const settingNames: ReadonlyArray<string> = Object.keys(types)
 
 const valuesOf = (environment: Environment) => {
   const values: Record<string, unknown> = {}
+  const given: Record<string, GivenSetting> = {}
   const problems: Array<SettingProblem> = []
   for (const [setting, type] of Object.entries(types)) {
-    // Compose files and shells turn an unset variable into an empty one.
-    const text = environment[setting]?.trim() ?? ""
-    if (text === "") continue
-    const value = type(text)
+    const found = findSetting(environment, setting)
+    if (!found.ok) {
+      problems.push({ setting: found.setting, rule: found.rule })
+      continue
+    }
+    if (found.given === undefined) continue
+    given[setting] = found.given
+    const value = type(found.given.text)
     if (value.ok) values[setting] = value.value
     else problems.push({ setting, rule: value.rule })
   }
   // Each entry has the type that its name requires.
-  return { values: values as Values, problems }
+  return { values: values as Values, given, problems }
 }
 
 const switchedOff = (values: Values): ReadonlyArray<SwitchName> => {
@@ -223,7 +232,7 @@ const meantName = (name: string): string | undefined => {
 
 const unknownNames = (environment: Environment): ReadonlyArray<string> =>
   Object.keys(environment)
-    .filter((name) => name.startsWith("KILN_") && !settingNames.includes(name))
+    .filter((name) => name.startsWith("KILN_") && !settingNames.includes(name.replace(/_FILE$/, "")))
     .map((name) => `Unknown setting ${name} is ignored; did you mean ${meantName(name)}?`)
 
 /** Returns warnings about variables that only apply to Postgres. */
@@ -244,7 +253,7 @@ const withoutOpenAi = (values: Values): ReadonlyArray<string> =>
 
 /** Reads all settings from the environment, and reports all invalid ones at once. */
 export const readSettings = (environment: Environment): ReadSettings => {
-  const { problems, values } = valuesOf(environment)
+  const { given, problems, values } = valuesOf(environment)
   // Only S3 serves files itself.
   if (values.KILN_FILES === "redirect" && values.KILN_BLOBS?._tag !== "S3")
     problems.push({ setting: "KILN_FILES", rule: "can be redirect only with KILN_BLOBS=s3://bucket/prefix" })
@@ -252,5 +261,5 @@ export const readSettings = (environment: Environment): ReadSettings => {
     problems.push({ setting: "KILN_BLOBS", rule: "can be postgres only with DATABASE_URL=postgres://…" })
   if (problems.length > 0) return { ok: false, problems }
   const warnings = [...unknownNames(environment), ...withoutDatabase(values), ...withoutOpenAi(values)]
-  return { ok: true, settings: settingsOf(values), warnings }
+  return { ok: true, settings: settingsOf(values), given, warnings }
 }

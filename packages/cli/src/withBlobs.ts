@@ -10,6 +10,7 @@ import { installationProblems } from "./installation/layerInstallation.ts"
 import { engineSettings } from "./KilnConfig.ts"
 import { blobsUnusable, layerBlobs } from "./layerBlobs.ts"
 import { loadConfig } from "./loadModule.ts"
+import type { InitFlag } from "./openStores.ts"
 import type { Settings } from "./Settings.ts"
 import { type CommandNeeds, withSettings } from "./withStores.ts"
 
@@ -18,7 +19,7 @@ type Failure = CommandFailed | StoreUnavailable | BlobUnavailable | StoreBehindB
 /** Runs a command on the stores and the blob store, even while a server is running on them. */
 export const withBlobs = <A, R>(
   command: (settings: Settings) => Effect.Effect<A, Failure, R>,
-): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds | BlobStore | BlobGuard>> =>
+): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds | BlobStore | BlobGuard> | InitFlag> =>
   withSettings((settings) =>
     Effect.gen(function* () {
       const engine = engineSettings(yield* loadConfig(settings.configPath), settings.engine)
@@ -31,4 +32,4 @@ export const withBlobs = <A, R>(
         }),
       )
     }),
-  ) as Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds | BlobStore | BlobGuard>>
+  ) as Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds | BlobStore | BlobGuard> | InitFlag>

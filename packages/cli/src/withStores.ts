@@ -4,7 +4,7 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { IdGenerator } from "@kiln/core/ports"
 import type { CommandFailed } from "./CommandFailed.ts"
-import { openStoresBriefly, type Stores } from "./openStores.ts"
+import { openStoresBriefly, type InitFlag, requireDatabase, type Stores } from "./openStores.ts"
 import { readEnvironment } from "./readEnvironment.ts"
 import type { Settings } from "./Settings.ts"
 import { databaseSilent } from "./startProblems.ts"
@@ -15,15 +15,23 @@ export type CommandNeeds = Stores | IdGenerator | SecureRandom.SecureRandom
 /** Runs a command on the stores, even while a server is running on them. */
 export const withStores = <A, R>(
   command: Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
-): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds>> => withSettings(() => command)
+): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds> | InitFlag> => withSettings(() => command)
 
-/** Like `withStores`, for a command that also needs other settings. */
+/** Like `withStores`, for a command that sets up an installation and may begin one in an empty directory. */
+export const beginStores = <A, R>(
+  command: Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
+): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds> | InitFlag> => withSettings(() => command, { begins: true })
+
+/** Like `withStores`, for a command that also needs other settings. `begins`: it may begin an installation in an empty directory. */
 export const withSettings = <A, R>(
   command: (settings: Settings) => Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
-): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds>> =>
-  Effect.flatMap(readEnvironment, (settings) =>
-    command(settings).pipe(
+  { begins = false }: { readonly begins?: boolean } = {},
+): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds> | InitFlag> =>
+  Effect.gen(function* () {
+    const settings = yield* readEnvironment
+    yield* requireDatabase(settings.database, begins)
+    return yield* command(settings).pipe(
       Effect.catchTag("StoreUnavailable", (error) => Effect.fail(databaseSilent(error))),
       Effect.provide(Layer.mergeAll(openStoresBriefly(settings), IdGenerator.layer, SecureRandom.layerWebCrypto)),
-    ),
-  )
+    )
+  })

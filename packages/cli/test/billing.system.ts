@@ -281,7 +281,7 @@ describe.each([
   })
 
   // Only of a server can be told what it was asked.
-  it.each(open === postgres ? ["asks for no more pages than somebody reads"] : [])("%s", async () => {
+  it.each(open === postgres ? ["reads no more pages than its reader"] : [])("%s", async () => {
     const proxy = await tcpProxy(store.environment["DATABASE_URL"] ?? "")
     try {
       const pages = async (then: string) => {

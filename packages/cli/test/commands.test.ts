@@ -105,7 +105,7 @@ describe("kiln key", { timeout: 120_000 }, () => {
 
   it.each([
     ["escape sequences", "evil\n\u001b[31mred"],
-    ["turned writing", "a\u202eb"],
+    ["right-to-left overrides", "a\u202eb"],
     ["length", "x".repeat(101)],
   ])("refuses a name with %s, because it appears in tables", async (_what, name) => {
     using data = temporaryDirectory()

@@ -30,7 +30,7 @@ describe("an installation", { timeout: 120_000 }, () => {
   })
 
   it.each(["all", "api", "worker"])(
-    "as %s refuses the blobs of another installation, and touches none of them",
+    "as %s refuses the blobs of another installation, and changes none of them",
     async (role) => {
       using mine = temporaryDirectory()
       using other = temporaryDirectory()

@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process"
+import { fork, spawnSync } from "node:child_process"
+import { once } from "node:events"
 import { cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
@@ -7,10 +8,19 @@ import { requireNode } from "../bin/requireNode.mjs"
 
 const bin = join(import.meta.dirname, "../bin")
 
-const run = (node: string, script: string, args: ReadonlyArray<string> = []) => {
+const run = (
+  node: string,
+  script: string,
+  args: ReadonlyArray<string> = [],
+  settings: Readonly<Record<string, string>> = {},
+) => {
   // Settings of the surrounding test run (conditions among them) must not reach the launcher under test.
   const { NODE_OPTIONS: _, ...env } = process.env
-  const { status, stdout, stderr } = spawnSync(node, [script, ...args], { encoding: "utf8", env, timeout: 120_000 })
+  const { status, stdout, stderr } = spawnSync(node, [script, ...args], {
+    encoding: "utf8",
+    env: { ...env, ...settings },
+    timeout: 120_000,
+  })
   return { status, stdout, stderr }
 }
 
@@ -70,6 +80,39 @@ describe("the heap", () => {
     expect(run(process.execPath, checkout.script).stdout).toBe("true 400000\n")
   })
 
+  describe("of the service", () => {
+    const service = {
+      ...core,
+      "packages/cli/src/main.ts": `
+        process.send?.("connected")
+        console.log(process.pid === Number(process.env.PARENT_SEES), ...process.execArgv, ...process.argv.slice(2))
+        process.disconnect?.()
+      `,
+    }
+
+    it("has more room for new objects: the process starts again as the same one", () => {
+      using checkout = plant(service)
+      linkCore(checkout.root)
+      // The shell replaces itself by the launcher, so the launcher has the process id that the shell knew.
+      const command = 'PARENT_SEES=$$ exec "$0" "$@"'
+      const args = ["-c", command, process.execPath, "--no-warnings", checkout.script, "serve", "--json"]
+      expect(run("/bin/sh", args[0] ?? "", args.slice(1))).toEqual({
+        status: 0,
+        stdout: "true --no-warnings --max-semi-space-size=8 serve --json\n",
+        stderr: "",
+      })
+    })
+
+    it("stays as it is if its parent talks to it", async () => {
+      using checkout = plant(service)
+      linkCore(checkout.root)
+      const child = fork(checkout.script, ["serve"], { execPath: process.execPath, execArgv: [], silent: true })
+      const [said] = (await once(child, "message")) as ReadonlyArray<unknown>
+      expect(said).toBe("connected")
+      await once(child, "close")
+    })
+  })
+
   it("is left to the operator if flags set it", () => {
     using checkout = plant(files)
     linkCore(checkout.root)
@@ -118,6 +161,24 @@ describe("the launcher", () => {
       stdout: "build doctor\n",
       stderr: "",
     })
+  })
+
+  it("prefers the bundle, except for a program with a configuration", () => {
+    const below = "node_modules/@kiln/cli"
+    const files = {
+      [`${below}/package.json`]: `{"type":"module"}`,
+      [`${below}/dist/main.js`]: `console.log("build")\n`,
+      [`${below}/dist/bundle/main.js`]: `console.log("bundle")\n`,
+      "credentials/KILN_CONFIG": "kiln.config.mjs",
+    }
+    using installed = plant(files, below)
+    const startedWith = (settings: Readonly<Record<string, string>>) =>
+      run(process.execPath, installed.script, [], settings).stdout.trim()
+    expect(startedWith({})).toBe("bundle")
+    expect(startedWith({ KILN_CONFIG: "", CREDENTIALS_DIRECTORY: installed.root })).toBe("bundle")
+    expect(startedWith({ KILN_CONFIG: "kiln.config.mjs" })).toBe("build")
+    expect(startedWith({ KILN_CONFIG_FILE: "path" })).toBe("build")
+    expect(startedWith({ CREDENTIALS_DIRECTORY: join(installed.root, "credentials") })).toBe("build")
   })
 
   it("says in one line that dependencies are missing", () => {

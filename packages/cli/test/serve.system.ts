@@ -142,7 +142,7 @@ describe("a start that fails", { timeout: 120_000 }, () => {
   it("says in one line that the data directory cannot be written or the database cannot be opened", async () => {
     using data = temporaryDirectory()
     writeFileSync(join(data.path, "file"), "in the way")
-    for (const command of [["serve"], ["key", "list"]]) {
+    for (const command of [["serve"], ["key", "list", "--init"]]) {
       const ended = await run(command, { KILN_DATA_DIR: join(data.path, "file/data"), PORT: "0" })
       expect(ended).toMatchObject({
         exit: 1,

@@ -55,6 +55,7 @@ const createAndClaim = Effect.fnUntraced(function* (n: number, live = false, upl
   const jobs = yield* JobStore
   const options = {
     uploadId: upload === null ? null : uploadId(upload),
+    ...(upload === null ? {} : { request: { input: "a long request ".repeat(100) } }),
     ...(live ? { mode: "live" as const, gate: audioGate } : {}),
   }
   yield* jobs.createJobs([newJob(n, options)])
@@ -68,7 +69,7 @@ const createAndClaim = Effect.fnUntraced(function* (n: number, live = false, upl
 /**
  * Brings an empty store to one job in every state, by the verbs themselves. Jobs: 1 queued, 2 held with
  * a checkpoint, 3 waiting after a failure, 4 done with a file, 5 failed, 6 live and done, 7 live and
- * held, 8 done with upload 1, 9 erased, 10 queued with upload 4. Uploads: 2 announced, 3 arrived,
+ * held, 8 done with upload 1 and a long request, 9 erased, 10 queued with upload 4. Uploads: 2 announced, 3 arrived,
  * 5 in transfer, 6 erased. Jobs 11 and 12 are urgent: delayed, and canceled. One kind is paused.
  */
 export const arrangeEveryState: Effect.Effect<void, StoreUnavailable, Stores> = Effect.gen(function* () {

@@ -110,6 +110,8 @@ const administration = Effect.gen(function* () {
   const secrets = yield* SecretStore
   yield* keys.findKey(digest(1))
   yield* keys.touchKeys([{ keyId: keyId(1), usedAt: 1 }])
+  yield* keys.identifyKey(digest(1))
+  yield* keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 1_000 })
   yield* keys.revokeKey(keyId(1))
   yield* keys.createFirstKey({ id: projectId(2), name: "two" }, newApiKey(3))
   yield* Effect.all([keys.listKeys, keys.listProjects, board.readBoard, board.listPrices, board.listWorkers])
@@ -121,6 +123,7 @@ const administration = Effect.gen(function* () {
   yield* board.publishWorker({ workerId: "w", liveKinds: [], providers: [], ttlMs: 1 })
   yield* secrets.getOrCreate("a", Uint8Array.of(1))
   yield* secrets.find("a")
+  yield* secrets.replace("a", Uint8Array.of(1), Uint8Array.of(2))
   yield* secrets.remove("a")
 })
 

@@ -39,8 +39,10 @@ import { projects } from "./KeyDirectory/createProject.ts"
 import { apiKeys } from "./KeyDirectory/createKey.ts"
 import { firstKey } from "./KeyDirectory/createFirstKey.ts"
 import { keyLife } from "./KeyDirectory/revokeKey.ts"
+import { rotation } from "./KeyDirectory/rotateKey.ts"
 import { findAndRemove } from "./SecretStore/findAndRemove.ts"
 import { getOrCreate } from "./SecretStore/getOrCreate.ts"
+import { replaceSecret } from "./SecretStore/replace.ts"
 import { pausedKinds } from "./Switchboard/pauseKind.ts"
 import { switches } from "./Switchboard/setSwitch.ts"
 import { prices } from "./Switchboard/setPrice.ts"
@@ -110,7 +112,13 @@ export const uploadStoreSections: ReadonlyArray<Section> = [
   findUploadOrphans,
 ]
 
-export const keyDirectorySections: ReadonlyArray<Section<KeyDirectory>> = [projects, apiKeys, firstKey, keyLife]
+export const keyDirectorySections: ReadonlyArray<Section<KeyDirectory>> = [
+  projects,
+  apiKeys,
+  firstKey,
+  keyLife,
+  rotation,
+]
 export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
   switches,
   pausedKinds,
@@ -118,7 +126,7 @@ export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
   workers,
   publishedWorkers,
 ]
-export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate, findAndRemove]
+export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate, findAndRemove, replaceSecret]
 
 /** All checks of a record store. */
 export const storeSections: ReadonlyArray<Section> = [

@@ -5,3 +5,4 @@ export { type EmbeddedContext, embeddedContext, type EmbeddedServices } from "./
 export { partsOfRun } from "./embed/jobVerbs.ts"
 export { type EmbeddedOverrides, openEmbedded } from "./embed/openEmbedded.ts"
 export type { EmbeddedInside } from "./embed/layerEmbedded.ts"
+export { wholeKind } from "./embed/wholeKind.ts"

@@ -36,13 +36,13 @@ export const acceptanceBugs = [
     "refusalOf(job, facts)",
   ),
   plant(
-    "the queue cap lets one too many in",
+    "the queue cap admits one job too many",
     order,
     "acceptance.ts",
     "facts.unfinished() >= job.queueCap",
     "facts.unfinished() > job.queueCap",
   ),
-  plant("an upload that nobody announced is ready", order, "acceptance.ts", '? "not_found" :', "? undefined :"),
+  plant("an upload that does not exist is ready", order, "acceptance.ts", '? "not_found" :', "? undefined :"),
   plant(
     "the board is read for jobs without a gate",
     reading,
@@ -60,7 +60,7 @@ export const acceptanceBugs = [
     "true",
   ),
   plant(
-    "a key is forgotten once its job was retried",
+    "an idempotency key is free again once its job was retried",
     once,
     "acceptance.ts",
     "existing !== undefined) return",

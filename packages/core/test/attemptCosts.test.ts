@@ -1,6 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { jobKind } from "@kiln/core"
-import { defaultEngineSettings, Engine, EngineConfig, JobEvents, layerCrypto, layerEngine } from "@kiln/core/effect"
+import {
+  defaultEngineSettings,
+  Engine,
+  EngineConfig,
+  JobEvents,
+  layerCrypto,
+  layerEngine,
+  wholeKind,
+} from "@kiln/core/effect"
 import { JobKind, JobKinds } from "@kiln/core/kinds"
 import { MediaProbe, Providers } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
@@ -18,12 +26,14 @@ const withEffect: JobKind = JobKind({
   request,
   run: () => Effect.succeed({ output: {}, files: [], usage: {} }),
 })
-const withPromise = jobKind({
-  name: "nothing",
-  keyScope: "audio.create",
-  request,
-  run: () => Promise.resolve({ output: {} }),
-}) as object as JobKind
+const withPromise = wholeKind(
+  jobKind({
+    name: "nothing",
+    keyScope: "audio.create",
+    request,
+    run: () => Promise.resolve({ output: {} }),
+  }),
+)
 
 /** Runs jobs that do nothing, and counts what that costs between the start of the worker and the end of the last job. */
 const costOf = (kind: JobKind, jobs: number, concurrency: number) => {

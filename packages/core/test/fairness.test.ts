@@ -124,7 +124,7 @@ describe("a provider that asks to be called again later", () => {
     [NaN, 100],
     [Infinity, 600_000],
   ] as const)
-    it.effect(`waits a sensible time if it asks for ${delayMs} ms`, () => {
+    it.effect(`waits a limited time if it asks for ${delayMs} ms`, () => {
       const sandbox = speaks((_, { deferrals }) =>
         deferrals > 0 ? Effect.succeed(mp3) : Effect.fail(new ProviderPostponed({ delayMs })),
       )

@@ -15,7 +15,7 @@ const edit = (from: string, to: string): Edit => ({ file: "packages/core/src/eng
 
 export const groupCommitBugs: ReadonlyArray<GroupCommitBug> = [
   {
-    bug: "a batch is settled before it is detached: what its callers push meanwhile is dropped with it",
+    bug: "a batch is settled before it is detached, so items pushed meanwhile are dropped",
     edit: edit(
       "commit(detachBatch(waiting))",
       "Effect.map(commit(detachBatch([...waiting])), () => void waiting.splice(0))",
@@ -40,7 +40,7 @@ export const groupCommitBugs: ReadonlyArray<GroupCommitBug> = [
       "settled: 1 2; 2 4; 10 failed; 4 failed; 13 failed; 5 failed; 6 failed; 7 failed; 8 failed; 50 failed; 60 failed; 70 failed",
   },
   {
-    bug: "callers without a conflict are told of one",
+    bug: "callers without a conflict get one reported",
     edit: edit("if (briefly && error?.contended === true)", "if (!briefly && error?.contended === true)"),
     noticed:
       "settled: 1 2; 2 4; 3 6; 10 20; 4 8; 13 failed; 5 10; 6 failed; 7 failed; 8 failed; 50 100; 60 failed; 70 failed",

@@ -156,7 +156,7 @@ const guardHolds = (guard: string, { before: job, event, now }: Step): boolean =
 }
 
 export const transitionProperties: Readonly<Record<string, (transitions: Transitions) => void>> = {
-  "exactly the moves of the table are made, and lead where it says": (transitions) =>
+  "exactly the transitions of the table happen, with the states it lists": (transitions) =>
     holdsForAllSteps(transitions, (step) => {
       const rule = transitions.jobTransitions[step.event.event]
       const legal = rule.from.includes(step.before.status) && guardHolds(rule.guard, step)
@@ -235,7 +235,7 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       else expect(after.deadlineAt ?? 0, "else it may wait for the next worker").toBeGreaterThan(after.claimableAt)
     }),
 
-  "an unfinished job always has an end in sight": (transitions) =>
+  "an unfinished job always has a deadline": (transitions) =>
     holdsForAllSteps(transitions, (step, earlier) => {
       const { now, after, startsAt } = step
       if (after === undefined || isFinished(after)) return
@@ -293,7 +293,7 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       if (event.event === "released" || event.event === "lost") expect(after.claimableAt).toBe(BORN)
     }),
 
-  "what belongs to a status is there exactly then": (transitions) =>
+  "fields are set exactly in the statuses to which they belong": (transitions) =>
     holdsForAllSteps(transitions, ({ event, now, after }) => {
       if (after === undefined) return
       const finished = isFinished(after)

@@ -86,7 +86,7 @@ describe("the watch over the leases of a worker", () => {
       const lease = hold("silent", 30_000)
       yield* passTime("31 seconds")
       assert.isTrue(lease.isLost)
-      assert.strictEqual(watch.stoodStillMs(lease), 0)
+      assert.strictEqual(watch.frozenMs(lease), 0)
     }).pipe(within()),
   )
 
@@ -116,7 +116,7 @@ describe("the watch over the leases of a worker", () => {
           for (let turn = 0; turn < 10; turn++) yield* Effect.yieldNow
           assert.isTrue(lease.isLost)
         } else assert.isFalse(lease.holdsAt(watch.now()))
-        assert.isAtLeast(watch.stoodStillMs(lease), 1.9 * leaseDurationMs)
+        assert.isAtLeast(watch.frozenMs(lease), 1.9 * leaseDurationMs)
       }
     }).pipe(within()),
   )

@@ -151,7 +151,7 @@ describe("live jobs", () => {
     ["transcription", submitTranscription],
     ["voice turn", submitVoiceTurn],
   ] as const)
-    it.effect(`a switch turned off while its file is measured releases a ${kind} before anything is bought`, () => {
+    it.effect(`a switch turned off while its file is measured releases a ${kind} before a provider is called`, () => {
       let transcribed = 0
       const providers: ProviderSet = {
         ...plainProviders,

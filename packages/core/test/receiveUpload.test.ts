@@ -105,7 +105,7 @@ describe("receiveUpload", () => {
     }).pipe(within()),
   )
 
-  it.effect("counts bytes whatever the sender says, and allows exactly the limit", () =>
+  it.effect("counts bytes regardless of what the sender declares, and allows exactly the limit", () =>
     Effect.gen(function* () {
       const upload = yield* announce
       const half = wav(13_107_200)

@@ -76,7 +76,7 @@ const properties: Readonly<Record<string, (make: () => StoreTimeLike) => void>> 
   "never goes backwards, not over a restart and not from process to process": (make) =>
     forAll(make, ({ before, kept, time }) => expect(time).toBeGreaterThanOrEqual(Math.max(before ?? 0, kept))),
 
-  "never stands still, whatever becomes of the wall clock": (make) =>
+  "never stands still, regardless of the wall clock": (make) =>
     forAll(make, ({ before, sinceMs, time }) => {
       if (before !== undefined && sinceMs !== undefined)
         expect(time - before).toBeGreaterThanOrEqual(Math.floor(0.9 * sinceMs) - 1)
@@ -136,7 +136,7 @@ describe("store time", () => {
       },
     ],
     "a kept maximum that is waited for": [
-      "never stands still, whatever becomes of the wall clock",
+      "never stands still, regardless of the wall clock",
       () => {
         let latest = 0
         return { now: ({ wallMs }, kept = 0) => (latest = Math.max(latest, wallMs, kept)) }

@@ -4,10 +4,17 @@ export * from "./HttpService.ts"
 export { mountFetch } from "./mount/mountFetch.ts"
 export { mountNode } from "./mount/mountNode.ts"
 export type { MountNeeds } from "./mount/mountService.ts"
-export { type KeyWish, newKey } from "./newKey.ts"
+export { type KeyWish, newKey, newSecret } from "./newKey.ts"
 export { type DocumentOptions, openApiDocument } from "./pages/installationApi.ts"
 export { type InstallationStanding, providerStandings } from "./providerStandings.ts"
-export { signingSecret } from "./server/signingKeyring.ts"
+export { type ListedSigningKey, listSigningKeys } from "./server/signingKeyring.ts"
+export {
+  addSigningKey,
+  dropSigningKey,
+  generatedKid,
+  type StoredKey,
+  useSigningKey,
+} from "./server/storedSigningKeys.ts"
 export { parseTrustedProxies } from "./wire/ClientAddress.ts"
 export { defaultRateLimits, parseRateLimits } from "./wire/RateLimiter.ts"
 export { parseKeyring } from "./wire/SignedUrls.ts"

@@ -14,6 +14,13 @@ export interface KeyWish {
   readonly expiresAt: number | null
 }
 
+/** Generates a secret: its text, which is shown once and not stored, and the hash to store. */
+export const newSecret = Effect.fnUntraced(function* (mode: KeyMode) {
+  const random = yield* SecureRandom.SecureRandom
+  const key = formatApiKey(mode, yield* random.randomBytes(32))
+  return { key, secretHash: createHash("sha256").update(key).digest("hex") }
+})
+
 /** Generates a key: its text, which is shown once and not stored, and the record to store. */
 export const newKey: (
   wish: KeyWish,
@@ -23,8 +30,6 @@ export const newKey: (
   IdGenerator | SecureRandom.SecureRandom
 > = Effect.fnUntraced(function* (wish) {
   const ids = yield* IdGenerator
-  const random = yield* SecureRandom.SecureRandom
-  const key = formatApiKey(wish.mode, yield* random.randomBytes(32))
-  const secretHash = createHash("sha256").update(key).digest("hex")
+  const { key, secretHash } = yield* newSecret(wish.mode)
   return { key, record: { ...wish, id: ids.next("key"), secretHash } }
 })

@@ -65,7 +65,7 @@ export class ClaimBooks {
       this.#withinBudgets(after)
       if (event === "claimed" || event === "abandoned") this.#takenOver(before, after)
       if (event === "extended") this.#extended(after)
-      if (event === "released" && this.#isShut(after)) this.#coverage.note("a gate shuts under a live job")
+      if (event === "released" && this.#isShut(after)) this.#coverage.note("a gate closes during a live job")
       if (event === "checkpointed" && before !== undefined) this.#checkpointed(before, after)
       if (event === "completed" && before !== undefined) this.#completed(before, after)
       if (after.failures > (before?.failures ?? 0)) this.#failed(after)
@@ -105,7 +105,7 @@ export class ClaimBooks {
   /** Records the activity of a process that is killed now. */
   killed(process: SimulatedProcess): void {
     if (this.#calls.some((call) => call.process === process && call.endedAt === undefined))
-      this.#coverage.note("killed in a provider's call")
+      this.#coverage.note("killed during a provider call")
   }
 
   callBegan(call: ProviderCallRecord): void {
@@ -114,12 +114,15 @@ export class ClaimBooks {
     this.#callsOfJob.set(call.jobId, ofJob)
     const about = `${call.provider} for ${call.jobId}, attempt ${call.attempt}, by ${call.process.name}`
     if (job !== undefined && job.mode !== call.mode)
-      this.#kernel.violate("sandbox never reaches a provider", `${about}: a ${job.mode} job reached ${call.mode}`)
+      this.#kernel.violate(
+        "a job reaches only providers of its mode",
+        `${about}: a ${job.mode} job reached ${call.mode}`,
+      )
     if (ofJob.some((other) => other.provider === call.provider && other.attempt === call.attempt))
       this.#kernel.violate("provider calls are at most the attempts", about)
     const keptBy = this.#kept.get(`${call.jobId} ${call.provider}`)
     if (keptBy !== undefined && keptBy < call.attempt)
-      this.#kernel.violate("a kept step is not bought again", `${about}; attempt ${keptBy} had kept it`)
+      this.#kernel.violate("a checkpointed step is not paid for again", `${about}; attempt ${keptBy} had kept it`)
     this.#mayAct(call, about)
     this.#mayBegin(call, about)
     this.#mayPass(call, job, about)
@@ -139,7 +142,7 @@ export class ClaimBooks {
   #mayAct(call: ProviderCallRecord, about: string): void {
     const claim = this.#claims.get(`${call.jobId} ${call.attempt}`)
     if (claim === undefined || claim.process !== call.process) {
-      this.#kernel.violate("only a claim lets a worker act", about)
+      this.#kernel.violate("a worker acts only under a claim", about)
       return
     }
     const { now } = this.#kernel
@@ -162,7 +165,8 @@ export class ClaimBooks {
   /** Nothing is bought under a lease that is over, not even by a worker that has just come to. */
   #mayBegin(call: ProviderCallRecord, about: string): void {
     const claim = this.#claims.get(`${call.jobId} ${call.attempt}`)
-    if (claim !== undefined && this.#lateMs(claim) > 0) this.#kernel.violate("nothing is bought without a lease", about)
+    if (claim !== undefined && this.#lateMs(claim) > 0)
+      this.#kernel.violate("no provider call begins without a lease", about)
     this.#withinSlots(call, about)
   }
 
@@ -171,13 +175,13 @@ export class ClaimBooks {
     const { concurrency, limits } = this.#settings
     const others = this.#calls.filter(({ mode, process }) => process === call.process && mode === call.mode)
     if (others.length >= concurrency)
-      this.#kernel.violate("no more at once than there are slots", `${about}, beside ${others.length} others`)
+      this.#kernel.violate("no more concurrent calls than slots", `${about}, beside ${others.length} others`)
     if (limits.perProject !== "share") return
     const projectOf = (jobId: JobId) => this.#watch.jobs.get(jobId)?.projectId
     const ofProject = others.filter(({ jobId }) => projectOf(jobId) === projectOf(call.jobId)).length
     if (ofProject >= projectShare(concurrency))
       this.#kernel.violate("no project holds more than its share", `${about}, beside ${ofProject} of its project`)
-    if (ofProject + 1 === projectShare(concurrency)) this.#coverage.note("a project holds its share")
+    if (ofProject + 1 === projectShare(concurrency)) this.#coverage.note("a project has all slots of its share")
   }
 
   #mayPass(call: ProviderCallRecord, job: Job | undefined, about: string): void {
@@ -185,7 +189,7 @@ export class ClaimBooks {
     for (const name of this.#kinds.of(job).gate.switches) {
       const ageMs = this.#kernel.now - (this.#offSince.get(name) ?? this.#kernel.now)
       if (ageMs > gateAgeMs)
-        this.#kernel.violate("a switch thrown stops provider calls", `${about}: ${name} off for ${ageMs} ms`)
+        this.#kernel.violate("turning a switch off stops provider calls", `${about}: ${name} off for ${ageMs} ms`)
     }
   }
 
@@ -201,7 +205,7 @@ export class ClaimBooks {
     if (claim === undefined) return
     const { process } = claim
     if (this.#calls.some((call) => call.jobId === before.id && call.process === process))
-      this.#coverage.note("a job is claimed while its former worker still runs it")
+      this.#coverage.note("a job is claimed while its previous worker still runs it")
     const excused =
       process.state === "killed" ||
       // A heartbeat comes every third of a lease, so a jump must be longer than the rest of it to end one.
@@ -235,7 +239,7 @@ export class ClaimBooks {
 
   #completed(before: Job, after: Job): void {
     if ((this.#kept.get(`${after.id} transcription`) ?? before.attempts) < before.attempts)
-      this.#coverage.note("a checkpoint spares a call")
+      this.#coverage.note("a checkpoint saves a provider call")
   }
 
   #withinBudgets(after: Job): void {

@@ -138,11 +138,11 @@ export class Installation {
 
   /** Puts the store's clock forward, as when a machine finds out that it was slow. */
   putClockForward(ms: number): void {
-    this.kernel.trace(() => `the store's clock is put forward by ${ms} ms`)
+    this.kernel.trace(() => `the store's clock jumps forward by ${ms} ms`)
     this.store.clockOffsetMs += ms
     this.claims.clockPutForward(ms)
     this.transfers.clockPutForward(ms)
-    this.coverage.note("the store's clock is put forward")
+    this.coverage.note("the store's clock jumps forward")
   }
 
   /** Copies the current state of the stores; `undefined` if they cannot be copied. */
@@ -172,7 +172,7 @@ export class Installation {
   kill(server: Server): void {
     this.claims.killed(server.process)
     this.blobs.killed(server.process)
-    if (server.transfers > 0) this.coverage.note("killed in a transfer")
+    if (server.transfers > 0) this.coverage.note("killed during a transfer")
     server.process.kill()
     this.#replace(server)
   }
@@ -182,7 +182,7 @@ export class Installation {
     const held = [...this.watch.jobs.values()].filter((job) => job.held).length
     server.stop(() => {
       this.kernel.trace(() => `${server.process.name} has stopped`)
-      if (held > 0) this.coverage.note("a process stops and gives its jobs back")
+      if (held > 0) this.coverage.note("a process stops and releases its jobs")
       server.process.exit()
       this.#replace(server)
     })

@@ -40,13 +40,13 @@ export class LimitBooks {
   #holds(what: string, limit: number, counts: (job: Job) => boolean): void {
     const now = this.#store.wallTimeMs
     const counted = [...this.#watch.jobs.values()].filter(counts)
-    const inHand = counted.filter((job) => job.held && job.claimableAt !== null && job.claimableAt > now)
-    if (inHand.length > limit)
+    const inProgress = counted.filter((job) => job.held && job.claimableAt !== null && job.claimableAt > now)
+    if (inProgress.length > limit)
       this.#kernel.violate(
-        "never more claimed than the limit",
-        `${what}: ${inHand.map((job) => job.id).join(", ")}, and ${limit} is the limit`,
+        "claims stay within the limits",
+        `${what}: ${inProgress.map((job) => job.id).join(", ")}, and ${limit} is the limit`,
       )
-    if (inHand.length === limit && counted.some((job) => isClaimable(job, now)))
-      this.#coverage.note("a limit holds a job back")
+    if (inProgress.length === limit && counted.some((job) => isClaimable(job, now)))
+      this.#coverage.note("a limit delays a job")
   }
 }

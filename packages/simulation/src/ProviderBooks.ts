@@ -38,7 +38,10 @@ export class ProviderBooks {
     if (known.brokenAt === undefined) return
     const passedMs = this.#kernel.now - known.brokenAt
     if (passedMs < this.#settings.circuit.brokenPauseMs * slowestClock)
-      this.#kernel.violate("a broken provider is left alone", `${about}, ${passedMs} ms after it said so`)
+      this.#kernel.violate(
+        "a broken provider is not called during its pause",
+        `${about}, ${passedMs} ms after it said so`,
+      )
     this.#coverage.note("a paused provider is tried again")
   }
 

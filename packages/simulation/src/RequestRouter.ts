@@ -58,7 +58,7 @@ export class RequestRouter {
           fiber.addObserver((exit) => {
             forget()
             if (Exit.isFailure(exit) && Cause.hasDies(exit.cause))
-              this.#kernel.violate("no request is a defect", `${what}: ${Cause.pretty(exit.cause)}`)
+              this.#kernel.violate("no call of the engine dies", `${what}: ${Cause.pretty(exit.cause)}`)
             answer(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) ? Exit.fail(new NoAnswer()) : exit)
           })
           if (dice.chance(this.#network.faults.callerGoesAway))

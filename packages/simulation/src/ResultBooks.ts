@@ -29,7 +29,7 @@ export class ResultBooks {
   /** A voice turn replies to what was transcribed for it. */
   askedToReply(jobId: JobId, text: string): void {
     if (this.#given.get(jobId)?.has(`transcription ${text}`) !== true)
-      this.#kernel.violate("a job ends with what was made for it", `${jobId} replies to "${text}"`)
+      this.#kernel.violate("a job gets only results that were made for it", `${jobId} replies to "${text}"`)
   }
 
   #completed(job: Job): void {
@@ -37,12 +37,12 @@ export class ResultBooks {
     const { file, text } = this.#kinds.answersOf(job)
     const texts = Object.values(job.output ?? {}).filter((value) => typeof value === "string")
     if (text !== undefined && texts.length > 0 && !texts.some((shown) => given.has(`${text} ${shown}`)))
-      this.#kernel.violate("a job ends with what was made for it", `${job.id}: ${JSON.stringify(job.output)}`)
+      this.#kernel.violate("a job gets only results that were made for it", `${job.id}: ${JSON.stringify(job.output)}`)
     for (const { blobKey, sha256 } of job.files)
       if (!given.has(`${file ?? ""} ${sha256}`))
-        this.#kernel.violate("a job ends with what was made for it", `${job.id}: ${blobKey}`)
+        this.#kernel.violate("a job gets only results that were made for it", `${job.id}: ${blobKey}`)
     if (job.files.length !== this.#kinds.of(job).files.length)
-      this.#kernel.violate("a job ends with what was made for it", `${job.id} has ${job.files.length} files`)
+      this.#kernel.violate("a job gets only results that were made for it", `${job.id} has ${job.files.length} files`)
   }
 }
 

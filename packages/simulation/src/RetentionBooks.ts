@@ -4,7 +4,7 @@ import type { Kernel } from "./Kernel.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"
 
-/** Keeps the books on age: nothing goes before its time, and nothing stays long after it. */
+/** Keeps the books on age: nothing is deleted before its retention has passed, and nothing stays long after it. */
 export class RetentionBooks {
   readonly #kernel: Kernel
   readonly #settings: EngineSettings
@@ -24,7 +24,10 @@ export class RetentionBooks {
     watch.onUploadMoved((verb, before, after) => {
       const goes = !before.erased && after?.erased === true
       if (goes && verb === "expireUploads" && before.usableUntil > this.#now)
-        kernel.violate("nothing goes before its time", `${before.id} was usable until ${before.usableUntil}`)
+        kernel.violate(
+          "nothing is deleted before its retention has passed",
+          `${before.id} was usable until ${before.usableUntil}`,
+        )
     })
   }
 
@@ -34,7 +37,10 @@ export class RetentionBooks {
 
   #wentBy(job: Job, retentionMs: number): void {
     if (retentionMs === 0 || (job.finishedAt ?? this.#now) + retentionMs > this.#now)
-      this.#kernel.violate("nothing goes before its time", `${job.id} finished at ${job.finishedAt ?? 0}`)
+      this.#kernel.violate(
+        "nothing is deleted before its retention has passed",
+        `${job.id} finished at ${job.finishedAt ?? 0}`,
+      )
   }
 
   /** After a period without faults, everything that was due before it is gone. */
@@ -49,6 +55,7 @@ export class RetentionBooks {
       ...[...this.#watch.jobs.values()].filter(lateJob),
       ...[...this.#watch.uploads.values()].filter(lateUpload),
     ]
-    if (late.length > 0) this.#kernel.violate("what is past its retention goes", late.map(({ id }) => id).join(", "))
+    if (late.length > 0)
+      this.#kernel.violate("nothing stays long after its retention has passed", late.map(({ id }) => id).join(", "))
   }
 }

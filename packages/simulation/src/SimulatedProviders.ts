@@ -115,7 +115,7 @@ export class SimulatedProviders {
       const uploadId = this.#watch.jobs.get(jobId)?.uploadId
       const file = uploadId === undefined || uploadId === null ? undefined : this.#watch.uploads.get(uploadId)?.file
       if (file !== undefined && file !== null && hash.digest("hex") !== file.sha256)
-        this.#kernel.violate("what was uploaded is what is transcribed", `${jobId} heard other bytes`)
+        this.#kernel.violate("a provider receives the bytes that were uploaded", `${jobId} heard other bytes`)
     })
   }
 

@@ -123,7 +123,7 @@ export class Watch {
       if (outcome === "LeaseLost") this.#coverage.note(`LeaseLost: ${verb}`)
       const repeated = after.token === token + 1 && !after.held && after.status === endsIn[verb]
       if (outcome === "Written" && !holds(token) && !repeated) this.#kernel.violate("fencing", said())
-      if (outcome === "LeaseLost" && holds(token)) this.#kernel.violate("a claim that holds is not refused", said())
+      if (outcome === "LeaseLost" && holds(token)) this.#kernel.violate("a valid claim is not refused", said())
     }
   }
 
@@ -149,7 +149,7 @@ export class Watch {
 
   #canceled(id: JobId, before: Job | undefined): void {
     if (!this.cancelAsked.has(id)) this.#kernel.violate("a job is canceled when an operator says so", id)
-    if (before?.held === true) this.#coverage.note("a job is canceled in a worker's hands")
+    if (before?.held === true) this.#coverage.note("a claimed job is canceled")
   }
 
   #look(verb: string, before: Job | undefined, after: Job | undefined): void {

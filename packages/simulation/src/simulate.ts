@@ -71,7 +71,7 @@ const run = (stores: Context.Context<SimulatedStores>, options: SimulationOption
   let atWork = installation.callers.length
   for (const caller of installation.callers)
     caller.process.run(callAgainAndAgain(caller, profile.jobsPerCaller)).addObserver((exit) => {
-      if (exit._tag === "Failure") kernel.violate("callers are right", String(exit.cause))
+      if (exit._tag === "Failure") kernel.violate("every outcome is a declared one", String(exit.cause))
       atWork -= 1
     })
   unleash(installation)

@@ -22,7 +22,7 @@ const enoughForEverything = 500
  * whatever goes wrong around them: kills, stand-stills, lost answers, outages, bad providers.
  */
 export const simulationConformance = ({ layer, name, runs, seed }: SimulatedStoresUnderTest): void => {
-  describe(`${name} under fire`, () => {
+  describe(`${name} under faults`, () => {
     it.live(
       `seeds ${seed} to ${seed + runs - 1} violate no invariant`,
       () =>

@@ -4,7 +4,7 @@ import type { NamedBlob, Orphan, StoredLineage } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, type Given, query, statement, storeTime } from "../Statement.ts"
 
-/** A job's token is in `queue` while it is unfinished, and in its own row afterwards. */
+/** A job's token is in `queue` while it is unfinished, and in `results` afterwards. */
 const facts = batchStatement<
   { blobKey: string; jobId: JobId; token: number },
   {},
@@ -21,13 +21,14 @@ const facts = batchStatement<
     .selectFrom(item)
     .leftJoin("jobs", "jobs.id", "item.jobId")
     .leftJoin("queue", "queue.id", "jobs.id")
+    .leftJoin("results", "results.job_seq", "jobs.seq")
     .leftJoin("files", (on) => on.onRef("files.job_seq", "=", "jobs.seq").onRef("files.blob_key", "=", "item.blobKey"))
     .select([
       "item.blobKey",
       "item.token",
       "jobs.seq",
       "queue.token as queueToken",
-      "jobs.token as finalToken",
+      "results.token as finalToken",
       "files.seq as fileSeq",
     ])
     .orderBy("item.ord"),
@@ -60,11 +61,11 @@ export interface BlobPage {
 const filesAfter = statement((given: Given<{ seq: number; limit: number }>) =>
   query
     .selectFrom("files")
-    .innerJoin("jobs", "jobs.seq", "files.job_seq")
+    .innerJoin("results", "results.job_seq", "files.job_seq")
     .select(["files.seq", "files.id", "files.blob_key as blobKey", "files.bytes", "files.sha256"])
     .where("files.seq", ">", given.seq)
-    .where("jobs.status", "=", "done")
-    .where("jobs.retained", "=", "kept")
+    .where("results.status", "=", "done")
+    .where("results.retained", "=", "kept")
     .orderBy("files.seq")
     .limit(given.limit),
 )
@@ -104,11 +105,11 @@ export const listNamedBlobs = async (
 const fileNaming = statement((given: Given<{ id: FileId; blobKey: string }>) =>
   query
     .selectFrom("files")
-    .innerJoin("jobs", "jobs.seq", "files.job_seq")
+    .innerJoin("results", "results.job_seq", "files.job_seq")
     .select("files.seq")
     .where("files.id", "=", given.id)
     .where("files.blob_key", "=", given.blobKey)
-    .where("jobs.retained", "=", "kept"),
+    .where("results.retained", "=", "kept"),
 )
 
 const uploadNaming = statement((given: Given<{ id: UploadId; blobKey: string }>) =>

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from "kysely"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
-import { InHand, isLimiting, type JobId, type StoreUnavailable } from "@kiln/core/domain"
+import { isLimiting, type JobId, JobsInProgress, type StoreUnavailable } from "@kiln/core/domain"
 import { type Claim, type ClaimRequest, UndecodableRow } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { lostWorkerState } from "../migrations/initial/claims.ts"
@@ -148,7 +148,7 @@ const resultOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>): Clai
   const { clock, isLost, isPage, lanes: visited, nextAt, now } = summary
   if (rows.length === 0 && (isLost || isPage)) return undefined
   const lanes = visited ?? []
-  const inHand = new InHand(request.limits, [], request.worker)
+  const inHand = new JobsInProgress(request.limits, [], request.worker)
   const claims: Array<Claim> = []
   const unreadable: Array<{ readonly jobId: JobId; readonly token: number }> = []
   for (const row of inOrder(rows, lanes)) {
@@ -180,7 +180,7 @@ const askedOf = (
   { leaseDurationMs, limit, limits, runnable, worker }: ClaimRequest,
   positions: LanePositions,
 ): Omit<Asked, keyof ClaimCall> => {
-  const full = new InHand(limits, [], worker)
+  const full = new JobsInProgress(limits, [], worker)
   return {
     kinds: JSON.stringify(
       distinctKinds(runnable)

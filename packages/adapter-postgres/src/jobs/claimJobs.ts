@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { applyEvent, type InHand, type JobId, lostTooMany, priorities, priorityRank } from "@kiln/core/domain"
+import { applyEvent, type JobsInProgress, type JobId, lostTooMany, priorities, priorityRank } from "@kiln/core/domain"
 import { type Claim, type ClaimRequest, UndecodableRow } from "@kiln/core/ports"
 import { jobOf, jobsBySeq, stateColumns, stateOf, type StateRow } from "./jobRow.ts"
 import type { Session, Transaction } from "../Session.ts"
@@ -107,7 +107,7 @@ export const lockHeads = batchStatement<{ laneId: number; floor: number; count: 
 export interface Claimed extends ClaimedLanes {
   readonly claims: ReadonlyArray<Claim>
   readonly abandoned: ReadonlyArray<JobId>
-  readonly inHand: InHand
+  readonly inHand: JobsInProgress
   /** Store time, unix milliseconds. */
   readonly claimedAt: number
 }
@@ -116,7 +116,7 @@ export interface Claimed extends ClaimedLanes {
 interface Round {
   readonly tx: Transaction
   readonly request: ClaimRequest
-  readonly inHand: InHand
+  readonly inHand: JobsInProgress
   readonly picked: Array<{ readonly turn: number; readonly laneId: number; readonly move: Move }>
   readonly abandoned: Array<JobId>
   /** Statements that were sent and not awaited; later statements see their changes. */
@@ -125,7 +125,7 @@ interface Round {
 
 /** The start of a claim: held jobs, if there are limits, and the lanes that may have claimable jobs. */
 export interface OpenedClaim {
-  readonly inHand: InHand
+  readonly inHand: JobsInProgress
   readonly found: LanesFound
   /** Finds more lanes when the first ones are empty: transactions may be adding to them for minutes. */
   readonly next: (session: Session, visited: ReadonlySet<number>) => Promise<LanesFound>

@@ -3,6 +3,7 @@ import type { PruneResult } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { ago, batchStatement, type Given, query, statement } from "../Statement.ts"
 import { retentionColumns, uploadsOf } from "./eraseJobs.ts"
+import { retainedPart } from "./jobRow.ts"
 import { recordPurges } from "./purges.ts"
 
 const finishedBy = (
@@ -10,12 +11,12 @@ const finishedBy = (
   retained: RetainedData,
 ) =>
   query
-    .selectFrom("jobs")
-    .select(["jobs.seq", "jobs.finished_at as finishedAt"])
-    .where("retained", "=", retained)
+    .selectFrom("results")
+    .select(["results.job_seq as seq", "results.finished_at as finishedAt"])
+    .where(retainedPart, "=", retained)
     .where("finished_at", "<=", time)
     .orderBy("finished_at")
-    .orderBy("seq")
+    .orderBy("job_seq")
     .limit(limit)
 
 /** Finished jobs, oldest first, merged from three parts of the index: data kept, expired and deleted. */
@@ -39,9 +40,9 @@ export const finishedJobs = statement((given: Given<{ finishedBy: number; limit:
 export const anyFinishedJob = statement((given: Given<{ olderThanMs: number }>) => {
   const oldest = (retained: RetainedData) =>
     query
-      .selectFrom("jobs")
+      .selectFrom("results")
       .select("finished_at as finishedAt")
-      .where("retained", "=", retained)
+      .where(retainedPart, "=", retained)
       .where("finished_at", "<=", ago(given.olderThanMs))
       .orderBy("finished_at")
       .limit(1)
@@ -67,14 +68,14 @@ const lockFinished = batchStatement<
   query
     .selectFrom("jobs")
     .innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq"))
+    .innerJoin("results", "results.job_seq", "jobs.seq")
     .select(retentionColumns)
-    .where("jobs.status", "is not", null)
     .orderBy("item.ord")
-    .forUpdate("jobs")
+    .forUpdate(["results", "jobs"])
     .skipLocked(),
 )
 
-/** Data and files are deleted with the row. Charges stay. */
+/** Result, data and files are deleted with the row. Charges stay. */
 const removeJobs = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
   query.deleteFrom("jobs").using(item).whereRef("jobs.seq", "=", "item.seq"),
 )

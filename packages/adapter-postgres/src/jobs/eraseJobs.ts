@@ -10,18 +10,21 @@ import {
   type WarningCode,
 } from "@kiln/core/domain"
 import type { EraseOutcome, Erasure, PruneResult } from "@kiln/core/ports"
+import { retainedPart } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { ago, batchStatement, type Given, query, statement } from "../Statement.ts"
+import { ago, batchStatement, type BatchTable, type Given, query, statement } from "../Statement.ts"
 import { recordPurges, stillDue } from "./purges.ts"
 
-/** The columns of a job that erasing needs. */
+/**
+ * The columns of a finished job that erasing needs. Both rows of the job must be locked when they are read: a retry takes the
+ * upload from the one, an erasure changes the other.
+ */
 export const retentionColumns = [
   "jobs.seq",
   "jobs.id",
   "jobs.upload_id as uploadId",
-  "jobs.status",
-  "jobs.retained",
-  "jobs.warning_code as warningCode",
+  "results.retained",
+  "results.warning_code as warningCode",
 ] as const
 
 export interface RetentionRow {
@@ -48,23 +51,22 @@ const eraseUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uploa
     .whereRef("uploads.id", "=", "item.uploadId"),
 )
 
-/** Runs last, because a trigger refuses it while data is left. Only for finished jobs whose data is as it was read. */
+/** Runs last, because a trigger refuses it while data is left. Only for jobs whose data is as it was read. */
 const markErased = batchStatement<
   { seq: number; from: RetainedData; warningCode: string | null },
   { retained: RetainedData },
   unknown
 >({ seq: "bigint", from: "text", warningCode: "text" }, (item, given) =>
   query
-    .updateTable("jobs")
+    .updateTable("results")
     .from(item)
     .set((set) => ({
       output: null,
       retained: given.retained,
       warning_code: set.ref("item.warningCode").$castTo<WarningCode | null>(),
     }))
-    .whereRef("jobs.seq", "=", "item.seq")
-    .whereRef("jobs.retained", "=", "item.from")
-    .where("jobs.status", "is not", null),
+    .whereRef("results.job_seq", "=", "item.seq")
+    .whereRef("results.retained", "=", "item.from"),
 )
 
 /** The uploads of jobs, in the order of their ids, in which all transactions lock uploads. */
@@ -104,15 +106,15 @@ const eraseRetained = async (
     })),
     { retained },
   )
-  if (blanked !== jobs.length) throw new TypeError(`${jobs.length - blanked} jobs to be erased were not finished`)
+  if (blanked !== jobs.length) throw new TypeError(`${jobs.length - blanked} jobs changed while they were erased`)
 }
 
-/** Locks jobs of their owners; jobs of others count as unknown. The id finds the row, see `jobsByOwner`. */
-const ownJobs = batchStatement<
-  { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
-  {},
-  RetentionRow & { readonly ord: number; readonly status: "done" | "failed" | null }
->({ id: "text", projectId: "text", keyId: "text", mode: "text" }, (item) =>
+type OwnedJob = { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode }
+
+const ownedJobColumns = { id: "text", projectId: "text", keyId: "text", mode: "text" } as const
+
+/** Selects jobs of their owners; jobs of others count as unknown. The id finds the row, see `jobsByOwner`. */
+const ownJobs = (item: BatchTable<OwnedJob>) =>
   query
     .selectFrom("jobs")
     .innerJoin(item, (join) =>
@@ -122,10 +124,20 @@ const ownJobs = batchStatement<
         .onRef("item.keyId", "is not distinct from", "jobs.key_id")
         .onRef("item.mode", "=", "jobs.mode"),
     )
+
+/** Finds jobs, finished or not. */
+const findOwned = batchStatement<OwnedJob, {}, { readonly ord: number }>(ownedJobColumns, (item) =>
+  ownJobs(item).select("item.ord"),
+)
+
+/** Locks finished jobs. */
+const lockFinished = batchStatement<OwnedJob, {}, RetentionRow & { readonly ord: number }>(ownedJobColumns, (item) =>
+  ownJobs(item)
+    .innerJoin("results", "results.job_seq", "jobs.seq")
     .select(retentionColumns)
     .select("item.ord")
     .orderBy("jobs.id")
-    .forNoKeyUpdate("jobs"),
+    .forNoKeyUpdate(["results", "jobs"]),
 )
 
 /**
@@ -136,16 +148,12 @@ export const eraseJobs = async (
   tx: Transaction,
   items: ReadonlyArray<Erasure>,
 ): Promise<ReadonlyArray<EraseOutcome>> => {
-  const owned = new Map(
-    (
-      await tx.batch(
-        ownJobs,
-        items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => ({ id, projectId, keyId, mode })),
-        {},
-      )
-    ).map((job) => [job.ord, job]),
-  )
-  const finished = new Map([...owned.values()].filter(({ status }) => status !== null).map((job) => [job.id, job]))
+  const asked = items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => ({ id, projectId, keyId, mode }))
+  // Of the two, the locks come first: a job that has no result by then is unfinished if it is there afterwards.
+  const [rows, known] = await Promise.all([tx.batch(lockFinished, asked, {}), tx.batch(findOwned, asked, {})])
+  const owned = new Map(rows.map((job) => [job.ord, job]))
+  const unfinished = new Set(known.map(({ ord }) => ord))
+  const finished = new Map(rows.map((job) => [job.id, job]))
   const present = [...finished.values()].filter(({ retained }) => retained !== "deleted")
   await eraseRetained(tx, present, "deleted")
   await recordPurges(tx, present.filter(({ retained }) => retained === "kept").flatMap(blobPrefixesOf))
@@ -155,8 +163,7 @@ export const eraseJobs = async (
   const erasedHere = new Set<JobId>()
   return items.map((_, index): EraseOutcome => {
     const job = owned.get(index + 1)
-    if (job === undefined) return { _tag: "NotFound" }
-    if (job.status === null) return { _tag: "Unfinished" }
+    if (job === undefined) return { _tag: unfinished.has(index + 1) ? "Unfinished" : "NotFound" }
     const purges = blobPrefixesOf(job).flatMap((blobPrefix) => (due.has(blobPrefix) ? [{ blobPrefix }] : []))
     const erased = job.retained === "kept" && !erasedHere.has(job.id)
     erasedHere.add(job.id)
@@ -170,23 +177,24 @@ export const eraseJobs = async (
  */
 export const keptJobs = statement((given: Given<{ finishedBy: number; limit: number }>) =>
   query
-    .selectFrom("jobs")
+    .selectFrom("results")
+    .innerJoin("jobs", "jobs.seq", "results.job_seq")
     .select(retentionColumns)
-    .where("retained", "=", "kept")
-    .where("finished_at", "<=", given.finishedBy)
-    .orderBy("finished_at")
-    .orderBy("seq")
+    .where(retainedPart, "=", "kept")
+    .where("results.finished_at", "<=", given.finishedBy)
+    .orderBy("results.finished_at")
+    .orderBy("results.job_seq")
     .limit(given.limit)
-    .forNoKeyUpdate()
+    .forNoKeyUpdate(["results", "jobs"])
     .skipLocked(),
 )
 
 /** Looks for one that is due, in the same index. */
 export const anyKeptJob = statement((given: Given<{ olderThanMs: number }>) =>
   query
-    .selectFrom("jobs")
-    .select("id")
-    .where("retained", "=", "kept")
+    .selectFrom("results")
+    .select("job_seq")
+    .where(retainedPart, "=", "kept")
     .where("finished_at", "<=", ago(given.olderThanMs))
     .orderBy("finished_at")
     .limit(1),

@@ -27,11 +27,11 @@ export const findByIdempotencyKey = async (
   return row && jobOf(row)
 }
 
-/** A file has a row only while its job is done and its data is kept; the job is checked nevertheless. */
+/** A file has a row only while its job is done and its data is kept; the result is checked nevertheless. */
 const fileById = statement((given: Given<{ fileId: FileId }>) =>
   query
     .selectFrom("files")
-    .innerJoin("jobs", "jobs.seq", "files.job_seq")
+    .innerJoin("results", "results.job_seq", "files.job_seq")
     .select([
       "files.id",
       "files.name",
@@ -39,11 +39,11 @@ const fileById = statement((given: Given<{ fileId: FileId }>) =>
       "files.media_type as mediaType",
       "files.bytes",
       "files.sha256",
-      "jobs.id as jobId",
+      "results.job_id as jobId",
     ])
     .where("files.id", "=", given.fileId)
-    .where("jobs.status", "=", "done")
-    .where("jobs.retained", "=", "kept"),
+    .where("results.status", "=", "done")
+    .where("results.retained", "=", "kept"),
 )
 
 export const findFile = (session: Session, fileId: FileId): Promise<StoredFile | undefined> =>

@@ -13,6 +13,7 @@ import {
   type Priority,
   priorityOfRank,
   type ProjectId,
+  type RetainedData,
 } from "@kiln/core/domain"
 import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
 import { batchStatement, type Given, query, type RowOf, statement } from "../Statement.ts"
@@ -66,10 +67,17 @@ export const stateOf = (row: StateRow): JobState => ({
   finishedAt: null,
 })
 
-/** Selects a column from the queue while the job is unfinished, and from the job's own row afterwards. */
+/** Selects a column from the queue while the job is unfinished, and from its result afterwards. */
 export const either = <A>(
   column: "status" | "token" | "ran_ms" | "waited_ms" | "attempts" | "failures" | "lost_workers",
-) => sql<A>`coalesce(${sql.ref(`queue.${column}`)}, ${sql.ref(`jobs.${column}`)})`
+) => sql<A>`coalesce(${sql.ref(`queue.${column}`)}, ${sql.ref(`results.${column}`)})`
+
+/** Selects whether the data of a job is kept, erased or expired. */
+export const retained = sql<RetainedData>`coalesce(results.retained, 'kept')`
+
+/** The first columns of the indexes of results. Expressions, so that no plan searches an index that only knows part of its key. */
+export const retainedPart = sql<RetainedData>`coalesce(results.retained, '')`
+export const statusPart = sql<JobStatus>`coalesce(results.status, '')`
 
 /**
  * Selects everything of a job in one statement, so from one snapshot. `job_data` has no row once the data is erased; a sandbox
@@ -78,6 +86,7 @@ export const either = <A>(
 const selectJobs = query
   .selectFrom("jobs")
   .leftJoin("queue", "queue.id", "jobs.id")
+  .leftJoin("results", "results.job_seq", "jobs.seq")
   .leftJoin("job_data", "job_data.job_seq", "jobs.seq")
   .leftJoin("prices", "prices.id", "jobs.price_id")
   .select([
@@ -96,12 +105,11 @@ const selectJobs = query
     "jobs.created_at as createdAt",
     "jobs.queue_limit_ms as queueLimitMs",
     "jobs.run_limit_ms as runLimitMs",
-    "jobs.finished_at as finishedAt",
-    "jobs.error_code as errorCode",
-    "jobs.warning_code as warningCode",
-    "jobs.retained",
-    "jobs.charge",
-    "jobs.output",
+    "results.finished_at as finishedAt",
+    "results.error_code as errorCode",
+    "results.warning_code as warningCode",
+    "results.charge",
+    "results.output",
     "queue.held",
     "queue.claimable_at as claimableAt",
     "queue.deadline_at as deadlineAt",
@@ -120,6 +128,7 @@ const selectJobs = query
     either<number>("attempts").as("attempts"),
     either<number>("failures").as("failures"),
     either<number>("lost_workers").as("lostWorkers"),
+    retained.as("retained"),
   ])
   .select((select) => [
     // Files in the order of their insertion.

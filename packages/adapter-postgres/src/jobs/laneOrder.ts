@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { InHand, isLimiting, type JobMode, type Limited, type ProjectId } from "@kiln/core/domain"
+import { JobsInProgress, isLimiting, type JobMode, type Limited, type ProjectId } from "@kiln/core/domain"
 import type { ClaimRequest, Runnable } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, type Given, query, statement, storeTime, whole } from "../Statement.ts"
@@ -27,14 +27,14 @@ export const heldJobs = statement(() =>
 )
 
 /** Counts held jobs if there are limits. The request states the jobs in the worker's own slots, which needs no lock. */
-export const countHeldJobs = async (session: Session, { limits, worker }: ClaimRequest): Promise<InHand> => {
-  if (!isLimiting(limits)) return new InHand(limits, [], worker)
+export const countHeldJobs = async (session: Session, { limits, worker }: ClaimRequest): Promise<JobsInProgress> => {
+  if (!isLimiting(limits)) return new JobsInProgress(limits, [], worker)
   await session.all(oneAtATime, {})
-  return new InHand(limits, await session.all(heldJobs, {}), worker)
+  return new JobsInProgress(limits, await session.all(heldJobs, {}), worker)
 }
 
 /** Projects at their limit, each as `mode id`. */
-export const fullProjectNames = (inHand: InHand): ReadonlyArray<string> =>
+export const fullProjectNames = (inHand: JobsInProgress): ReadonlyArray<string> =>
   (["sandbox", "live"] as const).flatMap((mode) => inHand.fullProjects(mode).map((id) => `${mode} ${id}`))
 
 /** A lane that may have claimable jobs, and its position. */
@@ -151,7 +151,7 @@ export const lanesWithWork = async (
   session: Session,
   { positions, runnable }: { readonly runnable: ReadonlyArray<Runnable>; readonly positions: LanePositions },
   limit: number,
-  inHand: InHand,
+  inHand: JobsInProgress,
   without: ReadonlyArray<number>,
 ): Promise<LanesFound> => {
   const kinds = distinctKinds(runnable).filter((item) => !inHand.kindIsFull(item))
@@ -185,7 +185,7 @@ export interface Share {
  * Distributes `total` turns among lanes by start-time fair queueing, as if each had unlimited jobs: a served lane returns one
  * turn later. Lanes leave in order, so they return in order. Each turn is added to `inHand`, so no lane exceeds its limits.
  */
-export const shareTurns = (lanes: ReadonlyArray<Lane>, total: number, inHand: InHand): ReadonlyArray<Share> => {
+export const shareTurns = (lanes: ReadonlyArray<Lane>, total: number, inHand: JobsInProgress): ReadonlyArray<Share> => {
   const waiting = [...lanes].sort(byTurn)
   const served: Array<Lane> = []
   const shares = new Map<number, Share>()

@@ -23,11 +23,12 @@ const lockRetried = batchStatement<
         .onRef("item.keyId", "is not distinct from", "jobs.key_id")
         .onRef("item.mode", "=", "jobs.mode"),
     )
-    .select(["jobs.id", "jobs.seq", "jobs.status", "jobs.retained", "jobs.upload_id as uploadId", "item.ord"])
-    .where("jobs.status", "=", "failed")
-    .where("jobs.retained", "=", "kept")
+    .innerJoin("results", "results.job_seq", "jobs.seq")
+    .select(["jobs.id", "jobs.seq", "results.status", "results.retained", "jobs.upload_id as uploadId", "item.ord"])
+    .where("results.status", "=", "failed")
+    .where("results.retained", "=", "kept")
     .orderBy("jobs.id")
-    .forNoKeyUpdate("jobs"),
+    .forNoKeyUpdate(["results", "jobs"]),
 )
 
 const detach = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>

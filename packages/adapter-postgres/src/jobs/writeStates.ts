@@ -51,9 +51,8 @@ export const finishedStates = batchStatement<
   query
     .selectFrom("jobs")
     .innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id"))
-    .select(["jobs.id", "jobs.status", "jobs.token", "jobs.error_code as errorCode"])
-    .where("jobs.status", "is not", null)
-    .$narrowType<{ status: "done" | "failed"; token: number }>(),
+    .innerJoin("results", "results.job_seq", "jobs.seq")
+    .select(["jobs.id", "results.status", "results.token", "results.error_code as errorCode"]),
 )
 
 /** A locked job and its next state. */
@@ -171,8 +170,8 @@ export const moveJobs = async (tx: Transaction, moves: ReadonlyArray<Move>): Pro
 }
 
 /**
- * Ends jobs in one statement: deletes their rows in the queue, with the fence in the WHERE clause, and writes how they ended to
- * their own rows. A trigger writes the ledger. Checkpoints are deleted with the queue's row.
+ * Ends jobs in one statement: deletes their rows in the queue, with the fence in the WHERE clause, and inserts their results.
+ * Triggers write the ledger and delete checkpoints.
  */
 const finish = batchStatement<
   {
@@ -224,30 +223,57 @@ const finish = batchStatement<
           .whereRef(sql`queue.status`, "=", "item.fromStatus")
           .whereRef("queue.held", "=", "item.fromHeld")
           .whereRef("queue.token", "=", "item.fromToken")
-          .returning("queue.job_seq as seq")
+          .returning(["queue.job_seq", "queue.project_id", "queue.kind", "queue.mode", "queue.created_at"])
           .returningAll("item"),
       )
       .with("finished", (from) =>
         from
-          .updateTable("jobs")
-          .from("ended")
-          .set((set) => ({
-            status: sql`${set.ref("ended.status")}`,
-            token: set.ref("ended.token"),
-            ran_ms: set.ref("ended.ranMs"),
-            waited_ms: set.ref("ended.waitedMs"),
-            attempts: set.ref("ended.attempts"),
-            failures: set.ref("ended.failures"),
-            lost_workers: set.ref("ended.lostWorkers"),
-            finished_at: set.ref("ended.finishedAt"),
-            error_code: sql`${set.ref("ended.errorCode")}`,
-            warning_code: sql`${set.ref("ended.warningCode")}`,
-            charge: set.ref("ended.charge"),
-            output: set.ref("ended.output"),
-          }))
-          .whereRef("jobs.seq", "=", "ended.seq")
-          .where("jobs.status", "is", null)
-          .returning("jobs.seq"),
+          .insertInto("results")
+          .columns([
+            "job_seq",
+            "job_id",
+            "project_id",
+            "kind",
+            "mode",
+            "created_at",
+            "status",
+            "token",
+            "ran_ms",
+            "waited_ms",
+            "attempts",
+            "failures",
+            "lost_workers",
+            "finished_at",
+            "error_code",
+            "warning_code",
+            "charge",
+            "output",
+          ])
+          .expression(
+            from
+              .selectFrom("ended")
+              .select([
+                "job_seq",
+                "id",
+                "project_id",
+                "kind",
+                "mode",
+                "created_at",
+                "status",
+                "token",
+                "ranMs",
+                "waitedMs",
+                "attempts",
+                "failures",
+                "lostWorkers",
+                "finishedAt",
+                "errorCode",
+                "warningCode",
+                "charge",
+                "output",
+              ]),
+          )
+          .returning("results.job_seq"),
       )
       .selectFrom("finished")
       .select(requireAll(given)),

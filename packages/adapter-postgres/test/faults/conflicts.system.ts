@@ -27,7 +27,7 @@ describe("a verb that meets a conflict", () => {
     await other.query("COMMIT")
     expect(await canceling).toEqual(["Canceled", "Canceled"])
     expect(cluster.server.log()).toMatch(/deadlock detected/)
-    expect((await other.query(`SELECT FROM "kiln".jobs WHERE status = 'failed'`)).rowCount).toBe(2)
+    expect((await other.query(`SELECT FROM "kiln".results WHERE status = 'failed'`)).rowCount).toBe(2)
   })
 
   it("a lock on one job of several (55P03): the batch fails soon and whole, and the other job succeeds alone", async () => {

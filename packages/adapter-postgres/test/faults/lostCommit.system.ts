@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => template[Symbol.asyncDispose]())
 
-describe("the answer to a COMMIT is lost: it was performed, once, and the caller hears of it", () => {
+describe("the answer to a COMMIT is lost: the commit happened once, and the caller gets its result", () => {
   it.each(writingVerbs)("$name", async (verb) => {
     expect(await differences(template, verb, "answer lost")).toEqual([])
   })

@@ -25,6 +25,7 @@ it.each([
     scenario: "reportCreations.ts",
     arguments: [name],
   })),
+  ...plantedBugs.filter(({ scenario }) => scenario === "reportEnds.ts"),
 ] satisfies ReadonlyArray<Run>)("without a bug, $arguments reports nothing", { timeout: 180_000 }, async (run) => {
   expect(await report(run)).toBe("")
 })

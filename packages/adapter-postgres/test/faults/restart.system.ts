@@ -67,19 +67,19 @@ describe("an immediate restart of the server under load", () => {
     const { rows } = await other.query<{ id: string }>('SELECT id FROM "kiln".jobs ORDER BY id')
     expect(rows.map(({ id }) => id)).toEqual([newJob(1).id, ...accepted].toSorted())
     const completed = done.reduce((sum, fiber) => sum + fiber.completed, 0)
-    expect(await count(`"kiln".jobs WHERE status = 'done'`)).toBe(completed)
+    expect(await count(`"kiln".results WHERE status = 'done'`)).toBe(completed)
     expect(await count('"kiln".charges')).toBe(completed)
     expect(await count('"kiln".files')).toBe(completed)
     expect(await count('"kiln".queue')).toBe(accepted.length + 1 - completed)
     // Each claim took an attempt and a number, and the end a number: none was made twice for one answer.
     expect(
-      await count(`"kiln".jobs WHERE status = 'done' AND (token <> attempts + 1 OR lost_workers <> attempts - 1)`),
+      await count(`"kiln".results WHERE status = 'done' AND (token <> attempts + 1 OR lost_workers <> attempts - 1)`),
     ).toBe(0)
   })
 })
 
 describe("a crash that makes the server forget a transaction", () => {
-  it("is not taken for its commit when its number is given to another", async () => {
+  it("is not reported as committed when its number belongs to another transaction", async () => {
     expect(await forgottenCommit()).toEqual({
       // Whether it was done cannot be known.
       answer: "StoreUnavailable",

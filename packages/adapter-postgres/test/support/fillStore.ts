@@ -16,12 +16,19 @@ export const fillStore = async (url: string, { backlog, finished }: Filling): Pr
   try {
     await client.query("SET session_replication_role = replica")
     await client.query(
-      `INSERT INTO "kiln".jobs (id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, created_at,
-         queue_limit_ms, run_limit_ms, status, token, ran_ms, waited_ms, attempts, failures, lost_workers, finished_at, output)
-       SELECT 'job_finished' || lpad(n::text, 18, '0'), 'prj_00000000000000000000000001', 'key_00000000000000000000000001',
-         'sandbox', 'speech_synthesis', 1, 0, '{}', 'finished ' || n, repeat('f', 64), store_time.now - 1000000 + n,
-         86400000, 1800000, 'done', 2, 1000, 10, 1, 0, 0, store_time.now - 500000 + n, '{"text":"' || repeat('x', 200) || '"}'
-       FROM generate_series(1, $1) AS n, (SELECT "kiln".store_time() AS now) AS store_time`,
+      `WITH added AS (
+         INSERT INTO "kiln".jobs (id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint,
+           created_at, queue_limit_ms, run_limit_ms)
+         SELECT 'job_finished' || lpad(n::text, 18, '0'), 'prj_00000000000000000000000001', 'key_00000000000000000000000001',
+           'sandbox', 'speech_synthesis', 1, 0, '{}', 'finished ' || n, repeat('f', 64), store_time.now - 1000000 + n,
+           86400000, 1800000
+         FROM generate_series(1, $1) AS n, (SELECT "kiln".store_time() AS now) AS store_time
+         RETURNING *)
+       INSERT INTO "kiln".results (job_seq, job_id, project_id, kind, mode, created_at, status, token, ran_ms, waited_ms, attempts,
+         failures, lost_workers, finished_at, output)
+       SELECT seq, id, project_id, kind, mode, created_at, 'done', 2, 1000, 10, 1, 0, 0, created_at + 500000,
+         '{"text":"' || repeat('x', 200) || '"}'
+       FROM added`,
       [finished],
     )
     await client.query(

@@ -32,7 +32,14 @@ export const copyTables = [
 
 export type CopyTable = (typeof copyTables)[number]
 
-export const countAll = (table: CopyTable): string => `SELECT count(*) AS count FROM ${tablePrefix}${table}`
+export const countAll = (table: CopyTable): string =>
+  table === "job_data"
+    ? `SELECT count(*) AS count FROM (${requests})`
+    : `SELECT count(*) AS count FROM ${tablePrefix}${table}`
+
+/** Short requests are in the rows of their jobs. */
+const requests =
+  "SELECT seq AS job_seq, request FROM kiln_jobs WHERE request IS NOT NULL UNION ALL SELECT * FROM kiln_job_data"
 
 /** In order of creation, where there is one. */
 const order: Readonly<Record<CopyTable, string>> = {
@@ -58,12 +65,17 @@ const order: Readonly<Record<CopyTable, string>> = {
 }
 
 /** Selects all columns, including those of later migrations, so that a target without such a column reports it. */
-export const selectAll = (table: CopyTable): string =>
-  table === "checkpoints"
+export const selectAll = (table: CopyTable): string => {
+  if (table === "job_data") return `${requests} ORDER BY ${order.job_data}`
+  return table === "checkpoints"
     ? "SELECT kiln_jobs.id AS job_id, step, value FROM kiln_checkpoints JOIN kiln_jobs ON kiln_jobs.seq = job_seq ORDER BY job_seq, step"
     : `SELECT * FROM ${tablePrefix}${table} ORDER BY ${order[table]}`
+}
 
 const flags = new Set(["enabled", "active", "erased", "held"])
+
+/** The request is copied with those of `job_data`. */
+const jobOf = ({ request: _, ...row }: CopyRow): CopyRow => row
 
 /** `prioritized` is an optimization of this store's claims. */
 const laneOf = ({ prioritized: _, ...row }: CopyRow): CopyRow => row
@@ -76,5 +88,6 @@ export const copyRow = (table: CopyTable, row: Readonly<Record<string, SqlValue>
   const copied: CopyRow = Object.fromEntries(
     Object.entries(row).map(([name, value]) => [name, flags.has(name) ? value === 1 : plain(value)]),
   )
-  return table === "lanes" ? laneOf(copied) : copied
+  if (table === "lanes") return laneOf(copied)
+  return table === "jobs" ? jobOf(copied) : copied
 }

@@ -16,6 +16,7 @@ import { findSecret } from "../secrets.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
 import { findUploadOrphans } from "../uploads.ts"
+import { readDueRetention } from "./dueRetention.ts"
 import { firstBlobs, isNamed, listNamedBlobs } from "./namedBlobs.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 
@@ -42,6 +43,7 @@ const inspectionOf = (db: Database): StoreInspection => ({
     ),
   ),
   isNamed: (blob) => db.read("inspect.isNamed", (tx) => isNamed(tx, blob)),
+  dueRetention: (periods) => db.read("inspect.dueRetention", (tx) => readDueRetention(tx, periods)),
   duePurges: db.read("inspect.duePurges", readDuePurges),
   findSecret: (name) => db.read("inspect.findSecret", (tx) => findSecret(tx, name)),
   listWorkers: db.read("inspect.listWorkers", listWorkers),

@@ -47,7 +47,10 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
         created: createJobs(tx, jobs),
         claimed: claimJobs(tx, request),
       })),
-    findJobs: (items) => db.read("JobStore.findJobs", (tx) => findJobs(tx, items)),
+    findJobs: (items) =>
+      items.length === 1
+        ? db.readAtOnce("JobStore.findJobs", (tx) => findJobs(tx, items))
+        : db.read("JobStore.findJobs", (tx) => findJobs(tx, items)),
     findByIdempotencyKey: (keyId, idempotencyKey) =>
       db.read("JobStore.findByIdempotencyKey", (tx) => findByIdempotencyKey(tx, { keyId, idempotencyKey })),
     findFile: (fileId) => db.read("JobStore.findFile", (tx) => findFile(tx, fileId)),

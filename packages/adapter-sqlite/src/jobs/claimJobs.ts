@@ -1,48 +1,17 @@
-import { sql } from "kysely"
-import { applyEvent, type JobId, lostTooMany } from "@kiln/core/domain"
+import { applyEvent, type JobId, type JobState, lostTooMany } from "@kiln/core/domain"
 import { type Claim, type ClaimRequest, type ClaimResult, UndecodableRow } from "@kiln/core/ports"
 import type { Values } from "../columns.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { findUpload } from "../uploads.ts"
-import { jobBySeq, jobOf, type JobRow, selectJobs, stateColumns, stateOf } from "./JobRow.ts"
-import { type Lane, LaneOrder } from "./laneOrder.ts"
-import { nextInMs, normalOnly, ranks, settleLane } from "./nextClaimable.ts"
+import { jobOf, type JobRow, stateOf } from "./JobRow.ts"
+import { LaneOrder } from "./laneOrder.ts"
+import { nextInMs, settleLane } from "./nextClaimable.ts"
+import { ReadyJobs } from "./readyJobs.ts"
 import { countRunning } from "./runningJobs.ts"
 import { UnreadableJob } from "./unreadableJobs.ts"
-import { writeState } from "./writeState.ts"
-
-type Ready = { readonly laneId: number; readonly rank: number; readonly now: number; readonly limit: number }
-
-/**
- * The first claimable jobs of a lane and priority, in the order of the index of ready jobs. Overdue jobs are left to the sweep. The
- * plus keeps the planner from starting at the index of deadlines.
- */
-export const claimableJobs = statement((given: Given<Ready>) =>
-  selectJobs
-    .where("jobs.lane_id", "=", given.laneId)
-    .where("jobs.priority", "=", given.rank)
-    .where("jobs.claimable_at", "<=", given.now)
-    .where(sql<number>`+deadline_at`, ">", given.now)
-    .orderBy("jobs.claimable_at")
-    .orderBy("jobs.id")
-    .limit(given.limit),
-)
-
-/** The same jobs without the data that may be on corrupt pages. */
-export const claimableStates = statement((given: Given<Ready>) =>
-  query
-    .selectFrom("jobs")
-    .select(stateColumns)
-    .where("lane_id", "=", given.laneId)
-    .where("priority", "=", given.rank)
-    .where("claimable_at", "<=", given.now)
-    .where(sql<number>`+deadline_at`, ">", given.now)
-    .orderBy("claimable_at")
-    .orderBy("id")
-    .limit(given.limit),
-)
+import { type Move, writeClaims, writeState } from "./writeState.ts"
 
 const setTurn = statement((given: Given<Values<"lanes", "id"> & { readonly turn: number }>) =>
   query.updateTable("lanes").set({ virtual_time: given.turn }).where("id", "=", given.id),
@@ -51,61 +20,6 @@ const setTurn = statement((given: Given<Values<"lanes", "id"> & { readonly turn:
 const setClock = statement((given: Given<{ readonly clock: number }>) =>
   query.updateTable("fairness").set({ virtual_time: given.clock }),
 )
-
-/** Claimable jobs of a lane, one priority after the other. Pages double, since most claims take one job per lane or all of one. */
-class ReadyJobs {
-  readonly #tx: Transaction
-  readonly #laneId: number
-  #rows: ReadonlyArray<JobRow> = []
-  #next = 0
-  #limit = 2
-  #ranks: ReadonlyArray<number>
-
-  constructor(tx: Transaction, lane: Lane) {
-    this.#tx = tx
-    this.#laneId = lane.id
-    this.#ranks = lane.prioritized ? ranks : normalOnly
-  }
-
-  /** Returns the next job. Jobs of earlier pages were claimed or failed, so the index no longer holds them. */
-  peek(atMost: number): JobRow | undefined {
-    while (this.#next === this.#rows.length) {
-      const [rank, ...others] = this.#ranks
-      if (rank === undefined) return undefined
-      const limit = Math.min(this.#limit, atMost)
-      this.#rows = this.#read({ laneId: this.#laneId, rank, now: this.#tx.now, limit })
-      this.#next = 0
-      if (this.#rows.length < limit) this.#ranks = others
-      else this.#limit *= 2
-    }
-    return this.#rows[this.#next]
-  }
-
-  drop(): void {
-    this.#next += 1
-  }
-
-  #read(ready: Ready): ReadonlyArray<JobRow> {
-    try {
-      return this.#tx.all(claimableJobs, ready)
-    } catch (error) {
-      throw isCorrupt(error) ? this.#unreadable(ready, error) : error
-    }
-  }
-
-  /** Finds the job that caused the error, by reading one at a time. */
-  #unreadable(ready: Ready, error: unknown): unknown {
-    for (const { id, seq } of this.#tx.all(claimableStates, ready)) {
-      try {
-        this.#tx.get(jobBySeq, { seq })
-      } catch (cause) {
-        if (isCorrupt(cause)) return new UnreadableJob(id, cause)
-        throw cause
-      }
-    }
-    return error
-  }
-}
 
 /**
  * Serves lane after lane, one job per turn, up to the limit. A lane that turns out to be empty gets a new `next_at`, so the next
@@ -116,24 +30,34 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
   const order = new LaneOrder(tx, request.runnable, running)
   const ready = new Map<number, ReadyJobs>()
   const turns = new Map<number, number>()
-  const claims: Array<Claim> = []
-  const abandoned: Array<JobId> = []
+  const empty: Array<number> = []
+  const taken: Taken = { claims: [], moves: [], abandoned: [] }
   let more = false
   for (let lane = order.take(); lane !== undefined && !more; lane = order.take()) {
     const jobs = ready.get(lane.id) ?? new ReadyJobs(tx, lane)
     ready.set(lane.id, jobs)
-    const outcome = serve(tx, jobs, request, claims.length, abandoned)
-    if (outcome === "empty") settleLane(tx, lane.id)
+    const outcome = serve(tx, jobs, request, taken)
+    if (outcome === "empty") empty.push(lane.id)
     else if (outcome === "enough") more = true
     else {
-      claims.push(outcome)
       running.add(lane, tx.now + outcome.leaseRemainingMs, tx.now)
       turns.set(lane.id, order.serve(lane).turn)
     }
   }
+  writeClaims(tx, taken.moves)
+  // Their leases decide when the lanes have something again.
+  for (const id of empty) settleLane(tx, id)
   for (const [id, turn] of turns) tx.run(setTurn, { id, turn })
-  if (claims.length > 0) tx.run(setClock, { clock: order.clock })
+  if (taken.claims.length > 0) tx.run(setClock, { clock: order.clock })
+  const { abandoned, claims } = taken
   return { claims, abandoned, nextInMs: more ? 0 : nextInMs(tx, request.runnable, running) }
+}
+
+/** What one claim takes. Its moves are written together, at the end. */
+interface Taken {
+  readonly claims: Array<Claim>
+  readonly moves: Array<Move>
+  readonly abandoned: Array<JobId>
 }
 
 /** Claims the first job of a lane. Jobs before it that lost their last worker fail, and take no turn. */
@@ -141,13 +65,12 @@ const serve = (
   tx: Transaction,
   jobs: ReadyJobs,
   request: ClaimRequest,
-  claimed: number,
-  abandoned: Array<JobId>,
+  { abandoned, claims, moves }: Taken,
 ): Claim | "empty" | "enough" => {
   // One more than it may claim: whether there is more to claim is part of the result.
-  const atMost = Math.max(1, request.limit - claimed + 1)
+  const atMost = Math.max(1, request.limit - claims.length + 1)
   for (let row = jobs.peek(atMost); row !== undefined; row = jobs.peek(atMost)) {
-    if (claimed >= request.limit) return "enough"
+    if (claims.length >= request.limit) return "enough"
     jobs.drop()
     const state = stateOf(row)
     if (lostTooMany(state, request.maxLostWorkers)) {
@@ -155,16 +78,20 @@ const serve = (
       if (failed === undefined || !writeState(tx, row, failed)) throw new TypeError(`${row.id} cannot be abandoned`)
       abandoned.push(row.id)
     } else {
-      // At least a millisecond: without a lease, this claim would find the job claimable again.
-      return claimJob(tx, row, Math.max(1, Math.ceil(request.leaseDurationMs)))
+      // At least a millisecond: a job without a lease would be claimable again at once.
+      const leaseDurationMs = Math.max(1, Math.ceil(request.leaseDurationMs))
+      const claimed = applyEvent(state, { event: "claimed", leaseDurationMs }, tx.now)
+      if (claimed === undefined) throw new TypeError(`${row.id} cannot be claimed`)
+      const claim = claimOf(tx, row, claimed)
+      claims.push(claim)
+      moves.push({ from: row, to: claimed })
+      return claim
     }
   }
   return "empty"
 }
 
-const claimJob = (tx: Transaction, row: JobRow, leaseDurationMs: number): Claim => {
-  const claimed = applyEvent(stateOf(row), { event: "claimed", leaseDurationMs }, tx.now)
-  if (claimed === undefined || !writeState(tx, row, claimed)) throw new TypeError(`${row.id} cannot be claimed`)
+const claimOf = (tx: Transaction, row: JobRow, claimed: JobState): Claim => {
   try {
     const job = jobOf(tx, row, claimed)
     return {

@@ -1,46 +1,48 @@
-import { sql } from "kysely"
-import { isRepeatedEnd, type JobId } from "@kiln/core/domain"
+import { type RawBuilder, sql } from "kysely"
+import { isRepeatedEnd } from "@kiln/core/domain"
 import type { Completion, FencedOutcome } from "@kiln/core/ports"
-import { assign, type Values } from "../columns.ts"
-import { type Given, query, statement } from "../Statement.ts"
+import { assign, type Row, type Values } from "../columns.ts"
+import { type Given, listStatement, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { stateById, stateOf } from "./JobRow.ts"
 
-type Done = Values<"jobs", "id" | "token" | "output" | "warning_code"> & { readonly now: number }
+type Done = "id" | "token" | "output" | "warning_code" | "charge"
+type Now = Given<{ readonly now: number }>
 
 /**
- * Completes a job in one statement, without reading it first. The fence is in the WHERE, and the time under lease is added as
- * `applyEvent` adds it: until now, but not beyond the end of the lease.
+ * Completes jobs in one statement, without reading them first, and returns which it completed. The fence is in the WHERE, and the time
+ * under lease is added as `applyEvent` adds it: until now, but not beyond the end of the lease.
  */
-const finish = (given: Given<Done>) =>
+const finish = (items: RawBuilder<Row<"jobs", Done>>, { now }: Now) =>
   query
     .updateTable("jobs")
-    .set({
+    .from(items.as("given"))
+    .set((to) => ({
       status: "done",
       held: 0,
-      token: sql<number>`token + 1`,
+      token: sql<number>`${to.ref("jobs.token")} + 1`,
       claimable_at: null,
       deadline_at: null,
       phase_started_at: null,
-      ran_ms: sql<number>`ran_ms + max(0, min(${given.now}, claimable_at) - phase_started_at)`,
-      finished_at: given.now,
-      ...assign(given, "output", "warning_code"),
-    })
-    .where("id", "=", given.id)
-    .where("status", "=", "processing")
-    .where("held", "=", 1)
-    .where("token", "=", given.token)
+      ran_ms: sql<number>`ran_ms + max(0, min(${now}, claimable_at) - phase_started_at)`,
+      finished_at: now,
+      output: to.ref("given.output"),
+      warning_code: to.ref("given.warning_code"),
+    }))
+    .whereRef("jobs.id", "=", "given.id")
+    .where("jobs.status", "=", "processing")
+    .where("jobs.held", "=", 1)
+    .whereRef("jobs.token", "=", "given.token")
+    .returning(["jobs.id", "jobs.seq"])
+
+const columns: ReadonlyArray<Done> = ["id", "token", "output", "warning_code", "charge"]
 
 /** A CHECK rejects this for a live job. */
-export const finishFree = statement((given: Given<Done>) => finish(given))
+export const finishFree = listStatement("jobs", columns, (items, given: Now) => finish(items, given))
 
-/** A trigger writes the charge to the ledger. A CHECK rejects this for a sandbox job. */
-export const finishCharged = statement((given: Given<Done & { readonly charge: string }>) =>
-  finish(given).set({ charge: given.charge }),
-)
-
-const seqById = statement((given: Given<Values<"jobs", "id">>) =>
-  query.selectFrom("jobs").select("seq").where("id", "=", given.id),
+/** A trigger writes the charges to the ledger. A CHECK rejects this for a sandbox job. */
+export const finishCharged = listStatement("jobs", columns, (items, given: Now) =>
+  finish(items, given).set((to) => ({ charge: to.ref("given.charge") })),
 )
 
 const insertFile = statement(
@@ -50,24 +52,34 @@ const insertFile = statement(
       .values(assign(given, "id", "job_seq", "name", "blob_key", "media_type", "bytes", "sha256")),
 )
 
-export const completeJobs = (tx: Transaction, items: ReadonlyArray<Completion>): ReadonlyArray<FencedOutcome> =>
-  items.map((item) => completeJob(tx, item))
-
-const completeJob = (tx: Transaction, completion: Completion): FencedOutcome => {
-  const { charge, files, jobId: id, token, warningCode } = completion
-  const done = { id, token, now: tx.now, output: JSON.stringify(completion.output), warningCode }
-  const written =
-    charge === null ? tx.run(finishFree, done) : tx.run(finishCharged, { ...done, charge: JSON.stringify(charge) })
-  if (written === 0) return repeatedOrLost(tx, completion)
-  if (files.length > 0) insertFiles(tx, id, files)
-  return "Written"
+/** Of two completions of a job, the second is judged by what the first wrote. */
+export const completeJobs = (tx: Transaction, items: ReadonlyArray<Completion>): ReadonlyArray<FencedOutcome> => {
+  const isDistinct = new Set(items.map(({ jobId }) => jobId)).size === items.length
+  return isDistinct ? completeDistinct(tx, items) : items.flatMap((item) => completeDistinct(tx, [item]))
 }
 
-const insertFiles = (tx: Transaction, jobId: JobId, files: Completion["files"]): void => {
-  const job = tx.get(seqById, { id: jobId })
-  if (job === undefined) throw new TypeError(`the completed ${jobId} was not found`)
-  for (const { blobKey, bytes, id, mediaType, name, sha256 } of files)
-    tx.run(insertFile, { id, jobSeq: job.seq, name, blobKey, mediaType, bytes, sha256 })
+const completeDistinct = (tx: Transaction, items: ReadonlyArray<Completion>): ReadonlyArray<FencedOutcome> => {
+  const done = items.map(({ charge, jobId: id, output, token, warningCode }) => ({
+    id,
+    token,
+    output: JSON.stringify(output),
+    warningCode,
+    charge: charge === null ? null : JSON.stringify(charge),
+  }))
+  const parts = [
+    ...finishFree.over(done.filter(({ charge }) => charge === null)),
+    ...finishCharged.over(done.filter(({ charge }) => charge !== null)),
+  ]
+  const written = new Map(
+    parts.flatMap((part) => tx.runReturning(part, { now: tx.now })).map(({ id, seq }) => [id, seq]),
+  )
+  return items.map((item) => {
+    const seq = written.get(item.jobId)
+    if (seq === undefined) return repeatedOrLost(tx, item)
+    for (const { blobKey, bytes, id, mediaType, name, sha256 } of item.files)
+      tx.run(insertFile, { id, jobSeq: seq, name, blobKey, mediaType, bytes, sha256 })
+    return "Written"
+  })
 }
 
 /** A repeat writes nothing: the first call wrote everything, and its data may have been erased since. */

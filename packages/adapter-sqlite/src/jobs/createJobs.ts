@@ -9,15 +9,17 @@ import { ownJob } from "./eraseJobs.ts"
 import { jobByIdempotencyKey, jobOf } from "./JobRow.ts"
 import { createLane, findLane, type LaneRow, mayBeClaimableAt, prioritizeLane } from "./lanes.ts"
 
-/** The unfinished jobs of a project, counted up to the cap in the index that claims use. */
+/** The unfinished jobs of a project, counted up to the cap in the index that claims use. The cross join reads its lanes first. */
 export const unfinishedJobs = statement((given: Given<Values<"lanes", "project_id"> & { readonly cap: number }>) =>
   query
     .selectFrom((from) =>
       from
         .selectFrom("lanes")
-        .innerJoin("jobs", "jobs.lane_id", "lanes.id")
+        .crossJoin("jobs")
         .select("jobs.lane_id")
         .where("lanes.project_id", "=", given.projectId)
+        .whereRef("jobs.lane_id", "=", "lanes.id")
+        .where("jobs.held", "in", [0, 1])
         .where("jobs.claimable_at", "is not", null)
         .limit(given.cap)
         .as("unfinished"),
@@ -50,6 +52,7 @@ type NewRow =
   | "claimable_at"
   | "deadline_at"
   | "phase_started_at"
+  | "request"
 
 const insertRow = statement((given: Given<Values<"jobs", NewRow>>) =>
   query
@@ -57,7 +60,7 @@ const insertRow = statement((given: Given<Values<"jobs", NewRow>>) =>
     .values({
       ...assign(given, "id", "lane_id", "project_id", "key_id", "mode", "kind", "kind_version", "priority", "kept"),
       ...assign(given, "upload_id", "idempotency_key", "fingerprint", "price_id", "created_at", "queue_limit_ms"),
-      ...assign(given, "run_limit_ms", "claimable_at", "deadline_at", "phase_started_at"),
+      ...assign(given, "run_limit_ms", "claimable_at", "deadline_at", "phase_started_at", "request"),
       status: "queued",
       token: 0,
       held: 0,
@@ -69,6 +72,12 @@ const insertRow = statement((given: Given<Values<"jobs", NewRow>>) =>
     })
     .onConflict((conflict) => conflict.columns(["key_id", "idempotency_key"]).doNothing()),
 )
+
+/**
+ * Maximum length of a request in the row of its job. Its row then fits on a page, and creating the job writes no other row. A longer
+ * one would be rewritten with every move of the job.
+ */
+const maxRequestInRow = 500
 
 const insertData = statement((given: Given<Values<"job_data", "job_seq" | "request">>) =>
   query.insertInto("job_data").values(assign(given, "job_seq", "request")),
@@ -170,6 +179,8 @@ class CreateBatch {
     const { price } = item.gate ?? { price: null }
     const claimableAt = job.claimableAt ?? job.createdAt
     const kept = JSON.stringify(job.kept)
+    const request = JSON.stringify(job.request)
+    const inRow = request.length <= maxRequestInRow
     const seq = this.#tx.insert(insertRow, {
       id,
       laneId: lane.id,
@@ -190,11 +201,11 @@ class CreateBatch {
       claimableAt,
       deadlineAt: job.deadlineAt ?? claimableAt,
       phaseStartedAt: claimableAt,
+      request: inRow ? request : null,
     })
     if (seq === undefined) return undefined
     this.#tx.noteStoredTime()
-    const request = JSON.stringify(job.request)
-    this.#tx.run(insertData, { jobSeq: seq, request })
+    if (!inRow) this.#tx.run(insertData, { jobSeq: seq, request })
     if (uploadId !== null) this.#tx.run(leaveSweep, { uploadId })
     this.#enter(lane, job, claimableAt)
     const unfinished = this.#unfinished.get(job.projectId)

@@ -41,7 +41,7 @@ const eraseRow = statement(
   (given: Given<Values<"jobs", "seq" | "retained" | "warning_code"> & { readonly from: RetainedData }>) =>
     query
       .updateTable("jobs")
-      .set({ output: null, ...assign(given, "retained", "warning_code") })
+      .set({ output: null, request: null, ...assign(given, "retained", "warning_code") })
       .where("seq", "=", given.seq)
       .where("retained", "=", given.from)
       .where("finished_at", "is not", null),

@@ -1,26 +1,46 @@
 import { applyEvent, isFinished, type JobId, overdueEvent } from "@kiln/core/domain"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { stateColumns, stateOf } from "./JobRow.ts"
+import { stateColumns, stateOf, type StateRow } from "./JobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { writeState } from "./writeState.ts"
 
-/** Longest overdue first, from an index that holds only unfinished jobs. */
-export const overdueJobs = statement((given: Given<{ readonly now: number; readonly limit: number }>) =>
+type Due = { readonly now: number; readonly limit: number }
+
+/** Jobs that are not held, longest overdue first, from an index that holds no others. */
+export const overdueWaiting = statement((given: Given<Due>) =>
   query
     .selectFrom("jobs")
     .select(stateColumns)
+    .where("held", "=", 0)
     .where("deadline_at", "<=", given.now)
     .orderBy("deadline_at")
     .orderBy("seq")
     .limit(given.limit),
 )
 
+/** Held jobs whose lease has ended, which it does before the deadline. Looks at the few held jobs in the index of ready ones. */
+export const overdueHeld = statement((given: Given<Due>) =>
+  query
+    .selectFrom("jobs")
+    .select(stateColumns)
+    .where("held", "=", 1)
+    .where("claimable_at", "<=", given.now)
+    .where("deadline_at", "<=", given.now)
+    .limit(given.limit),
+)
+
+/** Longest overdue first. */
+const overdueJobs = (tx: Transaction, due: Due): ReadonlyArray<StateRow> =>
+  [...tx.all(overdueWaiting, due), ...tx.all(overdueHeld, due)]
+    .sort((a, b) => (a.deadlineAt ?? 0) - (b.deadlineAt ?? 0) || a.seq - b.seq)
+    .slice(0, due.limit)
+
 export const expireJobs = (tx: Transaction, limit: number): ReadonlyArray<JobId> => {
   const failed: Array<JobId> = []
   // A job whose worker was lost returns to its queue and does not count, so reaching the limit may take several reads.
   for (let more = limit > 0; more && failed.length < limit;) {
-    const jobs = tx.all(overdueJobs, { now: tx.now, limit: limit - failed.length })
+    const jobs = overdueJobs(tx, { now: tx.now, limit: limit - failed.length })
     more = false
     for (const job of jobs) {
       const state = { ...stateOf(job), createdAt: job.createdAt }

@@ -1,4 +1,4 @@
-import type { InHand, JobMode, ProjectId } from "@kiln/core/domain"
+import type { JobsInProgress, JobMode, ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import { select, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
@@ -92,12 +92,12 @@ export class LaneOrder {
   /** The turn at which a lane was served last. */
   clock: number
   readonly #walks: ReadonlyArray<Walk>
-  readonly #running: InHand
+  readonly #running: JobsInProgress
   readonly #served: Array<Lane> = []
   /** Index of the first served lane that was not taken again. */
   #nextServed = 0
 
-  constructor(tx: Transaction, runnable: ReadonlyArray<Runnable>, running: InHand) {
+  constructor(tx: Transaction, runnable: ReadonlyArray<Runnable>, running: JobsInProgress) {
     const clock = tx.get(fairnessClock, {})?.virtualTime ?? 0
     this.clock = clock
     this.#running = running

@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { type InHand, priorities, priorityRank, type ProjectId } from "@kiln/core/domain"
+import { type JobsInProgress, priorities, priorityRank, type ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import { select, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
@@ -11,26 +11,31 @@ export const ranks: ReadonlyArray<number> = priorities.map((priority) => priorit
 /** The priorities of a lane that never had a job of another. */
 export const normalOnly: ReadonlyArray<number> = [priorityRank.normal]
 
-const [first = 0, ...others] = ranks
+/** The ranges of a lane in the index of ready jobs. */
+const [first = { held: 0, rank: 0 }, ...others] = ranks.flatMap((rank) => [
+  { held: 0, rank } as const,
+  { held: 1, rank } as const,
+])
 
 type LaneAt = { readonly laneId: number; readonly now: number }
 
-const claimableLater = (given: Given<LaneAt>, rank: number) =>
+const claimableLater = (given: Given<LaneAt>, { held, rank }: typeof first) =>
   query
     .selectFrom("jobs")
     .select(select("jobs", "claimable_at"))
+    .where("held", "=", held)
     .where("lane_id", "=", given.laneId)
     .where("priority", "=", rank)
     .where("claimable_at", ">", given.now)
     .whereRef("deadline_at", ">", "claimable_at")
 
 /**
- * When a lane with nothing claimable has something again, across priorities: one range of the index for each. A job whose deadline
+ * When a lane with nothing claimable has something again, whether held or not, across priorities: one range of the index for each. A job whose deadline
  * comes first never becomes claimable.
  */
 export const nextClaimable = statement((given: Given<LaneAt>) =>
   others
-    .reduce((merged, rank) => merged.unionAll(claimableLater(given, rank)), claimableLater(given, first))
+    .reduce((merged, range) => merged.unionAll(claimableLater(given, range)), claimableLater(given, first))
     .orderBy("claimableAt")
     .limit(1),
 )
@@ -80,7 +85,11 @@ const maxCorrections = 16
  * earliest time is checked before it is returned, because its job may have finished or its lease may have been extended. Lanes at
  * their limit are not settled; they count when they have capacity again.
  */
-export const nextInMs = (tx: Transaction, runnable: ReadonlyArray<Runnable>, running: InHand): number | undefined => {
+export const nextInMs = (
+  tx: Transaction,
+  runnable: ReadonlyArray<Runnable>,
+  running: JobsInProgress,
+): number | undefined => {
   const roomAt = running.firstRoomAt(runnable)
   const open = runnable.filter((item) => !running.kindIsFull(item))
   for (let corrections = 0; ; corrections += 1) {
@@ -93,7 +102,7 @@ export const nextInMs = (tx: Transaction, runnable: ReadonlyArray<Runnable>, run
   }
 }
 
-const earliestOf = (tx: Transaction, { kind, kindVersion, mode }: Runnable, running: InHand) => {
+const earliestOf = (tx: Transaction, { kind, kindVersion, mode }: Runnable, running: JobsInProgress) => {
   const lanes = { kind, kindVersion, mode }
   const full = running.fullProjects(mode)
   return full.length === 0

@@ -1,4 +1,4 @@
-import { InHand, isLimiting } from "@kiln/core/domain"
+import { JobsInProgress, isLimiting } from "@kiln/core/domain"
 import type { ClaimRequest } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -21,5 +21,5 @@ export const runningJobs = statement((given: Given<{ readonly now: number }>) =>
 )
 
 /** Counts the running jobs if there are limits to compare them with. */
-export const countRunning = (tx: Transaction, { limits, worker }: ClaimRequest): InHand =>
-  new InHand(limits, isLimiting(limits) ? tx.all(runningJobs, { now: tx.now }) : [], worker)
+export const countRunning = (tx: Transaction, { limits, worker }: ClaimRequest): JobsInProgress =>
+  new JobsInProgress(limits, isLimiting(limits) ? tx.all(runningJobs, { now: tx.now }) : [], worker)

@@ -1,6 +1,7 @@
+import { sql } from "kysely"
 import type { JobState, JobStatus } from "@kiln/core/domain"
 import { assign, type Flag, type Values } from "../columns.ts"
-import { type Given, query, statement } from "../Statement.ts"
+import { type Given, listStatement, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import type { StateRow } from "./JobRow.ts"
 
@@ -68,4 +69,61 @@ export const writeState = (tx: Transaction, from: StateRow, to: JobState): boole
   }
   if (to.finishedAt === null) return tx.run(updateUnfinished, unfinished) === 1
   return tx.run(updateFinished, { ...unfinished, finishedAt: to.finishedAt, errorCode: to.errorCode }) === 1
+}
+
+/** A row as it was read, and the state it moves to. */
+export interface Move {
+  readonly from: StateRow
+  readonly to: JobState
+}
+
+/** Claims change no other column. The fence is the token, which grows with every claim and every end of one. */
+export const updateClaimed = listStatement(
+  "jobs",
+  [
+    "seq",
+    "token",
+    "claimable_at",
+    "deadline_at",
+    "phase_started_at",
+    "ran_ms",
+    "waited_ms",
+    "attempts",
+    "lost_workers",
+  ],
+  (items) =>
+    query
+      .updateTable("jobs")
+      .from(items.as("claimed"))
+      .set((to) => ({
+        status: "processing",
+        held: 1,
+        token: to.ref("claimed.token"),
+        claimable_at: to.ref("claimed.claimable_at"),
+        deadline_at: to.ref("claimed.deadline_at"),
+        phase_started_at: to.ref("claimed.phase_started_at"),
+        ran_ms: to.ref("claimed.ran_ms"),
+        waited_ms: to.ref("claimed.waited_ms"),
+        attempts: to.ref("claimed.attempts"),
+        lost_workers: to.ref("claimed.lost_workers"),
+      }))
+      .whereRef("jobs.seq", "=", "claimed.seq")
+      .where((where) => where("jobs.token", "=", sql<number>`${sql.ref("claimed.token")} - 1`)),
+)
+
+/** Writes claims, which were computed from rows read in this transaction. */
+export const writeClaims = (tx: Transaction, moves: ReadonlyArray<Move>): void => {
+  const rows = moves.map(({ from: { seq }, to }) => ({
+    seq,
+    token: to.token,
+    claimableAt: to.claimableAt,
+    deadlineAt: to.deadlineAt,
+    phaseStartedAt: to.phaseStartedAt,
+    ranMs: to.ranMs,
+    waitedMs: to.waitedMs,
+    attempts: to.attempts,
+    lostWorkers: to.lostWorkers,
+  }))
+  const written = updateClaimed.over(rows).reduce((sum, part) => sum + tx.run(part, {}), 0)
+  if (written !== moves.length) throw new TypeError(`${moves.length - written} jobs could not be claimed`)
 }

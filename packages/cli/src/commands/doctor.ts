@@ -3,6 +3,7 @@ import * as Command from "effect/cli/Command"
 import { failed } from "../CommandFailed.ts"
 import type { Check } from "../doctor/Check.ts"
 import { answer } from "../Output.ts"
+import { ProcessIo } from "../ProcessIo.ts"
 
 const words: Readonly<Record<Check["status"], string>> = {
   ok: "ok",
@@ -23,7 +24,7 @@ export const doctorCommand = Command.make("doctor", {}, () =>
       try: () => import("../doctor/examine.ts"),
       catch: (cause) => failed(`cannot load the doctor: ${String(cause)}`),
     })
-    const checks = yield* examine(process.env)
+    const checks = yield* examine((yield* ProcessIo).environment)
     const wrong = checks.filter(({ status }) => status === "problem")
     const width = Math.max(...checks.map(({ name }) => name.length))
     yield* answer({

@@ -3,29 +3,14 @@ import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import { isId } from "@kiln/core/domain"
-import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
+import { KeyDirectory } from "@kiln/core/ports"
 import { failed } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
 import { withStores } from "../withStores.ts"
 import { keyCreate } from "./keyCreate.ts"
-
-const statusOf = (key: ApiKeyRecord, now: number): string => {
-  if (key.revokedAt !== null) return "revoked"
-  return key.expiresAt !== null && key.expiresAt <= now ? "expired" : "active"
-}
-
-const keyFields = (key: ApiKeyRecord, now: number) => ({
-  key_id: key.id,
-  project_id: key.projectId,
-  mode: key.mode,
-  scopes: key.scopes,
-  name: key.name,
-  status: statusOf(key, now),
-  created_at: formatTime(key.createdAt),
-  expires_at: formatTime(key.expiresAt),
-  revoked_at: formatTime(key.revokedAt),
-  last_used_at: formatTime(key.lastUsedAt),
-})
+import { keyFields } from "./keyFields.ts"
+import { keyIdentify } from "./keyIdentify.ts"
+import { keyRotate } from "./keyRotate.ts"
 
 const list = Command.make("list", {}, () =>
   withStores(
@@ -72,6 +57,6 @@ const revoke = Command.make(
 ).pipe(Command.withDescription("Revoke an API key permanently"))
 
 export const keyCommand = Command.make("key").pipe(
-  Command.withDescription("Create, list and revoke API keys"),
-  Command.withSubcommands([keyCreate, list, revoke]),
+  Command.withDescription("Create, list, rotate, revoke and identify API keys"),
+  Command.withSubcommands([keyCreate, list, keyRotate, revoke, keyIdentify]),
 )

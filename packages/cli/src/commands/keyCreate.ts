@@ -6,12 +6,13 @@ import * as Flag from "effect/cli/Flag"
 import { keyScopes } from "@kiln/core/kinds"
 import { KeyDirectory, type Project } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
+import { findProject } from "../findProject.ts"
 import { nameProblem } from "../nameProblem.ts"
 import { newKey } from "@kiln/http"
 import { keyDocument } from "../keyDocument.ts"
 import { answer, formatTime } from "../Output.ts"
 import { duration } from "../settings/duration.ts"
-import { withStores } from "../withStores.ts"
+import { beginStores } from "../withStores.ts"
 
 const flags = {
   project: Flag.String("project").pipe(Flag.withDescription("Name or id of the project it belongs to")),
@@ -29,18 +30,6 @@ const flags = {
   ),
 }
 
-/** Searches by id first; a name never looks like an id. */
-const findProject = Effect.fnUntraced(function* (nameOrId: string) {
-  const projects = yield* (yield* KeyDirectory).listProjects
-  const project = projects.find(({ id }) => id === nameOrId) ?? projects.find(({ name }) => name === nameOrId)
-  return (
-    project ??
-    (yield* failed(
-      `there is no project ${JSON.stringify(nameOrId)}: create one with kiln project create NAME; the first kiln serve creates "default"`,
-    ))
-  )
-})
-
 const expiryOf = Effect.fnUntraced(function* (expires: Option.Option<string>) {
   if (Option.isNone(expires)) return null
   const parsed = duration(expires.value)
@@ -57,7 +46,7 @@ const describe = (key: string, id: string, project: Project, expiresAt: number |
   ].join("\n")
 
 export const keyCreate = Command.make("create", flags, ({ expires, mode, name, project: nameOrId, scopes }) =>
-  withStores(
+  beginStores(
     Effect.gen(function* () {
       const problem = Option.isSome(name) ? nameProblem(name.value) : undefined
       if (problem !== undefined) return yield* misused(`--name ${problem}`)

@@ -5,7 +5,7 @@ import { meters, priceNames } from "@kiln/core/domain"
 import { type PriceVersion, Switchboard } from "@kiln/core/ports"
 import { failed } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
-import { withStores } from "../withStores.ts"
+import { beginStores } from "../withStores.ts"
 import { priceFields } from "./priceFields.ts"
 import { priceSet } from "./priceSet.ts"
 
@@ -16,7 +16,7 @@ const amountsOf = (price: PriceVersion): string =>
     .join(", ")
 
 const list = Command.make("list", {}, () =>
-  withStores(
+  beginStores(
     Effect.gen(function* () {
       const prices = yield* (yield* Switchboard).listPrices
       const rows = prices.map((price) => [
@@ -44,7 +44,7 @@ const activator = (word: "activate" | "deactivate") =>
     word,
     { name: Argument.Literals("PRICE", priceNames).pipe(Argument.withDescription("svc-audio or svc-image")) },
     ({ name }) =>
-      withStores(
+      beginStores(
         Effect.gen(function* () {
           const active = word === "activate"
           const known = yield* (yield* Switchboard).activatePrice(name, active)

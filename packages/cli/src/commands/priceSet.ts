@@ -8,7 +8,7 @@ import { builtInKinds, closedKinds } from "@kiln/core/kinds"
 import { Switchboard } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
 import { answer } from "../Output.ts"
-import { withStores } from "../withStores.ts"
+import { beginStores } from "../withStores.ts"
 import { priceFields } from "./priceFields.ts"
 
 type PriceName = (typeof priceNames)[number]
@@ -62,7 +62,7 @@ const unitAmounts = Effect.fnUntraced(function* (
 })
 
 export const priceSet = Command.make("set", flags, ({ currency, name, ...given }) =>
-  withStores(
+  beginStores(
     Effect.gen(function* () {
       if (!/^[a-z]{3}$/.test(currency)) return yield* misused("--currency must be a lower-case ISO 4217 code like usd")
       const amounts = yield* unitAmounts(name, given)

@@ -6,7 +6,7 @@ import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
 import { nameProblem } from "../nameProblem.ts"
-import { withStores } from "../withStores.ts"
+import { beginStores } from "../withStores.ts"
 
 /** `--project` also accepts ids, so a name must not look like one. */
 const projectNameProblem = (name: string): string | undefined =>
@@ -16,7 +16,7 @@ const create = Command.make(
   "create",
   { name: Argument.String("NAME").pipe(Argument.withDescription("Name of the project")) },
   ({ name }) =>
-    withStores(
+    beginStores(
       Effect.gen(function* () {
         const problem = projectNameProblem(name)
         if (problem !== undefined) return yield* misused(`NAME ${problem}`)
@@ -30,7 +30,7 @@ const create = Command.make(
 ).pipe(Command.withDescription("Create a project, which API keys and jobs belong to"))
 
 const list = Command.make("list", {}, () =>
-  withStores(
+  beginStores(
     Effect.gen(function* () {
       const projects = yield* (yield* KeyDirectory).listProjects
       const rows = projects.map(({ createdAt, id, name }) => [id, name, formatTime(createdAt)])

@@ -4,14 +4,14 @@ import * as Command from "effect/cli/Command"
 import { type SwitchName, switchNames } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { answer, formatTable } from "../Output.ts"
-import { withSettings, withStores } from "../withStores.ts"
+import { beginStores, withSettings } from "../withStores.ts"
 
 const setter = (word: "on" | "off") =>
   Command.make(
     word,
     { name: Argument.Literals("SWITCH", switchNames).pipe(Argument.withDescription("ai, audio or images")) },
     ({ name }) =>
-      withStores(
+      beginStores(
         Effect.gen(function* () {
           yield* (yield* Switchboard).setSwitch(name, word === "on")
           yield* answer({ json: { switch: name, status: word }, text: `${name} is ${word}` })
@@ -26,22 +26,24 @@ const setter = (word: "on" | "off") =>
   )
 
 const status = Command.make("status", {}, () =>
-  withSettings(({ engine }) =>
-    Effect.gen(function* () {
-      const board = yield* (yield* Switchboard).readBoard
-      const forcedOff = engine.forcedOff ?? []
-      const word = (name: SwitchName): "on" | "off" => (board.switches[name] ? "on" : "off")
-      const note = (name: SwitchName): string =>
-        forcedOff.includes(name) ? `off for processes started with KILN_SWITCH_${name.toUpperCase()}=off` : ""
-      yield* answer({
-        json: { switches: Object.fromEntries(switchNames.map((name) => [name, word(name)])), forced_off: forcedOff },
-        text: formatTable(
-          ["SWITCH", "STATUS", ""],
-          switchNames.map((name) => [name, word(name), note(name)]),
-          "",
-        ),
-      })
-    }),
+  withSettings(
+    ({ engine }) =>
+      Effect.gen(function* () {
+        const board = yield* (yield* Switchboard).readBoard
+        const forcedOff = engine.forcedOff ?? []
+        const word = (name: SwitchName): "on" | "off" => (board.switches[name] ? "on" : "off")
+        const note = (name: SwitchName): string =>
+          forcedOff.includes(name) ? `off for processes started with KILN_SWITCH_${name.toUpperCase()}=off` : ""
+        yield* answer({
+          json: { switches: Object.fromEntries(switchNames.map((name) => [name, word(name)])), forced_off: forcedOff },
+          text: formatTable(
+            ["SWITCH", "STATUS", ""],
+            switchNames.map((name) => [name, word(name), note(name)]),
+            "",
+          ),
+        })
+      }),
+    { begins: true },
   ),
 ).pipe(Command.withDescription("Show which switches are on"))
 

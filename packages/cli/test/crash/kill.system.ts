@@ -3,7 +3,7 @@ import { until } from "@kiln/service-lab"
 import { audit, putBlob } from "./support/audit.ts"
 import { expectSpokenOnce, speechKey } from "./support/expectations.ts"
 import { Lab, patience } from "./support/Lab.ts"
-import { pauseBeforeCommit } from "./support/pauses.ts"
+import { pauseAfterJointClaim, pauseBeforeCommit } from "./support/pauses.ts"
 
 describe("a worker killed in a provider call", patience, () => {
   it("costs its job an attempt: the next process finishes it, once", async () => {
@@ -76,5 +76,33 @@ describe("a worker killed between blob and commit", patience, () => {
     const { chargedJobs, ...found } = await audit(lab)
     expect(found).toMatchObject({ damaged: [], unnamed: [] })
     expect(chargedJobs.toSorted()).toEqual([earlier, jobId].toSorted())
+  })
+})
+
+describe("a server killed after it created and claimed a job in one commit", patience, () => {
+  it("leaves a lease that ends: the repeated request finds the job, and the next process runs it, once", async () => {
+    await using lab = await Lab.open()
+    lab.hold("created and claimed")
+    const killed = await lab.start({ edits: [pauseAfterJointClaim] })
+    const refused = killed.client.post("/v1/audio/speech", { input: "Hello." }, "the-key").then(
+      ({ status }) => status,
+      () => undefined,
+    )
+    await lab.reached("created and claimed")
+    const [row] = (await lab.store.rows()).jobs
+    expect(row).toMatchObject({ idempotencyKey: "the-key", status: "processing", held: true, attempts: 1 })
+    await killed.crash()
+    expect(await refused, "the caller had no answer").toBe(undefined)
+
+    const next = await lab.start()
+    const repeated = await next.client.post("/v1/audio/speech", { input: "Hello." }, "the-key")
+    const { id } = (await repeated.json()) as { readonly id: string }
+    expect([repeated.status, id]).toEqual([202, row?.id])
+    expect(await next.client.finished(id)).toMatchObject({ status: "done" })
+    await expectSpokenOnce(lab, id, { clients: [next.client], lostWorkers: 1 })
+    expect(lab.calls(id).map(({ attempt, event, pid }) => [event, attempt, pid])).toEqual([
+      ["begun", 2, next.pid],
+      ["ended", 2, next.pid],
+    ])
   })
 })

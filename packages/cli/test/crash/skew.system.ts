@@ -16,7 +16,7 @@ describe.skipIf(library === undefined)(
   () => {
     const onPostgres = makeStores.filter(({ name }) => name === "Postgres")
     it.each(onPostgres.flatMap((place) => ["+1h", "-1h"].map((skew) => ({ ...place, skew }))))(
-      "by $skew neither takes what others have nor loses what it has, on $name",
+      "by $skew neither takes other processes' jobs nor loses its own, on $name",
       async ({ makeStore, skew }) => {
         await using lab = await Lab.open(makeStore)
         lab.hold("gate")

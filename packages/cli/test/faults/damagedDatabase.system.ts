@@ -16,15 +16,13 @@ it("a queued job whose request does not decode: that job fails, and the queue co
   for (const text of ["wait:1500", "One.", "canary of two", "Three."]) ids.push(await api.createSpeech(text))
   const [slow = "", one = "", damaged = "", three = ""] = ids
   const database = new DatabaseSync(databaseOf(data.path), { timeout: 5_000 })
-  const { sql } = database.prepare("SELECT sql FROM sqlite_schema WHERE name = 'kiln_job_data_is_final'").get() as {
+  const { sql } = database.prepare("SELECT sql FROM sqlite_schema WHERE name = 'kiln_jobs_request_is_final'").get() as {
     sql: string
   }
   // The database itself refuses such a change; what is damaged was not asked.
-  database.exec("DROP TRIGGER kiln_job_data_is_final")
+  database.exec("DROP TRIGGER kiln_jobs_request_is_final")
   const { changes } = database
-    .prepare(
-      `UPDATE kiln_job_data SET request = '{"input": "canary of two' WHERE job_seq = (SELECT seq FROM kiln_jobs WHERE id = ? AND status = 'queued')`,
-    )
+    .prepare(`UPDATE kiln_jobs SET request = '{"input": "canary of two' WHERE id = ? AND status = 'queued'`)
     .run(damaged)
   database.exec(sql)
   database.close()

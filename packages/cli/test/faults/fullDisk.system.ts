@@ -66,7 +66,7 @@ describeWith("mounts", "a full disk", () => {
   })
 
   it(
-    "for blobs alone: the job is postponed, bought at most once more, and does not fail",
+    "for blobs alone: the job is postponed, its provider is called at most once more, and it does not fail",
     { timeout: 180_000 },
     async () => {
       using disk = smallDisk(1)

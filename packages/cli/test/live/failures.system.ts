@@ -48,7 +48,7 @@ const rejected: End = ["provider_rejected", 1]
 const everywhere: ReadonlyArray<readonly [name: string, behavior: OpenAiBehavior<never>, end: End]> = [
   ["500", serverError, unavailable],
   ["503", overloaded, unavailable],
-  ["a status nobody has heard of", failWith({ status: 599, message: canary }), unavailable],
+  ["an unknown status", failWith({ status: 599, message: canary }), unavailable],
   ["429 that never passes", rateLimited(0), unavailable],
   ["a reset before the answer", reset("before"), unavailable],
   ["a reset in the middle", reset("middle"), unavailable],
@@ -61,7 +61,7 @@ const everywhere: ReadonlyArray<readonly [name: string, behavior: OpenAiBehavior
   ["nothing", empty, invalid],
   ["more than is taken, announced", huge(hugeBytes, "length"), invalid],
   ["no end", endless, invalid],
-  ["a refusal of what is said", contentPolicyViolation, content],
+  ["a refusal of the content", contentPolicyViolation, content],
   ["the same in newer words", moderationBlocked, content],
   ["a refusal of the request", badRequest("input", `cannot do ${canary}`), rejected],
   ["a refusal without words", failWith({ status: 422, message: canary, code: null, type: "" }), rejected],
@@ -167,7 +167,7 @@ describe("a live job whose provider fails", patience, () => {
     })
   })
 
-  it("no answer in time: silence, headers alone, and one that comes byte by byte", async () => {
+  it("no answer in time: no bytes, only headers, or one byte at a time", async () => {
     standIn.script("chat", hang, hangAfterHeaders, trickle(200))
     await expectEnd("turn", "chat", unavailable)
     const cut = standIn.callsOf("chat").slice(-3)
@@ -210,7 +210,7 @@ describe("a live job whose provider fails", patience, () => {
     await expectEnd("turn", "chat", content)
   })
 
-  it("audio that exceeds the limit according to the provider: no reply is bought", async () => {
+  it("audio that exceeds the limit according to the provider: no reply is requested", async () => {
     standIn.script("transcription", answer({ seconds: 1_000 }), answer({ seconds: 1_000 }))
     await expectEnd("transcription", "transcription", ["audio_too_long", 1])
     const { job, poll } = await ended("turn")

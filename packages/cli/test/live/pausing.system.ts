@@ -142,7 +142,7 @@ describe("the provider of live jobs", patience, () => {
     if (reason === "quota") await expectDiagnosis("ok", undefined, 0)
   })
 
-  it("that fails for everybody is paused before it costs every job an attempt", async () => {
+  it("that fails for all callers is paused before it costs every job an attempt", async () => {
     standIn.usually("speech", serverError)
     const before = standIn.callsOf("speech").length
     const jobs: Array<LiveJob> = []
@@ -198,7 +198,7 @@ describe("the provider of live jobs", patience, () => {
     })
 
     it.each([
-      ["a date of long ago", new Date(0).toUTCString()],
+      ["a date in the past", new Date(0).toUTCString()],
       ["a negative number", "-30"],
       ["words", "in a while"],
       ["nothing", ""],
@@ -209,7 +209,7 @@ describe("the provider of live jobs", patience, () => {
 
     it.each([
       ["a century", 3_153_600_000],
-      ["a number beyond all numbers", "9".repeat(400)],
+      ["a number that overflows", "9".repeat(400)],
       ["a date far away", "Fri, 31 Dec 9999 23:59:59 GMT"],
       ["a day", 86_400],
     ])("and names %s: its job waits at most ten minutes, others do not wait", async (_what, retryAfter) => {

@@ -110,7 +110,7 @@ describe("live jobs switched off in the middle", patience, () => {
     await expectAllOnce()
   })
 
-  it("between two steps of a voice turn: the next step is not bought, and finished steps are kept", async () => {
+  it("between two steps of a voice turn: the next step does not start, and finished steps are kept", async () => {
     const before = jobs.length
     standIn.usually("transcription", answerLate(2_500))
     const client = clientOf(server)
@@ -135,7 +135,7 @@ describe("live jobs switched off in the middle", patience, () => {
     jobs.push(...turns)
   })
 
-  it("by the environment of one of two processes: that one buys nothing, even when it is the last", async () => {
+  it("by the environment of one of two processes: that process calls no provider, even if it is the last one", async () => {
     standIn.usually("speech", answerLate(500))
     await using idle = await startOpenAiStandIn()
     const forced = await start(idle, { KILN_SWITCH_AI: "off" })

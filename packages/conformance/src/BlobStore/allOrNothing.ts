@@ -54,7 +54,7 @@ const limits = (test: BlobTest): void => {
   )
 
   test(
-    "asks a source that does not end for no more than the limit, and closes it",
+    "reads no more than the limit from an endless source, and closes it",
     Effect.gen(function* () {
       const store = yield* BlobStore
       let asked = 0

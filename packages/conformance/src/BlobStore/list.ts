@@ -6,7 +6,7 @@ import { type BlobTest, listKeys, noise, putBytes } from "./support.ts"
 
 export const listsBlobs = (test: BlobTest): void => {
   test(
-    "gives the keys under a prefix, not the prefix itself and no siblings",
+    "returns the keys under a prefix, without the prefix itself and its siblings",
     Effect.gen(function* () {
       const keys = ["jobs/a", "jobs/a/1/input", "jobs/a/2/output", "jobs/ab/1", "uploads/a/1"]
       for (const key of keys) yield* putBytes(key, noise(10))
@@ -19,7 +19,7 @@ export const listsBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "gives each key once, however many there are, also when it is not read to its end",
+    "returns each key once, for any number of keys, even if it is not read to its end",
     Effect.gen(function* () {
       const store = yield* BlobStore
       const keys = Array.from({ length: 150 }, (_, n) => `many/${n % 7}/${n}`)

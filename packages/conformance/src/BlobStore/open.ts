@@ -8,7 +8,7 @@ const BYTES = 2 * MIB + 300 * KIB + 5
 
 /** Around what an adapter may cut its bytes at. */
 const ranges: ReadonlyArray<readonly [name: string, range: BlobRange]> = [
-  ["all, said in full", { offset: 0, length: BYTES }],
+  ["all, with explicit offset and length", { offset: 0, length: BYTES }],
   ["the first byte", { offset: 0, length: 1 }],
   ["the start", { offset: 0, length: 100 }],
   ["the middle", { offset: 700 * KIB + 3, length: 1234 }],
@@ -72,7 +72,7 @@ export const opensBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "gives content that can be read twice, and by several at once",
+    "returns content that can be read twice, and by several readers concurrently",
     Effect.gen(function* () {
       const store = yield* BlobStore
       const bytes = noise(400 * KIB)
@@ -85,7 +85,7 @@ export const opensBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "gives content that may be read partly or not at all",
+    "returns content that may be read partly or not at all",
     Effect.gen(function* () {
       const store = yield* BlobStore
       yield* putBytes("readers/a", noise(400 * KIB))

@@ -64,7 +64,7 @@ export const blobPlaceChecks: ReadonlyArray<PlaceCheck<BlobStore>> = [
     }),
   },
   {
-    name: "another opening reads, lists and removes what one wrote, at once",
+    name: "a second instance immediately reads, lists and removes what the first one wrote",
     needs: "multiProcess",
     run: (session) =>
       session(

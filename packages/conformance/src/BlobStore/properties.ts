@@ -25,7 +25,7 @@ const check = <Values extends [unknown, ...Array<unknown>]>(
 
 export const keepsBytes = (test: BlobTest): void => {
   test(
-    "whatever the chunks and the limit: all of it, or BlobTooLarge and nothing",
+    "for any chunks and limit: everything is stored, or BlobTooLarge and nothing",
     Effect.suspend(() => {
       let n = 0
       return check(

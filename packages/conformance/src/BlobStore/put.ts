@@ -51,7 +51,7 @@ export const putsBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "copies: a source may fill one buffer again and again, a reader may write into what it got",
+    "copies bytes: a source may reuse its buffer, and a reader may write into its chunks",
     Effect.gen(function* () {
       const store = yield* BlobStore
       const buffer = new Uint8Array(48 * KIB)

@@ -71,7 +71,7 @@ export const concurrent: ReadonlyArray<CallerCheck> = [
     }),
   },
   {
-    name: "the installation continues beside an open transaction: others create, claim and complete in the same lane",
+    name: "the installation continues during an open transaction: others create, claim and complete in the same lane",
     concurrent: true,
     run: Effect.fnUntraced(function* (begin) {
       yield* create(newJob(9))

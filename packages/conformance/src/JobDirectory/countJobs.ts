@@ -85,7 +85,7 @@ export const countJobs: Section = {
     ),
 
     check(
-      "finished jobs for as long as it is asked for, unfinished ones however old",
+      "finished jobs of the requested period, and unfinished ones of any age",
       Effect.gen(function* () {
         yield* create(newJob(1, { kind: "image_generation" }))
         yield* createDone(newJob(2))

@@ -16,7 +16,10 @@ const numberOf = ({ id }: { readonly id: string }): number => Number(id.slice("j
 const numbers = (query: JobQuery = {}, limit = 100) =>
   Effect.map(allJobs({ ...query, limit }), (jobs) => jobs.map(numberOf))
 
-/** 1 queued, 2 delayed, 3 held, 4 done, 5 failed; 6 of another kind, 7 of project 2, 8 live: a job every 10 ms. */
+/**
+ * 1 queued, 2 delayed, 3 held, 4 done, 5 failed; 6 of another kind, 7 of project 2, 8 live: a job every 10 ms, and the last two at
+ * once, in the order of their ids, as `IdGenerator` numbers jobs.
+ */
 const arrangeJobs = Effect.gen(function* () {
   yield* openAudioGate
   yield* createDone(newJob(4))
@@ -31,7 +34,7 @@ const arrangeJobs = Effect.gen(function* () {
   yield* advance(10)
   yield* create(newJob(7, { projectId: projectId(2), keyId: keyId(2) }))
   yield* advance(10)
-  yield* create(newLiveJob(8), newJob(1))
+  yield* create(newJob(1), newLiveJob(8))
 })
 
 /** Listing jobs of all projects for the operator. */
@@ -137,7 +140,7 @@ export const listJobs: Section = {
     ),
 
     check(
-      "no page is longer than its limit, and the last one says so",
+      "no page exceeds its limit, and the last one is marked as the last",
       Effect.gen(function* () {
         yield* create(...Array.from({ length: 7 }, (_, n) => newJob(n)))
         const whole = yield* listing({ limit: 100 })

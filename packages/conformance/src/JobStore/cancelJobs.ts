@@ -107,7 +107,7 @@ export const cancelJobs: Section = {
     ),
 
     check(
-      "an overdue job is canceled, not expired, if that comes first",
+      "an overdue job is canceled, not expired, if the cancellation comes first",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1, { limits: { queueLimitMs: 10, runLimitMs: 10 } }))

@@ -25,7 +25,7 @@ export const claimJobs: Section = {
   name: "JobStore.claimJobs",
   checks: [
     check(
-      "hands out a queued job under a lease and a token",
+      "returns a queued job with a lease and a token",
       Effect.gen(function* () {
         const before = first(yield* create(newJob(1)))
         yield* advance(500)

@@ -15,7 +15,7 @@ export const fairness: Section = {
   name: "JobStore.claimJobs: fairness",
   checks: [
     check(
-      "within a lane: first come, first served; of the same instant by id",
+      "within a lane, jobs are claimed in order of creation, then of id",
       Effect.gen(function* () {
         yield* create(newJob(7), newJob(3))
         yield* advance(1)

@@ -42,7 +42,7 @@ export const kindVersions: Section = {
     ),
 
     check(
-      "kinds and versions that read alike are told apart",
+      "kinds and versions that look alike are distinguished",
       Effect.gen(function* () {
         yield* create(
           newJob(1, { kind: "speech", kindVersion: 12 }),

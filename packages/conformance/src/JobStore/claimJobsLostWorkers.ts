@@ -45,6 +45,21 @@ export const claimJobsLostWorkers: Section = {
     ),
 
     check(
+      "a lost job takes its place among those that wait: by the end of its lease",
+      Effect.gen(function* () {
+        yield* create(newJob(4), newJob(5))
+        yield* claim()
+        yield* create(newJob(1))
+        yield* advance(leaseDurationMs)
+        yield* create(newJob(2))
+        yield* advance(1)
+        yield* create(newJob(3))
+        for (const numbers of [[1], [2], [4, 5, 3]])
+          expect(claimedNumbers(yield* claim({ limit: numbers.length }))).toEqual(numbers)
+      }),
+    ),
+
+    check(
       "many can be abandoned in one step",
       Effect.gen(function* () {
         yield* create(newJob(1), newJob(2), newJob(3))
@@ -75,7 +90,7 @@ export const claimJobsLostWorkers: Section = {
     ),
 
     check(
-      "a lost worker costs no failure, and a failure no worker",
+      "a lost worker counts no failure, and a failure counts no lost worker",
       Effect.gen(function* () {
         const store = yield* JobStore
         const one = yield* createAndClaim()

@@ -23,7 +23,7 @@ export const priority: Section = {
     ),
 
     check(
-      "the highest first, then the longest waiting, of the same instant by id",
+      "the highest first, then the oldest, then by id",
       Effect.gen(function* () {
         yield* create(newJob(9, { priority: "low" }), newJob(8), newJob(2, { priority: "high" }), urgent(7))
         yield* advance(1)
@@ -33,7 +33,7 @@ export const priority: Section = {
     ),
 
     check(
-      "over several claims, also of one job each and while others come",
+      "over several claims too, of one job each, while other jobs arrive",
       Effect.gen(function* () {
         yield* create(newJob(1), newJob(2, { priority: "low" }), urgent(3))
         expect(claimedNumbers(yield* claim({ limit: 1 }))).toEqual([3])
@@ -47,7 +47,7 @@ export const priority: Section = {
     ),
 
     check(
-      "stays over a retry: deferred jobs come back where their priority and their delay put them",
+      "survives a retry: deferred jobs return to the place of their priority and delay",
       Effect.gen(function* () {
         const store = yield* JobStore
         const { token } = yield* createAndClaim(urgent(1))

@@ -40,7 +40,7 @@ export const workerSlots: Section = {
     ),
 
     check(
-      "a project gets its share, and what other projects want goes on",
+      "a project gets its share, and other projects' jobs continue",
       Effect.gen(function* () {
         yield* create(...jobs(1, 9), ...jobs(21, 2, { projectId: projectId(2) }))
         expect(sortedNumbers(yield* claim(slots(plenty, 3)))).toEqual([1, 2, 3, 21, 22])

@@ -58,7 +58,7 @@ export const completeJobs: Section = {
     ),
 
     check(
-      "counts running time up to the end of the lease, however late it comes",
+      "counts running time up to the end of the lease, even if the completion is late",
       Effect.gen(function* () {
         const claimed = yield* createAndClaim()
         yield* advance(leaseDurationMs + 9_000)

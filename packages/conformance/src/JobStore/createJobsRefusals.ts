@@ -160,7 +160,7 @@ export const createJobsGate: Section = {
     ),
 
     check(
-      "the price is the one at acceptance, whatever is set later",
+      "the price is the one at acceptance, regardless of later changes",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* openAudioGate

@@ -198,7 +198,7 @@ export const retries: Section = {
     ),
 
     check(
-      "a repeat with the same idempotency key gets the same job, whatever the state of both jobs",
+      "a repetition with the same idempotency key gets the same job, regardless of both jobs' states",
       Effect.gen(function* () {
         const store = yield* JobStore
         const failed = yield* createFailedWithUpload(1)

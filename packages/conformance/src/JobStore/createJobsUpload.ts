@@ -59,7 +59,7 @@ export const createJobsUpload: Section = {
     ),
 
     check(
-      "an upload is used once, whatever the state of its job",
+      "an upload is used once, regardless of its job's state",
       Effect.gen(function* () {
         const store = yield* JobStore
         const job = yield* createDoneWithUpload(1)

@@ -72,7 +72,7 @@ export const extendLeases: Section = {
     ),
 
     check(
-      "past the run limit there is nothing left to grant, and the job stays overdue",
+      "past the run limit, no lease is granted, and the job stays overdue",
       Effect.gen(function* () {
         const store = yield* JobStore
         const { token } = yield* createAndClaim(newJob(1, { limits: { queueLimitMs, runLimitMs: 1_000 } }))

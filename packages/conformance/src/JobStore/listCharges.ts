@@ -118,7 +118,7 @@ export const listCharges: Section = {
     ),
 
     check(
-      "by time, those of one instant by the job's id, whatever order they were written in",
+      "by time, then by job id, regardless of the order in which they were written",
       Effect.gen(function* () {
         yield* openAudioGate
         yield* chargeNow(30, 10, 20)
@@ -129,7 +129,7 @@ export const listCharges: Section = {
     ),
 
     check(
-      "in pages of any size, each entry comes once and in order, many of one instant too",
+      "with pages of any size, each entry appears once and in order, even many with the same time",
       Effect.gen(function* () {
         yield* openAudioGate
         yield* chargeNow(5, 3, 4, 9, 7)

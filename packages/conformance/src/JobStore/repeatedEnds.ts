@@ -42,7 +42,7 @@ const expectNothingNew = Effect.fnUntraced(function* (job: Job, completion: Comp
 /** A worker that ends a claim and gets no response repeats the call, and gets the response of the first call. */
 export const repeatedEnds: ReadonlyArray<Check> = [
   check(
-    "completeJobs: the first completion stands, whatever a repeat says",
+    "completeJobs: the first completion stands, even if a repetition differs",
     Effect.gen(function* () {
       yield* openAudioGate
       const claimed = yield* createAndClaim(newLiveJob(1))
@@ -90,7 +90,7 @@ export const repeatedEnds: ReadonlyArray<Check> = [
   ),
 
   check(
-    "completeJobs: erased data does not come back, and the answer stays",
+    "completeJobs: erased data is not restored, and the outcome stays the same",
     Effect.gen(function* () {
       const store = yield* JobStore
       const claimed = yield* createAndClaim()

@@ -41,7 +41,7 @@ export const lineage: Section = {
     ),
 
     check(
-      "it comes with store time and with the newest id of jobs and uploads",
+      "is returned with store time and the newest id of jobs and uploads",
       Effect.gen(function* () {
         const store = yield* JobStore
         const before = yield* store.readLineage

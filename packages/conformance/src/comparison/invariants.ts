@@ -138,11 +138,11 @@ export const expectWithinLimits = (
   const after = new Map([...history.present, ...claims.map(({ job }) => [job.id, job] as const)])
   for (const { job } of claims) {
     const now = job.phaseStartedAt ?? 0
-    const inHand = [...after.values()].filter(
+    const inProgress = [...after.values()].filter(
       ({ claimableAt, held, mode }) => held && (claimableAt ?? 0) > now && mode === job.mode,
     )
-    const ofKind = inHand.filter(({ kind }) => kind === job.kind).length
-    const ofProject = inHand.filter(({ projectId }) => projectId === job.projectId).length
+    const ofKind = inProgress.filter(({ kind }) => kind === job.kind).length
+    const ofProject = inProgress.filter(({ projectId }) => projectId === job.projectId).length
     if (ofKind > (perKind[job.kind] ?? ofKind)) refuse(`${ofKind} jobs of ${job.kind} are claimed`)
     if (perProject > 0 && ofProject > perProject) refuse(`${ofProject} jobs of ${job.projectId} are claimed`)
   }

@@ -64,6 +64,7 @@ const steps: Steps = {
     createProject: onKeys((keys) => keys.createProject({ id: projectId(2), name: "two" })),
     createKey: onKeys((keys) => keys.createKey(newApiKey(2))),
     revokeKey: onKeys((keys) => keys.revokeKey(keyId(2))),
+    rotateKey: onKeys((keys) => keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 60_000 })),
     touchKeys: onKeys((keys) => keys.touchKeys([{ keyId: keyId(1), usedAt: 7 }])),
   },
   Switchboard: {
@@ -137,6 +138,9 @@ const steps: Steps = {
   },
   SecretStore: {
     getOrCreate: Effect.flatMap(SecretStore, (secrets) => secrets.getOrCreate("signing", Uint8Array.of(1, 255))),
+    replace: Effect.flatMap(SecretStore, (secrets) =>
+      secrets.replace("signing", Uint8Array.of(1, 255), Uint8Array.of(2)),
+    ),
     remove: Effect.flatMap(SecretStore, (secrets) => secrets.remove("signing")),
   },
 }
@@ -157,6 +161,7 @@ const shown = Effect.gen(function* () {
     projects: yield* keys.listProjects,
     keys: yield* keys.listKeys,
     key: yield* keys.findKey(digest(1)),
+    newSecret: yield* keys.identifyKey(digest(11)),
   }
 })
 
@@ -166,7 +171,7 @@ const charge = { currency: "usd", amount: "0", lineItems: [] }
 
 export const lastWriteChecks: ReadonlyArray<PlaceCheck<Stores>> = [
   {
-    name: "after closing and reopening, the last write is there, whichever verb made it",
+    name: "after closing and reopening, the last write of any verb is there",
     needs: "durable",
     run: Effect.fnUntraced(function* (session) {
       let before: unknown = yield* session(shown)
@@ -181,7 +186,7 @@ export const lastWriteChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     }),
   },
   {
-    name: "after closing and reopening, no charge gets a time before an `until` that was answered",
+    name: "after closing and reopening, no charge gets a time before an `until` that was returned earlier",
     needs: "durable",
     run: Effect.fnUntraced(function* (session) {
       const list = onJobs((jobs) => jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 }))

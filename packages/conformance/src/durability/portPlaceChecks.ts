@@ -20,7 +20,7 @@ const keeps = <A, R>(
     }),
   },
   {
-    name: `another opening sees ${what} at once`,
+    name: `a second instance sees ${what} immediately`,
     needs: "multiProcess",
     run: (session) =>
       session(

@@ -118,7 +118,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     }),
   },
   {
-    name: "another opening sees every write immediately",
+    name: "a second instance sees every write immediately",
     needs: "multiProcess",
     run: (session) =>
       session(
@@ -131,7 +131,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
       ),
   },
   {
-    name: "two racing openings create one job, one transfer, one secret",
+    name: "two racing instances create one job, one transfer, one secret",
     needs: "multiProcess",
     run: Effect.fnUntraced(function* (session) {
       const race = <A>(use: (n: number) => Effect.Effect<A, unknown, Stores>) =>
@@ -173,7 +173,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     }),
   },
   {
-    name: "two openings that race for jobs get each job once",
+    name: "two instances that race for jobs get each job once",
     needs: "multiProcess",
     run: Effect.fnUntraced(function* (session) {
       yield* session(create(...Array.from({ length: 30 }, (_, n) => newJob(n))))

@@ -7,7 +7,7 @@ export const illFormed = (job: Job): string | undefined =>
 const illFormedState = (job: Job): string | undefined => {
   const { attempts, failures, lostWorkers, ranMs, status, token, waitedMs } = job
   if (job.held && status !== "processing") return "only a processing job is held"
-  if ((job.errorCode !== null) !== (status === "failed")) return "failed and only failed jobs say why"
+  if ((job.errorCode !== null) !== (status === "failed")) return "only failed jobs have an error code"
   for (const count of [token, attempts, failures, lostWorkers, ranMs, waitedMs])
     if (!Number.isSafeInteger(count) || count < 0) return "counts and durations are whole and not negative"
   if (failures + lostWorkers > attempts) return "no attempt both failed and lost its worker"

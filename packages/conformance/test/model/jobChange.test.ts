@@ -72,7 +72,7 @@ describe("jobChange", () => {
     expect(new Set(undone)).toEqual(new Set(["Illegal"]))
   })
 
-  it("refuses two moves at once", () => {
+  it("refuses two transitions in one step", () => {
     const moves = lives(200)
     // Each raised the token once: no single row raises it twice.
     const twice = moves.flatMap((one, n) => {

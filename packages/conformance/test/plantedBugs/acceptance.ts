@@ -34,10 +34,12 @@ export const acceptance = [
     "  price,\n",
     "  price: null,\n",
   ]),
-  plant("MemorySwitchboard.ts", "Switchboard.publishWorker", "a worker's word counts a millisecond too long", [
-    "now < worker.until",
-    "now <= worker.until",
-  ]),
+  plant(
+    "MemorySwitchboard.ts",
+    "Switchboard.publishWorker",
+    "a worker's published kinds count a millisecond too long",
+    ["now < worker.until", "now <= worker.until"],
+  ),
   plant("domain/acceptance.ts", "JobStore.createJobs: gate", "a price may lack a meter of the job's kind", [
     "missingPrerequisites(job.gate,",
     "missingPrerequisites({ ...job.gate, meters: [] },",
@@ -62,7 +64,7 @@ export const acceptance = [
     'return upload === undefined ? "not_found" : uploadRefusal(upload, facts.now, maxTransfers)',
     'const refusal = upload === undefined ? "not_found" : uploadRefusal(upload, facts.now, maxTransfers); return refusal === "not_ready" ? undefined : refusal',
   ]),
-  plant("domain/acceptance.ts", "JobStore.createJobs: queue cap", "the queue cap lets one too many in", [
+  plant("domain/acceptance.ts", "JobStore.createJobs: queue cap", "the queue cap admits one job too many", [
     ">= job.queueCap",
     "> job.queueCap",
   ]),

@@ -1,23 +1,53 @@
-import { plant } from "./PlantedBug.ts"
+import { hidden, plant } from "./PlantedBug.ts"
 
 /** In keys, switches, prices and secrets. */
 export const administration = [
-  plant("MemoryKeyDirectory.ts", "KeyDirectory.revokeKey, touchKeys", "revoking again moves the time", [
+  plant("MemoryKeyDirectory.ts", "KeyDirectory.revokeKey, touchKeys", "revoking a key again changes its time", [
     "key === undefined || key.revokedAt !== null ? key",
     "key === undefined ? key",
   ]),
-  plant("MemoryKeyDirectory.ts", "KeyDirectory.revokeKey, touchKeys", "a late note sets `last used` back", [
+  plant("MemoryKeyDirectory.ts", "KeyDirectory.revokeKey, touchKeys", "a late update sets `last used` back", [
     "Math.max(key.lastUsedAt ?? usedAt, usedAt)",
     "usedAt",
   ]),
-  plant("MemoryKeyDirectory.ts", "KeyDirectory.createFirstKey", "a first key is made where there is one", [
+  plant("MemoryKeyDirectory.ts", "KeyDirectory.createFirstKey", "a first key is created although one exists", [
     "state.keys.size > 0 ||",
     "",
   ]),
-  plant("MemoryKeyDirectory.ts", "KeyDirectory.createProject, listProjects", "a project's name is given twice", [
+  plant("MemoryKeyDirectory.ts", "KeyDirectory.createProject, listProjects", "two projects get the same name", [
     "if ([...state.projects.values()].some((other) => other.name === project.name)) return undefined",
     "",
   ]),
+  hidden(
+    plant("MemoryKeyDirectory.ts", "KeyDirectory.rotateKey, identifyKey", "a rotation ends the old secret at once", [
+      "const oldSecretsEndAt = now + overlapMs",
+      "const oldSecretsEndAt = now",
+    ]),
+  ),
+  hidden(
+    plant("MemoryKeyDirectory.ts", "KeyDirectory.rotateKey, identifyKey", "a rotation revives an ended secret", [
+      "Math.min(secret.validUntil ?? Infinity, oldSecretsEndAt)",
+      "oldSecretsEndAt",
+    ]),
+  ),
+  hidden(
+    plant("MemoryKeyDirectory.ts", "KeyDirectory.rotateKey, identifyKey", "a rotation ends the secrets of all keys", [
+      "if (secret.keyId === keyId)\n      state",
+      "state",
+    ]),
+  ),
+  hidden(
+    plant("MemoryKeyDirectory.ts", "KeyDirectory.rotateKey, identifyKey", "a revoked key gets a new secret", [
+      "if (key.revokedAt !== null || (",
+      "if ((",
+    ]),
+  ),
+  hidden(
+    plant("MemorySecretStore.ts", "SecretStore.replace", "a secret is replaced without a look at it", [
+      "if (String(known) !== String(expected)) return false",
+      "if ((known === undefined) !== (expected === undefined)) return false",
+    ]),
+  ),
   plant(
     "MemorySwitchboard.ts",
     "Switchboard.setPrice, activatePrice, listPrices",
@@ -30,7 +60,7 @@ export const administration = [
     "activation takes the first version",
     ["const latest = versions.length", "const latest = 1"],
   ),
-  plant("MemorySecretStore.ts", "SecretStore.getOrCreate", "the last candidate wins", [
+  plant("MemorySecretStore.ts", "SecretStore.getOrCreate", "the last candidate replaces the stored secret", [
     "state.namedSecrets.get(name) ?? candidate.slice()",
     "candidate.slice()",
   ]),

@@ -24,12 +24,32 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "forced-off switches are ignored": { checks: ["a switch forced off wins over the store's"], promises: false },
-  "the price is not kept with the job": {
-    checks: ["the price is the one at acceptance, whatever is set later"],
+  "a rotation ends the old secret at once": {
+    checks: ["both secrets find the same record until the overlap ends, then only the new one"],
     promises: false,
   },
-  "a worker's word counts a millisecond too long": {
+  "a rotation revives an ended secret": {
+    checks: ["a later rotation never puts off the end of a secret, and ends all others"],
+    promises: false,
+  },
+  "a rotation ends the secrets of all keys": {
+    checks: ["both secrets find the same record until the overlap ends, then only the new one"],
+    promises: false,
+  },
+  "a revoked key gets a new secret": {
+    checks: ["refuses a key that is unknown, revoked or expired, and adds no secret to it"],
+    promises: false,
+  },
+  "a secret is replaced without a look at it": {
+    checks: ["writes nothing if the secret is another one than expected"],
+    promises: false,
+  },
+  "forced-off switches are ignored": { checks: ["a switch forced off wins over the store's"], promises: false },
+  "the price is not kept with the job": {
+    checks: ["the price is the one at acceptance, regardless of later changes"],
+    promises: false,
+  },
+  "a worker's published kinds count a millisecond too long": {
     checks: ["a kind is live as long as a worker publishes it, to the millisecond"],
     promises: false,
   },
@@ -48,7 +68,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   "an upload is not consumed": {
     checks: [
       "consumes the upload in the same step",
-      "an upload is used once, whatever the state of its job",
+      "an upload is used once, regardless of its job's state",
       "an upload is used once within one batch",
     ],
     promises: true,
@@ -65,7 +85,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "the queue cap lets one too many in": {
+  "the queue cap admits one job too many": {
     checks: [
       "counts unfinished jobs of the project, this one included",
       "counts within one batch",
@@ -83,7 +103,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a lease is taken over a millisecond early": {
     checks: [
-      "hands out a queued job under a lease and a token",
+      "returns a queued job with a lease and a token",
       "no other worker gets a claimed job until its lease ends, to the millisecond",
       "`nextInMs` is the next end of a lease or delay among the runnable jobs",
     ],
@@ -91,13 +111,13 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a lease is taken over a millisecond late": {
     checks: [
-      "hands out a queued job under a lease and a token",
+      "returns a queued job with a lease and a token",
       "includes the upload",
       "no other worker gets a claimed job until its lease ends, to the millisecond",
     ],
     promises: true,
   },
-  "two workers at once get the same job": {
+  "two concurrent workers get the same job": {
     checks: ["concurrent workers get each job exactly once"],
     promises: false,
   },
@@ -105,7 +125,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["claims only jobs that this worker can run"],
     promises: false,
   },
-  "says to come later though there is more": {
+  "a claim asks the worker to wait although more jobs are claimable": {
     checks: ["never claims more than the limit, and reports that there is more"],
     promises: false,
   },
@@ -148,7 +168,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "the versions of a kind share a line": {
+  "the versions of a kind share a lane": {
     checks: [
       "a worker gets the versions it names, and no others",
       "jobs of a version that no worker here runs do not delay the others of their project",
@@ -160,11 +180,11 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "a job keeps the version it was accepted with",
       "a worker gets the versions it names, and no others",
-      "kinds and versions that read alike are told apart",
+      "kinds and versions that look alike are distinguished",
     ],
     promises: false,
   },
-  "a limit lets one too many in": {
+  "a limit admits one job too many": {
     checks: [
       "no more jobs of a kind are claimed than its limit allows, in one claim or in several",
       "nor by concurrent claims",
@@ -172,7 +192,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "limits are looked at once, before a claim begins": {
+  "limits are checked only once, before a claim begins": {
     checks: [
       "no more jobs of a kind are claimed than its limit allows, in one claim or in several",
       "nor by concurrent claims",
@@ -188,7 +208,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "a job takes up room a millisecond too long": {
+  "a job counts against limits a millisecond too long": {
     checks: [
       "a lease that ended makes room, to the millisecond; its job waits like the others",
       "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
@@ -196,15 +216,15 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "sandbox jobs take room from live ones": {
+  "sandbox jobs count against the limits of live jobs": {
     checks: ["sandbox and live jobs are limited separately"],
     promises: false,
   },
-  "each version of a kind has a limit of its own": {
+  "each version of a kind has its own limit": {
     checks: ["the versions of a kind share its limit"],
     promises: true,
   },
-  "each kind of a project has a limit of its own": {
+  "each kind of a project has its own limit": {
     checks: ["each project has its own limit, for all its kinds together"],
     promises: true,
   },
@@ -225,13 +245,13 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a project gets a slot more than its share": {
     checks: [
-      "a project gets its share, and what other projects want goes on",
+      "a project gets its share, and other projects' jobs continue",
       "all kinds of a project share it, and each mode has one",
       "the jobs that the worker reports as held count, jobs that others hold do not",
     ],
     promises: true,
   },
-  "a project's share counts turns, not slots it holds already": {
+  "a project's share counts turns, not the slots it already holds": {
     checks: [
       "the jobs that the worker reports as held count, jobs that others hold do not",
       "its lane keeps its place: it is next when there is room",
@@ -243,9 +263,9 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["`nextInMs` ignores lanes for which only the worker can make room"],
     promises: false,
   },
-  "the last to come is served first": {
+  "the newest job is served first": {
     checks: [
-      "within a lane: first come, first served; of the same instant by id",
+      "within a lane, jobs are claimed in order of creation, then of id",
       "a released job is back at the head of its lane, a deferred one where its delay puts it",
     ],
     promises: false,
@@ -274,7 +294,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "who repeats an end is told that the lease is lost": {
+  "a repeated end is answered with a lost lease": {
     checks: [
       "completeJobs: written already after completeJobs ended the claim",
       "completeJobs: the same claim twice in one batch",
@@ -282,7 +302,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "a zombie's completion is taken for a repeat": {
+  "a stale worker's completion is taken for a repetition": {
     checks: [
       "completeJobs: written already after completeJobs ended the claim",
       "completeJobs: a worker whose job was taken over writes nothing after completeJobs of its successor either",
@@ -290,7 +310,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "a zombie's release is taken for a repeat: its successor looks given back": {
+  "a stale worker's release is taken for a repetition, so its successor's claim seems released": {
     checks: [
       "deferJobs: needs a claim and its very token",
       "deferJobs: a worker whose job was taken over writes nothing, its successor does",
@@ -298,7 +318,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "a repeated failure with another code is taken for a repeat": {
+  "a failure with another code is taken for a repetition": {
     checks: [
       "failJobs: not after the job expired or was abandoned",
       "failJobs: a repeat has the same code; another code is another end",
@@ -307,13 +327,13 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a repeated completion writes a second charge": {
     checks: [
-      "completeJobs: the first completion stands, whatever a repeat says",
+      "completeJobs: the first completion stands, even if a repetition differs",
       "completeJobs: twice in one batch, the first is written",
     ],
     promises: true,
   },
   "a repeated completion brings erased data back": {
-    checks: ["completeJobs: erased data does not come back, and the answer stays"],
+    checks: ["completeJobs: erased data is not restored, and the outcome stays the same"],
     promises: true,
   },
   "a repeated deferral counts as another failure": {
@@ -340,13 +360,13 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     promises: true,
   },
   "checkpoints outlive their job": { checks: ["every end of the job clears them"], promises: true },
-  "a released job goes to the end of its line": {
+  "a released job goes to the end of its lane": {
     checks: ["returns the job to the queue immediately, without using a budget"],
     promises: true,
   },
   "every deferral counts as a failure": { checks: ["counts as a failure only if requested"], promises: false },
   "past the run limit a heartbeat is granted a negative lease": {
-    checks: ["past the run limit there is nothing left to grant, and the job stays overdue"],
+    checks: ["past the run limit, no lease is granted, and the job stays overdue"],
     promises: false,
   },
   "queued jobs are never overdue": {
@@ -357,7 +377,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "a charge has the time of its transaction, whatever was exported": {
+  "a charge has the time of its transaction, even if that time was already exported": {
     checks: [
       "a charge never gets a time before an `until` that was returned, not even in the same millisecond",
       "an export up to its first `until` misses no earlier charge and includes no later one",
@@ -365,7 +385,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "an export says that it is complete up to where it was asked": {
+  "an export claims to be complete up to the requested end": {
     checks: [
       "reports how far it is complete: up to `to`, or up to now and the last committed charge",
       "a charge never gets a time before an `until` that was returned, not even in the same millisecond",
@@ -381,7 +401,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "the sweep takes the newest first": {
+  "the sweep expires the newest job first": {
     checks: ["sweeps every kind and mode, gated ones included, the longest overdue first, up to the limit"],
     promises: false,
   },
@@ -389,7 +409,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["shows a job only to the project, key and mode that created it"],
     promises: false,
   },
-  "anybody may erase a job": {
+  "any key may erase a job": {
     checks: [
       "a job of another key, project or mode is not found, like one that never existed",
       "an unfinished job of another owner is not found either",
@@ -403,7 +423,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "the request is forgotten in the deletion": {
+  "a deletion leaves the request": {
     checks: [
       "blanks all retained data immediately, and leaves the rest of the record unchanged",
       "erasing again changes nothing",
@@ -411,7 +431,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "the uploaded file is forgotten in the deletion": {
+  "a deletion leaves the uploaded file": {
     checks: ["blanks all retained data immediately, and leaves the rest of the record unchanged"],
     promises: false,
   },
@@ -429,7 +449,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "data goes a millisecond late": {
+  "data is erased a millisecond late": {
     checks: [
       "erases what finished long enough ago, to the millisecond, and leaves the record",
       "the oldest first, up to the limit; failed jobs too",
@@ -453,7 +473,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["removes records of jobs finished long enough ago, to the millisecond, with all their data"],
     promises: false,
   },
-  "collection takes what a live attempt may still commit": {
+  "collection removes what a live attempt may still commit": {
     checks: ["of an unfinished job, those of earlier tokens are spent and those of later ones ahead"],
     promises: false,
   },
@@ -461,7 +481,10 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["of an unfinished job, those of earlier tokens are spent and those of later ones ahead"],
     promises: false,
   },
-  "collection takes committed files": { checks: ["of a finished job, all blobs that no file names"], promises: false },
+  "collection removes committed files": {
+    checks: ["of a finished job, all blobs that no file names"],
+    promises: false,
+  },
   "a blob that is newer than its record is taken for a spent one": {
     checks: [
       "of an unfinished job, those of earlier tokens are spent and those of later ones ahead",
@@ -473,14 +496,14 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["all blobs of a failed job are spent, all of a job without a record are unknown"],
     promises: false,
   },
-  "a lineage is written whatever version was read": {
+  "a lineage is written regardless of the version that was read": {
     checks: [
       "a text is replaced only where its version is the one that was read",
       "of several concurrent writers, one succeeds",
     ],
     promises: false,
   },
-  "a transfer that lost still commits": {
+  "a transfer that lost its claim still commits": {
     checks: [
       "extendUpload: needs a running transfer and its very token",
       "extendUpload: a transfer that was taken over writes nothing, its successor does",
@@ -496,7 +519,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "a repeated end of a transfer is told that the lease was lost": {
+  "a repeated end of a transfer is answered with a lost lease": {
     checks: [
       "completeUpload: written already after completeUpload",
       "releaseUpload: written already after releaseUpload",
@@ -504,7 +527,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "another blob is taken for a repeat of the one received": {
+  "another blob is taken for a repetition of the received one": {
     checks: [
       "completeUpload: a transfer that was taken over writes nothing after completeUpload of its successor either",
       "completeUpload: written already after completeUpload",
@@ -512,11 +535,11 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "giving up a completed transfer is taken for a repeat: its blob would be removed": {
+  "releasing a completed transfer is taken for a repetition, so its blob is removed": {
     checks: ["releaseUpload: not after completeUpload"],
     promises: false,
   },
-  "a transfer that was taken over is taken for one given up": {
+  "a transfer that was taken over is taken for a released one": {
     checks: [
       "releaseUpload: needs a running transfer and its very token",
       "releaseUpload: a transfer that was taken over writes nothing after releaseUpload of its successor either",
@@ -524,7 +547,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "where no transfer is allowed one begins": {
+  "a transfer begins although none is allowed": {
     checks: ["with none allowed, none begins, and the reason is reported: running, to the millisecond, or completed"],
     promises: false,
   },
@@ -544,27 +567,27 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["never erases an upload that a job uses, queued, running or done"],
     promises: false,
   },
-  "an upload's record goes while its job is there": {
+  "an upload's record is deleted while its job exists": {
     checks: ["never removes an upload that a job refers to"],
     promises: false,
   },
-  "collection takes what a transfer may still commit": {
+  "collection removes what a transfer may still commit": {
     checks: ["returns all blobs except the file and blobs that the running transfer may still commit"],
     promises: false,
   },
-  "revoking again moves the time": { checks: ["revokes at store time, once and permanently"], promises: false },
-  "a late note sets `last used` back": {
+  "revoking a key again changes its time": { checks: ["revokes at store time, once and permanently"], promises: false },
+  "a late update sets `last used` back": {
     checks: ["records when keys were last used, and never goes back"],
     promises: false,
   },
-  "a first key is made where there is one": {
+  "a first key is created although one exists": {
     checks: [
       "creates project and key in an empty directory, once",
       "does nothing if any key exists, even a revoked one",
     ],
     promises: false,
   },
-  "a project's name is given twice": { checks: ["a name belongs to one project"], promises: false },
+  "two projects get the same name": { checks: ["a name belongs to one project"], promises: false },
   "a new version of an active price is inactive": {
     checks: ["an active price stays active with its new version, an inactive one stays inactive"],
     promises: false,
@@ -576,7 +599,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "the last candidate wins": {
+  "the last candidate replaces the stored secret": {
     checks: [
       "the first candidate becomes the secret, every later one is ignored",
       "all concurrent callers get the same one",
@@ -584,31 +607,31 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "nobody looks at priorities": {
+  "priorities are ignored": {
     checks: [
       "is kept with the job",
-      "the highest first, then the longest waiting, of the same instant by id",
-      "over several claims, also of one job each and while others come",
+      "the highest first, then the oldest, then by id",
+      "over several claims too, of one job each, while other jobs arrive",
     ],
     promises: false,
   },
-  "the least urgent is served first": {
+  "the least urgent job is served first": {
     checks: [
       "is kept with the job",
-      "the highest first, then the longest waiting, of the same instant by id",
-      "over several claims, also of one job each and while others come",
+      "the highest first, then the oldest, then by id",
+      "over several claims too, of one job each, while other jobs arrive",
     ],
     promises: false,
   },
   "the priority is not kept with the job": {
     checks: [
       "is kept with the job",
-      "the highest first, then the longest waiting, of the same instant by id",
-      "over several claims, also of one job each and while others come",
+      "the highest first, then the oldest, then by id",
+      "over several claims too, of one job each, while other jobs arrive",
     ],
     promises: false,
   },
-  "a delay is forgotten": {
+  "a delay is ignored": {
     checks: [
       "a delayed job is queued and claimable from its time on, to the millisecond",
       "`nextInMs` is the nearest delay among the jobs that this worker can run",
@@ -627,15 +650,15 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["stay when the owner erases the job's data, and when it expires"],
     promises: true,
   },
-  "a job that did not fail is tried again": {
+  "a job that did not fail is retried": {
     checks: ["unknown, waiting, running and done jobs, and jobs without their data, cannot be retried"],
     promises: true,
   },
-  "a job without its data is tried again": {
+  "a job without its data is retried": {
     checks: ["unknown, waiting, running and done jobs, and jobs without their data, cannot be retried"],
     promises: true,
   },
-  "another key's failed job is tried again": {
+  "another key's failed job is retried": {
     checks: ["jobs of another key, project or mode cannot be retried"],
     promises: false,
   },
@@ -655,7 +678,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "a job in a worker's hands is not canceled": {
+  "a claimed job is not canceled": {
     checks: [
       "fails a job that a worker holds, and that worker can write nothing more",
       "fails a job that waits for its next attempt, and one whose worker is lost",
@@ -671,7 +694,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "canceling again cancels again": {
+  "a second cancellation cancels again": {
     checks: [
       "reports finished and unknown jobs as such, and changes neither",
       "a repeat reports it as finished, in one batch or in two",
@@ -679,7 +702,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "any token passes for the claim's": {
+  "any token is accepted as the claim's": {
     checks: [
       "true for a claim with its own token, in order, and nothing changes",
       "a claim whose lease has ended holds until another worker takes over",
@@ -694,15 +717,15 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "jobs of one instant are lost between two pages": {
+  "jobs created at the same time are lost between two pages": {
     checks: [
       "the newest first, of one instant by id, highest first",
-      "no page is longer than its limit, and the last one says so",
+      "no page exceeds its limit, and the last one is marked as the last",
       "pages through all jobs without gaps or duplicates while others are added, moved and finished",
     ],
     promises: false,
   },
-  "a filter takes a millisecond too many in": {
+  "a time filter includes a millisecond too much": {
     checks: [
       "by age, to the millisecond: from inclusive, to exclusive",
       "by filters together: everything that is given must hold, also over several pages",
@@ -714,17 +737,17 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     promises: false,
   },
   "finished jobs are counted forever": {
-    checks: ["finished jobs for as long as it is asked for, unfinished ones however old"],
+    checks: ["finished jobs of the requested period, and unfinished ones of any age"],
     promises: false,
   },
-  "when one kind goes on, all do": {
+  "resuming one kind resumes all": {
     checks: [
       "pauses and resumes each kind separately, listed by name",
       "pausing twice has no further effect, and a kind that was never paused can be resumed",
     ],
     promises: false,
   },
-  "the cap of uploads lets one too many in": {
+  "the upload cap admits one upload too many": {
     checks: [
       "announced, arriving and stored uploads of a project count together against the cap",
       "earlier uploads of a batch count for later ones, and a refused one does not affect the others",

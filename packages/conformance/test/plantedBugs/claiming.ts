@@ -14,7 +14,7 @@ export const claiming = [
     plant(
       "MemoryJobStore.ts",
       "JobStore.claimJobs",
-      "two workers at once get the same job",
+      "two concurrent workers get the same job",
       [
         "claimJobs: (request) => step((now) => claimJobs(state, request, now)),",
         `claimJobs: (request) => Effect.gen(function* () {
@@ -34,7 +34,7 @@ export const claiming = [
     " && mode === lane.mode",
     "",
   ]),
-  plant("jobs/claimJobs.ts", "JobStore.claimJobs", "says to come later though there is more", [
+  plant("jobs/claimJobs.ts", "JobStore.claimJobs", "a claim asks the worker to wait although more jobs are claimable", [
     "more ? 0 :",
     "false ? 0 :",
   ]),
@@ -54,7 +54,7 @@ export const claiming = [
     "=> Math.max(lane.virtualTime, state.virtualTime)",
     "=> lane.virtualTime",
   ]),
-  plant("jobs/claimJobs.ts", "JobStore.claimJobs: fairness", "the last to come is served first", [
+  plant("jobs/claimJobs.ts", "JobStore.claimJobs: fairness", "the newest job is served first", [
     "(b.claimableAt ?? 0) - (a.claimableAt ?? 0)",
     "(a.claimableAt ?? 0) - (b.claimableAt ?? 0)",
   ]),

@@ -6,13 +6,13 @@ export const deletion = [
     "job !== undefined && owns(principal, job) ? job",
     "job !== undefined ? job",
   ]),
-  plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "anybody may erase a job", ["|| !owns(principal, job)", ""]),
+  plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "any key may erase a job", ["|| !owns(principal, job)", ""]),
   plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "a running job's data can be deleted", [
     'if (!isFinished(job)) return { _tag: "Unfinished" }',
     "",
   ]),
-  plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "the request is forgotten in the deletion", ["request: null,", ""]),
-  plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "the uploaded file is forgotten in the deletion", [
+  plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "a deletion leaves the request", ["request: null,", ""]),
+  plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "a deletion leaves the uploaded file", [
     "file: null, claimedUntil: null, erased: true",
     "erased: true",
   ]),
@@ -24,7 +24,7 @@ export const deletion = [
     "[jobBlobPrefix(job.id), uploadBlobPrefix(job.uploadId)]",
     "[jobBlobPrefix(job.id)]",
   ]),
-  plant("jobs/pruneJobs.ts", "JobStore.expireData", "data goes a millisecond late", [
+  plant("jobs/pruneJobs.ts", "JobStore.expireData", "data is erased a millisecond late", [
     "job.finishedAt <= now - olderThanMs",
     "job.finishedAt < now - olderThanMs",
   ]),
@@ -44,7 +44,7 @@ export const deletion = [
     'job.retained === "kept" ? addPurges',
     'job.retained === "expired" ? addPurges',
   ]),
-  plant("jobs/findOrphans.ts", "JobStore.findOrphans", "collection takes what a live attempt may still commit", [
+  plant("jobs/findOrphans.ts", "JobStore.findOrphans", "collection removes what a live attempt may still commit", [
     "token: job.token }",
     "token: isFinished(job) ? job.token : job.token + 1 }",
   ]),
@@ -52,7 +52,7 @@ export const deletion = [
     "return reason === undefined ?",
     'return reason === undefined || (reason === "spent" && job !== undefined && !isFinished(job)) ?',
   ]),
-  plant("jobs/findOrphans.ts", "JobStore.findOrphans", "collection takes committed files", [
+  plant("jobs/findOrphans.ts", "JobStore.findOrphans", "collection removes committed files", [
     "job.files.some((file) => file.blobKey === blobKey)",
     "false",
   ]),
@@ -67,9 +67,11 @@ export const deletion = [
     '[{ blobKey, reason: reason === "unknown" ? "spent" : reason }]',
   ]),
   hidden(
-    plant("jobs/lineage.ts", "JobStore.readLineage, writeLineage", "a lineage is written whatever version was read", [
-      "if (state.lineage.version !== version) return false",
-      "",
-    ]),
+    plant(
+      "jobs/lineage.ts",
+      "JobStore.readLineage, writeLineage",
+      "a lineage is written regardless of the version that was read",
+      ["if (state.lineage.version !== version) return false", ""],
+    ),
   ),
 ]

@@ -10,19 +10,19 @@ export const limiting = [
     " && kindVersion === lane.kindVersion",
     "",
   ]),
-  plant("MemoryState.ts", versions, "the versions of a kind share a line", ["${job.kindVersion} ", ""]),
+  plant("MemoryState.ts", versions, "the versions of a kind share a lane", ["${job.kindVersion} ", ""]),
   plant("domain/acceptance.ts", versions, "the version is not kept with the job", [
     "kindVersion: job.kindVersion",
     "kindVersion: 1",
   ]),
-  plant("jobs/roomAt.ts", limits, "a limit lets one too many in", [
+  plant("jobs/roomAt.ts", limits, "a limit admits one job too many", [
     "leaseEnds.length < limit",
     "leaseEnds.length <= limit",
   ]),
   plant(
     "jobs/claimJobs.ts",
     limits,
-    "limits are looked at once, before a claim begins",
+    "limits are checked only once, before a claim begins",
     ["const claims: Array<Claim> = []", "const open = lines.filter(hasRoom)\n  const claims: Array<Claim> = []"],
     ["nextLine(state, lines.filter(hasRoom))", "nextLine(state, open)"],
   ),
@@ -30,19 +30,19 @@ export const limiting = [
     "job.claimableAt > now ? [job.claimableAt]",
     "true ? [Math.max(job.claimableAt, now + 1)]",
   ]),
-  plant("jobs/roomAt.ts", limits, "a job takes up room a millisecond too long", [
+  plant("jobs/roomAt.ts", limits, "a job counts against limits a millisecond too long", [
     "job.claimableAt > now ? [job.claimableAt]",
     "job.claimableAt >= now ? [Math.max(job.claimableAt, now + 1)]",
   ]),
-  plant("jobs/roomAt.ts", limits, "sandbox jobs take room from live ones", [
+  plant("jobs/roomAt.ts", limits, "sandbox jobs count against the limits of live jobs", [
     "other.kind === lane.kind && other.mode === lane.mode",
     "other.kind === lane.kind",
   ]),
-  plant("jobs/roomAt.ts", limits, "each version of a kind has a limit of its own", [
+  plant("jobs/roomAt.ts", limits, "each version of a kind has its own limit", [
     "other.kind === lane.kind && ",
     "other.kind === lane.kind && other.kindVersion === lane.kindVersion && ",
   ]),
-  plant("jobs/roomAt.ts", limits, "each kind of a project has a limit of its own", [
+  plant("jobs/roomAt.ts", limits, "each kind of a project has its own limit", [
     "other.projectId === lane.projectId && ",
     "other.projectId === lane.projectId && other.kind === lane.kind && ",
   ]),
@@ -62,7 +62,7 @@ export const limiting = [
     ".length < perProject",
     ".length <= perProject",
   ]),
-  plant("jobs/claimJobs.ts", slots, "a project's share counts turns, not slots it holds already", [
+  plant("jobs/claimJobs.ts", slots, "a project's share counts turns, not the slots it already holds", [
     "before.reduce((sum, { count }) => sum + count, 0)",
     "0 * before.length",
   ]),

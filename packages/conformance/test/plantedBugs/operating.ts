@@ -10,11 +10,11 @@ const count = "JobDirectory.countJobs"
 
 /** In what operators and embedding programs ask for: priority, delay, retries, cancellation, lists and counts. */
 export const operating = [
-  plant("jobs/claimJobs.ts", priority, "nobody looks at priorities", [
+  plant("jobs/claimJobs.ts", priority, "priorities are ignored", [
     "priorityRank[a.priority] - priorityRank[b.priority] ||",
     "",
   ]),
-  plant("jobs/claimJobs.ts", priority, "the least urgent is served first", [
+  plant("jobs/claimJobs.ts", priority, "the least urgent job is served first", [
     "priorityRank[a.priority] - priorityRank[b.priority]",
     "priorityRank[b.priority] - priorityRank[a.priority]",
   ]),
@@ -22,7 +22,7 @@ export const operating = [
     "priority: job.priority",
     'priority: "normal"',
   ]),
-  plant("domain/acceptance.ts", delay, "a delay is forgotten", ["job.limits, Math.ceil(job.delayMs))", "job.limits)"]),
+  plant("domain/acceptance.ts", delay, "a delay is ignored", ["job.limits, Math.ceil(job.delayMs))", "job.limits)"]),
   plant("domain/acceptance.ts", delay, "the queue limit counts from a delayed job's creation", [
     "...created(now, job.limits, Math.ceil(job.delayMs)),",
     "...created(now, job.limits, Math.ceil(job.delayMs)),\n    deadlineAt: now + job.limits.queueLimitMs,",
@@ -31,15 +31,12 @@ export const operating = [
     "request: null,",
     "request: null, kept: {},",
   ]),
-  plant("domain/acceptance.ts", retries, "a job that did not fail is tried again", [
+  plant("domain/acceptance.ts", retries, "a job that did not fail is retried", [
     'failed?.status === "failed"',
     "failed !== undefined",
   ]),
-  plant("domain/acceptance.ts", retries, "a job without its data is tried again", [
-    'failed.retained === "kept" && ',
-    "",
-  ]),
-  plant("domain/Access.ts", retries, "another key's failed job is tried again", [
+  plant("domain/acceptance.ts", retries, "a job without its data is retried", ['failed.retained === "kept" && ', ""]),
+  plant("domain/Access.ts", retries, "another key's failed job is retried", [
     "record.keyId === principal.keyId && ",
     "",
   ]),
@@ -48,7 +45,7 @@ export const operating = [
     "retried",
   ]),
   plant("domain/acceptance.ts", retries, "two retries share one upload", [" && failed.uploadId === uploadId", ""]),
-  plant("jobs/cancelJobs.ts", cancel, "a job in a worker's hands is not canceled", [
+  plant("jobs/cancelJobs.ts", cancel, "a claimed job is not canceled", [
     "if (failed === undefined)",
     "if (failed === undefined || job.held)",
   ]),
@@ -56,11 +53,11 @@ export const operating = [
     "{ ...job, ...failed }",
     "{ ...job, ...failed, deadlineAt: job.deadlineAt }",
   ]),
-  plant("jobs/cancelJobs.ts", cancel, "canceling again cancels again", [
+  plant("jobs/cancelJobs.ts", cancel, "a second cancellation cancels again", [
     'if (failed === undefined) return "AlreadyFinished"',
     'if (failed === undefined) return "Canceled"',
   ]),
-  plant("MemoryJobStore.ts", "JobStore.checkClaims", "any token passes for the claim's", [
+  plant("MemoryJobStore.ts", "JobStore.checkClaims", "any token is accepted as the claim's", [
     "holdsClaim(job, token)",
     "job.held",
   ]),
@@ -68,11 +65,11 @@ export const operating = [
     "compare(place, job) < 0",
     "compare(place, job) <= 0",
   ]),
-  plant("MemoryJobDirectory.ts", list, "jobs of one instant are lost between two pages", [
+  plant("MemoryJobDirectory.ts", list, "jobs created at the same time are lost between two pages", [
     "compare(place, job) < 0",
     "place.createdAt > job.createdAt",
   ]),
-  plant("MemoryJobDirectory.ts", list, "a filter takes a millisecond too many in", [
+  plant("MemoryJobDirectory.ts", list, "a time filter includes a millisecond too much", [
     "job.createdAt < query.createdTo",
     "job.createdAt <= query.createdTo",
   ]),
@@ -81,7 +78,7 @@ export const operating = [
     "job.finishedAt > now - finishedWithinMs",
     "true",
   ]),
-  plant("MemorySwitchboard.ts", "Switchboard.pauseKind", "when one kind goes on, all do", [
+  plant("MemorySwitchboard.ts", "Switchboard.pauseKind", "resuming one kind resumes all", [
     "state.pausedKinds.delete(kind)",
     "state.pausedKinds.clear()",
   ]),

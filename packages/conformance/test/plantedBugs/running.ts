@@ -14,21 +14,21 @@ export const running = [
     "if (next === undefined) return undefined",
     "if (next === undefined && 'files' in changes(job)) putJob(state, { ...job, ...changes(job), output: job.output }); if (next === undefined) return undefined",
   ]),
-  plant("jobs/fencedVerbs.ts", "JobStore: fencing", "who repeats an end is told that the lease is lost", [
+  plant("jobs/fencedVerbs.ts", "JobStore: fencing", "a repeated end is answered with a lost lease", [
     "isRepeatedEnd(job, event(job))) return",
     "false) return",
   ]),
-  plant("jobs/fencedVerbs.ts", "JobStore: fencing", "a zombie's completion is taken for a repeat", [
+  plant("jobs/fencedVerbs.ts", "JobStore: fencing", "a stale worker's completion is taken for a repetition", [
     "isRepeatedEnd(job, event(job)))",
     "isRepeatedEnd(job, { ...event(job), token: job.token - 1 }))",
   ]),
   plant(
     "jobs/fencedVerbs.ts",
     "JobStore: fencing",
-    "a zombie's release is taken for a repeat: its successor looks given back",
+    "a stale worker's release is taken for a repetition, so its successor's claim seems released",
     ["isRepeatedEnd(job, event(job)))", "isRepeatedEnd({ ...job, held: false }, event(job)))"],
   ),
-  plant("jobs/fencedVerbs.ts", "JobStore: fencing", "a repeated failure with another code is taken for a repeat", [
+  plant("jobs/fencedVerbs.ts", "JobStore: fencing", "a failure with another code is taken for a repetition", [
     "isRepeatedEnd(job, event(job)))",
     "isRepeatedEnd(job, { ...event(job), errorCode: job.errorCode }))",
   ]),
@@ -72,7 +72,7 @@ export const running = [
     "finishes ? { ...next, checkpoints: Object.freeze({}) } : next",
     "next",
   ]),
-  plant("jobs/fencedVerbs.ts", "JobStore.releaseJobs", "a released job goes to the end of its line", [
+  plant("jobs/fencedVerbs.ts", "JobStore.releaseJobs", "a released job goes to the end of its lane", [
     "createdAt: job.createdAt })",
     "createdAt: now })",
   ]),
@@ -96,10 +96,10 @@ export const running = [
   plant(
     "jobs/fencedVerbs.ts",
     "JobStore.listCharges",
-    "a charge has the time of its transaction, whatever was exported",
+    "a charge has the time of its transaction, even if that time was already exported",
     ["Math.max(job.finishedAt, state.ledgerClosedUntil)", "job.finishedAt"],
   ),
-  plant("jobs/listCharges.ts", "JobStore.listCharges", "an export says that it is complete up to where it was asked", [
+  plant("jobs/listCharges.ts", "JobStore.listCharges", "an export claims to be complete up to the requested end", [
     "{ entries, until }",
     "{ entries, until: to }",
   ]),
@@ -112,7 +112,7 @@ export const running = [
     'applyEvent({ ...job, held: false }, { event: "expired" }, now)',
   ]),
   hidden(
-    plant("jobs/expireJobs.ts", "JobStore.expireJobs", "the sweep takes the newest first", [
+    plant("jobs/expireJobs.ts", "JobStore.expireJobs", "the sweep expires the newest job first", [
       "(a.deadlineAt ?? 0) - (b.deadlineAt ?? 0)",
       "(b.deadlineAt ?? 0) - (a.deadlineAt ?? 0)",
     ]),

@@ -5,7 +5,7 @@ export const uploads = [
   plant(
     "domain/Upload.ts",
     "UploadStore.extendUpload, completeUpload, releaseUpload",
-    "a transfer that lost still commits",
+    "a transfer that lost its claim still commits",
     ["&& upload.token === token", ""],
   ),
   plant(
@@ -17,7 +17,7 @@ export const uploads = [
   plant(
     "MemoryUploadStore.ts",
     "UploadStore.extendUpload, completeUpload, releaseUpload",
-    "a repeated end of a transfer is told that the lease was lost",
+    "a repeated end of a transfer is answered with a lost lease",
     ["upload !== undefined && isRepeat(upload)", "false"],
   ),
   // In a history a transfer brings its own blob only.
@@ -25,25 +25,25 @@ export const uploads = [
     plant(
       "MemoryUploadStore.ts",
       "UploadStore.extendUpload, completeUpload, releaseUpload",
-      "another blob is taken for a repeat of the one received",
+      "another blob is taken for a repetition of the received one",
       ["isRepeatedReceipt(upload, transfer.file.blobKey)", "upload.file !== null"],
     ),
   ),
   plant(
     "MemoryUploadStore.ts",
     "UploadStore.extendUpload, completeUpload, releaseUpload",
-    "giving up a completed transfer is taken for a repeat: its blob would be removed",
+    "releasing a completed transfer is taken for a repetition, so its blob is removed",
     ["isRepeatedGivingUp(upload,", "isRepeatedGivingUp({ ...upload, file: null },"],
   ),
   plant(
     "MemoryUploadStore.ts",
     "UploadStore.extendUpload, completeUpload, releaseUpload",
-    "a transfer that was taken over is taken for one given up",
+    "a transfer that was taken over is taken for a released one",
     ["isRepeatedGivingUp(upload,", "isRepeatedGivingUp({ ...upload, token: transfer.token },"],
   ),
   // A history allows some.
   hidden(
-    plant("domain/transferAcceptance.ts", "UploadStore.claimUpload", "where no transfer is allowed one begins", [
+    plant("domain/transferAcceptance.ts", "UploadStore.claimUpload", "a transfer begins although none is allowed", [
       "transferRefusal(upload, now, transfer.maxTransfers)",
       "transferRefusal(upload, now, transfer.maxTransfers || 5)",
     ]),
@@ -76,17 +76,19 @@ export const uploads = [
     "upload.jobId === null && !upload.erased && upload.usableUntil",
     "!upload.erased && upload.usableUntil",
   ]),
-  plant("MemoryUploadStore.ts", "UploadStore.deleteUploads", "an upload's record goes while its job is there", [
+  plant("MemoryUploadStore.ts", "UploadStore.deleteUploads", "an upload's record is deleted while its job exists", [
     "upload.jobId === null && upload.erased &&",
     "upload.erased &&",
   ]),
-  plant("MemoryUploadStore.ts", "UploadStore.findUploadOrphans", "collection takes what a transfer may still commit", [
-    "inTransfer: upload.claimedUntil !== null",
-    "inTransfer: false",
-  ]),
+  plant(
+    "MemoryUploadStore.ts",
+    "UploadStore.findUploadOrphans",
+    "collection removes what a transfer may still commit",
+    ["inTransfer: upload.claimedUntil !== null", "inTransfer: false"],
+  ),
   // Histories have no caps: they are to get far.
   ...[
-    plant("domain/transferAcceptance.ts", "UploadStore: caps", "the cap of uploads lets one too many in", [
+    plant("domain/transferAcceptance.ts", "UploadStore: caps", "the upload cap admits one upload too many", [
       ">= upload.cap.uploads",
       "> upload.cap.uploads",
     ]),

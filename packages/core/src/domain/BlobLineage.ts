@@ -1,4 +1,4 @@
-import * as Schema from "effect/Schema"
+import * as Data from "effect/Data"
 import type { BlobUnavailable, StoreUnavailable } from "./PortErrors.ts"
 
 /** Prefix of the lineage entries in the blob store. Sweeps never look for orphans here. */
@@ -35,12 +35,12 @@ export interface BlobLineage {
 export const emptyLineage: BlobLineage = { generation: 0, entries: [], seenAt: 0, gaps: [] }
 
 /** The blob store has entries that the store does not know: the store is an older copy, or another copy is in use. */
-export class StoreBehindBlobs extends Schema.TaggedError<StoreBehindBlobs>()("StoreBehindBlobs", {
+export class StoreBehindBlobs extends Data.TaggedError("StoreBehindBlobs")<{
   /** The newest generation that the store knows. */
-  generation: Schema.Number,
+  readonly generation: number
   /** The entries in the blob store that it does not know. */
-  entries: Schema.Array(Schema.String),
-}) {
+  readonly entries: ReadonlyArray<string>
+}> {
   override get message(): string {
     return (
       `the database knows generation ${this.generation} of these blobs, but not ${this.entries.join(", ")}: it is an older copy, ` +
@@ -148,18 +148,25 @@ export const vouchesForAbsence = (
   return lineage.gaps.every(([from, to]) => madeAt < from - graceMs || madeAt > to + graceMs)
 }
 
-const Document = Schema.fromJsonString(
-  Schema.Struct({
-    generation: Schema.Number,
-    entries: Schema.Array(Schema.String),
-    seenAt: Schema.Number,
-    gaps: Schema.Array(Schema.Tuple([Schema.Number, Schema.Number])),
-  }),
-)
-
 /** Encodes a lineage as one line of JSON for the store. */
-export const encodeLineage: (lineage: BlobLineage) => string = Schema.encodeSync(Document)
+export const encodeLineage = ({ entries, gaps, generation, seenAt }: BlobLineage): string =>
+  JSON.stringify({ generation, entries, seenAt, gaps })
 
-/** Decodes the output of `encodeLineage`; `null` means a store without a lineage. Throws for anything else. */
-export const decodeLineage = (document: string | null): BlobLineage =>
-  document === null ? emptyLineage : Schema.decodeUnknownSync(Document)(document)
+/** Decodes the output of `encodeLineage`; `null` means a store without a lineage. Throws `TypeError` for anything else. */
+export const decodeLineage = (document: string | null): BlobLineage => {
+  if (document === null) return emptyLineage
+  const lineage: unknown = JSON.parse(document)
+  if (isLineage(lineage)) return lineage
+  throw new TypeError("the store's record of its blob store is not a lineage")
+}
+
+const isLineage = (value: unknown): value is BlobLineage => {
+  if (typeof value !== "object" || value === null) return false
+  const { entries, gaps, generation, seenAt } = value as { readonly [Field in keyof BlobLineage]?: unknown }
+  return isNumber(generation) && isListOf(entries, isText) && isNumber(seenAt) && isListOf(gaps, isGap)
+}
+const isNumber = (value: unknown): value is number => typeof value === "number"
+const isText = (value: unknown): value is string => typeof value === "string"
+const isListOf = <A>(value: unknown, isOne: (one: unknown) => one is A): value is ReadonlyArray<A> =>
+  Array.isArray(value) && value.every(isOne)
+const isGap = (value: unknown): value is LineageGap => isListOf(value, isNumber) && value.length === 2

@@ -28,7 +28,14 @@ export {
   idBody,
   idTime,
 } from "./Ids.ts"
-export { type ConcurrencyLimits, projectShare, isLimiting, type Limited, type WorkerRoom, InHand } from "./InHand.ts"
+export {
+  type ConcurrencyLimits,
+  projectShare,
+  isLimiting,
+  type Limited,
+  type WorkerRoom,
+  JobsInProgress,
+} from "./JobsInProgress.ts"
 export * from "./Job.ts"
 export * from "./JobState.ts"
 export * from "./JobTransition.ts"

@@ -1,6 +1,8 @@
-import { builtIn as kinds, builtInKinds as allKinds } from "../kinds/builtInKinds.ts"
+import type { builtIn as kinds } from "../kinds/builtInKinds.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { defaultVoices, type Voices } from "../kinds/Voices.ts"
+import { unloadedKind } from "./unloadedKind.ts"
 
 /** The types of a kind, spelled out, because the declarations of this entry point contain no Effect types. */
 type Plain<K> =
@@ -23,18 +25,21 @@ type PlainKinds<Kinds> = {
     : Plain<Kinds[Name]>
 }
 
-const plain = <Kinds extends object>(all: Kinds): { readonly [Name in keyof Kinds]: PlainKinds<Kinds>[Name] } =>
-  Object.fromEntries(
-    Object.entries(all).map(([name, kind]) => [
-      name,
-      typeof kind === "function"
-        ? (voices: Voices = defaultVoices) => (kind as (voices: Voices) => unknown)(voices)
-        : kind,
-    ]),
-  ) as never
+/** A built-in kind that is made once there is an engine: Effect Schema, which describes its request, takes long to load. */
+const later = <Name extends string>(name: Name, from: (all: typeof kinds) => JobKind<Name>, upload?: string) =>
+  unloadedKind({ name, upload, load: ({ builtIn }) => from(builtIn) }) as never
+
+/** The same, so that the compiler spells out its type in the declarations. */
+const plain = <Kinds extends object>(all: PlainKinds<Kinds>): { readonly [N in keyof Kinds]: PlainKinds<Kinds>[N] } =>
+  all
 
 /** The built-in kinds, by name. The ones that speak are functions of the voices: `builtIn.speechSynthesis()`. */
-export const builtIn = plain(kinds)
+export const builtIn = plain<typeof kinds>({
+  transcription: later("transcription", (all) => all.transcription, "uploadId"),
+  speechSynthesis: (voices = defaultVoices) => later("speech_synthesis", (all) => all.speechSynthesis(voices)),
+  voiceTurn: (voices = defaultVoices) => later("voice_turn", (all) => all.voiceTurn(voices), "uploadId"),
+  imageGeneration: later("image_generation", (all) => all.imageGeneration),
+})
 
 type Made<K> = K extends (voices?: Voices) => infer Result ? Result : K
 /** Any of the built-in kinds. */
@@ -42,4 +47,4 @@ export type BuiltInKind = { [Name in keyof typeof builtIn]: Made<(typeof builtIn
 
 /** Returns all built-in kinds, optionally with other voices. */
 export const builtInKinds = (voices: Voices = defaultVoices): ReadonlyArray<BuiltInKind> =>
-  allKinds(voices) as ReadonlyArray<object> as ReadonlyArray<BuiltInKind>
+  Object.values(builtIn).map((kind) => (typeof kind === "function" ? kind(voices) : kind))

@@ -3,17 +3,21 @@ import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
 // Imported from its own file, because the declarations of this entry point contain no Effect types.
 import type { Kind } from "../kinds/KindTypes.ts"
-import { openEmbedded } from "./openEmbedded.ts"
 
 /**
  * Creates an engine, opens its stores and starts its worker. Rejects if a store cannot be opened. Stop the engine at the end, or
  * use `await using`: otherwise its running jobs wait until their leases end before other workers take them.
  */
-export const createEngine = <
+export const createEngine = async <
   K extends Kind = BuiltInKind,
   Transaction = never,
   SyncTransaction = never,
   const Working extends boolean = true,
 >(
   options: EngineOptions<K, Transaction, SyncTransaction, Working>,
-): Promise<EmbeddedEngine<K, Transaction, SyncTransaction>> => openEmbedded(options)
+): Promise<EmbeddedEngine<K, Transaction, SyncTransaction>> => {
+  // Loaded here, because it takes several times as long to load as everything else: a program that only defines kinds,
+  // or creates its engine on the first request, does not wait for it.
+  const { openEmbedded } = await import("./openEmbedded.ts")
+  return openEmbedded(options)
+}

@@ -1,11 +1,12 @@
 import { type ErrorCode, errorCodes, isErrorCode } from "../domain/ErrorCode.ts"
 import type { JsonObject } from "../domain/Json.ts"
-import { AttemptFailed, JobKind } from "../kinds/index.ts"
-import type { ProviderRef } from "../providers/builtInPorts.ts"
+import { AttemptFailed } from "../kinds/AttemptContext.ts"
 import { checkDefinition } from "../kinds/checkDefinition.ts"
 import type { AnySchema } from "../kinds/KindDefinition.ts"
-import { type AsyncRun, runAsync } from "./asyncAttempt.ts"
+import type { ProviderRef } from "../providers/builtInPorts.ts"
+import type { AsyncRun } from "./asyncAttempt.ts"
 import type { DefinedKind, JobKindOptions } from "./JobKindOptions.ts"
+import { unloadedKind } from "./unloadedKind.ts"
 
 /**
  * Defines a custom job kind: its request, output, price and attempts. Pass it to `createEngine` as one of its `kinds`, in every
@@ -23,12 +24,18 @@ export const jobKind = <
   options: JobKindOptions<Name, S, Output, File, Provider, OrProvider, Upload>,
 ): DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload> => {
   checkDefinition(options)
-  const { run, sandbox, ...definition } = options
-  return JobKind({
-    ...(definition as object as Parameters<typeof JobKind>[0]),
-    run: runAsync(run as AsyncRun),
-    ...(sandbox && { sandbox: runAsync(sandbox as AsyncRun) }),
-  }) as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload>
+  const { name, run, sandbox, upload } = options
+  const kind = unloadedKind({
+    name,
+    upload,
+    load: ({ JobKind, runAsync }) =>
+      JobKind({
+        ...(options as object as Parameters<typeof JobKind>[0]),
+        run: runAsync(run as AsyncRun),
+        ...(sandbox && { sandbox: runAsync(sandbox as AsyncRun) }),
+      }),
+  })
+  return kind as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload>
 }
 
 /**

@@ -14,6 +14,7 @@ import type { Assembly, EmbeddedInside } from "./layerEmbedded.ts"
 import { openRuntime } from "./EngineRuntime.ts"
 import { servedBy } from "../worker/runnableKinds.ts"
 import { settingsOf } from "./settingsOf.ts"
+import { wholeKind } from "./wholeKind.ts"
 
 /** Overrides for code that builds engines for others, such as a testing kit. */
 export interface EmbeddedOverrides extends EmbeddedInside {
@@ -27,12 +28,10 @@ export interface EmbeddedOverrides extends EmbeddedInside {
 
 /** Returns the kinds. Throws `TypeError` for a value that is not a kind, and for two kinds with the same name. */
 const kindsOf = (given: ReadonlyArray<Kind> = builtInKinds()): ReadonlyArray<JobKind> => {
-  const kinds = given as ReadonlyArray<JobKind>
+  const kinds = given.map(wholeKind)
   const names = kinds.map((kind) => kind.name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined) throw new TypeError(`two kinds have the name "${twice}"; names must be unique`)
-  if (kinds.some((kind) => typeof kind.run !== "function"))
-    throw new TypeError("expected a kind created by jobKind() or JobKind()")
   return kinds
 }
 

@@ -2,7 +2,7 @@ import type { AttemptLimits } from "../domain/Attempt.ts"
 import type { CircuitLimits } from "../domain/Circuit.ts"
 import type { SwitchName } from "../domain/Gate.ts"
 import type { UploadCap } from "../domain/Upload.ts"
-import type { EngineLimits } from "../domain/InHand.ts"
+import type { EngineLimits } from "../domain/JobsInProgress.ts"
 import type { ProviderName } from "../providers/builtInPorts.ts"
 import type { ProviderBounds } from "../providers/ProviderPort.ts"
 

@@ -1,6 +1,7 @@
 export { UploadRequest } from "./createUpload.ts"
 export * from "./Engine.ts"
 export * from "./EngineConfig.ts"
+export { eraseJobData } from "./eraseJobData.ts"
 export { Fingerprint } from "./Fingerprint.ts"
 export { GroupCommit, groupCommit, type GroupedVerb, layerGroupCommit } from "./GroupCommit.ts"
 export { JobEvents, type JobSignal } from "./JobEvents.ts"

@@ -1,16 +1,16 @@
+import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
-import {
-  type BlobCorrupt,
-  type BlobUnavailable,
-  errorCodes,
-  type JobMode,
-  type Json,
-  type JsonObject,
-  type OutputFile,
-  type StoreUnavailable,
-  type Usage,
-  type WarningCode,
+import type {
+  BlobCorrupt,
+  BlobUnavailable,
+  ErrorCode,
+  JobMode,
+  Json,
+  JsonObject,
+  OutputFile,
+  StoreUnavailable,
+  Usage,
+  WarningCode,
 } from "../domain/index.ts"
 import type {
   AnswerOf,
@@ -26,13 +26,13 @@ import type {
 } from "../providers/index.ts"
 
 /** Ends an attempt that cannot succeed, with the reason. */
-export class AttemptFailed extends Schema.TaggedError<AttemptFailed>()("AttemptFailed", {
-  errorCode: Schema.Literals(errorCodes),
+export class AttemptFailed extends Data.TaggedError("AttemptFailed")<{
+  readonly errorCode: ErrorCode
   /** True if another attempt may succeed. */
-  retry: Schema.Boolean,
+  readonly retry: boolean
   /** For the log. Never a prompt, a transcript or a secret. */
-  detail: Schema.String,
-}) {
+  readonly detail: string
+}> {
   override get message(): string {
     return this.detail
   }
@@ -43,12 +43,10 @@ export class AttemptFailed extends Schema.TaggedError<AttemptFailed>()("AttemptF
 }
 
 /** The lease is lost: another worker may have claimed the job, and this attempt can write nothing more. */
-export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", {}) {}
+export class LeaseLost extends Data.TaggedError("LeaseLost") {}
 
 /** A switch or price that live jobs of the kind need was turned off. The job is released at no cost and waits until it is on again. */
-export class GateShut extends Schema.TaggedError<GateShut>()("GateShut", {
-  missing: Schema.Array(Schema.String),
-}) {}
+export class GateShut extends Data.TaggedError("GateShut")<{ readonly missing: ReadonlyArray<string> }> {}
 
 /** Every way an attempt can end without a result. */
 export type AttemptError =

@@ -1,16 +1,9 @@
 import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import {
-  meters as builtInMeters,
-  type Gate,
-  isStorableText,
-  type JsonObject,
-  type KeyScope,
-  type Meter,
-} from "../domain/index.ts"
+import { meters as builtInMeters, type Gate, type JsonObject, type KeyScope, type Meter } from "../domain/index.ts"
 import { portOf, type ProviderPort, type ProviderRef } from "../providers/index.ts"
-import { checkDefinition } from "./checkDefinition.ts"
+import { checkDefinition, fileNames } from "./checkDefinition.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
 import type { DefinedTypes, AnySchema, KindDefinition, KindLimits, SchemaOutput } from "./KindDefinition.ts"
 import type { Kind, KindTypes } from "./KindTypes.ts"
@@ -85,12 +78,13 @@ export const JobKind = <
 ): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload>> => {
   type Request = SchemaOutput<S>
   checkDefinition(definition)
-  const { files = [], orProviders, providers = [], run, sandbox = run } = definition
+  const { files = [], orProviders, providers = [], run, sandbox = run, version = 1, readsFrom = 1 } = definition
   const schema: RequestSchema<Request> = definition.request as never
   return {
-    name: nameOf(definition.name),
+    name: definition.name,
     "~kind": undefined as never,
-    ...versionsOf(definition),
+    version,
+    readsFrom,
     keyScope: definition.keyScope ?? `${definition.name}.create`,
     description: definition.description,
     example: definition.example as JsonObject | undefined,
@@ -98,10 +92,10 @@ export const JobKind = <
     reader: requestReader(schema),
     keeps: definition.keeps ?? [],
     output: definition.output,
-    files: filesOf(Array.isArray(files) ? files : Object.keys(files)),
+    files: fileNames(files),
     fileDescriptions: Array.isArray(files) ? {} : (files as Readonly<Record<string, string>>),
     meters: metersOf(definition),
-    limits: limitsOf(definition.limits ?? {}),
+    limits: definition.limits ?? {},
     gate: {
       price: definition.price ?? null,
       meters: definition.meters ?? [],
@@ -124,28 +118,6 @@ const nameOfRef = (ref: ProviderRef): string => (typeof ref === "string" ? ref :
 const metersOf = ({ meters = [], price }: { readonly price?: string; readonly meters?: ReadonlyArray<Meter> }) =>
   price === undefined ? [...builtInMeters, ...meters] : meters
 
-/** Stores write a kind and its version as one word, separated by this character. */
-const nameOf = <Name extends string>(name: Name): Name => {
-  if (name === "" || name.includes("@") || !isStorableText(name))
-    throw new TypeError(`job kind "${name}": a name must not be empty or contain "@", U+0000 or unpaired surrogates`)
-  return name
-}
-
-/** The names are part of blob keys, which every blob store must be able to tell apart. */
-const filesOf = (names: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const wrong = names.find((name) => !/^[0-9a-z]{1,64}$/.test(name))
-  if (wrong !== undefined)
-    throw new TypeError(`a file name must consist of lower-case letters and digits, not "${wrong}"`)
-  return names
-}
-
-const limitsOf = (limits: KindLimits): KindLimits => {
-  for (const [name, value] of Object.entries(limits) as ReadonlyArray<[string, number]>)
-    if (!Number.isSafeInteger(value) || value < 1)
-      throw new TypeError(`${name} of a job kind must be a positive integer, not ${value}`)
-  return limits
-}
-
 const outputCheck = (schema: object | undefined): ((output: JsonObject) => string | undefined) => {
   if (schema === undefined) return () => undefined
   if (!isStandardSchema(schema)) {
@@ -154,20 +126,4 @@ const outputCheck = (schema: object | undefined): ((output: JsonObject) => strin
   }
   return (output) =>
     validated(schema, output).issues === undefined ? undefined : "the output does not match its schema"
-}
-
-const versionsOf = ({
-  name,
-  version = 1,
-  readsFrom = 1,
-}: {
-  readonly name: string
-  readonly version?: number
-  readonly readsFrom?: number
-}): { readonly version: number; readonly readsFrom: number } => {
-  if (!Number.isSafeInteger(version) || version < 1)
-    throw new TypeError(`the version of ${name} must be a positive integer, not ${version}`)
-  if (!Number.isSafeInteger(readsFrom) || readsFrom < 1 || readsFrom > version)
-    throw new TypeError(`readsFrom of ${name} must be an integer from 1 to its version, ${version}, not ${readsFrom}`)
-  return { version, readsFrom }
 }

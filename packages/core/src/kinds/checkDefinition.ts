@@ -1,4 +1,4 @@
-import { type OptionNames, requireOneOf, requireOptions, switchNames } from "../domain/index.ts"
+import { isStorableText, type OptionNames, requireOneOf, requireOptions, switchNames } from "../domain/index.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { KindDefinition, KindLimits } from "./KindDefinition.ts"
@@ -37,7 +37,7 @@ const limitNames: OptionNames<KindLimits> = {
   concurrency: true,
 }
 
-/** Throws `TypeError` for a definition with an unknown or missing option. */
+/** Throws `TypeError` for a definition with an unknown, missing or invalid option. */
 export const checkDefinition = (definition: object): void => {
   requireOptions("a job kind", definition, definitionNames)
   const given: { readonly [Name in keyof typeof definitionNames]?: unknown } = definition
@@ -57,6 +57,49 @@ export const checkDefinition = (definition: object): void => {
     requireList(place, name, namesIn(given[name]), providerNames)
   for (const name of ["keeps", "meters"] as const) requireList(place, name, given[name])
   requireFiles(place, given.files)
+  requireName(given.name)
+  requireVersions(given.name, given)
+  requireFileNames(fileNames((given.files ?? []) as ReadonlyArray<string> | Readonly<Record<string, string>>))
+  requireLimits(given.limits)
+}
+
+/** Stores write a kind and its version as one word, separated by "@". */
+const requireName = (name: string): void => {
+  if (name === "" || name.includes("@") || !isStorableText(name))
+    throw new TypeError(`job kind "${name}": a name must not be empty or contain "@", U+0000 or unpaired surrogates`)
+}
+
+const requireVersions = (
+  name: string,
+  { readsFrom = 1, version = 1 }: { readonly version?: unknown; readonly readsFrom?: unknown },
+): void => {
+  if (!isPositiveInteger(version))
+    throw new TypeError(`the version of ${name} must be a positive integer, not ${String(version)}`)
+  if (!isPositiveInteger(readsFrom) || readsFrom > version)
+    throw new TypeError(
+      `readsFrom of ${name} must be an integer from 1 to its version, ${version}, not ${String(readsFrom)}`,
+    )
+}
+
+const isPositiveInteger = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 1
+
+/** Returns the names of a kind's files. */
+export const fileNames = (files: ReadonlyArray<string> | Readonly<Record<string, string>>): ReadonlyArray<string> =>
+  isList(files) ? files : Object.keys(files)
+
+const isList = (files: ReadonlyArray<string> | object): files is ReadonlyArray<string> => Array.isArray(files)
+
+/** The names are part of blob keys, which every blob store must be able to tell apart. */
+const requireFileNames = (names: ReadonlyArray<string>): void => {
+  const wrong = names.find((name) => !/^[0-9a-z]{1,64}$/.test(name))
+  if (wrong !== undefined)
+    throw new TypeError(`a file name must consist of lower-case letters and digits, not "${wrong}"`)
+}
+
+const requireLimits = (limits: unknown = {}): void => {
+  for (const [name, value] of Object.entries(limits as Readonly<Record<string, unknown>>))
+    if (!isPositiveInteger(value))
+      throw new TypeError(`${name} of a job kind must be a positive integer, not ${String(value)}`)
 }
 
 /** Leaves out provider ports that are given by their declaration. */

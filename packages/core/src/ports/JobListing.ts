@@ -47,7 +47,7 @@ export interface JobPage extends JobQuery {
 }
 
 export interface JobList {
-  /** Newest first: by `createdAt`, then by `id`, both descending. */
+  /** Newest first: by `createdAt`, then by `id` or by the order of creation, which ids follow within a process. */
   readonly jobs: ReadonlyArray<JobSummary>
   /**
    * Cursor of the next page; `undefined` on the last page. A page may be short or empty without being the last, because a store

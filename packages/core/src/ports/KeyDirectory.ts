@@ -33,6 +33,32 @@ export interface NewApiKey {
   readonly secretHash: string
 }
 
+/** A new secret for a key. */
+export interface KeyRotation {
+  readonly keyId: KeyId
+  /** SHA-256 of the whole new secret, in lower-case hex. */
+  readonly secretHash: string
+  /** Milliseconds for which the key's other secrets stay valid; 0 ends them at once. */
+  readonly overlapMs: number
+}
+export type RotateOutcome =
+  | {
+      readonly _tag: "Rotated"
+      readonly key: ApiKeyRecord
+      /** When the last of the other secrets ends, exclusive; unix milliseconds. */
+      readonly oldSecretsEndAt: number
+    }
+  | { readonly _tag: "NotFound" }
+  /** The key is revoked or has expired, so a new secret would be useless. */
+  | { readonly _tag: "Ended"; readonly key: ApiKeyRecord }
+
+/** A secret that a key has or had. */
+export interface KeySecretRecord {
+  readonly key: ApiKeyRecord
+  /** When the secret ends or ended, exclusive; `null` for the key's current secret. Unix milliseconds. */
+  readonly validUntil: number | null
+}
+
 /** Projects and their keys. A record may have several secrets during a rotation; it stays the same key. */
 export class KeyDirectory extends Context.Service<
   KeyDirectory,
@@ -53,6 +79,13 @@ export class KeyDirectory extends Context.Service<
     readonly listKeys: Effect.Effect<ReadonlyArray<ApiKeyRecord>, StoreUnavailable>
     /** Revokes a key and returns its record; `undefined` for an unknown key. Revoking it again is a no-op. */
     readonly revokeKey: (keyId: KeyId) => Effect.Effect<ApiKeyRecord | undefined, StoreUnavailable>
+    /**
+     * Adds a secret to a key that is neither revoked nor expired. The key's other secrets end when the overlap does, or earlier
+     * if an earlier rotation said so. The record stays the same, so its jobs stay reachable.
+     */
+    readonly rotateKey: (rotation: KeyRotation) => Effect.Effect<RotateOutcome, StoreUnavailable>
+    /** Returns the owner of a secret, even if its overlap has ended; `undefined` if no key ever had it. */
+    readonly identifyKey: (secretHash: string) => Effect.Effect<KeySecretRecord | undefined, StoreUnavailable>
     /**
      * Returns the record that owns this secret, even if expired or revoked; `undefined` if it is unknown or the secret's overlap
      * has ended.

@@ -1,13 +1,11 @@
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import type * as Stream from "effect/Stream"
 import type { AudioFormat, BlobCorrupt, BlobUnavailable } from "../domain/index.ts"
 
 /** The file is not decodable audio of a known container. */
-export class MediaUnreadable extends Schema.TaggedError<MediaUnreadable>()("MediaUnreadable", {
-  reason: Schema.String,
-}) {}
+export class MediaUnreadable extends Data.TaggedError("MediaUnreadable")<{ readonly reason: string }> {}
 
 export interface MediaInfo {
   /** `undefined` if the file does not state its duration and it could not be measured. */

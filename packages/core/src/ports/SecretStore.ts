@@ -13,6 +13,15 @@ export class SecretStore extends Context.Service<
     readonly getOrCreate: (name: string, candidate: Uint8Array) => Effect.Effect<Uint8Array, StoreUnavailable>
     /** Returns the secret with this name; `undefined` if it does not exist. */
     readonly find: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>
+    /**
+     * Replaces the secret with this name if it still is `expected` (`undefined`: does not exist). Returns false and writes
+     * nothing if another caller was first.
+     */
+    readonly replace: (
+      name: string,
+      expected: Uint8Array | undefined,
+      value: Uint8Array,
+    ) => Effect.Effect<boolean, StoreUnavailable>
     /** Removes the secret with this name; returns false if it did not exist. Processes that have read it keep their copy. */
     readonly remove: (name: string) => Effect.Effect<boolean, StoreUnavailable>
   }

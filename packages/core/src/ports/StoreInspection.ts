@@ -50,6 +50,26 @@ export interface DuePurges {
   readonly oldestAgeMs: number
 }
 
+/** How long finished jobs keep their data and their records, milliseconds; 0 means indefinitely. */
+export interface RetentionPeriods {
+  readonly dataRetentionMs: number
+  readonly jobRetentionMs: number
+}
+
+/** What retention would remove now. */
+export interface DueRetention {
+  /** Finished jobs whose data is past its retention, with or without their record. */
+  readonly expiredData: number
+  /** Finished jobs whose record is past its retention, and whose data goes too if it is still kept. */
+  readonly deletedJobs: number
+  /** Uploads that no job used in time. */
+  readonly expiredUploads: number
+  /** Records of such uploads that were erased before. */
+  readonly deletedUploads: number
+  /** Size of the files of all these jobs and uploads. */
+  readonly bytes: number
+}
+
 /**
  * Read-only checks for operators that no other port offers. Everything after `damage` needs a schema with at least one applied
  * migration.
@@ -64,6 +84,8 @@ export interface StoreInspection {
   readonly namedBlobs: Stream.Stream<NamedBlob, StoreUnavailable>
   /** Returns whether the record that named a blob still names it. */
   readonly isNamed: (blob: NamedBlob) => Effect.Effect<boolean, StoreUnavailable>
+  /** Counts what retention would remove now. Needs all migrations. */
+  readonly dueRetention: (periods: RetentionPeriods) => Effect.Effect<DueRetention, StoreUnavailable>
   readonly duePurges: Effect.Effect<DuePurges, StoreUnavailable>
   /** Returns a secret by name, if it exists. */
   readonly findSecret: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>

@@ -85,6 +85,8 @@ export const storeVerbs = {
     createFirstKey: "write",
     listKeys: "read",
     revokeKey: "write",
+    rotateKey: "write",
+    identifyKey: "read",
     findKey: "read",
     touchKeys: "write",
   },
@@ -98,7 +100,7 @@ export const storeVerbs = {
     publishWorker: "write",
     listWorkers: "read",
   },
-  SecretStore: { getOrCreate: "write", find: "read", remove: "write" },
+  SecretStore: { getOrCreate: "write", find: "read", replace: "write", remove: "write" },
 } as const satisfies StoreVerbs
 
 type OfNature<Port extends StorePortName, Nature extends VerbNature> = {

@@ -1,17 +1,17 @@
-import * as Schema from "effect/Schema"
-import { errorCodes } from "../domain/index.ts"
+import * as Data from "effect/Data"
+import type { ErrorCode } from "../domain/ErrorCode.ts"
 
 /** A call failed, and the failure counts against the job: the attempt is retried, or the job fails. */
-export class ProviderFailure extends Schema.TaggedError<ProviderFailure>()("ProviderFailure", {
+export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   /** The job's error code if it is not retried. */
-  errorCode: Schema.Literals(errorCodes),
+  readonly errorCode: ErrorCode
   /** True if another attempt may succeed. */
-  retry: Schema.Boolean,
+  readonly retry: boolean
   /** Milliseconds until the next attempt, as requested by the provider. */
-  retryAfterMs: Schema.optionalKey(Schema.Number),
+  readonly retryAfterMs?: number
   /** For the log. Never a prompt, a transcript or a secret. */
-  detail: Schema.String,
-}) {}
+  readonly detail: string
+}> {}
 
 /** Why a provider works for no job: `quota` is used up, or its `configuration` is wrong. */
 export const brokenReasons = ["configuration", "quota"] as const
@@ -21,22 +21,22 @@ export type BrokenReason = (typeof brokenReasons)[number]
  * The provider works for no job until its operator fixes it: the key is wrong, the model does not exist, the quota is used up.
  * It is paused. The job that called is released and waits like the others, at no cost to its budget of failures.
  */
-export class ProviderBroken extends Schema.TaggedError<ProviderBroken>()("ProviderBroken", {
-  reason: Schema.Literals(brokenReasons),
+export class ProviderBroken extends Data.TaggedError("ProviderBroken")<{
+  readonly reason: BrokenReason
   /** Milliseconds until the next call, as requested by the provider. */
-  retryAfterMs: Schema.optionalKey(Schema.Number),
+  readonly retryAfterMs?: number
   /** For the log. Never a prompt, a transcript or a secret. */
-  detail: Schema.String,
-}) {}
+  readonly detail: string
+}> {}
 
 /**
  * The provider asks to be called again later. The job leaves its slot, is claimed again after the delay and repeats the call.
  * This costs no budget, only time of the queue limit. `ProviderCall.deferrals` tells the provider how often it has happened.
  */
-export class ProviderPostponed extends Schema.TaggedError<ProviderPostponed>()("ProviderPostponed", {
+export class ProviderPostponed extends Data.TaggedError("ProviderPostponed")<{
   /** Milliseconds, limited to between 100 and `attempts.retryAfterMaxMs`. */
-  delayMs: Schema.Number,
-}) {}
+  readonly delayMs: number
+}> {}
 
 /** A failed call. */
 export type ProviderError = ProviderFailure | ProviderBroken

@@ -1,8 +1,8 @@
 import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import {
   afterCallFailed,
   type CallFailure,
@@ -16,9 +16,7 @@ import type { ProviderError } from "./ProviderError.ts"
 import { type CallOutcome, countCall, reportStanding } from "./providerMetrics.ts"
 
 /** A provider is paused in this process because it fails or is broken. The job is released and retried later. */
-export class ProviderPaused extends Schema.TaggedError<ProviderPaused>()("ProviderPaused", {
-  provider: Schema.String,
-}) {}
+export class ProviderPaused extends Data.TaggedError("ProviderPaused")<{ readonly provider: string }> {}
 
 /** The state of a worker's provider, as the worker publishes it. */
 export interface ProviderStanding {

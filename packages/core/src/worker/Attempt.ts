@@ -31,12 +31,12 @@ export class Attempt {
     return (this.#names ??= new UsedNames())
   }
 
-  /** A bug that the names show, if any were used. */
+  /** The bug of using a name twice, if that happened. */
   get nameBug(): UsedNames["bug"] {
     return this.#names?.bug
   }
 
-  /** Keys of blobs whose write was begun. */
+  /** Keys of the blobs that the attempt began to write. */
   get written(): Array<string> {
     return (this.#written ??= [])
   }
@@ -45,12 +45,12 @@ export class Attempt {
     return this.#written !== undefined
   }
 
-  /** Whether the worker interrupted the attempt because it stops. */
+  /** Whether the worker interrupted the attempt in order to stop. */
   get isStopping(): boolean {
     return this.#isStopping
   }
 
-  /** Says which fiber runs the attempt. From now on, the loss of the lease interrupts it. */
+  /** Sets the fiber that runs the attempt. Losing the lease interrupts it from now on. */
   runsIn(fiber: Fiber.Fiber<unknown, unknown>): void {
     this.#fiber = fiber
     this.lease.whenLost(() => fiber.interruptUnsafe())

@@ -31,7 +31,7 @@ import { GateWatch } from "./GateWatch.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { retrying } from "./retrying.ts"
 
-/** Bytes of one generated file: more is no valid answer to any request of the built-in kinds. */
+/** Maximum bytes of one generated file. No valid answer to a built-in kind is larger. */
 const maxGeneratedBytes = 64 * 1_024 * 1_024
 
 /** About 15 seconds. The attempt does not wait for a blob store that is unavailable for longer. */
@@ -49,7 +49,7 @@ interface Services {
   readonly watch: LeaseWatch
 }
 
-/** Returns the function that builds what a kind's `run` works with, for the attempts of one worker. */
+/** Returns the function that builds the context of a kind's `run`, for the attempts of one worker. */
 export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const context = yield* Effect.context<
     JobStore | BlobStore | IdGenerator | MediaProbe | Providers | GateWatch | ProviderGuard
@@ -68,8 +68,8 @@ export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
 })
 
 /**
- * What `run` works with. Each part is made when the kind first reads it: most kinds use few of them, and a kind that only
- * computes uses none.
+ * The context of `run`. Each part is created when the kind first reads it, because most kinds use few of them, and a kind that
+ * only computes uses none.
  */
 class RunContext implements AttemptContext<unknown> {
   readonly request: unknown
@@ -163,7 +163,7 @@ class RunContext implements AttemptContext<unknown> {
     )
   }
 
-  /** Fails if the claim is lost or its time is up: a worker that stood still learns of it here first. */
+  /** Fails if the claim is lost or its lease has ended. A worker that was frozen notices it here first. */
   get #holdsLease(): Effect.Effect<void, LeaseLost> {
     const { watch } = this.#services
     return Effect.suspend(() => (this.#attempt.lease.holdsAt(watch.now()) ? Effect.void : Effect.fail(new LeaseLost())))
@@ -186,7 +186,10 @@ class RunContext implements AttemptContext<unknown> {
     return Object.fromEntries(asks) as object as Ask
   }
 
-  /** Keeps the value of a step as soon as the store answers, so that it is not bought again because the store did not. */
+  /**
+   * Stores the value of a step, and retries while the store is unavailable, so that an outage does not make a retry pay for
+   * it again.
+   */
   #keep(step: string, value: Json): Effect.Effect<void, AttemptError> {
     return keepStep(this.#services.store, this.#attempt.claim, step, value)
   }
@@ -240,21 +243,21 @@ const writeFile = Effect.fnUntraced(function* (
   return { id: ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
 })
 
-/** Says why a value cannot be stored. Checked here, so that every store gives the same answer. */
+/** Returns why a value cannot be stored. Checked here, so that every store rejects the same values. */
 const valueProblem = (value: Json): string | undefined => {
   const json = asJson(value)
   if (json === undefined) return "is not JSON"
   return json.length > limits.kindJsonLength ? "is too long" : undefined
 }
 
-/** Returns the job's upload, measured. */
+/** Returns the job's upload with its measured duration. */
 const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>
   Effect.suspend(() => {
     const file = upload?.file
     if (upload === null || file === null || file === undefined)
       return Effect.die(new KindBug(`a job of ${job.kind} has no uploaded file`))
     const content = Stream.unwrap(Effect.map(openNamed(blobs, file), (blob) => blob.content)).pipe(
-      // A row names the blob, so a missing one is damage.
+      // A row names the blob, so a missing blob is damage.
       Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),
     )
     return measureUpload(upload, { bytes: file.bytes, content })

@@ -12,11 +12,14 @@ export type AttemptEnd =
   | { readonly _tag: "Completed"; readonly completion: Completion }
   /** The lease is lost: nothing may be written. */
   | { readonly _tag: "LeaseLost" }
-  /** The worker stops, or a switch was turned off: the job is released at no cost. */
+  /** The worker is stopping, or a switch was turned off: the job is released, and no budget is charged. */
   | { readonly _tag: "Released" }
-  /** kiln's own store or blobs were unavailable, or the provider works for no job: retried later, at no cost. */
+  /**
+   * kiln's own store or blobs were unavailable, or the provider is broken for every job: retried later, and no budget is
+   * charged.
+   */
   | { readonly _tag: "Unavailable"; readonly what: Unavailable }
-  /** The provider asked to be called again later: retried after its delay, at no cost. */
+  /** The provider asked to be called again later: retried after its delay, and no budget is charged. */
   | { readonly _tag: "Postponed"; readonly delayMs: number }
   /** The attempt failed. */
   | { readonly _tag: "Failed"; readonly failure: AttemptFailure }
@@ -25,15 +28,15 @@ type Unavailable = "StoreUnavailable" | "BlobUnavailable" | "ProviderPaused" | "
 
 const internal = (retry: boolean): AttemptEnd => ({ _tag: "Failed", failure: { errorCode: "internal_error", retry } })
 
-/** Finds a bug of the kind among the reasons of an attempt's end. It outweighs all others: every attempt would repeat it. */
+/** Finds a bug of the kind among the causes of an attempt's end. It takes precedence, because every attempt would repeat it. */
 export const kindBugIn = (cause: Cause.Cause<unknown>): KindBug | undefined =>
   cause.reasons
     .map((reason) => (Cause.isDieReason(reason) ? reason.defect : undefined))
     .find((it) => it instanceof KindBug)
 
 /**
- * Reads why an attempt ended by itself. A defect is retried within the budget of failures, and so is a provider that
- * interrupts itself. A damaged upload and a bug of the kind are not retried.
+ * Classifies the cause of an attempt that was not interrupted by the worker. A defect is retried within the budget of failures,
+ * and so is a provider that interrupts itself. A damaged upload and a bug of the kind are not retried.
  */
 export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
   if (kindBugIn(cause) !== undefined) return internal(false)
@@ -81,9 +84,9 @@ export const describe = (cause: Cause.Cause<AttemptError>): string => {
 /**
  * Returns the delay after something was unavailable, in milliseconds. It doubles with each attempt, like the backoff after a
  * failure, but does not give up: the queue limit ends the job. Jobs of a paused provider are not claimed until it is tried
- * again, so they need no longer delay. A job that found its provider broken returns after the pause and after other jobs:
- * its own request may be the reason, for example one that needs more than is left of a quota, and it must not probe the
- * provider each time.
+ * again, so they need no longer delay. A job that found its provider broken returns after the pause and after other jobs,
+ * because its own request may be the reason, for example one that needs more than the rest of a quota. It must not be the one
+ * that tests the provider each time.
  */
 export const unavailableDelayMs = (
   what: Unavailable,
@@ -98,7 +101,7 @@ export const unavailableDelayMs = (
     : Math.min(backoffMaxMs, backoffBaseMs * doubled)
 }
 
-/** Milliseconds. With a shorter delay, a provider that postpones each call would keep a worker busy with it alone. */
+/** Milliseconds. With a shorter delay, a provider that postpones every call would occupy a worker completely. */
 const shortestDelayMs = 100
 
 /** Limits the delay that a provider asks for, in milliseconds. It may be any number, also NaN. */

@@ -8,29 +8,29 @@ import { EngineConfig } from "../engine/EngineConfig.ts"
 import { type BlobStore, type IdGenerator, JobStore } from "../ports/index.ts"
 import { continueBlobs, joinBlobs, listEntries, publishNewest, requireCurrentStore } from "./lineage.ts"
 
-/** A running installation adds an entry after this many looks, so a copy that is older than that is recognized at its start. */
-const looksPerEntry = 5
-/** Looks that every running process has made before a process that has just started removes anything. */
-const looksBeforeRemoval = 3
+/** A running installation adds an entry after this many checks, so an older copy is recognized when it starts. */
+const checksPerEntry = 5
+/** Checks that every running process completes before a process that has just started may remove anything. */
+const checksBeforeRemoval = 3
 
-/** A process that sweeps more often than it is told to look looks as often as it sweeps. */
-const lookIntervalMs = Effect.map(EngineConfig, ({ blobWatchIntervalMs, orphanIntervalMs }) =>
-  Math.min(blobWatchIntervalMs, orphanIntervalMs / looksBeforeRemoval),
+/** If a process sweeps more often than it should check, it checks as often as it sweeps. */
+const checkIntervalMs = Effect.map(EngineConfig, ({ blobWatchIntervalMs, orphanIntervalMs }) =>
+  Math.min(blobWatchIntervalMs, orphanIntervalMs / checksBeforeRemoval),
 )
 
 type Needs = JobStore | BlobStore | IdGenerator
 
-/** Watches that the store and the blob store go together, for one process. */
+/** Checks, for one process, that the store is not an older copy of the one whose blobs it uses. */
 export class BlobGuard extends Context.Service<
   BlobGuard,
   {
-    /** Joins the blob store, once. Fails, and may be repeated, where the store is behind the blobs. */
+    /** Joins the blob store, once. Fails if the store is behind the blobs, and can then be repeated. */
     readonly join: Effect.Effect<void, LineageFailure>
-    /** Looks once whether another copy of the store works with the same blobs, and makes itself known to it. */
+    /** Checks once whether another copy of the store uses the same blobs. If so, adds an entry that the other copy notices. */
     readonly look: Effect.Effect<void, LineageFailure>
-    /** How often to look, milliseconds. */
+    /** The interval between checks, in milliseconds. */
     readonly intervalMs: Effect.Effect<number>
-    /** Whether this process has joined so long ago that every other process had the time to object. */
+    /** Whether this process joined long enough ago for every other process to have noticed it. */
     readonly isSettled: Effect.Effect<boolean>
   }
 >()("@kiln/core/worker/BlobGuard") {
@@ -57,7 +57,7 @@ export class BlobGuard extends Context.Service<
         joined = { atMs: yield* Clock.currentTimeMillis, newest }
       })
 
-      /** Makes this copy known to the other one, which then removes nothing either. Once for each dispute. */
+      /** Adds an entry that the other copy notices, which then removes nothing either. Once per conflict. */
       const object = Effect.gen(function* () {
         if (objected) return
         yield* entered(yield* continueBlobs)
@@ -66,9 +66,9 @@ export class BlobGuard extends Context.Service<
 
       const look = Effect.gen(function* () {
         if (joined === undefined) return yield* join
-        const due = (yield* Clock.currentTimeMillis) - enteredAtMs >= looksPerEntry * (yield* lookIntervalMs)
+        const due = (yield* Clock.currentTimeMillis) - enteredAtMs >= checksPerEntry * (yield* checkIntervalMs)
         const found = yield* listEntries
-        // The usual case costs one listing, and leaves the store alone.
+        // Usually one listing suffices, and the store is not read.
         if (!due && found.length > 0 && found.every((entry) => known.includes(entry))) {
           objected = false
           return
@@ -76,7 +76,7 @@ export class BlobGuard extends Context.Service<
         const current = yield* Effect.tapErrorTag(requireCurrentStore, "StoreBehindBlobs", () => object)
         objected = false
         if (!current.lineage.entries.includes(joined.newest)) {
-          // The store has forgotten what this process wrote: it was replaced by an older copy meanwhile.
+          // The store has lost this process's entry: it was replaced by an older copy.
           joined = undefined
           return yield* join
         }
@@ -89,12 +89,12 @@ export class BlobGuard extends Context.Service<
       return BlobGuard.of({
         join: run(join),
         look: run(look),
-        intervalMs: lookIntervalMs,
+        intervalMs: checkIntervalMs,
         isSettled: Effect.gen(function* () {
           if (joined === undefined) return false
-          // Nobody else can have it.
+          // No other process can use it.
           if (!store.capabilities.durable && !store.capabilities.multiProcess) return true
-          return (yield* Clock.currentTimeMillis) - joined.atMs >= looksBeforeRemoval * (yield* lookIntervalMs)
+          return (yield* Clock.currentTimeMillis) - joined.atMs >= checksBeforeRemoval * (yield* checkIntervalMs)
         }),
       })
     }),

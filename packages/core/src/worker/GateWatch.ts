@@ -8,19 +8,19 @@ import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
 import { Switchboard } from "../ports/index.ts"
 
-/** A switch thrown must stop provider calls within a second, so nothing older than this counts. */
+/** Turning a switch off must stop provider calls within a second, so an older board is read again. */
 const maxAgeNanos = 500_000_000n
-/** How often a board is asked for whose answers are too old when they come. */
-const maxQuestions = 3
+/** Maximum number of reads when the answers arrive too late to be used. */
+const maxReads = 3
 
-/** What the operator allows right now, without asking the store before every step. */
+/** Caches the operator's switches, prices and pauses, so that not every step reads the store. */
 export class GateWatch extends Context.Service<
   GateWatch,
   {
-    /** Empty when the gate is open. */
+    /** Returns the prerequisites that are missing; empty if the gate is open. */
     readonly missing: (gate: Gate) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
-    /** Kinds of which no job is to be begun. */
-    readonly paused: Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+    /** The switchboard as it was at most half a second ago. */
+    readonly board: Effect.Effect<Board, StoreUnavailable>
   }
 >()("@kiln/core/worker/GateWatch") {
   static readonly layer = Layer.effect(
@@ -36,14 +36,14 @@ export class GateWatch extends Context.Service<
       )
       let latest: { readonly board: Board; readonly askedAtNanos: bigint; readonly changes: number } | undefined
       const board = Effect.gen(function* () {
-        for (let asked = 0; asked < maxQuestions; asked++) {
+        for (let asked = 0; asked < maxReads; asked++) {
           const askedAtNanos = yield* Clock.monotonicTimeNanos
           const changes = boardChanges
           if (latest?.changes === changes && askedAtNanos - latest.askedAtNanos < maxAgeNanos) return latest.board
           const read = withForcedOff(yield* switchboard.readBoard, forcedOff)
           latest = { board: read, askedAtNanos, changes }
-          // The answer describes some moment since the question. One that took long, or waited for a suspended process, says
-          // nothing about now.
+          // The answer may describe any moment since the read began. If it took long, or this process was suspended, it may be
+          // outdated.
           if ((yield* Clock.monotonicTimeNanos) - askedAtNanos < maxAgeNanos) return read
         }
         return yield* Effect.fail(
@@ -51,11 +51,13 @@ export class GateWatch extends Context.Service<
         )
       })
       return GateWatch.of({
-        paused: Effect.map(board, ({ pausedKinds }) => pausedKinds),
-        // This worker serves the kind itself, and a job is charged by the price it was accepted with.
-        missing: (gate) =>
-          Effect.map(board, (now) => missingPrerequisites({ ...gate, meters: [], liveWorker: null }, now, 0)),
+        board,
+        missing: (gate) => Effect.map(board, (now) => missingOf(gate, now)),
       })
     }),
   )
 }
+
+/** What keeps the gate of a job closed for a worker. It serves the kind itself, and charges the price of the job's acceptance. */
+export const missingOf = (gate: Gate, board: Board): ReadonlyArray<string> =>
+  missingPrerequisites({ ...gate, meters: [], liveWorker: null }, board, 0)

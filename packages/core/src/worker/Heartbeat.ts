@@ -5,23 +5,22 @@ import { JobStore } from "../ports/index.ts"
 import type { HeldLease } from "./HeldLease.ts"
 
 /**
- * Extends all leases of a worker in one call, every third of a lease. A lease the store does not
- * extend is lost and its attempt ends; a store that is out of reach extends nothing, and each
- * attempt ends by its own clock before its lease does.
+ * Extends all leases of a worker in one call, every third of a lease. If the store refuses to extend a lease, the lease is lost
+ * and its attempt ends. While the store is unavailable, nothing is extended, and each attempt ends by the worker's own clock
+ * before its lease does.
  *
- * A beat does not wait for the one before it: an answer that is long in coming would hold up the
- * leases of jobs that were claimed since.
+ * A heartbeat does not wait for the previous one, because a slow answer would delay the leases of jobs claimed since.
  */
 export const heartbeat: (leases: ReadonlySet<HeldLease>) => Effect.Effect<never, never, JobStore> = Effect.fnUntraced(
   function* (leases) {
     const { leaseDurationMs } = yield* EngineConfig
     while (true) {
       yield* Effect.sleep(leaseDurationMs / 3)
-      // Whatever went wrong with one beat, the next must come: without it every job would be lost.
+      // After any failure, the next heartbeat must still follow; otherwise all jobs would be lost.
       const beating = Effect.catchCause(beat([...leases], leaseDurationMs), (cause) =>
         Effect.logWarning("heartbeat failed", cause),
       )
-      // An answer that takes longer than a lease extends only leases that are over.
+      // An answer that takes longer than a lease can only extend leases that have already ended.
       yield* Effect.forkChild(Effect.timeoutOption(beating, leaseDurationMs))
     }
   },
@@ -30,7 +29,7 @@ export const heartbeat: (leases: ReadonlySet<HeldLease>) => Effect.Effect<never,
 const beat = Effect.fnUntraced(function* (held: ReadonlyArray<HeldLease>, leaseDurationMs: number) {
   const store = yield* JobStore
   const askedAtMs = yield* monotonicMs
-  // A lease whose time is up stays lost, also if this process stood still and nobody has taken the job over yet.
+  // A lease that ended stays lost, even if this process was frozen and no other worker has taken the job over yet.
   const leases = held.filter((lease) => lease.holdsAt(askedAtMs))
   if (leases.length === 0) return
   const outcomes = yield* store.extendLeases(leases.map(({ jobId, token }) => ({ jobId, token, leaseDurationMs })))
@@ -42,8 +41,8 @@ const beat = Effect.fnUntraced(function* (held: ReadonlyArray<HeldLease>, leaseD
 })
 
 /**
- * While jobs are claimed, asks whether their claims still hold. A heartbeat asks too, but only every third of a lease:
- * an operator who cancels a job means now, wherever it runs. A store that does not answer says nothing.
+ * Checks regularly whether the claims of this worker still hold, so that a canceled job stops soon in any process. Heartbeats
+ * check too, but only every third of a lease. If the store does not answer, all claims are assumed to hold.
  */
 export const checkClaims: (leases: ReadonlySet<HeldLease>) => Effect.Effect<never, never, JobStore> = Effect.fnUntraced(
   function* (leases) {

@@ -1,11 +1,11 @@
 import type { ClaimRef } from "../ports/index.ts"
 
-/** Milliseconds before the lease's end at which a worker stops by itself: its clock and the store's may run apart. */
+/** Milliseconds before the end of a lease at which the worker stops, because its clock and the store's may drift apart. */
 const safetyMarginMs = 100
 
 /**
- * The worker's side of a lease: the time on its own monotonic clock until which it may act. Counted from before the store was
- * asked, so it always ends before the store's. All times are milliseconds of the monotonic clock.
+ * The worker's side of a lease: the time on its own monotonic clock until which it may act. It is counted from before the call
+ * to the store, so it always ends before the store's lease. All times are milliseconds of the monotonic clock.
  */
 export class HeldLease implements ClaimRef {
   readonly jobId: ClaimRef["jobId"]
@@ -25,12 +25,12 @@ export class HeldLease implements ClaimRef {
     this.renew(askedAtMs, remainingMs)
   }
 
-  /** When the worker must stop by itself. */
+  /** The time at which the worker must stop. */
   get endsAtMs(): number {
     return this.#endsAtMs
   }
 
-  /** When the question was asked whose answer set the end. */
+  /** The start of the call whose answer set the end. */
   get askedAtMs(): number {
     return this.#askedAtMs
   }
@@ -40,23 +40,23 @@ export class HeldLease implements ClaimRef {
     return this.#isLast
   }
 
-  /** Whether the worker must not act on the claim any more. */
+  /** Whether the worker must no longer act on the claim. */
   get isLost(): boolean {
     return this.#state !== "held"
   }
 
-  /** Whether the store said that the claim is gone: it was counted there, or canceled. */
+  /** Whether the store reported that the claim has ended: another worker took the job over, or it was canceled. */
   get isRefused(): boolean {
     return this.#state === "refused"
   }
 
-  /** Sets the end to `remainingMs` after `askedAtMs`, unless the answer to a later question has set it. */
+  /** Sets the end to `remainingMs` after `askedAtMs`, unless the answer to a later call has already set it. */
   renew(askedAtMs: number, remainingMs: number): void {
     if (askedAtMs < this.#askedAtMs) return
     this.#askedAtMs = askedAtMs
     const usableMs = Math.max(remainingMs - safetyMarginMs, remainingMs / 2)
     this.#endsAtMs = askedAtMs + Math.floor(usableMs)
-    // A store may round to its own ticks: a lease that was cut short is short by more than one.
+    // Stores may round to milliseconds, so only a lease that is shorter by more than one was cut by the run limit.
     this.#isLast = remainingMs < this.#durationMs - 1
   }
 
@@ -66,12 +66,12 @@ export class HeldLease implements ClaimRef {
     return this.#state === "held"
   }
 
-  /** Ends the lease because the store says that the claim is gone. */
+  /** Ends the lease because the store reported that the claim has ended. */
   lose(): void {
     if (this.#state === "held") this.#become("refused")
   }
 
-  /** Calls the function when the lease is lost, or at once if it is. Replaces the function given before. */
+  /** Calls the function when the lease is lost, or immediately if it already is. Replaces the previous function. */
   whenLost(call: () => void): void {
     if (this.isLost) return call()
     this.#whenLost = call

@@ -6,18 +6,18 @@ import { growingPauses } from "./growingPauses.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 
 /**
- * How a worker waits for work. After each look that finds none it waits longer, from `pollIntervalMs` to
- * `idlePollIntervalMs`, where wake-ups reach everybody: then looking is only the backstop for a hint that got lost. A
- * wake-up ends the wait, and begins again with short pauses, as does a job that was claimed or an attempt that ended.
+ * Decides how long a worker waits for work. After each poll that finds none, it waits longer: from `pollIntervalMs` up to
+ * `idlePollIntervalMs` if wake-ups reach all processes, because polling then only makes up for lost hints. A wake-up, a claimed
+ * job or the end of an attempt resets the pauses to the shortest.
  *
- * However long it waits, a job whose worker is lost is taken over when its lease ends:
- * - A look that finds a job in somebody's hands learns when its lease ends (`nextInMs`), and the wait ends just then. If
- *   the lease was extended meanwhile, that look learns the new end. So who has seen a job held once never misses the end
- *   of its lease, whenever its worker is lost.
- * - A job that was claimed after the last look, by a worker whose hint got lost, is not known. But its lease lasts longer
- *   than this wait, because no wait is longer than a lease: the next look finds it while it is still held.
- * So recovery takes the lease and the time of a look, and an idle worker asks once per lease. All processes of an
- * installation are taken to have the same lease; one with a shorter lease may wait for the longer one of who takes over.
+ * However long it waits, the job of a lost worker is taken over when its lease ends:
+ * - A poll that finds a job claimed by another worker learns when its lease ends (`nextInMs`), and the worker waits no longer
+ *   than that. If the lease was extended meanwhile, the next poll learns the new end.
+ * - A job that was claimed after the last poll, with a lost hint, is unknown to this worker. But no wait is longer than a lease,
+ *   so the next poll finds the job while it is still claimed.
+ * Recovery therefore takes the lease plus the time of a poll, and an idle worker polls once per lease. All processes of an
+ * installation are assumed to use the same lease duration; jobs with a shorter one may have to wait for the longer one of the
+ * worker that takes over.
  */
 export const makeIdling = Effect.gen(function* () {
   const { idlePollIntervalMs, leaseDurationMs, pollIntervalMs } = yield* EngineConfig
@@ -28,14 +28,14 @@ export const makeIdling = Effect.gen(function* () {
   let nextClaimBy: number | undefined
   let isAsking = false
 
-  /** Where jobs may come that nobody here is told of, they are looked for all the time. */
+  /** If wake-ups do not reach all processes, the worker polls at the short interval. */
   const longestMs = Effect.map(wakeUp.reach, (reach) =>
     reach === "installation" || !capabilities.multiProcess
       ? Math.min(idlePollIntervalMs, leaseDurationMs)
       : pollIntervalMs,
   )
   const wakes = Effect.map(wakeUp.wait, pauses.reset)
-  // What an attempt leaves behind may be claimable soon: it may have been deferred, or its lease have lapsed.
+  // A job whose attempt has ended may be claimable soon: it may have been deferred, or its lease may have ended.
   const looksSoon = Effect.andThen(
     ended.await,
     Effect.suspend(() => {
@@ -46,28 +46,31 @@ export const makeIdling = Effect.gen(function* () {
   const pause = (ms: number) => Effect.raceAllFirst([wakes, looksSoon, Effect.sleep(ms)])
 
   return {
-    /** Says that the store is being asked for work. */
+    /** Must be called before a claim. */
     asks: Effect.gen(function* () {
-      // An attempt that ends from here on may change what the answer does not tell of any more.
+      // The answer does not reflect attempts that end from here on.
       yield* ended.close
       if (!isAsking && nextClaimBy !== undefined) nextClaimBy = yield* monotonicMs
       isAsking = true
     }),
-    /** Says that it has answered. */
+    /** Must be called when the claim has returned. */
     wasAnswered: Effect.gen(function* () {
       nextClaimBy = yield* monotonicMs
       isAsking = false
     }),
     attemptEnded: (): void => void ended.openUnsafe(),
-    /** Waits by the worker's own choice, for a lease at most: for how long is known only once the work has begun that it is for. */
+    /**
+     * Waits because an isolated job reserves the worker, but no longer than a lease: that job's start may shorten the
+     * reservation.
+     */
     holdBack: Effect.fnUntraced(function* (atMostMs: number) {
       const ms = Math.min(atMostMs, leaseDurationMs)
       nextClaimBy = (yield* monotonicMs) + ms
       yield* Effect.sleep(ms)
     }),
-    /** There was something to do. */
+    /** Must be called when a claim found jobs. */
     reset: pauses.reset,
-    /** Waits, when there was nothing: until something may become claimable, in `nextInMs`, or it is time to look. */
+    /** Waits after a claim that found no jobs: until a job may become claimable, in `nextInMs`, or the next poll is due. */
     rest: Effect.fnUntraced(function* (nextInMs: number | undefined) {
       const pauseMs = yield* pauses.next(yield* longestMs)
       // Sleeps exactly until the known time: waking slightly early would only make it sleep again.
@@ -75,7 +78,7 @@ export const makeIdling = Effect.gen(function* () {
       nextClaimBy = (yield* monotonicMs) + ms
       yield* pause(ms)
     }),
-    /** Waits, when the store did not answer. */
+    /** Waits after a claim that failed. */
     restAfterFailure: Effect.suspend(() => {
       pauses.reset()
       return Effect.flatMap(pauses.next(pollIntervalMs), pause)

@@ -4,23 +4,26 @@ import type { Job } from "../domain/index.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 
 /**
- * Whether the next lost worker fails the job. A worker that dies or stands still takes all its attempts along, and nothing says
- * which of them was the reason. Two losses may be the fault of neighbors, so the last attempt begins in isolation.
+ * Returns whether the next lost worker would fail the job. When a worker dies or freezes, all its attempts are lost, and the cause
+ * is unknown. The earlier losses may have been caused by other jobs, so the last attempt starts in isolation.
  */
 export const needsIsolation = ({ lostWorkers }: Pick<Job, "lostWorkers">, maxLostWorkers: number): boolean =>
   lostWorkers > 0 && lostWorkers + 1 >= maxLostWorkers
 
-/** Leases for which a job waits at most until the attempts beside it end. It waits under its own lease. */
+/** How long a job waits at most for the worker's other attempts to end, in leases. It waits under its own lease. */
 const leasesOfWaiting = 1
-/** Leases from its start during which the worker starts nothing beside it: a job that blocks or kills again shows it by then. */
+/**
+ * How long, in leases from its start, the worker starts no other job. A job that blocks or kills its worker again does so by
+ * then.
+ */
 const leasesAlone = 2
 
-/** Of a lease, the time after an isolated job during which others are claimed before the next one is. */
+/** How long, as a share of a lease, other jobs are claimed after an isolated job before the next isolated one. */
 const shareOfRest = 1 / 6
-/** Of a lease, the shortest delay of a job that cannot be isolated now. */
+/** The shortest delay of a job that cannot be isolated now, as a share of a lease. */
 const shareOfDelay = 1 / 3
 
-/** An attempt that begins while no other one runs. */
+/** An attempt that starts while no other one runs. */
 export interface IsolatedRun {
   /** When the job was claimed, in milliseconds of the monotonic clock. */
   readonly claimedAtMs: number
@@ -31,13 +34,16 @@ export interface IsolatedRun {
 }
 
 interface Tracked extends IsolatedRun {
-  /** Until when the worker claims nothing beside it, in milliseconds of the monotonic clock. Its start may bring this forward. */
+  /**
+   * The time until which the worker claims nothing else, in milliseconds of the monotonic clock. The start of the attempt may
+   * shorten it.
+   */
   exclusiveUntilMs: number
-  /** How many attempts had begun with it, if no other one ran then. */
+  /** The number of attempts begun so far, this one included; `undefined` if another one ran at its start. */
   beganAs: number | undefined
 }
 
-/** Coordinates the attempts of one process: side by side, or one of them isolated for a while. */
+/** Coordinates the attempts of one process: they run concurrently, or one of them is isolated for a while. */
 export const makeIsolation = (leaseDurationMs: number) => {
   let running = 0
   let begun = 0
@@ -54,7 +60,7 @@ export const makeIsolation = (leaseDurationMs: number) => {
   const waitUntilQuiet = Effect.asVoid(Effect.timeoutOption(untilQuiet, leasesOfWaiting * leaseDurationMs))
 
   return {
-    /** Says that the work of an attempt begins, of an isolated one or another. */
+    /** Must be called when an attempt begins its work, isolated or not. */
     begin: (run: IsolatedRun | undefined, nowMs: number): void => {
       const tracked = run && isolated.get(run)
       begun += 1
@@ -64,7 +70,7 @@ export const makeIsolation = (leaseDurationMs: number) => {
       }
       running += 1
     },
-    /** Says that the work of an attempt has ended. */
+    /** Must be called when an attempt has ended its work. */
     end: (): void => {
       running -= 1
       if (running > 0 || quiet === undefined) return
@@ -73,11 +79,11 @@ export const makeIsolation = (leaseDurationMs: number) => {
     },
     /**
      * Isolates an attempt: it waits up to a lease until no other attempt runs, and then has the worker to itself for two leases,
-     * or until it ends. So other jobs wait for it for three leases at most, however long it runs.
+     * or until it ends. Other jobs therefore wait for it for at most three leases, however long it runs.
      *
-     * The price: a job that kills or blocks its worker later than that, or beside an attempt that ran on, takes its neighbors
-     * along. Each of them loses one of its workers. An innocent job that needs isolation may then fail with it, but only as the
-     * neighbor of an attempt that had not lost as many: a worker never runs two isolated jobs at once.
+     * The cost: if a job kills or blocks its worker later than that, or while another attempt is still running, all concurrent
+     * jobs lose their worker too. An innocent job that needs isolation may then fail, but only through an attempt that had lost
+     * fewer workers, because a worker never runs two isolated jobs at the same time.
      */
     isolate: (claimedAtMs: number): IsolatedRun => {
       const run: Tracked = {
@@ -90,11 +96,11 @@ export const makeIsolation = (leaseDurationMs: number) => {
       isolated.set(run, run)
       return run
     },
-    /** Says that an isolated attempt has left its slot. */
+    /** Must be called when an isolated attempt has left its slot. */
     leave: (run: IsolatedRun, nowMs: number): void => {
       if (isolated.delete(run)) lastEndedAtMs = nowMs
     },
-    /** Milliseconds for which nothing may be claimed because a job is isolated; 0 if none is. */
+    /** Milliseconds for which nothing may be claimed because a job is isolated; 0 if no job is. */
     reservedMs: (nowMs: number): number => longest(0, (run) => run.exclusiveUntilMs - nowMs),
     /** Whether a job that needs isolation may be claimed: one at a time, with other claims in between. */
     isFree: Effect.map(
@@ -102,8 +108,8 @@ export const makeIsolation = (leaseDurationMs: number) => {
       (nowMs) => isolated.size === 0 && nowMs >= lastEndedAtMs + shareOfRest * leaseDurationMs,
     ),
     /**
-     * Milliseconds for which a job that cannot be isolated now is deferred. While another job is isolated, that is as long again
-     * as that one has been claimed: each return costs a claim, and a long attempt must not cost many.
+     * Milliseconds for which a job that cannot be isolated now is deferred. While another job is isolated, the delay equals the
+     * time since that job's claim: each return costs a claim, and a long attempt must not cost many.
      */
     delayMs: Effect.map(monotonicMs, (nowMs) =>
       Math.ceil(longest(shareOfDelay * leaseDurationMs, ({ claimedAtMs }) => nowMs - claimedAtMs)),

@@ -3,33 +3,33 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type { HeldLease } from "./HeldLease.ts"
 
-/** How often, per lease, the watch looks whether the process still runs. */
-const pulsesPerLease = 20
+/** Number of checks per lease that the process has not been frozen. */
+const checksPerLease = 20
 
-/** A time for which the process could not run, in milliseconds of the monotonic clock. */
+/** A period in which the process was frozen, in milliseconds of the monotonic clock. */
 interface Stall {
   readonly from: number
   readonly to: number
 }
 
 /**
- * Ends leases whose time is up: one fiber for all leases of a worker, which sleeps until the first of them may end. While
- * there are leases it looks at least every pulse, for two reasons. A store whose clock was put forward may shorten a lease.
- * And a look that comes late by more than half a pulse shows that the process stood still: code that blocks the event loop, a
- * signal that stops the process, a machine that sleeps. Nothing could extend a lease meanwhile.
+ * Ends leases whose time is up, with one fiber for all leases of a worker, which sleeps until the first of them may end. While
+ * there are leases, it also checks them twenty times per lease, for two reasons. A store whose clock jumped forward may shorten
+ * a lease. And a check that is late by more than half its interval shows that the process was frozen: code blocked the event
+ * loop, a signal stopped the process, or the machine slept. Nothing could extend a lease meanwhile.
  */
 export class LeaseWatch {
   readonly leases = new Set<HeldLease>()
   readonly #clock: Clock.Clock
-  readonly #pulseMs: number
+  readonly #checkMs: number
   readonly #rearmed = Latch.makeUnsafe(false)
-  /** When the next look is due; `Infinity` while there are no leases. */
+  /** The time of the next check; `Infinity` while there are no leases. */
   #dueMs = Infinity
   #stalls: ReadonlyArray<Stall> = []
 
   constructor(clock: Clock.Clock, leaseDurationMs: number) {
     this.#clock = clock
-    this.#pulseMs = leaseDurationMs / pulsesPerLease
+    this.#checkMs = leaseDurationMs / checksPerLease
   }
 
   /** Milliseconds of the monotonic clock. */
@@ -40,9 +40,9 @@ export class LeaseWatch {
   add(lease: HeldLease): void {
     this.leases.add(lease)
     const now = this.now()
-    const due = Math.min(lease.endsAtMs, now + this.#pulseMs)
+    const due = Math.min(lease.endsAtMs, now + this.#checkMs)
     if (due >= this.#dueMs) return
-    // The look is due from now on, before the fiber wakes: the first thing an attempt does may be to block.
+    // Set before the fiber wakes, because an attempt may block the event loop immediately.
     this.#dueMs = due
     this.#rearmed.openUnsafe()
   }
@@ -53,9 +53,9 @@ export class LeaseWatch {
 
   /** Watches until interrupted. */
   readonly run: Effect.Effect<never> = Effect.ensuring(
-    // Without a yield: the next timer is set before an attempt that was added can block.
+    // Without a yield, so that the next timer is set before an attempt that was added can block the event loop.
     Effect.forever(
-      Effect.suspend(() => this.#look()),
+      Effect.suspend(() => this.#check()),
       { disableYield: true },
     ),
     Effect.sync(() => {
@@ -63,16 +63,16 @@ export class LeaseWatch {
     }),
   )
 
-  #look(): Effect.Effect<void> {
+  #check(): Effect.Effect<void> {
     const now = this.now()
     this.#noteStall(now)
     this.#rearmed.closeUnsafe()
     let due = Infinity
     let firstAskedMs = now
     for (const lease of this.leases) {
-      // Also of a lost one: its attempt is yet to ask why it ran out.
+      // Lost leases count too, because their attempts have not asked yet why they ended.
       firstAskedMs = Math.min(firstAskedMs, lease.askedAtMs)
-      if (lease.holdsAt(now)) due = Math.min(due, lease.endsAtMs, now + this.#pulseMs)
+      if (lease.holdsAt(now)) due = Math.min(due, lease.endsAtMs, now + this.#checkMs)
     }
     this.#dueMs = due
     this.#stalls = this.#stalls.filter(({ to }) => to > firstAskedMs)
@@ -81,22 +81,22 @@ export class LeaseWatch {
   }
 
   #noteStall(now: number): void {
-    if (2 * (now - this.#dueMs) <= this.#pulseMs) return
+    if (2 * (now - this.#dueMs) <= this.#checkMs) return
     this.#stalls = [...this.#stalls, { from: this.#dueMs, to: now }]
     this.#dueMs = now
   }
 
   /**
-   * Returns the milliseconds for which the process stood still while this lease ran out, if that is why it did; else 0. To be
-   * called when its time is up. Heartbeats come every third of a lease: if the process could run for half of the time, the
-   * store did not answer.
+   * Returns for how many milliseconds the process was frozen during this lease if that is why the lease ended; otherwise 0. Call
+   * it when the lease has ended. Heartbeats are sent every third of a lease, so if the process could run for half of the time,
+   * the store did not answer.
    */
-  stoodStillMs(lease: HeldLease): number {
+  frozenMs(lease: HeldLease): number {
     if (lease.isRefused) return 0
     const now = this.now()
     this.#noteStall(now)
     const since = lease.askedAtMs
-    const stoodStill = this.#stalls.reduce((sum, { from, to }) => sum + Math.max(0, to - Math.max(from, since)), 0)
-    return 2 * stoodStill >= now - since ? stoodStill : 0
+    const frozen = this.#stalls.reduce((sum, { from, to }) => sum + Math.max(0, to - Math.max(from, since)), 0)
+    return 2 * frozen >= now - since ? frozen : 0
   }
 }

@@ -12,7 +12,7 @@ export class Room {
   readonly #free: Record<JobMode, number>
   readonly #held: Record<JobMode, Map<ProjectId, Share>> = { live: new Map(), sandbox: new Map() }
 
-  /** `perProject`: slots of each mode that one project may hold; 0 is no limit. */
+  /** `perProject`: slots of each mode that one project may hold; 0 means no limit. */
   constructor(concurrency: number, perProject: number) {
     this.#perProject = perProject
     this.#free = { live: concurrency, sandbox: concurrency }
@@ -42,6 +42,6 @@ export class Room {
   }
 }
 
-/** Whether a job that leaves its slot may make room for one that is passed over now. */
+/** Returns whether a job that leaves its slot may make room for a job that could not be claimed before. */
 export const isTight = ({ free, held, perProject }: WorkerRoom): boolean =>
   free.live <= 0 || free.sandbox <= 0 || (perProject > 0 && held.some(({ count }) => count >= perProject))

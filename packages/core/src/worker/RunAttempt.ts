@@ -15,7 +15,7 @@ import { checkResult } from "./checkResult.ts"
 import type { Slots } from "./Slots.ts"
 import { endWriter, type Settled, type Written } from "./writeEnd.ts"
 
-/** Calls an effect in its own fiber: this one may be interrupted already. */
+/** Runs an effect in its own fiber, because the current one may already be interrupted. */
 const inOwnFiber = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((parent) =>
     Effect.callback<A, E>((resume) => {
@@ -24,9 +24,9 @@ const inOwnFiber = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E
   )
 
 /**
- * Returns the effect of one attempt, for the attempts of a worker: run the kind, check its result, read how it ended, write
- * that, clean up. It is run uninterruptibly, in one fiber; only the kind's work in it can be interrupted. The work ends early
- * when the lease is lost or the worker stops. Its end is always written, unless the lease is lost.
+ * Returns the function that runs one attempt of a worker: it runs the kind, checks the result, classifies the end, writes it and
+ * cleans up. An attempt runs uninterruptibly in one fiber; only the kind's work in it can be interrupted, when the lease is lost
+ * or the worker stops. The end is always written, unless the lease is lost.
  */
 export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
   const { isolation, watch } = slots
@@ -35,12 +35,12 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
   const writeEnd = yield* endWriter(watch)
   const removeOrphans = yield* orphanRemover
 
-  /** The kind's work. An exception in it is a defect. */
+  /** Runs the kind. An exception is a defect. */
   const work = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
     Effect.suspend(() => {
       isolation.begin(attempt.isolated, watch.now())
       attempt.hasBegun = true
-      // It was readable when the job was accepted, by this version of the kind or another.
+      // It was valid when the job was accepted, for this version of the kind or another.
       const request = attempt.kind.reader.readStored(attempt.claim.job.request)
       return Result.isSuccess(request) ? attempt.kind.run(contextOf(attempt, request.success)) : notReadable
     })
@@ -50,9 +50,9 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
     return isolated === undefined ? work(attempt) : Effect.andThen(isolated.waitUntilQuiet, work(attempt))
   }
 
-  /** What remains to do about an attempt without a result. */
+  /** Cleans up after an attempt whose result is not stored. */
   const cleanUp = Effect.fnUntraced(function* (attempt: Attempt, written: Written): Effect.fn.Return<Settled> {
-    const stalledMs = written === "lapsed" ? watch.stoodStillMs(attempt.lease) : 0
+    const stalledMs = written === "lapsed" ? watch.frozenMs(attempt.lease) : 0
     if (stalledMs > 0) yield* logStall(attempt, stalledMs, attempts.maxLostWorkers)
     if (attempt.hasWritten) yield* inOwnFiber(removeOrphans(attempt))
     return stalledMs > 0 ? "stalled" : written
@@ -80,13 +80,13 @@ const notReadable = Effect.suspend(() =>
 )
 
 type LoggedEnd = AttemptEnd & {
-  /** Says why there is no result, or what is wrong with it. */
+  /** Logs why there is no result, or what is wrong with it. */
   readonly log?: Effect.Effect<void>
 }
 
 /**
- * Reads how the work ended. If the lease is lost or the worker stops, that is the reason, however the work took it. Otherwise
- * it ended by itself, by an interruption of its own making for example.
+ * Classifies the end of the work. If the lease is lost or the worker stops, that decides, whatever the work returned. Otherwise,
+ * the work's own result decides.
  */
 const readEnd = (
   attempt: Attempt,
@@ -109,7 +109,7 @@ const readEnd = (
   }
 }
 
-/** The result is foreign: reading it may throw. */
+/** Reading the result may throw, because it comes from code outside kiln. */
 const checkSafely = ({ claim, kind }: Attempt, result: AttemptResult, defaultCurrency: string) => {
   try {
     const checked = checkResult(kind, claim, result, defaultCurrency)
@@ -137,7 +137,7 @@ const logUncharged = ({ claim: { job } }: Attempt, meters: ReadonlyArray<string>
     `usage of ${meters.join(", ")} was not charged: the job was accepted with version ${job.price?.version} of the price ${job.price?.name}, which does not name this meter`,
   )
 
-/** The attempt that blocked the process is this one, or another that ran beside it. */
+/** Logs a blocked event loop. This attempt blocked it, or a concurrent one did. */
 const logStall = ({ claim: { job }, isolated, kind }: Attempt, stalledMs: number, maxLostWorkers: number) => {
   const about = `attempt ${job.attempts} of ${job.id} (${kind.name})`
   const blocked = `the event loop past its lease, for ${(stalledMs / 1_000).toFixed(1)} s`
@@ -150,8 +150,8 @@ const logStall = ({ claim: { job }, isolated, kind }: Attempt, stalledMs: number
 }
 
 /**
- * Removes blobs of an attempt that no row will ever name. Asks the store which they are, because a completion whose answer was
- * lost may be committed. The sweep removes what this leaves.
+ * Removes blobs of an attempt that no row will ever name. The store decides which ones, because a completion whose answer was
+ * lost may be committed. The sweep removes any that remain.
  */
 const orphanRemover = Effect.gen(function* () {
   const store = yield* JobStore

@@ -38,7 +38,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
     job.mode === "live" ? (liveProviders.get(kind.name) ?? []) : []
 
   return {
-    /** The attempts that run. */
+    /** The running attempts. */
     attempts,
     /** Ends leases whose time is up. Must run while there are attempts. */
     watch,
@@ -48,17 +48,18 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
     room: () => room.now(),
     /**
      * Claims whose end could not be written, most likely because the store was unavailable for longer than their leases. They
-     * are released before anything is claimed, or the store would count this worker, which is alive, as lost.
+     * are released before the next claim; otherwise, the store would count this worker as lost.
      */
     lapsed,
     /**
-     * Kinds whose last attempt found the blob store unavailable, each with a key to try it with. They are not claimed until it
-     * is back: every claim would buy a result that cannot be kept. Kinds that write no file go on.
+     * Kinds whose last attempt found the blob store unavailable, each with a key to try it with. They are not claimed
+     * until it is available again, because every claim would pay for a result that cannot be stored. Kinds that write no files
+     * continue.
      */
     withheld,
     /** Completes when the next job leaves its slot, counted from this call. */
     nextFreed: (): Effect.Effect<void> => Deferred.await((nextFreed ??= Deferred.makeUnsafe<void>())),
-    /** Tells other workers of room. If jobs are limited, one that ended is room for another, in any process. */
+    /** Notifies other workers of a free place. If jobs are limited, the end of one lets another start, in any process. */
     announceRoom: isLimiting(installationLimits) ? wakeUp.notify : Effect.void,
     take: (attempt: Attempt): void => {
       attempts.add(attempt)
@@ -66,14 +67,14 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
       room.take(attempt.claim.job)
       guard.countJobs(providersOf(attempt), 1)
     },
-    /** Notes what the store has of an attempt. */
+    /** Records how much of an attempt's end the store has. */
     settle: ({ lease }: Attempt, settled: Settled): void => {
-      // A job that stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
+      // A job whose process was frozen past the lease stays claimed: the next claim, here or elsewhere, counts a lost worker.
       if (settled === "lapsed" && !lease.isLast) lapsed.add({ jobId: lease.jobId, token: lease.token })
     },
-    /** Withholds the kind of an attempt that found the blob store unavailable. */
+    /** Stops claiming the kind of an attempt that found the blob store unavailable. */
     withhold: ({ kind, lease }: Attempt): void => {
-      // Nothing but this attempt uses keys with its token.
+      // Only this attempt uses keys with its token.
       withheld.set(kind.name, jobBlobKey(lease.jobId, lease.token, "probe"))
     },
     /** Frees the slot of an attempt that has ended. Calling it again has no effect. */
@@ -91,7 +92,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
   }
 })
 
-/** Ends the attempts at jobs that this process cancels. */
+/** Ends the attempts of jobs that this process cancels. */
 const onCanceled = (attempts: ReadonlySet<Attempt>) =>
   Effect.acquireRelease(
     Effect.map(JobEvents, (events) =>

@@ -20,16 +20,19 @@ import { firstPause, growingPauses } from "./growingPauses.ts"
 import { requireCurrentStore } from "./lineage.ts"
 import { makeOutageLog } from "./outageLog.ts"
 
-/** Records changed by one step of a sweep: a sweep never holds the store for long. */
+/** Maximum number of records that one step of a sweep changes, so that a sweep never occupies the store for long. */
 const stepSize = 100
-/** Purges that fail, in one sweep, before the rest is left to the next: with the whole blob store away, none will succeed. */
+/** After this many failed purges, a sweep leaves the rest to the next one: the whole blob store is probably unavailable. */
 const maxStuckPurges = 500
-/** Processes that start together make their first sweep within this time, each at a random moment. */
+/**
+ * Each process starts its first sweep at a random moment within this time, so that processes started together do not
+ * coincide.
+ */
 const startWithinMs = 10_000
-/** A sweep that finds nothing still comes within this part of the time that it is about: nothing is late by more. */
+/** The longest pause between sweeps, as a share of the limit that they enforce. Nothing ends later than by this share. */
 const shareOfLimit = 1 / 60
 
-/** Repeats a step until it finds less than it could take. Answers what it found in all. */
+/** Repeats a step until it finds fewer than `stepSize` records. Returns the total. */
 const untilDone = <E, R>(step: Effect.Effect<number, E, R>): Effect.Effect<number, E, R> =>
   Effect.gen(function* () {
     for (let found = 0; ; yield* Effect.yieldNow) {
@@ -42,24 +45,38 @@ const untilDone = <E, R>(step: Effect.Effect<number, E, R>): Effect.Effect<numbe
 const notRemoved = (error: BlobUnavailable) =>
   Effect.logWarning("could not remove some blobs; trying again later", error.cause)
 
-/** Fails jobs that waited or ran too long, and says how many. */
+/** Fails jobs that waited or ran too long. Returns their number. */
 export const expireOverdue = Effect.flatMap(JobStore, (store) =>
   untilDone(Effect.flatMap(store.expireJobs(stepSize), (expired) => Effect.as(emitFailed(expired), expired.length))),
 )
 
+/** How much a sweep past retention has removed. */
+export interface Pruned {
+  /** Finished jobs whose data was erased. */
+  readonly expiredData: number
+  /** Records of finished jobs. */
+  readonly deletedJobs: number
+  /** Uploads that no job used. */
+  readonly expiredUploads: number
+  /** Records of uploads that were erased before. */
+  readonly deletedUploads: number
+  /** Removals of files that were due from earlier and were tried again. */
+  readonly purges: number
+}
+
 /**
- * Erases data past its retention, and finishes purges that are still due. Returns how much there was. Erased data is unreachable
- * immediately. Its blobs stay, and are due, where nothing is to be removed yet: a process on a fresh copy of the
+ * Erases data past its retention, and finishes purges that are still due. Returns the number of records and purges found. Erased
+ * data is unreachable immediately. Without `removes`, its blobs stay and their purges remain due: a process on a fresh copy of the
  * store cannot know what the original has done with them since.
  */
 const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: boolean }) {
   const { dataRetentionMs, jobRetentionMs } = yield* EngineConfig
-  // An older copy of the store would remove what the newer one has given to jobs since. With the blob store out of reach
-  // nothing can be removed, but what is due becomes unreachable all the same.
+  // An older copy of the store could remove blobs that the newer one still uses. If the blob store is unavailable, nothing can be
+  // removed, but overdue data becomes unreachable nevertheless.
   yield* Effect.catchTag(requireCurrentStore, "BlobUnavailable", () => Effect.void)
   const jobs = yield* JobStore
   const uploads = yield* UploadStore
-  // A blob that cannot be removed now stays due, and must not hold up what else is to be let go.
+  // A blob that cannot be removed now stays due and must not delay other removals.
   const pruned = <E, R>(step: Effect.Effect<PruneResult, E, R>) =>
     untilDone(
       Effect.flatMap(step, (result) =>
@@ -69,22 +86,28 @@ const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: bool
         ),
       ),
     )
-  let found = 0
-  if (dataRetentionMs > 0) found += yield* pruned(jobs.expireData(dataRetentionMs, stepSize))
-  if (jobRetentionMs > 0) {
-    found += yield* pruned(jobs.deleteJobs(jobRetentionMs, stepSize))
-    found += yield* untilDone(uploads.deleteUploads(jobRetentionMs, stepSize))
-  }
-  found += yield* pruned(uploads.expireUploads(stepSize))
-  return found + (removes ? yield* purgeDue : (yield* jobs.listPurges(1)).length)
+  const keepsRecords = jobRetentionMs === 0
+  return {
+    expiredData: dataRetentionMs === 0 ? 0 : yield* pruned(jobs.expireData(dataRetentionMs, stepSize)),
+    deletedJobs: keepsRecords ? 0 : yield* pruned(jobs.deleteJobs(jobRetentionMs, stepSize)),
+    deletedUploads: keepsRecords ? 0 : yield* untilDone(uploads.deleteUploads(jobRetentionMs, stepSize)),
+    expiredUploads: yield* pruned(uploads.expireUploads(stepSize)),
+    purges: removes ? yield* purgeDue : (yield* jobs.listPurges(1)).length,
+  } satisfies Pruned
 })
 
-/** Prunes in a process of which it is known that no other copy of the store objects to it. */
-export const pruneOnce = prune({ removes: true })
+const sumOf = ({ deletedJobs, deletedUploads, expiredData, expiredUploads, purges }: Pruned): number =>
+  expiredData + deletedJobs + expiredUploads + deletedUploads + purges
+
+/** Prunes, removes blobs, and returns what was removed. Only for a process that knows that no other copy of the store is in use. */
+export const pruneAndReport = prune({ removes: true })
+
+/** Like `pruneAndReport`, but returns only how much it removed in all. */
+export const pruneOnce = Effect.map(pruneAndReport, sumOf)
 
 /**
- * Tries each purge that is due once. Those that fail stay at the head of the list, which is in order of age: it is read
- * past them, or a hundred that never succeed would keep all others from being tried. The first failure is the answer.
+ * Tries each due purge once. Failed ones stay at the head of the list, which is ordered by age, so it is read past them;
+ * otherwise, a hundred that never succeed would block all others. Fails with the first failure.
  */
 const purgeDue = Effect.gen(function* () {
   const jobs = yield* JobStore
@@ -109,13 +132,13 @@ const purgeDue = Effect.gen(function* () {
 })
 
 interface SweepPace {
-  /** While there is something to find. */
+  /** Interval while sweeps find something. */
   readonly intervalMs: number
-  /** What that grows to while there is nothing. */
+  /** Maximum interval while sweeps find nothing. */
   readonly idleIntervalMs: number
 }
 
-/** Repeats a sweep indefinitely. A failed sweep is retried at its next turn. */
+/** Repeats a sweep indefinitely. A failed sweep is retried after the usual pause. */
 const every = <E, R>(
   name: string,
   pace: SweepPace,
@@ -135,9 +158,9 @@ const every = <E, R>(
   })
 
 /**
- * A job past its deadline ends within `sweepIntervalMs` if a worker with claimed jobs is running (`expireWhileHolding`),
- * and within the idle pause otherwise: 30 s with the default limits, and with short ones a second for each minute of them,
- * but no less than `sweepIntervalMs`.
+ * A job past its deadline ends within `sweepIntervalMs` if a worker with claimed jobs is running (`expireWhileHolding`).
+ * Otherwise, it ends within the idle interval: 30 s with the default limits, and a second per minute of shorter limits, but at
+ * least `sweepIntervalMs`.
  */
 const paceOfExpiry = (config: EngineSettings): SweepPace => ({
   intervalMs: config.sweepIntervalMs,
@@ -154,13 +177,16 @@ const paceOfPruning = (config: EngineSettings): SweepPace => {
 
 const steadily = (intervalMs: number): SweepPace => ({ intervalMs, idleIntervalMs: intervalMs })
 
-/** Waits until every other process has had the time to object to this one. */
+/** Waits until every other process has had time to notice this one. */
 const settle = Effect.fnUntraced(function* (guard: BlobGuard["Service"]) {
   yield* guard.join
   while (!(yield* guard.isSettled)) yield* Effect.sleep((yield* guard.intervalMs) / 4)
 })
 
-/** Runs the sweeps, each at its own pace, and less often while they find nothing: an idle process leaves the store alone. */
+/**
+ * Runs the sweeps, each at its own interval, and less often while they find nothing, so that an idle process rarely uses the
+ * store.
+ */
 const sweep = Effect.gen(function* () {
   const config = yield* EngineConfig
   const guard = yield* BlobGuard
@@ -174,7 +200,7 @@ const sweep = Effect.gen(function* () {
         paceOfPruning(config),
         Effect.andThen(
           joined,
-          Effect.flatMap(guard.isSettled, (isSettled) => prune({ removes: isSettled })),
+          Effect.flatMap(guard.isSettled, (isSettled) => Effect.map(prune({ removes: isSettled }), sumOf)),
         ),
       ),
       every("orphans", steadily(config.orphanIntervalMs), Effect.andThen(settle(guard), collectOrphans)),
@@ -183,14 +209,14 @@ const sweep = Effect.gen(function* () {
   )
 })
 
-/** The sweeps, until the layer's scope closes. Every process runs them, whether or not it runs jobs. */
+/** Runs the sweeps until the layer's scope closes. Every process runs them, whether or not it runs jobs. */
 export const layerSweeps: Layer.Layer<
   never,
   never,
   JobStore | JobDirectory | UploadStore | BlobStore | IdGenerator | JobEvents
 > = Layer.effectDiscard(
   Effect.gen(function* () {
-    // A program that has joined the blobs before it starts its parts provides the guard it did that with.
+    // A program that joined the blob store before it builds this layer provides the guard that it used.
     const given = yield* Effect.serviceOption(BlobGuard)
     const guard = Option.isSome(given) ? given.value : Context.get(yield* Layer.build(BlobGuard.layer), BlobGuard)
     yield* Effect.forkScoped(Effect.provideService(sweep, BlobGuard, guard))
@@ -198,8 +224,9 @@ export const layerSweeps: Layer.Layer<
 )
 
 /**
- * Looks for overdue jobs at the fast pace while `holds` returns true, independently of the other sweeps: a worker that runs a
- * job is responsible for its end. It goes on for one heartbeat longer, because an attempt ends just before its job's deadline.
+ * Checks for overdue jobs at the short interval while `holds` returns true, independently of the other sweeps: a worker that runs
+ * a job is responsible for ending it. It continues for one heartbeat longer, because an attempt ends just before its job's
+ * deadline.
  */
 export const expireWhileHolding = (
   holds: () => boolean,

@@ -2,12 +2,12 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { KindBug } from "../kinds/KindBug.ts"
 
-/** Longest part of a name that goes into a message and so into the log. */
+/** Maximum length of a name in a message, and therefore in the log. */
 const shownLength = 64
 
 /**
- * Names that one attempt has used for steps and for files. A step's value is kept under its name, and a later attempt gets it
- * back by that name: two steps that shared one would both get the value of the first. Files of one name would overwrite each
+ * The names that one attempt has used for steps and files. A step's value is stored under its name, from which a later attempt
+ * reads it, so two steps with the same name would both get the first one's value. Files with the same name would overwrite each
  * other.
  */
 export class UsedNames {
@@ -15,14 +15,14 @@ export class UsedNames {
   #bug: KindBug | undefined
 
   /**
-   * The bug of an attempt that used a name twice. Catching its error does not help: no step begins from then on, and the
-   * attempt's end is checked.
+   * The bug of an attempt that used a name twice. Catching its error does not help: no later step starts, and the bug
+   * is reported when the attempt ends.
    */
   get bug(): KindBug | undefined {
     return this.#bug
   }
 
-  /** Does something under a name. The name is free again if it fails, so that the same step may be tried again. */
+  /** Runs an effect under a name. If it fails, the name may be used again, so that the same step can be retried. */
   readonly once =
     (what: "step" | "file", name: string) =>
     <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

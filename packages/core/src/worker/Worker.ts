@@ -38,7 +38,7 @@ import { makeSlots } from "./Slots.ts"
 import { allEnded, attemptStarter, stopAll } from "./startAttempts.ts"
 import { expireWhileHolding } from "./Sweeper.ts"
 
-/** Everything a worker works with. */
+/** The services that a worker needs. */
 export type WorkerNeeds =
   | JobStore
   | UploadStore
@@ -54,8 +54,8 @@ export type WorkerNeeds =
 type MakerNeeds = WorkerNeeds | GateWatch | ProviderGuard
 
 /**
- * Guards the live providers of this process, each within its settings, by default the limits of its port. Settings for a provider
- * that no kind can use are a defect (`TypeError`), so a misspelled name fails at start-up.
+ * Guards the live providers of this process with their settings, by default the limits of their ports. Settings for a provider
+ * that no kind can use are a defect (`TypeError`), so a misspelled name fails at startup.
  */
 const layerProviderGuard = Layer.effect(
   ProviderGuard,
@@ -77,33 +77,39 @@ const layerProviderGuard = Layer.effect(
   }),
 )
 
-/** What a worker reads before it claims, and an attempt before it buys. */
+/** The services that a worker consults before it claims, and an attempt before it calls a provider. */
 const layerWatches = Layer.merge(GateWatch.layer, layerProviderGuard)
 
 /** Runs jobs. */
 export class Worker extends Context.Service<
   Worker,
   {
-    /** Claims what is claimable now, up to the concurrency and of both modes together, runs it to its end and says how many that was. For tests. */
+    /**
+     * Claims jobs that are claimable now, at most `concurrency` of both modes together, runs them to their end and returns
+     * their number. For tests.
+     */
     readonly tick: Effect.Effect<number, StoreUnavailable>
-    /** Claims and runs until interrupted. Interruption stops claiming, lets running jobs finish for `drainMs`, and releases the rest. */
+    /**
+     * Claims and runs jobs until interrupted. Interruption stops claiming, lets running jobs finish for `drainMs` and
+     * releases the rest.
+     */
     readonly run: Effect.Effect<never>
-    /** The same in the background until the scope closes, and says meanwhile in the store which kinds are served live here. */
+    /** Does the same in the background until the scope closes, and publishes which kinds this worker serves live. */
     readonly start: Effect.Effect<void, never, Scope.Scope>
     /** Number of claimed jobs. */
     readonly running: Effect.Effect<number>
-    /** When the store last answered a claim, unix milliseconds; `undefined` before the first. What `alive` means for a worker. */
+    /** Time of the store's last answer to a claim, in Unix milliseconds; `undefined` before the first. */
     readonly lastClaimAt: Effect.Effect<number | undefined>
     /**
-     * By when the store is to be asked for work next, milliseconds by this process's monotonic clock; `undefined` before its first answer. It stays in
-     * the past until the store answers. Says nothing about a worker with all hands full, which does not ask.
+     * Time of the next claim, in milliseconds of this process's monotonic clock; `undefined` before the store's first answer. It stays
+     * in the past until the store answers. It has no meaning while all slots are full, because the worker does not claim then.
      */
     readonly nextClaimBy: Effect.Effect<number | undefined>
-    /** How the live providers of this process stand. */
+    /** The standings of this process's live providers. */
     readonly providers: Effect.Effect<ReadonlyArray<ProviderStanding>>
   }
 >()("@kiln/core/worker/Worker") {
-  /** A worker that does nothing until it is told to. */
+  /** A worker that does nothing until one of its methods is called. */
   static readonly layer: Layer.Layer<Worker, never, WorkerNeeds> = Layer.effect(
     Worker,
     Effect.gen(function* () {
@@ -112,7 +118,7 @@ export class Worker extends Context.Service<
     }),
   ).pipe(Layer.provide(layerWatches))
 
-  /** A worker that runs, with its heartbeat, until the layer's scope closes. The sweeps are a layer of their own. */
+  /** A worker that runs until the layer's scope closes. The sweeps are a separate layer. */
   static readonly layerRunning: Layer.Layer<Worker, never, WorkerNeeds> = Layer.effect(
     Worker,
     Effect.tap(Worker, (worker) => worker.start),
@@ -129,13 +135,13 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
   const served = yield* servedModes
   let lastClaimAt: number | undefined
 
-  /** Starts attempts at the jobs of a claim. */
+  /** Starts the attempts of a claim's jobs. */
   const startClaimed = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>, askedAtMs: number) {
     lastClaimAt = yield* Clock.currentTimeMillis
     return yield* start(claims, askedAtMs)
   })
 
-  /** Claims and starts. Uninterruptible: a claimed job is started, or its worker would count as lost when this one stops. */
+  /** Claims and starts jobs. Uninterruptible, because a job that was claimed but not started would count a lost worker. */
   const claim = Effect.fnUntraced(function* (room: number | WorkerRoom) {
     yield* idling.asks
     const claimed = yield* claimInto(slots, room)
@@ -146,7 +152,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
 
   const tick = Effect.scoped(
     Effect.gen(function* () {
-      // At once: an attempt must find both of them, even if it blocks first.
+      // Started immediately, because an attempt may block the event loop first.
       yield* Effect.forkScoped(slots.watch.run, { startImmediately: true })
       yield* Effect.forkScoped(heartbeat(slots.watch.leases), { startImmediately: true })
       const { attempts } = yield* claim(config.concurrency)
@@ -167,10 +173,10 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
       yield* Effect.addFinalizer(() => drain(slots.attempts, beating, config.drainMs))
       const joint = yield* makeJointClaims(slots, startClaimed, idling.nextClaimBy)
       const claimAndStart = Effect.gen(function* () {
-        // Its jobs take slots.
+        // Jobs of a joint claim that is still being answered also take slots.
         yield* joint.settled
         const room = slots.room()
-        // Jobs that were committed together leave together: one claim fills their slots, and not one for each.
+        // Jobs that were committed together leave their slots together, so wait a turn: one claim then fills all of them.
         const freed = Effect.andThen(slots.nextFreed(), Effect.yieldNow)
         if (served.every((mode) => room.free[mode] <= 0)) return yield* freed
         const reservedMs = slots.isolation.reservedMs(yield* monotonicMs)
@@ -178,14 +184,14 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
         const { attempts, nextInMs } = yield* claim(room)
         yield* outage.worked
         if (attempts.length > 0) idling.reset()
-        // Where the store has more that is claimable now, it is asked again at once.
+        // If the store has more claimable jobs, claim again immediately.
         if (attempts.length > 0 && nextInMs === 0) return
         const rest = idling.rest(nextInMs)
-        // The store does not tell of jobs that only this worker's own slots hold back.
+        // `nextInMs` does not cover jobs that only wait for this worker's own slots.
         yield* joint.whileResting(isTight(slots.room()) ? Effect.raceFirst(rest, freed) : rest)
       })
       return yield* Effect.forever(
-        // The worker must survive every failure of a turn: otherwise it would look alive and be idle.
+        // The loop must survive every failure; otherwise, the worker would look healthy and do nothing.
         Effect.catchCause(claimAndStart, (cause) => Effect.andThen(outage.failed(cause), idling.restAfterFailure)),
       )
     }),
@@ -202,7 +208,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
   })
 })
 
-/** The modes in which this worker serves any kind. */
+/** The modes in which this worker serves at least one kind. */
 const servedModes = Effect.gen(function* () {
   const providers = yield* Providers
   const kinds = yield* JobKinds
@@ -210,14 +216,14 @@ const servedModes = Effect.gen(function* () {
   return modes.filter((mode) => kinds.some((kind) => servedBy(providers[mode], kind) !== undefined))
 })
 
-/** In the scope of its caller, which is not the one the worker was made in. */
+/** Runs in the scope of the caller, not in the scope in which the worker was created. */
 const runInBackground = (run: Effect.Effect<never, never, MakerNeeds>) =>
   Effect.asVoid(Effect.andThen(publishCapabilities, Effect.forkScoped(run)))
 
 /**
- * Lets running attempts finish for a while, and interrupts the rest. A job whose release does not get through ends with its
- * lease, which nothing extends any more. Other workers are told of released jobs, or they would find them only when they look
- * by themselves.
+ * Lets running attempts finish for a while, and interrupts the rest. If a release fails, the job becomes claimable when its lease
+ * ends, which nothing extends any more. Other workers are notified of released jobs; otherwise, they would find them only at
+ * their next poll.
  */
 const drain = Effect.fnUntraced(function* (
   attempts: ReadonlySet<Attempt>,

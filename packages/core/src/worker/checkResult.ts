@@ -10,13 +10,13 @@ import type { Claim, Completion } from "../ports/index.ts"
 export type CheckedResult =
   | {
       readonly completion: Completion
-      /** The meters that were used, and that the price lacks: their usage is not charged. */
+      /** The used meters that the price does not name. Their usage is not charged. */
       readonly uncharged: ReadonlyArray<string>
     }
   /** The result contradicts the kind's declaration, or the kind's schema rejects the output (`result_invalid`). */
   | { readonly problem: KindBug | AttemptFailed }
 
-/** Checks a result against the declaration of its kind, and adds the charge. */
+/** Checks a result against the declaration of its kind, and computes the charge. */
 export const checkResult = (
   kind: JobKind,
   { job, token }: Claim,
@@ -50,7 +50,7 @@ const chargeOf = ({ mode, price }: Job, { usage }: AttemptResult, defaultCurrenc
   return price === null ? { currency: defaultCurrency, amount: "0", lineItems: [] } : chargeFor(price, usage)
 }
 
-/** Says what contradicts the kind's declaration. Names nothing but what the kind declares. */
+/** Returns how the result contradicts the kind's declaration. Quotes only names that the kind declares. */
 const resultProblem = (
   kind: JobKind,
   output: JsonObject,

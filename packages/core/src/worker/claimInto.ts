@@ -11,7 +11,7 @@ import { releaseLapsed } from "./recovery.ts"
 import { runnableKinds } from "./runnableKinds.ts"
 import type { Slots } from "./Slots.ts"
 
-/** Returns the claim that this worker can make now: up to a number of jobs, or as many as there is room for. */
+/** Returns the claim that this worker can make now: up to a number of jobs, or as many as there are free slots. */
 export const claimRequest = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
   const {
     attempts: { maxLostWorkers },
@@ -41,24 +41,24 @@ export const acceptClaims = Effect.fnUntraced(function* (
   }
   const { claims, backInMs } =
     typeof room === "number" ? { claims: claimed, backInMs: undefined } : yield* oneIsolated(slots, claimed)
-  // What waits for a paused provider was not asked for, so the store does not tell when to look for it.
+  // Jobs that wait for a paused provider were not requested, so `nextInMs` of the store does not cover them.
   const nextInMs = earlier(earlier(storeNextInMs, backInMs), yield* guard.nextTryInMs)
   return { claims, nextInMs }
 })
 
-/** Claims jobs of the kinds this worker can run now, after releasing what an outage left behind. */
+/** Claims jobs of the kinds that this worker can run now. Before that, releases claims whose end an outage kept from being written. */
 export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
   const { leaseDurationMs } = yield* EngineConfig
   const store = yield* JobStore
   const request = yield* claimRequest(slots, room)
   if (slots.lapsed.size > 0) yield* answeredWithin(leaseDurationMs, "releaseJobs", releaseLapsed(slots))
-  // Only from here on: a slow release must not take from the leases of what is claimed.
+  // Read here, so that a slow release does not shorten the leases of the claimed jobs.
   const askedAtMs = yield* monotonicMs
   const result = yield* answeredWithin(leaseDurationMs, "claimJobs", store.claimJobs(request))
   return { ...(yield* acceptClaims(slots, room, result)), askedAtMs }
 })
 
-/** Live jobs are bounded by what their providers have room for, sandbox jobs by nothing but their slots. */
+/** Live jobs are limited by their providers' concurrency, sandbox jobs only by their slots. */
 const boundsOf = (room: number | WorkerRoom, atMost: number): Pick<ClaimRequest, "limit" | "worker"> => {
   if (typeof room === "number") return { limit: Math.min(room, atMost) }
   const free = { live: Math.max(0, Math.min(room.free.live, atMost)), sandbox: Math.max(0, room.free.sandbox) }
@@ -66,9 +66,9 @@ const boundsOf = (room: number | WorkerRoom, atMost: number): Pick<ClaimRequest,
 }
 
 /**
- * Keeps at most one of the jobs that need isolation, behind all others, and defers the rest, each for longer than the one
- * before: they would only wait for each other, under leases that count as running. A deferral costs nothing of the job's
- * budgets, but counts as an attempt. Jobs that cannot be deferred now are kept, and wait all the same.
+ * Keeps at most one of the jobs that need isolation, after all others, and defers the rest, each for longer than the one before.
+ * They would only wait for each other, under leases that count as running time. A deferral charges no budget, but counts as an
+ * attempt. Jobs that cannot be deferred now are kept and wait.
  */
 const oneIsolated = Effect.fnUntraced(function* (slots: Slots, claims: ReadonlyArray<Claim>) {
   const {
@@ -99,7 +99,7 @@ const oneIsolated = Effect.fnUntraced(function* (slots: Slots, claims: ReadonlyA
 const earlier = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
 
-/** Fails an answer that takes longer than a lease: it grants only leases that are over, and a shutdown must not wait for it. */
+/** Fails if the answer takes longer than a lease: its leases would already have ended, and a shutdown must not wait for it. */
 const answeredWithin = <A, R>(
   leaseDurationMs: number,
   operation: string,

@@ -6,30 +6,30 @@ import { EngineConfig } from "../engine/EngineConfig.ts"
 import { BlobStore, JobStore, type Orphan, UploadStore } from "../ports/index.ts"
 import { type ReadLineage, requireCurrent } from "./lineage.ts"
 
-/** Blobs asked about at once. */
+/** Number of blobs per query. */
 const batchSize = 500
-/** Blobs whose size is looked up at once. */
+/** Number of blobs whose sizes are read concurrently. */
 const sizesAtOnce = 8
 /** A sweep that would remove more than this share of all blobs removes none, unless it is forced. */
 const maxShare = 0.1
-/** It may always remove this many, so that a small installation can be cleaned up. */
+/** A sweep may always remove this many, so that a small installation can be cleaned up. */
 const alwaysAllowed = 100
 
-/** What a survey asks the records. */
+/** The verbs that a survey needs. */
 export type OrphanRecords = Pick<JobStore["Service"], "findOrphans" | "readLineage"> &
   Pick<UploadStore["Service"], "findUploadOrphans">
 
-/** What a sweep would do. */
+/** The blobs that a sweep would remove or keep. */
 export interface OrphanSurvey {
-  /** Blobs of jobs and uploads, all together. */
+  /** Number of all blobs of jobs and uploads. */
   readonly blobs: number
-  /** Keys of those that a sweep removes. */
+  /** Keys of the blobs that a sweep removes. */
   readonly removable: ReadonlyArray<string>
-  /** Size of those, as far as it could be read. */
+  /** Their total size. Blobs whose size cannot be read count as 0. */
   readonly bytes: number
-  /** Blobs that nothing names and that are kept: their record is missing, or older than they are. */
+  /** Number of orphans that are kept because their record is missing, or older than the blob. */
   readonly kept: { readonly unknown: number; readonly ahead: number }
-  /** They are more than 10 % of all blobs, and more than 100: a sweep removes none of them unless it is forced. */
+  /** Whether they are more than 10 % of all blobs and more than 100. A sweep then removes none of them unless it is forced. */
   readonly exceedsShare: boolean
 }
 
@@ -39,7 +39,7 @@ const bytesOf = (key: string) =>
     Effect.orElseSucceed(() => 0),
   )
 
-/** Whether an orphan may be removed: a record says so, or its record is missing where the store can vouch for that. */
+/** Returns whether an orphan may be removed: a record says so, or the store is certain that its record does not exist. */
 const isRemovable = ({ blobKey, reason }: Orphan, { lineage, newestId }: ReadLineage, graceMs: number): boolean => {
   if (reason !== "unknown") return reason === "spent"
   const owner = ownerOfBlob(blobKey)
@@ -59,7 +59,7 @@ const findAmong = Effect.fnUntraced(function* (records: OrphanRecords, keys: Rea
   return [...(yield* records.findOrphans(ofJobs)), ...(yield* records.findUploadOrphans(ofUploads))]
 })
 
-/** Looks through all blobs for those that nothing needs. Changes nothing. Fails where the store is behind the blobs. */
+/** Finds all blobs that are not needed. Changes nothing. Fails if the store is behind the blobs. */
 export const surveyOrphans = Effect.fnUntraced(function* (records: OrphanRecords) {
   const { orphanGraceMs } = yield* EngineConfig
   const store = yield* BlobStore
@@ -89,9 +89,9 @@ export const surveyOrphans = Effect.fnUntraced(function* (records: OrphanRecords
   } satisfies OrphanSurvey
 })
 
-/** What a sweep has done. */
+/** The result of a sweep. */
 export interface OrphanSweep extends OrphanSurvey {
-  /** Blobs removed. 0 where the sweep was refused or nothing was to be done. */
+  /** Number of removed blobs; 0 if the sweep exceeded the limit or found nothing. */
   readonly removed: number
 }
 
@@ -103,7 +103,7 @@ const report = ({ blobs, bytes, exceedsShare, kept, removable, removed }: Orphan
   if (exceedsShare && removed === 0)
     return Effect.logError(
       `the sweep for orphaned blobs would remove ${removable.length} of ${blobs} (${bytes} bytes), more than 10 %: nothing was removed; ` +
-        "kiln blobs sweep --dry-run lists the blobs, kiln blobs sweep --force removes them",
+        "check that this is the right database, then run kiln blobs sweep --force",
     ).pipe(Effect.annotateLogs(found))
   return removed === 0
     ? Effect.void
@@ -111,8 +111,8 @@ const report = ({ blobs, bytes, exceedsShare, kept, removable, removed }: Orphan
 }
 
 /**
- * Removes blobs that belong to nothing and never can: what crashed attempts and transfers left behind. A blob whose record
- * is missing goes only where the store can vouch for that (`vouchesForAbsence`). `force` lifts the limit on the share.
+ * Removes blobs that no record can need any more, such as those of crashed attempts and transfers. A blob whose record is missing
+ * is removed only if the store is certain that the record does not exist (`vouchesForAbsence`). `force` lifts the limit of 10 %.
  */
 export const sweepOrphans = Effect.fnUntraced(function* (options: { readonly force: boolean }) {
   const blobs = yield* BlobStore

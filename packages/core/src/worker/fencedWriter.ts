@@ -16,7 +16,7 @@ type ItemOf<Verb extends EndVerb> = Parameters<JobStore["Service"][Verb]>[0][num
 type Outcomes = ReadonlyArray<FencedOutcome>
 type Write = Effect.Effect<Outcomes, StoreUnavailable>
 
-/** Returns the function that writes one end of an attempt, unless its lease is lost: then the answer is `lapsed`. */
+/** Returns the function that writes one end of an attempt. If the lease is lost, it returns `lapsed` instead. */
 export const fencedWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const store = yield* JobStore
   const grouped = Option.getOrUndefined(Context.getOption(yield* Effect.context<JobStore>(), GroupCommit))
@@ -43,7 +43,7 @@ const written = Effect.succeed("written" as const)
 
 const outcomeOf = ([outcome]: Outcomes) => (outcome === "Written" ? written : lapsed)
 
-/** Adds the item to the next shared call, and waits for its outcome or for the loss of the lease. */
+/** Adds the item to the next shared call, and waits for its outcome or until the lease is lost. */
 const pushed = <Item>(lease: HeldLease, verb: GroupedVerb<Item, FencedOutcome>, item: Item) =>
   Effect.callback<"written" | "lapsed", StoreUnavailable>((resume) => {
     lease.whenLost(() => resume(lapsed))
@@ -62,7 +62,7 @@ const startingWith = (first: Write, then: Write): Write => {
 
 /**
  * Retries a write while the store is unavailable and the lease holds. A try whose answer was lost may have succeeded; the
- * store recognizes its repeat, so only the last answer counts. The write runs in its own fiber, which the loss interrupts.
+ * store recognizes the repetition, so only the last answer counts. The write runs in its own fiber, which losing the lease interrupts.
  */
 const insist = (lease: HeldLease, write: Write): Effect.Effect<"written" | "lapsed"> =>
   Effect.withFiber((parent) =>

@@ -1,18 +1,18 @@
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 
-/** How much of a pause chance may take off: enough for processes that were started together to drift apart. */
+/** The share of a pause that is random, so that processes started together drift apart. */
 const jitter = 0.1
 
-/** Pauses of somebody who looks for work and finds none: each twice as long as the one before, until there is something. */
+/** Pauses between polls: each is twice as long as the one before, until a poll finds something. */
 export const growingPauses = (shortestMs: number) => {
   let nextMs = shortestMs
   return {
-    /** There was something: begins again with the shortest. */
+    /** Starts again with the shortest pause. */
     reset: () => {
       nextMs = shortestMs
     },
-    /** The next one in milliseconds, a little jittered: never above `longestMs`, unless the shortest is. */
+    /** Returns the next pause in milliseconds, with jitter: at most `longestMs`, or the shortest pause if that is longer. */
     next: (longestMs: number): Effect.Effect<number> =>
       Effect.map(Random.next, (chance) => {
         const pauseMs = Math.min(nextMs, Math.max(shortestMs, longestMs))
@@ -22,6 +22,6 @@ export const growingPauses = (shortestMs: number) => {
   }
 }
 
-/** A part of `withinMs`: how long to wait at first, so that what is started together does not march together. */
+/** Returns a random first pause of at most `withinMs`, so that processes started together do not run in step. */
 export const firstPause = (withinMs: number): Effect.Effect<number> =>
   Effect.map(Random.next, (chance) => withinMs * chance)

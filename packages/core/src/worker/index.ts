@@ -12,4 +12,4 @@ export {
   sweepOrphans,
 } from "./collectOrphans.ts"
 export { type Adoption, adoptBlobs, requireCurrent } from "./lineage.ts"
-export { expireOverdue, layerSweeps, pruneOnce } from "./Sweeper.ts"
+export { expireOverdue, layerSweeps, pruneAndReport, type Pruned, pruneOnce } from "./Sweeper.ts"

@@ -1,10 +1,13 @@
 import type { ConcurrencyLimits } from "../domain/index.ts"
-import type { EngineLimits } from "../domain/InHand.ts"
+import type { EngineLimits } from "../domain/JobsInProgress.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 
-/** The installation's limits together with those of the kinds themselves: of two for one kind, the lower. A project's share is each worker's own limit. */
+/**
+ * Combines the installation's limits with those of the kinds; the lower one applies. A project's share is a limit of each
+ * worker, not included here.
+ */
 export const limitsWith = ({ perKind, perProject }: EngineLimits, kinds: ReadonlyArray<JobKind>): ConcurrencyLimits => {
-  // A kind may be called as a property that every object has.
+  // A kind may have the name of a property that every object has, such as `constructor`.
   const given = new Map(Object.entries(perKind))
   const own = kinds.flatMap(({ limits: { concurrency }, name }) =>
     concurrency === undefined ? [] : [[name, Math.min(concurrency, given.get(name) ?? Infinity)] as const],

@@ -17,12 +17,12 @@ import {
 import { BlobUnavailable, idBody, StoreUnavailable } from "../domain/index.ts"
 import { BlobStore, IdGenerator, JobStore, type StoredLineage } from "../ports/index.ts"
 
-/** A store's lineage as it is now, and what it was read from. */
+/** A store's current lineage, and the record from which it was read. */
 export interface ReadLineage extends StoredLineage {
   readonly lineage: BlobLineage
 }
 
-/** A record that cannot be read is a store that cannot be trusted with blobs: nothing is removed until it is repaired. */
+/** A store whose lineage cannot be read must not remove blobs: every removal fails until the record is repaired. */
 const decoded = (stored: StoredLineage): Effect.Effect<ReadLineage, StoreUnavailable> =>
   Effect.try({
     try: () => ({ ...stored, lineage: decodeLineage(stored.document) }),
@@ -43,8 +43,8 @@ export const listEntries = Effect.flatMap(BlobStore, (blobs) =>
 )
 
 /**
- * Fails with `StoreBehindBlobs` where the blob store has an entry that the store does not know. Lists before it reads: every
- * entry is in its store first, so one of this store's is never taken for another's.
+ * Fails with `StoreBehindBlobs` if the blob store has an entry that the store does not know. Lists the blob store before it reads
+ * the store: every entry is written to the store first, so the store knows all of its own.
  */
 export const requireCurrent = Effect.fnUntraced(function* (store: Pick<JobStore["Service"], "readLineage">) {
   const entries = yield* listEntries
@@ -70,20 +70,18 @@ export const publishNewest = Effect.fnUntraced(function* (lineage: BlobLineage) 
   yield* Effect.forEach(stale, (entry) => blobs.remove(lineageKey(entry)), { discard: true })
 })
 
-/** Writes the store's next lineage. Returns `undefined` where another process was first: read again, and decide again. */
+/** Writes the store's next lineage. Returns `undefined` if another process wrote first; then read again and retry. */
 const writeNext = Effect.fnUntraced(function* (
   { lineage, now, version }: ReadLineage,
   next: (lineage: BlobLineage, nonce: string, now: number) => BlobLineage,
 ) {
-  // A UUIDv7: no two processes make the same, and an operator who sees it can be told when it was made.
+  // A UUIDv7, so that it is unique and shows when it was created.
   const nonce = idBody((yield* IdGenerator).next("req"))
   const written = next(lineage, nonce, now)
   return (yield* (yield* JobStore).writeLineage(version, encodeLineage(written))) ? written : undefined
 })
 
-/**
- * Adds an entry to the store, whatever is in the blob store, and then to the blob store. Returns the lineage as written.
- */
+/** Adds an entry to the store, and retries until no other process interferes. Returns the lineage as written. */
 const addEntry = Effect.fnUntraced(function* (next: typeof startLineage) {
   while (true) {
     const written = yield* writeNext(yield* readLineage, next)
@@ -93,13 +91,13 @@ const addEntry = Effect.fnUntraced(function* (next: typeof startLineage) {
 })
 
 /**
- * Starts work on a blob store: fails where the store is behind it, and otherwise notes the start in both. Two copies of a
- * store that start at the same moment both write, and then look again: the later one to look sees the other.
+ * Joins a blob store: fails if the store is behind it, and otherwise records the start in both. If two copies of a store start at
+ * the same moment, both write and then check again, so the later check notices the other copy.
  */
 export const joinBlobs = Effect.gen(function* () {
   yield* requireCurrentStore
   const written = yield* addEntry(startLineage)
-  // A full or read-only blob store does not keep the rest from starting; the entry is published once it can be.
+  // A full or read-only blob store must not prevent the start; the entry is published later.
   yield* publishNewest(written).pipe(
     Effect.catchTag("BlobUnavailable", ({ cause }) =>
       Effect.logWarning("could not record this start in the blob store; trying again later", cause),
@@ -109,24 +107,24 @@ export const joinBlobs = Effect.gen(function* () {
   return written
 })
 
-/** Adds an entry for an installation that goes on working. It also tells another copy's processes that this one is in use. */
+/** Adds an entry for a running installation. The processes of another copy thereby notice that this one is in use. */
 export const continueBlobs = Effect.gen(function* () {
   const written = yield* addEntry(continueLineage)
   yield* publishNewest(written)
   return written
 })
 
-/** What `adoptBlobs` has acknowledged. */
+/** The result of `adoptBlobs`. */
 export interface Adoption {
-  /** The store's generation from now on. */
+  /** The store's new generation. */
   readonly generation: number
-  /** The entries of other copies that it knows from now on. */
+  /** The entries of other copies that the store now knows. */
   readonly entries: ReadonlyArray<string>
 }
 
 /**
- * Declares this store to be the one that goes on with these blobs. Its running processes go on by themselves; those of other
- * copies remove nothing more. Blobs from before are never removed because their record is missing.
+ * Makes this store the one that continues with these blobs. Its running processes continue automatically; those of other copies
+ * stop removing blobs. A blob from before is never removed because its record is missing.
  */
 export const adoptBlobs = Effect.gen(function* () {
   const entries = yield* listEntries

@@ -2,26 +2,26 @@ import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 
-/** While something goes on failing it is said again this often, and not each time: an hour's outage is no thousand lines. */
+/** Interval between log lines during an outage, so that an hour's outage does not fill the log. */
 const repeatEveryMs = 60_000
 
-/** What an operator hears of something that is tried again and again: that it fails, now and then that it still does, and that it works again. */
+/** Logs the outage of a repeated task: when it starts, once a minute while it lasts, and when it is over. */
 export const makeOutageLog = (what: string) => {
   let beganAt: number | undefined
-  let saidAt = -Infinity
+  let loggedAt = -Infinity
   return {
     failed: (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
       Effect.flatMap(monotonicMs, (now) => {
         beganAt ??= now
-        if (now - saidAt < repeatEveryMs) return Effect.void
-        saidAt = now
+        if (now - loggedAt < repeatEveryMs) return Effect.void
+        loggedAt = now
         return Effect.logWarning(`${what}: failed; trying again`, cause)
       }),
     worked: Effect.suspend(() => {
       if (beganAt === undefined) return Effect.void
       const since = beganAt
       beganAt = undefined
-      saidAt = -Infinity
+      loggedAt = -Infinity
       return Effect.flatMap(monotonicMs, (now) =>
         Effect.logInfo(`${what}: works again, after ${Math.round((now - since) / 1_000)} s`),
       )

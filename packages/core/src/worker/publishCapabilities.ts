@@ -7,16 +7,16 @@ import { liveKinds } from "./runnableKinds.ts"
 
 const intervalMs = 20_000
 /**
- * Long enough to outlive an outage of the store of more than a minute: live jobs are accepted as soon as it is back. A clean
+ * Outlives a store outage of more than a minute, so that live jobs are accepted as soon as the store is available again. A clean
  * shutdown withdraws the entry. A crashed worker's entry stays this long in case it restarts.
  */
 const ttlMs = 6 * intervalMs
-/** Milliseconds until it is tried again, when the store did not take it. */
+/** Milliseconds before a failed publication is retried. */
 const retryMs = 1_000
 
 /**
- * Says in the store, at once, again and again, and whenever one is paused or works again, which kinds this worker can serve
- * live and how its providers stand; takes it back when it stops.
+ * Publishes in the store which kinds this worker can serve live, and the standings of its providers: at the start, regularly, and
+ * whenever a provider is paused or resumes. Withdraws the entry when the worker stops.
  */
 export const publishCapabilities = Effect.gen(function* () {
   const switchboard = yield* Switchboard
@@ -38,7 +38,7 @@ export const publishCapabilities = Effect.gen(function* () {
     // A change during a publication makes it stale: publish again without the pause.
     Effect.forever(Effect.raceFirst(Effect.flatMap(publish(ttlMs), Effect.sleep), guard.changed)),
   )
-  // The first time before anything else, so that a live job can be accepted as soon as the worker is there.
+  // First, so that live jobs are accepted as soon as the worker runs.
   yield* Effect.acquireRelease(publish(ttlMs), () => publish(0))
   yield* Effect.forkScoped(again)
 })

@@ -6,8 +6,8 @@ import type { Slots } from "./Slots.ts"
 
 /**
  * Releases lapsed claims one by one. Fenced like every write: if another worker has claimed the job, nothing happens.
- * If the store is still unavailable, the claims are kept for the next call. After any other failure a claim ends with its
- * lease.
+ * If the store is still unavailable, the claims are kept for the next call. After any other failure, the job stays claimed until
+ * its lease ends.
  */
 export const releaseLapsed = Effect.fnUntraced(function* (slots: Slots) {
   const store = yield* JobStore
@@ -20,8 +20,9 @@ export const releaseLapsed = Effect.fnUntraced(function* (slots: Slots) {
 })
 
 /**
- * Looks again and again whether the blob store is back for the kinds that wait for it. Found out with a byte of our own,
- * not with a result that was paid for, and beside the claims: a blob store that hangs must not hold up other kinds.
+ * Checks regularly whether the blob store is available again, for the kinds that wait for it. It writes a single byte, so that no
+ * result that was paid for is risked. It runs concurrently with claiming, so that a blob store that hangs does not delay other
+ * kinds.
  */
 export const watchWithheld = Effect.fnUntraced(function* (slots: Slots) {
   const { pollIntervalMs } = yield* EngineConfig

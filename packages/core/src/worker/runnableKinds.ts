@@ -5,15 +5,15 @@ import { JobKinds } from "../kinds/JobKinds.ts"
 import type { Runnable } from "../ports/index.ts"
 import { Providers, type ProviderSet } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
-import { GateWatch } from "./GateWatch.ts"
+import { GateWatch, missingOf } from "./GateWatch.ts"
 
-/** What this process can run at this moment, and how many jobs of it may be claimed at once. */
+/** The kinds that this process can run now, and the maximum number of jobs to claim at once. */
 export interface RunnableNow {
   readonly runnable: ReadonlyArray<Runnable>
   readonly atMost: number
 }
 
-/** Those of the kind's providers that serve it here; `undefined` where none of its sets is whole. */
+/** Returns the providers that serve the kind here; `undefined` if none of its sets is complete. */
 export const servedBy = (providers: ProviderSet, kind: JobKind): ReadonlyArray<string> | undefined =>
   kind.providers.find((names) => names.every((name) => providers[name] !== undefined))
 
@@ -23,28 +23,29 @@ export const liveKinds = Effect.gen(function* () {
   return (yield* JobKinds).filter((kind) => servedBy(live, kind) !== undefined).map((kind) => kind.name)
 })
 
-/** One for each version whose requests the kind can run. */
+/** Returns an entry for each version whose requests the kind can run. */
 const versionsIn = (mode: JobMode, { name, readsFrom, version }: JobKind): ReadonlyArray<Runnable> =>
   Array.from({ length: version - readsFrom + 1 }, (_, n) => ({ kind: name, kindVersion: readsFrom + n, mode }))
 
 /**
- * The kinds that are not paused, whose providers are there and, for live jobs, have room, while the gate is open. A claim does not say how many of
- * which kind it wants, so it wants no more than the kind with the least room can have; the next one is not far.
+ * The kinds that are not paused, whose providers are configured and, for live jobs, have capacity, and whose gate is open. A claim
+ * cannot limit each kind separately, so it requests no more jobs than the kind with the least capacity can run; the next claim
+ * follows soon.
  */
 export const runnableKinds: Effect.Effect<RunnableNow, StoreUnavailable, Providers | ProviderGuard | GateWatch> =
   Effect.gen(function* () {
     const { live, sandbox } = yield* Providers
-    const gates = yield* GateWatch
     const guard = yield* ProviderGuard
+    const board = yield* (yield* GateWatch).board
     const runnable: Array<Runnable> = []
     let atMost = Infinity
-    const paused = yield* gates.paused
     for (const kind of yield* JobKinds) {
-      if (paused.includes(kind.name)) continue
+      if (board.pausedKinds.includes(kind.name)) continue
       if (servedBy(sandbox, kind) !== undefined) runnable.push(...versionsIn("sandbox", kind))
       const names = servedBy(live, kind)
-      const room = names === undefined ? 0 : yield* guard.room(names)
-      if (room === 0 || (yield* gates.missing(kind.gate)).length > 0) continue
+      if (names === undefined || missingOf(kind.gate, board).length > 0) continue
+      const room = names.length === 0 ? Infinity : yield* guard.room(names)
+      if (room === 0) continue
       runnable.push(...versionsIn("live", kind))
       atMost = Math.min(atMost, room)
     }

@@ -14,8 +14,8 @@ import { attemptRunner } from "./RunAttempt.ts"
 import type { Slots } from "./Slots.ts"
 
 /**
- * Returns the function that starts attempts at claimed jobs, each in a slot and in one fiber with the context of the caller.
- * `askedAtMs` is when the claims were asked for, in milliseconds of the monotonic clock.
+ * Returns the function that starts attempts of claimed jobs, each in a slot and in one fiber with the context of the caller.
+ * `askedAtMs` is the start of the claim, in milliseconds of the monotonic clock.
  */
 export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
   const {
@@ -62,7 +62,7 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
 export const allEnded = (attempts: Iterable<Attempt>): Effect.Effect<void> =>
   Effect.suspend(() => Effect.asVoid(Fiber.awaitAll([...attempts].flatMap(({ fiber }) => fiber ?? []))))
 
-/** Interrupts these attempts, and waits until each has released its job as its last act. */
+/** Interrupts these attempts, and waits until each has released its job. */
 export const stopAll = (attempts: Iterable<Attempt>): Effect.Effect<void> =>
   Effect.suspend(() => {
     const stopped = [...attempts]

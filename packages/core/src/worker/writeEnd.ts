@@ -11,12 +11,12 @@ import { fencedWriter } from "./fencedWriter.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 
 /**
- * What the store has of an attempt's end: `committed`, its result; `written`, another end; `lapsed`, nothing, because the lease
+ * How much of an attempt's end the store has: `committed`: its result; `written`: another end; `lapsed`: nothing, because the lease
  * was lost or the store was unavailable.
  */
 export type Written = "committed" | "written" | "lapsed"
 
-/** What the store has of an attempt; `stalled` if it has nothing because this process stood still past the lease. */
+/** The same; `stalled` if the store has nothing because this process was frozen past the end of the lease. */
 export type Settled = Written | "stalled"
 
 /** Returns the function that writes the end of an attempt and emits its event, for the attempts of a worker. */
@@ -34,7 +34,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
         emit(attempt.claim.job, { type: "done" })
         return committed
       },
-      // The store rejects this result, and another attempt would bring one of the same kind.
+      // The store rejects this result, and would also reject that of another attempt.
       onFailure: (cause) =>
         Effect.andThen(
           Effect.logError("the store rejected a result", describe(cause)),

@@ -34,7 +34,7 @@ it.each([
   ["a class instance", new Providers()],
   ["a class instance whose providers are accessors", new InheritedProviders()],
   ["a spread with helpers", { speech, client: {}, name: "acme", close() {} }],
-  ["a helper named like a provider that is there", { speech, speach: {} }],
+  ["a helper whose name resembles a provider's", { speech, speach: {} }],
 ])("providers may be %s", async (_, live) => {
   await using engine = await createEngine({ ...parts(), kinds: [speaking], providers: { live } })
   expect(await engine.submit("speaking", {})).toMatchObject({ mode: "live", status: "queued" })

@@ -76,7 +76,7 @@ describe("a custom job kind", () => {
     // oxlint-disable-next-line unicorn/no-thenable -- the test needs a thenable that is not a promise
     ["something like a promise", () => ({ then: (told: (value: unknown) => void) => told({ value: {} }) })],
     ["nothing", () => undefined],
-    ["a word of the user's", (value) => JSON.stringify(value)],
+    ["text from the request", (value) => JSON.stringify(value)],
     ["neither a value nor issues", () => ({})],
     ["issues of null", () => ({ issues: null })],
   ])("rejects the result of a schema that returns %s", async (_, validate) => {

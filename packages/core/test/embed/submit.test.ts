@@ -22,7 +22,7 @@ const stackOf = async (call: () => Promise<unknown>): Promise<string> => {
 }
 
 describe("submit", () => {
-  it("rejects with an error whose stack leads to the caller, before and after the store was asked", async () => {
+  it("rejects with an error whose stack leads to the caller, before and after the store is called", async () => {
     await using engine = await open()
     await engine.submit("echo", { n: 1 })
     const submitsFromHere = async (n: unknown) => {

@@ -93,17 +93,20 @@ describe("an end whose response was lost is written again and stays the same", (
     })
   })
 
-  it.effect("a postponement: a result that does not fit is not bought again until there is room", () => {
-    const { stores } = losingAnswerOf("deferJobs")
-    let bought = 0
-    const sandbox = speaking((n) => {
-      bought = n
-      return Effect.succeed(mp3)
-    })
-    const blobs = blobsWith(() => ({ put: () => Effect.fail(blobsDown) }))
-    return Effect.gen(function* () {
-      const job = yield* workedOff({ stores, sandbox, blobs })
-      assert.deepStrictEqual([job.status, bought], ["processing", 1])
-    })
-  })
+  it.effect(
+    "a postponement: a result that does not fit on the disk is not requested again until there is space",
+    () => {
+      const { stores } = losingAnswerOf("deferJobs")
+      let bought = 0
+      const sandbox = speaking((n) => {
+        bought = n
+        return Effect.succeed(mp3)
+      })
+      const blobs = blobsWith(() => ({ put: () => Effect.fail(blobsDown) }))
+      return Effect.gen(function* () {
+        const job = yield* workedOff({ stores, sandbox, blobs })
+        assert.deepStrictEqual([job.status, bought], ["processing", 1])
+      })
+    },
+  )
 })

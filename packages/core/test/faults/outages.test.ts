@@ -54,7 +54,7 @@ describe("an outage costs only time", () => {
     }).pipe(within({ blobs }))
   })
 
-  it.effect("a result that does not fit is bought once, not repeatedly", () => {
+  it.effect("a result that does not fit on the disk is requested once, not repeatedly", () => {
     let bought = 0
     const sandbox = speaks(() =>
       Effect.sync(() => {

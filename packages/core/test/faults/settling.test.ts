@@ -9,7 +9,7 @@ import { finished, openBoard, running, submitSpeech, submitTranscription, submit
 
 const live = principal("live")
 
-describe("a job is settled whatever its attempt ends with", () => {
+describe("a job is settled however its attempt ends", () => {
   it.effect("usage that cannot be billed fails the job and does not count as a lost worker", () => {
     const speech = kind("speech_synthesis")
     const miscounting: JobKind = {
@@ -25,7 +25,7 @@ describe("a job is settled whatever its attempt ends with", () => {
     }).pipe(within({ live: plainProviders }), Effect.provideService(JobKinds, [miscounting]))
   })
 
-  it.effect("a result that the store refuses fails the job and is not bought again", () => {
+  it.effect("a result that the store rejects fails the job and is not requested again", () => {
     let bought = 0
     const sandbox = speaks(() =>
       Effect.sync(() => {
@@ -89,7 +89,7 @@ describe("a job is settled whatever its attempt ends with", () => {
     }).pipe(within({ sandbox }))
   })
 
-  it.effect("the result of a step that could not be stored immediately is stored later, not bought again", () => {
+  it.effect("the result of a step that could not be stored immediately is stored later, not requested again", () => {
     let bought = 0
     const transcribe = () =>
       Effect.sync(() => {

@@ -121,7 +121,7 @@ describe("a slow response", () => {
 })
 
 describe("a lease that has ended when the claim arrives", () => {
-  it.effect("buys nothing: no provider is called, whatever the kind", () => {
+  it.effect("calls no provider, for any kind", () => {
     const fake = makeFakeProviders()
     const stores = storesWith(JobStore, (store) => ({
       claimJobs: (request) =>

@@ -32,16 +32,10 @@ describe("the length of audio", () => {
   it.effect.each<
     [what: string, reported: number | undefined, measured: number, billed: number, warning: string | null]
   >([
-    ["is what was measured, where the provider says nothing", undefined, 3.2, 4, null],
-    ["is what was measured, where the provider says less", 1, 3.2, 4, null],
-    ["is what the provider says, where that is longer", 4.01, 3.2, 5, null],
-    [
-      "is what the provider says, with a warning where it is far from what was declared",
-      5.01,
-      3,
-      6,
-      "duration_mismatch",
-    ],
+    ["is the measured one if the provider reports none", undefined, 3.2, 4, null],
+    ["is the measured one if the provider reports less", 1, 3.2, 4, null],
+    ["is the provider's if that is longer", 4.01, 3.2, 5, null],
+    ["is the provider's, with a warning if it differs much from the declared one", 5.01, 3, 6, "duration_mismatch"],
     ["is what was measured, where the provider talks nonsense", Number.NaN, 3.2, 4, null],
     ["is what was measured, where the provider knows no end", Infinity, 3.2, 4, null],
     ["is what was measured, where the provider counts backwards", -1, 3.2, 4, null],
@@ -86,7 +80,7 @@ describe("the length of audio", () => {
     }),
   )
 
-  it.effect("exceeds the limit for a voice turn before a reply is bought", () =>
+  it.effect("exceeds the limit for a voice turn before a reply is requested", () =>
     Effect.gen(function* () {
       const fake = hearing({ text: "hi", seconds: 901.5 })
       const job = yield* run(submitVoiceTurn, fake.providers)
@@ -123,7 +117,7 @@ describe("a voice turn", () => {
 
   it.effect.each<[where: string, text: string, characters: number]>([
     ["between two words", "word ".repeat(1_000), 4_094],
-    ["in a word as long as that", "💡".repeat(4_200), 4_096],
+    ["in a word of that length", "💡".repeat(4_200), 4_096],
   ])("cuts a reply that is too long for speech %s, and returns the spoken text", ([, text, characters]) => {
     const fake = makeFakeProviders()
     fake.usually("reply", answer({ text, outputTokens: 5, truncated: false }))

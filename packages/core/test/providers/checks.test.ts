@@ -136,7 +136,7 @@ describe.each([
     ofSize: (bytes: number) => fakePng("", bytes - fakePng().length - 12),
   },
 ])("$name", ({ check, good, maxBytes, ofSize }) => {
-  it("has the type of its bytes, whatever the provider says", () => {
+  it("has the type of its bytes, regardless of the type that the provider reports", () => {
     for (const mediaType of ["text/html", "", "audio/wav", "audio/mpeg; x=1", undefined, 5])
       expect(resultOf(() => check({ data: good.data, mediaType }))).toStrictEqual(good)
   })

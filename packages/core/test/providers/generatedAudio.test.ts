@@ -205,7 +205,7 @@ const notAudio: ReadonlyArray<[name: string, data: Uint8Array, why: RegExp]> = [
   ["aac: a frame cut short", recording("plain.aac").subarray(0, 300), /cut short/],
   ["aac: an invalid sample rate", patched(recording("plain.aac"), 2, 0x74), /neither/],
   ["aac: frames that are only headers", bytes([0xff, 0xf1, 0x60, 0x40, 0x00, 0xff, 0xfc]), /neither/],
-  ["wav: fewer samples than it says", riff("RIFF", fmt, chunk("data", samples, 11)), /10 of 11 bytes/],
+  ["wav: fewer samples than it states", riff("RIFF", fmt, chunk("data", samples, 11)), /10 of 11 bytes/],
   ["wav: no samples", riff("RIFF", fmt, chunk("data", [])), /no samples/],
   [
     "wav: no samples, but a chunk behind them",
@@ -231,7 +231,11 @@ const notAudio: ReadonlyArray<[name: string, data: Uint8Array, why: RegExp]> = [
   ["ogg: headers alone", bytes(opusHead, opusTags), /no audio packet/],
   ["ogg: a page cut short", bytes(opusHead, opusTags, page(4, [bytes([1, 2])]).subarray(0, 29)), /cut short/],
   ["ogg: a page's header cut short", bytes(opusHead, opusTags, "OggS", [0, 0]), /cut short/],
-  ["ogg: a packet that goes on and does not", bytes(opusHead, opusTags, page(0, [bytes([1, 2])], 255)), /last packet/],
+  [
+    "ogg: a packet whose continuation is missing",
+    bytes(opusHead, opusTags, page(0, [bytes([1, 2])], 255)),
+    /last packet/,
+  ],
   ["ogg: something between pages", bytes(opusHead, "<html>", opusTags, page(4, [bytes([1, 2])])), /no page begins at/],
   ["flac: no frame", patched(recording("plain.flac").subarray(0, 42), 4, 0x80), /no frame/],
   ["flac: metadata cut short", recording("plain.flac").subarray(0, 44), /metadata/],

@@ -75,7 +75,7 @@ describe("an invalid PNG", () => {
     ["pixels torn apart", png(header(), pixels, chunk("tIME"), pixels, end), /not consecutive/],
     ["a palette that is missing", png(header({ color: 3 }), pixels, end), /palette/],
     ["a palette too late", png(header({ color: 3 }), pixels, chunk("PLTE", Buffer.alloc(3)), end), /palette/],
-    ["a chunk that nobody may skip", png(header(), chunk("CgBI"), pixels, end), /unknown critical type/],
+    ["an unknown critical chunk", png(header(), chunk("CgBI"), pixels, end), /unknown critical type/],
     ["an end that is not empty", png(header(), pixels, chunk("IEND", Buffer.alloc(1))), /not empty/],
     ["no end", png(header(), pixels), /no end/],
     ["a byte behind its end", png(header(), pixels, end, Buffer.alloc(1)), /follows its end chunk/],

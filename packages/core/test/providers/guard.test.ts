@@ -113,7 +113,7 @@ describe("a provider that is broken", () => {
     )
   })
 
-  it.effect("in the middle of a voice turn postpones it, and finished steps are not bought again", () => {
+  it.effect("in the middle of a voice turn postpones it, and finished steps are not repeated", () => {
     const fake = makeFakeProviders()
     let broken = true
     const reply: ProviderSet["reply"] = (request, call) =>
@@ -130,7 +130,7 @@ describe("a provider that is broken", () => {
     }).pipe(within({ live: { ...fake.providers, reply }, settings }))
   })
 
-  it.effect("is reported as paused until a call succeeds, even if nobody calls it", () => {
+  it.effect("is reported as paused until a call succeeds, even while no job calls it", () => {
     const fake = makeFakeProviders()
     fake.script("speech", failBroken({ reason: "quota" }))
     return Effect.gen(function* () {

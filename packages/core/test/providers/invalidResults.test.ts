@@ -100,7 +100,7 @@ const cases: { readonly [N in ProviderName]: ReadonlyArray<Case<N>> } = {
   voiceTurn: [
     ["nothing", malformed(undefined)],
     ["a turn without a voice", malformed({ ...voiceTurn, audio: undefined })],
-    ["a turn without a word", answer({ ...voiceTurn, text: "" })],
+    ["a turn without words", answer({ ...voiceTurn, text: "" })],
     ["a page of HTML for its voice", answer({ ...voiceTurn, audio: { data: html, mediaType: "audio/mpeg" } })],
     ["a voice cut short", answer({ ...voiceTurn, audio: { data: mp3.subarray(0, -1), mediaType: "audio/mpeg" } })],
     ["a voice that is too large", huge(32 * MiB + 1)],

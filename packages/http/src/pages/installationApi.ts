@@ -2,7 +2,8 @@ import * as Effect from "effect/Effect"
 import * as OpenApi from "effect/http-api/OpenApi"
 import type { JobRoute } from "@kiln/client"
 import { declareApi } from "@kiln/client/api"
-import { builtInKinds, type JobKind, type Kind, type Voices } from "@kiln/core/kinds"
+import { wholeKind } from "@kiln/core/effect"
+import { builtInKinds, type Kind, type Voices } from "@kiln/core/kinds"
 import { offerKinds, type OfferedKinds } from "../handlers/offerKinds.ts"
 
 /** The declaration of one installation, with the kinds it offers. */
@@ -25,7 +26,6 @@ export interface DocumentOptions {
 
 /** The OpenAPI description of one installation. Throws `HttpSettingInvalid` for routes that cannot be. */
 export const openApiDocument = ({ kinds, routes = [], serverUrl, voices }: DocumentOptions): OpenApi.OpenAPISpec => {
-  // Whatever makes kinds makes whole ones; their public type only hides what is inside.
-  const whole = (kinds as ReadonlyArray<JobKind> | undefined) ?? builtInKinds(voices)
+  const whole = kinds?.map(wholeKind) ?? builtInKinds(voices)
   return OpenApi.fromApi(installationApi(serverUrl, Effect.runSync(offerKinds(whole, routes))))
 }

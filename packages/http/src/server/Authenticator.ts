@@ -73,13 +73,13 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
       const bearer = parseBearerToken(exchange.header("authorization"))
       if (bearer.kind === "missing") return Effect.fail(new Refusal({ code: "missing_api_key" }))
       const now = clock.currentTimeMillisUnsafe()
-      // Invented keys are rejected here, most of them without a query to the store.
-      if (bearer.kind === "malformed" || parseApiKey(bearer.token) === undefined)
-        return Effect.fail(failed(exchange, now))
+      if (bearer.kind === "malformed") return Effect.fail(failed(exchange, now))
       const keyHash = hash("sha256", bearer.token, "hex")
       const known = remembered.get(keyHash)
       if (known !== undefined && isFresh(known, now) && isUsable(known.record, now))
         return Effect.succeed(accept(known, now))
+      // Invented keys are rejected here, most of them without a query to the store.
+      if (parseApiKey(bearer.token) === undefined) return Effect.fail(failed(exchange, now))
       return lookUp(exchange, keyHash, now)
     })
 })

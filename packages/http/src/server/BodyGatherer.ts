@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import type { PieceBudget } from "./PieceBudget.ts"
 import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
 
-/** Bytes buffered before the sender is paused. */
-export const capacityBytes = 65_536
+/** Bytes buffered before the sender is paused, unless a reader waits for more. */
+const capacityBytes = 65_536
 /** Pieces of at least this many bytes are passed on unchanged; smaller ones are merged. */
 const passedOnBytes = 4_096
 const firstBufferBytes = 512
@@ -35,6 +35,7 @@ export class BodyGatherer {
   #buffer: Uint8Array = new Uint8Array(0)
   #buffered = 0
   #bytes = 0
+  #capacity = capacityBytes
   #small = 0
   #isFull = false
   #leaveLine: (() => void) | undefined
@@ -73,7 +74,7 @@ export class BodyGatherer {
       this.#whole.push(piece)
     } else this.#copy(piece)
     this.#bytes += piece.length
-    if (this.#bytes >= capacityBytes) this.#isFull = true
+    if (this.#bytes >= this.#capacity) this.#isFull = true
     if (this.#isOverBudget(piece))
       this.#leaveLine ??= this.#budget.wait(() => {
         this.#leaveLine = undefined
@@ -103,13 +104,14 @@ export class BodyGatherer {
 
   /**
    * Passes buffered and arriving pieces to `take` until the body ends or `take` returns false. Waits up to 25 ms for at least
-   * `minBytes`. An interrupted read loses nothing.
+   * `minBytes`, of which up to that many are buffered from then on. An interrupted read loses nothing.
    */
   read(
     take: (piece: Uint8Array) => boolean,
     { minBytes = 1, once = false, stopsAtTrickle = false }: ReadOptions = {},
   ): Effect.Effect<BodyEnd> {
     return Effect.callback((resume) => {
+      this.#grow(minBytes)
       let timer: NodeJS.Timeout | undefined
       let isDue = false
       let isScheduled = false
@@ -183,7 +185,7 @@ export class BodyGatherer {
     if (this.#whole.length === 0) this.#sealBuffer()
     const piece = this.#whole.shift() ?? new Uint8Array(0)
     this.#bytes -= piece.length
-    if (this.#isFull && this.#bytes < capacityBytes / 2) {
+    if (this.#isFull && this.#bytes < this.#capacity / 2) {
       this.#isFull = false
       this.#goOn()
     }
@@ -195,6 +197,14 @@ export class BodyGatherer {
     this.#buffer = new Uint8Array(0)
     this.#buffered = 0
     this.#bytes = 0
+  }
+
+  #grow(capacity: number): void {
+    if (capacity <= this.#capacity) return
+    this.#capacity = capacity
+    if (!this.#isFull || this.#bytes >= capacity) return
+    this.#isFull = false
+    this.#goOn()
   }
 
   #goOn(): void {

@@ -8,7 +8,8 @@ export const maxJsonBytes = 65_536
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i
 
 /** Returns the path and query of a target, undecoded. */
-export const localTarget = (target: string): string => target.replace(ABSOLUTE_FORM, "")
+export const localTarget = (target: string): string =>
+  target.startsWith("/") ? target : target.replace(ABSOLUTE_FORM, "")
 
 /** Returns whether a local target is under a prefix such as `/api/kiln`; always true for the empty prefix. */
 export const isUnder = (prefix: string, local: string): boolean =>
@@ -27,7 +28,7 @@ export class Exchange {
   /** Query without the question mark; empty if absent. Contains signatures, so it is never logged. */
   readonly rawQuery: string
   /** Headers of every response to this request, by lower-case name. */
-  readonly responseHeaders: Record<string, string> = {}
+  readonly responseHeaders: Record<string, string>
   /** The matched route, for the log: a path with placeholders. */
   route: string | undefined = undefined
   /** Time at which its key was verified, in milliseconds of this process's monotonic clock. */
@@ -39,6 +40,7 @@ export class Exchange {
 
   constructor(requestId: RequestId, source: RequestSource, prefix = "") {
     this.requestId = requestId
+    this.responseHeaders = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
     this.source = source
     this.method = source.method
     const local = localTarget(source.target)

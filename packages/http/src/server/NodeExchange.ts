@@ -4,3 +4,4 @@ import type { Http2ServerRequest, Http2ServerResponse } from "node:http2"
 /** A request of Node's own server, in HTTP/1 or through the compatibility API of HTTP/2. */
 export type NodeRequest = IncomingMessage | Http2ServerRequest
 export type NodeResponse = ServerResponse | Http2ServerResponse
+export type NodeListener = (request: NodeRequest, response: NodeResponse) => void

@@ -1,6 +1,7 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import { BodyGatherer, type Valve } from "./BodyGatherer.ts"
 import { awaitsContinue, sendContinue } from "./expectContinue.ts"
+import { maxJsonBytes } from "./Exchange.ts"
 import { ownSocket, ReadingHold } from "./holdReading.ts"
 import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
 import type { PieceBudget } from "./PieceBudget.ts"
@@ -13,8 +14,40 @@ const targetOf = (message: NodeRequest): string =>
 /** Milliseconds an HTTP/2 client gets to read a response that was sent before the end of its body. */
 const lingerMs = 500
 
-/** Bodies being gathered, only for requests that have one. */
-const bodies = new WeakMap<NodeRequest, BodyGatherer>()
+/** A short body that arrived as a whole. */
+class ArrivedBody {
+  readonly isDrained = true
+  #rest: Uint8Array | undefined
+
+  constructor(bytes: Uint8Array) {
+    this.#rest = bytes
+  }
+
+  read(take: (piece: Uint8Array) => boolean): Effect.Effect<BodyEnd> {
+    return Effect.sync(() => {
+      const piece = this.#rest
+      this.#rest = undefined
+      return piece === undefined || take(piece) ? "complete" : "stopped"
+    })
+  }
+}
+
+/** The bodies of requests that have one. */
+const bodies = new WeakMap<NodeRequest, BodyGatherer | ArrivedBody>()
+
+/** Returns whether a body may arrive together with its request, which is worth a turn of the event loop to find out. */
+export const isShort = (message: NodeRequest): boolean => {
+  const length = announcedLength(message)
+  return length > 0 && length <= maxJsonBytes && !awaitsContinue(message)
+}
+
+/** Takes a short body that has arrived as a whole. False, with nothing taken, if part of it is missing or something else reads it. */
+export const takeBody = (message: NodeRequest): boolean => {
+  const isUntouched = message.readableFlowing === null && !message.readableDidRead && message.readableEncoding === null
+  if (!isUntouched || !message.complete || message.readableLength !== announcedLength(message)) return false
+  bodies.set(message, new ArrivedBody(message.read() as Uint8Array))
+  return true
+}
 
 /** Starts to gather a body, so that its pieces do not pile up while the request waits; ends with the response. */
 export const gatherBody = (message: NodeRequest, response: NodeResponse, budget: PieceBudget): void => {
@@ -53,14 +86,17 @@ export class NodeSource implements RequestSource {
   readonly response: NodeResponse
   readonly target: string
   readonly isBodyTaken: boolean
-  readonly #body: BodyGatherer | undefined
+  readonly hasArrived: boolean
+  readonly #body: BodyGatherer | ArrivedBody | undefined
 
   constructor(message: NodeRequest, response: NodeResponse) {
     this.message = message
     this.response = response
     this.target = targetOf(message)
-    this.#body = bodies.get(message)
-    this.isBodyTaken = this.#body === undefined && message.readableDidRead && hasBody(message)
+    const expectsBody = hasBody(message)
+    this.#body = expectsBody ? bodies.get(message) : undefined
+    this.hasArrived = !expectsBody || this.#body instanceof ArrivedBody
+    this.isBodyTaken = expectsBody && this.#body === undefined && message.readableDidRead
   }
 
   get remoteAddress(): string | undefined {
@@ -82,7 +118,7 @@ export class NodeSource implements RequestSource {
 
   /** True once the request has arrived completely. */
   get isReceived(): boolean {
-    return this.message.complete || !hasBody(this.message)
+    return this.hasArrived || this.message.complete
   }
 
   hasMoreBody(): boolean {
@@ -136,8 +172,11 @@ const addressOf = (message: NodeRequest): string | undefined => {
   }
 }
 
-const hasBody = (message: NodeRequest): boolean => {
-  if ("stream" in message) return !message.stream.endAfterHeaders
-  const { headers } = message
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
+/** Returns the announced length of the body in bytes: 0 without a body, `Infinity` if it is unknown. */
+const announcedLength = (message: NodeRequest): number => {
+  if ("stream" in message) return message.stream.endAfterHeaders ? 0 : Infinity
+  if (distinct(message.rawHeaders, "transfer-encoding") !== undefined) return Infinity
+  return Number(distinct(message.rawHeaders, "content-length")?.[0] ?? 0)
 }
+
+export const hasBody = (message: NodeRequest): boolean => announcedLength(message) > 0

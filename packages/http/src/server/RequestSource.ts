@@ -28,6 +28,8 @@ export interface RequestSource {
   readonly header: (lowerCaseName: string) => ReadonlyArray<string> | undefined
   /** True if something else has read from the body before kiln, so that it is lost. */
   readonly isBodyTaken: boolean
+  /** True if the whole body has arrived, so that reading it does not wait. */
+  readonly hasArrived: boolean
   /** Returns whether part of the body is still to come without a request for it. */
   readonly hasMoreBody: () => boolean
   /** Sends `100 Continue` to a sender that waits for it, at most once. */

@@ -13,6 +13,7 @@ export class WebSource implements RequestSource {
   readonly isBodyTaken: boolean
   /** Enforced by the server. */
   readonly hasOneHost = true
+  readonly hasArrived = false
   readonly #body: BodyGatherer
   #isReading = false
   #readOn = () => {}

@@ -43,17 +43,12 @@ export const makeApp = ({ isStopping, newRequestId, prefix, router }: AppOptions
     return match.route.handle(exchange, match.id)
   }
 
-  /** Adds the headers of every response. */
-  const complete = (exchange: Exchange, { body, headers, status }: Reply): Reply => ({
-    status,
-    headers: {
-      "x-request-id": exchange.requestId,
-      "x-content-type-options": "nosniff",
-      ...exchange.responseHeaders,
-      ...headers,
-    },
-    body,
-  })
+  /** Adds the headers of every response, and the length of a body that is not streamed. */
+  const complete = (exchange: Exchange, { body, headers, status }: Reply): Reply => {
+    const all = Object.assign(exchange.responseHeaders, headers)
+    if (typeof body === "string" || body instanceof Uint8Array) all["content-length"] = String(Buffer.byteLength(body))
+    return { status, headers: all, body }
+  }
 
   // Few steps and no generator, because every request passes here.
   const answer = (source: RequestSource): Effect.Effect<Reply> =>

@@ -4,7 +4,6 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
-import { capacityBytes } from "./BodyGatherer.ts"
 import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
 import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
@@ -39,10 +38,12 @@ const beginBody = ({ source }: Exchange): Effect.Effect<void> =>
       )
     : Effect.sync(() => source.sendContinue())
 
-const inTime = (read: Effect.Effect<BodyEnd>): Effect.Effect<BodyEnd | "late"> =>
-  Effect.interruptible(
-    Effect.timeoutOrElse(read, { duration: bodyLimitMs, orElse: () => Effect.succeed("late" as const) }),
-  )
+const inTime = ({ source }: Exchange, read: Effect.Effect<BodyEnd>): Effect.Effect<BodyEnd | "late"> =>
+  source.hasArrived
+    ? read
+    : Effect.interruptible(
+        Effect.timeoutOrElse(read, { duration: bodyLimitMs, orElse: () => Effect.succeed("late" as const) }),
+      )
 
 /** Reads the whole body into one buffer. Fails with `body_too_large` as soon as it exceeds `maxBytes`. */
 export const readWholeBody = (exchange: Exchange, maxBytes: number): Effect.Effect<Uint8Array, Refusal | BodyBroken> =>
@@ -60,7 +61,7 @@ export const readWholeBody = (exchange: Exchange, maxBytes: number): Effect.Effe
       length = exchange.bytesRead
       return true
     })
-    const all = Effect.flatMap(inTime(read), (end): Effect.Effect<Uint8Array, Refusal | BodyBroken> => {
+    const all = Effect.flatMap(inTime(exchange, read), (end): Effect.Effect<Uint8Array, Refusal | BodyBroken> => {
       if (end === "complete") return Effect.succeed(whole.subarray(0, length))
       if (end === "broken") return Effect.fail(new BodyBroken())
       return Effect.fail(new Refusal({ code: end === "stopped" ? "body_too_large" : "request_timeout" }))
@@ -74,17 +75,17 @@ const grown = (bytes: Uint8Array, size: number): Uint8Array => {
   return larger
 }
 
-/**
- * Streams the body in batches, on demand: unread bytes stay with the sender. Larger batches cost more: their buffers are so many
- * that each is fresh memory, while small ones are collected early and used again.
- */
+/** Bytes of a batch of a streamed body. Each batch takes a step of the stream and a write; the pieces in it are as they arrived. */
+const batchBytes = 262_144
+
+/** Streams the body in batches, on demand: unread bytes stay with the sender. */
 export const streamBody = (exchange: Exchange): Stream.Stream<Uint8Array, BodyBroken> =>
   Stream.fromPull(Effect.as(beginBody(exchange), nextPieces(exchange)))
 
 const nextPieces = (exchange: Exchange): Pull.Pull<NonEmptyReadonlyArray<Uint8Array>, BodyBroken> =>
   Effect.suspend(() => {
     const pieces: Array<Uint8Array> = []
-    const read = readBody(exchange, (piece) => pieces.push(piece) > 0, { minBytes: capacityBytes, once: true })
+    const read = readBody(exchange, (piece) => pieces.push(piece) > 0, { minBytes: batchBytes, once: true })
     return Effect.flatMap(read, (end): Pull.Pull<NonEmptyReadonlyArray<Uint8Array>, BodyBroken> => {
       if (end === "broken") return Effect.fail(new BodyBroken())
       return isReadonlyArrayNonEmpty(pieces) ? Effect.succeed(pieces) : Cause.done()
@@ -99,6 +100,11 @@ const nextPieces = (exchange: Exchange): Pull.Pull<NonEmptyReadonlyArray<Uint8Ar
 export const discardBody = (exchange: Exchange, maxBytes: number): Effect.Effect<void> =>
   Effect.suspend(() =>
     exchange.source.hasMoreBody()
-      ? Effect.asVoid(inTime(readBody(exchange, () => exchange.bytesRead < maxBytes, { stopsAtTrickle: true })))
+      ? Effect.asVoid(
+          inTime(
+            exchange,
+            readBody(exchange, () => exchange.bytesRead < maxBytes, { stopsAtTrickle: true }),
+          ),
+        )
       : Effect.void,
   )

@@ -1,4 +1,4 @@
-import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
+import type { NodeListener, NodeRequest, NodeResponse } from "./NodeExchange.ts"
 import { ownSocket, ReadingHold } from "./holdReading.ts"
 import type { Socket } from "node:net"
 
@@ -10,6 +10,9 @@ interface Line {
   length: number
   readonly hold: ReadingHold
 }
+
+/** Returns whether all earlier responses of the connection were sent: only then does Node assign a response its socket. */
+export const isFirst = (response: NodeResponse): boolean => response.socket !== null
 
 /**
  * Starts each request after the previous responses on its connection were sent: a pipelining client has one request in
@@ -34,10 +37,9 @@ export const makeInTurn = () => {
     return line
   }
 
-  return (request: NodeRequest, response: NodeResponse, begin: () => void): void => {
+  return (request: NodeRequest, response: NodeResponse, begin: NodeListener): void => {
     const socket = ownSocket(request)
-    // Node assigns a response its socket once the previous one is sent.
-    if (socket === undefined || response.socket !== null) return begin()
+    if (socket === undefined || isFirst(response)) return begin(request, response)
     if (socket.destroyed) return
     if (waiting >= maxWaiting) return void socket.destroy()
     const line = lineOf(socket)
@@ -50,7 +52,7 @@ export const makeInTurn = () => {
       if (line.length === 0) line.hold.release()
       // A long queue must yield to the event loop between two requests.
       setImmediate(() => {
-        if (socket.writable) begin()
+        if (socket.writable) begin(request, response)
       })
     })
   }

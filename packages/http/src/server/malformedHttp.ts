@@ -42,15 +42,21 @@ const reasonPhrase: Readonly<Record<number, string>> = {
 }
 
 interface Latest {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  request: IncomingMessage
+  response: ServerResponse
 }
 
 /** Tracks the latest request of each connection, with its response. */
 const noteRequests = (server: Server): ((socket: Socket) => Latest | undefined) => {
   const latest = new WeakMap<Socket, Latest>()
-  const note = (request: IncomingMessage, response: ServerResponse) =>
-    void latest.set(request.socket, { request, response })
+  const note = (request: IncomingMessage, response: ServerResponse): void => {
+    const known = latest.get(request.socket)
+    if (known === undefined) latest.set(request.socket, { request, response })
+    else {
+      known.request = request
+      known.response = response
+    }
+  }
   server.on("request", note).on("checkContinue", note).on("checkExpectation", note)
   return (socket) => latest.get(socket)
 }

@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import * as Effect from "effect/Effect"
@@ -9,14 +8,12 @@ import * as Stream from "effect/Stream"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { App } from "./app.ts"
-import { makeInTurn } from "./inTurn.ts"
-import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
-import { gatherBody, NodeSource } from "./NodeSource.ts"
+import { isFirst, makeInTurn } from "./inTurn.ts"
+import type { NodeListener, NodeRequest, NodeResponse } from "./NodeExchange.ts"
+import { gatherBody, hasBody, isShort, NodeSource, takeBody } from "./NodeSource.ts"
 import { PieceBudget } from "./PieceBudget.ts"
 import type { Reply } from "./Reply.ts"
 import { sliceBytes, writeWhole } from "./writeWhole.ts"
-
-export type NodeListener = (request: NodeRequest, response: NodeResponse) => void
 
 /**
  * Handles requests of Node's server, each in a fiber that ends with the scope, or when its client disconnects.
@@ -32,7 +29,10 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
   const inTime = yield* NodeHttpServer.makeHandler(answering, { scope })
   // Later requests are rejected; in a closed scope they would get no response at all.
   const late = yield* NodeHttpServer.makeHandler(answering, { scope: Scope.makeUnsafe() })
-  const handOver: NodeListener = (request, response) => (app.isStopping() ? late : inTime)(request, response)
+  const handOver: NodeListener = (request, response) => {
+    keepListening(request, response)
+    ;(app.isStopping() ? late : inTime)(request, response)
+  }
 
   const answer: NodeListener = (request, response) => {
     const source = new NodeSource(request, response)
@@ -50,6 +50,7 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
     const fiber = run(app.answer(source), { uninterruptible: true })
     const exit = fiber.pollUnsafe()
     if (exit !== undefined) return send(exit)
+    keepListening(request, response)
     if (!app.isStopping()) Fiber.runIn(fiber, scope)
     response.once("close", () => {
       if (!response.writableEnded) fiber.interruptUnsafe()
@@ -60,10 +61,19 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
   const begin = isTraced ? handOver : answer
   const inTurn = makeInTurn()
   const pieces = new PieceBudget()
-  return (request, response) => {
+  const gather: NodeListener = (request, response) => {
     keepListening(request, response)
     gatherBody(request, response, pieces)
-    inTurn(request, response, () => begin(request, response))
+  }
+  const beginShort: NodeListener = (request, response) => {
+    if (!takeBody(request)) gather(request, response)
+    begin(request, response)
+  }
+  return (request, response) => {
+    // Node emits a request before it parses the bytes that arrived with it.
+    if (isShort(request) && isFirst(response)) return void setImmediate(beginShort, request, response)
+    if (hasBody(request)) gather(request, response)
+    inTurn(request, response, begin)
   }
 })
 
@@ -99,11 +109,14 @@ const closing = (app: App, source: NodeSource, reply: Reply): Reply =>
  * upgrade and got a response instead, so the next request on it would never be read. An `Upgrade` that is not listed in
  * `Connection` has no effect.
  */
-const closesAfter = (app: App, { message }: NodeSource): boolean =>
-  app.isStopping() || (message.httpVersionMajor === 1 && asksToUpgrade(message.headers))
+const closesAfter = (app: App, source: NodeSource): boolean =>
+  app.isStopping() || (source.message.httpVersionMajor === 1 && asksToUpgrade(source))
 
-const asksToUpgrade = ({ connection = "", upgrade }: IncomingHttpHeaders): boolean =>
-  upgrade !== undefined && connection.split(",").some((option) => option.trim().toLowerCase() === "upgrade")
+const asksToUpgrade = (source: NodeSource): boolean =>
+  source.header("upgrade") !== undefined &&
+  (source.header("connection") ?? []).some((line) =>
+    line.split(",").some((option) => option.trim().toLowerCase() === "upgrade"),
+  )
 
 const toNodeResponse = ({ body, headers, status }: Reply): HttpServerResponse.HttpServerResponse => {
   const options = { status, headers }

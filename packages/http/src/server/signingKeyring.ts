@@ -1,46 +1,64 @@
 import * as Effect from "effect/Effect"
-import * as SecureRandom from "effect/crypto/SecureRandom"
-import * as Base64Url from "effect/encoding/Base64Url"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { SecretStore } from "@kiln/core/ports"
-import { parseKeyring, type SigningKeyring } from "../wire/SignedUrls.ts"
+import type { SecretStore } from "@kiln/core/ports"
+import { parseKeyring, type SigningKey, type SigningKeyring } from "../wire/SignedUrls.ts"
 import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
-
-const keyBytes = 32
-
-/** Name of the signing key in the store. */
-export const signingSecret = "signing"
+import { compareKeyrings } from "./compareKeyrings.ts"
+import { sharedSigningKeys, type StoredKey, storedSigningKeys } from "./storedSigningKeys.ts"
 
 /**
- * Loads the keys that sign URLs: the configured ones, or one that is generated once and kept in the store for all processes.
- * If keys are configured, the key in the store only verifies, because URLs that it signed before may still be in use. It
- * stays valid until it is removed from the store.
+ * Loads the keys that sign URLs: the configured ones, or those in the store, where the first process generates one for all. If
+ * keys are configured, those in the store only verify, because URLs that they signed before may still be in use. They stay
+ * valid until they are removed from the store.
  */
 export const signingKeyring = Effect.fnUntraced(function* (
   configured: string | undefined,
 ): Effect.fn.Return<SigningKeyring, HttpSettingInvalid | StoreUnavailable, SecretStore> {
-  if (configured === undefined) return yield* read(stored(yield* sharedKey))
-  const { keys } = yield* read(configured)
-  const superseded = yield* (yield* SecretStore).find(signingSecret)
-  if (superseded === undefined) return { keys }
-  yield* Effect.logInfo(
-    "URLs signed by the key in the store are accepted in addition to those of KILN_SIGNING_KEYS; " +
-      "after 15 minutes with this setting on every process, run `kiln signing-key drop` to remove it",
-  )
-  return { keys: [...keys, ...(yield* read(stored(superseded))).keys] }
+  const stored = yield* read(configured === undefined ? yield* sharedSigningKeys : yield* storedSigningKeys)
+  const [first, ...rest] = configured === undefined ? stored : [...(yield* parse(configured)), ...stored]
+  if (first === undefined) return yield* Effect.die(new Error("sharedSigningKeys returned no key"))
+  if (configured !== undefined && stored.length > 0)
+    yield* Effect.logInfo(
+      "URLs signed by the key in the store are accepted in addition to those of KILN_SIGNING_KEYS; " +
+        "after 15 minutes with this setting on every process, run `kiln signing-key drop` to remove it",
+    )
+  const keyring: SigningKeyring = { keys: [first, ...rest] }
+  yield* compareKeyrings(keyring, { configured: configured !== undefined, stored })
+  return keyring
 })
 
-const read = (text: string): Effect.Effect<SigningKeyring, HttpSettingInvalid> => {
+const parse = (text: string): Effect.Effect<SigningKeyring["keys"], HttpSettingInvalid> => {
   const parsed = parseKeyring(text)
   return parsed.ok
-    ? Effect.succeed(parsed.keyring)
+    ? Effect.succeed(parsed.keyring.keys)
     : Effect.fail(new HttpSettingInvalid({ setting: "signingKeys", problem: parsed.problem }))
 }
 
-const stored = (key: Uint8Array): string => `k1:${Base64Url.encode(key)}`
+/** One by one, because a key in the store may have the name of another. */
+const read = (entries: ReadonlyArray<StoredKey>): Effect.Effect<ReadonlyArray<SigningKey>, HttpSettingInvalid> =>
+  Effect.map(Effect.forEach(entries, parse), (keys) => keys.flat())
 
-const sharedKey: Effect.Effect<Uint8Array, StoreUnavailable, SecretStore> = Effect.gen(function* () {
-  const secrets = yield* SecretStore
-  const random = yield* SecureRandom.SecureRandom
-  return yield* secrets.getOrCreate(signingSecret, yield* random.randomBytes(keyBytes))
-}).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+/** A key that signs or verifies URLs, without its secret. */
+export interface ListedSigningKey {
+  readonly kid: string
+  /** Equal on two machines if the keys are. Does not reveal the key. */
+  readonly fingerprint: string
+  readonly source: "setting" | "store"
+  /** Whether new URLs are signed with it. */
+  readonly signs: boolean
+}
+
+/** Lists the keys of a process with this setting. Does not generate one. */
+export const listSigningKeys = Effect.fnUntraced(function* (
+  configured: string | undefined,
+): Effect.fn.Return<ReadonlyArray<ListedSigningKey>, HttpSettingInvalid | StoreUnavailable, SecretStore> {
+  const own = configured === undefined ? [] : yield* parse(configured)
+  const stored = yield* read(yield* storedSigningKeys)
+  const listed = (source: "setting" | "store") => (key: SigningKey) => ({ source, ...key })
+  return [...own.map(listed("setting")), ...stored.map(listed("store"))].map(({ fingerprint, kid, source }, index) => ({
+    kid,
+    fingerprint,
+    source,
+    signs: index === 0,
+  }))
+})

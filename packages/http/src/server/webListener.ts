@@ -38,6 +38,5 @@ const unheard: Reply = { status: 503, headers: {}, body: undefined }
 const toWebResponse = (method: string, { body, headers, status }: Reply): Response => {
   if (body === undefined) return new Response(null, { status, headers })
   if (Stream.isStream(body)) return new Response(Stream.toReadableStream(body), { status, headers })
-  const length = String(Buffer.byteLength(body))
-  return new Response(method === "HEAD" ? null : body, { status, headers: { ...headers, "content-length": length } })
+  return new Response(method === "HEAD" ? null : body, { status, headers })
 }

@@ -15,7 +15,7 @@ export const writeWhole = (
   if ("stream" in response || !isReceived || response.destroyed || response.writableEnded) return false
   if (body === undefined) response.writeHead(status, headers).end()
   else if (typeof body === "string" || (body instanceof Uint8Array && body.length <= sliceBytes)) {
-    response.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) })
+    response.writeHead(status, headers)
     if (message.method === "HEAD") response.end()
     else response.end(body)
   } else return false

@@ -1,4 +1,12 @@
-import { createHmac, createSecretKey, type Hmac, hkdfSync, timingSafeEqual, type KeyObject } from "node:crypto"
+import {
+  createHash,
+  createHmac,
+  createSecretKey,
+  type Hmac,
+  hkdfSync,
+  timingSafeEqual,
+  type KeyObject,
+} from "node:crypto"
 
 /**
  * Signed URLs: a capability to send one upload's file, or to fetch one file, until it expires. Each capability has exactly
@@ -9,8 +17,10 @@ import { createHmac, createSecretKey, type Hmac, hkdfSync, timingSafeEqual, type
 /** The purpose of a URL. Each purpose signs with a separate subkey, so no signature is valid for both. */
 export type UrlPurpose = "upload" | "download"
 
-interface SigningKey {
+export interface SigningKey {
   readonly kid: string
+  /** 12 hex digits that tell keys apart. Derived from a subkey, so it says nothing about the key. */
+  readonly fingerprint: string
   /** Derived once by HKDF; the master key is not kept. */
   readonly subKeys: Readonly<Record<UrlPurpose, KeyObject>>
 }
@@ -120,7 +130,9 @@ const signingKey = (kid: string, master: Uint8Array): SigningKey => {
     const bytes = hkdfSync("sha256", master, "", `kiln/signed-url/${purpose}/v1`, KEY_BYTES)
     return createSecretKey(new Uint8Array(bytes))
   }
-  return { kid, subKeys: { upload: subKey("upload"), download: subKey("download") } }
+  const subKeys = { upload: subKey("upload"), download: subKey("download") }
+  const fingerprint = createHash("sha256").update(subKeys.upload.export()).digest("hex").slice(0, 12)
+  return { kid, fingerprint, subKeys }
 }
 
 // With a `KeyObject`, because HMAC with a key in bytes takes ten times as long.

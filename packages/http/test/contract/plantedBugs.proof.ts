@@ -17,22 +17,22 @@ import { uploadSettings } from "./tables/uploads.ts"
 
 /** The rows each of which must fail on a service with the bug. Without it they pass: the other files run them. */
 const plan: Readonly<Record<string, readonly [table: Table, rows: RegExp]>> = {
-  "one code is another": [ownership, /finds nothing on any route/],
-  "one status is another": [transfers, /five transfers may begin/],
-  "one type is another": [idempotency, /^a key of (empty|two headers) is|need a key/],
-  "param is left out": [keys, /no Authorization header is|a wrong checksum/],
-  "a field more": [success, /answers 202/],
-  "a field of another name": [success, /GET of a done (speech|transcription)/],
+  "a wrong error code": [ownership, /finds nothing on any route/],
+  "a wrong status": [transfers, /five transfers may begin/],
+  "a wrong error type": [idempotency, /^a key of (empty|two headers) is|need a key/],
+  "param is missing": [keys, /no Authorization header is|a wrong checksum/],
+  "an additional field": [success, /answers 202/],
+  "a renamed field": [success, /GET of a done (speech|transcription)/],
   "a price that is a number": [success, /GET of a done (speech|transcription)/],
-  "a request id of its own": [keys, /no Authorization header is/],
+  "a request id that differs from the header": [keys, /no Authorization header is/],
   "no Retry-After on polls": [success, /Retry-After/],
   "no nosniff": [success, /./],
   "no challenge": [keys, /: the one answer to every bad key|no Authorization header is/],
   "no Allow": [routing, /is 405 and says/],
-  "replays that do not say so": [idempotency, /the same answer again/],
+  "replays without their header": [idempotency, /the same answer again/],
   "CORS everywhere": [besidesRoutes, /is not open to other origins/],
   "a 500 for a 400": [idempotency, /leaves its key free/],
-  "404s that echo": [routing, /\/(JOBS|DATA|output).* is nowhere/i],
+  "404s that repeat the path": [routing, /\/(JOBS|DATA|output).* is nowhere/i],
   "two jobs for one idempotency key": [races, /with one idempotency key make one job/],
   "any request replays a key": [idempotency, /another request/],
   "refused requests bind their key": [idempotency, /leaves its key free/],
@@ -42,8 +42,8 @@ const plan: Readonly<Record<string, readonly [table: Table, rows: RegExp]>> = {
   "files that outlive their deletion": [files, /after deletion every URL/],
   "revoked and expired keys that work": [keys, /an expired key is|before its first use/],
   "a finished upload that looks unfinished": [transfers, /PUT: upload_already_completed/],
-  "transfers without end": [transfers, /five transfers may begin/],
-  "jobs that forget why they failed": [outcomes, /^(input|prompt|instructions) sandbox:fail:(?!internal_error)/],
+  "unlimited transfers": [transfers, /five transfers may begin/],
+  "failed jobs without an error code": [outcomes, /^(input|prompt|instructions) sandbox:fail:(?!internal_error)/],
 }
 
 /** The rows that pass although they must fail; `[]` is expected. */

@@ -136,7 +136,7 @@ describe.each(servers)("%s", (_, scheme, make) => {
     stream.destroy()
   })
 
-  it("serves many streams of one session at once", async () => {
+  it("serves many concurrent streams of one session", async () => {
     const answers = await Promise.all(Array.from({ length: 200 }, () => client.ask("GET", `${prefix}/healthz`)))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
     expect(new Set(answers.map(({ headers }) => headers["x-request-id"])).size).toBe(200)

@@ -59,6 +59,8 @@ const directory = Layer.effect(
       createFirstKey: () => Effect.die("unused"),
       listKeys: Effect.die("unused"),
       revokeKey: () => Effect.die("unused"),
+      rotateKey: () => Effect.die("unused"),
+      identifyKey: () => Effect.die("unused"),
       findKey: (hash) =>
         Effect.sync(() => {
           fake.lookups.push(hash)

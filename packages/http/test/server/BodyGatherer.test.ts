@@ -77,7 +77,7 @@ it("a sender that starts to trickle once nobody reads is also cut off", () => {
   expect(state.cut).toBe(true)
 })
 
-it("a broken body fails, whatever was gathered of it", async () => {
+it("a broken body fails, regardless of how much was gathered", async () => {
   const { body } = make()
   body.push(Buffer.from("abc"))
   body.finish("broken")

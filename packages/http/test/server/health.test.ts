@@ -180,7 +180,7 @@ describe("Readiness", () => {
   })
 })
 
-plain("/readyz tells the truth while /healthz only lives", async () => {
+plain("/readyz reports the failure while /healthz stays 200", async () => {
   await using server = await startServer()
   let well = true
   await server.run(

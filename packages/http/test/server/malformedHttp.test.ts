@@ -47,7 +47,7 @@ describe("unusual but ordinary requests", () => {
   it.each([
     ["an absolute target", "GET http://elsewhere/healthz HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["HTTP/1.0 without Host", "GET /healthz HTTP/1.0\r\n\r\n"],
-    ["an upgrade nobody wants", head("GET /healthz", "Connection: Upgrade", "Upgrade: h2c")],
+    ["an unwanted upgrade", head("GET /healthz", "Connection: Upgrade", "Upgrade: h2c")],
     ["an unknown expectation", head("GET /healthz", "Expect: a-miracle")],
   ])("%s", async (_, bytes) => {
     using connection = new RawConnection(server.port)

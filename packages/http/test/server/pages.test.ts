@@ -45,7 +45,7 @@ describe("/", () => {
     expect(text).not.toMatch(/\son[a-z]+=|\sstyle="/)
   })
 
-  it("labels every field for people who cannot see it", async () => {
+  it("labels every field for screen readers", async () => {
     const { text } = await page("/")
     const fields = [...text.matchAll(/<(?:input|textarea|select) id="([\w-]+)"/g)].map(([, id = ""]) => id)
     expect(fields.length).toBeGreaterThan(5)

@@ -25,7 +25,7 @@ describe("clientAddress", () => {
     ["a client that wrote the header itself", "10.1.2.3", ["6.6.6.6, 1.2.3.4"], "1.2.3.4"],
     ["a client that names a trusted proxy", "10.1.2.3", ["6.6.6.6, 10.0.0.1, 1.2.3.4, 10.9.9.9"], "1.2.3.4"],
     ["several header lines", "10.1.2.3", ["6.6.6.6", "1.2.3.4", "10.9.9.9"], "1.2.3.4"],
-    ["nobody but proxies", "10.1.2.3", ["10.9.9.8, 10.9.9.9"], "10.9.9.8"],
+    ["only proxies", "10.1.2.3", ["10.9.9.8, 10.9.9.9"], "10.9.9.8"],
     ["no header", "10.1.2.3", undefined, "10.1.2.3"],
     ["an empty header", "10.1.2.3", [""], "10.1.2.3"],
     ["an entry that is not an address", "10.1.2.3", ["1.2.3.4, unknown"], "10.1.2.3"],

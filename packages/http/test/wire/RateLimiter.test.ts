@@ -69,7 +69,7 @@ describe("RateLimiter", () => {
     )
   })
 
-  it("allows a caller that waits as told, however often it asked before", () => {
+  it("allows a caller that waits as requested, however many requests it sent before", () => {
     fc.assert(
       fc.property(policy, fc.nat(60_000), fc.array(fc.nat(400), { maxLength: 20 }), (policy, offset, asks) => {
         const limiter = new RateLimiter(policy)

@@ -18,12 +18,12 @@ export const eraseJob = (caller: CallerContext, job: Job): Effect.Effect<void> =
     )
     const after = yield* poll(caller, job.id)
     if (after !== undefined && (after.request !== null || after.output !== null || after.files.length > 0))
-      caller.kernel.violate("deleted means gone", `${job.id} still shows its data`)
+      caller.kernel.violate("deleted data is unreachable", `${job.id} still shows its data`)
     for (const file of job.files) {
       const found = yield* caller.insist(`look for ${file.id}`, (engine) =>
         Effect.catchTag(engine.findFile(file.id), "FileGone", () => Effect.succeed(undefined)),
       )
-      if (found !== undefined) caller.kernel.violate("deleted means gone", `${file.id} is still found`)
+      if (found !== undefined) caller.kernel.violate("deleted data is unreachable", `${file.id} is still found`)
     }
     caller.coverage.note("an erased job's data is gone")
   })

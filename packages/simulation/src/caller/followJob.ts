@@ -51,9 +51,9 @@ export const fetchFiles = (caller: CallerContext, job: Job): Effect.Effect<void>
         .pipe(
           Effect.map((bytes) => {
             if (bytes !== undefined && digest([bytes]) !== file.sha256)
-              caller.kernel.violate("a file is what its row says", file.blobKey)
+              caller.kernel.violate("a file matches its row", file.blobKey)
             if (bytes === undefined && caller.watch.jobs.get(job.id)?.retained === "kept")
-              caller.kernel.violate("a file is what its row says", `${file.blobKey} is gone`)
+              caller.kernel.violate("a file matches its row", `${file.blobKey} is gone`)
           }),
         ),
     { discard: true },

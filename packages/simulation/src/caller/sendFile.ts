@@ -32,7 +32,7 @@ export const sendFile = (caller: CallerContext) =>
       file?.file !== undefined &&
       file.file.sha256 !== digest(winner.body)
     )
-      caller.kernel.violate("the stored bytes are exactly that body", upload.id)
+      caller.kernel.violate("the stored bytes are the body of the successful PUT", upload.id)
     return outcomes.some(({ outcome }) => outcome !== "gone") ? upload.id : undefined
   })
 

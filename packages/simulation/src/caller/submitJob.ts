@@ -30,7 +30,7 @@ const submitOnce = (
   )
   return once.pipe(
     Effect.map(({ job, replayed }) => {
-      if (replayed && unanswered > 0) caller.coverage.note("a replay after a lost answer")
+      if (replayed && unanswered > 0) caller.coverage.note("a replay after a lost response")
       if (!caller.watch.jobs.has(job.id) && !caller.watch.removed.has(job.id))
         caller.kernel.violate("a 202 survives", `${job.id} was accepted and is not stored`)
       return job.id
@@ -82,7 +82,7 @@ export const useUploadAgain = (caller: CallerContext, kind: JobKind, uploadId: U
       Effect.match({
         onSuccess: () => caller.kernel.violate("one upload, at most one job", uploadId),
         onFailure: ({ _tag }) => {
-          if (_tag === "UploadAlreadyUsed") caller.coverage.note("an upload feeds no second job")
+          if (_tag === "UploadAlreadyUsed") caller.coverage.note("a second job for an upload is refused")
         },
       }),
     )
@@ -107,7 +107,8 @@ export const reuseKey = (
             caller.kernel.violate("one job per idempotency key", `${key} was reused`)
         },
         onFailure: ({ _tag }) => {
-          if (_tag === "IdempotencyKeyReused") caller.coverage.note("an idempotency key is used for something else")
+          if (_tag === "IdempotencyKeyReused")
+            caller.coverage.note("an idempotency key is reused for a different request")
         },
       }),
     )

@@ -7,7 +7,7 @@ import type { RunInEngine } from "./EngineAccess.ts"
 
 export interface Attempts {
   /** Running attempts, each with a signal of its end. */
-  readonly inHand: ReadonlyMap<JobId, Promise<unknown>>
+  readonly runningAttempts: ReadonlyMap<JobId, Promise<unknown>>
   /** Runs one attempt of the next runnable job and returns its id; `meanwhile` runs concurrently. */
   readonly make: (meanwhile: Effect.Effect<never>) => Promise<JobId | undefined>
 }
@@ -15,7 +15,7 @@ export interface Attempts {
 export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside: RunInEngine): Attempts => {
   const worker = Context.get(context, Worker)
   const events = Context.get(context, JobEvents)
-  const inHand = new Map<JobId, Promise<unknown>>()
+  const runningAttempts = new Map<JobId, Promise<unknown>>()
   let claiming: Promise<unknown> = Promise.resolve()
 
   const begin = async (meanwhile: Effect.Effect<never>) => {
@@ -31,13 +31,13 @@ export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside:
     const jobId = await Promise.race([started.promise, nothing])
     deafen()
     if (jobId !== undefined) {
-      inHand.set(jobId, ended)
-      void nothing.then(() => inHand.delete(jobId))
+      runningAttempts.set(jobId, ended)
+      void nothing.then(() => runningAttempts.delete(jobId))
     }
     return { ended, jobId }
   }
   return {
-    inHand,
+    runningAttempts,
     make: (meanwhile) => {
       // Claims are serialized, so that each event can be assigned to its attempt.
       const begun = claiming.then(() => begin(meanwhile))

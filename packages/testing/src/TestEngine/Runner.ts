@@ -33,7 +33,7 @@ export const makeRunner = (
   mode: "inline" | "manual",
 ): Runner => {
   const directory = Context.get(context, JobDirectory)
-  const { inHand, make } = makeAttempts(context, inside)
+  const { runningAttempts, make } = makeAttempts(context, inside)
   const limited = hasLimits(context)
   // A fake that hangs or is late waits for time to advance. Anything else an attempt waits for is real, so time must not run
   // ahead of it.
@@ -46,7 +46,8 @@ export const makeRunner = (
     let after: string | undefined
     do {
       const page = yield* directory.listJobs({ status, limit: pageSize, after })
-      for (const job of page.jobs) if (job.claimableAt !== null && !inHand.has(job.id)) found.push(job.claimableAt)
+      for (const job of page.jobs)
+        if (job.claimableAt !== null && !runningAttempts.has(job.id)) found.push(job.claimableAt)
       after = page.next
     } while (after !== undefined)
     return found
@@ -73,11 +74,12 @@ export const makeRunner = (
       for (;;) {
         const [job] = await inside(directory.readJobs([jobId]))
         if (job === undefined || job.claimableAt === null || isFinished(job)) return
-        const here = inHand.get(jobId)
+        const here = runningAttempts.get(jobId)
         if (here !== undefined) await here
         else if ((await attemptInTime()) !== undefined) retryWait.reset()
         // Other jobs have its slot, which will be free in a moment.
-        else if (limited && inHand.size > 0 && job.claimableAt <= time.now()) await Promise.race(inHand.values())
+        else if (limited && runningAttempts.size > 0 && job.claimableAt <= time.now())
+          await Promise.race(runningAttempts.values())
         else if (!(await retryWait.waitForNext([job.claimableAt]))) return
       }
     },

@@ -1,5 +1,6 @@
 import type { Kind } from "@kiln/core"
-import { builtInKinds, type JobKind, portsOf } from "@kiln/core/kinds"
+import { wholeKind } from "@kiln/core/effect"
+import { builtInKinds, portsOf } from "@kiln/core/kinds"
 import type { ProviderPort } from "@kiln/core/ports"
 import { isDate, type OptionNames, requireOneOf, requireOptions, requireProviderNames } from "@kiln/core/domain"
 import type { RunMode, TestEngineOptions, TestPrice } from "./TestEngine.ts"
@@ -43,6 +44,6 @@ export const checkTestOptions = (options: object): void => {
     throw new TypeError("startAt must be a valid Date; leave it out for the default")
 }
 
-/** Returns the provider ports of these kinds and the built-in ones. Leaves invalid kinds to `createEngine`, which rejects them. */
+/** Returns the provider ports of these kinds and the built-in ones. Throws `TypeError` for anything but kinds. */
 export const portsIn = (kinds: unknown = builtInKinds()): ReadonlyArray<ProviderPort> =>
-  portsOf(Array.isArray(kinds) ? kinds.filter((kind: Partial<JobKind> | null) => Array.isArray(kind?.ports)) : [])
+  portsOf(Array.isArray(kinds) ? kinds.map(wholeKind) : [])

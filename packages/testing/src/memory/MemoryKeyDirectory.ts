@@ -1,4 +1,11 @@
-import { type ApiKeyRecord, KeyDirectory, type NewApiKey, type Project } from "@kiln/core/ports"
+import {
+  type ApiKeyRecord,
+  KeyDirectory,
+  type KeyRotation,
+  type NewApiKey,
+  type Project,
+  type RotateOutcome,
+} from "@kiln/core/ports"
 import { keep, type MemoryState, step } from "./MemoryState.ts"
 
 /** The reference model of `KeyDirectory`. */
@@ -18,6 +25,13 @@ export const makeMemoryKeyDirectory = (state: MemoryState): KeyDirectory["Servic
       step((now) => {
         const key = state.keys.get(keyId)
         return key === undefined || key.revokedAt !== null ? key : putKey(state, { ...key, revokedAt: now })
+      }),
+    rotateKey: (rotation) => step((now) => rotateKey(state, rotation, now)),
+    identifyKey: (secretHash) =>
+      step(() => {
+        const secret = state.secrets.get(secretHash)
+        const key = secret && state.keys.get(secret.keyId)
+        return key && secret && { key, validUntil: secret.validUntil }
       }),
     findKey: (secretHash) => step((now) => findKey(state, secretHash, now)),
     touchKeys: (uses) =>
@@ -44,6 +58,19 @@ const createKey = (state: MemoryState, key: NewApiKey, now: number): ApiKeyRecor
   if (state.keys.has(key.id) || state.secrets.has(secretHash)) throw new TypeError(`key ${key.id} already exists`)
   state.secrets.set(secretHash, { keyId: key.id, validUntil: null })
   return putKey(state, keep({ ...record, createdAt: now, revokedAt: null, lastUsedAt: null }))
+}
+
+const rotateKey = (state: MemoryState, { keyId, overlapMs, secretHash }: KeyRotation, now: number): RotateOutcome => {
+  const key = state.keys.get(keyId)
+  if (key === undefined) return { _tag: "NotFound" }
+  if (key.revokedAt !== null || (key.expiresAt !== null && key.expiresAt <= now)) return { _tag: "Ended", key }
+  if (state.secrets.has(secretHash)) throw new TypeError(`a secret of ${keyId} already exists`)
+  const oldSecretsEndAt = now + overlapMs
+  for (const [hash, secret] of state.secrets)
+    if (secret.keyId === keyId)
+      state.secrets.set(hash, { keyId, validUntil: Math.min(secret.validUntil ?? Infinity, oldSecretsEndAt) })
+  state.secrets.set(secretHash, { keyId, validUntil: null })
+  return { _tag: "Rotated", key, oldSecretsEndAt }
 }
 
 const putKey = (state: MemoryState, key: ApiKeyRecord): ApiKeyRecord => {

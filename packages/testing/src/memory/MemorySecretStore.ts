@@ -12,5 +12,12 @@ export const makeMemorySecretStore = (state: MemoryState): SecretStore["Service"
         return secret.slice()
       }),
     find: (name) => step(() => state.namedSecrets.get(name)?.slice()),
+    replace: (name, expected, value) =>
+      step(() => {
+        const known = state.namedSecrets.get(name)
+        if (String(known) !== String(expected)) return false
+        state.namedSecrets.set(name, value.slice())
+        return true
+      }),
     remove: (name) => step(() => state.namedSecrets.delete(name)),
   })

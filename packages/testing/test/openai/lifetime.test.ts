@@ -112,7 +112,7 @@ describe("answered calls", () => {
     }))
 })
 
-describe("many at once", () => {
+describe("many concurrent calls", () => {
   it("fifty calls each get their own response", () =>
     withStandIn(async (standIn) => {
       const names = Array.from({ length: 50 }, (_, index) => `number-${index}`)

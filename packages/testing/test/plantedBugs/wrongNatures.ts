@@ -19,5 +19,5 @@ export const wrongNatures: ReadonlyArray<WrongNature> = ports.flatMap(([port, ve
 /** The check of the durability suite that must fail, naming the verb. */
 export const caughtBy = ({ verb }: Pick<WrongNature, "verb">): string =>
   verb === "listCharges"
-    ? "after closing and reopening, no charge gets a time before an `until` that was answered"
-    : "after closing and reopening, the last write is there, whichever verb made it"
+    ? "after closing and reopening, no charge gets a time before an `until` that was returned earlier"
+    : "after closing and reopening, the last write of any verb is there"

@@ -1,50 +1,72 @@
-/** Rules between two states of a job's row, which a CHECK cannot see. */
+/** Rules between two states of a row, and between a job and its result, which a CHECK cannot see. */
 const moves = `
-CREATE TRIGGER jobs_begin_queued BEFORE INSERT ON "kiln".jobs
-FOR EACH ROW WHEN (NEW.status IS NOT NULL OR NEW.retained <> 'kept')
-EXECUTE FUNCTION "kiln".refuse('a job begins queued');
-
 CREATE TRIGGER jobs_origin_is_final BEFORE UPDATE OF
-  id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, price_id, created_at,
+  seq, id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, price_id, created_at,
   queue_limit_ms, run_limit_ms ON "kiln".jobs
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
 
-CREATE TRIGGER jobs_finished_is_final BEFORE UPDATE ON "kiln".jobs
-FOR EACH ROW WHEN (OLD.status IS NOT NULL AND (
-  NEW.status       IS DISTINCT FROM OLD.status       OR NEW.token     IS DISTINCT FROM OLD.token     OR
-  NEW.finished_at  IS DISTINCT FROM OLD.finished_at  OR NEW.ran_ms    IS DISTINCT FROM OLD.ran_ms    OR
-  NEW.waited_ms    IS DISTINCT FROM OLD.waited_ms    OR NEW.attempts  IS DISTINCT FROM OLD.attempts  OR
-  NEW.failures     IS DISTINCT FROM OLD.failures     OR NEW.lost_workers IS DISTINCT FROM OLD.lost_workers OR
-  NEW.error_code   IS DISTINCT FROM OLD.error_code   OR NEW.charge    IS DISTINCT FROM OLD.charge    OR
-  (NEW.retained = OLD.retained AND
-    (NEW.output IS DISTINCT FROM OLD.output OR NEW.warning_code IS DISTINCT FROM OLD.warning_code))))
-EXECUTE FUNCTION "kiln".refuse('a finished job never changes, except that its data is erased');
-
-CREATE FUNCTION "kiln".finish_leaves_queue() RETURNS trigger LANGUAGE plpgsql AS $$
+-- A result belongs to a job that has left the queue, and repeats what the job was asked for. OFFSET 0: one look into an index
+-- for each row, whatever the planner takes the tables for.
+CREATE FUNCTION "kiln".result_of_ended_job() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF EXISTS (SELECT FROM changed WHERE status IS NOT NULL AND EXISTS (
-      SELECT FROM "kiln".queue WHERE id = changed.id OFFSET 0)) THEN
-    RAISE EXCEPTION 'a finished job leaves the queue';
+  IF EXISTS (SELECT FROM added WHERE retained <> 'kept' OR
+      EXISTS (SELECT FROM "kiln".queue WHERE id = added.job_id OFFSET 0) OR
+      NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND id = added.job_id AND
+        project_id = added.project_id AND kind = added.kind AND mode = added.mode AND created_at = added.created_at OFFSET 0)) THEN
+    RAISE EXCEPTION 'a result belongs to a job that has left the queue, and its data is kept';
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER jobs_finish AFTER UPDATE ON "kiln".jobs REFERENCING NEW TABLE AS changed
-FOR EACH STATEMENT EXECUTE FUNCTION "kiln".finish_leaves_queue();
+CREATE TRIGGER results_of_ended_jobs AFTER INSERT ON "kiln".results REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION "kiln".result_of_ended_job();
+
+CREATE TRIGGER results_are_final BEFORE UPDATE ON "kiln".results
+FOR EACH ROW WHEN (
+  ROW(NEW.job_seq, NEW.job_id, NEW.project_id, NEW.kind, NEW.mode, NEW.created_at, NEW.status, NEW.token, NEW.ran_ms,
+    NEW.waited_ms, NEW.attempts, NEW.failures, NEW.lost_workers, NEW.finished_at, NEW.error_code, NEW.charge)
+  IS DISTINCT FROM
+  ROW(OLD.job_seq, OLD.job_id, OLD.project_id, OLD.kind, OLD.mode, OLD.created_at, OLD.status, OLD.token, OLD.ran_ms,
+    OLD.waited_ms, OLD.attempts, OLD.failures, OLD.lost_workers, OLD.finished_at, OLD.error_code, OLD.charge)
+  OR (NEW.retained = OLD.retained AND
+    (NEW.output IS DISTINCT FROM OLD.output OR NEW.warning_code IS DISTINCT FROM OLD.warning_code)))
+EXECUTE FUNCTION "kiln".refuse('a finished job never changes, except that its data is erased');
 
 CREATE FUNCTION "kiln".erase_for_good() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.retained = 'kept' OR OLD.retained = 'deleted' OR
-    EXISTS (SELECT FROM "kiln".job_data WHERE job_seq = OLD.seq) OR
-    EXISTS (SELECT FROM "kiln".files WHERE job_seq = OLD.seq) THEN
+    EXISTS (SELECT FROM "kiln".job_data WHERE job_seq = OLD.job_seq) OR
+    EXISTS (SELECT FROM "kiln".files WHERE job_seq = OLD.job_seq) THEN
     RAISE EXCEPTION 'erased means that everything retained is gone, for good';
   END IF;
   RETURN NEW;
 END $$;
-CREATE TRIGGER jobs_erased_once BEFORE UPDATE OF retained ON "kiln".jobs
+CREATE TRIGGER results_erased_once BEFORE UPDATE OF retained ON "kiln".results
 FOR EACH ROW WHEN (NEW.retained <> OLD.retained) EXECUTE FUNCTION "kiln".erase_for_good();
 
-CREATE TRIGGER jobs_deleted_when_finished BEFORE DELETE ON "kiln".jobs
-FOR EACH ROW WHEN (OLD.status IS NULL) EXECUTE FUNCTION "kiln".refuse('an unfinished job is not deleted');
+-- A job takes its result and its data with it when it is deleted. One without a result is unfinished.
+CREATE FUNCTION "kiln".delete_finished() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  removed_seqs bigint[] := ARRAY(SELECT seq FROM removed);
+  finished bigint;
+BEGIN
+  DELETE FROM "kiln".results WHERE job_seq = ANY (removed_seqs);
+  GET DIAGNOSTICS finished = ROW_COUNT;
+  IF finished < cardinality(removed_seqs) THEN RAISE EXCEPTION 'an unfinished job is not deleted'; END IF;
+  DELETE FROM "kiln".job_data WHERE job_seq = ANY (removed_seqs);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER jobs_deleted_when_finished AFTER DELETE ON "kiln".jobs REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION "kiln".delete_finished();
+
+CREATE FUNCTION "kiln".result_goes_with_job() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM removed WHERE EXISTS (SELECT FROM "kiln".jobs WHERE seq = removed.job_seq OFFSET 0)) THEN
+    RAISE EXCEPTION 'a finished job keeps its result';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER results_go_with_jobs AFTER DELETE ON "kiln".results REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION "kiln".result_goes_with_job();
 `
 
 /**
@@ -52,10 +74,16 @@ FOR EACH ROW WHEN (OLD.status IS NULL) EXECUTE FUNCTION "kiln".refuse('an unfini
  * checked at the commit, because the upload leaves the failed job before the retry takes it.
  */
 const uploadMoves = `
+CREATE FUNCTION "kiln".upload_leaves_failed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.upload_id IS NOT NULL OR NOT EXISTS (
+      SELECT FROM "kiln".results WHERE job_seq = OLD.seq AND status = 'failed' AND retained = 'kept') THEN
+    RAISE EXCEPTION 'what a job was asked for never changes';
+  END IF;
+  RETURN NEW;
+END $$;
 CREATE TRIGGER jobs_upload_is_final BEFORE UPDATE OF upload_id ON "kiln".jobs
-FOR EACH ROW WHEN (NEW.upload_id IS DISTINCT FROM OLD.upload_id AND
-  (NEW.upload_id IS NOT NULL OR OLD.status IS DISTINCT FROM 'failed' OR OLD.retained <> 'kept'))
-EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
+FOR EACH ROW WHEN (NEW.upload_id IS DISTINCT FROM OLD.upload_id) EXECUTE FUNCTION "kiln".upload_leaves_failed();
 
 CREATE FUNCTION "kiln".upload_went_to_retry() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -73,8 +101,9 @@ EXECUTE FUNCTION "kiln".upload_went_to_retry();
 const data = `
 CREATE FUNCTION "kiln".data_only_while_kept() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
-      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND retained = 'kept' OFFSET 0)) THEN
+  IF EXISTS (SELECT FROM added WHERE
+      NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = added.job_seq OFFSET 0) OR
+      EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq AND retained <> 'kept' OFFSET 0)) THEN
     RAISE EXCEPTION 'job_data of a job that is erased or not there';
   END IF;
   RETURN NULL;
@@ -84,18 +113,10 @@ FOR EACH STATEMENT EXECUTE FUNCTION "kiln".data_only_while_kept();
 CREATE TRIGGER job_data_is_final BEFORE UPDATE ON "kiln".job_data
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
 
-CREATE FUNCTION "kiln".data_goes_with_job() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
-BEGIN
-  DELETE FROM "kiln".job_data WHERE job_seq = ANY (ARRAY(SELECT seq FROM removed));
-  RETURN NULL;
-END $$;
-CREATE TRIGGER jobs_data_goes_with_job AFTER DELETE ON "kiln".jobs REFERENCING OLD TABLE AS removed
-FOR EACH STATEMENT EXECUTE FUNCTION "kiln".data_goes_with_job();
-
 CREATE FUNCTION "kiln".file_of_done_job() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
-      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND retained = 'kept' AND status = 'done' OFFSET 0)) THEN
+      SELECT FROM "kiln".results WHERE job_seq = added.job_seq AND retained = 'kept' AND status = 'done' OFFSET 0)) THEN
     RAISE EXCEPTION 'files of a job that is erased, or not there, or not done';
   END IF;
   RETURN NULL;
@@ -121,7 +142,8 @@ FOR EACH ROW WHEN (NEW.upload_id IS NOT NULL) EXECUTE FUNCTION "kiln".consume_up
 
 CREATE FUNCTION "kiln".erase_upload_for_good() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF OLD.erased OR EXISTS (SELECT FROM "kiln".jobs WHERE upload_id = OLD.id AND status IS NULL) THEN
+  IF OLD.erased OR EXISTS (SELECT FROM "kiln".jobs WHERE upload_id = OLD.id AND NOT EXISTS (
+      SELECT FROM "kiln".results WHERE job_seq = jobs.seq OFFSET 0)) THEN
     RAISE EXCEPTION 'an upload is erased for good, and not while its job is unfinished';
   END IF;
   RETURN NEW;
@@ -132,7 +154,7 @@ FOR EACH ROW WHEN (OLD.erased <> NEW.erased) EXECUTE FUNCTION "kiln".erase_uploa
 
 /**
  * The database writes the ledger itself, in the statement that makes a live job done. Together with the CHECK that ties
- * jobs.charge to that state, each such job has exactly one charge and no other job has one.
+ * results.charge to that state, each such job has exactly one charge and no other job has one.
  *
  * A completion first announces itself with a shared lock that names the earliest second of its charge, and then reads how far
  * the ledger is closed, in a separate statement and so with a new snapshot. A reader closes the ledger first and checks the
@@ -142,7 +164,8 @@ FOR EACH ROW WHEN (OLD.erased <> NEW.erased) EXECUTE FUNCTION "kiln".erase_uploa
 const ledger = `
 CREATE FUNCTION "kiln".charge_of_live_done_job() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM "kiln".jobs WHERE id = NEW.job_id AND mode = 'live' AND status = 'done') THEN
+  IF NOT EXISTS (SELECT FROM "kiln".jobs JOIN "kiln".results ON job_seq = seq
+      WHERE id = NEW.job_id AND results.mode = 'live' AND status = 'done') THEN
     RAISE EXCEPTION 'only a live job that is done is charged';
   END IF;
   RETURN NEW;
@@ -155,14 +178,14 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(
     ('"kiln".closed_ledger'::regclass::oid::bigint - 2147483648)::int, (NEW.finished_at / 1000 - 2147483648)::int);
   INSERT INTO "kiln".charges (job_id, project_id, key_id, kind, currency, amount, line_items, charged_at)
-  SELECT NEW.id, NEW.project_id, NEW.key_id, NEW.kind,
+  SELECT NEW.job_id, NEW.project_id, (SELECT key_id FROM "kiln".jobs WHERE seq = NEW.job_seq), NEW.kind,
     NEW.charge::json ->> 'currency', NEW.charge::json ->> 'amount', NEW.charge::json -> 'lineItems',
     greatest(NEW.finished_at, closed_until)
   FROM "kiln".closed_ledger;
   RETURN NULL;
 END $$;
-CREATE TRIGGER jobs_charge AFTER UPDATE OF charge ON "kiln".jobs
-FOR EACH ROW WHEN (OLD.charge IS NULL AND NEW.charge IS NOT NULL) EXECUTE FUNCTION "kiln".write_charge();
+CREATE TRIGGER results_charge AFTER INSERT ON "kiln".results
+FOR EACH ROW WHEN (NEW.charge IS NOT NULL) EXECUTE FUNCTION "kiln".write_charge();
 
 CREATE FUNCTION "kiln".ledger_stays_closed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,6 +1,6 @@
 /**
- * The permanent row of a job. While the job is unfinished, its state is in the queue and "status" is NULL here: this row is
- * written when the job is accepted and when it ends. Claims do not read the rows of finished jobs.
+ * A job has a row in `jobs` from the moment it is accepted. While it is unfinished, its state is in the queue; when it ends, it
+ * leaves the queue and gets a row in `results`. Both tables grow by inserting: nothing that many indexes point to is updated.
  */
 export const jobTables = `
 CREATE TABLE "kiln".jobs (
@@ -22,42 +22,47 @@ CREATE TABLE "kiln".jobs (
   queue_limit_ms  bigint NOT NULL CHECK (queue_limit_ms >= 0),
   run_limit_ms    bigint NOT NULL CHECK (run_limit_ms >= 0),
 
-  -- All NULL until the job ends.
-  status          text   CHECK (status IN ('done', 'failed')),
-  token           bigint CHECK (token >= 0),
-  ran_ms          bigint CHECK (ran_ms >= 0),
-  waited_ms       bigint CHECK (waited_ms >= 0),
-  attempts        bigint CHECK (attempts >= 0),
-  failures        bigint CHECK (failures >= 0),
-  lost_workers    bigint CHECK (lost_workers >= 0),
-  finished_at     bigint,
-  error_code      text,
-  warning_code    text,
-  retained        text   NOT NULL DEFAULT 'kept' CHECK (retained IN ('kept', 'deleted', 'expired')),
-  charge          text,
-  output          text,
-
   UNIQUE (key_id, idempotency_key),
-  CHECK ((status IS NULL) = (token        IS NULL)),
-  CHECK ((status IS NULL) = (ran_ms       IS NULL)),
-  CHECK ((status IS NULL) = (waited_ms    IS NULL)),
-  CHECK ((status IS NULL) = (attempts     IS NULL)),
-  CHECK ((status IS NULL) = (failures     IS NULL)),
-  CHECK ((status IS NULL) = (lost_workers IS NULL)),
-  CHECK ((status IS NULL) = (finished_at  IS NULL)),
-  CHECK ((error_code IS NOT NULL) = (status IS NOT DISTINCT FROM 'failed')),
-  CHECK ((output     IS NOT NULL) = (status IS NOT DISTINCT FROM 'done' AND retained = 'kept')),
-  CHECK ((charge     IS NOT NULL) = (status IS NOT DISTINCT FROM 'done' AND mode = 'live')),
-  CHECK (retained = 'kept' OR status IS NOT NULL),
-  CHECK (warning_code IS NULL OR status IS NOT NULL),
   CHECK (mode = 'live' OR price_id IS NULL)
 );
 -- This uniqueness is the consumption of an upload: there is no second flag.
 CREATE UNIQUE INDEX jobs_upload ON "kiln".jobs (upload_id) WHERE upload_id IS NOT NULL;
-CREATE INDEX jobs_finished ON "kiln".jobs (retained, finished_at, seq) WHERE finished_at IS NOT NULL;
--- For operators' lists: an entry when a job is accepted and another when it ends, both at the right-hand edge of their part. By
--- an expression, so that no plan takes it that only knows the status.
-CREATE INDEX jobs_by_status ON "kiln".jobs (coalesce(status, 'unfinished'), created_at, id);
+
+-- How a job ended. Inserted by the statement that deletes the job's row in the queue; only erasing its data updates it. The
+-- first columns repeat the job's own, so that lists and counts read no other table.
+CREATE TABLE "kiln".results (
+  job_seq      bigint PRIMARY KEY,
+  job_id       text COLLATE "C" NOT NULL,
+  project_id   text COLLATE "C" NOT NULL,
+  kind         text COLLATE "C" NOT NULL,
+  mode         text   NOT NULL,
+  created_at   bigint NOT NULL,
+
+  status       text   NOT NULL CHECK (status IN ('done', 'failed')),
+  token        bigint NOT NULL,
+  ran_ms       bigint NOT NULL,
+  waited_ms    bigint NOT NULL,
+  attempts     bigint NOT NULL,
+  failures     bigint NOT NULL,
+  lost_workers bigint NOT NULL,
+  finished_at  bigint NOT NULL,
+  error_code   text,
+  warning_code text,
+  retained     text   NOT NULL DEFAULT 'kept' CHECK (retained IN ('kept', 'deleted', 'expired')),
+  charge       text,
+  output       text,
+
+  -- Few checks, because the server parses each again for every statement.
+  CONSTRAINT results_count CHECK (least(token, ran_ms, waited_ms, attempts, failures, lost_workers) >= 0),
+  CONSTRAINT results_end CHECK (
+    (error_code IS NOT NULL) = (status = 'failed') AND
+    (output     IS NOT NULL) = (status = 'done' AND retained = 'kept') AND
+    (charge     IS NOT NULL) = (status = 'done' AND mode = 'live'))
+);
+-- By expressions, so that no plan takes them that only knows whether data is kept, or the status.
+CREATE INDEX results_finished ON "kiln".results (coalesce(retained, ''), finished_at, job_seq);
+-- For operators' lists.
+CREATE INDEX results_by_status ON "kiln".results (coalesce(status, ''), created_at, job_id);
 
 -- Exists exactly as long as the data is kept. Triggers do what a foreign key would, once a statement.
 CREATE TABLE "kiln".job_data (

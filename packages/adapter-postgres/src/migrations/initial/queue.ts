@@ -68,12 +68,15 @@ CREATE TABLE "kiln".queue (
 -- The order of a claim, rank by rank.
 CREATE INDEX queue_by_turn  ON "kiln".queue (lane_id, priority, claimable_at, id);
 CREATE INDEX queue_deadline ON "kiln".queue (deadline_at, job_seq);
+-- For operators' lists.
+CREATE INDEX queue_by_age   ON "kiln".queue (created_at, id);
 -- Held jobs, which count against the concurrency limits.
 CREATE INDEX queue_held     ON "kiln".queue (mode, kind, project_id) WHERE held;
 
--- Checkpoints of unfinished jobs. They are deleted when the job ends.
+-- Checkpoints of unfinished jobs. They are deleted when the job ends: by a trigger, because a foreign key would look for them
+-- once for each job.
 CREATE TABLE "kiln".checkpoints (
-  job_id text COLLATE "C" NOT NULL REFERENCES "kiln".queue (id) ON DELETE CASCADE,
+  job_id text COLLATE "C" NOT NULL,
   step   text COLLATE "C" NOT NULL,
   value  text NOT NULL,
   PRIMARY KEY (job_id, step)
@@ -96,7 +99,8 @@ BEGIN
     END INTO broken
   FROM added CROSS JOIN (SELECT ARRAY(SELECT id FROM "kiln".lanes WHERE id = ANY (ARRAY(SELECT DISTINCT lane_id FROM added))) AS lanes OFFSET 0) AS found
   WHERE status <> 'queued' OR token <> 0 OR held OR lane_id <> ALL (found.lanes) OR NOT EXISTS (
-      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND jobs.id = added.id AND jobs.status IS NULL OFFSET 0)
+      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND jobs.id = added.id OFFSET 0) OR
+    EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq OFFSET 0)
   LIMIT 1;
   IF broken IS NOT NULL THEN
     RAISE EXCEPTION '%', broken;
@@ -120,14 +124,15 @@ CREATE TRIGGER queue_origin_is_final BEFORE UPDATE OF
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
 
 -- A job leaves the queue in the statement that ends it: this trigger runs at its end. Only a claim leads to done, and the end
--- of a claim raises the token.
-CREATE FUNCTION "kiln".unfinished_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+-- of a claim raises the token. Checkpoints go with the job.
+CREATE FUNCTION "kiln".unfinished_stays() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   IF EXISTS (SELECT FROM removed WHERE NOT EXISTS (
-      SELECT FROM "kiln".jobs WHERE seq = removed.job_seq AND token > removed.token AND
+      SELECT FROM "kiln".results WHERE job_seq = removed.job_seq AND token > removed.token AND
         (status = 'failed' OR (status = 'done' AND removed.held)) OFFSET 0)) THEN
     RAISE EXCEPTION 'a job leaves the queue when it ends';
   END IF;
+  DELETE FROM "kiln".checkpoints WHERE job_id = ANY (ARRAY(SELECT id FROM removed));
   RETURN NULL;
 END $$;
 CREATE TRIGGER queue_left_when_finished AFTER DELETE ON "kiln".queue REFERENCING OLD TABLE AS removed
@@ -145,9 +150,10 @@ END $$;
 CREATE TRIGGER jobs_stand_in_queue AFTER INSERT ON "kiln".jobs REFERENCING NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION "kiln".unfinished_is_queued();
 
+-- The lock keeps the job in the queue until the checkpoint is committed, so that whatever ends the job finds it.
 CREATE FUNCTION "kiln".checkpoint_while_held() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM "kiln".queue WHERE id = NEW.job_id AND held) THEN
+  IF NOT EXISTS (SELECT FROM "kiln".queue WHERE id = NEW.job_id AND held FOR KEY SHARE) THEN
     RAISE EXCEPTION 'steps are kept while a worker holds the job';
   END IF;
   RETURN NEW;

@@ -1,11 +1,11 @@
 import type { Edit } from "../../../../../tests/planted/Edit.ts"
 
-/** A bug in how the store handles a lost answer, or creates jobs in one round trip. */
+/** A bug in how the store handles a lost answer, creates jobs in one round trip, or guards how jobs end. */
 export interface PlantedBug {
   readonly bug: string
   readonly edits: ReadonlyArray<Edit>
   /** The script that runs the scenario, and its arguments. */
-  readonly scenario: "reportLostCommits.ts" | "reportForgottenCommit.ts" | "reportCreations.ts"
+  readonly scenario: "reportLostCommits.ts" | "reportForgottenCommit.ts" | "reportCreations.ts" | "reportEnds.ts"
   readonly arguments: ReadonlyArray<string>
   /** What the script reports. */
   readonly noticed: RegExp
@@ -15,6 +15,21 @@ const inDatabase = (from: string, to: string): Edit => ({ file: "adapter-postgre
 
 const inCreation = (from: string, to: string): Edit => ({ file: "adapter-postgres/src/jobs/createAtOnce.ts", from, to })
 
+const inTriggers = (file: "jobTriggers" | "queue", from: string, to: string): Edit => ({
+  file: `adapter-postgres/src/migrations/initial/${file}.ts`,
+  from,
+  to,
+})
+
+/** A guard of the database that is missing, and the scenario that shows it. */
+const missingGuard = (bug: string, scenario: string, edit: Edit, found = "taken"): PlantedBug => ({
+  bug,
+  edits: [edit],
+  scenario: "reportEnds.ts",
+  arguments: [scenario],
+  noticed: new RegExp(`^${scenario}: ${found}, not`),
+})
+
 const committed = 'if (fate === "committed") return { _tag: "Done", value: lost.value }'
 
 const justRetry = [inDatabase(committed, 'if (fate === "committed") return { _tag: "Undone", error: lost.error }')]
@@ -22,7 +37,7 @@ const justRetry = [inDatabase(committed, 'if (fate === "committed") return { _ta
 /** Most are harmless as long as every answer arrives. */
 export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
-    bug: "a claim whose COMMIT got no answer is made again",
+    bug: "a claim whose COMMIT got no answer is repeated",
     edits: justRetry,
     scenario: "reportLostCommits.ts",
     arguments: ["answer lost", "claimJobs, of lost workers"],
@@ -42,7 +57,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     noticed: /^claimJobs: answered .*\n(.*\n)*claimJobs: queue is /,
   },
   {
-    bug: "a transfer whose COMMIT got no answer is begun again",
+    bug: "a transfer whose COMMIT got no answer is repeated",
     edits: justRetry,
     scenario: "reportLostCommits.ts",
     arguments: ["answer lost", "claimUpload"],
@@ -60,10 +75,10 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [inDatabase('if (meaningOf(error) !== "connection") throw error', 'return { _tag: "Done", value }')],
     scenario: "reportLostCommits.ts",
     arguments: ["cut before", "completeJobs"],
-    noticed: /^completeJobs: jobs is /m,
+    noticed: /^completeJobs: results is /m,
   },
   {
-    bug: "the number of a transaction is taken for its own after a crash, when it may be another's",
+    bug: "a transaction number is trusted after a crash, although it may belong to another transaction",
     edits: [
       {
         file: "adapter-postgres/src/Session.ts",
@@ -109,4 +124,63 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     arguments: ["cap"],
     noticed: /^cap: Created, not QueueFull/,
   },
+  missingGuard(
+    "a result is inserted for a job that stays in the queue",
+    "result without leaving",
+    inTriggers("jobTriggers", 'EXISTS (SELECT FROM "kiln".queue WHERE id = added.job_id OFFSET 0) OR', ""),
+  ),
+  missingGuard(
+    "a job leaves the queue without a result",
+    "leaving without result",
+    inTriggers(
+      "queue",
+      "(status = 'failed' OR (status = 'done' AND removed.held)) OFFSET 0)) THEN",
+      "(status = 'failed' OR (status = 'done' AND removed.held)) OFFSET 0)) AND false THEN",
+    ),
+  ),
+  missingGuard("a job ends without a new token", "old token", inTriggers("queue", "token > removed.token AND", "")),
+  missingGuard(
+    "a result repeats another kind than its job's",
+    "another kind",
+    inTriggers("jobTriggers", "kind = added.kind AND ", ""),
+  ),
+  missingGuard(
+    "a result changes",
+    "changed result",
+    inTriggers("jobTriggers", "results_are_final BEFORE UPDATE ON", "results_are_final BEFORE UPDATE OF job_id ON"),
+  ),
+  missingGuard(
+    "a result is deleted without its job",
+    "removed result",
+    inTriggers(
+      "jobTriggers",
+      'IF EXISTS (SELECT FROM removed WHERE EXISTS (SELECT FROM "kiln".jobs WHERE seq = removed.job_seq OFFSET 0)) THEN',
+      "IF false THEN",
+    ),
+  ),
+  missingGuard(
+    "an unfinished job is deleted",
+    "deleted while unfinished",
+    inTriggers("jobTriggers", "IF finished < cardinality(removed_seqs) THEN", "IF finished < 0 THEN"),
+  ),
+  missingGuard(
+    "a job counts as erased while its data is there",
+    "erased with data",
+    inTriggers("jobTriggers", 'EXISTS (SELECT FROM "kiln".job_data WHERE job_seq = OLD.job_seq) OR', ""),
+  ),
+  missingGuard(
+    "a finished job gets into the queue again",
+    "queued again",
+    inTriggers("queue", 'EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq OFFSET 0)', "false"),
+  ),
+  missingGuard(
+    "checkpoints stay when their job ends",
+    "left checkpoints",
+    inTriggers(
+      "queue",
+      'DELETE FROM "kiln".checkpoints WHERE job_id = ANY (ARRAY(SELECT id FROM removed));',
+      "PERFORM FROM removed;",
+    ),
+    "1",
+  ),
 ]

@@ -18,6 +18,10 @@ CREATE TRIGGER kiln_jobs_origin_is_final BEFORE UPDATE OF
   id, lane_id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, price_id, created_at,
   queue_limit_ms, run_limit_ms ON kiln_jobs
 BEGIN SELECT RAISE(ABORT, 'what a job was asked for never changes'); END;
+
+CREATE TRIGGER kiln_jobs_request_is_final BEFORE UPDATE OF request ON kiln_jobs
+WHEN NEW.request IS NOT NULL OR NEW.retained = OLD.retained
+BEGIN SELECT RAISE(ABORT, 'what a job was asked for never changes'); END;
 `
 
 /**
@@ -55,8 +59,8 @@ WHEN OLD.finished_at IS NULL
 BEGIN SELECT RAISE(ABORT, 'an unfinished job is not deleted'); END;
 
 CREATE TRIGGER kiln_job_data_only_while_kept BEFORE INSERT ON kiln_job_data
-WHEN NOT EXISTS (SELECT 1 FROM kiln_jobs WHERE seq = NEW.job_seq AND retained = 'kept')
-BEGIN SELECT RAISE(ABORT, 'an erased job retains nothing'); END;
+WHEN NOT EXISTS (SELECT 1 FROM kiln_jobs WHERE seq = NEW.job_seq AND retained = 'kept' AND request IS NULL)
+BEGIN SELECT RAISE(ABORT, 'an erased job retains nothing, and a job has one request'); END;
 
 CREATE TRIGGER kiln_job_data_is_final BEFORE UPDATE ON kiln_job_data
 BEGIN SELECT RAISE(ABORT, 'what a job was asked for never changes'); END;

@@ -29,8 +29,8 @@ INSERT INTO kiln_fairness (id, virtual_time) VALUES (1, 0);
 `
 
 /**
- * One small row per job. The request is in a table of its own, so that a heartbeat does not rewrite a large prompt and a corrupt
- * request does not prevent the job from failing. The output is written once, with the last update.
+ * One small row per job. A long request is in a table of its own, so that a heartbeat does not rewrite a large prompt and a corrupt
+ * overflow page does not prevent the job from failing. The output is written once, with the last update.
  * The constraints repeat the invariants of the state machine, as the last defense against bugs in the code above. SQLite builds a
  * table for an IN with more than two values, whenever the CHECK runs, so these are written with OR.
  */
@@ -71,9 +71,12 @@ CREATE TABLE kiln_jobs (
   retained         TEXT    NOT NULL DEFAULT 'kept' CHECK (retained = 'kept' OR retained = 'deleted' OR retained = 'expired'),
   charge           TEXT,
   output           TEXT,
+  -- NULL if it is long (then it is in kiln_job_data) or erased.
+  request          TEXT,
 
   UNIQUE (key_id, idempotency_key),
   CHECK (held = 0 OR status = 'processing'),
+  CHECK (held = 0 OR claimable_at <= deadline_at),
   CHECK ((claimable_at     IS NULL)     = (status IN ('done', 'failed'))),
   CHECK ((deadline_at      IS NULL)     = (status IN ('done', 'failed'))),
   CHECK ((phase_started_at IS NULL)     = (status IN ('done', 'failed'))),
@@ -81,22 +84,20 @@ CREATE TABLE kiln_jobs (
   CHECK ((error_code       IS NOT NULL) = (status = 'failed')),
   CHECK ((output           IS NOT NULL) = (status = 'done' AND retained = 'kept')),
   CHECK ((charge           IS NOT NULL) = (status = 'done' AND mode = 'live')),
-  CHECK (retained = 'kept' OR status IN ('done', 'failed')),
+  CHECK (retained = 'kept' OR (status IN ('done', 'failed') AND request IS NULL)),
   CHECK (mode = 'live' OR price_id IS NULL)
 ) STRICT;
 -- A job consumes its upload by this index; there is no other flag.
 CREATE UNIQUE INDEX kiln_jobs_upload ON kiln_jobs (upload_id) WHERE upload_id IS NOT NULL;
 -- The order of claims: one range per priority, so that jobs that are not yet claimable are not read. Finished jobs are not in it, so
--- their number does not affect claims.
-CREATE INDEX kiln_jobs_ready    ON kiln_jobs (lane_id, priority, claimable_at, id) WHERE claimable_at IS NOT NULL;
-CREATE INDEX kiln_jobs_deadline ON kiln_jobs (deadline_at) WHERE deadline_at IS NOT NULL;
+-- their number does not affect claims. Held jobs are apart from the others: a few among very many, which count against concurrency
+-- limits, and of which a claim takes those whose lease has ended.
+CREATE INDEX kiln_jobs_ready    ON kiln_jobs (held, lane_id, priority, claimable_at, id) WHERE claimable_at IS NOT NULL;
+-- Without held jobs, of which the sweep reads all: a claim and the end of one then write one index.
+CREATE INDEX kiln_jobs_deadline ON kiln_jobs (deadline_at) WHERE held = 0 AND deadline_at IS NOT NULL;
 CREATE INDEX kiln_jobs_finished ON kiln_jobs (retained, finished_at) WHERE finished_at IS NOT NULL;
--- Jobs that count against concurrency limits: a few among very many.
-CREATE INDEX kiln_jobs_held     ON kiln_jobs (held, lane_id, claimable_at) WHERE held = 1;
--- For lists of jobs. Written only when a job is created or deleted.
-CREATE INDEX kiln_jobs_by_time  ON kiln_jobs (created_at, id);
 
--- Rows exist as long as the data is kept.
+-- Long requests. Rows exist as long as the data is kept.
 CREATE TABLE kiln_job_data (
   job_seq INTEGER PRIMARY KEY REFERENCES kiln_jobs (seq) ON DELETE CASCADE,
   request TEXT NOT NULL

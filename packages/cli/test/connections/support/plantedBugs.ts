@@ -12,7 +12,7 @@ export interface PlantedBug {
 
 export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
-    bug: "nobody listens for errors of a request once its body was read",
+    bug: "errors of a request are not handled once its body was read",
     edits: [
       { file: "server/nodeListener.ts", from: 'request.on("error", ignore)', to: "" },
       // The reader of the body takes its listeners off when it has enough, as readers do.

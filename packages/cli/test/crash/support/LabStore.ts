@@ -82,13 +82,13 @@ export const sqliteStore = (dataDirectory: string): LabStore => {
 
 const inKiln = (sql: string): string => sql.replaceAll(/ FROM (\w+)/g, ' FROM "kiln".$1')
 
-/** What an unfinished job still changes stands in the queue. */
+/** The state of an unfinished job is in the queue, that of a finished one in its result. */
 const jobsInKiln = `
-  SELECT j.id, j.mode, coalesce(j.status, q.status) AS status, coalesce(q.held, false) AS held,
-         coalesce(j.attempts, q.attempts)::int AS attempts, coalesce(j.failures, q.failures)::int AS failures,
-         coalesce(j.lost_workers, q.lost_workers)::int AS "lostWorkers", j.error_code AS "errorCode",
+  SELECT j.id, j.mode, coalesce(r.status, q.status) AS status, coalesce(q.held, false) AS held,
+         coalesce(r.attempts, q.attempts)::int AS attempts, coalesce(r.failures, q.failures)::int AS failures,
+         coalesce(r.lost_workers, q.lost_workers)::int AS "lostWorkers", r.error_code AS "errorCode",
          j.idempotency_key AS "idempotencyKey"
-    FROM "kiln".jobs j LEFT JOIN "kiln".queue q ON q.id = j.id ORDER BY j.seq`
+    FROM "kiln".jobs j LEFT JOIN "kiln".queue q ON q.id = j.id LEFT JOIN "kiln".results r ON r.job_seq = j.seq ORDER BY j.seq`
 
 /** Of a server that is somebody else's. */
 export const postgresStore =

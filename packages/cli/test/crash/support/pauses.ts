@@ -16,3 +16,12 @@ export const pauseAfterCheckpoint: Edit = {
   replace:
     'Effect.tap((value) => Effect.andThen(this.#keep(name, value), Effect.sync(() => globalThis.crashLab.pause("kept " + name)))),',
 }
+
+const startsClaimed = "            end(claimed)"
+
+/** When a job is created and claimed in one commit, and neither is its caller told nor has its attempt begun. */
+export const pauseAfterJointClaim: Edit = {
+  module: "packages/core/src/engine/creation.ts",
+  find: startsClaimed,
+  replace: `if (claimed?.claims.length > 0) globalThis.crashLab.pause("created and claimed")\n${startsClaimed}`,
+}

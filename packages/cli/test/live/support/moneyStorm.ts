@@ -42,7 +42,7 @@ export interface MoneyStormReport {
   readonly ledger: string
   readonly jsonl: string
   readonly csv: string
-  /** Of audio alone: an image's poll says nothing of money. */
+  /** Of audio alone: an image's poll contains no billing. */
   readonly expectedOfAudio: string
   readonly polled: string
   readonly violations: ReadonlyArray<string>

@@ -41,7 +41,7 @@ export const accepting: ReadonlyArray<PlantedBug> = [
     ),
   },
   {
-    bug: "an upload is looked at, then used without the constraint",
+    bug: "an upload is checked, then used without the constraint",
     race: "create × create with the same upload",
     shows: /^true .*expected [23] to equal 1/,
     plant: lookThenCreate(
@@ -108,7 +108,7 @@ export const accepting: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "the claim of a sender who left is given back by id alone",
+    bug: "a disconnected sender's claim is released by id alone",
     race: "PUT × PUT after",
     shows: /^true .*A wrote releaseUpload with the token 1/,
     plant: inUploads(({ uploads }) => ({

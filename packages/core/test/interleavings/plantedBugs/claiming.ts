@@ -6,7 +6,7 @@ import { inJobs, type PlantedBug, present } from "./PlantedBug.ts"
 /** In leases and gates. */
 export const claiming: ReadonlyArray<PlantedBug> = [
   {
-    bug: "two claims at once get the same job",
+    bug: "two concurrent claims get the same job",
     race: "claim × claim",
     shows: /^true .*(expected [23] to equal 1|while [ABC] had it)/,
     plant: inJobs(({ jobs }, wait) => {
@@ -25,7 +25,7 @@ export const claiming: ReadonlyArray<PlantedBug> = [
     }),
   },
   {
-    bug: "leases are compared in another time than they are granted in",
+    bug: "leases are granted by one clock and compared by another",
     race: "heartbeat × complete",
     shows: /^true .*while A had it/,
     plant: inJobs(({ jobs }) => ({
@@ -39,7 +39,7 @@ export const claiming: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "a beat is answered and not written",
+    bug: "a heartbeat is confirmed but not written",
     race: "heartbeat × complete",
     shows: /^true .*(while A had it|wrote extendLeases with the token)/,
     plant: inJobs(() => ({
@@ -48,7 +48,7 @@ export const claiming: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "a beat extends the job of another: by id alone",
+    bug: "a heartbeat extends another worker's lease: by id alone",
     race: "heartbeat × complete",
     shows: /^true .*A wrote extendLeases with the token 1/,
     plant: inJobs((adapters) => ({
@@ -64,7 +64,7 @@ export const claiming: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "what was on once is never seen to be off",
+    bug: "a switch that was on is never read as off",
     race: "switch off",
     shows: /^true .*expected false to be true/,
     plant: (adapters) => {

@@ -36,7 +36,7 @@ export const completing: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "a job that is done is said to be canceled",
+    bug: "a done job is reported as canceled",
     race: "cancel × complete",
     shows: /^true .*expected null to equal 'canceled_by_operator'/,
     plant: inJobs(({ jobs }) => ({
@@ -71,7 +71,7 @@ export const completing: ReadonlyArray<PlantedBug> = [
     plant: inJobs(() => ({ findOrphans: () => Effect.succeed([]) })),
   },
   {
-    bug: "row first, blob second: `put` answers before the bytes are there",
+    bug: "row first, blob second: `put` returns before the bytes are stored",
     race: "complete × erase:",
     shows: /^true .*(a row names jobs\/.*, which does not exist|to deeply equal \[\])/,
     plant: inBlobs(({ blobs }, wait) => ({

@@ -41,7 +41,7 @@ export const deleting: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "collection takes what a live attempt may still commit",
+    bug: "collection removes what a live attempt may still commit",
     race: "sweep × running",
     shows: /^true .*BlobNotFound/,
     plant: inJobs(({ jobs }) => ({
@@ -49,7 +49,7 @@ export const deleting: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "collection takes what a running transfer may still commit",
+    bug: "collection removes what a running transfer may still commit",
     race: "sweep × running",
     shows: /^true .*to include 'uploads\//,
     plant: inUploads(({ uploads }) => ({
@@ -57,7 +57,7 @@ export const deleting: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "unused uploads are looked for, then erased: also one that a job came for in between",
+    bug: "unused uploads are found, then erased, even if a job has used one in between",
     race: "create × expiry",
     shows: /^true .*expected \[\] to deeply equal/,
     plant: inUploads(({ blobs, uploads }, wait) => ({

@@ -27,7 +27,7 @@ export const cancelAndComplete = race({
   run: Effect.fnUntraced(function* (world, { takesOver, turns }) {
     const [a, b, o] = [yield* world.process("A"), yield* world.process("B"), yield* world.process("O")]
     const { id } = yield* a.does(submitSpeech("k"))
-    const attempt = yield* a.takesInHand()
+    const attempt = yield* a.startsAttempt()
     let answer: string | undefined
     yield* world.race([
       Fiber.join(attempt),

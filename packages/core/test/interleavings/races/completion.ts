@@ -52,7 +52,7 @@ export const completeAndErase = race({
   run: Effect.fnUntraced(function* (world, kind) {
     const [a, b, reader] = [yield* world.process("A"), yield* world.process("B"), yield* world.process("R")]
     const { id } = yield* a.does(kinds[kind])
-    const attempt = yield* a.takesInHand()
+    const attempt = yield* a.startsAttempt()
     const erase = Effect.gen(function* () {
       // Checked immediately: a caller whose erasure succeeded may look at once.
       if (yield* eraseWhenDone(world, b, id, 8)) assert.deepStrictEqual(yield* blobsIn(world), [])
@@ -80,7 +80,7 @@ export const completeAndTakeover = race({
       yield* world.process("S"),
     ]
     const { id } = yield* a.does(kinds[kind])
-    const attempt = yield* a.takesInHand()
+    const attempt = yield* a.startsAttempt()
     yield* world.race([
       Fiber.join(attempt),
       later(world, ends).pipe(
@@ -104,7 +104,7 @@ export const eraseAndTakeover = race({
   run: Effect.fnUntraced(function* (world, turns) {
     const [a, b, eraser] = [yield* world.process("A"), yield* world.process("B"), yield* world.process("E")]
     const { id } = yield* a.does(kinds.speech)
-    const attempt = yield* a.takesInHand()
+    const attempt = yield* a.startsAttempt()
     yield* world.race([
       Fiber.join(attempt),
       passes(world, leaseDurationMs, b).pipe(
@@ -132,7 +132,7 @@ export const failAndTakeover = race({
     const fails = new ProviderFailure({ errorCode: "provider_unavailable", retry, detail: "no" })
     const [a, b] = [yield* world.process("A", { fails }), yield* world.process("B")]
     const { id } = yield* b.does(kinds.speech)
-    const attempt = yield* a.takesInHand()
+    const attempt = yield* a.startsAttempt()
     yield* world.race([
       Fiber.join(attempt),
       Effect.andThen(passes(world, leaseDurationMs, b), ticks(world, b, id, 3)),
@@ -155,7 +155,7 @@ export const beatAndComplete = race({
   run: Effect.fnUntraced(function* (world, kind) {
     const [a, b] = [yield* world.process("A"), yield* world.process("B")]
     const { id } = yield* a.does(kinds[kind])
-    const attempt = yield* a.takesInHand()
+    const attempt = yield* a.startsAttempt()
     const time = Effect.gen(function* () {
       for (let thirds = 0; thirds < 4; thirds++) yield* passes(world, leaseDurationMs / 3, a, b)
     })
@@ -176,7 +176,7 @@ export const releaseAndTakeover = race({
       yield* world.process("C"),
     ]
     const { id } = yield* a.does(kinds.speech)
-    const running = yield* a.takesInHand(Effect.flatMap(Worker, (worker) => worker.run))
+    const running = yield* a.startsAttempt(Effect.flatMap(Worker, (worker) => worker.run))
     const stop = Effect.andThen(world.turn("A is told to stop"), Fiber.interrupt(running))
     // Late: the lease has ended already, so that the claims and the release meet.
     if (late) yield* pass(world, leaseDurationMs, b, c)
@@ -198,7 +198,7 @@ export const completeAndWait = race({
   run: Effect.fnUntraced(function* (world, { kind, turns }) {
     const a = yield* world.process("A")
     const { id } = yield* a.does(kinds[kind])
-    const attempt = yield* a.takesInHand()
+    const attempt = yield* a.startsAttempt()
     const wait = a.does(Effect.flatMap(Engine, (engine) => engine.waitForJob(principal(), id)))
     const waits = Effect.gen(function* () {
       yield* later(world, turns)

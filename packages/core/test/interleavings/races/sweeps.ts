@@ -24,7 +24,7 @@ export const sweepAndCommit = race({
       yield* world.process("U"),
     ]
     const { id } = yield* a.does(voice ? submitVoiceTurn("k") : submitSpeech("k"))
-    const attempt = yield* a.takesInHand()
+    const attempt = yield* a.startsAttempt()
     const upload = yield* u.does(
       Effect.flatMap(Engine, (engine) => engine.createUpload(principal(), { format: "wav", declaredSeconds: 3 })),
     )
@@ -59,7 +59,7 @@ export const expireAndComplete = race({
     const settings = { runLimitMs: 20_000 }
     const [a, s] = [yield* world.process("A", { settings }), yield* world.process("S", { settings })]
     const { id } = yield* a.does(submitSpeech("k"))
-    const attempt = yield* a.takesInHand()
+    const attempt = yield* a.startsAttempt()
     yield* world.race([
       Fiber.join(attempt),
       later(world, ends).pipe(Effect.andThen(passes(world, 20_000, s)), Effect.andThen(s.does(expireOverdue))),

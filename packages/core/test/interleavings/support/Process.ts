@@ -46,7 +46,9 @@ export interface Process {
    * Starts an attempt (by `tick`, unless said otherwise) and returns once it has called its provider, whose answer waits
    * for the race to begin.
    */
-  readonly takesInHand: (by?: Effect.Effect<unknown, unknown, Services>) => Effect.Effect<Fiber.Fiber<unknown, unknown>>
+  readonly startsAttempt: (
+    by?: Effect.Effect<unknown, unknown, Services>,
+  ) => Effect.Effect<Fiber.Fiber<unknown, unknown>>
 }
 
 /** What a process has from the world it is in. */
@@ -109,12 +111,12 @@ type Services = Layer.Success<ReturnType<typeof layerProcess>>
 export const speechOf = (process: string) => fakeMp3(`speech of ${process}`)
 
 export const makeProcess = Effect.fnUntraced(function* (name: string, options: ProcessOptions, around: Surroundings) {
-  let inHand: Deferred.Deferred<void> | undefined
+  let firstCall: Deferred.Deferred<void> | undefined
   const answers = <A>(what: string, call: ProviderCall, live: boolean, answer: A) =>
     Effect.gen(function* () {
       around.called(call.jobId, live)
-      if (inHand !== undefined) {
-        yield* Deferred.succeed(inHand, undefined)
+      if (firstCall !== undefined) {
+        yield* Deferred.succeed(firstCall, undefined)
         yield* Deferred.await(around.begun)
       }
       yield* around.turn(`${name}: ${what}`)
@@ -149,10 +151,10 @@ export const makeProcess = Effect.fnUntraced(function* (name: string, options: P
     time: around.time,
     does,
     tick: does(tick),
-    takesInHand: (by) =>
+    startsAttempt: (by) =>
       Effect.gen(function* () {
         const called = Deferred.makeUnsafe<void>()
-        inHand = called
+        firstCall = called
         const fiber = yield* Effect.forkIn(does(by ?? tick), around.scope)
         yield* Deferred.await(called)
         return fiber

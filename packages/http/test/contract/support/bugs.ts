@@ -41,25 +41,28 @@ export const otherWording = replacing('"message":"', '"message":"Well: ')
 
 /** Wrong messages, each with one changed detail. */
 export const wordingBugs: Readonly<Record<string, ServiceSettings>> = {
-  "one code is another": replacing('"job_not_found"', '"not_found"'),
-  "one status is another": tampering((answer) => (answer.code === "upload_not_ready" ? { status: 404 } : undefined)),
-  "one type is another": replacing('"type":"idempotency_error"', '"type":"invalid_request_error"'),
-  "param is left out": replacing('"param":null,', ""),
-  "a field more": replacing('"object":"job"', '"object":"job","kind":"x"'),
-  "a field of another name": replacing('"warning_code"', '"warning"'),
+  "a wrong error code": replacing('"job_not_found"', '"not_found"'),
+  "a wrong status": tampering((answer) => (answer.code === "upload_not_ready" ? { status: 404 } : undefined)),
+  "a wrong error type": replacing('"type":"idempotency_error"', '"type":"invalid_request_error"'),
+  "param is missing": replacing('"param":null,', ""),
+  "an additional field": replacing('"object":"job"', '"object":"job","kind":"x"'),
+  "a renamed field": replacing('"warning_code"', '"warning"'),
   "a price that is a number": replacing('"amount":"0"', '"amount":0'),
-  "a request id of its own": replacing(/"request_id":"req_.{26}"/, '"request_id":"req_00000000000000000000000000"'),
+  "a request id that differs from the header": replacing(
+    /"request_id":"req_.{26}"/,
+    '"request_id":"req_00000000000000000000000000"',
+  ),
   "no Retry-After on polls": tampering((answer) => (answer.status === 200 ? { without: "retry-after" } : undefined)),
   "no nosniff": tampering(() => ({ without: "x-content-type-options" })),
   "no challenge": tampering((answer) => (answer.status === 401 ? { without: "www-authenticate" } : undefined)),
   "no Allow": tampering((answer) => (answer.status === 405 ? { without: "allow" } : undefined)),
-  "replays that do not say so": tampering(() => ({ without: "idempotency-replayed" })),
+  "replays without their header": tampering(() => ({ without: "idempotency-replayed" })),
   "CORS everywhere": tampering(() => ({
     without: "access-control-allow-origin",
     header: ["Access-Control-Allow-Origin", "*"],
   })),
   "a 500 for a 400": tampering((answer) => (answer.code === "invalid_json" ? { status: 500 } : undefined)),
-  "404s that echo": tampering((answer) =>
+  "404s that repeat the path": tampering((answer) =>
     answer.code === "not_found"
       ? { text: answer.text.replace('"message":"', '"message":"job_00000000000000000000000000: ') }
       : undefined,
@@ -191,7 +194,7 @@ export const portBugs: Readonly<Record<string, ServiceSettings>> = {
       },
     }),
   },
-  "transfers without end": {
+  "unlimited transfers": {
     wrap: ({ uploads }) => ({
       uploads: {
         ...uploads,
@@ -200,7 +203,7 @@ export const portBugs: Readonly<Record<string, ServiceSettings>> = {
       },
     }),
   },
-  "jobs that forget why they failed": {
+  "failed jobs without an error code": {
     wrap: ({ jobs }) => ({
       jobs: {
         ...jobs,

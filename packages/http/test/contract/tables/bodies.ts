@@ -90,7 +90,7 @@ const encodings = [
       expect(outcome(await send(api, { "content-encoding": coding }, gzipSync(valid)))).toBe("unsupported_content_type")
     },
   ),
-  row("two Content-Encodings are 415, whichever comes first", async (api) => {
+  row("two Content-Encodings are 415, in any order", async (api) => {
     for (const codings of [
       ["identity", "gzip"],
       ["gzip", "identity"],
@@ -162,7 +162,7 @@ const chunkedBodies = [
   row("an empty chunked body is no JSON", async (api) => {
     expect(outcome(await chunked(api, []))).toBe("invalid_json")
   }),
-  row("an endless body is answered 413 when it is past twice the limit", async (api) => {
+  row("an endless body gets 413 once it exceeds twice the limit", async (api) => {
     const request = await api.request({
       method: "POST",
       path: speech,
@@ -209,7 +209,7 @@ const expectations = [
       connection.destroy()
     },
   ),
-  row("Expect: 100-continue of a good request is answered 100, then 202", async (api) => {
+  row("Expect: 100-continue of a good request gets 100, then 202", async (api) => {
     const { body, connection } = await expectContinue(api, valid)
     // The body is sent as real clients do it: after a moment, whatever came.
     await new Promise((resolve) => setTimeout(resolve, 50))
@@ -222,7 +222,7 @@ const expectations = [
   }),
 ]
 
-const aborted = row("a body that breaks off binds nothing and makes nothing", async (api) => {
+const aborted = row("a body that breaks off binds nothing and creates nothing", async (api) => {
   const headers = { "idempotency-key": "cut", "content-length": "100" }
   const request = await api.request({ method: "POST", path: speech, body: valid, headers })
   const connection = await api.connect()

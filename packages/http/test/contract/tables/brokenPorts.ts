@@ -104,7 +104,7 @@ const outOfReach = rows<readonly [Trouble, string]>(
     ["stores", "service_unavailable"],
     ["defect", "internal_error"],
   ],
-  ([trouble, code]) => `${trouble}: every endpoint answers ${code}, tells nothing, and works again afterwards`,
+  ([trouble, code]) => `${trouble}: every endpoint answers ${code}, reveals nothing, and works again afterwards`,
   async (api, [trouble, code]) => {
     const there = await world(api)
     for (const [name, call] of calls) {
@@ -123,7 +123,7 @@ const outOfReach = rows<readonly [Trouble, string]>(
   },
 )
 
-const noLookUp = row("what needs no look-up is answered all the same", async (api) => {
+const noLookUp = row("requests that need no lookup are still answered", async (api) => {
   const key = await api.key()
   await during(api, "stores", async () => {
     for (const [call, code] of [
@@ -165,7 +165,7 @@ const noBinding = rows<Trouble>(
 )
 
 const blobs = [
-  row("a deletion whose bytes cannot be removed is 503 and stands; repeated, it is 204", async (api) => {
+  row("a deletion whose bytes cannot be removed gets 503 but is final; repeated, it gets 204", async (api) => {
     const { speech, url } = await world(api)
     expect((await during(api, "blobs", () => api.delete(`${speech.path}/data`))).code).toBe("service_unavailable")
     expect((await api.get(speech.path)).json).toMatchObject({ status: "done", warning_code: "data_deleted" })

@@ -82,7 +82,7 @@ export const charges = tableInTurn(
       )
     }
   }),
-  row("a voice turn is charged for what it heard and what it said", async (api) => {
+  row("a voice turn is charged for its input audio and its output tokens", async (api) => {
     await everythingOn(api)
     const key = await api.newKey({ mode: "live" })
     const upload_id = await api.uploaded(wav(3), { key })
@@ -100,7 +100,7 @@ export const charges = tableInTurn(
       total!,
     )
   }),
-  row("an image's poll says nothing of money", async (api) => {
+  row("an image's poll contains no billing", async (api) => {
     await everythingOn(api)
     const key = await api.newKey({ mode: "live" })
     const job = await api.job("/v1/images/generations", { prompt: "x" }, { key })

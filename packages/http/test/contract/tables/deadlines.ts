@@ -28,7 +28,7 @@ const occupy = async (api: Api, seconds: number) => {
 /** Where nothing is due for long. */
 export const queued = tableInTurn(
   "queued jobs",
-  row("a queued job has no output, says Retry-After: 2, and cannot be deleted; then it is done", async (api) => {
+  row("a queued job has no output, has Retry-After: 2, and cannot be deleted; then it is done", async (api) => {
     const jobs = await whilePaused(api, ["speech_synthesis", "image_generation"], async () => {
       const speech = await api.job("/v1/audio/speech", { input: "x" })
       const image = await api.job("/v1/images/generations", { prompt: "x" })

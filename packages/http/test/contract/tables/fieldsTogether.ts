@@ -140,7 +140,7 @@ const extremes = [
   row("a field twice as far nested as allowed elsewhere is still one unknown field", async (api) => {
     expectProblems(await api.post("/v1/audio/speech", { input: "x", deep: { a: [{ b: [] }] } }), [unknown("deep")])
   }),
-  row("a field whose name is no Unicode is one more unknown field", async (api) => {
+  row("a field whose name is not valid Unicode is another unknown field", async (api) => {
     const answer = await api.send({
       method: "POST",
       path: "/v1/audio/speech",
@@ -156,7 +156,7 @@ const extremes = [
     const answer = await api.post("/v1/audio/speech", { ...body, input: "x" })
     expect(answer.error).toMatchObject({ code: "invalid_request", param: "f0" })
   }),
-  row("an own __proto__ gives nobody fields", async (api) => {
+  row("an own __proto__ adds no fields", async (api) => {
     const answer = await api.send({ method: "POST", path: "/v1/audio/speech", body: '{"__proto__":{"input":"x"}}' })
     expectProblems(answer, [required("input"), unknown("__proto__")])
   }),

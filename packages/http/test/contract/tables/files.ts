@@ -87,7 +87,7 @@ const contents = [
     const answer = await api.get((await api.finished(job.path)).output.audio_url, { key: null })
     expectFileHeaders(answer, { jobId: job.id, path: "", url: "", bytes: Buffer.alloc(0) }, "audio/mpeg", "mp3")
   }),
-  row("each poll gives a fresh URL, and all of them work", async (api) => {
+  row("each poll returns a new URL, and all of them work", async (api) => {
     const file = await speechFile(api)
     await new Promise((resolve) => setTimeout(resolve, 1_050))
     const later = targetOf((await api.get(file.path)).json.output.audio_url)

@@ -107,7 +107,7 @@ const buckets = [
     await new Promise((resolve) => setTimeout(resolve, 1_000 * Number(refused.header("retry-after"))))
     expect((await api.quietly(call)).code).toBe("job_not_found")
   }),
-  row("a refused request makes nothing and binds no key", async (api) => {
+  row("a refused request creates nothing and binds no key", async (api) => {
     const headers = { "idempotency-key": "limited" }
     const [key, busy] = [await api.key(), { method: "POST", path: "/v1/audio/speech", json: {} }]
     await api.until(busy, (answer) => answer.code === "rate_limited")
@@ -150,7 +150,7 @@ export const failedAuthentications = tableInTurn(
     )
     for (let n = 0; n < 3; n++) expect((await api.get(`/v1/jobs/${unknownJob}`)).code).toBe("job_not_found")
   }),
-  row("the limit does not tell keys that exist from keys that do not", async (api) => {
+  row("the limit does not distinguish keys that exist from keys that do not", async (api) => {
     const key = await api.newKey({ expiresAt: Date.now() - 1_000 })
     expect((await probe(api, `Bearer ${key.secret}`)).code).toBe("rate_limited")
   }),
@@ -186,7 +186,7 @@ export const defaultLimits = tableInTurn(
       if (burst !== undefined) expect(remainingOf(answer)).toBe(burst - 1)
     },
   ),
-  row("thirty creations at once are served, not fifty", async (api) => {
+  row("thirty concurrent creations are accepted, not fifty", async (api) => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => api.quietly(groups[0]!.calls[0]!)))
     const served = answers.filter(({ status }) => status === 202).length
     expect(served).toBeGreaterThanOrEqual(30)
@@ -229,7 +229,7 @@ export const queue = table(
     await api.finished(ending.path)
     expect((await api.post("/v1/audio/transcriptions", { upload_id })).status).toBe(202)
   }),
-  row("fifty at once fill it exactly", async (api) => {
+  row("fifty concurrent creations fill it exactly", async (api) => {
     const key = await api.key()
     // Two keys, because each may create ten times only.
     const callers = [key, await api.newKey({ besides: key }), await api.newKey({ besides: key })]

@@ -68,7 +68,7 @@ const afterDeletion = steered.flatMap(({ create, field }) =>
 
 const unfinished = rows(
   ["/v1/audio/speech", "/v1/images/generations"],
-  (path) => `DELETE of a job in processing made by ${path} is job_processing, and it goes on`,
+  (path) => `DELETE of a job in processing made by ${path} is job_processing, and the job continues`,
   async (api, path) => {
     const job = await api.job(path, { [path.includes("images") ? "prompt" : "input"]: "sandbox:delay:2" })
     await api.polled(job.path, "processing")

@@ -63,7 +63,7 @@ const foreignJobs: ReadonlyArray<Row> = families.flatMap((family) =>
 
 const unfinished = rows(
   families,
-  ({ name }) => `${name} job in processing: a stranger's DELETE is 404, not 409`,
+  ({ name }) => `${name} job in processing: another caller's DELETE is 404, not 409`,
   async (api, { create, own }) => {
     const job = await api.job(create, { [create.includes("images") ? "prompt" : "input"]: "sandbox:delay:20" })
     await api.polled(job.path, "processing")
@@ -102,7 +102,7 @@ const wrongFamily = rows(
 
 const scopeFirst = rows(
   families,
-  ({ name }) => `${name} job: without the scope its owner learns nothing either`,
+  ({ name }) => `${name} job: without the scope, its owner learns nothing either`,
   async (api, { create, body, own }) => {
     const key = await api.key()
     const job = await api.job(create, body)

@@ -106,7 +106,7 @@ const manyUploads = row("fifty uploads at once keep their files apart", async (a
 })
 
 const deleteRace = row(
-  "deletions and polls at once: the data is gone for every poll after the first 204",
+  "concurrent deletions and polls: the data is gone for every poll after the first 204",
   async (api) => {
     const job = await api.job("/v1/audio/speech", { input: "x" })
     await api.finished(job.path)

@@ -6,7 +6,7 @@ import { expectReplay } from "./idempotency.ts"
 
 /** Erased data, secrets in responses, and leftovers of clients that disconnect early. */
 
-const left = row("a client that leaves before its answer has one job or none, never half a one", async (api) => {
+const left = row("a client that leaves before its answer has one job or none, never a part of one", async (api) => {
   const key = await api.key()
   const call = (n: number) => ({
     method: "POST",

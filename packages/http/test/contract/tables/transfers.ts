@@ -36,7 +36,7 @@ const life = [
     connection.destroy()
     expect((await transcribe(api, id)).status).toBe(202)
   }),
-  row("after it, another is 409 for good: with a job, and when the job's data is gone", async (api) => {
+  row("after it, another is always 409: with a job, and when the job's data is gone", async (api) => {
     const { id, upload_url } = await api.upload()
     expect((await api.put(upload_url, wav(1))).status).toBe(204)
     expect((await api.put(upload_url, wav(1))).code).toBe("upload_already_completed")

@@ -17,7 +17,7 @@ const fill = async (api: Api, key: Key) => {
 
 export const uploadCaps = table(
   "uploads that wait",
-  row("a fifth upload is refused, whichever key of the project asks; fields are looked at before", async (api) => {
+  row("a fifth upload is refused for every key of the project; fields are checked first", async (api) => {
     const key = await api.newKey()
     await fill(api, key)
     for (const asking of [key, await api.newKey({ besides: key })]) {
@@ -53,7 +53,7 @@ export const uploadCaps = table(
     expect((await api.send(putCall(third.upload_url, file))).status).toBe(204)
   }),
 
-  row("a file whose length nobody said is refused when it has arrived", async (api) => {
+  row("a file of undeclared length is refused after it has arrived", async (api) => {
     const key = await api.newKey()
     const first = await api.uploaded(file, { key })
     await api.uploaded(file, { key })
@@ -64,7 +64,7 @@ export const uploadCaps = table(
     expect((await send()).status).toBe(204)
   }),
 
-  row("of eight files at once, two are stored", async (api) => {
+  row("of eight concurrent files, two are stored", async (api) => {
     const keys = await Promise.all([api.newKey(), api.newKey()])
     for (const key of keys) {
       const uploads = []

@@ -239,7 +239,7 @@ const expectations = [
       expect({ code: answer.code, interim: answer.wire.interim }).toEqual({ code, interim: [] })
     },
   ),
-  row("Expect: 100-continue of a good transfer is answered 100, then 204", async (api) => {
+  row("Expect: 100-continue of a good transfer gets 100, then 204", async (api) => {
     const file = wav(1)
     const connection = await begin(api, (await api.upload()).upload_url, {
       expect: "100-continue",

@@ -42,8 +42,8 @@ export interface Limited {
   readonly projectId: ProjectId
 }
 
-/** Running jobs of one kind, project and mode, as counted by a store. */
-export interface HandCount extends Limited, Taken {}
+/** Jobs in progress of one kind, project and mode, as counted by a store. */
+export interface InProgressCount extends Limited, Taken {}
 
 /** How many slots of a worker are free, and how many of them one project may hold. Live and sandbox jobs have separate slots. */
 export interface WorkerRoom {
@@ -57,22 +57,22 @@ export interface WorkerRoom {
   readonly held: ReadonlyArray<Pick<Limited, "mode" | "projectId"> & { readonly count: number }>
 }
 
-/** Counts running jobs against the limits. The store counts them once; each job that a claim hands out is then added. */
-export class InHand {
+/** Counts jobs in progress against the limits. The store counts them once; each job that a claim returns is then added. */
+export class JobsInProgress {
   readonly #limits: ConcurrencyLimits
   #worker: OwnSlots | undefined
   readonly #byKind = { sandbox: new Map<string, Taken>(), live: new Map<string, Taken>() }
   readonly #byProject = { sandbox: new Map<ProjectId, Taken>(), live: new Map<ProjectId, Taken>() }
 
-  constructor(limits: ConcurrencyLimits, counted: Iterable<HandCount> = [], worker?: WorkerRoom) {
+  constructor(limits: ConcurrencyLimits, counted: Iterable<InProgressCount> = [], worker?: WorkerRoom) {
     this.#limits = limits
     this.#worker = worker && OwnSlots.of(worker)
     for (const { count, firstEnd, ...lane } of counted) this.#count(lane, count, firstEnd)
   }
 
   /** Returns an independent copy. */
-  copy(): InHand {
-    const copied = new InHand(this.#limits)
+  copy(): JobsInProgress {
+    const copied = new JobsInProgress(this.#limits)
     copied.#worker = this.#worker?.copy()
     for (const mode of ["sandbox", "live"] as const) {
       for (const [kind, taken] of this.#byKind[mode]) copied.#byKind[mode].set(kind, taken)
@@ -82,7 +82,7 @@ export class InHand {
   }
 
   /**
-   * Adds a job that the claim hands out. A lease that has already ended does not count for the installation, but still takes a
+   * Adds a job that the claim returns. A lease that has already ended does not count for the installation, but still takes a
    * slot.
    */
   add(lane: Limited, leaseEndsAt: number, now: number): void {
@@ -117,7 +117,7 @@ export class InHand {
 
   /**
    * Returns when the first kind or project that is at a limit of the installation gets room because a lease ends. A worker whose
-   * own slots are full knows by itself when one becomes free.
+   * own slots are full notices itself when one becomes free.
    */
   firstRoomAt(runnable: ReadonlyArray<Pick<Limited, "kind" | "mode">>): number {
     const modes = new Set(runnable.map(({ mode }) => mode).filter((mode) => this.#worker?.modeIsFull(mode) !== true))

@@ -1,0 +1,83 @@
+// A process of its own, so that a bug can be planted in what it loads: reports what the database should refuse about a job's end.
+import { Effect } from "effect"
+import { freshDatabase } from "@kiln/postgres-lab"
+import { fixtures } from "@kiln/conformance"
+import { openStores } from "./openStores.ts"
+import { session } from "./session.ts"
+
+const { completionOf, jobId, newJob, noLimits } = fixtures
+const [server = "", scenario = ""] = process.argv.slice(2)
+
+await using database = await freshDatabase({ server })
+await using stores = await openStores({ url: database.url, poolSize: 2, noteLanesEveryMs: 0 })
+await using other = await session(database.url)
+const run = Effect.runPromise
+const { jobs } = stores
+
+await run(jobs.createJobs([newJob(1), newJob(2)]))
+const { claims } = await run(
+  jobs.claimJobs({
+    runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
+    limits: noLimits,
+    limit: 2,
+    leaseDurationMs: 60_000,
+    maxLostWorkers: 3,
+  }),
+)
+
+/** Whether the database executes a statement. */
+const taken = (statement: string): Promise<string> =>
+  other.query(statement).then(
+    () => "taken",
+    () => "refused",
+  )
+
+const one = `'${jobId(1)}'`
+const leave = `DELETE FROM "kiln".queue WHERE id = ${one}`
+/** Inserts a result of job 1. */
+const result = ({ kind = "kind", token = 2 } = {}) =>
+  `INSERT INTO "kiln".results (job_seq, job_id, project_id, kind, mode, created_at, status, token, ran_ms, waited_ms, attempts,
+     failures, lost_workers, finished_at, error_code)
+   SELECT seq, id, project_id, ${kind}, mode, created_at, 'failed', ${token}, 0, 0, 1, 0, 0, 9, 'internal_error'
+   FROM "kiln".jobs WHERE id = ${one}`
+
+const complete = () => run(jobs.completeJobs(claims.map((claim) => completionOf(claim))))
+
+/** Each returns what happened, and what should. */
+const scenarios: Readonly<Record<string, () => Promise<readonly [found: string, expected: string]>>> = {
+  "result without leaving": async () => [await taken(result()), "refused"],
+  "leaving without result": async () => [await taken(leave), "refused"],
+  "old token": async () => [await taken(`WITH gone AS (${leave}) ${result({ token: 1 })}`), "refused"],
+  "another kind": async () => [await taken(`WITH gone AS (${leave}) ${result({ kind: "'other'" })}`), "refused"],
+  "changed result": async () => {
+    await complete()
+    return [await taken(`UPDATE "kiln".results SET attempts = 9 WHERE job_id = ${one}`), "refused"]
+  },
+  "removed result": async () => {
+    await complete()
+    return [await taken(`DELETE FROM "kiln".results WHERE job_id = ${one}`), "refused"]
+  },
+  "deleted while unfinished": async () => [await taken(`DELETE FROM "kiln".jobs WHERE id = ${one}`), "refused"],
+  "erased with data": async () => {
+    await complete()
+    const erase = `UPDATE "kiln".results SET retained = 'deleted', output = NULL WHERE job_id = ${one}`
+    return [await taken(erase), "refused"]
+  },
+  "queued again": async () => {
+    const [row] = (await other.query(`SELECT to_jsonb(q)::text AS row FROM "kiln".queue AS q WHERE id = ${one}`)).rows
+    await complete()
+    const fresh = { ...JSON.parse(String(Object(row).row)), status: "queued", held: false, token: 0 }
+    const insert = `INSERT INTO "kiln".queue SELECT * FROM json_populate_record(NULL::"kiln".queue, '${JSON.stringify(fresh)}')`
+    return [await taken(insert), "refused"]
+  },
+  "left checkpoints": async () => {
+    const [claim] = claims
+    if (claim === undefined) return ["nothing claimed", ""]
+    await run(jobs.checkpointJobs([{ jobId: claim.job.id, token: claim.token, step: "a", value: 1 }]))
+    await complete()
+    return [String((await other.query('SELECT FROM "kiln".checkpoints')).rowCount), "0"]
+  },
+}
+
+const [found, expected] = (await scenarios[scenario]?.()) ?? ["", "a scenario"]
+if (found !== expected) process.stdout.write(`${scenario}: ${found}, not ${expected}\n`)

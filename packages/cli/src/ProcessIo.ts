@@ -1,0 +1,37 @@
+import * as Context from "effect/Context"
+import type { Environment } from "./settings/settingFiles.ts"
+
+/** What a command needs of its process. Tests provide their own, so that they need no process per command. */
+export interface ProcessIo {
+  readonly environment: Environment
+  /** Writes to standard output. */
+  readonly write: (text: string) => void
+  /** Writes to standard error. */
+  readonly writeError: (text: string) => void
+  /** Reads standard input to its end. Fails with what the stream failed with. */
+  readonly readInput: () => Promise<string>
+  /** Whether a person types the input. */
+  readonly inputIsTerminal: boolean
+}
+
+/** Maximum length of input in characters. Commands read secrets of a few lines, never files. */
+const longestInput = 65_536
+
+const readInput = async (): Promise<string> => {
+  let text = ""
+  for await (const part of process.stdin.setEncoding("utf8")) {
+    text += String(part)
+    if (text.length > longestInput) throw new Error(`standard input has more than ${longestInput} characters`)
+  }
+  return text
+}
+
+export const ProcessIo = Context.Reference<ProcessIo>("@kiln/cli/ProcessIo", {
+  defaultValue: () => ({
+    environment: process.env,
+    write: (text) => void process.stdout.write(text),
+    writeError: (text) => void process.stderr.write(text),
+    readInput,
+    inputIsTerminal: process.stdin.isTTY,
+  }),
+})

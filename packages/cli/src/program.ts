@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as CliConfig from "effect/cli/CliConfig"
+import * as CliError from "effect/cli/CliError"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as Command from "effect/cli/Command"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import { CommandFailed, exitFailed, exitUsage } from "./CommandFailed.ts"
+import { billingCommand } from "./commands/billing.ts"
+import { blobsCommand } from "./commands/blobs.ts"
+import { configCommand } from "./commands/config.ts"
+import { copyCommand } from "./commands/copy.ts"
+import { doctorCommand } from "./commands/doctor.ts"
+import { jobCommand } from "./commands/job.ts"
+import { keyCommand } from "./commands/key.ts"
+import { migrateCommand } from "./commands/migrate.ts"
+import { priceCommand } from "./commands/price.ts"
+import { projectCommand } from "./commands/project.ts"
+import { queueCommand } from "./commands/queue.ts"
+import { retentionCommand } from "./commands/retention.ts"
+import { serveCommand } from "./commands/serve.ts"
+import { signingKeyCommand } from "./commands/signingKey.ts"
+import { switchCommand } from "./commands/switch.ts"
+import { Init } from "./openStores.ts"
+import { Json } from "./Output.ts"
+import { makePresenter } from "./Presenter.ts"
+import { ProcessIo } from "./ProcessIo.ts"
+
+const manifest = readFileSync(new URL("../package.json", import.meta.url), "utf8")
+const { version } = JSON.parse(manifest) as { readonly version: string }
+
+const kiln = Command.make("kiln").pipe(
+  Command.withDescription("Asynchronous audio and image jobs: the server and its administration"),
+  Command.withSubcommands([
+    serveCommand,
+    projectCommand,
+    keyCommand,
+    jobCommand,
+    queueCommand,
+    switchCommand,
+    priceCommand,
+    billingCommand,
+    retentionCommand,
+    blobsCommand,
+    signingKeyCommand,
+    configCommand,
+    migrateCommand,
+    doctorCommand,
+    copyCommand,
+  ]),
+  Command.withGlobalFlags([Json, Init]),
+)
+
+const layerPlatform = Layer.mergeAll(
+  NodeServices.layer,
+  CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions, GlobalFlag.LogLevel] }),
+  Layer.unwrap(Effect.map(ProcessIo, (io) => CliOutput.layerPresenter(makePresenter(io)))),
+)
+
+const complain = (message: string) => Effect.map(ProcessIo, ({ writeError }) => writeError(`kiln: ${message}\n`))
+
+/** Returns the exit code. Usage errors were already reported. */
+const exitCodeOf = (exit: Exit.Exit<void, CommandFailed | CliError.CliError>): Effect.Effect<number> => {
+  if (Exit.isSuccess(exit)) return Effect.succeed(0)
+  const error = Cause.squash(exit.cause)
+  if (error instanceof CommandFailed) return Effect.as(complain(error.message), error.exitCode)
+  if (CliError.isCliError(error))
+    return Effect.as(error._tag === "ShowHelp" ? Effect.void : complain(error.message), exitUsage)
+  return Effect.as(
+    Effect.logError("kiln stopped because of an unexpected error; please report it", exit.cause),
+    exitFailed,
+  )
+}
+
+/** Runs one command line. Returns its exit code: 0, 1 if the command failed, 2 if it was used incorrectly. */
+export const runKiln = (args: ReadonlyArray<string>): Effect.Effect<number> =>
+  Command.runWith(kiln, { version, renderErrors: true })(args).pipe(
+    Effect.exit,
+    Effect.flatMap(exitCodeOf),
+    Effect.provide(layerPlatform),
+  )

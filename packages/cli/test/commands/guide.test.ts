@@ -1,0 +1,66 @@
+import { readFileSync } from "node:fs"
+import { fixtures } from "@kiln/conformance"
+import { JobStore, SecretStore } from "@kiln/core/ports"
+import { formatApiKey } from "@kiln/core/domain"
+import { describe, expect, it } from "vitest"
+import * as Effect from "effect/Effect"
+import { seedEveryState } from "../support/copiedRecords.ts"
+import { sqliteInstallation } from "../support/installations.ts"
+import { runInProcess } from "../support/runInProcess.ts"
+
+const guide = readFileSync(new URL("../../../../docs/guides/command-line.md", import.meta.url), "utf8")
+
+/** Lines of the guide's shell blocks. */
+const commands = [...guide.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, block = ""]) => block.trim().split("\n"))
+
+const { jobId, keyId, newJob } = fixtures
+
+/** Creates the records that the guide's placeholders stand for: jobs 50 and 51 have failed, 1 is queued and 4 is done. */
+const seed = Effect.gen(function* () {
+  yield* seedEveryState
+  const jobs = yield* JobStore
+  yield* jobs.createJobs([newJob(50, { request: { input: "Again." } })])
+  yield* jobs.cancelJobs([jobId(50)])
+  yield* (yield* SecretStore).getOrCreate("signing", new Uint8Array(32).fill(7))
+})
+
+const jobOf: Readonly<Record<string, string>> = {
+  show: jobId(4),
+  retry: jobId(50),
+  cancel: jobId(1),
+  "purge-data": jobId(4),
+}
+
+const argumentsOf = (line: string): ReadonlyArray<string> =>
+  line
+    .replace(/^kiln /, "")
+    .replace(/ < .*$/, "")
+    .replace("JOB_ID", jobOf[line.split(" ")[2] ?? ""] ?? "")
+    .replace("KEY_ID", keyId(1))
+    .replace("--project default", "--project one")
+    .split(" ")
+
+describe("docs/guides/command-line.md", () => {
+  it("shows commands that work, in its order", async () => {
+    await using installation = await sqliteInstallation()
+    await installation.use(seed)
+    expect(commands.length).toBeGreaterThan(15)
+    for (const line of commands) {
+      expect(line).toMatch(/^kiln /)
+      const isIdentify = line.startsWith("kiln key identify")
+      const input = isIdentify ? formatApiKey("test", new Uint8Array(32)) : ""
+      const { exit, stderr } = await runInProcess(argumentsOf(line), installation.env, input)
+      // The key in the example does not exist here; everything else succeeds.
+      expect({ line, exit, stderr }).toEqual({
+        line,
+        exit: isIdentify ? 1 : 0,
+        stderr: isIdentify ? "kiln: no key of this installation has or had this secret\n" : "",
+      })
+    }
+  })
+
+  it("names every command", () => {
+    for (const command of ["job list", "job show", "job retry", "job cancel", "job purge-data", "queue stats"])
+      expect(guide).toContain(`kiln ${command}`)
+  })
+})

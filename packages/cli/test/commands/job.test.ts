@@ -1,0 +1,177 @@
+import { fixtures } from "@kiln/conformance"
+import { FileBlobStore } from "@kiln/adapter-blobs"
+import { isId, jobBlobKey, jobBlobPrefix } from "@kiln/core/domain"
+import { BlobStore, JobStore } from "@kiln/core/ports"
+import { describe, expect, it } from "vitest"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { seedEveryState } from "../support/copiedRecords.ts"
+import { installations, type Installation, sqliteInstallation } from "../support/installations.ts"
+import { jsonOf, refusalOf, runInProcess } from "../support/runInProcess.ts"
+
+const { jobId, newJob } = fixtures
+const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
+const unknownId = "job_00000000000000000000000000"
+
+/** Runs on the files of an installation. */
+const onFiles = <A>({ directory }: Installation, work: Effect.Effect<A, unknown, BlobStore>): Promise<A> =>
+  Effect.runPromise(Effect.provide(work, FileBlobStore.layer({ directory })))
+
+const keyOf = (n: number): string => jobBlobKey(jobId(n), 1, "audio")
+
+const putFile = (n: number) =>
+  Effect.flatMap(BlobStore, (blobs) => blobs.put(keyOf(n), Stream.succeed(Uint8Array.of(1, 2, 3)), { maxBytes: 10 }))
+
+const hasFile = (n: number) =>
+  Effect.flatMap(BlobStore, (blobs) =>
+    Effect.map(Stream.runCollect(blobs.list(jobBlobPrefix(jobId(n)))), (keys) => keys.includes(keyOf(n))),
+  )
+
+describe.each(installations)("kiln job on %s", (_name, open) => {
+  it("list filters, counts and continues", async () => {
+    await using installation = await open()
+    await installation.use(seedEveryState)
+    const { env } = installation
+    const ids = async (...args: ReadonlyArray<string>) =>
+      (await jsonOf(["job", "list", ...args], env)).jobs.map((job: { job_id: string }) => job.job_id)
+    const all = await ids()
+    expect(all).toHaveLength(11)
+    expect(await ids("--status", "failed")).toEqual([jobId(5)])
+    expect((await ids("--status", "done")).toSorted()).toEqual([4, 6, 8, 9].map(jobId).toSorted())
+    expect((await ids("--mode", "live")).toSorted()).toEqual([6, 7].map(jobId).toSorted())
+    expect(await ids("--type", "image_generation")).toEqual([])
+    expect(await ids("--from", "2100-01-01")).toEqual([])
+    expect(await ids("--to", "2000-01-01")).toEqual([])
+    expect(await ids("--project", "one", "--limit", "1000")).toEqual(all)
+
+    const paged: Array<string> = []
+    let next: string | null = null
+    do {
+      const page = await jsonOf(["job", "list", "--limit", "4", ...(next === null ? [] : ["--after", next])], env)
+      expect(page.jobs.length).toBeLessThanOrEqual(4)
+      paged.push(...page.jobs.map((job: { job_id: string }) => job.job_id))
+      next = page.next
+    } while (next !== null)
+    expect(paged).toEqual(all)
+  })
+
+  it("show tells everything but the caller's data", async () => {
+    await using installation = await open()
+    await installation.use(seedEveryState)
+    const { env } = installation
+    const shown = await jsonOf(["job", "show", jobId(4)], env)
+    expect(shown).toMatchObject({
+      job_id: jobId(4),
+      status: "done",
+      mode: "sandbox",
+      data: "kept",
+      warning_code: "duration_mismatch",
+      created_at: time,
+      finished_at: time,
+      files: [{ name: "audio", bytes: expect.any(Number) }],
+    })
+    expect((await jsonOf(["job", "show", jobId(2)], env)).checkpoints).toEqual(["reply"])
+    for (const n of [2, 4]) {
+      const { exit, stdout } = await runInProcess(["job", "show", jobId(n)], env)
+      expect(exit).toBe(0)
+      expect(stdout).toMatch(/^job_id +job_/)
+      expect(stdout + JSON.stringify(shown)).not.toMatch(/text|ré/)
+    }
+    for (const id of [unknownId, "nonsense"])
+      expect(await refusalOf(["job", "show", id], env, 1)).toBe(`kiln: there is no job ${id}: see kiln job list\n`)
+  })
+
+  it("cancel ends an unfinished job, held or not, and no finished one", async () => {
+    await using installation = await open()
+    await installation.use(seedEveryState)
+    const { env } = installation
+    for (const n of [1, 2, 3]) {
+      expect(await jsonOf(["job", "cancel", jobId(n)], env)).toEqual({
+        job_id: jobId(n),
+        status: "failed",
+        error_code: "canceled_by_operator",
+      })
+      expect(await jsonOf(["job", "show", jobId(n)], env)).toMatchObject({
+        status: "failed",
+        error_code: "canceled_by_operator",
+        held: false,
+      })
+    }
+    expect(await refusalOf(["job", "cancel", jobId(4)], env, 1)).toContain("is finished already")
+    expect(await refusalOf(["job", "cancel", unknownId], env, 1)).toContain("there is no job")
+  })
+
+  it("retry makes a new job of a failed one, once", async () => {
+    await using installation = await open()
+    await installation.use(seedEveryState)
+    await installation.use(
+      Effect.gen(function* () {
+        const jobs = yield* JobStore
+        yield* jobs.createJobs([newJob(50, { request: { input: "Again, please." } })])
+        yield* jobs.cancelJobs([jobId(50)])
+      }),
+    )
+    const { env } = installation
+    const made = await jsonOf(["job", "retry", jobId(50)], env)
+    expect(made).toEqual({ job_id: expect.any(String), status: "queued", retry_of: jobId(50), replayed: false })
+    expect(isId("job", made.job_id) && made.job_id !== jobId(50)).toBe(true)
+    expect(await jsonOf(["job", "retry", jobId(50)], env)).toEqual({ ...made, replayed: true })
+    const [before, after] = [
+      await jsonOf(["job", "show", jobId(50)], env),
+      await jsonOf(["job", "show", made.job_id], env),
+    ]
+    expect([after.project_id, after.key_id, after.mode]).toEqual([before.project_id, before.key_id, before.mode])
+    expect(await refusalOf(["job", "retry", jobId(4)], env, 1)).toContain("only a failed job that still has its data")
+    expect(await refusalOf(["job", "retry", unknownId], env, 1)).toContain("there is no job")
+  })
+
+  it("purge-data deletes the data and files of one finished job and of no other", async () => {
+    await using installation = await open()
+    await installation.use(seedEveryState)
+    const { env } = installation
+    const files = Effect.all([hasFile(4), hasFile(6)])
+    await onFiles(installation, Effect.all([putFile(4), putFile(6)]))
+    expect(await onFiles(installation, files)).toEqual([true, true])
+    expect(await jsonOf(["job", "purge-data", jobId(4)], env)).toEqual({
+      job_id: jobId(4),
+      data: "deleted",
+      data_before: "kept",
+    })
+    expect(await onFiles(installation, files)).toEqual([false, true])
+    const data = async (n: number) => (await jsonOf(["job", "show", jobId(n)], env)).data
+    expect([await data(4), await data(6), await data(8)]).toEqual(["deleted", "kept", "kept"])
+    expect(await jsonOf(["job", "purge-data", jobId(4)], env)).toMatchObject({ data_before: "deleted" })
+    expect(await refusalOf(["job", "purge-data", jobId(2)], env, 1)).toContain(`run kiln job cancel ${jobId(2)} first`)
+    expect(await refusalOf(["job", "purge-data", unknownId], env, 1)).toContain("there is no job")
+  })
+})
+
+describe("kiln job", () => {
+  it.each([
+    [["job", "list", "--limit", "0"], "--limit must be from 1 to 1000"],
+    [["job", "list", "--limit", "many"], "--limit"],
+    [["job", "list", "--after", "x"], "--after must be the cursor"],
+    [["job", "list", "--from", "soon"], "--from must be a date"],
+    [["job", "list", "--status", "running"], "running"],
+    [["job", "show"], "JOB_ID"],
+  ])("misused as %j exits with 2", async (args, message) => {
+    await using installation = await sqliteInstallation()
+    expect(await refusalOf(args, installation.env, 2)).toContain(message)
+  })
+
+  it("list shows a table", async () => {
+    await using installation = await sqliteInstallation()
+    expect((await runInProcess(["job", "list"], installation.env)).stdout).toBe("no such jobs\n")
+    await installation.useLongAgo(seedEveryState)
+    expect((await runInProcess(["job", "list", "--status", "failed"], installation.env)).stdout).toBe(
+      [
+        "JOB                             TYPE              MODE     STATUS  CODE              ATTEMPTS  CREATED               FINISHED",
+        `${jobId(5)}  speech_synthesis  sandbox  failed  content_rejected  1         1970-01-01T00:00:00Z  1970-01-01T00:00:00Z`,
+        "",
+      ].join("\n"),
+    )
+    expect((await runInProcess(["job", "list", "--limit", "1"], installation.env)).stdout).toMatch(
+      /\n\nThere are more: continue with --after "\d+ job_[0-9a-z]+"\n$/,
+    )
+  })
+})

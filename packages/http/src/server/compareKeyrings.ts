@@ -1,0 +1,57 @@
+import * as Effect from "effect/Effect"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { SecretStore } from "@kiln/core/ports"
+import type { SigningKey, SigningKeyring } from "../wire/SignedUrls.ts"
+
+/** Name of the note about the keys of the process that started last. It has fingerprints and no key. */
+const noteSecret = "signing-note"
+
+/** Keys by name and fingerprint. */
+interface Note {
+  readonly signs: string
+  readonly verifies: ReadonlyArray<string>
+}
+
+const nameOf = ({ fingerprint, kid }: SigningKey): string => `${kid} (${fingerprint})`
+
+const noteOf = ([first, ...rest]: SigningKeyring["keys"]): Note => ({
+  signs: nameOf(first),
+  verifies: [first, ...rest].map(nameOf),
+})
+
+const decodeNote = (bytes: Uint8Array): Note => JSON.parse(new TextDecoder().decode(bytes)) as Note
+
+/** What the processes before this one had: by their note, or by the keys in the store, which they use without a setting. */
+const previousOf = (note: Uint8Array | undefined, stored: ReadonlyArray<SigningKey>): Note | undefined => {
+  const [first, ...rest] = stored
+  if (note !== undefined) return decodeNote(note)
+  return first && noteOf([first, ...rest])
+}
+
+/**
+ * Warns if this process and the one that started before it reject each other's URLs, which is how a key that is missing on one
+ * machine shows: as refusals of some URLs, now and then. Best effort.
+ */
+export const compareKeyrings = Effect.fnUntraced(function* (
+  { keys }: SigningKeyring,
+  { configured, stored }: { readonly configured: boolean; readonly stored: ReadonlyArray<SigningKey> },
+): Effect.fn.Return<void, StoreUnavailable, SecretStore> {
+  const secrets = yield* SecretStore
+  const known = yield* secrets.find(noteSecret)
+  // Processes that all use the store's keys need no note.
+  if (known === undefined && !configured) return
+  const own = noteOf(keys)
+  const previous = previousOf(known, stored)
+  if (previous !== undefined && !own.verifies.includes(previous.signs))
+    yield* Effect.logWarning(
+      `URLs signed with the key ${previous.signs} are rejected here, and the process that started last signs with it: ` +
+        "give all processes the same KILN_SIGNING_KEYS, or run kiln signing-key add and restart them",
+    )
+  if (previous !== undefined && !previous.verifies.includes(own.signs))
+    yield* Effect.logWarning(
+      `URLs signed with the key ${own.signs}, as this process does, are rejected by processes that started before: restart them with the same keys. ` +
+        "To change keys without rejecting a URL, run kiln signing-key add and restart all processes before the first one signs with the new key",
+    )
+  const note = new TextEncoder().encode(JSON.stringify(own))
+  if (known === undefined || Buffer.compare(known, note) !== 0) yield* secrets.replace(noteSecret, known, note)
+})

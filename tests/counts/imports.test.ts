@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest"
+import { repository } from "../support/plantTree.ts"
+import { type LoadedModule, loadedModules } from "./loadedModules.ts"
+
+/**
+ * Loading a module takes about half a millisecond, whatever is in it. Limits of what importing an entry point loads, some
+ * modules above what it does: raise one only for a reason.
+ */
+const limits = [
+  { door: "@kiln/core", modules: 90, effect: 16, kilobytes: 340 },
+  { door: "@kiln/core/domain", modules: 40, effect: 0, kilobytes: 115 },
+  { door: "@kiln/core/ports", modules: 165, effect: 72, kilobytes: 1_800 },
+] as const
+
+/** Returns the modules that a program loads. */
+const loadedBy = (code: string): ReadonlyArray<LoadedModule> => {
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const args = ["--conditions=@kiln/source", "--input-type=module", "--eval", code]
+  return loadedModules(args, { cwd: repository, env })
+}
+
+const isEffect = ({ url }: LoadedModule): boolean => url.includes("/node_modules/effect/")
+const heavy = /^node:(http2?|https|net|tls|dns)$|node_modules\/(pg|better-sqlite3|kysely|ai|@ai-sdk|undici)\//
+/** What takes longest to load of Effect. */
+const slowOfEffect = /effect\/dist\/(Effect|Stream|Schema|http\/\w+|net\/\w+)\.js$/
+
+describe.each(limits)("importing $door", ({ door, effect, kilobytes, modules }) => {
+  const loaded = loadedBy(`import ${JSON.stringify(door)}`)
+
+  it("loads few modules", () => {
+    const bytes = loaded.reduce((sum, module) => sum + module.bytes, 0)
+    expect(loaded.length, `${loaded.length} modules`).toBeLessThanOrEqual(modules)
+    expect(loaded.filter(isEffect).length).toBeLessThanOrEqual(effect)
+    expect(bytes / 1_000, "kilobytes").toBeLessThanOrEqual(kilobytes)
+  })
+
+  it("loads no server, database driver or AI SDK", () => {
+    expect(loaded.filter(({ url }) => heavy.test(url))).toEqual([])
+  })
+})
+
+it("a program that defines job kinds and providers does not load Effect", () => {
+  const loaded = loadedBy(`
+    import { asyncProviders, builtIn, jobFailed, jobKind, providerPort } from "@kiln/core"
+    const request = { "~standard": { version: 1, vendor: "own", validate: (value) => ({ value }) } }
+    const port = providerPort({ name: "embedding", check: (answer) => answer })
+    const kind = jobKind({ name: "k", request, providers: [port], run: () => { throw jobFailed("internal_error", "d") } })
+    if (kind.name !== "k" || builtIn.speechSynthesis().name !== "speech_synthesis") throw new Error("not a kind")
+    asyncProviders({ speech: async () => ({}) })
+  `)
+  expect(loaded.map(({ url }) => url).filter((url) => slowOfEffect.test(url))).toEqual([])
+})
+
+it("the entry point for adapters does not load Effect Schema", () => {
+  const loaded = loadedBy(`import "@kiln/core/ports"`).map(({ url }) => url)
+  expect(loaded.filter((url) => /effect\/dist\/Schema/.test(url))).toEqual([])
+  // The same question of the entry point that has the built-in kinds.
+  expect(loadedBy(`import "@kiln/core/kinds"`).some(({ url }) => url.endsWith("effect/dist/Schema.js"))).toBe(true)
+})
