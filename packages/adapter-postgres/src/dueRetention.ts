@@ -1,6 +1,7 @@
 import { sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
 import type { DueRetention, RetentionPeriods } from "@kiln/core/ports"
+import { retainedPart } from "./jobs/jobRow.ts"
 import type { Session } from "./Session.ts"
 import { type Given, query, statement, storeTime } from "./Statement.ts"
 
@@ -8,7 +9,7 @@ import { type Given, query, statement, storeTime } from "./Statement.ts"
 type By = { by: number }
 
 const finished = (given: Given<By>, retained: RetainedData) =>
-  query.selectFrom("jobs").where("jobs.retained", "=", retained).where("jobs.finished_at", "<=", given.by)
+  query.selectFrom("results").where(retainedPart, "=", retained).where("results.finished_at", "<=", given.by)
 
 const total = (column: "files.bytes" | "uploads.bytes") =>
   sql<number>`coalesce(sum(${sql.ref(column)}), 0)::bigint`.as("bytes")
@@ -19,11 +20,14 @@ const countFinished = (retained: RetainedData) =>
 const counts = { kept: countFinished("kept"), expired: countFinished("expired"), deleted: countFinished("deleted") }
 
 const bytesOfFiles = statement((given: Given<By>) =>
-  finished(given, "kept").innerJoin("files", "files.job_seq", "jobs.seq").select(total("files.bytes")),
+  finished(given, "kept").innerJoin("files", "files.job_seq", "results.job_seq").select(total("files.bytes")),
 )
 
 const bytesOfUsedUploads = statement((given: Given<By>) =>
-  finished(given, "kept").innerJoin("uploads", "uploads.id", "jobs.upload_id").select(total("uploads.bytes")),
+  finished(given, "kept")
+    .innerJoin("jobs", "jobs.seq", "results.job_seq")
+    .innerJoin("uploads", "uploads.id", "jobs.upload_id")
+    .select(total("uploads.bytes")),
 )
 
 const sweptUploads = (erased: boolean) =>
