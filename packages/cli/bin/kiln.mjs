@@ -11,8 +11,8 @@ import { requireNode } from "./requireNode.mjs"
 const SOURCE_CONDITION = "@kiln/source"
 
 /**
- * A checkout has the sources beside this file; an installed package runs its build, for Node strips no types there. The bundle
- * of everything starts three times faster. It has its own copy of Effect, which the modules of a configuration must share.
+ * A checkout has the sources beside this file; an installed package runs its build, because Node strips no types there. The
+ * bundle of everything starts three times faster. It has its own copy of Effect, which the modules of a configuration must share.
  */
 function entry() {
   const source = new URL("../src/main.ts", import.meta.url)
@@ -52,7 +52,7 @@ function resolveSources() {
 /**
  * V8 lets garbage grow to several times what is in use before it collects it: under load that is most of the memory of this
  * program, which needs some 60 MB of heap. So both generations get limits. They do not bound what the program may hold, and flags
- * of the operator win.
+ * of the operator take precedence.
  *
  * Commands keep new objects in 1 MB. The service has 8 MB: with less, the requests in flight move to the old generation, whose
  * collections then take a third of the processor time. The old generation must grow by more than that, or it is marked all the
@@ -62,16 +62,21 @@ function collectEarly() {
   const given = process.execArgv.concat(process.env.NODE_OPTIONS || "").join(" ")
   let growth = 100
   if (!/semi[-_]space/.test(given)) {
-    if (process.argv[2] === "serve" && canStartAgain()) startAgain("--max-semi-space-size=8")
+    if (process.argv[2] === "serve" && canStartAgain(given)) startAgain("--max-semi-space-size=8")
     v8.setFlagsFromString("--semi-space-growth-factor=1")
     growth = 30
   }
   if (!/heap[-_]growing/.test(given)) v8.setFlagsFromString("--heap-growing-percent=" + growth)
 }
 
-/** False on Windows, and if a parent process talks to this one over IPC: that ends when the program is replaced. */
-function canStartAgain() {
-  return process.execve !== undefined && process.platform !== "win32" && process.send === undefined
+/**
+ * False on Windows, if a parent process talks to this one over IPC, which ends when the program is replaced, and if modules are
+ * preloaded: they would run twice.
+ */
+function canStartAgain(given) {
+  const isAlone =
+    process.send === undefined && !/(^|\s)(-r|--require|--import|--loader|--experimental-loader)\b/.test(given)
+  return process.execve !== undefined && process.platform !== "win32" && isAlone
 }
 
 /** Replaces the program of this process. Returns only if the system does not allow that. */

@@ -103,6 +103,15 @@ describe("the heap", () => {
       })
     })
 
+    it("stays as it is if modules are preloaded, which may have changed it", () => {
+      using checkout = plant(service)
+      linkCore(checkout.root)
+      const preloaded = "data:text/javascript,delete process.env.PARENT_SEES"
+      expect(run(process.execPath, "--import", [preloaded, checkout.script, "serve"]).stdout).toBe(
+        `false --import ${preloaded} serve\n`,
+      )
+    })
+
     it("stays as it is if its parent talks to it", async () => {
       using checkout = plant(service)
       linkCore(checkout.root)

@@ -71,7 +71,7 @@ const retry = Command.make("retry", { id }, ({ id: jobId }) =>
       })
     }),
   ),
-).pipe(Command.withDescription("Create a new job from the request of a failed one, at the present price"))
+).pipe(Command.withDescription("Create a new job from the request of a failed one, at the current price"))
 
 /** The owner, as whom the data is erased. */
 const ownerOf = ({ keyId, mode, projectId }: Job) => ({ keyId, mode, projectId, scopes: [] })
@@ -99,11 +99,11 @@ const purgeData = Command.make("purge-data", { id }, ({ id: jobId }) =>
         text:
           before === "kept"
             ? `the data of ${jobId} was deleted; its record, codes and charge stay`
-            : `the data of ${jobId} was gone already (${before})`,
+            : `the data of ${jobId} was already deleted (${before})`,
       })
     }),
   ),
-).pipe(Command.withDescription("Delete the request, results and files of a finished job at once; its record stays"))
+).pipe(Command.withDescription("Delete the request, results and files of a finished job immediately; its record stays"))
 
 export const jobCommand = Command.make("job").pipe(
   Command.withDescription("List, show, cancel and retry jobs, and delete their data"),

@@ -40,7 +40,7 @@ const flags = {
   limit: Flag.Int("limit").pipe(Flag.withDescription(`Maximum number of jobs, 1 to ${mostJobs}`), Flag.withDefault(50)),
   after: Flag.String("after").pipe(
     Flag.withMetavar("CURSOR"),
-    Flag.withDescription("Continue after the list that ended with this cursor"),
+    Flag.withDescription("Continue after this cursor, which the previous list printed"),
     Flag.optional,
   ),
 }
@@ -61,16 +61,17 @@ const readJobs = Effect.fnUntraced(function* (query: JobPage) {
   return { jobs, next: after }
 })
 
-const isCursor = (text: string): boolean => /^\d{1,16} job_[0-9a-z]+$/.test(text)
+/** Each store has its own cursors, and treats an invalid one as a defect. */
+const refuseCursor = (defect: unknown) =>
+  defect instanceof TypeError && defect.message === "invalid cursor"
+    ? Effect.fail(misused("--after must be a cursor printed by kiln job list"))
+    : Effect.die(defect)
 
 export const jobList = Command.make("list", flags, (given) =>
   withStores(
     Effect.gen(function* () {
       const { limit } = given
       if (limit < 1 || limit > mostJobs) return yield* misused(`--limit must be from 1 to ${mostJobs}`)
-      const after = Option.getOrUndefined(given.after)
-      if (after !== undefined && !isCursor(after))
-        return yield* misused("--after must be the cursor that a list ended with")
       const { jobs, next } = yield* readJobs({
         status: Option.getOrUndefined(given.status),
         kind: Option.getOrUndefined(given.type),
@@ -78,9 +79,9 @@ export const jobList = Command.make("list", flags, (given) =>
         projectId: yield* findProjectId(given.project),
         createdFrom: yield* optionalMoment("from", given.from),
         createdTo: yield* optionalMoment("to", given.to),
-        after,
+        after: Option.getOrUndefined(given.after),
         limit,
-      })
+      }).pipe(Effect.catchDefect(refuseCursor))
       const rows = jobs.map((job) => [
         job.id,
         job.kind,
@@ -94,7 +95,7 @@ export const jobList = Command.make("list", flags, (given) =>
       const table = formatTable(
         ["JOB", "TYPE", "MODE", "STATUS", "CODE", "ATTEMPTS", "CREATED", "FINISHED"],
         rows,
-        "no such jobs",
+        "no jobs match",
       )
       yield* answer({
         json: { jobs: jobs.map(summaryFields), next: next ?? null },
@@ -104,5 +105,7 @@ export const jobList = Command.make("list", flags, (given) =>
   ),
 ).pipe(
   Command.withDescription("List jobs of all projects, newest first"),
-  Command.withExamples([{ command: "kiln job list --status failed --from 2026-11-01", description: "What failed" }]),
+  Command.withExamples([
+    { command: "kiln job list --status failed --from 2026-11-01", description: "Failed jobs since November 1" },
+  ]),
 )

@@ -13,7 +13,7 @@ import { withStores } from "../withStores.ts"
 const flags = {
   id: Argument.String("KEY_ID").pipe(Argument.withDescription("The key's id, from `kiln key list`")),
   overlap: Flag.String("overlap").pipe(
-    Flag.withDescription("How long the old secret stays valid, like 24h; 0 ends it at once, for a key that leaked"),
+    Flag.withDescription("How long the old secret stays valid, like 24h; 0 ends it immediately, for a key that leaked"),
     Flag.withDefault("24h"),
   ),
 }
@@ -48,9 +48,7 @@ export const keyRotate = Command.make("rotate", flags, ({ id, overlap }) =>
     }),
   ),
 ).pipe(
-  Command.withDescription(
-    "Give an API key a new secret; the old one stays valid for a while. The key's jobs stay its own",
-  ),
+  Command.withDescription("Give an API key a new secret; the old one stays valid for a while. The key keeps its jobs"),
   Command.withExamples([
     { command: "kiln key rotate KEY_ID", description: "The old secret works for another 24 hours" },
     { command: "kiln key rotate KEY_ID --overlap 0", description: "After a leak: only the new secret works" },

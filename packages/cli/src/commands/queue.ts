@@ -98,7 +98,7 @@ const setter = (word: "pause" | "resume") =>
   ).pipe(
     Command.withDescription(
       word === "pause"
-        ? "Start no more jobs of a type, in any process, within a second; running jobs go on"
+        ? "Stop starting jobs of a type, in all processes, within a second; running jobs continue"
         : "Start jobs of a paused type again",
     ),
   )

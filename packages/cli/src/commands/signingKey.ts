@@ -89,7 +89,7 @@ const add = Command.make(
           text:
             outcome === "Added"
               ? `the key ${kid} (${fingerprint}) was added, and verifies URLs but does not sign them\n\n${steps}`
-              : `the store has the key ${kid} (${fingerprint}) already`,
+              : `the store already has the key ${kid} (${fingerprint})`,
         })
       }),
     ),

@@ -40,7 +40,7 @@ describe.each(installations)("kiln key on %s", (_name, open) => {
     expect(await isKnown(installation, other.secret)).toBe(true)
   })
 
-  it("rotate with --overlap 0 ends the old secret at once", async () => {
+  it("rotate with --overlap 0 ends the old secret immediately", async () => {
     await using installation = await open()
     const key = await makeKey(installation)
     const rotated = await jsonOf(["key", "rotate", key.id, "--overlap", "0"], installation.env)

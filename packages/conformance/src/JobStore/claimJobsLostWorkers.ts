@@ -45,7 +45,7 @@ export const claimJobsLostWorkers: Section = {
     ),
 
     check(
-      "a lost job takes its place among those that wait: by the end of its lease",
+      "a lost job is ordered among waiting jobs by the end of its lease",
       Effect.gen(function* () {
         yield* create(newJob(4), newJob(5))
         yield* claim()

@@ -35,7 +35,7 @@ export const rotation: Section<KeyDirectory> = {
     ),
 
     check(
-      "without overlap the old secret ends at once",
+      "without overlap, the old secret ends immediately",
       Effect.gen(function* () {
         const { keys, record } = yield* withTwoKeys
         yield* keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 0 })
@@ -45,7 +45,7 @@ export const rotation: Section<KeyDirectory> = {
     ),
 
     check(
-      "a later rotation never puts off the end of a secret, and ends all others",
+      "a later rotation never extends a secret, and ends all others",
       Effect.gen(function* () {
         const { keys, record } = yield* withTwoKeys
         yield* keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 50 })
@@ -76,7 +76,7 @@ export const rotation: Section<KeyDirectory> = {
     ),
 
     check(
-      "identifies a secret whose overlap has ended, and no secret that never was",
+      "identifies a secret whose overlap has ended, and no secret that never existed",
       Effect.gen(function* () {
         const { keys, record } = yield* withTwoKeys
         yield* keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 50 })

@@ -24,7 +24,7 @@ export const replaceSecret: Section<SecretStore> = {
     ),
 
     check(
-      "writes nothing if the secret is another one than expected",
+      "writes nothing if the secret is not the expected one",
       Effect.gen(function* () {
         const secrets = yield* SecretStore
         yield* secrets.getOrCreate("signing", bytes(1, 2))

@@ -29,7 +29,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     promises: false,
   },
   "a rotation revives an ended secret": {
-    checks: ["a later rotation never puts off the end of a secret, and ends all others"],
+    checks: ["a later rotation never extends a secret, and ends all others"],
     promises: false,
   },
   "a rotation ends the secrets of all keys": {
@@ -41,7 +41,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     promises: false,
   },
   "a secret is replaced without a look at it": {
-    checks: ["writes nothing if the secret is another one than expected"],
+    checks: ["writes nothing if the secret is not the expected one"],
     promises: false,
   },
   "forced-off switches are ignored": { checks: ["a switch forced off wins over the store's"], promises: false },

@@ -157,7 +157,7 @@ export const decodeLineage = (document: string | null): BlobLineage => {
   if (document === null) return emptyLineage
   const lineage: unknown = JSON.parse(document)
   if (isLineage(lineage)) return lineage
-  throw new TypeError("the store's record of its blob store is not a lineage")
+  throw new TypeError("the store's lineage record cannot be decoded")
 }
 
 const isLineage = (value: unknown): value is BlobLineage => {

@@ -71,7 +71,7 @@ export class Operator extends Context.Service<
      */
     readonly cancel: (jobId: string) => Effect.Effect<void, Errors.JobNotFound | Errors.JobFinished | StoreUnavailable>
     /**
-     * Retries a failed job as a new one with the same request, key and mode, at the present price. The upload it used goes
+     * Retries a failed job as a new one with the same request, key and mode, at the current price. The upload it used goes
      * over to the new job. Calling it again returns the same new job.
      */
     readonly retry: (

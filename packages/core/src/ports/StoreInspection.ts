@@ -56,7 +56,7 @@ export interface RetentionPeriods {
   readonly jobRetentionMs: number
 }
 
-/** What retention would remove now. */
+/** The data that retention would remove now. */
 export interface DueRetention {
   /** Finished jobs whose data is past its retention, with or without their record. */
   readonly expiredData: number

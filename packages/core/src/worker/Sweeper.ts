@@ -50,7 +50,7 @@ export const expireOverdue = Effect.flatMap(JobStore, (store) =>
   untilDone(Effect.flatMap(store.expireJobs(stepSize), (expired) => Effect.as(emitFailed(expired), expired.length))),
 )
 
-/** How much a sweep past retention has removed. */
+/** The number of records that retention has removed. */
 export interface Pruned {
   /** Finished jobs whose data was erased. */
   readonly expiredData: number
@@ -60,7 +60,7 @@ export interface Pruned {
   readonly expiredUploads: number
   /** Records of uploads that were erased before. */
   readonly deletedUploads: number
-  /** Removals of files that were due from earlier and were tried again. */
+  /** Earlier removals of files that had failed and were retried. */
   readonly purges: number
 }
 
@@ -99,7 +99,7 @@ const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: bool
 const sumOf = ({ deletedJobs, deletedUploads, expiredData, expiredUploads, purges }: Pruned): number =>
   expiredData + deletedJobs + expiredUploads + deletedUploads + purges
 
-/** Prunes, removes blobs, and returns what was removed. Only for a process that knows that no other copy of the store is in use. */
+/** Prunes, removes blobs, and returns the numbers of what it removed. Only for a process that knows that no other copy of the store is in use. */
 export const pruneAndReport = prune({ removes: true })
 
 /** Like `pruneAndReport`, but returns only how much it removed in all. */

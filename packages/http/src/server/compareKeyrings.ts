@@ -21,7 +21,7 @@ const noteOf = ([first, ...rest]: SigningKeyring["keys"]): Note => ({
 
 const decodeNote = (bytes: Uint8Array): Note => JSON.parse(new TextDecoder().decode(bytes)) as Note
 
-/** What the processes before this one had: by their note, or by the keys in the store, which they use without a setting. */
+/** The keys of earlier processes: from their note, or those in the store, which they use without the setting. */
 const previousOf = (note: Uint8Array | undefined, stored: ReadonlyArray<SigningKey>): Note | undefined => {
   const [first, ...rest] = stored
   if (note !== undefined) return decodeNote(note)
@@ -29,8 +29,8 @@ const previousOf = (note: Uint8Array | undefined, stored: ReadonlyArray<SigningK
 }
 
 /**
- * Warns if this process and the one that started before it reject each other's URLs, which is how a key that is missing on one
- * machine shows: as refusals of some URLs, now and then. Best effort.
+ * Warns if this process and the one that started before it reject each other's URLs. A key that is missing on one machine would
+ * otherwise only show as occasional rejections. Best effort.
  */
 export const compareKeyrings = Effect.fnUntraced(function* (
   { keys }: SigningKeyring,
@@ -44,12 +44,12 @@ export const compareKeyrings = Effect.fnUntraced(function* (
   const previous = previousOf(known, stored)
   if (previous !== undefined && !own.verifies.includes(previous.signs))
     yield* Effect.logWarning(
-      `URLs signed with the key ${previous.signs} are rejected here, and the process that started last signs with it: ` +
+      `the process that started last signs URLs with the key ${previous.signs}, but this process rejects them: ` +
         "give all processes the same KILN_SIGNING_KEYS, or run kiln signing-key add and restart them",
     )
   if (previous !== undefined && !previous.verifies.includes(own.signs))
     yield* Effect.logWarning(
-      `URLs signed with the key ${own.signs}, as this process does, are rejected by processes that started before: restart them with the same keys. ` +
+      `this process signs URLs with the key ${own.signs}, but processes that started before reject them: restart them with the same keys. ` +
         "To change keys without rejecting a URL, run kiln signing-key add and restart all processes before the first one signs with the new key",
     )
   const note = new TextEncoder().encode(JSON.stringify(own))

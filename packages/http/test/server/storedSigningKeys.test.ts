@@ -104,12 +104,14 @@ describe("processes with different keys", () => {
       const configured = yield* start(entry("own", 1))
       expect(configured.warnings).toMatchObject([
         expect.stringMatching(
-          /^URLs signed with the key own \([0-9a-f]{12}\), as this process does, are rejected by processes that started before/,
+          /^this process signs URLs with the key own \([0-9a-f]{12}\), but processes that started before reject them/,
         ),
       ])
       const forgotten = yield* start()
       expect(forgotten.warnings).toMatchObject([
-        expect.stringMatching(/^URLs signed with the key own \([0-9a-f]{12}\) are rejected here/),
+        expect.stringMatching(
+          /^the process that started last signs URLs with the key own \([0-9a-f]{12}\), but this process rejects them/,
+        ),
       ])
       const mistyped = yield* start(entry("own", 3))
       expect(mistyped.warnings).toHaveLength(1)

@@ -123,7 +123,7 @@ const layerWrapped = (wrap: (ports: Ports) => Partial<Ports>) =>
         blobs: yield* BlobStore,
       }
       const ports = { ...own, ...wrap(own) }
-      return Context.make(JobStore, ports.jobs).pipe(
+      return Context.make(JobStore, creatingBy(ports.jobs, own.jobs)).pipe(
         Context.add(UploadStore, ports.uploads),
         Context.add(KeyDirectory, ports.keys),
         Context.add(Switchboard, ports.switchboard),
@@ -133,3 +133,13 @@ const layerWrapped = (wrap: (ports: Ports) => Partial<Ports>) =>
       )
     }),
   )
+
+/** Makes a creation that also claims call a wrapped `createJobs` as well; it then claims nothing. */
+const creatingBy = (jobs: Ports["jobs"], own: Ports["jobs"]): Ports["jobs"] =>
+  jobs.createJobs === own.createJobs
+    ? jobs
+    : {
+        ...jobs,
+        createAndClaimJobs: (items) =>
+          Effect.map(jobs.createJobs(items), (created) => ({ created, claimed: undefined })),
+      }
