@@ -12,7 +12,7 @@ import { checkpointJobs } from "./checkpointJobs.ts"
 import { Claims } from "./Claims.ts"
 import { completeJobs } from "./completeJobs.ts"
 import { confirmPurges, listPurges } from "./purges.ts"
-import { makeCreations } from "./createAtOnce.ts"
+import { Creations } from "./createAtOnce.ts"
 import { RememberedLanes } from "./lanes.ts"
 import { deferJobs, failJobs, releaseJobs } from "./endClaims.ts"
 import { anyFinishedJob, deleteJobs } from "./deleteJobs.ts"
@@ -97,9 +97,11 @@ export const makePostgresJobStore = (
   const ending = locking(db, lockedJobs)
   const returning = locking(db, lockedJobsAndLanes)
   const claims = new Claims(db, positions)
+  const creations = new Creations(db, new RememberedLanes(), claims)
   return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
-    ...makeCreations(db, new RememberedLanes(), claims),
+    createJobs: (items) => creations.create(items),
+    createAndClaimJobs: (items, request) => creations.createAndClaim(items, request),
     findJobs: (items) => db.read("JobStore.findJobs", (session) => findJobs(session, items)),
     findByIdempotencyKey: (keyId, key) =>
       db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),

@@ -5,7 +5,6 @@ import {
   type ClaimRequest,
   type CreatedAndClaimed,
   type CreateOutcome,
-  type JobStore,
   type NewJob,
   ShortLockWait,
 } from "@kiln/core/ports"
@@ -115,13 +114,39 @@ interface Addable {
  * Creates jobs. Where nothing but keys and caps can refuse them and their lanes are known, one round trip adds those whose
  * keys are free; the others, and whatever that statement will not decide, are judged by the facts.
  */
-export const makeCreations = (
-  db: Database,
-  lanes: RememberedLanes,
-  claims: Claims,
-): Pick<JobStore["Service"], "createAndClaimJobs" | "createJobs"> => {
-  const addable = (items: ReadonlyArray<NewJob>): Addable | undefined => {
-    const known = items.length > 0 && items.every(needsNoFacts) ? lanes.ofAll(items) : undefined
+export class Creations {
+  readonly #db: Database
+  readonly #lanes: RememberedLanes
+  readonly #claims: Claims
+
+  constructor(db: Database, lanes: RememberedLanes, claims: Claims) {
+    this.#db = db
+    this.#lanes = lanes
+    this.#claims = claims
+  }
+
+  create(items: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
+    return Effect.suspend(() => {
+      const jobs = this.#addable(items)
+      return jobs === undefined ? createByFacts(this.#db, this.#lanes, items) : this.#add(jobs)
+    }).pipe(Effect.uninterruptible)
+  }
+
+  /** Claims nothing where more than one statement would be needed: then the worker claims by itself. */
+  createAndClaim(
+    items: ReadonlyArray<NewJob>,
+    request: ClaimRequest,
+  ): Effect.Effect<CreatedAndClaimed, StoreUnavailable> {
+    const onlyCreated = Effect.map(this.create(items), (created) => ({ created, claimed: undefined }))
+    return Effect.suspend(() => {
+      const jobs = isDecidedAtOnce(request) ? this.#addable(items) : undefined
+      if (jobs === undefined) return onlyCreated
+      return Effect.catchIf(this.#addAndClaim(jobs, request), needsRules, () => onlyCreated)
+    }).pipe(Effect.uninterruptible)
+  }
+
+  #addable(items: ReadonlyArray<NewJob>): Addable | undefined {
+    const known = items.length > 0 && items.every(needsNoFacts) ? this.#lanes.ofAll(items) : undefined
     if (known === undefined) return undefined
     const accepted = items.map((item): Accepted => {
       const job = jobOfOutcome(acceptedAt(item, 0))
@@ -130,15 +155,41 @@ export const makeCreations = (
     return { items, rows: rowsOf(accepted, known), caps: capsOf(items) }
   }
 
+  #add({ caps, items, rows }: Addable) {
+    let ours = false
+    const adding = this.#db.writeAtOnce("JobStore.createJobs", items.length, (session, repeated) => {
+      ours = repeated
+      return addJobs(session, rows, { own: true, acceptedAt: null, caps })
+    })
+    return Effect.flatMap(adding, (added) => this.#outcomesOf(items, added, ours))
+  }
+
+  #addAndClaim({ caps, items, rows }: Addable, request: ClaimRequest) {
+    return Effect.gen({ self: this }, function* () {
+      const claim = yield* nextClaim
+      let ours = false
+      const adding = this.#db.writeAtOnce("JobStore.createAndClaimJobs", items.length, (session, repeated) => {
+        ours = repeated
+        const jobs = addingOf(session, rows, { own: true, acceptedAt: null, caps })
+        return addAndClaim(session, jobs, this.#claims.positions, request, { claim, repeated })
+      })
+      const { claimed, ...added } = yield* adding
+      const isAny = claimed !== undefined && claimed.claims.length + claimed.unreadable.length > 0
+      const finished = isAny ? yield* Effect.option(this.#claims.finish(request, claimed)) : Option.none()
+      const created = yield* this.#outcomesOf(items, added, ours)
+      return { created, claimed: Option.getOrUndefined(finished) }
+    })
+  }
+
   /** The outcomes of items that were added, and of the others. `ours`: see `createBound`. */
-  const outcomesOf = (
+  #outcomesOf(
     items: ReadonlyArray<NewJob>,
     { accepted: now, unbound }: Added,
     ours: boolean,
-  ): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> => {
+  ): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     if (now === null) {
-      lanes.forget()
-      return createByFacts(db, lanes, items)
+      this.#lanes.forget()
+      return createByFacts(this.#db, this.#lanes, items)
     }
     const outcomeAt = (item: NewJob): CreateOutcome => ({
       _tag: "Created",
@@ -146,54 +197,8 @@ export const makeCreations = (
     })
     if (unbound === null) return Effect.succeed(items.map(outcomeAt))
     const left = items.filter((_, index) => unbound.includes(index + 1))
-    return Effect.map(createBound(db, lanes, left, ours), (judged) =>
+    return Effect.map(createBound(this.#db, this.#lanes, left, ours), (judged) =>
       items.map((item, index) => judged[unbound.indexOf(index + 1)] ?? outcomeAt(item)),
     )
   }
-
-  const add = ({ caps, items, rows }: Addable) => {
-    let ours = false
-    const adding = db.writeAtOnce(operation, items.length, (session, repeated) => {
-      ours = repeated
-      return addJobs(session, rows, { own: true, acceptedAt: null, caps })
-    })
-    return Effect.flatMap(adding, (added) => outcomesOf(items, added, ours))
-  }
-
-  const createJobs = (items: ReadonlyArray<NewJob>) =>
-    Effect.suspend(() => {
-      const jobs = addable(items)
-      return jobs === undefined ? createByFacts(db, lanes, items) : add(jobs)
-    }).pipe(Effect.uninterruptible)
-
-  const onlyCreated = (items: ReadonlyArray<NewJob>) =>
-    Effect.map(createJobs(items), (created): CreatedAndClaimed => ({ created, claimed: undefined }))
-
-  /** Nothing is claimed where more than one statement would be needed: then the worker claims by itself. */
-  const addAndClaimAtOnce = Effect.fnUntraced(function* ({ caps, items, rows }: Addable, request: ClaimRequest) {
-    const claim = yield* nextClaim
-    let ours = false
-    const { claimed, ...added } = yield* db.writeAtOnce(
-      "JobStore.createAndClaimJobs",
-      items.length,
-      (session, repeated) => {
-        ours = repeated
-        const adding = addingOf(session, rows, { own: true, acceptedAt: null, caps })
-        return addAndClaim(session, adding, claims.positions, request, { claim, repeated })
-      },
-    )
-    const isAny = claimed !== undefined && claimed.claims.length + claimed.unreadable.length > 0
-    const finished = isAny ? yield* Effect.option(claims.finish(request, claimed)) : Option.none()
-    const created = yield* outcomesOf(items, added, ours)
-    return { created, claimed: Option.getOrUndefined(finished) }
-  })
-
-  const createAndClaimJobs = (items: ReadonlyArray<NewJob>, request: ClaimRequest) =>
-    Effect.suspend(() => {
-      const jobs = isDecidedAtOnce(request) ? addable(items) : undefined
-      if (jobs === undefined) return onlyCreated(items)
-      return Effect.catchIf(addAndClaimAtOnce(jobs, request), needsRules, () => onlyCreated(items))
-    }).pipe(Effect.uninterruptible)
-
-  return { createJobs, createAndClaimJobs }
 }

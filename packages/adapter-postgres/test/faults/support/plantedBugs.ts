@@ -132,7 +132,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "a creation in one round trip does not check the queue cap",
-    edits: [inCreation("const caps = capsOf(items)", "const caps = capsOf([])")],
+    edits: [inCreation("caps: capsOf(items)", "caps: capsOf([])")],
     scenario: "reportCreations.ts",
     arguments: ["cap"],
     noticed: /^cap: Created, not QueueFull/,
