@@ -18,5 +18,5 @@ it("a claim in one statement claims what the rules claim, from 300 random states
   }
   expect(counts.claimed).toBeGreaterThan(1_000)
   expect(counts.ofManyLanes).toBeGreaterThan(100)
-  expect(counts.left).toBeGreaterThan(30)
+  expect(counts.left).toBeGreaterThan(10)
 })
