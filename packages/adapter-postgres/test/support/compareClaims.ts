@@ -101,7 +101,7 @@ const plain = ({ abandoned, claims, clock, exhausted, served, visited }: Claimed
   served: served.toSorted((a, b) => a.id - b.id),
 })
 
-/** When the next job may become claimable that is in no lane without room; `undefined` if there is none. */
+/** Returns when the next job outside full lanes may become claimable; `undefined` without such a job. */
 const nextClaimable = async (client: pg.Client, { runnable }: ClaimRequest, { inHand }: Claimed) => {
   const { rows } = await client.query<{ kind: string; mode: JobMode; projectId: never; at: number }>(
     `SELECT lanes.kind, lanes.mode, lanes.project_id AS "projectId", min(claimable_at) AS at
