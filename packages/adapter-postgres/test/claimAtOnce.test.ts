@@ -7,20 +7,16 @@ beforeAll(async () => {
 })
 afterAll(() => opened.close())
 
-it("a claim in one statement claims what the rules claim, from 300 random states", { timeout: 120_000 }, async () => {
-  let claimed = 0
-  let several = 0
+it("a claim in one statement claims what the rules claim, from 300 random states", { timeout: 180_000 }, async () => {
+  const counts = { claimed: 0, ofManyLanes: 0, left: 0 }
   for (let seed = 1; seed <= 300; seed += 1) {
     const { expected, found } = await opened.compare(seed)
-    const { next, ...claims } = expected
-    const { next: foundNext, ...foundClaims } = found
-    expect(foundClaims, `seed ${seed}`).toEqual(claims)
-    // A lower bound, and 0 only if there is more.
-    expect(foundNext === 0, `seed ${seed}: ${foundNext}, ${next}`).toBe(next === 0)
-    expect((foundNext ?? Infinity) <= (next ?? Infinity), `seed ${seed}: ${foundNext}, ${next}`).toBe(true)
-    claimed += claims.held
-    several += claims.served.length > 2 ? 1 : 0
+    expect(found, `seed ${seed}`).toEqual(expected)
+    counts.left += "isLeft" in found && found.isLeft ? 1 : 0
+    counts.claimed += "claims" in found ? found.claims.length : 0
+    counts.ofManyLanes += "served" in found && found.served.length > 2 ? 1 : 0
   }
-  expect(claimed).toBeGreaterThan(1_000)
-  expect(several).toBeGreaterThan(100)
+  expect(counts.claimed).toBeGreaterThan(1_000)
+  expect(counts.ofManyLanes).toBeGreaterThan(100)
+  expect(counts.left).toBeGreaterThan(10)
 })

@@ -56,6 +56,11 @@ export class LanePositions {
     this.#saveEveryMs = saveEveryMs
   }
 
+  /** Whether everything is saved before a claim is answered. */
+  get savesAtOnce(): boolean {
+    return this.#saveEveryMs === 0
+  }
+
   /** Returns the virtual time at which a lane was last served, as far as this process knows. */
   clock(stored: number): number {
     return Math.max(stored, this.#clock)

@@ -1,4 +1,4 @@
-import { sql } from "kysely"
+import { type RawBuilder, sql } from "kysely"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import { isLimiting, type JobId, JobsInProgress, type StoreUnavailable } from "@kiln/core/domain"
@@ -11,6 +11,7 @@ import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import { type uploadById, uploadOf } from "../uploads/uploadRow.ts"
 import { type Claimed, pageOfLanes } from "./claimJobs.ts"
 import { type jobByIdempotencyKey, jobOf } from "./jobRow.ts"
+import { addJobsCall, type Added, type AddJobs } from "./insertJobs.ts"
 import { distinctKinds, fullProjectNames } from "./laneOrder.ts"
 import type { LanePositions } from "./LanePositions.ts"
 
@@ -46,6 +47,7 @@ interface ClaimedRow extends JobRow {
   readonly summary: null
 }
 
+/** The parameters of `claim_jobs`. */
 type Asked = {
   claim: number
   repeated: boolean
@@ -61,20 +63,34 @@ type Asked = {
   page: number
 }
 
-/** Defined in the migration: see `claim_jobs`. */
+type AnswerRow = ClaimedRow | { readonly summary: Summary }
+
+/** Calls `claim_jobs`, which is defined in the migration. */
+const claimCall = (asked: Given<Asked>, most: RawBuilder<number> = sql`${asked.most}::bigint`) =>
+  sql<AnswerRow>`"kiln".claim_jobs(${asked.claim}::bigint, ${asked.repeated}::boolean, ${asked.kinds}::json, ${most},
+    ${asked.leaseMs}::bigint, ${asked.room}::bigint[], ${asked.projectSlots}::bigint, ${asked.held}::json,
+    ${asked.fullProjects}::text[], ${asked.turns}::json, ${asked.clock}::bigint, ${asked.page}::bigint)`.as<"claimed">(
+    sql`claimed`,
+  )
+
 const claimStatement = statement((asked: Given<Asked>) =>
-  query
-    .selectFrom(
-      sql<
-        ClaimedRow | { readonly summary: Summary }
-      >`"kiln".claim_jobs(${asked.claim}::bigint, ${asked.repeated}::boolean,
-        ${asked.kinds}::json, ${asked.most}::bigint, ${asked.leaseMs}::bigint, ${asked.room}::bigint[],
-        ${asked.projectSlots}::bigint, ${asked.held}::json, ${asked.fullProjects}::text[], ${asked.turns}::json,
-        ${asked.clock}::bigint, ${asked.page}::bigint)`.as<"claimed">(sql`claimed`),
-    )
-    .selectAll()
-    .$castTo<ClaimedRow | { readonly summary: Summary }>(),
+  query.selectFrom(claimCall(asked)).selectAll().$castTo<AnswerRow>(),
 )
+
+/**
+ * Adds jobs and then claims, in one transaction. Nothing is claimed if some jobs were not added, except by a repeated call, whose
+ * own jobs are there already. The claim refers to the result of `add_jobs`, so it runs second and sees what that wrote.
+ */
+const addAndClaimStatement = statement((given: Given<AddJobs & Asked>) => {
+  const most = sql<number>`CASE WHEN added.accepted IS NOT NULL AND (added.unbound IS NULL OR ${given.repeated}::boolean)
+    THEN ${given.most}::bigint ELSE 0 END`
+  return query
+    .selectFrom(addJobsCall(given))
+    .innerJoinLateral(claimCall(given, most), (join) => join.onTrue())
+    .selectAll("claimed")
+    .select(["added.accepted", "added.unbound"])
+    .$castTo<AnswerRow & Added>()
+})
 
 /** Columns of a job that has just been claimed which are the same for every such job. */
 const unended = {
@@ -122,10 +138,7 @@ export interface ClaimedAtOnce extends Claimed {
   readonly unreadable: ReadonlyArray<{ readonly jobId: JobId; readonly token: number }>
 }
 
-const resultOf = (
-  request: ClaimRequest,
-  answer: ReadonlyArray<ClaimedRow | { readonly summary: Summary }>,
-): ClaimedAtOnce | undefined => {
+const resultOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>): ClaimedAtOnce | undefined => {
   const rows: Array<ClaimedRow> = []
   let summary: Summary | undefined
   for (const row of answer)
@@ -202,6 +215,16 @@ export const claimInSession = async (
 ): Promise<ClaimedAtOnce | undefined> =>
   resultOf(request, await session.all(claimStatement, { ...askedOf(request, positions), ...call }))
 
+/** Whether `claim_jobs` may decide a claim: no concurrency limits of the installation apply. */
+export const isDecidedAtOnce = ({ limit, limits }: ClaimRequest): boolean => !isLimiting(limits) && limit > 0
+
+/** A number for a new claim. */
+export const nextClaim = Random.nextIntBetween(1, Number.MAX_SAFE_INTEGER)
+
+/** Whether only the rules can decide the claim that failed so. Nothing was written. */
+export const needsRules = ({ cause }: StoreUnavailable): boolean =>
+  isCorrupt(cause) || sqlState(cause) === lostWorkerState
+
 /**
  * Claims in one round trip and returns what was claimed. Returns `undefined`, with nothing claimed, if the claim is not one that
  * `claim_jobs` decides: concurrency limits of the installation, lost workers, many lanes without jobs, corrupt pages.
@@ -210,15 +233,31 @@ export const claimAtOnce = (
   db: Database,
   positions: LanePositions,
   request: ClaimRequest,
-): Effect.Effect<ClaimedAtOnce | undefined, StoreUnavailable> => {
-  if (isLimiting(request.limits) || request.limit <= 0) return Effect.undefined
-  return Effect.flatMap(Random.nextIntBetween(1, Number.MAX_SAFE_INTEGER), (claim) =>
-    db.writeAtOnce("JobStore.claimJobs", 1, (session, repeated) =>
-      claimInSession(session, positions, request, { claim, repeated }),
-    ),
-  ).pipe(
-    Effect.catchTag("StoreUnavailable", (error) =>
-      isCorrupt(error.cause) || sqlState(error.cause) === lostWorkerState ? Effect.undefined : Effect.fail(error),
-    ),
-  )
+): Effect.Effect<ClaimedAtOnce | undefined, StoreUnavailable> =>
+  isDecidedAtOnce(request)
+    ? Effect.flatMap(nextClaim, (claim) =>
+        db.writeAtOnce("JobStore.claimJobs", 1, (session, repeated) =>
+          claimInSession(session, positions, request, { claim, repeated }),
+        ),
+      ).pipe(Effect.catchIf(needsRules, () => Effect.undefined))
+    : Effect.undefined
+
+/** What adding and claiming in one statement came to. */
+export interface AddedAndClaimed extends Added {
+  readonly claimed: ClaimedAtOnce | undefined
+}
+
+/** Adds jobs and claims, in one statement. */
+export const addAndClaim = async (
+  session: Session,
+  adding: AddJobs,
+  positions: LanePositions,
+  request: ClaimRequest,
+  call: ClaimCall,
+): Promise<AddedAndClaimed> => {
+  const answer = await session.all(addAndClaimStatement, { ...adding, ...askedOf(request, positions), ...call })
+  const [added] = answer
+  if (added === undefined) throw new TypeError("add_jobs returned no row")
+  const { accepted, unbound } = added
+  return { accepted, unbound, claimed: resultOf(request, answer) }
 }

@@ -1,9 +1,18 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { judgeJob, type StoreUnavailable } from "@kiln/core/domain"
-import { type CreateOutcome, type NewJob, ShortLockWait } from "@kiln/core/ports"
+import {
+  type ClaimRequest,
+  type CreatedAndClaimed,
+  type CreateOutcome,
+  type NewJob,
+  ShortLockWait,
+} from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { asStored, createJobs, readBatch } from "./createJobs.ts"
-import { type Accepted, addJobs, type CapCheck, rowsOf } from "./insertJobs.ts"
+import { addAndClaim, isDecidedAtOnce, needsRules, nextClaim } from "./claimAtOnce.ts"
+import type { Claims } from "./Claims.ts"
+import { type Accepted, type Added, addingOf, addJobs, type CapCheck, type NewRow, rowsOf } from "./insertJobs.ts"
 import type { RememberedLanes } from "./lanes.ts"
 
 const operation = "JobStore.createJobs"
@@ -94,40 +103,102 @@ const createBound = (
       ),
   ).pipe(Effect.provideService(ShortLockWait, false))
 
+/** Jobs that one statement may add. */
+interface Addable {
+  readonly items: ReadonlyArray<NewJob>
+  readonly rows: ReadonlyArray<NewRow>
+  readonly caps: ReadonlyArray<CapCheck>
+}
+
 /**
  * Creates jobs. Where nothing but keys and caps can refuse them and their lanes are known, one round trip adds those whose
  * keys are free; the others, and whatever that statement will not decide, are judged by the facts.
  */
-export const makeCreateJobs =
-  (db: Database, lanes: RememberedLanes) =>
-  (items: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> =>
-    Effect.suspend(() => {
-      const known = items.length > 0 && items.every(needsNoFacts) ? lanes.ofAll(items) : undefined
-      if (known === undefined) return createByFacts(db, lanes, items)
-      const accepted = items.map((item): Accepted => {
-        const job = jobOfOutcome(acceptedAt(item, 0))
-        return { item, job, priceId: null, retried: undefined }
-      })
-      const rows = rowsOf(accepted, known)
-      const caps = capsOf(items)
-      let ours = false
-      const adding = db.writeAtOnce(operation, items.length, (session, repeated) => {
-        ours = repeated
-        return addJobs(session, rows, { own: true, acceptedAt: null, caps })
-      })
-      return Effect.flatMap(adding, ({ accepted: now, unbound }) => {
-        if (now === null) {
-          lanes.forget()
-          return createByFacts(db, lanes, items)
-        }
-        const outcomeAt = (item: NewJob): CreateOutcome => ({
-          _tag: "Created",
-          job: asStored(jobOfOutcome(acceptedAt(item, now))),
-        })
-        if (unbound === null) return Effect.succeed(items.map(outcomeAt))
-        const left = items.filter((_, index) => unbound.includes(index + 1))
-        return Effect.map(createBound(db, lanes, left, ours), (judged) =>
-          items.map((item, index) => judged[unbound.indexOf(index + 1)] ?? outcomeAt(item)),
-        )
-      })
+export class Creations {
+  readonly #db: Database
+  readonly #lanes: RememberedLanes
+  readonly #claims: Claims
+
+  constructor(db: Database, lanes: RememberedLanes, claims: Claims) {
+    this.#db = db
+    this.#lanes = lanes
+    this.#claims = claims
+  }
+
+  create(items: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
+    return Effect.suspend(() => {
+      const jobs = this.#addable(items)
+      return jobs === undefined ? createByFacts(this.#db, this.#lanes, items) : this.#add(jobs)
     }).pipe(Effect.uninterruptible)
+  }
+
+  /** Claims nothing where more than one statement would be needed: then the worker claims by itself. */
+  createAndClaim(
+    items: ReadonlyArray<NewJob>,
+    request: ClaimRequest,
+  ): Effect.Effect<CreatedAndClaimed, StoreUnavailable> {
+    const onlyCreated = Effect.map(this.create(items), (created) => ({ created, claimed: undefined }))
+    return Effect.suspend(() => {
+      const jobs = isDecidedAtOnce(request) ? this.#addable(items) : undefined
+      if (jobs === undefined) return onlyCreated
+      return Effect.catchIf(this.#addAndClaim(jobs, request), needsRules, () => onlyCreated)
+    }).pipe(Effect.uninterruptible)
+  }
+
+  #addable(items: ReadonlyArray<NewJob>): Addable | undefined {
+    const known = items.length > 0 && items.every(needsNoFacts) ? this.#lanes.ofAll(items) : undefined
+    if (known === undefined) return undefined
+    const accepted = items.map((item): Accepted => {
+      const job = jobOfOutcome(acceptedAt(item, 0))
+      return { item, job, priceId: null, retried: undefined }
+    })
+    return { items, rows: rowsOf(accepted, known), caps: capsOf(items) }
+  }
+
+  #add({ caps, items, rows }: Addable) {
+    let ours = false
+    const adding = this.#db.writeAtOnce("JobStore.createJobs", items.length, (session, repeated) => {
+      ours = repeated
+      return addJobs(session, rows, { own: true, acceptedAt: null, caps })
+    })
+    return Effect.flatMap(adding, (added) => this.#outcomesOf(items, added, ours))
+  }
+
+  #addAndClaim({ caps, items, rows }: Addable, request: ClaimRequest) {
+    return Effect.gen({ self: this }, function* () {
+      const claim = yield* nextClaim
+      let ours = false
+      const adding = this.#db.writeAtOnce("JobStore.createAndClaimJobs", items.length, (session, repeated) => {
+        ours = repeated
+        const jobs = addingOf(session, rows, { own: true, acceptedAt: null, caps })
+        return addAndClaim(session, jobs, this.#claims.positions, request, { claim, repeated })
+      })
+      const { claimed, ...added } = yield* adding
+      const isAny = claimed !== undefined && claimed.claims.length + claimed.unreadable.length > 0
+      const finished = isAny ? yield* Effect.option(this.#claims.finish(request, claimed)) : Option.none()
+      const created = yield* this.#outcomesOf(items, added, ours)
+      return { created, claimed: Option.getOrUndefined(finished) }
+    })
+  }
+
+  /** The outcomes of items that were added, and of the others. `ours`: see `createBound`. */
+  #outcomesOf(
+    items: ReadonlyArray<NewJob>,
+    { accepted: now, unbound }: Added,
+    ours: boolean,
+  ): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
+    if (now === null) {
+      this.#lanes.forget()
+      return createByFacts(this.#db, this.#lanes, items)
+    }
+    const outcomeAt = (item: NewJob): CreateOutcome => ({
+      _tag: "Created",
+      job: asStored(jobOfOutcome(acceptedAt(item, now))),
+    })
+    if (unbound === null) return Effect.succeed(items.map(outcomeAt))
+    const left = items.filter((_, index) => unbound.includes(index + 1))
+    return Effect.map(createBound(this.#db, this.#lanes, left, ours), (judged) =>
+      items.map((item, index) => judged[unbound.indexOf(index + 1)] ?? outcomeAt(item)),
+    )
+  }
+}

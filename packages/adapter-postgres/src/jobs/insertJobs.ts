@@ -1,4 +1,4 @@
-import { sql } from "kysely"
+import { type AliasedRawBuilder, sql } from "kysely"
 import { type Job, priorityRank, type UploadId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
 import { Superseded } from "../postgresErrors.ts"
@@ -30,7 +30,8 @@ export interface Added {
   readonly unbound: ReadonlyArray<number> | null
 }
 
-type AddJobs = {
+/** The parameters of `add_jobs`. */
+export type AddJobs = {
   items: string
   wanted: string
   caps: string | null
@@ -40,17 +41,15 @@ type AddJobs = {
   briefMs: string
 }
 
-/** Defined in the migration: see `add_jobs`. */
+/** Calls `add_jobs`, which is defined in the migration. */
+export const addJobsCall = (given: Given<AddJobs>): AliasedRawBuilder<Added, "added"> =>
+  sql<Added>`"kiln".add_jobs(${given.items}::json, ${given.wanted}::json, ${given.caps}::json,
+    ${given.acceptedAt}::bigint, ${given.own}::boolean, ${given.patientMs}::text, ${given.briefMs}::text)`.as<"added">(
+    sql`added`,
+  )
+
 const addJobsStatement = statement((given: Given<AddJobs>) =>
-  query
-    .selectFrom(
-      sql<Added>`"kiln".add_jobs(${given.items}::json, ${given.wanted}::json, ${given.caps}::json,
-        ${given.acceptedAt}::bigint, ${given.own}::boolean, ${given.patientMs}::text, ${given.briefMs}::text)`.as<"added">(
-        sql`added`,
-      ),
-    )
-    .select(["added.accepted", "added.unbound"])
-    .$castTo<Added>(),
+  query.selectFrom(addJobsCall(given)).select(["added.accepted", "added.unbound"]),
 )
 
 /** Removes consumed uploads from the sweep's index. */
@@ -112,18 +111,22 @@ const wantedLanes = (rows: ReadonlyArray<NewRow>) => {
   return [...lanes.values()].sort((a, b) => a.id - b.id)
 }
 
-/**
- * Adds jobs. Returns the time and the jobs that were not added because their keys are bound. Waits for
- * transactions that are about to bind one of these keys.
- */
-export const addJobs = async (
+/** How jobs are added. */
+interface Adding {
+  /** False in a transaction of a caller's. */
+  readonly own: boolean
+  readonly acceptedAt: number | null
+  readonly caps?: ReadonlyArray<CapCheck>
+}
+
+/** Returns the parameters that add these jobs. */
+export const addingOf = (
   session: Session,
   rows: ReadonlyArray<NewRow>,
-  options: { readonly own: boolean; readonly acceptedAt: number | null; readonly caps?: ReadonlyArray<CapCheck> },
-): Promise<Added> => {
+  { acceptedAt, caps = [], own }: Adding,
+): AddJobs => {
   const briefMs = String(briefLockTimeoutMs(session))
-  const { acceptedAt, caps = [], own } = options
-  const added = await session.get(addJobsStatement, {
+  return {
     items: JSON.stringify(rows.map(({ row }) => row)),
     wanted: JSON.stringify(wantedLanes(rows)),
     caps: caps.length === 0 ? null : JSON.stringify(caps),
@@ -131,8 +134,16 @@ export const addJobs = async (
     own,
     patientMs: rows.length > 1 ? String(session.lockTimeoutMs) : briefMs,
     briefMs,
-  })
-  if (added === undefined) throw new TypeError("a function that returns a row returned none")
+  }
+}
+
+/**
+ * Adds jobs. Returns the time and the jobs that were not added because their keys are bound. Waits for
+ * transactions that are about to bind one of these keys.
+ */
+export const addJobs = async (session: Session, rows: ReadonlyArray<NewRow>, adding: Adding): Promise<Added> => {
+  const added = await session.get(addJobsStatement, addingOf(session, rows, adding))
+  if (added === undefined) throw new TypeError("add_jobs returned no row")
   return added
 }
 

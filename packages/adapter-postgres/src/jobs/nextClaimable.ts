@@ -115,6 +115,14 @@ export const saveTurns = async (
   })
 }
 
+/** Saves the positions of lanes and raises `next_at` of lanes that are due. */
+export const saveLanes = async (session: Session, due: LaneUpdate): Promise<void> => {
+  await Promise.all([
+    saveTurns(session, due),
+    due.settle.length > 0 ? session.all(settleLanes, { laneIds: due.settle }) : undefined,
+  ])
+}
+
 /**
  * Saves what is due after a claim and returns the milliseconds until a lane may have claimable jobs. Lanes at their limit were
  * not searched; they count from when there is room.

@@ -21,6 +21,7 @@ it.each(plantedBugs)("$bug: noticed", { timeout: 180_000 }, async ({ edits, noti
 
 it.each([
   { scenario: "reportLostCommits.ts", arguments: ["answer lost", "claimJobs"] },
+  { scenario: "reportClaims.ts", arguments: [] },
   ...["lost answer", "lane gone", "replay", "cap"].map((name): Run => ({
     scenario: "reportCreations.ts",
     arguments: [name],

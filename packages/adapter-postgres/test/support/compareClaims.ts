@@ -8,7 +8,9 @@ import { clientConfig } from "../../src/Connections.ts"
 import { connectionOptions } from "../../src/openDatabase.ts"
 import { claimInSession } from "../../src/jobs/claimAtOnce.ts"
 import { type Claimed, claimJobs, openClaim } from "../../src/jobs/claimJobs.ts"
+import { lostWorkerState } from "../../src/migrations/initial/claims.ts"
 import { LanePositions } from "../../src/jobs/LanePositions.ts"
+import { sqlState } from "../../src/postgresErrors.ts"
 import { Session, Transaction } from "../../src/Session.ts"
 import { openStores } from "../faults/support/openStores.ts"
 import { takeOverClock } from "./virtualTime.ts"
@@ -56,14 +58,15 @@ const randomRequest = (random: Numbers): ClaimRequest => {
   }
 }
 
-/** Jobs of every shape that no worker holds, lanes with bounds that are exact or low, and turns. */
-const randomize = `
+/** Jobs of every shape, lanes with bounds that are exact or low, and turns; some jobs have lost a worker, with this probability. */
+const randomize = (lost: number) => `
 UPDATE "kiln".queue SET status = CASE WHEN random() < 0.5 THEN 'queued' ELSE 'processing' END, token = floor(random() * 9),
   attempts = floor(random() * 3), failures = floor(random() * 3), held = false, lost_workers = 0,
   priority = CASE WHEN random() < 0.7 THEN 0 ELSE floor(random() * 4) - 1 END,
   claimable_at = ${now} + 400 - floor(random() * 2000), phase_started_at = ${now} + 100 - floor(random() * 2000),
   deadline_at = ${now} + 3000 - floor(random() * 3500), queue_limit_ms = floor(random() * 4000),
   run_limit_ms = floor(random() * 8000), ran_ms = floor(random() * 4000), waited_ms = floor(random() * 4000);
+UPDATE "kiln".queue SET status = 'processing', held = random() < 0.5, lost_workers = 1 WHERE random() < ${lost};
 DELETE FROM "kiln".queue WHERE random() < 0.3;
 UPDATE "kiln".jobs SET priority = queue.priority, queue_limit_ms = queue.queue_limit_ms, run_limit_ms = queue.run_limit_ms
 FROM "kiln".queue WHERE queue.job_seq = jobs.seq;
@@ -144,7 +147,7 @@ export const openComparison = async (server?: string) => {
     const random = numbersOf(seed)
     await client.query(`BEGIN; SET LOCAL session_replication_role = replica; SELECT setseed(${random()})`)
     try {
-      await client.query(randomize)
+      await client.query(randomize(random() < 0.3 ? 0.1 : 0))
       const request = randomRequest(random)
       const positions = randomPositions(random)
       await client.query("SAVEPOINT arranged")
@@ -153,14 +156,26 @@ export const openComparison = async (server?: string) => {
       const expected = plain(byRules)
       const next = await nextClaimable(client, request, byRules)
       await client.query("ROLLBACK TO arranged")
-      const atOnce = await claimInSession(new Session(client, wire), positions, request, { claim: 1, repeated: false })
-      const held = await client.query<{ count: number }>(
-        `SELECT count(*) FROM "kiln".queue WHERE held AND claim_id = 1`,
+      const call = { claim: 1, repeated: false }
+      const atOnce = await claimInSession(new Session(client, wire), positions, request, call).catch(
+        (error: unknown) => {
+          if (sqlState(error) === lostWorkerState) return undefined
+          throw error
+        },
       )
+      const isLeft = byRules.abandoned.length > 0 || byRules.claims.some(({ job }) => job.lostWorkers > 0)
+      if (atOnce === undefined || isLeft) return { expected: { isLeft }, found: { isLeft: atOnce === undefined } }
+      const held = await client.query<{ count: number }>(`SELECT count(*) FROM "kiln".queue WHERE claim_id = 1`)
+      // When to claim next is a lower bound, and 0 only if there is more.
+      const foundNext = atOnce.nextInMs ?? Infinity
       return {
-        request,
-        expected: { ...expected, next, held: expected.claims.length },
-        found: { ...(atOnce && plain(atOnce)), next: atOnce?.nextInMs, held: held.rows[0]?.count },
+        expected: { ...expected, isMore: next === 0, next, held: expected.claims.length },
+        found: {
+          ...plain(atOnce),
+          isMore: foundNext === 0,
+          next: foundNext <= (next ?? Infinity) ? next : atOnce.nextInMs,
+          held: held.rows[0]?.count,
+        },
       }
     } finally {
       await client.query("ROLLBACK")

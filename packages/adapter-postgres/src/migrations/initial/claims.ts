@@ -1,45 +1,20 @@
 /** The SQLSTATE of a call that claimed some jobs and then met a lost worker. It is undone and decided by the rules. */
 export const lostWorkerState = "KI001"
 
-/** A list of column definitions, given twice in the function: what it returns, and the variables that a row is read into. */
-const returned = [
-  `"laneId" bigint`,
-  `place bigint`,
-  `id text`,
-  `"projectId" text`,
-  `"keyId" text`,
-  `mode text`,
-  `kind text`,
-  `"kindVersion" bigint`,
-  `"uploadId" text`,
-  `priority smallint`,
-  `kept text`,
-  `"idempotencyKey" text`,
-  `fingerprint text`,
-  `"createdAt" bigint`,
-  `"queueLimitMs" bigint`,
-  `"runLimitMs" bigint`,
-  `token bigint`,
-  `"claimableAt" bigint`,
-  `"deadlineAt" bigint`,
-  `"phaseStartedAt" bigint`,
-  `"ranMs" bigint`,
-  `"waitedMs" bigint`,
-  `attempts bigint`,
-  `failures bigint`,
-  `"lostWorkers" bigint`,
-  `request text`,
-  `"priceName" text`,
-  `"priceVersion" bigint`,
-  `"priceCurrency" text`,
-  `"priceUnitAmounts" text`,
-] as const
+/** The columns of a claimed job, which are also the variables that a row is read into. */
+const returned = `
+  "laneId" bigint, place bigint, id text, "projectId" text, "keyId" text, mode text, kind text,
+  "kindVersion" bigint, "uploadId" text, priority smallint, kept text, "idempotencyKey" text, fingerprint text,
+  "createdAt" bigint, "queueLimitMs" bigint, "runLimitMs" bigint, token bigint, "claimableAt" bigint,
+  "deadlineAt" bigint, "phaseStartedAt" bigint, "ranMs" bigint, "waitedMs" bigint, attempts bigint,
+  failures bigint, "lostWorkers" bigint, request text, "priceName" text, "priceVersion" bigint,
+  "priceCurrency" text, "priceUnitAmounts" text`
 
-const names = returned.map((column) => column.slice(0, column.lastIndexOf(" ")))
+const names = returned.split(",").map((column) => column.trim().replace(/ \w+$/, ""))
 
 /**
- * Finds the lanes that may have claimable jobs and are not full, in the order in which they are served: \`lanesBehind\` and
- * \`lanesAhead\` in one statement.
+ * Finds the lanes that may have claimable jobs and are not full, in the order in which they are served: `lanesBehind` and
+ * `lanesAhead` in one statement.
  */
 const findLanes = `
   WITH fair AS MATERIALIZED (
@@ -74,7 +49,7 @@ const findLanes = `
     array_agg(slot), array_agg(project), array_agg(project_room)
   INTO clock, lanes_found, floors, turns, owners, slots, projects, project_rooms FROM ordered;`
 
-/** Distributes turns among the lanes that are left: \`shareTurns\`, with the worker's own slots as the only limits. */
+/** Distributes turns among the lanes that are left: `shareTurns`, with the worker's own slots as the only limits. */
 const shareTurns = `
     shares := array_fill(0, ARRAY[lane_count]);
     given := 0;
@@ -117,8 +92,8 @@ const shareTurns = `
     END IF;`
 
 /**
- * Locks and claims the first jobs of each lane, as \`lockHeads\` finds them, unless one of them has lost a worker. The new state
- * is the one that \`applyEvent\` gives for a claim of a job that is not held. A repeated call returns what it claimed before.
+ * Locks and claims the first jobs of each lane, as `lockHeads` finds them, unless one of them has lost a worker. The new state
+ * is the one that `applyEvent` gives for a claim of a job that is not held. A repeated call returns what it claimed before.
  */
 const claimHeads = `
       WITH head AS MATERIALIZED (
@@ -205,7 +180,7 @@ const summarize = `
       WHERE mode_room[CASE runnable.mode WHEN 'live' THEN 2 ELSE 1 END] > 0))) INTO summary;`
 
 /**
- * Claims jobs in one call, where only the worker's own slots limit it. It decides like \`claimJobs.ts\`, which is used for
+ * Claims jobs in one call, where only the worker's own slots limit it. It decides like `claimJobs.ts`, which is used for
  * everything else: limits of the installation, and jobs that a lost worker still holds.
  */
 export const claimFunction = `
@@ -222,7 +197,7 @@ export const claimFunction = `
 -- Returns a row for each job, and a last one with the summary.
 CREATE FUNCTION "kiln".claim_jobs(claim bigint, is_repeated boolean, kinds json, most bigint, lease_ms bigint, room bigint[],
   project_slots bigint, held_jobs json, full_projects text[], noted_turns json, noted_clock bigint, page bigint)
-RETURNS TABLE (${returned.join(", ")}, checkpoints json, upload json, summary json) LANGUAGE plpgsql AS $$
+RETURNS TABLE (${returned}, checkpoints json, upload json, summary json) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   claim_time bigint := "kiln".store_time();

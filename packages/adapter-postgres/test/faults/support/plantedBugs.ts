@@ -5,7 +5,12 @@ export interface PlantedBug {
   readonly bug: string
   readonly edits: ReadonlyArray<Edit>
   /** The script that runs the scenario, and its arguments. */
-  readonly scenario: "reportLostCommits.ts" | "reportForgottenCommit.ts" | "reportCreations.ts" | "reportEnds.ts"
+  readonly scenario:
+    | "reportLostCommits.ts"
+    | "reportForgottenCommit.ts"
+    | "reportCreations.ts"
+    | "reportClaims.ts"
+    | "reportEnds.ts"
   readonly arguments: ReadonlyArray<string>
   /** What the script reports. */
   readonly noticed: RegExp
@@ -28,6 +33,14 @@ const missingGuard = (bug: string, scenario: string, edit: Edit, found = "taken"
   scenario: "reportEnds.ts",
   arguments: [scenario],
   noticed: new RegExp(`^${scenario}: ${found}, not`),
+})
+
+const inClaim = (bug: string, from: string, to: string): PlantedBug => ({
+  bug: `a claim in one statement ${bug}`,
+  edits: [{ file: "adapter-postgres/src/migrations/initial/claims.ts", from, to }],
+  scenario: "reportClaims.ts",
+  arguments: [],
+  noticed: /^seed \d+: /,
 })
 
 const committed = 'if (fate === "committed") return { _tag: "Done", value: lost.value }'
@@ -119,7 +132,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "a creation in one round trip does not check the queue cap",
-    edits: [inCreation("const caps = capsOf(items)", "const caps = capsOf([])")],
+    edits: [inCreation("caps: capsOf(items)", "caps: capsOf([])")],
     scenario: "reportCreations.ts",
     arguments: ["cap"],
     noticed: /^cap: Created, not QueueFull/,
@@ -183,4 +196,25 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     ),
     "1",
   ),
+  inClaim(
+    "ignores the turns that its process has not saved",
+    "greatest(lane.virtual_time, noted.turn,",
+    "greatest(lane.virtual_time,",
+  ),
+  inClaim(
+    "fills more than a project's slots",
+    "ELSE project_slots - coalesce(held.count, 0) END",
+    "ELSE project_slots END",
+  ),
+  inClaim(
+    "takes a job from a lost worker without counting it",
+    "queue.held OR lost_workers > 0 AS is_lost",
+    "false AS is_lost",
+  ),
+  inClaim(
+    "grants a lease past the run limit",
+    "least(claim_time + lease_ms, claim_time + run_limit_ms - ran_ms) AS lease_end",
+    "claim_time + lease_ms AS lease_end",
+  ),
+  inClaim("gives no lane the turns that another leaves", "EXIT WHEN is_done OR is_claimed;", "EXIT;"),
 ]

@@ -95,6 +95,14 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
     },
   },
   {
+    name: "createAndClaimJobs",
+    commit: /claim_jobs/,
+    run: async ({ stores }) => {
+      await create(stores)
+      return () => stores.jobs.createAndClaimJobs([newJob(4)], claimRequest)
+    },
+  },
+  {
     name: "claimJobs, of lost workers",
     run: async ({ advance, stores }) => {
       await claimed(stores)

@@ -1,0 +1,12 @@
+// A process of its own, so that a bug can be planted in what it loads: reports where a claim in one statement differs from the rules.
+import { isDeepStrictEqual } from "node:util"
+import { openComparison } from "../../support/compareClaims.ts"
+
+const [server] = process.argv.slice(2)
+await using opened = await openComparison(server)
+for (let seed = 1; seed <= 100; seed += 1) {
+  const { expected, found } = await opened.compare(seed)
+  if (isDeepStrictEqual(found, expected)) continue
+  process.stdout.write(`seed ${seed}: ${JSON.stringify(found)}, not ${JSON.stringify(expected)}\n`)
+  break
+}
