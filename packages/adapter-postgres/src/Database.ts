@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
@@ -107,6 +108,7 @@ export class Database {
     size: number,
     work: (session: Session, repeated: boolean) => Promise<A>,
   ): Effect.Effect<A, StoreUnavailable> {
+    const { beginBrief, ownSessions } = this.#options
     return Effect.flatMap(ShortLockWait, (briefly) => {
       let repeated = false
       const attempt = async () => {
@@ -114,9 +116,8 @@ export class Database {
         return this.#guarded(client, async (): Promise<Try<A>> => {
           const session = new Session(client, this.#options.wire)
           try {
-            const sent = this.#options.ownSessions
-              ? work(session, repeated)
-              : withSettings(client, this.#options.beginBrief, () => work(session, repeated))
+            const send = () => work(session, repeated)
+            const sent = ownSessions ? send() : withSettings(client, beginBrief, send)
             return { _tag: "Done", value: await ending(session, sent) }
           } catch (error) {
             repeated ||= meaningOf(error) === "connection"
@@ -297,5 +298,3 @@ const withSettings = async <A>(client: pg.PoolClient, beginning: string, send: (
 /** A connection that cannot be made counts as an undone try. */
 const settle = <A>(attempt: () => Promise<Try<A>>): Promise<Try<A>> =>
   attempt().catch((error: unknown): Try<A> => ({ _tag: "Undone", error }))
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

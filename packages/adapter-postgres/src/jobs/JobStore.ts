@@ -22,7 +22,7 @@ import { anyOverdue, expireJobs } from "./expireJobs.ts"
 import { findByIdempotencyKey, findFile, findJobs } from "./findJobs.ts"
 import { findOrphans, readLineage, writeLineage } from "./blobs.ts"
 import { listCharges } from "./listCharges.ts"
-import { lockedJobs, lockedJobsAndLanes } from "./writeStates.ts"
+import { lockedJobs, lockedJobsAndLanes } from "./lockJobs.ts"
 
 /** Called with jobs that ended here. Never waits. */
 export type AnnounceFinished = (jobs: ReadonlyArray<JobId>) => void

@@ -2,7 +2,8 @@ import { applyEvent, type JobId } from "@kiln/core/domain"
 import type { CancelOutcome } from "@kiln/core/ports"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { type Ending, finishedStates, finishJobs, withoutResult } from "./writeStates.ts"
+import { finishedStates } from "./lockJobs.ts"
+import { type Ending, finishJobs, withoutResult } from "./writeStates.ts"
 
 /** Cancels jobs. Their tokens grow, so a worker that holds one loses its claim. `jobs` were locked by this transaction. */
 export const cancelJobs = async (

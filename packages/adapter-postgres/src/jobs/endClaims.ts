@@ -2,7 +2,8 @@ import { applyEvent, type ClaimEnd, isFinished, isRepeatedEnd, type JobId } from
 import type { ClaimRef, Deferral, Failure, FencedOutcome } from "@kiln/core/ports"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { type Ending, finishedStates, finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
+import { finishedStates } from "./lockJobs.ts"
+import { type Ending, finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 
 /** The result of an end, besides the move. */

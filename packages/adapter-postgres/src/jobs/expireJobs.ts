@@ -3,7 +3,8 @@ import { stateColumns, stateOf } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { type Given, query, statement, storeTime } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
-import { finishJobs, lockedJobsAndLanes, type Move, moveJobs, withoutResult } from "./writeStates.ts"
+import { lockedJobsAndLanes } from "./lockJobs.ts"
+import { finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
 
 /** Overdue jobs, oldest deadline first. Locked ones are left for the next sweep. */
 export const overdueJobs = statement((given: Given<{ now: number; limit: number }>) =>
