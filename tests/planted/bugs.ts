@@ -223,7 +223,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a transfer that got no answer removes its blob without checking whether it was committed",
     edits: [core("engine/receiveUpload.ts", 'if (outcome === "Written") yield* blobs.remove', "yield* blobs.remove")],
-    seed: 120,
+    seed: 439,
     breaks: "no committed row names a missing blob",
   },
   {
@@ -477,7 +477,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "jobs that are completed together all get the first one's output",
     edits: [memory("jobs/fencedVerbs.ts", "output: keep(item.output)", "output: keep((items[0] ?? item).output)")],
-    seed: 19,
+    seed: 206,
     breaks: "a job gets only results that were made for it",
   },
   {
