@@ -7,12 +7,15 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
  */
 const tiers = new Set(["test", "system", "proof", "long"])
 
-/** Files that take the longest, though they are small: started last, they would run alone at the end. */
-const longest = /\/(seeds\w+|rollingDeployment|stopped|S3BlobStore\.faults|corpus(Jobs)?|publish)\.system\.ts$/
+/** Small files that take the longest. Vitest starts large files first, and would run these alone at the end. */
+const longest = [
+  /\/(adapter-postgres\/test\/conformance|contract\/(live|uploads)|cli\/test\/commands|custom-kind\/main)\.test\.ts$/,
+  /\/(seeds\w+|rollingDeployment|stopped|S3BlobStore\.faults|corpus(Jobs)?|publish)\.system\.ts$/,
+]
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {
-    const isLong = ({ moduleId }: TestSpecification): boolean => longest.test(moduleId)
+    const isLong = ({ moduleId }: TestSpecification): boolean => longest.some((name) => name.test(moduleId))
     return (await super.sort(files)).toSorted((one, other) => Number(isLong(other)) - Number(isLong(one)))
   }
 }

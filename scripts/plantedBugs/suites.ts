@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { plantedBugs as blobBugs } from "../../packages/adapter-blobs/test/support/plantedBugs.ts"
 import { plantedBugs as commitBugs } from "../../packages/adapter-postgres/test/faults/support/plantedBugs.ts"
 import { groupCommitBugs } from "../../packages/core/test/groupCommitBugs.ts"
+import { jointClaimBugs } from "../../packages/core/test/jointClaimBugs.ts"
 import { acceptanceBugs } from "../../packages/core/test/acceptanceBugs.ts"
 import { plantedBugs as domainBugs } from "../../packages/core/test/jobTransitionBugs.ts"
 import { plantedBugs as racingBugs } from "../../packages/core/test/interleavings/plantedBugs/index.ts"
@@ -114,6 +115,15 @@ const groupCommit: Suite = {
   bugs: groupCommitBugs.map(({ bug }) => ({ bug, cells: ["the settled items"], caughtBy: "the settled items" })),
 }
 
+const jointClaims: Suite = {
+  title: "Claims with a creation",
+  test: "packages/core/test/jointClaims.proof.ts",
+  about:
+    "Planted into a process that runs the real engine and an idle worker in virtual time. Its report of the created jobs must change as named.",
+  columns: ["reported"],
+  bugs: jointClaimBugs.map(({ bug, noticed }) => ({ bug, cells: [quoted(noticed)], caughtBy: quoted(noticed) })),
+}
+
 const properties: Suite = {
   title: "Properties of the table of moves",
   test: "packages/core/test/jobTransition.test.ts",
@@ -207,6 +217,7 @@ export const suites = {
   interleavings,
   guard,
   groupCommit,
+  jointClaims,
   properties,
   acceptance,
   disk,

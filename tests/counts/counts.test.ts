@@ -7,7 +7,16 @@ import type { StoreAdapter } from "@kiln/core"
 import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
 import { describe, expect, it } from "vitest"
 import { countSqlite } from "./countSqlite.ts"
-import { createBy32, createOneByOne, drain, type Engine, fibersMade, jobs, openCounted } from "./workloads.ts"
+import {
+  createBy32,
+  createOneByOne,
+  drain,
+  type Engine,
+  fibersMade,
+  jobs,
+  openCounted,
+  startOneByOne,
+} from "./workloads.ts"
 
 /**
  * Limits for a hundred jobs. Counts are the same on a fast and on a slow machine, so a change that makes every job more
@@ -114,5 +123,30 @@ describe(`work for ${jobs} jobs`, () => {
   })
   it.each(names)("Postgres: %s", async (name) => {
     expectWithin(await leastOf(() => countOnPostgres(name)), limits.postgres[name])
+  })
+})
+
+describe(`from the creation to the start of ${jobs} jobs, one at a time`, () => {
+  it("SQLite: one transaction for each job", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "kiln-counts-"))
+    const path = join(directory, "kiln.db")
+    const commits: Array<number> = []
+    try {
+      await withEngine(sqliteStore({ path }) as StoreAdapter, async (engine) => {
+        using counter = countSqlite(path)
+        let before = 0
+        await startOneByOne(
+          engine,
+          () => (before = counter.counts().commits),
+          () => commits.push(counter.counts().commits - before),
+        )
+      })
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
+    // Without the first, which the opening created. A few may meet a claim that the worker makes by the clock.
+    const own = commits.slice(1)
+    expect(own).toHaveLength(jobs)
+    expect(own.filter((count) => count === 1).length, `commits: ${own.join()}`).toBeGreaterThan(jobs - 5)
   })
 })

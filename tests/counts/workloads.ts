@@ -60,6 +60,26 @@ export const drain = async (engine: Engine, before: () => void): Promise<void> =
   await done.promise
 }
 
+/**
+ * Creates the jobs one after the other while the worker is idle. `before` is called before each creation, `after` when its
+ * attempt begins.
+ */
+export const startOneByOne = async (engine: Engine, before: () => void, after: () => void): Promise<void> => {
+  await engine.start()
+  let ended = Promise.withResolvers<void>()
+  using _started = engine.on("started", after)
+  using _done = engine.on("done", () => ended.resolve())
+  // The first job is left by the opening, and shows that the worker runs.
+  await ended.promise
+  for (let index = 0; index < jobs; index += 1) {
+    ended = Promise.withResolvers()
+    await new Promise((resolve) => void setImmediate(resolve))
+    before()
+    await engine.submit("noop", { index })
+    await ended.promise
+  }
+}
+
 /** The number of fibers that this process has made so far, this call's own included: they are numbered. */
 export const fibersMade = (): number => Effect.runFork(Effect.void).id
 

@@ -197,7 +197,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "return this.#gateIsOpen",
       ),
     ],
-    seed: 122,
+    seed: 502,
     breaks: "no provider call begins without a lease",
   },
   {
@@ -241,7 +241,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "callers that share a commit get each other's answers",
     edits: [core("engine/GroupCommit.ts", "offset += entry.items.length", "offset += 0")],
-    seed: 19,
+    seed: 34,
     breaks: "no job is lost",
   },
   {

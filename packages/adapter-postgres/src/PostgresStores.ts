@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
+  AuditLog,
   CallerTransactions,
   JobDirectory,
   JobStore,
@@ -15,6 +16,7 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
+import { auditedDatabase, makePostgresAuditLog } from "./audit.ts"
 import { LanePositions } from "./jobs/LanePositions.ts"
 import { checkPostgresOptions, openDatabase, type OpenDatabase, type PostgresOptions } from "./openDatabase.ts"
 import { makePostgresCallerTransactions } from "./callers/CallerTransactions.ts"
@@ -37,6 +39,7 @@ type PostgresStore =
   | KeyDirectory
   | Switchboard
   | SecretStore
+  | AuditLog
   | WakeUp
 
 /** Wakes only within its own process; if `tells` is set, also notifies others of work and of finished jobs. */
@@ -72,6 +75,7 @@ export const PostgresStores = {
       Effect.gen(function* () {
         const open = yield* openDatabase(options)
         const { connections, database, heartbeats } = open
+        const recording = auditedDatabase(database)
         const notifications = notificationsOf(options)
         const hint = notifications === false ? Effect.void : hintOnce(database, connections)
         const { announceFinished, wakeUp } =
@@ -89,9 +93,10 @@ export const PostgresStores = {
             makePostgresCallerTransactions(database, connections, notifications !== false),
           ),
           Context.add(UploadStore, makePostgresUploadStore(database, heartbeats)),
-          Context.add(KeyDirectory, makePostgresKeyDirectory(database)),
-          Context.add(Switchboard, makePostgresSwitchboard(database, hint)),
-          Context.add(SecretStore, makePostgresSecretStore(database)),
+          Context.add(KeyDirectory, makePostgresKeyDirectory(recording)),
+          Context.add(Switchboard, makePostgresSwitchboard(recording, hint)),
+          Context.add(SecretStore, makePostgresSecretStore(recording)),
+          Context.add(AuditLog, makePostgresAuditLog(database)),
           Context.add(WakeUp, wakeUp),
         )
       }),

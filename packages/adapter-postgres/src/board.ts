@@ -184,7 +184,10 @@ const setPrice = async (
 }
 
 /** `hint` wakes idle workers when a gate may have opened. */
-export const makePostgresSwitchboard = (db: Database, hint: Effect.Effect<void>): Switchboard["Service"] =>
+export const makePostgresSwitchboard = (
+  db: Pick<Database, "read" | "write">,
+  hint: Effect.Effect<void>,
+): Switchboard["Service"] =>
   Switchboard.of({
     readBoard: db.read("Switchboard.readBoard", readBoard),
     pauseKind: (kind, paused) =>

@@ -172,6 +172,7 @@ interface Projects {
   id: ProjectId
   name: string
   created_at: number
+  disabled_at: Generated<number | null>
 }
 
 interface ApiKeys {
@@ -212,6 +213,16 @@ interface BlobChunks {
 interface Secrets {
   name: string
   value: Uint8Array
+}
+
+interface Audit {
+  number: Generated<number>
+  at: number
+  actor: string
+  origin: string
+  action: string
+  subject: string | null
+  details: JsonText
 }
 
 interface Switches {
@@ -271,6 +282,7 @@ export interface Tables {
   api_keys: ApiKeys
   key_secrets: KeySecrets
   secrets: Secrets
+  audit: Audit
   switches: Switches
   paused_kinds: PausedKinds
   prices: Prices

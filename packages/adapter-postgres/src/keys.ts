@@ -48,18 +48,44 @@ const createProject = async (
   tx: Transaction,
   { id, name }: { readonly id: ProjectId; readonly name: string },
 ): Promise<Project | undefined> =>
-  (await tx.run(insertProject, { id, name, now: tx.now })) === 1 ? { id, name, createdAt: tx.now } : undefined
+  (await tx.run(insertProject, { id, name, now: tx.now })) === 1
+    ? { id, name, createdAt: tx.now, disabledAt: null }
+    : undefined
 
 /** In the order of their creation. */
 const allProjects = statement(() =>
-  query.selectFrom("projects").select(["id", "name", "created_at as createdAt"]).orderBy("seq"),
+  query
+    .selectFrom("projects")
+    .select(["id", "name", "created_at as createdAt", "disabled_at as disabledAt"])
+    .orderBy("seq"),
 )
 
 const listProjects = (session: Session): Promise<ReadonlyArray<Project>> => session.all(allProjects, {})
 
 const projectById = statement((given: Given<{ id: ProjectId }>) =>
-  query.selectFrom("projects").select("id").where("id", "=", given.id),
+  query
+    .selectFrom("projects")
+    .select(["id", "name", "created_at as createdAt", "disabled_at as disabledAt"])
+    .where("id", "=", given.id),
 )
+
+/** Keeps the time of the first call. */
+const disable = statement((given: Given<{ id: ProjectId; now: number }>) =>
+  query
+    .updateTable("projects")
+    .set({ disabled_at: given.now })
+    .where("id", "=", given.id)
+    .where("disabled_at", "is", null),
+)
+
+const enable = statement((given: Given<{ id: ProjectId }>) =>
+  query.updateTable("projects").set({ disabled_at: null }).where("id", "=", given.id),
+)
+
+const disableProject = async (tx: Transaction, id: ProjectId, disabled: boolean): Promise<Project | undefined> => {
+  await (disabled ? tx.run(disable, { id, now: tx.now }) : tx.run(enable, { id }))
+  return tx.get(projectById, { id })
+}
 
 const insertKey = statement(
   (
@@ -194,6 +220,8 @@ const identifyKey = async (session: Session, secretHash: string): Promise<KeySec
 const keyBySecret = statement((given: Given<{ secretHash: string }>) =>
   selectKeys
     .innerJoin("key_secrets", "key_secrets.key_id", "api_keys.id")
+    .innerJoin("projects", "projects.id", "api_keys.project_id")
+    .where("projects.disabled_at", "is", null)
     .where("key_secrets.secret_hash", "=", given.secretHash)
     .where((where) =>
       where.or([where("key_secrets.valid_until", "is", null), where("key_secrets.valid_until", ">", storeTime)]),
@@ -243,9 +271,11 @@ const touchKeys = async (
   await Promise.all([tx.runBatch(lockKeys, keys, {}), tx.runBatch(touch, keys, {})])
 }
 
-export const makePostgresKeyDirectory = (db: Database): KeyDirectory["Service"] =>
+export const makePostgresKeyDirectory = (db: Pick<Database, "read" | "write">): KeyDirectory["Service"] =>
   KeyDirectory.of({
     createProject: (project) => db.write("KeyDirectory.createProject", (tx) => createProject(tx, project)),
+    disableProject: (projectId, disabled) =>
+      db.write("KeyDirectory.disableProject", (tx) => disableProject(tx, projectId, disabled)),
     listProjects: db.read("KeyDirectory.listProjects", listProjects),
     createKey: (key) => db.write("KeyDirectory.createKey", (tx) => createKey(tx, key)),
     createFirstKey: (project, key) => db.write("KeyDirectory.createFirstKey", (tx) => createFirstKey(tx, project, key)),

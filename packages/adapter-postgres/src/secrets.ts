@@ -61,7 +61,7 @@ const replace = async (
 const removeSecret = async (tx: Transaction, name: string): Promise<boolean> =>
   (await tx.run(deleteSecret, { name })) === 1
 
-export const makePostgresSecretStore = (db: Database): SecretStore["Service"] =>
+export const makePostgresSecretStore = (db: Pick<Database, "read" | "write">): SecretStore["Service"] =>
   SecretStore.of({
     getOrCreate: (name, candidate) =>
       db.write("SecretStore.getOrCreate", (tx) => getOrCreateSecret(tx, name, candidate)),

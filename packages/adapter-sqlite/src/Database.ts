@@ -28,6 +28,8 @@ interface Step<A> {
   readonly operation: string
   /** Undefined for a single statement that reads. */
   readonly begin: "BEGIN" | "BEGIN IMMEDIATE" | undefined
+  /** Runs first, without a transaction. See `writeAtOnce`. */
+  readonly atOnce?: ((tx: Transaction) => A | undefined) | undefined
   readonly work: (tx: Transaction) => A
 }
 
@@ -67,6 +69,19 @@ export class Database {
     return this.#run({ operation, begin: "BEGIN IMMEDIATE", work })
   }
 
+  /**
+   * Like `write`, except that `atOnce` runs first, which runs a single statement. That is a transaction without BEGIN and COMMIT, and
+   * its time is read before the lock is acquired: the statement must write nothing if its time is before the stored time. If
+   * `atOnce` returns `undefined`, it has written nothing, and `work` runs.
+   */
+  writeAtOnce<A>(
+    operation: string,
+    atOnce: (tx: Transaction) => A | undefined,
+    work: (tx: Transaction) => A,
+  ): Effect.Effect<A, StoreUnavailable> {
+    return this.#run({ operation, begin: "BEGIN IMMEDIATE", atOnce, work })
+  }
+
   /** Runs `work` on one snapshot. Readers and the writer do not block each other. */
   read<A>(operation: string, work: (tx: Transaction) => A): Effect.Effect<A, StoreUnavailable> {
     return this.#run({ operation, begin: "BEGIN", work })
@@ -82,7 +97,8 @@ export class Database {
       const writes = step.begin === "BEGIN IMMEDIATE"
       const attempt = writes && this.#waiting > 0 ? undefined : this.#attempt(step, clock)
       if (attempt !== undefined && !(attempt instanceof Busy)) return this.#logJump(attempt)
-      const retry = this.#retry(step, clock)
+      // A write that has waited reads the time once it holds the lock.
+      const retry = this.#retry({ ...step, atOnce: undefined }, clock)
       return writes ? this.#queueWriter(retry) : retry
     })
   }
@@ -138,8 +154,10 @@ export class Database {
     )
   }
 
-  #attempt<A>({ begin, operation, work }: Step<A>, clock: Clock.Clock): Exit.Exit<A, StoreUnavailable> | Busy {
+  #attempt<A>({ atOnce, begin, operation, work }: Step<A>, clock: Clock.Clock): Exit.Exit<A, StoreUnavailable> | Busy {
     try {
+      const done = atOnce?.(new Transaction(this.#statements, () => this.#timeAt(clock, undefined)))
+      if (done !== undefined) return Exit.succeed(done)
       if (begin !== undefined) this.#statements.get(begin).run([])
       // A writer reads the time after acquiring the lock, so that times are in the order of the transactions. A reader reads it on
       // demand, since many verbs that read do not need it.

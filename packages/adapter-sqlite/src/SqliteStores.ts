@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
+  AuditLog,
   CallerTransactions,
   JobDirectory,
   JobStore,
@@ -15,6 +16,7 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
+import { auditedDatabase, makeSqliteAuditLog } from "./audit.ts"
 import { makeSqliteSwitchboard } from "./board.ts"
 import type { BetterSqliteDatabase } from "./callers/BetterSqliteDatabase.ts"
 import type { KyselyTransaction } from "./callers/KyselyTransaction.ts"
@@ -34,6 +36,7 @@ type Stores =
   | KeyDirectory
   | Switchboard
   | SecretStore
+  | AuditLog
   | WakeUp
   | CallerTransactions
 
@@ -58,15 +61,17 @@ export const SqliteStores = {
     Layer.effectContext(
       Effect.gen(function* () {
         const database = yield* openDatabase(options)
+        const recording = auditedDatabase(database)
         const watch = new CommitWatch(database)
         const wakeUp = yield* makeWakeUp(watch)
         yield* Effect.forkScoped(watch.run(wakeUp.notify))
         return Context.make(JobStore, makeSqliteJobStore(database)).pipe(
           Context.add(JobDirectory, makeSqliteJobDirectory(database)),
           Context.add(UploadStore, makeSqliteUploadStore(database)),
-          Context.add(KeyDirectory, makeSqliteKeyDirectory(database)),
-          Context.add(Switchboard, makeSqliteSwitchboard(database)),
-          Context.add(SecretStore, makeSqliteSecretStore(database)),
+          Context.add(KeyDirectory, makeSqliteKeyDirectory(recording)),
+          Context.add(Switchboard, makeSqliteSwitchboard(recording)),
+          Context.add(SecretStore, makeSqliteSecretStore(recording)),
+          Context.add(AuditLog, makeSqliteAuditLog(database)),
           Context.add(WakeUp, wakeUp),
           Context.add(CallerTransactions, yield* makeSqliteCallerTransactions(database, watch)),
         )

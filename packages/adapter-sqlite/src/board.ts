@@ -220,7 +220,7 @@ export const listWorkers = (tx: Transaction): ReadonlyArray<PublishedWorker> =>
     providers: decodeStandings(providers, `worker ${workerId}`),
   }))
 
-export const makeSqliteSwitchboard = (db: Database): Switchboard["Service"] =>
+export const makeSqliteSwitchboard = (db: Pick<Database, "read" | "write">): Switchboard["Service"] =>
   Switchboard.of({
     readBoard: db.read("Switchboard.readBoard", readBoard),
     pauseKind: (kind, paused) => db.write("Switchboard.pauseKind", (tx) => pauseKind(tx, kind, paused)),

@@ -149,7 +149,13 @@ export const columns = {
     erased: generated(integer<Flag>()),
     sweep_at: nullable(integer()),
   },
-  projects: { seq: generated(integer()), id: text<ProjectId>(), name: text(), created_at: integer() },
+  projects: {
+    seq: generated(integer()),
+    id: text<ProjectId>(),
+    name: text(),
+    created_at: integer(),
+    disabled_at: nullable(integer()),
+  },
   api_keys: {
     seq: generated(integer()),
     id: text<KeyId>(),
@@ -169,6 +175,15 @@ export const columns = {
     valid_until: nullable(integer()),
   },
   secrets: { name: text(), value: blob() },
+  audit: {
+    number: generated(integer()),
+    at: integer(),
+    actor: text(),
+    origin: text(),
+    action: text(),
+    subject: nullable(text()),
+    details: json(),
+  },
   switches: { name: text<SwitchName>(), enabled: integer<Flag>() },
   paused_kinds: { kind: text() },
   prices: {

@@ -26,7 +26,7 @@ const createProject = (
   tx: Transaction,
   { id, name }: { readonly id: ProjectId; readonly name: string },
 ): Project | undefined => {
-  const project = { id, name, createdAt: tx.now }
+  const project = { id, name, createdAt: tx.now, disabledAt: null }
   return tx.run(insertProject, project) === 1 ? project : undefined
 }
 
@@ -34,13 +34,35 @@ const createProject = (
 const allProjects = statement(() =>
   query
     .selectFrom("projects")
-    .select(select("projects", "id", "name", "created_at"))
+    .select(select("projects", "id", "name", "created_at", "disabled_at"))
     .orderBy("seq"),
 )
 
 const projectById = statement((given: Given<Values<"projects", "id">>) =>
-  query.selectFrom("projects").select("id").where("id", "=", given.id),
+  query
+    .selectFrom("projects")
+    .select(select("projects", "id", "name", "created_at", "disabled_at"))
+    .where("id", "=", given.id),
 )
+
+/** Keeps the time of the first call. */
+const disable = statement((given: Given<Values<"projects", "id"> & { readonly now: number }>) =>
+  query
+    .updateTable("projects")
+    .set({ disabled_at: given.now })
+    .where("id", "=", given.id)
+    .where("disabled_at", "is", null),
+)
+
+const enable = statement((given: Given<Values<"projects", "id">>) =>
+  query.updateTable("projects").set({ disabled_at: null }).where("id", "=", given.id),
+)
+
+const disableProject = (tx: Transaction, id: ProjectId, disabled: boolean): Project | undefined => {
+  if (disabled) tx.run(disable, { id, now: tx.now })
+  else tx.run(enable, { id })
+  return tx.get(projectById, { id })
+}
 
 const selectKeys = query
   .selectFrom("api_keys")
@@ -68,6 +90,8 @@ const keyById = statement((given: Given<Values<"api_keys", "id">>) => selectKeys
 const keyBySecret = statement((given: Given<Values<"key_secrets", "secret_hash"> & { readonly now: number }>) =>
   selectKeys
     .innerJoin("key_secrets", "key_secrets.key_id", "api_keys.id")
+    .innerJoin("projects", "projects.id", "api_keys.project_id")
+    .where("projects.disabled_at", "is", null)
     .where("key_secrets.secret_hash", "=", given.secretHash)
     .where((where) =>
       where.or([where("key_secrets.valid_until", "is", null), where("key_secrets.valid_until", ">", given.now)]),
@@ -173,9 +197,11 @@ const touch = statement((given: Given<Values<"api_keys", "id"> & { readonly used
     .where((where) => where.or([where("last_used_at", "is", null), where("last_used_at", "<", given.usedAt)])),
 )
 
-export const makeSqliteKeyDirectory = (db: Database): KeyDirectory["Service"] =>
+export const makeSqliteKeyDirectory = (db: Pick<Database, "read" | "write">): KeyDirectory["Service"] =>
   KeyDirectory.of({
     createProject: (project) => db.write("KeyDirectory.createProject", (tx) => createProject(tx, project)),
+    disableProject: (projectId, disabled) =>
+      db.write("KeyDirectory.disableProject", (tx) => disableProject(tx, projectId, disabled)),
     listProjects: db.read("KeyDirectory.listProjects", (tx) => tx.all(allProjects, {})),
     createKey: (key) => db.write("KeyDirectory.createKey", (tx) => createKey(tx, key)),
     createFirstKey: (project, key) => db.write("KeyDirectory.createFirstKey", (tx) => createFirstKey(tx, project, key)),

@@ -44,7 +44,7 @@ const replace = (tx: Transaction, name: string, expected: Uint8Array | undefined
   return Buffer.compare(known, expected) === 0 && tx.run(updateSecret, { name, value }) === 1
 }
 
-export const makeSqliteSecretStore = (db: Database): SecretStore["Service"] =>
+export const makeSqliteSecretStore = (db: Pick<Database, "read" | "write">): SecretStore["Service"] =>
   SecretStore.of({
     getOrCreate: (name, candidate) => db.write("SecretStore.getOrCreate", (tx) => getOrCreate(tx, name, candidate)),
     find: (name) => db.read("SecretStore.find", (tx) => findSecret(tx, name)),

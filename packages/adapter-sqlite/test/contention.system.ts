@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads"
 import { expect, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Clock, Effect, Exit, Fiber } from "effect"
-import { JobStore } from "@kiln/core/ports"
+import { JobStore, type NewJob } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
 import { SqliteStores } from "../src/index.ts"
 import { child } from "./support/childProcess.ts"
@@ -58,10 +58,12 @@ it.live("while another process holds the lock, writers wait without blocking the
   }),
 )
 
-it.live("the time of a write is read while it holds the lock, so that times are in the order of the commits", () =>
+/** Creates jobs while another connection holds the lock. Returns the readings of the clock: before and after it was released. */
+const createWhileLocked = (jobs: ReadonlyArray<NewJob>) =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
-    yield* Effect.gen(function* () {
+    return yield* Effect.gen(function* () {
+      const store = yield* JobStore
       yield* create(1)
       const other = yield* Effect.acquireRelease(
         Effect.sync(() => new Sqlite(path, { timeout: 0 })),
@@ -88,9 +90,9 @@ it.live("the time of a write is read while it holds the lock, so that times are 
       })
       expect(isFree()).toBe(true)
       other.exec("BEGIN IMMEDIATE")
-      const waiting = yield* Effect.forkChild(Effect.provideService(create(2), Clock.Clock, watched))
+      const waiting = yield* Effect.forkChild(Effect.provideService(store.createJobs(jobs), Clock.Clock, watched))
       yield* Effect.sleep(300)
-      expect(readings, "the time of a write that waits").toEqual([])
+      const before = readings.splice(0)
       const releasedAt = clock.currentTimeMillisUnsafe()
       other.exec("ROLLBACK")
       const [outcome] = yield* Fiber.join(waiting)
@@ -98,7 +100,20 @@ it.live("the time of a write is read while it holds the lock, so that times are 
       expect(readings.map(({ free }) => free)).toEqual([false])
       expect(outcome.job.createdAt).toBe(Math.floor(readings[0]?.ms ?? Number.NaN))
       expect(outcome.job.createdAt).toBeGreaterThanOrEqual(Math.floor(releasedAt))
+      return before
     }).pipe(Effect.provide(SqliteStores.layer({ path })))
+  })
+
+it.live("the time of a write is read while it holds the lock, so that times are in the order of the commits", () =>
+  Effect.gen(function* () {
+    expect(yield* createWhileLocked([fixtures.newJob(2), fixtures.newJob(3)])).toEqual([])
+  }),
+)
+
+it.live("so is the time of a single job that had to wait for the lock", () =>
+  Effect.gen(function* () {
+    // Its first attempt reads the time before the lock, and compares it with the stored time.
+    expect(yield* createWhileLocked([fixtures.newJob(2)])).toHaveLength(1)
   }),
 )
 

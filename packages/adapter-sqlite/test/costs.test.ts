@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { fixtures } from "@kiln/conformance"
 import type { Database } from "../src/Database.ts"
 import { openDatabase } from "../src/openDatabase.ts"
-import { Transaction } from "../src/Transaction.ts"
+import { PreparedStatements, Transaction } from "../src/Transaction.ts"
 import { storesOf } from "./support/arrangeJobs.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
@@ -49,11 +49,22 @@ const statementsOf = <A, E>(verb: Effect.Effect<A, E>) =>
   })
 
 describe("statements", () => {
-  it.effect("a new job in a known lane: its lane is read, and one row is written", () =>
+  it.effect("a new job in a known lane: one statement, without a transaction around it", () =>
     Effect.gen(function* () {
       const { jobs: store } = yield* opened
       yield* store.createJobs([job(1)])
-      expect(yield* statementsOf(store.createJobs([job(2)]))).toMatchObject({ reads: 1, writes: 1 })
+      const prepared = vi.spyOn(PreparedStatements.prototype, "get")
+      expect(yield* statementsOf(store.createJobs([job(2)]))).toMatchObject({ reads: 0, writes: 1 })
+      expect(prepared).toHaveBeenCalledTimes(1)
+      prepared.mockRestore()
+    }),
+  )
+
+  it.effect("also below a queue cap", () =>
+    Effect.gen(function* () {
+      const { jobs: store } = yield* opened
+      yield* store.createJobs([job(1, { queueCap: 3 })])
+      expect(yield* statementsOf(store.createJobs([job(2, { queueCap: 3 })]))).toMatchObject({ reads: 0, writes: 1 })
     }),
   )
 
@@ -74,7 +85,7 @@ describe("statements", () => {
     }),
   )
 
-  it.effect("a replay: one more lookup, and no row is written", () =>
+  it.effect("a replay: a lookup of its lane and one of its job, and no row is written", () =>
     Effect.gen(function* () {
       const { database, jobs: store } = yield* opened
       yield* store.createJobs([job(1)])

@@ -5,7 +5,7 @@ import { callEveryVerb, fixtures } from "@kiln/conformance"
 import type { Database } from "../src/Database.ts"
 import { jobByIdempotencyKey, jobByOwner } from "../src/jobs/JobRow.ts"
 import { finishCharged, finishFree } from "../src/jobs/completeJobs.ts"
-import { unfinishedJobs } from "../src/jobs/createJobs.ts"
+import { insertAtOnce, unfinishedJobs } from "../src/jobs/insertJob.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
 import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
@@ -126,9 +126,29 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     unfinishedJobs.sql,
     [
       "CO-ROUTINE unfinished",
-      "SEARCH kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=?)",
+      "SEARCH own USING COVERING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=?)",
       "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=? AND lane_id=?)",
       "SCAN unfinished",
+    ],
+  ],
+  [
+    "a single new job",
+    insertAtOnce.sql,
+    [
+      "SEARCH kiln_lanes USING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=? AND kind=? AND kind_version=? AND mode=?)",
+      "SCALAR SUBQUERY 2",
+      "SCAN kiln_store_time",
+      "SCALAR SUBQUERY 1",
+      "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>?)",
+      "SCALAR SUBQUERY 4",
+      "CO-ROUTINE unfinished",
+      "SEARCH own USING COVERING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=?)",
+      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=? AND lane_id=?)",
+      "SCAN unfinished",
+      // The rows that refer to a job: looked at only if some refer to a missing one.
+      "SEARCH kiln_files USING COVERING INDEX sqlite_autoindex_kiln_files_2 (job_seq=?)",
+      "SEARCH kiln_checkpoints USING PRIMARY KEY (job_seq=?)",
+      "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?)",
     ],
   ],
   [

@@ -87,6 +87,21 @@ onFile(
 )
 
 onFile(
+  "a single job of another process, whose clock is behind, is not before the newest job",
+  async (machine, path) => {
+    const [one, two] = [await machine.open(path), await machine.open(path)]
+    await machine.run(one.jobs.createJobs([newJob(1)]))
+    machine.pass(2 * hour)
+    await machine.run(one.jobs.createJobs([newJob(2)]))
+    const newestAt = machine.wallMs
+    machine.wallMs -= hour
+    const [outcome] = await machine.run(two.jobs.createJobs([newJob(3)]))
+    expect(outcome?._tag === "Created" ? outcome.job.createdAt : undefined).toBeGreaterThanOrEqual(newestAt)
+    for (const { close } of [one, two]) await close()
+  },
+)
+
+onFile(
   "what one process wrote is not before another's time, nor before that of one that starts later",
   async (machine, path) => {
     const [one, two] = [await machine.open(path), await machine.open(path)]

@@ -32,6 +32,8 @@ export interface Settings {
   readonly http: HttpSettings
   /** Only settings from the environment; a config file may set the others. */
   readonly engine: NamedEngineSettings
+  /** How long entries of the audit log are kept; 0 keeps them. */
+  readonly auditRetentionMs: number
   /** When a store without keys gets a first one: only with a terminal, on every start, or never. */
   readonly firstKey: "on" | "print" | "off"
   /** The provider of live jobs, unless the config file sets it. */
@@ -103,6 +105,7 @@ const types = {
   KILN_UPLOAD_CAP: uploadCap,
   KILN_DATA_RETENTION: retention,
   KILN_JOB_RETENTION: retention,
+  KILN_AUDIT_RETENTION: retention,
   KILN_ORPHAN_GRACE: duration,
   KILN_MANAGEMENT_PORT: fixedPort,
   KILN_SWITCH_AI: forcedOff,
@@ -198,6 +201,8 @@ const providerOf = (values: Values): Settings["provider"] => {
   }
 }
 
+const defaultAuditRetentionMs = 365 * 86_400_000
+
 const settingsOf = (values: Values): Settings => {
   const dataDirectory = values.KILN_DATA_DIR ?? resolve("data")
   const http = defaultHttpSettings
@@ -217,6 +222,7 @@ const settingsOf = (values: Values): Settings => {
       redirectFiles: values.KILN_FILES === "redirect",
     },
     engine: engineOf(values),
+    auditRetentionMs: values.KILN_AUDIT_RETENTION ?? defaultAuditRetentionMs,
     firstKey: values.KILN_FIRST_KEY ?? "on",
     provider: providerOf(values),
     configPath: values.KILN_CONFIG,

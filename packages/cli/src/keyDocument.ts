@@ -1,4 +1,6 @@
+import type { JsonObject } from "@kiln/core/domain"
 import type { NewApiKey } from "@kiln/core/ports"
+import { formatTime } from "./Output.ts"
 
 /** Formats a new key as `--json` prints it. */
 export const keyDocument = (key: string, record: NewApiKey) => ({
@@ -7,4 +9,13 @@ export const keyDocument = (key: string, record: NewApiKey) => ({
   project_id: record.projectId,
   mode: record.mode,
   scopes: record.scopes,
+})
+
+/** What the audit log says of a new key. */
+export const keyDetails = ({ expiresAt, mode, name, projectId, scopes }: NewApiKey): JsonObject => ({
+  project_id: projectId,
+  mode,
+  scopes: [...scopes],
+  ...(name !== null && { name }),
+  ...(expiresAt !== null && { expires_at: formatTime(expiresAt) }),
 })

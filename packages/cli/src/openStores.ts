@@ -6,7 +6,15 @@ import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { SqliteStores } from "@kiln/adapter-sqlite"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import type { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import type {
+  AuditLog,
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  SecretStore,
+  Switchboard,
+  UploadStore,
+} from "@kiln/core/ports"
 import { causeMessage, type CommandFailed, failed } from "./CommandFailed.ts"
 import type { DatabasePlace, PostgresPlace, SqlitePlace } from "./database/DatabasePlace.ts"
 import { explainDatabase } from "./database/databaseProblem.ts"
@@ -14,7 +22,7 @@ import { loadPostgres } from "./database/loadPostgres.ts"
 import type { Settings } from "./Settings.ts"
 
 /** All records of an installation. */
-export type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
+export type Stores = AuditLog | JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
 
 /** Creates the data directory, and fails with a clear message if it is not writable. */
 export const prepareDirectory = (path: string): Effect.Effect<void, CommandFailed> =>

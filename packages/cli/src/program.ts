@@ -10,6 +10,7 @@ import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { CommandFailed, exitFailed, exitUsage } from "./CommandFailed.ts"
+import { auditCommand } from "./commands/audit.ts"
 import { billingCommand } from "./commands/billing.ts"
 import { blobsCommand } from "./commands/blobs.ts"
 import { configCommand } from "./commands/config.ts"
@@ -44,6 +45,7 @@ const kiln = Command.make("kiln").pipe(
     switchCommand,
     priceCommand,
     billingCommand,
+    auditCommand,
     retentionCommand,
     blobsCommand,
     signingKeyCommand,

@@ -113,6 +113,8 @@ const administration = Effect.gen(function* () {
   yield* keys.identifyKey(digest(1))
   yield* keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 1_000 })
   yield* keys.revokeKey(keyId(1))
+  yield* keys.disableProject(projectId(1), true)
+  yield* keys.disableProject(projectId(1), false)
   yield* keys.createFirstKey({ id: projectId(2), name: "two" }, newApiKey(3))
   yield* Effect.all([keys.listKeys, keys.listProjects, board.readBoard, board.listPrices, board.listWorkers])
   yield* board.setSwitch("ai", true)

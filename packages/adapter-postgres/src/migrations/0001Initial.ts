@@ -1,6 +1,7 @@
 import type { Migration } from "@kiln/core/ports"
 import { accessTables, boardTables, uploadTables } from "./initial/accounts.ts"
 import { blobTables } from "./initial/blobs.ts"
+import { auditTable } from "./initial/audit.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
 import { claimFunction } from "./initial/claims.ts"
@@ -38,6 +39,7 @@ const initial: Migration = {
     requireAll +
     boardTables +
     accessTables +
+    auditTable +
     uploadTables +
     blobTables +
     jobTables +

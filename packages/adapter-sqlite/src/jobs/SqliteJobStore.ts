@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimResult, JobStore } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
+import { auditedDatabase } from "../audit.ts"
 import { cancelJobs } from "./cancelJobs.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { claimJobs } from "./claimJobs.ts"
@@ -14,7 +15,9 @@ import { expireJobs } from "./expireJobs.ts"
 import { extendLeases } from "./extendLeases.ts"
 import { findFile, findJobs, findOrphans } from "./findJobs.ts"
 import { readLineage, writeLineage } from "./lineage.ts"
+import { createAtOnce } from "./insertJob.ts"
 import { listCharges } from "./listCharges.ts"
+import type { Transaction } from "../Transaction.ts"
 import { confirmPurges, listPurges } from "./purges.ts"
 import { failUnreadable, UnreadableJob } from "./unreadableJobs.ts"
 
@@ -38,10 +41,17 @@ const skippingUnreadable = (
   )
 
 /** Each verb is one transaction. */
-export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
-  JobStore.of({
+export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
+  const recording = auditedDatabase(db)
+  return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
-    createJobs: (jobs) => db.write("JobStore.createJobs", (tx) => createJobs(tx, jobs)),
+    createJobs: (jobs) => {
+      const [only, ...others] = jobs
+      const create = (tx: Transaction) => createJobs(tx, jobs)
+      return only !== undefined && others.length === 0
+        ? db.writeAtOnce("JobStore.createJobs", (tx) => createAtOnce(tx, only), create)
+        : db.write("JobStore.createJobs", create)
+    },
     createAndClaimJobs: (jobs, request) =>
       db.write("JobStore.createAndClaimJobs", (tx) => ({
         created: createJobs(tx, jobs),
@@ -65,10 +75,10 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
     failJobs: (items) => db.write("JobStore.failJobs", (tx) => failJobs(tx, items)),
     deferJobs: (items) => db.write("JobStore.deferJobs", (tx) => deferJobs(tx, items)),
     releaseJobs: (items) => db.write("JobStore.releaseJobs", (tx) => releaseJobs(tx, items)),
-    cancelJobs: (jobIds) => db.write("JobStore.cancelJobs", (tx) => cancelJobs(tx, jobIds)),
+    cancelJobs: (jobIds) => recording.write("JobStore.cancelJobs", (tx) => cancelJobs(tx, jobIds)),
     checkClaims: (items) => db.read("JobStore.checkClaims", (tx) => checkClaims(tx, items)),
     expireJobs: (limit) => db.write("JobStore.expireJobs", (tx) => expireJobs(tx, limit)),
-    eraseJobs: (items) => db.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
+    eraseJobs: (items) => recording.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
     expireData: (olderThanMs, limit) => db.write("JobStore.expireData", (tx) => expireData(tx, olderThanMs, limit)),
     deleteJobs: (olderThanMs, limit) => db.write("JobStore.deleteJobs", (tx) => deleteJobs(tx, olderThanMs, limit)),
     listCharges: (page) => db.write("JobStore.listCharges", (tx) => listCharges(tx, page)),
@@ -78,3 +88,4 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
     readLineage: db.read("JobStore.readLineage", readLineage),
     writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
   })
+}

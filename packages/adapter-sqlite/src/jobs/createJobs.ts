@@ -1,86 +1,18 @@
-import { type Job, type JobFacts, judgeJob, priorityRank, type ProjectId, type UploadId } from "@kiln/core/domain"
-import { type CreateOutcome, decodeObject, type NewJob } from "@kiln/core/ports"
+import { type Job, type JobFacts, judgeJob, type ProjectId, type UploadId } from "@kiln/core/domain"
+import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { loadBoard, type StoredBoard } from "../board.ts"
-import { assign, type Values } from "../columns.ts"
+import type { Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { ownUpload, uploadOf } from "../uploads.ts"
 import { ownJob } from "./eraseJobs.ts"
+import { insertJob, unfinishedJobs } from "./insertJob.ts"
 import { jobByIdempotencyKey, jobOf } from "./JobRow.ts"
 import { createLane, findLane, type LaneRow, mayBeClaimableAt, prioritizeLane } from "./lanes.ts"
-
-/** The unfinished jobs of a project, counted up to the cap in the index that claims use. The cross join reads its lanes first. */
-export const unfinishedJobs = statement((given: Given<Values<"lanes", "project_id"> & { readonly cap: number }>) =>
-  query
-    .selectFrom((from) =>
-      from
-        .selectFrom("lanes")
-        .crossJoin("jobs")
-        .select("jobs.lane_id")
-        .where("lanes.project_id", "=", given.projectId)
-        .whereRef("jobs.lane_id", "=", "lanes.id")
-        .where("jobs.held", "in", [0, 1])
-        .where("jobs.claimable_at", "is not", null)
-        .limit(given.cap)
-        .as("unfinished"),
-    )
-    .select((of) => of.fn.countAll<number>().as("count")),
-)
 
 /** Frees the upload of a failed job for its retry. The schema allows only this change to what was requested. */
 const releaseUploadOf = statement((given: Given<Values<"jobs", "id">>) =>
   query.updateTable("jobs").set({ upload_id: null }).where("id", "=", given.id),
-)
-
-type NewRow =
-  | "id"
-  | "lane_id"
-  | "project_id"
-  | "key_id"
-  | "mode"
-  | "kind"
-  | "kind_version"
-  | "priority"
-  | "kept"
-  | "upload_id"
-  | "idempotency_key"
-  | "fingerprint"
-  | "price_id"
-  | "created_at"
-  | "queue_limit_ms"
-  | "run_limit_ms"
-  | "claimable_at"
-  | "deadline_at"
-  | "phase_started_at"
-  | "request"
-
-const insertRow = statement((given: Given<Values<"jobs", NewRow>>) =>
-  query
-    .insertInto("jobs")
-    .values({
-      ...assign(given, "id", "lane_id", "project_id", "key_id", "mode", "kind", "kind_version", "priority", "kept"),
-      ...assign(given, "upload_id", "idempotency_key", "fingerprint", "price_id", "created_at", "queue_limit_ms"),
-      ...assign(given, "run_limit_ms", "claimable_at", "deadline_at", "phase_started_at", "request"),
-      status: "queued",
-      token: 0,
-      held: 0,
-      ran_ms: 0,
-      waited_ms: 0,
-      attempts: 0,
-      failures: 0,
-      lost_workers: 0,
-    })
-    .onConflict((conflict) => conflict.columns(["key_id", "idempotency_key"]).doNothing()),
-)
-
-/**
- * Maximum length of a request in the row of its job. Its row then fits on a page, and creating the job writes no other row. A longer
- * one would be rewritten with every move of the job.
- */
-const maxRequestInRow = 500
-
-const insertData = statement((given: Given<Values<"job_data", "job_seq" | "request">>) =>
-  query.insertInto("job_data").values(assign(given, "job_seq", "request")),
 )
 
 /** The insertion of the job consumed the upload; this removes it from the index of the sweep. */
@@ -170,47 +102,17 @@ class CreateBatch {
     return lane
   }
 
-  /**
-   * Writes an accepted job. Returns it as later reads will, with its JSON decoded again, or `undefined`, and nothing was written,
-   * if the idempotency key has a job.
-   */
-  #insert(item: NewJob, job: Job, lane: LaneRow): Job | undefined {
-    const { id, uploadId } = job
+  /** Writes an accepted job. Returns `undefined`, and nothing was written, if the idempotency key has a job. */
+  #insert(item: NewJob, accepted: Job, lane: LaneRow): Job | undefined {
     const { price } = item.gate ?? { price: null }
-    const claimableAt = job.claimableAt ?? job.createdAt
-    const kept = JSON.stringify(job.kept)
-    const request = JSON.stringify(job.request)
-    const inRow = request.length <= maxRequestInRow
-    const seq = this.#tx.insert(insertRow, {
-      id,
-      laneId: lane.id,
-      projectId: job.projectId,
-      keyId: job.keyId,
-      mode: job.mode,
-      kind: job.kind,
-      kindVersion: job.kindVersion,
-      priority: priorityRank[job.priority],
-      kept,
-      uploadId,
-      idempotencyKey: job.idempotencyKey,
-      fingerprint: job.fingerprint,
-      priceId: price === null ? null : (this.#board?.stored[price]?.id ?? null),
-      createdAt: job.createdAt,
-      queueLimitMs: job.queueLimitMs,
-      runLimitMs: job.runLimitMs,
-      claimableAt,
-      deadlineAt: job.deadlineAt ?? claimableAt,
-      phaseStartedAt: claimableAt,
-      request: inRow ? request : null,
-    })
-    if (seq === undefined) return undefined
-    this.#tx.noteStoredTime()
-    if (!inRow) this.#tx.run(insertData, { jobSeq: seq, request })
-    if (uploadId !== null) this.#tx.run(leaveSweep, { uploadId })
-    this.#enter(lane, job, claimableAt)
+    const priceId = price === null ? null : (this.#board?.stored[price]?.id ?? null)
+    const job = insertJob(this.#tx, accepted, lane.id, priceId)
+    if (job === undefined) return undefined
+    if (job.uploadId !== null) this.#tx.run(leaveSweep, { uploadId: job.uploadId })
+    this.#enter(lane, job, job.claimableAt ?? job.createdAt)
     const unfinished = this.#unfinished.get(job.projectId)
     if (unfinished !== undefined) this.#unfinished.set(job.projectId, unfinished + 1)
-    return { ...job, kept: decodeObject(kept, id), request: decodeObject(request, id) }
+    return job
   }
 
   /** Updates the lane where the new job changes something. */

@@ -1,10 +1,11 @@
 import type { Migration } from "@kiln/core/ports"
 import { accessTables, boardTables } from "./initial/accessAndBoard.ts"
+import { auditTable } from "./initial/audit.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
 import { uploadTables } from "./initial/uploads.ts"
 
 export const initial: Migration = {
   name: "0001Initial",
-  sql: boardTables + accessTables + jobTables + jobTriggers + uploadTables,
+  sql: boardTables + accessTables + auditTable + jobTables + jobTriggers + uploadTables,
 }

@@ -14,7 +14,7 @@ const createJobs = "jobs/createJobs.ts"
 export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "an insertion that meets its idempotency key counts as a new job",
-    file: createJobs,
+    file: "jobs/insertJob.ts",
     from: "if (seq === undefined) return undefined",
     to: "if (seq === undefined) return job",
     section: "JobStore.createJobs: idempotency",
@@ -39,6 +39,34 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     from: "lane.nextAt === null || lane.nextAt > claimableAt",
     to: "lane.nextAt === null",
     section: "JobStore.createJobs: delay",
+  },
+  {
+    bug: "a single job is inserted although its lane waits for a later one",
+    file: "jobs/insertJob.ts",
+    from: '        .where("next_at", "<=", given.claimableAt)\n',
+    to: "",
+    section: "JobStore.createJobs: delay",
+  },
+  {
+    bug: "a single job is inserted although its lane does not look for its priority",
+    file: "jobs/insertJob.ts",
+    from: "(prioritized = 1 OR ${given.priority} = ${sql.lit(priorityRank.normal)})",
+    to: "1 = 1",
+    section: "JobStore.claimJobs: priority",
+  },
+  {
+    bug: "a single job is inserted although the project has reached its cap",
+    file: "jobs/insertJob.ts",
+    from: "(${countUnfinished(given)}) < ${given.cap}",
+    to: "1 = 1",
+    section: "JobStore.createJobs: queue cap",
+  },
+  {
+    bug: "a single job with a gate is inserted without looking at the gate",
+    file: "jobs/insertJob.ts",
+    from: "if (item.gate !== null || item.uploadId !== null || item.retryOf !== null) return undefined",
+    to: "if (item.uploadId !== null || item.retryOf !== null) return undefined",
+    section: "JobStore.createJobs: gate",
   },
   {
     bug: "a lane's bound is not updated for its first job of another priority",

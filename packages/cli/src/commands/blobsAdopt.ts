@@ -5,6 +5,7 @@ import { describeDatabase } from "../database/DatabasePlace.ts"
 import { claimBlobStore } from "../installation/claimBlobStore.ts"
 import { describeBlobs } from "../layerBlobs.ts"
 import { answer } from "../Output.ts"
+import { appendChange } from "../recordChange.ts"
 import { withBlobs } from "../withBlobs.ts"
 
 export const blobsAdoptCommand = Command.make("adopt", {}, () =>
@@ -12,6 +13,7 @@ export const blobsAdoptCommand = Command.make("adopt", {}, () =>
     Effect.gen(function* () {
       yield* claimBlobStore
       const { entries, generation } = yield* adoptBlobs
+      if (entries.length > 0) yield* appendChange("blobs.adopt", null, { generation, entries: entries.length })
       const [database, blobs] = [describeDatabase(settings.database), describeBlobs(settings)]
       yield* answer({
         json: { generation, adopted: entries },

@@ -7,6 +7,7 @@ import { failed } from "../CommandFailed.ts"
 import { claimBlobStore } from "../installation/claimBlobStore.ts"
 import { describeOrphans } from "../orphans.ts"
 import { answer } from "../Output.ts"
+import { appendChange } from "../recordChange.ts"
 import { withBlobs } from "../withBlobs.ts"
 
 const flags = {
@@ -47,6 +48,8 @@ export const blobsSweepCommand = Command.make("sweep", flags, ({ dryRun, force }
     Effect.gen(function* () {
       yield* claimBlobStore
       const found = dryRun ? { ...(yield* survey), removed: 0 } : yield* sweep(force)
+      if (found.removed > 0)
+        yield* appendChange("blobs.sweep", null, { removed: found.removed, bytes: found.bytes, force })
       const refused = found.exceedsShare && !force && !dryRun
       yield* answer({
         json: { dry_run: dryRun, ...documentOf(found), removed: found.removed, refused },

@@ -7,6 +7,7 @@ import { JobDirectory } from "@kiln/core/ports"
 import { causeMessage, failed } from "../CommandFailed.ts"
 import { claimBlobStore } from "../installation/claimBlobStore.ts"
 import { answer } from "../Output.ts"
+import { appendChange, hasTag, recordChange } from "../recordChange.ts"
 import { withBlobs } from "../withBlobs.ts"
 import { withOperator } from "../withOperator.ts"
 import { withStores } from "../withStores.ts"
@@ -36,6 +37,7 @@ const cancel = Command.make("cancel", { id }, ({ id: jobId }) =>
   withOperator((operator) =>
     Effect.gen(function* () {
       yield* operator.cancel(jobId).pipe(
+        recordChange({ action: "job.cancel", subject: jobId }, hasTag("Canceled")),
         Effect.catchTags({
           JobNotFound: () => unknown(jobId),
           JobFinished: () => failed(`${jobId} is finished already`),
@@ -65,6 +67,7 @@ const retry = Command.make("retry", { id }, ({ id: jobId }) =>
   withOperator((operator) =>
     Effect.gen(function* () {
       const { job, replayed } = yield* retried(operator, jobId)
+      if (!replayed) yield* appendChange("job.retry", jobId, { retried_as: job.id })
       yield* answer({
         json: { job_id: job.id, status: job.status, retry_of: jobId, replayed },
         text: replayed ? `${jobId} was retried before, as ${job.id}` : `${jobId} is retried as ${job.id}`,
@@ -82,6 +85,7 @@ const purgeData = Command.make("purge-data", { id }, ({ id: jobId }) =>
       const job = yield* readJob(jobId)
       yield* claimBlobStore
       yield* eraseJobData(ownerOf(job), job.id).pipe(
+        recordChange({ action: "job.purge-data", subject: jobId }, hasTag("Erased")),
         Effect.provide(JobEvents.layer),
         Effect.catchTags({
           JobNotFound: () => unknown(jobId),

@@ -6,6 +6,7 @@ import { isId } from "@kiln/core/domain"
 import { KeyDirectory } from "@kiln/core/ports"
 import { failed } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
+import { recordChange } from "../recordChange.ts"
 import { withStores } from "../withStores.ts"
 import { keyCreate } from "./keyCreate.ts"
 import { keyFields } from "./keyFields.ts"
@@ -45,7 +46,9 @@ const revoke = Command.make(
   ({ id }) =>
     withStores(
       Effect.gen(function* () {
-        const key = isId("key", id) ? yield* (yield* KeyDirectory).revokeKey(id) : undefined
+        const key = isId("key", id)
+          ? yield* (yield* KeyDirectory).revokeKey(id).pipe(recordChange({ action: "key.revoke", subject: id }))
+          : undefined
         if (key === undefined) return yield* failed(`there is no key ${id}: see \`kiln key list\``)
         const revokedAt = formatTime(key.revokedAt)
         yield* answer({

@@ -9,8 +9,9 @@ import { failed, misused } from "../CommandFailed.ts"
 import { findProject } from "../findProject.ts"
 import { nameProblem } from "../nameProblem.ts"
 import { newKey } from "@kiln/http"
-import { keyDocument } from "../keyDocument.ts"
+import { keyDetails, keyDocument } from "../keyDocument.ts"
 import { answer, formatTime } from "../Output.ts"
+import { recordChange } from "../recordChange.ts"
 import { duration } from "../settings/duration.ts"
 import { beginStores } from "../withStores.ts"
 
@@ -59,7 +60,9 @@ export const keyCreate = Command.make("create", flags, ({ expires, mode, name, p
         name: Option.getOrNull(name),
         expiresAt,
       })
-      const created = yield* (yield* KeyDirectory).createKey(record)
+      const created = yield* (yield* KeyDirectory)
+        .createKey(record)
+        .pipe(recordChange({ action: "key.create", subject: record.id, details: keyDetails(record) }))
       if (created === undefined) return yield* failed(`the project ${JSON.stringify(nameOrId)} no longer exists`)
       yield* answer({
         json: { ...keyDocument(key, record), name: record.name, expires_at: formatTime(expiresAt) },

@@ -7,6 +7,7 @@ import { KeyDirectory } from "@kiln/core/ports"
 import { newSecret } from "@kiln/http"
 import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTime } from "../Output.ts"
+import { hasTag, recordChange } from "../recordChange.ts"
 import { duration } from "../settings/duration.ts"
 import { withStores } from "../withStores.ts"
 
@@ -27,7 +28,14 @@ export const keyRotate = Command.make("rotate", flags, ({ id, overlap }) =>
       const record = isId("key", id) ? (yield* directory.listKeys).find((key) => key.id === id) : undefined
       if (record === undefined) return yield* failed(`there is no key ${id}: see kiln key list`)
       const { key, secretHash } = yield* newSecret(record.mode)
-      const rotated = yield* directory.rotateKey({ keyId: record.id, secretHash, overlapMs: overlapMs.value })
+      const rotated = yield* directory
+        .rotateKey({ keyId: record.id, secretHash, overlapMs: overlapMs.value })
+        .pipe(
+          recordChange(
+            { action: "key.rotate", subject: record.id, details: { overlap_seconds: overlapMs.value / 1_000 } },
+            hasTag("Rotated"),
+          ),
+        )
       if (rotated._tag === "NotFound") return yield* failed(`there is no key ${id}: see kiln key list`)
       if (rotated._tag === "Ended")
         return yield* failed(

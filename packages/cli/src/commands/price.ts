@@ -5,6 +5,7 @@ import { meters, priceNames } from "@kiln/core/domain"
 import { type PriceVersion, Switchboard } from "@kiln/core/ports"
 import { failed } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
+import { recordChange } from "../recordChange.ts"
 import { beginStores } from "../withStores.ts"
 import { priceFields } from "./priceFields.ts"
 import { priceSet } from "./priceSet.ts"
@@ -47,7 +48,9 @@ const activator = (word: "activate" | "deactivate") =>
       beginStores(
         Effect.gen(function* () {
           const active = word === "activate"
-          const known = yield* (yield* Switchboard).activatePrice(name, active)
+          const known = yield* (yield* Switchboard)
+            .activatePrice(name, active)
+            .pipe(recordChange({ action: `price.${word}`, subject: name }))
           if (!known)
             return yield* failed(`${name} has no versions yet; add one with kiln price set ${name} (see --help)`)
           yield* answer({ json: { name, active }, text: `${name} is ${active ? "active" : "not active"}` })

@@ -8,6 +8,7 @@ import { builtInKinds, closedKinds } from "@kiln/core/kinds"
 import { Switchboard } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
 import { answer } from "../Output.ts"
+import { recordChange } from "../recordChange.ts"
 import { beginStores } from "../withStores.ts"
 import { priceFields } from "./priceFields.ts"
 
@@ -66,7 +67,9 @@ export const priceSet = Command.make("set", flags, ({ currency, name, ...given }
     Effect.gen(function* () {
       if (!/^[a-z]{3}$/.test(currency)) return yield* misused("--currency must be a lower-case ISO 4217 code like usd")
       const amounts = yield* unitAmounts(name, given)
-      const price = yield* (yield* Switchboard).setPrice({ name, currency, unitAmounts: amounts })
+      const price = yield* (yield* Switchboard)
+        .setPrice({ name, currency, unitAmounts: amounts })
+        .pipe(recordChange({ action: "price.set", subject: name, details: { currency, unit_amounts: amounts } }))
       const closed = closedKinds(builtInKinds(), price)
       const next = price.active ? "it applies to new jobs" : `not active yet: kiln price activate ${name}`
       yield* answer({

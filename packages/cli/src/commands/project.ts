@@ -6,7 +6,10 @@ import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
 import { nameProblem } from "../nameProblem.ts"
-import { beginStores } from "../withStores.ts"
+import { findProject } from "../findProject.ts"
+import { recordChange } from "../recordChange.ts"
+import { projectErase } from "./projectErase.ts"
+import { beginStores, withStores } from "../withStores.ts"
 
 /** `--project` also accepts ids, so a name must not look like one. */
 const projectNameProblem = (name: string): string | undefined =>
@@ -22,7 +25,9 @@ const create = Command.make(
         if (problem !== undefined) return yield* misused(`NAME ${problem}`)
         const directory = yield* KeyDirectory
         const id = (yield* IdGenerator).next("prj")
-        const project = yield* directory.createProject({ id, name })
+        const project = yield* directory
+          .createProject({ id, name })
+          .pipe(recordChange({ action: "project.create", subject: id, details: { name } }))
         if (project === undefined) return yield* failed(`a project named ${name} already exists`)
         yield* answer({ json: { project_id: project.id, name: project.name }, text: `${project.id}  ${project.name}` })
       }),
@@ -33,17 +38,23 @@ const list = Command.make("list", {}, () =>
   beginStores(
     Effect.gen(function* () {
       const projects = yield* (yield* KeyDirectory).listProjects
-      const rows = projects.map(({ createdAt, id, name }) => [id, name, formatTime(createdAt)])
+      const rows = projects.map(({ createdAt, disabledAt, id, name }) => [
+        id,
+        name,
+        formatTime(createdAt),
+        disabledAt === null ? "" : `disabled since ${formatTime(disabledAt)}`,
+      ])
       yield* answer({
         json: {
-          projects: projects.map(({ createdAt, id, name }) => ({
+          projects: projects.map(({ createdAt, disabledAt, id, name }) => ({
             project_id: id,
             name,
             created_at: formatTime(createdAt),
+            ...(disabledAt !== null && { disabled_at: formatTime(disabledAt) }),
           })),
         },
         text: formatTable(
-          ["PROJECT", "NAME", "CREATED"],
+          ["PROJECT", "NAME", "CREATED", ""],
           rows,
           "no projects yet; create one with kiln project create NAME",
         ),
@@ -52,7 +63,36 @@ const list = Command.make("list", {}, () =>
   ),
 ).pipe(Command.withDescription("List all projects"))
 
+const setter = (word: "disable" | "enable") =>
+  Command.make(
+    word,
+    { project: Argument.String("PROJECT").pipe(Argument.withDescription("Name or id of the project")) },
+    ({ project: nameOrId }) =>
+      withStores(
+        Effect.gen(function* () {
+          const { id, name } = yield* findProject(nameOrId)
+          const disabled = word === "disable"
+          const project = yield* (yield* KeyDirectory)
+            .disableProject(id, disabled)
+            .pipe(recordChange({ action: `project.${word}`, subject: id, details: { name } }))
+          if (project === undefined) return yield* failed(`the project ${JSON.stringify(nameOrId)} no longer exists`)
+          yield* answer({
+            json: { project_id: id, name, disabled_at: formatTime(project.disabledAt) },
+            text: disabled
+              ? `${name} is disabled: running servers reject its keys within 5 seconds; jobs that were accepted go on`
+              : `${name} is enabled: its keys work again`,
+          })
+        }),
+      ),
+  ).pipe(
+    Command.withDescription(
+      word === "disable"
+        ? "Reject all keys of a project until it is enabled; accepted jobs go on"
+        : "Accept the keys of a disabled project again",
+    ),
+  )
+
 export const projectCommand = Command.make("project").pipe(
-  Command.withDescription("Create and list projects"),
-  Command.withSubcommands([create, list]),
+  Command.withDescription("Create, list, disable and erase projects"),
+  Command.withSubcommands([create, list, setter("disable"), setter("enable"), projectErase]),
 )

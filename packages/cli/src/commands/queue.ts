@@ -6,6 +6,7 @@ import type { JobCount } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
 import { findProjectId, projectFlag } from "../findProject.ts"
 import { answer, formatTable } from "../Output.ts"
+import { always, recordChange } from "../recordChange.ts"
 import { withOperator } from "../withOperator.ts"
 
 /** One line of the statistics: the jobs of one type and mode. */
@@ -83,6 +84,7 @@ const setter = (word: "pause" | "resume") =>
       Effect.gen(function* () {
         const paused = word === "pause"
         yield* (paused ? operator.pause(given.type) : operator.resume(given.type)).pipe(
+          recordChange({ action: `queue.${word}`, subject: given.type }, always),
           Effect.catchTag("KindUnknown", () =>
             misused(`TYPE must be one of ${types.join(", ")}, not ${JSON.stringify(given.type)}`),
           ),

@@ -13,6 +13,7 @@ import { loadConfig } from "../loadModule.ts"
 import { requireDatabase } from "../openStores.ts"
 import { answer, formatTable } from "../Output.ts"
 import { readEnvironment } from "../readEnvironment.ts"
+import { appendChange } from "../recordChange.ts"
 import type { Settings } from "../Settings.ts"
 import { withBlobs } from "../withBlobs.ts"
 
@@ -78,6 +79,7 @@ const run = withBlobs((settings) =>
     yield* claimBlobStore
     yield* (yield* BlobGuard).join
     const pruned = yield* Effect.provide(pruneAndReport, JobEvents.layer)
+    yield* appendChange("retention.run", null, countsOf(pruned))
     yield* answer({
       json: { dry_run: false, ...countsOf(pruned), bytes: due.bytes, purges: pruned.purges },
       text: `${tableOf(pruned, yield* EngineConfig)}\n\nremoved, with ${due.bytes} bytes of files and ${pruned.purges} earlier removals`,

@@ -17,6 +17,7 @@ import {
 import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTable } from "../Output.ts"
 import { readSecretInput } from "../readSecretInput.ts"
+import { appendChange, recordChange } from "../recordChange.ts"
 import { listenProblem } from "../startProblems.ts"
 import { withSettings, withStores } from "../withStores.ts"
 
@@ -77,7 +78,9 @@ const add = Command.make(
     withStores(
       Effect.gen(function* () {
         const { entry, fingerprint } = yield* newEntry(kid, generate)
-        const outcome = yield* addSigningKey(entry)
+        const outcome = yield* addSigningKey(entry).pipe(
+          recordChange({ action: "signing-key.add", subject: kid, details: { fingerprint } }),
+        )
         if (outcome === "Taken")
           return yield* failed(`the store already has another key named ${kid}: choose another KID`)
         const steps =
@@ -104,7 +107,7 @@ const add = Command.make(
 const use = Command.make("use", { kid: kidArgument }, ({ kid }) =>
   withSettings(({ http }) =>
     Effect.gen(function* () {
-      if (!(yield* useSigningKey(kid)))
+      if (!(yield* useSigningKey(kid).pipe(recordChange({ action: "signing-key.use", subject: kid }))))
         return yield* failed(`the store has no key named ${kid}: see kiln signing-key list`)
       yield* answer({
         json: { kid, signs: http.signingKeys === undefined },
@@ -134,6 +137,7 @@ const drop = Command.make("drop", { kid: Argument.optional(kidArgument) }, (give
       if (outcome === "NotFound" && Option.isSome(given.kid))
         return yield* failed(`the store has no key named ${kid}: see kiln signing-key list`)
       const dropped = outcome === "Dropped"
+      if (dropped) yield* appendChange("signing-key.drop", kid)
       yield* answer({
         json: { dropped },
         text: dropped

@@ -4,6 +4,7 @@ import * as Command from "effect/cli/Command"
 import { type SwitchName, switchNames } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { answer, formatTable } from "../Output.ts"
+import { always, recordChange } from "../recordChange.ts"
 import { beginStores, withSettings } from "../withStores.ts"
 
 const setter = (word: "on" | "off") =>
@@ -13,7 +14,9 @@ const setter = (word: "on" | "off") =>
     ({ name }) =>
       beginStores(
         Effect.gen(function* () {
-          yield* (yield* Switchboard).setSwitch(name, word === "on")
+          yield* (yield* Switchboard)
+            .setSwitch(name, word === "on")
+            .pipe(recordChange({ action: `switch.${word}`, subject: name }, always))
           yield* answer({ json: { switch: name, status: word }, text: `${name} is ${word}` })
         }),
       ),

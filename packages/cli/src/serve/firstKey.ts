@@ -2,9 +2,10 @@ import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import type { ProjectId, StoreUnavailable } from "@kiln/core/domain"
 import { keyScopes } from "@kiln/core/kinds"
-import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
+import { type AuditLog, IdGenerator, KeyDirectory, type NewApiKey } from "@kiln/core/ports"
 import { newKey } from "@kiln/http"
-import { keyDocument } from "../keyDocument.ts"
+import { keyDetails, keyDocument } from "../keyDocument.ts"
+import { recordChange } from "../recordChange.ts"
 
 /** A key for trying a new installation. */
 export type FirstKey = ReturnType<typeof keyDocument>
@@ -22,6 +23,9 @@ export const keyCommand = `${import.meta.url.endsWith(".ts") ? "npx -y pnpm@12" 
 const wish = (projectId: ProjectId) =>
   ({ projectId, mode: "test", scopes: keyScopes, name: "first key", expiresAt: null }) as const
 
+const recordFirst = (record: NewApiKey) =>
+  recordChange({ action: "key.create", subject: record.id, details: { ...keyDetails(record), by: "kiln serve" } })
+
 /**
  * Creates the project `default` and a test key with every scope, atomically, if the store has no key, and returns the key;
  * `undefined` if there is a key. Only one of several processes that start concurrently creates them. An existing project
@@ -31,11 +35,15 @@ const makeFirstKey = Effect.gen(function* () {
   const directory = yield* KeyDirectory
   const projectId = (yield* IdGenerator).next("prj")
   const { key, record } = yield* newKey(wish(projectId))
-  if (yield* directory.createFirstKey({ id: projectId, name: projectName }, record)) return keyDocument(key, record)
+  const created = yield* directory
+    .createFirstKey({ id: projectId, name: projectName }, record)
+    .pipe(recordFirst(record))
+  if (created) return keyDocument(key, record)
   const project = (yield* directory.listProjects).find(({ name }) => name === projectName)
   if (project === undefined || (yield* directory.listKeys).length > 0) return undefined
   const other = yield* newKey(wish(project.id))
-  return (yield* directory.createKey(other.record)) && keyDocument(other.key, other.record)
+  const added = yield* directory.createKey(other.record).pipe(recordFirst(other.record))
+  return added && keyDocument(other.key, other.record)
 }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
 
 /**
@@ -46,7 +54,7 @@ const makeFirstKey = Effect.gen(function* () {
 export const firstKey = Effect.fnUntraced(function* (
   setting: FirstKeySetting,
   isShown: boolean,
-): Effect.fn.Return<FirstKey | "none" | undefined, StoreUnavailable, KeyDirectory | IdGenerator> {
+): Effect.fn.Return<FirstKey | "none" | undefined, StoreUnavailable, AuditLog | KeyDirectory | IdGenerator> {
   const directory = yield* KeyDirectory
   if (setting === "off" || (yield* directory.listKeys).length > 0) return undefined
   if (isShown || setting === "print") return yield* makeFirstKey

@@ -52,6 +52,7 @@ const defaults: Readonly<Record<SettingName, (settings: Settings, engine: Engine
   KILN_UPLOAD_CAP: (_, { uploadCap }) => `${uploadCap.uploads},${uploadCap.bytes}`,
   KILN_DATA_RETENTION: (_, { dataRetentionMs }) => durationText(dataRetentionMs),
   KILN_JOB_RETENTION: (_, { jobRetentionMs }) => durationText(jobRetentionMs),
+  KILN_AUDIT_RETENTION: ({ auditRetentionMs }) => durationText(auditRetentionMs),
   KILN_ORPHAN_GRACE: (_, { orphanGraceMs }) => durationText(orphanGraceMs),
   KILN_MANAGEMENT_PORT: () => null,
   KILN_SWITCH_AI: () => null,

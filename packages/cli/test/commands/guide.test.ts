@@ -60,7 +60,16 @@ describe("docs/guides/command-line.md", () => {
   })
 
   it("names every command", () => {
-    for (const command of ["job list", "job show", "job retry", "job cancel", "job purge-data", "queue stats"])
+    for (const command of [
+      "job list",
+      "job show",
+      "job retry",
+      "job cancel",
+      "job purge-data",
+      "queue stats",
+      "audit list",
+      "project erase",
+    ])
       expect(guide).toContain(`kiln ${command}`)
   })
 })

@@ -1,10 +1,11 @@
 import { join } from "node:path"
 import { PostgresStores } from "@kiln/adapter-postgres"
 import { SqliteStores } from "@kiln/adapter-sqlite"
-import { freshDatabase } from "@kiln/postgres-lab"
+import { freshDatabase, withClient } from "@kiln/postgres-lab"
 import { temporaryDirectory } from "@kiln/service-lab"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
+import { changeDatabase } from "./changeDatabase.ts"
 import type { Stores } from "../../src/openStores.ts"
 
 /** An installation with records but without a process. */
@@ -15,6 +16,8 @@ export interface Installation extends AsyncDisposable {
   readonly use: <A>(work: Effect.Effect<A, unknown, Stores>) => Promise<A>
   /** Runs on its stores in 1970: what finishes there is past every retention. */
   readonly useLongAgo: <A>(work: Effect.Effect<A, unknown, Stores>) => Promise<A>
+  /** Makes every later insertion into the audit log fail. */
+  readonly refuseAuditEntries: () => Promise<void>
 }
 
 type Open = () => Promise<Installation>
@@ -32,6 +35,11 @@ const sqlite: Open = async () => {
     directory: data.path,
     use: (work) => Effect.runPromise(on(work)),
     useLongAgo,
+    refuseAuditEntries: async () =>
+      changeDatabase(
+        data.path,
+        "CREATE TRIGGER refuse_entries BEFORE INSERT ON kiln_audit BEGIN SELECT RAISE(ABORT, 'full'); END",
+      ),
     [Symbol.asyncDispose]: async () => void data[Symbol.dispose](),
   }
 }
@@ -49,6 +57,10 @@ const postgres: Open = async () => {
     use,
     // Store time is the server's: nothing is long ago there.
     useLongAgo: use,
+    refuseAuditEntries: () =>
+      withClient(database.url, async (client) => {
+        await client.query("ALTER TABLE kiln.audit ADD CHECK (number < 0) NOT VALID")
+      }),
     [Symbol.asyncDispose]: async () => {
       data[Symbol.dispose]()
       await database[Symbol.asyncDispose]()

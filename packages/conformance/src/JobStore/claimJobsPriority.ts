@@ -33,6 +33,16 @@ export const priority: Section = {
     ),
 
     check(
+      "also when each job is created in a call of its own",
+      Effect.gen(function* () {
+        yield* create(newJob(1))
+        yield* create(newJob(2, { priority: "low" }))
+        yield* create(newJob(3, { priority: "high" }))
+        expect(claimedNumbers(yield* claim())).toEqual([3, 1, 2])
+      }),
+    ),
+
+    check(
       "over several claims too, of one job each, while other jobs arrive",
       Effect.gen(function* () {
         yield* create(newJob(1), newJob(2, { priority: "low" }), urgent(3))

@@ -43,6 +43,18 @@ export const delay: Section = {
     ),
 
     check(
+      "a job in a call of its own is claimable at once, although its lane waits for a later one",
+      Effect.gen(function* () {
+        yield* create(newJob(1, { delayMs: 900 }))
+        expect(yield* claim()).toMatchObject({ claims: [], nextInMs: 900 })
+        yield* create(newJob(2, { delayMs: 300 }))
+        expect(yield* claim()).toMatchObject({ claims: [], nextInMs: 300 })
+        yield* create(newJob(3))
+        expect(claimedNumbers(yield* claim())).toEqual([3])
+      }),
+    ),
+
+    check(
       "delayed jobs queue behind jobs that already wait",
       Effect.gen(function* () {
         yield* create(newJob(1, { delayMs: 20 }), newJob(2, { delayMs: 10 }))

@@ -16,12 +16,12 @@ export const projects: Section<KeyDirectory> = {
         const keys = yield* KeyDirectory
         expect(yield* keys.listProjects).toEqual([])
         yield* advance(10)
-        expect(yield* keys.createProject(project(2))).toEqual({ ...project(2), createdAt: 10 })
+        expect(yield* keys.createProject(project(2))).toEqual({ ...project(2), createdAt: 10, disabledAt: null })
         yield* advance(1)
         yield* keys.createProject(project(1))
         expect(yield* keys.listProjects).toEqual([
-          { ...project(2), createdAt: 10 },
-          { ...project(1), createdAt: 11 },
+          { ...project(2), createdAt: 10, disabledAt: null },
+          { ...project(1), createdAt: 11, disabledAt: null },
         ])
       }),
     ),

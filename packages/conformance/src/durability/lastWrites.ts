@@ -62,6 +62,7 @@ const steps: Steps = {
   KeyDirectory: {
     createFirstKey: onKeys((keys) => keys.createFirstKey({ id: projectId(1), name: "default" }, newApiKey(1))),
     createProject: onKeys((keys) => keys.createProject({ id: projectId(2), name: "two" })),
+    disableProject: onKeys((keys) => keys.disableProject(projectId(2), true)),
     createKey: onKeys((keys) => keys.createKey(newApiKey(2))),
     revokeKey: onKeys((keys) => keys.revokeKey(keyId(2))),
     rotateKey: onKeys((keys) => keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 60_000 })),

@@ -43,6 +43,12 @@ export const administration = [
     ]),
   ),
   hidden(
+    plant("MemoryKeyDirectory.ts", "KeyDirectory.disableProject", "the keys of a disabled project still work", [
+      "state.projects.get(key.projectId)?.disabledAt === null",
+      "state.projects.has(key.projectId)",
+    ]),
+  ),
+  hidden(
     plant("MemorySecretStore.ts", "SecretStore.replace", "a secret is replaced without a look at it", [
       "if (String(known) !== String(expected)) return false",
       "if ((known === undefined) !== (expected === undefined)) return false",

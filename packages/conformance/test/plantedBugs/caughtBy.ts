@@ -40,6 +40,10 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["refuses a key that is unknown, revoked or expired, and adds no secret to it"],
     promises: false,
   },
+  "the keys of a disabled project still work": {
+    checks: ["the keys of a disabled project count as unknown, those of others do not, until it is enabled"],
+    promises: false,
+  },
   "a secret is replaced without a look at it": {
     checks: ["writes nothing if the secret is not the expected one"],
     promises: false,

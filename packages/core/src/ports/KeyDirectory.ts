@@ -7,6 +7,8 @@ export interface Project {
   readonly name: string
   /** Unix milliseconds. */
   readonly createdAt: number
+  /** When an operator disabled it; `null` while its keys work. Unix milliseconds. */
+  readonly disabledAt: number | null
 }
 
 /** A key without its secret, which is not stored. Times are unix milliseconds. */
@@ -68,6 +70,14 @@ export class KeyDirectory extends Context.Service<
       readonly id: ProjectId
       readonly name: string
     }) => Effect.Effect<Project | undefined, StoreUnavailable>
+    /**
+     * Disables a project, whose keys then count as unknown, or enables it again. Returns the project; `undefined` if it does not
+     * exist. Repeating it keeps the time of the first call.
+     */
+    readonly disableProject: (
+      projectId: ProjectId,
+      disabled: boolean,
+    ) => Effect.Effect<Project | undefined, StoreUnavailable>
     readonly listProjects: Effect.Effect<ReadonlyArray<Project>, StoreUnavailable>
     /** Creates a key. Returns `undefined` if the project does not exist. */
     readonly createKey: (key: NewApiKey) => Effect.Effect<ApiKeyRecord | undefined, StoreUnavailable>
@@ -87,8 +97,8 @@ export class KeyDirectory extends Context.Service<
     /** Returns the owner of a secret, even if its overlap has ended; `undefined` if no key ever had it. */
     readonly identifyKey: (secretHash: string) => Effect.Effect<KeySecretRecord | undefined, StoreUnavailable>
     /**
-     * Returns the record that owns this secret, even if expired or revoked; `undefined` if it is unknown or the secret's overlap
-     * has ended.
+     * Returns the record that owns this secret, even if expired or revoked; `undefined` if it is unknown, if the secret's overlap
+     * has ended, or if the project is disabled.
      */
     readonly findKey: (secretHash: string) => Effect.Effect<ApiKeyRecord | undefined, StoreUnavailable>
     /** Records when keys were last used. Best effort: updates may be lost in a crash. */

@@ -1,6 +1,7 @@
 export type { CreateOutcome, NewJob } from "../domain/acceptance.ts"
 export type { ClaimUploadOutcome, CreateUploadOutcome, NewTransfer, NewUpload } from "../domain/transferAcceptance.ts"
 export * from "./adapters.ts"
+export * from "./AuditLog.ts"
 export * from "./blobArguments.ts"
 export * from "./BlobStore.ts"
 export * from "./CallerTransactions.ts"

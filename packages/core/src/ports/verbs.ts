@@ -80,6 +80,7 @@ export const storeVerbs = {
   },
   KeyDirectory: {
     createProject: "write",
+    disableProject: "write",
     listProjects: "read",
     createKey: "write",
     createFirstKey: "write",

@@ -21,7 +21,7 @@ const entriesOf = (list: Uint8Array | undefined): ReadonlyArray<StoredKey> =>
     .split(",")
     .filter((entry): entry is StoredKey => entry.includes(":"))
 
-export const kidOf = (entry: StoredKey): string => entry.slice(0, entry.indexOf(":"))
+const kidOf = (entry: StoredKey): string => entry.slice(0, entry.indexOf(":"))
 
 const generatedEntry = (key: Uint8Array): StoredKey => `${generatedKid}:${Base64Url.encode(key)}`
 

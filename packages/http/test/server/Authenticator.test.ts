@@ -54,6 +54,7 @@ const directory = Layer.effect(
   Effect.map(Fake, (fake) =>
     KeyDirectory.of({
       createProject: () => Effect.die("unused"),
+      disableProject: () => Effect.die("unused"),
       listProjects: Effect.die("unused"),
       createKey: () => Effect.die("unused"),
       createFirstKey: () => Effect.die("unused"),

@@ -1,8 +1,6 @@
 import { createHash } from "node:crypto"
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { IncomingMessage, ServerResponse } from "node:http"
 import { Socket } from "node:net"
-import { join } from "node:path"
 import { formatApiKey } from "@kiln/core/domain"
 import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
 import { Effect } from "effect"
@@ -12,28 +10,17 @@ import type * as Authenticator from "../../src/server/Authenticator.ts"
 import { Exchange } from "../../src/server/Exchange.ts"
 import { NodeSource } from "../../src/server/NodeSource.ts"
 import { parseTrustedProxies } from "../../src/wire/ClientAddress.ts"
+import { withBug } from "./plantedCopy.ts"
 
 const secret = formatApiKey("test", new Uint8Array(32).fill(7))
 const secretHash = createHash("sha256").update(secret).digest("hex")
 const revocationMs = 5_000
 
-/** The module with a bug, next to the sources, so that its imports resolve the same way. */
-const withBug = async (from: string, to: string): Promise<typeof Authenticator> => {
-  const root = await mkdtemp(join(import.meta.dirname, "../../.planted-"))
-  try {
-    await cp(join(import.meta.dirname, "../../src"), root, { recursive: true })
-    const file = join(root, "server/Authenticator.ts")
-    const text = await readFile(file, "utf8")
-    expect(text.split(from), `Authenticator.ts must contain this text exactly once: ${from}`).toHaveLength(2)
-    await writeFile(
-      file,
-      text.replace(from, () => to),
-    )
-    return (await import(file)) as typeof Authenticator
-  } finally {
-    await rm(root, { recursive: true })
-  }
-}
+const withBugInCache = (from: string, to: string): Promise<typeof Authenticator> =>
+  withBug(
+    { file: "server/Authenticator.ts", from, to },
+    async (directory) => (await import(`${directory}/server/Authenticator.ts`)) as typeof Authenticator,
+  )
 
 /** Returns whether a key that is in use stops working within 5 s of its revocation. */
 const refusesRevoked = ({ makeAuthenticate }: typeof Authenticator): Promise<boolean> => {
@@ -89,5 +76,5 @@ it.each([
     "return Effect.succeed((remember(keyHash, { ...known, lookedUpAt: now }), accept(known, now)))",
   ],
 ])("is detected where %s", async (_, from, to) => {
-  expect(await refusesRevoked(await withBug(from, to))).toBe(false)
+  expect(await refusesRevoked(await withBugInCache(from, to))).toBe(false)
 })

@@ -17,8 +17,8 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
   JobStore.of({
     capabilities: { durable: false, multiProcess: false },
     createJobs: (jobs) => step((now) => createJobs(state, jobs, now)),
-    createAndClaimJobs: (jobs, request) =>
-      step((now) => ({ created: createJobs(state, jobs, now), claimed: claimJobs(state, request, now) })),
+    createAndClaimJobs: (jobs, claim) =>
+      step((now) => ({ created: createJobs(state, jobs, now), claimed: claimJobs(state, claim, now) })),
     findJobs: (items) =>
       step(() =>
         items.map(({ jobId, principal }) => {

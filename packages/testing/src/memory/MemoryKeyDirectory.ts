@@ -12,6 +12,14 @@ import { keep, type MemoryState, step } from "./MemoryState.ts"
 export const makeMemoryKeyDirectory = (state: MemoryState): KeyDirectory["Service"] =>
   KeyDirectory.of({
     createProject: (project) => step((now) => createProject(state, project, now)),
+    disableProject: (projectId, disabled) =>
+      step((now) => {
+        const project = state.projects.get(projectId)
+        if (project === undefined || (project.disabledAt !== null) === disabled) return project
+        const changed = Object.freeze({ ...project, disabledAt: disabled ? now : null })
+        state.projects.set(projectId, changed)
+        return changed
+      }),
     listProjects: step(() => [...state.projects.values()]),
     createKey: (key) => step((now) => createKey(state, key, now)),
     createFirstKey: (project, key) =>
@@ -44,10 +52,10 @@ export const makeMemoryKeyDirectory = (state: MemoryState): KeyDirectory["Servic
       }),
   })
 
-const createProject = (state: MemoryState, project: Omit<Project, "createdAt">, now: number): Project | undefined => {
+const createProject = (state: MemoryState, project: Pick<Project, "id" | "name">, now: number): Project | undefined => {
   if ([...state.projects.values()].some((other) => other.name === project.name)) return undefined
   if (state.projects.has(project.id)) throw new TypeError(`the id ${project.id} belongs to another project`)
-  const made = Object.freeze({ id: project.id, name: project.name, createdAt: now })
+  const made = Object.freeze({ id: project.id, name: project.name, createdAt: now, disabledAt: null })
   state.projects.set(made.id, made)
   return made
 }
@@ -81,5 +89,6 @@ const putKey = (state: MemoryState, key: ApiKeyRecord): ApiKeyRecord => {
 const findKey = (state: MemoryState, secretHash: string, now: number): ApiKeyRecord | undefined => {
   const secret = state.secrets.get(secretHash)
   if (secret === undefined || (secret.validUntil !== null && secret.validUntil <= now)) return undefined
-  return state.keys.get(secret.keyId)
+  const key = state.keys.get(secret.keyId)
+  return key !== undefined && state.projects.get(key.projectId)?.disabledAt === null ? key : undefined
 }

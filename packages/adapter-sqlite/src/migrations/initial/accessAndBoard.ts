@@ -1,10 +1,12 @@
 /** Projects, keys and secrets. Of a key's secret, only the hash is stored. */
 export const accessTables = `
 CREATE TABLE kiln_projects (
-  seq        INTEGER PRIMARY KEY,
-  id         TEXT    NOT NULL UNIQUE,
-  name       TEXT    NOT NULL UNIQUE,
-  created_at INTEGER NOT NULL
+  seq         INTEGER PRIMARY KEY,
+  id          TEXT    NOT NULL UNIQUE,
+  name        TEXT    NOT NULL UNIQUE,
+  created_at  INTEGER NOT NULL,
+  -- While it is set, the project's keys count as unknown.
+  disabled_at INTEGER
 ) STRICT;
 
 CREATE TABLE kiln_api_keys (

@@ -1,0 +1,178 @@
+import { sql } from "kysely"
+import { type Job, judgeJob, priorityRank } from "@kiln/core/domain"
+import { type CreateOutcome, decodeObject, type NewJob } from "@kiln/core/ports"
+import { assign, type Values } from "../columns.ts"
+import { type Given, query, statement } from "../Statement.ts"
+import { storedTime } from "../StoreClock.ts"
+import type { Transaction } from "../Transaction.ts"
+
+/**
+ * Maximum length of a request in the row of its job. Its row then fits on a page, and creating the job writes no other row. A longer
+ * one would be rewritten with every move of the job.
+ */
+const maxRequestInRow = 500
+
+const columns = [
+  "id",
+  "project_id",
+  "key_id",
+  "mode",
+  "kind",
+  "kind_version",
+  "priority",
+  "kept",
+  "upload_id",
+  "idempotency_key",
+  "fingerprint",
+  "price_id",
+  "created_at",
+  "queue_limit_ms",
+  "run_limit_ms",
+  "claimable_at",
+  "deadline_at",
+  "phase_started_at",
+  "request",
+] as const
+
+type NewRow = Values<"jobs", (typeof columns)[number]>
+
+/** The columns that are the same for every new job. */
+const initial = {
+  status: "queued",
+  token: 0,
+  held: 0,
+  ran_ms: 0,
+  waited_ms: 0,
+  attempts: 0,
+  failures: 0,
+  lost_workers: 0,
+} as const
+
+const insertRow = statement((given: Given<NewRow & Values<"jobs", "lane_id">>) =>
+  query
+    .insertInto("jobs")
+    .values({ ...assign(given, "lane_id", ...columns), ...initial })
+    .onConflict((conflict) => conflict.columns(["key_id", "idempotency_key"]).doNothing()),
+)
+
+const insertData = statement((given: Given<Values<"job_data", "job_seq" | "request">>) =>
+  query.insertInto("job_data").values(assign(given, "job_seq", "request")),
+)
+
+/** The unfinished jobs of a project, counted up to the cap in the index that claims use. The cross join reads its lanes first. */
+const countUnfinished = (given: Given<Values<"lanes", "project_id"> & { readonly cap: number }>) =>
+  query
+    .selectFrom((from) =>
+      from
+        .selectFrom("lanes as own")
+        .crossJoin("jobs")
+        .select("jobs.lane_id")
+        .where("own.project_id", "=", given.projectId)
+        .whereRef("jobs.lane_id", "=", "own.id")
+        .where("jobs.held", "in", [0, 1])
+        .where("jobs.claimable_at", "is not", null)
+        .limit(given.cap)
+        .as("unfinished"),
+    )
+    .select((of) => of.fn.countAll<number>().as("count"))
+
+export const unfinishedJobs = statement(countUnfinished)
+
+/**
+ * Inserts a job where nothing else has to be written or decided: its lane exists, knows its priority and is not waiting for a later
+ * job, the project is below its cap, and store time is not ahead of this process. Otherwise inserts nothing.
+ */
+export const insertAtOnce = statement((given: Given<NewRow & { readonly cap: number }>) => {
+  const values = { ...assign(given, ...columns), ...initial }
+  const names = Object.keys(values) as ReadonlyArray<keyof typeof values>
+  return query
+    .insertInto("jobs")
+    .columns(["lane_id", ...names])
+    .expression(
+      query
+        .selectFrom("lanes")
+        .select(["lanes.id", ...names.map((name) => sql`${values[name]}`.as(name))])
+        .where("project_id", "=", given.projectId)
+        .where("kind", "=", given.kind)
+        .where("kind_version", "=", given.kindVersion)
+        .where("mode", "=", given.mode)
+        .where("next_at", "<=", given.claimableAt)
+        .where(sql<boolean>`(prioritized = 1 OR ${given.priority} = ${sql.lit(priorityRank.normal)})`)
+        .where(sql<boolean>`${given.createdAt} >= (${sql.raw(storedTime.sql)})`)
+        .where(sql<boolean>`(${given.cap} = 0 OR (${countUnfinished(given)}) < ${given.cap})`),
+    )
+    .onConflict((conflict) => conflict.columns(["key_id", "idempotency_key"]).doNothing())
+})
+
+/** Returns the job as later reads will, with its JSON decoded again. */
+interface Insertion {
+  readonly row: NewRow
+  readonly longRequest: string | null
+  readonly job: Job
+}
+
+const insertionOf = (job: Job, priceId: number | null): Insertion => {
+  const claimableAt = job.claimableAt ?? job.createdAt
+  const kept = JSON.stringify(job.kept)
+  const request = JSON.stringify(job.request)
+  const isLong = request.length > maxRequestInRow
+  return {
+    row: {
+      id: job.id,
+      projectId: job.projectId,
+      keyId: job.keyId,
+      mode: job.mode,
+      kind: job.kind,
+      kindVersion: job.kindVersion,
+      priority: priorityRank[job.priority],
+      kept,
+      uploadId: job.uploadId,
+      idempotencyKey: job.idempotencyKey,
+      fingerprint: job.fingerprint,
+      priceId,
+      createdAt: job.createdAt,
+      queueLimitMs: job.queueLimitMs,
+      runLimitMs: job.runLimitMs,
+      claimableAt,
+      deadlineAt: job.deadlineAt ?? claimableAt,
+      phaseStartedAt: claimableAt,
+      request: isLong ? null : request,
+    },
+    longRequest: isLong ? request : null,
+    job: { ...job, kept: decodeObject(kept, job.id), request: decodeObject(request, job.id) },
+  }
+}
+
+/** Writes an accepted job. Returns `undefined`, and nothing was written, if the idempotency key has a job. */
+export const insertJob = (tx: Transaction, accepted: Job, laneId: number, priceId: number | null): Job | undefined => {
+  const { job, longRequest, row } = insertionOf(accepted, priceId)
+  const seq = tx.insert(insertRow, { ...row, laneId })
+  if (seq === undefined) return undefined
+  tx.noteStoredTime()
+  if (longRequest !== null) tx.run(insertData, { jobSeq: seq, request: longRequest })
+  return job
+}
+
+/**
+ * Creates a single job in one statement, as most are created: without gate, upload and retry. Returns `undefined`, and nothing was
+ * written, if the job needs more than that or is not accepted.
+ */
+export const createAtOnce = (tx: Transaction, item: NewJob): ReadonlyArray<CreateOutcome> | undefined => {
+  if (item.gate !== null || item.uploadId !== null || item.retryOf !== null) return undefined
+  const outcome = judgeJob(item, {
+    now: tx.now,
+    existing: () => undefined,
+    retried: () => undefined,
+    board: neverAsked,
+    upload: () => undefined,
+    unfinished: () => 0,
+  })
+  if (outcome._tag !== "Created") return undefined
+  const { job, longRequest, row } = insertionOf(outcome.job, null)
+  if (longRequest !== null || tx.insert(insertAtOnce, { ...row, cap: item.queueCap }) === undefined) return undefined
+  return [{ _tag: "Created", job }]
+}
+
+const neverAsked = (): never => {
+  throw new TypeError("a job without a gate does not ask for the board")
+}

@@ -1,0 +1,84 @@
+import { fixtures } from "@kiln/conformance"
+import { IdGenerator, JobStore, KeyDirectory } from "@kiln/core/ports"
+import { createKey } from "@kiln/service-lab"
+import { createHash } from "node:crypto"
+import { describe, expect, it } from "vitest"
+import * as Effect from "effect/Effect"
+import { seedEveryState } from "../support/copiedRecords.ts"
+import { installations, type Installation } from "../support/installations.ts"
+import { jsonOf, refusalOf, runInProcess } from "../support/runInProcess.ts"
+
+const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
+
+/** Whether a server would accept this secret. */
+const isKnown = (installation: Installation, secret: string): Promise<boolean> =>
+  installation.use(
+    Effect.flatMap(KeyDirectory, (keys) =>
+      Effect.map(keys.findKey(createHash("sha256").update(secret).digest("hex")), (found) => found !== undefined),
+    ),
+  )
+
+describe.each(installations)("kiln project on %s", (_name, open) => {
+  it("disable rejects the keys of one project until it is enabled", async () => {
+    await using installation = await open()
+    const { env } = installation
+    const [one, two] = await installation.use(
+      Effect.provide(Effect.all([createKey({}), createKey({})]), IdGenerator.layer),
+    )
+    expect(await jsonOf(["project", "disable", one.projectId], env)).toEqual({
+      project_id: one.projectId,
+      name: one.projectId,
+      disabled_at: time,
+    })
+    expect([await isKnown(installation, one.secret), await isKnown(installation, two.secret)]).toEqual([false, true])
+    expect((await jsonOf(["project", "list"], env)).projects).toMatchObject([{ disabled_at: time }, {}])
+    expect((await runInProcess(["project", "list"], env)).stdout).toMatch(/disabled since \S+Z\n/)
+    expect(await jsonOf(["project", "enable", one.projectId], env)).toMatchObject({ disabled_at: null })
+    expect(await isKnown(installation, one.secret)).toBe(true)
+    expect((await jsonOf(["audit", "list"], env)).changes.map(({ action }: { action: string }) => action)).toEqual([
+      "project.enable",
+      "project.disable",
+    ])
+    expect(await refusalOf(["project", "disable", "nobody"], env, 1)).toContain('there is no project "nobody"')
+  })
+
+  it("erase takes the data, jobs and keys of one project, and of no other", async () => {
+    await using installation = await open()
+    const { env } = installation
+    await installation.use(seedEveryState)
+    const other = { ...fixtures.newJob(60), projectId: fixtures.projectId(2), keyId: fixtures.keyId(3) }
+    await installation.use(
+      Effect.gen(function* () {
+        yield* (yield* KeyDirectory).createProject({ id: fixtures.projectId(2), name: "two" })
+        yield* (yield* KeyDirectory).createKey(fixtures.newApiKey(3, { projectId: fixtures.projectId(2) }))
+        yield* (yield* JobStore).createJobs([other])
+      }),
+    )
+    expect(await refusalOf(["project", "erase", "one", "--confirm", "two"], env, 2)).toContain("--confirm must be")
+    expect((await runInProcess(["project", "erase", "one"], env)).exit).toBe(2)
+    expect((await jsonOf(["job", "list", "--status", "queued"], env)).jobs).toHaveLength(4)
+
+    const erased = await jsonOf(["project", "erase", "one", "--confirm", "one"], env)
+    // Jobs 1, 2, 3, 7, 10 and 11 are unfinished, and 9 has lost its data before.
+    expect(erased).toEqual({
+      project_id: fixtures.projectId(1),
+      name: "one",
+      revoked_keys: 1,
+      canceled_jobs: 6,
+      erased_jobs: 10,
+    })
+    const { jobs } = await jsonOf(["job", "list", "--project", "one"], env)
+    expect(jobs).toHaveLength(11)
+    for (const job of jobs) expect(job).toMatchObject({ data: "deleted", status: expect.stringMatching(/done|failed/) })
+    expect((await jsonOf(["job", "list", "--project", "two"], env)).jobs).toMatchObject([
+      { status: "queued", data: "kept" },
+    ])
+    const { keys } = await jsonOf(["key", "list"], env)
+    expect(keys.map(({ status }: { status: string }) => status)).toEqual(["revoked", "revoked", "active"])
+    expect(await jsonOf(["project", "erase", "one", "--confirm", "one"], env)).toMatchObject({
+      revoked_keys: 0,
+      canceled_jobs: 0,
+      erased_jobs: 0,
+    })
+  })
+})

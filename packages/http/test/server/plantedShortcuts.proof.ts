@@ -1,0 +1,29 @@
+import { expect, it } from "vitest"
+import { withBug } from "./plantedCopy.ts"
+import { keepsRequestsApart, loadModules, readsWholeBodies, stopsForGoneClients } from "./shortcuts.ts"
+
+it.each([
+  {
+    bug: "a body is taken before it has arrived",
+    file: "server/NodeSource.ts",
+    from: "!message.complete || message.readableLength !== announcedLength(message)",
+    to: "message.readableLength === 0",
+    holds: readsWholeBodies,
+  },
+  {
+    bug: "requests share the headers of their responses",
+    file: "server/Exchange.ts",
+    from: `this.responseHeaders = { "x-request-id": requestId, "x-content-type-options": "nosniff" }`,
+    to: `this.responseHeaders = Object.assign((Exchange.shared ??= {}), { "x-request-id": requestId })`,
+    holds: keepsRequestsApart,
+  },
+  {
+    bug: "a request goes on after its client has gone",
+    file: "server/nodeListener.ts",
+    from: "if (!response.writableEnded) fiber.interruptUnsafe()",
+    to: "if (response.writableEnded) fiber.interruptUnsafe()",
+    holds: stopsForGoneClients,
+  },
+])("is detected where $bug", async ({ holds, ...edit }) => {
+  expect(await holds(await withBug(edit, loadModules))).toBe(false)
+})

@@ -1,0 +1,17 @@
+import { join } from "node:path"
+import { expect, it } from "vitest"
+import { keepsRequestsApart, loadModules, readsWholeBodies, stopsForGoneClients } from "./shortcuts.ts"
+
+const modules = await loadModules(join(import.meta.dirname, "../../src"))
+
+it("a short body is read to its end, wherever it is cut", async () => {
+  expect(await readsWholeBodies(modules)).toBe(true)
+})
+
+it("concurrent requests get their own bodies and request ids", async () => {
+  expect(await keepsRequestsApart(modules)).toBe(true)
+})
+
+it("a request whose client has gone stops waiting", async () => {
+  expect(await stopsForGoneClients(modules)).toBe(true)
+})

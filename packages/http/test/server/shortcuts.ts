@@ -1,0 +1,118 @@
+import { once } from "node:events"
+import { createServer } from "node:http"
+import { type AddressInfo, connect } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
+import { Effect, Exit, Scope } from "effect"
+import type * as AppModule from "../../src/server/app.ts"
+import type * as BodyModule from "../../src/server/body.ts"
+import type * as ListenerModule from "../../src/server/nodeListener.ts"
+import type { Handler } from "../../src/server/Router.ts"
+import type * as RouterModule from "../../src/server/Router.ts"
+
+/** The server's modules: the sources, or a copy with a bug. */
+export type Modules = Pick<typeof AppModule, "makeApp"> &
+  Pick<typeof BodyModule, "readWholeBody"> &
+  Pick<typeof ListenerModule, "nodeListener"> &
+  Pick<typeof RouterModule, "Router">
+
+export const loadModules = async (directory: string): Promise<Modules> => ({
+  ...((await import(`${directory}/server/app.ts`)) as typeof AppModule),
+  ...((await import(`${directory}/server/body.ts`)) as typeof BodyModule),
+  ...((await import(`${directory}/server/nodeListener.ts`)) as typeof ListenerModule),
+  ...((await import(`${directory}/server/Router.ts`)) as typeof RouterModule),
+})
+
+/** A server with one route, `POST /`, whose replies are delayed. Returns the bodies of requests that stopped waiting, too. */
+const startEcho = async ({ makeApp, nodeListener, readWholeBody, Router }: Modules, delayMs: number) => {
+  const stopped: Array<string> = []
+  const handle: Handler = (exchange) =>
+    Effect.flatMap(readWholeBody(exchange, 65_536), (bytes) => {
+      const body = Buffer.from(bytes).toString()
+      const wait = Effect.onInterrupt(Effect.sleep(delayMs), () => Effect.sync(() => stopped.push(body)))
+      return Effect.as(Effect.interruptible(wait), { status: 200, headers: {}, body })
+    })
+  let requests = 0
+  const app = makeApp({
+    router: new Router([{ method: "POST", path: "/", handle }]),
+    newRequestId: Effect.sync(() => `req_${++requests}` as const),
+    isStopping: () => false,
+    prefix: "",
+  })
+  const scope = Scope.makeUnsafe()
+  const listener = await Effect.runPromise(nodeListener(app, scope))
+  const server = createServer(listener)
+  await once(server.listen(0, "127.0.0.1"), "listening")
+  const { port } = server.address() as AddressInfo
+  return {
+    port,
+    stopped,
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server.close(), "close")
+      server.closeAllConnections()
+      await closed
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+    },
+  }
+}
+
+const requestOf = (body: string): string =>
+  `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+
+const responseBody = /^content-length: (\d+)\r\n[^]*?\r\n\r\n([^]*)$/im
+
+/** Writes the parts of a request, with pauses between them, and returns the body of the response. */
+const echoOf = async (port: number, parts: ReadonlyArray<string>): Promise<string> => {
+  const socket = connect(port, "127.0.0.1")
+  let received = ""
+  const whole = new Promise<string>((resolve, reject) => {
+    socket.on("error", reject).on("close", () => resolve(received))
+    socket.setEncoding("latin1").on("data", (text: string) => {
+      received += text
+      const [, length = "", body = ""] = responseBody.exec(received) ?? []
+      if (length !== "" && body.length >= Number(length)) resolve(body)
+    })
+  })
+  for (const [n, part] of parts.entries()) {
+    if (n > 0) await sleep(30)
+    socket.write(part)
+  }
+  return whole.finally(() => socket.destroy())
+}
+
+/** Returns whether a body that arrives in parts is read to its end, wherever it is cut. */
+export const readsWholeBodies = async (modules: Modules): Promise<boolean> => {
+  await using server = await startEcho(modules, 0)
+  const request = requestOf("0123456789")
+  const cuts = [request.length - 10, request.length - 7, request.length - 1]
+  const echoes = await Promise.all(
+    [...cuts.map((cut) => [request.slice(0, cut), request.slice(cut)]), [request]].map((parts) =>
+      echoOf(server.port, parts),
+    ),
+  )
+  return echoes.every((echo) => echo === "0123456789")
+}
+
+/** Returns whether concurrent requests get their own bodies and request ids. */
+export const keepsRequestsApart = async (modules: Modules): Promise<boolean> => {
+  await using server = await startEcho(modules, 20)
+  const sent = Array.from({ length: 20 }, (_, n) => `body ${n}`)
+  const answers = await Promise.all(
+    sent.map(async (body) => {
+      const response = await fetch(`http://127.0.0.1:${server.port}/`, { method: "POST", body })
+      return { id: response.headers.get("x-request-id"), body: await response.text() }
+    }),
+  )
+  const isOwn = answers.every(({ body }, n) => body === sent[n])
+  return isOwn && new Set(answers.map(({ id }) => id)).size === sent.length
+}
+
+/** Returns whether a request stops waiting once its client has gone. */
+export const stopsForGoneClients = async (modules: Modules): Promise<boolean> => {
+  await using server = await startEcho(modules, 60_000)
+  const socket = connect(server.port, "127.0.0.1")
+  socket.write(requestOf("0123456789"))
+  await sleep(50)
+  socket.resetAndDestroy()
+  for (let waited = 0; waited < 1_000 && server.stopped.length === 0; waited += 10) await sleep(10)
+  return server.stopped.length === 1
+}
