@@ -30,9 +30,9 @@ const limits = {
     drain: { statements: 350, commits: 3, pages: 42, fibers: 140 },
   },
   postgres: {
-    "1 caller": { statements: 400, flights: 170, transactions: 160, fibers: 160 },
-    "32 callers": { statements: 50, flights: 20, transactions: 20, fibers: 30 },
-    drain: { statements: 50, flights: 34, transactions: 24, fibers: 160 },
+    "1 caller": { statements: 150, flights: 140, transactions: 140, fibers: 150 },
+    "32 callers": { statements: 20, flights: 16, transactions: 16, fibers: 20 },
+    drain: { statements: 30, flights: 22, transactions: 20, fibers: 160 },
   },
 } as const
 

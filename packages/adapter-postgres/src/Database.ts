@@ -290,7 +290,6 @@ const ending = <A>(session: Session, work: Promise<A>): Promise<A> => work.final
 /** Sends BEGIN with the store's settings, one statement and COMMIT together. */
 const withSettings = async <A>(client: pg.PoolClient, beginning: string, send: () => Promise<A>): Promise<A> => {
   const [, value, { command }] = await Promise.all([client.query(beginning), send(), client.query("COMMIT")])
-  // The server answers COMMIT of a failed transaction with ROLLBACK.
   if (command !== "COMMIT") throw new TypeError("a transaction failed and its statement did not")
   return value
 }

@@ -47,7 +47,7 @@ const verbs: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
   },
   createAndClaimJobs: async () => {
     await create(1)
-    // What is due about lanes is saved by then.
+    // The positions of lanes are saved by then.
     await claim(1)
     return () => Effect.runPromise(opened.stores.jobs.createAndClaimJobs([newJob((numbers += 1))], request(1)))
   },
@@ -73,7 +73,7 @@ const delayMs = 150
 
 const limits: ReadonlyArray<readonly [verb: string, statements: number, roundTrips: number]> = [
   ["createJobs", 1, 1],
-  // The claim, and what is saved about lanes, for which nobody waits.
+  // The claim, and two statements about lanes, for which nobody waits.
   ["claimJobs after a claim that left work", 3, 1],
   ["createAndClaimJobs", 1, 1],
   ["completeJobs", 5, 2],

@@ -30,8 +30,8 @@ export class Claims {
   }
 
   /**
-   * Records a claim in one statement and fails jobs that cannot be read. What is due about lanes is saved while the jobs begin,
-   * unless it decides when to claim again: lanes that have been empty for long may be getting jobs right now.
+   * Records a claim in one statement and fails jobs that cannot be read. The positions of lanes are saved while the jobs begin,
+   * unless they decide when to claim again: lanes that have been empty for long may be getting jobs right now.
    */
   finish(request: ClaimRequest, claimed: ClaimedAtOnce): Effect.Effect<ClaimResult, StoreUnavailable> {
     const { abandoned, claims, exhausted, nextInMs, unreadable, visited } = claimed
