@@ -1,0 +1,54 @@
+import type { ErrorCode, JobId } from "@kiln/core/domain"
+import type { Session } from "../Session.ts"
+import { batchStatement, query } from "../Statement.ts"
+import { stateColumns, type StateRow } from "./jobRow.ts"
+
+/** Locks jobs in the queue until the transaction ends, in the order of their ids to avoid deadlocks. */
+export const lockJobs = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text" }, (item) =>
+  query
+    .selectFrom("queue")
+    .innerJoin(item, (join) => join.onRef("item.id", "=", "queue.id"))
+    .select(stateColumns)
+    .orderBy("queue.id")
+    .forUpdate("queue"),
+)
+
+/** The same, and locks their lanes against `settle_lanes`: for verbs that make a job claimable earlier. */
+const lockJobsAndLanes = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text" }, (item) =>
+  query
+    .selectFrom("queue")
+    .innerJoin(item, (join) => join.onRef("item.id", "=", "queue.id"))
+    .innerJoin("lanes", "lanes.id", "queue.lane_id")
+    .select(stateColumns)
+    .orderBy("queue.id")
+    .forUpdate("queue")
+    .forKeyShare("lanes"),
+)
+
+type JobRefs = ReadonlyArray<{ readonly jobId: JobId }>
+const idsOf = (items: JobRefs) => items.map(({ jobId: id }) => ({ id }))
+
+/** Locks and returns the jobs of these items that are in the queue. */
+export const lockedJobs = (session: Session, items: JobRefs): Promise<ReadonlyArray<StateRow>> =>
+  session.batch(lockJobs, idsOf(items), {})
+
+export const lockedJobsAndLanes = (session: Session, items: JobRefs): Promise<ReadonlyArray<StateRow>> =>
+  session.batch(lockJobsAndLanes, idsOf(items), {})
+
+/** The final state of finished jobs. */
+export const finishedStates = batchStatement<
+  { id: JobId },
+  {},
+  {
+    readonly id: JobId
+    readonly status: "done" | "failed"
+    readonly token: number
+    readonly errorCode: ErrorCode | null
+  }
+>({ id: "text" }, (item) =>
+  query
+    .selectFrom("jobs")
+    .innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id"))
+    .innerJoin("results", "results.job_seq", "jobs.seq")
+    .select(["jobs.id", "results.status", "results.token", "results.error_code as errorCode"]),
+)
