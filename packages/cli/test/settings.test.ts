@@ -28,6 +28,7 @@ describe("settings", () => {
       provider: undefined,
       configPath: undefined,
       managementPort: undefined,
+      auditRetentionMs: 365 * 86_400_000,
     })
     expect(defaultHttpSettings).toMatchObject({ host: "127.0.0.1", port: 8787, publicUrl: undefined, pages: true })
   })
