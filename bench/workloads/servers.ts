@@ -113,7 +113,7 @@ export default { providers: { speech: async () => ({ data: new Uint8Array(await 
       env: { PATH: process.env["PATH"], ...env },
       encoding: "utf8",
     })
-  kiln("project", "create", "bench")
+  kiln("project", "create", "bench", "--init")
   kiln(
     "price",
     "set",

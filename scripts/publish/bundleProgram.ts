@@ -8,9 +8,10 @@ const program = join(repository, "packages/cli/dist/bundle")
 /** What an expression like `new URL("../assets", import.meta.url)` starts from, wherever the code has gone. */
 const locationOf = (path: string): string => {
   const [, name = "", file = ""] = /\/packages\/([^/]+)\/(dist\/.*)$/.exec(path) ?? []
+  // A package in the checkout does not export its manifest, only the published one does; both export `dist/index.js`.
   return name === "cli"
     ? `new URL(${JSON.stringify(relative(program, path))}, import.meta.url).href`
-    : `new URL(${JSON.stringify(file)}, import.meta.resolve("@kiln/${name}/package.json")).href`
+    : `new URL(${JSON.stringify(`../${file}`)}, import.meta.resolve("@kiln/${name}")).href`
 }
 
 const keepLocations: Plugin = {
