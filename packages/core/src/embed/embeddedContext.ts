@@ -41,16 +41,17 @@ export type EmbeddedServices =
  */
 export type EmbeddedContext = Context.Context<EmbeddedServices | Scope.Scope>
 
-const contexts = new WeakMap<object, EmbeddedContext>()
+/** On the engine itself: after a development server has reloaded modules, this one may exist twice. */
+const contextKey = Symbol.for("@kiln/core/embeddedContext")
 
 /** Keeps the services of an engine for `embeddedContext`. */
 export const keepContext = (engine: object, context: EmbeddedContext): void => {
-  contexts.set(engine, context)
+  Object.defineProperty(engine, contextKey, { value: context })
 }
 
 /** Returns the services of an engine created by `createEngine`, for code built on it with Effect, such as a server. */
 export const embeddedContext = (engine: object): EmbeddedContext => {
-  const context = contexts.get(engine)
+  const context = Reflect.get(Object(engine), contextKey) as EmbeddedContext | undefined
   if (context === undefined) throw new TypeError("expected an engine returned by createEngine()")
   return context
 }
