@@ -59,6 +59,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
       purges: 3,
       blob_lineage: 1,
       served_kinds: 1,
+      audit: 0,
     }
     expect(dry).toEqual({ dry_run: true, tables, source_moved_to: null })
     expect(existsSync(path)).toBe(true)
@@ -154,7 +155,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     const args = ["copy", "--from", `sqlite:${path}`, "--to", database.url]
     const refused = await run([...args, "--json"])
     expect({ exit: refused.exit, stdout: refused.stdout }).toEqual({ exit: 1, stdout: "" })
-    expect(refused.stderr).toMatch(/is not empty: its schema kiln has rows in projects;/)
+    expect(refused.stderr).toMatch(/is not empty: its schema kiln has rows in audit, projects;/)
     expect(existsSync(path)).toBe(true)
     const { projects } = await runJson(["project", "list"], { DATABASE_URL: database.url })
     expect(projects).toHaveLength(1)

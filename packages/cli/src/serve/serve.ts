@@ -78,9 +78,9 @@ const warnings = (settings: Settings): ReadonlyArray<string> => [
 export const serve = (settings: Settings, asJson: boolean): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function* () {
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
+    const base = yield* Layer.build(layerBase(settings))
     const hint = localFilesHint(settings)
     if (hint !== undefined) yield* Effect.logInfo(hint)
-    const base = yield* Layer.build(layerBase(settings))
     const { drainMs } = yield* Effect.provide(Effect.flatMap(EngineConfig, Effect.succeed), base)
     const parts = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
     yield* Effect.addFinalizer(() => limitStop(drainMs))
