@@ -178,7 +178,7 @@ const name = Effect.fnUntraced(function* (db: Database, draft: Draft, info: Blob
     const whole = { key, ...info, content: draft.buffer.subarray(0, draft.filled) }
     if (yield* db.read("BlobStore.put", (session) => session.any(insertWhole, whole))) return
   }
-  // Empty only if the key exists and the new blob has no bytes.
+  // The buffer is empty only if the key exists and the new blob has no bytes.
   const id = draft.filled > 0 ? yield* lastChunk(db, draft) : (draft.id ?? (yield* beginBlob(db, draft)))
   // A put that is repeated replaces what the first one stored. One at a time, because of the unique key.
   const named = yield* db.write("BlobStore.put", async (tx) => {

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 export class BlobWriterGone extends Error {
   readonly _tag = "BlobWriterGone"
   constructor() {
-    super("the unfinished blob was removed while it was being written, because the upload took more than a day")
+    super("the unfinished blob was removed while it was being written: an upload may take at most a day")
   }
 }
 

@@ -148,11 +148,11 @@ const resultOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>): Clai
   const { clock, isLost, isPage, lanes: visited, nextAt, now } = summary
   if (rows.length === 0 && (isLost || isPage)) return undefined
   const lanes = visited ?? []
-  const inHand = new JobsInProgress(request.limits, [], request.worker)
+  const inProgress = new JobsInProgress(request.limits, [], request.worker)
   const claims: Array<Claim> = []
   const unreadable: Array<{ readonly jobId: JobId; readonly token: number }> = []
   for (const row of inOrder(rows, lanes)) {
-    inHand.add(row, row.claimableAt, now)
+    inProgress.add(row, row.claimableAt, now)
     try {
       claims.push(claimOf(row, now))
     } catch (error) {
@@ -168,7 +168,7 @@ const resultOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>): Clai
     visited: lanes.map(({ id }) => id),
     exhausted: new Set(lanes.filter(({ isEmpty }) => isEmpty).map(({ id }) => id)),
     clock: lanes.reduce((last, { count, start }) => (count > 0 ? Math.max(last, start + count - 1) : last), clock),
-    inHand,
+    inProgress,
     claimedAt: now,
     nextInMs: isPage ? 0 : nextAt === null ? undefined : Math.max(0, nextAt - now),
   }

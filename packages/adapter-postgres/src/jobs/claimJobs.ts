@@ -108,7 +108,7 @@ export const lockHeads = batchStatement<{ laneId: number; floor: number; count: 
 export interface Claimed extends ClaimedLanes {
   readonly claims: ReadonlyArray<Claim>
   readonly abandoned: ReadonlyArray<JobId>
-  readonly inHand: JobsInProgress
+  readonly inProgress: JobsInProgress
   /** Store time, unix milliseconds. */
   readonly claimedAt: number
 }
@@ -117,7 +117,7 @@ export interface Claimed extends ClaimedLanes {
 interface Round {
   readonly tx: Transaction
   readonly request: ClaimRequest
-  readonly inHand: JobsInProgress
+  readonly inProgress: JobsInProgress
   readonly picked: Array<{ readonly turn: number; readonly laneId: number; readonly move: Move }>
   readonly abandoned: Array<JobId>
   /** Statements that were sent and not awaited; later statements see their changes. */
@@ -126,7 +126,7 @@ interface Round {
 
 /** The start of a claim: held jobs, if there are limits, and the lanes that may have claimable jobs. */
 export interface OpenedClaim {
-  readonly inHand: JobsInProgress
+  readonly inProgress: JobsInProgress
   readonly found: LanesFound
   /** Finds more lanes when the first ones are empty: transactions may be adding to them for minutes. */
   readonly next: (session: Session, visited: ReadonlySet<number>) => Promise<LanesFound>
@@ -137,13 +137,13 @@ export const openClaim = async (
   request: ClaimRequest,
   positions: LanePositions,
 ): Promise<OpenedClaim> => {
-  const inHand = await countHeldJobs(session, request)
+  const inProgress = await countHeldJobs(session, request)
   const limit = pageOfLanes(request)
   const among = { runnable: request.runnable, positions }
   return {
-    inHand,
-    found: await lanesWithWork(session, among, limit, inHand, []),
-    next: (later, visited) => lanesWithWork(later, among, limit, inHand, [...visited]),
+    inProgress,
+    found: await lanesWithWork(session, among, limit, inProgress, []),
+    next: (later, visited) => lanesWithWork(later, among, limit, inProgress, [...visited]),
   }
 }
 
@@ -154,16 +154,16 @@ export const openClaim = async (
 export const claimJobs = async (
   tx: Transaction,
   request: ClaimRequest,
-  { found, inHand, next }: OpenedClaim,
+  { found, inProgress, next }: OpenedClaim,
 ): Promise<Claimed> => {
-  const round: Round = { tx, request, inHand, picked: [], abandoned: [], writes: [] }
+  const round: Round = { tx, request, inProgress, picked: [], abandoned: [], writes: [] }
   const served = new Map<number, Served>()
   const visited = new Set<number>()
   const exhausted = new Set<number>()
   let { lanes, more } = found
   try {
     while (round.picked.length < request.limit && lanes.length > 0) {
-      const shares = shareTurns(lanes, request.limit - round.picked.length, inHand.copy())
+      const shares = shareTurns(lanes, request.limit - round.picked.length, inProgress.copy())
       if (shares.length === 0) break
       for (const { lane } of shares) {
         visited.add(lane.id)
@@ -194,14 +194,14 @@ export const claimJobs = async (
     visited: [...visited],
     exhausted,
     clock: round.picked.at(-1)?.turn ?? found.clock,
-    inHand,
+    inProgress,
     claimedAt: tx.now,
   }
 }
 
 /** Claims each lane's share; returns the lanes that had fewer jobs. */
 const serve = async (
-  { abandoned, inHand, picked, request, tx, writes }: Round,
+  { abandoned, inProgress, picked, request, tx, writes }: Round,
   shares: ReadonlyArray<{ readonly lane: Lane; readonly count: number }>,
 ): Promise<ReadonlySet<number>> => {
   const heads = await tx.batch(
@@ -230,7 +230,7 @@ const serve = async (
         claimed.push({ from, to })
         picked.push({ turn: lane.turn, laneId: lane.id, move: { from, to } })
         lane.turn += 1
-        inHand.add(lane, to.claimableAt ?? tx.now, tx.now)
+        inProgress.add(lane, to.claimableAt ?? tx.now, tx.now)
       }
     }
   for (const write of [moveJobs(tx, claimed), finishJobs(tx, failed.map(withoutResult))]) {

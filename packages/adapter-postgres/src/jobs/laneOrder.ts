@@ -34,8 +34,8 @@ export const countHeldJobs = async (session: Session, { limits, worker }: ClaimR
 }
 
 /** Projects at their limit, each as `mode id`. */
-export const fullProjectNames = (inHand: JobsInProgress): ReadonlyArray<string> =>
-  (["sandbox", "live"] as const).flatMap((mode) => inHand.fullProjects(mode).map((id) => `${mode} ${id}`))
+export const fullProjectNames = (inProgress: JobsInProgress): ReadonlyArray<string> =>
+  (["sandbox", "live"] as const).flatMap((mode) => inProgress.fullProjects(mode).map((id) => `${mode} ${id}`))
 
 /** A lane that may have claimable jobs, and its position. */
 export interface Lane extends Limited {
@@ -151,11 +151,11 @@ export const lanesWithWork = async (
   session: Session,
   { positions, runnable }: { readonly runnable: ReadonlyArray<Runnable>; readonly positions: LanePositions },
   limit: number,
-  inHand: JobsInProgress,
+  inProgress: JobsInProgress,
   without: ReadonlyArray<number>,
 ): Promise<LanesFound> => {
-  const kinds = distinctKinds(runnable).filter((item) => !inHand.kindIsFull(item))
-  const page = { noted: positions.clock(0), limit, fullProjects: fullProjectNames(inHand), without }
+  const kinds = distinctKinds(runnable).filter((item) => !inProgress.kindIsFull(item))
+  const page = { noted: positions.clock(0), limit, fullProjects: fullProjectNames(inProgress), without }
   const [behind, ahead, stored] = await Promise.all([
     session.batch(lanesBehind, kinds, page),
     session.batch(lanesAhead, kinds, page),
@@ -183,9 +183,13 @@ export interface Share {
 
 /**
  * Distributes `total` turns among lanes by start-time fair queueing, as if each had unlimited jobs: a served lane returns one
- * turn later. Lanes leave in order, so they return in order. Each turn is added to `inHand`, so no lane exceeds its limits.
+ * turn later. Lanes leave in order, so they return in order. Each turn is added to `inProgress`, so no lane exceeds its limits.
  */
-export const shareTurns = (lanes: ReadonlyArray<Lane>, total: number, inHand: JobsInProgress): ReadonlyArray<Share> => {
+export const shareTurns = (
+  lanes: ReadonlyArray<Lane>,
+  total: number,
+  inProgress: JobsInProgress,
+): ReadonlyArray<Share> => {
   const waiting = [...lanes].sort(byTurn)
   const served: Array<Lane> = []
   const shares = new Map<number, Share>()
@@ -197,8 +201,8 @@ export const shareTurns = (lanes: ReadonlyArray<Lane>, total: number, inHand: Jo
     if (lane === undefined) break
     if (lane === fresh) next += 1
     else served.shift()
-    if (inHand.isFull(lane)) continue
-    inHand.add(lane, Infinity, 0)
+    if (inProgress.isFull(lane)) continue
+    inProgress.add(lane, Infinity, 0)
     const share = shares.get(lane.id) ?? { lane: lanes.find(({ id }) => id === lane.id) ?? lane, count: 0 }
     share.count += 1
     shares.set(lane.id, share)

@@ -130,13 +130,13 @@ export const saveLanes = async (session: Session, due: LaneUpdate): Promise<void
 export const settleAfter = async (
   session: Session,
   runnable: ReadonlyArray<Runnable>,
-  { claimedAt, exhausted, inHand, visited }: Claimed,
+  { claimedAt, exhausted, inProgress, visited }: Claimed,
   due: LaneUpdate,
 ): Promise<number | undefined> => {
-  const open = runnable.filter((item) => !inHand.kindIsFull(item))
+  const open = runnable.filter((item) => !inProgress.kindIsFull(item))
   const settled = new Set(due.settle)
   const known: Known = {
-    fullProjects: fullProjectNames(inHand),
+    fullProjects: fullProjectNames(inProgress),
     without: due.unsettled,
     // Lanes with more jobs, and lanes that were just corrected.
     corrected: new Set(visited.filter((id) => settled.has(id) || !exhausted.has(id))),
@@ -152,7 +152,7 @@ export const settleAfter = async (
   const now = earliest?.now ?? claimedAt
   const inMs = Math.min(
     (earliest?.nextAt ?? Infinity) - now,
-    inHand.firstRoomAt(runnable) - now,
+    inProgress.firstRoomAt(runnable) - now,
     due.againInMs ?? Infinity,
     addedTo.length === 0 ? Infinity : beingAddedToMs,
   )

@@ -102,13 +102,13 @@ const plain = ({ abandoned, claims, clock, exhausted, served, visited }: Claimed
 })
 
 /** Returns when the next job outside full lanes may become claimable; `undefined` without such a job. */
-const nextClaimable = async (client: pg.Client, { runnable }: ClaimRequest, { inHand }: Claimed) => {
+const nextClaimable = async (client: pg.Client, { runnable }: ClaimRequest, { inProgress }: Claimed) => {
   const { rows } = await client.query<{ kind: string; mode: JobMode; projectId: never; at: number }>(
     `SELECT lanes.kind, lanes.mode, lanes.project_id AS "projectId", min(claimable_at) AS at
      FROM "kiln".queue JOIN "kiln".lanes ON lanes.id = lane_id WHERE deadline_at > greatest(claimable_at, ${now}) GROUP BY 1, 2, 3`,
   )
   const open = rows.filter(
-    (lane) => !inHand.isFull(lane) && runnable.some(({ kind, mode }) => kind === lane.kind && mode === lane.mode),
+    (lane) => !inProgress.isFull(lane) && runnable.some(({ kind, mode }) => kind === lane.kind && mode === lane.mode),
   )
   return open.length === 0 ? undefined : Math.max(0, Math.min(...open.map(({ at }) => at)) - now)
 }
