@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto"
-import { BlobTooLarge, type BlobUnavailable } from "@kiln/core/domain"
-import { type BlobStore, requireBlobKey, requireBlobLimit } from "@kiln/core/ports"
+import { type BlobStore, requireBlobKey, requireBlobLimit, writePieces } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { type Items, itemsOf } from "./Items.ts"
 import { chunkKey, manifestKey } from "./itemKeys.ts"
@@ -16,8 +15,8 @@ export const put = (storage: UnstorageLike, chunkBytes: number): BlobStore["Serv
     yield* requireBlobKey(key)
     yield* requireBlobLimit(maxBytes)
     return yield* Effect.acquireUseRelease(
-      Effect.sync(() => newDraft(key, chunkBytes)),
-      (draft) => write(items, draft, content, maxBytes),
+      Effect.sync(() => newDraft(key)),
+      (draft) => write(items, draft, content, { maxBytes, chunkBytes }),
       (draft, exit) => (Exit.isSuccess(exit) ? Effect.void : discard(items, draft)),
     )
   })
@@ -27,23 +26,16 @@ export const put = (storage: UnstorageLike, chunkBytes: number): BlobStore["Serv
 interface Draft {
   readonly key: string
   readonly writeId: string
-  readonly chunkBytes: number
   /** SHA-256 of each chunk whose write has begun. */
   readonly chunks: Array<string>
-  /** The chunk being filled, of `chunkBytes`. Passed to the driver when full, which may keep it. */
-  buffer: Uint8Array
-  filled: number
   /** True once the blob may be readable. */
   published: boolean
 }
 
-const newDraft = (key: string, chunkBytes: number): Draft => ({
+const newDraft = (key: string): Draft => ({
   key,
   writeId: SecureRandom.uuidV4Unsafe(),
-  chunkBytes,
   chunks: [],
-  buffer: new Uint8Array(chunkBytes),
-  filled: 0,
   published: false,
 })
 
@@ -51,49 +43,28 @@ const write = Effect.fnUntraced(function* <E>(
   items: Items,
   draft: Draft,
   content: Stream.Stream<Uint8Array, E>,
-  maxBytes: number,
+  { chunkBytes, maxBytes }: { readonly chunkBytes: number; readonly maxBytes: number },
 ) {
   const hash = createHash("sha256")
-  let bytes = 0
-  yield* Stream.runForEach(content, (part) =>
-    Effect.gen(function* () {
-      bytes += part.length
-      if (bytes > maxBytes) return yield* Effect.fail(new BlobTooLarge({ maxBytes }))
-      hash.update(part)
-      return yield* append(items, draft, part)
-    }),
-  )
-  if (draft.filled > 0) yield* writeChunk(items, draft, draft.buffer.slice(0, draft.filled))
+  const { bytes, last } = yield* writePieces(content, {
+    maxBytes,
+    pieceBytes: chunkBytes,
+    hash,
+    write: (chunk) => writeChunk(items, draft, chunk),
+  })
+  if (last.length > 0) yield* writeChunk(items, draft, last)
   const info = { bytes, sha256: hash.digest("hex") }
-  const { writeId, chunkBytes, chunks } = draft
+  const { writeId, chunks } = draft
   const manifest = encodeManifest({ version: 1, writeId, ...info, chunkBytes, chunks })
   draft.published = true
   yield* items.write(manifestKey(draft.key), manifest)
   return info
 })
 
-const append = Effect.fnUntraced(function* (
-  items: Items,
-  draft: Draft,
-  part: Uint8Array,
-): Effect.fn.Return<void, BlobUnavailable> {
-  let taken = 0
-  while (taken < part.length) {
-    const next = part.subarray(taken, taken + draft.chunkBytes - draft.filled)
-    draft.buffer.set(next, draft.filled)
-    draft.filled += next.length
-    taken += next.length
-    if (draft.filled === draft.chunkBytes) {
-      const full = draft.buffer
-      draft.buffer = new Uint8Array(draft.chunkBytes)
-      draft.filled = 0
-      yield* writeChunk(items, draft, full)
-    }
-  }
-})
-
-const writeChunk = (items: Items, draft: Draft, chunk: Uint8Array) =>
+const writeChunk = (items: Items, draft: Draft, piece: Uint8Array) =>
   Effect.suspend(() => {
+    // A copy of its own, because a driver may keep it.
+    const chunk = piece.slice()
     const index = draft.chunks.push(createHash("sha256").update(chunk).digest("hex")) - 1
     return items.write(chunkKey(draft.key, draft.writeId, index), chunk)
   })

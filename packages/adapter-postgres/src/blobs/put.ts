@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto"
 import { sql } from "kysely"
-import { BlobTooLarge, type StoreUnavailable } from "@kiln/core/domain"
-import { type BlobInfo, type BlobStore, requireBlobKey, requireBlobLimit } from "@kiln/core/ports"
+import type { BlobTooLarge, StoreUnavailable } from "@kiln/core/domain"
+import { type BlobInfo, type BlobStore, requireBlobKey, requireBlobLimit, writePieces } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
 import type { Database } from "../Database.ts"
 import { type Given, query, statement, storeTime } from "../Statement.ts"
 import { BlobWriterGone, reporting } from "./reporting.ts"
@@ -31,23 +31,13 @@ interface Draft {
   readonly key: string
   /** The row, once a chunk was written. */
   id: number | undefined
-  /** The chunk being filled. Grows up to `CHUNK_BYTES`. */
-  buffer: Buffer
-  filled: number
   /** Bytes in written chunks. */
   written: number
   /** True once the blob may be readable under its key. */
   named: boolean
 }
 
-const newDraft = (key: string): Draft => ({
-  key,
-  id: undefined,
-  buffer: Buffer.alloc(0),
-  filled: 0,
-  written: 0,
-  named: false,
-})
+const newDraft = (key: string): Draft => ({ key, id: undefined, written: 0, named: false })
 
 const write = Effect.fnUntraced(function* <E>(
   db: Database,
@@ -56,39 +46,13 @@ const write = Effect.fnUntraced(function* <E>(
   maxBytes: number,
 ): Effect.fn.Return<BlobInfo, E | BlobTooLarge | StoreUnavailable | BlobWriterGone> {
   const hash = createHash("sha256")
-  let bytes = 0
-  yield* Stream.runForEach(content, (piece) =>
-    Effect.gen(function* () {
-      bytes += piece.length
-      if (bytes > maxBytes) return yield* Effect.fail(new BlobTooLarge({ maxBytes }))
-      hash.update(piece)
-      return yield* append(db, draft, piece)
-    }),
-  )
+  const writeOne = (piece: Uint8Array) => writeChunk(db, draft, piece)
+  const { bytes, last } = yield* writePieces(content, { maxBytes, pieceBytes: CHUNK_BYTES, hash, write: writeOne })
   const info = { bytes, sha256: hash.digest("hex") }
   // Not interruptible: an interruption takes effect afterwards, and then removes the blob again.
-  yield* Effect.uninterruptible(name(db, draft, info))
+  yield* Effect.uninterruptible(name(db, draft, info, last))
   return info
 })
-
-/** Fills the buffer. Writes it only when more bytes follow, so that a blob of exactly one chunk is one statement. */
-const append = Effect.fnUntraced(function* (db: Database, draft: Draft, piece: Uint8Array) {
-  for (let taken = 0; taken < piece.length;) {
-    if (draft.filled === CHUNK_BYTES) yield* writeChunk(db, draft)
-    const next = piece.subarray(taken, taken + CHUNK_BYTES - draft.filled)
-    grow(draft, draft.filled + next.length)
-    draft.buffer.set(next, draft.filled)
-    draft.filled += next.length
-    taken += next.length
-  }
-})
-
-const grow = (draft: Draft, bytes: number): void => {
-  if (bytes <= draft.buffer.length) return
-  const buffer = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, Math.max(bytes, 2 * draft.buffer.length)))
-  draft.buffer.copy(buffer, 0, 0, draft.filled)
-  draft.buffer = buffer
-}
 
 const bytea = (content: Given<{ content: Uint8Array }>["content"]) => sql<Uint8Array>`${content}::bytea`
 
@@ -109,15 +73,13 @@ const insertChunk = statement((given: Given<{ id: number; position: number; cont
     .onConflict((conflict) => conflict.columns(["blob_id", "position"]).doUpdateSet({ content: bytea(given.content) })),
 )
 
-const writeChunk = Effect.fnUntraced(function* (db: Database, draft: Draft) {
+const writeChunk = Effect.fnUntraced(function* (db: Database, draft: Draft, content: Uint8Array) {
   // Not interruptible, because a row whose id is not known could not be removed.
   const id = draft.id ?? (yield* Effect.uninterruptible(beginBlob(db, draft)))
-  const content = draft.buffer.subarray(0, draft.filled)
   const parameters = { id, position: draft.written, content }
   const inserted = yield* db.read("BlobStore.put", (session) => session.run(insertChunk, parameters))
   if (inserted !== 1) return yield* Effect.fail(new BlobWriterGone())
-  draft.written += draft.filled
-  draft.filled = 0
+  draft.written += content.length
 })
 
 const beginBlob = (db: Database, draft: Draft) =>
@@ -171,15 +133,15 @@ const nameBlob = statement((given: Given<{ id: number; key: string; bytes: numbe
     .where("key", "is", null),
 )
 
-const name = Effect.fnUntraced(function* (db: Database, draft: Draft, info: BlobInfo) {
+const name = Effect.fnUntraced(function* (db: Database, draft: Draft, info: BlobInfo, last: Uint8Array) {
   const { key } = draft
   draft.named = true
   if (draft.id === undefined) {
-    const whole = { key, ...info, content: draft.buffer.subarray(0, draft.filled) }
+    const whole = { key, ...info, content: last }
     if (yield* db.read("BlobStore.put", (session) => session.any(insertWhole, whole))) return
   }
-  // The buffer is empty only if the key exists and the new blob has no bytes.
-  const id = draft.filled > 0 ? yield* lastChunk(db, draft) : (draft.id ?? (yield* beginBlob(db, draft)))
+  if (last.length > 0) yield* writeChunk(db, draft, last)
+  const id = draft.id ?? (yield* beginBlob(db, draft))
   // A put that is repeated replaces what the first one stored. One at a time, because of the unique key.
   const named = yield* db.write("BlobStore.put", async (tx) => {
     const [, , count] = await Promise.all([
@@ -190,12 +152,6 @@ const name = Effect.fnUntraced(function* (db: Database, draft: Draft, info: Blob
     return count === 1
   })
   if (!named) return yield* Effect.fail(new BlobWriterGone())
-})
-
-const lastChunk = Effect.fnUntraced(function* (db: Database, draft: Draft) {
-  yield* writeChunk(db, draft)
-  if (draft.id === undefined) throw new TypeError("a blob with a chunk has a row")
-  return draft.id
 })
 
 const removeById = statement((given: Given<{ id: number }>) => query.deleteFrom("blobs").where("id", "=", given.id))

@@ -24,7 +24,7 @@ CREATE TABLE "kiln".api_keys (
 
 CREATE TRIGGER api_keys_stay_revoked BEFORE UPDATE OF revoked_at ON "kiln".api_keys
 FOR EACH ROW WHEN (OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at)
-EXECUTE FUNCTION "kiln".refuse('a revoked key stays revoked');
+EXECUTE FUNCTION "kiln".refuse('a revoked key cannot become active again');
 
 CREATE TABLE "kiln".key_secrets (
   secret_hash text COLLATE "C" PRIMARY KEY,
@@ -61,7 +61,7 @@ CREATE UNIQUE INDEX prices_active ON "kiln".prices (name) WHERE active;
 
 -- Jobs refer to the version that was in force when they were accepted.
 CREATE TRIGGER prices_are_final BEFORE UPDATE OF id, name, version, currency, unit_amounts, created_at ON "kiln".prices
-FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a version of a price never changes');
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a version of a price cannot be changed');
 
 CREATE TABLE "kiln".workers (
   worker_id  text COLLATE "C" PRIMARY KEY,
@@ -117,15 +117,15 @@ CREATE INDEX uploads_arriving ON "kiln".uploads (project_id, claimed_until) WHER
 
 CREATE TRIGGER uploads_token_grows BEFORE UPDATE OF token, transfers ON "kiln".uploads
 FOR EACH ROW WHEN (NEW.token < OLD.token OR NEW.transfers < OLD.transfers)
-EXECUTE FUNCTION "kiln".refuse('the token of an upload grows');
+EXECUTE FUNCTION "kiln".refuse('the token of an upload must increase');
 
 CREATE TRIGGER uploads_one_file BEFORE UPDATE ON "kiln".uploads
 FOR EACH ROW WHEN (OLD.blob_key IS NOT NULL AND NOT NEW.erased AND
   (NEW.blob_key IS DISTINCT FROM OLD.blob_key OR NEW.bytes IS DISTINCT FROM OLD.bytes OR
    NEW.sha256 IS DISTINCT FROM OLD.sha256 OR NEW.token <> OLD.token OR NEW.claimed_until IS NOT NULL))
-EXECUTE FUNCTION "kiln".refuse('an upload receives one file');
+EXECUTE FUNCTION "kiln".refuse('an upload can receive only one file');
 
 CREATE TRIGGER uploads_origin_is_final BEFORE UPDATE OF
   id, project_id, key_id, mode, format, declared_seconds, created_at, expires_at, usable_until ON "kiln".uploads
-FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what was announced never changes');
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('the announced fields of an upload cannot be changed');
 `

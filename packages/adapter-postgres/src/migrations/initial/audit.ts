@@ -12,5 +12,5 @@ CREATE TABLE "kiln".audit (
 CREATE INDEX audit_times ON "kiln".audit (at);
 
 CREATE TRIGGER audit_is_final BEFORE UPDATE ON "kiln".audit
-FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('an audit entry never changes');
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('an audit entry cannot be changed');
 `

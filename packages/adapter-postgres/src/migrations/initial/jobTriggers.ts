@@ -3,7 +3,7 @@ const moves = `
 CREATE TRIGGER jobs_origin_is_final BEFORE UPDATE OF
   seq, id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, price_id, created_at,
   queue_limit_ms, run_limit_ms ON "kiln".jobs
-FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('the fields a job was created with cannot be changed');
 
 -- A result belongs to a job that has left the queue, and repeats what the job was asked for. OFFSET 0: one look into an index
 -- for each row, whatever the planner takes the tables for.
@@ -13,7 +13,7 @@ BEGIN
       EXISTS (SELECT FROM "kiln".queue WHERE id = added.job_id OFFSET 0) OR
       NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND id = added.job_id AND
         project_id = added.project_id AND kind = added.kind AND mode = added.mode AND created_at = added.created_at OFFSET 0)) THEN
-    RAISE EXCEPTION 'a result belongs to a job that has left the queue, and its data is kept';
+    RAISE EXCEPTION 'a result needs a job that has left the queue and whose data is kept';
   END IF;
   RETURN NULL;
 END $$;
@@ -29,14 +29,14 @@ FOR EACH ROW WHEN (
     OLD.waited_ms, OLD.attempts, OLD.failures, OLD.lost_workers, OLD.finished_at, OLD.error_code, OLD.charge)
   OR (NEW.retained = OLD.retained AND
     (NEW.output IS DISTINCT FROM OLD.output OR NEW.warning_code IS DISTINCT FROM OLD.warning_code)))
-EXECUTE FUNCTION "kiln".refuse('a finished job never changes, except that its data is erased');
+EXECUTE FUNCTION "kiln".refuse('a finished job cannot be changed, except to erase its data');
 
 CREATE FUNCTION "kiln".erase_for_good() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.retained = 'kept' OR OLD.retained = 'deleted' OR
     EXISTS (SELECT FROM "kiln".job_data WHERE job_seq = OLD.job_seq) OR
     EXISTS (SELECT FROM "kiln".files WHERE job_seq = OLD.job_seq) THEN
-    RAISE EXCEPTION 'erased means that everything retained is gone, for good';
+    RAISE EXCEPTION 'an erased job cannot keep data and cannot be restored';
   END IF;
   RETURN NEW;
 END $$;
@@ -51,7 +51,7 @@ DECLARE
 BEGIN
   DELETE FROM "kiln".results WHERE job_seq = ANY (removed_seqs);
   GET DIAGNOSTICS finished = ROW_COUNT;
-  IF finished < cardinality(removed_seqs) THEN RAISE EXCEPTION 'an unfinished job is not deleted'; END IF;
+  IF finished < cardinality(removed_seqs) THEN RAISE EXCEPTION 'an unfinished job cannot be deleted'; END IF;
   DELETE FROM "kiln".job_data WHERE job_seq = ANY (removed_seqs);
   RETURN NULL;
 END $$;
@@ -61,7 +61,7 @@ FOR EACH STATEMENT EXECUTE FUNCTION "kiln".delete_finished();
 CREATE FUNCTION "kiln".result_goes_with_job() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF EXISTS (SELECT FROM removed WHERE EXISTS (SELECT FROM "kiln".jobs WHERE seq = removed.job_seq OFFSET 0)) THEN
-    RAISE EXCEPTION 'a finished job keeps its result';
+    RAISE EXCEPTION 'the result of a job cannot be deleted without the job';
   END IF;
   RETURN NULL;
 END $$;
@@ -78,7 +78,7 @@ CREATE FUNCTION "kiln".upload_leaves_failed() RETURNS trigger LANGUAGE plpgsql A
 BEGIN
   IF NEW.upload_id IS NOT NULL OR NOT EXISTS (
       SELECT FROM "kiln".results WHERE job_seq = OLD.seq AND status = 'failed' AND retained = 'kept') THEN
-    RAISE EXCEPTION 'what a job was asked for never changes';
+    RAISE EXCEPTION 'the fields a job was created with cannot be changed';
   END IF;
   RETURN NEW;
 END $$;
@@ -89,7 +89,7 @@ CREATE FUNCTION "kiln".upload_went_to_retry() RETURNS trigger LANGUAGE plpgsql A
 BEGIN
   IF NOT EXISTS (SELECT FROM "kiln".jobs WHERE upload_id = OLD.upload_id AND seq > OLD.seq AND
       project_id = OLD.project_id AND key_id = OLD.key_id AND mode = OLD.mode) THEN
-    RAISE EXCEPTION 'the upload of a failed job goes to a retry of it';
+    RAISE EXCEPTION 'a failed job can release its upload only to a retry of the job';
   END IF;
   RETURN NULL;
 END $$;
@@ -104,27 +104,27 @@ BEGIN
   IF EXISTS (SELECT FROM added WHERE
       NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = added.job_seq OFFSET 0) OR
       EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq AND retained <> 'kept' OFFSET 0)) THEN
-    RAISE EXCEPTION 'job_data of a job that is erased or not there';
+    RAISE EXCEPTION 'job_data needs a job that exists and is not erased';
   END IF;
   RETURN NULL;
 END $$;
 CREATE TRIGGER job_data_only_while_kept AFTER INSERT ON "kiln".job_data REFERENCING NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION "kiln".data_only_while_kept();
 CREATE TRIGGER job_data_is_final BEFORE UPDATE ON "kiln".job_data
-FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('the fields a job was created with cannot be changed');
 
 CREATE FUNCTION "kiln".file_of_done_job() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
       SELECT FROM "kiln".results WHERE job_seq = added.job_seq AND retained = 'kept' AND status = 'done' OFFSET 0)) THEN
-    RAISE EXCEPTION 'files of a job that is erased, or not there, or not done';
+    RAISE EXCEPTION 'files need a job that exists, is done and is not erased';
   END IF;
   RETURN NULL;
 END $$;
 CREATE TRIGGER files_of_done_jobs AFTER INSERT ON "kiln".files REFERENCING NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION "kiln".file_of_done_job();
 CREATE TRIGGER files_are_final BEFORE UPDATE ON "kiln".files
-FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a file never changes');
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a file cannot be changed');
 `
 
 /** Uploads and the jobs that take them. */
@@ -133,7 +133,7 @@ CREATE FUNCTION "kiln".consume_upload() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM "kiln".uploads WHERE id = NEW.upload_id AND blob_key IS NOT NULL AND NOT erased AND
       project_id = NEW.project_id AND key_id = NEW.key_id AND mode = NEW.mode) THEN
-    RAISE EXCEPTION 'a job consumes an upload of its own key that has arrived';
+    RAISE EXCEPTION 'a job can consume only an upload that has arrived and belongs to its key';
   END IF;
   RETURN NEW;
 END $$;
@@ -144,7 +144,7 @@ CREATE FUNCTION "kiln".erase_upload_for_good() RETURNS trigger LANGUAGE plpgsql 
 BEGIN
   IF OLD.erased OR EXISTS (SELECT FROM "kiln".jobs WHERE upload_id = OLD.id AND NOT EXISTS (
       SELECT FROM "kiln".results WHERE job_seq = jobs.seq OFFSET 0)) THEN
-    RAISE EXCEPTION 'an upload is erased for good, and not while its job is unfinished';
+    RAISE EXCEPTION 'an erased upload cannot be restored, and an upload cannot be erased while its job is unfinished';
   END IF;
   RETURN NEW;
 END $$;
@@ -166,7 +166,7 @@ CREATE FUNCTION "kiln".charge_of_live_done_job() RETURNS trigger LANGUAGE plpgsq
 BEGIN
   IF NOT EXISTS (SELECT FROM "kiln".jobs JOIN "kiln".results ON job_seq = seq
       WHERE id = NEW.job_id AND results.mode = 'live' AND status = 'done') THEN
-    RAISE EXCEPTION 'only a live job that is done is charged';
+    RAISE EXCEPTION 'only a live job that is done can be charged';
   END IF;
   RETURN NEW;
 END $$;
@@ -190,7 +190,7 @@ FOR EACH ROW WHEN (NEW.charge IS NOT NULL) EXECUTE FUNCTION "kiln".write_charge(
 CREATE FUNCTION "kiln".ledger_stays_closed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.closed_until < OLD.closed_until OR NEW.complete_until < OLD.complete_until THEN
-    RAISE EXCEPTION 'the ledger is not opened again';
+    RAISE EXCEPTION 'a closed part of the ledger cannot be opened again';
   END IF;
   RETURN NEW;
 END $$;
@@ -198,9 +198,9 @@ CREATE TRIGGER closed_ledger_stays_closed BEFORE UPDATE ON "kiln".closed_ledger
 FOR EACH ROW EXECUTE FUNCTION "kiln".ledger_stays_closed();
 
 CREATE TRIGGER charges_are_final BEFORE UPDATE ON "kiln".charges
-FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a charge never changes');
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a charge cannot be changed');
 CREATE TRIGGER charges_stay BEFORE DELETE ON "kiln".charges
-FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a charge is never deleted');
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a charge cannot be deleted');
 `
 
 export const jobTriggers = moves + uploadMoves + data + consumption + ledger

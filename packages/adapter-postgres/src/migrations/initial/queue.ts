@@ -93,7 +93,7 @@ DECLARE
 BEGIN
   -- OFFSET 0: one look into an index for each row, whatever the planner takes the tables for.
   SELECT CASE
-      WHEN status <> 'queued' OR token <> 0 OR held THEN 'a job begins queued'
+      WHEN status <> 'queued' OR token <> 0 OR held THEN 'a new job must be queued'
       WHEN lane_id = ANY (found.lanes) THEN 'a place in the queue is an unfinished job''s'
       ELSE 'a place in the queue is in a lane'
     END INTO broken
@@ -112,16 +112,16 @@ FOR EACH STATEMENT EXECUTE FUNCTION "kiln".queued_while_unfinished();
 
 CREATE TRIGGER queue_legal_moves BEFORE UPDATE OF status ON "kiln".queue
 FOR EACH ROW WHEN (OLD.status = 'processing' AND NEW.status <> 'processing')
-EXECUTE FUNCTION "kiln".refuse('illegal transition of a job');
+EXECUTE FUNCTION "kiln".refuse('a job cannot change from this status to that one');
 
 CREATE TRIGGER queue_token_grows BEFORE UPDATE OF token, held, status ON "kiln".queue
 FOR EACH ROW WHEN (NEW.token < OLD.token OR
   (NEW.token = OLD.token AND (NEW.held <> OLD.held OR NEW.status <> OLD.status)))
-EXECUTE FUNCTION "kiln".refuse('the token grows with every claim and every end of one');
+EXECUTE FUNCTION "kiln".refuse('the token of a job must increase whenever a claim begins or ends');
 
 CREATE TRIGGER queue_origin_is_final BEFORE UPDATE OF
   id, job_seq, lane_id, project_id, kind, mode, priority, created_at, queue_limit_ms, run_limit_ms ON "kiln".queue
-FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('the fields a job was created with cannot be changed');
 
 -- A job leaves the queue in the statement that ends it: this trigger runs at its end. Only a claim leads to done, and the end
 -- of a claim raises the token. Checkpoints go with the job.
@@ -130,7 +130,7 @@ BEGIN
   IF EXISTS (SELECT FROM removed WHERE NOT EXISTS (
       SELECT FROM "kiln".results WHERE job_seq = removed.job_seq AND token > removed.token AND
         (status = 'failed' OR (status = 'done' AND removed.held)) OFFSET 0)) THEN
-    RAISE EXCEPTION 'a job leaves the queue when it ends';
+    RAISE EXCEPTION 'a job leaves the queue exactly when it ends';
   END IF;
   DELETE FROM "kiln".checkpoints WHERE job_id = ANY (ARRAY(SELECT id FROM removed));
   RETURN NULL;
@@ -143,7 +143,7 @@ CREATE FUNCTION "kiln".unfinished_is_queued() RETURNS trigger LANGUAGE plpgsql A
 BEGIN
   IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
       SELECT FROM "kiln".queue WHERE id = added.id AND job_seq = added.seq OFFSET 0)) THEN
-    RAISE EXCEPTION 'an accepted job stands in the queue';
+    RAISE EXCEPTION 'a new job needs a row in the queue';
   END IF;
   RETURN NULL;
 END $$;
@@ -154,7 +154,7 @@ FOR EACH STATEMENT EXECUTE FUNCTION "kiln".unfinished_is_queued();
 CREATE FUNCTION "kiln".checkpoint_while_held() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM "kiln".queue WHERE id = NEW.job_id AND held FOR KEY SHARE) THEN
-    RAISE EXCEPTION 'steps are kept while a worker holds the job';
+    RAISE EXCEPTION 'a step can be saved only while a worker holds the job';
   END IF;
   RETURN NEW;
 END $$;

@@ -24,7 +24,7 @@ CREATE TABLE kiln_api_keys (
 
 CREATE TRIGGER kiln_api_keys_stay_revoked BEFORE UPDATE OF revoked_at ON kiln_api_keys
 WHEN OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NOT OLD.revoked_at
-BEGIN SELECT RAISE(ABORT, 'a revoked key stays revoked'); END;
+BEGIN SELECT RAISE(ABORT, 'a revoked key cannot become active again'); END;
 
 CREATE TABLE kiln_key_secrets (
   secret_hash TEXT    NOT NULL PRIMARY KEY,
@@ -61,7 +61,7 @@ CREATE UNIQUE INDEX kiln_prices_active ON kiln_prices (name) WHERE active = 1;
 
 -- Jobs refer to the version that was in force when they were accepted.
 CREATE TRIGGER kiln_prices_are_final BEFORE UPDATE OF id, name, version, currency, unit_amounts, created_at ON kiln_prices
-BEGIN SELECT RAISE(ABORT, 'a version of a price never changes'); END;
+BEGIN SELECT RAISE(ABORT, 'a version of a price cannot be changed'); END;
 
 CREATE TABLE kiln_workers (
   worker_id  TEXT    NOT NULL PRIMARY KEY,

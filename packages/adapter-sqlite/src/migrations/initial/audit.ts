@@ -12,5 +12,5 @@ CREATE TABLE kiln_audit (
 CREATE INDEX kiln_audit_times ON kiln_audit (at);
 
 CREATE TRIGGER kiln_audit_is_final BEFORE UPDATE ON kiln_audit
-BEGIN SELECT RAISE(ABORT, 'an audit entry never changes'); END;
+BEGIN SELECT RAISE(ABORT, 'an audit entry cannot be changed'); END;
 `

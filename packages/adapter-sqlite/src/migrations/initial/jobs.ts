@@ -168,7 +168,7 @@ INSERT INTO kiln_store_time (id, latest) VALUES (1, 0);
 
 CREATE TRIGGER kiln_store_time_never_goes_back BEFORE UPDATE ON kiln_store_time
 WHEN NEW.latest < OLD.latest
-BEGIN SELECT RAISE(ABORT, 'store time never goes back'); END;
+BEGIN SELECT RAISE(ABORT, 'store time cannot go back'); END;
 `
 
 export const jobTables = lanes + jobs + memory

@@ -34,26 +34,26 @@ CREATE INDEX kiln_uploads_arriving ON kiln_uploads (project_id, claimed_until) W
 
 CREATE TRIGGER kiln_uploads_token_grows BEFORE UPDATE OF token, transfers ON kiln_uploads
 WHEN NEW.token < OLD.token OR NEW.transfers < OLD.transfers
-BEGIN SELECT RAISE(ABORT, 'the token of an upload grows'); END;
+BEGIN SELECT RAISE(ABORT, 'the token of an upload must increase'); END;
 
 CREATE TRIGGER kiln_uploads_one_file BEFORE UPDATE ON kiln_uploads
 WHEN OLD.blob_key IS NOT NULL AND NEW.erased = 0 AND
   (NEW.blob_key IS NOT OLD.blob_key OR NEW.bytes IS NOT OLD.bytes OR NEW.sha256 IS NOT OLD.sha256 OR
    NEW.token <> OLD.token OR NEW.claimed_until IS NOT NULL)
-BEGIN SELECT RAISE(ABORT, 'an upload receives one file'); END;
+BEGIN SELECT RAISE(ABORT, 'an upload can receive only one file'); END;
 
 CREATE TRIGGER kiln_uploads_erased_once BEFORE UPDATE ON kiln_uploads
 WHEN (OLD.erased = 1 AND NEW.erased = 0) OR
   (OLD.erased = 0 AND NEW.erased = 1 AND EXISTS (SELECT 1 FROM kiln_jobs WHERE upload_id = OLD.id AND finished_at IS NULL))
-BEGIN SELECT RAISE(ABORT, 'an upload is erased for good, and not while its job is unfinished'); END;
+BEGIN SELECT RAISE(ABORT, 'an erased upload cannot be restored, and an upload cannot be erased while its job is unfinished'); END;
 
 CREATE TRIGGER kiln_uploads_origin_is_final BEFORE UPDATE OF
   id, project_id, key_id, mode, format, declared_seconds, created_at, expires_at, usable_until ON kiln_uploads
-BEGIN SELECT RAISE(ABORT, 'what was announced never changes'); END;
+BEGIN SELECT RAISE(ABORT, 'the announced fields of an upload cannot be changed'); END;
 
 CREATE TRIGGER kiln_jobs_consume_uploads BEFORE INSERT ON kiln_jobs
 WHEN NEW.upload_id IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM kiln_uploads WHERE id = NEW.upload_id AND blob_key IS NOT NULL AND erased = 0 AND
     project_id = NEW.project_id AND key_id = NEW.key_id AND mode = NEW.mode)
-BEGIN SELECT RAISE(ABORT, 'a job consumes an upload of its own key that has arrived'); END;
+BEGIN SELECT RAISE(ABORT, 'a job can consume only an upload that has arrived and belongs to its key'); END;
 `
