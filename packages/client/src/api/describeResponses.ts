@@ -26,7 +26,10 @@ const headers = {
   },
   "WWW-Authenticate": { description: "The problem with the credentials (RFC 6750).", schema: text },
   "Retry-After": { description: "Seconds to wait before the next request.", schema: whole, example: 2 },
-  Location: { description: "Absolute URL to poll.", schema: { type: "string", format: "uri" } },
+  Location: {
+    description: "Absolute URL to poll, or to download the file from.",
+    schema: { type: "string", format: "uri" },
+  },
   "Idempotency-Replayed": {
     description: "`true` if the request was a repeat: the job is the one that the first request created.",
     schema: { type: "string", enum: ["true"] },
@@ -76,7 +79,7 @@ const describeResponse = (status: string, response: Json, schemas: Json, isAuthe
   }
 }
 
-/** Describes range requests of a file. */
+/** Describes range requests of a file and the redirect to the blob store. */
 const describeFile = (operation: Json): Json => {
   const responses = asObject(operation["responses"])
   const all = { ...asObject(responses["200"]), description: "The whole file." }
@@ -99,6 +102,11 @@ const describeFile = (operation: Json): Json => {
       ...responses,
       "200": { ...all, headers: references(fileHeaders) },
       "206": { ...part, headers: references([...fileHeaders, "Content-Range"]) },
+      "302": {
+        description:
+          "The file is at `Location`, in the blob store, for at most as long as this URL is valid. Only some services redirect.",
+        headers: references(["X-Request-Id", "Location"]),
+      },
     },
   }
 }
