@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { plantedBugs as s3Bugs } from "../../packages/adapter-s3/test/support/plantedBugs.ts"
 import { plantedBugs as blobBugs } from "../../packages/adapter-blobs/test/support/plantedBugs.ts"
 import { plantedBugs as commitBugs } from "../../packages/adapter-postgres/test/faults/support/plantedBugs.ts"
 import { groupCommitBugs } from "../../packages/core/test/groupCommitBugs.ts"
@@ -198,6 +199,14 @@ const blobs: Suite = {
   bugs: blobBugs.map(({ bug, file }) => ({ bug, cells: [code(file)], caughtBy: code(file) })),
 }
 
+const s3: Suite = {
+  title: "S3 blob store",
+  test: "packages/adapter-s3/test/plantedBugs.proof.ts",
+  about: "Planted into a copy of the adapter. A check that the adapter passes must fail.",
+  columns: ["module"],
+  bugs: s3Bugs.map(({ bug, file }) => ({ bug, cells: [code(file)], caughtBy: code(file) })),
+}
+
 const commits: Suite = {
   title: "Lost answers of Postgres",
   test: "packages/adapter-postgres/test/faults/plantedBugs.proof.ts",
@@ -224,6 +233,7 @@ export const suites = {
   contract,
   connections,
   blobs,
+  s3,
   commits,
 } satisfies Readonly<Record<string, Suite>>
 export type Suites = Readonly<Record<keyof typeof suites, Suite>>

@@ -496,7 +496,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "uploads that no job uses are kept forever",
-    edits: [core("worker/Sweeper.ts", "  found += yield* pruned(uploads.expireUploads(stepSize))\n", "")],
+    edits: [core("worker/Sweeper.ts", "yield* pruned(uploads.expireUploads(stepSize))", "0")],
     seed: 6,
     breaks: "nothing stays long after its retention has passed",
   },

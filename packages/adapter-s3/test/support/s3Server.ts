@@ -28,6 +28,8 @@ export type Fault =
   /** No response. */
   | { readonly kind: "stall" }
   | { readonly kind: "respond"; readonly status: number; readonly code: string }
+  /** The response says that the request succeeded, but it is not handled. */
+  | { readonly kind: "pretend" }
   /** The body of the response is another. */
   | { readonly kind: "edit"; readonly edit: (body: Buffer) => Buffer }
 
@@ -63,6 +65,9 @@ const errorAnswer = (status: number, code: string): Answer => ({
     `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>test</Message></Error>`,
   ),
 })
+
+/** As if the request had succeeded. */
+const emptyAnswer: Answer = { status: 200, headers: {}, body: Buffer.alloc(0) }
 
 const collect = async (stream: IncomingMessage): Promise<Buffer> => {
   const chunks: Array<Buffer> = []
@@ -190,8 +195,10 @@ export const startS3 = Effect.acquireRelease(
       if (fault?.kind === "refuse") return void request.socket.destroy()
       if (fault?.kind === "stall") return void request.resume()
       const answered =
-        fault?.kind === "respond"
-          ? collect(request).then(() => errorAnswer(fault.status, fault.code))
+        fault?.kind === "respond" || fault?.kind === "pretend"
+          ? collect(request).then(() =>
+              fault.kind === "pretend" ? emptyAnswer : errorAnswer(fault.status, fault.code),
+            )
           : handle(request, received)
       answered.then(
         (answer) => (fault?.kind === "lose" ? request.socket.destroy() : respond(response, answer, fault)),

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import { IncomingMessage, ServerResponse } from "node:http"
 import { Socket } from "node:net"
+import { join } from "node:path"
 import { formatApiKey } from "@kiln/core/domain"
 import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
 import { Effect } from "effect"
@@ -10,7 +11,7 @@ import type * as Authenticator from "../../src/server/Authenticator.ts"
 import { Exchange } from "../../src/server/Exchange.ts"
 import { NodeSource } from "../../src/server/NodeSource.ts"
 import { parseTrustedProxies } from "../../src/wire/ClientAddress.ts"
-import { withBug } from "./plantedCopy.ts"
+import { withBug } from "../../../../tests/planted/withBug.ts"
 
 const secret = formatApiKey("test", new Uint8Array(32).fill(7))
 const secretHash = createHash("sha256").update(secret).digest("hex")
@@ -18,6 +19,7 @@ const revocationMs = 5_000
 
 const withBugInCache = (from: string, to: string): Promise<typeof Authenticator> =>
   withBug(
+    join(import.meta.dirname, "../.."),
     { file: "server/Authenticator.ts", from, to },
     async (directory) => (await import(`${directory}/server/Authenticator.ts`)) as typeof Authenticator,
   )

@@ -1,5 +1,6 @@
+import { join } from "node:path"
 import { expect, it } from "vitest"
-import { withBug } from "./plantedCopy.ts"
+import { withBug } from "../../../../tests/planted/withBug.ts"
 import { keepsRequestsApart, loadModules, readsWholeBodies, stopsForGoneClients } from "./shortcuts.ts"
 
 it.each([
@@ -25,5 +26,5 @@ it.each([
     holds: stopsForGoneClients,
   },
 ])("is detected where $bug", async ({ holds, ...edit }) => {
-  expect(await holds(await withBug(edit, loadModules))).toBe(false)
+  expect(await holds(await withBug(join(import.meta.dirname, "../.."), edit, loadModules))).toBe(false)
 })

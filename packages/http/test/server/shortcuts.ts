@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { createServer } from "node:http"
 import { type AddressInfo, connect } from "node:net"
-import { setTimeout as sleep } from "node:timers/promises"
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises"
 import { Effect, Exit, Scope } from "effect"
 import type * as AppModule from "../../src/server/app.ts"
 import type * as BodyModule from "../../src/server/body.ts"
@@ -46,6 +46,11 @@ const startEcho = async ({ makeApp, nodeListener, readWholeBody, Router }: Modul
   return {
     port,
     stopped,
+    /** Resolves after the next request has begun: its head and what follows in the same packet have arrived. */
+    nextRequest: async () => {
+      await once(server, "request")
+      await nextTurn()
+    },
     [Symbol.asyncDispose]: async () => {
       const closed = once(server.close(), "close")
       server.closeAllConnections()
@@ -60,8 +65,10 @@ const requestOf = (body: string): string =>
 
 const responseBody = /^content-length: (\d+)\r\n[^]*?\r\n\r\n([^]*)$/im
 
-/** Writes the parts of a request, with pauses between them, and returns the body of the response. */
-const echoOf = async (port: number, parts: ReadonlyArray<string>): Promise<string> => {
+type Echo = Awaited<ReturnType<typeof startEcho>>
+
+/** Writes a request, its second part after the server has read the first, and returns the body of the response. */
+const echoOf = async ({ nextRequest, port }: Echo, [first, second]: readonly [string, string?]): Promise<string> => {
   const socket = connect(port, "127.0.0.1")
   let received = ""
   const whole = new Promise<string>((resolve, reject) => {
@@ -72,10 +79,10 @@ const echoOf = async (port: number, parts: ReadonlyArray<string>): Promise<strin
       if (length !== "" && body.length >= Number(length)) resolve(body)
     })
   })
-  for (const [n, part] of parts.entries()) {
-    if (n > 0) await sleep(30)
-    socket.write(part)
-  }
+  const hasBegun = nextRequest()
+  socket.write(first)
+  await hasBegun
+  if (second !== undefined) socket.write(second)
   return whole.finally(() => socket.destroy())
 }
 
@@ -84,12 +91,10 @@ export const readsWholeBodies = async (modules: Modules): Promise<boolean> => {
   await using server = await startEcho(modules, 0)
   const request = requestOf("0123456789")
   const cuts = [request.length - 10, request.length - 7, request.length - 1]
-  const echoes = await Promise.all(
-    [...cuts.map((cut) => [request.slice(0, cut), request.slice(cut)]), [request]].map((parts) =>
-      echoOf(server.port, parts),
-    ),
-  )
-  return echoes.every((echo) => echo === "0123456789")
+  const parts = cuts.map((cut) => [request.slice(0, cut), request.slice(cut)] as const)
+  // One after the other, so that each knows when its own request has begun.
+  for (const sent of [...parts, [request] as const]) if ((await echoOf(server, sent)) !== "0123456789") return false
+  return true
 }
 
 /** Returns whether concurrent requests get their own bodies and request ids. */
@@ -110,9 +115,10 @@ export const keepsRequestsApart = async (modules: Modules): Promise<boolean> => 
 export const stopsForGoneClients = async (modules: Modules): Promise<boolean> => {
   await using server = await startEcho(modules, 60_000)
   const socket = connect(server.port, "127.0.0.1")
+  const hasBegun = server.nextRequest()
   socket.write(requestOf("0123456789"))
-  await sleep(50)
+  await hasBegun
   socket.resetAndDestroy()
-  for (let waited = 0; waited < 1_000 && server.stopped.length === 0; waited += 10) await sleep(10)
+  for (let waited = 0; waited < 5_000 && server.stopped.length === 0; waited += 10) await sleep(10)
   return server.stopped.length === 1
 }

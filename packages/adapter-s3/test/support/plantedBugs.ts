@@ -1,0 +1,195 @@
+import type * as Adapter from "@kiln/adapter-s3"
+import { BlobStore } from "@kiln/core/ports"
+import { Deferred, Effect, Fiber, type Scope, Stream } from "effect"
+import { bucket, credentials, type Received, type S3Server, startS3 } from "./s3Server.ts"
+
+export interface PlantedBug {
+  readonly bug: string
+  /** Path below `src/`. */
+  readonly file: string
+  readonly from: string
+  readonly to: string
+  /** Succeeds if the store behaves correctly. */
+  readonly check: (adapter: typeof Adapter) => Effect.Effect<unknown, unknown, Scope.Scope>
+}
+
+const LIMIT = { maxBytes: 64 * 1024 * 1024 }
+const KEY = "jobs/a/1/audio"
+const bytes = (length: number, fill = 1) => Stream.succeed(Buffer.alloc(length, fill))
+/** Sent in parts. */
+const long = bytes(6 * 1024 * 1024)
+
+const openOn = (server: S3Server, { S3BlobStore }: typeof Adapter) =>
+  Effect.provide(BlobStore, S3BlobStore.layer({ bucket, endpoint: server.endpoint, credentials, timeoutMs: 20_000 }))
+
+const onS3 =
+  (check: (store: BlobStore["Service"], server: S3Server) => Effect.Effect<unknown, unknown>): PlantedBug["check"] =>
+  (adapter) =>
+    Effect.gen(function* () {
+      const server = yield* startS3
+      return yield* check(yield* openOn(server, adapter), server)
+    })
+
+const must = (holds: boolean, what: string) => (holds ? Effect.void : Effect.fail(what))
+
+const nothingLeft = Effect.fnUntraced(function* (server: S3Server) {
+  yield* must((yield* Effect.promise(server.keys)).length === 0, "objects are left")
+  yield* must(server.uploads.size === 0, "parts are left")
+})
+
+/** Must fail with this error. */
+const failsWith = <A>(tag: string, operation: Effect.Effect<A, { readonly _tag: string }>) =>
+  Effect.flatMap(Effect.flip(operation), (error) => must(error._tag === tag, error._tag))
+
+const isListing = ({ query }: Received): boolean => query.has("list-type")
+
+/** A put in parts that has sent one and waits for more content. */
+const startPut = Effect.fnUntraced(function* (store: BlobStore["Service"]) {
+  const isWaiting = yield* Deferred.make<void>()
+  const pause = Stream.fromEffectDrain(Effect.andThen(Deferred.succeed(isWaiting, undefined), Effect.never))
+  const putting = yield* Effect.forkChild(store.put(KEY, Stream.concat(long, pause), LIMIT))
+  yield* Deferred.await(isWaiting)
+  return putting
+})
+
+export const plantedBugs: ReadonlyArray<PlantedBug> = [
+  {
+    bug: "a put whose last response was lost stays readable after it failed",
+    file: "put.ts",
+    from: "if (published) yield* Effect.ignore(deleteObject(client, objectKey(client, key)))",
+    to: "",
+    check: onS3((store, server) =>
+      Effect.gen(function* () {
+        server.fault = ({ method }) => (method === "PUT" ? { kind: "lose" } : undefined)
+        yield* failsWith("BlobUnavailable", store.put(KEY, bytes(10), LIMIT))
+        server.fault = () => undefined
+        yield* failsWith("BlobNotFound", store.open(KEY))
+      }),
+    ),
+  },
+  {
+    bug: "an interrupted put leaves its parts",
+    file: "put.ts",
+    from: "yield* Effect.ignore(abortMultipart(client, multipart))",
+    to: "",
+    check: onS3((store, server) =>
+      Effect.gen(function* () {
+        yield* Fiber.interrupt(yield* startPut(store))
+        yield* nothingLeft(server)
+      }),
+    ),
+  },
+  {
+    bug: "a removal leaves the parts of an unfinished put, which then stores its blob",
+    file: "remove.ts",
+    from: "yield* dropParts(client, prefix)",
+    to: "",
+    check: onS3((store, server) =>
+      Effect.gen(function* () {
+        yield* startPut(store)
+        yield* store.remove("jobs/a")
+        yield* must(server.uploads.size === 0, "parts are left")
+      }),
+    ),
+  },
+  {
+    bug: "a removal relies on a listing alone",
+    file: "remove.ts",
+    from: "if (found.length === 0 && (yield* headObject(client, own)) !== undefined) found = [own]",
+    to: "",
+    check: onS3((store, server) =>
+      Effect.gen(function* () {
+        yield* store.put(KEY, bytes(10), LIMIT)
+        const edit = (body: Buffer) => Buffer.from(body.toString().replace(/<Contents>[\s\S]*<\/Contents>/, ""))
+        server.fault = (request) => (isListing(request) ? { kind: "edit", edit } : undefined)
+        yield* store.remove(KEY)
+        yield* nothingLeft(server)
+      }),
+    ),
+  },
+  {
+    bug: "a removal relies on the response to its deletion",
+    file: "remove.ts",
+    from: "Effect.map(headObject(client, key), (object) => object !== undefined)",
+    to: "Effect.succeed(key === '')",
+    check: onS3((store, server) =>
+      Effect.gen(function* () {
+        yield* store.put(KEY, bytes(10), LIMIT)
+        server.fault = ({ method }) => (method === "DELETE" ? { kind: "pretend" } : undefined)
+        yield* failsWith("BlobUnavailable", store.remove(KEY))
+      }),
+    ),
+  },
+  {
+    bug: "an incomplete listing is accepted as complete",
+    file: "Bucket.ts",
+    from: 'truncated === undefined || (truncated === "true" && (next === undefined || next === token))',
+    to: "truncated === undefined",
+    check: onS3((store, server) => {
+      const edit = (body: Buffer) => Buffer.from(body.toString().replace("<IsTruncated>false", "<IsTruncated>true"))
+      server.fault = (request) => (isListing(request) ? { kind: "edit", edit } : undefined)
+      return failsWith("BlobUnavailable", Stream.runDrain(store.list("jobs")))
+    }),
+  },
+  {
+    bug: "the digest of a whole read is not verified",
+    file: "open.ts",
+    from: 'hash.digest("hex") !== info.sha256',
+    to: 'hash.digest("hex") === ""',
+    check: onS3((store, server) =>
+      Effect.gen(function* () {
+        yield* store.put(KEY, bytes(1_000), LIMIT)
+        const { headers } = yield* Effect.promise(() => server.direct("HEAD", `/${KEY}`))
+        const metadata = Object.entries(headers).filter(([name]) => name.startsWith("x-amz-meta-"))
+        const kept = Object.fromEntries(metadata) as Record<string, string>
+        yield* Effect.promise(() => server.direct("PUT", `/${KEY}`, Buffer.alloc(1_000, 2), kept))
+        const { content } = yield* store.open(KEY)
+        yield* failsWith("BlobCorrupt", Stream.runDrain(content))
+      }),
+    ),
+  },
+  {
+    bug: "a read that breaks off starts again from the beginning",
+    file: "open.ts",
+    from: "response = yield* requestFrom(client, key, info, position, to)",
+    to: "response = yield* requestFrom(client, key, info, 0, to)",
+    check: onS3((store, server) =>
+      Effect.gen(function* () {
+        const content = Buffer.concat([Buffer.alloc(600_000, 1), Buffer.alloc(600_000, 2)])
+        yield* store.put(KEY, Stream.succeed(content), LIMIT)
+        let cuts = 1
+        server.fault = ({ method }) => (method === "GET" && cuts-- > 0 ? { kind: "cut", bytes: 650_000 } : undefined)
+        const opened = yield* store.open(KEY)
+        const read = Buffer.concat([...(yield* Stream.runCollect(opened.content))])
+        yield* must(read.equals(content), "the content differs")
+      }),
+    ),
+  },
+  {
+    bug: "the sweep aborts the parts of a living process",
+    file: "sweep.ts",
+    from: "now - at >= abandonedAfterMs",
+    to: "now >= at",
+    check: (adapter) =>
+      Effect.gen(function* () {
+        const server = yield* startS3
+        yield* startPut(yield* openOn(server, adapter))
+        yield* openOn(server, adapter)
+        yield* must(server.uploads.size === 1, "the put in progress lost its parts")
+      }),
+  },
+  {
+    bug: "the sweep leaves the parts of a killed process",
+    file: "sweep.ts",
+    from: "(upload) => abortMultipart(client, upload)",
+    to: "() => Effect.void",
+    check: (adapter) =>
+      Effect.gen(function* () {
+        const server = yield* startS3
+        yield* startPut(yield* openOn(server, adapter))
+        for (const upload of server.uploads.values()) upload.began = new Date(Date.now() - 86_400_000).toISOString()
+        yield* openOn(server, adapter)
+        yield* nothingLeft(server)
+      }),
+  },
+]
