@@ -70,12 +70,14 @@ function collectEarly() {
 }
 
 /**
- * False on Windows, if a parent process talks to this one over IPC, which ends when the program is replaced, and if modules are
- * preloaded: they would run twice.
+ * False on Windows, if a parent process talks to this one over IPC or systemd passes a socket, which end when the program is
+ * replaced, and if modules are preloaded: they would run twice.
  */
 function canStartAgain(given) {
   const isAlone =
-    process.send === undefined && !/(^|\s)(-r|--require|--import|--loader|--experimental-loader)\b/.test(given)
+    process.send === undefined &&
+    process.env.LISTEN_FDS === undefined &&
+    !/(^|\s)(-r|--require|--import|--loader|--experimental-loader)\b/.test(given)
   return process.execve !== undefined && process.platform !== "win32" && isAlone
 }
 

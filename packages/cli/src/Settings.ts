@@ -5,7 +5,7 @@ import { defaultHttpSettings, type HttpSettings } from "@kiln/http"
 import type { DatabasePlace } from "./database/DatabasePlace.ts"
 import { type BlobPlace, blobPlace } from "./settings/blobPlace.ts"
 import { databaseSchema, databaseUrl } from "./settings/database.ts"
-import { duration, retention } from "./settings/duration.ts"
+import { duration, retention, stopDelay } from "./settings/duration.ts"
 import { fixedPort, integer, port } from "./settings/integer.ts"
 import { apiKey, modelName, type OpenAiPlace } from "./settings/openAi.ts"
 import { nearestName } from "@kiln/core/domain"
@@ -32,6 +32,8 @@ export interface Settings {
   readonly http: HttpSettings
   /** Only settings from the environment; a config file may set the others. */
   readonly engine: NamedEngineSettings
+  /** Milliseconds for which the service keeps accepting requests after a stop signal, while `/readyz` reports `stopping`. */
+  readonly stopDelayMs: number
   /** How long entries of the audit log are kept; 0 keeps them. */
   readonly auditRetentionMs: number
   /** When a store without keys gets a first one: only with a terminal, on every start, or never. */
@@ -99,6 +101,7 @@ const types = {
   KILN_PROJECT_CONCURRENCY: projectConcurrency,
   KILN_LEASE_SECONDS: seconds(2),
   KILN_DRAIN_SECONDS: seconds(0),
+  KILN_STOP_DELAY: stopDelay,
   KILN_TRUSTED_PROXIES: trustedProxies,
   KILN_RATE_LIMITS: rateLimits,
   KILN_QUEUE_CAP: integer(0, 1_000_000_000),
@@ -222,6 +225,7 @@ const settingsOf = (values: Values): Settings => {
       redirectFiles: values.KILN_FILES === "redirect",
     },
     engine: engineOf(values),
+    stopDelayMs: values.KILN_STOP_DELAY ?? 0,
     auditRetentionMs: values.KILN_AUDIT_RETENTION ?? defaultAuditRetentionMs,
     firstKey: values.KILN_FIRST_KEY ?? "on",
     provider: providerOf(values),

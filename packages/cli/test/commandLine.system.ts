@@ -4,7 +4,13 @@ import { Api } from "./support/Api.ts"
 
 /** Runs a command with this text in its standard input. */
 const runWithInput = async (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, input: string) => {
-  await using kiln = new KilnProcess(args, { ...env, INPUT: input }, ["sh", "-c", 'printf "%s" "$INPUT" | sh -c "$0"'])
+  await using kiln = new KilnProcess(
+    args,
+    { ...env, INPUT: input },
+    {
+      inside: ["sh", "-c", 'printf "%s" "$INPUT" | sh -c "$0"'],
+    },
+  )
   return await kiln.ended()
 }
 

@@ -28,6 +28,7 @@ describe("settings", () => {
       provider: undefined,
       configPath: undefined,
       managementPort: undefined,
+      stopDelayMs: 0,
       auditRetentionMs: 365 * 86_400_000,
     })
     expect(defaultHttpSettings).toMatchObject({ host: "127.0.0.1", port: 8787, publicUrl: undefined, pages: true })
@@ -104,6 +105,8 @@ describe("settings", () => {
     ["KILN_PROJECT_CONCURRENCY", "share", { engine: { limits: { perProject: "share" } } }],
     ["KILN_LEASE_SECONDS", "2", { engine: { leaseDurationMs: 2_000 } }],
     ["KILN_DRAIN_SECONDS", "0", { engine: { drainMs: 0 } }],
+    ["KILN_STOP_DELAY", "0", { stopDelayMs: 0 }],
+    ["KILN_STOP_DELAY", "10m", { stopDelayMs: 600_000 }],
     [
       "KILN_TRUSTED_PROXIES",
       "10.0.0.0/8, ::1",
@@ -261,6 +264,7 @@ describe("settings", () => {
     ["KILN_PROJECT_CONCURRENCY", ["-1", "1.5", "half", "1000001"], "from 0 to 1000000, or share"],
     ["KILN_LEASE_SECONDS", ["1", "1.9", "0", "30s"], "from 2 to"],
     ["KILN_DRAIN_SECONDS", ["-1", "1m"], "from 0 to"],
+    ["KILN_STOP_DELAY", ["5", "-5s", "11m"], "0 or a duration up to 10m"],
     ["KILN_TRUSTED_PROXIES", ["10.0.0.0/33", "proxy"], "entry 1"],
     ["KILN_RATE_LIMITS", ["on", "{}{}", `{"creat":{"per_minute":1}}`], ""],
     ["KILN_QUEUE_CAP", ["-1", "none"], "from 0 to"],

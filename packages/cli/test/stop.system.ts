@@ -54,6 +54,36 @@ describe("a stop signal", { timeout: 120_000 }, () => {
     )
   })
 
+  it("is followed by a delay in which the service answers, and which the next signal ends", async () => {
+    using data = temporaryDirectory()
+    await using kiln = await serve({ KILN_DATA_DIR: data.path, KILN_STOP_DELAY: "10m" })
+    const { url } = kiln.listening
+    const api = new Api(url, kiln.listening.first_key?.key ?? "")
+    kiln.kill("SIGTERM")
+    await kiln.says(/shutting down; accepting requests for 600 s; send SIGTERM again to skip the wait/, "stderr")
+    const readiness = await until(async () => {
+      const response = await fetch(`${url}/readyz`)
+      return response.ok ? undefined : response
+    })
+    expect([readiness.status, await readiness.json()]).toMatchObject([503, { status: "stopping" }])
+    const accepted = await api.speak("While it waits.")
+    expect([accepted.status, accepted.headers.get("connection")]).toEqual([202, "close"])
+    expect((await fetch(`${url}/healthz`)).status).toBe(200)
+    kiln.kill("SIGTERM")
+    expect((await kiln.ended()).exit).toBe(0)
+    expect(kiln.stderr).toMatch(/SIGTERM: closing now; send SIGTERM again to exit immediately/)
+    await expect(fetch(url)).rejects.toThrow("fetch failed")
+  })
+
+  it("is followed by no more than the delay", async () => {
+    using data = temporaryDirectory()
+    await using kiln = await serve({ KILN_DATA_DIR: data.path, KILN_STOP_DELAY: "2s" })
+    const stoppedAt = performance.now()
+    kiln.kill("SIGTERM")
+    expect((await kiln.ended()).exit).toBe(0)
+    expect(performance.now() - stoppedAt).toBeGreaterThan(1_950)
+  })
+
   it("works even if nobody reads the log any more", async () => {
     using data = temporaryDirectory()
     await using kiln = await serve({ KILN_DATA_DIR: data.path })

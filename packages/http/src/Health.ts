@@ -13,9 +13,9 @@ import { BlobStore, IdGenerator, Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { providerStandings } from "./providerStandings.ts"
 
-/** The response of `/readyz`: ready when every check passes. */
+/** The response of `/readyz`: ready when every check passes and the process is not shutting down. */
 export interface ReadinessReport {
-  readonly status: "ready" | "unavailable"
+  readonly status: "ready" | "unavailable" | "stopping"
   readonly checks: Readonly<Record<string, "ok" | "failing">>
   /** Further information, which does not affect readiness. */
   readonly details: Readonly<Record<string, JsonObject>>
@@ -112,11 +112,19 @@ export class Readiness extends Context.Service<
       detail: Effect.Effect<JsonObject, unknown>,
     ) => Effect.Effect<void, never, Scope.Scope>
     readonly report: Effect.Effect<ReadinessReport>
+    /**
+     * Reports `stopping` from now on, and makes every response the last one of its connection, so that load balancers send
+     * requests elsewhere while this process still answers them. Calling it again has no effect.
+     */
+    readonly markStopping: Effect.Effect<void>
+    readonly isStopping: () => boolean
   }
 >()("@kiln/http/Readiness") {
   static readonly layer: Layer.Layer<Readiness> = Layer.sync(Readiness, () => {
     const checks = new Map<string, AddedCheck>()
     const details = new Map<string, Effect.Effect<JsonObject, unknown>>()
+    let stopping = false
+    const statusOf = (isReady: boolean) => (stopping ? "stopping" : isReady ? "ready" : "unavailable")
     // In a detached fiber, as above.
     const known = (name: string, detail: Effect.Effect<JsonObject, unknown>) =>
       Effect.flatMap(Effect.forkDetach(detail), Fiber.join).pipe(
@@ -140,13 +148,15 @@ export class Readiness extends Context.Service<
           concurrency: "unbounded",
         })
         return {
-          status: results.every(([, ok]) => ok) ? "ready" : "unavailable",
+          status: statusOf(results.every(([, ok]) => ok)),
           checks: Object.fromEntries(results.map(([name, ok]) => [name, ok ? "ok" : "failing"] as const)),
           details: Object.fromEntries(
             found.flatMap(([name, detail]) => (detail === undefined ? [] : [[name, detail]])),
           ),
         } satisfies ReadinessReport
       }),
+      markStopping: Effect.sync(() => void (stopping = true)),
+      isStopping: () => stopping,
     })
   })
 }

@@ -6,6 +6,8 @@ export interface HttpSettings {
   readonly host: string
   /** Port to listen on; 0 selects any free port. */
   readonly port: number
+  /** Descriptor of a listening socket that this process inherited, as with systemd's socket activation. Replaces `host` and `port`. */
+  readonly socket?: number | undefined
   /** Base of absolute URLs, without a trailing slash; `http://127.0.0.1:{actual port}` when undefined. Never taken from `Host`. */
   readonly publicUrl: string | undefined
   /** `kid:base64,kid2:base64`; the first key signs. When undefined, a key is generated and kept in the `SecretStore`, so that all processes share it. */

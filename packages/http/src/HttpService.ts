@@ -4,23 +4,15 @@ import type { StoreUnavailable } from "@kiln/core/domain"
 import { HttpSettingInvalid } from "./server/HttpSettingInvalid.ts"
 import { ListenFailed } from "./server/listen.ts"
 import type { HttpNeeds } from "./server/makeService.ts"
-import { serve } from "./server/serve.ts"
+import { type RunningService, serve } from "./server/serve.ts"
 
 /**
- * The running HTTP service. When its scope closes, it stops accepting connections, lets requests in flight finish for up
- * to 20 s, and responds to later requests on open connections with 503.
+ * The running HTTP service. When its scope closes, it stops accepting connections and closes idle ones. Requests that were
+ * sent on open connections before get their responses, with `Connection: close`, for up to 20 s.
  */
-export class HttpService extends Context.Service<
-  HttpService,
-  {
-    /** The actual port, even if 0 was requested. */
-    readonly port: number
-    /** Base of absolute URLs, without a trailing slash. */
-    readonly url: string
-  }
->()("@kiln/http/HttpService") {
+export class HttpService extends Context.Service<HttpService, RunningService>()("@kiln/http/HttpService") {
   static readonly layer: Layer.Layer<HttpService, HttpSettingInvalid | ListenFailed | StoreUnavailable, HttpNeeds> =
     Layer.effect(HttpService, serve)
 }
 
-export { type HttpNeeds, HttpSettingInvalid, ListenFailed }
+export { type HttpNeeds, HttpSettingInvalid, ListenFailed, type RunningService }

@@ -14,7 +14,6 @@ import type { Handler, Route } from "./server/Router.ts"
 
 export interface RouteOptions extends HandlerContext {
   readonly readiness: Readiness["Service"]
-  readonly isStopping: () => boolean
 }
 
 /** The endpoints that belong to no kind of job, so that a new one does not compile without a handler. */
@@ -24,7 +23,7 @@ const makeHandlers = (options: RouteOptions) => ({
   getFile: sendFile(options),
   headFile: sendFile(options),
   healthz,
-  readyz: readyz(options.readiness, options.isStopping),
+  readyz: readyz(options.readiness),
 })
 type SharedEndpoint =
   | keyof (typeof KilnApi)["groups"]["signedUrls"]["endpoints"]

@@ -32,6 +32,17 @@ const plain = (environment: Environment): NodeJS.ProcessEnv => {
   }
 }
 
+/** Passes a listening socket as systemd does: the first descriptor after standard error, and the process it is meant for. */
+const withSocket = ["-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" "$@"']
+
+/** How a process is started. */
+export interface StartOptions {
+  /** Another program that starts it; the whole command line becomes its last argument. */
+  readonly inside?: ReadonlyArray<string>
+  /** Descriptor of a listening socket that it serves instead of a port. */
+  readonly socket?: number
+}
+
 /** The output and exit status of a process. */
 export interface Ended {
   /** Its exit code, or the signal that killed it. */
@@ -48,16 +59,16 @@ export class KilnProcess implements AsyncDisposable {
   stdout = ""
   stderr = ""
 
-  /** `inside` starts the process by another program, whose last argument the whole command line becomes. */
-  constructor(args: ReadonlyArray<string>, environment: Environment, inside: ReadonlyArray<string> = []) {
-    const command = commandOf(args, environment)
+  constructor(args: ReadonlyArray<string>, environment: Environment, { inside = [], socket }: StartOptions = {}) {
+    const plainCommand = commandOf(args, environment)
+    const command = socket === undefined ? plainCommand : ["sh", ...withSocket, ...plainCommand]
     const [file = process.execPath, ...rest] = inside.length === 0 ? command : [...inside, command.join(" ")]
     this.#child = spawn(file, rest, {
       env: plain(environment),
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: socket === undefined ? ["ignore", "pipe", "pipe"] : ["ignore", "pipe", "pipe", socket],
     })
-    this.#child.stdout.setEncoding("utf8").on("data", (text: string) => (this.stdout += text))
-    this.#child.stderr.setEncoding("utf8").on("data", (text: string) => (this.stderr += text))
+    this.#child.stdout?.setEncoding("utf8").on("data", (text: string) => (this.stdout += text))
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => (this.stderr += text))
     this.#ended = once(this.#child, "close").then(([code, signal]) => {
       this.#hasEnded = true
       return { exit: code ?? signal, stdout: this.stdout, stderr: this.stderr }
@@ -74,8 +85,8 @@ export class KilnProcess implements AsyncDisposable {
 
   /** Goes away as a reader of its output and its log. */
   stopReading(): void {
-    this.#child.stdout.destroy()
-    this.#child.stderr.destroy()
+    this.#child.stdout?.destroy()
+    this.#child.stderr?.destroy()
   }
 
   /** How it ended; kills it and fails when that takes too long. */
@@ -134,8 +145,11 @@ export interface Listening {
 export const startLimitMs = 60_000
 
 /** Starts a server on a free port; `disposed` kills it. */
-export const serve = async (environment: Environment): Promise<KilnProcess & { readonly listening: Listening }> => {
-  const kiln = new KilnProcess(["serve", "--json"], { PORT: "0", ...environment })
+export const serve = async (
+  environment: Environment,
+  options?: StartOptions,
+): Promise<KilnProcess & { readonly listening: Listening }> => {
+  const kiln = new KilnProcess(["serve", "--json"], { PORT: "0", ...environment }, options)
   const [line] = await kiln.says(/^\{.*\}$/m, "stdout", startLimitMs)
   return Object.assign(kiln, { listening: JSON.parse(line) as Listening })
 }

@@ -1,21 +1,25 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { EngineConfig } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
-import { HttpService } from "@kiln/http"
+import { HttpService, Readiness } from "@kiln/http"
 import type { CommandFailed } from "../CommandFailed.ts"
 import { type Base, layerBase, layerHttp, layerWorker } from "../kilnLayer.ts"
 import { localFilesHint } from "../layerBlobs.ts"
 import { print } from "../Output.ts"
-import type { Settings } from "../Settings.ts"
+import { ProcessIo } from "../ProcessIo.ts"
+import type { ReadSettings, Settings } from "../Settings.ts"
 import { databaseSilent } from "../startProblems.ts"
 import { banner } from "./banner.ts"
 import { collectStartUp } from "./collectStartUp.ts"
 import { firstKey } from "./firstKey.ts"
+import { inheritedSocket } from "./inheritedSocket.ts"
 import { serveMetrics } from "./metrics.ts"
-import { limitStop, stopSignal } from "./stopSignal.ts"
+import { makeReload } from "./reload.ts"
+import { limitStop, makeStopSignals, type StopSignals } from "./stopSignal.ts"
 
 /**
  * Prints the address of the service to standard output. The first key is created only now that the service listens, because
@@ -31,12 +35,16 @@ const announce = (settings: Settings, asJson: boolean) =>
     yield* print(asJson ? JSON.stringify(json) : banner({ url, docs, firstKey: key }))
   }).pipe(Effect.catchTag("StoreUnavailable", (error) => Effect.fail(databaseSilent(error))))
 
-/** Starts the parts of the service that run in this process concurrently, each until `parts` closes. */
+/**
+ * Starts the parts of the service that run in this process, each until `parts` closes. The service keeps accepting requests for
+ * the stop delay. Returns it, unless this process only runs jobs.
+ */
 const start = Effect.fnUntraced(function* (
   settings: Settings,
   asJson: boolean,
   parts: Scope.Scope,
-): Effect.fn.Return<void, CommandFailed, Base> {
+  signals: StopSignals,
+): Effect.fn.Return<HttpService["Service"] | undefined, CommandFailed, Base> {
   let worker: Worker["Service"] | undefined
   if (settings.role !== "api") {
     const built = yield* Layer.buildWithScope(layerWorker, yield* Scope.fork(parts))
@@ -47,10 +55,16 @@ const start = Effect.fnUntraced(function* (
   }
   if (settings.managementPort !== undefined)
     yield* Scope.provide(serveMetrics(settings.managementPort, worker), yield* Scope.fork(parts))
-  if (settings.role === "worker") return yield* Effect.logInfo("the worker is running")
-  const http = yield* Layer.buildWithScope(layerHttp, yield* Scope.fork(parts))
+  if (settings.role === "worker") {
+    yield* Effect.logInfo("the worker is running")
+    return undefined
+  }
+  const scope = yield* Scope.fork(parts)
+  const http = yield* Layer.buildWithScope(layerHttp, scope)
+  yield* Scope.addFinalizer(scope, signals.delay(settings.stopDelayMs))
   yield* Effect.provide(announce(settings, asJson), http)
   yield* warnOfUnreachableUrls(settings)
+  return Context.get(http, HttpService)
 })
 
 /** Warns if the default public URL is wrong, which is the case for a host that does not include 127.0.0.1. */
@@ -72,10 +86,26 @@ const warnings = (settings: Settings): ReadonlyArray<string> => [
 ]
 
 /**
- * Runs the service until a signal shuts it down gracefully: it stops accepting connections and claiming jobs immediately,
- * running jobs finish or are released when the drain ends, and the stores close last.
+ * Runs the service until a signal shuts it down gracefully: it reports that it is not ready and claims no more jobs. After the
+ * stop delay, it stops accepting connections. Running jobs finish or are released when the drain ends, and the stores close last.
  */
-export const serve = (settings: Settings, asJson: boolean): Effect.Effect<void, CommandFailed> =>
+export const serve = (
+  { given, settings: own }: Extract<ReadSettings, { readonly ok: true }>,
+  asJson: boolean,
+): Effect.Effect<void, CommandFailed> =>
+  Effect.gen(function* () {
+    const socket = yield* inheritedSocket((yield* ProcessIo).environment)
+    const settings = { ...own, http: { ...own.http, socket } }
+    const signals = yield* makeStopSignals(settings.role === "worker" ? 0 : settings.stopDelayMs)
+    yield* Effect.raceFirst(run(settings, given, asJson, signals), signals.stopped)
+  })
+
+const run = (
+  settings: Settings,
+  given: Extract<ReadSettings, { readonly ok: true }>["given"],
+  asJson: boolean,
+  signals: StopSignals,
+): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function* () {
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
     const base = yield* Layer.build(layerBase(settings))
@@ -83,8 +113,10 @@ export const serve = (settings: Settings, asJson: boolean): Effect.Effect<void, 
     if (hint !== undefined) yield* Effect.logInfo(hint)
     const { drainMs } = yield* Effect.provide(Effect.flatMap(EngineConfig, Effect.succeed), base)
     const parts = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
-    yield* Effect.addFinalizer(() => limitStop(drainMs))
-    yield* Effect.provide(start(settings, asJson, parts), base)
+    yield* Effect.addFinalizer(() => limitStop(settings.stopDelayMs + drainMs))
+    yield* Effect.addFinalizer(() => Context.get(base, Readiness).markStopping)
+    const http = yield* Effect.provide(start(settings, asJson, parts, signals), base)
     yield* collectStartUp
-    return yield* Effect.never
-  }).pipe(Effect.scoped, Effect.raceFirst(stopSignal))
+    const reload = makeReload(given, http)
+    return yield* Effect.forever(Effect.andThen(signals.nextReload, reload))
+  }).pipe(Effect.scoped)

@@ -11,6 +11,12 @@ export const duration: SettingType<number> = (text) => {
   return milliseconds <= longest ? parsed(milliseconds) : broken("must be a duration like 90d, 24h, 30m or 10s")
 }
 
+/** Parses a duration of at most ten minutes, or `0`. */
+export const stopDelay: SettingType<number> = (text): ParsedSetting<number> => {
+  const waits = text === "0" ? parsed(0) : duration(text)
+  return waits.ok && waits.value <= 600_000 ? waits : broken("must be 0 or a duration up to 10m, like 5s")
+}
+
 /** Parses a duration, or `0` for unlimited. */
 export const retention: SettingType<number> = (text): ParsedSetting<number> => {
   if (text === "0") return parsed(0)

@@ -46,6 +46,7 @@ const defaults: Readonly<Record<SettingName, (settings: Settings, engine: Engine
   KILN_PROJECT_CONCURRENCY: (_, { limits }) => String(limits.perProject),
   KILN_LEASE_SECONDS: (_, { leaseDurationMs }) => String(leaseDurationMs / 1_000),
   KILN_DRAIN_SECONDS: (_, { drainMs }) => String(drainMs / 1_000),
+  KILN_STOP_DELAY: ({ stopDelayMs }) => durationText(stopDelayMs),
   KILN_TRUSTED_PROXIES: () => null,
   KILN_RATE_LIMITS: () => "default",
   KILN_QUEUE_CAP: (_, { queueCap }) => String(queueCap),

@@ -14,7 +14,7 @@ export const hasTerminal: boolean = /util-linux/.test(
  * each line. Killing it with SIGKILL takes the terminal away, as closing a window does.
  */
 export const inTerminal = (args: ReadonlyArray<string>, environment: Readonly<Record<string, string>>): KilnProcess =>
-  new KilnProcess(args, environment, script)
+  new KilnProcess(args, environment, { inside: script })
 
 const childOf = (pid: number): number =>
   Number(spawnSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" }).stdout.trim())

@@ -8,9 +8,8 @@ export const healthz: Handler = () => Effect.succeed(jsonReply(200, { status: "o
 
 /** Reports whether requests should be sent to this process now. */
 export const readyz =
-  (readiness: Readiness["Service"], isStopping: () => boolean): Handler =>
+  (readiness: Readiness["Service"]): Handler =>
   () =>
-    Effect.map(readiness.report, (report) => {
-      if (isStopping()) return jsonReply(503, { ...report, status: "stopping" }, { "retry-after": "5" })
-      return report.status === "ready" ? jsonReply(200, report) : jsonReply(503, report, { "retry-after": "5" })
-    })
+    Effect.map(readiness.report, (report) =>
+      report.status === "ready" ? jsonReply(200, report) : jsonReply(503, report, { "retry-after": "5" }),
+    )

@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
@@ -120,7 +121,13 @@ export const mountService = Effect.fnUntraced(function* <Source>(
     redirectFiles: false,
     askCaller,
   }).pipe(Effect.provide(readiness))
+  const { markStopping } = Context.get(readiness, Readiness)
   const requests = yield* Effect.acquireRelease(Scope.make("parallel"), (scope, exit) => Scope.close(scope, exit))
-  yield* Effect.addFinalizer(() => Effect.sync(() => void (stopping = true)))
+  yield* Effect.addFinalizer(() =>
+    Effect.andThen(
+      markStopping,
+      Effect.sync(() => void (stopping = true)),
+    ),
+  )
   return { app, requests }
 })

@@ -12,8 +12,10 @@ import type { Router } from "./Router.ts"
 /** Responds to requests of any server. */
 export interface App {
   readonly answer: (source: RequestSource) => Effect.Effect<Reply>
-  /** Returns true during shutdown, when new requests are rejected. */
+  /** Returns true at the end of a shutdown, when new requests are rejected. */
   readonly isStopping: () => boolean
+  /** Returns true from the beginning of a shutdown, when each response ends its connection. */
+  readonly closesConnections: () => boolean
   /** Returns whether a request belongs to the service, for servers that also serve other things. */
   readonly isOurs: (source: RequestSource) => boolean
 }
@@ -22,12 +24,13 @@ export interface AppOptions {
   readonly router: Router
   readonly newRequestId: Effect.Effect<RequestId>
   readonly isStopping: () => boolean
+  readonly closesConnections: () => boolean
   /** Prefix of request paths in front of the routes; may be empty. */
   readonly prefix: string
 }
 
 /** Creates the app: finds the route of a request, and turns its outcome into a reply with the common headers. */
-export const makeApp = ({ isStopping, newRequestId, prefix, router }: AppOptions): App => {
+export const makeApp = ({ closesConnections, isStopping, newRequestId, prefix, router }: AppOptions): App => {
   const dispatch = (exchange: Exchange) => {
     if (!exchange.source.hasOneHost) return Effect.fail(new Refusal({ code: "malformed_request" }))
     const match = router.match(exchange.method, exchange.path)
@@ -71,7 +74,7 @@ export const makeApp = ({ isStopping, newRequestId, prefix, router }: AppOptions
     return router.match(source.method, local.replace(/\?.*$/s, ""))._tag !== "NotFound"
   }
 
-  return { answer, isStopping, isOurs }
+  return { answer, isStopping, closesConnections, isOurs }
 }
 
 /** Logs a failure, discards the rest of the body, and returns the error to respond with. */

@@ -32,17 +32,25 @@ export const makeServer = (): Server =>
     // Ends idle sockets, such as of a client that stopped reading its response.
     .setTimeout(120_000, (socket) => void socket.destroy())
 
+/** Where a server listens. */
+export interface ListenOptions {
+  readonly host: string
+  readonly port: number
+  /** Descriptor of a listening socket that this process inherited, instead of `host` and `port`. */
+  readonly socket?: number | undefined
+}
+
 /** Listens on the port until the scope closes; then stops accepting, and waits for requests in flight during the grace period. */
 export const listen = Effect.fnUntraced(function* (
   server: Server,
-  options: { readonly host: string; readonly port: number },
+  { host, port, socket }: ListenOptions,
 ): Effect.fn.Return<number, ListenFailed, Scope.Scope> {
   const log = Effect.runForkWith(yield* Effect.context())
   // For example, too few file descriptors for another connection; open ones continue.
   const onLaterError = (cause: Error) => void log(Effect.logWarning("could not accept a connection", cause))
   const bind = Effect.callback<number, ListenFailed>((resume) => {
-    const onError = (cause: Error) => resume(Effect.fail(new ListenFailed({ ...options, cause })))
-    server.once("error", onError).listen(options.port, options.host, () => {
+    const onError = (cause: Error) => resume(Effect.fail(new ListenFailed({ host, port, cause })))
+    server.once("error", onError).listen(socket === undefined ? { host, port } : { fd: socket }, () => {
       server.off("error", onError).on("error", onLaterError)
       resume(Effect.succeed((server.address() as AddressInfo).port))
     })
@@ -59,9 +67,31 @@ const stop = (server: Server): Effect.Effect<void> =>
     // A connection that becomes idle only now would otherwise stay open for a next request.
     const closeIdle = setInterval(() => server.closeIdleConnections(), 50)
     const cut = setTimeout(() => server.closeAllConnections(), graceMs)
-    server.close(() => {
+    const onClosed = () => {
       clearInterval(closeIdle)
       clearTimeout(cut)
       resume(Effect.void)
-    })
+    }
+    closeOnceAccepted(server, onClosed)
   })
+
+/** Most turns of the event loop in which connections are accepted before the server closes. */
+const mostTurns = 1_000
+
+/**
+ * Closes the server right after a turn of the event loop that found no connection waiting: Node accepts one in a turn, and the
+ * kernel resets those that are left. The turn has also read what callers sent on idle connections, which are closed now.
+ */
+const closeOnceAccepted = (server: Server, onClosed: () => void): void => {
+  let accepted = true
+  const onConnection = () => void (accepted = true)
+  server.on("connection", onConnection)
+  const turn = (left: number) => {
+    if (accepted && left > 0) {
+      accepted = false
+      return void setImmediate(turn, left - 1)
+    }
+    server.off("connection", onConnection).close(onClosed)
+  }
+  setImmediate(turn, mostTurns)
+}

@@ -68,7 +68,6 @@ export const makeService = Effect.fnUntraced(function* (
     admit: makeAdmit(authenticate, rateLimits),
     confirm: makeConfirm(authenticate),
     readiness,
-    isStopping,
   })
   const pages = options.pages
     ? yield* pageRoutes(offers, publicUrl, limitAddresses(rateLimits.pages, trustedProxies))
@@ -78,7 +77,8 @@ export const makeService = Effect.fnUntraced(function* (
     catch: (error) => new HttpSettingInvalid({ setting: "routes", problem: String(error) }),
   })
   yield* readiness.add("store", Effect.as(engine.readBoard, true), storeCheckMs)
-  return makeApp({ router, newRequestId: Effect.sync(() => ids.next("req")), isStopping, prefix })
+  const newRequestId = Effect.sync(() => ids.next("req"))
+  return makeApp({ router, newRequestId, isStopping, closesConnections: readiness.isStopping, prefix })
 })
 
 const findLink = Effect.flatMap(Effect.serviceOption(BlobStore), (store) => {

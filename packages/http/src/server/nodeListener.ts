@@ -110,7 +110,7 @@ const closing = (app: App, source: NodeSource, reply: Reply): Reply =>
  * `Connection` has no effect.
  */
 const closesAfter = (app: App, source: NodeSource): boolean =>
-  app.isStopping() || (source.message.httpVersionMajor === 1 && asksToUpgrade(source))
+  app.closesConnections() || (source.message.httpVersionMajor === 1 && asksToUpgrade(source))
 
 const asksToUpgrade = (source: NodeSource): boolean =>
   source.header("upgrade") !== undefined &&

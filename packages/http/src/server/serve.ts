@@ -3,7 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { IdGenerator } from "@kiln/core/ports"
-import { HttpConfig } from "../HttpConfig.ts"
+import { Readiness } from "../Health.ts"
+import { HttpConfig, type HttpSettings } from "../HttpConfig.ts"
 import type { App } from "./app.ts"
 import { expectContinue } from "./expectContinue.ts"
 import type { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
@@ -12,31 +13,48 @@ import { type HttpNeeds, makeService } from "./makeService.ts"
 import { answerMalformedHttp } from "./malformedHttp.ts"
 import { nodeListener } from "./nodeListener.ts"
 import { parsePublicUrl } from "./publicUrl.ts"
+import { replaceableApp } from "./replaceableApp.ts"
+
+/** A service that listens. */
+export interface RunningService {
+  /** The actual port, even if 0 was requested. */
+  readonly port: number
+  /** Base of absolute URLs, without a trailing slash. */
+  readonly url: string
+  /**
+   * Applies new settings, except `host`, `port` and `socket`, and reads the signing keys in the store again. Requests that have
+   * begun keep the previous settings; buckets of rate limits begin full. If it fails, the previous settings stay in effect.
+   */
+  readonly reload: (settings: HttpSettings) => Effect.Effect<void, HttpSettingInvalid | StoreUnavailable>
+}
 
 /** Listens until the scope closes. */
 export const serve: Effect.Effect<
-  { readonly port: number; readonly url: string },
+  RunningService,
   HttpSettingInvalid | ListenFailed | StoreUnavailable,
   HttpNeeds | Scope.Scope
 > = Effect.gen(function* () {
   const config = yield* HttpConfig
   const ids = yield* IdGenerator
-  const configuredUrl = yield* parsePublicUrl(config.publicUrl)
+  const readiness = yield* Readiness
+  const needs = yield* Effect.context<HttpNeeds>()
   const server = makeServer()
 
   let port = config.port
   let stopping = false
-  const publicUrl = () => configuredUrl ?? `http://127.0.0.1:${port}`
-  const isStopping = () => stopping
-  const app = yield* makeService({
-    ...config,
-    publicUrl,
-    isStopping,
-    prefix: "",
-    routes: [],
-    requireLiveWorker: true,
-    askCaller: undefined,
+  const build = Effect.fnUntraced(function* (settings: HttpSettings) {
+    const configuredUrl = yield* parsePublicUrl(settings.publicUrl)
+    return yield* makeService({
+      ...settings,
+      publicUrl: () => configuredUrl ?? `http://127.0.0.1:${port}`,
+      isStopping: () => stopping,
+      prefix: "",
+      routes: [],
+      requireLiveWorker: true,
+      askCaller: undefined,
+    })
   })
+  const { app, replace } = yield* replaceableApp(build, config)
 
   const requests = yield* Effect.acquireRelease(Scope.make("parallel"), (scope, exit) => Scope.close(scope, exit))
   yield* connect(server, app, requests)
@@ -45,9 +63,14 @@ export const serve: Effect.Effect<
     const address = server.address()
     if (typeof address === "object" && address !== null) port = address.port
   })
-  yield* listen(server, config)
   yield* Effect.addFinalizer(() => Effect.sync(() => void (stopping = true)))
-  return { port, url: publicUrl() }
+  yield* listen(server, config)
+  yield* Effect.addFinalizer(() => readiness.markStopping)
+  return {
+    port,
+    url: (yield* parsePublicUrl(config.publicUrl)) ?? `http://127.0.0.1:${port}`,
+    reload: (settings) => Effect.provide(replace(settings), needs),
+  }
 })
 
 /** Runs the app for each request, in a scope that interrupts running requests when it closes. */

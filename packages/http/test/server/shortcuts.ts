@@ -36,6 +36,7 @@ const startEcho = async ({ makeApp, nodeListener, readWholeBody, Router }: Modul
     router: new Router([{ method: "POST", path: "/", handle }]),
     newRequestId: Effect.sync(() => `req_${++requests}` as const),
     isStopping: () => false,
+    closesConnections: () => false,
     prefix: "",
   })
   const scope = Scope.makeUnsafe()

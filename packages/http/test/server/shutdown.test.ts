@@ -1,4 +1,6 @@
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
+import { Readiness } from "../../src/index.ts"
 import { codeOf, head, RawConnection } from "./RawConnection.ts"
 import { startServer, type TestServer } from "./startServer.ts"
 
@@ -23,7 +25,7 @@ const accepted = async (server: TestServer) => {
 const patience = { timeout: 120_000 }
 
 describe("stopping", () => {
-  it("finishes requests in progress, refuses later ones, and closes idle connections", async () => {
+  it("answers requests on open connections once, and closes idle ones", async () => {
     const server = await startServer()
     using idle = await accepted(server)
     using half = await accepted(server)
@@ -46,16 +48,28 @@ describe("stopping", () => {
 
     const begunBefore = await half.send("67890").read()
     expect([codeOf(begunBefore), begunBefore.headers.get("connection")]).toEqual(["missing_api_key", "close"])
+    // A proxy that has already sent a request cannot take it back.
     const begunAfter = await late.send("\r\n").read()
-    expect([begunAfter.status, codeOf(begunAfter), begunAfter.headers.get("retry-after")]).toEqual([
-      503,
-      "service_unavailable",
-      "5",
-    ])
+    expect([codeOf(begunAfter), begunAfter.headers.get("connection")]).toEqual(["missing_api_key", "close"])
+    await late.untilClosed()
     expect((await health.send("\r\n").read()).status).toBe(200)
     const readiness = await ready.send("\r\n").read()
     expect([readiness.status, JSON.parse(readiness.body)]).toMatchObject([503, { status: "stopping" }])
     await stopping
+  })
+
+  it("that is announced ends connections, and refuses nothing", async () => {
+    await using server = await startServer()
+    using open = await accepted(server)
+    await server.run(Effect.flatMap(Readiness, ({ markStopping }) => markStopping))
+    const last = await open.send(head("GET /v1/jobs/x")).read()
+    expect([codeOf(last), last.headers.get("connection")]).toEqual(["missing_api_key", "close"])
+    await open.untilClosed()
+    using fresh = new RawConnection(server.port)
+    const readiness = await fresh.send(head("GET /readyz")).read()
+    expect([readiness.status, JSON.parse(readiness.body)]).toMatchObject([503, { status: "stopping" }])
+    using alive = new RawConnection(server.port)
+    expect((await alive.send(head("GET /healthz")).read()).status).toBe(200)
   })
 
   it("interrupts nothing that uses a store: a transfer in progress is finished", async () => {

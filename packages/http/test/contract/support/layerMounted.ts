@@ -26,7 +26,7 @@ export const layerMounted = (name: MountName, settings: HttpSettings) => {
     Effect.gen(function* () {
       const server = createServer({ requestTimeout: 0 }, yield* listener)
       const port = yield* Effect.acquireRelease(listen(server), () => close(server))
-      return { port, url: publicUrl }
+      return { port, url: publicUrl, reload: () => Effect.die("a mount has no settings to reload") }
     }),
   )
 }
