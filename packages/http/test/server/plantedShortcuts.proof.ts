@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { withBug } from "./plantedCopy.ts"
-import { keepsRequestsApart, loadModules, readsWholeBodies, stopsForGoneClients } from "./shortcuts.ts"
+import { keepsRequestsApart, loadModules, readsWholeBodies, sendsTogether, stopsForGoneClients } from "./shortcuts.ts"
 
 it.each([
   {
@@ -23,6 +23,20 @@ it.each([
     from: "if (!response.writableEnded) fiber.interruptUnsafe()",
     to: "if (response.writableEnded) fiber.interruptUnsafe()",
     holds: stopsForGoneClients,
+  },
+  {
+    bug: "of the replies of one turn, only the first is sent",
+    file: "server/nodeListener.ts",
+    from: "of sent) send",
+    to: "of sent.slice(0, 1)) send",
+    holds: sendsTogether,
+  },
+  {
+    bug: "a reply is sent during the turn of its request",
+    file: "server/nodeListener.ts",
+    from: "setImmediate(sendDue)",
+    to: "sendDue()",
+    holds: sendsTogether,
   },
 ])("is detected where $bug", async ({ holds, ...edit }) => {
   expect(await holds(await withBug(edit, loadModules))).toBe(false)

@@ -22,7 +22,10 @@ export const loadModules = async (directory: string): Promise<Modules> => ({
   ...((await import(`${directory}/server/Router.ts`)) as typeof RouterModule),
 })
 
-/** A server with one route, `POST /`, whose replies are delayed. Returns the bodies of requests that stopped waiting, too. */
+/**
+ * A server with two routes: `POST /`, whose replies are delayed, and `GET /`, whose replies are ready at once. Returns the bodies of
+ * requests that stopped waiting, and whether any reply was sent before the turn of its request was over.
+ */
 const startEcho = async ({ makeApp, nodeListener, readWholeBody, Router }: Modules, delayMs: number) => {
   const stopped: Array<string> = []
   const handle: Handler = (exchange) =>
@@ -33,19 +36,27 @@ const startEcho = async ({ makeApp, nodeListener, readWholeBody, Router }: Modul
     })
   let requests = 0
   const app = makeApp({
-    router: new Router([{ method: "POST", path: "/", handle }]),
+    router: new Router([
+      { method: "POST", path: "/", handle },
+      { method: "GET", path: "/", handle: () => Effect.succeed({ status: 200, headers: {}, body: "ready" }) },
+    ]),
     newRequestId: Effect.sync(() => `req_${++requests}` as const),
     isStopping: () => false,
     prefix: "",
   })
   const scope = Scope.makeUnsafe()
   const listener = await Effect.runPromise(nodeListener(app, scope))
-  const server = createServer(listener)
+  let sentEarly = false
+  const server = createServer((request, response) => {
+    listener(request, response)
+    sentEarly ||= request.method === "GET" && response.headersSent
+  })
   await once(server.listen(0, "127.0.0.1"), "listening")
   const { port } = server.address() as AddressInfo
   return {
     port,
     stopped,
+    sentEarly: () => sentEarly,
     [Symbol.asyncDispose]: async () => {
       const closed = once(server.close(), "close")
       server.closeAllConnections()
@@ -104,6 +115,27 @@ export const keepsRequestsApart = async (modules: Modules): Promise<boolean> => 
   )
   const isOwn = answers.every(({ body }, n) => body === sent[n])
   return isOwn && new Set(answers.map(({ id }) => id)).size === sent.length
+}
+
+/** Returns whether replies that are ready at once are sent together after their turn, also beside clients that have gone. */
+export const sendsTogether = async (modules: Modules): Promise<boolean> => {
+  await using server = await startEcho(modules, 0)
+  const sockets = Array.from({ length: 20 }, () => connect(server.port, "127.0.0.1").setEncoding("latin1"))
+  const signal = AbortSignal.timeout(10_000)
+  const send = () => {
+    for (const socket of sockets) socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+  }
+  const received = () => Promise.allSettled(sockets.map((socket) => once(socket, "data", { signal })))
+  // The server accepts a connection a turn, but reads all those that it has in one.
+  send()
+  await received()
+  send()
+  for (const socket of sockets.splice(0, 5)) socket.resetAndDestroy()
+  const replies = await received()
+  for (const socket of sockets) socket.destroy()
+  const isWhole = (reply: PromiseSettledResult<ReadonlyArray<unknown>>) =>
+    reply.status === "fulfilled" && String(reply.value[0]).endsWith("\r\n\r\nready")
+  return !server.sentEarly() && replies.every(isWhole)
 }
 
 /** Returns whether a request stops waiting once its client has gone. */
