@@ -84,9 +84,10 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
     if (!takeBody(request)) gather(request, response)
     begin(request, response)
   }
+  // Node emits a request before it parses the bytes that arrived with it.
+  const beginLater = makeNextTurn(beginShort)
   return (request, response) => {
-    // Node emits a request before it parses the bytes that arrived with it.
-    if (isShort(request) && isFirst(response)) return void setImmediate(beginShort, request, response)
+    if (isShort(request) && isFirst(response)) return beginLater(request, response)
     if (hasBody(request)) gather(request, response)
     inTurn(request, response, begin)
   }
@@ -102,6 +103,31 @@ const keepListening = (request: NodeRequest, response: NodeResponse): void => {
   response.on("error", ignore)
 }
 const ignore = (): void => {}
+
+/**
+ * Returns a function that calls `begin` for its arguments once their turn of the event loop is over, all of a turn together. Those of
+ * the turn after it are called before anything that the first ones have scheduled for then, such as the commit that both share.
+ */
+const makeNextTurn = (begin: NodeListener): NodeListener => {
+  let arrived: Array<Parameters<NodeListener>> = []
+  let isScheduled = false
+  const schedule = (): void => {
+    if (!isScheduled) setImmediate(beginAll)
+    isScheduled = true
+  }
+  const beginAll = (): void => {
+    isScheduled = false
+    if (arrived.length === 0) return
+    schedule()
+    const begun = arrived
+    arrived = []
+    for (const [request, response] of begun) begin(request, response)
+  }
+  return (request, response) => {
+    arrived.push([request, response])
+    schedule()
+  }
+}
 
 /** Sent if a request failed without a reply. */
 const broken: Reply = { status: 500, headers: {}, body: undefined }

@@ -1,6 +1,13 @@
 import { expect, it } from "vitest"
 import { withBug } from "./plantedCopy.ts"
-import { keepsRequestsApart, loadModules, readsWholeBodies, sendsTogether, stopsForGoneClients } from "./shortcuts.ts"
+import {
+  beginsBeforeCommits,
+  keepsRequestsApart,
+  loadModules,
+  readsWholeBodies,
+  sendsTogether,
+  stopsForGoneClients,
+} from "./shortcuts.ts"
 
 it.each([
   {
@@ -30,6 +37,13 @@ it.each([
     from: "of sent) send",
     to: "of sent.slice(0, 1)) send",
     holds: sendsTogether,
+  },
+  {
+    bug: "requests begin after the commit that they could share",
+    file: "server/nodeListener.ts",
+    from: "    schedule()\n    const begun = arrived",
+    to: "    const begun = arrived",
+    holds: beginsBeforeCommits,
   },
   {
     bug: "a reply is sent during the turn of its request",

@@ -1,6 +1,6 @@
 import { once } from "node:events"
 import { createServer } from "node:http"
-import { type AddressInfo, connect } from "node:net"
+import { type AddressInfo, connect, type Socket } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Effect, Exit, Scope } from "effect"
 import type * as AppModule from "../../src/server/app.ts"
@@ -26,11 +26,16 @@ export const loadModules = async (directory: string): Promise<Modules> => ({
  * A server with two routes: `POST /`, whose replies are delayed, and `GET /`, whose replies are ready at once. Returns the bodies of
  * requests that stopped waiting, and whether any reply was sent before the turn of its request was over.
  */
-const startEcho = async ({ makeApp, nodeListener, readWholeBody, Router }: Modules, delayMs: number) => {
+const startEcho = async (
+  { makeApp, nodeListener, readWholeBody, Router }: Modules,
+  delayMs: number,
+  onBegin: (body: string) => void = () => {},
+) => {
   const stopped: Array<string> = []
   const handle: Handler = (exchange) =>
     Effect.flatMap(readWholeBody(exchange, 65_536), (bytes) => {
       const body = Buffer.from(bytes).toString()
+      onBegin(body)
       const wait = Effect.onInterrupt(Effect.sleep(delayMs), () => Effect.sync(() => stopped.push(body)))
       return Effect.as(Effect.interruptible(wait), { status: 200, headers: {}, body })
     })
@@ -136,6 +141,27 @@ export const sendsTogether = async (modules: Modules): Promise<boolean> => {
   const isWhole = (reply: PromiseSettledResult<ReadonlyArray<unknown>>) =>
     reply.status === "fulfilled" && String(reply.value[0]).endsWith("\r\n\r\nready")
   return !server.sentEarly() && replies.every(isWhole)
+}
+
+/** Returns whether a request that arrives before the commit of earlier ones begins before it too, so that they can share it. */
+export const beginsBeforeCommits = async (modules: Modules): Promise<boolean> => {
+  const order: Array<string> = []
+  let second: Socket | undefined
+  await using server = await startEcho(modules, 0, (body) => {
+    order.push(body)
+    if (body !== "first") return
+    setImmediate(() => order.push("commit"))
+    second?.write(requestOf("second"))
+  })
+  // A request of its own opens the connection, so that the server reads the next one at once.
+  second = connect(server.port, "127.0.0.1").setEncoding("latin1")
+  second.write(requestOf("opens"))
+  await once(second, "data")
+  const answered = once(second, "data", { signal: AbortSignal.timeout(5_000) })
+  await echoOf(server.port, [requestOf("first")])
+  await answered
+  second.destroy()
+  return order.join(" ") === "opens first second commit"
 }
 
 /** Returns whether a request stops waiting once its client has gone. */
