@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { callEveryVerb, fixtures } from "@kiln/conformance"
 import type { Database } from "../src/Database.ts"
 import { jobByIdempotencyKey, jobByOwner } from "../src/jobs/JobRow.ts"
+import { polledByOwner } from "../src/jobs/pollJobs.ts"
 import { finishCharged, finishFree } from "../src/jobs/completeJobs.ts"
 import { insertAtOnce, unfinishedJobs } from "../src/jobs/insertJob.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
@@ -106,10 +107,16 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     [
       "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
       "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
-      "SEARCH kiln_files USING INDEX sqlite_autoindex_kiln_files_2 (job_seq=?) LEFT-JOIN",
       ...longRequest,
-      "CORRELATED SCALAR SUBQUERY 2",
-      "SEARCH kiln_checkpoints USING PRIMARY KEY (job_seq=?)",
+    ],
+  ],
+  [
+    "what a poll shows of a caller's job",
+    polledByOwner.sql,
+    [
+      "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
+      "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      "SEARCH kiln_files USING INDEX sqlite_autoindex_kiln_files_2 (job_seq=?) LEFT-JOIN",
     ],
   ],
   [
@@ -375,6 +382,7 @@ const hotVerbs = (database: Database, round: number) =>
       claims.map((claim, n) => fixtures.completionOf(claim, { files: [fixtures.outputFile(claim, 100 * round + n)] })),
     )
     yield* jobs.findJobs(created.map((job) => ({ jobId: job.id, principal: ownerOf(job) })))
+    yield* jobs.pollJobs(created.map((job) => ({ jobId: job.id, principal: ownerOf(job) })))
     yield* jobs.findByIdempotencyKey(newJob(1).keyId, `idempotency-${200 + round}`)
     yield* jobs.findFile(fixtures.fileId(100 * round))
     yield* jobs.expireJobs(10 + round)

@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
-import type { Job, Upload } from "@kiln/core/domain"
+import { type Job, polledJob, type Upload } from "@kiln/core/domain"
 import {
   type Claim,
   type ClaimRequest,
@@ -100,12 +100,14 @@ export const createAndClaim = Effect.fnUntraced(function* (
   return claimed
 })
 
-/** Reads the current job as its owner; it must exist and be well-formed. */
+/** Reads the current job as its owner; it must exist and be well-formed, and a poll must show the same. */
 export const read = Effect.fnUntraced(function* (job: Pick<Job, "id" | "projectId" | "keyId" | "mode">) {
   const store = yield* JobStore
-  const [found] = yield* store.findJobs([{ jobId: job.id, principal: ownerOf(job) }])
+  const items = [{ jobId: job.id, principal: ownerOf(job) }]
+  const [found] = yield* store.findJobs(items)
   if (found === undefined) throw new Error(`${job.id} does not exist`)
   expectWellFormed(found)
+  expect(yield* store.pollJobs(items)).toEqual([polledJob(found)])
   return found
 })
 

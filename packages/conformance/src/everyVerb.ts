@@ -38,6 +38,7 @@ const runningJobs = Effect.gen(function* () {
   yield* jobs.createJobs([newJob(100, { queueCap: 1_000 }), newJob(101, { mode: "live", gate: audioGate })])
   yield* jobs.createAndClaimJobs([newJob(103, { queueCap: 1_000 })], { ...ask, runnable: [] })
   yield* jobs.findJobs([{ jobId: jobId(4), principal }])
+  yield* jobs.pollJobs([{ jobId: jobId(4), principal }])
   yield* jobs.findByIdempotencyKey(newJob(1).keyId, "idempotency-1")
   yield* jobs.findFile(fileId(4))
   const {

@@ -15,7 +15,7 @@ import { delay } from "./JobStore/createJobsDelay.ts"
 import { eraseJobs } from "./JobStore/eraseJobs.ts"
 import { fairness } from "./JobStore/claimJobsFairness.ts"
 import { fencing } from "./JobStore/fencing.ts"
-import { findByIdempotencyKey, findFileSection, findJobs } from "./JobStore/findJobs.ts"
+import { findByIdempotencyKey, findFileSection, findJobs, pollJobs } from "./JobStore/findJobs.ts"
 import { expireJobs } from "./JobStore/expireJobs.ts"
 import { completeJobs } from "./JobStore/completeJobs.ts"
 import { failJobs } from "./JobStore/failJobs.ts"
@@ -71,6 +71,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   retries,
   createAndClaimJobs,
   findJobs,
+  pollJobs,
   findByIdempotencyKey,
   findFileSection,
   claimJobs,

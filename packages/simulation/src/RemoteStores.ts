@@ -89,6 +89,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     capabilities: { ...store.capabilities, multiProcess: true },
     ...creatingAndClaiming(line, store, news),
     findJobs: (items) => read("findJobs", store.findJobs(items)),
+    pollJobs: (items) => read("pollJobs", store.pollJobs(items)),
     findByIdempotencyKey: (keyId, key) => read("findByIdempotencyKey", store.findByIdempotencyKey(keyId, key)),
     findFile: (fileId) => read("findFile", store.findFile(fileId)),
     extendLeases: (items) =>

@@ -19,7 +19,7 @@ import { deferJobs, failJobs, releaseJobs } from "./endClaims.ts"
 import { anyFinishedJob, deleteJobs } from "./deleteJobs.ts"
 import { anyKeptJob, eraseJobs, expireData } from "./eraseJobs.ts"
 import { anyOverdue, expireJobs } from "./expireJobs.ts"
-import { findByIdempotencyKey, findFile, findJobs } from "./findJobs.ts"
+import { findByIdempotencyKey, findFile, findJobs, pollJobs } from "./findJobs.ts"
 import { findOrphans, readLineage, writeLineage } from "./blobs.ts"
 import { listCharges } from "./listCharges.ts"
 import { lockedJobs, lockedJobsAndLanes } from "./lockJobs.ts"
@@ -106,6 +106,7 @@ export const makePostgresJobStore = (
     createJobs: (items) => creations.create(items),
     createAndClaimJobs: (items, request) => creations.createAndClaim(items, request),
     findJobs: (items) => db.read("JobStore.findJobs", (session) => findJobs(session, items)),
+    pollJobs: (items) => db.read("JobStore.pollJobs", (session) => pollJobs(session, items)),
     findByIdempotencyKey: (keyId, key) =>
       db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),
     findFile: (fileId) => db.read("JobStore.findFile", (session) => findFile(session, fileId)),

@@ -10,8 +10,7 @@ import {
   priorityOfRank,
 } from "@kiln/core/domain"
 import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
-import { type Selectable, sql } from "kysely"
-import { select, type Tables, type Values } from "../columns.ts"
+import { select, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 
@@ -93,40 +92,9 @@ export const jobBySeq = statement((given: Given<{ readonly seq: number }>) =>
 /** Regardless of owner, for operators. */
 export const jobById = statement((given: Given<Values<"jobs", "id">>) => selectJobs.where("jobs.id", "=", given.id))
 
-/** SQLite would scan the table if `ANALYZE` had run while it was small. */
-const filesByJob = sql<Selectable<Tables["files"]>>`${sql.table("files")}`.as<"files">(
-  sql`${sql.table("files")} indexed by sqlite_autoindex_kiln_files_2`,
-)
-
-/**
- * Only for its owner: callers have no query by id alone. Has a row for each file, and the checkpoints of a running job, so that
- * one statement reads the whole job from one snapshot. The rows are not sorted: that would take SQLite a third of the time.
- */
+/** Only for its owner: callers have no query by id alone. */
 export const jobByOwner = statement((given: Given<Values<"jobs", "id" | "project_id" | "key_id" | "mode">>) =>
   selectJobs
-    .leftJoin(filesByJob, "files.job_seq", "jobs.seq")
-    .select([
-      "files.seq as fileSeq",
-      "files.id as fileId",
-      "files.name as fileName",
-      "files.blob_key as blobKey",
-      "files.media_type as mediaType",
-      "files.bytes",
-      "files.sha256",
-    ])
-    .select((of) =>
-      of
-        .case()
-        .when("jobs.status", "=", "processing")
-        .then(
-          of
-            .selectFrom("checkpoints")
-            .select(({ fn }) => fn<string>("json_group_object", ["step", "value"]).as("values"))
-            .whereRef("checkpoints.job_seq", "=", "jobs.seq"),
-        )
-        .end()
-        .as("checkpoints"),
-    )
     .where("jobs.id", "=", given.id)
     .where("jobs.project_id", "=", given.projectId)
     .where("jobs.key_id", "=", given.keyId)
@@ -138,7 +106,6 @@ export const jobByIdempotencyKey = statement((given: Given<Values<"jobs", "key_i
 )
 
 export type JobRow = RowOf<typeof jobBySeq>
-type OwnedRow = RowOf<typeof jobByOwner>
 
 /** In the order in which they were committed. */
 const filesOfJob = statement((given: Given<{ readonly seq: number }>) =>
@@ -168,30 +135,9 @@ export const jobOf = (tx: Transaction, row: JobRow, state: JobState = stateOf(ro
     row.status === "processing" ? checkpointsOf(tx, row) : noCheckpoints,
   )
 
-/** Decodes the rows of `jobByOwner`: a job, if there is any. Throws `UndecodableRow` if a row is damaged. */
-export const ownedJobOf = (rows: ReadonlyArray<OwnedRow>): Job | undefined => {
-  const [row] = rows
-  if (row === undefined) return undefined
-  const files = hasFiles(row)
-    ? rows.toSorted((one, other) => (one.fileSeq ?? 0) - (other.fileSeq ?? 0)).flatMap(fileOf)
-    : noFiles
-  return decodeJob(row, stateOf(row), files, row.checkpoints === null ? noCheckpoints : stepsOf(row, row.checkpoints))
-}
-
-const hasFiles = (row: JobRow): boolean => row.retained === "kept" && row.status === "done"
-
-/** Returns the file of a row; a job without files has one row without a file. */
-const fileOf = ({
-  blobKey,
-  bytes,
-  fileId: id,
-  fileName: name,
-  mediaType,
-  sha256,
-}: OwnedRow): ReadonlyArray<OutputFile> =>
-  id === null || name === null || blobKey === null || mediaType === null || bytes === null || sha256 === null
-    ? []
-    : [{ id, name, blobKey, mediaType, bytes, sha256 }]
+/** Files have rows only while their job is done and its data is kept; the statements check the job anyway. */
+export const hasFiles = (row: Pick<JobRow, "retained" | "status">): boolean =>
+  row.retained === "kept" && row.status === "done"
 
 const decodeJob = (
   row: JobRow,
@@ -231,12 +177,12 @@ const decodeJob = (
     errorCode: state.errorCode,
     finishedAt: state.finishedAt,
     retained: row.retained,
-    request: objectOrNull(row, "request"),
+    request: objectOrNull(row.request, "request", row.id),
     checkpoints,
-    output: objectOrNull(row, "output"),
+    output: objectOrNull(row.output, "output", row.id),
     files,
     warningCode: row.warningCode,
-    charge: chargeOf(row),
+    charge: chargeOf(row.charge, row.id),
   }
 }
 
@@ -265,23 +211,14 @@ export const priorityOf = (rank: number, id: JobId): Priority => {
   return priority
 }
 
-const objectOrNull = (row: JobRow, column: "request" | "output"): JsonObject | null => {
-  const text = row[column]
-  return text === null ? null : decodeObject(text, `the ${column} of ${row.id}`)
-}
+/** Decodes a JSON column of a job. */
+export const objectOrNull = (text: string | null, column: "request" | "output", id: JobId): JsonObject | null =>
+  text === null ? null : decodeObject(text, `the ${column} of ${id}`)
 
 const checkpointsOf = (tx: Transaction, { id, seq }: JobRow): Job["checkpoints"] =>
   Object.fromEntries(
     tx.all(checkpointsOfJob, { seq }).map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${id}`)]),
   )
-
-/** Decodes checkpoints that SQLite has put into one object, with their texts as its values. */
-const stepsOf = ({ id }: JobRow, texts: string): Job["checkpoints"] => {
-  const steps = decodeObject(texts, `the checkpoints of ${id}`) as JsonObject & Readonly<Record<string, string>>
-  return Object.fromEntries(
-    Object.entries(steps).map(([step, value]) => [step, decodeJson(value, `a checkpoint of ${id}`)]),
-  )
-}
 
 const priceOf = (row: JobRow): PriceSnapshot | null => {
   const { priceName: name, priceVersion: version, priceCurrency: currency, priceUnitAmounts: unitAmounts } = row
@@ -289,5 +226,5 @@ const priceOf = (row: JobRow): PriceSnapshot | null => {
   return { name, version, currency, unitAmounts: decodeAmounts(unitAmounts, `price ${name} ${version}`) }
 }
 
-const chargeOf = (row: JobRow): Charge | null =>
-  row.charge === null ? null : (decodeObject(row.charge, `the charge of ${row.id}`) as JsonObject & Charge)
+export const chargeOf = (text: string | null, id: JobId): Charge | null =>
+  text === null ? null : (decodeObject(text, `the charge of ${id}`) as JsonObject & Charge)

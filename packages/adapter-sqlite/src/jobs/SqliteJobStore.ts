@@ -19,6 +19,7 @@ import { createAtOnce } from "./insertJob.ts"
 import { listCharges } from "./listCharges.ts"
 import type { Transaction } from "../Transaction.ts"
 import { confirmPurges, listPurges } from "./purges.ts"
+import { pollJobs } from "./pollJobs.ts"
 import { failUnreadable, UnreadableJob } from "./unreadableJobs.ts"
 
 /** Repeats the claim after failing each job that cannot be read. */
@@ -57,10 +58,11 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
         created: createJobs(tx, jobs),
         claimed: claimJobs(tx, request),
       })),
-    findJobs: (items) =>
+    findJobs: (items) => db.read("JobStore.findJobs", (tx) => findJobs(tx, items)),
+    pollJobs: (items) =>
       items.length === 1
-        ? db.readAtOnce("JobStore.findJobs", (tx) => findJobs(tx, items))
-        : db.read("JobStore.findJobs", (tx) => findJobs(tx, items)),
+        ? db.readAtOnce("JobStore.pollJobs", (tx) => pollJobs(tx, items))
+        : db.read("JobStore.pollJobs", (tx) => pollJobs(tx, items)),
     findByIdempotencyKey: (keyId, idempotencyKey) =>
       db.read("JobStore.findByIdempotencyKey", (tx) => findByIdempotencyKey(tx, { keyId, idempotencyKey })),
     findFile: (fileId) => db.read("JobStore.findFile", (tx) => findFile(tx, fileId)),

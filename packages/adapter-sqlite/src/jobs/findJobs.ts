@@ -3,18 +3,17 @@ import type { Orphan, StoredFile } from "@kiln/core/ports"
 import { select, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { jobByOwner, ownedJobOf } from "./JobRow.ts"
+import { jobByOwner, jobOf } from "./JobRow.ts"
 
-/** Reads jobs, each in one statement. */
 export const findJobs = (
   tx: Transaction,
   items: ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>,
 ): ReadonlyArray<Job | undefined> =>
-  items.map(({ jobId: id, principal: { keyId, mode, projectId } }) =>
-    ownedJobOf(tx.all(jobByOwner, { id, projectId, keyId, mode })),
-  )
+  items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => {
+    const row = tx.get(jobByOwner, { id, projectId, keyId, mode })
+    return row && jobOf(tx, row)
+  })
 
-/** Files have rows only while their job is done and its data is kept; the statement checks the job anyway. */
 const fileById = statement((given: Given<Values<"files", "id">>) =>
   query
     .selectFrom("files")

@@ -1,10 +1,38 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { Principal } from "@kiln/core/domain"
+import { type Job, polledJob, type Principal } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
-import { advance, claimOne, complete, create, createAndClaim, createDone, findFile, first, read } from "../arrange.ts"
+import {
+  advance,
+  claimOne,
+  complete,
+  create,
+  createAndClaim,
+  createDone,
+  findFile,
+  first,
+  openAudioGate,
+  read,
+} from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
-import { completionOf, fileId, jobId, keyId, newJob, outputFile, ownerOf, projectId } from "../fixtures.ts"
+import {
+  charge,
+  completionOf,
+  fileId,
+  jobId,
+  keyId,
+  newJob,
+  newLiveJob,
+  outputFile,
+  ownerOf,
+  projectId,
+} from "../fixtures.ts"
+
+/** The owner of a job, followed by callers that differ from it in one part. */
+const principalsFor = (job: Job): ReadonlyArray<Principal> => {
+  const owner = ownerOf(job)
+  return [owner, { ...owner, keyId: keyId(2) }, { ...owner, projectId: projectId(2) }, { ...owner, mode: "live" }]
+}
 
 /** Reading jobs. A caller can never see another caller's job. */
 export const findJobs: Section = {
@@ -15,13 +43,7 @@ export const findJobs: Section = {
       Effect.gen(function* () {
         const store = yield* JobStore
         const job = first(yield* create(newJob(1)))
-        const owner = ownerOf(job)
-        const others: ReadonlyArray<Principal> = [
-          { ...owner, keyId: keyId(2) },
-          { ...owner, projectId: projectId(2) },
-          { ...owner, mode: "live" },
-        ]
-        const found = yield* store.findJobs([owner, ...others].map((principal) => ({ jobId: job.id, principal })))
+        const found = yield* store.findJobs(principalsFor(job).map((principal) => ({ jobId: job.id, principal })))
         expect(found).toEqual([job, undefined, undefined, undefined])
       }),
     ),
@@ -35,6 +57,54 @@ export const findJobs: Section = {
         const ids = [jobId(2), jobId(9), jobId(1), jobId(2)]
         expect(yield* store.findJobs(ids.map((id) => ({ jobId: id, principal })))).toEqual([two, undefined, one, two])
         expect(yield* store.findJobs([])).toEqual([])
+      }),
+    ),
+  ],
+}
+
+/** The hottest read. `read` compares it with `findJobs` in every other check. */
+export const pollJobs: Section = {
+  name: "JobStore.pollJobs",
+  checks: [
+    check(
+      "shows a job only to the project, key and mode that created it",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const job = first(yield* create(newJob(1)))
+        const items = principalsFor(job).map((principal) => ({ jobId: job.id, principal }))
+        expect(yield* store.pollJobs(items)).toEqual([polledJob(job), undefined, undefined, undefined])
+        for (const item of items.slice(1)) expect(yield* store.pollJobs([item])).toEqual([undefined])
+      }),
+    ),
+
+    check(
+      "answers each item in its place, including unknown and repeated ones",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const [one, two] = (yield* create(newJob(1), newJob(2))).map(polledJob)
+        const principal = ownerOf(newJob(1))
+        const ids = [jobId(2), jobId(9), jobId(1), jobId(2)]
+        expect(yield* store.pollJobs(ids.map((id) => ({ jobId: id, principal })))).toEqual([two, undefined, one, two])
+        expect(yield* store.pollJobs([])).toEqual([])
+      }),
+    ),
+
+    check(
+      "shows the output with its files in their order, until they are gone, and the currency of the price",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* openAudioGate
+        const claimed = yield* createAndClaim(newLiveJob(1))
+        const items = [{ jobId: claimed.job.id, principal: ownerOf(claimed.job) }]
+        const [running] = yield* store.pollJobs(items)
+        expect(running).toMatchObject({ status: "processing", output: null, files: [], price: { currency: "usd" } })
+        const files = [outputFile(claimed, 2), { ...outputFile(claimed, 1), name: "image", blobKey: "jobs/1/1/image" }]
+        yield* complete(claimed, { files, charge })
+        const [done] = yield* store.pollJobs(items)
+        expect(done).toMatchObject({ status: "done", charge, files: files.map(({ id, name }) => ({ id, name })) })
+        yield* store.eraseJobs(items)
+        const [erased] = yield* store.pollJobs(items)
+        expect(erased).toMatchObject({ status: "done", retained: "deleted", output: null, files: [], charge })
       }),
     ),
   ],

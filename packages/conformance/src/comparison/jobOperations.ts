@@ -149,9 +149,8 @@ const reads: ReadonlyArray<fc.Arbitrary<Operation>> = [
   // Every job is read as its owner after each step; here as somebody else.
   operation("findJobs", fc.tuple(fc.nat(6), owner, mode), ([back, who, as], history) => {
     const id = latest(history.jobs, back)?.jobId ?? jobId(9_999)
-    return Effect.flatMap(JobStore, (store) =>
-      store.findJobs([{ jobId: id, principal: ownerOf({ ...who, mode: as }) }]),
-    )
+    const items = [{ jobId: id, principal: ownerOf({ ...who, mode: as }) }]
+    return Effect.flatMap(JobStore, (store) => Effect.all([store.findJobs(items), store.pollJobs(items)]))
   }),
   operation("findByIdempotencyKey", fc.tuple(owner, fc.nat(3)), ([{ keyId: key }, n]) =>
     Effect.flatMap(JobStore, (store) => store.findByIdempotencyKey(key, `pooled-${n}`)),

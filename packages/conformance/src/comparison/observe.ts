@@ -19,6 +19,7 @@ export const observe = Effect.fnUntraced(function* (history: History) {
   const { liveKinds, ...rest } = yield* board.readBoard
   return {
     jobs: yield* jobs.findJobs(history.jobs),
+    polled: yield* jobs.pollJobs(history.jobs),
     list: yield* allJobs({ limit: 10_000 }),
     counts: countsInOrder(yield* directory.countJobs({ finishedWithinMs })),
     uploads: yield* Effect.forEach(history.uploads, ({ uploadId }) => uploads.findUpload(uploadId)),

@@ -413,6 +413,10 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["shows a job only to the project, key and mode that created it"],
     promises: false,
   },
+  "a poll shows a job to any key": {
+    checks: ["shows a job only to the project, key and mode that created it"],
+    promises: false,
+  },
   "any key may erase a job": {
     checks: [
       "a job of another key, project or mode is not found, like one that never existed",

@@ -6,6 +6,10 @@ export const deletion = [
     "job !== undefined && owns(principal, job) ? job",
     "job !== undefined ? job",
   ]),
+  plant("MemoryJobStore.ts", "JobStore.pollJobs", "a poll shows a job to any key", [
+    "const polled = findOwned(state, item)",
+    "const polled = state.jobs.get(item.jobId)",
+  ]),
   plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "any key may erase a job", ["|| !owns(principal, job)", ""]),
   plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "a running job's data can be deleted", [
     'if (!isFinished(job)) return { _tag: "Unfinished" }',

@@ -87,7 +87,7 @@ export const billingOf = (
   job: {
     readonly mode: JobMode
     readonly status: JobStatus
-    readonly price: PriceSnapshot | null
+    readonly price: Pick<PriceSnapshot, "currency"> | null
     readonly charge: Charge | null
   },
   defaultCurrency: string,

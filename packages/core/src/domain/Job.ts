@@ -62,4 +62,28 @@ export interface Job extends JobOrigin, JobState {
   readonly charge: Charge | null
 }
 
+/** The part of a job that its caller polls for. */
+export interface PolledJob extends Pick<
+  Job,
+  "id" | "kind" | "mode" | "status" | "retained" | "output" | "errorCode" | "warningCode" | "charge"
+> {
+  readonly price: Pick<PriceSnapshot, "currency"> | null
+  readonly files: ReadonlyArray<Pick<OutputFile, "id" | "name">>
+}
+
+/** Returns the part of a job that its caller polls for. */
+export const polledJob = (job: Job): PolledJob => ({
+  id: job.id,
+  kind: job.kind,
+  mode: job.mode,
+  status: job.status,
+  retained: job.retained,
+  output: job.output,
+  errorCode: job.errorCode,
+  warningCode: job.warningCode,
+  charge: job.charge,
+  price: job.price && { currency: job.price.currency },
+  files: job.files.map(({ id, name }) => ({ id, name })),
+})
+
 export type { ErrorCode, WarningCode }

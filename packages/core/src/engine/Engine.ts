@@ -7,6 +7,7 @@ import type {
   Board,
   Grant,
   Job,
+  PolledJob,
   Principal,
   StoreUnavailable,
   Upload,
@@ -35,7 +36,7 @@ import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { eraseJobData } from "./eraseJobData.ts"
 import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
-import { makeGetJob } from "./getJob.ts"
+import { makeGetJob, makePollJob } from "./getJob.ts"
 import type { JobEvents } from "./JobEvents.ts"
 import type { JobReader } from "./waitForJob.ts"
 import { findFile, openFile } from "./openFile.ts"
@@ -69,6 +70,7 @@ const operations = [
   "createJobIn",
   "createJobsIn",
   "getJob",
+  "pollJob",
   "waitForJob",
   "eraseJobData",
   "findFile",
@@ -120,6 +122,11 @@ export class Engine extends Context.Service<
     /** `createJobsIn` for synchronous handles. Throws what `createJobsIn` fails with. */
     readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<Asked>) => JobOutcomes
     readonly getJob: (principal: Principal, jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
+    /** `getJob`, with only the part of the job that its caller polls for. */
+    readonly pollJob: (
+      principal: Principal,
+      jobId: string,
+    ) => Effect.Effect<PolledJob, Errors.JobNotFound | StoreUnavailable>
     /** Waits until the job is finished, through outages of the store. Without `timeoutMs`, it waits without a limit. */
     readonly waitForJob: (
       principal: Principal,
@@ -157,6 +164,7 @@ export class Engine extends Context.Service<
     Effect.gen(function* () {
       const settings = yield* EngineConfig
       const kinds = yield* JobKinds
+      const store = yield* JobStore
       const switchboard = yield* Switchboard
       const context = yield* Effect.context<
         JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobEvents | JobReader
@@ -173,7 +181,8 @@ export class Engine extends Context.Service<
         createJobs,
         pushJob,
         ...(yield* makeCreateJobsIn),
-        getJob: makeGetJob(yield* JobStore),
+        getJob: makeGetJob(store),
+        pollJob: makePollJob(store),
         waitForJob: (principal, jobId, timeoutMs) =>
           provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
         eraseJobData: (principal, jobId) => provide(eraseJobData(principal, jobId)),

@@ -11,22 +11,33 @@ export type FieldsSchema<T> = Schema.Codec<T, unknown> & { readonly fields: Read
 const typeNames: Record<string, string> = { String: "a string", Number: "a number", Boolean: "true or false" }
 
 /**
- * Decodes a request. Returns the value, or every offending field with the first rule it violates, in the order in which the fields
- * are declared, unknown ones last. A value that is not an object returns one error with an empty field name.
+ * Returns the function that decodes requests. It returns the value, or every offending field with the first rule it violates, in
+ * the order in which the fields are declared, unknown ones last. A value that is not an object returns one error with an empty
+ * field name.
  */
-export const decodeFields = <T>(
+export const fieldsDecoder = <T>(
   schema: FieldsSchema<T>,
-  input: unknown,
-): Result.Result<T, ReadonlyArray<FieldError>> => {
-  const decoded = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })(input)
-  if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
-  const found = new Map<string, FieldError>()
-  collect(decoded.failure.issue, undefined, found)
-  if (found.size === 0) found.set("", { field: "", reason: "type", message: "must be an object" })
+): ((input: unknown) => Result.Result<T, ReadonlyArray<FieldError>>) => {
+  const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
   const declared = Object.keys(schema.fields)
+  return (input) => {
+    const decoded = decode(input)
+    if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
+    return Result.fail(fieldErrors(decoded.failure.issue, declared))
+  }
+}
+
+/** Decodes one request: see `fieldsDecoder`. */
+export const decodeFields = <T>(schema: FieldsSchema<T>, input: unknown): Result.Result<T, ReadonlyArray<FieldError>> =>
+  fieldsDecoder(schema)(input)
+
+const fieldErrors = (issue: SchemaIssue.Issue, declared: ReadonlyArray<string>): ReadonlyArray<FieldError> => {
+  const found = new Map<string, FieldError>()
+  collect(issue, undefined, found)
+  if (found.size === 0) found.set("", { field: "", reason: "type", message: "must be an object" })
   const rank = (error: FieldError) =>
     error.reason === "unknown_field" ? declared.length : declared.indexOf(error.field)
-  return Result.fail([...found.values()].sort((a, b) => rank(a) - rank(b)))
+  return [...found.values()].sort((a, b) => rank(a) - rank(b))
 }
 
 const collect = (issue: SchemaIssue.Issue, field: string | undefined, found: Map<string, FieldError>): void => {

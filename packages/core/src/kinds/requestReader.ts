@@ -2,7 +2,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { FieldError, JsonObject } from "../domain/index.ts"
 import { asJsonObject } from "./asJson.ts"
-import { decodeFields, type FieldsSchema } from "./decodeFields.ts"
+import { fieldsDecoder, type FieldsSchema } from "./decodeFields.ts"
 import { isStandardSchema, type StandardIssue, type StandardSchema } from "./StandardSchema.ts"
 import { validated } from "./validated.ts"
 
@@ -35,17 +35,21 @@ export const requestReader = <Request>(schema: RequestSchema<Request>): RequestR
       }
     : {
         fields: Object.keys(schema.fields),
-        read: (input) => readFields(schema, input),
+        read: fieldsReader(schema),
         readStored: Schema.decodeUnknownResult(schema, { onExcessProperty: "error" }),
       }
 
 /** Stores the re-encoded value, which is certain to decode again. */
-const readFields = <Request>(schema: FieldsSchema<Request>, input: unknown) =>
-  Result.map(decodeFields(schema, input), (value) => {
-    const stored = asJsonObject(Schema.encodeSync(schema)(value))
-    if (stored === undefined) throw new TypeError("the request schema of a job kind must encode to a JSON object")
-    return { value, stored }
-  })
+const fieldsReader = <Request>(schema: FieldsSchema<Request>): RequestReader<Request>["read"] => {
+  const decode = fieldsDecoder(schema)
+  const encode = Schema.encodeSync(schema)
+  return (input) =>
+    Result.map(decode(input), (value) => {
+      const stored = asJsonObject(encode(value))
+      if (stored === undefined) throw new TypeError("the request schema of a job kind must encode to a JSON object")
+      return { value, stored }
+    })
+}
 
 /** Stores the input unchanged: only the input is certain to be JSON and to be accepted again. */
 const readStandard = <Request>(

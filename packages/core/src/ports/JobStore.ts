@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { FileId, Job, JobId, KeyId, OutputFile, Principal, StoreUnavailable } from "../domain/index.ts"
+import type { FileId, Job, JobId, KeyId, OutputFile, PolledJob, Principal, StoreUnavailable } from "../domain/index.ts"
 import type { OrphanReason } from "../domain/Orphan.ts"
 import type {
   Checkpoint,
@@ -117,6 +117,11 @@ export class JobStore extends Context.Service<
     readonly findJobs: (
       items: ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>,
     ) => Effect.Effect<ReadonlyArray<Job | undefined>, StoreUnavailable>
+
+    /** `findJobs` for callers that poll, which is the most frequent call: reads only what a poll shows. */
+    readonly pollJobs: (
+      items: ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>,
+    ) => Effect.Effect<ReadonlyArray<PolledJob | undefined>, StoreUnavailable>
 
     /** Returns the job that this key created with an idempotency key. */
     readonly findByIdempotencyKey: (

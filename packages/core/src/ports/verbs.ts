@@ -43,6 +43,7 @@ export const storeVerbs = {
     createJobs: "write",
     createAndClaimJobs: "write",
     findJobs: "read",
+    pollJobs: "read",
     findByIdempotencyKey: "read",
     findFile: "read",
     claimJobs: "write",

@@ -1,9 +1,9 @@
 import type { JobFamily } from "@kiln/client"
 import type { JobBody } from "@kiln/client/api"
-import { type Billing, billingOf, type Job, type JsonObject } from "@kiln/core/domain"
+import { type Billing, billingOf, type JsonObject, type PolledJob } from "@kiln/core/domain"
 import type { FieldNames } from "./fieldNames.ts"
 
-type Body = (job: Job, output: JsonObject | undefined, defaultCurrency: string) => object
+type Body = (job: PolledJob, output: JsonObject | undefined, defaultCurrency: string) => object
 
 /** The state of a polled job, with billing and codes; a code is `null` if it does not apply. */
 const fullBody: Body = (job, output, defaultCurrency) => ({
@@ -46,7 +46,7 @@ export const pollingPath = ({ poll }: JobFamily, jobId: string): string => poll.
  * its data is gone.
  */
 export const outputBody = (
-  job: Job,
+  job: PolledJob,
   names: FieldNames,
   fileUrl: (fileId: string) => string,
 ): JsonObject | undefined => {

@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JobFamily } from "@kiln/client"
-import { isFinished, type Job, type KeyScope, type Principal } from "@kiln/core/domain"
+import { isFinished, type KeyScope, type PolledJob, type Principal } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
@@ -20,9 +20,9 @@ export const findJob = (
   principal: Principal,
   family: JobFamily,
   id: string,
-): Effect.Effect<{ readonly job: Job; readonly offer: OfferedKind }, Refusal> =>
+): Effect.Effect<{ readonly job: PolledJob; readonly offer: OfferedKind }, Refusal> =>
   Effect.flatMap(
-    Effect.mapError(context.engine.getJob(principal, id), (error) => refusalFor(error)),
+    Effect.mapError(context.engine.pollJob(principal, id), (error) => refusalFor(error)),
     (job) => {
       const offer = context.offers.get(job.kind)
       return offer?.family.group === family.group
@@ -34,7 +34,7 @@ export const findJob = (
 /** Returns the state of a job. Few steps and no generator, because this is the most frequent request. */
 export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler => {
   const { defaultCurrency } = context.engine.settings
-  const reply = (job: Job, offer: OfferedKind, nowMs: number): Reply => {
+  const reply = (job: PolledJob, offer: OfferedKind, nowMs: number): Reply => {
     const expiresAtSeconds = Math.floor(nowMs / 1000) + fileUrlSeconds
     const fileUrl = (fileId: string) =>
       signDownload(context.keyring, { publicUrl: context.publicUrl(), fileId, expiresAtSeconds })

@@ -24,7 +24,7 @@ beforeAll(async () => {
     }),
     wrapJobs: (store) => ({
       ...store,
-      findJobs: (items) => count("findJobs", store.findJobs(items)),
+      pollJobs: (items) => count("pollJobs", store.pollJobs(items)),
       findByIdempotencyKey: (...key) => count("findByIdempotencyKey", store.findByIdempotencyKey(...key)),
       createJobs: (jobs) => count("createJobs", store.createJobs(jobs)),
     }),
@@ -63,7 +63,7 @@ const costOf = async (request: () => Promise<Response>, status: number) => {
 describe("the frequent requests", () => {
   it("poll in one fiber and with one call of the store", async () => {
     const { id } = (await (await post()).json()) as { readonly id: string }
-    expect(await costOf(() => poll(id), 200)).toEqual({ fibers: 1, keys: 0, findJobs: 1 })
+    expect(await costOf(() => poll(id), 200)).toEqual({ fibers: 1, keys: 0, pollJobs: 1 })
   })
 
   it("create in a fiber of their own and that of the store call", async () => {

@@ -1,7 +1,14 @@
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { withBug } from "../../../../tests/planted/withBug.ts"
-import { keepsRequestsApart, loadModules, readsWholeBodies, stopsForGoneClients } from "./shortcuts.ts"
+import {
+  beginsBeforeCommits,
+  keepsRequestsApart,
+  loadModules,
+  readsWholeBodies,
+  sendsTogether,
+  stopsForGoneClients,
+} from "./shortcuts.ts"
 
 it.each([
   {
@@ -24,6 +31,27 @@ it.each([
     from: "if (!response.writableEnded) fiber.interruptUnsafe()",
     to: "if (response.writableEnded) fiber.interruptUnsafe()",
     holds: stopsForGoneClients,
+  },
+  {
+    bug: "of the replies of one turn, only the first is sent",
+    file: "server/nodeListener.ts",
+    from: "of sent) send",
+    to: "of sent.slice(0, 1)) send",
+    holds: sendsTogether,
+  },
+  {
+    bug: "requests begin after the commit that they could share",
+    file: "server/nodeListener.ts",
+    from: "    schedule()\n    const begun = arrived",
+    to: "    const begun = arrived",
+    holds: beginsBeforeCommits,
+  },
+  {
+    bug: "a reply is sent during the turn of its request",
+    file: "server/nodeListener.ts",
+    from: "setImmediate(sendDue)",
+    to: "sendDue()",
+    holds: sendsTogether,
   },
 ])("is detected where $bug", async ({ holds, ...edit }) => {
   expect(await holds(await withBug(join(import.meta.dirname, "../.."), edit, loadModules))).toBe(false)

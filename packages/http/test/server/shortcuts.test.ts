@@ -1,6 +1,13 @@
 import { join } from "node:path"
 import { expect, it } from "vitest"
-import { keepsRequestsApart, loadModules, readsWholeBodies, stopsForGoneClients } from "./shortcuts.ts"
+import {
+  beginsBeforeCommits,
+  keepsRequestsApart,
+  loadModules,
+  readsWholeBodies,
+  sendsTogether,
+  stopsForGoneClients,
+} from "./shortcuts.ts"
 
 const modules = await loadModules(join(import.meta.dirname, "../../src"))
 
@@ -10,6 +17,14 @@ it("a short body is read to its end, wherever it is cut", async () => {
 
 it("concurrent requests get their own bodies and request ids", async () => {
   expect(await keepsRequestsApart(modules)).toBe(true)
+})
+
+it("replies that are ready in one turn are sent together", async () => {
+  expect(await sendsTogether(modules)).toBe(true)
+})
+
+it("a request that arrives before a commit can share it", async () => {
+  expect(await beginsBeforeCommits(modules)).toBe(true)
 })
 
 it("a request whose client has gone stops waiting", async () => {

@@ -1,6 +1,6 @@
 import { once } from "node:events"
 import { createServer } from "node:http"
-import { type AddressInfo, connect } from "node:net"
+import { type AddressInfo, connect, type Socket } from "node:net"
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises"
 import { Effect, Exit, Scope } from "effect"
 import type * as AppModule from "../../src/server/app.ts"
@@ -22,18 +22,29 @@ export const loadModules = async (directory: string): Promise<Modules> => ({
   ...((await import(`${directory}/server/Router.ts`)) as typeof RouterModule),
 })
 
-/** A server with one route, `POST /`, whose replies are delayed. Returns the bodies of requests that stopped waiting, too. */
-const startEcho = async ({ makeApp, nodeListener, readWholeBody, Router }: Modules, delayMs: number) => {
+/**
+ * A server with two routes: `POST /`, whose replies are delayed, and `GET /`, whose replies are ready at once. Returns the bodies of
+ * requests that stopped waiting, and whether any reply was sent before the turn of its request was over.
+ */
+const startEcho = async (
+  { makeApp, nodeListener, readWholeBody, Router }: Modules,
+  delayMs: number,
+  onBegin: (body: string) => void = () => {},
+) => {
   const stopped: Array<string> = []
   const handle: Handler = (exchange) =>
     Effect.flatMap(readWholeBody(exchange, 65_536), (bytes) => {
       const body = Buffer.from(bytes).toString()
+      onBegin(body)
       const wait = Effect.onInterrupt(Effect.sleep(delayMs), () => Effect.sync(() => stopped.push(body)))
       return Effect.as(Effect.interruptible(wait), { status: 200, headers: {}, body })
     })
   let requests = 0
   const app = makeApp({
-    router: new Router([{ method: "POST", path: "/", handle }]),
+    router: new Router([
+      { method: "POST", path: "/", handle },
+      { method: "GET", path: "/", handle: () => Effect.succeed({ status: 200, headers: {}, body: "ready" }) },
+    ]),
     newRequestId: Effect.sync(() => `req_${++requests}` as const),
     isStopping: () => false,
     closesConnections: () => false,
@@ -41,7 +52,11 @@ const startEcho = async ({ makeApp, nodeListener, readWholeBody, Router }: Modul
   })
   const scope = Scope.makeUnsafe()
   const listener = await Effect.runPromise(nodeListener(app, scope))
-  const server = createServer(listener)
+  let sentEarly = false
+  const server = createServer((request, response) => {
+    listener(request, response)
+    sentEarly ||= request.method === "GET" && response.headersSent
+  })
   await once(server.listen(0, "127.0.0.1"), "listening")
   const { port } = server.address() as AddressInfo
   return {
@@ -52,6 +67,7 @@ const startEcho = async ({ makeApp, nodeListener, readWholeBody, Router }: Modul
       await once(server, "request")
       await nextTurn()
     },
+    sentEarly: () => sentEarly,
     [Symbol.asyncDispose]: async () => {
       const closed = once(server.close(), "close")
       server.closeAllConnections()
@@ -110,6 +126,48 @@ export const keepsRequestsApart = async (modules: Modules): Promise<boolean> => 
   )
   const isOwn = answers.every(({ body }, n) => body === sent[n])
   return isOwn && new Set(answers.map(({ id }) => id)).size === sent.length
+}
+
+/** Returns whether replies that are ready at once are sent together after their turn, also beside clients that have gone. */
+export const sendsTogether = async (modules: Modules): Promise<boolean> => {
+  await using server = await startEcho(modules, 0)
+  const sockets = Array.from({ length: 20 }, () => connect(server.port, "127.0.0.1").setEncoding("latin1"))
+  const signal = AbortSignal.timeout(10_000)
+  const send = () => {
+    for (const socket of sockets) socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+  }
+  const received = () => Promise.allSettled(sockets.map((socket) => once(socket, "data", { signal })))
+  // The server accepts a connection a turn, but reads all those that it has in one.
+  send()
+  await received()
+  send()
+  for (const socket of sockets.splice(0, 5)) socket.resetAndDestroy()
+  const replies = await received()
+  for (const socket of sockets) socket.destroy()
+  const isWhole = (reply: PromiseSettledResult<ReadonlyArray<unknown>>) =>
+    reply.status === "fulfilled" && String(reply.value[0]).endsWith("\r\n\r\nready")
+  return !server.sentEarly() && replies.every(isWhole)
+}
+
+/** Returns whether a request that arrives before the commit of earlier ones begins before it too, so that they can share it. */
+export const beginsBeforeCommits = async (modules: Modules): Promise<boolean> => {
+  const order: Array<string> = []
+  let second: Socket | undefined
+  await using server = await startEcho(modules, 0, (body) => {
+    order.push(body)
+    if (body !== "first") return
+    setImmediate(() => order.push("commit"))
+    second?.write(requestOf("second"))
+  })
+  // A request of its own opens the connection, so that the server reads the next one at once.
+  second = connect(server.port, "127.0.0.1").setEncoding("latin1")
+  second.write(requestOf("opens"))
+  await once(second, "data")
+  const answered = once(second, "data", { signal: AbortSignal.timeout(5_000) })
+  await echoOf(server, [requestOf("first")])
+  await answered
+  second.destroy()
+  return order.join(" ") === "opens first second commit"
 }
 
 /** Returns whether a request stops waiting once its client has gone. */

@@ -64,7 +64,7 @@ export const beAStranger = (caller: CallerContext, jobId: JobId): Effect.Effect<
   const { door, kernel, process, stranger } = caller
   const seen = () => kernel.violate("nobody else sees a job", jobId)
   const tries = [
-    door.ask(process, `stranger reads ${jobId}`, (engine) => engine.getJob(stranger, jobId)),
+    door.ask(process, `stranger reads ${jobId}`, (engine) => engine.pollJob(stranger, jobId)),
     door.ask(process, `stranger erases ${jobId}`, (engine) => engine.eraseJobData(stranger, jobId)),
   ]
   return Effect.forEach(

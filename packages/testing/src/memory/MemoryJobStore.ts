@@ -1,4 +1,13 @@
-import { type FileId, holdsClaim, isFinished, owns } from "@kiln/core/domain"
+import {
+  type FileId,
+  holdsClaim,
+  isFinished,
+  type Job,
+  type JobId,
+  owns,
+  polledJob,
+  type Principal,
+} from "@kiln/core/domain"
 import { JobStore, type StoredFile } from "@kiln/core/ports"
 import { cancelJobs } from "./jobs/cancelJobs.ts"
 import { claimJobs } from "./jobs/claimJobs.ts"
@@ -19,11 +28,12 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
     createJobs: (jobs) => step((now) => createJobs(state, jobs, now)),
     createAndClaimJobs: (jobs, claim) =>
       step((now) => ({ created: createJobs(state, jobs, now), claimed: claimJobs(state, claim, now) })),
-    findJobs: (items) =>
+    findJobs: (items) => step(() => items.map((item) => findOwned(state, item))),
+    pollJobs: (items) =>
       step(() =>
-        items.map(({ jobId, principal }) => {
-          const job = state.jobs.get(jobId)
-          return job !== undefined && owns(principal, job) ? job : undefined
+        items.map((item) => {
+          const polled = findOwned(state, item)
+          return polled && polledJob(polled)
         }),
       ),
     findByIdempotencyKey: (keyId, idempotencyKey) => step(() => findByIdempotencyKey(state, keyId, idempotencyKey)),
@@ -57,6 +67,14 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
     readLineage: step((now) => readLineage(state, now)),
     writeLineage: (version, document) => step(() => writeLineage(state, version, document)),
   })
+
+const findOwned = (
+  state: MemoryState,
+  { jobId, principal }: { readonly jobId: JobId; readonly principal: Principal },
+): Job | undefined => {
+  const job = state.jobs.get(jobId)
+  return job !== undefined && owns(principal, job) ? job : undefined
+}
 
 const findFile = (state: MemoryState, fileId: FileId): StoredFile | undefined => {
   for (const job of state.jobs.values()) {

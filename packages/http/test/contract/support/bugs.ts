@@ -137,8 +137,8 @@ export const portBugs: Readonly<Record<string, ServiceSettings>> = {
                 for (const outcome of outcomes) if (outcome._tag === "Created") owners.set(outcome.job.id, outcome.job)
               }),
             ),
-          findJobs: (items) =>
-            jobs.findJobs(
+          pollJobs: (items) =>
+            jobs.pollJobs(
               items.map((item) => ({ ...item, principal: { ...item.principal, ...pick(owners.get(item.jobId)) } })),
             ),
         },
