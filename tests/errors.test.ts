@@ -13,6 +13,12 @@ const fields = {
   bytes: 0,
   kind: "sumary",
   known: ["summary"],
+  owner: "key",
+  reason: "cap",
+  currency: "usd",
+  maximumCost: "0.5",
+  period: "day",
+  resetsAt: 0,
   afterMs: 5,
   expected: ["audio/mpeg"],
   maxBytes: 7,
@@ -56,6 +62,7 @@ describe("errors of the engine", () => {
 
   it.each([
     ["InvalidRequest", "input: is required"],
+    ["SpendCapReached", "up to 0.5 USD, which passes the key's spend cap for this day"],
     ["UploadsFull", "(2 uploads)"],
     ["KindUnknown", 'unknown job kind "sumary"; did you mean "summary"?'],
     ["StoreUnavailable", "the store is unavailable (createJobs): the disk is full"],

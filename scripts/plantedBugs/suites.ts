@@ -6,6 +6,7 @@ import { plantedBugs as commitBugs } from "../../packages/adapter-postgres/test/
 import { groupCommitBugs } from "../../packages/core/test/groupCommitBugs.ts"
 import { jointClaimBugs } from "../../packages/core/test/jointClaimBugs.ts"
 import { acceptanceBugs } from "../../packages/core/test/acceptanceBugs.ts"
+import { spendCapBugs } from "../../packages/core/test/spendCapBugs.ts"
 import { plantedBugs as domainBugs } from "../../packages/core/test/jobTransitionBugs.ts"
 import { plantedBugs as racingBugs } from "../../packages/core/test/interleavings/plantedBugs/index.ts"
 import { races } from "../../packages/core/test/interleavings/races/index.ts"
@@ -141,6 +142,14 @@ const acceptance: Suite = {
   bugs: acceptanceBugs.map(({ bug, property }) => ({ bug, cells: [quoted(property)], caughtBy: quoted(property) })),
 }
 
+const spendCaps: Suite = {
+  title: "Properties of spend caps",
+  test: "packages/core/test/spendCap.test.ts",
+  about: "Planted into a copy of the domain. The property must fail.",
+  columns: ["property"],
+  bugs: spendCapBugs.map(({ bug, property }) => ({ bug, cells: [quoted(property)], caughtBy: quoted(property) })),
+}
+
 const disk: Suite = {
   title: "Disk and kills",
   test: "packages/cli/test/faults/plantedBugs.proof.ts",
@@ -229,6 +238,7 @@ export const suites = {
   jointClaims,
   properties,
   acceptance,
+  spendCaps,
   disk,
   contract,
   connections,

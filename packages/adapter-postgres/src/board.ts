@@ -6,6 +6,7 @@ import { decodeAmounts, decodeStrings, type PriceVersion, Switchboard } from "@k
 import type { Session, Transaction } from "./Session.ts"
 import { type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
 import type { Database } from "./Database.ts"
+import { listSpending, setSpendCap } from "./spending.ts"
 import { listWorkers, publishWorker } from "./workers.ts"
 
 /** One statement, so from one snapshot. A worker's entry counts until it expires, exclusive. */
@@ -207,6 +208,8 @@ export const makePostgresSwitchboard = (
         () => (active ? hint : Effect.void),
       ),
     listPrices: db.read("Switchboard.listPrices", listPrices),
+    setSpendCap: (owner, cap) => db.write("Switchboard.setSpendCap", (tx) => setSpendCap(tx, owner, cap)),
+    listSpending: db.read("Switchboard.listSpending", listSpending),
     publishWorker: (worker) => db.read("Switchboard.publishWorker", (session) => publishWorker(session, worker)),
     listWorkers: db.read("Switchboard.listWorkers", listWorkers),
   })

@@ -14,6 +14,7 @@ import type {
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
+import type { SpendCaps, SpendingEntries } from "./limitColumns.ts"
 
 /** A JSON text, kept as it was written. */
 export type JsonText = string
@@ -289,4 +290,6 @@ export interface Tables {
   workers: Workers
   blob_lineage: BlobLineage
   served_kinds: ServedKinds
+  spend_caps: SpendCaps
+  spending: SpendingEntries
 }

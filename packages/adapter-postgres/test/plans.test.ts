@@ -13,6 +13,7 @@ import { keptJobs } from "../src/jobs/eraseJobs.ts"
 import { overdueJobs } from "../src/jobs/expireJobs.ts"
 import { unusedUploads } from "../src/uploads/sweepUploads.ts"
 import { jobsBefore } from "../src/directory.ts"
+import { insertCharged } from "../src/spending.ts"
 import { chargesAfter, closeLedger } from "../src/jobs/listCharges.ts"
 import { heldJobs } from "../src/jobs/laneOrder.ts"
 import { lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
@@ -186,6 +187,8 @@ const wholeKeys: Readonly<Record<string, RegExp>> = {
 const wholeFor: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   [heldJobs.sql, ["queue_held"]],
   [storedLineage.sql, ["jobs_id_key", "uploads_id_key"]],
+  // The charges of a month, when an operator sets a spend cap.
+  [insertCharged.sql, ["charges_by_time"]],
   // The last entry alone, from the end of the index.
   [closeLedger.sql, ["charges_by_time"]],
   [countAll.sql, ["queue_by_turn", "lanes_pkey", "lanes_project_id_kind_kind_version_mode_key"]],

@@ -9,6 +9,7 @@ import {
 } from "@kiln/core/ports"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
+import { listSpending, setSpendCap } from "./spending.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
 
@@ -228,6 +229,8 @@ export const makeSqliteSwitchboard = (db: Pick<Database, "read" | "write">): Swi
     setPrice: (price) => db.write("Switchboard.setPrice", (tx) => setPrice(tx, price)),
     activatePrice: (name, active) => db.write("Switchboard.activatePrice", (tx) => activatePrice(tx, name, active)),
     listPrices: db.read("Switchboard.listPrices", (tx) => tx.all(allPrices, {}).map(priceOf)),
+    setSpendCap: (owner, cap) => db.write("Switchboard.setSpendCap", (tx) => setSpendCap(tx, owner, cap)),
+    listSpending: db.read("Switchboard.listSpending", listSpending),
     publishWorker: (worker) => db.write("Switchboard.publishWorker", (tx) => publishWorker(tx, worker)),
     listWorkers: db.read("Switchboard.listWorkers", listWorkers),
   })

@@ -10,6 +10,7 @@ import type {
   KeyMode,
   ProjectId,
   RetainedData,
+  SpendOwner,
   SwitchName,
   UploadId,
   WarningCode,
@@ -198,6 +199,14 @@ export const columns = {
   workers: { worker_id: text(), live_kinds: json(), live_until: integer(), providers: json() },
   blob_lineage: { id: integer<1>(), version: integer(), document: json() },
   served_kinds: { kind: text(), served_at: integer() },
+  spend_caps: { owner: text<SpendOwner>(), currency: text(), day: nullable(text()), month: nullable(text()) },
+  spending: {
+    owner: text<SpendOwner>(),
+    entry: text(),
+    currency: text(),
+    amount: text(),
+    charged_at: nullable(integer()),
+  },
 } as const
 
 /** The prefix of kiln's table names, since the file may be shared with a program that has tables of its own. */

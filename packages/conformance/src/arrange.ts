@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
-import { type Job, polledJob, type Upload } from "@kiln/core/domain"
+import { type Job, polledJob, type SpendOwner, type Upload } from "@kiln/core/domain"
 import {
   type Claim,
   type ClaimRequest,
@@ -203,6 +203,24 @@ export const openAudioGate = Effect.gen(function* () {
     providers: standings,
     ttlMs: 86_400_000,
   })
+})
+
+/** Sets a spend cap in US dollars. */
+export const capSpending = (
+  owner: SpendOwner,
+  amounts: { readonly day?: string; readonly month?: string; readonly currency?: string },
+) =>
+  Effect.flatMap(Switchboard, (board) =>
+    board.setSpendCap(owner, { currency: "usd", day: null, month: null, ...amounts }),
+  )
+
+/** Returns what counts against the cap of an owner, which must have one. */
+export const spendingOf = Effect.fnUntraced(function* (owner: SpendOwner) {
+  const all = yield* (yield* Switchboard).listSpending
+  const found = all.find((spending) => spending.owner === owner)
+  if (found === undefined) throw new Error(`${owner} has no cap`)
+  const { day, month, reserved } = found
+  return { reserved, day, month }
 })
 
 /** The first of a list that must not be empty. */

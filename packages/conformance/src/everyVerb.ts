@@ -123,6 +123,8 @@ const administration = Effect.gen(function* () {
   yield* board.pauseKind("image_generation", false)
   yield* board.setPrice({ name: "svc-image", currency: "usd", unitAmounts: {} })
   yield* board.activatePrice("svc-image", true)
+  yield* board.setSpendCap(projectId(1), { currency: "usd", day: "1", month: null })
+  yield* board.listSpending
   yield* board.publishWorker({ workerId: "w", liveKinds: [], providers: [], ttlMs: 1 })
   yield* secrets.getOrCreate("a", Uint8Array.of(1))
   yield* secrets.find("a")

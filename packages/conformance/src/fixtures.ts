@@ -52,6 +52,7 @@ export const newJob = (n: number, overrides: Partial<NewJob> = {}): NewJob => ({
   idempotencyKey: `idempotency-${n}`,
   fingerprint: digest(n),
   gate: null,
+  maxUsage: null,
   forcedOff: [],
   limits: { queueLimitMs, runLimitMs },
   queueCap: 0,
@@ -65,9 +66,9 @@ export const audioGate: Gate & { readonly price: string } = {
   liveWorker: { kind: "speech_synthesis", withinMs: 60_000 },
 }
 
-/** A live job behind `audioGate`. */
+/** A live job behind `audioGate` that uses at most 10 characters. */
 export const newLiveJob = (n: number, overrides: Partial<NewJob> = {}): NewJob =>
-  newJob(n, { mode: "live", gate: audioGate, ...overrides })
+  newJob(n, { mode: "live", gate: audioGate, maxUsage: { input_characters: 10 }, ...overrides })
 
 /** An upload of project 1 and key 1. */
 export const newUpload = (n: number, overrides: Partial<NewUpload> = {}): NewUpload => ({

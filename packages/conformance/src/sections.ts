@@ -10,6 +10,7 @@ import { createJobs, createJobsIdempotency } from "./JobStore/createJobs.ts"
 import { createAndClaimJobs } from "./JobStore/createAndClaimJobs.ts"
 import { createJobsQueueCap } from "./JobStore/createJobsQueueCap.ts"
 import { createJobsGate, createJobsPrecedence } from "./JobStore/createJobsRefusals.ts"
+import { createJobsSpendCap } from "./JobStore/createJobsSpendCap.ts"
 import { createJobsUpload } from "./JobStore/createJobsUpload.ts"
 import { delay } from "./JobStore/createJobsDelay.ts"
 import { eraseJobs } from "./JobStore/eraseJobs.ts"
@@ -29,6 +30,7 @@ import { lineage } from "./JobStore/writeLineage.ts"
 import { listCharges } from "./JobStore/listCharges.ts"
 import { limits } from "./JobStore/claimJobsLimits.ts"
 import { priority } from "./JobStore/claimJobsPriority.ts"
+import { reservations } from "./JobStore/reservations.ts"
 import { retries } from "./JobStore/createJobsRetries.ts"
 import { extendLeases } from "./JobStore/extendLeases.ts"
 import { checkpointJobs } from "./JobStore/checkpointJobs.ts"
@@ -45,6 +47,7 @@ import { findAndRemove } from "./SecretStore/findAndRemove.ts"
 import { getOrCreate } from "./SecretStore/getOrCreate.ts"
 import { replaceSecret } from "./SecretStore/replace.ts"
 import { pausedKinds } from "./Switchboard/pauseKind.ts"
+import { spendCaps } from "./Switchboard/setSpendCap.ts"
 import { switches } from "./Switchboard/setSwitch.ts"
 import { prices } from "./Switchboard/setPrice.ts"
 import { workers, publishedWorkers } from "./Switchboard/listWorkers.ts"
@@ -64,6 +67,8 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   createJobsIdempotency,
   createJobsGate,
   createJobsUpload,
+  createJobsSpendCap,
+  reservations,
   createJobsQueueCap,
   createJobsPrecedence,
   delay,
@@ -126,6 +131,7 @@ export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
   switches,
   pausedKinds,
   prices,
+  spendCaps,
   workers,
   publishedWorkers,
 ]

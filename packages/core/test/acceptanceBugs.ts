@@ -1,6 +1,6 @@
 import { plant } from "./jobTransitionBugs.ts"
 
-const order = "the first check that objects decides: key, retry, gate, upload, queue"
+const order = "the first check that objects decides: key, retry, gate, upload, spending, queue"
 const reading = "no fact is read behind the check that decides, or that the request does not depend on"
 const asked = "an accepted job is what was asked for, with the price in force and everything else at its beginning"
 const once = "a request is accepted once: repeated, it is a replay; changed, it is refused"
@@ -41,6 +41,21 @@ export const acceptanceBugs = [
     "acceptance.ts",
     "facts.unfinished() >= job.queueCap",
     "facts.unfinished() > job.queueCap",
+  ),
+  plant(
+    "a full queue is reported before a reached cap",
+    order,
+    "acceptance.ts",
+    "  const refusal = price === null",
+    '  if (job.queueCap > 0 && facts.unfinished() >= job.queueCap) return { _tag: "QueueFull" }\n  const refusal = price === null',
+  ),
+  plant("no spend cap is asked for", order, "acceptance.ts", "spending.length === 0", "spending.length < 2"),
+  plant(
+    "caps are read for jobs without a price",
+    reading,
+    "acceptance.ts",
+    "price === null ? undefined : overspending(job, price, facts)",
+    "(facts.spending(), price === null ? undefined : overspending(job, price, facts))",
   ),
   plant("an upload that does not exist is ready", order, "acceptance.ts", '? "not_found" :', "? undefined :"),
   plant(

@@ -16,6 +16,7 @@ interface Situation {
   readonly retry: "none" | "possible" | "unknown" | "done" | "erased" | "upload gone"
   readonly gate: "none" | "open" | "free" | "no price" | "no meter" | "switched off" | "forced off" | "unserved"
   readonly upload: "none" | "ready" | "unknown" | "used" | "erased" | "too old" | "in transfer" | "never came"
+  readonly spending: "no cap" | "room" | "over" | "unbounded"
   readonly queue: "no cap" | "room" | "full" | "overfull"
 }
 
@@ -24,11 +25,12 @@ const situations: fc.Arbitrary<Situation> = fc.record({
   retry: fc.constantFrom("none", "none", "possible", "possible", "unknown", "done", "erased", "upload gone"),
   gate: fc.constantFrom("none", "open", "free", "no price", "no meter", "switched off", "forced off", "unserved"),
   upload: fc.constantFrom("none", "ready", "unknown", "used", "erased", "too old", "in transfer", "never came"),
+  spending: fc.constantFrom("no cap", "no cap", "room", "room", "over", "unbounded"),
   queue: fc.constantFrom("no cap", "room", "full", "overfull"),
 })
 
 const price = { name: "svc-audio", version: 3, currency: "usd", unitAmounts: { input_characters: "0.01" } }
-const requestOf = ({ gate, queue, retry, upload }: Situation): NewJob => ({
+const requestOf = ({ gate, queue, retry, spending, upload }: Situation): NewJob => ({
   id: "job_new",
   projectId: "prj_a",
   keyId: "key_a",
@@ -53,6 +55,7 @@ const requestOf = ({ gate, queue, retry, upload }: Situation): NewJob => ({
           switches: ["ai", "audio"],
           liveWorker: { kind: "speech_synthesis", withinMs: 500 },
         },
+  maxUsage: spending === "unbounded" ? {} : { input_characters: 2 },
   forcedOff: gate === "forced off" ? ["audio"] : [],
   limits: { queueLimitMs: 60_000, runLimitMs: 1_000 },
   queueCap: queue === "no cap" ? 0 : 3,
@@ -100,6 +103,13 @@ const uploadIn = ({ upload }: Situation): Upload | undefined => {
   }
 }
 
+/** The job may cost 0.02 at most. */
+const spendingIn = ({ spending }: Situation): ReturnType<JobFacts["spending"]> => {
+  if (spending === "no cap") return []
+  const reserved = spending === "over" ? "0.981" : "0.98"
+  return [{ owner: "prj_a", cap: { currency: "usd", day: "1", month: null }, reserved, day: "0", month: "7" }]
+}
+
 /** The facts of a situation, and the names of those that were read. */
 const factsIn = (situation: Situation): { readonly facts: JobFacts; readonly asked: Set<string> } => {
   const asked = new Set<string>()
@@ -119,6 +129,7 @@ const factsIn = (situation: Situation): { readonly facts: JobFacts; readonly ask
       retried: told("retry", () => retriedIn(situation)),
       board: told("gate", () => boardIn(situation)),
       upload: told("upload", () => uploadIn(situation)),
+      spending: told("spending", () => spendingIn(situation)),
       unfinished: told("queue", () => (queue === "room" ? 2 : queue === "full" ? 3 : 4)),
     },
   }
@@ -140,9 +151,12 @@ const refusals = {
   "never came": "expired",
 } as const
 
+const isPriced = ({ gate }: Situation): boolean => gate !== "none" && gate !== "free"
+
 /** The verdict of each check on a situation, in the order of the contract; `undefined` if it has no objection. */
 const checks = (situation: Situation): ReadonlyArray<readonly [check: string, objection: object | undefined]> => {
-  const { gate, key, queue, retry, upload } = situation
+  const { gate, key, queue, retry, spending, upload } = situation
+  const refusal = { owner: "project", reason: spending === "over" ? "cap" : "unbounded" }
   return [
     ["key", key === "free" ? undefined : key === "other request" ? { _tag: "KeyReused" } : { _tag: "Replayed" }],
     ["retry", retry === "none" || retry === "possible" ? undefined : { _tag: "NotRetryable" }],
@@ -151,6 +165,12 @@ const checks = (situation: Situation): ReadonlyArray<readonly [check: string, ob
       "upload",
       retry === "none" && upload in refusals
         ? { _tag: "UploadRefused", reason: refusals[upload as keyof typeof refusals] }
+        : undefined,
+    ],
+    [
+      "spending",
+      isPriced(situation) && (spending === "over" || spending === "unbounded")
+        ? { _tag: "SpendCapReached", refusal }
         : undefined,
     ],
     ["queue", queue === "full" || queue === "overfull" ? { _tag: "QueueFull" } : undefined],
@@ -162,7 +182,7 @@ const forAll = (holds: (situation: Situation) => void): void =>
 
 /** What holds for the order in which a request is judged. Each throws where it does not hold. */
 export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptance) => void>> = {
-  "the first check that objects decides: key, retry, gate, upload, queue": ({ judgeJob }) =>
+  "the first check that objects decides: key, retry, gate, upload, spending, queue": ({ judgeJob }) =>
     forAll((situation) => {
       const first = checks(situation).find(([, objection]) => objection !== undefined)?.[1]
       const outcome = judgeJob(requestOf(situation), factsIn(situation).facts)
@@ -182,6 +202,7 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
         retry: retry !== "none",
         gate: gate !== "none",
         upload: upload !== "none" && retry === "none",
+        spending: isPriced(situation),
         queue: queue !== "no cap",
       }
       expect([...asked].toSorted()).toEqual(reached.filter((check) => needed[check]).toSorted())

@@ -247,6 +247,8 @@ export const remoteSwitchboard = (line: Line, store: Switchboard["Service"]): Sw
     setPrice: (price) => write("setPrice", store.setPrice(price), unwatched),
     activatePrice: (name, active) => write("activatePrice", store.activatePrice(name, active), unwatched),
     listPrices: Effect.suspend(() => read("listPrices", store.listPrices)),
+    setSpendCap: (owner, cap) => write("setSpendCap", store.setSpendCap(owner, cap), unwatched),
+    listSpending: Effect.suspend(() => read("listSpending", store.listSpending)),
     publishWorker: (worker) => write("publishWorker", store.publishWorker(worker), unwatched),
     listWorkers: Effect.suspend(() => read("listWorkers", store.listWorkers)),
   })

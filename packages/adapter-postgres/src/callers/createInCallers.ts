@@ -5,6 +5,7 @@ import { jobOf, jobsByIdempotencyKey } from "../jobs/jobRow.ts"
 import { type Session } from "../Session.ts"
 import { Superseded } from "../postgresErrors.ts"
 import { judgeJobs, keyName, readItems } from "../jobs/createJobs.ts"
+import { reserve } from "../spending.ts"
 import {
   type Accepted,
   addJobs,
@@ -110,13 +111,18 @@ export const createInCallers = async (
   const before = await session.batch(changeSettings, ourSettings, {})
   const now = (await session.get(timeNow, {}))?.now ?? 0
   const lanes = await findLanes(session, items)
-  const { accepted, outcomes } = judgeJobs(now, items, await readItems(session, items, false))
+  const { accepted, outcomes, reservations } = judgeJobs(now, items, await readItems(session, items, false))
   requireLanes(accepted, lanes)
   const rows = rowsOf(accepted, lanes)
   const theirs = rows.length === 0 ? new Map<string, Job>() : await addInCallers(session, now, rows)
   const written = rows.filter(({ item }) => !theirs.has(keyName(item)))
   if (written.length > 0) {
     await consumeUploads(session, written)
+    const ids = new Set<string>(written.map(({ row }) => row.id))
+    await reserve(
+      session,
+      reservations.filter(({ entry }) => ids.has(entry)),
+    )
     await lower(claimableRows(written))
   }
   await session.batch(changeSettings, before, {})

@@ -33,6 +33,7 @@ const acceptedAt = (item: NewJob, now: number): CreateOutcome =>
     retried: nothing,
     board: nothing,
     upload: nothing,
+    spending: nothing,
     unfinished: () => 0,
   })
 

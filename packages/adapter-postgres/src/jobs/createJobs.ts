@@ -5,9 +5,13 @@ import {
   type JobMode,
   judgeJob,
   type KeyId,
+  maximumCostOf,
   type ProjectId,
+  type Spending,
+  type SpendOwner,
   type Upload,
   type UploadId,
+  withReservation,
 } from "@kiln/core/domain"
 import { type CreateOutcome, decodeObject, type NewJob } from "@kiln/core/ports"
 import type { Session, Transaction } from "../Session.ts"
@@ -18,12 +22,22 @@ import { findLanes } from "./lanes.ts"
 import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
 import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
 import { loadBoard, type StoredBoard } from "../board.ts"
+import {
+  addUp,
+  lockSpending,
+  noSpending,
+  type ReadSpending,
+  type Reservation,
+  reserve,
+  spendingAt,
+} from "../spending.ts"
 
 /** The facts read before the items of a batch are judged. */
 export interface Read {
   readonly jobs: ReadonlyArray<Job>
   readonly board: StoredBoard | undefined
   readonly uploads: ReadonlyArray<Upload>
+  readonly spending: ReadSpending
   readonly unfinished: Map<ProjectId, number>
   readonly lanes: Map<string, number>
   /** By the index of the item that retries it. */
@@ -36,11 +50,20 @@ interface Batch {
   readonly jobs: Map<string, Job>
   readonly board: StoredBoard | undefined
   readonly uploads: Map<string, Upload>
+  readonly spending: Map<SpendOwner, Spending>
   readonly unfinished: Map<ProjectId, number>
   readonly retried: ReadonlyMap<number, RetriedJob>
   /** Failed jobs whose upload was given to a retry in this batch. */
   readonly retriedHere: Set<JobId>
   readonly accepted: Array<Accepted>
+  readonly reservations: Array<Reservation>
+}
+
+/** The outcomes of a batch, and what is to be written for it. */
+export interface Judged {
+  readonly outcomes: ReadonlyArray<CreateOutcome>
+  readonly accepted: ReadonlyArray<Accepted>
+  readonly reservations: ReadonlyArray<Reservation>
 }
 
 export const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) =>
@@ -52,19 +75,22 @@ const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; i
 export const judgeJobs = (
   now: number,
   items: ReadonlyArray<NewJob>,
-  { board, jobs, retried, unfinished, uploads }: Omit<Read, "lanes">,
-): { readonly outcomes: ReadonlyArray<CreateOutcome>; readonly accepted: ReadonlyArray<Accepted> } => {
+  { board, jobs, retried, spending, unfinished, uploads }: Omit<Read, "lanes">,
+): Judged => {
   const batch: Batch = {
     now,
     jobs: new Map(jobs.map((job) => [keyName(job), job])),
     board,
     uploads: new Map(uploads.map((upload) => [uploadName(upload), upload])),
+    spending: spendingAt(spending, now),
     unfinished,
     retried,
     retriedHere: new Set(),
     accepted: [],
+    reservations: [],
   }
-  return { outcomes: items.map((item, index) => judge(batch, item, index)), accepted: batch.accepted }
+  const outcomes = items.map((item, index) => judge(batch, item, index))
+  return { outcomes, accepted: batch.accepted, reservations: batch.reservations }
 }
 
 export const createJobs = async (
@@ -72,8 +98,9 @@ export const createJobs = async (
   items: ReadonlyArray<NewJob>,
   read: Read,
 ): Promise<ReadonlyArray<CreateOutcome>> => {
-  const { accepted, outcomes } = judgeJobs(tx.now, items, read)
+  const { accepted, outcomes, reservations } = judgeJobs(tx.now, items, read)
   await insertJobs(tx, accepted, read.lanes)
+  if (reservations.length > 0) tx.commitWith(reserve(tx, reservations), addUp(tx, read.spending))
   return outcomes
 }
 
@@ -96,16 +123,23 @@ export const readItems = async (
   const consumed = items.flatMap(({ keyId, mode, projectId, uploadId: id }) =>
     id === null ? [] : [{ id, projectId, keyId, mode }],
   )
-  const [retried, , , unfinished, board, uploads, jobs] = await Promise.all([
+  const priced = items.filter(({ gate }) => gate !== null && gate.price !== null)
+  const [retried, , , spending, unfinished, board, uploads, jobs] = await Promise.all([
     lockedRetried(session, items),
     session.batch(lockUploads, consumed, {}),
     alone && oneAtATimePerProject(session, items),
+    priced.length === 0
+      ? noSpending
+      : lockSpending(
+          session,
+          priced.flatMap(({ keyId, projectId }) => [keyId, projectId]),
+        ),
     countUnfinished(session, items),
     items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
     session.batch(ownUploads, consumed, {}),
     session.batch(jobsByIdempotencyKey, items, {}),
   ])
-  return { jobs: jobs.map(jobOf), board, uploads: uploads.map(uploadOf), unfinished, retried }
+  return { jobs: jobs.map(jobOf), board, uploads: uploads.map(uploadOf), spending, unfinished, retried }
 }
 
 const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
@@ -116,6 +150,7 @@ const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
   const priceId = item.gate?.price == null ? null : (batch.board?.stored[item.gate.price]?.id ?? null)
   batch.accepted.push({ item, job, priceId, retried })
   noteAccepted(batch, job, retried)
+  noteReserved(batch, item, job)
   return { _tag: "Created", job }
 }
 
@@ -132,6 +167,7 @@ const factsOf = (batch: Batch, item: NewJob, index: number): JobFacts => ({
     return batch.board
   },
   upload: () => (item.uploadId === null ? undefined : batch.uploads.get(uploadName({ ...item, id: item.uploadId }))),
+  spending: () => [item.keyId, item.projectId].flatMap((owner) => batch.spending.get(owner) ?? []),
   unfinished: () => batch.unfinished.get(item.projectId) ?? 0,
 })
 
@@ -144,6 +180,22 @@ const noteAccepted = (batch: Batch, job: Job, retried: RetriedJob | undefined): 
   const name = uploadName({ ...job, id: job.uploadId })
   const upload = batch.uploads.get(name)
   if (upload !== undefined) batch.uploads.set(name, { ...upload, jobId: job.id })
+}
+
+/** Reserves what an accepted job may cost at most, for those of its key and project that have a cap. */
+const noteReserved = (
+  { reservations, spending }: Batch,
+  item: NewJob,
+  { id: entry, keyId, price, projectId }: Job,
+): void => {
+  const amount = price === null ? undefined : maximumCostOf(item, price)
+  if (price === null || amount === undefined) return
+  for (const owner of [keyId, projectId]) {
+    const known = spending.get(owner)
+    if (known === undefined) continue
+    if (known.cap.currency === price.currency) spending.set(owner, withReservation(known, amount))
+    reservations.push({ owner, entry, currency: price.currency, amount })
+  }
 }
 
 /** Returns the job as later readers will see it, with its JSON decoded again. */

@@ -7,6 +7,7 @@ import { jobTriggers } from "./initial/jobTriggers.ts"
 import { claimFunction } from "./initial/claims.ts"
 import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
+import { spendingTables } from "./initial/spending.ts"
 
 /**
  * Store time is the database's clock, read when the function is called and not when the transaction began: processes on many
@@ -47,7 +48,8 @@ const initial: Migration = {
     jobTriggers +
     queueTriggers +
     functions +
-    claimFunction,
+    claimFunction +
+    spendingTables,
 }
 
 /**

@@ -29,6 +29,8 @@ export const copyTables = [
   "purges",
   "blob_lineage",
   "served_kinds",
+  "spend_caps",
+  "spending",
 ] as const
 
 export type CopyTable = (typeof copyTables)[number]
@@ -64,6 +66,8 @@ const order: Readonly<Record<CopyTable, string>> = {
   purges: "id",
   blob_lineage: "id",
   served_kinds: "kind",
+  spend_caps: "owner",
+  spending: "owner, entry",
 }
 
 /** Selects all columns, including those of later migrations, so that a target without such a column reports it. */

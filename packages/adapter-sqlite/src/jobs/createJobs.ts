@@ -1,7 +1,8 @@
-import { type Job, type JobFacts, judgeJob, type ProjectId, type UploadId } from "@kiln/core/domain"
+import { type Job, type JobFacts, judgeJob, maximumCostOf, type ProjectId, type UploadId } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { loadBoard, type StoredBoard } from "../board.ts"
 import type { Values } from "../columns.ts"
+import { readSpending, reserve } from "../spending.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { ownUpload, uploadOf } from "../uploads.ts"
@@ -77,6 +78,7 @@ class CreateBatch {
         const row = uploadId === null ? undefined : tx.get(ownUpload, { id: uploadId, projectId, keyId, mode })
         return row && uploadOf(row)
       },
+      spending: () => readSpending(tx, [keyId, projectId]),
       unfinished: () => this.#unfinishedOf(projectId),
     }
   }
@@ -108,11 +110,18 @@ class CreateBatch {
     const priceId = price === null ? null : (this.#board?.stored[price]?.id ?? null)
     const job = insertJob(this.#tx, accepted, lane.id, priceId)
     if (job === undefined) return undefined
+    this.#reserve(item, job)
     if (job.uploadId !== null) this.#tx.run(leaveSweep, { uploadId: job.uploadId })
     this.#enter(lane, job, job.claimableAt ?? job.createdAt)
     const unfinished = this.#unfinished.get(job.projectId)
     if (unfinished !== undefined) this.#unfinished.set(job.projectId, unfinished + 1)
     return job
+  }
+
+  #reserve(item: NewJob, { id: jobId, keyId, price, projectId }: Job): void {
+    const amount = price === null ? undefined : maximumCostOf(item, price)
+    if (price === null || amount === undefined) return
+    reserve(this.#tx, [keyId, projectId], { jobId, currency: price.currency, amount })
   }
 
   /** Updates the lane where the new job changes something. */

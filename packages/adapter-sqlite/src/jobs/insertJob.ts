@@ -165,6 +165,7 @@ export const createAtOnce = (tx: Transaction, item: NewJob): ReadonlyArray<Creat
     retried: () => undefined,
     board: neverAsked,
     upload: () => undefined,
+    spending: neverAsked,
     unfinished: () => 0,
   })
   if (outcome._tag !== "Created") return undefined
@@ -174,5 +175,5 @@ export const createAtOnce = (tx: Transaction, item: NewJob): ReadonlyArray<Creat
 }
 
 const neverAsked = (): never => {
-  throw new TypeError("a job without a gate does not ask for the board")
+  throw new TypeError("a job without a gate does not ask for the board or for caps")
 }

@@ -3,9 +3,10 @@ import { accessTables, boardTables } from "./initial/accessAndBoard.ts"
 import { auditTable } from "./initial/audit.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
+import { spendingTables } from "./initial/spending.ts"
 import { uploadTables } from "./initial/uploads.ts"
 
 export const initial: Migration = {
   name: "0001Initial",
-  sql: boardTables + accessTables + auditTable + jobTables + jobTriggers + uploadTables,
+  sql: boardTables + accessTables + auditTable + jobTables + jobTriggers + uploadTables + spendingTables,
 }

@@ -8,6 +8,7 @@ import { failed } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
 import { recordChange } from "../recordChange.ts"
 import { withStores } from "../withStores.ts"
+import { keyCap } from "./keyCap.ts"
 import { keyCreate } from "./keyCreate.ts"
 import { keyFields } from "./keyFields.ts"
 import { keyIdentify } from "./keyIdentify.ts"
@@ -60,6 +61,6 @@ const revoke = Command.make(
 ).pipe(Command.withDescription("Revoke an API key permanently"))
 
 export const keyCommand = Command.make("key").pipe(
-  Command.withDescription("Create, list, rotate, revoke and identify API keys"),
-  Command.withSubcommands([keyCreate, list, keyRotate, revoke, keyIdentify]),
+  Command.withDescription("Create, list, limit, cap, rotate, revoke and identify API keys"),
+  Command.withSubcommands([keyCreate, list, keyCap, keyRotate, revoke, keyIdentify]),
 )

@@ -8,6 +8,7 @@ import { answer, formatTable, formatTime } from "../Output.ts"
 import { nameProblem } from "../nameProblem.ts"
 import { findProject } from "../findProject.ts"
 import { recordChange } from "../recordChange.ts"
+import { projectCap } from "./projectCap.ts"
 import { projectErase } from "./projectErase.ts"
 import { beginStores, withStores } from "../withStores.ts"
 
@@ -93,6 +94,6 @@ const setter = (word: "disable" | "enable") =>
   )
 
 export const projectCommand = Command.make("project").pipe(
-  Command.withDescription("Create, list, disable and erase projects"),
-  Command.withSubcommands([create, list, setter("disable"), setter("enable"), projectErase]),
+  Command.withDescription("Create, list, cap, disable and erase projects"),
+  Command.withSubcommands([create, list, setter("disable"), setter("enable"), projectCap, projectErase]),
 )

@@ -33,6 +33,23 @@ const details = {
       Schema.String.annotate({ examples: ["price:svc-audio", "switch:ai", "provider:transcription"] }),
     ),
   }),
+  spend_cap_reached: Schema.Struct({
+    cap: Schema.Literals(["key", "project"]).annotate({ description: "Whose cap it is." }),
+    reason: Schema.Literals(["cap", "unbounded", "currency"]).annotate({
+      description:
+        "`cap`: the job could pass the cap; `unbounded`: nothing states what such a job costs at most; `currency`: the job's price and the cap have different currencies.",
+    }),
+    period: Schema.NullOr(Schema.Literals(["day", "month"])).annotate({
+      description: "The calendar period, in UTC, whose cap the job could pass; `null` for the other reasons.",
+    }),
+    currency: Schema.String.annotate({ description: "The currency of the job's price." }),
+    maximum_cost: Schema.NullOr(Schema.String).annotate({
+      description: "What the job could cost at most, as a decimal; `null` if it is not bounded.",
+    }),
+    resets_at: Schema.NullOr(Schema.String).annotate({
+      description: "When the period ends; `null` if waiting does not help.",
+    }),
+  }),
   uploads_full: Schema.Struct({
     uploads: Schema.Int.annotate({ description: "Maximum number of uploads that wait for a job; 0 means no limit." }),
     bytes: Schema.Int.annotate({

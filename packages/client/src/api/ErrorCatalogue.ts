@@ -86,6 +86,12 @@ const entries = {
     type: "permission_error",
     message: "Live jobs of this type are not active; details.missing lists what the operator must activate.",
   },
+  spend_cap_reached: {
+    status: 402,
+    type: "permission_error",
+    message:
+      "This job could pass a spend cap of its key or project, so it was not created. See details, and ask the operator or wait until details.resets_at.",
+  },
   upload_url_invalid: {
     status: 403,
     type: "permission_error",

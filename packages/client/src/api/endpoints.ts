@@ -45,6 +45,7 @@ export const creationErrors = <const Codes extends ReadonlyArray<RefusalCode>>(.
     "idempotency_key_reused",
     "live_not_active",
     ...more,
+    "spend_cap_reached",
     "queue_full",
     ...serverCodes,
   )

@@ -211,14 +211,23 @@ export const createJobsPrecedence: Section = {
     ),
 
     check(
-      "gate before upload, upload before queue cap",
+      "gate before upload, upload before spend cap, spend cap before queue cap",
       Effect.gen(function* () {
         yield* create(newJob(1))
-        const item = newUploadJob(2, { mode: "live", gate: audioGate, queueCap: 1 })
+        const item = newUploadJob(2, {
+          mode: "live",
+          gate: audioGate,
+          maxUsage: { input_characters: 10 },
+          queueCap: 1,
+        })
         expect(yield* createTags(item)).toEqual(["GateClosed"])
         yield* openAudioGate
         expect(yield* createTags(item)).toEqual(["UploadRefused"])
         yield* createUploaded(2, { mode: "live" })
+        const board = yield* Switchboard
+        yield* board.setSpendCap(item.projectId, { currency: "usd", day: "0", month: null })
+        expect(yield* createTags(item)).toEqual(["SpendCapReached"])
+        yield* board.setSpendCap(item.projectId, null)
         expect(yield* createTags(item)).toEqual(["QueueFull"])
         expect(yield* createTags({ ...item, queueCap: 2 })).toEqual(["Created"])
       }),

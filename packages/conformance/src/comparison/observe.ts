@@ -27,6 +27,7 @@ export const observe = Effect.fnUntraced(function* (history: History) {
     purges: unordered(yield* jobs.listPurges(10_000), (purge) => purge.blobPrefix),
     board: { ...rest, liveKinds: liveKinds.toSorted() },
     prices: yield* board.listPrices,
+    spending: yield* board.listSpending,
     workers: yield* board.listWorkers,
     projects: unordered(yield* keys.listProjects, (project) => project.id),
     keys: unordered(yield* keys.listKeys, (key) => key.id),

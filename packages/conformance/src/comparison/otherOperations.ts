@@ -173,6 +173,21 @@ const boardOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
     ([name, active]) => Effect.flatMap(Switchboard, (board) => board.activatePrice(name, active)),
   ),
   operation(
+    "setSpendCap",
+    fc.tuple(
+      fc.constantFrom(keyId(1), keyId(2), projectId(1), projectId(1), projectId(2)),
+      fc.option(
+        record({
+          currency: fc.constantFrom("usd", "usd", "usd", "eur"),
+          day: fc.constantFrom("0.35", "1", null),
+          month: fc.constantFrom("0.5", "2.00"),
+        }),
+        { freq: 5 },
+      ),
+    ),
+    ([capped, cap]) => Effect.flatMap(Switchboard, (board) => board.setSpendCap(capped, cap)),
+  ),
+  operation(
     "publishWorker",
     record({
       workerId: fc.constantFrom("a", "b"),

@@ -73,6 +73,7 @@ const steps: Steps = {
     setSwitch: onBoard((board) => board.setSwitch("ai", true)),
     setPrice: onBoard((board) => board.setPrice({ name: audioGate.price, currency: "usd", unitAmounts: {} })),
     activatePrice: onBoard((board) => board.activatePrice(audioGate.price, true)),
+    setSpendCap: onBoard((board) => board.setSpendCap(projectId(1), { currency: "usd", day: "1", month: "9" })),
     publishWorker: onBoard((board) =>
       board.publishWorker({ workerId: "w", liveKinds: [], providers: standings, ttlMs: 86_400_000 }),
     ),
@@ -158,6 +159,7 @@ const shown = Effect.gen(function* () {
     uploads: yield* Effect.forEach([1, 2, 3], (n) => uploads.findUpload(uploadId(n))),
     board: yield* board.readBoard,
     prices: yield* board.listPrices,
+    spending: yield* board.listSpending,
     workers: yield* board.listWorkers,
     projects: yield* keys.listProjects,
     keys: yield* keys.listKeys,

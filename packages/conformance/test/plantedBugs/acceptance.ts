@@ -72,6 +72,29 @@ export const acceptance = [
     "(state.unfinishedByProject.get(job.projectId) ?? 1) - 1",
     "(state.unfinishedByProject.get(job.projectId) ?? 1) - 0",
   ]),
+  plant("jobs/createJobs.ts", "JobStore.createJobs: spend cap", "what a job may cost is not reserved", [
+    "state.reservations.set(id, { owners, currency: price.currency, amount })",
+    ";",
+  ]),
+  plant("MemoryState.ts", "JobStore: reservations under spend caps", "a reservation outlives its job", [
+    "state.reservations.delete(job.id)",
+    ";",
+  ]),
+  plant("MemoryState.ts", "JobStore: reservations under spend caps", "a reservation ends with an attempt", [
+    "  if (finishes) {",
+    "  if (before?.held === true && !job.held) state.reservations.delete(job.id)\n  if (finishes) {",
+  ]),
+  plant("jobs/createJobs.ts", "JobStore.createJobs: spend cap", "what was spent is read before the transaction", [
+    "[item.keyId, item.projectId].flatMap((owner) => readSpending(state, owner, now) ?? [])",
+    '[item.keyId, item.projectId].flatMap((owner) => { const spending = readSpending(state, owner, now); return spending === undefined ? [] : [{ ...spending, reserved: [...state.jobs.values()].some(({ createdAt }) => createdAt === now) ? "0" : spending.reserved }] })',
+  ]),
+  plant(
+    "spending.ts",
+    "JobStore: reservations under spend caps",
+    "what deleted jobs have cost is forgotten",
+    [".filter(({ keyId, projectId }) =>", ".filter(({ jobId, keyId, projectId }) => state.jobs.has(jobId) && ("],
+    ["keyId === owner || projectId === owner)", "keyId === owner || projectId === owner))"],
+  ),
   hidden(
     plant("MemoryState.ts", "JobStore.createJobs", "the store keeps its caller's object", [
       "freeze(structuredClone(value))",

@@ -101,6 +101,38 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["processing jobs count, finished ones do not", "every way to finish makes room"],
     promises: false,
   },
+  "what a job may cost is not reserved": {
+    checks: [
+      "a job that could pass the cap is refused, one that reaches it exactly is not",
+      "the refusal says whose cap, which period, the maximum cost, and when the period ends",
+      "counts by project and by key",
+    ],
+    promises: false,
+  },
+  "a reservation outlives its job": {
+    checks: [
+      "the charge takes the place of the reservation",
+      "every way to end without a charge frees the reservation, once",
+      "a reservation lasts over retries and lost workers",
+    ],
+    promises: false,
+  },
+  "a reservation ends with an attempt": {
+    checks: ["a reservation lasts over retries and lost workers"],
+    promises: false,
+  },
+  "what was spent is read before the transaction": {
+    checks: [
+      "a job that could pass the cap is refused, one that reaches it exactly is not",
+      "the refusal says whose cap, which period, the maximum cost, and when the period ends",
+      "counts by project and by key",
+    ],
+    promises: false,
+  },
+  "what deleted jobs have cost is forgotten": {
+    checks: ["erasing and deleting jobs changes nothing about what was spent"],
+    promises: false,
+  },
   "the store keeps its caller's object": {
     checks: ["keeps a copy: later changes to the caller's request object have no effect"],
     promises: false,

@@ -1,5 +1,6 @@
 import type { FieldError } from "./FieldError.ts"
 import { KilnError } from "./KilnError.ts"
+import type { SpendRefusal } from "./SpendCap.ts"
 import { unknownName } from "./knownNames.ts"
 
 /** Fields of the request break their rules. `errors` lists every one of them. */
@@ -28,6 +29,40 @@ export class LiveNotActive extends KilnError<"LiveNotActive"> {
   constructor({ missing }: { readonly missing: ReadonlyArray<string> }) {
     super("LiveNotActive", `live jobs of this kind are not active; missing: ${missing.join(", ")}`)
     this.missing = missing
+  }
+}
+
+/** The job could pass a spend cap of its key or project. It was not created and costs nothing. */
+export class SpendCapReached extends KilnError<"SpendCapReached"> {
+  /** Whose cap it is. */
+  readonly owner: "key" | "project"
+  /** `cap`: the job could pass it; `unbounded`: nothing states what the job costs at most; `currency`: the price has another one. */
+  readonly reason: SpendRefusal["reason"]
+  /** The currency of the job's price. */
+  readonly currency: string
+  /** What the job could cost at most, as an exact decimal; `null` if it is not bounded. */
+  readonly maximumCost: string | null
+  /** The period whose cap the job could pass; `null` for the other reasons. */
+  readonly period: SpendRefusal["period"]
+  /** When the period ends and the job may fit; `null` if waiting does not help. */
+  readonly resetsAt: Date | null
+
+  constructor({ currency, maximumCost, owner, period, reason, resetsAt }: SpendRefusal) {
+    const cost = `${maximumCost ?? ""} ${currency.toUpperCase()}`
+    super(
+      "SpendCapReached",
+      reason === "cap"
+        ? `the job could cost up to ${cost}, which passes the ${owner}'s spend cap for this ${period ?? "period"}`
+        : reason === "currency"
+          ? `the job is priced in ${currency.toUpperCase()}, but the ${owner}'s spend cap is in another currency`
+          : `the ${owner} has a spend cap, and the job's kind does not state its maximum usage (maxUsage)`,
+    )
+    this.owner = owner
+    this.reason = reason
+    this.currency = currency
+    this.maximumCost = maximumCost
+    this.period = period
+    this.resetsAt = resetsAt === null ? null : new Date(resetsAt)
   }
 }
 

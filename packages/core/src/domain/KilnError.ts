@@ -7,6 +7,7 @@ export const kilnErrors = {
   InvalidRequest: { code: "invalid_request", retryable: false },
   IdempotencyKeyReused: { code: "idempotency_key_reused", retryable: false },
   LiveNotActive: { code: "live_not_active", retryable: false },
+  SpendCapReached: { code: "spend_cap_reached", retryable: false },
   QueueFull: { code: "queue_full", retryable: true },
   UploadsFull: { code: "uploads_full", retryable: true },
   JobNotFound: { code: "job_not_found", retryable: false },

@@ -1,12 +1,13 @@
 import { type Board, type Gate, missingPrerequisites, type SwitchName, withForcedOff } from "./Gate.ts"
 import type { JobMode } from "./Access.ts"
-import type { PriceSnapshot } from "./Billing.ts"
+import type { PriceSnapshot, Usage } from "./Billing.ts"
 import type { JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
 import type { Job } from "./Job.ts"
 import type { JobLimits } from "./JobState.ts"
 import { created } from "./JobTransition.ts"
 import type { JsonObject } from "./Json.ts"
 import type { Priority } from "./Priority.ts"
+import { maximumCost, type Spending, type SpendRefusal, spendRefusal } from "./SpendCap.ts"
 import { type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
 
 /** A job to be accepted. */
@@ -37,6 +38,8 @@ export interface NewJob {
   readonly fingerprint: string
   /** `null` for sandbox jobs, which need no prerequisites and cost nothing. */
   readonly gate: Gate | null
+  /** The most that the job can use, by meter; `null` if that is unknown. Decides only under a spend cap. */
+  readonly maxUsage: Usage | null
   /** Switches that this process's environment forces off. */
   readonly forcedOff: ReadonlyArray<SwitchName>
   readonly limits: JobLimits
@@ -54,6 +57,8 @@ export type CreateOutcome =
   | { readonly _tag: "NotRetryable" }
   | { readonly _tag: "GateClosed"; readonly missing: ReadonlyArray<string> }
   | { readonly _tag: "UploadRefused"; readonly reason: UploadRefusal }
+  /** The job could pass a spend cap of its key or project. */
+  | { readonly _tag: "SpendCapReached"; readonly refusal: SpendRefusal }
   | { readonly _tag: "QueueFull" }
   | { readonly _tag: "Created"; readonly job: Job }
 
@@ -72,13 +77,18 @@ export interface JobFacts {
   readonly board: () => Board
   /** The upload that `uploadId` names. Called only if there is an `uploadId` and no `retryOf`. */
   readonly upload: () => Upload | undefined
+  /**
+   * The caps of the job's key and project, with what counts against them. Called only if the job has a price. No other
+   * transaction may accept a job under these caps until this one ends.
+   */
+  readonly spending: () => ReadonlyArray<Spending>
   /** Number of unfinished jobs of the project; counting may stop at the cap. Called only if there is a cap. */
   readonly unfinished: () => number
 }
 
 /**
  * Decides about a new job. The checks run in this order, and the first failure decides: idempotency key, job to retry, gate
- * (prices, switches, provider), upload, queue cap. `Created` carries the job as the store must write it. A retry brings its
+ * (prices, switches, provider), upload, spend caps, queue cap. `Created` carries the job as the store must write it. A retry brings its
  * upload along, so that upload is not checked again.
  */
 export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
@@ -90,8 +100,21 @@ export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
   if (missing.length > 0) return { _tag: "GateClosed", missing }
   const reason = job.retryOf === null ? refusalOf(job, facts) : undefined
   if (reason !== undefined) return { _tag: "UploadRefused", reason }
+  const price = priceOf(job, facts)
+  const refusal = price === null ? undefined : overspending(job, price, facts)
+  if (refusal !== undefined) return { _tag: "SpendCapReached", refusal }
   if (job.queueCap > 0 && facts.unfinished() >= job.queueCap) return { _tag: "QueueFull" }
-  return { _tag: "Created", job: newJob(job, priceOf(job, facts), facts.now) }
+  return { _tag: "Created", job: newJob(job, price, facts.now) }
+}
+
+/** Returns what a job costs at most at its price; `undefined` if that is unknown. */
+export const maximumCostOf = ({ gate, maxUsage }: NewJob, price: PriceSnapshot): string | undefined =>
+  maximumCost(price, gate?.meters ?? [], maxUsage)
+
+const overspending = (job: NewJob, price: PriceSnapshot, facts: JobFacts): SpendRefusal | undefined => {
+  const spending = facts.spending()
+  if (spending.length === 0) return undefined
+  return spendRefusal({ currency: price.currency, maximumCost: maximumCostOf(job, price) }, spending, facts.now)
 }
 
 /** Returns the outcome for a request whose idempotency key is bound to `existing`. */

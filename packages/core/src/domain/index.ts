@@ -1,4 +1,4 @@
-export { type JobFacts, judgeJob, repeatOf } from "./acceptance.ts"
+export { type JobFacts, judgeJob, maximumCostOf, repeatOf } from "./acceptance.ts"
 export { exceedsCap, judgeTransfer, judgeUpload } from "./transferAcceptance.ts"
 export type { FieldError } from "./FieldError.ts"
 export * from "./Access.ts"
@@ -46,6 +46,19 @@ export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany } from "
 export { jobOrphanReason, uploadOrphanReason } from "./Orphan.ts"
 export * from "./Priority.ts"
 export * from "./RepeatedEnd.ts"
+export {
+  spendPeriods,
+  type SpendPeriod,
+  type SpendCap,
+  type SpendOwner,
+  type SpendEntry,
+  type Spending,
+  type SpendRefusal,
+  startOfPeriod,
+  spendingOf,
+  dailySums,
+  withReservation,
+} from "./SpendCap.ts"
 export * from "./StoreTime.ts"
 export {
   type UploadedFile,

@@ -2,6 +2,7 @@ import type { JobMode } from "../domain/Access.ts"
 import type { LineItem } from "../domain/Billing.ts"
 import type { Board, SwitchName } from "../domain/Gate.ts"
 import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
+import type { Spending } from "../domain/SpendCap.ts"
 import type { JobStatus } from "../domain/JobState.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type { JobCount, JobSummary } from "../ports/JobListing.ts"
@@ -68,6 +69,24 @@ export interface ListedCharges extends AsyncIterableIterator<ListedCharge> {
   readonly until: () => Promise<Date>
 }
 
+/** The project or the key of the mounted API that a spend cap belongs to. */
+export type SpendCapOwner =
+  /** A name as passed to `submit`, or an id, `prj_…`. */
+  { readonly project: string } | { readonly keyId: string }
+
+/** The most that live jobs may cost in a calendar day and in a calendar month of UTC. At least one of the two is required. */
+export interface SpendCapAmounts {
+  /** Lower-case ISO 4217. Jobs whose price has another currency are refused. */
+  readonly currency: string
+  /** An exact decimal, like `"25"` or `"0.50"`. */
+  readonly day?: string
+  /** An exact decimal. */
+  readonly month?: string
+}
+
+/** A spend cap, with what counts against it now. */
+export type ListedSpending = Spending
+
 /** Operator methods, for the jobs of all projects. */
 export interface OperatorVerbs<K extends Kind> {
   readonly list: (query?: ListQuery) => Promise<ListPage>
@@ -116,6 +135,14 @@ export interface OperatorVerbs<K extends Kind> {
     readonly unitAmounts: Readonly<Record<string, string>>
     readonly active?: boolean
   }) => Promise<void>
+  /**
+   * Sets the spend cap of a project or a key; `null` removes it. A live job is refused (`SpendCapReached`) if it could pass the cap:
+   * the charges of the period, what unfinished jobs may cost at most and what this one may cost at most are added up. Holds for jobs
+   * that are accepted from now on, in all processes.
+   */
+  readonly setSpendCap: (owner: SpendCapOwner, cap: SpendCapAmounts | null) => Promise<void>
+  /** Lists all spend caps with what counts against them now. */
+  readonly listSpending: () => Promise<ReadonlyArray<ListedSpending>>
   /**
    * Lists the charges of a period in order of time; `from` is inclusive, `to` exclusive. `until` is earlier than `to` if charges
    * of the period may still appear, for example because it is not over.

@@ -10,7 +10,7 @@ import type {
 } from "./EmbeddedEngine.ts"
 import type { EngineParts, ModeProviders } from "./EngineOptions.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
-import type { ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
+import type { ListQuery, OperatorVerbs, SpendCapAmounts } from "./OperatorVerbs.ts"
 
 // The options of each call, checked at run time for JavaScript programs and for spreads that hide names from the compiler.
 
@@ -86,6 +86,7 @@ export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]
   unitAmounts: true,
   active: true,
 }
+export const spendCapOptions: OptionNames<SpendCapAmounts> = { currency: true, day: true, month: true }
 export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["charges"]>> = { from: true, to: true }
 
 export const eventTypes: { readonly [Type in JobEventType]: true } = {

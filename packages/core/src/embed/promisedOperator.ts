@@ -3,10 +3,12 @@ import * as Effect from "effect/Effect"
 import {
   isDate,
   type JobStatus,
+  type KeyId,
   requireFlag,
   requireNumber,
   requireOneOf,
   requireOptions,
+  type SpendOwner,
   switchNames,
 } from "../domain/index.ts"
 import { Operator } from "../engine/index.ts"
@@ -16,8 +18,8 @@ import { requireMode } from "./checkOptions.ts"
 import { projectAskedFor } from "./callers.ts"
 import { idOf, shown } from "./jobVerbs.ts"
 import { listedCharges } from "./listedCharges.ts"
-import { countQuestion, listQuery, periodOptions, priceOptions } from "./optionNames.ts"
-import type { ListedJob, ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
+import { countQuestion, listQuery, periodOptions, priceOptions, spendCapOptions } from "./optionNames.ts"
+import type { ListedJob, ListQuery, OperatorVerbs, SpendCapOwner } from "./OperatorVerbs.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 
 /**
@@ -62,6 +64,14 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
       requireFlag("active", price.active)
       return run(operator.setPrice(price))
     },
+    setSpendCap: async (owner, cap) => {
+      const id = spendOwner(owner)
+      if (cap === null) return run(operator.setSpendCap(id, null))
+      requireOptions("setSpendCap()", cap, spendCapOptions)
+      const { currency, day = null, month = null } = cap
+      return run(operator.setSpendCap(id, { currency, day, month }))
+    },
+    listSpending: () => run(operator.listSpending),
     charges: (period) => {
       requireOptions("charges()", period, periodOptions)
       const { from, to } = period
@@ -73,6 +83,15 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
 }
 
 const statuses: { readonly [Status in JobStatus]: true } = { queued: true, processing: true, done: true, failed: true }
+
+const spendOwner = (owner: SpendCapOwner): SpendOwner => {
+  requireOptions("the owner of a spend cap", owner, { project: true, keyId: true })
+  const { keyId, project } = owner as { readonly project?: string; readonly keyId?: string }
+  if (project !== undefined && keyId === undefined) return projectAskedFor(project)
+  if (project !== undefined || typeof keyId !== "string" || !keyId.startsWith("key_"))
+    throw new TypeError("the owner of a spend cap must be { project } or { keyId }, with an id that begins with key_")
+  return keyId as KeyId
+}
 
 const requireDate = (name: string, value: unknown, hint = ""): void => {
   if (!isDate(value) || Number.isNaN(value.getTime())) throw new TypeError(`${name} must be a valid Date${hint}`)

@@ -5,6 +5,9 @@ import {
   type Board,
   isStorableText,
   type PriceSnapshot,
+  type SpendCap,
+  type Spending,
+  type SpendOwner,
   type StoreUnavailable,
   type SwitchName,
   switchNames,
@@ -12,6 +15,7 @@ import {
 import { KindUnknown } from "../domain/Errors.ts"
 import { priceProblem } from "../domain/Billing.ts"
 import { withForcedOff } from "../domain/Gate.ts"
+import { spendCapProblem } from "../domain/SpendCap.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { closedKinds, unusedProblem } from "../kinds/pricing.ts"
 import {
@@ -51,6 +55,8 @@ const verbs = [
   "board",
   "setSwitch",
   "setPrice",
+  "setSpendCap",
+  "listSpending",
   "listCharges",
 ] as const
 
@@ -95,6 +101,13 @@ export class Operator extends Context.Service<
     readonly setPrice: (
       price: Omit<PriceSnapshot, "version"> & { readonly active?: boolean },
     ) => Effect.Effect<void, StoreUnavailable>
+    /**
+     * Sets the spend cap of a project or a key for live jobs that are accepted from now on; `null` removes it. Dies with a
+     * `TypeError` for an invalid cap.
+     */
+    readonly setSpendCap: (owner: SpendOwner, cap: SpendCap | null) => Effect.Effect<void, StoreUnavailable>
+    /** Lists all spend caps with what counts against them now, by owner. */
+    readonly listSpending: Effect.Effect<ReadonlyArray<Spending>, StoreUnavailable>
     /** Lists charges by time. The list is complete up to `until`, where the next period begins. */
     readonly listCharges: (page: LedgerPage) => Effect.Effect<LedgerPart, StoreUnavailable>
   }
@@ -160,6 +173,13 @@ export class Operator extends Context.Service<
             yield* changing(switchboard.activatePrice(price.name, active))
           })
         },
+        setSpendCap: (owner, cap) => {
+          const problem = cap === null ? undefined : spendCapProblem(cap)
+          return problem === undefined
+            ? switchboard.setSpendCap(owner, cap)
+            : Effect.die(new TypeError(`the spend cap cannot be set: ${problem}`))
+        },
+        listSpending: switchboard.listSpending,
         listCharges: store.listCharges,
       })
       return withSpans("Operator", operator, verbs)

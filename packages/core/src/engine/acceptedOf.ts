@@ -6,6 +6,7 @@ import {
   type InvalidRequest,
   LiveNotActive,
   QueueFull,
+  SpendCapReached,
   UploadAlreadyUsed,
   UploadExpired,
   UploadNotFound,
@@ -29,6 +30,7 @@ export type Refused =
   | UploadNotReady
   | UploadAlreadyUsed
   | UploadExpired
+  | SpendCapReached
   | QueueFull
 
 /** Why a job was not accepted, in order of precedence. */
@@ -55,6 +57,8 @@ export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Ac
       return Result.fail(new LiveNotActive({ missing: outcome.missing }))
     case "UploadRefused":
       return Result.fail(uploadRefused[outcome.reason]())
+    case "SpendCapReached":
+      return Result.fail(new SpendCapReached(outcome.refusal))
     case "QueueFull":
       return Result.fail(new QueueFull())
     case "NotRetryable":

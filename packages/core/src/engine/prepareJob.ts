@@ -10,6 +10,7 @@ import {
   priorities,
   type Priority,
   type UploadId,
+  type Usage,
 } from "../domain/index.ts"
 import { InvalidRequest } from "../domain/Errors.ts"
 import { unknownUploadId } from "../domain/Ids.ts"
@@ -44,6 +45,8 @@ export interface Draft {
   readonly grant: Grant
   readonly kind: JobKind
   readonly stored: JsonObject
+  /** The most that a live job can use, by meter; `null` if that is unknown or does not matter. */
+  readonly maxUsage: Usage | null
   readonly idempotencyKey: string
   readonly placement: Placement
 }
@@ -67,7 +70,9 @@ export const readDraft = ({
   if (!priorities.includes(priority)) throw new TypeError(`priority must be one of ${priorities.join(", ")}`)
   const request = kind.reader.read(input)
   if (Result.isFailure(request)) return Result.fail(new InvalidRequest({ errors: request.failure }))
-  return Result.succeed({ grant, kind, stored: request.success.stored, idempotencyKey, placement })
+  const { stored, value } = request.success
+  const maxUsage = grant.mode === "live" && kind.gate.price !== null ? kind.maxUsage(value) : null
+  return Result.succeed({ grant, kind, stored, maxUsage, idempotencyKey, placement })
 }
 
 /** The upload that a request names. A malformed identifier is looked up as one that does not exist. */
@@ -88,7 +93,7 @@ const gateOf = ({ gate, name, providers }: JobKind, requireLiveWorker: boolean, 
 })
 
 const newJobOf = (
-  { grant, idempotencyKey, kind, placement, stored }: Draft,
+  { grant, idempotencyKey, kind, maxUsage, placement, stored }: Draft,
   config: EngineSettings,
   made: { readonly id: JobId; readonly fingerprint: string },
 ): NewJob => {
@@ -113,6 +118,7 @@ const newJobOf = (
     maxTransfers: config.upload.maxTransfers,
     idempotencyKey,
     gate: grant.mode === "live" ? gateOf(kind, requireLiveWorker, jobLimits.queueLimitMs) : null,
+    maxUsage,
     forcedOff: config.forcedOff,
     limits: jobLimits,
     queueCap: config.queueCap,

@@ -22,6 +22,7 @@ export const ImageGeneration = JobKind({
   files: { image: "The image." },
   price: "svc-image",
   meters: ["images"],
+  maxUsage: () => ({ images: 1 }),
   switches: ["ai", "images"],
   providers: ["image"],
   run: Effect.fnUntraced(function* ({ ask, fileStep, request }) {

@@ -1,7 +1,14 @@
 import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { meters as builtInMeters, type Gate, type JsonObject, type KeyScope, type Meter } from "../domain/index.ts"
+import {
+  meters as builtInMeters,
+  type Gate,
+  type JsonObject,
+  type KeyScope,
+  type Meter,
+  type Usage,
+} from "../domain/index.ts"
 import { portOf, type ProviderPort, type ProviderRef } from "../providers/index.ts"
 import { checkDefinition, fileNames } from "./checkDefinition.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
@@ -37,6 +44,11 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly fileDescriptions: Readonly<Record<string, string>>
   /** The meters that jobs of the kind may report. A price of the kind must name all of them. */
   readonly meters: ReadonlyArray<Meter>
+  /**
+   * Returns the most that a job with this request can use, by meter; `null` if the kind does not state it. Throws `TypeError` for
+   * an invalid maximum.
+   */
+  maxUsage(request: Types["request"]): Usage | null
   readonly limits: KindLimits
   /** The prerequisites of live jobs of this kind. It requires no live worker: the caller of `createJob` decides that. */
   readonly gate: Gate
@@ -95,6 +107,7 @@ export const JobKind = <
     files: fileNames(files),
     fileDescriptions: Array.isArray(files) ? {} : (files as Readonly<Record<string, string>>),
     meters: metersOf(definition),
+    maxUsage: maxUsageOf(definition),
     limits: definition.limits ?? {},
     gate: {
       price: definition.price ?? null,
@@ -117,6 +130,26 @@ const nameOfRef = (ref: ProviderRef): string => (typeof ref === "string" ? ref :
 /** Charged meters must be declared. A kind without a price may also report the meters of the built-in kinds. */
 const metersOf = ({ meters = [], price }: { readonly price?: string; readonly meters?: ReadonlyArray<Meter> }) =>
   price === undefined ? [...builtInMeters, ...meters] : meters
+
+const maxUsageOf =
+  <Request>({
+    maxUsage,
+    meters = [],
+    name,
+  }: {
+    readonly name: string
+    readonly meters?: ReadonlyArray<Meter>
+    readonly maxUsage?: (request: Request) => Usage
+  }) =>
+  (request: Request): Usage | null => {
+    const usage = maxUsage?.(request) ?? null
+    for (const [meter, quantity] of Object.entries(usage ?? {}))
+      if (!meters.includes(meter) || !Number.isSafeInteger(quantity) || quantity < 0)
+        throw new TypeError(
+          `job kind "${name}": maxUsage.${meter} must be a meter of the kind and a non-negative integer`,
+        )
+    return usage
+  }
 
 const outputCheck = (schema: object | undefined): ((output: JsonObject) => string | undefined) => {
   if (schema === undefined) return () => undefined

@@ -92,6 +92,11 @@ export interface KindDefinition<
    * included: live jobs are accepted once the price names each one. A kind without a price may report the built-in ones unlisted.
    */
   readonly meters?: ReadonlyArray<Meter>
+  /**
+   * Returns the most that `run` can report for a request, by meter. A live job is never charged for more. Without it, or where it
+   * leaves out a meter that has a price, live jobs are refused under a spend cap.
+   */
+  readonly maxUsage?: (request: SchemaOutput<S>) => Readonly<Record<Meter, number>>
   /** Switches that must be on for live jobs. None by default. */
   readonly switches?: ReadonlyArray<SwitchName>
   /**

@@ -23,6 +23,7 @@ export const SpeechSynthesis = (voices: Voices) =>
     files: { audio: "The audio file." },
     price: "svc-audio",
     meters: ["input_characters"],
+    maxUsage: ({ input }) => ({ input_characters: [...input].length }),
     switches: ["ai", "audio"],
     providers: ["speech"],
     run: Effect.fnUntraced(function* ({ ask, fileStep, request }) {

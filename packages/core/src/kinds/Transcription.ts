@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { strongerWarning } from "../domain/index.ts"
+import { limits, strongerWarning } from "../domain/index.ts"
 import { UploadReference } from "./fields.ts"
 import { JobKind } from "./JobKind.ts"
 import { heardAudio, speechWarning } from "./uploadedAudio.ts"
@@ -16,6 +16,7 @@ export const Transcription = JobKind({
   output: Schema.Struct({ transcript: Schema.String.annotate({ description: "The transcript of the audio." }) }),
   price: "svc-audio",
   meters: ["input_audio_seconds"],
+  maxUsage: () => ({ input_audio_seconds: limits.maxMeasuredSeconds }),
   switches: ["ai", "audio"],
   providers: ["transcription"],
   run: Effect.fnUntraced(function* ({ ask, audio, lastStep }) {

@@ -52,6 +52,10 @@ export const VoiceTurn = (voices: Voices) =>
     files: { audio: "The audio file." },
     price: "svc-audio",
     meters: ["input_audio_seconds", "output_tokens"],
+    maxUsage: ({ maxOutputTokens }) => ({
+      input_audio_seconds: limits.maxMeasuredSeconds,
+      output_tokens: maxOutputTokens,
+    }),
     switches: ["ai", "audio"],
     providers: ["transcription", "reply", "speech"],
     orProviders: ["voiceTurn"],

@@ -21,6 +21,7 @@ const definitionNames: OptionNames<AnyDefinition> = {
   keyScope: true,
   price: true,
   meters: true,
+  maxUsage: true,
   switches: true,
   providers: true,
   orProviders: true,
@@ -43,7 +44,7 @@ export const checkDefinition = (definition: object): void => {
   const given: { readonly [Name in keyof typeof definitionNames]?: unknown } = definition
   const place = `job kind "${String(given.name)}"`
   if (typeof given.name !== "string") throw new TypeError("job kind: name is required")
-  for (const name of ["run", "sandbox"] as const)
+  for (const name of ["run", "sandbox", "maxUsage"] as const)
     if (typeof given[name] !== "function" && (name === "run" || given[name] !== undefined))
       throw new TypeError(`${place}: ${name} must be a function`)
   for (const name of ["upload", "description"] as const)

@@ -1,6 +1,14 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { Board, PriceSnapshot, StoreUnavailable, SwitchName } from "../domain/index.ts"
+import type {
+  Board,
+  PriceSnapshot,
+  SpendCap,
+  Spending,
+  SpendOwner,
+  StoreUnavailable,
+  SwitchName,
+} from "../domain/index.ts"
 import type { ProviderStanding } from "../providers/index.ts"
 
 /** One version of a price. */
@@ -33,6 +41,14 @@ export class Switchboard extends Context.Service<
     readonly activatePrice: (name: string, active: boolean) => Effect.Effect<boolean, StoreUnavailable>
     /** Lists all versions of all prices, by name and version. */
     readonly listPrices: Effect.Effect<ReadonlyArray<PriceVersion>, StoreUnavailable>
+    /**
+     * Sets the spend cap of a project or a key, in place of an earlier one; `null` removes it. It holds for jobs that are accepted
+     * from now on. Charges of the current month count from the start; jobs accepted before reserve nothing and count when they are
+     * charged.
+     */
+    readonly setSpendCap: (owner: SpendOwner, cap: SpendCap | null) => Effect.Effect<void, StoreUnavailable>
+    /** Lists all spend caps with what counts against them now, by owner. */
+    readonly listSpending: Effect.Effect<ReadonlyArray<Spending>, StoreUnavailable>
     /** Publishes a worker process's state, valid for the next `ttlMs` milliseconds. */
     readonly publishWorker: (
       worker: PublishedWorker & { readonly ttlMs: number },

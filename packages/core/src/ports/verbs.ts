@@ -99,6 +99,8 @@ export const storeVerbs = {
     setPrice: "write",
     activatePrice: "write",
     listPrices: "read",
+    setSpendCap: "write",
+    listSpending: "read",
     publishWorker: "write",
     listWorkers: "read",
   },

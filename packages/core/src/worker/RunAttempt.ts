@@ -101,11 +101,12 @@ const readEnd = (
   if (bug !== undefined) return endOfFailure(attempt.kind, Cause.die(bug))
   const checked = checkSafely(attempt, exit.value, defaultCurrency)
   if (Exit.isFailure(checked)) return endOfFailure(attempt.kind, checked.cause)
-  const { completion, uncharged } = checked.value
+  const { beyondMaximum, completion, uncharged } = checked.value
   return {
     _tag: "Completed",
     completion,
     ...(uncharged.length > 0 && { log: logUncharged(attempt, uncharged) }),
+    ...(beyondMaximum.length > 0 && { log: logBeyondMaximum(attempt, beyondMaximum) }),
   }
 }
 
@@ -135,6 +136,11 @@ const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEn
 const logUncharged = ({ claim: { job } }: Attempt, meters: ReadonlyArray<string>) =>
   Effect.logError(
     `usage of ${meters.join(", ")} was not charged: the job was accepted with version ${job.price?.version} of the price ${job.price?.name}, which does not name this meter`,
+  )
+
+const logBeyondMaximum = ({ claim: { job }, kind }: Attempt, meters: ReadonlyArray<string>) =>
+  Effect.logError(
+    `${job.id} used more ${meters.join(", ")} than maxUsage of its kind ${kind.name} states; only the maximum was charged`,
   )
 
 /** Logs a blocked event loop. This attempt blocked it, or a concurrent one did. */

@@ -1,5 +1,7 @@
+import * as Result from "effect/Result"
 import { uncoveredMeters } from "../domain/Billing.ts"
-import { type Charge, chargeFor, type Job, type JsonObject, limits, warningCodes } from "../domain/index.ts"
+import { type Charge, chargeFor, type Job, type JsonObject, limits, type Usage, warningCodes } from "../domain/index.ts"
+import { withinMaximum } from "../domain/SpendCap.ts"
 import { asJsonObject } from "../kinds/asJson.ts"
 import { AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
@@ -12,6 +14,8 @@ export type CheckedResult =
       readonly completion: Completion
       /** The used meters that the price does not name. Their usage is not charged. */
       readonly uncharged: ReadonlyArray<string>
+      /** The meters used beyond the maximum that the kind states. Only the maximum is charged. */
+      readonly beyondMaximum: ReadonlyArray<string>
     }
   /** The result contradicts the kind's declaration, or the kind's schema rejects the output (`result_invalid`). */
   | { readonly problem: KindBug | AttemptFailed }
@@ -30,22 +34,34 @@ export const checkResult = (
   const wrong = kind.outputProblem(output)
   if (wrong !== undefined)
     return { problem: new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong }) }
+  const maxUsage = maxUsageOf(kind, job)
   const completion: Completion = {
     jobId: job.id,
     token,
     output,
     files: result.files,
     warningCode: result.warningCode ?? null,
-    charge: chargeOf(job, result, defaultCurrency),
+    charge: chargeOf(job, withinMaximum(result.usage, maxUsage), defaultCurrency),
   }
-  return { completion, uncharged: job.price === null ? [] : uncoveredMeters(job.price, usedMeters(result)) }
+  return {
+    completion,
+    uncharged: job.price === null ? [] : uncoveredMeters(job.price, usedMeters(result)),
+    beyondMaximum: usedMeters(result).filter((meter) => (result.usage[meter] ?? 0) > (maxUsage?.[meter] ?? Infinity)),
+  }
+}
+
+/** Only charged jobs have a maximum. It is what was reserved under a spend cap when the job was accepted. */
+const maxUsageOf = (kind: JobKind, { mode, price, request }: Job): Usage | null => {
+  if (mode === "sandbox" || price === null) return null
+  const read = kind.reader.readStored(request)
+  return Result.isSuccess(read) ? kind.maxUsage(read.success) : null
 }
 
 const usedMeters = ({ usage }: AttemptResult): ReadonlyArray<string> =>
   Object.keys(usage).filter((meter) => (usage[meter] ?? 0) > 0)
 
 /** A live job of a kind without a price has a charge of 0. Sandbox jobs have no charge. */
-const chargeOf = ({ mode, price }: Job, { usage }: AttemptResult, defaultCurrency: string): Charge | null => {
+const chargeOf = ({ mode, price }: Job, usage: Usage, defaultCurrency: string): Charge | null => {
   if (mode === "sandbox") return null
   return price === null ? { currency: defaultCurrency, amount: "0", lineItems: [] } : chargeFor(price, usage)
 }

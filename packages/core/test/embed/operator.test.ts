@@ -97,6 +97,77 @@ describe("operator methods", () => {
     expect(heard).toEqual([`${job.id} canceled_by_operator`])
   })
 
+  it("cap what the live jobs of a project may cost", async () => {
+    const kind = jobKind({
+      name: "paid",
+      request: z.object({ units: z.number(), used: z.number().optional() }),
+      price: "paid",
+      meters: ["units"],
+      maxUsage: ({ units }) => ({ units }),
+      run: async ({ request: { units, used = units } }) => ({ output: {}, usage: { units: used } }),
+    })
+    const unbounded = jobKind({
+      name: "unbounded",
+      request: z.object({}),
+      price: "paid",
+      meters: ["units"],
+      run: async () => ({ output: {}, usage: { units: 1 } }),
+    })
+    const logged: Array<string> = []
+    await using engine = await openWith([kind, unbounded], { log: ({ message }) => void logged.push(message) })
+    const { operator } = engine
+    await operator.setPrice({ name: "paid", currency: "eur", unitAmounts: { units: "0.5" } })
+    await operator.setSpendCap({ project: "acme" }, { currency: "eur", day: "2", month: "2.5" })
+    const live = { project: "acme", mode: "live" } as const
+    const refused = engine.submit("paid", { units: 5 }, live)
+    await expect(refused).rejects.toMatchObject({
+      code: "spend_cap_reached",
+      owner: "project",
+      reason: "cap",
+      period: "day",
+      currency: "eur",
+      maximumCost: "2.5",
+      resetsAt: null,
+      retryable: false,
+      message: "the job could cost up to 2.5 EUR, which passes the project's spend cap for this day",
+    })
+    await expect(engine.submit("unbounded", {}, live)).rejects.toMatchObject({ reason: "unbounded" })
+    expect(await engine.run("paid", { units: 3, used: 2 }, live)).toMatchObject({ status: "done" })
+    expect(await operator.listSpending()).toEqual([
+      {
+        owner: "prj_acme",
+        cap: { currency: "eur", day: "2", month: "2.5" },
+        reserved: "0",
+        day: "1",
+        month: "1",
+      },
+    ])
+    // A kind that uses more than it said is charged for what it said.
+    expect(await engine.run("paid", { units: 2, used: 9 }, live)).toMatchObject({ status: "done" })
+    expect(await operator.listSpending()).toMatchObject([{ day: "2" }])
+    expect(logged.some((line) => line.includes("used more units than maxUsage of its kind paid states"))).toBe(true)
+    await expect(engine.submit("paid", { units: 1 }, live)).rejects.toMatchObject({ resetsAt: expect.any(Date) })
+    await engine.submit("paid", { units: 0 }, live)
+    await engine.submit("paid", { units: 9 }, { project: "acme" })
+    await engine.submit("paid", { units: 9 }, { ...live, project: "other" })
+    await operator.setSpendCap({ project: "acme" }, null)
+    await engine.submit("unbounded", {}, live)
+    await operator.setSpendCap({ keyId: "key_acme_live" }, { currency: "usd", day: "9" })
+    await expect(engine.submit("paid", { units: 1 }, live)).rejects.toMatchObject({ owner: "key", reason: "currency" })
+  })
+
+  it("refuse a spend cap without an owner, an amount or a currency", async () => {
+    await using engine = await openWith([makeKind().kind], { autoStart: false })
+    const { setSpendCap } = engine.operator
+    const cap = { currency: "usd", day: "1" }
+    await expect(setSpendCap({} as never, cap)).rejects.toThrow(TypeError)
+    await expect(setSpendCap({ keyId: "acme" }, cap)).rejects.toThrow("key_")
+    await expect(setSpendCap({ project: "a", keyId: "key_a" }, cap)).rejects.toThrow(TypeError)
+    await expect(setSpendCap({ project: "a" }, { currency: "usd" })).rejects.toThrow("an amount")
+    await expect(setSpendCap({ project: "a" }, { currency: "usd", day: "-1" })).rejects.toThrow("plain decimals")
+    await expect(setSpendCap({ project: "a" }, { ...cap, week: "1" } as never)).rejects.toThrow("week")
+  })
+
   it("wake a worker when a job is retried", async () => {
     const { kind } = makeKind()
     await using engine = await openWith([kind], { settings: { pollIntervalMs: 3_600_000 } })

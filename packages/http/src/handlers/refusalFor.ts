@@ -1,5 +1,5 @@
 import type { CreateJobError, ReceiveError } from "@kiln/core/effect"
-import type { FileGone, InvalidRequest, JobNotFound, JobProcessing } from "@kiln/core"
+import type { FileGone, InvalidRequest, JobNotFound, JobProcessing, SpendCapReached } from "@kiln/core"
 import type { BlobCorrupt } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 
@@ -13,11 +13,22 @@ type EngineError = Exclude<
 export const refusalFor = (error: EngineError, param?: string): Refusal =>
   new Refusal({ code: error.code, ...(param !== undefined && { param }), ...moreOf(error) })
 
+const spendDetails = ({ currency, maximumCost, owner, period, reason, resetsAt }: SpendCapReached) => ({
+  cap: owner,
+  reason,
+  period,
+  currency,
+  maximum_cost: maximumCost,
+  resets_at: resetsAt === null ? null : resetsAt.toISOString().replace(/\.[0-9]{3}Z$/, "Z"),
+})
+
 /** Details for the client, or a cause for the log only. */
 const moreOf = (error: EngineError): Pick<Refusal, "details" | "cause"> => {
   switch (error._tag) {
     case "LiveNotActive":
       return { details: { missing: error.missing } }
+    case "SpendCapReached":
+      return { details: spendDetails(error) }
     case "UploadsFull":
       return { details: { uploads: error.uploads, bytes: error.bytes } }
     case "UnsupportedContentType":

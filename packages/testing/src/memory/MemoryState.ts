@@ -1,6 +1,18 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { Charge, Job, JobId, Json, KeyId, ProjectId, SwitchName, Upload, UploadId } from "@kiln/core/domain"
+import type {
+  Charge,
+  Job,
+  JobId,
+  Json,
+  KeyId,
+  ProjectId,
+  SpendCap,
+  SpendOwner,
+  SwitchName,
+  Upload,
+  UploadId,
+} from "@kiln/core/domain"
 import { isFinished, readClocks, StoreTime } from "@kiln/core/domain"
 import type { ApiKeyRecord, LedgerEntry, PriceVersion, Project, PublishedWorker, Purge } from "@kiln/core/ports"
 
@@ -22,6 +34,13 @@ export interface KeySecret {
   readonly validUntil: number | null
 }
 
+/** What an unfinished job may cost at most, and whose caps it counts against. */
+export interface Reservation {
+  readonly owners: ReadonlyArray<SpendOwner>
+  readonly currency: string
+  readonly amount: string
+}
+
 /** The state of one memory store. Only the verbs change it, each in one synchronous step. */
 export interface MemoryState {
   readonly jobs: Map<JobId, Job>
@@ -32,6 +51,9 @@ export interface MemoryState {
   virtualTime: number
   /** The ledger. Outlives the jobs. */
   readonly charges: Map<JobId, LedgerEntry>
+  readonly spendCaps: Map<SpendOwner, SpendCap>
+  /** By job. A reservation ends with its job. */
+  readonly reservations: Map<JobId, Reservation>
   /** Charges from now on get this time or a later one. */
   ledgerClosedUntil: number
   readonly uploads: Map<UploadId, Upload>
@@ -58,6 +80,8 @@ export const emptyState = (): MemoryState => ({
   lanes: new Map(),
   virtualTime: 0,
   charges: new Map(),
+  spendCaps: new Map(),
+  reservations: new Map(),
   ledgerClosedUntil: 0,
   uploads: new Map(),
   purges: new Map(),
@@ -83,6 +107,8 @@ const savedOf = (state: MemoryState) =>
     unfinishedByProject: [...state.unfinishedByProject],
     lanes: [...state.lanes].map(([key, lane]) => [key, { ...lane, unfinished: [...lane.unfinished] }] as const),
     charges: [...state.charges],
+    spendCaps: [...state.spendCaps],
+    reservations: [...state.reservations],
     ledgerClosedUntil: state.ledgerClosedUntil,
     uploads: [...state.uploads],
     purges: [...state.purges],
@@ -111,6 +137,8 @@ export const decodeState = (text: string): MemoryState => {
     unfinishedByProject: new Map(saved.unfinishedByProject),
     lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),
     charges: new Map(saved.charges),
+    spendCaps: new Map(saved.spendCaps),
+    reservations: new Map(saved.reservations),
     ledgerClosedUntil: saved.ledgerClosedUntil,
     uploads: new Map(saved.uploads),
     purges: new Map(saved.purges),
@@ -191,6 +219,7 @@ export const putJob = (state: MemoryState, next: Job): Job => {
   const job = Object.freeze(finishes ? { ...next, checkpoints: Object.freeze({}) } : next)
   if (finishes) {
     laneOf(state, job).unfinished.delete(job.id)
+    state.reservations.delete(job.id)
     state.unfinishedByProject.set(job.projectId, (state.unfinishedByProject.get(job.projectId) ?? 1) - 1)
   }
   state.jobs.set(job.id, job)

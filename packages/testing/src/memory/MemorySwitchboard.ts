@@ -1,6 +1,7 @@
 import { type Board, lastServedStepMs, type PriceSnapshot } from "@kiln/core/domain"
 import { type PriceVersion, type PublishedWorker, Switchboard } from "@kiln/core/ports"
 import { keep, type MemoryState, step } from "./MemoryState.ts"
+import { readSpending } from "./spending.ts"
 
 /** The reference model of `Switchboard`. */
 export const makeMemorySwitchboard = (state: MemoryState): Switchboard["Service"] =>
@@ -18,6 +19,14 @@ export const makeMemorySwitchboard = (state: MemoryState): Switchboard["Service"
     setPrice: (price) => step((now) => setPrice(state, price, now)),
     activatePrice: (name, active) => step(() => activatePrice(state, name, active)),
     listPrices: step(() => [...state.prices.keys()].sort().flatMap((name) => state.prices.get(name) ?? [])),
+    setSpendCap: (owner, cap) =>
+      step(() => {
+        if (cap === null) state.spendCaps.delete(owner)
+        else state.spendCaps.set(owner, keep({ currency: cap.currency, day: cap.day, month: cap.month }))
+      }),
+    listSpending: step((now) =>
+      [...state.spendCaps.keys()].sort().flatMap((owner) => readSpending(state, owner, now) ?? []),
+    ),
     publishWorker: ({ liveKinds, providers, ttlMs, workerId }) =>
       step((now) => {
         state.workers.set(workerId, { published: keep({ workerId, liveKinds, providers }), until: now + ttlMs })

@@ -1,3 +1,4 @@
+import type { SpendOwner } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { Effect } from "effect"
 import type { Api } from "./Api.ts"
@@ -14,6 +15,10 @@ export const setPrice = (api: Api, name: string, unitAmounts: Readonly<Record<st
 export const activate = (api: Api, name: string, active = true) => board(api, (it) => it.activatePrice(name, active))
 export const turnSwitch = (api: Api, name: "ai" | "audio" | "images", on: boolean) =>
   board(api, (it) => it.setSwitch(name, on))
+
+/** Caps what a key or a project may spend in a day, in the currency of the prices. */
+export const capDay = (api: Api, owner: string, day: string | null) =>
+  board(api, (it) => it.setSpendCap(owner as SpendOwner, day === null ? null : { currency: "eur", day, month: null }))
 
 export const everythingOn = async (api: Api) => {
   await setPrice(api, "svc-audio", audioPrice)

@@ -9,6 +9,7 @@ export const catalogue: Readonly<
   upload_not_found: { status: 400, type: "invalid_request_error" },
   missing_api_key: { status: 401, type: "authentication_error" },
   invalid_api_key: { status: 401, type: "authentication_error" },
+  spend_cap_reached: { status: 402, type: "permission_error" },
   insufficient_scope: { status: 403, type: "permission_error" },
   live_not_active: { status: 403, type: "permission_error" },
   upload_url_invalid: { status: 403, type: "permission_error" },

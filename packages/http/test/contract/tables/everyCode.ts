@@ -2,6 +2,7 @@ import { expect } from "vitest"
 import type { Answer } from "../support/Answer.ts"
 import { type Api, type Call, putCall } from "../support/Api.ts"
 import { wav } from "@kiln/service-lab"
+import { capDay, everythingOn } from "../support/board.ts"
 import { catalogue } from "../support/catalogue.ts"
 import type { Connection } from "../support/Connection.ts"
 import { rows, tableInTurn } from "../support/tables.ts"
@@ -10,6 +11,7 @@ import { begin, chunkedHeaders } from "./uploads.ts"
 /** Every code of the catalogue, each by the shortest way to it. */
 
 export const everyCodeSettings = {
+  live: true,
   engine: { queueCap: 2, uploadCap: { uploads: 2, bytes: 0 }, upload: { maxBytes: 1_000, stallLimitMs: 200 } },
   http: {
     rateLimits: {
@@ -112,6 +114,12 @@ const provocations: Readonly<Record<string, (api: Api) => Promise<Answer>>> = {
   uploads_full: async (api) => {
     for (let n = 0; n < 2; n++) await api.upload()
     return api.post("/v1/audio/uploads", { format: "wav", declared_seconds: 1 })
+  },
+  spend_cap_reached: async (api) => {
+    await everythingOn(api)
+    const key = await api.newKey({ mode: "live" })
+    await capDay(api, key.id, "0.00001")
+    return api.send({ ...speech, key })
   },
   queue_full: async (api) => {
     for (let n = 0; n < 2; n++) await api.job("/v1/audio/speech", { input: "sandbox:delay:20" })

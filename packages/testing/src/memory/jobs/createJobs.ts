@@ -1,7 +1,8 @@
-import { type Board, type Job, type JobFacts, judgeJob, owns } from "@kiln/core/domain"
+import { type Board, type Job, type JobFacts, judgeJob, maximumCostOf, owns } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { idempotencyIndex, insertJob, keep, type MemoryState, putJob, putUpload } from "../MemoryState.ts"
 import { readBoard } from "../MemorySwitchboard.ts"
+import { readSpending } from "../spending.ts"
 
 /** Creates jobs. Earlier items of the batch count for later ones. */
 export const createJobs = (
@@ -24,6 +25,7 @@ const factsOf = (state: MemoryState, item: NewJob, board: Board, now: number): J
   retried: () => ownRecord(item, item.retryOf === null ? undefined : state.jobs.get(item.retryOf)),
   board: () => board,
   upload: () => ownRecord(item, item.uploadId === null ? undefined : state.uploads.get(item.uploadId)),
+  spending: () => [item.keyId, item.projectId].flatMap((owner) => readSpending(state, owner, now) ?? []),
   unfinished: () => state.unfinishedByProject.get(item.projectId) ?? 0,
 })
 
@@ -33,14 +35,24 @@ const ownRecord = <Record extends Parameters<typeof owns>[1]>(
   record: Record | undefined,
 ): Record | undefined => (record !== undefined && owns(item, record) ? record : undefined)
 
-const write = (state: MemoryState, { retryOf, uploadId }: NewJob, judged: Job): Job => {
+const write = (state: MemoryState, item: NewJob, judged: Job): Job => {
+  const { retryOf, uploadId } = item
   const job = keep(judged)
   insertJob(state, job)
+  reserve(state, item, job)
   const retried = retryOf === null ? undefined : state.jobs.get(retryOf)
   if (retried !== undefined) putJob(state, { ...retried, uploadId: null })
   const upload = uploadId === null ? undefined : state.uploads.get(uploadId)
   if (upload !== undefined) putUpload(state, { ...upload, jobId: job.id })
   return job
+}
+
+/** Reserves what the job may cost at most, for those of its key and project that have a cap. */
+const reserve = (state: MemoryState, item: NewJob, { id, keyId, price, projectId }: Job): void => {
+  const owners = [keyId, projectId].filter((owner) => state.spendCaps.has(owner))
+  const amount = price === null ? undefined : maximumCostOf(item, price)
+  if (price === null || amount === undefined || owners.length === 0) return
+  state.reservations.set(id, { owners, currency: price.currency, amount })
 }
 
 export const findByIdempotencyKey = (

@@ -1,0 +1,20 @@
+import type { Generated } from "kysely"
+import type { SpendOwner } from "@kiln/core/domain"
+
+/** Columns of limits. */
+
+export interface SpendCaps {
+  owner: SpendOwner
+  currency: string
+  day: string | null
+  month: string | null
+  turns: Generated<number>
+}
+
+export interface SpendingEntries {
+  owner: SpendOwner
+  entry: string
+  currency: string
+  amount: string
+  charged_at: number | null
+}

@@ -1,0 +1,210 @@
+import { sql } from "kysely"
+import {
+  type SpendCap,
+  type SpendEntry,
+  type Spending,
+  spendingOf,
+  type SpendOwner,
+  startOfPeriod,
+} from "@kiln/core/domain"
+import type { Session, Transaction } from "./Session.ts"
+import { batchStatement, type Given, query, type RowOf, statement, storeTime, whole } from "./Statement.ts"
+
+type Owner = { owner: SpendOwner }
+
+/** Number of charged entries from which an owner's are added up by day, so that reading them stays cheap. More than two months have days. */
+const mostCharged = 200
+
+/** Reserving for an owner is a matter of one transaction at a time. Locks in the order of the ids to avoid deadlocks. */
+const lockCaps = batchStatement<Owner, {}, SpendCap & Owner>({ owner: "text" }, (item) =>
+  query
+    .selectFrom("spend_caps")
+    .innerJoin(item, (join) => join.onRef("item.owner", "=", "spend_caps.owner"))
+    .select(["spend_caps.owner", "spend_caps.currency", "spend_caps.day", "spend_caps.month"])
+    .orderBy("spend_caps.owner")
+    .forNoKeyUpdate("spend_caps"),
+)
+
+const allCaps = statement(() =>
+  query.selectFrom("spend_caps").select(["owner", "currency", "day", "month"]).orderBy("owner"),
+)
+
+const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
+
+const dayMs = sql<number>`86400000::bigint`
+
+/** The beginning of the day of a charge; NULL for reservations. */
+const dayOf = (column: string) => sql<number | null>`${sql.ref(column)} / ${dayMs} * ${dayMs}`
+
+const exactSum = sql<string>`trim_scale(sum(amount::numeric))::text`
+
+/** Added up by day and currency. */
+const sums = batchStatement<Owner, {}, SpendEntry & Owner & { readonly entries: number }>({ owner: "text" }, (item) =>
+  query
+    .selectFrom("spending")
+    .innerJoin(item, (join) => join.onRef("item.owner", "=", "spending.owner"))
+    .select((of) => [
+      "spending.owner",
+      "spending.currency",
+      dayOf("spending.charged_at").as("chargedAt"),
+      exactSum.as("amount"),
+      of.fn.countAll<number>().as("entries"),
+    ])
+    .groupBy(["spending.owner", "spending.currency", dayOf("spending.charged_at")]),
+)
+
+/** The caps of some owners, with what counts against them when they were locked. */
+export interface ReadSpending {
+  readonly caps: ReadonlyArray<RowOf<typeof allCaps>>
+  readonly sums: ReadonlyArray<SpendEntry & Owner & { readonly entries: number }>
+}
+
+export const noSpending: ReadSpending = { caps: [], sums: [] }
+
+/** Locks the caps of these owners until the transaction ends, and reads what counts against them. Owners without a cap cost nothing more. */
+export const lockSpending = async (session: Session, owners: ReadonlyArray<SpendOwner>): Promise<ReadSpending> => {
+  const items = [...new Set(owners)].map((owner) => ({ owner }))
+  // The second statement has a later snapshot than the one that has waited for the locks.
+  const [caps, read] = await Promise.all([session.batch(lockCaps, items, {}), session.batch(sums, items, {})])
+  return { caps, sums: read }
+}
+
+/** Returns each cap with what counts against it at a time, by owner. */
+export const spendingAt = ({ caps, sums: read }: ReadSpending, now: number): Map<SpendOwner, Spending> => {
+  const entries = Map.groupBy(read, ({ owner }) => owner)
+  return new Map(caps.map(({ owner, ...cap }) => [owner, spendingOf(owner, cap, entries.get(owner) ?? [], now)]))
+}
+
+export const listSpending = async (session: Session): Promise<ReadonlyArray<Spending>> => {
+  const [caps, time] = await Promise.all([session.all(allCaps, {}), session.get(timeNow, {})])
+  const read = await session.batch(
+    sums,
+    caps.map(({ owner }) => ({ owner })),
+    {},
+  )
+  return [...spendingAt({ caps, sums: read }, time?.now ?? 0).values()]
+}
+
+/** What a new job reserves for one owner. */
+export interface Reservation extends Owner {
+  readonly entry: string
+  readonly currency: string
+  readonly amount: string
+}
+
+const insertReservations = batchStatement<Reservation, {}, unknown>(
+  { owner: "text", entry: "text", currency: "text", amount: "text" },
+  (item) =>
+    query
+      .insertInto("spending")
+      .columns(["owner", "entry", "currency", "amount"])
+      .expression(query.selectFrom(item).select(["item.owner", "item.entry", "item.currency", "item.amount"])),
+)
+
+const takeTurn = batchStatement<Owner, {}, unknown>({ owner: "text" }, (item) =>
+  query
+    .updateTable("spend_caps")
+    .from(item)
+    .set({ turns: sql`turns + 1` })
+    .whereRef("spend_caps.owner", "=", "item.owner"),
+)
+
+/** Writes reservations. The caps were locked. */
+export const reserve = async (session: Session, reservations: ReadonlyArray<Reservation>): Promise<void> => {
+  const owners = [...new Set(reservations.map(({ owner }) => owner))].map((owner) => ({ owner }))
+  await Promise.all([session.runBatch(insertReservations, reservations, {}), session.runBatch(takeTurn, owners, {})])
+}
+
+/** Replaces the charged entries of an owner by one for each day and currency. One statement, so none is missed that is added meanwhile. */
+const addUpOwner = batchStatement<Owner, { since: number }, unknown>({ owner: "text" }, (item, given) =>
+  query
+    .with("removed", () =>
+      query
+        .deleteFrom("spending")
+        .using(item)
+        .whereRef("spending.owner", "=", "item.owner")
+        .where("spending.charged_at", "is not", null)
+        .returning(["spending.owner", "spending.currency", "spending.amount", dayOf("spending.charged_at").as("day")]),
+    )
+    .insertInto("spending")
+    .columns(["owner", "entry", "currency", "amount", "charged_at"])
+    .expression((from) =>
+      from
+        .selectFrom("removed" as never)
+        .select([
+          sql<SpendOwner>`owner`.as("owner"),
+          sql<string>`'day ' || day || ' ' || currency`.as("entry"),
+          sql<string>`currency`.as("currency"),
+          exactSum.as("amount"),
+          sql<number>`day`.as("day"),
+        ])
+        .where(sql<boolean>`day >= ${whole(given.since)}`)
+        .groupBy(sql`owner, day, currency`),
+    ),
+)
+
+/** Adds up the entries of owners that have many. Entries before the previous month count in no period any more. */
+export const addUp = async (tx: Transaction, { sums: read }: ReadSpending): Promise<void> => {
+  const counts = new Map<SpendOwner, number>()
+  for (const { chargedAt, entries, owner } of read)
+    if (chargedAt !== null) counts.set(owner, (counts.get(owner) ?? 0) + entries)
+  const crowded = [...counts].filter(([, count]) => count >= mostCharged).map(([owner]) => ({ owner }))
+  await tx.runBatch(addUpOwner, crowded, { since: startOfPeriod("month", startOfPeriod("month", tx.now) - 1) })
+}
+
+const upsertCap = statement((given: Given<Owner & { currency: string; day: string | null; month: string | null }>) =>
+  query
+    .insertInto("spend_caps")
+    .values({ owner: given.owner, currency: given.currency, day: given.day, month: given.month })
+    .onConflict((conflict) =>
+      conflict.column("owner").doUpdateSet((set) => ({
+        currency: set.ref("excluded.currency"),
+        day: set.ref("excluded.day"),
+        month: set.ref("excluded.month"),
+      })),
+    ),
+)
+
+const deleteCap = statement((given: Given<Owner>) => query.deleteFrom("spend_caps").where("owner", "=", given.owner))
+
+const deleteCharged = statement((given: Given<Owner>) =>
+  query.deleteFrom("spending").where("owner", "=", given.owner).where("charged_at", "is not", null),
+)
+
+/** The charges of a project or a key, from the ledger. */
+export const insertCharged = statement((given: Given<Owner & { since: number }>) =>
+  query
+    .insertInto("spending")
+    .columns(["owner", "entry", "currency", "amount", "charged_at"])
+    .expression(
+      query
+        .selectFrom((from) =>
+          from
+            .selectFrom("charges")
+            .select(["currency", "amount", dayOf("charged_at").as("day")])
+            .where("charged_at", ">=", given.since)
+            .where(sql<boolean>`(project_id = ${given.owner} OR key_id = ${given.owner})`)
+            .as("charged"),
+        )
+        .select([
+          sql<SpendOwner>`${given.owner}::text`.as("owner"),
+          sql<string>`'day ' || day || ' ' || currency`.as("entry"),
+          "charged.currency",
+          exactSum.as("amount"),
+          "charged.day",
+        ])
+        .groupBy(["charged.day", "charged.currency"]),
+    ),
+)
+
+/**
+ * The ledger says what was charged before there was a cap. Locking it waits for completions that did not see the cap, and those that
+ * wait for the lock will see it: each charge is counted once. Reservations stay until their jobs end.
+ */
+export const setSpendCap = async (tx: Transaction, owner: SpendOwner, cap: SpendCap | null): Promise<void> => {
+  if (cap === null) await tx.run(deleteCap, { owner })
+  else await tx.run(upsertCap, { owner, currency: cap.currency, day: cap.day, month: cap.month })
+  await tx.execute('LOCK TABLE "kiln".charges IN SHARE ROW EXCLUSIVE MODE')
+  await tx.run(deleteCharged, { owner })
+  if (cap !== null) await tx.run(insertCharged, { owner, since: startOfPeriod("month", tx.now) })
+}

@@ -1,0 +1,152 @@
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Flag from "effect/cli/Flag"
+import {
+  Decimal,
+  type SpendCap,
+  type Spending,
+  type SpendOwner,
+  type SpendPeriod,
+  spendPeriods,
+} from "@kiln/core/domain"
+import { Switchboard } from "@kiln/core/ports"
+import { misused } from "../CommandFailed.ts"
+import { answer, formatTable } from "../Output.ts"
+import { always, recordChange } from "../recordChange.ts"
+
+const amountFlag = (period: SpendPeriod) =>
+  Flag.String(period).pipe(
+    Flag.withDescription(
+      `The most that live jobs may cost in a calendar ${period} of UTC, as a plain decimal; none for no cap`,
+    ),
+    Flag.withMetavar("AMOUNT"),
+    Flag.optional,
+  )
+
+/** The flags of `project cap` and `key cap`. Without any, the command only shows caps. */
+export const spendCapFlags = {
+  day: amountFlag("day"),
+  month: amountFlag("month"),
+  currency: Flag.String("currency").pipe(
+    Flag.withDescription("Lower-case ISO 4217; by default that of the present cap, or usd"),
+    Flag.optional,
+  ),
+  clear: Flag.Boolean("clear").pipe(Flag.withDescription("Remove the cap"), Flag.withDefault(false)),
+}
+
+interface Given {
+  readonly day: Option.Option<string>
+  readonly month: Option.Option<string>
+  readonly currency: Option.Option<string>
+  readonly clear: boolean
+}
+
+const amountOf = Effect.fnUntraced(function* (
+  period: SpendPeriod,
+  given: Option.Option<string>,
+  present: string | null,
+) {
+  if (Option.isNone(given)) return present
+  if (given.value === "none") return null
+  const amount = Decimal.tryParse(given.value)
+  return amount === undefined
+    ? yield* misused(`--${period} must be a plain decimal like 25 or 0.50, or none`)
+    : Decimal.format(amount)
+})
+
+/** Returns the cap to set, `null` to remove it, or `undefined` if the flags change nothing. */
+const changeOf = Effect.fnUntraced(function* (given: Given, present: SpendCap | undefined) {
+  const changes = [given.day, given.month, given.currency].some(Option.isSome)
+  if (given.clear) return changes ? yield* misused("--clear goes with no other flag") : null
+  if (!changes) return undefined
+  const day = yield* amountOf("day", given.day, present?.day ?? null)
+  const month = yield* amountOf("month", given.month, present?.month ?? null)
+  const currency = Option.getOrElse(given.currency, () => present?.currency ?? "usd")
+  if (!/^[a-z]{3}$/.test(currency)) return yield* misused("--currency must be a lower-case ISO 4217 code like usd")
+  if (day === null && month === null)
+    return present === undefined ? yield* misused("a cap needs --day or --month") : null
+  return { currency, day, month } satisfies SpendCap
+})
+
+/** An owner whose cap is shown or changed. */
+export interface NamedOwner {
+  readonly id: SpendOwner
+  readonly name: string
+}
+
+const fieldsOf = ({ id }: NamedOwner, spending: Spending | undefined) => ({
+  [id.startsWith("key_") ? "key_id" : "project_id"]: id,
+  currency: spending?.cap.currency ?? null,
+  day: spending?.cap.day ?? null,
+  month: spending?.cap.month ?? null,
+  spent_today: spending?.day ?? null,
+  spent_this_month: spending?.month ?? null,
+  reserved: spending?.reserved ?? null,
+})
+
+const table = (
+  heading: string,
+  owners: ReadonlyArray<NamedOwner>,
+  all: ReadonlyMap<SpendOwner, Spending>,
+  empty: string,
+) =>
+  formatTable(
+    [heading, "CURRENCY", "DAY", "SPENT TODAY", "MONTH", "SPENT THIS MONTH", "RESERVED"],
+    owners.flatMap(({ id, name }) => {
+      const spending = all.get(id)
+      if (spending === undefined) return []
+      const { cap, reserved, ...spent } = spending
+      return [[name, cap.currency, cap.day ?? "no cap", spent.day, cap.month ?? "no cap", spent.month, reserved]]
+    }),
+    empty,
+  )
+
+const readSpending = Effect.gen(function* () {
+  const all = yield* (yield* Switchboard).listSpending
+  return new Map(all.map((spending) => [spending.owner, spending]))
+})
+
+/** Lists the caps of these owners. */
+export const listCaps = Effect.fnUntraced(function* (
+  kind: "project" | "key",
+  owners: ReadonlyArray<NamedOwner>,
+  given: Given,
+) {
+  if ((yield* changeOf(given, undefined)) !== undefined) return yield* misused(`which ${kind}? The flags change one`)
+  const all = yield* readSpending
+  const capped = owners.filter(({ id }) => all.has(id))
+  yield* answer({
+    json: { caps: capped.map((owner) => fieldsOf(owner, all.get(owner.id))) },
+    text: table(kind.toUpperCase(), capped, all, `no ${kind} has a spend cap`),
+  })
+})
+
+/** Shows, sets or removes the cap of one owner. */
+export const capOwner = Effect.fnUntraced(function* (kind: "project" | "key", owner: NamedOwner, given: Given) {
+  const present = (yield* readSpending).get(owner.id)
+  const cap = yield* changeOf(given, present?.cap)
+  if (cap !== undefined) {
+    const details = cap === null ? {} : { currency: cap.currency, day: cap.day, month: cap.month }
+    const action = cap === null ? `${kind}.cap.clear` : `${kind}.cap.set`
+    yield* (yield* Switchboard)
+      .setSpendCap(owner.id, cap)
+      .pipe(recordChange({ action, subject: owner.id, details }, always))
+  }
+  const all = yield* readSpending
+  const spending = all.get(owner.id)
+  const over = spending === undefined ? [] : spendPeriods.filter((period) => isOver(spending, period))
+  yield* answer({
+    json: fieldsOf(owner, spending),
+    text: [
+      table(kind.toUpperCase(), [owner], all, `${owner.name} has no spend cap`),
+      ...over.map((period) => `\nmore than the cap was spent or reserved this ${period}: live jobs are refused`),
+    ].join("\n"),
+  })
+})
+
+const isOver = ({ cap, reserved, ...spent }: Spending, period: SpendPeriod): boolean => {
+  const amount = cap[period]
+  if (amount === null) return false
+  const counted = Decimal.add(Decimal.parse(spent[period]), Decimal.parse(reserved))
+  return Decimal.compare(counted, Decimal.parse(amount)) > 0
+}
