@@ -65,7 +65,7 @@ export const loadBoard = (tx: Transaction): StoredBoard => {
   }
 }
 
-const readBoard = (tx: Transaction): Board => {
+export const readBoard = (tx: Transaction): Board => {
   const { stored: _, ...board } = loadBoard(tx)
   return board
 }
