@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
-import { type AuditChange, Audited, AuditLog, decodeObject } from "@kiln/core/ports"
+import { type AuditChange, Audited, type AuditEntry, AuditLog, decodeObject } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
-import type { Transaction } from "./Session.ts"
-import { ago, type Given, query, statement, wholeAge } from "./Statement.ts"
+import type { Session, Transaction } from "./Session.ts"
+import { ago, type Given, query, type RowOf, statement, wholeAge } from "./Statement.ts"
 
 const insertEntry = statement(
   (
@@ -30,16 +30,31 @@ const append = async (tx: Transaction, { details, ...change }: AuditChange): Pro
 }
 
 /** Newest first. */
+const entries = query
+  .selectFrom("audit")
+  .select(["number", "at", "actor", "origin", "action", "subject", "details"])
+  .orderBy("number", "desc")
+
 const entriesBefore = statement((given: Given<{ from: number; to: number; before: number; limit: number }>) =>
-  query
-    .selectFrom("audit")
-    .select(["number", "at", "actor", "origin", "action", "subject", "details"])
+  entries
     .where("number", "<", given.before)
     .where("at", ">=", given.from)
     .where("at", "<", given.to)
-    .orderBy("number", "desc")
     .limit(given.limit),
 )
+
+const lastEntry = statement((given: Given<{ action: string }>) => entries.where("action", "=", given.action).limit(1))
+
+const entryOf = ({ details, ...entry }: RowOf<typeof entriesBefore>): AuditEntry => ({
+  ...entry,
+  details: decodeObject(details, `audit entry ${entry.number}`),
+})
+
+/** Returns the latest entry with this action. */
+export const findLastEntry = async (session: Session, action: string): Promise<AuditEntry | undefined> => {
+  const row = await session.get(lastEntry, { action })
+  return row && entryOf(row)
+}
 
 const deleteEntries = statement((given: Given<{ olderThanMs: number }>) =>
   query.deleteFrom("audit").where("at", "<=", ago(given.olderThanMs)),
@@ -68,12 +83,7 @@ export const makePostgresAuditLog = (db: Database): AuditLog["Service"] =>
     append: (change) => db.write("AuditLog.append", (tx) => append(tx, change)),
     list: ({ after, from, limit, to }) =>
       db.read("AuditLog.list", async (session) =>
-        (await session.all(entriesBefore, { from, to, before: after ?? Number.MAX_SAFE_INTEGER, limit })).map(
-          ({ details, ...entry }) => ({
-            ...entry,
-            details: decodeObject(details, `audit entry ${entry.number}`),
-          }),
-        ),
+        (await session.all(entriesBefore, { from, to, before: after ?? Number.MAX_SAFE_INTEGER, limit })).map(entryOf),
       ),
     prune: (age) => {
       const olderThanMs = wholeAge(age)

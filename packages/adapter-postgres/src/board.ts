@@ -55,7 +55,7 @@ export const loadBoard = async (session: Session): Promise<StoredBoard> => {
   }
 }
 
-const readBoard = async (session: Session): Promise<Board> => {
+export const readBoard = async (session: Session): Promise<Board> => {
   const { stored: _, ...read } = await loadBoard(session)
   return read
 }

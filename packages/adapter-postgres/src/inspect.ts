@@ -5,17 +5,22 @@ import * as Stream from "effect/Stream"
 import pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus, StoreInspection } from "@kiln/core/ports"
-import { clientConfig } from "./Connections.ts"
+import { findLastEntry } from "./audit.ts"
+import { readBoard } from "./board.ts"
+import { clientConfig, cutOff } from "./Connections.ts"
+import { countQueue } from "./countQueue.ts"
 import { migrations } from "./migrations/0001Initial.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
 import { Session, type Wire } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
+import { listKeys } from "./keys.ts"
 import { findOrphans, firstBlobs, isNamed, listNamedBlobs, readLineage } from "./jobs/blobs.ts"
 import { findSecret } from "./secrets.ts"
 import { findUploadOrphans } from "./uploads/sweepUploads.ts"
 import { listWorkers } from "./workers.ts"
 import { readDuePurges } from "./jobs/purges.ts"
 import { schemaDrift } from "./schemaDrift.ts"
+import { findUpkeep } from "./upkeep.ts"
 
 /** Rows per query: a listing never blocks the store for long. */
 const pageSize = 500
@@ -26,14 +31,21 @@ export const inspectPostgres = (
 ): Effect.Effect<StoreInspection | undefined, StoreUnavailable, Scope.Scope> =>
   Effect.gen(function* () {
     const { schema = "kiln" } = options
-    const client = yield* Effect.acquireRelease(connect(options), (connected) =>
-      Effect.promise(() => connected.end().catch(() => undefined)),
-    )
+    const client = yield* Effect.acquireRelease(connect(options), goodbye)
     const { rowCount } = yield* ask(() => client.query("SELECT FROM pg_namespace WHERE nspname = $1", [schema]))
     return rowCount === 0
       ? undefined
       : inspectionOf(client, connectionOptions(options), postgresMigrations.status(options))
   })
+
+/** Milliseconds to wait for a server that does not close the connection. */
+const goodbyeMs = 1_000
+
+const goodbye = (client: pg.Client): Effect.Effect<void> =>
+  Effect.promise(() => client.end().catch(() => undefined)).pipe(
+    Effect.interruptible,
+    Effect.timeoutOrElse({ duration: goodbyeMs, orElse: () => Effect.sync(() => cutOff(client)) }),
+  )
 
 const inspectionOf = (
   client: pg.Client,
@@ -59,6 +71,11 @@ const inspectionOf = (
     dueRetention: (periods) => ask(() => readDueRetention(session, periods)),
     duePurges: ask(() => readDuePurges(session)),
     findSecret: (name) => ask(() => findSecret(session, name)),
+    upkeep: ask(() => findUpkeep(client, wire.schema)),
+    countQueue: ask(() => countQueue(session)),
+    readBoard: ask(() => readBoard(session)),
+    listKeys: ask(() => listKeys(session)),
+    findLastChange: (action) => ask(() => findLastEntry(session, action)),
     listWorkers: ask(() => listWorkers(session)),
     readLineage: ask(() => readLineage(session)),
     findOrphans: (blobs) => ask(() => findOrphans(session, blobs)),

@@ -156,7 +156,7 @@ const createFirstKey = async (
   return true
 }
 
-const listKeys = async (session: Session): Promise<ReadonlyArray<ApiKeyRecord>> =>
+export const listKeys = async (session: Session): Promise<ReadonlyArray<ApiKeyRecord>> =>
   (await session.all(allKeys, {})).map(keyOf)
 
 /** Keeps the time of the first revocation. */

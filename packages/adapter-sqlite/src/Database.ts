@@ -42,6 +42,8 @@ export class Database {
   readonly time = new StoreClock()
   /** Opened by every transaction that erased content. */
   readonly erasures = Latch.makeUnsafe(false)
+  /** Opened with `erasures`, and open at first, for what was erased before. */
+  readonly freed = Latch.makeUnsafe(true)
   readonly #statements: PreparedStatements
   #usesStoreTime = false
   readonly #retryForMs: number
@@ -169,7 +171,10 @@ export class Database {
       if (tx.wrote && !tx.hasStoredTime && stored !== undefined && stored.latest < tx.now)
         tx.run(storeTime, { latest: tx.now })
       if (begin !== undefined) this.#statements.get("COMMIT").run([])
-      if (tx.erased) this.erasures.openUnsafe()
+      if (tx.erased) {
+        this.erasures.openUnsafe()
+        this.freed.openUnsafe()
+      }
       return Exit.succeed(result)
     } catch (error) {
       if (!this.connection.open) return unavailable(operation, "the store is closed")

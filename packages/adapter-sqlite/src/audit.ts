@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
-import { type AuditChange, Audited, AuditLog, decodeObject } from "@kiln/core/ports"
+import { type AuditChange, Audited, type AuditEntry, AuditLog, decodeObject } from "@kiln/core/ports"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
-import { type Given, query, statement } from "./Statement.ts"
+import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
 
 type NewEntry = Values<"audit", "at" | "actor" | "origin" | "action" | "subject" | "details">
@@ -16,17 +16,34 @@ const append = (tx: Transaction, { details, ...change }: AuditChange): void => {
 }
 
 /** Newest first. */
+const entries = query
+  .selectFrom("audit")
+  .select(select("audit", "number", "at", "actor", "origin", "action", "subject", "details"))
+  .orderBy("number", "desc")
+
 const entriesBefore = statement(
   (given: Given<{ readonly from: number; readonly to: number; readonly before: number; readonly limit: number }>) =>
-    query
-      .selectFrom("audit")
-      .select(select("audit", "number", "at", "actor", "origin", "action", "subject", "details"))
+    entries
       .where("number", "<", given.before)
       .where("at", ">=", given.from)
       .where("at", "<", given.to)
-      .orderBy("number", "desc")
       .limit(given.limit),
 )
+
+const lastEntry = statement((given: Given<{ readonly action: string }>) =>
+  entries.where("action", "=", given.action).limit(1),
+)
+
+const entryOf = ({ details, ...entry }: RowOf<typeof entriesBefore>): AuditEntry => ({
+  ...entry,
+  details: decodeObject(details, `audit entry ${entry.number}`),
+})
+
+/** Returns the latest entry with this action. */
+export const findLastEntry = (tx: Transaction, action: string): AuditEntry | undefined => {
+  const row = tx.get(lastEntry, { action })
+  return row && entryOf(row)
+}
 
 const deleteEntries = statement((given: Given<{ readonly by: number }>) =>
   query.deleteFrom("audit").where("at", "<=", given.by),
@@ -52,12 +69,7 @@ export const makeSqliteAuditLog = (db: Database): AuditLog["Service"] =>
     append: (change) => db.write("AuditLog.append", (tx) => append(tx, change)),
     list: ({ after, from, limit, to }) =>
       db.read("AuditLog.list", (tx) =>
-        tx
-          .all(entriesBefore, { from, to, before: after ?? Number.MAX_SAFE_INTEGER, limit })
-          .map(({ details, ...entry }) => ({
-            ...entry,
-            details: decodeObject(details, `audit entry ${entry.number}`),
-          })),
+        tx.all(entriesBefore, { from, to, before: after ?? Number.MAX_SAFE_INTEGER, limit }).map(entryOf),
       ),
     prune: (olderThanMs) => db.write("AuditLog.prune", (tx) => tx.run(deleteEntries, { by: tx.now - olderThanMs })),
   })

@@ -66,7 +66,7 @@ export const loadBoard = (tx: Transaction): StoredBoard => {
   }
 }
 
-const readBoard = (tx: Transaction): Board => {
+export const readBoard = (tx: Transaction): Board => {
   const { stored: _, ...board } = loadBoard(tx)
   return board
 }

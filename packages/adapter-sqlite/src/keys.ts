@@ -197,6 +197,8 @@ const touch = statement((given: Given<Values<"api_keys", "id"> & { readonly used
     .where((where) => where.or([where("last_used_at", "is", null), where("last_used_at", "<", given.usedAt)])),
 )
 
+export const listKeys = (tx: Transaction): ReadonlyArray<ApiKeyRecord> => tx.all(allKeys, {}).map(keyOf)
+
 export const makeSqliteKeyDirectory = (db: Pick<Database, "read" | "write">): KeyDirectory["Service"] =>
   KeyDirectory.of({
     createProject: (project) => db.write("KeyDirectory.createProject", (tx) => createProject(tx, project)),
@@ -205,7 +207,7 @@ export const makeSqliteKeyDirectory = (db: Pick<Database, "read" | "write">): Ke
     listProjects: db.read("KeyDirectory.listProjects", (tx) => tx.all(allProjects, {})),
     createKey: (key) => db.write("KeyDirectory.createKey", (tx) => createKey(tx, key)),
     createFirstKey: (project, key) => db.write("KeyDirectory.createFirstKey", (tx) => createFirstKey(tx, project, key)),
-    listKeys: db.read("KeyDirectory.listKeys", (tx) => tx.all(allKeys, {}).map(keyOf)),
+    listKeys: db.read("KeyDirectory.listKeys", listKeys),
     revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (tx) => revokeKey(tx, keyId)),
     rotateKey: (rotation) => db.write("KeyDirectory.rotateKey", (tx) => rotateKey(tx, rotation)),
     identifyKey: (secretHash) => db.read("KeyDirectory.identifyKey", (tx) => identifyKey(tx, secretHash)),

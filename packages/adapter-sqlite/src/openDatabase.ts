@@ -8,6 +8,7 @@ import { isError, type OptionNames, requireNumber, requireOptions, StoreUnavaila
 import { Database } from "./Database.ts"
 import { migrate } from "./migrate.ts"
 import { isBusy, sqliteCode } from "./sqliteErrors.ts"
+import { returnFreeSpace } from "./returnFreeSpace.ts"
 import { truncateLogAfterErasures } from "./truncateLogAfterErasures.ts"
 
 export interface SqliteOptions {
@@ -68,6 +69,7 @@ export const openDatabase = (options: SqliteOptions): Effect.Effect<Database, St
     // Logs a clock that is behind the stored time.
     yield* database.read("openDatabase", ({ now }) => now)
     yield* truncateLogAfterErasures(database)
+    yield* returnFreeSpace(database)
     return database
   })
 
@@ -131,6 +133,8 @@ const syncDirectory = (path: string): void => {
 }
 
 const configure = (connection: SqliteDatabase): void => {
+  // Lets `returnFreeSpace` shorten the file. It must be set before the first page is written; in other files, it would only write.
+  if (connection.pragma("page_count", { simple: true }) === 0) connection.pragma("auto_vacuum = INCREMENTAL")
   const mode = connection.pragma("journal_mode = WAL", { simple: true })
   if (mode !== "wal")
     throw new Error(`this file system does not support write-ahead logging (journal mode ${String(mode)})`)

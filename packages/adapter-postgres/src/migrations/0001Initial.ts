@@ -8,6 +8,7 @@ import { claimFunction } from "./initial/claims.ts"
 import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
 import { spendingTables } from "./initial/spending.ts"
+import { vacuumSettings } from "./initial/vacuum.ts"
 
 /**
  * Store time is the database's clock, read when the function is called and not when the transaction began: processes on many
@@ -45,6 +46,7 @@ const initial: Migration = {
     blobTables +
     jobTables +
     queueTables +
+    vacuumSettings +
     jobTriggers +
     queueTriggers +
     functions +

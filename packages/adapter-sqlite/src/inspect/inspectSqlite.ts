@@ -7,10 +7,12 @@ import type { StoreInspection } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
-import { listWorkers } from "../board.ts"
+import { findLastEntry } from "../audit.ts"
+import { listWorkers, readBoard } from "../board.ts"
 import { findOrphans } from "../jobs/findJobs.ts"
 import { readLineage } from "../jobs/lineage.ts"
 import { readDuePurges } from "../jobs/purges.ts"
+import { listKeys } from "../keys.ts"
 import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
 import { findSecret } from "../secrets.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
@@ -18,7 +20,9 @@ import { isCorrupt } from "../sqliteErrors.ts"
 import { findUploadOrphans } from "../uploads.ts"
 import { readDueRetention } from "./dueRetention.ts"
 import { firstBlobs, isNamed, listNamedBlobs } from "./namedBlobs.ts"
+import { countQueue } from "./countQueue.ts"
 import { schemaDrift } from "./schemaDrift.ts"
+import { findUpkeep } from "./upkeep.ts"
 
 /** Rows per page, so that a listing never blocks the store for long. */
 const pageSize = 500
@@ -46,6 +50,11 @@ const inspectionOf = (db: Database): StoreInspection => ({
   dueRetention: (periods) => db.read("inspect.dueRetention", (tx) => readDueRetention(tx, periods)),
   duePurges: db.read("inspect.duePurges", readDuePurges),
   findSecret: (name) => db.read("inspect.findSecret", (tx) => findSecret(tx, name)),
+  upkeep: db.read("inspect.upkeep", () => findUpkeep(db.connection)),
+  countQueue: db.read("inspect.countQueue", countQueue),
+  readBoard: db.read("inspect.readBoard", readBoard),
+  listKeys: db.read("inspect.listKeys", listKeys),
+  findLastChange: (action) => db.read("inspect.findLastChange", (tx) => findLastEntry(tx, action)),
   listWorkers: db.read("inspect.listWorkers", listWorkers),
   readLineage: db.read("inspect.readLineage", readLineage),
   findOrphans: (blobs) => db.read("inspect.findOrphans", (tx) => findOrphans(tx, blobs)),

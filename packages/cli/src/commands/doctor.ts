@@ -1,46 +1,76 @@
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
-import { failed } from "../CommandFailed.ts"
-import type { Check } from "../doctor/Check.ts"
+import * as Flag from "effect/cli/Flag"
+import { failed, misused } from "../CommandFailed.ts"
+import type { Check, CheckStatus } from "../doctor/Check.ts"
 import { answer } from "../Output.ts"
 import { ProcessIo } from "../ProcessIo.ts"
+import { duration } from "../settings/duration.ts"
 
-const words: Readonly<Record<Check["status"], string>> = {
+const flags = {
+  strict: Flag.Boolean("strict").pipe(
+    Flag.withDescription("Exit with 1 if there are warnings too"),
+    Flag.withDefault(false),
+  ),
+  limit: Flag.String("limit").pipe(
+    Flag.withDescription(
+      "Time for each check that reads everything, like 30m; files that are left then are not verified",
+    ),
+    Flag.withDefault("5m"),
+  ),
+}
+
+const words: Readonly<Record<CheckStatus, string>> = {
   ok: "ok",
   warning: "note",
   problem: "WRONG",
   skipped: "-",
 }
 
-const lineOf = ({ findings, name, status, summary }: Check, width: number): string =>
+const indent = " ".repeat(9)
+
+const fixOf = (remedy: string | undefined): ReadonlyArray<string> =>
+  remedy === undefined ? [] : [`${indent}fix: ${remedy}`]
+
+/** A check in a line, its findings below, and what to do. */
+const linesOf = ({ findings, name, remedy, status, summary }: Check, width: number): string =>
   [
     `${words[status].padEnd(5)}  ${name.padEnd(width)}  ${summary}`,
-    ...findings.map(({ message }) => `         ${message}`),
+    ...findings.flatMap((finding) => [`${indent}${finding.message}`, ...fixOf(finding.remedy)]),
+    ...fixOf(remedy),
   ].join("\n")
 
-export const doctorCommand = Command.make("doctor", {}, () =>
+const documentOf = ({ findings, name, remedy, status, summary }: Check) => ({
+  name,
+  status,
+  summary,
+  remedy: remedy ?? null,
+  findings: findings.map(({ details, message, remedy: own }) => ({
+    message,
+    remedy: own ?? remedy ?? null,
+    ...details,
+  })),
+})
+
+export const doctorCommand = Command.make("doctor", flags, ({ limit, strict }) =>
   Effect.gen(function* () {
+    const parsed = duration(limit)
+    if (!parsed.ok) return yield* misused(`--limit ${parsed.rule}`)
     const { examine } = yield* Effect.tryPromise({
       try: () => import("../doctor/examine.ts"),
       catch: (cause) => failed(`cannot load the doctor: ${String(cause)}`),
     })
-    const checks = yield* examine((yield* ProcessIo).environment)
-    const wrong = checks.filter(({ status }) => status === "problem")
+    const checks = yield* examine((yield* ProcessIo).environment, { limitMs: parsed.value })
+    const wrong = checks.filter(({ status }) => status === "problem" || (strict && status === "warning"))
     const width = Math.max(...checks.map(({ name }) => name.length))
     yield* answer({
-      json: {
-        ok: wrong.length === 0,
-        checks: checks.map(({ findings, name, status, summary }) => ({
-          name,
-          status,
-          summary,
-          findings: findings.map(({ details, message }) => ({ message, ...details })),
-        })),
-      },
-      text: checks.map((check) => lineOf(check, width)).join("\n"),
+      json: { ok: wrong.length === 0, checks: checks.map(documentOf) },
+      text: checks.map((check) => linesOf(check, width)).join("\n"),
     })
     if (wrong.length > 0) return yield* failed(`problems found: ${wrong.map(({ name }) => name).join(", ")}`)
   }),
 ).pipe(
-  Command.withDescription("Check settings, database, schema and every stored file; exits with 1 if there are problems"),
+  Command.withDescription(
+    "Check settings, machine, address, database, queue and every stored file, and say how to fix what is wrong; exits with 1 if there are problems",
+  ),
 )

@@ -1,9 +1,10 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { NamedBlob, StoreInspection } from "@kiln/core/ports"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import { BlobStore } from "@kiln/core/ports"
-import { type Check, counted, type Finding, wellUnless } from "./Check.ts"
+import { ageText, type Check, counted, type Finding, ok, problem, warning } from "./Check.ts"
 
 const readAtOnce = 4
 /** Maximum number of listed findings; others are only counted. */
@@ -36,9 +37,12 @@ const findingOf = ({ blobKey, id }: NamedBlob, fault: Fault): Finding => ({
   details: { [id.startsWith("upl_") ? "upload_id" : "file_id"]: id, blob_key: blobKey, problem: fault },
 })
 
-/** Verifies every blob referenced by a committed row. */
+const name = "blobs"
+
+/** Verifies every blob that a committed row names, or as many as it can within the limit. */
 export const checkBlobs = (
   store: StoreInspection,
+  limitMs: number,
 ): Effect.Effect<Check, StoreUnavailable | BlobUnavailable, BlobStore> =>
   Effect.gen(function* () {
     let verified = 0
@@ -52,9 +56,16 @@ export const checkBlobs = (
       faulty++
       if (findings.length < mostFindings) findings.push(findingOf(named, fault))
     })
-    yield* Stream.runDrain(Stream.mapEffect(store.namedBlobs, verify, { concurrency: readAtOnce }))
-    return wellUnless("blobs", findings, {
-      well: `${counted(verified, "file")} verified`,
-      problem: `${faulty} of ${counted(verified, "file")} cannot be served: restore them from a backup`,
-    })
+    const all = Stream.runDrain(Stream.mapEffect(store.namedBlobs, verify, { concurrency: readAtOnce }))
+    const isComplete = Option.isSome(yield* Effect.timeoutOption(all, limitMs))
+    const count = `${counted(verified, "file")}${isComplete ? "" : ` (the others were not read within ${ageText(limitMs)})`}`
+    if (findings.length > 0)
+      return problem(name, {
+        summary: `${faulty} of ${count} cannot be served`,
+        remedy: "restore them from a backup of the files: each belongs under the key that is shown",
+        findings,
+      })
+    return isComplete
+      ? ok(name, `${count} verified`)
+      : warning(name, { summary: `${count} verified`, remedy: "kiln doctor --limit 2h" })
   })

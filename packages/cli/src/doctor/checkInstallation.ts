@@ -17,12 +17,15 @@ export const checkInstallation = (
     const markers = yield* readMarkers
     const foreign = foreignMarkers(secret === undefined ? "" : Hex.encode(secret), markers)
     if (foreign.length > 0)
-      return problem(
-        name,
-        "the blob store belongs to another installation: check DATABASE_URL, KILN_DATA_DIR and KILN_BLOBS",
-        foreign.map((marker) => ({ message: `the blob store is marked ${marker}`, details: { marker } })),
-      )
+      return problem(name, {
+        summary: "the blob store belongs to another installation",
+        remedy: "correct DATABASE_URL, KILN_DATA_DIR or KILN_BLOBS, so that they name the same installation",
+        findings: foreign.map((marker) => ({ message: `the blob store is marked ${marker}`, details: { marker } })),
+      })
     return markers.length === 0
-      ? warning(name, "the blob store is not marked yet: the next kiln serve marks it")
+      ? warning(name, {
+          summary: "the blob store is not marked yet; files that are stored elsewhere cannot be served",
+          remedy: "see whether KILN_BLOBS names the right, mounted place; the next kiln serve marks it",
+        })
       : ok(name, "records and blobs belong to the same installation")
   })

@@ -15,22 +15,28 @@ export const checkOrphans = (
   Effect.map(surveyOrphans(store), (survey) => {
     const { exceedsShare, kept, removable } = survey
     if (exceedsShare)
-      return problem(
-        name,
-        `${describeOrphans(survey)}: check that this is the right database, then run kiln blobs sweep --force`,
-      )
-    if (kept.unknown + kept.ahead > 0) return warning(name, describeOrphans(survey))
+      return problem(name, {
+        summary: describeOrphans(survey),
+        remedy: "check that this is the right database, then run kiln blobs sweep --force",
+      })
+    if (kept.unknown + kept.ahead > 0)
+      return warning(name, {
+        summary: describeOrphans(survey),
+        remedy:
+          "after a restore from a backup, nothing: the files are kept. Otherwise, see whether this is the newest database",
+      })
     return removable.length === 0
       ? ok(name, "a sweep would remove nothing")
       : ok(name, `the next sweep removes ${describeOrphans(survey)}`)
   }).pipe(
     Effect.catchTag("StoreBehindBlobs", ({ entries, generation }) =>
       Effect.succeed(
-        problem(
-          name,
-          `the database knows generations up to ${generation} and is behind the blob store: it is an older copy, or another copy is in use`,
-          entries.map((entry) => ({ message: `the blob store has the entry ${entry}`, details: { entry } })),
-        ),
+        problem(name, {
+          summary: `the database knows generations up to ${generation} and is behind the blob store: it is an older copy, or another copy is in use`,
+          remedy:
+            "start kiln on the newest copy of the database; if that is this one, stop all processes on the others and run kiln blobs adopt",
+          findings: entries.map((entry) => ({ message: `the blob store has the entry ${entry}`, details: { entry } })),
+        }),
       ),
     ),
   )

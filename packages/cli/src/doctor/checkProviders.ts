@@ -8,12 +8,20 @@ const name = "providers"
 
 const why: Readonly<Record<NonNullable<InstallationStanding["reason"]>, string>> = {
   quota: "its quota is used up",
-  configuration: "it rejects its configuration: check key, base URL and model; the worker's log contains its response",
+  configuration: "it rejects its configuration",
   failing: "it fails",
+}
+
+const fixes: typeof why = {
+  quota: "raise the limit or pay the bill at the provider; workers notice by themselves",
+  configuration:
+    "correct KILN_OPENAI_API_KEY, KILN_OPENAI_BASE_URL or the model; the worker's log contains the response",
+  failing: "wait, or see the provider's status page; workers try again by themselves",
 }
 
 const findingOf = ({ pausedSince, pausedWorkers, provider, reason, workers }: InstallationStanding): Finding => ({
   message: `${provider} is paused in ${pausedWorkers} of ${counted(workers, "worker")}${reason === null ? "" : `: ${why[reason]}`}`,
+  remedy: fixes[reason ?? "failing"],
   details: {
     provider,
     ...(reason !== null && { reason }),
@@ -29,7 +37,10 @@ export const checkProviders = (store: StoreInspection): Effect.Effect<Check, Sto
     const paused = standings.filter(({ pausedWorkers }) => pausedWorkers > 0)
     const findings = paused.map(findingOf)
     if (paused.some(({ reason }) => reason !== "failing"))
-      return problem(name, "some providers are paused until their quota or configuration is fixed", findings)
-    if (paused.length > 0) return warning(name, "some providers are paused temporarily", findings)
+      return problem(name, {
+        summary: "some providers are paused until their quota or configuration is fixed",
+        findings,
+      })
+    if (paused.length > 0) return warning(name, { summary: "some providers are paused temporarily", findings })
     return ok(name, `${standings.map(({ provider }) => provider).join(", ")}: none is paused`)
   })

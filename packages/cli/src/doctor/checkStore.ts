@@ -1,9 +1,18 @@
+import { existsSync, statSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import type { StoreInspection } from "@kiln/core/ports"
-import type { StoreUnavailable } from "@kiln/core/domain"
+import { type Board, type StoreUnavailable, withForcedOff } from "@kiln/core/domain"
 import { causeMessage } from "../CommandFailed.ts"
+import type { DatabasePlace } from "../database/DatabasePlace.ts"
+import type { Settings } from "../Settings.ts"
+import { ageText, type Check, counted, graded, ok, problem, warning } from "./Check.ts"
+import { checkClock } from "./checkClock.ts"
+import { checkKeys } from "./checkKeys.ts"
+import { checkLive } from "./checkLive.ts"
 import { checkProviders } from "./checkProviders.ts"
-import { type Check, counted, ok, problem, warning, wellUnless } from "./Check.ts"
+import { checkQueue } from "./checkQueue.ts"
+import { checkSigningKeys } from "./checkSigningKeys.ts"
+import { type Look, shortLimitMs } from "./inOrder.ts"
 
 /** Blobs are removed within seconds of their erasure, or by one of the following sweeps, which run every minute. */
 const purgeOverdueMs = 3_600_000
@@ -11,45 +20,72 @@ const purgeOverdueMs = 3_600_000
 const checkMigrations = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
   Effect.map(store.migrations, ({ applied, pending, unknown }) => {
     if (pending.length > 0)
-      return problem(
-        "migrations",
-        `${counted(pending.length, "migration")} pending: run kiln migrate`,
-        pending.map(({ name }) => ({ message: `${name} was not applied`, details: { migration: name } })),
-      )
+      return problem("migrations", {
+        summary: `${counted(pending.length, "migration")} pending`,
+        remedy: "kiln migrate",
+        findings: pending.map(({ name }) => ({ message: `${name} was not applied`, details: { migration: name } })),
+      })
     return unknown.length > 0
-      ? warning(
-          "migrations",
-          "a newer version of kiln has changed the schema; this one can run beside it",
-          unknown.map((name) => ({ message: `${name} is not known to this version`, details: { migration: name } })),
-        )
+      ? warning("migrations", {
+          summary: "a newer version of kiln has changed the schema; this one can run beside it",
+          remedy: "upgrade kiln on this machine",
+          findings: unknown.map((name) => ({
+            message: `${name} is not known to this version`,
+            details: { migration: name },
+          })),
+        })
       : ok("migrations", `all ${applied.length} applied`)
   })
 
 /** Compares the schema with the migrations. Needs a scratch schema, which not every user may create; a failure is not drift. */
 const checkSchema = (store: StoreInspection): Effect.Effect<Check> =>
   Effect.match(store.schemaDrift, {
-    onFailure: ({ cause }) => warning("schema", `could not be compared with the migrations: ${causeMessage(cause)}`),
+    onFailure: ({ cause }) =>
+      warning("schema", {
+        summary: `could not be compared with the migrations: ${causeMessage(cause)}`,
+        remedy: "GRANT TEMPORARY ON DATABASE … TO the role of kiln, or run kiln doctor as the schema's owner",
+      }),
     onSuccess: (drift) =>
-      wellUnless(
-        "schema",
-        drift.map(({ object, problem: what }) => ({
-          message: `${object} is ${what === "extra" ? "not kiln's" : what}`,
-          details: { object, problem: what },
-        })),
-        { well: "matches the migrations", problem: "differs from the migrations" },
-      ),
+      drift.length === 0
+        ? ok("schema", "matches the migrations")
+        : problem("schema", {
+            summary: "differs from the migrations",
+            remedy:
+              "undo what was changed by hand: compare with a new installation, which KILN_DATA_DIR=./new kiln migrate --init creates",
+            findings: drift.map(({ object, problem: what }) => ({
+              message: `${object} is ${what === "extra" ? "not kiln's" : what}`,
+              details: { object, problem: what },
+            })),
+          }),
   })
 
-const checkIntegrity = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
+/** Bytes of a SQLite database that are checked in a millisecond, at least. It blocks this process, so no time limit can end it. */
+const checkedPerMs = 50_000
+
+const takesMs = (database: DatabasePlace): number =>
+  database._tag === "Sqlite" && existsSync(database.path) ? statSync(database.path).size / checkedPerMs : 0
+
+const checkIntegrity = (
+  store: StoreInspection,
+  database: DatabasePlace,
+  limitMs: number,
+): Effect.Effect<Check, StoreUnavailable> =>
+  Effect.suspend(() => (takesMs(database) > limitMs ? Effect.succeed(tooLarge) : checkDamage(store)))
+
+const tooLarge = warning("integrity", {
+  summary: "not checked, because the database is too large for the time limit",
+  remedy: "kiln doctor --limit 2h, at a quiet time",
+})
+
+const checkDamage = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
   Effect.map(store.damage, (damage) =>
-    wellUnless(
-      "integrity",
-      damage.map((message) => ({ message })),
-      {
-        well: "no damage found",
-        problem: "the database is damaged: restore a backup",
-      },
-    ),
+    damage.length === 0
+      ? ok("integrity", "no damage found")
+      : problem("integrity", {
+          summary: "the database is damaged",
+          remedy: "stop all processes, keep a copy of the database, and restore a backup",
+          findings: damage.map((message) => ({ message })),
+        }),
   )
 
 const checkPurges = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
@@ -57,17 +93,60 @@ const checkPurges = (store: StoreInspection): Effect.Effect<Check, StoreUnavaila
     if (count === 0) return ok("purges", "no erased blobs are waiting for removal")
     const waiting = `${counted(count, "erased blob")} still to be removed`
     return oldestAgeMs > purgeOverdueMs
-      ? problem(
-          "purges",
-          `${waiting}, the oldest for ${Math.round(oldestAgeMs / 60_000)} minutes: is a server running, and is its blob store healthy?`,
-        )
-      : warning("purges", waiting)
+      ? problem("purges", {
+          summary: `${waiting}, the oldest for ${ageText(oldestAgeMs)}`,
+          remedy: "start kiln serve, or run kiln retention run; its log says why the blob store removes nothing",
+        })
+      : warning("purges", { summary: waiting, remedy: "wait a minute, while kiln serve runs" })
   })
 
-/** Runs the checks that need only the records. A schema that was never migrated has nothing to check. */
-export const checkStore = (store: StoreInspection): Effect.Effect<ReadonlyArray<Check>, StoreUnavailable> =>
-  Effect.gen(function* () {
-    const { applied, pending } = yield* store.migrations
-    const looks = applied.length === 0 ? [checkMigrations] : [checkMigrations, checkSchema, checkIntegrity, checkPurges]
-    return yield* Effect.forEach([...looks, ...(pending.length === 0 ? [checkProviders] : [])], (look) => look(store))
+/** Checks what the store cannot mend itself: space that stays unused, and settings of the server. */
+const checkUpkeep = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
+  Effect.map(store.upkeep, (found) =>
+    graded(
+      "upkeep",
+      found.map(({ endangersData, problem: message, remedy }) => ({ isProblem: endangersData, message, remedy })),
+      { well: "nothing to do", wrong: "the database needs attention" },
+    ),
+  )
+
+/** The checks that need only the records. A schema that was never migrated has nothing to check. */
+export const storeChecks = (
+  store: StoreInspection,
+  settings: Settings,
+  limitMs: number,
+): Effect.Effect<ReadonlyArray<Look<never>>, StoreUnavailable> =>
+  Effect.map(store.migrations, ({ applied, pending }) => {
+    const look = (name: string, check: Effect.Effect<Check, StoreUnavailable>, ms = shortLimitMs): Look<never> => ({
+      name,
+      limitMs: ms,
+      run: Effect.map(check, (found) => [found]),
+    })
+    const migrations = look("migrations", checkMigrations(store))
+    if (applied.length === 0) return [migrations]
+    const always = [
+      migrations,
+      look("schema", checkSchema(store)),
+      look("integrity", checkIntegrity(store, settings.database, limitMs), limitMs),
+      look("upkeep", checkUpkeep(store)),
+      look("purges", checkPurges(store)),
+    ]
+    if (pending.length > 0) return always
+    const onBoard = (check: (board: Board) => Effect.Effect<Check, StoreUnavailable>) =>
+      Effect.flatMap(store.readBoard, (board) => check(withForcedOff(board, settings.engine.forcedOff ?? [])))
+    return [
+      ...always,
+      look("clock", checkClock(store, settings.database)),
+      look("keys", checkKeys(store)),
+      look("signing-keys", checkSigningKeys(store, settings)),
+      look(
+        "live",
+        onBoard((board) => checkLive(store, board)),
+      ),
+      look("providers", checkProviders(store)),
+      look(
+        "queue",
+        onBoard((board) => checkQueue(store, board)),
+      ),
+    ]
   })

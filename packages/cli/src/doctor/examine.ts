@@ -4,84 +4,145 @@ import type { StoreInspection } from "@kiln/core/ports"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
 import { EngineConfig } from "@kiln/core/effect"
-import { causeMessage, type CommandFailed } from "../CommandFailed.ts"
+import type { CommandFailed } from "../CommandFailed.ts"
 import { engineSettings } from "../KilnConfig.ts"
 import { loadConfig } from "../loadModule.ts"
-import { type DatabasePlace, describeDatabase } from "../database/DatabasePlace.ts"
-import { databaseProblem } from "../database/databaseProblem.ts"
+import { describeDatabase } from "../database/DatabasePlace.ts"
 import { storeMaintenance } from "../database/storeMaintenance.ts"
 import { describeBlobs, layerBlobs, localFilesHint } from "../layerBlobs.ts"
 import type { Environment, Settings } from "../Settings.ts"
 import { type Check, ok, problem, skipped } from "./Check.ts"
+import { checkAddress } from "./checkAddress.ts"
 import { checkBlobs } from "./checkBlobs.ts"
+import { checkDisk } from "./checkDisk.ts"
+import { checkFileSystem } from "./checkFileSystem.ts"
 import { checkInstallation } from "./checkInstallation.ts"
 import { checkOrphans } from "./checkOrphans.ts"
-import { checkSettings } from "./checkSettings.ts"
-import { checkStore } from "./checkStore.ts"
+import { checkPermissions } from "./checkPermissions.ts"
+import { checkPublicUrl } from "./checkPublicUrl.ts"
+import { checkSettings, type CheckedSettings } from "./checkSettings.ts"
+import { storeChecks } from "./checkStore.ts"
+import { inOrder, type Look, shortLimitMs } from "./inOrder.ts"
 
-/** Turns a failure of a check into its finding. */
-const orProblem =
-  (name: string, database: DatabasePlace) =>
-  <R>(
-    look: Effect.Effect<ReadonlyArray<Check>, StoreUnavailable | BlobUnavailable | CommandFailed, R>,
-  ): Effect.Effect<ReadonlyArray<Check>, never, R> =>
-    look.pipe(
-      Effect.catch((error) => {
-        const message =
-          error._tag === "StoreUnavailable"
-            ? databaseProblem(database, error.cause).message
-            : error._tag === "BlobUnavailable"
-              ? `the blob store cannot be used: ${causeMessage(error.cause)}`
-              : error.message
-        return Effect.succeed([problem(name, message)])
-      }),
-    )
+export interface ExamineOptions {
+  /** Milliseconds for each check that reads everything: the database's integrity, the files, the orphans. */
+  readonly limitMs: number
+}
 
-const examineBlobs = (
-  store: StoreInspection,
-): Effect.Effect<ReadonlyArray<Check>, StoreUnavailable | BlobUnavailable, BlobStore> =>
+type Looked<R> = Effect.Effect<ReadonlyArray<Check>, StoreUnavailable | BlobUnavailable | CommandFailed, R>
+
+const look = <R>(name: string, run: Looked<R>, limitMs: number = shortLimitMs): Look<R> => ({ name, limitMs, run })
+
+/** The checks of this machine and of the address, which need no database. */
+const examineSurroundings = ({
+  given,
+  settings,
+}: NonNullable<CheckedSettings["valid"]>): Effect.Effect<ReadonlyArray<Check>> =>
+  Effect.map(
+    Effect.forEach(
+      [
+        look("disk", checkDisk(settings)),
+        look("filesystem", checkFileSystem(settings)),
+        look("permissions", checkPermissions(settings, given)),
+        look("address", checkAddress(settings)),
+        look("public-url", checkPublicUrl(settings)),
+      ],
+      (each) => inOrder(settings.database, [each]),
+      { concurrency: "unbounded" },
+    ),
+    (checks) => checks.flat(),
+  )
+
+/** Blobs of another installation are not read. */
+const examineBlobs = (store: StoreInspection, settings: Settings, limitMs: number): Looked<BlobStore> =>
   Effect.gen(function* () {
     const installation = yield* checkInstallation(store)
-    return installation.status === "problem"
-      ? [installation, skipped("blobs", "skipped: they belong to another installation")]
-      : [
-          installation,
-          yield* checkBlobs(store),
-          ...((yield* store.migrations).pending.length === 0 ? [yield* checkOrphans(store)] : []),
-        ]
+    if (installation.status === "problem")
+      return [installation, skipped("blobs", "skipped: they belong to another installation")]
+    const { pending } = yield* store.migrations
+    return [
+      installation,
+      ...(yield* inOrder(settings.database, [
+        // The check ends by itself when its time is over.
+        look(
+          "blobs",
+          Effect.map(checkBlobs(store, limitMs), (check) => [check]),
+          limitMs + shortLimitMs,
+        ),
+        ...(pending.length === 0
+          ? [
+              look(
+                "orphans",
+                Effect.map(checkOrphans(store), (check) => [check]),
+                limitMs,
+              ),
+            ]
+          : []),
+      ])),
+    ]
   })
 
-const examineDatabase = (settings: Settings): Effect.Effect<ReadonlyArray<Check>, CommandFailed, Scope.Scope> =>
+const openedBlobs = (store: StoreInspection, settings: Settings, limitMs: number): Looked<never> =>
   Effect.gen(function* () {
-    const { database } = settings
-    const store = yield* (yield* storeMaintenance(database)).inspect
-    if (store === undefined)
-      return [
-        problem(
-          "database",
-          `${describeDatabase(database)} has no kiln schema yet: kiln serve or kiln migrate creates it`,
-        ),
-      ]
-    const records = yield* orProblem("records", database)(checkStore(store))
-    const found = [ok("database", describeDatabase(database)), ...records]
-    if ((yield* Effect.orElseSucceed(store.migrations, () => undefined))?.applied.length === 0) return found
     const config = yield* Effect.orElseSucceed(loadConfig(settings.configPath), () => ({}))
     const hint = localFilesHint(settings)
-    const reached = [
-      ...(settings.blobs._tag === "S3" ? [ok("bucket", `${describeBlobs(settings)} can be listed`)] : []),
-      ...(hint === undefined ? [] : [ok("machines", hint)]),
-    ]
-    const blobs = Effect.map(examineBlobs(store), (checks) => [...reached, ...checks]).pipe(
+    const checks = yield* examineBlobs(store, settings, limitMs).pipe(
       Effect.provide(layerBlobs(settings)),
       Effect.provideService(EngineConfig, engineSettings(config, settings.engine)),
     )
-    return [...found, ...(yield* orProblem("blobs", database)(blobs))]
+    return [
+      ...(settings.blobs._tag === "S3" ? [ok("bucket", `${describeBlobs(settings)} can be listed`)] : []),
+      ...(hint === undefined ? [] : [ok("machines", hint)]),
+      ...checks,
+    ]
   })
 
-/** Checks all parts of an installation. Changes nothing, and can run next to a server. */
-export const examine = (environment: Environment): Effect.Effect<ReadonlyArray<Check>> =>
+const openStore = ({ database }: Settings) => Effect.flatMap(storeMaintenance(database), ({ inspect }) => inspect)
+
+const noSchema = ({ database }: Settings): Check =>
+  problem("database", {
+    summary: `${describeDatabase(database)} has no kiln schema yet`,
+    remedy:
+      "kiln serve or kiln migrate --init creates it; if there should be one, correct KILN_DATA_DIR or DATABASE_URL",
+  })
+
+const examineDatabase = (
+  settings: Settings,
+  limitMs: number,
+): Effect.Effect<ReadonlyArray<Check>, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const { check, settings } = yield* checkSettings(environment)
-    if (settings === undefined) return [check, skipped("database", "skipped: the settings are invalid")]
-    return [check, ...(yield* orProblem("database", settings.database)(examineDatabase(settings)))]
+    const { database } = settings
+    const found: { store?: StoreInspection | undefined; looks?: ReadonlyArray<Look<never>> } = {}
+    const opened = yield* inOrder(database, [
+      look(
+        "database",
+        Effect.map(openStore(settings), (store) => {
+          found.store = store
+          return [store === undefined ? noSchema(settings) : ok("database", describeDatabase(database))]
+        }),
+      ),
+    ])
+    const { store } = found
+    if (store === undefined) return opened
+    const planned = yield* inOrder(database, [
+      look(
+        "migrations",
+        Effect.map(storeChecks(store, settings, limitMs), (looks) => {
+          found.looks = looks
+          return []
+        }),
+      ),
+    ])
+    const { looks = [] } = found
+    // A schema that was never migrated has one check.
+    const blobs = look("blobs", openedBlobs(store, settings, limitMs), 3 * limitMs + 2 * shortLimitMs)
+    return [...opened, ...planned, ...(yield* inOrder(database, looks.length > 1 ? [...looks, blobs] : looks))]
+  })
+
+/** Checks all parts of an installation. Changes nothing, and can run next to a server. Ends also if nothing responds. */
+export const examine = (environment: Environment, { limitMs }: ExamineOptions): Effect.Effect<ReadonlyArray<Check>> =>
+  Effect.gen(function* () {
+    const { check, valid } = yield* checkSettings(environment)
+    if (valid === undefined) return [check, skipped("database", "skipped: the settings are invalid")]
+    return [check, ...(yield* examineSurroundings(valid)), ...(yield* examineDatabase(valid.settings, limitMs))]
   }).pipe(Effect.scoped)

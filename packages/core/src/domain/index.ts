@@ -15,7 +15,16 @@ export {
 } from "./Billing.ts"
 export * from "./BlobKey.ts"
 export * from "./ErrorCode.ts"
-export { type SwitchName, switchNames, priceNames, type Gate, type Board, lastServedStepMs } from "./Gate.ts"
+export {
+  type SwitchName,
+  switchNames,
+  priceNames,
+  type Gate,
+  type Board,
+  lastServedStepMs,
+  missingPrerequisites,
+  withForcedOff,
+} from "./Gate.ts"
 export {
   type JobId,
   type UploadId,

@@ -1,7 +1,9 @@
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import type { FileId, StoreUnavailable, UploadId } from "../domain/index.ts"
+import type { Board, FileId, JobMode, StoreUnavailable, UploadId } from "../domain/index.ts"
+import type { AuditEntry } from "./AuditLog.ts"
 import type { JobStore } from "./JobStore.ts"
+import type { ApiKeyRecord } from "./KeyDirectory.ts"
 import type { PublishedWorker } from "./Switchboard.ts"
 import type { UploadStore } from "./UploadStore.ts"
 
@@ -70,6 +72,27 @@ export interface DueRetention {
   readonly bytes: number
 }
 
+/** The unfinished jobs of one kind and mode that are in the same state. */
+export interface QueueGroup {
+  readonly kind: string
+  readonly mode: JobMode
+  /** A `ready` job can be claimed now, a `delayed` one later. A worker holds a `running` job; the lease of a `lapsed` one has ended. */
+  readonly state: "ready" | "delayed" | "running" | "lapsed"
+  /** More than 0. */
+  readonly count: number
+  /** Milliseconds since the first of them became ready or its lease ended; 0 in the other states. */
+  readonly oldestMs: number
+}
+
+/** A condition that wastes space, slows the store down or endangers its content, and that the store cannot mend itself. */
+export interface UpkeepProblem {
+  readonly problem: string
+  /** A command, a statement or a setting. */
+  readonly remedy: string
+  /** Whether committed data may be lost. */
+  readonly endangersData: boolean
+}
+
 /**
  * Read-only checks for operators that no other port offers. Everything after `damage` needs a schema with at least one applied
  * migration.
@@ -89,6 +112,16 @@ export interface StoreInspection {
   readonly duePurges: Effect.Effect<DuePurges, StoreUnavailable>
   /** Returns a secret by name, if it exists. */
   readonly findSecret: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>
+  /** Lists what an operator should do about the store's files, settings and sessions. */
+  readonly upkeep: Effect.Effect<ReadonlyArray<UpkeepProblem>, StoreUnavailable>
+  /** Counts unfinished jobs. Needs all migrations. */
+  readonly countQueue: Effect.Effect<ReadonlyArray<QueueGroup>, StoreUnavailable>
+  /** Reads the board as in `Switchboard`. Needs all migrations. */
+  readonly readBoard: Effect.Effect<Board, StoreUnavailable>
+  /** Lists the keys as in `KeyDirectory`. Needs all migrations. */
+  readonly listKeys: Effect.Effect<ReadonlyArray<ApiKeyRecord>, StoreUnavailable>
+  /** Returns the latest audit entry with this action. Needs all migrations. */
+  readonly findLastChange: (action: string) => Effect.Effect<AuditEntry | undefined, StoreUnavailable>
   /** Lists the workers as in `Switchboard`. Needs all migrations. */
   readonly listWorkers: Effect.Effect<ReadonlyArray<PublishedWorker>, StoreUnavailable>
   /** As in `JobStore`. Needs all migrations. */

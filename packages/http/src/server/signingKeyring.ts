@@ -3,7 +3,7 @@ import type { StoreUnavailable } from "@kiln/core/domain"
 import type { SecretStore } from "@kiln/core/ports"
 import { parseKeyring, type SigningKey, type SigningKeyring } from "../wire/SignedUrls.ts"
 import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
-import { compareKeyrings } from "./compareKeyrings.ts"
+import { compareKeyrings, keyringConflicts } from "./compareKeyrings.ts"
 import { sharedSigningKeys, type StoredKey, storedSigningKeys } from "./storedSigningKeys.ts"
 
 /**
@@ -61,4 +61,14 @@ export const listSigningKeys = Effect.fnUntraced(function* (
     source,
     signs: index === 0,
   }))
+})
+
+/** Returns how a process with this setting and the one that started last would reject each other's URLs. Changes nothing. */
+export const findKeyringConflicts = Effect.fnUntraced(function* (
+  configured: string | undefined,
+): Effect.fn.Return<ReadonlyArray<string>, HttpSettingInvalid | StoreUnavailable, SecretStore> {
+  const stored = yield* read(yield* storedSigningKeys)
+  const [first, ...rest] = [...(configured === undefined ? [] : yield* parse(configured)), ...stored]
+  if (first === undefined) return []
+  return yield* keyringConflicts({ keys: [first, ...rest] }, { configured: configured !== undefined, stored })
 })

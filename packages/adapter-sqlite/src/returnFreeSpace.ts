@@ -1,0 +1,65 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import type { Database } from "./Database.ts"
+
+/** Milliseconds after an erasure before space is returned: another sweep may be about to erase more, or jobs to need it. */
+const delayMs = 60_000
+/** Pages in a transaction, half a megabyte: a few milliseconds of work. */
+const pagesPerStep = 128
+/** Milliseconds between two of them, so that creating and running jobs does not slow down. */
+const pauseMs = 1_000
+/** Unused pages that stay in the file, because new jobs will soon need them: 4 MB, or a tenth of the file. */
+const leastKeptPages = 1_024
+const keptShare = 0.1
+
+/** Value of the pragma `auto_vacuum` that leaves the time to `incremental_vacuum`. */
+const incremental = 2
+
+/**
+ * Returns the space of erased jobs to the file system, step by step, some time after an erasure. Does nothing to a file that was not
+ * created by kiln: it has no map of its pages, and only a VACUUM, which needs the file for itself, could add one.
+ */
+export const returnFreeSpace = (database: Database): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    if (readPragma(database, "auto_vacuum") !== incremental) return
+    while (true) {
+      yield* database.freed.await
+      database.freed.closeUnsafe()
+      yield* Effect.sleep(delayMs)
+      let returned = 0
+      while (surplusOf(database) > 0) {
+        // Best effort: the verbs report problems of the store.
+        const stepped = yield* Effect.orElseSucceed(step(database), () => false)
+        if (!stepped) break
+        returned++
+        yield* Effect.sleep(pauseMs)
+      }
+      // The file becomes shorter when the log is copied into it.
+      if (returned > 0) database.erasures.openUnsafe()
+    }
+  }).pipe(Effect.forkScoped, Effect.asVoid)
+
+const readPragma = ({ connection }: Database, name: string): number => {
+  try {
+    return Number(connection.pragma(name, { simple: true }))
+  } catch {
+    return 0
+  }
+}
+
+/** The number of unused pages beyond those to keep. */
+const surplusOf = (database: Database): number => {
+  const kept = Math.max(leastKeptPages, keptShare * readPragma(database, "page_count"))
+  return Math.floor(readPragma(database, "freelist_count") - kept)
+}
+
+/** Moves pages from the end of the file to unused places. Returns whether there was anything to do. */
+const step = (database: Database): Effect.Effect<boolean, StoreUnavailable> =>
+  database.write("returnFreeSpace", () => {
+    const pages = Math.min(pagesPerStep, surplusOf(database))
+    if (pages <= 0) return false
+    // `exec`, because the pragma does a page for each row that is read.
+    database.connection.exec(`PRAGMA incremental_vacuum(${pages})`)
+    return true
+  })

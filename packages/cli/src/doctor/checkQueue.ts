@@ -1,0 +1,129 @@
+import * as Effect from "effect/Effect"
+import { type Board, missingPrerequisites, type StoreUnavailable } from "@kiln/core/domain"
+import { builtInKinds } from "@kiln/core/kinds"
+import type { QueueGroup, StoreInspection } from "@kiln/core/ports"
+import { ageText, type Check, counted, graded, type GradedFinding } from "./Check.ts"
+
+const name = "queue"
+/** Workers poll at least every 30 seconds. */
+const idleMs = 120_000
+/** Jobs that have waited this long are a backlog. */
+const backlogMs = 900_000
+/** Another worker takes a job over within a second of the end of its lease. */
+const lapsedMs = 60_000
+
+type Found = ReadonlyArray<GradedFinding & { readonly remedy: string }>
+
+/** The unfinished jobs of one kind and mode. */
+interface Line {
+  readonly kind: string
+  readonly mode: QueueGroup["mode"]
+  readonly groups: ReadonlyArray<QueueGroup>
+}
+
+const linesOf = (groups: ReadonlyArray<QueueGroup>): ReadonlyArray<Line> =>
+  [...Map.groupBy(groups, ({ kind, mode }) => `${kind} ${mode}`).values()].flatMap(([first, ...rest]) =>
+    first === undefined ? [] : [{ kind: first.kind, mode: first.mode, groups: [first, ...rest] }],
+  )
+
+const ofState = ({ groups }: Line, state: QueueGroup["state"]): Pick<QueueGroup, "count" | "oldestMs"> =>
+  groups.find((group) => group.state === state) ?? { count: 0, oldestMs: 0 }
+
+const remedyOf = (missing: string): string => {
+  const [what = "", which = ""] = missing.split(":")
+  switch (what) {
+    case "switch":
+      return `kiln switch on ${which}`
+    case "price":
+      return `kiln price set ${which}, with every meter, and kiln price activate ${which}`
+    default:
+      return `start a worker with a provider for ${which}: KILN_ROLE=worker kiln serve, with KILN_PROVIDER or KILN_CONFIG`
+  }
+}
+
+/** Why jobs of a line are not started on purpose, in the order in which an operator can change it. */
+const heldBack = (line: Line, board: Board): Found => {
+  const { count, oldestMs } = ofState(line, "ready")
+  const waiting = count + ofState(line, "delayed").count
+  if (waiting === 0) return []
+  const what = `${counted(waiting, "job")} of type ${line.kind} (${line.mode})`
+  const details = { type: line.kind, mode: line.mode, waiting: String(waiting) }
+  if (board.pausedKinds.includes(line.kind))
+    return [
+      {
+        isProblem: false,
+        message: `${what} held back: the type is paused`,
+        remedy: `kiln queue resume ${line.kind}`,
+        details,
+      },
+    ]
+  const gate = builtInKinds().find((kind) => kind.name === line.kind)?.gate
+  if (line.mode === "sandbox" || gate === undefined) return []
+  // An accepted job keeps its price, and whether a worker serves the kind now is checked below, so no time is needed.
+  const closed = missingPrerequisites({ ...gate, price: null, liveWorker: null }, board, 0)
+  const unserved = board.liveKinds.includes(line.kind) || oldestMs < idleMs ? [] : [`provider:${line.kind}`]
+  return [...closed, ...unserved].map((missing) => ({
+    isProblem: missing.startsWith("provider:"),
+    message: missing.startsWith("switch:")
+      ? `${what} held back until their time in the queue is over: the switch ${missing.slice("switch:".length)} is off`
+      : `${what} held back: no running worker serves the type`,
+    remedy: remedyOf(missing),
+    details,
+  }))
+}
+
+/** Jobs that should run, but do not. */
+const stuck = (line: Line): Found => {
+  const ready = ofState(line, "ready")
+  const lapsed = ofState(line, "lapsed")
+  const running = ofState(line, "running").count
+  const type = `${line.kind} (${line.mode})`
+  const details = { type: line.kind, mode: line.mode }
+  return [
+    ...(ready.oldestMs >= idleMs && running === 0
+      ? [
+          {
+            isProblem: true,
+            message: `${counted(ready.count, "job")} of type ${type} ready, the oldest for ${ageText(ready.oldestMs)}, and not one running`,
+            remedy:
+              "start a worker: kiln serve, with KILN_ROLE=all or KILN_ROLE=worker; or see the log of the running ones",
+            details,
+          },
+        ]
+      : ready.oldestMs >= backlogMs
+        ? [
+            {
+              isProblem: false,
+              message: `${counted(ready.count, "job")} of type ${type} ready, the oldest for ${ageText(ready.oldestMs)}, and only ${running} running`,
+              remedy: "raise KILN_CONCURRENCY, start more workers, or raise the limits in KILN_CONFIG",
+              details,
+            },
+          ]
+        : []),
+    ...(lapsed.oldestMs >= lapsedMs
+      ? [
+          {
+            isProblem: true,
+            message: `${counted(lapsed.count, "job")} of type ${type} lost by a worker, the first ${ageText(lapsed.oldestMs)} ago, and not taken over by another`,
+            remedy: "start a worker: kiln serve, with KILN_ROLE=all or KILN_ROLE=worker",
+            details,
+          },
+        ]
+      : []),
+  ]
+}
+
+/** Checks that jobs that could run are running. */
+export const checkQueue = (store: StoreInspection, board: Board): Effect.Effect<Check, StoreUnavailable> =>
+  Effect.map(store.countQueue, (queue) => {
+    const total = queue.reduce((sum, { count }) => sum + count, 0)
+    const findings = linesOf(queue).flatMap((line) => {
+      const reasons = heldBack(line, board)
+      const groups = reasons.length === 0 ? line.groups : line.groups.filter(({ state }) => state === "lapsed")
+      return [...reasons, ...stuck({ ...line, groups })]
+    })
+    return graded(name, findings, {
+      well: total === 0 ? "no job is unfinished" : `${counted(total, "unfinished job")}, none of them stuck`,
+      wrong: "some jobs are not making progress",
+    })
+  })
