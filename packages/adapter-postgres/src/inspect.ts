@@ -8,7 +8,8 @@ import type { MigrationStatus, StoreInspection } from "@kiln/core/ports"
 import { clientConfig } from "./Connections.ts"
 import { migrations } from "./migrations/0001Initial.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
-import { Session, type Wire } from "./Session.ts"
+import { readPlace } from "./place.ts"
+import { Session } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
 import { findOrphans, firstBlobs, isNamed, listNamedBlobs, readLineage } from "./jobs/blobs.ts"
 import { findSecret } from "./secrets.ts"
@@ -30,16 +31,15 @@ export const inspectPostgres = (
       Effect.promise(() => connected.end().catch(() => undefined)),
     )
     const { rowCount } = yield* ask(() => client.query("SELECT FROM pg_namespace WHERE nspname = $1", [schema]))
-    return rowCount === 0
-      ? undefined
-      : inspectionOf(client, connectionOptions(options), postgresMigrations.status(options))
+    return rowCount === 0 ? undefined : inspectionOf(client, options, postgresMigrations.status(options))
   })
 
 const inspectionOf = (
   client: pg.Client,
-  wire: Wire,
+  options: PostgresOptions,
   status: Effect.Effect<MigrationStatus, StoreUnavailable>,
 ): StoreInspection => {
+  const wire = connectionOptions(options)
   const session = new Session(client, { ...wire, prepared: false })
   return {
     migrations: status,
@@ -59,6 +59,7 @@ const inspectionOf = (
     dueRetention: (periods) => ask(() => readDueRetention(session, periods)),
     duePurges: ask(() => readDuePurges(session)),
     findSecret: (name) => ask(() => findSecret(session, name)),
+    readPlace: options.allowCopies === true ? Effect.undefined : ask(() => readPlace(session, wire)),
     listWorkers: ask(() => listWorkers(session)),
     readLineage: ask(() => readLineage(session)),
     findOrphans: (blobs) => ask(() => findOrphans(session, blobs)),

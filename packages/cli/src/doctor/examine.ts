@@ -14,6 +14,7 @@ import { describeBlobs, layerBlobs, localFilesHint } from "../layerBlobs.ts"
 import type { Environment, Settings } from "../Settings.ts"
 import { type Check, ok, problem, skipped } from "./Check.ts"
 import { checkBlobs } from "./checkBlobs.ts"
+import { checkCopy } from "./checkCopy.ts"
 import { checkInstallation } from "./checkInstallation.ts"
 import { checkOrphans } from "./checkOrphans.ts"
 import { checkSettings } from "./checkSettings.ts"
@@ -65,6 +66,7 @@ const examineDatabase = (settings: Settings): Effect.Effect<ReadonlyArray<Check>
     const records = yield* orProblem("records", database)(checkStore(store))
     const found = [ok("database", describeDatabase(database)), ...records]
     if ((yield* Effect.orElseSucceed(store.migrations, () => undefined))?.applied.length === 0) return found
+    found.push(...(yield* orProblem("copy", database)(Effect.map(checkCopy(store), (check) => [check]))))
     const config = yield* Effect.orElseSucceed(loadConfig(settings.configPath), () => ({}))
     const hint = localFilesHint(settings)
     const reached = [

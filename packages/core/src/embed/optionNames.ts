@@ -86,6 +86,7 @@ export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]
   unitAmounts: true,
   active: true,
 }
+export const adoptionOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["adoptCopy"]>> = { unfinished: true }
 export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["charges"]>> = { from: true, to: true }
 
 export const eventTypes: { readonly [Type in JobEventType]: true } = {

@@ -2,6 +2,7 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { FileId, StoreUnavailable, UploadId } from "../domain/index.ts"
 import type { JobStore } from "./JobStore.ts"
+import type { StorePlace } from "./StorePlace.ts"
 import type { PublishedWorker } from "./Switchboard.ts"
 import type { UploadStore } from "./UploadStore.ts"
 
@@ -89,6 +90,8 @@ export interface StoreInspection {
   readonly duePurges: Effect.Effect<DuePurges, StoreUnavailable>
   /** Returns a secret by name, if it exists. */
   readonly findSecret: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>
+  /** Where the records are, as in `StorePlace`. */
+  readonly readPlace: StorePlace["Service"]["read"]
   /** Lists the workers as in `Switchboard`. Needs all migrations. */
   readonly listWorkers: Effect.Effect<ReadonlyArray<PublishedWorker>, StoreUnavailable>
   /** As in `JobStore`. Needs all migrations. */
