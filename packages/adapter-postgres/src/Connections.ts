@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import pg from "pg"
+import type { SameDatabase } from "./sameDatabase.ts"
 import { briefLockTimeoutMs, type Wire } from "./Session.ts"
 
 export interface ConnectionOptions extends Wire {
@@ -136,15 +137,16 @@ const heard = (): void => undefined
 /** Milliseconds to wait for the server to close connections at shutdown. */
 const goodbyeMs = 1_000
 
-/** Opens a pool of up to `max` connections. Closing the scope waits for operations in progress. */
+/** Opens a pool of up to `max` connections, each checked by `verify`. Closing the scope waits for operations in progress. */
 export const makePool = (
   options: ConnectionOptions,
   name: string,
   max: number,
+  verify: SameDatabase,
 ): Effect.Effect<pg.Pool, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
-      Effect.sync(() => openPool(options, name, max)),
+      Effect.sync(() => openPool(options, name, max, verify)),
       ({ open, pool }) =>
         Effect.promise(async () => {
           await pool.end()
@@ -155,13 +157,15 @@ export const makePool = (
     ({ pool }) => pool,
   )
 
-const openPool = (options: ConnectionOptions, name: string, max: number) => {
+const openPool = (options: ConnectionOptions, name: string, max: number, verify: SameDatabase) => {
   const pool = new pg.Pool({
     ...clientConfig(options, name),
     // Several statements of a transaction are sent without waiting for answers.
     pipeline: true,
     max,
     idleTimeoutMillis: 60_000,
+    // Behind a pooler, a connection does not stay with one server session.
+    ...(options.ownSessions && { verify }),
   })
   const open = new Set<pg.PoolClient>()
   pool.on("error", heard)

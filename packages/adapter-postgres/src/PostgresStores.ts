@@ -12,6 +12,7 @@ import {
   SecretStore,
   storeAdapter,
   type StoreAdapter,
+  StorePlace,
   Switchboard,
   UploadStore,
   WakeUp,
@@ -23,6 +24,7 @@ import { makePostgresCallerTransactions } from "./callers/CallerTransactions.ts"
 import { makePostgresJobDirectory } from "./directory.ts"
 import { makePostgresJobStore } from "./jobs/JobStore.ts"
 import { makePostgresKeyDirectory } from "./keys.ts"
+import { makePostgresPlace } from "./place.ts"
 import { makePostgresSecretStore } from "./secrets.ts"
 import { makePostgresSwitchboard } from "./board.ts"
 import { makePostgresUploadStore } from "./uploads/UploadStore.ts"
@@ -40,6 +42,7 @@ type PostgresStore =
   | Switchboard
   | SecretStore
   | AuditLog
+  | StorePlace
   | WakeUp
 
 /** Wakes only within its own process; if `tells` is set, also notifies others of work and of finished jobs. */
@@ -97,6 +100,7 @@ export const PostgresStores = {
           Context.add(Switchboard, makePostgresSwitchboard(recording, hint)),
           Context.add(SecretStore, makePostgresSecretStore(recording)),
           Context.add(AuditLog, makePostgresAuditLog(database)),
+          Context.add(StorePlace, makePostgresPlace(database, connections, options)),
           Context.add(WakeUp, wakeUp),
         )
       }),

@@ -11,7 +11,8 @@ import { clientConfig, cutOff } from "./Connections.ts"
 import { countQueue } from "./countQueue.ts"
 import { migrations } from "./migrations/0001Initial.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
-import { Session, type Wire } from "./Session.ts"
+import { readPlace } from "./place.ts"
+import { Session } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
 import { listKeys } from "./keys.ts"
 import { findOrphans, firstBlobs, isNamed, listNamedBlobs, readLineage } from "./jobs/blobs.ts"
@@ -33,9 +34,7 @@ export const inspectPostgres = (
     const { schema = "kiln" } = options
     const client = yield* Effect.acquireRelease(connect(options), goodbye)
     const { rowCount } = yield* ask(() => client.query("SELECT FROM pg_namespace WHERE nspname = $1", [schema]))
-    return rowCount === 0
-      ? undefined
-      : inspectionOf(client, connectionOptions(options), postgresMigrations.status(options))
+    return rowCount === 0 ? undefined : inspectionOf(client, options, postgresMigrations.status(options))
   })
 
 /** Milliseconds to wait for a server that does not close the connection. */
@@ -49,9 +48,10 @@ const goodbye = (client: pg.Client): Effect.Effect<void> =>
 
 const inspectionOf = (
   client: pg.Client,
-  wire: Wire,
+  options: PostgresOptions,
   status: Effect.Effect<MigrationStatus, StoreUnavailable>,
 ): StoreInspection => {
+  const wire = connectionOptions(options)
   const session = new Session(client, { ...wire, prepared: false })
   return {
     migrations: status,
@@ -76,6 +76,7 @@ const inspectionOf = (
     readBoard: ask(() => readBoard(session)),
     listKeys: ask(() => listKeys(session)),
     findLastChange: (action) => ask(() => findLastEntry(session, action)),
+    readPlace: options.allowCopies === true ? Effect.undefined : ask(() => readPlace(session, wire)),
     listWorkers: ask(() => listWorkers(session)),
     readLineage: ask(() => readLineage(session)),
     findOrphans: (blobs) => ask(() => findOrphans(session, blobs)),

@@ -11,6 +11,7 @@ import {
 import type { MigrationStatus } from "@kiln/core/ports"
 import { beginBriefStatement, beginStatement, type ConnectionOptions, makePool } from "./Connections.ts"
 import { Database } from "./Database.ts"
+import { makeSameDatabase } from "./sameDatabase.ts"
 import { applyMigrations, migrate, migrationStatus } from "./migrate.ts"
 
 export interface PostgresOptions {
@@ -50,6 +51,12 @@ export interface PostgresOptions {
   readonly retryForMs?: number | undefined
   /** Milliseconds for which an unreachable server is retried before a verb fails with `StoreUnavailable`, default 1,000. */
   readonly reconnectForMs?: number | undefined
+  /**
+   * Whether a worker may run the jobs of a copy of the database, default false: a copy has the queued jobs of the original, which
+   * runs them too, so a worker refuses to start on one until it is adopted (`operator.adoptCopy`). For databases that a program
+   * copies itself, such as templates of tests.
+   */
+  readonly allowCopies?: boolean | undefined
 }
 
 const optionNames: OptionNames<PostgresOptions> = {
@@ -65,6 +72,7 @@ const optionNames: OptionNames<PostgresOptions> = {
   noteLanesEveryMs: true,
   retryForMs: true,
   reconnectForMs: true,
+  allowCopies: true,
 }
 
 const times = [
@@ -82,7 +90,7 @@ const longestMs = 86_400_000
 /** Throws `TypeError` for unknown or invalid options. */
 export const checkPostgresOptions = (options: PostgresOptions): void => {
   requireOptions("postgresStore()", options, optionNames)
-  const { migrate: migrates, notifications = true, pooler = "none", poolSize = 10, url } = options
+  const { allowCopies, migrate: migrates, notifications = true, pooler = "none", poolSize = 10, url } = options
   if (typeof url !== "string" || url === "")
     throw new TypeError("postgresStore() requires the option url, a postgres:// URL")
   for (const name of times) requireNumber(name, options[name] ?? 0, { least: 0, most: longestMs })
@@ -90,6 +98,7 @@ export const checkPostgresOptions = (options: PostgresOptions): void => {
   requireOneOf("pooler", pooler, ["none", "transaction"])
   if (notifications !== "send") requireFlag("notifications", notifications)
   requireFlag("migrate", migrates)
+  requireFlag("allowCopies", allowCopies)
 }
 
 /** Inserted without quoting into statements, channel names and session settings. */
@@ -141,8 +150,9 @@ export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, n
       beginBrief: beginBriefStatement(connections),
       ownSessions: connections.ownSessions,
     }
-    const shared = yield* makePool(connections, "kiln", connections.poolSize - 1)
-    const reserved = yield* makePool(connections, "kiln heartbeats", 1)
+    const verify = makeSameDatabase()
+    const shared = yield* makePool(connections, "kiln", connections.poolSize - 1, verify)
+    const reserved = yield* makePool(connections, "kiln heartbeats", 1, verify)
     return {
       connections,
       database: new Database(shared, timing),

@@ -1,5 +1,6 @@
 import pg from "pg"
 import { isError } from "@kiln/core/domain"
+import { OtherDatabase } from "./sameDatabase.ts"
 
 /** Thrown by a verb when another transaction has committed in between. The step starts over and sees what that one wrote. */
 export class Superseded extends Error {
@@ -33,6 +34,7 @@ const isDefect = (code: string): boolean => /^(22|23|25|2F|34|3F|42|0A|P0)/.test
 /** Classifies an error. Out of memory or disk, too many connections, a canceled statement, a damaged page and unknown codes are `unavailable`. */
 export const meaningOf = (error: unknown): ErrorMeaning => {
   if (error instanceof Superseded) return "conflict"
+  if (error instanceof OtherDatabase) return "unavailable"
   const code = sqlState(error)
   if (code === undefined) return isNetworkError(error) ? "connection" : "defect"
   if (conflicts.has(code)) return "conflict"

@@ -12,6 +12,7 @@ import {
   SecretStore,
   type StoreAdapter,
   storeAdapter,
+  StorePlace,
   Switchboard,
   UploadStore,
   WakeUp,
@@ -26,6 +27,7 @@ import { makeSqliteJobDirectory } from "./directory.ts"
 import { makeSqliteJobStore } from "./jobs/SqliteJobStore.ts"
 import { makeSqliteKeyDirectory } from "./keys.ts"
 import { checkSqliteOptions, openDatabase, type SqliteOptions } from "./openDatabase.ts"
+import { sqlitePlace } from "./place.ts"
 import { makeSqliteSecretStore } from "./secrets.ts"
 import { makeSqliteUploadStore } from "./uploads.ts"
 
@@ -37,6 +39,7 @@ type Stores =
   | Switchboard
   | SecretStore
   | AuditLog
+  | StorePlace
   | WakeUp
   | CallerTransactions
 
@@ -72,6 +75,7 @@ export const SqliteStores = {
           Context.add(Switchboard, makeSqliteSwitchboard(recording)),
           Context.add(SecretStore, makeSqliteSecretStore(recording)),
           Context.add(AuditLog, makeSqliteAuditLog(database)),
+          Context.add(StorePlace, sqlitePlace(options)),
           Context.add(WakeUp, wakeUp),
           Context.add(CallerTransactions, yield* makeSqliteCallerTransactions(database, watch)),
         )

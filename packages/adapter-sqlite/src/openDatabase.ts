@@ -4,7 +4,14 @@ import SqliteDatabase from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import { isError, type OptionNames, requireNumber, requireOptions, StoreUnavailable } from "@kiln/core/domain"
+import {
+  isError,
+  type OptionNames,
+  requireFlag,
+  requireNumber,
+  requireOptions,
+  StoreUnavailable,
+} from "@kiln/core/domain"
 import { Database } from "./Database.ts"
 import { migrate } from "./migrate.ts"
 import { isBusy, sqliteCode } from "./sqliteErrors.ts"
@@ -24,19 +31,31 @@ export interface SqliteOptions {
   readonly busyTimeoutMs?: number | undefined
   /** Milliseconds after which a step that cannot acquire the lock fails with `StoreUnavailable`, default 5,000. */
   readonly retryForMs?: number | undefined
+  /**
+   * Whether a worker may run the jobs of a copy of the file, default false: a copy has the queued jobs of the original, which runs
+   * them too, so a worker refuses to start on one until it is adopted (`operator.adoptCopy`). For databases that a program copies
+   * itself, such as templates of tests, and for file systems whose files change their identity.
+   */
+  readonly allowCopies?: boolean | undefined
 }
 
-const optionNames: OptionNames<SqliteOptions> = { path: true, busyTimeoutMs: true, retryForMs: true }
+const optionNames: OptionNames<SqliteOptions> = {
+  path: true,
+  busyTimeoutMs: true,
+  retryForMs: true,
+  allowCopies: true,
+}
 
 /** Throws `TypeError` for unknown options and invalid values. */
 export const checkSqliteOptions = (options: SqliteOptions): void => {
   requireOptions("sqliteStore()", options, optionNames)
-  const { busyTimeoutMs = 0, path, retryForMs = 0 } = options
+  const { allowCopies, busyTimeoutMs = 0, path, retryForMs = 0 } = options
   if (typeof path !== "string" || path === "")
     throw new TypeError("sqliteStore() requires the option path, the database file")
   // The maximum of timers, and of SQLite's own timeout.
   requireNumber("busyTimeoutMs", busyTimeoutMs, { least: 0, most: 2 ** 31 - 1 })
   requireNumber("retryForMs", retryForMs, { least: 0, most: 2 ** 31 - 1 })
+  requireFlag("allowCopies", allowCopies)
 }
 
 const busyPauseMs = 25

@@ -93,6 +93,7 @@ const types = {
   KILN_DATABASE_POOL: integer(2, 200),
   KILN_DATABASE_NOTIFICATIONS: onOff,
   KILN_DATABASE_POOLER: oneOf("none", "transaction"),
+  KILN_COPIES: oneOf("refuse", "allow"),
   KILN_BLOBS: blobPlace,
   KILN_FILES: oneOf("send", "redirect"),
   KILN_SIGNING_KEYS: signingKeys,
@@ -177,17 +178,20 @@ const engineOf = (values: Values): NamedEngineSettings => {
   return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))
 }
 
-const databaseOf = (values: Values, dataDirectory: string): DatabasePlace =>
-  values.DATABASE_URL === undefined
-    ? { _tag: "Sqlite", path: join(dataDirectory, "kiln.db") }
+const databaseOf = (values: Values, dataDirectory: string): DatabasePlace => {
+  const copies = values.KILN_COPIES === "allow" ? { allowCopies: true } : {}
+  return values.DATABASE_URL === undefined
+    ? { _tag: "Sqlite", path: join(dataDirectory, "kiln.db"), ...copies }
     : {
         _tag: "Postgres",
+        ...copies,
         url: values.DATABASE_URL,
         schema: values.KILN_DATABASE_SCHEMA ?? "kiln",
         poolSize: values.KILN_DATABASE_POOL ?? 10,
         notifications: values.KILN_DATABASE_NOTIFICATIONS ?? true,
         pooler: values.KILN_DATABASE_POOLER ?? "none",
       }
+}
 
 const providerOf = (values: Values): Settings["provider"] => {
   if (values.KILN_PROVIDER !== "openai") return values.KILN_PROVIDER === undefined ? undefined : { _tag: "Sandbox" }

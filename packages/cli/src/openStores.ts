@@ -12,6 +12,7 @@ import type {
   JobStore,
   KeyDirectory,
   SecretStore,
+  StorePlace,
   Switchboard,
   UploadStore,
 } from "@kiln/core/ports"
@@ -22,7 +23,15 @@ import { loadPostgres } from "./database/loadPostgres.ts"
 import type { Settings } from "./Settings.ts"
 
 /** All records of an installation. */
-export type Stores = AuditLog | JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
+export type Stores =
+  | AuditLog
+  | JobStore
+  | JobDirectory
+  | UploadStore
+  | KeyDirectory
+  | Switchboard
+  | SecretStore
+  | StorePlace
 
 /** Creates the data directory, and fails with a clear message if it is not writable. */
 export const prepareDirectory = (path: string): Effect.Effect<void, CommandFailed> =>
@@ -73,7 +82,10 @@ export const requireDatabase = (place: DatabasePlace, begins: boolean) =>
 
 const openSqlite = (place: SqlitePlace): Layer.Layer<Stores, CommandFailed> =>
   Layer.unwrap(
-    Effect.as(prepareDirectory(dirname(place.path)), explained(place, SqliteStores.layer({ path: place.path }))),
+    Effect.as(
+      prepareDirectory(dirname(place.path)),
+      explained(place, SqliteStores.layer({ path: place.path, allowCopies: place.allowCopies })),
+    ),
   )
 
 const openPostgres = (place: PostgresPlace): Layer.Layer<Stores, CommandFailed> =>

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -10,6 +9,7 @@ import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { CommandFailed, exitFailed, exitUsage } from "./CommandFailed.ts"
+import { adoptCommand } from "./commands/adopt.ts"
 import { auditCommand } from "./commands/audit.ts"
 import { billingCommand } from "./commands/billing.ts"
 import { blobsCommand } from "./commands/blobs.ts"
@@ -30,9 +30,7 @@ import { Init } from "./openStores.ts"
 import { Json } from "./Output.ts"
 import { makePresenter } from "./Presenter.ts"
 import { ProcessIo } from "./ProcessIo.ts"
-
-const manifest = readFileSync(new URL("../package.json", import.meta.url), "utf8")
-const { version } = JSON.parse(manifest) as { readonly version: string }
+import { version } from "./version.ts"
 
 const kiln = Command.make("kiln").pipe(
   Command.withDescription("Asynchronous audio and image jobs: the server and its administration"),
@@ -52,6 +50,7 @@ const kiln = Command.make("kiln").pipe(
     configCommand,
     migrateCommand,
     doctorCommand,
+    adoptCommand,
     copyCommand,
   ]),
   Command.withGlobalFlags([Json, Init]),

@@ -3,7 +3,7 @@ import * as Layer from "effect/Layer"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import { EngineConfig } from "@kiln/core/effect"
 import type { BlobStore } from "@kiln/core/ports"
-import { BlobGuard, type StoreBehindBlobs } from "@kiln/core/worker"
+import { BlobGuard, requireOriginal, type StoreBehindBlobs, type StoreCopied } from "@kiln/core/worker"
 import type { CommandFailed } from "./CommandFailed.ts"
 import type { ForeignBlobStore } from "./installation/claimBlobStore.ts"
 import { installationProblems } from "./installation/layerInstallation.ts"
@@ -14,10 +14,14 @@ import type { InitFlag } from "./openStores.ts"
 import type { Settings } from "./Settings.ts"
 import { type CommandNeeds, withSettings } from "./withStores.ts"
 
-type Failure = CommandFailed | StoreUnavailable | BlobUnavailable | StoreBehindBlobs | ForeignBlobStore
+type Failure = CommandFailed | StoreUnavailable | BlobUnavailable | StoreBehindBlobs | StoreCopied | ForeignBlobStore
 
-/** Runs a command on the stores and the blob store, even while a server is running on them. */
-export const withBlobs = <A, R>(
+/** Runs a command on the stores and the blob store, even while a server is running on them. Refuses records that are a copy. */
+export const withBlobs = <A, R>(command: (settings: Settings) => Effect.Effect<A, Failure, R>) =>
+  withAnyBlobs((settings) => Effect.andThen(requireOriginal, command(settings)))
+
+/** Like `withBlobs`, for a command that also works on a copy. */
+export const withAnyBlobs = <A, R>(
   command: (settings: Settings) => Effect.Effect<A, Failure, R>,
 ): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds | BlobStore | BlobGuard> | InitFlag> =>
   withSettings((settings) =>

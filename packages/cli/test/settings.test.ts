@@ -99,6 +99,8 @@ describe("settings", () => {
     ],
     ["KILN_ROLE", "api", { role: "api" }],
     ["KILN_ROLE", "worker", { role: "worker" }],
+    ["KILN_COPIES", "allow", { database: { _tag: "Sqlite", path: resolve("data/kiln.db"), allowCopies: true } }],
+    ["KILN_COPIES", "refuse", {}],
     ["KILN_CONCURRENCY", "64", { engine: { concurrency: 64 } }],
     ["KILN_PROJECT_CONCURRENCY", "0", { engine: { limits: { perProject: 0 } } }],
     ["KILN_PROJECT_CONCURRENCY", "5", { engine: { limits: { perProject: 5 } } }],
@@ -148,6 +150,7 @@ describe("settings", () => {
     ["KILN_DATABASE_POOL", "200", { poolSize: 200 }],
     ["KILN_DATABASE_NOTIFICATIONS", "off", { notifications: false }],
     ["KILN_DATABASE_POOLER", "transaction", { pooler: "transaction" }],
+    ["KILN_COPIES", "allow", { allowCopies: true }],
   ])("of a Postgres database: %s=%s", (name, text, expected) => {
     const url = "postgres://localhost/kiln"
     const usual = { _tag: "Postgres", url, schema: "kiln", poolSize: 10, notifications: true, pooler: "none" }

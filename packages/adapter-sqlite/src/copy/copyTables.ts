@@ -1,3 +1,4 @@
+import { placeSecret } from "@kiln/core/ports"
 import { tablePrefix } from "../columns.ts"
 import type { SqlValue } from "../SqliteDatabase.ts"
 
@@ -38,7 +39,10 @@ export type CopyTable = (typeof copyTables)[number]
 export const countAll = (table: CopyTable): string =>
   table === "job_data"
     ? `SELECT count(*) AS count FROM (${requests})`
-    : `SELECT count(*) AS count FROM ${tablePrefix}${table}`
+    : `SELECT count(*) AS count FROM ${tablePrefix}${table}${conditionOf(table)}`
+
+/** The target is another place, and the source is not used any more. */
+const conditionOf = (table: CopyTable): string => (table === "secrets" ? ` WHERE name <> '${placeSecret}'` : "")
 
 /** Short requests are in the rows of their jobs. */
 const requests =
@@ -75,7 +79,7 @@ export const selectAll = (table: CopyTable): string => {
   if (table === "job_data") return `${requests} ORDER BY ${order.job_data}`
   return table === "checkpoints"
     ? "SELECT kiln_jobs.id AS job_id, step, value FROM kiln_checkpoints JOIN kiln_jobs ON kiln_jobs.seq = job_seq ORDER BY job_seq, step"
-    : `SELECT * FROM ${tablePrefix}${table} ORDER BY ${order[table]}`
+    : `SELECT * FROM ${tablePrefix}${table}${conditionOf(table)} ORDER BY ${order[table]}`
 }
 
 const flags = new Set(["enabled", "active", "erased", "held"])

@@ -3,7 +3,7 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { isError, StoreUnavailable } from "@kiln/core/domain"
-import type { StoreInspection } from "@kiln/core/ports"
+import type { StoreInspection, StorePlace } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
@@ -14,6 +14,7 @@ import { readLineage } from "../jobs/lineage.ts"
 import { readDuePurges } from "../jobs/purges.ts"
 import { listKeys } from "../keys.ts"
 import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
+import { sqlitePlace } from "../place.ts"
 import { findSecret } from "../secrets.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
@@ -31,9 +32,11 @@ const pageSize = 500
 export const inspectSqlite = (
   options: SqliteOptions,
 ): Effect.Effect<StoreInspection | undefined, StoreUnavailable, Scope.Scope> =>
-  Effect.map(openReadOnly(options.path), (database) => (database === undefined ? undefined : inspectionOf(database)))
+  Effect.map(openReadOnly(options.path), (database) =>
+    database === undefined ? undefined : inspectionOf(database, sqlitePlace(options)),
+  )
 
-const inspectionOf = (db: Database): StoreInspection => ({
+const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]): StoreInspection => ({
   migrations: db.read("inspect.migrations", () => migrationStatus(db.connection)),
   schemaDrift: db.read("inspect.schemaDrift", () => schemaDrift(db, migrations, migrationStatus(db.connection))),
   damage: Effect.try({
@@ -55,6 +58,7 @@ const inspectionOf = (db: Database): StoreInspection => ({
   readBoard: db.read("inspect.readBoard", readBoard),
   listKeys: db.read("inspect.listKeys", listKeys),
   findLastChange: (action) => db.read("inspect.findLastChange", (tx) => findLastEntry(tx, action)),
+  readPlace,
   listWorkers: db.read("inspect.listWorkers", listWorkers),
   readLineage: db.read("inspect.readLineage", readLineage),
   findOrphans: (blobs) => db.read("inspect.findOrphans", (tx) => findOrphans(tx, blobs)),

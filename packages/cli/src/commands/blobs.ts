@@ -1,8 +1,7 @@
 import * as Command from "effect/cli/Command"
-import { blobsAdoptCommand } from "./blobsAdopt.ts"
 import { blobsSweepCommand } from "./blobsSweep.ts"
 
 export const blobsCommand = Command.make("blobs").pipe(
   Command.withDescription("Maintain the blob store"),
-  Command.withSubcommands([blobsSweepCommand, blobsAdoptCommand]),
+  Command.withSubcommands([blobsSweepCommand]),
 )

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { failed, misused } from "../CommandFailed.ts"
-import type { Check, CheckStatus } from "../doctor/Check.ts"
+import { checkDocument, checkLines } from "../doctor/checkReport.ts"
 import { answer } from "../Output.ts"
 import { ProcessIo } from "../ProcessIo.ts"
 import { duration } from "../settings/duration.ts"
@@ -20,38 +20,6 @@ const flags = {
   ),
 }
 
-const words: Readonly<Record<CheckStatus, string>> = {
-  ok: "ok",
-  warning: "note",
-  problem: "WRONG",
-  skipped: "-",
-}
-
-const indent = " ".repeat(9)
-
-const fixOf = (remedy: string | undefined): ReadonlyArray<string> =>
-  remedy === undefined ? [] : [`${indent}fix: ${remedy}`]
-
-/** A check in a line, its findings below, and what to do. */
-const linesOf = ({ findings, name, remedy, status, summary }: Check, width: number): string =>
-  [
-    `${words[status].padEnd(5)}  ${name.padEnd(width)}  ${summary}`,
-    ...findings.flatMap((finding) => [`${indent}${finding.message}`, ...fixOf(finding.remedy)]),
-    ...fixOf(remedy),
-  ].join("\n")
-
-const documentOf = ({ findings, name, remedy, status, summary }: Check) => ({
-  name,
-  status,
-  summary,
-  remedy: remedy ?? null,
-  findings: findings.map(({ details, message, remedy: own }) => ({
-    message,
-    remedy: own ?? remedy ?? null,
-    ...details,
-  })),
-})
-
 export const doctorCommand = Command.make("doctor", flags, ({ limit, strict }) =>
   Effect.gen(function* () {
     const parsed = duration(limit)
@@ -62,10 +30,9 @@ export const doctorCommand = Command.make("doctor", flags, ({ limit, strict }) =
     })
     const checks = yield* examine((yield* ProcessIo).environment, { limitMs: parsed.value })
     const wrong = checks.filter(({ status }) => status === "problem" || (strict && status === "warning"))
-    const width = Math.max(...checks.map(({ name }) => name.length))
     yield* answer({
-      json: { ok: wrong.length === 0, checks: checks.map(documentOf) },
-      text: checks.map((check) => linesOf(check, width)).join("\n"),
+      json: { ok: wrong.length === 0, checks: checks.map(checkDocument) },
+      text: checkLines(checks),
     })
     if (wrong.length > 0) return yield* failed(`problems found: ${wrong.map(({ name }) => name).join(", ")}`)
   }),

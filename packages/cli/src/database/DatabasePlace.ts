@@ -5,6 +5,8 @@ export interface SqlitePlace {
   readonly _tag: "Sqlite"
   /** Absolute path of the file. */
   readonly path: string
+  /** Whether a copy of the database may be used like the original; false by default. */
+  readonly allowCopies?: boolean
 }
 
 export interface PostgresPlace {
@@ -18,6 +20,8 @@ export interface PostgresPlace {
   readonly notifications: boolean | "send"
   /** The connection pooler in front of the database. */
   readonly pooler: "none" | "transaction"
+  /** Whether a copy of the database may be used like the original; false by default. */
+  readonly allowCopies?: boolean
 }
 
 /** Names a database in a sentence, without user, password and parameters. */

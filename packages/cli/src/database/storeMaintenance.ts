@@ -28,7 +28,7 @@ export const storeMaintenance = (place: DatabasePlace): Effect.Effect<StoreMaint
   const whatIsPending = (status: Effect.Effect<MigrationStatus, StoreUnavailable>, apply: Apply) =>
     explained(Effect.flatMap(status, ({ pending }) => (pending.length === 0 ? Effect.succeed([]) : apply)))
   if (place._tag === "Sqlite") {
-    const options = { path: place.path }
+    const options = { path: place.path, allowCopies: place.allowCopies }
     const status = sqliteMigrations.status(options)
     return Effect.succeed({
       migrationStatus: explained(status),

@@ -7,6 +7,7 @@ import type { DatabasePlace } from "../database/DatabasePlace.ts"
 import type { Settings } from "../Settings.ts"
 import { ageText, type Check, counted, graded, ok, problem, warning } from "./Check.ts"
 import { checkClock } from "./checkClock.ts"
+import { checkCopy } from "./checkCopy.ts"
 import { checkKeys } from "./checkKeys.ts"
 import { checkLive } from "./checkLive.ts"
 import { checkProviders } from "./checkProviders.ts"
@@ -128,6 +129,7 @@ export const storeChecks = (
       migrations,
       look("schema", checkSchema(store)),
       look("integrity", checkIntegrity(store, settings.database, limitMs), limitMs),
+      look("copy", checkCopy(store)),
       look("upkeep", checkUpkeep(store)),
       look("purges", checkPurges(store)),
     ]

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { idTime } from "@kiln/core/domain"
 import { type BlobStore, IdGenerator, type JobStore, type SecretStore } from "@kiln/core/ports"
-import { BlobGuard, type StoreBehindBlobs } from "@kiln/core/worker"
+import { BlobGuard, requireOriginal, type StoreBehindBlobs, type StoreCopied } from "@kiln/core/worker"
 import { type CommandFailed, failed } from "../CommandFailed.ts"
 import { describeDatabase } from "../database/DatabasePlace.ts"
 import { blobsUnusable, describeBlobs } from "../layerBlobs.ts"
@@ -10,6 +10,7 @@ import { formatTime } from "../Output.ts"
 import type { Settings } from "../Settings.ts"
 import { databaseSilent } from "../startProblems.ts"
 import { claimBlobStore, type ForeignBlobStore } from "./claimBlobStore.ts"
+import { adoptionAdvice, copiedProblem } from "./copiedProblem.ts"
 import { markerOf } from "./markers.ts"
 
 const foreign = (settings: Settings, { installationId, markers }: ForeignBlobStore): CommandFailed =>
@@ -29,25 +30,24 @@ const behind = (settings: Settings, { entries, generation }: StoreBehindBlobs): 
   failed(
     `${describeDatabase(settings.database)} is behind ${describeBlobs(settings)}: another copy of this database has written ` +
       `${entries.map(describeEntry).join(", ")} there, and this one knows generations up to ${generation}. Working with these blobs could delete files ` +
-      "that this database has no record of. Start kiln on the newest copy of the database; if that is this one, " +
-      "stop all processes on the other copies and run kiln blobs adopt",
+      `that this database has no record of, and jobs could be charged twice. ${adoptionAdvice}`,
   )
 
 /** Messages for records and blobs that do not belong together. */
 export const installationProblems = (settings: Settings) => ({
   ForeignBlobStore: (error: ForeignBlobStore) => Effect.fail(foreign(settings, error)),
   StoreBehindBlobs: (error: StoreBehindBlobs) => Effect.fail(behind(settings, error)),
+  StoreCopied: (error: StoreCopied) => Effect.fail(copiedProblem(settings, error)),
 })
 
-/** Prevents startup if records and blobs do not belong together, or if the records are an older copy. */
+/** Prevents startup if the records are a copy, if records and blobs do not belong together, or if the records are behind. */
 export const layerInstallation = (
   settings: Settings,
 ): Layer.Layer<BlobGuard, CommandFailed, SecretStore | JobStore | BlobStore> =>
   Layer.effectDiscard(
-    Effect.andThen(
-      claimBlobStore,
-      Effect.flatMap(BlobGuard, (guard) => guard.join),
-    ).pipe(
+    Effect.all([requireOriginal, claimBlobStore, Effect.flatMap(BlobGuard, (guard) => guard.join)], {
+      discard: true,
+    }).pipe(
       Effect.catchTags({
         ...installationProblems(settings),
         BlobUnavailable: (error) => Effect.fail(blobsUnusable(error)),

@@ -38,6 +38,7 @@ const defaults: Readonly<Record<SettingName, (settings: Settings, engine: Engine
   KILN_DATABASE_POOL: () => "10",
   KILN_DATABASE_NOTIFICATIONS: () => "on",
   KILN_DATABASE_POOLER: () => "none",
+  KILN_COPIES: () => "refuse",
   KILN_BLOBS: () => "file:",
   KILN_FILES: () => "send",
   KILN_SIGNING_KEYS: () => null,

@@ -1,20 +1,12 @@
-import { cpSync, mkdirSync, writeFileSync } from "node:fs"
+import { cpSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "vitest"
 import { KilnProcess, run, runJson, temporaryDirectory, until } from "@kiln/service-lab"
+import { copySqlite } from "../support/copies.ts"
 import { blobKeys } from "./support/Records.ts"
 import { type Service, startService } from "./support/Service.ts"
 
 const roles = ["all", "api", "worker"] as const
-
-/** A copy of the database as a backup tool makes it, also while a server runs on it. */
-const copyDatabase = (from: string, to: string): void => {
-  mkdirSync(to, { recursive: true })
-  const database = new DatabaseSync(join(from, "kiln.db"))
-  database.prepare("VACUUM INTO ?").run(join(to, "kiln.db"))
-  database.close()
-}
 
 const speak = async (service: Service, text: string): Promise<string> => {
   const { id } = await service.api.finished(await service.api.createSpeech(text))
@@ -38,7 +30,7 @@ const stop = async ({ kiln }: Service): Promise<void> => {
 }
 
 describe("a copy of the database on the same blobs", { timeout: 180_000 }, () => {
-  it("that is older does not start, whatever its role, and continues only after `kiln blobs adopt`; no file is lost", async () => {
+  it("that is older does not start, whatever its role, and continues only after `kiln adopt`; no file is lost", async () => {
     using data = temporaryDirectory()
     using copy = temporaryDirectory()
     const ids: Array<string> = []
@@ -47,7 +39,7 @@ describe("a copy of the database on the same blobs", { timeout: 180_000 }, () =>
       await using service = await startService(data.path)
       key = service.key
       ids.push(await speak(service, "before the copy"))
-      copyDatabase(data.path, copy.path)
+      copySqlite(data.path, copy.path)
       await stop(service)
     }
     {
@@ -61,10 +53,12 @@ describe("a copy of the database on the same blobs", { timeout: 180_000 }, () =>
     for (const role of roles) {
       const { exit, stderr, stdout } = await run(["serve"], { ...env, KILN_ROLE: role })
       expect({ exit, stdout }).toEqual({ exit: 1, stdout: "" })
-      expect(stderr).toMatch(/^kiln: the database .* is behind the blob store .* kiln blobs adopt\n$/)
+      expect(stderr).toMatch(
+        /^kiln: the database .* is a copy, or was moved by copying: .* kiln adopt --restored .*\n$/,
+      )
     }
     for (const command of [["sweep"], ["sweep", "--dry-run"], ["sweep", "--force"]])
-      expect((await run(["blobs", ...command], env)).stderr).toContain("kiln blobs adopt")
+      expect((await run(["blobs", ...command], env)).stderr).toContain("kiln adopt --restored")
     const sick = await run(["doctor", "--json"], env)
     expect(JSON.parse(sick.stdout)).toMatchObject({
       ok: false,
@@ -72,16 +66,16 @@ describe("a copy of the database on the same blobs", { timeout: 180_000 }, () =>
     })
     expect(blobKeys(data.path)).toEqual(before)
 
-    const adopted = await runJson(["blobs", "adopt"], env)
-    expect(adopted).toEqual({ generation: expect.any(Number), adopted: [expect.any(String)] })
-    expect(await runJson(["blobs", "adopt"], env)).toEqual({ generation: adopted.generation, adopted: [] })
+    expect(await runJson(["adopt", "--restored"], env)).toMatchObject({ adopted: true, entries: [expect.any(String)] })
+    expect(await runJson(["adopt", "--restored"], env)).toMatchObject({ adopted: false, entries: [] })
     {
       await using restored = await startService(
         copy.path,
-        { KILN_BLOBS: `file:${data.path}`, KILN_CONFIG: config },
+        { KILN_BLOBS: `file:${data.path}`, KILN_CONFIG: config, KILN_ORPHAN_GRACE: "1s" },
         key,
       )
-      // New records, so that its newest is later than the files it does not know.
+      // New records, so that its newest is later than the files it does not know, and later than the adoption.
+      await new Promise((resolve) => setTimeout(resolve, 1_000))
       const id = await speak(restored, "after the restore")
       const orphan = `jobs/${id.slice(4)}/1/leftover`
       cpSync(join(data.path, `blobs/jobs/${id.slice(4)}/1/audio.blob`), join(data.path, `blobs/${orphan}.blob`))
@@ -93,7 +87,7 @@ describe("a copy of the database on the same blobs", { timeout: 180_000 }, () =>
     // And the one that is behind now is the other one.
     const { exit, stderr } = await run(["serve"], { KILN_DATA_DIR: data.path, PORT: "0" })
     expect({ exit, stderr }).toEqual({ exit: 1, stderr: expect.stringContaining("is behind the blob store") })
-    await runJson(["blobs", "adopt"], { KILN_DATA_DIR: data.path })
+    await runJson(["adopt", "--restored"], { KILN_DATA_DIR: data.path })
     await using service = await startService(data.path, {}, key)
     await expectAllServed(service, ids)
   })
@@ -104,16 +98,19 @@ describe("a copy of the database on the same blobs", { timeout: 180_000 }, () =>
     const config = quickSweeps(copy.path)
     await using service = await startService(data.path, { KILN_CONFIG: config })
     const ids = [await speak(service, "before the copy")]
-    copyDatabase(data.path, copy.path)
+    copySqlite(data.path, copy.path)
     ids.push(await speak(service, "after the copy"))
     const before = blobKeys(data.path)
-    await using clone = new KilnProcess(["serve", "--json"], {
+    const env = {
       KILN_DATA_DIR: copy.path,
       KILN_BLOBS: `file:${data.path}`,
       KILN_CONFIG: config,
       KILN_ROLE: role,
       PORT: "0",
-    })
+    }
+    expect((await run(["serve"], env)).stderr).toContain("is a copy, or was moved by copying")
+    // Where copies are allowed, the blobs still tell.
+    await using clone = new KilnProcess(["serve", "--json"], { ...env, KILN_COPIES: "allow" })
     // Either it was behind already, or the first that looks says so, and then the other.
     const outcome = await Promise.race([
       clone.ended().then(({ stderr }) => stderr),

@@ -30,9 +30,14 @@ export interface BlobLineage {
    * in a gap is never removed for lack of a record.
    */
   readonly gaps: ReadonlyArray<LineageGap>
+  /**
+   * Store time at which an operator last adopted these records as a copy; 0 if never. Until then, another copy may have continued
+   * any job of these records, so a blob of an older job is not removed for what its record says of claims.
+   */
+  readonly adoptedAt: number
 }
 
-export const emptyLineage: BlobLineage = { generation: 0, entries: [], seenAt: 0, gaps: [] }
+export const emptyLineage: BlobLineage = { generation: 0, entries: [], seenAt: 0, gaps: [], adoptedAt: 0 }
 
 /** The blob store has entries that the store does not know: the store is an older copy, or another copy is in use. */
 export class StoreBehindBlobs extends Data.TaggedError("StoreBehindBlobs")<{
@@ -45,7 +50,7 @@ export class StoreBehindBlobs extends Data.TaggedError("StoreBehindBlobs")<{
     return (
       `the database knows generation ${this.generation} of these blobs, but not ${this.entries.join(", ")}: it is an older copy, ` +
       "or another copy of it uses the same blobs. Nothing is removed until this is resolved: stop the process that uses the " +
-      "wrong database, or run kiln blobs adopt on the database to continue with"
+      "wrong database, or run kiln adopt on the database to continue with"
     )
   }
 }
@@ -71,6 +76,7 @@ const append = (lineage: BlobLineage, nonce: string, now: number): BlobLineage =
     entries: [...lineage.entries, entry].slice(-maxEntries),
     seenAt: Math.max(lineage.seenAt, now),
     gaps: lineage.gaps,
+    adoptedAt: lineage.adoptedAt,
   }
 }
 
@@ -111,7 +117,7 @@ export const adoptLineage = (
   const generation = Math.max(lineage.generation, ...others.map(generationOf))
   const known = { ...lineage, generation, entries: [...lineage.entries, ...others] }
   const adopted = append(known, nonce, now)
-  return { ...adopted, gaps: [[0, adopted.seenAt]] }
+  return { ...adopted, gaps: [[0, adopted.seenAt]], adoptedAt: adopted.seenAt }
 }
 
 /** Returns the entries of a blob store that the store does not know. */
@@ -148,22 +154,40 @@ export const vouchesForAbsence = (
   return lineage.gaps.every(([from, to]) => madeAt < from - graceMs || madeAt > to + graceMs)
 }
 
+/**
+ * Returns whether what a record says of its claims also holds for blobs: not for jobs and uploads that were created before these
+ * records were adopted, because the copy in use until then may have written and committed blobs under the same tokens.
+ */
+export const vouchesForTokens = (lineage: BlobLineage, madeAt: number, graceMs: number): boolean =>
+  lineage.adoptedAt === 0 || madeAt > lineage.adoptedAt + graceMs
+
 /** Encodes a lineage as one line of JSON for the store. */
-export const encodeLineage = ({ entries, gaps, generation, seenAt }: BlobLineage): string =>
-  JSON.stringify({ generation, entries, seenAt, gaps })
+export const encodeLineage = ({ adoptedAt, entries, gaps, generation, seenAt }: BlobLineage): string =>
+  JSON.stringify({ generation, entries, seenAt, gaps, adoptedAt })
 
 /** Decodes the output of `encodeLineage`; `null` means a store without a lineage. Throws `TypeError` for anything else. */
 export const decodeLineage = (document: string | null): BlobLineage => {
   if (document === null) return emptyLineage
   const lineage: unknown = JSON.parse(document)
-  if (isLineage(lineage)) return lineage
+  // A process of a version without adoptions writes none.
+  if (isLineage(lineage)) return { ...lineage, adoptedAt: lineage.adoptedAt ?? 0 }
   throw new TypeError("the store's lineage record cannot be decoded")
 }
 
-const isLineage = (value: unknown): value is BlobLineage => {
+type StoredDocument = Omit<BlobLineage, "adoptedAt"> & Partial<Pick<BlobLineage, "adoptedAt">>
+
+const isLineage = (value: unknown): value is StoredDocument => {
   if (typeof value !== "object" || value === null) return false
-  const { entries, gaps, generation, seenAt } = value as { readonly [Field in keyof BlobLineage]?: unknown }
-  return isNumber(generation) && isListOf(entries, isText) && isNumber(seenAt) && isListOf(gaps, isGap)
+  const {
+    adoptedAt = 0,
+    entries,
+    gaps,
+    generation,
+    seenAt,
+  } = value as {
+    readonly [Field in keyof BlobLineage]?: unknown
+  }
+  return [generation, seenAt, adoptedAt].every(isNumber) && isListOf(entries, isText) && isListOf(gaps, isGap)
 }
 const isNumber = (value: unknown): value is number => typeof value === "number"
 const isText = (value: unknown): value is string => typeof value === "string"

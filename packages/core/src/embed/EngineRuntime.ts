@@ -5,7 +5,7 @@ import * as Exit from "effect/Exit"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Scope from "effect/Scope"
 import { requireNumber, requireOptions } from "../domain/index.ts"
-import { Worker } from "../worker/index.ts"
+import { requireOriginal, Worker } from "../worker/index.ts"
 import { type Assembly, layerEmbedded } from "./layerEmbedded.ts"
 import type { EmbeddedContext, EmbeddedServices } from "./embeddedContext.ts"
 import { stopOptions } from "./optionNames.ts"
@@ -81,9 +81,15 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     start: async () => {
       if (!working) throw new TypeError("start() needs a worker, but this engine was created with worker: false")
       closing.signal.throwIfAborted()
-      return (starting ??= runtime.runPromise(
-        Effect.flatMap(Worker, (worker) => Effect.provideService(worker.start, Scope.Scope, workerScope)),
-      ))
+      starting ??= runtime.runPromise(
+        Effect.andThen(
+          requireOriginal,
+          Effect.flatMap(Worker, (worker) => Effect.provideService(worker.start, Scope.Scope, workerScope)),
+        ),
+      )
+      // A copy that is adopted can be started then.
+      starting.catch(() => (starting = undefined))
+      return starting
     },
     stop: (options = {}) => {
       requireOptions("stop()", options, stopOptions)

@@ -148,4 +148,15 @@ export interface OperatorVerbs<K extends Kind> {
    * of the period may still appear, for example because it is not over.
    */
   readonly charges: (period: { readonly from: Date; readonly to: Date }) => ListedCharges
+  /**
+   * Continues with a copy of the database, on which `start` rejects with `StoreCopied`; create the engine with `autoStart: false`
+   * for this. No engine may run on the original or on another copy. `unfinished: "cancel"` fails the unfinished live jobs
+   * (`canceled_by_operator`), because the original may have run and charged them since; `"keep"` continues them, for a database that
+   * was only moved. Resolves with `adopted: false` if the database is not a copy.
+   */
+  readonly adoptCopy: (options: { readonly unfinished: "cancel" | "keep" }) => Promise<{
+    readonly adopted: boolean
+    /** Number of jobs that were canceled. */
+    readonly canceled: number
+  }>
 }

@@ -87,6 +87,7 @@ export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]
   active: true,
 }
 export const spendCapOptions: OptionNames<SpendCapAmounts> = { currency: true, day: true, month: true }
+export const adoptionOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["adoptCopy"]>> = { unfinished: true }
 export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["charges"]>> = { from: true, to: true }
 
 export const eventTypes: { readonly [Type in JobEventType]: true } = {

@@ -18,7 +18,8 @@ import { requireMode } from "./checkOptions.ts"
 import { projectAskedFor } from "./callers.ts"
 import { idOf, shown } from "./jobVerbs.ts"
 import { listedCharges } from "./listedCharges.ts"
-import { countQuestion, listQuery, periodOptions, priceOptions, spendCapOptions } from "./optionNames.ts"
+import { adoptCopy } from "../worker/index.ts"
+import { adoptionOptions, countQuestion, listQuery, periodOptions, priceOptions, spendCapOptions } from "./optionNames.ts"
 import type { ListedJob, ListQuery, OperatorVerbs, SpendCapOwner } from "./OperatorVerbs.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 
@@ -78,6 +79,11 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
       requireDate("from", from)
       requireDate("to", to)
       return listedCharges({ from: from.getTime(), to: to.getTime() }, (page) => run(operator.listCharges(page)))
+    },
+    adoptCopy: async (options) => {
+      requireOptions("adoptCopy()", options, adoptionOptions)
+      requireOneOf("unfinished", options.unfinished, ["cancel", "keep"])
+      return run(Effect.map(adoptCopy(options.unfinished), ({ adopted, canceled }) => ({ adopted, canceled })))
     },
   }
 }

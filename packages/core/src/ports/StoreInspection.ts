@@ -4,6 +4,7 @@ import type { Board, FileId, JobMode, StoreUnavailable, UploadId } from "../doma
 import type { AuditEntry } from "./AuditLog.ts"
 import type { JobStore } from "./JobStore.ts"
 import type { ApiKeyRecord } from "./KeyDirectory.ts"
+import type { StorePlace } from "./StorePlace.ts"
 import type { PublishedWorker } from "./Switchboard.ts"
 import type { UploadStore } from "./UploadStore.ts"
 
@@ -122,6 +123,8 @@ export interface StoreInspection {
   readonly listKeys: Effect.Effect<ReadonlyArray<ApiKeyRecord>, StoreUnavailable>
   /** Returns the latest audit entry with this action. Needs all migrations. */
   readonly findLastChange: (action: string) => Effect.Effect<AuditEntry | undefined, StoreUnavailable>
+  /** Where the records are, as in `StorePlace`. */
+  readonly readPlace: StorePlace["Service"]["read"]
   /** Lists the workers as in `Switchboard`. Needs all migrations. */
   readonly listWorkers: Effect.Effect<ReadonlyArray<PublishedWorker>, StoreUnavailable>
   /** As in `JobStore`. Needs all migrations. */

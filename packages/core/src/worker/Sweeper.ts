@@ -17,6 +17,7 @@ import {
 import { BlobGuard } from "./BlobGuard.ts"
 import { collectOrphans } from "./collectOrphans.ts"
 import { firstPause, growingPauses } from "./growingPauses.ts"
+import { requireOriginal } from "./copies.ts"
 import { requireCurrentStore } from "./lineage.ts"
 import { makeOutageLog } from "./outageLog.ts"
 
@@ -183,6 +184,17 @@ const settle = Effect.fnUntraced(function* (guard: BlobGuard["Service"]) {
   while (!(yield* guard.isSettled)) yield* Effect.sleep((yield* guard.intervalMs) / 4)
 })
 
+/** Waits until the records are not an unadopted copy. Usually they are not, and one look suffices. */
+const untilOriginal = Effect.fnUntraced(function* (intervalMs: number) {
+  const outage = makeOutageLog("checking that the records are not a copy")
+  while (
+    !(yield* Effect.as(requireOriginal, true).pipe(
+      Effect.catchCause((cause) => Effect.as(outage.failed(cause), false)),
+    ))
+  )
+    yield* Effect.sleep(intervalMs)
+})
+
 /**
  * Runs the sweeps, each at its own interval, and less often while they find nothing, so that an idle process rarely uses the
  * store.
@@ -191,6 +203,7 @@ const sweep = Effect.gen(function* () {
   const config = yield* EngineConfig
   const guard = yield* BlobGuard
   const joined = Effect.catchTag(guard.join, "BlobUnavailable", () => Effect.void)
+  yield* untilOriginal(yield* guard.intervalMs)
   yield* Effect.all(
     [
       every("expire", paceOfExpiry(config), expireOverdue),

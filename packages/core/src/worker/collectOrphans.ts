@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type BlobUnavailable, idBody, idTime, type JobId, ownerOfBlob, type UploadId } from "../domain/index.ts"
-import { vouchesForAbsence } from "../domain/BlobLineage.ts"
+import { vouchesForAbsence, vouchesForTokens } from "../domain/BlobLineage.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { BlobStore, JobStore, type Orphan, UploadStore } from "../ports/index.ts"
 import { type ReadLineage, requireCurrent } from "./lineage.ts"
@@ -41,9 +41,10 @@ const bytesOf = (key: string) =>
 
 /** Returns whether an orphan may be removed: a record says so, or the store is certain that its record does not exist. */
 const isRemovable = ({ blobKey, reason }: Orphan, { lineage, newestId }: ReadLineage, graceMs: number): boolean => {
-  if (reason !== "unknown") return reason === "spent"
+  if (reason === "ahead") return false
   const owner = ownerOfBlob(blobKey)
   const madeAt = owner && idTime(idBody(owner._tag === "Job" ? owner.jobId : owner.uploadId))
+  if (reason === "spent") return madeAt !== undefined && vouchesForTokens(lineage, madeAt, graceMs)
   const newestAt = newestId === null ? undefined : idTime(newestId)
   return madeAt !== undefined && vouchesForAbsence(lineage, { madeAt, newestAt, graceMs })
 }

@@ -3,6 +3,7 @@ export * from "../domain/BlobLineage.ts"
 export * from "../domain/Circuit.ts"
 export { Worker, type WorkerNeeds } from "./Worker.ts"
 export { BlobGuard } from "./BlobGuard.ts"
+export { eraseHereToo, type ErasedElsewhere, findErasedElsewhere } from "./erasedElsewhere.ts"
 export {
   collectOrphans,
   type OrphanRecords,
@@ -11,5 +12,15 @@ export {
   surveyOrphans,
   sweepOrphans,
 } from "./collectOrphans.ts"
-export { type Adoption, adoptBlobs, requireCurrent } from "./lineage.ts"
+export { adoptBlobs, requireCurrent } from "./lineage.ts"
+export { StoreCopied } from "../domain/StoreCopied.ts"
+export {
+  adoptCopy,
+  comparePlaces,
+  copyStanding,
+  type CopyAdoption,
+  requireOriginal,
+  type StoreWhereabouts,
+  type UnfinishedJobs,
+} from "./copies.ts"
 export { expireOverdue, layerSweeps, pruneAndReport, type Pruned, pruneOnce } from "./Sweeper.ts"

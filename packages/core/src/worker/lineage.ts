@@ -95,7 +95,12 @@ const addEntry = Effect.fnUntraced(function* (next: typeof startLineage) {
  * the same moment, both write and then check again, so the later check notices the other copy.
  */
 export const joinBlobs = Effect.gen(function* () {
-  yield* requireCurrentStore
+  const { entries, lineage } = yield* requireCurrentStore
+  const newest = lineage.entries.at(-1)
+  if (newest !== undefined && entries.length > 0 && !entries.includes(newest))
+    yield* Effect.logWarning(
+      "the blob store lacks the newest entry of this database: if it is an older copy of the blob store, files written since are missing; check KILN_BLOBS",
+    )
   const written = yield* addEntry(startLineage)
   // A full or read-only blob store must not prevent the start; the entry is published later.
   yield* publishNewest(written).pipe(
@@ -114,24 +119,19 @@ export const continueBlobs = Effect.gen(function* () {
   return written
 })
 
-/** The result of `adoptBlobs`. */
-export interface Adoption {
-  /** The store's new generation. */
-  readonly generation: number
-  /** The entries of other copies that the store now knows. */
-  readonly entries: ReadonlyArray<string>
-}
+/** The store's generation, and the entries in the blob store that it does not know, oldest first. */
+export const foreignEntries = Effect.gen(function* () {
+  const found = yield* listEntries
+  const { lineage } = yield* readLineage
+  return { generation: lineage.generation, entries: unknownEntries(lineage, found).toSorted() }
+})
 
 /**
  * Makes this store the one that continues with these blobs. Its running processes continue automatically; those of other copies
- * stop removing blobs. A blob from before is never removed because its record is missing.
+ * stop removing blobs. A blob from before is never removed because its record is missing, or because of its token.
  */
 export const adoptBlobs = Effect.gen(function* () {
-  const entries = yield* listEntries
-  const { lineage } = yield* readLineage
-  const others = unknownEntries(lineage, entries).toSorted()
-  if (others.length === 0) return { generation: lineage.generation, entries: others } satisfies Adoption
-  const written = yield* addEntry((current, nonce, now) => adoptLineage(current, others, nonce, now))
+  const { entries } = yield* foreignEntries
+  const written = yield* addEntry((current, nonce, now) => adoptLineage(current, entries, nonce, now))
   yield* publishNewest(written)
-  return { generation: written.generation, entries: others } satisfies Adoption
 })

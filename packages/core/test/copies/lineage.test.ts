@@ -13,6 +13,7 @@ import {
   startLineage,
   unknownEntries,
   vouchesForAbsence,
+  vouchesForTokens,
 } from "@kiln/core/worker"
 
 const hours = 3_600_000
@@ -113,4 +114,27 @@ it("an id contains its creation time", () => {
   new DataView(uuid.buffer).setUint16(4, at % 65_536)
   assert.strictEqual(idTime(idBody(formatId("job", uuid))), at)
   assert.isUndefined(idTime("unknown"))
+})
+
+describe("what records say of claims", () => {
+  it("holds for all files until an adoption, and afterwards only for those of newer jobs", () => {
+    const lineage = inUse(10)
+    assert.isTrue(vouchesForTokens(lineage, begin, hours))
+    const adopted = adoptLineage(lineage, [], "nonce", begin + 20 * hours)
+    for (const [hour, answer] of [
+      [0, false],
+      [20, false],
+      [21, false],
+      [22, true],
+    ] as const)
+      assert.strictEqual(vouchesForTokens(adopted, begin + hour * hours, hours), answer, `hour ${hour}`)
+    const later = continueLineage(adopted, "nonce", begin + 30 * hours)
+    assert.isFalse(vouchesForTokens(startLineage(later, "nonce", begin + 40 * hours), begin + 20 * hours, hours))
+    assert.deepStrictEqual(decodeLineage(encodeLineage(later)), later)
+  })
+
+  it("is not restricted in a document without adoptions", () => {
+    const { adoptedAt: _, ...document } = inUse(1)
+    assert.strictEqual(decodeLineage(JSON.stringify(document)).adoptedAt, 0)
+  })
 })

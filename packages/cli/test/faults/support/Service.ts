@@ -86,8 +86,12 @@ export const startService = async (
 export const slowSpeech = { KILN_CONFIG: join(import.meta.dirname, "../../fixtures/slowSpeech.config.ts") }
 
 /** A live caller of a service with slow speech, in the project of its test key. */
-export const liveCaller = async (service: Service, directory: string): Promise<Api> => {
-  const env = { KILN_DATA_DIR: directory, ...slowSpeech }
+export const liveCaller = async (
+  service: Service,
+  directory: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Api> => {
+  const env = { KILN_DATA_DIR: directory, ...slowSpeech, ...more }
   const live = await runJson(
     ["key", "create", "--project", "default", "--mode", "live", "--scope", "audio.create"],
     env,

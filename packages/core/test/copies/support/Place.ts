@@ -140,7 +140,7 @@ export class Place {
     return process === undefined ? Effect.void : Scope.close(process.scope, Exit.void)
   }
 
-  /** As an operator runs `kiln blobs adopt`. */
+  /** As an operator runs `kiln adopt`. */
   adopt(copy: Copy): Effect.Effect<void> {
     return Effect.provide(adoptBlobs, this.#layerOf(copy)).pipe(Effect.orDie, Effect.asVoid)
   }
