@@ -152,15 +152,16 @@ export const sendsTogether = async (modules: Modules): Promise<boolean> => {
 /** Returns whether a request that arrives before the commit of earlier ones begins before it too, so that they can share it. */
 export const beginsBeforeCommits = async (modules: Modules): Promise<boolean> => {
   const order: Array<string> = []
-  let second: Socket | undefined
+  const late: { socket?: Socket } = {}
   await using server = await startEcho(modules, 0, (body) => {
     order.push(body)
     if (body !== "first") return
     setImmediate(() => order.push("commit"))
-    second?.write(requestOf("second"))
+    late.socket?.write(requestOf("second"))
   })
   // A request of its own opens the connection, so that the server reads the next one at once.
-  second = connect(server.port, "127.0.0.1").setEncoding("latin1")
+  const second = connect(server.port, "127.0.0.1").setEncoding("latin1")
+  late.socket = second
   second.write(requestOf("opens"))
   await once(second, "data")
   const answered = once(second, "data", { signal: AbortSignal.timeout(5_000) })
