@@ -3,7 +3,8 @@ import { Engine } from "@kiln/core/effect"
 import { billingOf } from "@kiln/core/domain"
 import { type ProviderSet, Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
-import { Effect, Logger } from "effect"
+import { Clock, Effect, Logger } from "effect"
+import { storesWith } from "./support/faults.ts"
 import { grantOf, kind, mp3, plainProviders, principal, within } from "./support/harness.ts"
 import { openBoard, readJob, submitSpeech, submitTranscription, submitVoiceTurn } from "./support/jobs.ts"
 import { ended, inTime, passTime } from "./support/virtualTime.ts"
@@ -116,6 +117,36 @@ describe("live jobs", () => {
       assert.strictEqual((yield* readJob(job.id, live)).status, "done")
     }).pipe(within({ live: plainProviders, sandbox: never })),
   )
+
+  it.effect("claims do not wait for the switchboard while it is read again", () => {
+    let reads = 0
+    const stores = storesWith(Switchboard, (board) => ({
+      readBoard: Effect.suspend(() => {
+        reads += 1
+        return reads === 1 ? board.readBoard : Effect.delay(board.readBoard, 100)
+      }),
+    }))
+    return Effect.gen(function* () {
+      yield* open
+      const worker = yield* Worker
+      yield* submitSpeech("a", live)
+      yield* submitSpeech("b", live)
+      assert.strictEqual(yield* worker.tick, 2)
+      const before = reads
+      // Half its age has passed: it is read again, and this claim goes by the one before.
+      yield* passTime(300)
+      yield* submitSpeech("c", live)
+      const startedAt = yield* Clock.currentTimeMillis
+      assert.strictEqual(yield* worker.tick, 1)
+      assert.strictEqual(yield* Clock.currentTimeMillis, startedAt)
+      yield* passTime(250)
+      assert.strictEqual(reads, before + 1)
+      // By the first reading alone it would be too old by now.
+      yield* submitSpeech("d", live)
+      assert.strictEqual(yield* worker.tick, 1)
+      assert.strictEqual(yield* Clock.currentTimeMillis, startedAt + 250)
+    }).pipe(within({ live: plainProviders, sandbox: never, stores }))
+  })
 
   it.effect("a switch turned off between two steps releases the job before the next provider is called", () => {
     let spoken = 0

@@ -10,6 +10,8 @@ import { Switchboard } from "../ports/index.ts"
 
 /** Turning a switch off must stop provider calls within a second, so an older board is read again. */
 const maxAgeNanos = 500_000_000n
+/** A board in use is read again in the background from this age on, so that jobs seldom wait for it. */
+const refreshAgeNanos = maxAgeNanos / 2n
 /** Maximum number of reads when the answers arrive too late to be used. */
 const maxReads = 3
 
@@ -29,22 +31,45 @@ export class GateWatch extends Context.Service<
       const switchboard = yield* Switchboard
       const { forcedOff } = yield* EngineConfig
       const events = yield* JobEvents
+      const scope = yield* Effect.scope
       let boardChanges = 0
       yield* Effect.acquireRelease(
         Effect.sync(() => events.listenTo("board", () => void (boardChanges += 1))),
         (stopListening) => Effect.sync(stopListening),
       )
       let latest: { readonly board: Board; readonly askedAtNanos: bigint; readonly changes: number } | undefined
+      let refreshing = false
+
+      /** Reads the board, and returns whether the answer is recent enough to be used. */
+      const read = Effect.gen(function* () {
+        const askedAtNanos = yield* Clock.monotonicTimeNanos
+        const changes = boardChanges
+        const board = withForcedOff(yield* switchboard.readBoard, forcedOff)
+        latest = { board, askedAtNanos, changes }
+        // The answer may describe any moment since the read began. If it took long, or this process was suspended, it may be
+        // outdated.
+        return (yield* Clock.monotonicTimeNanos) - askedAtNanos < maxAgeNanos ? board : undefined
+      })
+      const refresh = Effect.ensuring(
+        Effect.ignore(read),
+        Effect.sync(() => {
+          refreshing = false
+        }),
+      )
+
       const board = Effect.gen(function* () {
+        const now = yield* Clock.monotonicTimeNanos
+        const ageNanos = latest?.changes === boardChanges ? now - latest.askedAtNanos : maxAgeNanos
+        if (latest !== undefined && ageNanos < maxAgeNanos) {
+          if (ageNanos >= refreshAgeNanos && !refreshing) {
+            refreshing = true
+            yield* Effect.forkIn(refresh, scope)
+          }
+          return latest.board
+        }
         for (let asked = 0; asked < maxReads; asked++) {
-          const askedAtNanos = yield* Clock.monotonicTimeNanos
-          const changes = boardChanges
-          if (latest?.changes === changes && askedAtNanos - latest.askedAtNanos < maxAgeNanos) return latest.board
-          const read = withForcedOff(yield* switchboard.readBoard, forcedOff)
-          latest = { board: read, askedAtNanos, changes }
-          // The answer may describe any moment since the read began. If it took long, or this process was suspended, it may be
-          // outdated.
-          if ((yield* Clock.monotonicTimeNanos) - askedAtNanos < maxAgeNanos) return read
+          const answer = yield* read
+          if (answer !== undefined) return answer
         }
         return yield* Effect.fail(
           new StoreUnavailable({ operation: "readBoard", cause: "switchboard reads were stale" }),

@@ -1,4 +1,5 @@
 import type { Job, JobMode, ProjectId, WorkerRoom } from "../domain/index.ts"
+import type { Attempt } from "./Attempt.ts"
 
 interface Share {
   readonly mode: JobMode
@@ -45,3 +46,17 @@ export class Room {
 /** Returns whether a job that leaves its slot may make room for a job that could not be claimed before. */
 export const isTight = ({ free, held, perProject }: WorkerRoom): boolean =>
   free.live <= 0 || free.sandbox <= 0 || (perProject > 0 && held.some(({ count }) => count >= perProject))
+
+/** Returns the room that is left when these attempts have taken their slots, and no other has left its own. */
+export const roomAfter = ({ free, held, perProject }: WorkerRoom, attempts: ReadonlyArray<Attempt>): WorkerRoom => {
+  const left = { ...free }
+  const counts = new Map(held.map((share) => [`${share.mode} ${share.projectId}`, { ...share }]))
+  for (const { claim } of attempts) {
+    const { mode, projectId } = claim.job
+    left[mode] -= 1
+    const share = counts.get(`${mode} ${projectId}`)
+    if (share === undefined) counts.set(`${mode} ${projectId}`, { mode, projectId, count: 1 })
+    else share.count += 1
+  }
+  return { free: left, held: [...counts.values()], perProject }
+}

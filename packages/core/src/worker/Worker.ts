@@ -33,7 +33,7 @@ import { publishCapabilities } from "./publishCapabilities.ts"
 import { servedBy } from "./runnableKinds.ts"
 import { watchWithheld } from "./recovery.ts"
 import { makeOutageLog } from "./outageLog.ts"
-import { isTight } from "./Room.ts"
+import { isTight, roomAfter } from "./Room.ts"
 import { makeSlots } from "./Slots.ts"
 import { allEnded, attemptStarter, stopAll } from "./startAttempts.ts"
 import { expireWhileHolding } from "./Sweeper.ts"
@@ -187,8 +187,10 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
         // If the store has more claimable jobs, claim again immediately.
         if (attempts.length > 0 && nextInMs === 0) return
         const rest = idling.rest(nextInMs)
-        // `nextInMs` does not cover jobs that only wait for this worker's own slots.
-        yield* joint.whileResting(isTight(slots.room()) ? Effect.raceFirst(rest, freed) : rest)
+        // `nextInMs` does not cover jobs that only wait for this worker's own slots, as the store knew them: some may have become
+        // free while it answered.
+        const isFull = isTight(roomAfter(room, attempts)) || isTight(slots.room())
+        yield* joint.whileResting(isFull ? Effect.raceFirst(rest, freed) : rest)
       })
       return yield* Effect.forever(
         // The loop must survive every failure; otherwise, the worker would look healthy and do nothing.

@@ -15,10 +15,11 @@ import type { Slots } from "./Slots.ts"
 export const claimRequest = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
   const {
     attempts: { maxLostWorkers },
+    concurrency,
     leaseDurationMs,
   } = yield* EngineConfig
   const now = yield* runnableKinds
-  const upTo = boundsOf(room, now.atMost)
+  const upTo = boundsOf(room, now.atMost, mostAtOnce(concurrency))
   const runnable = now.runnable.filter(
     ({ kind, mode }) => !slots.withheld.has(kind) && (upTo.worker === undefined || upTo.worker.free[mode] > 0),
   )
@@ -58,11 +59,22 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
   return { ...(yield* acceptClaims(slots, room, result)), askedAtMs }
 })
 
+/**
+ * Maximum number of jobs of one claim. A worker with many slots fills half of them at a time: while one half runs, the store
+ * ends the jobs of the other half and claims the next. One claim for all slots would have the process and the store wait for
+ * each other.
+ */
+const mostAtOnce = (concurrency: number): number => Math.max(100, Math.ceil(concurrency / 2))
+
 /** Live jobs are limited by their providers' concurrency, sandbox jobs only by their slots. */
-const boundsOf = (room: number | WorkerRoom, atMost: number): Pick<ClaimRequest, "limit" | "worker"> => {
+const boundsOf = (
+  room: number | WorkerRoom,
+  atMost: number,
+  mostJobs: number,
+): Pick<ClaimRequest, "limit" | "worker"> => {
   if (typeof room === "number") return { limit: Math.min(room, atMost) }
   const free = { live: Math.max(0, Math.min(room.free.live, atMost)), sandbox: Math.max(0, room.free.sandbox) }
-  return { limit: free.live + free.sandbox, worker: { ...room, free } }
+  return { limit: Math.min(free.live + free.sandbox, mostJobs), worker: { ...room, free } }
 }
 
 /**

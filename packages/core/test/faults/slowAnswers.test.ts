@@ -120,6 +120,33 @@ describe("a slow response", () => {
   })
 })
 
+describe("a slow answer to a claim", () => {
+  it.effect("a slot that became free meanwhile is filled at once, not at the next poll", () => {
+    let answerMs = 0
+    const stores = storesWith(JobStore, (store) => ({
+      claimJobs: (request) => {
+        const ms = answerMs
+        answerMs = 0
+        return slowly(store.claimJobs(request), ms)
+      },
+    }))
+    const durations = ["5 seconds", "8 seconds"] as const
+    let spoken = 0
+    const sandbox = speaks(() => Effect.as(Effect.sleep(durations[spoken++] ?? "1 hours"), mp3))
+    const settings = { concurrency: 2, limits: { perKind: {}, perProject: 0 } as const, pollIntervalMs: 3_600_000 }
+    return Effect.gen(function* () {
+      const jobs = yield* Effect.forEach(["a", "b", "c", "d"], (key) => submitSpeech(key))
+      yield* running
+      yield* passTime("1 seconds")
+      answerMs = 8_000
+      // From second 5 to 13, the third job is being claimed for the slot of the first. The second leaves its own at second 8.
+      yield* passTime("13 seconds")
+      const held = yield* Effect.forEach(jobs, ({ id }) => Effect.map(readJob(id), (job) => job.held))
+      assert.deepStrictEqual(held, [false, false, true, true])
+    }).pipe(within({ stores, sandbox, settings }))
+  })
+})
+
 describe("a lease that has ended when the claim arrives", () => {
   it.effect("calls no provider, for any kind", () => {
     const fake = makeFakeProviders()
