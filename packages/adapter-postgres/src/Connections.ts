@@ -15,13 +15,21 @@ export interface ConnectionOptions extends Wire {
   readonly ownSessions: boolean
 }
 
-/** The server's type number for bigint. */
-const int8 = pg.types.builtins.INT8
+/** The server's type numbers for bigint and arrays of it. */
+const int8: number = pg.types.builtins.INT8
+const int8Array = 1016
+
+const numbersOf = (text: string): unknown => JSON.parse(`[${text.slice(1, -1).replaceAll("NULL", "null")}]`)
+
+const parsers = new Map<number, (text: string) => unknown>([
+  [int8, Number],
+  [int8Array, numbersOf],
+])
 
 /** Reads bigint as a number: every stored one is a safe integer. */
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) =>
-    oid === int8 ? Number : (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
+    parsers.get(oid) ?? (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
 }
 
 /**

@@ -81,7 +81,7 @@ export const PostgresStores = {
         const recording = auditedDatabase(database)
         const notifications = notificationsOf(options)
         const hint = notifications === false ? Effect.void : hintOnce(database, connections)
-        const { announceFinished, wakeUp } =
+        const { announceFinished, carrier, wakeUp } =
           notifications === true
             ? yield* makePostgresWakeUp(connections, database)
             : yield* localWakeUp(open, notifications === "send")
@@ -89,7 +89,10 @@ export const PostgresStores = {
         yield* Effect.addFinalizer(() =>
           Effect.ignore(database.read("LanePositions.unsaved", (session) => saveTurns(session, positions.unsaved()))),
         )
-        return Context.make(JobStore, makePostgresJobStore(database, heartbeats, positions, announceFinished)).pipe(
+        return Context.make(
+          JobStore,
+          makePostgresJobStore(database, heartbeats, positions, announceFinished, carrier),
+        ).pipe(
           Context.add(JobDirectory, makePostgresJobDirectory(database)),
           Context.add(
             CallerTransactions,

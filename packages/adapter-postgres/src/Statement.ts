@@ -158,7 +158,7 @@ export const batchStatement = <
 const special = /["\\]/
 
 /** Writes a field of the items as the text of a Postgres array. The driver does the same in several passes over each element. */
-const arrayText = <Item>(items: ReadonlyArray<Item>, field: keyof Item): string => {
+export const arrayText = <Item>(items: ReadonlyArray<Item>, field: keyof Item): string => {
   let text = "{"
   for (const item of items) {
     const value = item[field]

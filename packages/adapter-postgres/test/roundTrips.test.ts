@@ -76,7 +76,7 @@ const limits: ReadonlyArray<readonly [verb: string, statements: number, roundTri
   // The claim, and two statements about lanes, for which nobody waits.
   ["claimJobs after a claim that left work", 3, 1],
   ["createAndClaimJobs", 1, 1],
-  ["completeJobs", 5, 2],
+  ["completeJobs", 1, 1],
   ["checkpointJobs", 5, 2],
 ]
 

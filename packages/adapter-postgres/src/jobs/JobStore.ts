@@ -7,15 +7,16 @@ import type { StateRow } from "./jobRow.ts"
 import type { LanePositions } from "./LanePositions.ts"
 import type { Transaction } from "../Session.ts"
 import { wholeAge } from "../Statement.ts"
+import type { Carrier } from "../wakeUp/WakeUp.ts"
 import { cancelJobs } from "./cancelJobs.ts"
 import { checkClaims, extendLeases } from "./extendLeases.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { Claims } from "./Claims.ts"
-import { completeJobs } from "./completeJobs.ts"
 import { confirmPurges, listPurges } from "./purges.ts"
 import { Creations } from "./createAtOnce.ts"
 import { RememberedLanes } from "./lanes.ts"
-import { deferJobs, failJobs, releaseJobs } from "./endClaims.ts"
+import { completeJobs, failJobs } from "./endJobs.ts"
+import { deferJobs, releaseJobs } from "./returnJobs.ts"
 import { anyFinishedJob, deleteJobs } from "./deleteJobs.ts"
 import { anyKeptJob, eraseJobs, expireData } from "./eraseJobs.ts"
 import { anyOverdue, expireJobs } from "./expireJobs.ts"
@@ -96,11 +97,12 @@ export const makePostgresJobStore = (
   heartbeats: Database,
   positions: LanePositions,
   tell: AnnounceFinished,
+  carrier?: Carrier,
 ): JobStore["Service"] => {
   const ending = locking(db, lockedJobs)
   const returning = locking(db, lockedJobsAndLanes)
   const claims = new Claims(db, positions)
-  const creations = new Creations(db, new RememberedLanes(), claims)
+  const creations = new Creations(db, new RememberedLanes(), claims, carrier)
   return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
     createJobs: (items) => creations.create(items),
@@ -118,8 +120,8 @@ export const makePostgresJobStore = (
         (tx, jobs) => extendLeases(tx, items, jobs),
       ),
     checkpointJobs: ending("checkpointJobs", checkpointJobs),
-    completeJobs: ends(ending("completeJobs", completeJobs), tell),
-    failJobs: ends(ending("failJobs", failJobs), tell),
+    completeJobs: ends((items) => completeJobs(db, items), tell),
+    failJobs: ends((items) => failJobs(db, items), tell),
     deferJobs: returning("deferJobs", deferJobs),
     releaseJobs: returning("releaseJobs", releaseJobs),
     ...endingFromOutside(db, tell),

@@ -7,10 +7,9 @@ import type { Database } from "../Database.ts"
 import { lostWorkerState } from "../migrations/initial/claims.ts"
 import { isCorrupt, sqlState } from "../postgresErrors.ts"
 import type { Session } from "../Session.ts"
-import { type Given, query, type RowOf, statement } from "../Statement.ts"
-import { type uploadById, uploadOf } from "../uploads/uploadRow.ts"
+import { type Given, query, statement } from "../Statement.ts"
 import { type Claimed, pageOfLanes } from "./claimJobs.ts"
-import { type jobByIdempotencyKey, jobOf } from "./jobRow.ts"
+import { type ClaimedJob, claimedJobOf, type ClaimedRow, claimOf } from "./claimedJob.ts"
 import { addJobsCall, type Added, type AddJobs } from "./insertJobs.ts"
 import { distinctKinds, fullProjectNames } from "./laneOrder.ts"
 import type { LanePositions } from "./LanePositions.ts"
@@ -36,17 +35,6 @@ interface Summary {
   readonly nextAt: number | null
 }
 
-type JobRow = RowOf<typeof jobByIdempotencyKey>
-
-interface ClaimedRow extends JobRow {
-  readonly laneId: number
-  readonly place: number
-  readonly claimableAt: number
-  readonly checkpoints: JobRow["checkpoints"]
-  readonly upload: RowOf<typeof uploadById> | null
-  readonly summary: null
-}
-
 /** The parameters of `claim_jobs`. */
 type Asked = {
   claim: number
@@ -63,7 +51,7 @@ type Asked = {
   page: number
 }
 
-type AnswerRow = ClaimedRow | { readonly summary: Summary }
+type AnswerRow = ClaimedRow | { readonly id: null; readonly rest: Summary }
 
 /** Calls `claim_jobs`, which is defined in the migration. */
 const claimCall = (asked: Given<Asked>, most: RawBuilder<number> = sql`${asked.most}::bigint`) =>
@@ -92,42 +80,22 @@ const addAndClaimStatement = statement((given: Given<AddJobs & Asked>) => {
     .$castTo<AnswerRow & Added>()
 })
 
-/** Columns of a job that has just been claimed which are the same for every such job. */
-const unended = {
-  status: "processing",
-  held: true,
-  finishedAt: null,
-  errorCode: null,
-  warningCode: null,
-  retained: "kept",
-  charge: null,
-  output: null,
-} as const
-
-const claimOf = (row: ClaimedRow, now: number): Claim => {
-  // The queue has an entry without a job's own row.
-  if (row.kept === null) throw new UndecodableRow(`the row of ${row.id} is gone`)
-  const job = jobOf({ ...row, ...unended, files: [], checkpoints: row.checkpoints ?? [] })
-  const upload = row.upload && uploadOf(row.upload)
-  return { job, token: job.token, leaseRemainingMs: row.claimableAt - now, upload }
-}
-
 const byTurn = (a: { turn: number; laneId: number }, b: { turn: number; laneId: number }): number =>
   a.turn - b.turn || a.laneId - b.laneId
 
 /** The order in which lanes were served, one job each. */
-const inOrder = (rows: ReadonlyArray<ClaimedRow>, lanes: ReadonlyArray<Visited>): ReadonlyArray<ClaimedRow> => {
+const inOrder = (jobs: ReadonlyArray<ClaimedJob>, lanes: ReadonlyArray<Visited>): ReadonlyArray<ClaimedJob> => {
   const turns = new Map(lanes.map(({ id, start }) => [id, start]))
-  const placed = rows.toSorted((a, b) => a.place - b.place)
+  const placed = jobs.toSorted((a, b) => a.place - b.place)
   if (lanes.length <= 1) return placed
   return placed
-    .map((row) => {
-      const turn = turns.get(row.laneId) ?? 0
-      turns.set(row.laneId, turn + 1)
-      return { row, turn, laneId: row.laneId }
+    .map((claimed) => {
+      const turn = turns.get(claimed.laneId) ?? 0
+      turns.set(claimed.laneId, turn + 1)
+      return { claimed, turn, laneId: claimed.laneId }
     })
     .sort(byTurn)
-    .map(({ row }) => row)
+    .map(({ claimed }) => claimed)
 }
 
 /** A claim in one statement. */
@@ -139,25 +107,26 @@ export interface ClaimedAtOnce extends Claimed {
 }
 
 const resultOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>): ClaimedAtOnce | undefined => {
-  const rows: Array<ClaimedRow> = []
+  const jobs: Array<ClaimedJob> = []
   let summary: Summary | undefined
   for (const row of answer)
-    if (row.summary === null) rows.push(row)
-    else summary = row.summary
+    if (row.id === null) summary = row.rest
+    else jobs.push(claimedJobOf(row))
   if (summary === undefined) throw new TypeError("claim_jobs returned no summary")
   const { clock, isLost, isPage, lanes: visited, nextAt, now } = summary
-  if (rows.length === 0 && (isLost || isPage)) return undefined
+  if (jobs.length === 0 && (isLost || isPage)) return undefined
   const lanes = visited ?? []
   const inProgress = new JobsInProgress(request.limits, [], request.worker)
   const claims: Array<Claim> = []
   const unreadable: Array<{ readonly jobId: JobId; readonly token: number }> = []
-  for (const row of inOrder(rows, lanes)) {
-    inProgress.add(row, row.claimableAt, now)
+  for (const claimed of inOrder(jobs, lanes)) {
+    const { job } = claimed
+    inProgress.add(job, job.claimableAt, now)
     try {
-      claims.push(claimOf(row, now))
+      claims.push(claimOf(claimed, now))
     } catch (error) {
       if (!(error instanceof UndecodableRow)) throw error
-      unreadable.push({ jobId: row.id, token: row.token })
+      unreadable.push({ jobId: job.id, token: job.token })
     }
   }
   return {

@@ -11,6 +11,7 @@ import {
 import type { Database } from "../Database.ts"
 import { asStored, createJobs, readBatch } from "./createJobs.ts"
 import { addAndClaim, isDecidedAtOnce, needsRules, nextClaim } from "./claimAtOnce.ts"
+import type { Carrier } from "../wakeUp/WakeUp.ts"
 import type { Claims } from "./Claims.ts"
 import { type Accepted, type Added, addingOf, addJobs, type CapCheck, type NewRow, rowsOf } from "./insertJobs.ts"
 import type { RememberedLanes } from "./lanes.ts"
@@ -119,11 +120,13 @@ export class Creations {
   readonly #db: Database
   readonly #lanes: RememberedLanes
   readonly #claims: Claims
+  readonly #carrier: Carrier | undefined
 
-  constructor(db: Database, lanes: RememberedLanes, claims: Claims) {
+  constructor(db: Database, lanes: RememberedLanes, claims: Claims, carrier: Carrier | undefined) {
     this.#db = db
     this.#lanes = lanes
     this.#claims = claims
+    this.#carrier = carrier
   }
 
   create(items: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
@@ -158,11 +161,16 @@ export class Creations {
 
   #add({ caps, items, rows }: Addable) {
     let ours = false
+    const hint = this.#carrier?.take()
     const adding = this.#db.writeAtOnce("JobStore.createJobs", items.length, (session, repeated) => {
       ours = repeated
-      return addJobs(session, rows, { own: true, acceptedAt: null, caps })
+      return addJobs(session, rows, { own: true, acceptedAt: null, caps, hint })
     })
-    return Effect.flatMap(adding, (added) => this.#outcomesOf(items, added, ours))
+    return Effect.flatMap(adding, (added) => {
+      if (hint !== undefined && added.accepted !== null && (added.unbound?.length ?? 0) < items.length)
+        this.#carrier?.sent()
+      return this.#outcomesOf(items, added, ours)
+    })
   }
 
   #addAndClaim({ caps, items, rows }: Addable, request: ClaimRequest) {

@@ -39,14 +39,15 @@ export type AddJobs = {
   own: boolean
   patientMs: string
   briefMs: string
+  channel: string | null
+  payload: string | null
 }
 
 /** Calls `add_jobs`, which is defined in the migration. */
 export const addJobsCall = (given: Given<AddJobs>): AliasedRawBuilder<Added, "added"> =>
   sql<Added>`"kiln".add_jobs(${given.items}::json, ${given.wanted}::json, ${given.caps}::json,
-    ${given.acceptedAt}::bigint, ${given.own}::boolean, ${given.patientMs}::text, ${given.briefMs}::text)`.as<"added">(
-    sql`added`,
-  )
+    ${given.acceptedAt}::bigint, ${given.own}::boolean, ${given.patientMs}::text, ${given.briefMs}::text,
+    ${given.channel}::text, ${given.payload}::text)`.as<"added">(sql`added`)
 
 const addJobsStatement = statement((given: Given<AddJobs>) =>
   query.selectFrom(addJobsCall(given)).select(["added.accepted", "added.unbound"]),
@@ -117,13 +118,15 @@ interface Adding {
   readonly own: boolean
   readonly acceptedAt: number | null
   readonly caps?: ReadonlyArray<CapCheck>
+  /** A notification to send with the commit. */
+  readonly hint?: { readonly channel: string; readonly payload: string } | undefined
 }
 
 /** Returns the parameters that add these jobs. */
 export const addingOf = (
   session: Session,
   rows: ReadonlyArray<NewRow>,
-  { acceptedAt, caps = [], own }: Adding,
+  { acceptedAt, caps = [], hint, own }: Adding,
 ): AddJobs => {
   const briefMs = String(briefLockTimeoutMs(session))
   return {
@@ -134,6 +137,8 @@ export const addingOf = (
     own,
     patientMs: rows.length > 1 ? String(session.lockTimeoutMs) : briefMs,
     briefMs,
+    channel: hint?.channel ?? null,
+    payload: hint?.payload ?? null,
   }
 }
 

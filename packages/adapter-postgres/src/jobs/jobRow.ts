@@ -196,7 +196,7 @@ export const jobsByIdempotencyKey = batchStatement<
   ),
 )
 
-type JobRow = RowOf<typeof jobByIdempotencyKey>
+type JobRow = Omit<RowOf<typeof jobByIdempotencyKey>, "seq">
 
 /** Throws `UndecodableRow` where the row is damaged. */
 export const jobOf = (row: JobRow): Job => {

@@ -5,6 +5,7 @@ import { auditTable } from "./initial/audit.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
 import { claimFunction } from "./initial/claims.ts"
+import { endFunction } from "./initial/ends.ts"
 import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
 import { spendingTables } from "./initial/spending.ts"
@@ -51,6 +52,7 @@ const initial: Migration = {
     queueTriggers +
     functions +
     claimFunction +
+    endFunction +
     spendingTables,
 }
 

@@ -7,45 +7,9 @@ import { WakeUp } from "@kiln/core/ports"
 import type { ConnectionOptions } from "../Connections.ts"
 import type { Database } from "../Database.ts"
 import { defaultCheckMs, finishedChannel, FinishedJobs, Listener, workChannel } from "./Listener.ts"
+import { Notifier } from "./Notifier.ts"
 import type { Session } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
-
-/** Minimum milliseconds between two notifications of a process: NOTIFY locks the whole database when it commits. */
-const coalesceMs = 20
-
-/** Sends one notification at a time, with a pause after each. */
-class Notifier {
-  readonly #send: () => Promise<void>
-  #wanted = false
-  #sending: Promise<void> | undefined
-  #stopped = false
-
-  constructor(send: () => Promise<void>) {
-    this.#send = send
-  }
-
-  notify(): void {
-    if (this.#stopped) return
-    this.#wanted = true
-    this.#sending ??= this.#sendAll().finally(() => {
-      this.#sending = undefined
-    })
-  }
-
-  async #sendAll(): Promise<void> {
-    while (this.#wanted) {
-      this.#wanted = false
-      await this.#send()
-      if (!this.#stopped) await new Promise((resolve) => setTimeout(resolve, coalesceMs))
-    }
-  }
-
-  /** Sends what was requested before: a process returns its jobs and announces them during shutdown. */
-  async stop(): Promise<void> {
-    this.#stopped = true
-    await this.#sending
-  }
-}
 
 /** How hints are sent: the channel's schema and the sender's mark. */
 interface Sender {
@@ -60,6 +24,16 @@ export interface PostgresWakeUp {
   readonly wakeUp: WakeUp["Service"]
   /** Notifies other processes of jobs that ended here. Never waits. */
   readonly announceFinished: (jobs: ReadonlyArray<JobId>) => void
+  /** Lets creations carry the notification of their jobs. Absent where notifications are not known to work. */
+  readonly carrier?: Carrier
+}
+
+/** A notification that a creation sends when it commits, so that workers hear of its jobs without another commit. */
+export interface Carrier {
+  /** Returns the notification that the next creation carries; `undefined` unless it is time for one. */
+  readonly take: () => { readonly channel: string; readonly payload: string } | undefined
+  /** Must be called when that creation has added jobs. */
+  readonly sent: () => void
 }
 
 /**
@@ -81,7 +55,7 @@ export const makePostgresWakeUp = (
     })
     const sender = { options, mark: () => listener.mark }
     const announceFinished = yield* makeAnnounceFinished(database, sender)
-    const announceWork = yield* makeAnnounceWork(database, sender)
+    const work = yield* makeWorkNotifier(database, sender)
     yield* Effect.acquireRelease(
       Effect.sync(() => listener.start()),
       () => Effect.sync(() => listener.stop()),
@@ -89,7 +63,7 @@ export const makePostgresWakeUp = (
     const wakeUp = WakeUp.of({
       notify: Effect.sync(() => {
         latch.openUnsafe()
-        announceWork()
+        work.notify()
       }),
       wait: Effect.andThen(latch.await, Effect.asVoid(latch.close)),
       reach: Effect.sync(() => (listener.listening ? "installation" : "process")),
@@ -110,19 +84,22 @@ export const makePostgresWakeUp = (
           ),
         ),
     })
-    return { wakeUp, announceFinished }
+    const carrier: Carrier = {
+      // A server where LISTEN works has NOTIFY as well.
+      take: () =>
+        listener.listening && work.mayCarry() ? { channel: workChannel(options), payload: listener.mark } : undefined,
+      sent: () => work.carried(),
+    }
+    return { wakeUp, announceFinished, carrier }
   })
 
 /** Sends that there is work, once for all of some milliseconds. A hint: if it cannot be sent, polling finds what it was about. */
-const makeAnnounceWork = (
-  database: Database,
-  { mark, options }: Sender,
-): Effect.Effect<() => void, never, Scope.Scope> =>
+const makeWorkNotifier = (database: Database, { mark, options }: Sender): Effect.Effect<Notifier, never, Scope.Scope> =>
   Effect.gen(function* () {
     const send = hint(database, (session) => notify(session, workChannel(options), mark()))
     const notifier = new Notifier(() => Effect.runPromise(send))
     yield* Effect.addFinalizer(() => Effect.promise(() => notifier.stop()))
-    return () => notifier.notify()
+    return notifier
   })
 
 /** Coalesces finished jobs into few notifications, outside of their transactions. Sends the rest before the scope closes. */
@@ -156,10 +133,9 @@ export const makeNotifiers = Effect.fnUntraced(function* (
   Scope.Scope
 > {
   const sender: Sender = { options, mark: nobody }
-  return {
-    announceFinished: yield* makeAnnounceFinished(database, sender),
-    announceWork: yield* makeAnnounceWork(database, sender),
-  }
+  const announceFinished = yield* makeAnnounceFinished(database, sender)
+  const work = yield* makeWorkNotifier(database, sender)
+  return { announceFinished, announceWork: () => work.notify() }
 })
 
 /**

@@ -1,16 +1,7 @@
+import { at, claimedNumbers, readRest, returned } from "./claimedColumns.ts"
+
 /** The SQLSTATE of a call that claimed some jobs and then met a lost worker. It is undone and decided by the rules. */
 export const lostWorkerState = "KI001"
-
-/** The columns of a claimed job, which are also the variables that a row is read into. */
-const returned = `
-  "laneId" bigint, place bigint, id text, "projectId" text, "keyId" text, mode text, kind text,
-  "kindVersion" bigint, "uploadId" text, priority smallint, kept text, "idempotencyKey" text, fingerprint text,
-  "createdAt" bigint, "queueLimitMs" bigint, "runLimitMs" bigint, token bigint, "claimableAt" bigint,
-  "deadlineAt" bigint, "phaseStartedAt" bigint, "ranMs" bigint, "waitedMs" bigint, attempts bigint,
-  failures bigint, "lostWorkers" bigint, request text, "priceName" text, "priceVersion" bigint,
-  "priceCurrency" text, "priceUnitAmounts" text`
-
-const names = returned.split(",").map((column) => column.trim().replace(/ \w+$/, ""))
 
 /**
  * Finds the lanes that may have claimable jobs and are not full, in the order in which they are served: `lanesBehind` and
@@ -124,31 +115,13 @@ const claimHeads = `
         UNION ALL
         SELECT queue.*, queue.job_seq FROM "kiln".queue WHERE is_claimed AND queue.held AND queue.claim_id = claim
       )
-      SELECT lost.found, mine.lane_id, mine.place, mine.id, mine.project_id, jobs.key_id, mine.mode, mine.kind, jobs.kind_version,
-        jobs.upload_id, mine.priority, jobs.kept, jobs.idempotency_key, jobs.fingerprint, mine.created_at, mine.queue_limit_ms,
-        mine.run_limit_ms, mine.token, mine.claimable_at, mine.deadline_at, mine.phase_started_at, mine.ran_ms, mine.waited_ms,
-        mine.attempts, mine.failures, mine.lost_workers, job_data.request, prices.name, prices.version, prices.currency,
-        prices.unit_amounts, EXISTS (SELECT FROM "kiln".checkpoints WHERE job_id = mine.id)
+      SELECT lost.found, mine.id, mine.project_id, jobs.key_id, mine.mode, mine.kind, jobs.idempotency_key, jobs.fingerprint,
+        jobs.kept, job_data.request, ARRAY[${claimedNumbers.map(([, source]) => source).join(", ")}],
+        jobs.upload_id, CASE WHEN jobs.price_id IS NOT NULL THEN
+          json_build_object('name', prices.name, 'version', prices.version, 'currency', currency, 'unitAmounts', unit_amounts) END,
+        EXISTS (SELECT FROM "kiln".checkpoints WHERE job_id = mine.id)
       FROM lost LEFT JOIN mine ON true LEFT JOIN "kiln".jobs ON jobs.seq = mine.job_seq
         LEFT JOIN "kiln".job_data ON job_data.job_seq = mine.job_seq LEFT JOIN "kiln".prices ON prices.id = jobs.price_id`
-
-/** What only some jobs have. Read after the job was locked, in a statement of its own, which sees all that was kept before. */
-const readRest = `
-      IF has_steps OR attempts > 1 THEN
-        SELECT json_agg(json_build_object('step', step, 'value', value)) INTO checkpoints
-        FROM "kiln".checkpoints WHERE job_id = claimed_id;
-      ELSE
-        checkpoints := NULL;
-      END IF;
-      IF "uploadId" IS NOT NULL THEN
-        SELECT json_build_object('id', uploads.id, 'projectId', project_id, 'keyId', key_id, 'mode', uploads.mode, 'format', format,
-          'declaredSeconds', declared_seconds, 'createdAt', created_at, 'expiresAt', expires_at, 'usableUntil', usable_until,
-          'token', uploads.token, 'claimedUntil', claimed_until, 'transfers', transfers, 'blobKey', blob_key, 'bytes', bytes,
-          'sha256', sha256, 'erased', erased, 'jobId', claimed_id) INTO upload
-        FROM "kiln".uploads WHERE uploads.id = "uploadId";
-      ELSE
-        upload := NULL;
-      END IF;`
 
 /**
  * When another job may become claimable: the first entry of each lane that was found and still has room, and the bounds of the
@@ -177,7 +150,7 @@ const summarize = `
         WHERE lanes.kind = runnable.kind AND kind_version = runnable.version AND lanes.mode = runnable.mode AND next_at >= 0
           AND lanes.id <> ALL (lanes_found) AND (lanes.mode || ' ' || project_id) <> ALL (full_projects)
         ORDER BY next_at LIMIT 1) AS first
-      WHERE mode_room[CASE runnable.mode WHEN 'live' THEN 2 ELSE 1 END] > 0))) INTO summary;`
+      WHERE mode_room[CASE runnable.mode WHEN 'live' THEN 2 ELSE 1 END] > 0))) INTO rest;`
 
 /**
  * Claims jobs in one call, where only the worker's own slots limit it. It decides like `claimJobs.ts`, which is used for
@@ -194,10 +167,10 @@ export const claimFunction = `
 -- full_projects: projects at that limit, each as 'mode id'
 -- noted_turns, noted_clock: positions of lanes that the process has not saved yet
 -- page:          maximum number of lanes of a kind that are read
--- Returns a row for each job, and a last one with the summary.
+-- Returns a row for each job, and a last one without an id, whose document is the summary.
 CREATE FUNCTION "kiln".claim_jobs(claim bigint, is_repeated boolean, kinds json, most bigint, lease_ms bigint, room bigint[],
   project_slots bigint, held_jobs json, full_projects text[], noted_turns json, noted_clock bigint, page bigint)
-RETURNS TABLE (${returned}, checkpoints json, upload json, summary json) LANGUAGE plpgsql AS $$
+RETURNS TABLE (${returned}) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   claim_time bigint := "kiln".store_time();
@@ -222,6 +195,9 @@ DECLARE
   asked bigint := most;
   before bigint;
   has_steps boolean;
+  price json;
+  upload json;
+  checkpoints json;
   lane_count int;
   fresh bigint[];
   again bigint[];
@@ -232,6 +208,7 @@ DECLARE
   lane int;
   turn_now bigint;
   claimed_id text;
+  claimed_upload text;
 BEGIN
 ${findLanes}
   lane_count := coalesce(cardinality(lanes_found), 0);
@@ -253,13 +230,14 @@ ${findLanes}
 ${shareTurns}
     EXIT WHEN given = 0 AND NOT is_claimed;
     before := asked - most;
-    FOR is_lost, ${names.join(", ")}, has_steps IN
+    FOR is_lost, id, "projectId", "keyId", mode, kind, "idempotencyKey", fingerprint, kept, request, numbers, claimed_upload, price,
+      has_steps IN
 ${claimHeads}
     LOOP
       CONTINUE WHEN id IS NULL;
-      place := place + before;
+      ${at("place")} := ${at("place")} + before;
       most := most - 1;
-      lane := array_position(lanes_found, "laneId");
+      lane := array_position(lanes_found, ${at("laneId")});
       IF lane IS NOT NULL THEN
         counts[lane] := counts[lane] + 1;
         shares[lane] := shares[lane] - 1;
@@ -292,8 +270,7 @@ ${readRest}
     END IF;
   END LOOP;
 ${summarize}
-  request := NULL;
-  kept := NULL;
+  id := NULL;
   RETURN NEXT;
 END $$;
 `

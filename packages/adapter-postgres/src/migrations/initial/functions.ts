@@ -9,10 +9,11 @@ const addJobs = `
 -- caps:        how many unfinished jobs a project may have and how many are added; NULL where that was checked before
 -- accepted_at: NULL is now
 -- own:         false in a transaction of a caller's, where next_at is lowered on another connection
+-- channel, payload: a notification that is sent if a job is added, or NULL
 -- Adds nothing and returns NULL where a lane is not what it was taken for, or a cap might be passed. Otherwise returns the time,
 -- and the places (from 1) of the jobs whose key is bound already.
 CREATE FUNCTION "kiln".add_jobs(items json, wanted json, caps json, accepted_at bigint, own boolean, patient text, brief text,
-  OUT accepted bigint, OUT unbound json) LANGUAGE plpgsql SET enable_hashjoin = on AS $$
+  channel text, payload text, OUT accepted bigint, OUT unbound json) LANGUAGE plpgsql SET enable_hashjoin = on AS $$
 #variable_conflict use_column
 DECLARE
   found_lanes bigint[];
@@ -91,6 +92,9 @@ BEGIN
       UPDATE "kiln".lanes SET next_at = accepted + step.claimable_in
       WHERE id = step.id AND (next_at IS NULL OR next_at > accepted + step.claimable_in);
     END LOOP;
+  END IF;
+  IF channel IS NOT NULL AND coalesce(json_array_length(unbound), 0) < json_array_length(items) THEN
+    PERFORM pg_notify(channel, payload);
   END IF;
 END $$;
 `

@@ -35,6 +35,16 @@ const missingGuard = (bug: string, scenario: string, edit: Edit, found = "taken"
   noticed: new RegExp(`^${scenario}: ${found}, not`),
 })
 
+const inEnds = (from: string, to: string): Edit => ({ file: "adapter-postgres/src/jobs/endJobs.ts", from, to })
+
+const wrongEnd = (bug: string, scenario: string, [from, to]: readonly [from: string, to: string]): PlantedBug => ({
+  bug: `an end in one statement ${bug}`,
+  edits: [{ file: "adapter-postgres/src/migrations/initial/ends.ts", from, to }],
+  scenario: "reportEnds.ts",
+  arguments: [scenario],
+  noticed: new RegExp(`^${scenario}: `),
+})
+
 const inClaim = (bug: string, from: string, to: string): PlantedBug => ({
   bug: `a claim in one statement ${bug}`,
   edits: [{ file: "adapter-postgres/src/migrations/initial/claims.ts", from, to }],
@@ -87,8 +97,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a COMMIT without an answer counts as done, without checking whether it happened",
     edits: [inDatabase('if (meaningOf(error) !== "connection") throw error', 'return { _tag: "Done", value }')],
     scenario: "reportLostCommits.ts",
-    arguments: ["cut before", "completeJobs"],
-    noticed: /^completeJobs: results is /m,
+    arguments: ["cut before", "cancelJobs"],
+    noticed: /^cancelJobs: results is /m,
   },
   {
     bug: "a transaction number is trusted after a crash, although it may belong to another transaction",
@@ -196,6 +206,30 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     ),
     "1",
   ),
+  wrongEnd("ends a job whose claim was lost", "stale token", ["AND queue.token = item.token ", ""]),
+  wrongEnd("ends a job that nobody holds", "token of no claim", [" AND queue.held = is_held", ""]),
+  wrongEnd("writes the files of a claim that did not end", "files of a repeat", [
+    "WHERE file.place = ANY (places)",
+    "WHERE true",
+  ]),
+  wrongEnd("counts the time after a lease as running", "time after the lease", [
+    "least(ended_at, claimable_at)",
+    "ended_at",
+  ]),
+  {
+    bug: "an end in one statement whose answer was lost counts as a lost lease",
+    edits: [inEnds('written.has(end) || repeats.has(end) ? "Written"', 'written.has(end) ? "Written"')],
+    scenario: "reportEnds.ts",
+    arguments: ["repeated end"],
+    noticed: /^repeated end: LeaseLost,LeaseLost, not/,
+  },
+  {
+    bug: "an end in one statement takes another end of the job for its own",
+    edits: [inEnds("state !== undefined && isRepeatedEnd(state, eventOf(end))", "state !== undefined")],
+    scenario: "reportEnds.ts",
+    arguments: ["other end"],
+    noticed: /^other end: Written, not LeaseLost/,
+  },
   inClaim(
     "ignores the turns that its process has not saved",
     "greatest(lane.virtual_time, noted.turn,",

@@ -1,11 +1,13 @@
 // A process of its own, so that a bug can be planted in what it loads: reports what the database should refuse about a job's end.
+import { setTimeout } from "node:timers/promises"
 import { Effect } from "effect"
+import type { Claim } from "@kiln/core/ports"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { fixtures } from "@kiln/conformance"
 import { openStores } from "./openStores.ts"
 import { session } from "./session.ts"
 
-const { completionOf, jobId, newJob, noLimits } = fixtures
+const { completionOf, jobId, newJob, noLimits, outputFile } = fixtures
 const [server = "", scenario = ""] = process.argv.slice(2)
 
 await using database = await freshDatabase({ server })
@@ -41,6 +43,16 @@ const result = ({ kind = "kind", token = 2 } = {}) =>
    SELECT seq, id, project_id, ${kind}, mode, created_at, 'failed', ${token}, 0, 0, 1, 0, 0, 9, 'internal_error'
    FROM "kiln".jobs WHERE id = ${one}`
 
+const first = (): Claim => {
+  const [claim] = claims
+  if (claim === undefined) throw new Error("nothing was claimed")
+  return claim
+}
+
+/** The outcomes of a verb, or that it was a defect. */
+const outcomesOf = async (ends: ReturnType<typeof jobs.completeJobs>): Promise<string> =>
+  String(await run(Effect.catchCause(ends, () => Effect.succeed(["refused"]))))
+
 const complete = () => run(jobs.completeJobs(claims.map((claim) => completionOf(claim))))
 
 /** Each returns what happened, and what should. */
@@ -71,11 +83,45 @@ const scenarios: Readonly<Record<string, () => Promise<readonly [found: string, 
     return [await taken(insert), "refused"]
   },
   "left checkpoints": async () => {
-    const [claim] = claims
-    if (claim === undefined) return ["nothing claimed", ""]
-    await run(jobs.checkpointJobs([{ jobId: claim.job.id, token: claim.token, step: "a", value: 1 }]))
+    const { job, token } = first()
+    await run(jobs.checkpointJobs([{ jobId: job.id, token, step: "a", value: 1 }]))
     await complete()
     return [String((await other.query('SELECT FROM "kiln".checkpoints')).rowCount), "0"]
+  },
+  "stale token": async () => {
+    const { job, token } = first()
+    return [await outcomesOf(jobs.completeJobs([completionOf({ job, token: token - 1 })])), "LeaseLost"]
+  },
+  "token of no claim": async () => {
+    const { job, token } = first()
+    await run(jobs.releaseJobs([{ jobId: job.id, token }]))
+    return [await outcomesOf(jobs.completeJobs([completionOf({ job, token: token + 1 })])), "LeaseLost"]
+  },
+  "repeated end": async () => {
+    await complete()
+    return [String(await complete()), "Written,Written"]
+  },
+  "other end": async () => {
+    const { job, token } = first()
+    await complete()
+    return [await outcomesOf(jobs.failJobs([{ jobId: job.id, token, errorCode: "internal_error" }])), "LeaseLost"]
+  },
+  "files of a repeat": async () => {
+    const withFile = (n: number) => jobs.completeJobs([completionOf(first(), { files: [outputFile(first(), n)] })])
+    await run(withFile(1))
+    const outcomes = await outcomesOf(withFile(2))
+    return [`${outcomes}, ${(await other.query('SELECT FROM "kiln".files')).rowCount} file`, "Written, 1 file"]
+  },
+  "time after the lease": async () => {
+    const { job, token } = first()
+    await run(jobs.extendLeases([{ jobId: job.id, token, leaseDurationMs: 1 }]))
+    const { rows } = await other.query(
+      `SELECT claimable_at - phase_started_at AS ran FROM "kiln".queue WHERE id = ${one}`,
+    )
+    await setTimeout(50)
+    await complete()
+    const ended = await other.query(`SELECT ran_ms AS ran FROM "kiln".results WHERE job_id = ${one}`)
+    return [String(Object(ended.rows[0]).ran), String(Object(rows[0]).ran)]
   },
 }
 

@@ -127,6 +127,7 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
   },
   {
     name: "completeJobs",
+    commit: /end_jobs/,
     run: async ({ stores }) => {
       const claims = await claimed(stores)
       return () => stores.jobs.completeJobs(completions(claims))
@@ -134,6 +135,7 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
   },
   {
     name: "failJobs",
+    commit: /end_jobs/,
     run: async ({ stores }) => {
       const claims = await claimed(stores)
       return () => stores.jobs.failJobs(refs(claims).map((ref) => ({ ...ref, errorCode: "content_rejected" })))

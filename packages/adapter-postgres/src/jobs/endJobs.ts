@@ -1,0 +1,134 @@
+import { sql } from "kysely"
+import * as Effect from "effect/Effect"
+import { type ErrorCode, isRepeatedEnd, type StoreUnavailable } from "@kiln/core/domain"
+import type { ClaimRef, Completion, Failure, FencedOutcome } from "@kiln/core/ports"
+import type { Database } from "../Database.ts"
+import { briefLockTimeoutMs } from "../Session.ts"
+import { arrayText, type Given, query, statement } from "../Statement.ts"
+import { finishedStates } from "./lockJobs.ts"
+
+/** The end of a claim: the job is done, or it failed with a code. */
+interface End extends ClaimRef {
+  readonly errorCode: ErrorCode | null
+  readonly output: string | null
+  readonly warningCode: string | null
+  readonly charge: string | null
+  readonly files: Completion["files"]
+}
+
+/** Calls `end_jobs`, which is defined in the migration. Arrays are given as their text. */
+const endStatement = statement(
+  (
+    given: Given<{
+      ids: string
+      tokens: string
+      errorCodes: string | null
+      outputs: string | null
+      warningCodes: string | null
+      charges: string | null
+      files: string | null
+      brief: string
+    }>,
+  ) =>
+    query.selectNoFrom(
+      sql<ReadonlyArray<number> | null>`"kiln".end_jobs(${given.ids}::text[], ${given.tokens}::bigint[],
+        ${given.errorCodes}::text[], ${given.outputs}::text[], ${given.warningCodes}::text[], ${given.charges}::text[],
+        ${given.files}::json, ${given.brief}::text)`.as("ended"),
+    ),
+)
+
+/** The text of an array; `null` if all its values are. */
+const someText = (ends: ReadonlyArray<End>, field: "errorCode" | "output" | "warningCode" | "charge") =>
+  ends.some((end) => end[field] !== null) ? arrayText(ends, field) : null
+
+const filesOf = (ends: ReadonlyArray<End>): string | null => {
+  const files = ends.flatMap(({ files: some }, index) => some.map((file) => ({ ...file, place: index + 1 })))
+  return files.length === 0 ? null : JSON.stringify(files)
+}
+
+/**
+ * Ends claims, each with its fence, in one statement. Only items whose claim was not held are looked up afterwards: the same
+ * end may have been written before, by a call whose answer was lost or earlier in the batch.
+ */
+const endJobs = (
+  db: Database,
+  operation: string,
+  unsorted: ReadonlyArray<End>,
+): Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable> => {
+  if (unsorted.length === 0) return Effect.succeed([])
+  const ends = unsorted.toSorted((a, b) => (a.jobId < b.jobId ? -1 : a.jobId > b.jobId ? 1 : 0))
+  const ending = db.writeAtOnce(operation, ends.length, (session) =>
+    session.get(endStatement, {
+      ids: arrayText(ends, "jobId"),
+      tokens: arrayText(ends, "token"),
+      errorCodes: someText(ends, "errorCode"),
+      outputs: someText(ends, "output"),
+      warningCodes: someText(ends, "warningCode"),
+      charges: someText(ends, "charge"),
+      files: filesOf(ends),
+      brief: String(briefLockTimeoutMs(session)),
+    }),
+  )
+  return Effect.flatMap(ending, (answer) => {
+    if (answer === undefined) throw new TypeError("end_jobs returned no row")
+    if (answer.ended === null) return Effect.succeed(unsorted.map(() => "Written" as const))
+    const places = new Set(answer.ended)
+    const written = new Set(ends.filter((_, index) => places.has(index + 1)))
+    const missed = unsorted.filter((end) => !written.has(end))
+    return Effect.map(repeated(db, operation, missed), (repeats) =>
+      unsorted.map((end) => (written.has(end) || repeats.has(end) ? "Written" : "LeaseLost")),
+    )
+  })
+}
+
+/** Returns those of the ends that were already written. Erased data is not looked at: the first call wrote everything. */
+const repeated = (db: Database, operation: string, ends: ReadonlyArray<End>) =>
+  Effect.map(
+    db.read(operation, (session) =>
+      session.batch(
+        finishedStates,
+        ends.map(({ jobId: id }) => ({ id })),
+        {},
+      ),
+    ),
+    (finished) => {
+      const states = new Map(finished.map((job) => [job.id, { ...job, held: false }]))
+      return new Set(
+        ends.filter((end) => {
+          const state = states.get(end.jobId)
+          return state !== undefined && isRepeatedEnd(state, eventOf(end))
+        }),
+      )
+    },
+  )
+
+const eventOf = ({ errorCode, token }: End) =>
+  errorCode === null ? ({ event: "completed", token } as const) : ({ event: "failed", token, errorCode } as const)
+
+const doneOf = ({ charge, files, jobId, output, token, warningCode }: Completion): End => ({
+  jobId,
+  token,
+  errorCode: null,
+  output: JSON.stringify(output),
+  warningCode,
+  charge: charge === null ? null : JSON.stringify(charge),
+  files,
+})
+
+const failedOf = ({ errorCode, jobId, token }: Failure): End => ({
+  jobId,
+  token,
+  errorCode,
+  output: null,
+  warningCode: null,
+  charge: null,
+  files: [],
+})
+
+/** Completes jobs, with their outputs, files and charges. */
+export const completeJobs = (db: Database, items: ReadonlyArray<Completion>) =>
+  endJobs(db, "JobStore.completeJobs", items.map(doneOf))
+
+/** Fails jobs permanently, with an error code. */
+export const failJobs = (db: Database, items: ReadonlyArray<Failure>) =>
+  endJobs(db, "JobStore.failJobs", items.map(failedOf))

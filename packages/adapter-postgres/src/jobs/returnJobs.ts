@@ -1,0 +1,74 @@
+import { applyEvent, type ClaimEnd, isRepeatedEnd, type JobId } from "@kiln/core/domain"
+import type { ClaimRef, Deferral, FencedOutcome } from "@kiln/core/ports"
+import { stateOf, type StateRow } from "./jobRow.ts"
+import type { Transaction } from "../Session.ts"
+import { type Move, moveJobs } from "./writeStates.ts"
+import { mayBeClaimableAt } from "./lanes.ts"
+
+/** The end of one claim of a batch. */
+interface Return extends ClaimRef {
+  readonly endOf: (job: StateRow) => ClaimEnd
+}
+
+/**
+ * Ends claims of jobs that stay in the queue, and lowers `next_at` of their lanes. The jobs and lanes were locked by this
+ * transaction. A repeat, also within the batch, is recognized and writes nothing.
+ */
+const returnToQueue = async (
+  tx: Transaction,
+  items: ReadonlyArray<Return>,
+  jobs: ReadonlyArray<StateRow>,
+): Promise<ReadonlyArray<FencedOutcome>> => {
+  const queued = new Map(jobs.map((job) => [job.id, job]))
+  const moves = new Map<JobId, Move>()
+  const outcomes = items.map((item): FencedOutcome => {
+    const job = queued.get(item.jobId)
+    // A job that has left the queue was not returned by this claim.
+    if (job === undefined) return "LeaseLost"
+    const present = moves.get(job.id)?.to ?? stateOf(job)
+    const end = item.endOf(job)
+    const to = applyEvent(present, end, tx.now)
+    if (to === undefined) return isRepeatedEnd(present, end) ? "Written" : "LeaseLost"
+    moves.set(job.id, { from: job, to })
+    return "Written"
+  })
+  const all = [...moves.values()]
+  tx.commitWith(moveJobs(tx, all))
+  await mayBeClaimableAt(
+    tx,
+    all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
+  )
+  return outcomes
+}
+
+/** Returns jobs for a later attempt. A provider's Retry-After may contain fractions of a millisecond; store time does not. */
+export const deferJobs = (
+  tx: Transaction,
+  items: ReadonlyArray<Deferral>,
+  jobs: ReadonlyArray<StateRow>,
+): Promise<ReadonlyArray<FencedOutcome>> =>
+  returnToQueue(
+    tx,
+    items.map(({ countsAsFailure, delayMs, jobId, token }) => ({
+      jobId,
+      token,
+      endOf: () => ({ event: "deferred", token, delayMs: Math.ceil(delayMs), countsAsFailure }),
+    })),
+    jobs,
+  )
+
+/** Returns jobs to the head of their lanes. */
+export const releaseJobs = (
+  tx: Transaction,
+  items: ReadonlyArray<ClaimRef>,
+  jobs: ReadonlyArray<StateRow>,
+): Promise<ReadonlyArray<FencedOutcome>> =>
+  returnToQueue(
+    tx,
+    items.map(({ jobId, token }) => ({
+      jobId,
+      token,
+      endOf: ({ createdAt }) => ({ event: "released", token, createdAt }),
+    })),
+    jobs,
+  )
