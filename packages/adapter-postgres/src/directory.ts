@@ -2,6 +2,7 @@ import { sql } from "kysely"
 import type { Job, JobId, JobMode, JobStatus, ProjectId, RetainedData } from "@kiln/core/domain"
 import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
 import { either, jobOf, jobsById, priorityOf, retained, retainedPart, statusPart } from "./jobs/jobRow.ts"
+import { measureQueue } from "./queueDepth.ts"
 import type { Session } from "./Session.ts"
 import { ago, batchStatement, type Given, query, storeTime, wholeAge } from "./Statement.ts"
 import type { Database } from "./Database.ts"
@@ -261,5 +262,6 @@ export const makePostgresJobDirectory = (db: Database): JobDirectory["Service"] 
   JobDirectory.of({
     listJobs: (page) => db.read("JobDirectory.listJobs", (session) => listJobs(session, page)),
     countJobs: (question) => db.read("JobDirectory.countJobs", (session) => countJobs(session, question)),
+    measureQueue: ({ limit }) => db.read("JobDirectory.measureQueue", (session) => measureQueue(session, limit)),
     readJobs: (jobIds) => db.read("JobDirectory.readJobs", (session) => readJobs(session, jobIds)),
   })

@@ -13,6 +13,7 @@ import { beginBriefStatement, beginStatement, type ConnectionOptions, makePool }
 import { Database } from "./Database.ts"
 import { makeSameDatabase } from "./sameDatabase.ts"
 import { applyMigrations, migrate, migrationStatus } from "./migrate.ts"
+import { measurePool } from "./poolMetrics.ts"
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database`, with the driver's options behind it, `?sslmode=verify-full` among them. */
@@ -153,6 +154,8 @@ export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, n
     const verify = makeSameDatabase()
     const shared = yield* makePool(connections, "kiln", connections.poolSize - 1, verify)
     const reserved = yield* makePool(connections, "kiln heartbeats", 1, verify)
+    yield* measurePool(shared, "shared", connections.poolSize - 1)
+    yield* measurePool(reserved, "heartbeats", 1)
     return {
       connections,
       database: new Database(shared, timing),

@@ -7,6 +7,7 @@ import { postgresMigrations, PostgresStores } from "../src/index.ts"
 import { jobByIdempotencyKey, jobsByOwner, jobsBySeq } from "../src/jobs/jobRow.ts"
 import { lockHeads } from "../src/jobs/claimJobs.ts"
 import { countAll, countOfProject } from "../src/directory.ts"
+import { depthByKind, oldestReady } from "../src/queueDepth.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { erasedUploads } from "../src/uploads/sweepUploads.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
@@ -180,6 +181,15 @@ const wholeKeys: Readonly<Record<string, RegExp>> = {
   uploads_sweep: /erased.*sweep_at/,
 }
 
+/** Every lane is read, in any order. */
+const anyLanes = [
+  "lanes_pkey",
+  "lanes_by_age",
+  "lanes_by_turn",
+  "lanes_by_next",
+  "lanes_project_id_kind_kind_version_mode_key",
+]
+
 /**
  * Tables that may be read whole, or from the end: the newest id of jobs and of uploads; held jobs, since a fleet holds few; of the queue, when an operator wants to know how
  * many there are.
@@ -191,6 +201,9 @@ const wholeFor: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   [insertCharged.sql, ["charges_by_time"]],
   // The last entry alone, from the end of the index.
   [closeLedger.sql, ["charges_by_time"]],
+  // As many as its limit.
+  [depthByKind.sql, ["queue_by_turn", ...anyLanes]],
+  [oldestReady.sql, anyLanes],
   [countAll.sql, ["queue_by_turn", "lanes_pkey", "lanes_project_id_kind_kind_version_mode_key"]],
 ])
 

@@ -4,6 +4,7 @@ import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummar
 import { select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { jobById, jobOf, priorityOf } from "./jobs/JobRow.ts"
+import { measureQueue } from "./queueDepth.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
 
@@ -205,6 +206,7 @@ export const makeSqliteJobDirectory = (db: Database): JobDirectory["Service"] =>
   JobDirectory.of({
     listJobs: (page) => db.read("JobDirectory.listJobs", (tx) => listJobs(tx, page)),
     countJobs: (question) => db.read("JobDirectory.countJobs", (tx) => countJobs(tx, question)),
+    measureQueue: ({ limit }) => db.read("JobDirectory.measureQueue", (tx) => measureQueue(tx, limit)),
     readJobs: (jobIds) =>
       db.read("JobDirectory.readJobs", (tx) =>
         jobIds.map((id) => {

@@ -11,6 +11,7 @@ import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
 import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
 import { finishedByStatus, furthestJob, jobsInRange, nextJob, unfinishedByStatus } from "../src/directory.ts"
+import { depthByLane, firstClaimable } from "../src/queueDepth.ts"
 import { chargesAfter } from "../src/jobs/listCharges.ts"
 import { lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
 import { claimableJobs, claimableStates } from "../src/jobs/readyJobs.ts"
@@ -283,6 +284,29 @@ const counts: typeof answers = [
       "SCAN kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1",
       "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=?)",
       "USE TEMP B-TREE FOR GROUP BY",
+    ],
+  ],
+  [
+    "the depth of the queue, up to a limit",
+    depthByLane.sql,
+    [
+      "CO-ROUTINE counted",
+      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=?)",
+      "SCAN counted",
+      "SEARCH kiln_lanes USING INTEGER PRIMARY KEY (rowid=?)",
+      "USE TEMP B-TREE FOR GROUP BY",
+    ],
+  ],
+  [
+    "the oldest ready jobs, lane by lane",
+    firstClaimable.sql,
+    [
+      "SCAN kiln_lanes USING COVERING INDEX kiln_lanes_by_next",
+      "USE TEMP B-TREE FOR GROUP BY",
+      ...Array.from({ length: 8 }, (_, n) => [
+        `CORRELATED SCALAR SUBQUERY ${n + 1}`,
+        "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=? AND lane_id=? AND priority=? AND claimable_at>?)",
+      ]).flat(),
     ],
   ],
   [

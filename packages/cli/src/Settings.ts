@@ -3,13 +3,21 @@ import type { EngineSettings } from "@kiln/core/effect"
 import { type SwitchName, switchNames } from "@kiln/core/domain"
 import { defaultHttpSettings, type HttpSettings } from "@kiln/http"
 import type { DatabasePlace } from "./database/DatabasePlace.ts"
+import { type LogFormat, logFormats } from "./logs/LogFormat.ts"
 import { type BlobPlace, blobPlace } from "./settings/blobPlace.ts"
 import { databaseSchema, databaseUrl } from "./settings/database.ts"
 import { duration, retention, stopDelay } from "./settings/duration.ts"
-import { fixedPort, integer, port } from "./settings/integer.ts"
+import { integer, port } from "./settings/integer.ts"
 import { apiKey, modelName, type OpenAiPlace } from "./settings/openAi.ts"
 import { nearestName } from "@kiln/core/domain"
 import { forcedOff, oneOf, onOff } from "./settings/oneOf.ts"
+import {
+  type ManagementPlace,
+  managementOf,
+  managementProblems,
+  managementTypes,
+  withoutManagement,
+} from "./settings/management.ts"
 import { host, publicUrl } from "./settings/publicUrl.ts"
 import { type Environment, findSetting, type GivenSetting } from "./settings/settingFiles.ts"
 import { type ParsedSetting, parsed, type SettingType } from "./settings/SettingType.ts"
@@ -42,8 +50,11 @@ export interface Settings {
   readonly provider: { readonly _tag: "Sandbox" } | OpenAiPlace | undefined
   /** Absolute path of the config file. */
   readonly configPath: string | undefined
-  /** Port of `/metrics`, on loopback. */
-  readonly managementPort: number | undefined
+  /** Where `/metrics` and probes are served; nowhere when undefined. */
+  readonly management: ManagementPlace | undefined
+  readonly logFormat: LogFormat
+  /** Whether each request is logged. */
+  readonly accessLog: boolean
 }
 
 /** An invalid setting. */
@@ -111,7 +122,9 @@ const types = {
   KILN_JOB_RETENTION: retention,
   KILN_AUDIT_RETENTION: retention,
   KILN_ORPHAN_GRACE: duration,
-  KILN_MANAGEMENT_PORT: fixedPort,
+  ...managementTypes,
+  KILN_LOG_FORMAT: oneOf(...logFormats),
+  KILN_ACCESS_LOG: onOff,
   KILN_SWITCH_AI: forcedOff,
   KILN_SWITCH_AUDIO: forcedOff,
   KILN_SWITCH_IMAGES: forcedOff,
@@ -234,7 +247,9 @@ const settingsOf = (values: Values): Settings => {
     firstKey: values.KILN_FIRST_KEY ?? "on",
     provider: providerOf(values),
     configPath: values.KILN_CONFIG,
-    managementPort: values.KILN_MANAGEMENT_PORT,
+    management: managementOf(values),
+    logFormat: values.KILN_LOG_FORMAT ?? "text",
+    accessLog: values.KILN_ACCESS_LOG ?? false,
   }
 }
 
@@ -273,7 +288,13 @@ export const readSettings = (environment: Environment): ReadSettings => {
     problems.push({ setting: "KILN_FILES", rule: "can be redirect only with KILN_BLOBS=s3://bucket/prefix" })
   if (values.KILN_BLOBS?._tag === "Postgres" && values.DATABASE_URL === undefined)
     problems.push({ setting: "KILN_BLOBS", rule: "can be postgres only with DATABASE_URL=postgres://…" })
+  problems.push(...managementProblems(values))
   if (problems.length > 0) return { ok: false, problems }
-  const warnings = [...unknownNames(environment), ...withoutDatabase(values), ...withoutOpenAi(values)]
+  const warnings = [
+    ...unknownNames(environment),
+    ...withoutDatabase(values),
+    ...withoutOpenAi(values),
+    ...withoutManagement(values),
+  ]
   return { ok: true, settings: settingsOf(values), given, warnings }
 }

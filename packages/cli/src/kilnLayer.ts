@@ -71,8 +71,19 @@ const layerReferences = (engine: EngineSettings, config: KilnConfig, settings: S
     Layer.succeed(HttpConfig, settings.http),
   )
 
+/** Provides the blob store, with its operations measured if that is asked for. */
+const layerBlobsOf = (settings: Settings, isMeasured: boolean): ReturnType<typeof layerBlobs> =>
+  isMeasured
+    ? Layer.unwrap(
+        Effect.map(
+          Effect.promise(() => import("./telemetry/blobMetrics.ts")),
+          ({ layerMeasuredBlobs }) => Layer.provide(layerMeasuredBlobs, layerBlobs(settings)),
+        ),
+      )
+    : layerBlobs(settings)
+
 /** Stores, blobs, providers and the engine. */
-export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> =>
+export const layerBase = (settings: Settings, isMeasured = false): Layer.Layer<Base, CommandFailed> =>
   Layer.unwrap(
     Effect.gen(function* () {
       const config = yield* loadConfig(settings.configPath)
@@ -80,7 +91,7 @@ export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> 
       const engine = engineSettings(config, settings.engine)
       const adapters: Layer.Layer<Stores | BlobStore | Providers | MediaProbe, CommandFailed> = Layer.mergeAll(
         openStores(settings),
-        layerBlobs(settings),
+        layerBlobsOf(settings, isMeasured),
         Layer.succeed(Providers, { sandbox: sandboxProviders({ steering: true }), live }),
         MediaProbeLive.layer,
       )

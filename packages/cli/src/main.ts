@@ -1,19 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
 import * as Runtime from "effect/Runtime"
 import { exitFailed } from "./CommandFailed.ts"
+import { layerLogs, logFormatOf } from "./logs/layerLogs.ts"
 import { runKiln } from "./program.ts"
-
-/** Logs go to standard error, because standard output is for results, and for the key that is shown once. */
-const layerLogs: Layer.Layer<never> = Layer.merge(
-  Logger.layer([
-    process.stderr.isTTY ? Logger.consolePretty({ colors: true }) : Logger.withConsoleError(Logger.formatLogFmt),
-  ]),
-  // Of the two, the pretty one asks.
-  Layer.succeed(Logger.LogToStderr, true),
-)
 
 /** Exits after an unhandled failure, because the process can no longer be trusted. */
 const exitOnStrayFailure = (cause: unknown): void => {
@@ -35,4 +25,7 @@ const runMain = Runtime.makeRunMain(({ fiber }) => {
   })
 })
 
-runKiln(process.argv.slice(2)).pipe(Effect.provide(layerLogs), runMain({ disableErrorReporting: true }))
+runKiln(process.argv.slice(2)).pipe(
+  Effect.provide(layerLogs(logFormatOf(process.env))),
+  runMain({ disableErrorReporting: true }),
+)

@@ -86,6 +86,7 @@ const directory = Effect.gen(function* () {
   yield* jobs.listJobs({ ...everything, projectId: projectId(1), after: next, limit: 1 })
   yield* jobs.countJobs({ finishedWithinMs: 1_000 })
   yield* jobs.countJobs({ finishedWithinMs: 1_000, projectId: projectId(1) })
+  yield* jobs.measureQueue({ limit: 1_000 })
   yield* jobs.readJobs([jobId(1)])
 })
 

@@ -2,6 +2,7 @@ import type { KeyDirectory, SecretStore, Switchboard } from "@kiln/core/ports"
 import type { Section } from "./Check.ts"
 import { countJobs, readJobs } from "./JobDirectory/countJobs.ts"
 import { listJobs } from "./JobDirectory/listJobs.ts"
+import { measureQueue } from "./JobDirectory/measureQueue.ts"
 import { cancelJobs } from "./JobStore/cancelJobs.ts"
 import { checkClaims } from "./JobStore/checkClaims.ts"
 import { claimJobs } from "./JobStore/claimJobs.ts"
@@ -106,7 +107,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
 ]
 
 /** Checks of `JobDirectory`. It reads what `JobStore` wrote, so the other ports take part. */
-export const jobDirectorySections: ReadonlyArray<Section> = [listJobs, countJobs, readJobs]
+export const jobDirectorySections: ReadonlyArray<Section> = [listJobs, countJobs, measureQueue, readJobs]
 
 /** Checks of `UploadStore`. Jobs consume uploads, so the other ports take part. */
 export const uploadStoreSections: ReadonlyArray<Section> = [

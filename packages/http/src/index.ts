@@ -1,5 +1,6 @@
 export * from "./Health.ts"
 export * from "./HttpConfig.ts"
+export { type AnsweredRequest, HttpObserver } from "./HttpObserver.ts"
 export * from "./HttpService.ts"
 export { mountFetch } from "./mount/mountFetch.ts"
 export { mountNode } from "./mount/mountNode.ts"
@@ -15,6 +16,7 @@ export {
   type StoredKey,
   useSigningKey,
 } from "./server/storedSigningKeys.ts"
+export { knownMethod } from "./server/requestSpan.ts"
 export { parseTrustedProxies } from "./wire/ClientAddress.ts"
 export { defaultRateLimits, parseRateLimits } from "./wire/RateLimiter.ts"
 export { parseKeyring } from "./wire/SignedUrls.ts"

@@ -187,6 +187,7 @@ export const remoteJobDirectory = (line: Line, store: JobDirectory["Service"]): 
   return JobDirectory.of({
     listJobs: (page) => read("listJobs", store.listJobs(page)),
     countJobs: (question) => read("countJobs", store.countJobs(question)),
+    measureQueue: (question) => read("measureQueue", store.measureQueue(question)),
     readJobs: (ids) => read("readJobs", store.readJobs(ids)),
   })
 }

@@ -13,13 +13,14 @@ import { print } from "../Output.ts"
 import { ProcessIo } from "../ProcessIo.ts"
 import type { ReadSettings, Settings } from "../Settings.ts"
 import { databaseSilent } from "../startProblems.ts"
+import type { OtelSettings } from "../telemetry/otelSettings.ts"
 import { banner } from "./banner.ts"
 import { collectStartUp } from "./collectStartUp.ts"
 import { firstKey } from "./firstKey.ts"
 import { inheritedSocket } from "./inheritedSocket.ts"
-import { serveMetrics } from "./metrics.ts"
 import { makeReload } from "./reload.ts"
 import { limitStop, makeStopSignals, type StopSignals } from "./stopSignal.ts"
+import { readTelemetry, startMeasuring, withTelemetry } from "./telemetry.ts"
 
 /**
  * Prints the address of the service to standard output. The first key is created only now that the service listens, because
@@ -44,17 +45,12 @@ const start = Effect.fnUntraced(function* (
   asJson: boolean,
   parts: Scope.Scope,
   signals: StopSignals,
+  attach: (worker: Worker["Service"]) => void,
 ): Effect.fn.Return<HttpService["Service"] | undefined, CommandFailed, Base> {
-  let worker: Worker["Service"] | undefined
   if (settings.role !== "api") {
     const built = yield* Layer.buildWithScope(layerWorker, yield* Scope.fork(parts))
-    worker = yield* Effect.provide(
-      Worker.useSync((service) => service),
-      built,
-    )
+    attach(Context.get(built, Worker))
   }
-  if (settings.managementPort !== undefined)
-    yield* Scope.provide(serveMetrics(settings.managementPort, worker), yield* Scope.fork(parts))
   if (settings.role === "worker") {
     yield* Effect.logInfo("the worker is running")
     return undefined
@@ -94,28 +90,35 @@ export const serve = (
   asJson: boolean,
 ): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function* () {
-    const socket = yield* inheritedSocket((yield* ProcessIo).environment)
+    const { environment } = yield* ProcessIo
+    const socket = yield* inheritedSocket(environment)
+    const telemetry = yield* readTelemetry(environment)
     const settings = { ...own, http: { ...own.http, socket } }
     const signals = yield* makeStopSignals(settings.role === "worker" ? 0 : settings.stopDelayMs)
-    yield* Effect.raceFirst(run(settings, given, asJson, signals), signals.stopped)
+    const service = withTelemetry(telemetry, settings.role, run(settings, given, telemetry, asJson, signals))
+    yield* Effect.raceFirst(service, signals.stopped)
   })
 
 const run = (
   settings: Settings,
   given: Extract<ReadSettings, { readonly ok: true }>["given"],
+  telemetry: OtelSettings | undefined,
   asJson: boolean,
   signals: StopSignals,
 ): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function* () {
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
-    const base = yield* Layer.build(layerBase(settings))
+    const isMeasured = settings.management !== undefined || telemetry?.exports.has("METRICS") === true
+    const base = yield* Layer.build(layerBase(settings, isMeasured))
     const hint = localFilesHint(settings)
     if (hint !== undefined) yield* Effect.logInfo(hint)
     const { drainMs } = yield* Effect.provide(Effect.flatMap(EngineConfig, Effect.succeed), base)
+    const { attach, observers } = yield* Effect.provide(startMeasuring(settings, telemetry), base)
     const parts = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
     yield* Effect.addFinalizer(() => limitStop(settings.stopDelayMs + drainMs))
     yield* Effect.addFinalizer(() => Context.get(base, Readiness).markStopping)
-    const http = yield* Effect.provide(start(settings, asJson, parts, signals), base)
+    const services = Context.merge(base, observers)
+    const http = yield* Effect.provide(start(settings, asJson, parts, signals, attach), services)
     yield* collectStartUp
     const reload = makeReload(given, http)
     return yield* Effect.forever(Effect.andThen(signals.nextReload, reload))

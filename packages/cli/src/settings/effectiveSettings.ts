@@ -57,6 +57,10 @@ const defaults: Readonly<Record<SettingName, (settings: Settings, engine: Engine
   KILN_AUDIT_RETENTION: ({ auditRetentionMs }) => durationText(auditRetentionMs),
   KILN_ORPHAN_GRACE: (_, { orphanGraceMs }) => durationText(orphanGraceMs),
   KILN_MANAGEMENT_PORT: () => null,
+  KILN_MANAGEMENT_HOST: () => "127.0.0.1",
+  KILN_MANAGEMENT_TOKEN: () => null,
+  KILN_LOG_FORMAT: ({ logFormat }) => logFormat,
+  KILN_ACCESS_LOG: ({ accessLog }) => (accessLog ? "on" : "off"),
   KILN_SWITCH_AI: () => null,
   KILN_SWITCH_AUDIO: () => null,
   KILN_SWITCH_IMAGES: () => null,
@@ -101,6 +105,7 @@ const withoutPassword = (text: string): string => {
 const redact = (setting: string, text: string): string => {
   switch (setting) {
     case "KILN_OPENAI_API_KEY":
+    case "KILN_MANAGEMENT_TOKEN":
       return hidden
     case "KILN_SIGNING_KEYS":
       return text

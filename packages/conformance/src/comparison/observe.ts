@@ -22,6 +22,8 @@ export const observe = Effect.fnUntraced(function* (history: History) {
     polled: yield* jobs.pollJobs(history.jobs),
     list: yield* allJobs({ limit: 10_000 }),
     counts: countsInOrder(yield* directory.countJobs({ finishedWithinMs })),
+    // Without ages, which include the time that the store itself takes.
+    depths: (yield* directory.measureQueue({ limit: 10_000 })).map(({ oldestReadyMs: _, ...depth }) => depth),
     uploads: yield* Effect.forEach(history.uploads, ({ uploadId }) => uploads.findUpload(uploadId)),
     charges: yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10_000 }),
     purges: unordered(yield* jobs.listPurges(10_000), (purge) => purge.blobPrefix),

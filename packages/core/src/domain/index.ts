@@ -47,6 +47,7 @@ export {
 } from "./JobsInProgress.ts"
 export * from "./Job.ts"
 export * from "./JobState.ts"
+export * from "./JobTrace.ts"
 export * from "./JobTransition.ts"
 export * from "./Json.ts"
 export type { KilnErrorCode } from "./KilnError.ts"

@@ -1,11 +1,21 @@
-import { billingOf, type Job, type JobStatus } from "../domain/index.ts"
+import { billingOf, type Job, type JobStatus, keptFieldsOf } from "../domain/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { JobResult } from "./JobResult.ts"
 
 /** Converts a job, with its output and files under their names. */
 export const toJobResult = <K extends Kind>(job: Job, defaultCurrency: string): JobResult<K> => {
-  const { attempts, createdAt, id, kept, kind, mode, priority, status, warningCode } = job
-  const common = { id, kind, mode, priority, kept, attempts, status, warningCode, createdAt: dateOf(createdAt) }
+  const { attempts, createdAt, id, kind, mode, priority, status, warningCode } = job
+  const common = {
+    id,
+    kind,
+    mode,
+    priority,
+    kept: keptFieldsOf(job),
+    attempts,
+    status,
+    warningCode,
+    createdAt: dateOf(createdAt),
+  }
   const finishedAt = dateOf(job.finishedAt ?? 0)
   const statusFields: Record<JobStatus, object> = {
     queued: {},

@@ -1,13 +1,13 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import type { StoreUnavailable } from "../domain/index.ts"
+import type { JobTrace, StoreUnavailable } from "../domain/index.ts"
 import { CallerTransactions, type CreateOutcome, type IdGenerator, type NewJob } from "../ports/index.ts"
 import { type Accepted, acceptedOf, type CreateJobError } from "./acceptedOf.ts"
 import type { JobOutcomes } from "./createJobs.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { maxBatchSize } from "./GroupCommit.ts"
-import { type Asked, makePrepareJob, readDraft } from "./prepareJob.ts"
+import { type Asked, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 
 /** The operations that accept jobs in a transaction of the caller: the jobs exist exactly if it commits. */
 interface CreateJobsIn {
@@ -35,8 +35,8 @@ export const makeCreateJobsIn: Effect.Effect<CreateJobsIn, never, IdGenerator | 
   const transactions = Option.getOrUndefined(yield* Effect.serviceOption(CallerTransactions))
   const prepare = yield* makePrepareJob
 
-  const prepareAll = (asked: ReadonlyArray<Asked>): Prepared => {
-    const jobs = asked.map((each) => Result.map(readDraft(each), prepare))
+  const prepareAll = (asked: ReadonlyArray<Asked>, trace?: JobTrace): Prepared => {
+    const jobs = asked.map((each) => Result.map(readDraft(each), (draft) => prepare(draft, trace)))
     const valid = jobs.filter(Result.isSuccess).map(({ success }) => success)
     return {
       batches: Array.from({ length: Math.ceil(valid.length / maxBatchSize) }, (_, n) =>
@@ -49,9 +49,9 @@ export const makeCreateJobsIn: Effect.Effect<CreateJobsIn, never, IdGenerator | 
     }
   }
   const createJobsIn: CreateJobsIn["createJobsIn"] = (transaction, asked) =>
-    Effect.suspend(() => {
+    Effect.withFiber((fiber) => {
       if (transactions === undefined) throw new TypeError("this store does not accept callers' transactions")
-      const { batches, outcomesOf } = prepareAll(asked)
+      const { batches, outcomesOf } = prepareAll(asked, traceIn(fiber))
       const created = Effect.forEach(batches, (batch) => transactions.createJobs(transaction, batch))
       return Effect.map(created, (outcomes) => outcomesOf(outcomes.flat()))
     })

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import {
   authorize,
@@ -6,11 +7,13 @@ import {
   type Grant,
   isId,
   type JobId,
+  type JobTrace,
   type JsonObject,
   priorities,
   type Priority,
   type UploadId,
   type Usage,
+  withTrace,
 } from "../domain/index.ts"
 import { InvalidRequest } from "../domain/Errors.ts"
 import { unknownUploadId } from "../domain/Ids.ts"
@@ -96,6 +99,7 @@ const newJobOf = (
   { grant, idempotencyKey, kind, maxUsage, placement, stored }: Draft,
   config: EngineSettings,
   made: { readonly id: JobId; readonly fingerprint: string },
+  trace: JobTrace | undefined,
 ): NewJob => {
   const jobLimits = {
     queueLimitMs: kind.limits.queueLimitMs ?? config.queueLimitMs,
@@ -110,7 +114,7 @@ const newJobOf = (
     kind: kind.name,
     kindVersion: kind.version,
     request: stored,
-    kept: keptOf(kind, stored),
+    kept: withTrace(keptOf(kind, stored), trace),
     priority: placement.priority ?? "normal",
     delayMs: Math.ceil(placement.delayMs ?? 0),
     retryOf: null,
@@ -125,13 +129,17 @@ const newJobOf = (
   }
 }
 
-/** Returns the function that completes a draft with an identifier and a fingerprint. */
-export const makePrepareJob: Effect.Effect<(draft: Draft) => NewJob, never, IdGenerator | Fingerprint> = Effect.gen(
-  function* () {
-    const config = yield* EngineConfig
-    const ids = yield* IdGenerator
-    const fingerprint = yield* Fingerprint
-    return (draft: Draft) =>
-      newJobOf(draft, config, { id: ids.next("job"), fingerprint: fingerprint.of(draft.kind.name, draft.stored) })
-  },
-)
+/** Completes a draft with an identifier and a fingerprint, and with the trace of its request. */
+export type PrepareJob = (draft: Draft, trace?: JobTrace) => NewJob
+
+export const makePrepareJob: Effect.Effect<PrepareJob, never, IdGenerator | Fingerprint> = Effect.gen(function* () {
+  const config = yield* EngineConfig
+  const ids = yield* IdGenerator
+  const fingerprint = yield* Fingerprint
+  return (draft, trace) =>
+    newJobOf(draft, config, { id: ids.next("job"), fingerprint: fingerprint.of(draft.kind.name, draft.stored) }, trace)
+})
+
+/** Returns the trace to store with a job that this fiber creates; `undefined` without a tracer. */
+export const traceIn = (fiber: Fiber.Fiber<unknown, unknown>): JobTrace | undefined =>
+  fiber.cache.tracer === undefined ? undefined : fiber.cache.span

@@ -4,7 +4,7 @@ import { JobNotRetryable, KindUnknown } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
 import { type Accepted, acceptedOf } from "./acceptedOf.ts"
-import { makePrepareJob, readDraft } from "./prepareJob.ts"
+import { makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
 
 /**
@@ -35,7 +35,8 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   })
   // The kind may have changed since, and refuse the stored request.
   if (draft._tag === "Failure") return yield* Effect.fail(new JobNotRetryable())
-  const job = (yield* makePrepareJob)(draft.success)
+  const prepare = yield* makePrepareJob
+  const job = yield* Effect.withFiber((fiber) => Effect.succeed(prepare(draft.success, traceIn(fiber))))
   // A retry that was deleted by age had taken over the upload.
   if (job.uploadId !== failed.uploadId) return yield* Effect.fail(new JobNotRetryable())
   const [outcome] = yield* store.createJobs([{ ...job, retryOf: failed.id }])

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Tracer from "effect/Tracer"
 import {
   JobDirectory,
   JobStore,
@@ -12,17 +13,22 @@ import {
   UploadStore,
 } from "../ports/index.ts"
 
+/** Attributes of a span, its kind, and its parent if that is not the current span. */
+export type SpanOptions = Pick<Tracer.SpanOptions, "kind" | "parent"> & {
+  readonly attributes?: Readonly<Record<string, unknown>> | undefined
+}
+
 /** Runs an effect in a span of this name if there is a tracer. Otherwise, no span is allocated. */
 export const inSpan = <A, E, R>(
   name: string,
   effect: Effect.Effect<A, E, R>,
-  attributes?: Readonly<Record<string, unknown>>,
+  options: SpanOptions = {},
 ): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) =>
     fiber.cache.tracer === undefined
       ? effect
       : // The type leaves out the parent span, which no effect here requires.
-        (Effect.withSpan(effect, name, attributes && { attributes }) as Effect.Effect<A, E, R>),
+        (Effect.withSpan(effect, name, options) as Effect.Effect<A, E, R>),
   )
 
 type AnyEffect = Effect.Effect<unknown, unknown>

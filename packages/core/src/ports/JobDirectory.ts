@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { Job, JobId, ProjectId, StoreUnavailable } from "../domain/index.ts"
-import type { JobCount, JobList, JobPage } from "./JobListing.ts"
+import type { JobCount, JobList, JobPage, QueueDepth } from "./JobListing.ts"
 
 /** Reads jobs of all projects for the operator. */
 export class JobDirectory extends Context.Service<
@@ -17,6 +17,13 @@ export class JobDirectory extends Context.Service<
       readonly finishedWithinMs: number
       readonly projectId?: ProjectId | undefined
     }) => Effect.Effect<ReadonlyArray<JobCount>, StoreUnavailable>
+    /**
+     * Measures the queue by kind and mode. Counts at most `limit` jobs, so that the cost is bounded; beyond that, the numbers are
+     * too low, but the age of the oldest job is still exact. Groups without jobs are omitted. Sorted by kind and mode.
+     */
+    readonly measureQueue: (question: {
+      readonly limit: number
+    }) => Effect.Effect<ReadonlyArray<QueueDepth>, StoreUnavailable>
     /** Returns these jobs, regardless of owner. */
     readonly readJobs: (jobIds: ReadonlyArray<JobId>) => Effect.Effect<ReadonlyArray<Job | undefined>, StoreUnavailable>
   }

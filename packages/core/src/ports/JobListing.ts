@@ -56,6 +56,20 @@ export interface JobList {
   readonly next: string | undefined
 }
 
+/** The unfinished jobs of one kind and mode, as a worker would find them now. */
+export interface QueueDepth {
+  readonly kind: string
+  readonly mode: JobMode
+  /** Jobs that a worker may claim now, including those whose worker was lost. */
+  readonly ready: number
+  /** Jobs that wait for the end of a delay: their own, or the one after a failed attempt. */
+  readonly delayed: number
+  /** Jobs that a worker holds under a lease. */
+  readonly running: number
+  /** Milliseconds since the first of the ready jobs became claimable; 0 without one. */
+  readonly oldestReadyMs: number
+}
+
 /** Number of jobs of one kind, mode and status. */
 export interface JobCount {
   readonly kind: string

@@ -67,7 +67,7 @@ export const storeVerbs = {
     readLineage: "read",
     writeLineage: "write",
   },
-  JobDirectory: { listJobs: "read", countJobs: "read", readJobs: "read" },
+  JobDirectory: { listJobs: "read", countJobs: "read", measureQueue: "read", readJobs: "read" },
   UploadStore: {
     createUploads: "write",
     findUpload: "read",

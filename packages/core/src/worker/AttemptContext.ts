@@ -11,6 +11,7 @@ import {
   type OutputFile,
 } from "../domain/index.ts"
 import { openNamed } from "../engine/openNamed.ts"
+import { inSpan } from "../engine/spans.ts"
 import { asJson } from "../kinds/asJson.ts"
 import {
   type Ask,
@@ -178,7 +179,10 @@ class RunContext implements AttemptContext<unknown> {
           const provider = this.#providers[port.name]
           if (provider === undefined)
             return Effect.die(new KindBug(`the kind does not declare the provider "${port.name}"`))
-          const answer = callProvider(port, provider, question, call)
+          const answer = inSpan(`Provider.${port.name}`, callProvider(port, provider, question, call), {
+            kind: "client",
+            attributes: { "kiln.provider": port.name, "kiln.job.id": call.jobId, "kiln.job.attempt": call.attempt },
+          })
           return this.mode === "sandbox" ? answer : guard.call(port.name, this.#mayBuy)(answer)
         })
       return [port.name, ask] as const

@@ -10,6 +10,7 @@ import { KindBug } from "../kinds/KindBug.ts"
 import { BlobStore, JobStore } from "../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
 import { attemptContexts } from "./AttemptContext.ts"
+import { AttemptMeter, type AttemptOutcome } from "./AttemptMeter.ts"
 import { type AttemptEnd, attemptEnd, describe, kindBugIn } from "./AttemptEnd.ts"
 import { checkResult } from "./checkResult.ts"
 import type { Slots } from "./Slots.ts"
@@ -34,6 +35,7 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
   const contextOf = yield* attemptContexts(watch)
   const writeEnd = yield* endWriter(watch)
   const removeOrphans = yield* orphanRemover
+  const meter = yield* AttemptMeter
 
   /** Runs the kind. An exception is a defect. */
   const work = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
@@ -60,16 +62,31 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
 
   return Effect.fnUntraced(function* (attempt: Attempt): Effect.fn.Return<void> {
     attempt.runsIn(yield* currentFiber)
+    const { job } = attempt.claim
+    const beganAt = meter === undefined ? 0 : watch.now()
+    meter?.began(job)
     const exit = yield* Effect.exit(Effect.interruptible(begin(attempt)))
     if (attempt.hasBegun) isolation.end()
     const end = readEnd(attempt, exit, defaultCurrency)
     if (end.log !== undefined) yield* end.log
     if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)
     const written = yield* writeEnd(attempt, end)
-    if (written !== "committed") slots.settle(attempt, yield* cleanUp(attempt, written))
+    const settled = written === "committed" ? written : yield* cleanUp(attempt, written)
+    if (settled !== "committed") slots.settle(attempt, settled)
+    meter?.ended(job, outcomeOf(end, settled), watch.now() - beganAt, chargeOf(end, settled))
     yield* slots.announceRoom
   })
 })
+
+const outcomeOf = (end: AttemptEnd, settled: Settled): AttemptOutcome => {
+  if (settled === "committed") return "done"
+  if (settled !== "written") return settled === "stalled" ? "stalled" : "lease_lost"
+  if (end._tag === "Released") return "released"
+  return end._tag === "Unavailable" || end._tag === "Postponed" ? "deferred" : "failed"
+}
+
+const chargeOf = (end: AttemptEnd, settled: Settled) =>
+  end._tag === "Completed" && settled === "committed" ? end.completion.charge : null
 
 const currentFiber = Effect.withFiber((fiber) => Effect.succeed(fiber))
 

@@ -20,6 +20,7 @@ import { firstPause, growingPauses } from "./growingPauses.ts"
 import { requireOriginal } from "./copies.ts"
 import { requireCurrentStore } from "./lineage.ts"
 import { makeOutageLog } from "./outageLog.ts"
+import { measureSweep } from "./sweepMetrics.ts"
 
 /** Maximum number of records that one step of a sweep changes, so that a sweep never occupies the store for long. */
 const stepSize = 100
@@ -150,7 +151,7 @@ const every = <E, R>(
     const outage = makeOutageLog(`the sweep "${name}"`)
     yield* Effect.sleep(yield* firstPause(Math.min(pace.intervalMs, startWithinMs)))
     while (true) {
-      const found = yield* Effect.tap(work, () => outage.worked).pipe(
+      const found = yield* Effect.tap(measureSweep(name, work), () => outage.worked).pipe(
         Effect.catchCause((cause) => Effect.as(outage.failed(cause), undefined)),
       )
       if (found !== 0) pauses.reset()

@@ -2,6 +2,7 @@ export * from "../domain/Attempt.ts"
 export * from "../domain/BlobLineage.ts"
 export * from "../domain/Circuit.ts"
 export { Worker, type WorkerNeeds } from "./Worker.ts"
+export { AttemptMeter, type AttemptOutcome } from "./AttemptMeter.ts"
 export { BlobGuard } from "./BlobGuard.ts"
 export { eraseHereToo, type ErasedElsewhere, findErasedElsewhere } from "./erasedElsewhere.ts"
 export {

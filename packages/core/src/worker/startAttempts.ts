@@ -2,9 +2,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as References from "effect/References"
+import * as Tracer from "effect/Tracer"
+import { traceOf } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
-import { inSpan } from "../engine/spans.ts"
+import { inSpan, type SpanOptions } from "../engine/spans.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import type { Claim } from "../ports/index.ts"
 import { Attempt } from "./Attempt.ts"
@@ -39,11 +41,9 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
     const { job } = attempt.claim
     slots.take(attempt)
     events.emit({ type: "started", ...refOf(job), attempt: job.attempts })
-    const about = { jobId: job.id, attempt: job.attempts }
+    const about = { jobId: job.id, projectId: job.projectId, attempt: job.attempts }
     const annotations = { ...Context.get(context, References.CurrentLogAnnotations), ...about }
-    const run = isTraced
-      ? inSpan("Worker.attempt", runAttempt(attempt), { ...about, kind: attempt.kind.name })
-      : runAttempt(attempt)
+    const run = isTraced ? inSpan("Worker.attempt", runAttempt(attempt), attemptSpan(attempt)) : runAttempt(attempt)
     const fiber = Effect.runForkWith(Context.add(context, References.CurrentLogAnnotations, annotations))(run, {
       uninterruptible: true,
     })
@@ -57,6 +57,22 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
       return Effect.succeed(attempts)
     })
 })
+
+/** The span of an attempt is part of the trace of the request that created the job. */
+const attemptSpan = ({ claim: { job } }: Attempt): SpanOptions => {
+  const trace = traceOf(job)
+  return {
+    kind: "consumer",
+    attributes: {
+      "kiln.job.id": job.id,
+      "kiln.job.kind": job.kind,
+      "kiln.job.mode": job.mode,
+      "kiln.job.attempt": job.attempts,
+      "kiln.project.id": job.projectId,
+    },
+    ...(trace !== undefined && { parent: Tracer.externalSpan(trace) }),
+  }
+}
 
 /** Waits until these attempts have ended. */
 export const allEnded = (attempts: Iterable<Attempt>): Effect.Effect<void> =>

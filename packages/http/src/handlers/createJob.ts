@@ -25,6 +25,7 @@ export const createJob = (context: HandlerContext, { family, kind, names, route 
       if (error._tag === "InvalidRequest") return names.refuse(error.errors)
       return refusalFor(error, error._tag.startsWith("Upload") ? route.upload : undefined)
     })
+    exchange.createdJobId = job.id
     return jsonReply(202, createdBody(job), {
       location: context.publicUrl() + pollingPath(family, job.id),
       "retry-after": "2",

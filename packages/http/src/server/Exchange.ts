@@ -1,4 +1,4 @@
-import type { RequestId } from "@kiln/core/domain"
+import { isId, type JobId, type KeyId, type ProjectId } from "@kiln/core/domain"
 import type { RequestSource } from "./RequestSource.ts"
 
 /** Maximum length of a JSON body in bytes, inclusive. */
@@ -20,7 +20,8 @@ export const isUnder = (prefix: string, local: string): boolean =>
  * so another spelling is another path.
  */
 export class Exchange {
-  readonly requestId: RequestId
+  /** The id of the request: the caller's own if that is acceptable, otherwise a new one. */
+  readonly requestId: string
   readonly source: RequestSource
   readonly method: string
   /** Path below the prefix; empty, which matches no route, if the request is not under the prefix. */
@@ -31,6 +32,13 @@ export class Exchange {
   readonly responseHeaders: Record<string, string>
   /** The matched route, for the log: a path with placeholders. */
   route: string | undefined = undefined
+  /** The value of the route's placeholder. */
+  placeholder = ""
+  /** The job that the request has created. */
+  createdJobId: JobId | undefined = undefined
+  /** The caller, once its key was verified. */
+  keyId: KeyId | undefined = undefined
+  projectId: ProjectId | undefined = undefined
   /** Time at which its key was verified, in milliseconds of this process's monotonic clock. */
   admittedAt = 0
   /** Bytes of the body read so far. */
@@ -38,7 +46,7 @@ export class Exchange {
   /** Maximum number of bytes that are read and discarded before a body is rejected. */
   discardLimit = 2 * maxJsonBytes
 
-  constructor(requestId: RequestId, source: RequestSource, prefix = "") {
+  constructor(requestId: string, source: RequestSource, prefix = "") {
     this.requestId = requestId
     this.responseHeaders = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
     this.source = source
@@ -48,6 +56,11 @@ export class Exchange {
     const question = target.indexOf("?")
     this.path = question === -1 ? target : target.slice(0, question)
     this.rawQuery = question === -1 ? "" : target.slice(question + 1)
+  }
+
+  /** The job that the request has created or names. */
+  get jobId(): JobId | undefined {
+    return this.createdJobId ?? (isId("job", this.placeholder) ? this.placeholder : undefined)
   }
 
   /** Returns the values of a header, one per header line; `undefined` if absent. */

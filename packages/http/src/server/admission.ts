@@ -36,6 +36,8 @@ export const makeAdmit = (authenticate: Authenticate, limits: RateLimits) => {
       const grant = authorize(principal, scope)
       if (grant === undefined) return Effect.fail(insufficientScope(scope))
       exchange.admittedAt = monotonicMs(clock)
+      exchange.keyId = grant.keyId
+      exchange.projectId = grant.projectId
       const decision = limiters[limit].take(grant.keyId, clock.currentTimeMillisUnsafe())
       Object.assign(exchange.responseHeaders, rateLimitHeaders(limit, decision))
       if (decision.allowed) return Effect.succeed(grant)

@@ -1,11 +1,15 @@
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { RequestId } from "@kiln/core/domain"
+import type { HttpObserver } from "../HttpObserver.ts"
 import { BodyBroken, discardBody } from "./body.ts"
 import { corsHeaders } from "./cors.ts"
 import { Exchange, isUnder, localTarget } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
 import { refusalReply, type Reply } from "./Reply.ts"
+import { givenRequestId } from "./requestIds.ts"
+import { inRequestSpan } from "./requestSpan.ts"
 import type { RequestSource } from "./RequestSource.ts"
 import type { Router } from "./Router.ts"
 
@@ -25,12 +29,15 @@ export interface AppOptions {
   readonly newRequestId: Effect.Effect<RequestId>
   readonly isStopping: () => boolean
   readonly closesConnections: () => boolean
+  /** Observes every request. */
+  readonly observer: HttpObserver | undefined
   /** Prefix of request paths in front of the routes; may be empty. */
   readonly prefix: string
 }
 
 /** Creates the app: finds the route of a request, and turns its outcome into a reply with the common headers. */
-export const makeApp = ({ closesConnections, isStopping, newRequestId, prefix, router }: AppOptions): App => {
+export const makeApp = (options: AppOptions): App => {
+  const { closesConnections, isStopping, newRequestId, observer, prefix, router } = options
   const dispatch = (exchange: Exchange) => {
     if (!exchange.source.hasOneHost) return Effect.fail(new Refusal({ code: "malformed_request" }))
     const match = router.match(exchange.method, exchange.path)
@@ -39,6 +46,7 @@ export const makeApp = ({ closesConnections, isStopping, newRequestId, prefix, r
     if (match._tag === "WrongMethod")
       return Effect.fail(new Refusal({ code: "method_not_allowed", headers: { allow: match.allowed.join(", ") } }))
     exchange.route = match.route.path
+    exchange.placeholder = match.id
     if (isStopping() && match.route.whileStopping !== true)
       return Effect.fail(
         new Refusal({ code: "service_unavailable", message: "The service is shutting down. Repeat the request." }),
@@ -54,17 +62,31 @@ export const makeApp = ({ closesConnections, isStopping, newRequestId, prefix, r
   }
 
   // Few steps and no generator, because every request passes here.
+  const answerIn = (exchange: Exchange): Effect.Effect<Reply> =>
+    Effect.matchCauseEffect(
+      Effect.suspend(() => dispatch(exchange)),
+      {
+        onSuccess: (reply) => Effect.succeed(complete(exchange, reply)),
+        onFailure: (cause) =>
+          Effect.map(refusalOf(exchange, cause), (refusal) =>
+            complete(exchange, refusalReply(refusal, exchange.requestId)),
+          ),
+      },
+    )
+  const observed = observer === undefined ? answerIn : observing(observer, answerIn)
+
+  const routeOf = ({ method, path }: Exchange): string | undefined => {
+    const match = router.match(method, path)
+    return match._tag === "Found" ? match.route.path : undefined
+  }
   const answer = (source: RequestSource): Effect.Effect<Reply> =>
-    Effect.flatMap(newRequestId, (requestId) => {
-      const exchange = new Exchange(requestId, source, prefix)
-      return Effect.matchCauseEffect(
-        Effect.suspend(() => dispatch(exchange)),
-        {
-          onSuccess: (reply) => Effect.succeed(complete(exchange, reply)),
-          onFailure: (cause) =>
-            Effect.map(refusalOf(exchange, cause), (refusal) => complete(exchange, refusalReply(refusal, requestId))),
-        },
-      )
+    Effect.withFiber(({ cache }) => {
+      const given = givenRequestId(source)
+      return Effect.flatMap(given === undefined ? newRequestId : Effect.succeed(given), (requestId) => {
+        const exchange = new Exchange(requestId, source, prefix)
+        const answered = observed(exchange)
+        return cache.tracer === undefined ? answered : inRequestSpan(exchange, routeOf(exchange), answered)
+      })
     })
 
   const isOurs = (source: RequestSource): boolean => {
@@ -77,10 +99,45 @@ export const makeApp = ({ closesConnections, isStopping, newRequestId, prefix, r
   return { answer, isStopping, closesConnections, isOurs }
 }
 
+const observing =
+  (observer: HttpObserver, answer: (exchange: Exchange) => Effect.Effect<Reply>) =>
+  (exchange: Exchange): Effect.Effect<Reply> =>
+    Clock.clockWith((clock) => {
+      const beganAt = clock.monotonicTimeNanosUnsafe()
+      observer.began()
+      return Effect.map(answer(exchange), (reply) => {
+        const length = reply.headers["content-length"]
+        observer.answered({
+          requestId: exchange.requestId,
+          method: exchange.method,
+          route: exchange.route,
+          path: exchange.path,
+          status: reply.status,
+          durationMs: Number(clock.monotonicTimeNanosUnsafe() - beganAt) / 1e6,
+          receivedBytes: exchange.bytesRead,
+          sentBytes: length === undefined ? undefined : Number(length),
+          remoteAddress: exchange.source.remoteAddress,
+          keyId: exchange.keyId,
+          projectId: exchange.projectId,
+          jobId: exchange.jobId,
+        })
+        return reply
+      })
+    })
+
+/** What a log entry says about a request. */
+const aboutRequest = ({ jobId, method, projectId, requestId, route }: Exchange) => ({
+  requestId,
+  method,
+  route,
+  ...(projectId !== undefined && { projectId }),
+  ...(jobId !== undefined && { jobId }),
+})
+
 /** Logs a failure, discards the rest of the body, and returns the error to respond with. */
 const refusalOf = Effect.fnUntraced(function* (exchange: Exchange, cause: Cause.Cause<unknown>) {
   const failure = Cause.squash(cause)
-  const about = { requestId: exchange.requestId, method: exchange.method, route: exchange.route }
+  const about = aboutRequest(exchange)
   // The client is gone, so this response is not read.
   if (failure instanceof BodyBroken) return new Refusal({ code: "malformed_request" })
   if (failure instanceof Refusal) {

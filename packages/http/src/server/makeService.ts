@@ -6,6 +6,7 @@ import type { StoreUnavailable } from "@kiln/core/domain"
 import { BlobStore, IdGenerator, type KeyDirectory, type SecretStore } from "@kiln/core/ports"
 import { Readiness } from "../Health.ts"
 import type { HttpSettings } from "../HttpConfig.ts"
+import { HttpObserver } from "../HttpObserver.ts"
 import { offerKinds } from "../handlers/offerKinds.ts"
 import type { JobRoute } from "@kiln/client"
 import { pageRoutes } from "../pages/pageRoutes.ts"
@@ -77,8 +78,14 @@ export const makeService = Effect.fnUntraced(function* (
     catch: (error) => new HttpSettingInvalid({ setting: "routes", problem: String(error) }),
   })
   yield* readiness.add("store", Effect.as(engine.readBoard, true), storeCheckMs)
-  const newRequestId = Effect.sync(() => ids.next("req"))
-  return makeApp({ router, newRequestId, isStopping, closesConnections: readiness.isStopping, prefix })
+  return makeApp({
+    router,
+    newRequestId: Effect.sync(() => ids.next("req")),
+    observer: yield* HttpObserver,
+    isStopping,
+    closesConnections: readiness.isStopping,
+    prefix,
+  })
 })
 
 const findLink = Effect.flatMap(Effect.serviceOption(BlobStore), (store) => {

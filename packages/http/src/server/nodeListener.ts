@@ -5,6 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import * as HttpMiddleware from "effect/http/HttpMiddleware"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { App } from "./app.ts"
@@ -18,17 +19,23 @@ import { sliceBytes, writeWhole } from "./writeWhole.ts"
 /**
  * Handles requests of Node's server, each in a fiber that ends with the scope, or when its client disconnects.
  *
- * Most replies are ready at once or after one commit, and are written here. Effect's handler writes the others (streams, HTTP/2,
- * replies before the end of the request's body), and runs the whole request where a tracer needs its span.
+ * Most replies are ready at once or after one commit, and are written here. Effect's handler writes the others: streams, HTTP/2,
+ * and replies before the end of the request's body.
  */
 export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.Scope): Effect.fn.Return<NodeListener> {
-  const isTraced = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.cache.tracer !== undefined))
   const run = Effect.runForkWith(yield* Effect.context())
   const ready = new WeakMap<NodeRequest, Reply>()
   const answering = answerNode(app, ready)
-  const inTime = yield* NodeHttpServer.makeHandler(answering, { scope })
+  // `app` has a span of its own: that of Effect's handler would name the query, which contains signatures.
+  const handler = (within: Scope.Scope) =>
+    Effect.provideService(
+      NodeHttpServer.makeHandler(answering, { scope: within }),
+      HttpMiddleware.TracerDisabledWhen,
+      () => true,
+    )
+  const inTime = yield* handler(scope)
   // Later requests are rejected; in a closed scope they would get no response at all.
-  const late = yield* NodeHttpServer.makeHandler(answering, { scope: Scope.makeUnsafe() })
+  const late = yield* handler(Scope.makeUnsafe())
   const handOver: NodeListener = (request, response) => {
     keepListening(request, response)
     ;(app.isStopping() ? late : inTime)(request, response)
@@ -73,7 +80,6 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
     fiber.addObserver((ended) => send(source, ended))
   }
 
-  const begin = isTraced ? handOver : answer
   const inTurn = makeInTurn()
   const pieces = new PieceBudget()
   const gather: NodeListener = (request, response) => {
@@ -82,14 +88,14 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
   }
   const beginShort: NodeListener = (request, response) => {
     if (!takeBody(request)) gather(request, response)
-    begin(request, response)
+    answer(request, response)
   }
   // Node emits a request before it parses the bytes that arrived with it.
   const beginLater = makeNextTurn(beginShort)
   return (request, response) => {
     if (isShort(request) && isFirst(response)) return beginLater(request, response)
     if (hasBody(request)) gather(request, response)
-    inTurn(request, response, begin)
+    inTurn(request, response, answer)
   }
 })
 

@@ -46,6 +46,7 @@ const startEcho = async (
       { method: "GET", path: "/", handle: () => Effect.succeed({ status: 200, headers: {}, body: "ready" }) },
     ]),
     newRequestId: Effect.sync(() => `req_${++requests}` as const),
+    observer: undefined,
     isStopping: () => false,
     closesConnections: () => false,
     prefix: "",

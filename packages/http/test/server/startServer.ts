@@ -5,8 +5,15 @@ import { IdGenerator, JobStore, KeyDirectory, MediaProbe, Providers, type Provid
 import { Worker } from "@kiln/core/worker"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
-import { Context, Effect, Layer, Logger, ManagedRuntime, Metric } from "effect"
-import { defaultHttpSettings, HttpConfig, HttpService, type HttpSettings, Readiness } from "../../src/index.ts"
+import { Context, Effect, Layer, Logger, ManagedRuntime, Metric, Tracer } from "effect"
+import {
+  defaultHttpSettings,
+  HttpConfig,
+  HttpObserver,
+  HttpService,
+  type HttpSettings,
+  Readiness,
+} from "../../src/index.ts"
 
 export interface ServerOptions {
   readonly http?: Partial<HttpSettings>
@@ -21,6 +28,9 @@ export interface ServerOptions {
   readonly wrapJobs?: (store: JobStore["Service"]) => JobStore["Service"]
   /** Observes every fiber. */
   readonly fibers?: Metric.FiberRuntimeMetricsService
+  /** Observes every request. */
+  readonly observer?: HttpObserver
+  readonly tracer?: Tracer.Tracer
   /** Replaces the memory blob store. */
   readonly blobs?: typeof MemoryBlobStore.layer
 }
@@ -53,6 +63,8 @@ export const startServer = async (options: ServerOptions = {}): Promise<TestServ
     Layer.succeed(HttpConfig, { ...defaultHttpSettings, port: 0, ...options.http }),
     Logger.layer([capture]),
     Layer.succeed(Metric.FiberRuntimeMetrics, options.fibers),
+    Layer.succeed(HttpObserver, options.observer),
+    options.tracer === undefined ? Layer.empty : Layer.succeed(Tracer.Tracer, options.tracer),
   )
   const providers = Layer.succeed(Providers, {
     sandbox: options.sandbox ?? sandboxProviders({ steering: true }),

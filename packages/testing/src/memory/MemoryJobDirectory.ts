@@ -6,6 +6,7 @@ import {
   type JobPage,
   type JobQuery,
   type JobSummary,
+  type QueueDepth,
 } from "@kiln/core/ports"
 import { type MemoryState, step } from "./MemoryState.ts"
 
@@ -24,6 +25,7 @@ export const makeMemoryJobDirectory = (state: MemoryState): JobDirectory["Servic
           now,
         ),
       ),
+    measureQueue: ({ limit }) => step((now) => measureQueue([...state.jobs.values()], limit, now)),
     readJobs: (jobIds) => step(() => jobIds.map((id) => state.jobs.get(id))),
   })
 
@@ -86,4 +88,24 @@ const countByStatus = (jobs: ReadonlyArray<Job>, now: number): ReadonlyArray<Job
     counts.set(key, { kind, mode, status, count: (counts.get(key)?.count ?? 0) + 1 })
   }
   return [...counts.keys()].sort().flatMap((key) => counts.get(key) ?? [])
+}
+
+/** Which number of a `QueueDepth` counts an unfinished job. */
+const depthState = ({ claimableAt, held }: Job, now: number): "ready" | "delayed" | "running" =>
+  claimableAt !== null && claimableAt <= now ? "ready" : held ? "running" : "delayed"
+
+const measureQueue = (jobs: ReadonlyArray<Job>, limit: number, now: number): ReadonlyArray<QueueDepth> => {
+  const depths = new Map<string, QueueDepth>()
+  const unfinished = jobs.filter((job) => job.claimableAt !== null)
+  for (const [index, job] of unfinished.entries()) {
+    const { claimableAt, kind, mode } = job
+    const state = depthState(job, now)
+    const readyMs = state === "ready" ? now - (claimableAt ?? now) : 0
+    const before = depths.get(`${kind} ${mode}`) ?? { kind, mode, ready: 0, delayed: 0, running: 0, oldestReadyMs: 0 }
+    const counted = index < limit ? { [state]: before[state] + 1 } : {}
+    depths.set(`${kind} ${mode}`, { ...before, ...counted, oldestReadyMs: Math.max(before.oldestReadyMs, readyMs) })
+  }
+  return [...depths.values()]
+    .filter(({ delayed, oldestReadyMs, ready, running }) => ready + delayed + running + oldestReadyMs > 0)
+    .toSorted((one, other) => (`${one.kind} ${one.mode}` < `${other.kind} ${other.mode}` ? -1 : 1))
 }

@@ -2,7 +2,8 @@ import { expect } from "vitest"
 import type { Answer } from "./Answer.ts"
 import { catalogue, parserErrors } from "./catalogue.ts"
 
-const REQUEST_ID = /^req_[0-7][0-9a-hjkmnp-tv-z]{25}$/i
+/** A generated one, or one of the caller's. */
+const REQUEST_ID = /^[0-9A-Za-z][0-9A-Za-z._-]{6,126}[0-9A-Za-z]$/
 const ENVELOPE_KEYS = ["code", "details", "message", "param", "request_id", "type"]
 const KNOWN_TYPES = new Set(Object.values(catalogue).flatMap(({ type }) => type))
 

@@ -1,0 +1,54 @@
+import { sql } from "kysely"
+import { type QueueDepth, queueDepths } from "@kiln/core/ports"
+import { type Given, query, statement } from "./Statement.ts"
+import type { Transaction } from "./Transaction.ts"
+
+type Limits = { readonly now: number; readonly limit: number }
+
+const stateAt = (now: Given<Limits>["now"]) =>
+  sql<
+    "ready" | "delayed" | "running"
+  >`CASE WHEN claimable_at <= ${now} THEN 'ready' WHEN held = 1 THEN 'running' ELSE 'delayed' END`
+
+/** Reads the index of ready jobs alone, up to the limit, and then the lanes of what it found. */
+export const depthByLane = statement((given: Given<Limits>) =>
+  query
+    .selectFrom((from) =>
+      from
+        .selectFrom("jobs")
+        .select(["lane_id", stateAt(given.now).as("state")])
+        .where("held", "in", [0, 1])
+        .where("claimable_at", "is not", null)
+        .limit(given.limit)
+        .as("counted"),
+    )
+    .innerJoin("lanes", "lanes.id", "counted.lane_id")
+    .select((of) => ["lanes.kind", "lanes.mode", "counted.state", of.fn.countAll<number>().as("count")])
+    .groupBy(["lanes.kind", "lanes.mode", "counted.state"]),
+)
+
+/** The first job of a lane with this rank, which is one look into the index of ready jobs. */
+const firstOf = (held: 0 | 1, rank: number) => sql<number | null>`(SELECT claimable_at FROM ${sql.table("jobs")}
+  WHERE held = ${sql.lit(held)} AND lane_id = ${sql.ref("lanes.id")} AND priority = ${sql.lit(rank)} AND claimable_at IS NOT NULL
+  ORDER BY claimable_at LIMIT 1)`
+
+const firsts = [-1, 0, 1, 2].flatMap((rank) => [firstOf(0, rank), firstOf(1, rank)])
+
+/** The time since which a job of each lane is ready; a time in the future where none is. */
+export const firstClaimable = statement(() =>
+  query
+    .selectFrom("lanes")
+    .select(["lanes.kind", "lanes.mode"])
+    .select(sql<number>`min(min(${sql.join(firsts.map((first) => sql`ifnull(${first}, 9e15)`))}))`.as("first"))
+    .where("lanes.next_at", "is not", null)
+    .groupBy(["lanes.kind", "lanes.mode"]),
+)
+
+/** Measures the queue by kind and mode: see `JobDirectory.measureQueue`. */
+export const measureQueue = (tx: Transaction, limit: number): ReadonlyArray<QueueDepth> => {
+  const { now } = tx
+  const oldest = tx
+    .all(firstClaimable, {})
+    .flatMap(({ first, kind, mode }) => (first <= now ? [{ kind, mode, readyMs: now - first }] : []))
+  return queueDepths(tx.all(depthByLane, { now, limit }), oldest)
+}

@@ -1,0 +1,33 @@
+import * as Effect from "effect/Effect"
+import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
+import type { Worker } from "@kiln/core/worker"
+import { Readiness } from "@kiln/http"
+import { queueMeasurement } from "../telemetry/queueMetrics.ts"
+import { gauge } from "../telemetry/series.ts"
+import { measureWorker } from "../telemetry/workerMetrics.ts"
+
+const ready = gauge("kiln_ready", "1 if every check of /readyz passes")
+
+/** Milliseconds to wait for the store. Without its answer, the gauges of the queue keep their values. */
+const storeLimitMs = 2_000
+
+/** Returns the effect that brings all gauges up to date which are not kept so by themselves. */
+export const gaugeRefresh = (worker: () => Worker["Service"] | undefined) =>
+  Effect.gen(function* () {
+    const readiness = yield* Readiness
+    const measureQueue = yield* queueMeasurement
+    const context = yield* Effect.context()
+    return Effect.gen(function* () {
+      const running = worker()
+      if (running !== undefined) yield* measureWorker(running)
+      const [report] = yield* Effect.all(
+        [readiness.report, Effect.timeoutOption(Effect.interruptible(measureQueue), storeLimitMs)],
+        { concurrency: "unbounded" },
+      )
+      ready.record([], report.status === "ready" ? 1 : 0)
+    }).pipe(Effect.provide(context))
+  })
+
+/** All metrics of this process in Prometheus's text format, after a refresh. */
+export const metricsText = (refresh: Effect.Effect<void>): Effect.Effect<string> =>
+  Effect.andThen(refresh, PrometheusMetrics.format())

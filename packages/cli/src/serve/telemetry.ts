@@ -1,0 +1,94 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import { AttemptMeter, type Worker } from "@kiln/core/worker"
+import { HttpObserver } from "@kiln/http"
+import { type CommandFailed, failed, misused } from "../CommandFailed.ts"
+import type { Base } from "../kilnLayer.ts"
+import { makeAccessLog } from "../logs/accessLog.ts"
+import type { Environment } from "../settings/settingFiles.ts"
+import type { Settings } from "../Settings.ts"
+import { type OtelSettings, readOtel } from "../telemetry/otelSettings.ts"
+import { version } from "../version.ts"
+
+/** Reads the `OTEL_*` variables. Reports all invalid ones at once. */
+export const readTelemetry = (environment: Environment): Effect.Effect<OtelSettings | undefined, CommandFailed> => {
+  const read = readOtel(environment)
+  if (read.ok) return Effect.succeed(read.settings)
+  const lines = read.problems.map(({ rule, setting }) => `${setting} ${rule}`)
+  return Effect.fail(misused(lines.length === 1 ? lines.join("") : `settings are invalid:\n  ${lines.join("\n  ")}`))
+}
+
+/** Runs a service with its traces, metrics and logs exported. Nothing is loaded if nothing is. */
+export const withTelemetry = <A, R>(
+  telemetry: OtelSettings | undefined,
+  role: Settings["role"],
+  service: Effect.Effect<A, CommandFailed, R>,
+): Effect.Effect<A, CommandFailed, R> =>
+  telemetry === undefined
+    ? service
+    : Effect.gen(function* () {
+        const { layerOtel } = yield* Effect.tryPromise({
+          try: () => import("../telemetry/otel.ts"),
+          catch: (cause) => failed(`cannot load the telemetry exporter: ${String(cause)}`),
+        })
+        const attributes = { "process.pid": process.pid, "kiln.role": role }
+        return yield* Effect.provide(service, layerOtel(telemetry, { serviceVersion: version, attributes }))
+      })
+
+/** Milliseconds between refreshes of the gauges for the exporter of metrics. Prometheus refreshes them by reading them. */
+const refreshMs = 15_000
+
+/** What a process measures, and where it serves that. */
+export interface Measuring {
+  /** The observers for the parts of the service. */
+  readonly observers: Context.Context<never>
+  /** Includes the gauges of this worker. */
+  readonly attach: (worker: Worker["Service"]) => void
+}
+
+/**
+ * Begins to measure this process until the scope closes, if a port serves metrics or an exporter sends them. Otherwise, only the
+ * access log is prepared, if there is one, and nothing is loaded.
+ */
+export const startMeasuring = (
+  settings: Settings,
+  telemetry: OtelSettings | undefined,
+): Effect.Effect<Measuring, CommandFailed, Base | Scope.Scope> =>
+  Effect.gen(function* () {
+    const { management } = settings
+    const log = settings.accessLog ? yield* makeAccessLog : undefined
+    const isExported = telemetry?.exports.has("METRICS") === true
+    if (management === undefined && !isExported)
+      return {
+        observers: log === undefined ? Context.empty() : Context.make(HttpObserver, { began: () => {}, answered: log }),
+        attach: () => {},
+      }
+    const {
+      attemptMeter,
+      countJobs,
+      gaugeRefresh,
+      makeHttpObserver,
+      measureProcess,
+      metricsText,
+      readiness,
+      serveManagement,
+    } = yield* loadMeters
+    let worker: Worker["Service"] | undefined
+    yield* measureProcess(version)
+    yield* countJobs
+    const refresh = yield* gaugeRefresh(() => worker)
+    if (management !== undefined)
+      yield* serveManagement(management, { metrics: metricsText(refresh), readiness: yield* readiness })
+    if (isExported) yield* Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(refreshMs)))
+    return {
+      observers: Context.make(HttpObserver, makeHttpObserver(log)).pipe(Context.add(AttemptMeter, attemptMeter)),
+      attach: (running: Worker["Service"]) => void (worker = running),
+    }
+  })
+
+const loadMeters = Effect.tryPromise({
+  try: () => import("../management/index.ts"),
+  catch: (cause) => failed(`cannot load the management server: ${String(cause)}`),
+})

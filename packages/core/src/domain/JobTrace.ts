@@ -1,0 +1,48 @@
+import type { Job } from "./Job.ts"
+import type { JsonObject } from "./Json.ts"
+
+/**
+ * The name under which a job's kept fields carry the trace that its request belongs to. No field of a request has this name:
+ * `keeps` lists names of fields, and this one is reserved.
+ */
+export const traceField = "kiln:traceparent"
+
+/** The span that a job was created in, in the format of W3C Trace Context. */
+export interface JobTrace {
+  /** 32 lower-case hexadecimal digits. */
+  readonly traceId: string
+  /** 16 lower-case hexadecimal digits. */
+  readonly spanId: string
+  readonly sampled: boolean
+}
+
+const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
+
+/** Parses a `traceparent`. `undefined` if it is malformed, or its version or one of its ids is invalid. */
+export const parseTraceparent = (text: string): JobTrace | undefined => {
+  const [, traceId = "", spanId = "", flags = "", rest = ""] = TRACEPARENT.exec(text) ?? []
+  // Only later versions may have more fields.
+  if (text.startsWith("ff") || (text.startsWith("00") && rest !== "")) return undefined
+  if (/^0*$/.test(traceId) || /^0*$/.test(spanId)) return undefined
+  return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 }
+}
+
+export const formatTraceparent = ({ sampled, spanId, traceId }: JobTrace): string =>
+  `00-${traceId.padStart(32, "0")}-${spanId}-${sampled ? "01" : "00"}`
+
+/** Adds a trace to the kept fields of a new job. */
+export const withTrace = (kept: JsonObject, trace: JobTrace | undefined): JsonObject =>
+  trace === undefined ? kept : { ...kept, [traceField]: formatTraceparent(trace) }
+
+/** Returns the trace of the request that created a job, if it was traced. */
+export const traceOf = ({ kept }: Pick<Job, "kept">): JobTrace | undefined => {
+  const text = Object.hasOwn(kept, traceField) ? kept[traceField] : undefined
+  return typeof text === "string" ? parseTraceparent(text) : undefined
+}
+
+/** Returns a job's kept fields without its trace. */
+export const keptFieldsOf = ({ kept }: Pick<Job, "kept">): JsonObject => {
+  if (!Object.hasOwn(kept, traceField)) return kept
+  const { [traceField]: _, ...fields } = kept
+  return fields
+}
