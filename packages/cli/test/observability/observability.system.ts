@@ -5,6 +5,7 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type KilnProcess, type Listening, runJson, serve, temporaryDirectory, until } from "@kiln/service-lab"
+import { Api } from "../support/Api.ts"
 import { attributesOf, Collector, type ExportedSpan } from "./Collector.ts"
 import { declaredMetrics, repository } from "./metricNames.ts"
 
@@ -32,6 +33,7 @@ describe("a service that is observed", { timeout: 120_000 }, () => {
   let keys: ReadonlyArray<string>
   let jobId: string
   let uploadUrl: string
+  let downloadUrl: string
 
   const post = (path: string, key: string, body: object, headers: Readonly<Record<string, string>> = {}) =>
     fetch(`${kiln.listening.url}${path}`, {
@@ -102,6 +104,11 @@ describe("a service that is observed", { timeout: 120_000 }, () => {
     await fetch(`${kiln.listening.url}/v1/jobs/${liveKey}`, { method: "GET" })
     await fetch(`${kiln.listening.url}/v1/jobs/${jobId}`, { method: canary.toUpperCase().replaceAll(/[^A-Z]/g, "") })
     await until(async () => ((await metrics()).includes("kiln_jobs_failed_total{") ? true : undefined))
+    const output = await new Api(kiln.listening.url, liveKey as string).finished(jobId)
+    downloadUrl = output.output?.audio_url ?? ""
+    // A streamed response, with a byte range.
+    expect((await fetch(downloadUrl, { headers: { range: "bytes=0-9" } })).status).toBe(206)
+    expect((await (await fetch(downloadUrl)).arrayBuffer()).byteLength).toBeGreaterThan(100)
     await until(async () =>
       /kiln_charges_total\{kind="speech_synthesis",currency="usd"\} 1/.test(await metrics()) ? true : undefined,
     )
@@ -226,8 +233,9 @@ describe("a service that is observed", { timeout: 120_000 }, () => {
   it("puts no prompt, key, signature or unknown path into logs, traces and metrics", async () => {
     await collector.trace(traceId, ["Worker.attempt"])
     const texts = [kiln.stderr, await metrics(), ...collector.received.map(({ body }) => body)]
-    const signature = new URL(uploadUrl).searchParams.get("s") ?? "none"
-    for (const secret of [canary, ...keys, signature, "collector-secret"])
+    const signatures = [uploadUrl, downloadUrl].map((url) => new URL(url).searchParams.get("s") ?? "none")
+    await until(() => collector.spans.find(({ name }) => name === "GET /v1/files/:id"))
+    for (const secret of [canary, ...keys, ...signatures, "collector-secret"])
       expect(texts.filter((text) => text.includes(secret)).map((text) => text.slice(0, 200))).toEqual([])
   })
 

@@ -1,7 +1,18 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { JobStore } from "@kiln/core/ports"
-import { advance, createDone, createFailed, create, exists, first, read } from "../arrange.ts"
+import {
+  advance,
+  claimOne,
+  claimRequest,
+  create,
+  createAndClaim,
+  createDone,
+  createFailed,
+  exists,
+  first,
+  read,
+} from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { newJob, ownerOf } from "../fixtures.ts"
 
@@ -18,6 +29,22 @@ export const keptFields: Section = {
         expect(job).toMatchObject({ kept, request: { input: "text" } })
         expect((yield* read(newJob(1))).kept).toEqual(kept)
         expect(first(yield* create(newJob(2))).kept).toEqual({})
+      }),
+    ),
+
+    check(
+      "come with every claim: an attempt finds the trace of its request in them",
+      Effect.gen(function* () {
+        const traced = { "kiln:traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" }
+        const { job, token } = yield* createAndClaim(newJob(1, { kept: traced }))
+        expect(job.kept).toEqual(traced)
+        const store = yield* JobStore
+        yield* store.deferJobs([{ jobId: job.id, token, delayMs: 0, countsAsFailure: true }])
+        expect((yield* claimOne()).job.kept).toEqual(traced)
+        const asked = [newJob(2, { kept: traced })]
+        const { claimed } = yield* store.createAndClaimJobs(asked, { ...claimRequest, limit: 1 })
+        const other = claimed?.claims[0] ?? (yield* claimOne())
+        expect(other.job).toMatchObject({ id: asked[0]?.id, kept: traced })
       }),
     ),
 
