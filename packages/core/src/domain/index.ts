@@ -69,6 +69,19 @@ export {
   dailySums,
   withReservation,
 } from "./SpendCap.ts"
+export {
+  keyLimitNames,
+  type KeyLimitName,
+  type KeyLimits,
+  type RateLimitPolicy,
+  keyLimitsProblem,
+  type PortionRequest,
+  type TakenPortion,
+  type SharedBucket,
+  TOKEN,
+  takePortion,
+  fullAt,
+} from "./RateLimit.ts"
 export * from "./StoreTime.ts"
 export {
   type UploadedFile,

@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { KeyId, KeyMode, KeyScope, ProjectId, StoreUnavailable } from "../domain/index.ts"
+import type { KeyId, KeyLimits, KeyMode, KeyScope, ProjectId, StoreUnavailable } from "../domain/index.ts"
 
 export interface Project {
   readonly id: ProjectId
@@ -18,6 +18,8 @@ export interface ApiKeyRecord {
   readonly mode: KeyMode
   readonly scopes: ReadonlyArray<KeyScope>
   readonly name: string | null
+  /** Rate limits that replace the installation's. */
+  readonly limits: KeyLimits
   readonly createdAt: number
   readonly expiresAt: number | null
   readonly revokedAt: number | null
@@ -31,6 +33,8 @@ export interface NewApiKey {
   readonly scopes: ReadonlyArray<KeyScope>
   readonly name: string | null
   readonly expiresAt: number | null
+  /** Rate limits that replace the installation's; none by default. */
+  readonly limits?: KeyLimits
   /** SHA-256 of the whole secret, in lower-case hex. The secret itself is never stored. */
   readonly secretHash: string
 }
@@ -87,6 +91,8 @@ export class KeyDirectory extends Context.Service<
       key: NewApiKey,
     ) => Effect.Effect<boolean, StoreUnavailable>
     readonly listKeys: Effect.Effect<ReadonlyArray<ApiKeyRecord>, StoreUnavailable>
+    /** Replaces the rate limits of a key, and returns its record; `undefined` for an unknown key. */
+    readonly limitKey: (keyId: KeyId, limits: KeyLimits) => Effect.Effect<ApiKeyRecord | undefined, StoreUnavailable>
     /** Revokes a key and returns its record; `undefined` for an unknown key. Revoking it again is a no-op. */
     readonly revokeKey: (keyId: KeyId) => Effect.Effect<ApiKeyRecord | undefined, StoreUnavailable>
     /**

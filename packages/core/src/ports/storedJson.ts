@@ -1,4 +1,4 @@
-import type { Json, JsonObject, LineItem } from "../domain/index.ts"
+import type { Json, JsonObject, KeyLimits, LineItem, SharedBucket } from "../domain/index.ts"
 import type { ProviderStanding } from "../providers/index.ts"
 
 /*
@@ -49,6 +49,23 @@ export const decodeLineItems = (text: string, record: string): ReadonlyArray<Lin
 /** Parses the state of a worker's providers. */
 export const decodeStandings = (text: string, record: string): ReadonlyArray<ProviderStanding> =>
   decodeObjects(text, record) as ReadonlyArray<JsonObject & ProviderStanding>
+
+/** Parses the limits of a key. `null` means that it has none of its own. */
+export const decodeLimits = (text: string | null, record: string): KeyLimits =>
+  text === null ? {} : decodeObject(text, record)
+
+/** Formats the limits of a key for `decodeLimits`. */
+export const encodeLimits = (limits: KeyLimits): string | null =>
+  Object.keys(limits).length === 0 ? null : JSON.stringify(limits)
+
+/** Parses a bucket that processes share. */
+export const decodeBucket = (text: string, record: string): SharedBucket => {
+  const value = decodeObject(text, record) as JsonObject & Partial<SharedBucket>
+  const { at, level, portions } = value
+  if (!Number.isSafeInteger(at) || !Number.isSafeInteger(level) || typeof portions !== "object")
+    throw new UndecodableRow(`${record} is not a bucket`)
+  return value as JsonObject & SharedBucket
+}
 
 /** Parses any JSON value. */
 export const decodeJson = (text: string, record: string): Json => {

@@ -86,6 +86,7 @@ export const storeVerbs = {
     createKey: "write",
     createFirstKey: "write",
     listKeys: "read",
+    limitKey: "write",
     revokeKey: "write",
     rotateKey: "write",
     identifyKey: "read",
