@@ -9,6 +9,7 @@ import {
   JobDirectory,
   JobStore,
   KeyDirectory,
+  RateLimitStore,
   SecretStore,
   storeAdapter,
   type StoreAdapter,
@@ -25,6 +26,7 @@ import { makePostgresJobDirectory } from "./directory.ts"
 import { makePostgresJobStore } from "./jobs/JobStore.ts"
 import { makePostgresKeyDirectory } from "./keys.ts"
 import { makePostgresPlace } from "./place.ts"
+import { makePostgresRateLimitStore } from "./rateLimits.ts"
 import { makePostgresSecretStore } from "./secrets.ts"
 import { makePostgresSwitchboard } from "./board.ts"
 import { makePostgresUploadStore } from "./uploads/UploadStore.ts"
@@ -41,6 +43,7 @@ type PostgresStore =
   | KeyDirectory
   | Switchboard
   | SecretStore
+  | RateLimitStore
   | AuditLog
   | StorePlace
   | WakeUp
@@ -102,6 +105,7 @@ export const PostgresStores = {
           Context.add(KeyDirectory, makePostgresKeyDirectory(recording)),
           Context.add(Switchboard, makePostgresSwitchboard(recording, hint)),
           Context.add(SecretStore, makePostgresSecretStore(recording)),
+          Context.add(RateLimitStore, makePostgresRateLimitStore(database)),
           Context.add(AuditLog, makePostgresAuditLog(database)),
           Context.add(StorePlace, makePostgresPlace(database, connections, options)),
           Context.add(WakeUp, wakeUp),

@@ -14,7 +14,7 @@ import type {
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
-import type { SpendCaps, SpendingEntries } from "./limitColumns.ts"
+import type { RateBuckets, SpendCaps, SpendingEntries } from "./limitColumns.ts"
 
 /** A JSON text, kept as it was written. */
 export type JsonText = string
@@ -183,6 +183,7 @@ interface ApiKeys {
   mode: KeyMode
   scopes: JsonText
   name: string | null
+  limits: Generated<JsonText | null>
   created_at: number
   expires_at: number | null
   revoked_at: Generated<number | null>
@@ -290,6 +291,7 @@ export interface Tables {
   workers: Workers
   blob_lineage: BlobLineage
   served_kinds: ServedKinds
+  rate_buckets: RateBuckets
   spend_caps: SpendCaps
   spending: SpendingEntries
 }

@@ -1,7 +1,9 @@
 import { sql } from "kysely"
 import {
   type ApiKeyRecord,
+  decodeLimits,
   decodeStrings,
+  encodeLimits,
   KeyDirectory,
   type KeyRotation,
   type KeySecretRecord,
@@ -9,7 +11,7 @@ import {
   type Project,
   type RotateOutcome,
 } from "@kiln/core/ports"
-import type { KeyId, KeyMode, ProjectId } from "@kiln/core/domain"
+import type { KeyId, KeyLimits, KeyMode, ProjectId } from "@kiln/core/domain"
 import { batchStatement, type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
 import type { Session, Transaction } from "./Session.ts"
 import type { Database } from "./Database.ts"
@@ -22,6 +24,7 @@ const selectKeys = query
     "api_keys.mode",
     "api_keys.scopes",
     "api_keys.name",
+    "api_keys.limits",
     "api_keys.created_at as createdAt",
     "api_keys.expires_at as expiresAt",
     "api_keys.revoked_at as revokedAt",
@@ -34,6 +37,7 @@ export const allKeys = statement(() => selectKeys.orderBy("api_keys.seq"))
 const keyOf = (row: RowOf<typeof allKeys>): ApiKeyRecord => ({
   ...row,
   scopes: decodeStrings(row.scopes, `the scopes of ${row.id}`),
+  limits: decodeLimits(row.limits, `the limits of ${row.id}`),
 })
 
 /** Names are unique. A taken name is an outcome; a taken id is a defect. */
@@ -95,6 +99,7 @@ const insertKey = statement(
       mode: KeyMode
       scopes: string
       name: string | null
+      limits: string | null
       now: number
       expiresAt: number | null
     }>,
@@ -105,6 +110,7 @@ const insertKey = statement(
       mode: given.mode,
       scopes: given.scopes,
       name: given.name,
+      limits: given.limits,
       created_at: given.now,
       expires_at: given.expiresAt,
     }),
@@ -118,20 +124,12 @@ const insertSecret = statement((given: Given<{ secretHash: string; keyId: KeyId;
 const createKey = async (tx: Transaction, { secretHash, ...key }: NewApiKey): Promise<ApiKeyRecord | undefined> => {
   const { now } = tx
   if ((await tx.get(projectById, { id: key.projectId })) === undefined) return undefined
-  const { expiresAt, id, mode, name, projectId, scopes } = key
-  await tx.run(insertKey, { id, projectId, mode, scopes: JSON.stringify(scopes), name, now, expiresAt })
+  const { expiresAt, id, limits = {}, mode, name, projectId, scopes } = key
+  const texts = { scopes: JSON.stringify(scopes), limits: encodeLimits(limits) }
+  await tx.run(insertKey, { id, projectId, mode, name, now, expiresAt, ...texts })
   await tx.run(insertSecret, { secretHash, keyId: id, now })
-  return {
-    id,
-    projectId,
-    mode,
-    scopes: [...scopes],
-    name,
-    createdAt: now,
-    expiresAt,
-    revokedAt: null,
-    lastUsedAt: null,
-  }
+  const asked = { id, projectId, mode, scopes: [...scopes], name, limits: { ...limits }, createdAt: now, expiresAt }
+  return { ...asked, revokedAt: null, lastUsedAt: null }
 }
 
 /** Ends with the transaction. */
@@ -172,6 +170,16 @@ const keyById = statement((given: Given<{ id: KeyId }>) => selectKeys.where("api
 
 const revokeKey = async (tx: Transaction, id: KeyId): Promise<ApiKeyRecord | undefined> => {
   await tx.run(revoke, { id, now: tx.now })
+  const row = await tx.get(keyById, { id })
+  return row && keyOf(row)
+}
+
+const updateLimits = statement((given: Given<{ id: KeyId; limits: string | null }>) =>
+  query.updateTable("api_keys").set({ limits: given.limits }).where("id", "=", given.id),
+)
+
+const limitKey = async (tx: Transaction, id: KeyId, limits: KeyLimits): Promise<ApiKeyRecord | undefined> => {
+  await tx.run(updateLimits, { id, limits: encodeLimits(limits) })
   const row = await tx.get(keyById, { id })
   return row && keyOf(row)
 }
@@ -280,6 +288,7 @@ export const makePostgresKeyDirectory = (db: Pick<Database, "read" | "write">): 
     createKey: (key) => db.write("KeyDirectory.createKey", (tx) => createKey(tx, key)),
     createFirstKey: (project, key) => db.write("KeyDirectory.createFirstKey", (tx) => createFirstKey(tx, project, key)),
     listKeys: db.read("KeyDirectory.listKeys", listKeys),
+    limitKey: (keyId, limits) => db.write("KeyDirectory.limitKey", (tx) => limitKey(tx, keyId, limits)),
     revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (tx) => revokeKey(tx, keyId)),
     rotateKey: (rotation) => db.write("KeyDirectory.rotateKey", (tx) => rotateKey(tx, rotation)),
     identifyKey: (secretHash) => db.read("KeyDirectory.identifyKey", (session) => identifyKey(session, secretHash)),

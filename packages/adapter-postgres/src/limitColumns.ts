@@ -3,6 +3,13 @@ import type { SpendOwner } from "@kiln/core/domain"
 
 /** Columns of limits. */
 
+export interface RateBuckets {
+  bucket: string
+  /** A JSON text. */
+  state: string
+  full_at: number
+}
+
 export interface SpendCaps {
   owner: SpendOwner
   currency: string

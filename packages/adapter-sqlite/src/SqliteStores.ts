@@ -9,6 +9,7 @@ import {
   JobDirectory,
   JobStore,
   KeyDirectory,
+  RateLimitStore,
   SecretStore,
   type StoreAdapter,
   storeAdapter,
@@ -28,6 +29,7 @@ import { makeSqliteJobStore } from "./jobs/SqliteJobStore.ts"
 import { makeSqliteKeyDirectory } from "./keys.ts"
 import { checkSqliteOptions, openDatabase, type SqliteOptions } from "./openDatabase.ts"
 import { sqlitePlace } from "./place.ts"
+import { makeSqliteRateLimitStore } from "./rateLimits.ts"
 import { makeSqliteSecretStore } from "./secrets.ts"
 import { makeSqliteUploadStore } from "./uploads.ts"
 
@@ -38,6 +40,7 @@ type Stores =
   | KeyDirectory
   | Switchboard
   | SecretStore
+  | RateLimitStore
   | AuditLog
   | StorePlace
   | WakeUp
@@ -74,6 +77,7 @@ export const SqliteStores = {
           Context.add(KeyDirectory, makeSqliteKeyDirectory(recording)),
           Context.add(Switchboard, makeSqliteSwitchboard(recording)),
           Context.add(SecretStore, makeSqliteSecretStore(recording)),
+          Context.add(RateLimitStore, makeSqliteRateLimitStore(database)),
           Context.add(AuditLog, makeSqliteAuditLog(database)),
           Context.add(StorePlace, sqlitePlace(options)),
           Context.add(WakeUp, wakeUp),

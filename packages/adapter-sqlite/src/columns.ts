@@ -164,6 +164,7 @@ export const columns = {
     mode: text<KeyMode>(),
     scopes: json(),
     name: nullable(text()),
+    limits: nullable(json()),
     created_at: integer(),
     expires_at: nullable(integer()),
     revoked_at: nullable(integer()),
@@ -199,6 +200,7 @@ export const columns = {
   workers: { worker_id: text(), live_kinds: json(), live_until: integer(), providers: json() },
   blob_lineage: { id: integer<1>(), version: integer(), document: json() },
   served_kinds: { kind: text(), served_at: integer() },
+  rate_buckets: { bucket: text(), state: json(), full_at: integer() },
   spend_caps: { owner: text<SpendOwner>(), currency: text(), day: nullable(text()), month: nullable(text()) },
   spending: {
     owner: text<SpendOwner>(),

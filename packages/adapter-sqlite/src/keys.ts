@@ -1,7 +1,9 @@
-import type { KeyId, ProjectId } from "@kiln/core/domain"
+import type { KeyId, KeyLimits, ProjectId } from "@kiln/core/domain"
 import {
   type ApiKeyRecord,
+  decodeLimits,
   decodeStrings,
+  encodeLimits,
   KeyDirectory,
   type KeyRotation,
   type KeySecretRecord,
@@ -74,6 +76,7 @@ const selectKeys = query
       "mode",
       "scopes",
       "name",
+      "limits",
       "created_at",
       "expires_at",
       "revoked_at",
@@ -109,14 +112,15 @@ const secretByHash = statement((given: Given<Values<"key_secrets", "secret_hash"
 const keyOf = (row: RowOf<typeof allKeys>): ApiKeyRecord => ({
   ...row,
   scopes: decodeStrings(row.scopes, `the scopes of ${row.id}`),
+  limits: decodeLimits(row.limits, `the limits of ${row.id}`),
 })
 
-type NewKey = "id" | "project_id" | "mode" | "scopes" | "name" | "created_at" | "expires_at"
+type NewKey = "id" | "project_id" | "mode" | "scopes" | "name" | "limits" | "created_at" | "expires_at"
 
 const insertKey = statement((given: Given<Values<"api_keys", NewKey>>) =>
   query
     .insertInto("api_keys")
-    .values(assign(given, "id", "project_id", "mode", "scopes", "name", "created_at", "expires_at")),
+    .values(assign(given, "id", "project_id", "mode", "scopes", "name", "limits", "created_at", "expires_at")),
 )
 
 /** Only the hash of a secret is stored. */
@@ -127,10 +131,12 @@ const insertSecret = statement((given: Given<Values<"key_secrets", "secret_hash"
 const createKey = (tx: Transaction, { secretHash, ...key }: NewApiKey): ApiKeyRecord | undefined => {
   const { now: createdAt } = tx
   if (tx.get(projectById, { id: key.projectId }) === undefined) return undefined
-  const { expiresAt, id, mode, name, projectId, scopes } = key
-  tx.run(insertKey, { id, projectId, mode, scopes: JSON.stringify(scopes), name, createdAt, expiresAt })
+  const { expiresAt, id, limits = {}, mode, name, projectId, scopes } = key
+  const texts = { scopes: JSON.stringify(scopes), limits: encodeLimits(limits) }
+  tx.run(insertKey, { id, projectId, mode, name, createdAt, expiresAt, ...texts })
   tx.run(insertSecret, { secretHash, keyId: id, createdAt })
-  return { id, projectId, mode, scopes: [...scopes], name, createdAt, expiresAt, revokedAt: null, lastUsedAt: null }
+  const asked = { id, projectId, mode, scopes: [...scopes], name, limits: { ...limits }, createdAt, expiresAt }
+  return { ...asked, revokedAt: null, lastUsedAt: null }
 }
 
 const anyKey = statement(() => query.selectFrom("api_keys").select("seq").limit(1))
@@ -144,6 +150,16 @@ const createFirstKey = (
   if (tx.get(anyKey, {}) !== undefined || createProject(tx, project) === undefined) return false
   if (createKey(tx, key) === undefined) throw new TypeError("the first key must belong to the project created with it")
   return true
+}
+
+const updateLimits = statement((given: Given<Values<"api_keys", "id" | "limits">>) =>
+  query.updateTable("api_keys").set(assign(given, "limits")).where("id", "=", given.id),
+)
+
+const limitKey = (tx: Transaction, id: KeyId, limits: KeyLimits): ApiKeyRecord | undefined => {
+  tx.run(updateLimits, { id, limits: encodeLimits(limits) })
+  const row = tx.get(keyById, { id })
+  return row && keyOf(row)
 }
 
 /** Keeps the time of the first revocation. */
@@ -208,6 +224,7 @@ export const makeSqliteKeyDirectory = (db: Pick<Database, "read" | "write">): Ke
     createKey: (key) => db.write("KeyDirectory.createKey", (tx) => createKey(tx, key)),
     createFirstKey: (project, key) => db.write("KeyDirectory.createFirstKey", (tx) => createFirstKey(tx, project, key)),
     listKeys: db.read("KeyDirectory.listKeys", listKeys),
+    limitKey: (keyId, limits) => db.write("KeyDirectory.limitKey", (tx) => limitKey(tx, keyId, limits)),
     revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (tx) => revokeKey(tx, keyId)),
     rotateKey: (rotation) => db.write("KeyDirectory.rotateKey", (tx) => rotateKey(tx, rotation)),
     identifyKey: (secretHash) => db.read("KeyDirectory.identifyKey", (tx) => identifyKey(tx, secretHash)),

@@ -34,14 +34,14 @@ const closedEveryState = Effect.gen(function* () {
 })
 
 describe("a copy's source", () => {
-  it.live("yields every row of every table except those of workers and store time, with flags as booleans", () =>
+  it.live("yields every row of every table except those of workers, rate limits and store time, with flags as booleans", () =>
     Effect.gen(function* () {
       const path = yield* closedEveryState
       const raw = new Sqlite(path)
       const tables = raw
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name")
         .all([]) as ReadonlyArray<{ readonly name: string }>
-      const left = new Set(["kiln_migrations", "kiln_workers", "kiln_store_time"])
+      const left = new Set(["kiln_migrations", "kiln_workers", "kiln_rate_buckets", "kiln_store_time"])
       expect(copyTables.map((table) => `kiln_${table}`).sort()).toEqual(
         tables.map(({ name }) => name).filter((name) => !left.has(name)),
       )

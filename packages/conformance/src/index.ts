@@ -14,6 +14,7 @@ export { arrangeEveryState } from "./everyState.ts"
 export { callEveryVerb } from "./everyVerb.ts"
 export * as fixtures from "./fixtures.ts"
 export { compareWithMemory, type Comparison, findDifference } from "./referenceComparison.ts"
+export { rateLimitConformance } from "./rateLimitConformance.ts"
 export { storeSections } from "./sections.ts"
 export {
   jobDirectoryConformance,

@@ -42,6 +42,7 @@ import { projects } from "./KeyDirectory/createProject.ts"
 import { disabledProjects } from "./KeyDirectory/disableProject.ts"
 import { apiKeys } from "./KeyDirectory/createKey.ts"
 import { firstKey } from "./KeyDirectory/createFirstKey.ts"
+import { keyLimits } from "./KeyDirectory/limitKey.ts"
 import { keyLife } from "./KeyDirectory/revokeKey.ts"
 import { rotation } from "./KeyDirectory/rotateKey.ts"
 import { findAndRemove } from "./SecretStore/findAndRemove.ts"
@@ -124,6 +125,7 @@ export const keyDirectorySections: ReadonlyArray<Section<KeyDirectory>> = [
   projects,
   apiKeys,
   firstKey,
+  keyLimits,
   keyLife,
   rotation,
   disabledProjects,

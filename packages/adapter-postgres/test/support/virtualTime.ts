@@ -1,7 +1,15 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import pg from "pg"
 import type { Stores } from "@kiln/conformance"
-import { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import {
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  RateLimitStore,
+  SecretStore,
+  Switchboard,
+  UploadStore,
+} from "@kiln/core/ports"
 
 /**
  * Puts the database's clock into the hands of a test: `store_time` reads a table, into which the Effect `Clock` is written
@@ -23,9 +31,9 @@ export const takeOverClock = async (url: string, schema = "kiln"): Promise<void>
 
 /** The stores, each verb of which first sets the database's clock to the Effect `Clock`. */
 export const onEffectClock = <E>(
-  stores: Layer.Layer<Stores, E>,
+  stores: Layer.Layer<Stores | RateLimitStore, E>,
   setClock: (now: number) => Promise<void>,
-): Layer.Layer<Stores, E> =>
+): Layer.Layer<Stores | RateLimitStore, E> =>
   Layer.effectContext(
     Effect.map(Layer.build(stores), (context) => {
       let shown: number | undefined
@@ -44,6 +52,7 @@ export const onEffectClock = <E>(
         Context.add(KeyDirectory, withVerbs(Context.get(context, KeyDirectory), onTime)),
         Context.add(Switchboard, withVerbs(Context.get(context, Switchboard), onTime)),
         Context.add(SecretStore, withVerbs(Context.get(context, SecretStore), onTime)),
+        Context.add(RateLimitStore, withVerbs(Context.get(context, RateLimitStore), onTime)),
       )
     }),
   )

@@ -6,8 +6,8 @@ import type { SqlValue } from "../SqliteDatabase.ts"
 export type CopyRow = Readonly<Record<string, string | number | boolean | null | Uint8Array>>
 
 /**
- * The copied tables, in an order in which no row refers to a later table. `workers` is left out because workers publish again, and
- * `store_time` because it belongs to this store.
+ * The copied tables, in an order in which no row refers to a later table. `workers` is left out because workers publish again,
+ * `rate_buckets` because a bucket without a row is full, and `store_time` because it belongs to this store.
  */
 export const copyTables = [
   "switches",

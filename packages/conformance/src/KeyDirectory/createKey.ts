@@ -17,7 +17,7 @@ export const apiKeys: Section<KeyDirectory> = {
         yield* keys.createProject(project(1))
         yield* advance(5)
         const { secretHash, ...asked } = newApiKey(1, { mode: "live", expiresAt: 9_000 })
-        const record = { ...asked, createdAt: 5, revokedAt: null, lastUsedAt: null }
+        const record = { ...asked, limits: {}, createdAt: 5, revokedAt: null, lastUsedAt: null }
         expect(yield* keys.createKey({ ...asked, secretHash })).toEqual(record)
         expect(yield* keys.findKey(secretHash)).toEqual(record)
         expect(yield* keys.findKey(digest(2))).toBe(undefined)

@@ -133,6 +133,14 @@ const keyOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
     return Effect.flatMap(KeyDirectory, (keys) => keys.revokeKey(keyId(n)))
   }),
   operation(
+    "limitKey",
+    fc.tuple(recent, fc.constantFrom({}, { create: { perMinute: 5, burst: 2 } }, { read: { perMinute: 0, burst: 0 } })),
+    ([at, limits], history) => {
+      const n = latest(history.keys, at) ?? 9_999
+      return Effect.flatMap(KeyDirectory, (keys) => keys.limitKey(keyId(n), limits))
+    },
+  ),
+  operation(
     "touchKeys",
     fc.array(record({ back: recent, usedAt: fc.nat(10_000) }), { maxLength: 3 }),
     (uses, history) => {

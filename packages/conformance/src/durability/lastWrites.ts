@@ -64,6 +64,7 @@ const steps: Steps = {
     createProject: onKeys((keys) => keys.createProject({ id: projectId(2), name: "two" })),
     disableProject: onKeys((keys) => keys.disableProject(projectId(2), true)),
     createKey: onKeys((keys) => keys.createKey(newApiKey(2))),
+    limitKey: onKeys((keys) => keys.limitKey(keyId(2), { read: { perMinute: 0, burst: 0 } })),
     revokeKey: onKeys((keys) => keys.revokeKey(keyId(2))),
     rotateKey: onKeys((keys) => keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 60_000 })),
     touchKeys: onKeys((keys) => keys.touchKeys([{ keyId: keyId(1), usedAt: 7 }])),

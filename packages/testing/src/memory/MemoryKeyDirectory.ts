@@ -29,6 +29,11 @@ export const makeMemoryKeyDirectory = (state: MemoryState): KeyDirectory["Servic
         throw new TypeError("the first key must belong to the project created with it")
       }),
     listKeys: step(() => [...state.keys.values()]),
+    limitKey: (keyId, limits) =>
+      step(() => {
+        const key = state.keys.get(keyId)
+        return key && putKey(state, { ...key, limits: keep(limits) })
+      }),
     revokeKey: (keyId) =>
       step((now) => {
         const key = state.keys.get(keyId)
@@ -65,7 +70,7 @@ const createKey = (state: MemoryState, key: NewApiKey, now: number): ApiKeyRecor
   const { secretHash, ...record } = key
   if (state.keys.has(key.id) || state.secrets.has(secretHash)) throw new TypeError(`key ${key.id} already exists`)
   state.secrets.set(secretHash, { keyId: key.id, validUntil: null })
-  return putKey(state, keep({ ...record, createdAt: now, revokedAt: null, lastUsedAt: null }))
+  return putKey(state, keep({ limits: {}, ...record, createdAt: now, revokedAt: null, lastUsedAt: null }))
 }
 
 const rotateKey = (state: MemoryState, { keyId, overlapMs, secretHash }: KeyRotation, now: number): RotateOutcome => {

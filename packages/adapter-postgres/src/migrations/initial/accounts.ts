@@ -16,6 +16,8 @@ CREATE TABLE "kiln".api_keys (
   mode         text   NOT NULL CHECK (mode IN ('test', 'live')),
   scopes       text   NOT NULL,
   name         text,
+  -- Rate limits that replace the installation's.
+  limits       text,
   created_at   bigint NOT NULL,
   expires_at   bigint,
   revoked_at   bigint,
@@ -33,6 +35,16 @@ CREATE TABLE "kiln".key_secrets (
   -- When its overlap ends; NULL for the present secret.
   valid_until bigint
 );
+
+-- Token buckets of keys that processes share. A bucket without a row is full.
+CREATE TABLE "kiln".rate_buckets (
+  bucket  text COLLATE "C" PRIMARY KEY,
+  -- Empty while the transaction that makes the row has not used it.
+  state   text   NOT NULL,
+  -- When the row may go.
+  full_at bigint NOT NULL
+);
+CREATE INDEX rate_buckets_full ON "kiln".rate_buckets (full_at);
 
 CREATE TABLE "kiln".secrets (
   name  text COLLATE "C" PRIMARY KEY,

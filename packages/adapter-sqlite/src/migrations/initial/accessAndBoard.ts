@@ -16,6 +16,8 @@ CREATE TABLE kiln_api_keys (
   mode         TEXT    NOT NULL CHECK (mode IN ('test', 'live')),
   scopes       TEXT    NOT NULL,
   name         TEXT,
+  -- Rate limits that replace the installation's.
+  limits       TEXT,
   created_at   INTEGER NOT NULL,
   expires_at   INTEGER,
   revoked_at   INTEGER,
@@ -33,6 +35,15 @@ CREATE TABLE kiln_key_secrets (
   -- When its overlap ends; NULL for the current secret.
   valid_until INTEGER
 ) STRICT;
+
+-- Token buckets of keys that processes share. A bucket without a row is full.
+CREATE TABLE kiln_rate_buckets (
+  bucket  TEXT    NOT NULL PRIMARY KEY,
+  state   TEXT    NOT NULL,
+  -- When the row may go.
+  full_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX kiln_rate_buckets_full ON kiln_rate_buckets (full_at);
 
 CREATE TABLE kiln_secrets (
   name  TEXT NOT NULL PRIMARY KEY,

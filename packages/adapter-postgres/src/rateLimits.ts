@@ -1,0 +1,94 @@
+import { fullAt, takePortion } from "@kiln/core/domain"
+import { type BucketRequest, decodeBucket, RateLimitStore } from "@kiln/core/ports"
+import type { Database } from "./Database.ts"
+import type { Session } from "./Session.ts"
+import { batchStatement, type Given, query, statement } from "./Statement.ts"
+
+type Named = { bucket: string }
+
+/** In the order of their names, to avoid deadlocks. */
+const lockBuckets = batchStatement<Named, {}, { readonly bucket: string; readonly state: string }>(
+  { bucket: "text" },
+  (item) =>
+    query
+      .selectFrom("rate_buckets")
+      .innerJoin(item, (join) => join.onRef("item.bucket", "=", "rate_buckets.bucket"))
+      .select(["rate_buckets.bucket", "rate_buckets.state"])
+      .orderBy("rate_buckets.bucket")
+      .forUpdate("rate_buckets"),
+)
+
+/** A bucket without a state is a new one, which another transaction may make first. */
+const insertBuckets = batchStatement<Named, {}, unknown>({ bucket: "text" }, (item) =>
+  query
+    .insertInto("rate_buckets")
+    .columns(["bucket", "state", "full_at"])
+    .expression((from) =>
+      from
+        .selectFrom(item)
+        .select((of) => ["item.bucket", of.val("").as("state"), of.lit(0).as("full_at")])
+        .orderBy("item.bucket"),
+    )
+    .onConflict((conflict) => conflict.column("bucket").doNothing()),
+)
+
+const updateBuckets = batchStatement<Named & { state: string; fullAt: number }, {}, unknown>(
+  { bucket: "text", state: "text", fullAt: "bigint" },
+  (item) =>
+    query
+      .updateTable("rate_buckets")
+      .from(item)
+      .set((set) => ({ state: set.ref("item.state"), full_at: set.ref("item.fullAt") }))
+      .whereRef("rate_buckets.bucket", "=", "item.bucket"),
+)
+
+/** A bucket that is full again is as good as none. Those that another transaction uses are left alone. */
+const deleteFull = statement((given: Given<{ now: number; limit: number }>) =>
+  query
+    .deleteFrom("rate_buckets")
+    .where("bucket", "in", (from) =>
+      from
+        .selectFrom("rate_buckets")
+        .select("bucket")
+        .where("full_at", ">", 0)
+        .where("full_at", "<", given.now)
+        .limit(given.limit)
+        .forUpdate()
+        .skipLocked(),
+    ),
+)
+
+const lock = async (session: Session, requests: ReadonlyArray<BucketRequest>): Promise<Map<string, string>> => {
+  const named = requests.map(({ bucket }) => ({ bucket }))
+  return new Map((await session.batch(lockBuckets, named, {})).map(({ bucket, state }) => [bucket, state]))
+}
+
+export const makePostgresRateLimitStore = (db: Database): RateLimitStore["Service"] =>
+  RateLimitStore.of({
+    takePortions: (requests) =>
+      db.writeAfter(
+        "RateLimitStore.takePortions",
+        (session) => lock(session, requests),
+        async (tx, locked) => {
+          let states = locked
+          const missing = requests.filter(({ bucket }) => !states.has(bucket))
+          if (missing.length > 0) {
+            await tx.runBatch(insertBuckets, missing, {})
+            states = await lock(tx, requests)
+          }
+          const changes: Array<Named & { state: string; fullAt: number }> = []
+          const all = requests.map(({ bucket, ...request }) => {
+            const state = states.get(bucket) ?? ""
+            const known = state === "" ? undefined : decodeBucket(state, bucket)
+            const { bucket: next, taken } = takePortion(known, request, tx.now)
+            changes.push({ bucket, state: JSON.stringify(next), fullAt: fullAt(next, request.policy) })
+            return taken
+          })
+          tx.commitWith(
+            tx.runBatch(updateBuckets, changes, {}),
+            tx.run(deleteFull, { now: tx.now, limit: 2 * requests.length }),
+          )
+          return all
+        },
+      ),
+  })

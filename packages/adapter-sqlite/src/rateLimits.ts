@@ -1,0 +1,45 @@
+import { fullAt, type TakenPortion, takePortion } from "@kiln/core/domain"
+import { type BucketRequest, decodeBucket, RateLimitStore } from "@kiln/core/ports"
+import { assign, select, type Values } from "./columns.ts"
+import type { Database } from "./Database.ts"
+import { type Given, query, statement } from "./Statement.ts"
+import type { Transaction } from "./Transaction.ts"
+
+type Bucket = Values<"rate_buckets", "bucket">
+
+const bucketByName = statement((given: Given<Bucket>) =>
+  query.selectFrom("rate_buckets").select(select("rate_buckets", "state")).where("bucket", "=", given.bucket),
+)
+
+const upsertBucket = statement((given: Given<Values<"rate_buckets", "bucket" | "state" | "full_at">>) =>
+  query
+    .insertInto("rate_buckets")
+    .values(assign(given, "bucket", "state", "full_at"))
+    .onConflict((conflict) => conflict.column("bucket").doUpdateSet(assign(given, "state", "full_at"))),
+)
+
+/** A bucket that is full again is as good as none. */
+const deleteFull = statement((given: Given<{ readonly now: number; readonly limit: number }>) =>
+  query
+    .deleteFrom("rate_buckets")
+    .where("bucket", "in", (from) =>
+      from.selectFrom("rate_buckets").select("bucket").where("full_at", "<", given.now).limit(given.limit),
+    ),
+)
+
+const takeOne = (tx: Transaction, { bucket, ...request }: BucketRequest): TakenPortion => {
+  const row = tx.get(bucketByName, { bucket })
+  const { bucket: next, taken } = takePortion(row && decodeBucket(row.state, bucket), request, tx.now)
+  tx.run(upsertBucket, { bucket, state: JSON.stringify(next), fullAt: fullAt(next, request.policy) })
+  return taken
+}
+
+export const makeSqliteRateLimitStore = (db: Pick<Database, "write">): RateLimitStore["Service"] =>
+  RateLimitStore.of({
+    takePortions: (requests) =>
+      db.write("RateLimitStore.takePortions", (tx) => {
+        const taken = requests.map((request) => takeOne(tx, request))
+        tx.run(deleteFull, { now: tx.now, limit: 2 * requests.length })
+        return taken
+      }),
+  })
