@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import { formatApiKey, type KeyMode, type KeyScope, type ProjectId } from "@kiln/core/domain"
+import { formatApiKey, type KeyLimits, type KeyMode, type KeyScope, type ProjectId } from "@kiln/core/domain"
 import { IdGenerator, type NewApiKey } from "@kiln/core/ports"
 
 /** Options of a new key. */
@@ -12,6 +12,8 @@ export interface KeyWish {
   readonly name: string | null
   /** Expiry in Unix milliseconds; `null` for never. */
   readonly expiresAt: number | null
+  /** Rate limits that replace the installation's; none by default. */
+  readonly limits?: KeyLimits
 }
 
 /** Generates a secret: its text, which is shown once and not stored, and the hash to store. */

@@ -12,6 +12,8 @@ import { keyCap } from "./keyCap.ts"
 import { keyCreate } from "./keyCreate.ts"
 import { keyFields } from "./keyFields.ts"
 import { keyIdentify } from "./keyIdentify.ts"
+import { keyLimit } from "./keyLimit.ts"
+import { limitsText } from "./keyLimitFlag.ts"
 import { keyRotate } from "./keyRotate.ts"
 
 const list = Command.make("list", {}, () =>
@@ -19,20 +21,33 @@ const list = Command.make("list", {}, () =>
     Effect.gen(function* () {
       const directory = yield* KeyDirectory
       const now = yield* Clock.currentTimeMillis
-      const keys = (yield* directory.listKeys).map((key) => keyFields(key, now))
+      const records = yield* directory.listKeys
+      const keys = records.map((key) => keyFields(key, now))
       const names = new Map((yield* directory.listProjects).map((project) => [project.id, project.name]))
-      const rows = keys.map((key) => [
+      const rows = keys.map((key, index) => [
         key.key_id,
         names.get(key.project_id) ?? key.project_id,
         key.mode,
         key.status,
         key.scopes.join(" "),
+        limitsText(records[index]?.limits ?? {}) || null,
         key.name,
         key.created_at,
         key.expires_at,
         key.last_used_at,
       ])
-      const headings = ["KEY", "PROJECT", "MODE", "STATUS", "SCOPES", "NAME", "CREATED", "EXPIRES", "LAST USED"]
+      const headings = [
+        "KEY",
+        "PROJECT",
+        "MODE",
+        "STATUS",
+        "SCOPES",
+        "LIMITS",
+        "NAME",
+        "CREATED",
+        "EXPIRES",
+        "LAST USED",
+      ]
       yield* answer({
         json: { keys },
         text: formatTable(headings, rows, "no keys yet; create one with kiln key create (see --help)"),
@@ -62,5 +77,5 @@ const revoke = Command.make(
 
 export const keyCommand = Command.make("key").pipe(
   Command.withDescription("Create, list, limit, cap, rotate, revoke and identify API keys"),
-  Command.withSubcommands([keyCreate, list, keyCap, keyRotate, revoke, keyIdentify]),
+  Command.withSubcommands([keyCreate, list, keyLimit, keyCap, keyRotate, revoke, keyIdentify]),
 )

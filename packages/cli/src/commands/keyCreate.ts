@@ -12,6 +12,7 @@ import { newKey } from "@kiln/http"
 import { keyDetails, keyDocument } from "../keyDocument.ts"
 import { answer, formatTime } from "../Output.ts"
 import { recordChange } from "../recordChange.ts"
+import { keyLimitFlag, limitFields, limitsWith } from "./keyLimitFlag.ts"
 import { duration } from "../settings/duration.ts"
 import { beginStores } from "../withStores.ts"
 
@@ -25,6 +26,7 @@ const flags = {
     Flag.atLeast(1),
   ),
   name: Flag.String("name").pipe(Flag.withDescription("Display name in lists"), Flag.optional),
+  limits: keyLimitFlag,
   expires: Flag.String("expires").pipe(
     Flag.withDescription("How long the key is valid, like 90d or 24h; it never expires if omitted"),
     Flag.optional,
@@ -46,30 +48,40 @@ const describe = (key: string, id: string, project: Project, expiresAt: number |
     `Its id is ${id}, its project ${project.name} (${project.id}), and it ${expiresAt === null ? "does not expire" : `expires at ${formatTime(expiresAt)}`}.`,
   ].join("\n")
 
-export const keyCreate = Command.make("create", flags, ({ expires, mode, name, project: nameOrId, scopes }) =>
-  beginStores(
-    Effect.gen(function* () {
-      const problem = Option.isSome(name) ? nameProblem(name.value) : undefined
-      if (problem !== undefined) return yield* misused(`--name ${problem}`)
-      const expiresAt = yield* expiryOf(expires)
-      const project = yield* findProject(nameOrId)
-      const { key, record } = yield* newKey({
-        projectId: project.id,
-        mode,
-        scopes: keyScopes.filter((scope) => scopes.includes(scope)),
-        name: Option.getOrNull(name),
-        expiresAt,
-      })
-      const created = yield* (yield* KeyDirectory)
-        .createKey(record)
-        .pipe(recordChange({ action: "key.create", subject: record.id, details: keyDetails(record) }))
-      if (created === undefined) return yield* failed(`the project ${JSON.stringify(nameOrId)} no longer exists`)
-      yield* answer({
-        json: { ...keyDocument(key, record), name: record.name, expires_at: formatTime(expiresAt) },
-        text: describe(key, record.id, project, expiresAt),
-      })
-    }),
-  ),
+export const keyCreate = Command.make(
+  "create",
+  flags,
+  ({ expires, limits: given, mode, name, project: nameOrId, scopes }) =>
+    beginStores(
+      Effect.gen(function* () {
+        const problem = Option.isSome(name) ? nameProblem(name.value) : undefined
+        if (problem !== undefined) return yield* misused(`--name ${problem}`)
+        const expiresAt = yield* expiryOf(expires)
+        const limits = yield* limitsWith({}, given)
+        const project = yield* findProject(nameOrId)
+        const { key, record } = yield* newKey({
+          projectId: project.id,
+          mode,
+          scopes: keyScopes.filter((scope) => scopes.includes(scope)),
+          name: Option.getOrNull(name),
+          expiresAt,
+          limits,
+        })
+        const created = yield* (yield* KeyDirectory)
+          .createKey(record)
+          .pipe(recordChange({ action: "key.create", subject: record.id, details: keyDetails(record) }))
+        if (created === undefined) return yield* failed(`the project ${JSON.stringify(nameOrId)} no longer exists`)
+        yield* answer({
+          json: {
+            ...keyDocument(key, record),
+            name: record.name,
+            expires_at: formatTime(expiresAt),
+            ...(given.length > 0 && { limits: limitFields(limits) }),
+          },
+          text: describe(key, record.id, project, expiresAt),
+        })
+      }),
+    ),
 ).pipe(
   Command.withDescription("Create an API key and show it once"),
   Command.withExamples([

@@ -1,4 +1,5 @@
 import type { ApiKeyRecord } from "@kiln/core/ports"
+import { limitFields } from "./keyLimitFlag.ts"
 import { formatTime } from "../Output.ts"
 
 /** Whether a key works at a time. */
@@ -13,6 +14,7 @@ export const keyFields = (key: ApiKeyRecord, now: number) => ({
   project_id: key.projectId,
   mode: key.mode,
   scopes: key.scopes,
+  limits: limitFields(key.limits),
   name: key.name,
   status: keyStatus(key, now),
   created_at: formatTime(key.createdAt),

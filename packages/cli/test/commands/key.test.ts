@@ -40,6 +40,45 @@ describe.each(installations)("kiln key on %s", (_name, open) => {
     expect(await isKnown(installation, other.secret)).toBe(true)
   })
 
+  it("limit shows and changes the rate limits of one key", async () => {
+    await using installation = await open()
+    const { env } = installation
+    const project = (await makeKey(installation)).projectId
+    const create = ["key", "create", "--project", project, "--mode", "test", "--scope", "audio.create"]
+    const made = await jsonOf([...create, "--limit", "create=120/min:60", "--limit", "read=off"], env)
+    const limits = { create: { per_minute: 120, burst: 60 }, read: { per_minute: 0, burst: 0 } }
+    expect(made).toMatchObject({ limits })
+    const { key_id } = made
+    expect(await jsonOf(["key", "limit", key_id], env)).toEqual({ key_id, limits })
+    expect((await jsonOf(["key", "list"], env)).keys.map((key: { limits: object }) => key.limits)).toEqual([{}, limits])
+    expect((await runInProcess(["key", "list"], env)).stdout).toContain("create=120/min:60 read=off")
+    const changed = { key_id, limits: { create: limits.create, delete: { per_minute: 7, burst: 7 } } }
+    const change = ["key", "limit", key_id, "--limit", "read=default", "--limit", "delete=7/min"]
+    expect(await jsonOf(change, env)).toEqual(changed)
+    expect((await jsonOf(["audit", "list"], env)).changes[0]).toMatchObject({
+      action: "key.limit",
+      subject: key_id,
+      details: { limits: changed.limits },
+    })
+    const { stdout } = await runInProcess(["key", "limit", key_id, "--clear"], env)
+    expect(stdout).toBe(`${key_id} has the limits of the installation\n`)
+    expect(await jsonOf(["key", "limit", key_id], env)).toEqual({ key_id, limits: {} })
+    for (const limit of [
+      "create",
+      "create=",
+      "create=1",
+      "create=1/h",
+      "create=1/min:0",
+      "create=1/min:x",
+      "writes=1/min",
+    ])
+      expect(await refusalOf(["key", "limit", key_id, "--limit", limit], env, 2)).toContain("--limit")
+    expect(await refusalOf(["key", "limit", key_id, "--clear", "--limit", "read=off"], env, 2)).toContain(
+      "no other flag",
+    )
+    expect(await refusalOf(["key", "limit", unknownId], env, 1)).toContain(`there is no key ${unknownId}`)
+  })
+
   it("rotate with --overlap 0 ends the old secret immediately", async () => {
     await using installation = await open()
     const key = await makeKey(installation)

@@ -11,6 +11,14 @@ import { Fleet, patience } from "./support/Fleet.ts"
 
 const fifty = Array.from({ length: 50 }, (_, n) => n)
 
+const unlimited = { per_minute: 0 }
+const onlyDeletions = JSON.stringify({
+  create: unlimited,
+  upload: unlimited,
+  read: unlimited,
+  delete: { per_minute: 60, burst: 30 },
+})
+
 const countBy = (names: ReadonlyArray<string | number>) => {
   const counts: Record<string, number> = {}
   for (const name of names) counts[name] = (counts[name] ?? 0) + 1
@@ -27,7 +35,7 @@ describe("two processes on one database", () => {
   let urls: ReadonlyArray<string>
   beforeAll(async () => {
     fleet = await Fleet.open()
-    const apis = await fleet.apis({ env: { KILN_QUEUE_CAP: "5" } })
+    const apis = await fleet.apis({ env: { KILN_QUEUE_CAP: "5", KILN_RATE_LIMITS: onlyDeletions } })
     urls = apis.map(({ url }) => url)
   }, patience.timeout)
   afterAll(() => fleet[Symbol.asyncDispose]())
@@ -55,6 +63,27 @@ describe("two processes on one database", () => {
     expect(countBy(replayed)).toEqual({ true: 49, null: 1 })
     const { id } = JSON.parse(answers[0]?.body ?? "") as { readonly id: string }
     expect(await fleet.takeAll()).toEqual([id])
+  })
+
+  it("sixty requests a minute are sixty for both together, after the burst", async () => {
+    const { all } = await clients()
+    const beginAt = performance.now()
+    const served: Array<number> = []
+    const retryAfter = new Set<string | null>()
+    const hammer = async (client: Client) => {
+      while (performance.now() - beginAt < 4_000) {
+        const response = await client.erase("job_00000000000000000000000000")
+        await response.body?.cancel()
+        if (response.status === 404) served.push(performance.now() - beginAt)
+        else retryAfter.add(`${response.status} ${response.headers.get("retry-after")}`)
+      }
+    }
+    await Promise.all(all.flatMap((client) => [hammer(client), hammer(client)]))
+    const lastedMs = performance.now() - beginAt
+    // Thirty at once, and one more for each second.
+    expect(served.length).toBeLessThanOrEqual(30 + lastedMs / 1_000 + 1)
+    expect(served.length).toBeGreaterThanOrEqual(30)
+    expect([...retryAfter]).toEqual(["429 1"])
   })
 
   it("of fifty jobs for one upload, one is accepted", async () => {

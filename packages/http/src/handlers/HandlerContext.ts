@@ -1,10 +1,9 @@
 import type * as Effect from "effect/Effect"
 import type { Engine } from "@kiln/core/effect"
-import type { Grant, KeyScope } from "@kiln/core/domain"
+import type { Grant, KeyLimitName, KeyScope } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
 import type { Exchange } from "../server/Exchange.ts"
 import type { Refusal } from "../server/Refusal.ts"
-import type { RateLimitName } from "../wire/RateLimiter.ts"
 import type { SigningKeyring } from "../wire/SignedUrls.ts"
 import type { OfferedKinds } from "./offerKinds.ts"
 
@@ -23,7 +22,7 @@ export interface HandlerContext {
   readonly admit: <S extends KeyScope>(
     exchange: Exchange,
     scope: S,
-    limit: Exclude<RateLimitName, "authentication" | "pages">,
+    limit: KeyLimitName,
   ) => Effect.Effect<Grant<S>, Refusal>
   /** Checks that the key is still valid, after the body has arrived. */
   readonly confirm: (exchange: Exchange) => Effect.Effect<void, Refusal>

@@ -1,7 +1,8 @@
 export { jobFamily, type JobFamily, type JobRoute, type JobRouteOptions, jobRoute } from "@kiln/client"
 export type { Caller } from "../server/Caller.ts"
-export type { RateLimitPolicy, RateLimits } from "../wire/RateLimiter.ts"
-export { type ApiKey, type ApiKeyOptions, createApiKey } from "./createApiKey.ts"
+export type { KeyLimits, RateLimitPolicy } from "@kiln/core/domain"
+export type { RateLimits } from "../wire/RateLimiter.ts"
+export { type ApiKey, type ApiKeyOptions, createApiKey, limitApiKey } from "./createApiKey.ts"
 export { fetchHandler } from "./fetchHandler.ts"
 export type {
   FetchHandler,

@@ -3,10 +3,17 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { Engine } from "@kiln/core/effect"
-import { type OptionNames, requireFlag, requireNumber, requireOptions, type StoreUnavailable } from "@kiln/core/domain"
+import {
+  type OptionNames,
+  type RateLimitPolicy,
+  requireFlag,
+  requireNumber,
+  requireOptions,
+  type StoreUnavailable,
+} from "@kiln/core/domain"
 import type { BlobStore, IdGenerator, KeyDirectory, SecretStore, Switchboard } from "@kiln/core/ports"
 import { layerProviderDetails, layerWriteReadiness, Readiness } from "../Health.ts"
-import { defaultRateLimits, type RateLimitName, type RateLimitPolicy } from "../wire/RateLimiter.ts"
+import { defaultRateLimits, type RateLimitName } from "../wire/RateLimiter.ts"
 import type { App } from "../server/app.ts"
 import type { AskCaller } from "../server/callerAuthentication.ts"
 import { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"

@@ -2,11 +2,10 @@ import { hash } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { jobModeOf, type KeyId, parseApiKey, type Principal } from "@kiln/core/domain"
+import { jobModeOf, type KeyId, parseApiKey, type Principal, type RateLimitPolicy } from "@kiln/core/domain"
 import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
 import { parseBearerToken } from "../wire/BearerToken.ts"
 import type { TrustedProxies } from "../wire/ClientAddress.ts"
-import type { RateLimitPolicy } from "../wire/RateLimiter.ts"
 import type { Exchange } from "./Exchange.ts"
 import { trackKeyUses } from "./KeyUses.ts"
 import { limitAddresses, tooMany } from "./limitAddresses.ts"
@@ -48,8 +47,9 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
     if (oldest?.done === false) remembered.delete(oldest.value)
   }
 
-  const accept = (entry: Remembered, now: number): Principal => {
+  const accept = (exchange: Exchange, entry: Remembered, now: number): Principal => {
     noteUse(entry.record.id, now)
+    exchange.keyLimits = entry.record.limits
     return entry.principal
   }
 
@@ -64,7 +64,7 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
     }
     const entry: Remembered = { principal: principalOf(record), record, lookedUpAt: now }
     remember(keyHash, entry)
-    return accept(entry, now)
+    return accept(exchange, entry, now)
   })
 
   // A cached key takes one step, because every request begins here.
@@ -77,7 +77,7 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
       const keyHash = hash("sha256", bearer.token, "hex")
       const known = remembered.get(keyHash)
       if (known !== undefined && isFresh(known, now) && isUsable(known.record, now))
-        return Effect.succeed(accept(known, now))
+        return Effect.succeed(accept(exchange, known, now))
       // Invented keys are rejected here, most of them without a query to the store.
       if (parseApiKey(bearer.token) === undefined) return Effect.fail(failed(exchange, now))
       return lookUp(exchange, keyHash, now)

@@ -1,3 +1,5 @@
+import type { KeyLimits } from "@kiln/core/domain"
+
 /** The caller of a request, as identified by a program with its own users. Jobs belong to the caller that created them. */
 export interface Caller {
   /**
@@ -14,4 +16,6 @@ export interface Caller {
   readonly mode: "sandbox" | "live"
   /** Permissions: `audio.create`, `images.create`, and the key scopes of custom job kinds. */
   readonly scopes: ReadonlyArray<string>
+  /** Rate limits of this caller that replace the service's. */
+  readonly limits?: KeyLimits | undefined
 }

@@ -1,4 +1,4 @@
-import { isId, type JobId, type KeyId, type ProjectId } from "@kiln/core/domain"
+import { isId, type JobId, type KeyId, type KeyLimits, type ProjectId } from "@kiln/core/domain"
 import type { RequestSource } from "./RequestSource.ts"
 
 /** Maximum length of a JSON body in bytes, inclusive. */
@@ -39,6 +39,8 @@ export class Exchange {
   /** The caller, once its key was verified. */
   keyId: KeyId | undefined = undefined
   projectId: ProjectId | undefined = undefined
+  /** Rate limits of its key that replace the installation's. */
+  keyLimits: KeyLimits = {}
   /** Time at which its key was verified, in milliseconds of this process's monotonic clock. */
   admittedAt = 0
   /** Bytes of the body read so far. */

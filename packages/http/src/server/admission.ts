@@ -1,12 +1,18 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { authorize, type Grant, type KeyScope, type Principal } from "@kiln/core/domain"
-import { RateLimiter, rateLimitHeaders, type RateLimits } from "../wire/RateLimiter.ts"
+import { authorize, type Grant, type KeyLimitName, type KeyScope, type Principal } from "@kiln/core/domain"
+import { type RateLimitDecision, rateLimitHeaders, type RateLimits } from "../wire/RateLimiter.ts"
 import { type Authenticate, believedForMs } from "./Authenticator.ts"
 import type { Exchange } from "./Exchange.ts"
+import { type KeyLimiter, localKeyLimiter } from "./KeyLimiter.ts"
 import { Refusal } from "./Refusal.ts"
 
-type KeyLimit = Exclude<keyof RateLimits, "authentication" | "pages">
+/** The limiter of each limit of keys. */
+export type KeyLimiters = Readonly<Record<KeyLimitName, KeyLimiter>>
+
+/** How long a read waits for a store that is slow, in milliseconds, and how long the store is then not asked again. */
+const slowMs = 250
+const restMs = 1_000
 
 // A monotonic clock, because the age of an admission decides whether its key is verified again.
 const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
@@ -23,31 +29,55 @@ export const makeConfirm =
         : Effect.asVoid(authenticate(exchange)),
     )
 
-/** Checks key, scope and rate limit, in this order, for every request of the authenticated API. */
-export const makeAdmit = (authenticate: Authenticate, limits: RateLimits) => {
-  const limiters: Readonly<Record<KeyLimit, RateLimiter>> = {
-    create: new RateLimiter(limits.create),
-    upload: new RateLimiter(limits.upload),
-    read: new RateLimiter(limits.read),
-    delete: new RateLimiter(limits.delete),
+/**
+ * Limits reads by the buckets that processes share, and by this process's own while the store is away or slow: a read that could be
+ * answered must not fail because its limit cannot be looked up. Everything else needs the store anyway.
+ */
+export const limitReads = (shared: KeyLimiter): KeyLimiter => {
+  const own = localKeyLimiter()
+  let restsUntil = -Infinity
+  return {
+    take: (keyId, policy, clock) => {
+      if (monotonicMs(clock) < restsUntil) return own.take(keyId, policy, clock)
+      const decision = shared.take(keyId, policy, clock)
+      if (!Effect.isEffect(decision)) return decision
+      return Effect.flatMap(Effect.timeoutOption(decision, slowMs), Effect.fromOption).pipe(
+        Effect.catch(() => {
+          restsUntil = monotonicMs(clock) + restMs
+          return Effect.succeed(own.take(keyId, policy, clock))
+        }),
+      )
+    },
   }
-  return <S extends KeyScope>(exchange: Exchange, scope: S, limit: KeyLimit): Effect.Effect<Grant<S>, Refusal> => {
-    const admitted = (principal: Principal, clock: Clock.Clock): Effect.Effect<Grant<S>, Refusal> => {
-      const grant = authorize(principal, scope)
-      if (grant === undefined) return Effect.fail(insufficientScope(scope))
-      exchange.admittedAt = monotonicMs(clock)
-      exchange.keyId = grant.keyId
-      exchange.projectId = grant.projectId
-      const decision = limiters[limit].take(grant.keyId, clock.currentTimeMillisUnsafe())
+}
+
+/** Checks key, scope and rate limit, in this order, for every request of the authenticated API. */
+export const makeAdmit =
+  (authenticate: Authenticate, limits: RateLimits, limiters: KeyLimiters) =>
+  <S extends KeyScope>(exchange: Exchange, scope: S, limit: KeyLimitName): Effect.Effect<Grant<S>, Refusal> => {
+    const judged = (grant: Grant<S>, decision: RateLimitDecision): Effect.Effect<Grant<S>, Refusal> => {
       Object.assign(exchange.responseHeaders, rateLimitHeaders(limit, decision))
       if (decision.allowed) return Effect.succeed(grant)
       return Effect.fail(
         new Refusal({ code: "rate_limited", headers: { "retry-after": String(decision.retryAfterSeconds) } }),
       )
     }
+    const admitted = (principal: Principal, clock: Clock.Clock): Effect.Effect<Grant<S>, Refusal> => {
+      const grant = authorize(principal, scope)
+      if (grant === undefined) return Effect.fail(insufficientScope(scope))
+      exchange.admittedAt = monotonicMs(clock)
+      exchange.keyId = grant.keyId
+      exchange.projectId = grant.projectId
+      const policy = exchange.keyLimits[limit] ?? limits[limit]
+      const decision = limiters[limit].take(grant.keyId, policy, clock)
+      if (!Effect.isEffect(decision)) return judged(grant, decision)
+      return Effect.flatMap(
+        Effect.mapError(decision, (cause) => new Refusal({ code: "service_unavailable", cause })),
+        (decided) => judged(grant, decided),
+      )
+    }
     return Effect.flatMap(authenticate(exchange), (principal) => Clock.clockWith((clock) => admitted(principal, clock)))
   }
-}
 
 const insufficientScope = (scope: KeyScope): Refusal =>
   new Refusal({

@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { Principal } from "@kiln/core/domain"
+import { type KeyLimits, keyLimitsProblem, type Principal } from "@kiln/core/domain"
 import { type Authenticate, type AuthenticateOptions, makeRefuseCredentials } from "./Authenticator.ts"
 import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
@@ -17,7 +17,10 @@ export const makeAuthenticateCaller = (options: AuthenticateOptions, ask: AskCal
       try: async () => ask(exchange),
       catch: (cause) => new Refusal({ code: "service_unavailable", cause }),
     })
-    if (caller !== undefined) return principalOf(caller)
+    if (caller !== undefined) {
+      exchange.keyLimits = limitsOf(caller)
+      return principalOf(caller)
+    }
     // A request without `Authorization`, such as from a browser whose session has ended, is not an attempt to guess credentials.
     if (exchange.header("authorization") === undefined) return yield* new Refusal({ code: "missing_api_key", message })
     return yield* Effect.fail(refuse(exchange, yield* Clock.currentTimeMillis))
@@ -27,6 +30,12 @@ export const makeAuthenticateCaller = (options: AuthenticateOptions, ask: AskCal
 const message = "This request is not authenticated. Send the credentials that this service expects."
 const PROJECT = /^[A-Za-z0-9_-]{1,64}$/
 const KEY = /^[A-Za-z0-9_.@~-]{1,128}$/
+
+const limitsOf = ({ limits = {} }: Caller): KeyLimits => {
+  const problem = keyLimitsProblem(limits)
+  if (problem !== undefined) throw new TypeError(`authenticate: ${problem}`)
+  return limits
+}
 
 /** Validates the program's result. An invalid caller is a bug in the program, and must not match another caller. */
 const principalOf = ({ keyId, mode, projectId, scopes }: Caller): Principal => {

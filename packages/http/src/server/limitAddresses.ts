@@ -1,11 +1,6 @@
+import type { RateLimitPolicy } from "@kiln/core/domain"
 import { addressRateLimitKey, clientAddress, type TrustedProxies } from "../wire/ClientAddress.ts"
-import {
-  type RateLimitDecision,
-  RateLimiter,
-  rateLimitHeaders,
-  type RateLimitName,
-  type RateLimitPolicy,
-} from "../wire/RateLimiter.ts"
+import { type RateLimitDecision, RateLimiter, rateLimitHeaders, type RateLimitName } from "../wire/RateLimiter.ts"
 import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
 

@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { Engine } from "@kiln/core/effect"
-import type { StoreUnavailable } from "@kiln/core/domain"
-import { BlobStore, IdGenerator, type KeyDirectory, type SecretStore } from "@kiln/core/ports"
+import type { KeyLimitName, StoreUnavailable } from "@kiln/core/domain"
+import { BlobStore, IdGenerator, type KeyDirectory, RateLimitStore, type SecretStore } from "@kiln/core/ports"
 import { Readiness } from "../Health.ts"
 import type { HttpSettings } from "../HttpConfig.ts"
 import { HttpObserver } from "../HttpObserver.ts"
@@ -12,11 +12,12 @@ import type { JobRoute } from "@kiln/client"
 import { pageRoutes } from "../pages/pageRoutes.ts"
 import { makeRoutes } from "../Routes.ts"
 import { parseTrustedProxies } from "../wire/ClientAddress.ts"
-import { makeAdmit, makeConfirm } from "./admission.ts"
+import { type KeyLimiters, limitReads, makeAdmit, makeConfirm } from "./admission.ts"
 import { type App, makeApp } from "./app.ts"
 import { makeAuthenticate } from "./Authenticator.ts"
 import { type AskCaller, makeAuthenticateCaller } from "./callerAuthentication.ts"
 import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
+import { localKeyLimiter, SharedKeyLimiter } from "./KeyLimiter.ts"
 import { limitAddresses } from "./limitAddresses.ts"
 import { Router } from "./Router.ts"
 import { signingKeyring } from "./signingKeyring.ts"
@@ -66,7 +67,7 @@ export const makeService = Effect.fnUntraced(function* (
     publicUrl,
     requireLiveWorker: options.requireLiveWorker,
     linkBlob: options.redirectFiles ? yield* findLink : undefined,
-    admit: makeAdmit(authenticate, rateLimits),
+    admit: makeAdmit(authenticate, rateLimits, yield* makeLimiters(ids.next("req"))),
     confirm: makeConfirm(authenticate),
     readiness,
   })
@@ -86,6 +87,22 @@ export const makeService = Effect.fnUntraced(function* (
     closesConnections: readiness.isStopping,
     prefix,
   })
+})
+
+/** Buckets that all processes of the installation share, if the store has any; otherwise those of this process. */
+const makeLimiters = Effect.fnUntraced(function* (process: string): Effect.fn.Return<KeyLimiters, never, Scope.Scope> {
+  const store = Option.getOrUndefined(yield* Effect.serviceOption(RateLimitStore))
+  if (store === undefined) {
+    const local = localKeyLimiter
+    return { create: local(), upload: local(), read: local(), delete: local() }
+  }
+  const shared = (name: KeyLimitName) => SharedKeyLimiter.make(name, store, process)
+  return {
+    create: yield* shared("create"),
+    upload: yield* shared("upload"),
+    read: limitReads(yield* shared("read")),
+    delete: yield* shared("delete"),
+  }
 })
 
 const findLink = Effect.flatMap(Effect.serviceOption(BlobStore), (store) => {

@@ -1,14 +1,10 @@
+import { keyLimitNames, type RateLimitPolicy, TOKEN } from "@kiln/core/domain"
 import { parseJsonObject } from "./StrictJson.ts"
 
 /** The rate limits: four groups of operations per API key; failed authentications and full page responses per client address. */
-export const rateLimitNames = ["create", "upload", "read", "delete", "authentication", "pages"] as const
+export const rateLimitNames = [...keyLimitNames, "authentication", "pages"] as const
 export type RateLimitName = (typeof rateLimitNames)[number]
 
-/** A token bucket: at most `burst` tokens, refilled with `perMinute` tokens per minute. `perMinute: 0` disables the limit. */
-export interface RateLimitPolicy {
-  readonly perMinute: number
-  readonly burst: number
-}
 export type RateLimits = Readonly<Record<RateLimitName, RateLimitPolicy>>
 
 export const defaultRateLimits: RateLimits = {
@@ -32,11 +28,15 @@ export interface RateLimitDecision {
   readonly retryAfterSeconds: number
 }
 
-const off: RateLimitDecision = { allowed: true, limit: 0, remaining: 0, resetSeconds: 0, retryAfterSeconds: 0 }
+/** The decision of a limit that is disabled. */
+export const unlimited: RateLimitDecision = {
+  allowed: true,
+  limit: 0,
+  remaining: 0,
+  resetSeconds: 0,
+  retryAfterSeconds: 0,
+}
 
-// Levels are counted in 1/60,000 of a token, of which `perMinute` flow in each millisecond. All numbers are integers, so a
-// caller that waits exactly as long as told is never rejected because of a rounding error.
-const TOKEN = 60_000
 const DEFAULT_MAX_KEYS = 50_000
 
 interface Bucket {
@@ -73,7 +73,7 @@ export class RateLimiter {
   /** Takes one token from a key's bucket if available. A clock that is set back only pauses the refill. */
   take(key: string, nowMs: number): RateLimitDecision {
     const { perMinute } = this.policy
-    if (perMinute === 0) return off
+    if (perMinute === 0) return unlimited
     const now = Math.floor(nowMs)
     const bucket = this.#bucketOf(key, now)
     bucket.level = this.#levelAt(bucket, now)

@@ -36,6 +36,7 @@ const refusesRevoked = ({ makeAuthenticate }: typeof Authenticator): Promise<boo
     expiresAt: null,
     revokedAt: null,
     lastUsedAt: null,
+    limits: {},
   }
   const directory = {
     findKey: (hash: string) => Effect.sync(() => (hash === secretHash ? record : undefined)),
@@ -74,8 +75,8 @@ it.each([
   ["a key is cached for longer than a revocation may take", "believedForMs = 3_000", "believedForMs = 6_000"],
   [
     "each use extends the time in the cache",
-    "return Effect.succeed(accept(known, now))",
-    "return Effect.succeed((remember(keyHash, { ...known, lookedUpAt: now }), accept(known, now)))",
+    "return Effect.succeed(accept(exchange, known, now))",
+    "return Effect.succeed((remember(keyHash, { ...known, lookedUpAt: now }), accept(exchange, known, now)))",
   ],
 ])("is detected where %s", async (_, from, to) => {
   expect(await refusesRevoked(await withBugInCache(from, to))).toBe(false)

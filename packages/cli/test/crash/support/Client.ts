@@ -40,6 +40,11 @@ export class Client {
     })
   }
 
+  erase(id: string): Promise<Response> {
+    const headers = { authorization: `Bearer ${this.#key}` }
+    return fetch(`${this.url}/v1/jobs/${id}/data`, { method: "DELETE", headers })
+  }
+
   /** Creates a job and returns its id. */
   async create(path: string, body: object): Promise<string> {
     const response = await this.post(path, body)
