@@ -6,6 +6,7 @@ import { plantedBugs as commitBugs } from "../../packages/adapter-postgres/test/
 import { groupCommitBugs } from "../../packages/core/test/groupCommitBugs.ts"
 import { jointClaimBugs } from "../../packages/core/test/jointClaimBugs.ts"
 import { acceptanceBugs } from "../../packages/core/test/acceptanceBugs.ts"
+import { rateLimitBugs } from "../../packages/core/test/rateLimitBugs.ts"
 import { spendCapBugs } from "../../packages/core/test/spendCapBugs.ts"
 import { plantedBugs as domainBugs } from "../../packages/core/test/jobTransitionBugs.ts"
 import { plantedBugs as racingBugs } from "../../packages/core/test/interleavings/plantedBugs/index.ts"
@@ -142,6 +143,14 @@ const acceptance: Suite = {
   bugs: acceptanceBugs.map(({ bug, property }) => ({ bug, cells: [quoted(property)], caughtBy: quoted(property) })),
 }
 
+const rateLimits: Suite = {
+  title: "Properties of rate limits that processes share",
+  test: "packages/core/test/rateLimit.test.ts",
+  about: "Planted into a copy of the domain. The property must fail.",
+  columns: ["property"],
+  bugs: rateLimitBugs.map(({ bug, property }) => ({ bug, cells: [quoted(property)], caughtBy: quoted(property) })),
+}
+
 const spendCaps: Suite = {
   title: "Properties of spend caps",
   test: "packages/core/test/spendCap.test.ts",
@@ -239,6 +248,7 @@ export const suites = {
   properties,
   acceptance,
   spendCaps,
+  rateLimits,
   disk,
   contract,
   connections,
