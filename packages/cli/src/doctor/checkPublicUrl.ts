@@ -68,8 +68,8 @@ const certificateProblem = async (publicUrl: string): Promise<Check | undefined>
 const get = (url: string): Promise<Response> =>
   fetch(url, { redirect: "manual", signal: AbortSignal.timeout(patienceMs), headers: { connection: "close" } })
 
-const fieldOf = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined
+const fieldOf = (value: unknown, field: string): unknown =>
+  typeof value === "object" && value !== null ? Reflect.get(value, field) : undefined
 
 const bodyOf = (response: Response): Promise<unknown> => response.json().catch(() => undefined)
 

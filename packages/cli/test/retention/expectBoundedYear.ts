@@ -19,7 +19,7 @@ const auditMs = 300 * dayMs
 const reserve = 4_500_000
 
 /** Measures on these days, after the sweep. */
-const measuredOn = [dataDays + 5, 130, burstDay + 1, burstDay + dataDays + 2, burstDay + recordDays + 2, days]
+const measuredOn = new Set([dataDays + 5, 130, burstDay + 1, burstDay + dataDays + 2, burstDay + recordDays + 2, days])
 
 const liveThrough = (place: Place): Promise<ReadonlyMap<number, Measured>> =>
   Effect.gen(function* () {
@@ -29,7 +29,7 @@ const liveThrough = (place: Place): Promise<ReadonlyMap<number, Measured>> =>
       yield* place.passDay(day)
       yield* pruneOnce
       yield* (yield* AuditLog).prune(auditMs)
-      if (measuredOn.includes(day)) {
+      if (measuredOn.has(day)) {
         // The log of the database is truncated at most every two seconds.
         yield* TestClock.adjust(2_000)
         measured.set(day, yield* Effect.promise(place.measure))

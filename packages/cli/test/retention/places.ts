@@ -78,7 +78,7 @@ export const onSqlite = (): Promise<Place> => {
     passDay: () => TestClock.adjust(dayMs),
     measure: () => Promise.resolve(measure()),
     returnsSpace: true,
-    [Symbol.asyncDispose]: async () => void data[Symbol.dispose](),
+    [Symbol.asyncDispose]: () => Promise.resolve(data[Symbol.dispose]()),
   })
 }
 
