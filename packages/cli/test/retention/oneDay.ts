@@ -15,7 +15,7 @@ export const filesOfJobsPerDay = 4
 export const chargesPerDay = 2
 
 /** A text that only data of this day contains. */
-export const canaryOf = (day: number): string => `canary-day-${day};`
+const canaryOf = (day: number): string => `canary-day-${day};`
 
 /** The days whose canaries a text contains. */
 export const daysIn = (text: string): ReadonlyArray<number> => [
