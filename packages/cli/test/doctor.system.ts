@@ -46,6 +46,7 @@ const well = {
   integrity: "ok",
   upkeep: "ok",
   purges: "ok",
+  copy: "ok",
   clock: "ok",
   keys: "ok",
   "signing-keys": "ok",

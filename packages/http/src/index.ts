@@ -8,7 +8,7 @@ export type { MountNeeds } from "./mount/mountService.ts"
 export { type KeyWish, newKey, newSecret } from "./newKey.ts"
 export { type DocumentOptions, openApiDocument } from "./pages/installationApi.ts"
 export { type InstallationStanding, providerStandings } from "./providerStandings.ts"
-export { findKeyringConflicts, type ListedSigningKey, listSigningKeys } from "./server/signingKeyring.ts"
+export { findKeyringConflicts, type ListedSigningKey, listSigningKeys, signProbe } from "./server/signingKeyring.ts"
 export {
   addSigningKey,
   dropSigningKey,

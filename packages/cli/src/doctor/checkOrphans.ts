@@ -3,6 +3,7 @@ import type { StoreInspection } from "@kiln/core/ports"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
 import { surveyOrphans } from "@kiln/core/worker"
+import { adoptionAdvice } from "../installation/copiedProblem.ts"
 import { describeOrphans } from "../orphans.ts"
 import { type Check, ok, problem, warning } from "./Check.ts"
 
@@ -33,8 +34,7 @@ export const checkOrphans = (
       Effect.succeed(
         problem(name, {
           summary: `the database knows generations up to ${generation} and is behind the blob store: it is an older copy, or another copy is in use`,
-          remedy:
-            "start kiln on the newest copy of the database; if that is this one, stop all processes on the others and run kiln blobs adopt",
+          remedy: adoptionAdvice,
           findings: entries.map((entry) => ({ message: `the blob store has the entry ${entry}`, details: { entry } })),
         }),
       ),

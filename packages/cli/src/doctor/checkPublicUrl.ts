@@ -68,44 +68,50 @@ const certificateProblem = async (publicUrl: string): Promise<Check | undefined>
 const get = (url: string): Promise<Response> =>
   fetch(url, { redirect: "manual", signal: AbortSignal.timeout(patienceMs), headers: { connection: "close" } })
 
-/** The failing checks of `/readyz`, by name. */
+const fieldOf = (value: unknown, field: string): unknown =>
+  typeof value === "object" && value !== null ? Reflect.get(value, field) : undefined
+
+const bodyOf = (response: Response): Promise<unknown> => response.json().catch(() => undefined)
+
+/** The failing checks of `/readyz`, by name. A proxy may keep that path from the public. */
 const failingChecks = async (publicUrl: string): Promise<ReadonlyArray<string>> => {
   const response = await get(`${publicUrl}/readyz`)
-  if (response.status === 200) return []
-  const body: unknown = await response.json().catch(() => undefined)
-  const checks = typeof body === "object" && body !== null && "checks" in body ? body.checks : undefined
-  if (typeof checks !== "object" || checks === null) return [`status ${response.status}`]
-  return Object.entries(checks)
-    .filter(([, result]) => result !== "ok")
-    .map(([check]) => check)
+  const checks = fieldOf(await bodyOf(response), "checks")
+  if (response.status !== 503 || typeof checks !== "object" || checks === null) return []
+  const failing = Object.entries(checks).flatMap(([check, result]) => (result === "ok" ? [] : [check]))
+  return failing.length > 0 ? failing : ["it is stopping"]
 }
 
+/** A path that does not exist, which only kiln answers in this form. Proxies forward everything below `/v1`, but not always `/healthz`. */
 const isKiln = async (response: Response): Promise<boolean> => {
-  if (response.status !== 200 || response.headers.get("x-request-id") === null) return false
-  const body: unknown = await response.json().catch(() => undefined)
-  return typeof body === "object" && body !== null && "status" in body && body.status === "ok"
+  const error = fieldOf(await bodyOf(response), "error")
+  return (
+    response.status === 404 &&
+    fieldOf(error, "code") === "not_found" &&
+    typeof fieldOf(error, "request_id") === "string"
+  )
 }
 
 const look = async (publicUrl: string): Promise<Check> => {
   const certificate = publicUrl.startsWith("https:") ? await certificateProblem(publicUrl) : undefined
   if (certificate?.status === "problem") return certificate
-  const response = await get(`${publicUrl}/healthz`)
+  const response = await get(`${publicUrl}/v1/doctor`)
   const { status } = response
   if (!(await isKiln(response)))
     return problem(name, {
-      summary: `${publicUrl}/healthz responds with status ${status}, and not as kiln does`,
+      summary: `${publicUrl}/v1 responds with status ${status}, and not as kiln does`,
       remedy:
         status >= 500
           ? "start kiln serve, and see whether the proxy forwards to HOST and PORT"
-          : "let the proxy forward all paths unchanged to HOST and PORT, or correct PUBLIC_URL",
+          : "let the proxy forward all paths below /v1 unchanged to HOST and PORT, or correct PUBLIC_URL",
     })
   const failing = await failingChecks(publicUrl)
   if (failing.length > 0)
     return problem(name, {
       summary: `${publicUrl} responds, but is not ready: ${failing.join(", ")}`,
-      remedy: `see the service's log, and the other checks here`,
+      remedy: "see the service's log, and the other checks here",
     })
-  return certificate ?? ok(name, `${publicUrl} is reachable and ready`)
+  return certificate ?? ok(name, `${publicUrl} leads to kiln`)
 }
 
 const unreachable = (publicUrl: string, cause: unknown): Check => {

@@ -73,3 +73,18 @@ describe("docs/guides/command-line.md", () => {
       expect(guide).toContain(`kiln ${command}`)
   })
 })
+
+describe("docs/guides/self-hosting.md", () => {
+  const page = readFileSync(new URL("../../../../docs/guides/self-hosting.md", import.meta.url), "utf8")
+  const lines = [...page.matchAll(/^```sh\n([^]*?)^```$/gm)]
+    .flatMap(([, block = ""]) => block.split("\n"))
+    .flatMap((line) => /^(?:[A-Z_]+=\S+ )*kiln (.*)$/.exec(line)?.[1] ?? [])
+
+  it("shows commands and flags that exist", async () => {
+    expect(lines.length).toBeGreaterThan(8)
+    for (const line of lines) {
+      const { exit, stderr } = await runInProcess([...line.split(" "), "--help"])
+      expect({ line, exit, stderr }).toEqual({ line, exit: 0, stderr: "" })
+    }
+  })
+})

@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { FileBlobStore } from "@kiln/adapter-blobs"
 import { fixtures } from "@kiln/conformance"
@@ -476,7 +476,9 @@ describe("kiln doctor on SQLite", { timeout: 60_000 }, () => {
     const diagnosis = await diagnose({ ...installation.env, ...withSecrets }, "--strict")
     // The disk of the machine that runs the test is not the test's.
     expect(named(diagnosis, "problem", "warning").filter((name) => !["disk", "filesystem"].includes(name))).toEqual([])
-    expect(diagnosis.checks.length).toBeGreaterThan(18)
+    const page = readFileSync(new URL("../../../../docs/configuration.md", import.meta.url), "utf8")
+    const documented = /^\| Check \| Finds \|\n([^]*?)\n\n/m.exec(page)?.[1] ?? ""
+    for (const { name } of diagnosis.checks) expect(documented).toContain(`\`${name}\``)
   })
 
   for (const { check, needsRoot, plant, remedy, seen, status, what } of planted)

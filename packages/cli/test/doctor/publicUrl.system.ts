@@ -11,15 +11,26 @@ import { describe, expect, it } from "vitest"
 import { checkPublicUrl } from "../../src/doctor/checkPublicUrl.ts"
 import { readSettings } from "../../src/Settings.ts"
 
-/** Says what `/healthz` and `/readyz` of a service say. */
+/** Says what `/readyz` and an unknown path of a service say. Without checks, a proxy keeps `/readyz` from the public. */
 const kilnWith =
-  (checks: Readonly<Record<string, string>>): RequestListener =>
+  (checks?: Readonly<Record<string, string>>): RequestListener =>
   ({ url }, response) => {
-    const isReady = url !== "/readyz" || Object.values(checks).every((result) => result === "ok")
-    response.writeHead(isReady ? 200 : 503, { "content-type": "application/json", "x-request-id": "req_1" })
-    response.end(
-      JSON.stringify(url === "/readyz" ? { status: isReady ? "ready" : "unavailable", checks } : { status: "ok" }),
-    )
+    const isReady = checks === undefined || Object.values(checks).every((result) => result === "ok")
+    const body =
+      url === "/readyz"
+        ? { status: isReady ? "ready" : "unavailable", checks }
+        : {
+            error: {
+              type: "not_found_error",
+              code: "not_found",
+              message: "",
+              param: null,
+              details: null,
+              request_id: "req_1",
+            },
+          }
+    response.writeHead(url === "/readyz" ? (checks === undefined ? 403 : isReady ? 200 : 503) : 404)
+    response.end(checks === undefined && url === "/readyz" ? "forbidden" : JSON.stringify(body))
   }
 
 const listening = async (server: Server) => {
@@ -71,6 +82,11 @@ describe("the public URL", { timeout: 30_000 }, () => {
     expect(await examine(`http://127.0.0.1:${server.port}`)).toMatchObject({ status: "ok" })
   })
 
+  it("is reachable behind a proxy that keeps health checks from the public", async () => {
+    await using server = await listening(createServer(kilnWith()))
+    expect(await examine(`http://127.0.0.1:${server.port}`)).toMatchObject({ status: "ok" })
+  })
+
   it("leads to a service that is not ready", async () => {
     await using server = await listening(createServer(kilnWith({ store: "ok", blobs: "failing" })))
     expect(await examine(`http://127.0.0.1:${server.port}`)).toMatchObject({
@@ -80,7 +96,7 @@ describe("the public URL", { timeout: 30_000 }, () => {
   })
 
   it.each([
-    [200, /status 200, and not as kiln does/, /forward all paths unchanged/],
+    [200, /status 200, and not as kiln does/, /forward all paths below \/v1 unchanged/],
     [404, /status 404/, /correct PUBLIC_URL/],
     [502, /status 502/, /start kiln serve, and see whether the proxy/],
   ])("leads to something else, which responds with %i", async (status, summary, remedy) => {

@@ -1,7 +1,8 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { SecretStore } from "@kiln/core/ports"
-import { parseKeyring, type SigningKey, type SigningKeyring } from "../wire/SignedUrls.ts"
+import { parseKeyring, signDownload, type SigningKey, type SigningKeyring } from "../wire/SignedUrls.ts"
 import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
 import { compareKeyrings, keyringConflicts } from "./compareKeyrings.ts"
 import { sharedSigningKeys, type StoredKey, storedSigningKeys } from "./storedSigningKeys.ts"
@@ -63,12 +64,35 @@ export const listSigningKeys = Effect.fnUntraced(function* (
   }))
 })
 
+/** The keys of a process with this setting. Does not generate one. */
+const ownKeyring = Effect.fnUntraced(function* (configured: string | undefined) {
+  const stored = yield* read(yield* storedSigningKeys)
+  const [first, ...rest] = [...(configured === undefined ? [] : yield* parse(configured)), ...stored]
+  return { stored, keyring: first && ({ keys: [first, ...rest] } satisfies SigningKeyring) }
+})
+
+/** A file that never existed. */
+const noFile = `fil_${"0".repeat(26)}`
+const probeSeconds = 60
+
+/**
+ * Returns a signed URL below this address that leads to no file; `undefined` if there is no key yet. A process that has the same key
+ * answers with 410, and any other with 403.
+ */
+export const signProbe = Effect.fnUntraced(function* (
+  configured: string | undefined,
+  publicUrl: string,
+): Effect.fn.Return<string | undefined, HttpSettingInvalid | StoreUnavailable, SecretStore> {
+  const { keyring } = yield* ownKeyring(configured)
+  const now = yield* Clock.currentTimeMillis
+  const expiresAtSeconds = Math.floor(now / 1_000) + probeSeconds
+  return keyring && signDownload(keyring, { publicUrl, fileId: noFile, expiresAtSeconds })
+})
+
 /** Returns how a process with this setting and the one that started last would reject each other's URLs. Changes nothing. */
 export const findKeyringConflicts = Effect.fnUntraced(function* (
   configured: string | undefined,
 ): Effect.fn.Return<ReadonlyArray<string>, HttpSettingInvalid | StoreUnavailable, SecretStore> {
-  const stored = yield* read(yield* storedSigningKeys)
-  const [first, ...rest] = [...(configured === undefined ? [] : yield* parse(configured)), ...stored]
-  if (first === undefined) return []
-  return yield* keyringConflicts({ keys: [first, ...rest] }, { configured: configured !== undefined, stored })
+  const { keyring, stored } = yield* ownKeyring(configured)
+  return keyring === undefined ? [] : yield* keyringConflicts(keyring, { configured: configured !== undefined, stored })
 })
