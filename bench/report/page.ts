@@ -3,7 +3,7 @@ import { join } from "node:path"
 import type { Measured } from "../measure.ts"
 import { bestPeer, type Figures, headingOf, number, valueOf } from "./figures.ts"
 import { plot } from "./plot.ts"
-import { engines, introduction, method, options } from "./prose.ts"
+import { costs, engines, introduction, method, options } from "./prose.ts"
 import { withSpread } from "./table.ts"
 import { judge } from "./targets.ts"
 
@@ -126,6 +126,7 @@ export const writePage = ({ commit, docs, figures, machine, quick, rounds }: Pag
     `## SQLite\n\n${image(sqlite)}\n\n${engineTable(figures, "SQLite")}`,
     `## Postgres\n\n${image(postgres)}\n\n${engineTable(figures, "Postgres")}`,
     `## HTTP, files and start\n\n${image(http)}\n\n${limitTable(figures, ["HTTP", "Files", "Program"])}`,
+    costs,
     engines,
     method,
     options,

@@ -66,19 +66,44 @@ describe("hmacSha256", () => {
   const key = new TextEncoder().encode("Jefe")
 
   it("is HMAC-SHA-256: RFC 4231, test case 2", () => {
-    expect(hmacSha256(key)("what do ya want for nothing?")).toBe(
+    expect(hmacSha256(key, "hex")("what do ya want for nothing?")).toBe(
       "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
     )
   })
 
-  it("takes texts as UTF-8", () => {
-    const text = "Größe 窯 \u{1f525}"
-    expect(hmacSha256(key)(text)).toBe(createHmac("sha256", key).update(text, "utf8").digest("hex"))
+  // Keys of up to a block and longer ones; texts that fit the buffer and longer ones, before and after each other.
+  const keys = fc.uint8Array({ maxLength: 130 })
+  const texts = fc.array(
+    fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.nat(6_000).map((n) => "窯".repeat(n)),
+    ),
+    { maxLength: 4 },
+  )
+  const nodes = (used: Uint8Array, text: string) => createHmac("sha256", used).update(text, "utf8")
+  const isNodes = (used: Uint8Array, all: ReadonlyArray<string>) => {
+    const [hex, base64url] = [hmacSha256(used, "hex"), hmacSha256(used, "base64url")]
+    for (const text of all) {
+      expect(hex(text)).toBe(nodes(used, text).digest("hex"))
+      expect(base64url(text)).toBe(nodes(used, text).digest("base64url"))
+    }
+  }
+
+  it("is the one of Node for any key and texts as UTF-8", () => {
+    isNodes(key, ["Größe 窯 \u{1f525}"])
+    fc.assert(fc.property(keys, texts, isNodes))
+  })
+
+  it("is the same where the runtime has no one-shot hash", () => {
+    const { createHash } = process.getBuiltinModule("node:crypto")
+    const asked = vi.spyOn(process, "getBuiltinModule").mockReturnValue({ createHash })
+    fc.assert(fc.property(keys, texts, isNodes))
+    asked.mockRestore()
   })
 
   it("says so where the runtime has no node:crypto", () => {
     const asked = vi.spyOn(process, "getBuiltinModule").mockReturnValue(undefined)
-    expect(() => hmacSha256(key)).toThrow("the engine needs node:crypto, which this runtime does not have")
+    expect(() => hmacSha256(key, "hex")).toThrow("the engine needs node:crypto, which this runtime does not have")
     asked.mockRestore()
   })
 })

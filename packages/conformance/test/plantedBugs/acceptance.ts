@@ -23,7 +23,7 @@ export const acceptance = [
         return yield* step((now) => createJobs(seen || jobs.length > 1 ? state : { ...state, jobByIdempotencyKey: new Map() }, jobs, now))
       }),`,
       ],
-      ["import { type FileId", 'import { Effect } from "effect"\nimport { type FileId'],
+      ["import { cancelJobs }", 'import { Effect } from "effect"\nimport { cancelJobs }'],
     ),
   ),
   plant("domain/acceptance.ts", "JobStore.createJobs: gate", "forced-off switches are ignored", [

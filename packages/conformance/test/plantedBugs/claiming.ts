@@ -27,7 +27,7 @@ export const claiming = [
         })
       }),`,
       ],
-      ["import { type FileId", 'import { Effect } from "effect"\nimport { type FileId'],
+      ["import { cancelJobs }", 'import { Effect } from "effect"\nimport { cancelJobs }'],
     ),
   ),
   plant("jobs/claimJobs.ts", "JobStore.claimJobs", "a worker gets jobs of a mode it does not serve", [

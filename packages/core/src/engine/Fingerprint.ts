@@ -21,7 +21,7 @@ export class Fingerprint extends Context.Service<
       Effect.gen(function* () {
         const random = yield* SecureRandom.SecureRandom
         const secrets = yield* SecretStore
-        const digest = hmacSha256(yield* secrets.getOrCreate("fingerprint", yield* random.randomBytes(32)))
+        const digest = hmacSha256(yield* secrets.getOrCreate("fingerprint", yield* random.randomBytes(32)), "hex")
         return Fingerprint.of({ of: (kind, request) => digest(`${kind}\n${canonicalJson(request)}`) })
       }),
     )
