@@ -20,27 +20,34 @@ const repeatEveryMs = 60_000
 /** Milliseconds for one export. A collector that never answers must not collect requests here. */
 const exportLimitMs = 10_000
 
-/** Sends exports, and logs once a minute that they fail: the exporters themselves drop what they cannot send in silence. */
+/** Limits the time of exports, and logs once a minute that they fail: the exporters themselves drop what they cannot send in silence. */
+export const reportingClient = (client: HttpClient.HttpClient): HttpClient.HttpClient => {
+  let loggedAt = -Infinity
+  const report = (why: string) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      if (now - loggedAt < repeatEveryMs) return Effect.void
+      loggedAt = now
+      return Effect.logWarning(`telemetry cannot be exported: ${why}`)
+    })
+  const late = `no response within ${exportLimitMs / 1_000} s`
+  return client.pipe(
+    HttpClient.transformResponse(
+      // A defect, because the exporters would repeat a request that timed out.
+      Effect.timeoutOrElse({
+        duration: exportLimitMs,
+        orElse: () => Effect.andThen(report(late), Effect.die(new Error(late))),
+      }),
+    ),
+    HttpClient.tap((response) =>
+      response.status < 400 ? Effect.void : report(`the collector responded with HTTP ${response.status}`),
+    ),
+    HttpClient.tapError((error) => report(error.message)),
+  )
+}
+
 const layerClient: Layer.Layer<HttpClient.HttpClient> = Layer.effect(
   HttpClient.HttpClient,
-  Effect.map(HttpClient.HttpClient, (client) => {
-    let loggedAt = -Infinity
-    const report = (why: string) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        if (now - loggedAt < repeatEveryMs) return Effect.void
-        loggedAt = now
-        return Effect.logWarning(`telemetry cannot be exported: ${why}`)
-      })
-    return client.pipe(
-      HttpClient.transformResponse(
-        Effect.timeoutOrElse({ duration: exportLimitMs, orElse: () => Effect.die("no response within 10 s") }),
-      ),
-      HttpClient.tap((response) =>
-        response.status < 400 ? Effect.void : report(`the collector responded with HTTP ${response.status}`),
-      ),
-      HttpClient.tapError((error) => report(error.message)),
-    )
-  }),
+  Effect.map(HttpClient.HttpClient, reportingClient),
 ).pipe(Layer.provide(FetchHttpClient.layer))
 
 const serialization = (protocol: Protocol) =>
