@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto"
 import type { BlobTooLarge } from "@kiln/core/domain"
-import { type BlobInfo, type BlobStore, requireBlobKey, requireBlobLimit, writePieces } from "@kiln/core/ports"
+import { type BlobInfo, type BlobStore, requireBlobKey, requireBlobLimit, pieceWriter } from "@kiln/core/ports"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Stream from "effect/Stream"
+import * as Stream from "effect/Stream"
 import { copyObject, deleteObject, objectKey, partsKey, putObject } from "./Bucket.ts"
 import { reporting, type S3Client } from "./Client.ts"
 import {
@@ -49,12 +49,14 @@ const write = Effect.fnUntraced(function* <E>(
   maxBytes: number,
 ): Effect.fn.Return<BlobInfo, E | BlobTooLarge | S3Failure> {
   const hash = createHash("sha256")
-  const { bytes, last } = yield* writePieces(content, {
+  const writer = pieceWriter({
     maxBytes,
     pieceBytes: client.place.partBytes,
     hash,
     write: (part) => send(client, draft, part),
   })
+  yield* Stream.runForEach(content, writer.append)
+  const { bytes, last } = writer.end()
   const info = { bytes, sha256: hash.digest("hex") }
   yield* draft.multipart === undefined
     ? publishWhole(client, draft, info, last)

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto"
-import { type BlobStore, requireBlobKey, requireBlobLimit, writePieces } from "@kiln/core/ports"
+import { type BlobStore, requireBlobKey, requireBlobLimit, pieceWriter } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Stream from "effect/Stream"
+import * as Stream from "effect/Stream"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { type Items, itemsOf } from "./Items.ts"
 import { chunkKey, manifestKey } from "./itemKeys.ts"
@@ -46,12 +46,14 @@ const write = Effect.fnUntraced(function* <E>(
   { chunkBytes, maxBytes }: { readonly chunkBytes: number; readonly maxBytes: number },
 ) {
   const hash = createHash("sha256")
-  const { bytes, last } = yield* writePieces(content, {
+  const writer = pieceWriter({
     maxBytes,
     pieceBytes: chunkBytes,
     hash,
     write: (chunk) => writeChunk(items, draft, chunk),
   })
+  yield* Stream.runForEach(content, writer.append)
+  const { bytes, last } = writer.end()
   if (last.length > 0) yield* writeChunk(items, draft, last)
   const info = { bytes, sha256: hash.digest("hex") }
   const { writeId, chunks } = draft

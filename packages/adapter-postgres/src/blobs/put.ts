@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto"
 import { sql } from "kysely"
 import type { BlobTooLarge, StoreUnavailable } from "@kiln/core/domain"
-import { type BlobInfo, type BlobStore, requireBlobKey, requireBlobLimit, writePieces } from "@kiln/core/ports"
+import { type BlobInfo, type BlobStore, requireBlobKey, requireBlobLimit, pieceWriter } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Stream from "effect/Stream"
+import * as Stream from "effect/Stream"
 import type { Database } from "../Database.ts"
 import { type Given, query, statement, storeTime } from "../Statement.ts"
 import { BlobWriterGone, reporting } from "./reporting.ts"
@@ -47,7 +47,9 @@ const write = Effect.fnUntraced(function* <E>(
 ): Effect.fn.Return<BlobInfo, E | BlobTooLarge | StoreUnavailable | BlobWriterGone> {
   const hash = createHash("sha256")
   const writeOne = (piece: Uint8Array) => writeChunk(db, draft, piece)
-  const { bytes, last } = yield* writePieces(content, { maxBytes, pieceBytes: CHUNK_BYTES, hash, write: writeOne })
+  const writer = pieceWriter({ maxBytes, pieceBytes: CHUNK_BYTES, hash, write: writeOne })
+  yield* Stream.runForEach(content, writer.append)
+  const { bytes, last } = writer.end()
   const info = { bytes, sha256: hash.digest("hex") }
   // Not interruptible: an interruption takes effect afterwards, and then removes the blob again.
   yield* Effect.uninterruptible(name(db, draft, info, last))

@@ -1,8 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { writePieces } from "@kiln/core/ports"
+import { pieceWriter } from "@kiln/core/ports"
 import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
 import * as fc from "fast-check"
 
 const PIECE_BYTES = 8
@@ -10,19 +9,21 @@ const PIECE_BYTES = 8
 const write = (parts: ReadonlyArray<Uint8Array>, maxBytes = 1_000) => {
   const hash = createHash("sha256")
   const written: Array<Buffer> = []
-  return Effect.map(
-    writePieces(Stream.fromIterable(parts), {
-      maxBytes,
-      pieceBytes: PIECE_BYTES,
-      hash,
-      // A copy, because the piece is overwritten afterwards.
-      write: (piece) => Effect.sync(() => written.push(Buffer.from(piece))),
-    }),
-    (end) => ({ ...end, written, sha256: hash.digest("hex") }),
-  )
+  const { append, end } = pieceWriter({
+    maxBytes,
+    pieceBytes: PIECE_BYTES,
+    hash,
+    // A copy, because the piece is overwritten afterwards.
+    write: (piece) => Effect.sync(() => written.push(Buffer.from(piece))),
+  })
+  return Effect.map(Effect.forEach(parts, append, { discard: true }), () => ({
+    ...end(),
+    written,
+    sha256: hash.digest("hex"),
+  }))
 }
 
-describe("writePieces", () => {
+describe("pieceWriter", () => {
   it("writes pieces of one length, keeps the rest, and hashes everything", () =>
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 3 * PIECE_BYTES }), { maxLength: 12 }), (parts) => {
