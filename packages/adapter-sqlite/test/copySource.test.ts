@@ -34,42 +34,44 @@ const closedEveryState = Effect.gen(function* () {
 })
 
 describe("a copy's source", () => {
-  it.live("yields every row of every table except those of workers, rate limits and store time, with flags as booleans", () =>
-    Effect.gen(function* () {
-      const path = yield* closedEveryState
-      const raw = new Sqlite(path)
-      const tables = raw
-        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name")
-        .all([]) as ReadonlyArray<{ readonly name: string }>
-      const left = new Set(["kiln_migrations", "kiln_workers", "kiln_rate_buckets", "kiln_store_time"])
-      expect(copyTables.map((table) => `kiln_${table}`).sort()).toEqual(
-        tables.map(({ name }) => name).filter((name) => !left.has(name)),
-      )
-      // Short requests are in the rows of their jobs.
-      const count = (table: CopyTable) =>
-        raw.prepare(
-          table === "job_data"
-            ? "SELECT count(*) AS count FROM kiln_jobs WHERE retained = 'kept'"
-            : `SELECT count(*) AS count FROM kiln_${table}`,
+  it.live(
+    "yields every row of every table except those of workers, rate limits and store time, with flags as booleans",
+    () =>
+      Effect.gen(function* () {
+        const path = yield* closedEveryState
+        const raw = new Sqlite(path)
+        const tables = raw
+          .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name")
+          .all([]) as ReadonlyArray<{ readonly name: string }>
+        const left = new Set(["kiln_migrations", "kiln_workers", "kiln_rate_buckets", "kiln_store_time"])
+        expect(copyTables.map((table) => `kiln_${table}`).sort()).toEqual(
+          tables.map(({ name }) => name).filter((name) => !left.has(name)),
         )
-      const counts = copyTables.map((table) => count(table).get([]))
-      raw.close()
+        // Short requests are in the rows of their jobs.
+        const count = (table: CopyTable) =>
+          raw.prepare(
+            table === "job_data"
+              ? "SELECT count(*) AS count FROM kiln_jobs WHERE retained = 'kept'"
+              : `SELECT count(*) AS count FROM kiln_${table}`,
+          )
+        const counts = copyTables.map((table) => count(table).get([]))
+        raw.close()
 
-      const source = yield* open(path)
-      for (const [index, table] of copyTables.entries()) {
-        const rows = yield* rowsOf(source, table)
-        expect({ table, count: rows.length }).toEqual({ table, ...(counts[index] as object) })
-        expect(yield* source.count(table)).toBe(rows.length)
-      }
-      expect((yield* rowsOf(source, "jobs")).map(({ held }) => held)).toContain(true)
-      expect((yield* rowsOf(source, "jobs")).some((row) => "request" in row)).toBe(false)
-      const requests = yield* rowsOf(source, "job_data")
-      expect(new Set(requests.map(({ request }) => String(request).length > 1_000))).toEqual(new Set([true, false]))
-      expect((yield* rowsOf(source, "uploads")).map(({ erased }) => erased)).toContain(true)
-      expect(yield* rowsOf(source, "checkpoints")).toEqual([
-        { job_id: fixtures.jobId(2), step: "reply", value: '"text"' },
-      ])
-    }),
+        const source = yield* open(path)
+        for (const [index, table] of copyTables.entries()) {
+          const rows = yield* rowsOf(source, table)
+          expect({ table, count: rows.length }).toEqual({ table, ...(counts[index] as object) })
+          expect(yield* source.count(table)).toBe(rows.length)
+        }
+        expect((yield* rowsOf(source, "jobs")).map(({ held }) => held)).toContain(true)
+        expect((yield* rowsOf(source, "jobs")).some((row) => "request" in row)).toBe(false)
+        const requests = yield* rowsOf(source, "job_data")
+        expect(new Set(requests.map(({ request }) => String(request).length > 1_000))).toEqual(new Set([true, false]))
+        expect((yield* rowsOf(source, "uploads")).map(({ erased }) => erased)).toContain(true)
+        expect(yield* rowsOf(source, "checkpoints")).toEqual([
+          { job_id: fixtures.jobId(2), step: "reply", value: '"text"' },
+        ])
+      }),
   )
 
   it.live("keeps a lane's kind and version apart, and yields bytes as bytes", () =>
