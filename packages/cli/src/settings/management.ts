@@ -1,7 +1,7 @@
 import { isIPv4 } from "node:net"
 import * as Redacted from "effect/Redacted"
 import { fixedPort } from "./integer.ts"
-import { host } from "./publicUrl.ts"
+import { host as hostName } from "./publicUrl.ts"
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
 /** Where `/metrics` and probes are served. */
@@ -26,7 +26,7 @@ const managementToken: SettingType<Redacted.Redacted> = (text) =>
 
 export const managementTypes = {
   KILN_MANAGEMENT_PORT: fixedPort,
-  KILN_MANAGEMENT_HOST: host,
+  KILN_MANAGEMENT_HOST: hostName,
   KILN_MANAGEMENT_TOKEN: managementToken,
 } as const
 
