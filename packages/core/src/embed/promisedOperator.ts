@@ -19,7 +19,14 @@ import { projectAskedFor } from "./callers.ts"
 import { idOf, shown } from "./jobVerbs.ts"
 import { listedCharges } from "./listedCharges.ts"
 import { adoptCopy } from "../worker/index.ts"
-import { adoptionOptions, countQuestion, listQuery, periodOptions, priceOptions, spendCapOptions } from "./optionNames.ts"
+import {
+  adoptionOptions,
+  countQuestion,
+  listQuery,
+  periodOptions,
+  priceOptions,
+  spendCapOptions,
+} from "./optionNames.ts"
 import type { ListedJob, ListQuery, OperatorVerbs, SpendCapOwner } from "./OperatorVerbs.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 
