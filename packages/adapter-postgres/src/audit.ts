@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { type AuditChange, Audited, type AuditEntry, AuditLog, decodeObject } from "@kiln/core/ports"
+import { type AuditChange, Audited, type AuditEntry, AuditLog, changeMade, decodeObject } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import type { Session, Transaction } from "./Session.ts"
 import { ago, type Given, query, type RowOf, statement, wholeAge } from "./Statement.ts"
@@ -67,7 +67,8 @@ export type RecordChange<A> = (tx: Transaction, answer: A) => Promise<A>
 export const recorded = <A, E>(run: (record: RecordChange<A>) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.flatMap(Audited, (verb) =>
     run(async (tx, answer) => {
-      if (verb?.changed(answer) === true) await append(tx, verb.change)
+      const made = changeMade(verb, answer)
+      if (made !== undefined) await append(tx, made)
       return answer
     }),
   )

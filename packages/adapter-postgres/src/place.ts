@@ -85,9 +85,12 @@ const addressOf = (url: string, schema: string): string => {
 }
 
 const placeOf = (identity: SchemaIdentity, name: string, schema: string): PlaceFacts => {
-  const server = identity.system === null ? "" : ` of server ${identity.system}`
+  const { address, database, system, timeline } = identity
+  const server = system === null ? "" : ` of server ${system}`
+  const host = address.slice(0, address.indexOf("/"))
+  const since = timeline === null ? "" : `, timeline ${Number.parseInt(timeline, 16)}`
   return {
-    description: `the database ${name} (number ${identity.database}${server}), schema ${schema}`,
+    description: `the database ${name}${host === "" ? "" : ` at ${host}`} (number ${database}${server}${since}), schema ${schema}`,
     document: JSON.stringify(identity),
     isSame: (document) => {
       const kept = decode(document)

@@ -13,7 +13,7 @@ export interface SchemaPart {
 
 /**
  * Leaves out storage settings, which operators tune; NOT NULL constraints, which newer servers list separately and columns show
- * anyway; and indexes of constraints.
+ * anyway; indexes of constraints; and the parentheses of triggers, which a dump and its restoration arrange differently.
  */
 const parts = `
 SELECT 'table ' || relname AS object, relname AS table, '' AS definition
@@ -33,7 +33,7 @@ SELECT 'index ' || named.relname, owner.relname, pg_get_indexdef(indexrelid) || 
 FROM pg_index JOIN pg_class AS owner ON owner.oid = indrelid JOIN pg_class AS named ON named.oid = indexrelid
 WHERE owner.relnamespace = $1 AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid AND contype IN ('p', 'u', 'x'))
 UNION ALL
-SELECT 'trigger ' || tgname, relname, pg_get_triggerdef(pg_trigger.oid) || CASE tgenabled WHEN 'D' THEN ' DISABLED' ELSE '' END
+SELECT 'trigger ' || tgname, relname, translate(pg_get_triggerdef(pg_trigger.oid), '()', '') || CASE tgenabled WHEN 'D' THEN ' DISABLED' ELSE '' END
 FROM pg_class JOIN pg_trigger ON tgrelid = pg_class.oid
 WHERE relnamespace = $1 AND NOT tgisinternal
 UNION ALL

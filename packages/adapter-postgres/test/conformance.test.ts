@@ -1,4 +1,4 @@
-import { compareWithMemory, storeConformance } from "@kiln/conformance"
+import { auditLogConformance, compareWithMemory, storeConformance } from "@kiln/conformance"
 import { virtualTimePlace } from "./support/places.ts"
 
 const postgres = {
@@ -9,4 +9,5 @@ const postgres = {
 
 // With a place, that includes `durabilityConformance`.
 storeConformance(postgres)
+auditLogConformance(postgres)
 compareWithMemory({ ...postgres, runs: 30 })

@@ -36,6 +36,18 @@ describe("schemaDrift", () => {
       }),
     )
 
+  it.live("is empty after a dump was restored, which spells triggers as the server does", () =>
+    Effect.gen(function* () {
+      const inspection = yield* changedBy(`DO $$ DECLARE step record; BEGIN
+        FOR step IN SELECT tgname, tgrelid::regclass AS owner, pg_get_triggerdef(oid) AS text FROM pg_trigger WHERE NOT tgisinternal LOOP
+          EXECUTE format('DROP TRIGGER %I ON %s', step.tgname, step.owner);
+          EXECUTE step.text;
+        END LOOP;
+      END $$`)
+      expect(yield* inspection.schemaDrift).toEqual([])
+    }),
+  )
+
   const drifts: ReadonlyArray<readonly [change: string, drift: ReadonlyArray<object>]> = [
     ["DROP TABLE kiln.purges", [{ object: "table purges", problem: "missing" }]],
     ["DROP INDEX kiln.queue_by_turn", [{ object: "index queue_by_turn", problem: "missing" }]],

@@ -26,7 +26,9 @@ describe("the place of a Postgres schema", () => {
     await using database = await freshDatabase()
     const before = await placeOf(database.url)
     if (before === undefined) throw new Error("no place")
-    expect(before.description).toMatch(/^the database kiln_test_\w+ \(number \d+ of server \d+\), schema kiln$/)
+    expect(before.description).toMatch(
+      /^the database kiln_test_\w+ at \S+ \(number \d+ of server \d+, timeline 1\), schema kiln$/,
+    )
     const isStill = async (url: string) => (await placeOf(url))?.isSame(before.document)
     expect(await isStill(database.url)).toBe(true)
     {
@@ -58,7 +60,7 @@ describe("the place of a Postgres schema", () => {
       url.username = role
       url.password = "secret"
       const place = await placeOf(url.href)
-      expect(place?.description).toMatch(/^the database kiln_test_\w+ \(number \d+\), schema kiln$/)
+      expect(place?.description).toMatch(/^the database kiln_test_\w+ at \S+ \(number \d+, timeline 1\), schema kiln$/)
       // The process of the owner sees the same place, and the other way round.
       const full = await placeOf(database.url)
       expect([full?.isSame(place?.document ?? ""), place?.isSame(full?.document ?? "")]).toEqual([true, true])

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { type AuditChange, Audited, type AuditEntry, AuditLog, decodeObject } from "@kiln/core/ports"
+import { type AuditChange, Audited, type AuditEntry, AuditLog, changeMade, decodeObject } from "@kiln/core/ports"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
@@ -58,7 +58,8 @@ export const auditedDatabase = (db: Database): Pick<Database, "read" | "write"> 
         ? db.write(operation, work)
         : db.write(operation, (tx) => {
             const answer = work(tx)
-            if (verb.changed(answer)) append(tx, verb.change)
+            const made = changeMade(verb, answer)
+            if (made !== undefined) append(tx, made)
             return answer
           }),
     ),

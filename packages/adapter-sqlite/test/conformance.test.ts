@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { compareWithMemory, storeConformance } from "@kiln/conformance"
+import { auditLogConformance, compareWithMemory, storeConformance } from "@kiln/conformance"
 import { SqliteStores } from "../src/index.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
@@ -11,4 +11,5 @@ const sqlite = {
 
 // With a place, that includes `durabilityConformance`.
 storeConformance(sqlite)
+auditLogConformance(sqlite)
 compareWithMemory({ ...sqlite, runs: 60 })

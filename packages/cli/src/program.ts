@@ -11,6 +11,7 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { CommandFailed, exitFailed, exitUsage } from "./CommandFailed.ts"
 import { adoptCommand } from "./commands/adopt.ts"
 import { auditCommand } from "./commands/audit.ts"
+import { backupCommand } from "./commands/backup.ts"
 import { billingCommand } from "./commands/billing.ts"
 import { blobsCommand } from "./commands/blobs.ts"
 import { configCommand } from "./commands/config.ts"
@@ -22,6 +23,7 @@ import { migrateCommand } from "./commands/migrate.ts"
 import { priceCommand } from "./commands/price.ts"
 import { projectCommand } from "./commands/project.ts"
 import { queueCommand } from "./commands/queue.ts"
+import { restoreCommand } from "./commands/restore.ts"
 import { retentionCommand } from "./commands/retention.ts"
 import { serveCommand } from "./commands/serve.ts"
 import { signingKeyCommand } from "./commands/signingKey.ts"
@@ -50,6 +52,8 @@ const kiln = Command.make("kiln").pipe(
     configCommand,
     migrateCommand,
     doctorCommand,
+    backupCommand,
+    restoreCommand,
     adoptCommand,
     copyCommand,
   ]),

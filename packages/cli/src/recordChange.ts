@@ -38,7 +38,7 @@ const prune = Effect.gen(function* () {
 
 /**
  * Records a change in the transaction that makes it. `changed` judges the answer of the store's verb; by default, every answer
- * but `undefined` and `false` is a change. `details` must contain no secret.
+ * but `undefined` and `false` is a change. `detailsOf` adds details from the answer. Details must contain no secret.
  */
 export const recordChange =
   (
@@ -48,15 +48,16 @@ export const recordChange =
       subject,
     }: { readonly action: string; readonly subject: string | null; readonly details?: JsonObject },
     changed?: AuditedVerb["changed"],
+    detailsOf?: AuditedVerb["detailsOf"],
   ) =>
   <A, E, R>(operation: Effect.Effect<A, E, R>) =>
     Effect.gen(function* () {
-      const answer = yield* audited(yield* changeOf(action, subject, details), operation, changed)
+      const answer = yield* audited(yield* changeOf(action, subject, details), operation, changed, detailsOf)
       yield* prune
       return answer
     })
 
-/** Records a change that was made in several steps, after them. */
+/** Records a change that takes several steps, before the first. It can be repeated if it is interrupted. */
 export const appendChange = (action: string, subject: string | null, details: JsonObject = {}) =>
   Effect.gen(function* () {
     yield* (yield* AuditLog).append(yield* changeOf(action, subject, details))

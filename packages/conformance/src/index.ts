@@ -17,6 +17,7 @@ export { compareWithMemory, type Comparison, findDifference } from "./referenceC
 export { rateLimitConformance } from "./rateLimitConformance.ts"
 export { storeSections } from "./sections.ts"
 export {
+  auditLogConformance,
   jobDirectoryConformance,
   jobStoreConformance,
   keyDirectoryConformance,

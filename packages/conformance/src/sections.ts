@@ -1,5 +1,7 @@
-import type { KeyDirectory, SecretStore, Switchboard } from "@kiln/core/ports"
-import type { Section } from "./Check.ts"
+import type { AuditLog, KeyDirectory, SecretStore, Switchboard } from "@kiln/core/ports"
+import { appendedChanges, prunedChanges } from "./AuditLog/append.ts"
+import { auditedVerbs } from "./AuditLog/audited.ts"
+import type { Section, Stores } from "./Check.ts"
 import { countJobs, readJobs } from "./JobDirectory/countJobs.ts"
 import { listJobs } from "./JobDirectory/listJobs.ts"
 import { measureQueue } from "./JobDirectory/measureQueue.ts"
@@ -139,6 +141,13 @@ export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
   publishedWorkers,
 ]
 export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate, findAndRemove, replaceSecret]
+
+/** Checks of `AuditLog`, in which the verbs of all other ports record changes. */
+export const auditLogSections: ReadonlyArray<Section<AuditLog | Stores>> = [
+  appendedChanges,
+  prunedChanges,
+  auditedVerbs,
+]
 
 /** All checks of a record store. */
 export const storeSections: ReadonlyArray<Section> = [

@@ -1,13 +1,20 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { JobStore, type KeyDirectory, type SecretStore, type Switchboard } from "@kiln/core/ports"
+import { type AuditLog, JobStore, type KeyDirectory, type SecretStore, type Switchboard } from "@kiln/core/ports"
 import type { PlaceCheck } from "./capabilities.ts"
 import { type Check, check, type Section, type Stores, type StoreUnderTest } from "./Check.ts"
-import { boardPlaceChecks, keyPlaceChecks, secretPlaceChecks, uploadPlaceChecks } from "./durability/portPlaceChecks.ts"
+import {
+  auditPlaceChecks,
+  boardPlaceChecks,
+  keyPlaceChecks,
+  secretPlaceChecks,
+  uploadPlaceChecks,
+} from "./durability/portPlaceChecks.ts"
 import { storePlaceChecks } from "./durability/storePlaceChecks.ts"
 import { planPlaceChecks, registerPlanned } from "./durabilityConformance.ts"
 import {
+  auditLogSections,
   jobDirectorySections,
   jobStoreSections,
   keyDirectorySections,
@@ -81,3 +88,7 @@ export const switchboardConformance = (store: StoreUnderTest<Switchboard>): void
 
 export const secretStoreConformance = (store: StoreUnderTest<SecretStore>): void =>
   register(store, secretStoreSections, secretPlaceChecks)
+
+/** The audit log, which only stores with a database have: call it besides `storeConformance`. All ports take part. */
+export const auditLogConformance = (store: StoreUnderTest<AuditLog | Stores>): void =>
+  register(store, auditLogSections, auditPlaceChecks satisfies ReadonlyArray<PlaceCheck<AuditLog | Stores>>)

@@ -8,6 +8,7 @@ import {
   type NewJob,
   ShortLockWait,
 } from "@kiln/core/ports"
+import { recorded } from "../audit.ts"
 import type { Database } from "../Database.ts"
 import { asStored, createJobs, readBatch } from "./createJobs.ts"
 import { addAndClaim, isDecidedAtOnce, needsRules, nextClaim } from "./claimAtOnce.ts"
@@ -66,15 +67,18 @@ const createByFacts = (
   lanes: RememberedLanes,
   items: ReadonlyArray<NewJob>,
 ): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> =>
-  db.writeBatch(
-    operation,
-    items.length,
-    (session) => readBatch(session, items),
-    async (tx, read) => {
-      const outcomes = await createJobs(tx, items, read)
-      lanes.remember(read.lanes)
-      return outcomes
-    },
+  // An operator's retry passes here, because it depends on the job that failed.
+  recorded((record) =>
+    db.writeBatch(
+      operation,
+      items.length,
+      (session) => readBatch(session, items),
+      async (tx, read) => {
+        const outcomes = await createJobs(tx, items, read)
+        lanes.remember(read.lanes)
+        return record(tx, outcomes)
+      },
+    ),
   )
 
 /**

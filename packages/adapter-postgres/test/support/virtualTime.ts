@@ -2,6 +2,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import pg from "pg"
 import type { Stores } from "@kiln/conformance"
 import {
+  AuditLog,
   JobDirectory,
   JobStore,
   KeyDirectory,
@@ -31,9 +32,9 @@ export const takeOverClock = async (url: string, schema = "kiln"): Promise<void>
 
 /** The stores, each verb of which first sets the database's clock to the Effect `Clock`. */
 export const onEffectClock = <E>(
-  stores: Layer.Layer<Stores | RateLimitStore, E>,
+  stores: Layer.Layer<Stores | RateLimitStore | AuditLog, E>,
   setClock: (now: number) => Promise<void>,
-): Layer.Layer<Stores | RateLimitStore, E> =>
+): Layer.Layer<Stores | RateLimitStore | AuditLog, E> =>
   Layer.effectContext(
     Effect.map(Layer.build(stores), (context) => {
       let shown: number | undefined
@@ -53,6 +54,7 @@ export const onEffectClock = <E>(
         Context.add(Switchboard, withVerbs(Context.get(context, Switchboard), onTime)),
         Context.add(SecretStore, withVerbs(Context.get(context, SecretStore), onTime)),
         Context.add(RateLimitStore, withVerbs(Context.get(context, RateLimitStore), onTime)),
+        Context.add(AuditLog, withVerbs(Context.get(context, AuditLog), onTime)),
       )
     }),
   )

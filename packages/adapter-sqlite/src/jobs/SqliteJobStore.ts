@@ -49,6 +49,8 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     createJobs: (jobs) => {
       const [only, ...others] = jobs
       const create = (tx: Transaction) => createJobs(tx, jobs)
+      // Only an operator retries jobs.
+      if (jobs.some(({ retryOf }) => retryOf !== null)) return recording.write("JobStore.createJobs", create)
       return only !== undefined && others.length === 0
         ? db.writeAtOnce("JobStore.createJobs", (tx) => createAtOnce(tx, only), create)
         : db.write("JobStore.createJobs", create)

@@ -31,6 +31,9 @@ const survey = Effect.gen(function* () {
 const sweep = (force: boolean) =>
   Effect.gen(function* () {
     yield* (yield* BlobGuard).join
+    const { bytes, exceedsShare, removable } = yield* survey
+    if (removable.length > 0 && (force || !exceedsShare))
+      yield* appendChange("blobs.sweep", null, { orphans: removable.length, bytes, force })
     return yield* sweepOrphans({ force })
   })
 
@@ -48,8 +51,6 @@ export const blobsSweepCommand = Command.make("sweep", flags, ({ dryRun, force }
     Effect.gen(function* () {
       yield* claimBlobStore
       const found = dryRun ? { ...(yield* survey), removed: 0 } : yield* sweep(force)
-      if (found.removed > 0)
-        yield* appendChange("blobs.sweep", null, { removed: found.removed, bytes: found.bytes, force })
       const refused = found.exceedsShare && !force && !dryRun
       yield* answer({
         json: { dry_run: dryRun, ...documentOf(found), removed: found.removed, refused },

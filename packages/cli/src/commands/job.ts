@@ -3,11 +3,11 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import { eraseJobData, JobEvents, type Operator } from "@kiln/core/effect"
 import { isId, type Job } from "@kiln/core/domain"
-import { JobDirectory } from "@kiln/core/ports"
+import { type CreateOutcome, JobDirectory } from "@kiln/core/ports"
 import { causeMessage, failed } from "../CommandFailed.ts"
 import { claimBlobStore } from "../installation/claimBlobStore.ts"
 import { answer } from "../Output.ts"
-import { appendChange, hasTag, recordChange } from "../recordChange.ts"
+import { hasTag, recordChange } from "../recordChange.ts"
 import { withBlobs } from "../withBlobs.ts"
 import { withOperator } from "../withOperator.ts"
 import { withStores } from "../withStores.ts"
@@ -51,23 +51,31 @@ const cancel = Command.make("cancel", { id }, ({ id: jobId }) =>
   ),
 ).pipe(Command.withDescription("Fail an unfinished job (canceled_by_operator); it is not charged"))
 
+/** The job that a retry created, in the answer of the store. */
+const newJobOf = (outcomes: unknown) => {
+  const [outcome] = outcomes as ReadonlyArray<CreateOutcome>
+  return outcome?._tag === "Created" ? { retried_as: outcome.job.id } : {}
+}
+
 const retried = (operator: Operator["Service"], jobId: string) =>
-  Effect.mapError(operator.retry(jobId), (error) => {
-    switch (error._tag) {
-      case "JobNotFound":
-        return unknown(jobId)
-      case "StoreUnavailable":
-        return error
-      default:
-        return failed(`${jobId} was not retried: ${error.message}`)
-    }
-  })
+  operator.retry(jobId).pipe(
+    recordChange({ action: "job.retry", subject: jobId }, hasTag("Created"), newJobOf),
+    Effect.mapError((error) => {
+      switch (error._tag) {
+        case "JobNotFound":
+          return unknown(jobId)
+        case "StoreUnavailable":
+          return error
+        default:
+          return failed(`${jobId} was not retried: ${error.message}`)
+      }
+    }),
+  )
 
 const retry = Command.make("retry", { id }, ({ id: jobId }) =>
   withOperator((operator) =>
     Effect.gen(function* () {
       const { job, replayed } = yield* retried(operator, jobId)
-      if (!replayed) yield* appendChange("job.retry", jobId, { retried_as: job.id })
       yield* answer({
         json: { job_id: job.id, status: job.status, retry_of: jobId, replayed },
         text: replayed ? `${jobId} was retried before, as ${job.id}` : `${jobId} is retried as ${job.id}`,

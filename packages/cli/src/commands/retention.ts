@@ -78,8 +78,8 @@ const run = withBlobs((settings) =>
     const { due } = yield* explained(settings)
     yield* claimBlobStore
     yield* (yield* BlobGuard).join
+    yield* appendChange("retention.run", null, countsOf(due))
     const pruned = yield* Effect.provide(pruneAndReport, JobEvents.layer)
-    yield* appendChange("retention.run", null, countsOf(pruned))
     yield* answer({
       json: { dry_run: false, ...countsOf(pruned), bytes: due.bytes, purges: pruned.purges },
       text: `${tableOf(pruned, yield* EngineConfig)}\n\nremoved, with ${due.bytes} bytes of files and ${pruned.purges} earlier removals`,

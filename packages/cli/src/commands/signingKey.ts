@@ -17,7 +17,7 @@ import {
 import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTable } from "../Output.ts"
 import { readSecretInput } from "../readSecretInput.ts"
-import { appendChange, recordChange } from "../recordChange.ts"
+import { recordChange } from "../recordChange.ts"
 import { listenProblem } from "../startProblems.ts"
 import { withSettings, withStores } from "../withStores.ts"
 
@@ -129,7 +129,9 @@ const drop = Command.make("drop", { kid: Argument.optional(kidArgument) }, (give
           "KILN_SIGNING_KEYS is not set, so the key in the store may be the signing key: set it to the same value as in the service, or name the key to drop",
         )
       const kid = Option.getOrElse(given.kid, () => generatedKid)
-      const outcome = yield* dropSigningKey(kid, { mayDropSigning: isConfigured })
+      const outcome = yield* dropSigningKey(kid, { mayDropSigning: isConfigured }).pipe(
+        recordChange({ action: "signing-key.drop", subject: kid }),
+      )
       if (outcome === "Signs")
         return yield* failed(
           `${kid} signs new URLs: run kiln signing-key use with another key first, restart every process, and drop it 15 minutes later`,
@@ -137,7 +139,6 @@ const drop = Command.make("drop", { kid: Argument.optional(kidArgument) }, (give
       if (outcome === "NotFound" && Option.isSome(given.kid))
         return yield* failed(`the store has no key named ${kid}: see kiln signing-key list`)
       const dropped = outcome === "Dropped"
-      if (dropped) yield* appendChange("signing-key.drop", kid)
       yield* answer({
         json: { dropped },
         text: dropped

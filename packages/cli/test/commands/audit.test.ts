@@ -1,6 +1,6 @@
 import { hostname, userInfo } from "node:os"
 import { fixtures } from "@kiln/conformance"
-import { AuditLog, KeyDirectory } from "@kiln/core/ports"
+import { AuditLog, KeyDirectory, SecretStore } from "@kiln/core/ports"
 import { describe, expect, it } from "vitest"
 import * as Effect from "effect/Effect"
 import { seedEveryState } from "../support/copiedRecords.ts"
@@ -103,6 +103,8 @@ describe.each(installations)("kiln audit on %s", (_name, open) => {
     await using installation = await open()
     await installation.use(seedEveryState)
     const { env } = installation
+    for (const kid of ["own", "spare"]) await jsonOf(["signing-key", "add", kid, "--generate"], env)
+    const before = await jsonOf(["job", "list"], env)
     await installation.refuseAuditEntries()
     for (const args of [
       ["project", "create", "acme"],
@@ -111,6 +113,9 @@ describe.each(installations)("kiln audit on %s", (_name, open) => {
       ["queue", "pause", "voice_turn"],
       ["job", "cancel", jobId(1)],
       ["job", "purge-data", jobId(4)],
+      ["job", "retry", jobId(5)],
+      ["signing-key", "drop", "spare"],
+      ["retention", "run"],
     ]) {
       const { exit, stdout } = await runInProcess([...args, "--json"], env)
       expect({ args, exit, stdout }).toEqual({ args, exit: 1, stdout: "" })
@@ -122,6 +127,27 @@ describe.each(installations)("kiln audit on %s", (_name, open) => {
     expect((await jsonOf(["queue", "stats"], env)).paused_types).toEqual([])
     expect(await jsonOf(["job", "show", jobId(1)], env)).toMatchObject({ status: "queued" })
     expect(await jsonOf(["job", "show", jobId(4)], env)).toMatchObject({ data: "kept" })
+    expect(await jsonOf(["job", "list"], env)).toEqual(before)
+    const { keys: signing } = await jsonOf(["signing-key", "list"], env)
+    expect(signing.map(({ kid }: { readonly kid: string }) => kid)).toEqual(["own", "spare"])
+  })
+
+  it("names the new job of a retry, and records a retry and the removal of a key once", async () => {
+    await using installation = await open()
+    await installation.use(seedEveryState)
+    const { env } = installation
+    await installation.use(Effect.flatMap(SecretStore, ({ getOrCreate }) => getOrCreate("signing", new Uint8Array(32))))
+    await jsonOf(["signing-key", "add", "own", "--generate"], env)
+    await jsonOf(["signing-key", "use", "own"], env)
+    const { job_id: retried } = await jsonOf(["job", "retry", jobId(5)], env)
+    expect(await jsonOf(["job", "retry", jobId(5)], env)).toMatchObject({ job_id: retried, replayed: true })
+    // The generated key stands in the list, and by itself.
+    await jsonOf(["signing-key", "drop", "k1"], env)
+    expect((await changes(installation)).slice(0, 2)).toMatchObject([
+      { action: "signing-key.drop", subject: "k1" },
+      { action: "job.retry", subject: jobId(5), details: { retried_as: retried } },
+    ])
+    expect((await actions(installation)).filter((action) => action.startsWith("job.retry"))).toHaveLength(1)
   })
 
   it("continues after a page, filters by time, and forgets what is past KILN_AUDIT_RETENTION", async () => {

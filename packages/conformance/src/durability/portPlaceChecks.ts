@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { AuditLog, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { beginTransfer, createUpload, createUploaded, openAudioGate } from "../arrange.ts"
 import type { PlaceCheck } from "../capabilities.ts"
 import { digest, newApiKey, newUpload, projectId, uploadId } from "../fixtures.ts"
@@ -70,4 +70,12 @@ export const secretPlaceChecks: ReadonlyArray<PlaceCheck<SecretStore>> = keeps(
   Effect.flatMap(SecretStore, (secrets) => secrets.getOrCreate("signing", Uint8Array.of(1, 2, 255))),
   // A secret that is not there becomes this other one.
   Effect.flatMap(SecretStore, (secrets) => secrets.getOrCreate("signing", Uint8Array.of(3))),
+)
+
+export const auditPlaceChecks: ReadonlyArray<PlaceCheck<AuditLog>> = keeps(
+  "administrative changes",
+  Effect.flatMap(AuditLog, (log) =>
+    log.append({ actor: "user", origin: "host", action: "switch.on", subject: "ai", details: { n: 1 } }),
+  ),
+  Effect.flatMap(AuditLog, (log) => log.list({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 })),
 )

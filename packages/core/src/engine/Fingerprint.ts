@@ -6,6 +6,9 @@ import { canonicalJson, type JsonObject, type StoreUnavailable } from "../domain
 import { SecretStore } from "../ports/index.ts"
 import { hmacSha256 } from "./hmacSha256.ts"
 
+/** The name of the secret with the key of fingerprints. Every engine has it, and it never changes. */
+export const fingerprintSecret = "fingerprint"
+
 /** Tells a repeated request from another one without keeping the request: a keyed digest. */
 export class Fingerprint extends Context.Service<
   Fingerprint,
@@ -21,7 +24,7 @@ export class Fingerprint extends Context.Service<
       Effect.gen(function* () {
         const random = yield* SecureRandom.SecureRandom
         const secrets = yield* SecretStore
-        const digest = hmacSha256(yield* secrets.getOrCreate("fingerprint", yield* random.randomBytes(32)), "hex")
+        const digest = hmacSha256(yield* secrets.getOrCreate(fingerprintSecret, yield* random.randomBytes(32)), "hex")
         return Fingerprint.of({ of: (kind, request) => digest(`${kind}\n${canonicalJson(request)}`) })
       }),
     )

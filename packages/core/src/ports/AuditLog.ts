@@ -52,6 +52,14 @@ export interface AuditedVerb {
   readonly change: AuditChange
   /** Whether the verb's answer means that it changed something. */
   readonly changed: (answer: unknown) => boolean
+  /** Particulars that only the answer tells, added to those of the change. */
+  readonly detailsOf?: ((answer: unknown) => JsonObject) | undefined
+}
+
+/** Returns the change that a verb with this answer has made, for the store to record; `undefined` if it has made none. */
+export const changeMade = (verb: AuditedVerb | undefined, answer: unknown): AuditChange | undefined => {
+  if (verb?.changed(answer) !== true) return undefined
+  return { ...verb.change, details: { ...verb.change.details, ...verb.detailsOf?.(answer) } }
 }
 
 /**
@@ -64,10 +72,16 @@ export const Audited = Context.Reference<AuditedVerb | undefined>("@kiln/core/po
 
 /**
  * Records the change that a verb makes. It works for the verbs of `KeyDirectory`, `Switchboard` and `SecretStore`, and for
- * `cancelJobs` and `eraseJobs`, also inside of an operation. By default, every answer but `undefined` and `false` is a change.
+ * `cancelJobs`, `eraseJobs` and retries by `createJobs`, also inside of an operation. By default, every answer but `undefined` and
+ * `false` is a change.
  */
 export const audited = <A, E, R>(
   change: AuditChange,
   operation: Effect.Effect<A, E, R>,
   changed: AuditedVerb["changed"] = (answer) => answer !== undefined && answer !== false,
-): Effect.Effect<A, E, R> => Effect.provideService(operation, Audited, { change, changed })
+  detailsOf?: AuditedVerb["detailsOf"],
+): Effect.Effect<A, E, R> => Effect.provideService(operation, Audited, { change, changed, detailsOf })
+
+/** Runs a step that belongs to a change which an earlier step has recorded. */
+export const recordedBefore = <A, E, R>(step: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.provideService(step, Audited, undefined)

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Base64Url from "effect/encoding/Base64Url"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { SecretStore } from "@kiln/core/ports"
+import { recordedBefore, SecretStore } from "@kiln/core/ports"
 
 /** Name of the generated key in the store. */
 const generatedSecret = "signing"
@@ -96,8 +96,12 @@ export const dropSigningKey = (
     const isKnown = keys.some((entry) => kidOf(entry) === kid)
     if (!isKnown) return "NotFound"
     if (!mayDropSigning && keys[0] !== undefined && kidOf(keys[0]) === kid) return "Signs"
-    if (list !== undefined)
+    const isListed = list !== undefined
+    if (isListed)
       yield* changeKeys((known) => ({ keys: known.filter((entry) => kidOf(entry) !== kid), outcome: undefined }))
-    if (kid === generatedKid) yield* secrets.remove(generatedSecret)
+    if (kid === generatedKid) {
+      const removal = secrets.remove(generatedSecret)
+      yield* isListed ? recordedBefore(removal) : removal
+    }
     return "Dropped"
   })

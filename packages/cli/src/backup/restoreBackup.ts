@@ -1,0 +1,139 @@
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import { inspectSqlite, SqliteStores } from "@kiln/adapter-sqlite"
+import type { Job } from "@kiln/core/domain"
+import { JobDirectory, JobStore } from "@kiln/core/ports"
+import { failed } from "../CommandFailed.ts"
+import { markerOf } from "../installation/markers.ts"
+import { databaseFile, type Generation, onFiles, sha256Of, syncDirectory } from "./BackupDirectory.ts"
+import { copyNamedBlobs } from "./copyBlobs.ts"
+import { openBlobsIn } from "./takeBackup.ts"
+
+const batchSize = 100
+/** The restored database has this name until everything else is there, so an incomplete installation is never started. */
+const unfinishedFile = `${databaseFile}.restoring`
+
+/** Prepares an empty directory. One in which a restore was killed is emptied first. */
+const prepareTarget = (to: string) =>
+  Effect.gen(function* () {
+    const names = yield* onFiles(to, () =>
+      existsSync(to) ? readdirSync(to).filter((name) => name !== "lost+found") : [],
+    )
+    if (names.length > 0 && !names.includes(unfinishedFile))
+      return yield* failed(`${to} is not empty: restore into a new directory, or move its contents away`)
+    yield* onFiles(to, () => {
+      for (const name of names) rmSync(join(to, name), { recursive: true })
+      mkdirSync(to, { recursive: true, mode: 0o700 })
+    })
+  })
+
+const copyPrivately = (from: string, to: string) =>
+  onFiles(to, () => {
+    copyFileSync(from, to)
+    chmodSync(to, 0o600)
+  })
+
+const openRecords = (path: string) =>
+  Effect.map(Layer.build(Layer.fresh(SqliteStores.layer({ path }))), (built) => ({
+    directory: Context.get(built, JobDirectory),
+    store: Context.get(built, JobStore),
+  }))
+
+type Records = Effect.Success<ReturnType<typeof openRecords>>
+
+/** Erases the data of finished jobs that the newer records no longer have. Returns their number. */
+const eraseAsIn = Effect.fnUntraced(function* (restored: Records, newer: Records) {
+  let erased = 0
+  let after: string | undefined
+  do {
+    const page = yield* restored.directory.listJobs({ limit: batchSize, after })
+    const kept = page.jobs.filter(({ finishedAt, retained }) => finishedAt !== null && retained === "kept")
+    const now: ReadonlyArray<Job | undefined> =
+      kept.length === 0 ? [] : yield* newer.directory.readJobs(kept.map(({ id }) => id))
+    const gone = kept.filter((_, index) => now[index]?.retained !== "kept")
+    const outcomes = yield* restored.store.eraseJobs(
+      gone.map(({ id, keyId, mode, projectId }) => ({ jobId: id, principal: { keyId, mode, projectId, scopes: [] } })),
+    )
+    erased += outcomes.filter(({ _tag }) => _tag === "Erased").length
+    after = page.next
+  } while (after !== undefined)
+  return erased
+})
+
+/** Deletes in an older backup what was deleted until the newest one was made. Nothing to do for the newest itself. */
+const applyErasures = (path: string, found: Generation, newest: Generation) =>
+  found.name === newest.name
+    ? Effect.succeed(0)
+    : Effect.scoped(
+        Effect.gen(function* () {
+          const scratch = yield* Effect.acquireRelease(
+            onFiles(path, () => mkdtempSync(join(tmpdir(), "kiln-restore-"))),
+            (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true })),
+          )
+          const copy = join(scratch, databaseFile)
+          yield* copyPrivately(join(newest.path, databaseFile), copy)
+          return yield* eraseAsIn(yield* openRecords(path), yield* openRecords(copy))
+        }),
+      )
+
+/** Marks the restored files as those of the restored records. */
+const mark = Effect.fnUntraced(function* (to: string, installation: string) {
+  if (installation === "") return
+  const blobs = yield* openBlobsIn(to)
+  const content = new TextEncoder().encode(installation)
+  yield* blobs
+    .put(markerOf(installation), Stream.succeed(content), { maxBytes: content.length })
+    .pipe(Effect.catchTag("BlobTooLarge", (error) => Effect.die(error)))
+})
+
+/** A log has the name of its database. Every connection is closed, so it is empty or gone. */
+const removeLogs = (path: string): void => {
+  if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) throw new Error(`${path} is still in use`)
+  for (const log of [`${path}-wal`, `${path}-shm`]) rmSync(log, { force: true })
+}
+
+/** Restores a generation into an empty directory, as a data directory on which kiln starts once it is adopted. */
+export const restoreBackup = Effect.fnUntraced(function* (
+  directory: string,
+  { found, newest }: { readonly found: Generation; readonly newest: Generation },
+  to: string,
+) {
+  const source = join(found.path, databaseFile)
+  if ((yield* sha256Of(directory, source)) !== found.manifest.database.sha256)
+    return yield* failed(`${databaseFile} of ${found.name} is damaged: restore another generation`)
+  yield* prepareTarget(to)
+  const path = join(to, unfinishedFile)
+  yield* copyPrivately(source, path)
+  const erased = yield* applyErasures(path, found, newest)
+  const pool = yield* openBlobsIn(directory)
+  const blobs = yield* openBlobsIn(to)
+  const copies = yield* Effect.scoped(
+    Effect.gen(function* () {
+      const records = yield* inspectSqlite({ path })
+      if (records === undefined) return yield* failed(`${path} has vanished`)
+      return yield* copyNamedBlobs(records, pool, blobs)
+    }),
+  )
+  yield* mark(to, found.manifest.installation_id)
+  yield* onFiles(to, async () => {
+    removeLogs(path)
+    renameSync(path, join(to, databaseFile))
+    await syncDirectory(to)
+  })
+  return { copies, erased }
+}, Effect.scoped)

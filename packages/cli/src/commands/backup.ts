@@ -1,0 +1,102 @@
+import { resolve } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { EngineConfig } from "@kiln/core/effect"
+import { BlobStore, placeSecret } from "@kiln/core/ports"
+import { comparePlaces, StoreCopied } from "@kiln/core/worker"
+import { failed, misused } from "../CommandFailed.ts"
+import { databaseProblem } from "../database/databaseProblem.ts"
+import { storeMaintenance } from "../database/storeMaintenance.ts"
+import { copiedProblem } from "../installation/copiedProblem.ts"
+import { engineSettings } from "../KilnConfig.ts"
+import { blobsUnusable, layerBlobs } from "../layerBlobs.ts"
+import { loadConfig } from "../loadModule.ts"
+import { requireDatabase } from "../openStores.ts"
+import { answer } from "../Output.ts"
+import { readEnvironment } from "../readEnvironment.ts"
+import type { Settings } from "../Settings.ts"
+import { version } from "../version.ts"
+
+const mostKept = 10_000
+
+const flags = {
+  directory: Argument.String("DIR").pipe(
+    Argument.withDescription("The directory of the backups, best on another disk; it is created if it does not exist"),
+  ),
+  keep: Flag.Int("keep").pipe(
+    Flag.withDescription("Number of backups to keep; older ones are removed, with the files that only they need"),
+    Flag.withDefault(7),
+  ),
+}
+
+/** Opens the records for reading. Refuses a copy, whose backups would be taken for those of the original. */
+const openOriginal = Effect.fnUntraced(function* (settings: Settings) {
+  const records = yield* (yield* storeMaintenance(settings.database)).inspect
+  if (records === undefined || (yield* records.migrations).applied.length === 0)
+    return yield* failed("the database has no kiln schema yet, so there is nothing to back up")
+  const place = yield* records.readPlace
+  if (place === undefined) return records
+  const { found, isSame, recorded = "" } = comparePlaces(yield* records.findSecret(placeSecret), place)
+  return isSame ? records : yield* copiedProblem(settings, new StoreCopied({ recorded, found }))
+})
+
+const sizeOf = (bytes: number): string =>
+  bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
+
+export const backupCommand = Command.make("backup", flags, ({ directory, keep }) =>
+  Effect.gen(function* () {
+    const settings = yield* readEnvironment
+    const { database } = settings
+    if (keep < 1 || keep > mostKept) return yield* misused(`--keep must be from 1 to ${mostKept}`)
+    if (database._tag !== "Sqlite")
+      return yield* misused(
+        "kiln backup is for SQLite. Back up Postgres with pg_dump or your server's own backups, and the files after it: docs/guides/backup.md describes how",
+      )
+    yield* requireDatabase(database, false)
+    const { takeBackup } = yield* Effect.tryPromise({
+      try: () => import("../backup/takeBackup.ts"),
+      catch: (cause) => failed(`cannot load the backup: ${String(cause)}`),
+    })
+    const records = yield* openOriginal(settings)
+    const engine = engineSettings(yield* loadConfig(settings.configPath), settings.engine)
+    const { blobs, counts, createdAt, name, removed } = yield* Effect.flatMap(BlobStore, (store) =>
+      takeBackup({ place: database, records, blobs: store, version }, resolve(directory), keep),
+    ).pipe(Effect.provide(layerBlobs(settings)), Effect.provideService(EngineConfig, engine))
+    yield* answer({
+      json: {
+        backup: name,
+        created_at: createdAt,
+        counts,
+        files: blobs.listed.length,
+        bytes: blobs.bytes,
+        copied_files: blobs.copied,
+        copied_bytes: blobs.copiedBytes,
+        unusable_files: blobs.failed.map(({ named }) => named.blobKey),
+        removed_backups: removed,
+      },
+      text: [
+        `backup ${name}: ${counts.jobs} jobs, ${counts.charges} charges, ${blobs.listed.length} files (${sizeOf(blobs.bytes)}), ` +
+          `of which ${blobs.copied} are new (${sizeOf(blobs.copiedBytes)})`,
+        ...(removed.length === 0 ? [] : [`removed ${removed.join(", ")} (--keep ${keep})`]),
+      ].join("\n"),
+    })
+    if (blobs.failed.length > 0)
+      return yield* failed(
+        `the backup is complete except for ${blobs.failed.length} files that are missing or damaged in the installation itself: run kiln doctor`,
+      )
+  }).pipe(
+    Effect.scoped,
+    Effect.catchTags({
+      StoreUnavailable: (error) =>
+        Effect.flatMap(readEnvironment, ({ database }) => Effect.fail(databaseProblem(database, error.cause))),
+      BlobUnavailable: (error) => Effect.fail(blobsUnusable(error)),
+    }),
+  ),
+).pipe(
+  Command.withDescription(
+    "Back up the database (SQLite) and all files into a directory, also while servers run; copies only new files",
+  ),
+  Command.withExamples([{ command: "kiln backup /mnt/backup/kiln --keep 14", description: "Every night" }]),
+)
