@@ -7,11 +7,16 @@ import { pack, type PackedPackage } from "../../scripts/publish/pack.ts"
 import { type Manifest, publicPackages } from "../../scripts/publish/publicPackages.ts"
 import { runTool } from "../../scripts/publish/runTool.ts"
 import { repository } from "../support/plantTree.ts"
+import { packProgram } from "../../scripts/publish/packProgram.ts"
+import { freshDatabase } from "@kiln/postgres-lab"
+import { Image } from "../deploy/support/Image.ts"
+import { findProgram } from "../deploy/support/Nginx.ts"
 import { loadedModules } from "../counts/loadedModules.ts"
 import { bundle } from "./bundle.ts"
 import { declarationClosure } from "./declarationClosure.ts"
 import { type Installer, InstalledProject } from "./InstalledProject.ts"
 import { asCommonJs, asJavaScript, importDoors, nameDoors, readmeExample, requireDoors } from "./programs.ts"
+import { serveFromTarball, speakOnce } from "./ProgramAlone.ts"
 import { serveOnce } from "./serveOnce.ts"
 
 // One file, since its parts share one build, which no other test needs.
@@ -145,6 +150,67 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
     expect(await serveOnce(project, "/healthz", settings)).toMatchObject({ status: 200, exitCode: 0 })
   })
 })
+
+describe("the package kiln, which has the program with everything in it", () => {
+  let tarball = ""
+  beforeAll(async () => {
+    const directory = left.adopt(mkdtempSync(join(tmpdir(), "kiln-program-")), (path) =>
+      rmSync(path, { recursive: true }),
+    )
+    tarball = await packProgram(directory)
+  })
+
+  it("serves from its tarball alone, in an empty directory, with SQLite", async () => {
+    const ran = await serveFromTarball(tarball)
+    expect(ran.status, ran.stderr).toBe("done")
+    expect(ran.audioBytes).toBeGreaterThan(1_000)
+  })
+
+  it("serves with Postgres, whose driver it contains", async () => {
+    const database = await freshDatabase()
+    try {
+      const ran = await serveFromTarball(tarball, { DATABASE_URL: database.url, KILN_BLOBS: "postgres" })
+      expect(ran.status, ran.stderr).toBe("done")
+      expect(ran.audioBytes).toBeGreaterThan(1_000)
+    } finally {
+      await database.dispose()
+    }
+  })
+
+  it("needs two packages, which it loads from where they are installed", () => {
+    const manifest: Manifest = JSON.parse(runTool("tar", ["-xzOf", tarball, "package/package.json"]).output)
+    expect(Object.keys(manifest.dependencies ?? {})).toEqual(["better-sqlite3", "undici"])
+    expect(JSON.stringify(manifest)).not.toMatch(/workspace:|catalog:/)
+  })
+
+  it("runs in an image of its own: read-only, without privileges and without a shell", async ({ skip }) => {
+    const missing = ["umoci", "runc"].filter((name) => findProgram(name) === undefined)
+    if (missing.length > 0) return skip(`not installed: ${missing.join(" and ")}`)
+    using image = new Image(tarball)
+    expect(image.user).toMatchObject({ uid: 65_532, gid: 65_532 })
+    expect(image.programs).toEqual(["/usr/local/bin/kiln", "/usr/local/bin/node"])
+    console.info(
+      `image: ${Math.round(image.packedBytes / 1e6)} MB packed, ${Math.round(image.unpackedBytes / 1e6)} MB unpacked`,
+    )
+    expect(image.unpackedBytes).toBeLessThan(MOST_BYTES_OF_THE_IMAGE)
+    const { obstacle } = image
+    if (obstacle !== undefined) return skip(`runc can start no container here: ${obstacle}`)
+    const { exitCode, worked } = await image.serve(async ({ exec, key, url }) => ({
+      ...(await speakOnce(url, key)),
+      keys: exec("kiln", "key", "list"),
+      write: exec(
+        "node",
+        "-e",
+        "try { fs.writeFileSync('/x', '') } catch ({ code }) { console.log(code, process.getuid()) }",
+      ),
+    }))
+    expect(worked).toMatchObject({ status: "done", keys: { status: 0 }, write: { output: "EROFS 65532\n" } })
+    expect(exitCode).toBe(0)
+  })
+})
+
+/** Node alone has 100 MB of them. */
+const MOST_BYTES_OF_THE_IMAGE = 130e6
 
 /** Loading a thousand files takes half a second. */
 const MOST_FILES_OF_HELP = 40

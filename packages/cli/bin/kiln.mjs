@@ -13,12 +13,14 @@ const SOURCE_CONDITION = "@kiln/source"
 /**
  * A checkout has the sources beside this file; an installed package runs its build, because Node strips no types there. The
  * bundle of everything starts three times faster. It has its own copy of Effect, which the modules of a configuration must share.
+ * The package `kiln` has the bundle alone.
  */
 function entry() {
   const source = new URL("../src/main.ts", import.meta.url)
   if (fs.existsSync(source) && !import.meta.url.includes("/node_modules/")) return source
   const bundle = new URL("../dist/bundle/main.js", import.meta.url)
-  return fs.existsSync(bundle) && !namesConfiguration() ? bundle : new URL("../dist/main.js", import.meta.url)
+  const modules = new URL("../dist/main.js", import.meta.url)
+  return fs.existsSync(bundle) && !(namesConfiguration() && fs.existsSync(modules)) ? bundle : modules
 }
 
 /** Whether the program will load a configuration: its variable or a file has the path. */

@@ -13,6 +13,8 @@ export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFail
 
 /** Grace period for requests in flight on shutdown, in milliseconds. */
 const graceMs = 20_000
+/** Most turns of the event loop in which a server that stops accepts connections. A busy process may never find none waiting. */
+const acceptingTurns = 100
 /** Maximum length of a request line with its headers, in bytes. */
 const maxHeaderBytes = 16_384
 
@@ -55,34 +57,34 @@ export const listen = Effect.fnUntraced(function* (
       resume(Effect.succeed((server.address() as AddressInfo).port))
     })
   })
-  return yield* Effect.acquireRelease(bind, () => stop(server))
+  // Connections that wait in an inherited socket are accepted by the next process.
+  const turns = socket === undefined ? acceptingTurns : 1
+  return yield* Effect.acquireRelease(bind, () => stop(server, turns))
 })
 
 /**
  * Stops the server. Uses Node's own timers, because the fiber that closes the scope may already be interrupted, and Effect's
  * timeouts would not wait then.
  */
-const stop = (server: Server): Effect.Effect<void> =>
+const stop = (server: Server, turns: number): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    // A connection that becomes idle only now would otherwise stay open for a next request.
-    const closeIdle = setInterval(() => server.closeIdleConnections(), 50)
-    const cut = setTimeout(() => server.closeAllConnections(), graceMs)
-    const onClosed = () => {
-      clearInterval(closeIdle)
-      clearTimeout(cut)
-      resume(Effect.void)
-    }
-    closeOnceAccepted(server, onClosed)
+    afterAccepting(server, turns, () => {
+      // A connection that becomes idle only now would otherwise stay open for a next request.
+      const closeIdle = setInterval(() => server.closeIdleConnections(), 50)
+      const cut = setTimeout(() => server.closeAllConnections(), graceMs)
+      server.close(() => {
+        clearInterval(closeIdle)
+        clearTimeout(cut)
+        resume(Effect.void)
+      })
+    })
   })
 
-/** Most turns of the event loop in which connections are accepted before the server closes. */
-const mostTurns = 1_000
-
 /**
- * Closes the server right after a turn of the event loop that found no connection waiting: Node accepts one in a turn, and the
- * kernel resets those that are left. The turn has also read what callers sent on idle connections, which are closed now.
+ * Runs `close` right after a turn of the event loop that found no connection waiting, or after that many turns: Node accepts one
+ * connection in a turn, and the kernel resets those that are left. The turn has also read what callers sent on idle connections.
  */
-const closeOnceAccepted = (server: Server, onClosed: () => void): void => {
+const afterAccepting = (server: Server, turns: number, close: () => void): void => {
   let accepted = true
   const onConnection = () => void (accepted = true)
   server.on("connection", onConnection)
@@ -91,7 +93,8 @@ const closeOnceAccepted = (server: Server, onClosed: () => void): void => {
       accepted = false
       return void setImmediate(turn, left - 1)
     }
-    server.off("connection", onConnection).close(onClosed)
+    server.off("connection", onConnection)
+    close()
   }
-  setImmediate(turn, mostTurns)
+  setImmediate(turn, turns)
 }
