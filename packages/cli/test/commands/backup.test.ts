@@ -13,9 +13,15 @@ import {
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
+import { FileBlobStore } from "@kiln/adapter-blobs"
+import { inspectSqlite } from "@kiln/adapter-sqlite"
+import { BlobStore } from "@kiln/core/ports"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { temporaryDirectory } from "@kiln/service-lab"
 import { describe, expect, it } from "vitest"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { takeBackup } from "../../src/backup/takeBackup.ts"
 import { copySqlite } from "../support/copies.ts"
 import { engineOn, speak } from "../support/liveFiles.ts"
 import { jsonOf, refusalOf, runInProcess } from "../support/runInProcess.ts"
@@ -134,6 +140,35 @@ describe("kiln backup", () => {
     churning.abort()
     await churn
     await engine.stop()
+  })
+
+  it("takes the snapshot again if a file that it names is deleted before its copy", async () => {
+    using lab = await arrange()
+    const engine = await engineOn(lab.data)
+    const place = { _tag: "Sqlite", path: join(lab.data, "kiln.db") } as const
+    let erased = false
+    const taken = await Effect.runPromise(
+      Effect.gen(function* () {
+        const records = yield* inspectSqlite({ path: place.path })
+        if (records === undefined) throw new Error("no database")
+        const blobs = yield* BlobStore
+        const open: typeof blobs.open = (key, range) =>
+          Effect.suspend(() => {
+            const erasure = erased ? Promise.resolve() : engine.erase(lab.ids[0] ?? "")
+            erased = true
+            return Effect.andThen(
+              Effect.promise(() => erasure),
+              blobs.open(key, range),
+            )
+          })
+        // Nothing is copied before the snapshot.
+        const late = { ...records, namedBlobs: Stream.empty }
+        return yield* takeBackup({ place, records: late, blobs: { ...blobs, open }, version: "test" }, lab.directory, 1)
+      }).pipe(Effect.provide(FileBlobStore.layer({ directory: lab.data })), Effect.scoped),
+    )
+    await engine.stop()
+    expect(taken.blobs).toMatchObject({ failed: [], listed: [expect.anything()] })
+    expect(await check(lab.directory)).toMatchObject({ exit: 0, report: { files: 1 } })
   })
 
   it("says which files are unusable in the installation itself, and fails", async () => {
