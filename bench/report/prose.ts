@@ -50,7 +50,7 @@ Processor time per job or request, from profiles of SQLite and HTTP on an earlie
 | POST, durable | 90 µs on a busy machine; bare 19 µs | 64 connections share a commit of 53 to 60 jobs instead of 33 to 41 | the commit is a quarter to two fifths: about 7 pages for a single job, each with a checksum and two writes |
 | create, 1 caller | 48 µs when warm and without a disk, of which the statement takes 40; on a disk, 490 µs in the first 500 creations and 140 µs after 4,000 | HMAC by two one-shot hashes: 52 to 48 µs | a run of a second ends before V8 has compiled the code that each creation uses; rows and indexes of a creation fill 7 pages |
 | drain | 37 µs: commits 27%, statements 25%, garbage collection 9%, and the rest is the engine's | – | a claim and a completion rewrite the whole row of a job, and allocate 13 KB of JavaScript objects |
-| memory of a drain | 123 MB once the engine is open; 200 to 320 MB at the end | \`--max-semi-space-size=8 --heap-growing-percent=30\`: 143 MB, for a third more processor time. A program sets these flags, a library cannot | V8 enlarges its young generation because 500 jobs in progress survive each collection |`
+| memory of a drain | 123 MB once the engine is open; 185 MB after 60,000 jobs | claims of half the slots: 300 to 185 MB. \`--max-semi-space-size=8 --heap-growing-percent=30\`: 143 MB, for a third more processor time, before that. A program sets these flags, a library cannot | V8 enlarges its young generation because 500 jobs in progress survive each collection |`
 
 export const engines = `## Engines
 
