@@ -197,7 +197,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "return this.#gateIsOpen",
       ),
     ],
-    seed: 502,
+    seed: 1304,
     breaks: "no provider call begins without a lease",
   },
   {
