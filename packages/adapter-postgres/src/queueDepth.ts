@@ -3,7 +3,7 @@ import { type QueueDepth, queueDepths } from "@kiln/core/ports"
 import type { Session } from "./Session.ts"
 import { type Given, query, statement, storeTime } from "./Statement.ts"
 
-/** Counts jobs lane by lane, up to the limit. */
+/** Counts jobs lane by lane, up to the limit. Also those that are not claimable again, such as held ones near their deadline. */
 export const depthByKind = statement((given: Given<{ limit: number }>) =>
   query
     .selectFrom((from) =>
@@ -16,7 +16,6 @@ export const depthByKind = statement((given: Given<{ limit: number }>) =>
           sql<"ready" | "delayed" | "running">`case when queue.claimable_at <= ${storeTime} then 'ready'
             when queue.held then 'running' else 'delayed' end`.as("state"),
         ])
-        .where("lanes.next_at", "is not", null)
         .limit(given.limit)
         .as("counted"),
     )
@@ -48,7 +47,8 @@ export const oldestReady = statement(() =>
           .as("first"),
       (join) => join.onTrue(),
     )
-    .where("lanes.next_at", "is not", null)
+    // All of them, by their key.
+    .where("lanes.id", ">", 0)
     .where("first.at", "<=", storeTime)
     .select(["lanes.kind", "lanes.mode", sql<number>`${storeTime} - min(${sql.ref("first.at")})`.as("readyMs")])
     .groupBy(["lanes.kind", "lanes.mode"]),

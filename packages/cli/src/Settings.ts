@@ -6,7 +6,7 @@ import type { DatabasePlace } from "./database/DatabasePlace.ts"
 import { type LogFormat, logFormats } from "./logs/LogFormat.ts"
 import { type BlobPlace, blobPlace } from "./settings/blobPlace.ts"
 import { databaseSchema, databaseUrl } from "./settings/database.ts"
-import { duration, retention, stopDelay } from "./settings/duration.ts"
+import { backupAge, duration, retention, stopDelay } from "./settings/duration.ts"
 import { integer, port } from "./settings/integer.ts"
 import { apiKey, modelName, type OpenAiPlace } from "./settings/openAi.ts"
 import { nearestName } from "@kiln/core/domain"
@@ -44,6 +44,8 @@ export interface Settings {
   readonly stopDelayMs: number
   /** How long entries of the audit log are kept; 0 keeps them. */
   readonly auditRetentionMs: number
+  /** The age from which `kiln doctor` reports the last backup; 0 for no check. */
+  readonly backupAgeMs: number
   /** When a store without keys gets a first one: only with a terminal, on every start, or never. */
   readonly firstKey: "on" | "print" | "off"
   /** The provider of live jobs, unless the config file sets it. */
@@ -121,6 +123,7 @@ const types = {
   KILN_DATA_RETENTION: retention,
   KILN_JOB_RETENTION: retention,
   KILN_AUDIT_RETENTION: retention,
+  KILN_BACKUP_AGE: backupAge,
   KILN_ORPHAN_GRACE: duration,
   ...managementTypes,
   KILN_LOG_FORMAT: oneOf(...logFormats),
@@ -222,6 +225,7 @@ const providerOf = (values: Values): Settings["provider"] => {
 }
 
 const defaultAuditRetentionMs = 365 * 86_400_000
+const defaultBackupAgeMs = 2 * 86_400_000
 
 const settingsOf = (values: Values): Settings => {
   const dataDirectory = values.KILN_DATA_DIR ?? resolve("data")
@@ -244,6 +248,7 @@ const settingsOf = (values: Values): Settings => {
     engine: engineOf(values),
     stopDelayMs: values.KILN_STOP_DELAY ?? 0,
     auditRetentionMs: values.KILN_AUDIT_RETENTION ?? defaultAuditRetentionMs,
+    backupAgeMs: values.KILN_BACKUP_AGE ?? defaultBackupAgeMs,
     firstKey: values.KILN_FIRST_KEY ?? "on",
     provider: providerOf(values),
     configPath: values.KILN_CONFIG,
@@ -264,21 +269,11 @@ const unknownNames = (environment: Environment): ReadonlyArray<string> =>
     .filter((name) => name.startsWith("KILN_") && !settingNames.includes(name.replace(/_FILE$/, "")))
     .map((name) => `Unknown setting ${name} is ignored; did you mean ${meantName(name)}?`)
 
-/** Returns warnings about variables that only apply to Postgres. */
-const withoutDatabase = (values: Values): ReadonlyArray<string> =>
-  values.DATABASE_URL !== undefined
-    ? []
-    : Object.keys(values)
-        .filter((name) => name.startsWith("KILN_DATABASE_"))
-        .map((name) => `${name} has no effect: DATABASE_URL is not a Postgres database`)
-
-/** Returns warnings about variables that only apply to OpenAI and compatible servers. */
-const withoutOpenAi = (values: Values): ReadonlyArray<string> =>
-  values.KILN_PROVIDER === "openai"
-    ? []
-    : Object.keys(values)
-        .filter((name) => name.startsWith("KILN_OPENAI_"))
-        .map((name) => `${name} has no effect: KILN_PROVIDER is not openai`)
+/** Returns warnings about the variables with this prefix. */
+const withoutEffect = (values: Values, prefix: string, reason: string): ReadonlyArray<string> =>
+  Object.keys(values)
+    .filter((name) => name.startsWith(prefix))
+    .map((name) => `${name} has no effect: ${reason}`)
 
 /** Reads all settings from the environment, and reports all invalid ones at once. */
 export const readSettings = (environment: Environment): ReadSettings => {
@@ -292,8 +287,10 @@ export const readSettings = (environment: Environment): ReadSettings => {
   if (problems.length > 0) return { ok: false, problems }
   const warnings = [
     ...unknownNames(environment),
-    ...withoutDatabase(values),
-    ...withoutOpenAi(values),
+    ...(values.DATABASE_URL === undefined
+      ? withoutEffect(values, "KILN_DATABASE_", "DATABASE_URL is not a Postgres database")
+      : []),
+    ...(values.KILN_PROVIDER === "openai" ? [] : withoutEffect(values, "KILN_OPENAI_", "KILN_PROVIDER is not openai")),
     ...withoutManagement(values),
   ]
   return { ok: true, settings: settingsOf(values), given, warnings }

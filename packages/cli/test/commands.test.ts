@@ -72,7 +72,7 @@ describe("kiln key", { timeout: 120_000 }, () => {
     expect(revoked).toEqual({ key_id: test.key_id, revoked_at: time })
     expect(await runJson(["key", "revoke", test.key_id], env)).toEqual(revoked)
 
-    const record = { created_at: time, expires_at: null, revoked_at: null, last_used_at: null }
+    const record = { created_at: time, expires_at: null, revoked_at: null, last_used_at: null, limits: {} }
     const { key: _, ...testFields } = test
     const { key: __, ...liveFields } = live
     expect(await runJson(["key", "list"], env)).toEqual({
@@ -83,7 +83,7 @@ describe("kiln key", { timeout: 120_000 }, () => {
     })
     const table = await run(["key", "list"], env)
     expect(table.stdout.split("\n")[0]).toMatch(
-      /^KEY +PROJECT +MODE +STATUS +SCOPES +NAME +CREATED +EXPIRES +LAST USED$/,
+      /^KEY +PROJECT +MODE +STATUS +SCOPES +LIMITS +NAME +CREATED +EXPIRES +LAST USED$/,
     )
     expect(table.stdout).not.toContain("kiln_")
     for (const file of ["kiln.db"]) {

@@ -32,6 +32,7 @@ describe("settings", () => {
       logFormat: "text",
       accessLog: false,
       auditRetentionMs: 365 * 86_400_000,
+      backupAgeMs: 2 * 86_400_000,
     })
     expect(defaultHttpSettings).toMatchObject({ host: "127.0.0.1", port: 8787, publicUrl: undefined, pages: true })
   })

@@ -55,8 +55,10 @@ describe("the invariants alone, checked on random histories of a store that is c
   for (const planted of plantedBugs.filter((one) => one.caughtBy.promises))
     it(planted.bug, async () => {
       const layer = await stores.withBug(planted)
-      const search = (seed: number) => findDifference({ layer, reference: layer, runs: 100, seed, shrink: false })
-      const difference = (await search(1)) ?? (await search(2))
+      let difference: string | undefined
+      // Some bugs need a rare order of calls.
+      for (let seed = 1; seed <= 10 && difference === undefined; seed++)
+        difference = await findDifference({ layer, reference: layer, runs: 100, seed, shrink: false })
       expect(difference).toContain("an invariant failed")
     })
 })

@@ -1,4 +1,4 @@
-import { isFinished, ownerOfBlob } from "@kiln/core/domain"
+import { idBody, idTime, isFinished, ownerOfBlob } from "@kiln/core/domain"
 import { type Blobs, infoOf } from "./RemoteBlobs.ts"
 import type { Kernel } from "./Kernel.ts"
 import type { Coverage } from "./Coverage.ts"
@@ -13,6 +13,8 @@ export class BlobBooks {
   readonly #coverage: Coverage
   /** The writer of each blob. */
   readonly #storedBy = new Map<string, SimulatedProcess>()
+  /** No blob of a job or upload that was made until then is an orphan. */
+  #keptUntil = -Infinity
 
   constructor(kernel: Kernel, blobs: Blobs, watch: Watch, coverage: Coverage) {
     this.#kernel = kernel
@@ -37,10 +39,15 @@ export class BlobBooks {
     }
   }
 
+  /** These records were adopted as a copy at a store time. What an attempt left of an older job is kept from then on. */
+  adopted(at: number, graceMs: number): void {
+    this.#keptUntil = at + graceMs
+  }
+
   /** When everything is over: whatever is stored is somebody's. */
   nothingIsLeftOver(): void {
     for (const key of this.#blobs.stored.keys())
-      if (this.#isKnown(key) && !this.#isNamed(key) && !this.#mayStillCommit(key))
+      if (this.#isKnown(key) && !this.#isNamed(key) && !this.#mayStillCommit(key) && !this.#isKept(key))
         this.#kernel.violate("no orphan stays forever", `${key} is named by no row`)
   }
 
@@ -56,6 +63,13 @@ export class BlobBooks {
     const owner = ownerOfBlob(key)
     const upload = owner?._tag === "Upload" ? this.#watch.uploads.get(owner.uploadId) : undefined
     return upload !== undefined && !upload.erased && upload.claimedUntil !== null && upload.token === owner?.token
+  }
+
+  /** After an adoption, a token proves nothing about jobs and uploads from before: another copy may have used it too. */
+  #isKept(key: string): boolean {
+    const owner = ownerOfBlob(key)
+    const madeAt = owner && idTime(idBody(owner._tag === "Job" ? owner.jobId : owner.uploadId))
+    return madeAt !== undefined && madeAt <= this.#keptUntil
   }
 
   #isNamed(key: string): boolean {

@@ -155,7 +155,7 @@ export class Installation {
 
   /** Stops everything that runs on a copy of the stores. */
   settleCopy(): void {
-    this.#copy?.settle()
+    if (this.#copy?.settle() === true) this.blobs.adopted(this.store.wallTimeMs, this.profile.settings.orphanGraceMs)
   }
 
   /** New prices for new jobs. */

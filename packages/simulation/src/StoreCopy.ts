@@ -67,9 +67,9 @@ export class StoreCopy {
     this.#server = new Server(kernel, process, { serves: false, works: false }, kept, ports, kinds)
   }
 
-  /** Simulates the operator's repair: stops everything on the copy and continues with the original. */
-  settle(): void {
-    if (this.#server === undefined) return
+  /** Simulates the operator's repair: stops everything on the copy and continues with the original. Returns whether it was needed. */
+  settle(): boolean {
+    if (this.#server === undefined) return false
     const { blobs, jobs, kernel, line, network, store } = this.#original
     this.#server.process.kill()
     this.#server = undefined
@@ -80,6 +80,7 @@ export class StoreCopy {
         Effect.provideService(IdGenerator, identifiers(kernel)),
       ),
     )
+    return true
   }
 
   /** Verbs as done at store time, past every line and every fault. */

@@ -4,7 +4,8 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { EngineConfig } from "@kiln/core/effect"
-import { BlobStore, placeSecret } from "@kiln/core/ports"
+import type { JsonObject } from "@kiln/core/domain"
+import { BlobStore, placeSecret, type StoreInspection } from "@kiln/core/ports"
 import { comparePlaces, StoreCopied } from "@kiln/core/worker"
 import { failed, misused } from "../CommandFailed.ts"
 import { databaseProblem } from "../database/databaseProblem.ts"
@@ -13,9 +14,10 @@ import { copiedProblem } from "../installation/copiedProblem.ts"
 import { engineSettings } from "../KilnConfig.ts"
 import { blobsUnusable, layerBlobs } from "../layerBlobs.ts"
 import { loadConfig } from "../loadModule.ts"
-import { requireDatabase } from "../openStores.ts"
+import { openStoresBriefly, requireDatabase } from "../openStores.ts"
 import { answer } from "../Output.ts"
 import { readEnvironment } from "../readEnvironment.ts"
+import { appendChange } from "../recordChange.ts"
 import type { Settings } from "../Settings.ts"
 import { version } from "../version.ts"
 
@@ -42,6 +44,20 @@ const openOriginal = Effect.fnUntraced(function* (settings: Settings) {
   return isSame ? records : yield* copiedProblem(settings, new StoreCopied({ recorded, found }))
 })
 
+/**
+ * Records the backup in the audit log, where the doctor finds its age. Before an upgrade there may be pending migrations, which a
+ * backup must not apply; it is whole without the record.
+ */
+const record = (settings: Settings, records: StoreInspection, directory: string, details: JsonObject) =>
+  Effect.gen(function* () {
+    if ((yield* records.migrations).pending.length > 0) return
+    yield* Effect.provide(appendChange("backup.create", directory, details), openStoresBriefly(settings))
+  }).pipe(
+    Effect.catch((error) =>
+      Effect.logWarning(`the backup is complete, but the audit log does not show it: ${error.message}`),
+    ),
+  )
+
 const sizeOf = (bytes: number): string =>
   bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 
@@ -64,6 +80,11 @@ export const backupCommand = Command.make("backup", flags, ({ directory, keep })
     const { blobs, counts, createdAt, name, removed } = yield* Effect.flatMap(BlobStore, (store) =>
       takeBackup({ place: database, records, blobs: store, version }, resolve(directory), keep),
     ).pipe(Effect.provide(layerBlobs(settings)), Effect.provideService(EngineConfig, engine))
+    yield* record(settings, records, resolve(directory), {
+      backup: name,
+      files: blobs.listed.length,
+      bytes: blobs.bytes,
+    })
     yield* answer({
       json: {
         backup: name,

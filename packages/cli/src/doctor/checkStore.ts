@@ -6,6 +6,7 @@ import { causeMessage } from "../CommandFailed.ts"
 import type { DatabasePlace } from "../database/DatabasePlace.ts"
 import type { Settings } from "../Settings.ts"
 import { ageText, type Check, counted, graded, ok, problem, warning } from "./Check.ts"
+import { checkBackups } from "./checkBackups.ts"
 import { checkClock } from "./checkClock.ts"
 import { checkCopy } from "./checkCopy.ts"
 import { checkKeys } from "./checkKeys.ts"
@@ -139,6 +140,7 @@ export const storeChecks = (
     return [
       ...always,
       look("clock", checkClock(store, settings.database)),
+      look("backups", checkBackups(store, settings)),
       look("keys", checkKeys(store)),
       look("signing-keys", checkSigningKeys(store, settings)),
       look(

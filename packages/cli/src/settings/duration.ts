@@ -17,9 +17,16 @@ export const stopDelay: SettingType<number> = (text): ParsedSetting<number> => {
   return waits.ok && waits.value <= 600_000 ? waits : broken("must be 0 or a duration up to 10m, like 5s")
 }
 
+const durationOrZero =
+  (meaningOfZero: string): SettingType<number> =>
+  (text): ParsedSetting<number> => {
+    if (text === "0") return parsed(0)
+    const ends = duration(text)
+    return ends.ok ? ends : broken(`${ends.rule}, or 0 ${meaningOfZero}`)
+  }
+
 /** Parses a duration, or `0` for unlimited. */
-export const retention: SettingType<number> = (text): ParsedSetting<number> => {
-  if (text === "0") return parsed(0)
-  const ends = duration(text)
-  return ends.ok ? ends : broken(`${ends.rule}, or 0 to keep data indefinitely`)
-}
+export const retention = durationOrZero("to keep data indefinitely")
+
+/** Parses a duration, or `0` for no check. */
+export const backupAge = durationOrZero("to check no backups")

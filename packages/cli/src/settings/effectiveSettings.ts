@@ -55,6 +55,7 @@ const defaults: Readonly<Record<SettingName, (settings: Settings, engine: Engine
   KILN_DATA_RETENTION: (_, { dataRetentionMs }) => durationText(dataRetentionMs),
   KILN_JOB_RETENTION: (_, { jobRetentionMs }) => durationText(jobRetentionMs),
   KILN_AUDIT_RETENTION: ({ auditRetentionMs }) => durationText(auditRetentionMs),
+  KILN_BACKUP_AGE: ({ backupAgeMs }) => durationText(backupAgeMs),
   KILN_ORPHAN_GRACE: (_, { orphanGraceMs }) => durationText(orphanGraceMs),
   KILN_MANAGEMENT_PORT: () => null,
   KILN_MANAGEMENT_HOST: () => "127.0.0.1",

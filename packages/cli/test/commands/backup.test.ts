@@ -62,6 +62,23 @@ const blobsIn = (directory: string): ReadonlyArray<string> =>
   globSync("blobs/{jobs,uploads}/**/*.blob", { cwd: directory }).toSorted()
 
 describe("kiln backup", () => {
+  it("records the backup, where the doctor finds its age", async () => {
+    using lab = await arrange()
+    const { backup } = await backUp(lab.directory, lab.env)
+    const { changes } = await jsonOf(["audit", "list"], lab.env)
+    expect(changes).toContainEqual(
+      expect.objectContaining({
+        action: "backup.create",
+        subject: lab.directory,
+        details: expect.objectContaining({ backup, files: 2 }),
+      }),
+    )
+    const { stdout } = await runInProcess(["doctor", "--json"], lab.env)
+    expect(JSON.parse(stdout).checks).toContainEqual(
+      expect.objectContaining({ name: "backups", status: "ok", summary: expect.stringContaining(lab.directory) }),
+    )
+  })
+
   it("copies the database and all files while an engine works, privately, and afterwards only new files", async () => {
     using lab = await arrange()
     const engine = await engineOn(lab.data)

@@ -175,6 +175,27 @@ const planted: ReadonlyArray<Planted> = [
     remedy: /kiln key create --project default --mode test/,
   },
   {
+    what: "an installation without a backup",
+    plant: ({ directory }) => changeDatabase(directory, "UPDATE kiln_api_keys SET created_at = 1"),
+    check: "backups",
+    status: "warning",
+    seen: /kiln backup has never run/,
+    remedy: /kiln backup DIR, every night/,
+  },
+  {
+    what: "a backup that is too old",
+    plant: ({ directory }) =>
+      changeDatabase(
+        directory,
+        `INSERT INTO kiln_audit (at, actor, origin, action, subject, details)
+        VALUES (${Date.now() - 3 * dayMs}, 'user', 'host', 'backup.create', '/mnt/backup', '{}')`,
+      ),
+    check: "backups",
+    status: "warning",
+    seen: /the last backup, in \/mnt\/backup, is 3 d old/,
+    remedy: /kiln backup \/mnt\/backup, every night/,
+  },
+  {
     what: "a key that is about to expire",
     plant: inStores(
       Effect.flatMap(KeyDirectory, (keys) => keys.createKey(newApiKey(2, { expiresAt: Date.now() + 3 * dayMs }))),

@@ -191,9 +191,8 @@ describe("the log of an engine", () => {
     const entries: Array<LogEntry> = []
     await using engine = await openWith([failing], { log: (entry) => entries.push(entry) })
     const { id } = await engine.run("failing", {})
-    expect(entries).toEqual([
-      expect.objectContaining({ level: "warning", fields: { jobId: id, attempt: 1 }, at: expect.any(Date) }),
-    ])
+    const fields = { jobId: id, projectId: "prj_embedded", attempt: 1 }
+    expect(entries).toEqual([expect.objectContaining({ level: "warning", fields, at: expect.any(Date) })])
   })
 })
 
