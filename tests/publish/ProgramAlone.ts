@@ -45,6 +45,17 @@ export const readFirstLine = async (
   throw new Error(`ended before it listened: ${text}`)
 }
 
+/** The environment without kiln's settings, Node's flags and the variables of the test run. npm may need the rest to reach its registry. */
+const ownEnvironment = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) =>
+        !/^(NODE_OPTIONS|NODE_PATH|INIT_CWD|VITEST.*|npm_(?!config_).*|KILN_.*|DATABASE_URL|HOST|PUBLIC_URL)$/.test(
+          name,
+        ),
+    ),
+  )
+
 /** Runs `npx kiln.tgz serve` in an empty directory, with one sandbox job. */
 export const serveFromTarball = async (
   tarball: string,
@@ -56,7 +67,7 @@ export const serveFromTarball = async (
   const args = ["--yes", "--prefer-offline", `file:${tarball}`, "serve", "--json"]
   const kiln = spawn("npx", args, {
     cwd: directory,
-    env: { PATH: path, HOME: process.env["HOME"], PORT: String(freePort()), ...settings },
+    env: { ...ownEnvironment(), PATH: path, PORT: String(freePort()), ...settings },
     stdio: ["ignore", "pipe", "pipe"],
     // npx forwards no signals, so the whole group gets them.
     detached: true,

@@ -197,6 +197,8 @@ export const insertCharged = statement((given: Given<Owner & { since: number }>)
     ),
 )
 
+const lockCharges = statement(() => query.selectNoFrom(sql`"kiln".lock_charges()`.as("locked")))
+
 /**
  * The ledger says what was charged before there was a cap. Locking it waits for completions that did not see the cap, and those that
  * wait for the lock will see it: each charge is counted once. Reservations stay until their jobs end.
@@ -204,7 +206,7 @@ export const insertCharged = statement((given: Given<Owner & { since: number }>)
 export const setSpendCap = async (tx: Transaction, owner: SpendOwner, cap: SpendCap | null): Promise<void> => {
   if (cap === null) await tx.run(deleteCap, { owner })
   else await tx.run(upsertCap, { owner, currency: cap.currency, day: cap.day, month: cap.month })
-  await tx.execute('LOCK TABLE "kiln".charges IN SHARE ROW EXCLUSIVE MODE')
+  await tx.get(lockCharges, {})
   await tx.run(deleteCharged, { owner })
   if (cap !== null) await tx.run(insertCharged, { owner, since: startOfPeriod("month", tx.now) })
 }

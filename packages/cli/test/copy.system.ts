@@ -60,6 +60,8 @@ describe("kiln copy", { timeout: 120_000 }, () => {
       purges: 3,
       blob_lineage: 1,
       served_kinds: 1,
+      spend_caps: 0,
+      spending: 0,
       audit: 0,
     }
     expect(dry).toEqual({ dry_run: true, tables, source_moved_to: null })

@@ -48,6 +48,7 @@ const well = {
   purges: "ok",
   copy: "ok",
   clock: "ok",
+  backups: "ok",
   keys: "ok",
   "signing-keys": "ok",
   live: "skipped",

@@ -26,6 +26,12 @@ CREATE TABLE "kiln".spending (
 );
 CREATE INDEX spending_by_entry ON "kiln".spending (entry);
 
+-- Keeps new charges away until the transaction ends. With the owner's rights: the service has no right to change charges.
+CREATE FUNCTION "kiln".lock_charges() RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+  LOCK TABLE "kiln".charges IN SHARE ROW EXCLUSIVE MODE;
+END $$;
+
 CREATE FUNCTION "kiln".free_reservation() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   DELETE FROM "kiln".spending WHERE entry = NEW.job_id;
