@@ -73,7 +73,7 @@ const history = (seed: number, seen: Seen) =>
 const endWell = Effect.fnUntraced(function* (place: Place, copy: Copy) {
   yield* place.adopt(copy)
   assert.isTrue(yield* place.start(copy))
-  // What is left of older jobs is kept: another copy may have used the same tokens.
+  // Leftovers of older jobs are kept: another copy may have used the same tokens.
   yield* pass(30 * hours)
   const id = yield* place.job(copy, "the last one")
   const leftover = `jobs/${id.slice(4)}/1/leftover`
