@@ -24,8 +24,8 @@ const dictation = JobKind({
   output: Schema.Struct({ memoTitle: Schema.String.annotate({ description: "The first word." }) }),
   files: { memo: "The spoken memo." },
   providers: ["speech"],
-  run: Effect.fnUntraced(function* ({ ask, fileStep, request }) {
-    const memo = yield* fileStep("memo", ask.speech({ text: request.memoText, voice: "alloy" }))
+  run: Effect.fnUntraced(function* ({ ask, writeFile, request }) {
+    const memo = yield* writeFile("memo", ask.speech({ text: request.memoText, voice: "alloy" }))
     return { output: { memoTitle: request.memoText.split(" ")[0] ?? "" }, files: [memo], usage: {} }
   }),
 })

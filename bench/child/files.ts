@@ -56,7 +56,7 @@ const audio = async (): Promise<Uint8Array> => {
     blobs: memoryBlobs(),
     providers: { sandbox: sandboxProviders() },
   })
-  const done = await engine.run("speech_synthesis", request)
+  const done = await engine.submitAndWait("speech_synthesis", request)
   if (done.status !== "done" || done.output === null) throw new Error(`the job is ${done.status}`)
   const bytes = await engine.readFile(done.output.audio)
   await engine.stop()

@@ -24,15 +24,15 @@ export const summaryKind = (tools: Tools) =>
     output: z.object({ summary: z.string(), wordCount: z.int() }),
     files: ["page"],
     // Survives when the rest of the request is erased.
-    keeps: ["documentId"],
+    metadata: ["documentId"],
     price: "svc-summary",
     meters: ["input_words"],
     limits: { runLimitMs: 300_000, maxFailures: 2, concurrency: 8 },
-    run: async ({ file, request, step }) => {
+    run: async ({ writeFile, request, step }) => {
       const { sentences, text } = request
       // Stored as soon as it is done: a retry reuses it without paying again.
       const summary = await step("summary", (signal) => tools.summarize(text, sentences, signal))
-      await file("page", async (signal) => {
+      await writeFile("page", async (signal) => {
         const html = await tools.render(summary, signal).catch(() => {
           throw jobFailed("provider_unavailable", "the page could not be rendered", { retry: true })
         })

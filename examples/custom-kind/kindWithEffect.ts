@@ -19,11 +19,11 @@ export const summaryKindWithEffect = (tools: Tools) =>
     }),
     output: Schema.Struct({ summary: Schema.String, wordCount: Schema.Int }),
     files: ["page"],
-    keeps: ["documentId"],
+    metadata: ["documentId"],
     price: "svc-summary",
     meters: ["input_words"],
     limits: { runLimitMs: 300_000, maxFailures: 2, concurrency: 8 },
-    run: Effect.fnUntraced(function* ({ fileStep, request, step }) {
+    run: Effect.fnUntraced(function* ({ writeFile, request, step }) {
       const { sentences, text } = request
       const summarized = Effect.tryPromise({
         try: (signal) => tools.summarize(text, sentences, signal),
@@ -34,7 +34,7 @@ export const summaryKindWithEffect = (tools: Tools) =>
         try: (signal) => tools.render(summary, signal),
         catch: failed("the page could not be rendered"),
       })
-      const page = yield* fileStep(
+      const page = yield* writeFile(
         "page",
         Effect.map(rendered, (html) => ({ data: new TextEncoder().encode(html), mediaType: "text/html" })),
       )

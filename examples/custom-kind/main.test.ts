@@ -45,7 +45,7 @@ rendering, time 2
 5 words: Kilns are ovens for clay.
 text/html: <p>Kilns are ovens for clay.</p>
 2 attempts, charged 0.014 usd
-data_deleted, kept: {"documentId":"doc-7"}
+data_deleted, metadata: {"documentId":"doc-7"}
 `)
   },
 )

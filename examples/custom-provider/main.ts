@@ -29,7 +29,7 @@ await using standIn = await openStandIn((status) => {
   await using engine = await open(standIn.url, "right")
   for (const input of ["hello", "out of order for a moment", "something it will not say", "silent"]) {
     console.log(input)
-    const job = await engine.run("speech_synthesis", { input })
+    const job = await engine.submitAndWait("speech_synthesis", { input })
     console.log(`  ${job.status === "failed" ? job.errorCode : job.status}, charged ${job.billing.amount}`)
   }
 }

@@ -26,7 +26,11 @@ app.use(express.json())
 // Your own route, on the same engine.
 // oxlint-disable-next-line oxc/no-async-endpoint-handlers -- Express 5 handles rejections
 app.post("/greetings", async (request, response) => {
-  const job = await engine.run("speech_synthesis", { input: `Hello ${request.body.name}` }, { project: "greeter" })
+  const job = await engine.submitAndWait(
+    "speech_synthesis",
+    { input: `Hello ${request.body.name}` },
+    { project: "greeter" },
+  )
   if (job.status !== "done" || job.output === null) return void response.sendStatus(502)
   response.type(job.output.audio.mediaType).send(await engine.readFile(job.output.audio))
 })

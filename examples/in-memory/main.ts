@@ -24,11 +24,11 @@ console.log(`${spoken.kind} is done: ${audio.bytes} bytes of ${audio.mediaType}`
 // Audio input is an upload: created, sent, and used by one job.
 const upload = await engine.createUpload({ format: "mp3", declaredSeconds: 2 })
 await engine.receiveUpload(upload, audio.mediaType, await engine.readFile(audio))
-const heard = await engine.run("transcription", { uploadId: upload.id })
+const heard = await engine.submitAndWait("transcription", { uploadId: upload.id })
 console.log(`${heard.kind} is ${heard.status}: ${heard.status === "done" ? heard.output?.transcript : ""}`)
 
 // A failed job is not an exception: it has an error code. This text makes the sandbox reject the job.
-const refused = await engine.run("speech_synthesis", { input: "sandbox:fail:content_rejected" })
+const refused = await engine.submitAndWait("speech_synthesis", { input: "sandbox:fail:content_rejected" })
 console.log(`${refused.kind} is ${refused.status}: ${refused.status === "failed" ? refused.errorCode : ""}`)
 
 // A rejected call is: it throws a `KilnError` with a code.
@@ -38,7 +38,7 @@ try {
   if (error instanceof KilnError) console.log(`refused: ${error.code}, ${error.message}`)
 }
 
-await engine.erase(job)
+await engine.eraseData(job)
 const erased = await engine.get(job)
 console.log("erased:", erased.status, erased.status === "done" && erased.output)
 for (const { count, kind, status } of await engine.operator.count()) console.log(`${count} × ${kind} ${status}`)

@@ -46,19 +46,19 @@ const upload = async (engine: Engine, wav: Uint8Array): Promise<string> => {
 }
 
 const speak = async (engine: Engine): Promise<Uint8Array> => {
-  const { audio } = outputOf(await engine.run("speech_synthesis", { input: sentence }))
+  const { audio } = outputOf(await engine.submitAndWait("speech_synthesis", { input: sentence }))
   console.log(`Spoken: ${sentence}`)
   return save(engine, audio, "spoken.wav")
 }
 
 const transcribe = async (engine: Engine, wav: Uint8Array): Promise<void> => {
-  const { transcript } = outputOf(await engine.run("transcription", { uploadId: await upload(engine, wav) }))
+  const { transcript } = outputOf(await engine.submitAndWait("transcription", { uploadId: await upload(engine, wav) }))
   console.log(`Transcribed: ${transcript}`)
 }
 
 const converse = async (engine: Engine, wav: Uint8Array): Promise<void> => {
   const turn = { uploadId: await upload(engine, wav), maxOutputTokens: 100, voice: "fable" }
-  const { audio, text } = outputOf(await engine.run("voice_turn", turn))
+  const { audio, text } = outputOf(await engine.submitAndWait("voice_turn", turn))
   console.log(`Answered: ${text}`)
   await save(engine, audio, "answer.wav")
 }

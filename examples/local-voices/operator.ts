@@ -16,4 +16,4 @@ export const openForBusiness = async ({ operator }: Operated): Promise<void> => 
 
 /** Returns all charges, oldest first. */
 export const chargesSoFar = ({ operator }: Operated): AsyncIterable<ListedCharge> =>
-  operator.charges({ from: new Date(0), to: new Date(Date.now() + 86_400_000) })
+  operator.listCharges({ from: new Date(0), to: new Date(Date.now() + 86_400_000) })

@@ -20,7 +20,7 @@ export class Orders implements Disposable {
     this.#engine = engine
     this.#sendMail = sendMail
     this.#subscriptions = [
-      engine.on("done", ({ jobId }) => this.#jobEnded(jobId, "Your order is confirmed: listen to our message.")),
+      engine.on("completed", ({ jobId }) => this.#jobEnded(jobId, "Your order is confirmed: listen to our message.")),
       engine.on("failed", ({ jobId }) => this.#jobEnded(jobId, "Your order is confirmed.")),
     ]
   }

@@ -13,7 +13,7 @@ export interface Shop extends AsyncDisposable {
   readonly order: (text: string) => Promise<Ordered>
   readonly countOrders: () => Promise<number>
   readonly engine: {
-    readonly on: (type: "started", listener: (event: { readonly jobId: JobId }) => void) => () => void
+    readonly on: (type: "active", listener: (event: { readonly jobId: JobId }) => void) => () => void
     readonly wait: (jobId: string) => Promise<{ readonly status: string }>
     readonly operator: Pick<OperatorVerbs<BuiltInKind>, "count">
   }

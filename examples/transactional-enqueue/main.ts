@@ -14,7 +14,7 @@ if (!Object.hasOwn(shops, driver) || place === undefined)
 await using shop = await shops[driver as keyof typeof shops](place)
 const startedAt = new Map<string, number>()
 const started = new EventTarget()
-shop.engine.on("started", ({ jobId }) => {
+shop.engine.on("active", ({ jobId }) => {
   startedAt.set(jobId, performance.now())
   started.dispatchEvent(new Event(jobId))
 })

@@ -22,10 +22,10 @@ export const printKind = (directory: string) =>
     request: z.strictObject({ page: z.int() }),
     output: z.object({ printedBy: z.int() }),
     files: ["sheet"],
-    run: async ({ file, request, signal }) => {
+    run: async ({ writeFile, request, signal }) => {
       while (!existsSync(warmFile(directory))) await setTimeout(20, undefined, { signal })
       const data = new TextEncoder().encode(`page ${request.page}`)
-      await file("sheet", async () => ({ data, mediaType: "text/plain" }))
+      await writeFile("sheet", async () => ({ data, mediaType: "text/plain" }))
       return { output: { printedBy: process.pid } }
     },
   })

@@ -9,5 +9,5 @@ const engine = await createEngine({
   // Another worker takes over after this time without a heartbeat. Short, so that you can see it.
   settings: { concurrency: 1, leaseDurationMs: 5_000 },
 })
-engine.on("started", ({ jobId }) => console.log(`began ${jobId}`))
+engine.on("active", ({ jobId }) => console.log(`began ${jobId}`))
 process.once("SIGTERM", () => void engine.stop())

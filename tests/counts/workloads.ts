@@ -51,7 +51,7 @@ export const drain = async (engine: Engine, before: () => void): Promise<void> =
   await submit(engine, jobs - 1)
   const done = Promise.withResolvers<void>()
   let count = 0
-  using _ = engine.on("done", () => {
+  using _ = engine.on("completed", () => {
     count += 1
     if (count === jobs) done.resolve()
   })
@@ -67,8 +67,8 @@ export const drain = async (engine: Engine, before: () => void): Promise<void> =
 export const startOneByOne = async (engine: Engine, before: () => void, after: () => void): Promise<void> => {
   await engine.start()
   let ended = Promise.withResolvers<void>()
-  using _started = engine.on("started", after)
-  using _done = engine.on("done", () => ended.resolve())
+  using _started = engine.on("active", after)
+  using _done = engine.on("completed", () => ended.resolve())
   // The first job is left by the opening, and shows that the worker runs.
   await ended.promise
   for (let index = 0; index < jobs; index += 1) {

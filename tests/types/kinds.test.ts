@@ -17,11 +17,11 @@ const summary = jobKind({
   request: z.object({ text: z.string(), orderId: z.string() }),
   output: z.object({ words: z.number() }),
   files: ["audio"],
-  keeps: ["orderId"],
+  metadata: ["orderId"],
   providers: ["reply"],
-  run: async ({ ask, file, request }) => {
+  run: async ({ ask, writeFile, request }) => {
     const { text } = await ask.reply({ text: request.text, instructions: undefined, maxOutputTokens: 9 })
-    await file("audio", speech)
+    await writeFile("audio", speech)
     return { output: { words: text.length } }
   },
 })
@@ -49,7 +49,7 @@ const free = jobKind({ name: "free", request: z.object({}), run: async () => ({ 
 await createEngine({ store, blobs, kinds: [free] })`),
   submitsOnly: program(`await createEngine({ store, blobs, worker: false })`),
   customOutput: withSummary(`
-const job = await engine.run("summary", { text: "a", orderId: "o" })
+const job = await engine.submitAndWait("summary", { text: "a", orderId: "o" })
 if (job.status === "done" && job.output !== null) {
   const words: number = job.output.words
   const bytes: Uint8Array = await engine.readFile(job.output.audio)
@@ -93,13 +93,13 @@ const wrong = {
   ],
   outputMayBeGone: [
     withSummary(
-      `const job = await engine.run("summary", { text: "a", orderId: "o" }); if (job.status === "done") console.log(job.output.words)`,
+      `const job = await engine.submitAndWait("summary", { text: "a", orderId: "o" }); if (job.status === "done") console.log(job.output.words)`,
     ),
     "'job.output' is possibly 'null'",
   ],
   wrongOutputUse: [
     withSummary(
-      `const job = await engine.run("summary", { text: "a", orderId: "o" }); if (job.status === "done") job.output?.words.trim()`,
+      `const job = await engine.submitAndWait("summary", { text: "a", orderId: "o" }); if (job.status === "done") job.output?.words.trim()`,
     ),
     "'trim' does not exist on type 'number'",
   ],
@@ -118,7 +118,7 @@ const wrong = {
     "'speech' does not exist",
   ],
   unknownProvider: [kind(`providers: ["speach"], run: async () => ({ output: { n: 1 } })`), '"speach"'],
-  keepsWhatIsNotThere: [kind(`keeps: ["order"], run: async () => ({ output: { n: 1 } })`), '"order"'],
+  metadataThatIsNotThere: [kind(`metadata: ["order"], run: async () => ({ output: { n: 1 } })`), '"order"'],
   notAKind: [
     program(
       `await createEngine({ store, blobs, kinds: [{ name: "k" }], providers: { sandbox: { speech, image, reply, transcription, voiceTurn: turn } } })`,

@@ -53,7 +53,7 @@ it.live("an engine does not start on a copy, and continues with it once it is ad
       await engine.start()
       expect(await engine.wait(live)).toMatchObject({ status: "failed", errorCode: "canceled_by_operator" })
       expect(await engine.wait(sandbox, { timeoutMs: 20_000 })).toMatchObject({ status: "done" })
-      for await (const charge of engine.operator.charges({ from: new Date(0), to: new Date() }))
+      for await (const charge of engine.operator.listCharges({ from: new Date(0), to: new Date() }))
         expect.fail(`the canceled job was charged: ${charge.amount}`)
     })
   }),

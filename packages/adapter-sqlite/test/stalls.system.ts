@@ -46,7 +46,7 @@ describe("an attempt that blocks the event loop past its lease", () => {
       return { output: {} }
     })
     const { engine, said } = opened
-    const job = await engine.run("work", { ms: 2 * leaseDurationMs })
+    const job = await engine.submitAndWait("work", { ms: 2 * leaseDurationMs })
     expect(job).toMatchObject({ status: "failed", errorCode: "attempts_exhausted", attempts: 3 })
     expect(attempts).toBe(3)
     expect(said()).toMatch(
@@ -63,7 +63,10 @@ describe("an attempt that blocks the event loop past its lease", () => {
       return { output: {} }
     })
     const { engine, said } = opened
-    expect(await engine.run("work", { ms: leaseDurationMs / 4 })).toMatchObject({ status: "done", attempts: 1 })
+    expect(await engine.submitAndWait("work", { ms: leaseDurationMs / 4 })).toMatchObject({
+      status: "done",
+      attempts: 1,
+    })
     expect(said()).toBe("")
   })
 })

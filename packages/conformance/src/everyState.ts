@@ -89,6 +89,6 @@ export const arrangeEveryState: Effect.Effect<void, StoreUnavailable, Stores> = 
   yield* jobs.eraseJobs([{ jobId: jobId(9), principal: ownerOf(newJob(9)) }])
   yield* jobs.deferJobs([{ jobId: jobId(3), token, delayMs: 60_000, countsAsFailure: true }])
   yield* jobs.createJobs([newJob(10, { uploadId: uploadId(4) }), newJob(1)])
-  yield* jobs.createJobs([11, 12].map((n) => newJob(n, { priority: "urgent", delayMs: 60_000, kept: { n } })))
+  yield* jobs.createJobs([11, 12].map((n) => newJob(n, { priority: "urgent", delayMs: 60_000, metadata: { n } })))
   yield* jobs.cancelJobs([jobId(12)])
 })

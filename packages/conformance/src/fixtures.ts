@@ -45,7 +45,7 @@ export const newJob = (n: number, overrides: Partial<NewJob> = {}): NewJob => ({
   request: { input: `text ${n}` },
   priority: "normal",
   delayMs: 0,
-  kept: {},
+  metadata: {},
   retryOf: null,
   uploadId: null,
   maxTransfers,

@@ -27,7 +27,7 @@ import { expireData } from "./JobStore/expireData.ts"
 import { deleteJobs } from "./JobStore/deleteJobs.ts"
 import { purges } from "./JobStore/listPurges.ts"
 import { findOrphans } from "./JobStore/findOrphans.ts"
-import { keptFields } from "./JobStore/createJobsKeptFields.ts"
+import { metadataSection } from "./JobStore/createJobsMetadata.ts"
 import { kindVersions } from "./JobStore/claimJobsKindVersions.ts"
 import { lineage } from "./JobStore/writeLineage.ts"
 import { listCharges } from "./JobStore/listCharges.ts"
@@ -76,7 +76,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   createJobsQueueCap,
   createJobsPrecedence,
   delay,
-  keptFields,
+  metadataSection,
   retries,
   createAndClaimJobs,
   findJobs,

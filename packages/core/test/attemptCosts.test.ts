@@ -69,7 +69,7 @@ const costOf = (kind: JobKind, jobs: number, concurrency: number) => {
     const allDone = yield* Deferred.make<void>()
     let done = 0
     events.listen(({ type }) => {
-      if (type === "done" && ++done === jobs) Deferred.doneUnsafe(allDone, Effect.void)
+      if (type === "completed" && ++done === jobs) Deferred.doneUnsafe(allDone, Effect.void)
     })
     Object.assign(cost, { fibers: 0, sleeps: 0 })
     cost.calls.clear()

@@ -27,7 +27,7 @@ describe("the promise engine", () => {
     const done = await engine.wait(job)
     if (done.status !== "done" || done.output === null) throw new Error(`unexpected ${done.status}`)
     expect([...(await engine.readFile(done.output.audio))]).toEqual([...mp3.data])
-    await engine.erase(job.id)
+    await engine.eraseData(job.id)
     expect(await engine.get(job.id)).toMatchObject({ status: "done", output: null, warningCode: "data_deleted" })
     await expect(engine.readFile(done.output.audio)).rejects.toMatchObject({ code: "file_gone" })
   })
@@ -37,7 +37,7 @@ describe("the promise engine", () => {
     const upload = await engine.createUpload({ format: "wav", declaredSeconds: 1 })
     const wav = new TextEncoder().encode("RIFF0000WAVEfmt ")
     await engine.receiveUpload(upload.id, "audio/wav", wav)
-    expect(await engine.run("transcription", { uploadId: upload.id })).toMatchObject({
+    expect(await engine.submitAndWait("transcription", { uploadId: upload.id })).toMatchObject({
       status: "done",
       output: { transcript: "hello" },
     })

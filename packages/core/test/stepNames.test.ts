@@ -16,7 +16,7 @@ const twice = (what: string) =>
 const outcomeOf = async (kind: Looping) => {
   const log: Array<LogEntry> = []
   await using engine = await openWith([kind], { log: (entry) => log.push(entry) })
-  const job = await engine.run("looping", {}, { mode: "live" })
+  const job = await engine.submitAndWait("looping", {}, { mode: "live" })
   const errors = log.filter(({ level }) => level === "error").map(({ message }) => message)
   return { job, errors: errors.join("\n") }
 }
@@ -116,9 +116,9 @@ describe("a name that is used twice in one attempt", () => {
   it("is also refused for files, before the second file is created", async () => {
     const made: Array<number> = []
     const kind = looping(
-      async ({ file }) => {
+      async ({ writeFile }) => {
         for (const n of [1, 2])
-          await file("page", async () => {
+          await writeFile("page", async () => {
             made.push(n)
             return { data: Uint8Array.of(n), mediaType: "text/plain" }
           })
@@ -155,9 +155,9 @@ describe("a name can be reused", () => {
 
   it("in the next attempt; a step and a file may share a name", async () => {
     const kind = looping(
-      async ({ attempt, file, step }) => {
+      async ({ attempt, writeFile, step }) => {
         const value = await step("page", async () => attempt)
-        await file("page", async () => ({ data: Uint8Array.of(1), mediaType: "text/plain" }))
+        await writeFile("page", async () => ({ data: Uint8Array.of(1), mediaType: "text/plain" }))
         if (attempt === 1) throw new Error("once")
         return { output: { value } }
       },
@@ -192,8 +192,8 @@ it("in kinds written with Effect, whose steps can be retried as effects", async 
     kinds: [kindOf("once", false), kindOf("twice", true)],
     log: (entry) => log.push(entry),
   })
-  expect(await engine.run("once", {} as never)).toMatchObject({ status: "done", output: { value: 3 } })
-  expect(await engine.run("twice", {} as never)).toMatchObject({
+  expect(await engine.submitAndWait("once", {} as never)).toMatchObject({ status: "done", output: { value: 3 } })
+  expect(await engine.submitAndWait("twice", {} as never)).toMatchObject({
     status: "failed",
     errorCode: "internal_error",
     attempts: 1,

@@ -69,6 +69,6 @@ plain("createEngine hands the store's wake-up to engine and worker", async () =>
     // Nothing but the wake-up has the job run in time.
     settings: { pollIntervalMs: 3_600_000 },
   })
-  expect(await engine.run("speech_synthesis", { input: "a" })).toMatchObject({ status: "done" })
+  expect(await engine.submitAndWait("speech_synthesis", { input: "a" })).toMatchObject({ status: "done" })
   expect(channel.said).toBe(1)
 })

@@ -16,7 +16,7 @@ const savedText = Effect.gen(function* () {
     const store = yield* JobStore
     const board = yield* Switchboard
     yield* board.pauseKind("transcription", true)
-    yield* store.createJobs([newJob(1, { priority: "high", kept: { model: "small" } })])
+    yield* store.createJobs([newJob(1, { priority: "high", metadata: { model: "small" } })])
   }).pipe(Effect.provide(MemoryStores.layerPersisted({ capabilities, load: Effect.succeed(undefined), save })))
   return Option.getOrThrow(saved)
 })
@@ -28,7 +28,7 @@ const shownOf = Effect.fnUntraced(function* (text: string) {
     const directory = yield* JobDirectory
     const board = yield* Switchboard
     const [job] = yield* directory.readJobs([jobId(1)])
-    return [job?.priority, job?.kept, (yield* board.readBoard).pausedKinds]
+    return [job?.priority, job?.metadata, (yield* board.readBoard).pausedKinds]
   }).pipe(Effect.provide(MemoryStores.layerPersisted({ capabilities, load, save: () => Effect.void })))
 })
 

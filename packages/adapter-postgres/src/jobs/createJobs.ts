@@ -201,6 +201,6 @@ const noteReserved = (
 /** Returns the job as later readers will see it, with its JSON decoded again. */
 export const asStored = (job: Job): Job => ({
   ...job,
-  kept: decodeObject(JSON.stringify(job.kept), job.id),
+  metadata: decodeObject(JSON.stringify(job.metadata), job.id),
   request: decodeObject(JSON.stringify(job.request), job.id),
 })

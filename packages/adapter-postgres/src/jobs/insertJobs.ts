@@ -80,7 +80,7 @@ export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<str
         kind_version: job.kindVersion,
         upload_id: job.uploadId,
         priority: priorityRank[job.priority],
-        kept: JSON.stringify(item.kept),
+        kept: JSON.stringify(item.metadata),
         idempotency_key: job.idempotencyKey,
         fingerprint: job.fingerprint,
         price_id: priceId,

@@ -212,7 +212,7 @@ export const jobOf = (row: JobRow): Job => {
     kindVersion: row.kindVersion,
     uploadId: row.uploadId,
     priority: priorityOf(row),
-    kept: decodeObject(row.kept, `the kept fields of ${row.id}`),
+    metadata: decodeObject(row.kept, `the kept fields of ${row.id}`),
     idempotencyKey: row.idempotencyKey,
     fingerprint: row.fingerprint,
     price: priceOf(row),

@@ -159,7 +159,7 @@ const decodeJob = (
     idempotencyKey: row.idempotencyKey,
     fingerprint: row.fingerprint,
     price: priceOf(row),
-    kept: decodeObject(row.kept, `the kept fields of ${row.id}`),
+    metadata: decodeObject(row.kept, `the kept fields of ${row.id}`),
     createdAt: row.createdAt,
     queueLimitMs: state.queueLimitMs,
     runLimitMs: state.runLimitMs,

@@ -113,7 +113,7 @@ interface Insertion {
 
 const insertionOf = (job: Job, priceId: number | null): Insertion => {
   const claimableAt = job.claimableAt ?? job.createdAt
-  const kept = JSON.stringify(job.kept)
+  const kept = JSON.stringify(job.metadata)
   const request = JSON.stringify(job.request)
   const isLong = request.length > maxRequestInRow
   return {
@@ -139,7 +139,7 @@ const insertionOf = (job: Job, priceId: number | null): Insertion => {
       request: isLong ? null : request,
     },
     longRequest: isLong ? request : null,
-    job: { ...job, kept: decodeObject(kept, job.id), request: decodeObject(request, job.id) },
+    job: { ...job, metadata: decodeObject(kept, job.id), request: decodeObject(request, job.id) },
   }
 }
 

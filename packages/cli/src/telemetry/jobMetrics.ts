@@ -82,7 +82,7 @@ export const countJobs = Effect.gen(function* () {
     Effect.sync(() =>
       events.listen((event) => {
         if (event.type === "queued") created.record([event.kind, event.mode], 1)
-        else if (event.type === "done") completed.record([event.kind, event.mode], 1)
+        else if (event.type === "completed") completed.record([event.kind, event.mode], 1)
         else if (event.type === "failed") failed.record([event.kind, event.mode, event.errorCode], 1)
         else if (event.type === "attempt_failed") retried.record([event.kind, event.mode, event.errorCode], 1)
       }),

@@ -127,7 +127,7 @@ describe("kiln backup", () => {
     const [one = "", two = ""] = lab.ids
     const first = await backUp(lab.directory, lab.env, "--keep", "2")
     const engine = await engineOn(lab.data)
-    await engine.erase(one)
+    await engine.eraseData(one)
     await engine.stop()
     const second = await backUp(lab.directory, lab.env, "--keep", "2")
     expect(second).toMatchObject({ files: 1, copied_files: 0, removed_backups: [] })
@@ -147,7 +147,7 @@ describe("kiln backup", () => {
     const churn = (async () => {
       for (let n = 0; !churning.signal.aborted; n++) {
         const id = await speak(engine, `churn ${n}`)
-        if (n % 2 === 0) await engine.erase(id)
+        if (n % 2 === 0) await engine.eraseData(id)
       }
     })()
     for (let n = 0; n < 3; n++) {
@@ -171,7 +171,7 @@ describe("kiln backup", () => {
         const blobs = yield* BlobStore
         const open: typeof blobs.open = (key, range) =>
           Effect.suspend(() => {
-            const erasure = erased ? Promise.resolve() : engine.erase(lab.ids[0] ?? "")
+            const erasure = erased ? Promise.resolve() : engine.eraseData(lab.ids[0] ?? "")
             erased = true
             return Effect.andThen(
               Effect.promise(() => erasure),
@@ -364,7 +364,7 @@ describe("kiln restore --to", () => {
     const [one = "", two = ""] = lab.ids
     const old = await backUp(lab.directory, lab.env)
     const engine = await engineOn(lab.data)
-    await engine.erase(one)
+    await engine.eraseData(one)
     await engine.stop()
     await backUp(lab.directory, lab.env)
     const to = join(lab.scratch, "restored")

@@ -17,6 +17,6 @@ export const engineOn = (directory: string): Promise<EmbeddedEngine<BuiltInKind>
 
 /** Runs a job that leaves a file. Returns its id. */
 export const speak = async (engine: EmbeddedEngine<BuiltInKind>, input: string): Promise<string> => {
-  const job = await engine.run("speech_synthesis", { input }, { timeoutMs: 60_000 })
+  const job = await engine.submitAndWait("speech_synthesis", { input }, { timeoutMs: 60_000 })
   return job.id
 }

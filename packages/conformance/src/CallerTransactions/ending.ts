@@ -23,7 +23,7 @@ export const ending: ReadonlyArray<CallerCheck> = [
     run: Effect.fnUntraced(function* (begin) {
       yield* createUploaded(1)
       const transaction = yield* begin
-      const items = [newUploadJob(1), newJob(2, { priority: "high", kept: { model: "small" }, delayMs: 0 })]
+      const items = [newUploadJob(1), newJob(2, { priority: "high", metadata: { model: "small" }, delayMs: 0 })]
       const outcomes = yield* transaction.createJobs(...items)
       expect(outcomes.map(({ _tag }) => _tag)).toEqual(["Created", "Created"])
       for (const item of items) expect(yield* exists(item)).toBe(false)

@@ -122,7 +122,7 @@ export const readJobs: Section = {
       "reads complete jobs of any owner, in the requested order",
       Effect.gen(function* () {
         const directory = yield* JobDirectory
-        const mine = newJob(1, { kept: { model: "small" }, priority: "low" })
+        const mine = newJob(1, { metadata: { model: "small" }, priority: "low" })
         const other = newJob(2, { projectId: projectId(2), keyId: keyId(2) })
         const done = yield* createDone(newJob(3), 3)
         yield* create(mine, other)

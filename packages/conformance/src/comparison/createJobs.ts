@@ -95,7 +95,7 @@ const newJobFrom = (item: Item, history: History): NewJob => {
     fingerprint: digest(item.fingerprint),
     priority: item.priority,
     delayMs: item.delayMs,
-    kept: item.kept,
+    metadata: item.kept,
     retryOf: null,
     gate: gateOf(mine.mode, item.kind),
     maxUsage: item.maxUsage,

@@ -55,7 +55,7 @@ const fill = Effect.gen(function* () {
   yield* jobs.checkpointJobs([{ jobId: held.job.id, token: held.token, step: "reply", value: { text: "é😀" } }])
   const deferred = yield* createAndClaim(newJob(6))
   yield* jobs.deferJobs([{ jobId: deferred.job.id, token: deferred.token, delayMs: 1_000, countsAsFailure: true }])
-  yield* create(newJob(7), newJob(9, { delayMs: 3_600_000, priority: "high", kept: { model: "small" } }))
+  yield* create(newJob(7), newJob(9, { delayMs: 3_600_000, priority: "high", metadata: { model: "small" } }))
   yield* Effect.flatMap(Switchboard, (board) => board.pauseKind("image_generation", true))
   yield* createUpload(newUpload(8))
   yield* beginTransfer(8)

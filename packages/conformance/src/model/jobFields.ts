@@ -13,7 +13,7 @@ const originFields: Record<keyof JobOrigin, true> = {
   idempotencyKey: true,
   fingerprint: true,
   price: true,
-  kept: true,
+  metadata: true,
   createdAt: true,
 }
 const stateFields: Record<keyof JobState, true> = {

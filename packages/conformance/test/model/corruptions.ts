@@ -20,7 +20,7 @@ export const corruptions: { readonly [K in keyof Job]: Corruption<K> } = {
   idempotencyKey: () => ["other"],
   fingerprint: () => [digest(2)],
   price: (job) => [job.price === null ? { name: "x", version: 1, currency: "usd", unitAmounts: {} } : null],
-  kept: () => [{}, { model: "large" }],
+  metadata: () => [{}, { model: "large" }],
   createdAt: (job) => around(job.createdAt),
   queueLimitMs: (job) => around(job.queueLimitMs),
   runLimitMs: (job) => around(job.runLimitMs),
@@ -51,7 +51,7 @@ export const corruptions: { readonly [K in keyof Job]: Corruption<K> } = {
 const chosen: { readonly [E in JobMoveName]?: ReadonlyArray<keyof Job> } = {
   created: [
     ...(["id", "projectId", "keyId", "kind", "kindVersion", "uploadId", "idempotencyKey", "fingerprint"] as const),
-    ...(["mode", "price", "priority", "kept", "runLimitMs", "request"] as const),
+    ...(["mode", "price", "priority", "metadata", "runLimitMs", "request"] as const),
   ],
   completed: ["output", "charge", "warningCode"],
 }

@@ -94,7 +94,7 @@ const creation = (from: typeof start extends fc.Arbitrary<infer A> ? A : never):
     idempotencyKey: "idempotency-1",
     fingerprint: digest(1),
     price: from.mode === "live" ? price : null,
-    kept: { model: "small" },
+    metadata: { model: "small" },
     createdAt: from.createdAt,
     retained: "kept",
     request: { input: "text" },

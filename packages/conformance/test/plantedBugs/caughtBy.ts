@@ -686,7 +686,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "kept fields are erased with the data": {
+  "metadata is erased with the data": {
     checks: ["stay when the owner erases the job's data, and when it expires"],
     promises: true,
   },

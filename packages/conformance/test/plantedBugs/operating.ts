@@ -2,7 +2,7 @@ import { plant } from "./PlantedBug.ts"
 
 const priority = "JobStore.claimJobs: priority"
 const delay = "JobStore.createJobs: delay"
-const kept = "JobStore.createJobs: kept fields"
+const metadataSection = "JobStore.createJobs: metadata"
 const retries = "JobStore.createJobs: retries"
 const cancel = "JobStore.cancelJobs"
 const list = "JobDirectory.listJobs"
@@ -27,9 +27,9 @@ export const operating = [
     "...created(now, job.limits, Math.ceil(job.delayMs)),",
     "...created(now, job.limits, Math.ceil(job.delayMs)),\n    deadlineAt: now + job.limits.queueLimitMs,",
   ]),
-  plant("jobs/eraseJobs.ts", kept, "kept fields are erased with the data", [
+  plant("jobs/eraseJobs.ts", metadataSection, "metadata is erased with the data", [
     "request: null,",
-    "request: null, kept: {},",
+    "request: null, metadata: {},",
   ]),
   plant("domain/acceptance.ts", retries, "a job that did not fail is retried", [
     'failed?.status === "failed"',

@@ -39,7 +39,7 @@ export interface JobOrigin {
   /** The price in force at acceptance; `null` for sandbox jobs. */
   readonly price: PriceSnapshot | null
   /** Fields of the request that are not the caller's data. They stay when it is erased, for as long as the record exists. */
-  readonly kept: JsonObject
+  readonly metadata: JsonObject
   /** Unix milliseconds, store time. */
   readonly createdAt: number
 }

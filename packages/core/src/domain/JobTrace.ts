@@ -2,8 +2,8 @@ import type { Job } from "./Job.ts"
 import type { JsonObject } from "./Json.ts"
 
 /**
- * The name under which a job's kept fields carry the trace that its request belongs to. No field of a request has this name:
- * `keeps` lists names of fields, and this one is reserved.
+ * The name under which a job's metadata carries the trace that its request belongs to. No field of a request has this name:
+ * a kind's `metadata` lists names of fields, and this one is reserved.
  */
 export const traceField = "kiln:traceparent"
 
@@ -30,19 +30,19 @@ export const parseTraceparent = (text: string): JobTrace | undefined => {
 export const formatTraceparent = ({ sampled, spanId, traceId }: JobTrace): string =>
   `00-${traceId.padStart(32, "0")}-${spanId}-${sampled ? "01" : "00"}`
 
-/** Adds a trace to the kept fields of a new job. */
-export const withTrace = (kept: JsonObject, trace: JobTrace | undefined): JsonObject =>
-  trace === undefined ? kept : { ...kept, [traceField]: formatTraceparent(trace) }
+/** Adds a trace to the metadata of a new job. */
+export const withTrace = (metadata: JsonObject, trace: JobTrace | undefined): JsonObject =>
+  trace === undefined ? metadata : { ...metadata, [traceField]: formatTraceparent(trace) }
 
 /** Returns the trace of the request that created a job, if it was traced. */
-export const traceOf = ({ kept }: Pick<Job, "kept">): JobTrace | undefined => {
-  const text = Object.hasOwn(kept, traceField) ? kept[traceField] : undefined
+export const traceOf = ({ metadata }: Pick<Job, "metadata">): JobTrace | undefined => {
+  const text = Object.hasOwn(metadata, traceField) ? metadata[traceField] : undefined
   return typeof text === "string" ? parseTraceparent(text) : undefined
 }
 
-/** Returns a job's kept fields without its trace. */
-export const keptFieldsOf = ({ kept }: Pick<Job, "kept">): JsonObject => {
-  if (!Object.hasOwn(kept, traceField)) return kept
-  const { [traceField]: _, ...fields } = kept
+/** Returns a job's metadata without its trace. */
+export const callerMetadata = ({ metadata }: Pick<Job, "metadata">): JsonObject => {
+  if (!Object.hasOwn(metadata, traceField)) return metadata
+  const { [traceField]: _, ...fields } = metadata
   return fields
 }

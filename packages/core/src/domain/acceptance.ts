@@ -24,7 +24,7 @@ export interface NewJob {
   /** Milliseconds until the job can be claimed; 0 means immediately. The queue limit counts from the end of the delay. */
   readonly delayMs: number
   /** Fields of the request that stay when its data is erased. */
-  readonly kept: JsonObject
+  readonly metadata: JsonObject
   /**
    * The failed job to retry; `null` for a job that is not a retry. It must belong to the same key, have failed and still have its
    * data. The new job takes over its upload in the same transaction, so `uploadId` must be the failed job's.
@@ -147,7 +147,7 @@ const newJob = (job: NewJob, price: PriceSnapshot | null, now: number): Job => (
   idempotencyKey: job.idempotencyKey,
   fingerprint: job.fingerprint,
   price,
-  kept: job.kept,
+  metadata: job.metadata,
   createdAt: now,
   retained: "kept",
   request: job.request,

@@ -138,13 +138,13 @@ export interface EmbeddedEngine<
     options?: WaitOptions,
   ) => Promise<JobResult<Named<K, Name>>>
   /** Submits a job and waits for it. */
-  readonly run: <Name extends K["name"]>(
+  readonly submitAndWait: <Name extends K["name"]>(
     kind: Name,
     request: InputOf<Named<K, Name>>,
     options?: SubmitOptions & WaitOptions,
   ) => Promise<JobResult<Named<K, Name>>>
   /** Deletes the retained data of a finished job, including its files. */
-  readonly erase: (job: JobReference<string>, options?: ProjectOption & AbortOption) => Promise<void>
+  readonly eraseData: (job: JobReference<string>, options?: ProjectOption & AbortOption) => Promise<void>
   /** Announces an audio file. Its job must have the same mode and project. */
   readonly createUpload: (
     upload: { readonly format: AudioFormat; readonly declaredSeconds: number },

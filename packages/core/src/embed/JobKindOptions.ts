@@ -47,7 +47,7 @@ export interface Attempt<Request = unknown, Provider extends ProviderRef = Provi
    * Runs a step that creates one of the job's files. The file is durable when it resolves. A later attempt creates it again.
    * Writing it twice in one attempt fails the job.
    */
-  readonly file: (name: File, work: (signal: AbortSignal) => Promise<AsyncFile>) => Promise<void>
+  readonly writeFile: (name: File, work: (signal: AbortSignal) => Promise<AsyncFile>) => Promise<void>
 }
 
 /** The result of a finished attempt. */

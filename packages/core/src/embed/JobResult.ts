@@ -16,8 +16,8 @@ export interface JobFields<Name extends string = string> {
   readonly warningCode: WarningCode | null
   /** The charge; pending while a live job is unfinished. */
   readonly billing: Billing
-  /** Fields of the request that stay when its data is erased: the ones its kind lists in `keeps`. */
-  readonly kept: JsonObject
+  /** Fields of the request that stay when its data is erased: the ones its kind lists in `metadata`. */
+  readonly metadata: JsonObject
   /** Number of attempts started so far. */
   readonly attempts: number
 }

@@ -147,7 +147,7 @@ export interface OperatorVerbs<K extends Kind> {
    * Lists the charges of a period in order of time; `from` is inclusive, `to` exclusive. `until` is earlier than `to` if charges
    * of the period may still appear, for example because it is not over.
    */
-  readonly charges: (period: { readonly from: Date; readonly to: Date }) => ListedCharges
+  readonly listCharges: (period: { readonly from: Date; readonly to: Date }) => ListedCharges
   /**
    * Continues with a copy of the database, on which `start` rejects with `StoreCopied`; create the engine with `autoStart: false`
    * for this. No engine may run on the original or on another copy. `unfinished: "cancel"` fails the unfinished live jobs

@@ -126,9 +126,9 @@ class AsyncAttempt implements Attempt {
       this.#run(this.#attempt.step(name, promised(work)))
   }
 
-  get file(): Attempt["file"] {
+  get writeFile(): Attempt["writeFile"] {
     return async (name, work) => {
-      this.#files.push(await this.#run(this.#attempt.fileStep(name, promised(work))))
+      this.#files.push(await this.#run(this.#attempt.writeFile(name, promised(work))))
     }
   }
 

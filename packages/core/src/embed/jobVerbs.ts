@@ -18,7 +18,7 @@ const defaultWaitMs = 300_000
 
 type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
   EmbeddedEngine<K, Transaction, SyncTransaction>,
-  "submit" | "submitSync" | "submitMany" | "submitManySync" | "get" | "wait" | "run" | "erase"
+  "submit" | "submitSync" | "submitMany" | "submitManySync" | "get" | "wait" | "submitAndWait" | "eraseData"
 >
 
 export const idOf = (job: JobReference<string>): string => (typeof job === "string" ? job : job.id)
@@ -38,9 +38,9 @@ const findJob = (job: JobReference<string>, project: string | undefined) =>
     isOf(project)(found) ? Effect.succeed(found) : Effect.fail(new JobNotFound()),
   )
 
-/** Splits the options of `run` into those of `submit` and `wait`. Throws `TypeError` before either starts. */
-export const partsOfRun = (options: SubmitOptions & WaitOptions) => {
-  requireOptions("run()", options, verbOptions.run)
+/** Splits the options of `submitAndWait` into those of `submit` and `wait`. Throws `TypeError` before either starts. */
+export const partsOfSubmitAndWait = (options: SubmitOptions & WaitOptions) => {
+  requireOptions("submitAndWait()", options, verbOptions.submitAndWait)
   const { timeoutMs, ...submitting } = options
   if (timeoutMs !== undefined) requireNumber("timeoutMs", timeoutMs, { least: 0 })
   const { project, signal } = submitting
@@ -71,12 +71,12 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
         signal,
       )
     },
-    run: async (kind, request, options = {}) => {
-      const { submitting, waiting } = partsOfRun(options)
+    submitAndWait: async (kind, request, options = {}) => {
+      const { submitting, waiting } = partsOfSubmitAndWait(options)
       return verbs.wait(await verbs.submit(kind, request, submitting), waiting)
     },
-    erase: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
-      const { project, signal } = callOptions("erase()", verbOptions.erase, options, rest)
+    eraseData: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
+      const { project, signal } = callOptions("eraseData()", verbOptions.eraseData, options, rest)
       return run(
         Effect.gen(function* () {
           const engine = yield* Engine

@@ -51,8 +51,8 @@ export const verbOptions = {
   submitManySync: { transaction: true },
   get: call,
   wait: waiting,
-  run: { ...submission, ...waiting },
-  erase: call,
+  submitAndWait: { ...submission, ...waiting },
+  eraseData: call,
   createUpload: { ...call, mode: true },
   receiveUpload: abort,
   readFile: abort,
@@ -88,13 +88,13 @@ export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]
 }
 export const spendCapOptions: OptionNames<SpendCapAmounts> = { currency: true, day: true, month: true }
 export const adoptionOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["adoptCopy"]>> = { unfinished: true }
-export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["charges"]>> = { from: true, to: true }
+export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["listCharges"]>> = { from: true, to: true }
 
 export const eventTypes: { readonly [Type in JobEventType]: true } = {
   queued: true,
-  started: true,
+  active: true,
   attempt_failed: true,
-  done: true,
+  completed: true,
   failed: true,
   erased: true,
 }

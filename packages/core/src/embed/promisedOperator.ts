@@ -80,8 +80,8 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
       return run(operator.setSpendCap(id, { currency, day, month }))
     },
     listSpending: () => run(operator.listSpending),
-    charges: (period) => {
-      requireOptions("charges()", period, periodOptions)
+    listCharges: (period) => {
+      requireOptions("listCharges()", period, periodOptions)
       const { from, to } = period
       requireDate("from", from)
       requireDate("to", to)

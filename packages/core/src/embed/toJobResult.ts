@@ -1,4 +1,4 @@
-import { billingOf, type Job, type JobStatus, keptFieldsOf } from "../domain/index.ts"
+import { billingOf, type Job, type JobStatus, callerMetadata } from "../domain/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { JobResult } from "./JobResult.ts"
 
@@ -10,7 +10,7 @@ export const toJobResult = <K extends Kind>(job: Job, defaultCurrency: string): 
     kind,
     mode,
     priority,
-    kept: keptFieldsOf(job),
+    metadata: callerMetadata(job),
     attempts,
     status,
     warningCode,

@@ -15,7 +15,7 @@ export type JobEvent =
   /** The job was accepted. Not emitted for a replay, or for a job created in a transaction of the caller. */
   | (JobRef & { readonly type: "queued" })
   /** A worker began an attempt, counted from 1. */
-  | (JobRef & { readonly type: "started"; readonly attempt: number })
+  | (JobRef & { readonly type: "active"; readonly attempt: number })
   /** An attempt failed and another follows, in `retryInMs` milliseconds at the earliest. */
   | (JobRef & {
       readonly type: "attempt_failed"
@@ -24,7 +24,7 @@ export type JobEvent =
       readonly retryInMs: number
     })
   /** A worker completed the job. */
-  | (JobRef & { readonly type: "done" })
+  | (JobRef & { readonly type: "completed" })
   /** The job failed for good: in an attempt, at a deadline, or canceled by an operator. */
   | (JobRef & { readonly type: "failed"; readonly errorCode: ErrorCode })
   /** The job's data was erased on request. */

@@ -28,7 +28,7 @@ type Topic = JobId | "board" | "canceled"
 export const refOf = ({ id, kind, mode, projectId }: Job): JobRef => ({ jobId: id, kind, mode, projectId })
 
 /** Returns whether the event is the end of a job. */
-export const isEnd = ({ type }: Heard): boolean => type === "done" || type === "failed" || type === "finished"
+export const isEnd = ({ type }: Heard): boolean => type === "completed" || type === "failed" || type === "finished"
 
 /**
  * Carries the events of jobs within this process, as they happen. Best effort: events of other processes, events without a

@@ -85,9 +85,9 @@ const uploadOf = ({ upload }: JobKind, stored: JsonObject): UploadId | null => {
   return typeof uploadId === "string" && isId("upl", uploadId) ? uploadId : unknownUploadId
 }
 
-/** The fields of the request that stay when its data is erased. */
-const keptOf = ({ keeps }: JobKind, stored: JsonObject): JsonObject =>
-  keeps.length === 0 ? {} : Object.fromEntries(Object.entries(stored).filter(([name]) => keeps.includes(name)))
+/** The fields of the request that become the metadata of the job. */
+const metadataOf = ({ metadata }: JobKind, stored: JsonObject): JsonObject =>
+  metadata.length === 0 ? {} : Object.fromEntries(Object.entries(stored).filter(([name]) => metadata.includes(name)))
 
 /** The gate of a live job. A kind that can run without provider ports never requires a worker. */
 const gateOf = ({ gate, name, providers }: JobKind, requireLiveWorker: boolean, withinMs: number): Gate => ({
@@ -114,7 +114,7 @@ const newJobOf = (
     kind: kind.name,
     kindVersion: kind.version,
     request: stored,
-    kept: withTrace(keptOf(kind, stored), trace),
+    metadata: withTrace(metadataOf(kind, stored), trace),
     priority: placement.priority ?? "normal",
     delayMs: Math.ceil(placement.delayMs ?? 0),
     retryOf: null,

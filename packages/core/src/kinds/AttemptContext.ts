@@ -104,7 +104,7 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
   /** Stores a file under a name. The blob is durable when this succeeds. Using a name twice fails the job immediately. */
   readonly keepFile: (name: string, file: GeneratedFile) => Effect.Effect<OutputFile, AttemptError>
   /** Runs a step that creates a file, and stores the file. Files are not kept between attempts. The blob is durable when this succeeds. */
-  readonly fileStep: <E extends AttemptError>(
+  readonly writeFile: <E extends AttemptError>(
     name: string,
     effect: Effect.Effect<GeneratedFile, E>,
   ) => Effect.Effect<OutputFile, AttemptError>

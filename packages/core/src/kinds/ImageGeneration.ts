@@ -25,8 +25,8 @@ export const ImageGeneration = JobKind({
   maxUsage: () => ({ images: 1 }),
   switches: ["ai", "images"],
   providers: ["image"],
-  run: Effect.fnUntraced(function* ({ ask, fileStep, request }) {
-    const image = yield* fileStep("image", ask.image({ prompt: request.prompt }))
+  run: Effect.fnUntraced(function* ({ ask, writeFile, request }) {
+    const image = yield* writeFile("image", ask.image({ prompt: request.prompt }))
     return {
       output: { format: "png" as const, size: imageSize },
       files: [image],

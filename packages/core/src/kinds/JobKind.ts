@@ -35,7 +35,7 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   /** Decodes requests, from callers and from the store. */
   readonly reader: RequestReader<Types["request"]>
   /** Fields of the request that are not the caller's data and stay when that data is erased. */
-  readonly keeps: ReadonlyArray<string>
+  readonly metadata: ReadonlyArray<string>
   /** The output without its files; `undefined` if any JSON object is accepted. */
   readonly output: object | undefined
   /** Names of the files of a finished job. */
@@ -102,7 +102,7 @@ export const JobKind = <
     example: definition.example as JsonObject | undefined,
     request: schema,
     reader: requestReader(schema),
-    keeps: definition.keeps ?? [],
+    metadata: definition.metadata ?? [],
     output: definition.output,
     files: fileNames(files),
     fileDescriptions: Array.isArray(files) ? {} : (files as Readonly<Record<string, string>>),

@@ -77,8 +77,8 @@ export interface KindDefinition<
    * audio file." }`. None by default.
    */
   readonly files?: ReadonlyArray<File> | Readonly<Record<File, string>>
-  /** Fields of the request that are not the caller's data: they stay, as `kept`, when the rest is erased. None by default. */
-  readonly keeps?: ReadonlyArray<string & keyof SchemaInput<S>>
+  /** Fields of the request that are not the caller's data: they stay, as `metadata`, when the rest is erased. None by default. */
+  readonly metadata?: ReadonlyArray<string & keyof SchemaInput<S>>
   /** A positive integer, default 1. Raise it whenever workers with the old code could not run new requests. */
   readonly version?: number
   /** The oldest version whose stored requests can still be run, default 1. */

@@ -26,9 +26,9 @@ export const SpeechSynthesis = (voices: Voices) =>
     maxUsage: ({ input }) => ({ input_characters: [...input].length }),
     switches: ["ai", "audio"],
     providers: ["speech"],
-    run: Effect.fnUntraced(function* ({ ask, fileStep, request }) {
+    run: Effect.fnUntraced(function* ({ ask, writeFile, request }) {
       const voice = providerVoice(voices, request.voice)
-      const audio = yield* fileStep("audio", ask.speech({ text: request.input, voice }))
+      const audio = yield* writeFile("audio", ask.speech({ text: request.input, voice }))
       return { output: {}, files: [audio], usage: { input_characters: [...request.input].length } }
     }),
   })

@@ -79,7 +79,7 @@ export const VoiceTurn = (voices: Voices) =>
   })
 
 const turnInSteps = Effect.fnUntraced(function* (
-  { ask, fileStep, request: { instructions, maxOutputTokens }, step }: AttemptContext<VoiceTurnRequest>,
+  { ask, writeFile, request: { instructions, maxOutputTokens }, step }: AttemptContext<VoiceTurnRequest>,
   audio: MeasuredAudio,
   voice: string,
 ) {
@@ -93,7 +93,7 @@ const turnInSteps = Effect.fnUntraced(function* (
     "reply",
     Effect.map(ask.reply({ text: transcript.text, instructions, maxOutputTokens }), speakable),
   )
-  const speech = yield* fileStep("audio", ask.speech({ text: reply.text, voice }))
+  const speech = yield* writeFile("audio", ask.speech({ text: reply.text, voice }))
   return {
     ...reply,
     audio: speech,

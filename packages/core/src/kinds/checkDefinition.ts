@@ -15,7 +15,7 @@ const definitionNames: OptionNames<AnyDefinition> = {
   example: true,
   output: true,
   files: true,
-  keeps: true,
+  metadata: true,
   version: true,
   readsFrom: true,
   keyScope: true,
@@ -56,7 +56,7 @@ export const checkDefinition = (definition: object): void => {
   requireList(place, "switches", given.switches, switchNames)
   for (const name of ["providers", "orProviders"] as const)
     requireList(place, name, namesIn(given[name]), providerNames)
-  for (const name of ["keeps", "meters"] as const) requireList(place, name, given[name])
+  for (const name of ["metadata", "meters"] as const) requireList(place, name, given[name])
   requireFiles(place, given.files)
   requireName(given.name)
   requireVersions(given.name, given)

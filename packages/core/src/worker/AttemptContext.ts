@@ -143,7 +143,7 @@ class RunContext implements AttemptContext<unknown> {
     return (name, file) => this.#attempt.names.once("file", name)(this.#writeFile(name, file))
   }
 
-  get fileStep(): AttemptContext<unknown>["fileStep"] {
+  get writeFile(): AttemptContext<unknown>["writeFile"] {
     return (name, effect) =>
       this.#attempt.names.once(
         "file",

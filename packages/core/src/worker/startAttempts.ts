@@ -40,7 +40,7 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
   const start = (attempt: Attempt, context: Context.Context<never>, isTraced: boolean): void => {
     const { job } = attempt.claim
     slots.take(attempt)
-    events.emit({ type: "started", ...refOf(job), attempt: job.attempts })
+    events.emit({ type: "active", ...refOf(job), attempt: job.attempts })
     const about = { jobId: job.id, projectId: job.projectId, attempt: job.attempts }
     const annotations = { ...Context.get(context, References.CurrentLogAnnotations), ...about }
     const run = isTraced ? inSpan("Worker.attempt", runAttempt(attempt), attemptSpan(attempt)) : runAttempt(attempt)

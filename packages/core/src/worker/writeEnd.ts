@@ -31,7 +31,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
     Effect.matchCauseEffect(write(attempt, "completeJobs", end.completion), {
       onSuccess: (written) => {
         if (written === "lapsed") return lapsed
-        emit(attempt.claim.job, { type: "done" })
+        emit(attempt.claim.job, { type: "completed" })
         return committed
       },
       // The store rejects this result, and would also reject that of another attempt.
@@ -92,5 +92,5 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
 
 const committed = Effect.succeed("committed" as const)
 const lapsed = Effect.succeed("lapsed" as const)
-type AttemptEvent = Extract<JobEvent, { readonly type: "done" | "failed" | "attempt_failed" }>
+type AttemptEvent = Extract<JobEvent, { readonly type: "completed" | "failed" | "attempt_failed" }>
 type WithoutRef<Event> = Event extends unknown ? Omit<Event, keyof JobRef> : never

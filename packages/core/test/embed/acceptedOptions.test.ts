@@ -102,5 +102,5 @@ it("methods of one argument may be given to map", async () => {
   const map = <A>(method: (id: string) => A): ReadonlyArray<A> => ids.map(method)
   expect(await Promise.all(map(kiln.wait))).toMatchObject(ids.map((id) => ({ id })))
   expect(await Promise.all(map(kiln.get))).toMatchObject(ids.map((id) => ({ id })))
-  await Promise.all(map(kiln.erase))
+  await Promise.all(map(kiln.eraseData))
 })

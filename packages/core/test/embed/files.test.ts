@@ -13,8 +13,8 @@ const speaks = jobKind({
   request: z.object({}),
   files: ["audio"],
   providers: ["speech"],
-  run: async ({ ask, file }) => {
-    await file("audio", () => ask.speech({ text: "hi", voice: "v" }))
+  run: async ({ ask, writeFile }) => {
+    await writeFile("audio", () => ask.speech({ text: "hi", voice: "v" }))
     return { output: {} }
   },
 })
@@ -46,7 +46,7 @@ const openWith = (blobs: BlobAdapter) =>
 type Opened = Awaited<ReturnType<typeof openWith>>
 
 const spoken = async (engine: Opened): Promise<FileRef> => {
-  const job = await engine.run("speaks", {})
+  const job = await engine.submitAndWait("speaks", {})
   if (job.status !== "done" || job.output === null) throw new Error(`unexpected ${job.status}`)
   return job.output.audio
 }

@@ -30,7 +30,7 @@ describe("a custom job kind", () => {
       },
     })
     await using engine = await openWith([kind])
-    const job = await engine.run("shout", { text: "  ho " })
+    const job = await engine.submitAndWait("shout", { text: "  ho " })
     expect(job).toMatchObject({ kind: "shout", status: "done", output: { text: "HOHO" }, attempts: 1 })
     expect(seen).toEqual([
       { attempt: 1, failures: 0, kindVersion: 1, mode: "sandbox", request: { text: "ho", times: 2 }, aborted: false },
@@ -90,7 +90,7 @@ describe("a custom job kind", () => {
     })
     const told: Array<LogEntry> = []
     await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
-    expect(await engine.run("slow", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
+    expect(await engine.submitAndWait("slow", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
     const said = "a schema must return its result synchronously"
     expect(told.map(({ message }) => message).join("\n")).toContain(said)
     const asked = jobKind({ name: "asked", request: schema, run: async () => ({ output: {} }) })
@@ -107,12 +107,12 @@ describe("a custom job kind", () => {
       ...summaryFields,
       files: ["audio"],
       providers: ["reply", "speech"],
-      run: async ({ ask, attempt, file, request, step }) => {
+      run: async ({ ask, attempt, writeFile, request, step }) => {
         const reply = await step("reply", async () => {
           made.push("reply")
           return (await ask.reply({ text: request.text, instructions: undefined, maxOutputTokens: 10 })).text
         })
-        await file("audio", async () => {
+        await writeFile("audio", async () => {
           made.push(`audio ${attempt}`)
           if (attempt < 3) throw new Error("the speaker is busy")
           return ask.speech({ text: reply, voice: "v" })
@@ -121,7 +121,7 @@ describe("a custom job kind", () => {
       },
     })
     await using engine = await openWith([kind])
-    const job = await engine.run("summary", { text: "long", orderId: "o1" })
+    const job = await engine.submitAndWait("summary", { text: "long", orderId: "o1" })
     if (job.status !== "done" || job.output === null) throw new Error(`unexpected ${job.status}`)
     expect(job.output.summary).toBe("hi there")
     expect([...(await engine.readFile(job.output.audio))]).toEqual([...mp3.data])
@@ -144,7 +144,7 @@ describe("a custom job kind", () => {
     await using engine = await openWith([failing])
     const endOf = async (how: "throw" | "refuse" | "again") => {
       attempts = 0
-      const job = await engine.run("failing", { how })
+      const job = await engine.submitAndWait("failing", { how })
       return [job.status === "failed" ? job.errorCode : job.status, attempts]
     }
     expect(await endOf("throw")).toEqual(["internal_error", 2])
@@ -152,14 +152,14 @@ describe("a custom job kind", () => {
     expect(await endOf("again")).toEqual(["content_rejected", 2])
   })
 
-  it("keeps the fields in `keeps` when the rest is erased", async () => {
-    const kind = jobKind({ ...summaryFields, keeps: ["orderId"], run: async () => ({ output: { summary: "s" } }) })
+  it("keeps the fields in `metadata` when the rest is erased", async () => {
+    const kind = jobKind({ ...summaryFields, metadata: ["orderId"], run: async () => ({ output: { summary: "s" } }) })
     await using engine = await openWith([kind])
-    const job = await engine.run("summary", { text: "private", orderId: "o1" })
-    expect(job.kept).toEqual({ orderId: "o1" })
-    await engine.erase(job)
+    const job = await engine.submitAndWait("summary", { text: "private", orderId: "o1" })
+    expect(job.metadata).toEqual({ orderId: "o1" })
+    await engine.eraseData(job)
     const erased = await engine.get(job)
-    expect(erased).toMatchObject({ status: "done", output: null, kept: { orderId: "o1" } })
+    expect(erased).toMatchObject({ status: "done", output: null, metadata: { orderId: "o1" } })
     expect(JSON.stringify(erased)).not.toContain("private")
   })
 
@@ -178,14 +178,14 @@ describe("a custom job kind", () => {
       missing: ["price:summaries"],
     })
     await engine.operator.setPrice({ name: "summaries", currency: "eur", unitAmounts: { pages: "0.015" } })
-    expect((await engine.run("summary", { text: "t", orderId: "o" }, live)).billing).toEqual({
+    expect((await engine.submitAndWait("summary", { text: "t", orderId: "o" }, live)).billing).toEqual({
       status: "charged",
       currency: "eur",
       amount: "0.045",
       lineItems: [{ meter: "pages", quantity: 3, unitAmount: "0.015", amount: "0.045" }],
     })
-    expect((await engine.run("free", {}, live)).billing).toMatchObject({ status: "charged", amount: "0" })
-    expect((await engine.run("free", {})).billing).toMatchObject({ status: "not_charged" })
+    expect((await engine.submitAndWait("free", {}, live)).billing).toMatchObject({ status: "charged", amount: "0" })
+    expect((await engine.submitAndWait("free", {})).billing).toMatchObject({ status: "not_charged" })
   })
 
   it("fixes its limits when a job is accepted, or the engine's if it has none", async () => {
@@ -206,7 +206,7 @@ describe("a custom job kind", () => {
       run: async () => ({ output: {}, warningCode: "output_truncated" }),
     })
     await using engine = await openWith([kind])
-    expect(await engine.run("warns", {})).toMatchObject({ status: "done", warningCode: "output_truncated" })
+    expect(await engine.submitAndWait("warns", {})).toMatchObject({ status: "done", warningCode: "output_truncated" })
   })
 
   it("runs `sandbox` for sandbox jobs if it is given", async () => {
@@ -217,8 +217,8 @@ describe("a custom job kind", () => {
       sandbox: async () => ({ output: { from: "sandbox" } }),
     })
     await using engine = await openWith([kind])
-    expect(await engine.run("outside", {})).toMatchObject({ output: { from: "sandbox" } })
-    expect(await engine.run("outside", {}, { mode: "live" })).toMatchObject({ output: { from: "outside" } })
+    expect(await engine.submitAndWait("outside", {})).toMatchObject({ output: { from: "sandbox" } })
+    expect(await engine.submitAndWait("outside", {}, { mode: "live" })).toMatchObject({ output: { from: "outside" } })
   })
 
   it.each([
@@ -251,7 +251,10 @@ describe("a custom job kind", () => {
     const kind = jobKind({ ...summaryFields, limits: { maxFailures: 1 }, run: async () => outcome })
     const told: Array<LogEntry> = []
     await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
-    expect(await engine.run("summary", { text: "t", orderId: "o" })).toMatchObject({ status: "failed", errorCode })
+    expect(await engine.submitAndWait("summary", { text: "t", orderId: "o" })).toMatchObject({
+      status: "failed",
+      errorCode,
+    })
     expect(told.map(({ message }) => message).join("\n")).toContain(said)
   })
 
@@ -267,7 +270,7 @@ describe("a custom job kind", () => {
     })
     const told: Array<LogEntry> = []
     await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
-    expect(await engine.run("steps", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
+    expect(await engine.submitAndWait("steps", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
     expect(told.map(({ message }) => message).join("\n")).toContain(`KindBug: the value of a step ${said}`)
   })
 
@@ -284,7 +287,7 @@ describe("a custom job kind", () => {
       },
     })
     await using engine = await openWith([kind])
-    expect(await engine.run("refuses", {})).toMatchObject({ errorCode: "content_rejected", attempts: 1 })
+    expect(await engine.submitAndWait("refuses", {})).toMatchObject({ errorCode: "content_rejected", attempts: 1 })
   })
 
   it("fails without its declared files", async () => {
@@ -295,7 +298,7 @@ describe("a custom job kind", () => {
       run: async () => ({ output: { summary: "s" } }),
     })
     await using engine = await openWith([kind])
-    const job = await engine.run("summary", { text: "t", orderId: "o" })
+    const job = await engine.submitAndWait("summary", { text: "t", orderId: "o" })
     expect(job).toMatchObject({ status: "failed", errorCode: "internal_error" })
   })
 
@@ -316,7 +319,7 @@ describe("a custom job kind", () => {
       },
     })
     await using engine = await openWith([kind])
-    await Promise.all(Array.from({ length: 9 }, (_, n) => engine.run("narrow", { n })))
+    await Promise.all(Array.from({ length: 9 }, (_, n) => engine.submitAndWait("narrow", { n })))
     expect(most).toBe(2)
   })
 

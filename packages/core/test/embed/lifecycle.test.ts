@@ -85,11 +85,11 @@ describe("the life of an engine", () => {
 
   it("keeps projects apart if they are given", async () => {
     await using engine = await openWith([echo])
-    const job = await engine.run("echo", { n: 1 }, { project: "one" })
+    const job = await engine.submitAndWait("echo", { n: 1 }, { project: "one" })
     expect(await engine.get(job, { project: "one" })).toMatchObject({ status: "done" })
     expect(await engine.get(job)).toMatchObject({ status: "done" })
     const another = { project: "two" }
-    for (const verb of [engine.get, engine.wait, engine.erase])
+    for (const verb of [engine.get, engine.wait, engine.eraseData])
       await expect(verb(job, another)).rejects.toMatchObject({ code: "job_not_found", name: "JobNotFound" })
     await expect(engine.submit("echo", { n: 1 }, { project: "no such name" })).rejects.toThrow(TypeError)
     // The same key in two projects names two jobs.
@@ -179,7 +179,7 @@ describe("the log of an engine", () => {
     const [error, log] = [vi.spyOn(console, "error"), vi.spyOn(console, "log")]
     error.mockImplementation(() => undefined)
     await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: [failing] })
-    await engine.run("failing", {})
+    await engine.submitAndWait("failing", {})
     expect(log).not.toHaveBeenCalled()
     const said = error.mock.calls.join("\n")
     vi.restoreAllMocks()
@@ -190,7 +190,7 @@ describe("the log of an engine", () => {
   it("goes to a function, or is off", async () => {
     const entries: Array<LogEntry> = []
     await using engine = await openWith([failing], { log: (entry) => entries.push(entry) })
-    const { id } = await engine.run("failing", {})
+    const { id } = await engine.submitAndWait("failing", {})
     const fields = { jobId: id, projectId: "prj_embedded", attempt: 1 }
     expect(entries).toEqual([expect.objectContaining({ level: "warning", fields, at: expect.any(Date) })])
   })
@@ -208,16 +208,16 @@ describe("events", () => {
     })
     await using engine = await openWith([echo, failing])
     const heard: Array<JobEvent> = []
-    const types = ["queued", "started", "attempt_failed", "done", "failed", "erased"] as const
+    const types = ["queued", "active", "attempt_failed", "completed", "failed", "erased"] as const
     const subscriptions = types.map((type) => engine.on(type, (event) => heard.push(event)))
     const stream = engine.events()
-    const job = await engine.run("echo", { n: 1 })
-    await engine.erase(job)
-    const failed = await engine.run("failing", {})
+    const job = await engine.submitAndWait("echo", { n: 1 })
+    await engine.eraseData(job)
+    const failed = await engine.submitAndWait("failing", {})
     const about = { kind: "failing", mode: "sandbox", projectId: "prj_embedded", jobId: failed.id }
     await vi.waitUntil(() => heard.length === 9, { timeout: 60_000, interval: 2 })
     expect(heard.map(({ type }) => type).join(" ")).toBe(
-      "queued started done erased queued started attempt_failed started failed",
+      "queued active completed erased queued active attempt_failed active failed",
     )
     expect(heard[3]).toEqual({ type: "erased", jobId: job.id })
     expect(heard[6]).toMatchObject({ ...about, attempt: 1, errorCode: "internal_error", retryInMs: expect.any(Number) })
@@ -226,19 +226,19 @@ describe("events", () => {
     for await (const event of stream) if (streamed.push(event) === 9) break
     expect(streamed).toEqual(heard)
     for (const end of subscriptions) end()
-    await engine.run("echo", { n: 2 })
+    await engine.submitAndWait("echo", { n: 2 })
     expect(heard).toHaveLength(9)
   })
 
   it("a listener that throws does not affect others", async () => {
     const log: Array<LogEntry> = []
     await using engine = await openWith([echo], { log: (entry) => log.push(entry) })
-    engine.on("started", () => {
+    engine.on("active", () => {
       throw new Error("a bug of the listener's")
     })
     const heard: Array<string> = []
-    engine.on("started", ({ jobId }) => heard.push(jobId))
-    const job = await engine.run("echo", { n: 1 })
+    engine.on("active", ({ jobId }) => heard.push(jobId))
+    const job = await engine.submitAndWait("echo", { n: 1 })
     expect(job.status).toBe("done")
     expect(heard).toEqual([job.id])
     await vi.waitUntil(() => log.length > 0, { timeout: 60_000, interval: 2 })

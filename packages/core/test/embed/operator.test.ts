@@ -132,7 +132,7 @@ describe("operator methods", () => {
       message: "the job could cost up to 2.5 EUR, which passes the project's spend cap for this day",
     })
     await expect(engine.submit("unbounded", {}, live)).rejects.toMatchObject({ reason: "unbounded" })
-    expect(await engine.run("paid", { units: 3, used: 2 }, live)).toMatchObject({ status: "done" })
+    expect(await engine.submitAndWait("paid", { units: 3, used: 2 }, live)).toMatchObject({ status: "done" })
     expect(await operator.listSpending()).toEqual([
       {
         owner: "prj_acme",
@@ -143,7 +143,7 @@ describe("operator methods", () => {
       },
     ])
     // A kind that uses more than it said is charged for what it said.
-    expect(await engine.run("paid", { units: 2, used: 9 }, live)).toMatchObject({ status: "done" })
+    expect(await engine.submitAndWait("paid", { units: 2, used: 9 }, live)).toMatchObject({ status: "done" })
     expect(await operator.listSpending()).toMatchObject([{ day: "2" }])
     expect(logged.some((line) => line.includes("used more units than maxUsage of its kind paid states"))).toBe(true)
     await expect(engine.submit("paid", { units: 1 }, live)).rejects.toMatchObject({ resetsAt: expect.any(Date) })
@@ -171,7 +171,7 @@ describe("operator methods", () => {
   it("wake a worker when a job is retried", async () => {
     const { kind } = makeKind()
     await using engine = await openWith([kind], { settings: { pollIntervalMs: 3_600_000 } })
-    const failed = await engine.run("work", { n: 1, how: "fail" })
+    const failed = await engine.submitAndWait("work", { n: 1, how: "fail" })
     expect(await engine.wait(await engine.operator.retry(failed))).toMatchObject({ status: "failed" })
   })
 
@@ -195,16 +195,16 @@ describe("operator methods", () => {
   it("retry a failed job as a new one, once", async () => {
     const { kind } = makeKind()
     await using engine = await openWith([kind])
-    const failed = await engine.run("work", { n: 1, how: "fail" }, { priority: "high" })
+    const failed = await engine.submitAndWait("work", { n: 1, how: "fail" }, { priority: "high" })
     const [again, twice] = await Promise.all([engine.operator.retry(failed), engine.operator.retry(failed)])
     expect(again.id).not.toBe(failed.id)
     expect(twice.id).toBe(again.id)
     expect(again.priority).toBe("high")
     expect(await engine.wait(again)).toMatchObject({ status: "failed" })
-    await expect(engine.operator.retry(await engine.run("work", { n: 2 }))).rejects.toMatchObject({
+    await expect(engine.operator.retry(await engine.submitAndWait("work", { n: 2 }))).rejects.toMatchObject({
       code: "job_not_retryable",
     })
-    await engine.erase(again)
+    await engine.eraseData(again)
     await expect(engine.operator.retry(again)).rejects.toMatchObject({ code: "job_not_retryable" })
   })
 
@@ -224,13 +224,13 @@ describe("operator methods", () => {
     await using engine = await openWith([kind])
     const upload = await engine.createUpload({ format: "wav", declaredSeconds: 1 })
     await engine.receiveUpload(upload, "audio/wav", new TextEncoder().encode("RIFF0000WAVEfmt "))
-    const first = await engine.run("listen", { uploadId: upload.id })
+    const first = await engine.submitAndWait("listen", { uploadId: upload.id })
     const second = await engine.wait(await engine.operator.retry(first))
     expect(second).toMatchObject({ status: "failed", errorCode: "internal_error" })
     // The first job no longer has an upload, and reports that instead of running without one. Erasing it does not touch the
     // file.
     expect((await engine.operator.retry(first)).id).toBe(second.id)
-    await engine.erase(first)
+    await engine.eraseData(first)
     expect(await engine.wait(await engine.operator.retry(second))).toMatchObject({
       status: "done",
       output: { bytes: 16, format: "wav" },
@@ -247,7 +247,7 @@ describe("operator methods", () => {
     const live = await engine.submit("work", { n: 2 }, { mode: "live" })
     expect(await engine.operator.board()).toMatchObject({ pausedKinds: ["work"], liveKinds: ["other", "work"] })
     // Whatever could have been claimed has been claimed by the time a later job of another kind is done.
-    await engine.run("other", {})
+    await engine.submitAndWait("other", {})
     expect(await engine.get(job)).toMatchObject({ status: "queued" })
     expect(await engine.get(live)).toMatchObject({ status: "queued" })
     expect(log).toEqual([])
@@ -277,9 +277,10 @@ describe("operator methods", () => {
       prices: { p: { version: 2, currency: "usd", unitAmounts: { things: "0.25" } } },
     })
     const ids = []
-    for (let n = 0; n < 3; n++) ids.push((await engine.run("priced", {}, live)).id)
+    for (let n = 0; n < 3; n++) ids.push((await engine.submitAndWait("priced", {}, live)).id)
     const charges = []
-    for await (const charge of engine.operator.charges({ from: new Date(0), to: new Date(8e15) })) charges.push(charge)
+    for await (const charge of engine.operator.listCharges({ from: new Date(0), to: new Date(8e15) }))
+      charges.push(charge)
     expect(charges.map(({ jobId }) => jobId)).toEqual(ids)
     expect(charges[0]).toMatchObject({ amount: "0.5", currency: "usd", kind: "priced", chargedAt: expect.any(Date) })
   })
@@ -297,7 +298,7 @@ describe("operator methods", () => {
     const jobs = await Promise.all(Array.from({ length: 1_001 }, () => engine.submit("priced", {}, { mode: "live" })))
     await Promise.all(jobs.map((job) => engine.wait(job)))
     const charged = []
-    for await (const { jobId } of engine.operator.charges({ from: new Date(0), to: new Date(8e15) }))
+    for await (const { jobId } of engine.operator.listCharges({ from: new Date(0), to: new Date(8e15) }))
       charged.push(jobId)
     expect(charged.toSorted()).toEqual(jobs.map(({ id }) => id).toSorted())
   })

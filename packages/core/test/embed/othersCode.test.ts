@@ -25,7 +25,7 @@ describe("an engine, despite faults in user code,", () => {
       throw new Error("a bug of the log's")
     }
     await using engine = await openWith([failing], { log, settings: { drainMs: 10 } })
-    expect(await engine.run("failing", {}, { timeoutMs: 3_000 })).toMatchObject({ status: "failed" })
+    expect(await engine.submitAndWait("failing", {}, { timeoutMs: 3_000 })).toMatchObject({ status: "failed" })
     expect(runs).toBe(1)
   })
 
@@ -33,8 +33,8 @@ describe("an engine, despite faults in user code,", () => {
     const said: Array<string> = []
     await using engine = await openWith([plain], { log: ({ message }) => said.push(message) })
     const listener = (): unknown => Promise.reject(new Error("a bug of the listener's"))
-    engine.on("done", listener)
-    await engine.run("plain", {})
+    engine.on("completed", listener)
+    await engine.submitAndWait("plain", {})
     await expect.poll(() => said.join(), { timeout: 5_000 }).toContain("a bug of the listener's")
   })
 
@@ -100,7 +100,7 @@ describe("an engine, despite faults in user code,", () => {
   ])("refuses an output that is %s", async (_, output) => {
     const odd = jobKind({ ...bare, name: "odd", run: async () => ({ output: output as never }) })
     await using engine = await openWith([odd])
-    expect(await engine.run("odd", {})).toMatchObject({ status: "failed" })
+    expect(await engine.submitAndWait("odd", {})).toMatchObject({ status: "failed" })
   })
 
   it("stops its worker even if something that depends on it cannot be ended", async () => {
@@ -129,13 +129,13 @@ describe("an engine, despite faults in user code,", () => {
       ...bare,
       name: "doubled",
       files: ["note"],
-      run: async ({ file }) => {
-        await file("note", async () => ({ data: new Uint8Array(1), mediaType: "text/plain" }))
+      run: async ({ writeFile }) => {
+        await writeFile("note", async () => ({ data: new Uint8Array(1), mediaType: "text/plain" }))
         return { output: { note: "lost" } }
       },
     })
     await using engine = await openWith([doubled])
-    expect(await engine.run("doubled", {})).toMatchObject({ status: "failed" })
+    expect(await engine.submitAndWait("doubled", {})).toMatchObject({ status: "failed" })
   })
 
   it("rethrows an error of a step unchanged within the attempt", async () => {
@@ -150,7 +150,7 @@ describe("an engine, despite faults in user code,", () => {
       },
     })
     await using engine = await openWith([careful])
-    await engine.run("careful", {})
+    await engine.submitAndWait("careful", {})
     expect(caught).toEqual([own])
   })
 
@@ -174,7 +174,7 @@ describe("an engine, despite faults in user code,", () => {
 
   it("uses the default for an omitted setting", async () => {
     await using engine = await openWith([plain], { settings: { concurrency: undefined } as never })
-    expect(await engine.run("plain", {})).toMatchObject({ status: "done" })
+    expect(await engine.submitAndWait("plain", {})).toMatchObject({ status: "done" })
   })
 
   it("rejects instead of throwing if it is started after it was closed", async () => {

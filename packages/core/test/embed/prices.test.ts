@@ -46,9 +46,9 @@ describe("prices", () => {
     await engine.operator.setPrice({ name: "p", currency: "usd", unitAmounts: { things: "0.5" } })
     expect(told.join()).toContain("live jobs of these kinds are rejected: priced (lacks pages)")
     await expect(engine.submit("priced", {}, live)).rejects.toMatchObject({ missing: ["price:p"] })
-    expect((await engine.run("half", {}, live)).billing.amount).toBe("1")
+    expect((await engine.submitAndWait("half", {}, live)).billing.amount).toBe("1")
     await engine.operator.setPrice({ name: "p", currency: "usd", unitAmounts: { things: "0.5", pages: "0" } })
-    expect((await engine.run("priced", {}, live)).billing).toMatchObject({
+    expect((await engine.submitAndWait("priced", {}, live)).billing).toMatchObject({
       amount: "1",
       lineItems: [{ meter: "pages", quantity: 1, unitAmount: "0", amount: "0" }, { meter: "things" }],
     })

@@ -77,7 +77,7 @@ it("its calls are limited to the concurrency of the settings", async () => {
     providers: { live: { embedding: slow } },
     settings: { providers: { embedding: { concurrency: 2 } } },
   })
-  await Promise.all(Array.from({ length: 8 }, (_, n) => engine.run("search", { text: `${n}` })))
+  await Promise.all(Array.from({ length: 8 }, (_, n) => engine.submitAndWait("search", { text: `${n}` })))
   expect(most).toBe(2)
 })
 

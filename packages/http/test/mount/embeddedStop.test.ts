@@ -30,9 +30,9 @@ const bakingUntil = (done: Promise<void>) =>
     name: "baking",
     request: z.strictObject({}),
     files: ["pot"],
-    run: async ({ file }) => {
+    run: async ({ writeFile }) => {
       await done
-      await file("pot", async () => ({ data: new Uint8Array(16_000_000), mediaType: "application/octet-stream" }))
+      await writeFile("pot", async () => ({ data: new Uint8Array(16_000_000), mediaType: "application/octet-stream" }))
       return { output: {} }
     },
   })
@@ -78,7 +78,7 @@ describe.each(handlers)("when an engine stops, %s", (_, mount) => {
     const { client, engine, openTheDoor, server } = await openOven()
     await using _server = server
     const baked: Array<string> = []
-    engine.on("done", ({ jobId }) => void baked.push(jobId))
+    engine.on("completed", ({ jobId }) => void baked.push(jobId))
     const { body: job } = await client.ask("POST", "/v1/pots", {})
     while ((await client.ask("GET", `/v1/pots/${job.id}`)).body.status === "queued");
 

@@ -19,14 +19,15 @@ type Step = "step" | "file" | "mediaType" | "value" | "code" | "warning"
 const odds = jobKind({
   name: "odds",
   request: z.object({ where: z.string(), text: z.string(), tag: z.string().optional() }),
-  keeps: ["tag"],
+  metadata: ["tag"],
   limits: { maxFailures: 1 },
-  run: async ({ file, request: { text, where }, step }) => {
+  run: async ({ writeFile, request: { text, where }, step }) => {
     const at = where as Step
     if (at === "step") await step(text, async () => 1)
-    if (at === "file") await file(text as never, async () => ({ data: new Uint8Array(1), mediaType: "text/plain" }))
+    if (at === "file")
+      await writeFile(text as never, async () => ({ data: new Uint8Array(1), mediaType: "text/plain" }))
     if (at === "mediaType")
-      await file("odd" as never, async () => ({ data: new Uint8Array(1), mediaType: `text/${text}` }))
+      await writeFile("odd" as never, async () => ({ data: new Uint8Array(1), mediaType: `text/${text}` }))
     const kept = at === "value" ? await step("kept", async () => text) : text
     if (at === "code") throw jobFailed(text as never, "as it was told")
     return { output: { kept, [text]: text }, ...(at === "warning" && { warningCode: text as never }) }
@@ -83,7 +84,7 @@ describe("texts that stores treat differently, from a program", () => {
           code: "upload_not_found",
         })
         for (const unknown of [text, `job_${text}`])
-          for (const ask of [engine.get, engine.wait, engine.erase, operator.cancel, operator.retry])
+          for (const ask of [engine.get, engine.wait, engine.eraseData, operator.cancel, operator.retry])
             await expect((ask as (job: string) => Promise<unknown>)(unknown)).rejects.toMatchObject({
               code: "job_not_found",
             })
@@ -106,11 +107,11 @@ describe("texts that stores treat differently, from a program", () => {
         )
 
         // What a request and a result hold is kept as it is, to the last character.
-        const job = await engine.run("odds", { where: "value", text, tag: text })
-        expect(job).toMatchObject({ status: "done", output: { kept: text, [text]: text }, kept: { tag: text } })
+        const job = await engine.submitAndWait("odds", { where: "value", text, tag: text })
+        expect(job).toMatchObject({ status: "done", output: { kept: text, [text]: text }, metadata: { tag: text } })
         expect(await engine.get(job)).toMatchObject({ output: { kept: text, [text]: text } })
         for (const where of ["step", "file", "mediaType", "code", "warning"] satisfies ReadonlyArray<Step>)
-          expect([where, await engine.run("odds", { where, text })]).toMatchObject([
+          expect([where, await engine.submitAndWait("odds", { where, text })]).toMatchObject([
             where,
             { status: "failed", errorCode: "internal_error" },
           ])

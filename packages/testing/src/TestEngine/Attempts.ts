@@ -21,7 +21,7 @@ export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside:
   const begin = async (meanwhile: Effect.Effect<never>) => {
     const started = Promise.withResolvers<JobId>()
     const deafen = events.listen((event) => {
-      if (event.type === "started") started.resolve(event.jobId)
+      if (event.type === "active") started.resolve(event.jobId)
     })
     const ended = inside(Effect.raceFirst(worker.tick, meanwhile))
     const nothing = ended.then(

@@ -1,6 +1,6 @@
 import type { EmbeddedEngine, JobReference, Kind } from "@kiln/core"
 import type { JobId } from "@kiln/core/domain"
-import { partsOfRun } from "@kiln/core/effect"
+import { partsOfSubmitAndWait } from "@kiln/core/effect"
 import type { TimeTravel } from "./TimeTravel.ts"
 import type { Runner } from "./Runner.ts"
 import type { TestEngine } from "./TestEngine.ts"
@@ -19,7 +19,7 @@ const heard = <A>(promise: Promise<A>): Promise<A> => {
 }
 
 type Own<K extends Kind> = Pick<TestEngine<K>, "now" | "advance" | "runNext" | "drain" | "start" | "operator">
-type Inline<K extends Kind> = Pick<EmbeddedEngine<K>, "submit" | "run" | "wait">
+type Inline<K extends Kind> = Pick<EmbeddedEngine<K>, "submit" | "submitAndWait" | "wait">
 
 /** Methods of an engine that does nothing on its own. */
 export const manualVerbs = <K extends Kind>(
@@ -69,8 +69,8 @@ export const inlineVerbs = <K extends Kind>(
       await finish(job.id)
       return get(job)
     },
-    run: async (kind, request, options = {}) => {
-      const { submitting, waiting } = partsOfRun(options)
+    submitAndWait: async (kind, request, options = {}) => {
+      const { submitting, waiting } = partsOfSubmitAndWait(options)
       return verbs.wait(await verbs.submit(kind, request, submitting), waiting)
     },
     wait: async (job, options = {}) => {

@@ -18,7 +18,7 @@ describe("an inline test engine", () => {
   it("retries with backoff in virtual time, identically in every run", async () => {
     await using kiln = await testEngine()
     kiln.providers.speech.fail().fail()
-    const job = await kiln.run("speech_synthesis", { input: "Hello" })
+    const job = await kiln.submitAndWait("speech_synthesis", { input: "Hello" })
     expect([job.status, job.attempts]).toEqual(["done", 3])
     expect(kiln.now().getTime() - start).toBe(500 + 1_000)
   })

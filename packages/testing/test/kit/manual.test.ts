@@ -121,11 +121,12 @@ describe("a manual test engine", () => {
   it("emits events as they happen", async () => {
     await using kiln = await testEngine({ mode: "manual" })
     const heard: Array<string> = []
-    for (const type of ["queued", "started", "attempt_failed", "done"] as const) kiln.on(type, () => heard.push(type))
+    for (const type of ["queued", "active", "attempt_failed", "completed"] as const)
+      kiln.on(type, () => heard.push(type))
     kiln.providers.speech.fail()
     await kiln.submit("speech_synthesis", { input: "Hello" })
     await kiln.drain({ throughRetries: true })
-    expect(heard).toEqual(["queued", "started", "attempt_failed", "started", "done"])
+    expect(heard).toEqual(["queued", "active", "attempt_failed", "active", "completed"])
   })
 
   it("stops when each job creates another", async () => {

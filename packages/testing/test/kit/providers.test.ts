@@ -91,6 +91,8 @@ it("fakes serve an engine that is assembled by hand", async () => {
     providers: { sandbox: fakes.providers },
     log: false,
   })
-  expect(await engine.run("image_generation", { prompt: "a fox" })).toMatchObject({ errorCode: "content_rejected" })
+  expect(await engine.submitAndWait("image_generation", { prompt: "a fox" })).toMatchObject({
+    errorCode: "content_rejected",
+  })
   expect(image.calls).toMatchObject([{ request: { prompt: "a fox" }, attempt: 1, outcome: "failed" }])
 })

@@ -42,7 +42,7 @@ const order = async (
     const job = await engine.wait(id)
     say({ say: "finished", id, status: job.status, files: filesOf(job) })
     if (!erase) continue
-    await engine.erase(id)
+    await engine.eraseData(id)
     say({ say: "erased", id })
   }
 }

@@ -147,7 +147,11 @@ const useUpload = async (
   if (said(acks, "asked").some(({ request }) => request["uploadId"] === upload)) return
   try {
     if (!said(acks, "received").some((ack) => ack.upload === upload)) await receiveAgain(engine, upload)
-    const ended = await engine.run("transcription", { uploadId: upload }, { signal: AbortSignal.timeout(30_000) })
+    const ended = await engine.submitAndWait(
+      "transcription",
+      { uploadId: upload },
+      { signal: AbortSignal.timeout(30_000) },
+    )
     if (ended.status !== "done") complain(`a job over ${upload} ended ${ended.status}`)
   } catch (error) {
     complain(`${upload} is of no use: ${String(error)}`)

@@ -13,9 +13,9 @@ export const summary = jobKind({
   request: z.strictObject({ longText: z.string().min(1), maxWords: z.number().int().positive().default(3) }),
   output: z.object({ shortText: z.string(), wordCount: z.number() }),
   files: ["page"],
-  run: async ({ file, request }) => {
+  run: async ({ writeFile, request }) => {
     const words = request.longText.split(" ").slice(0, request.maxWords)
-    await file("page", async () => ({
+    await writeFile("page", async () => ({
       data: new TextEncoder().encode(`<p>${words.join(" ")}</p>`),
       mediaType: "text/html",
     }))

@@ -27,9 +27,9 @@ const report = jobKind({
   request: z.strictObject({ lines: z.array(z.strictObject({ text: z.string() })) }),
   output: z.object({ about: z.object({ lines: z.int() }) }),
   files: ["page"],
-  run: async ({ attempt, file, request, step }) => {
+  run: async ({ attempt, writeFile, request, step }) => {
     const about = await step("count", () => Promise.resolve({ lines: request.lines.length }))
-    await file("page", () => Promise.resolve({ data: new TextEncoder().encode("page"), mediaType: "text/plain" }))
+    await writeFile("page", () => Promise.resolve({ data: new TextEncoder().encode("page"), mediaType: "text/plain" }))
     if (attempt === 1) throw jobFailed("provider_unavailable", "once more", { retry: true })
     return { output: { about } }
   },
