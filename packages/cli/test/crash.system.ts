@@ -47,10 +47,11 @@ describe("SIGKILL", () => {
         key: first_key?.key ?? "",
         text: "sandbox:delay:0.3",
         owner: owner("sandbox", first_key?.key_id ?? ""),
-        jobs: 70,
+        jobs: 140,
       },
-      { key: live.key as string, text: "Twenty-two characters.", owner: owner("live", live.key_id), jobs: 30 },
+      { key: live.key as string, text: "Twenty-two characters.", owner: owner("live", live.key_id), jobs: 60 },
     ]
+    const jobCount = callers.reduce((sum, { jobs }) => sum + jobs, 0)
     const created = await Promise.all(
       callers.map(async (caller) => {
         const api = new Api(kiln.listening.url, caller.key)
@@ -80,9 +81,9 @@ describe("SIGKILL", () => {
 
     const finished = await until(async () => {
       const polled = await poll()
-      return count(polled, "done") + count(polled, "failed") === 100 ? polled : undefined
+      return count(polled, "done") + count(polled, "failed") === jobCount ? polled : undefined
     }, 60_000)
-    expect(count(finished, "done")).toBe(100)
+    expect(count(finished, "done")).toBe(jobCount)
     for (const job of finished) {
       const audio = await fetch(job.output?.audio_url ?? "")
       expect(audio.status).toBe(200)

@@ -1,7 +1,13 @@
 export type { JobMode } from "./domain/Access.ts"
 export type { AudioFormat } from "./domain/AudioFormat.ts"
 export type { Billing, LineItem } from "./domain/Billing.ts"
-export { type ErrorCode, errorCodes, type WarningCode, warningCodes } from "./domain/ErrorCode.ts"
+export {
+  type BuiltInErrorCode,
+  type ErrorCode,
+  errorCodes,
+  type WarningCode,
+  warningCodes,
+} from "./domain/ErrorCode.ts"
 export * from "./domain/Errors.ts"
 export type { FieldError, FieldReason, FieldRule } from "./domain/FieldError.ts"
 export type { SwitchName } from "./domain/Gate.ts"

@@ -1,4 +1,4 @@
-import { type ErrorCode, isErrorCode } from "@kiln/core/domain"
+import { type BuiltInErrorCode, isBuiltInErrorCode } from "@kiln/core/domain"
 import { type ProviderCall, ProviderFailure, ProviderPostponed } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 
@@ -6,7 +6,7 @@ const MAX_DELAY_SECONDS = 60
 
 /** The behavior that a request can ask the sandbox for, so that a client can rehearse provider failures. */
 export type Steering =
-  | { readonly _tag: "Fail"; readonly errorCode: ErrorCode }
+  | { readonly _tag: "Fail"; readonly errorCode: BuiltInErrorCode }
   | { readonly _tag: "Delay"; readonly seconds: number }
   | { readonly _tag: "Flaky"; readonly failures: number }
 
@@ -20,7 +20,7 @@ const INTEGER = /^\d+$/
  */
 export const parseSteering = (text: string): Steering | undefined => {
   const [, verb, argument = ""] = STEERING.exec(text) ?? []
-  if (verb === "fail" && isErrorCode(argument)) return { _tag: "Fail", errorCode: argument }
+  if (verb === "fail" && isBuiltInErrorCode(argument)) return { _tag: "Fail", errorCode: argument }
   if (verb === "delay" && DECIMAL.test(argument) && Number(argument) <= MAX_DELAY_SECONDS)
     return { _tag: "Delay", seconds: Number(argument) }
   if (verb === "flaky" && INTEGER.test(argument)) return { _tag: "Flaky", failures: Number(argument) }
@@ -54,5 +54,5 @@ export const followSteering: Steer = (text, call) => {
 
 export const ignoreSteering: Steer = () => Effect.void
 
-const askedFor = (errorCode: ErrorCode, retry: boolean): ProviderFailure =>
+const askedFor = (errorCode: BuiltInErrorCode, retry: boolean): ProviderFailure =>
   new ProviderFailure({ errorCode, retry, detail: "the request told the sandbox to fail" })

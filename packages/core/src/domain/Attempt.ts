@@ -30,6 +30,8 @@ export interface AttemptFailure {
   readonly retry: boolean
   /** Milliseconds the provider asked us to wait. */
   readonly retryAfterMs?: number | undefined
+  /** The delay that the kind's retry policy chose, in milliseconds, instead of the exponential backoff. */
+  readonly backoffMs?: number | undefined
 }
 
 export type AfterFailure =
@@ -48,7 +50,7 @@ export const afterFailure = (
 ): AfterFailure => {
   if (!failure.retry || failuresBefore + 1 >= limits.maxFailures) return { next: "fail", errorCode: failure.errorCode }
   const ceiling = Math.min(limits.backoffMaxMs, limits.backoffBaseMs * 2 ** failuresBefore)
-  const backoff = Math.floor(ceiling * jitter)
+  const backoff = Math.ceil(failure.backoffMs ?? Math.floor(ceiling * jitter))
   // The delay comes from the provider: anything but a positive number of milliseconds is ignored.
   const asked = Number.isNaN(failure.retryAfterMs ?? 0)
     ? 0

@@ -1,5 +1,5 @@
 /**
- * Why a job failed. A closed list: clients switch over it.
+ * Why a job failed, apart from the codes that custom kinds declare. A closed list: clients switch over it.
  *
  * - `audio_unreadable`, `audio_too_long` (measured, over 901 s), `audio_too_short` (under 0.1 s): the upload
  * - `content_rejected`, `provider_rejected`: the provider refused the request
@@ -23,9 +23,16 @@ export const errorCodes = [
   "canceled_by_operator",
   "internal_error",
 ] as const
-export type ErrorCode = (typeof errorCodes)[number]
+export type BuiltInErrorCode = (typeof errorCodes)[number]
 
-export const isErrorCode = (text: string): text is ErrorCode => (errorCodes as ReadonlyArray<string>).includes(text)
+/** Why a job failed: a built-in code, or one that its custom kind declares. */
+export type ErrorCode = BuiltInErrorCode | (string & {})
+
+export const isBuiltInErrorCode = (text: string): text is BuiltInErrorCode =>
+  (errorCodes as ReadonlyArray<string>).includes(text)
+
+/** The form of an error code. It may be logged and shown to callers. */
+export const errorCodeForm = /^[a-z][a-z0-9_]{0,63}$/
 
 /** Things a client should know about a job that are not failures. In ascending order: of two, the later wins. */
 export const warningCodes = [

@@ -28,6 +28,11 @@ export interface SubmitOptions extends ProjectOption {
   readonly priority?: Priority
   /** Milliseconds until the job may start, default 0, at most a year. */
   readonly delayMs?: number
+  /**
+   * The time before which the job does not start, instead of `delayMs`; a past time means now. Turned into a delay by this
+   * process's clock when the job is submitted; the store's clock counts it down.
+   */
+  readonly runAt?: Date
 }
 
 /** A job of `submitMany`: its request and its own options. */

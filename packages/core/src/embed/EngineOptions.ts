@@ -1,3 +1,6 @@
+import type { JobMode } from "../domain/Access.ts"
+import type { ErrorCode } from "../domain/ErrorCode.ts"
+import type { JobId, ProjectId } from "../domain/Ids.ts"
 import type { GivenSettings } from "../engine/EngineSettings.ts"
 import type { Kind, TypesOf } from "../kinds/KindTypes.ts"
 import type { BlobAdapter, ProbeAdapter, StoreAdapter } from "../ports/adapters.ts"
@@ -12,6 +15,21 @@ export interface LogEntry {
   /** Context of the message: `jobId`, `attempt`, … */
   readonly fields: Readonly<Record<string, unknown>>
   readonly at: Date
+}
+
+/** A failed attempt, as `onError` gets it beside the error. */
+export interface AttemptFailure {
+  readonly jobId: JobId
+  readonly projectId: ProjectId
+  readonly kind: string
+  readonly mode: JobMode
+  /** 1-based. */
+  readonly attempt: number
+  readonly errorCode: ErrorCode
+  /** Milliseconds until the retry, at the earliest; `undefined` if the job has failed. */
+  readonly retryInMs: number | undefined
+  /** How long the attempt ran, in milliseconds. */
+  readonly durationMs: number
 }
 
 /** The parts of an engine. */
@@ -29,6 +47,13 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
   readonly autoStart?: boolean
   /** Receives log entries. By default, warnings and errors go to standard error; `false` turns the log off. */
   readonly log?: false | ((entry: LogEntry) => void)
+  /**
+   * Receives what each failed attempt of this process threw, for an error tracker: `onError: (error, { jobId }) =>
+   * Sentry.captureException(error, { tags: { jobId } })`. Messages of foreign code may quote a request. Called once the failure is
+   * stored; an exception in it is logged and has no other effect. Not called for jobs that fail without an attempt: canceled, too
+   * late, or out of workers.
+   */
+  readonly onError?: (error: unknown, failure: AttemptFailure) => void
 }
 
 /** All of these providers. */

@@ -1,5 +1,5 @@
 import type { JobMode } from "../domain/Access.ts"
-import type { WarningCode } from "../domain/ErrorCode.ts"
+import type { BuiltInErrorCode, WarningCode } from "../domain/ErrorCode.ts"
 import type { JobId } from "../domain/Ids.ts"
 import type { Json } from "../domain/Json.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
@@ -14,7 +14,12 @@ export interface AttemptAudio extends AsyncAudio {
 }
 
 /** The argument of `run`. */
-export interface Attempt<Request = unknown, Provider extends ProviderRef = ProviderName, File extends string = string> {
+export interface Attempt<
+  Request = unknown,
+  Provider extends ProviderRef = ProviderName,
+  File extends string = string,
+  Code extends string = string,
+> {
   readonly request: Request
   /** The version of the kind that accepted the request. */
   readonly kindVersion: number
@@ -35,6 +40,11 @@ export interface Attempt<Request = unknown, Provider extends ProviderRef = Provi
   /** Reads the upload of this job, measured and within limits. Fails the job if the kind has no upload. */
   readonly audio: () => Promise<AttemptAudio>
   /**
+   * Creates the error to throw when the attempt fails with a built-in error code or one that the kind declares in `errorCodes`:
+   * `throw fail("quota_used_up", { message: "402 from the account service" })`. Code that has no attempt imports `fail`.
+   */
+  readonly fail: (code: BuiltInErrorCode | Code, options?: FailOptions) => Error
+  /**
    * Runs a named step, after checking the operator's switches and that this attempt still holds the job. Its value is kept, so a
    * later attempt gets it without running the step again. Put work that costs money or must not happen twice into a step: it is
    * repeated only if its process crashes before the value is kept.
@@ -48,6 +58,18 @@ export interface Attempt<Request = unknown, Provider extends ProviderRef = Provi
    * Writing it twice in one attempt fails the job.
    */
   readonly writeFile: (name: File, work: (signal: AbortSignal) => Promise<AsyncFile>) => Promise<void>
+}
+
+/** How a failure that `fail` creates is treated. */
+export interface FailOptions {
+  /** What went wrong, for the log, `onError` and the events. Never a prompt, a transcript or a secret. Default the code. */
+  readonly message?: string
+  /** Whether another attempt may succeed, within the budget of failures. Default `false`: the job fails immediately. */
+  readonly retry?: boolean
+  /** Milliseconds before which the job is not retried. */
+  readonly retryAfterMs?: number
+  /** The error that led to this one. */
+  readonly cause?: unknown
 }
 
 /** The result of a finished attempt. */
@@ -67,17 +89,18 @@ export interface JobKindOptions<
   Provider extends ProviderRef,
   OrProvider extends ProviderRef,
   Upload extends string = never,
-> extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload> {
+  Code extends string = never,
+> extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code> {
   /**
    * Runs one attempt. An error fails the attempt, and the job is retried until `limits.maxFailures` attempts have failed. Throw
-   * `jobFailed` to choose the error code and whether to retry.
+   * `fail(code, options)` to choose the error code and whether to retry.
    */
   readonly run: (
-    attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File>,
+    attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
   ) => Promise<AttemptOutcome<NoInfer<Output>>>
   /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
   readonly sandbox?: (
-    attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File>,
+    attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
   ) => Promise<AttemptOutcome<NoInfer<Output>>>
 }
 
@@ -90,4 +113,5 @@ export type DefinedKind<
   Provider extends ProviderRef,
   OrProvider extends ProviderRef,
   Upload extends string = never,
-> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload>>
+  Code extends string = never,
+> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code>>

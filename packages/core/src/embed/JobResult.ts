@@ -4,7 +4,7 @@ import type { ErrorCode, WarningCode } from "../domain/ErrorCode.ts"
 import type { JobId } from "../domain/Ids.ts"
 import type { JsonObject } from "../domain/Json.ts"
 import type { Priority } from "../domain/Priority.ts"
-import type { Kind, OutputOf } from "../kinds/KindTypes.ts"
+import type { ErrorCodeOf, Kind, OutputOf } from "../kinds/KindTypes.ts"
 
 /** Fields of every job. Times are `Date`s by the store's clock. */
 export interface JobFields<Name extends string = string> {
@@ -33,15 +33,15 @@ export interface DoneJob<Name extends string = string, Output = unknown> extends
   readonly output: Output | null
 }
 
-export interface FailedJob<Name extends string = string> extends JobFields<Name> {
+export interface FailedJob<Name extends string = string, Code extends string = ErrorCode> extends JobFields<Name> {
   readonly status: "failed"
   readonly finishedAt: Date
-  readonly errorCode: ErrorCode
+  readonly errorCode: Code
 }
 
 /** A job. Its type is narrowed by `status`. */
 export type JobResult<K extends Kind = Kind> = K extends Kind
-  ? UnfinishedJob<K["name"]> | DoneJob<K["name"], OutputOf<K>> | FailedJob<K["name"]>
+  ? UnfinishedJob<K["name"]> | DoneJob<K["name"], OutputOf<K>> | FailedJob<K["name"], ErrorCodeOf<K>>
   : never
 
 /** A job or its id. With a job returned by `submit`, the kind is known, and so is the type of its output. */

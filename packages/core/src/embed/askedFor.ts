@@ -1,5 +1,8 @@
+import type * as Clock from "effect/Clock"
 import { authorize, type JobMode, requireOptions } from "../domain/index.ts"
 import { KindUnknown } from "../domain/Errors.ts"
+import { isDate } from "../domain/realms.ts"
+import { maxDelayMs } from "../engine/prepareJob.ts"
 import type { Asked, Engine } from "../engine/index.ts"
 import type { JobKind } from "../kinds/index.ts"
 import type { IdGenerator } from "../ports/index.ts"
@@ -15,15 +18,34 @@ const kindNamed = (kinds: ReadonlyArray<JobKind>, name: string): JobKind => {
 }
 
 /** Turns the arguments of `submit` and `submitMany` into what the engine takes. Throws `KindUnknown`, and `TypeError` for options. */
-export const makeAskedFor = ({ kinds }: Engine["Service"], ids: IdGenerator["Service"], defaultMode: JobMode) => {
+export const makeAskedFor = (
+  { kinds }: Engine["Service"],
+  ids: IdGenerator["Service"],
+  clock: Clock.Clock,
+  defaultMode: JobMode,
+) => {
+  const delayOf = ({ delayMs, runAt }: SubmitOptions): number | undefined => {
+    if (runAt === undefined) return delayMs
+    if (delayMs !== undefined) throw new TypeError("give either delayMs or runAt, not both")
+    if (!isDate(runAt) || Number.isNaN(runAt.getTime())) throw new TypeError("runAt must be a valid Date")
+    const untilMs = runAt.getTime() - clock.currentTimeMillisUnsafe()
+    if (untilMs > maxDelayMs) throw new TypeError("runAt must be at most 366 days from now")
+    return Math.max(0, untilMs)
+  }
   const askedOf = (kind: JobKind, request: unknown, options: SubmitOptions): Asked => {
-    const { delayMs, idempotencyKey, mode = defaultMode, priority, project } = options
+    const { idempotencyKey, mode = defaultMode, priority, project } = options
     requireMode(mode)
     if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey))
       throw new TypeError("idempotencyKey must be 1 to 255 visible ASCII characters without spaces")
     const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
     if (grant === undefined) throw new TypeError(`no grant for ${kind.keyScope}`)
-    return { grant, kind, request, idempotencyKey: idempotencyKey ?? ids.next("req"), placement: { priority, delayMs } }
+    return {
+      grant,
+      kind,
+      request,
+      idempotencyKey: idempotencyKey ?? ids.next("req"),
+      placement: { priority, delayMs: delayOf(options) },
+    }
   }
   return {
     one: (name: string, request: unknown, options: SubmitOptions): Asked =>

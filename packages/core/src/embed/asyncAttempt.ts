@@ -8,6 +8,7 @@ import { isTaggedError, type OutputFile } from "../domain/index.ts"
 import type { AttemptContext, AttemptError, AttemptFailed, AttemptResult } from "../kinds/AttemptContext.ts"
 import type { AudioInput } from "../providers/Provider.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
+import { fail } from "./fail.ts"
 import type { Attempt, AttemptOutcome } from "./JobKindOptions.ts"
 import { wholeAudio } from "./providerSet.ts"
 
@@ -119,6 +120,10 @@ class AsyncAttempt implements Attempt {
           Effect.map(wholeAudio(content, about.bytes), (data) => ({ ...about, data })),
         ),
       )
+  }
+
+  get fail(): Attempt["fail"] {
+    return fail
   }
 
   get step(): Attempt["step"] {

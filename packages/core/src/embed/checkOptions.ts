@@ -29,6 +29,8 @@ export const checkEngineOptions = (options: object): void => {
   requireFlag("autoStart", given.autoStart)
   if (given.log !== undefined && given.log !== false && typeof given.log !== "function")
     throw new TypeError("log must be a function, or false")
+  if (given.onError !== undefined && typeof given.onError !== "function")
+    throw new TypeError("onError must be a function")
 }
 
 /** Throws `TypeError` for limits of kinds that this engine does not have: they would have no effect. */

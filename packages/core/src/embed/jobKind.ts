@@ -1,6 +1,4 @@
-import { type ErrorCode, errorCodes, isErrorCode } from "../domain/ErrorCode.ts"
 import type { JsonObject } from "../domain/Json.ts"
-import { AttemptFailed } from "../kinds/AttemptContext.ts"
 import { checkDefinition } from "../kinds/checkDefinition.ts"
 import type { AnySchema } from "../kinds/KindDefinition.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
@@ -20,9 +18,10 @@ export const jobKind = <
   const Provider extends ProviderRef = never,
   const OrProvider extends ProviderRef = never,
   const Upload extends string = never,
+  const Code extends string = never,
 >(
-  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider, Upload>,
-): DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload> => {
+  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider, Upload, Code>,
+): DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload, Code> => {
   checkDefinition(options)
   const { name, run, sandbox, upload } = options
   const kind = unloadedKind({
@@ -35,15 +34,5 @@ export const jobKind = <
         ...(sandbox && { sandbox: runAsync(sandbox as AsyncRun) }),
       }),
   })
-  return kind as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload>
-}
-
-/**
- * Creates an error for an attempt to throw. The job fails with this code, either immediately or, with `retry`, once the attempts
- * are used up. `detail` goes to the log, so it must not contain a prompt, a transcript or a secret.
- */
-export const jobFailed = (errorCode: ErrorCode, detail: string, options: { readonly retry?: boolean } = {}): Error => {
-  if (!isErrorCode(errorCode))
-    throw new TypeError(`the error code passed to jobFailed() must be one of ${errorCodes.join(", ")}`)
-  return new AttemptFailed({ errorCode, retry: options.retry ?? false, detail })
+  return kind as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload, Code>
 }

@@ -11,6 +11,7 @@ import { jobVerbs } from "./jobVerbs.ts"
 import { promisedOperator } from "./promisedOperator.ts"
 import { providerSet } from "./providerSet.ts"
 import type { Assembly, EmbeddedInside } from "./layerEmbedded.ts"
+import { reportErrors } from "./reportErrors.ts"
 import { openRuntime } from "./EngineRuntime.ts"
 import { servedBy } from "../worker/runnableKinds.ts"
 import { settingsOf } from "./settingsOf.ts"
@@ -80,6 +81,7 @@ export const openEmbedded = async <
     [Symbol.asyncDispose]: () => stop(),
   }
   keepContext(engine, running.context)
+  if (options.onError !== undefined) reportErrors(running.context, options.onError)
   if (worker && autoStart) {
     await start().catch(async (error: unknown) => {
       await stop()

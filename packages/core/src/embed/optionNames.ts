@@ -25,6 +25,7 @@ export const engineOptions: OptionNames<
   worker: true,
   autoStart: true,
   log: true,
+  onError: true,
   providers: true,
 }
 
@@ -36,6 +37,7 @@ const submission: OptionNames<SubmitOptions> = {
   mode: true,
   priority: true,
   delayMs: true,
+  runAt: true,
 }
 export const submissionFields: OptionNames<Submission<unknown>> = { ...submission, request: true }
 const waiting: OptionNames<WaitOptions> = { project: true, signal: true, timeoutMs: true }

@@ -32,7 +32,12 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   defaultMode: JobMode,
 ): Verbs<K, Transaction, SyncTransaction> => {
   const engine = Context.get(context, Engine)
-  const askedFor = makeAskedFor(engine, Context.get(context, IdGenerator), defaultMode)
+  const askedFor = makeAskedFor(
+    engine,
+    Context.get(context, IdGenerator),
+    runSync(Effect.clockWith(Effect.succeed)),
+    defaultMode,
+  )
   const hasTracer = runSync(Effect.withFiber((fiber) => Effect.succeed(fiber.cache.tracer !== undefined)))
 
   // Which kind a job has is what its caller submitted.

@@ -22,11 +22,22 @@ export type JobEvent =
       readonly attempt: number
       readonly errorCode: ErrorCode
       readonly retryInMs: number
+      /** What the attempt threw. Messages of foreign code may quote a request: not for callers. */
+      readonly error: unknown
+      /** How long the attempt ran, in milliseconds. */
+      readonly durationMs: number
     })
   /** A worker completed the job. */
   | (JobRef & { readonly type: "completed" })
   /** The job failed for good: in an attempt, at a deadline, or canceled by an operator. */
-  | (JobRef & { readonly type: "failed"; readonly errorCode: ErrorCode })
+  | (JobRef & {
+      readonly type: "failed"
+      readonly errorCode: ErrorCode
+      /** The last attempt, with what it threw, if the job failed in an attempt of this process. */
+      readonly attempt?: number
+      readonly error?: unknown
+      readonly durationMs?: number
+    })
   /** The job's data was erased on request. */
   | { readonly type: "erased"; readonly jobId: JobId }
 

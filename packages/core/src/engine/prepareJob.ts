@@ -32,7 +32,8 @@ export interface Placement {
   readonly requireLiveWorker?: boolean | undefined
 }
 
-const maxDelayMs = 366 * 24 * 3_600_000
+/** The longest delay of a job. */
+export const maxDelayMs = 366 * 24 * 3_600_000
 
 /** A request for a job. */
 export interface Asked {

@@ -32,6 +32,9 @@ export class AttemptFailed extends Data.TaggedError("AttemptFailed")<{
   readonly retry: boolean
   /** For the log. Never a prompt, a transcript or a secret. */
   readonly detail: string
+  /** Milliseconds before which the job is not retried. */
+  readonly retryAfterMs?: number
+  readonly cause?: unknown
 }> {
   override get message(): string {
     return this.detail

@@ -10,9 +10,16 @@ import {
   type Usage,
 } from "../domain/index.ts"
 import { portOf, type ProviderPort, type ProviderRef } from "../providers/index.ts"
-import { checkDefinition, fileNames } from "./checkDefinition.ts"
+import { checkDefinition, namesOf } from "./checkDefinition.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
-import type { DefinedTypes, AnySchema, KindDefinition, KindLimits, SchemaOutput } from "./KindDefinition.ts"
+import type {
+  DefinedTypes,
+  AnySchema,
+  KindDefinition,
+  KindLimits,
+  RetryPolicy,
+  SchemaOutput,
+} from "./KindDefinition.ts"
 import type { Kind, KindTypes } from "./KindTypes.ts"
 import { type RequestReader, type RequestSchema, requestReader } from "./requestReader.ts"
 import { isStandardSchema } from "./StandardSchema.ts"
@@ -42,6 +49,8 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly files: ReadonlyArray<string>
   /** Descriptions of files by name, for the files that have one. */
   readonly fileDescriptions: Readonly<Record<string, string>>
+  /** The error codes that the kind declares, beside the built-in ones. */
+  readonly errorCodes: ReadonlyArray<string>
   /** The meters that jobs of the kind may report. A price of the kind must name all of them. */
   readonly meters: ReadonlyArray<Meter>
   /**
@@ -50,6 +59,7 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
    */
   maxUsage(request: Types["request"]): Usage | null
   readonly limits: KindLimits
+  readonly retry: RetryPolicy
   /** The prerequisites of live jobs of this kind. It requires no live worker: the caller of `createJob` decides that. */
   readonly gate: Gate
   /** Sets of provider ports, by name, each of which can serve the kind. The first complete set is used. */
@@ -81,13 +91,14 @@ export const JobKind = <
   const Provider extends ProviderRef = never,
   const OrProvider extends ProviderRef = never,
   const Upload extends string = never,
+  const Code extends string = never,
 >(
-  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload> & {
+  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code> & {
     readonly run: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
     /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
     readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
   },
-): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload>> => {
+): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code>> => {
   type Request = SchemaOutput<S>
   checkDefinition(definition)
   const { files = [], orProviders, providers = [], run, sandbox = run, version = 1, readsFrom = 1 } = definition
@@ -104,11 +115,13 @@ export const JobKind = <
     reader: requestReader(schema),
     metadata: definition.metadata ?? [],
     output: definition.output,
-    files: fileNames(files),
+    files: namesOf(files),
     fileDescriptions: Array.isArray(files) ? {} : (files as Readonly<Record<string, string>>),
+    errorCodes: namesOf(definition.errorCodes ?? []),
     meters: metersOf(definition),
     maxUsage: maxUsageOf(definition),
     limits: definition.limits ?? {},
+    retry: definition.retry ?? {},
     gate: {
       price: definition.price ?? null,
       meters: definition.meters ?? [],

@@ -11,10 +11,29 @@ export interface KindLimits {
   readonly queueLimitMs?: number
   /** Total running time of a job, after which it fails with `job_timeout`. */
   readonly runLimitMs?: number
+  /** Running time of one attempt. An attempt that takes longer is aborted and counts as a failure (`job_timeout`). */
+  readonly attemptTimeoutMs?: number
   /** Failed attempts after which the job fails, default 3. */
   readonly maxFailures?: number
   /** Concurrent jobs of the kind in the whole installation, for each mode. */
   readonly concurrency?: number
+}
+
+/** How failed attempts of one kind are retried, within `limits.maxFailures`. */
+export interface RetryPolicy {
+  /**
+   * The delay before a retry: bounds for the exponential backoff with full jitter, which replace the engine's, or a function of
+   * the number of failures so far, from 1, and of what the attempt threw. It returns milliseconds; a provider's Retry-After can
+   * only lengthen them.
+   */
+  readonly backoff?:
+    | { readonly baseMs?: number; readonly maxMs?: number }
+    | ((failures: number, error: unknown) => number)
+  /**
+   * Returns whether to retry after an attempt that threw this; `false` fails the job immediately. Asked only if the failure would
+   * be retried otherwise.
+   */
+  readonly retryIf?: (error: unknown) => boolean
 }
 
 /** A schema for requests and outputs: any Standard Schema (Zod, Valibot, ArkType, …), or a struct of Effect Schema. */
@@ -43,12 +62,14 @@ export interface DefinedTypes<
   Provider extends ProviderRef,
   OrProvider extends ProviderRef,
   Upload extends string = never,
+  Code extends string = never,
 > extends KindTypes {
   readonly input: SchemaInput<S>
   readonly request: SchemaOutput<S>
   readonly output: Simplify<Output & { readonly [Name in File]: FileRef }>
   readonly needs: { readonly all: Provider; readonly or: OrProvider }
   readonly upload: Upload
+  readonly errorCode: Code
 }
 type Simplify<T> = { readonly [Key in keyof T]: T[Key] }
 
@@ -61,6 +82,7 @@ export interface KindDefinition<
   Provider extends ProviderRef,
   OrProvider extends ProviderRef,
   Upload extends string = never,
+  Code extends string = never,
 > {
   /** The `type` that callers see. It is stored, so it must never change. */
   readonly name: Name
@@ -77,6 +99,12 @@ export interface KindDefinition<
    * audio file." }`. None by default.
    */
   readonly files?: ReadonlyArray<File> | Readonly<Record<File, string>>
+  /**
+   * Error codes of the kind's own, beside the built-in ones: up to 64 lower-case letters, digits and `_`. An object gives each a
+   * description: `{ quota_used_up: "The account has no pages left." }`. An attempt fails with one by throwing `fail(code, …)`.
+   * None by default.
+   */
+  readonly errorCodes?: ReadonlyArray<Code> | Readonly<Record<Code, string>>
   /** Fields of the request that are not the caller's data: they stay, as `metadata`, when the rest is erased. None by default. */
   readonly metadata?: ReadonlyArray<string & keyof SchemaInput<S>>
   /** A positive integer, default 1. Raise it whenever workers with the old code could not run new requests. */
@@ -107,6 +135,8 @@ export interface KindDefinition<
   /** Alternative providers, used if all of them are available. */
   readonly orProviders?: ReadonlyArray<OrProvider>
   readonly limits?: KindLimits
+  /** How failed attempts are retried. By default with exponential backoff from 1 s to 60 s, with full jitter. */
+  readonly retry?: RetryPolicy
   /** The field of the request that names the upload a job consumes. Without it, jobs of the kind take no upload. */
   readonly upload?: Upload & keyof SchemaInput<S>
 }

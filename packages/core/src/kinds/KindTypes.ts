@@ -1,3 +1,4 @@
+import type { BuiltInErrorCode, ErrorCode } from "../domain/ErrorCode.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
 
 /** A generated file, readable while its job's data is kept. */
@@ -26,6 +27,8 @@ export interface KindTypes {
   readonly needs: KindNeeds
   /** The field of the request that names an upload; `never` if the kind takes none. */
   readonly upload?: string
+  /** The error codes that the kind declares; `never` if it declares none. */
+  readonly errorCode?: string
 }
 
 /** A job kind, as seen by callers that submit its jobs. `jobKind` and `JobKind` create them. */
@@ -40,5 +43,8 @@ export interface Kind<Name extends string = string, Types extends KindTypes = Ki
 export type TypesOf<K extends Kind> = K["~kind"]
 /** The request of a kind, as a caller submits it. */
 export type InputOf<K extends Kind> = TypesOf<K>["input"]
+/** The error codes that a job of a kind may fail with. */
+export type ErrorCodeOf<K extends Kind> =
+  TypesOf<K> extends { readonly errorCode: infer Code extends string } ? BuiltInErrorCode | Code : ErrorCode
 /** The output of a finished job of a kind. */
 export type OutputOf<K extends Kind> = TypesOf<K>["output"]

@@ -1,9 +1,18 @@
-import { isStorableText, type OptionNames, requireOneOf, requireOptions, switchNames } from "../domain/index.ts"
+import {
+  errorCodeForm,
+  isBuiltInErrorCode,
+  isStorableText,
+  type OptionNames,
+  requireNumber,
+  requireOneOf,
+  requireOptions,
+  switchNames,
+} from "../domain/index.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
 import { fieldOf } from "../providers/checks.ts"
-import type { KindDefinition, KindLimits } from "./KindDefinition.ts"
+import type { KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
 
-type AnyDefinition = KindDefinition<string, never, object, string, never, never, string> & {
+type AnyDefinition = KindDefinition<string, never, object, string, never, never, string, string> & {
   readonly run: unknown
   readonly sandbox?: unknown
 }
@@ -26,7 +35,9 @@ const definitionNames: OptionNames<AnyDefinition> = {
   providers: true,
   orProviders: true,
   limits: true,
+  retry: true,
   upload: true,
+  errorCodes: true,
   run: true,
   sandbox: true,
 }
@@ -34,9 +45,13 @@ const definitionNames: OptionNames<AnyDefinition> = {
 const limitNames: OptionNames<KindLimits> = {
   queueLimitMs: true,
   runLimitMs: true,
+  attemptTimeoutMs: true,
   maxFailures: true,
   concurrency: true,
 }
+
+const retryNames: OptionNames<RetryPolicy> = { backoff: true, retryIf: true }
+const backoffNames = { baseMs: true, maxMs: true } as const
 
 /** Throws `TypeError` for a definition with an unknown, missing or invalid option. */
 export const checkDefinition = (definition: object): void => {
@@ -53,14 +68,17 @@ export const checkDefinition = (definition: object): void => {
   requireSchema(place, "request", given.request)
   if (given.output !== undefined) requireSchema(place, "output", given.output)
   if (given.limits !== undefined) requireOptions(`limits of ${place}`, given.limits, limitNames)
+  requireRetry(place, given.retry)
   requireList(place, "switches", given.switches, switchNames)
   for (const name of ["providers", "orProviders"] as const)
     requireList(place, name, namesIn(given[name]), providerNames)
   for (const name of ["metadata", "meters"] as const) requireList(place, name, given[name])
-  requireFiles(place, given.files)
+  requireDescribed(place, "files", given.files)
+  requireDescribed(place, "errorCodes", given.errorCodes)
+  requireErrorCodes(place, namesOf((given.errorCodes ?? []) as Names))
   requireName(given.name)
   requireVersions(given.name, given)
-  requireFileNames(fileNames((given.files ?? []) as ReadonlyArray<string> | Readonly<Record<string, string>>))
+  requireFileNames(namesOf((given.files ?? []) as Names))
   requireLimits(given.limits)
 }
 
@@ -84,11 +102,23 @@ const requireVersions = (
 
 const isPositiveInteger = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 1
 
-/** Returns the names of a kind's files. */
-export const fileNames = (files: ReadonlyArray<string> | Readonly<Record<string, string>>): ReadonlyArray<string> =>
-  isList(files) ? files : Object.keys(files)
+/** A list of names, or an object with a description for each. */
+type Names = ReadonlyArray<string> | Readonly<Record<string, string>>
 
-const isList = (files: ReadonlyArray<string> | object): files is ReadonlyArray<string> => Array.isArray(files)
+/** Returns the names in such a list or object. */
+export const namesOf = (names: Names): ReadonlyArray<string> => (isList(names) ? names : Object.keys(names))
+
+const isList = (names: Names): names is ReadonlyArray<string> => Array.isArray(names)
+
+/** Callers may switch over the codes, so a kind must not give a built-in one another meaning. */
+const requireErrorCodes = (place: string, codes: ReadonlyArray<string>): void => {
+  for (const code of codes) {
+    if (!errorCodeForm.test(code))
+      throw new TypeError(`${place}: an error code must be up to 64 lower-case letters, digits and "_", not "${code}"`)
+    if (isBuiltInErrorCode(code))
+      throw new TypeError(`${place}: "${code}" is a built-in error code, which any kind may use without declaring it`)
+  }
+}
 
 /** The names are part of blob keys, which every blob store must be able to tell apart. */
 const requireFileNames = (names: ReadonlyArray<string>): void => {
@@ -101,6 +131,18 @@ const requireLimits = (limits: unknown = {}): void => {
   for (const [name, value] of Object.entries(limits as Readonly<Record<string, unknown>>))
     if (!isPositiveInteger(value))
       throw new TypeError(`${name} of a job kind must be a positive integer, not ${String(value)}`)
+}
+
+const requireRetry = (place: string, retry: unknown): void => {
+  if (retry === undefined) return
+  requireOptions(`retry of ${place}`, retry, retryNames)
+  const { backoff, retryIf } = retry as { readonly [Name in keyof RetryPolicy]?: unknown }
+  if (retryIf !== undefined && typeof retryIf !== "function")
+    throw new TypeError(`${place}: retry.retryIf must be a function`)
+  if (backoff === undefined || typeof backoff === "function") return
+  requireOptions(`retry.backoff of ${place}`, backoff, backoffNames)
+  for (const [name, value] of Object.entries(backoff as object))
+    requireNumber(`${place}: retry.backoff.${name}`, value, { least: 0 })
 }
 
 /** Leaves out provider ports that are given by their declaration. */
@@ -118,13 +160,12 @@ const requireSchema = (place: string, name: "request" | "output", schema: unknow
   throw new TypeError(`${place}: ${name} must be a Standard Schema (Zod, Valibot, ArkType, …) or ${struct}`)
 }
 
-/** A list of names, or an object with a description for each. */
-const requireFiles = (place: string, files: unknown): void => {
-  if (files === undefined || typeof files !== "object" || files === null || Array.isArray(files))
-    return requireList(place, "files", files)
-  for (const [name, description] of Object.entries(files))
+const requireDescribed = (place: string, option: string, names: unknown): void => {
+  if (names === undefined || typeof names !== "object" || names === null || Array.isArray(names))
+    return requireList(place, option, names)
+  for (const [name, description] of Object.entries(names))
     if (typeof description !== "string")
-      throw new TypeError(`${place}: the description of file "${name}" must be a string`)
+      throw new TypeError(`${place}: the description of "${name}" in ${option} must be a string`)
 }
 
 const requireList = (place: string, name: string, list: unknown, known?: ReadonlyArray<string>): void => {

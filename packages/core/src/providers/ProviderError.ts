@@ -1,10 +1,10 @@
 import * as Data from "effect/Data"
-import type { ErrorCode } from "../domain/ErrorCode.ts"
+import type { BuiltInErrorCode } from "../domain/ErrorCode.ts"
 
 /** A call failed, and the failure counts against the job: the attempt is retried, or the job fails. */
 export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   /** The job's error code if it is not retried. */
-  readonly errorCode: ErrorCode
+  readonly errorCode: BuiltInErrorCode
   /** True if another attempt may succeed. */
   readonly retry: boolean
   /** Milliseconds until the next attempt, as requested by the provider. */

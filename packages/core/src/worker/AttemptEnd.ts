@@ -57,7 +57,6 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
     case "BlobCorrupt":
       return internal(false)
     case "AttemptFailed":
-      return { _tag: "Failed", failure: { errorCode: error.errorCode, retry: error.retry } }
     case "ProviderFailure":
       return {
         _tag: "Failed",

@@ -3,6 +3,8 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
+import { isBuiltInErrorCode } from "../domain/ErrorCode.ts"
+import { unknownName } from "../domain/knownNames.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { type AttemptError, AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
@@ -44,7 +46,9 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
       attempt.hasBegun = true
       // It was valid when the job was accepted, for this version of the kind or another.
       const request = attempt.kind.reader.readStored(attempt.claim.job.request)
-      return Result.isSuccess(request) ? attempt.kind.run(contextOf(attempt, request.success)) : notReadable
+      return Result.isSuccess(request)
+        ? inTime(attempt.kind, attempt.kind.run(contextOf(attempt, request.success)))
+        : notReadable
     })
 
   const begin = (attempt: Attempt) => {
@@ -63,14 +67,15 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
   return Effect.fnUntraced(function* (attempt: Attempt): Effect.fn.Return<void> {
     attempt.runsIn(yield* currentFiber)
     const { job } = attempt.claim
-    const beganAt = meter === undefined ? 0 : watch.now()
+    const beganAt = watch.now()
     meter?.began(job)
     const exit = yield* Effect.exit(Effect.interruptible(begin(attempt)))
     if (attempt.hasBegun) isolation.end()
     const end = readEnd(attempt, exit, defaultCurrency)
     if (end.log !== undefined) yield* end.log
     if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)
-    const written = yield* writeEnd(attempt, end)
+    const durationMs = watch.now() - beganAt
+    const written = yield* writeEnd(attempt, end, { error: end.error, durationMs })
     const settled = written === "committed" ? written : yield* cleanUp(attempt, written)
     if (settled !== "committed") slots.settle(attempt, settled)
     meter?.ended(job, outcomeOf(end, settled), watch.now() - beganAt, chargeOf(end, settled))
@@ -90,6 +95,23 @@ const chargeOf = (end: AttemptEnd, settled: Settled) =>
 
 const currentFiber = Effect.withFiber((fiber) => Effect.succeed(fiber))
 
+/** Ends an attempt that takes longer than its kind allows. Kinds without such a limit need no fiber for it. */
+const inTime = <A>(
+  { limits: { attemptTimeoutMs } }: JobKind,
+  run: Effect.Effect<A, AttemptError>,
+): Effect.Effect<A, AttemptError> =>
+  attemptTimeoutMs === undefined
+    ? run
+    : Effect.timeoutOrElse(run, {
+        duration: attemptTimeoutMs,
+        orElse: () =>
+          new AttemptFailed({
+            errorCode: "job_timeout",
+            retry: true,
+            detail: `the attempt took longer than attemptTimeoutMs, ${attemptTimeoutMs} ms`,
+          }),
+      })
+
 const notReadable = Effect.suspend(() =>
   Effect.fail(
     new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request cannot be decoded" }),
@@ -99,6 +121,8 @@ const notReadable = Effect.suspend(() =>
 type LoggedEnd = AttemptEnd & {
   /** Logs why there is no result, or what is wrong with it. */
   readonly log?: Effect.Effect<void>
+  /** What the attempt threw. */
+  readonly error?: unknown
 }
 
 /**
@@ -139,7 +163,10 @@ const checkSafely = ({ claim, kind }: Attempt, result: AttemptResult, defaultCur
 }
 
 const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEnd => {
-  const end = attemptEnd(cause)
+  const thrown = attemptEnd(cause)
+  const undeclared = thrown._tag === "Failed" ? undeclaredCode(kind, thrown.failure.errorCode) : undefined
+  if (undeclared !== undefined) return endOfFailure(kind, Cause.die(undeclared))
+  const end = { ...thrown, error: Cause.squash(cause) }
   const bug = kindBugIn(cause)
   if (bug !== undefined)
     return {
@@ -149,6 +176,12 @@ const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEn
   if (end._tag === "Postponed") return { ...end, log: Effect.logDebug("a provider postponed its call") }
   return { ...end, log: Effect.logWarning("attempt ended without a result", describe(cause)) }
 }
+
+/** The bug of failing with an error code that callers cannot know. */
+const undeclaredCode = ({ errorCodes, name }: JobKind, code: string): KindBug | undefined =>
+  isBuiltInErrorCode(code) || errorCodes.includes(code)
+    ? undefined
+    : new KindBug(unknownName(`error code "${code}" of ${name}: declare it in errorCodes`, code, errorCodes))
 
 const logUncharged = ({ claim: { job } }: Attempt, meters: ReadonlyArray<string>) =>
   Effect.logError(

@@ -1,3 +1,4 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import { afterFailure } from "../domain/Attempt.ts"
@@ -7,6 +8,7 @@ import { JobEvents, refOf } from "../engine/JobEvents.ts"
 import type { JobEvent, JobRef } from "../engine/JobEvent.ts"
 import type { Attempt } from "./Attempt.ts"
 import { type AttemptEnd, describe, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
+import { policyAfter } from "./policyAfter.ts"
 import { fencedWriter } from "./fencedWriter.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 
@@ -19,6 +21,12 @@ export type Written = "committed" | "written" | "lapsed"
 /** The same; `stalled` if the store has nothing because this process was frozen past the end of the lease. */
 export type Settled = Written | "stalled"
 
+/** What an attempt threw, and how long it ran, in milliseconds. */
+export interface Thrown {
+  readonly error: unknown
+  readonly durationMs: number
+}
+
 /** Returns the function that writes the end of an attempt and emits its event, for the attempts of a worker. */
 export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const write = yield* fencedWriter(watch)
@@ -27,7 +35,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
 
   const emit = (job: Job, event: WithoutRef<AttemptEvent>) => events.emit({ ...refOf(job), ...event })
 
-  const complete = (attempt: Attempt, end: Extract<AttemptEnd, { readonly _tag: "Completed" }>) =>
+  const complete = (attempt: Attempt, end: Extract<AttemptEnd, { readonly _tag: "Completed" }>, durationMs: number) =>
     Effect.matchCauseEffect(write(attempt, "completeJobs", end.completion), {
       onSuccess: (written) => {
         if (written === "lapsed") return lapsed
@@ -38,7 +46,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       onFailure: (cause) =>
         Effect.andThen(
           Effect.logError("the store rejected a result", describe(cause)),
-          fail(attempt, { errorCode: "internal_error", retry: false }),
+          fail(attempt, { errorCode: "internal_error", retry: false }, { error: Cause.squash(cause), durationMs }),
         ),
     })
 
@@ -50,27 +58,30 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const fail = Effect.fnUntraced(function* (
     attempt: Attempt,
     failure: Extract<AttemptEnd, { readonly _tag: "Failed" }>["failure"],
+    thrown: Thrown,
   ): Effect.fn.Return<Written> {
     const { job, token } = attempt.claim
-    const { maxFailures = attempts.maxFailures } = attempt.kind.limits
-    const after = afterFailure(failure, job.failures, { ...attempts, maxFailures }, yield* Random.next)
+    const policy = yield* policyAfter(attempt, failure, thrown.error, attempts)
+    const after = afterFailure(policy.failure, job.failures, policy.limits, yield* Random.next)
     if (after.next === "defer") {
       const { errorCode } = failure
       const { delayMs: retryInMs } = after
       const deferred = yield* defer(attempt, retryInMs, true)
-      if (deferred === "written") emit(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs })
+      if (deferred === "written")
+        emit(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs, ...thrown })
       return deferred
     }
     const failed = yield* write(attempt, "failJobs", { jobId: job.id, token, errorCode: after.errorCode })
-    if (failed === "written") emit(job, { type: "failed", errorCode: after.errorCode })
+    if (failed === "written")
+      emit(job, { type: "failed", attempt: job.attempts, errorCode: after.errorCode, ...thrown })
     return failed
   })
 
-  const writeEnd = (attempt: Attempt, end: AttemptEnd): Effect.Effect<Written> => {
+  const writeEnd = (attempt: Attempt, end: AttemptEnd, thrown: Thrown): Effect.Effect<Written> => {
     const { job, token } = attempt.claim
     switch (end._tag) {
       case "Completed":
-        return complete(attempt, end)
+        return complete(attempt, end, thrown.durationMs)
       case "LeaseLost":
         return Effect.as(Effect.logWarning("lease lost"), "lapsed")
       case "Released":
@@ -80,12 +91,12 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       case "Postponed":
         return defer(attempt, postponedDelayMs(end.delayMs, attempts), false)
       case "Failed":
-        return fail(attempt, end.failure)
+        return fail(attempt, end.failure, thrown)
     }
   }
 
-  return (attempt: Attempt, end: AttemptEnd): Effect.Effect<Written> =>
-    Effect.catchCause(writeEnd(attempt, end), (cause) =>
+  return (attempt: Attempt, end: AttemptEnd, thrown: Thrown): Effect.Effect<Written> =>
+    Effect.catchCause(writeEnd(attempt, end, thrown), (cause) =>
       Effect.as(Effect.logError("failed to write the end of an attempt", describe(cause)), "lapsed" as const),
     )
 })

@@ -221,7 +221,9 @@ describe("events", () => {
     )
     expect(heard[3]).toEqual({ type: "erased", jobId: job.id })
     expect(heard[6]).toMatchObject({ ...about, attempt: 1, errorCode: "internal_error", retryInMs: expect.any(Number) })
-    expect(heard[8]).toEqual({ ...about, type: "failed", errorCode: "internal_error" })
+    const thrown = { error: expect.objectContaining({ message: "no" }), durationMs: expect.any(Number) }
+    expect(heard[6]).toMatchObject(thrown)
+    expect(heard[8]).toEqual({ ...about, type: "failed", attempt: 2, errorCode: "internal_error", ...thrown })
     const streamed: Array<JobEvent> = []
     for await (const event of stream) if (streamed.push(event) === 9) break
     expect(streamed).toEqual(heard)

@@ -1,4 +1,11 @@
-import { createEngine, type EmbeddedEngine, type EngineSettings, type Kind, type LogEntry } from "@kiln/core"
+import {
+  type AttemptFailure,
+  createEngine,
+  type EmbeddedEngine,
+  type EngineSettings,
+  type Kind,
+  type LogEntry,
+} from "@kiln/core"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { plainProviders } from "../support/harness.ts"
 
@@ -6,6 +13,7 @@ export interface OpenOptions {
   readonly settings?: Partial<EngineSettings>
   readonly autoStart?: boolean
   readonly log?: (entry: LogEntry) => void
+  readonly onError?: (error: unknown, failure: AttemptFailure) => void
 }
 
 /** Retries are immediate, and released jobs are found immediately. */
@@ -18,7 +26,7 @@ const quick: Partial<EngineSettings> = {
 /** An engine of these kinds in memory, both modes served. */
 export const openWith = <K extends Kind>(
   kinds: ReadonlyArray<K>,
-  { autoStart, log, settings }: OpenOptions = {},
+  { autoStart, log, onError, settings }: OpenOptions = {},
 ): Promise<EmbeddedEngine<K>> =>
   createEngine({
     store: memoryStore(),
@@ -28,5 +36,6 @@ export const openWith = <K extends Kind>(
     providers: { sandbox: plainProviders as never, live: plainProviders as never },
     settings: { ...quick, ...settings },
     log: log ?? false,
+    ...(onError && { onError }),
     ...(autoStart !== undefined && { autoStart }),
   } as never)

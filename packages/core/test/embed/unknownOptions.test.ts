@@ -78,17 +78,13 @@ describe("createEngine refuses", () => {
 })
 
 it.each<[name: string, call: () => unknown, message: string]>([
-  [
-    "submit",
-    () => engine.submit("echo", {}, given({ runAt: 1 })),
-    'unknown option "runAt" in submit(); known: project',
-  ],
+  ["submit", () => engine.submit("echo", {}, given({ when: 1 })), 'unknown option "when" in submit(); known: project'],
   ["submit", () => engine.submit("echo", {}, given({ delayMS: 1 })), 'did you mean "delayMs"?'],
   ["submit", () => engine.submit("echo", {}, given({ mode: "lvie" })), 'unknown mode "lvie"; did you mean "live"?'],
   ["submit", () => engine.submit("echo", {}, given({ priority: "hihg" })), "priority must be one of"],
   ["submit", () => engine.submit("echo", {}, given("high")), "submit() expects its options as an object"],
   ["submit", () => engine.submit(given("ecko"), given({})), 'unknown job kind "ecko"; did you mean "echo"?'],
-  ["submitSync", () => engine.submitSync("echo", {}, given({ runAt: 1 })), "in submitSync()"],
+  ["submitSync", () => engine.submitSync("echo", {}, given({ when: 1 })), "in submitSync()"],
   ["get", () => engine.get("job_1", given({ projects: "a" })), 'did you mean "project"?'],
   ["wait", () => engine.wait("job_1", given({ timeoutMillis: 1 })), 'did you mean "timeoutMs"?'],
   ["wait", () => engine.wait("job_1", { timeoutMs: Number.NaN }), "timeoutMs must be a non-negative number, not NaN"],

@@ -1,7 +1,11 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { type BuiltInKind, type EmbeddedEngine, type InputOf, KilnError, type UploadId } from "@kiln/core"
+import { embeddedContext } from "@kiln/core/effect"
+import { JobStore } from "@kiln/core/ports"
 import { until } from "@kiln/service-lab"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import { type Ack, said } from "./Ack.ts"
 import { databaseOf, openEngine } from "./embedded.ts"
 import {
@@ -43,7 +47,7 @@ export const recover = async (directory: string, acks: ReadonlyArray<Ack>): Prom
       ...said(acks, "asked").map((asked) => askAgain(engine, acks, asked, outcome, complain)),
       ...said(acks, "announced").map(({ upload }) => useUpload(engine, acks, upload as UploadId, complain)),
     ])
-    await tidied(directory).catch(() => complain("orphans, purges or temporary files stay"))
+    await tidied(engine, directory).catch(() => complain("orphans, purges or temporary files stay"))
   } finally {
     await engine.stop()
   }
@@ -173,17 +177,20 @@ const receiveAgain = (engine: EmbeddedEngine<BuiltInKind>, upload: UploadId): Pr
     ),
   )
 
-/** Waits for the sweeps; which keys rows name is asked of the store itself, at the end. */
-const tidied = (directory: string): Promise<true> => {
+/**
+ * Waits for the sweeps: until nothing is to be purged, and no blob was removed for six of their pauses, because a sweep on a busy
+ * machine takes longer than its pause. Which keys rows name is asked of the store itself, at the end.
+ */
+const tidied = (engine: EmbeddedEngine<BuiltInKind>, directory: string): Promise<true> => {
+  const { listPurges } = Context.get(embeddedContext(engine), JobStore)
   let quiet = 0
   let last = ""
-  return until(() => {
+  return until(async () => {
     const now = [...blobKeys(directory), ...temporaryFiles(directory)].join()
-    quiet = now === last ? quiet + 1 : 0
+    quiet = now === last && (await Effect.runPromise(listPurges(1))).length === 0 ? quiet + 1 : 0
     last = now
-    // Longer than the sweeps' pauses.
-    return quiet >= 16 && temporaryFiles(directory).length === 0 ? true : undefined
-  }, 10_000)
+    return quiet >= 60 && temporaryFiles(directory).length === 0 ? true : undefined
+  }, 20_000)
 }
 
 const judgeEnd = (directory: string, acks: ReadonlyArray<Ack>, complain: Complain): void => {
