@@ -4,6 +4,7 @@ import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
 import { plantedBugs } from "./planted/bugs.ts"
 import { type Edit, planting } from "./planted/Edit.ts"
+import { scheduleBugs } from "./planted/scheduleBugs.ts"
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, "..")
@@ -31,6 +32,14 @@ describe("the simulation detects", () => {
       expect(stderr).toContain(`broke "${breaks}"`)
       expect(status).toBe(1)
     })
+})
+
+describe("the simulation of schedules detects", () => {
+  it.each(scheduleBugs)("$bug", async ({ edits }) => {
+    const args = ["--conditions=@kiln/source", join(root, "tests/support/simulateFiveDays.ts")]
+    const { stdout } = await run(process.execPath, args, { cwd: root, env: { ...process.env, ...planting(edits) } })
+    expect(Number(stdout)).toBeGreaterThan(0)
+  })
 })
 
 it("a bug whose source text is gone is not reported as missed", async () => {

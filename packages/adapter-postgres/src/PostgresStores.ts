@@ -10,6 +10,7 @@ import {
   JobStore,
   KeyDirectory,
   RateLimitStore,
+  ScheduleStore,
   SecretStore,
   storeAdapter,
   type StoreAdapter,
@@ -27,6 +28,7 @@ import { makePostgresJobStore } from "./jobs/JobStore.ts"
 import { makePostgresKeyDirectory } from "./keys.ts"
 import { makePostgresPlace } from "./place.ts"
 import { makePostgresRateLimitStore } from "./rateLimits.ts"
+import { makePostgresScheduleStore } from "./schedules.ts"
 import { makePostgresSecretStore } from "./secrets.ts"
 import { makePostgresSwitchboard } from "./board.ts"
 import { makePostgresUploadStore } from "./uploads/UploadStore.ts"
@@ -44,6 +46,7 @@ type PostgresStore =
   | Switchboard
   | SecretStore
   | RateLimitStore
+  | ScheduleStore
   | AuditLog
   | StorePlace
   | WakeUp
@@ -105,6 +108,7 @@ export const PostgresStores = {
           Context.add(KeyDirectory, makePostgresKeyDirectory(recording)),
           Context.add(Switchboard, makePostgresSwitchboard(recording, hint)),
           Context.add(SecretStore, makePostgresSecretStore(recording)),
+          Context.add(ScheduleStore, makePostgresScheduleStore(database)),
           Context.add(RateLimitStore, makePostgresRateLimitStore(database)),
           Context.add(AuditLog, makePostgresAuditLog(database)),
           Context.add(StorePlace, makePostgresPlace(database, connections, options)),

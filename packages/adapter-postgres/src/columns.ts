@@ -14,7 +14,7 @@ import type {
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
-import type { RateBuckets, SpendCaps, SpendingEntries } from "./limitColumns.ts"
+import type { RateBuckets, Schedules, SpendCaps, SpendingEntries } from "./limitColumns.ts"
 
 /** A JSON text, kept as it was written. */
 export type JsonText = string
@@ -291,6 +291,7 @@ export interface Tables {
   workers: Workers
   blob_lineage: BlobLineage
   served_kinds: ServedKinds
+  schedules: Schedules
   rate_buckets: RateBuckets
   spend_caps: SpendCaps
   spending: SpendingEntries

@@ -1,7 +1,15 @@
 import type { Generated } from "kysely"
 import type { SpendOwner } from "@kiln/core/domain"
 
-/** Columns of limits. */
+/** Columns of limits and schedules. */
+
+export interface Schedules {
+  name: string
+  version: number
+  next_at: number | null
+  /** A JSON text. */
+  document: string
+}
 
 export interface RateBuckets {
   bucket: string

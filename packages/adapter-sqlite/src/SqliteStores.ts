@@ -10,6 +10,7 @@ import {
   JobStore,
   KeyDirectory,
   RateLimitStore,
+  ScheduleStore,
   SecretStore,
   type StoreAdapter,
   storeAdapter,
@@ -30,6 +31,7 @@ import { makeSqliteKeyDirectory } from "./keys.ts"
 import { checkSqliteOptions, openDatabase, type SqliteOptions } from "./openDatabase.ts"
 import { sqlitePlace } from "./place.ts"
 import { makeSqliteRateLimitStore } from "./rateLimits.ts"
+import { makeSqliteScheduleStore } from "./schedules.ts"
 import { makeSqliteSecretStore } from "./secrets.ts"
 import { makeSqliteUploadStore } from "./uploads.ts"
 
@@ -41,6 +43,7 @@ type Stores =
   | Switchboard
   | SecretStore
   | RateLimitStore
+  | ScheduleStore
   | AuditLog
   | StorePlace
   | WakeUp
@@ -77,6 +80,7 @@ export const SqliteStores = {
           Context.add(KeyDirectory, makeSqliteKeyDirectory(recording)),
           Context.add(Switchboard, makeSqliteSwitchboard(recording)),
           Context.add(SecretStore, makeSqliteSecretStore(recording)),
+          Context.add(ScheduleStore, makeSqliteScheduleStore(database)),
           Context.add(RateLimitStore, makeSqliteRateLimitStore(database)),
           Context.add(AuditLog, makeSqliteAuditLog(database)),
           Context.add(StorePlace, sqlitePlace(options)),

@@ -1,10 +1,18 @@
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import type { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import type {
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  ScheduleStore,
+  SecretStore,
+  Switchboard,
+  UploadStore,
+} from "@kiln/core/ports"
 import type { Declared, Place } from "./capabilities.ts"
 
 /** The ports whose records live in one store, because one transaction spans them. */
-export type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
+export type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore | ScheduleStore
 
 /** How the tests open stores. Store time must be the Effect `Clock`, so that leases end in virtual time, to the millisecond. */
 export type Opening<R> =

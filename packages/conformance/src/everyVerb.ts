@@ -6,6 +6,7 @@ import {
   JobDirectory,
   JobStore,
   KeyDirectory,
+  ScheduleStore,
   SecretStore,
   Switchboard,
   UploadStore,
@@ -132,6 +133,10 @@ const administration = Effect.gen(function* () {
   yield* secrets.find("a")
   yield* secrets.replace("a", Uint8Array.of(1), Uint8Array.of(2))
   yield* secrets.remove("a")
+  const schedules = yield* ScheduleStore
+  yield* schedules.writeSchedule("a", 0, { nextAt: 1, document: "{}" })
+  yield* schedules.listSchedules
+  yield* schedules.nextSchedules(1)
 })
 
 /** Calls every verb of every store at least once, on what `arrangeEveryState` leaves behind. */

@@ -1,4 +1,4 @@
-import type { AuditLog, KeyDirectory, SecretStore, Switchboard } from "@kiln/core/ports"
+import type { AuditLog, KeyDirectory, ScheduleStore, SecretStore, Switchboard } from "@kiln/core/ports"
 import { appendedChanges, prunedChanges } from "./AuditLog/append.ts"
 import { auditedVerbs } from "./AuditLog/audited.ts"
 import type { Section, Stores } from "./Check.ts"
@@ -47,6 +47,7 @@ import { firstKey } from "./KeyDirectory/createFirstKey.ts"
 import { keyLimits } from "./KeyDirectory/limitKey.ts"
 import { keyLife } from "./KeyDirectory/revokeKey.ts"
 import { rotation } from "./KeyDirectory/rotateKey.ts"
+import { nextSchedules, writeSchedule } from "./ScheduleStore/writeSchedule.ts"
 import { findAndRemove } from "./SecretStore/findAndRemove.ts"
 import { getOrCreate } from "./SecretStore/getOrCreate.ts"
 import { replaceSecret } from "./SecretStore/replace.ts"
@@ -140,6 +141,8 @@ export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
   workers,
   publishedWorkers,
 ]
+export const scheduleStoreSections: ReadonlyArray<Section<ScheduleStore>> = [writeSchedule, nextSchedules]
+
 export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate, findAndRemove, replaceSecret]
 
 /** Checks of `AuditLog`, in which the verbs of all other ports record changes. */
@@ -157,4 +160,5 @@ export const storeSections: ReadonlyArray<Section> = [
   ...keyDirectorySections,
   ...switchboardSections,
   ...secretStoreSections,
+  ...scheduleStoreSections,
 ]

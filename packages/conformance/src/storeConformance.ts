@@ -68,15 +68,15 @@ const declares = ({ capabilities }: StoreUnderTest): Check<JobStore> =>
 export const storeConformance = (store: StoreUnderTest): void =>
   register(store, [{ name: "JobStore.capabilities", checks: [declares(store)] }, ...storeSections], storePlaceChecks)
 
-/** The part about `JobStore`. Its transactions span the other ports, so all six take part. */
+/** The part about `JobStore`. Its transactions span the other ports, so all take part. */
 export const jobStoreConformance = (store: StoreUnderTest): void =>
   register(store, [{ name: "JobStore.capabilities", checks: [declares(store)] }, ...jobStoreSections], storePlaceChecks)
 
-/** The part about `JobDirectory`. It reads what `JobStore` wrote, so all six ports take part. */
+/** The part about `JobDirectory`. It reads what `JobStore` wrote, so all ports take part. */
 export const jobDirectoryConformance = (store: StoreUnderTest): void =>
   register(store, jobDirectorySections, storePlaceChecks)
 
-/** The part about `UploadStore`. Jobs consume uploads in one transaction, so all six ports take part. */
+/** The part about `UploadStore`. Jobs consume uploads in one transaction, so all ports take part. */
 export const uploadStoreConformance = (store: StoreUnderTest): void =>
   register(store, uploadStoreSections, uploadPlaceChecks satisfies ReadonlyArray<PlaceCheck<Stores>>)
 

@@ -8,6 +8,7 @@ import { claimFunction } from "./initial/claims.ts"
 import { endFunction } from "./initial/ends.ts"
 import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
+import { scheduleTables } from "./initial/schedules.ts"
 import { spendingTables } from "./initial/spending.ts"
 import { vacuumSettings } from "./initial/vacuum.ts"
 
@@ -53,7 +54,8 @@ const initial: Migration = {
     functions +
     claimFunction +
     endFunction +
-    spendingTables,
+    spendingTables +
+    scheduleTables,
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   JobStore,
   KeyDirectory,
   RateLimitStore,
+  ScheduleStore,
   SecretStore,
   Switchboard,
   UploadStore,
@@ -53,6 +54,7 @@ export const onEffectClock = <E>(
         Context.add(KeyDirectory, withVerbs(Context.get(context, KeyDirectory), onTime)),
         Context.add(Switchboard, withVerbs(Context.get(context, Switchboard), onTime)),
         Context.add(SecretStore, withVerbs(Context.get(context, SecretStore), onTime)),
+        Context.add(ScheduleStore, withVerbs(Context.get(context, ScheduleStore), onTime)),
         Context.add(RateLimitStore, withVerbs(Context.get(context, RateLimitStore), onTime)),
         Context.add(AuditLog, withVerbs(Context.get(context, AuditLog), onTime)),
       )

@@ -32,6 +32,7 @@ export const copyTables = [
   "served_kinds",
   "spend_caps",
   "spending",
+  "schedules",
 ] as const
 
 export type CopyTable = (typeof copyTables)[number]
@@ -72,6 +73,7 @@ const order: Readonly<Record<CopyTable, string>> = {
   served_kinds: "kind",
   spend_caps: "owner",
   spending: "owner, entry",
+  schedules: "name",
 }
 
 /** Selects all columns, including those of later migrations, so that a target without such a column reports it. */

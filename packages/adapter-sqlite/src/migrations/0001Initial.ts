@@ -3,10 +3,12 @@ import { accessTables, boardTables } from "./initial/accessAndBoard.ts"
 import { auditTable } from "./initial/audit.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
+import { scheduleTables } from "./initial/schedules.ts"
 import { spendingTables } from "./initial/spending.ts"
 import { uploadTables } from "./initial/uploads.ts"
 
 export const initial: Migration = {
   name: "0001Initial",
-  sql: boardTables + accessTables + auditTable + jobTables + jobTriggers + uploadTables + spendingTables,
+  sql:
+    boardTables + accessTables + auditTable + jobTables + jobTriggers + uploadTables + spendingTables + scheduleTables,
 }

@@ -1,12 +1,21 @@
 import { Context, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import {
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  ScheduleStore,
+  SecretStore,
+  Switchboard,
+  UploadStore,
+} from "@kiln/core/ports"
 import { arrangeEveryState, type Stores } from "@kiln/conformance"
 import type { Database } from "../../src/Database.ts"
 import { openDatabase } from "../../src/openDatabase.ts"
 import { makeSqliteJobDirectory } from "../../src/directory.ts"
 import { makeSqliteJobStore } from "../../src/jobs/SqliteJobStore.ts"
 import { makeSqliteKeyDirectory } from "../../src/keys.ts"
+import { makeSqliteScheduleStore } from "../../src/schedules.ts"
 import { makeSqliteSecretStore } from "../../src/secrets.ts"
 import { makeSqliteSwitchboard } from "../../src/board.ts"
 import { makeSqliteUploadStore } from "../../src/uploads.ts"
@@ -19,13 +28,14 @@ export const storesOf = (database: Database) => ({
   keys: makeSqliteKeyDirectory(database),
   board: makeSqliteSwitchboard(database),
   secrets: makeSqliteSecretStore(database),
+  schedules: makeSqliteScheduleStore(database),
 })
 
 /** Provides the stores of an open database. */
 export const onDatabase =
   (database: Database) =>
   <A, E>(use: Effect.Effect<A, E, Stores>): Effect.Effect<A, E> => {
-    const { board, directory, jobs, keys, secrets, uploads } = storesOf(database)
+    const { board, directory, jobs, keys, schedules, secrets, uploads } = storesOf(database)
     return Effect.provideContext(
       use,
       Context.make(JobStore, jobs).pipe(
@@ -34,6 +44,7 @@ export const onDatabase =
         Context.add(KeyDirectory, keys),
         Context.add(Switchboard, board),
         Context.add(SecretStore, secrets),
+        Context.add(ScheduleStore, schedules),
       ),
     )
   }

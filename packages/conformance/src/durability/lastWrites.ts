@@ -5,6 +5,7 @@ import {
   JobDirectory,
   JobStore,
   KeyDirectory,
+  ScheduleStore,
   SecretStore,
   type StorePortName,
   Switchboard,
@@ -146,6 +147,11 @@ const steps: Steps = {
     ),
     remove: Effect.flatMap(SecretStore, (secrets) => secrets.remove("signing")),
   },
+  ScheduleStore: {
+    writeSchedule: Effect.flatMap(ScheduleStore, (schedules) =>
+      schedules.writeSchedule("nightly", 0, { nextAt: 7, document: "{}" }),
+    ),
+  },
 }
 
 /** What reading verbs show: a verb that writes would save what the one before it left unsaved. */
@@ -166,6 +172,7 @@ const shown = Effect.gen(function* () {
     keys: yield* keys.listKeys,
     key: yield* keys.findKey(digest(1)),
     newSecret: yield* keys.identifyKey(digest(11)),
+    schedules: (yield* (yield* ScheduleStore).listSchedules).schedules,
   }
 })
 

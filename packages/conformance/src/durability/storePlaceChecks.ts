@@ -82,7 +82,7 @@ const everything = Effect.gen(function* () {
   }
 })
 
-/** What the six ports together must keep over a restart and among several openings. */
+/** What the ports together must keep over a restart and among several openings. */
 export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
   ...lastWriteChecks,
   {

@@ -6,6 +6,7 @@ import type { Priority } from "../domain/Priority.ts"
 import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
+import type { ScheduleVerbs } from "./ScheduleVerbs.ts"
 import type { OperatorVerbs } from "./OperatorVerbs.ts"
 
 export interface ProjectOption {
@@ -175,6 +176,8 @@ export interface EmbeddedEngine<
   ) => Subscription
   /** Streams the same events, from this call until the engine has stopped. A slow reader loses the oldest events beyond 1,000. */
   readonly events: (options?: AbortOption) => AsyncIterableIterator<JobEvent>
+  /** Jobs that are submitted again and again. */
+  readonly schedules: ScheduleVerbs<K>
   /** Operator methods, for the jobs of all projects. */
   readonly operator: OperatorVerbs<K>
   /** Starts the worker if `autoStart` is `false`. Calling it again has no effect. */

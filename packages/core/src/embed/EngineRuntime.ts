@@ -2,9 +2,11 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Latch from "effect/Latch"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Scope from "effect/Scope"
 import { requireNumber, requireOptions } from "../domain/index.ts"
+import { runSchedules } from "../worker/fireSchedules.ts"
 import { requireOriginal, Worker } from "../worker/index.ts"
 import { type Assembly, layerEmbedded } from "./layerEmbedded.ts"
 import type { EmbeddedContext, EmbeddedServices } from "./embeddedContext.ts"
@@ -23,6 +25,8 @@ export interface EngineRuntime {
   readonly closed: AbortSignal
   /** Aborted when the engine has stopped. */
   readonly ended: AbortSignal
+  /** Makes a worker of this process look at the schedules. */
+  readonly schedulesChanged: () => void
   readonly start: () => Promise<void>
   readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
 }
@@ -37,6 +41,8 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     await runtime.dispose()
     throw error
   })
+  const runsSchedules = assembly.sweeps !== false
+  const schedulesChanged = Latch.makeUnsafe(false)
   const closing = new AbortController()
   const ended = new AbortController()
   const workerScope = Scope.makeUnsafe()
@@ -78,13 +84,23 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     },
     closed: closing.signal,
     ended: ended.signal,
+    schedulesChanged: () => void Effect.runSync(schedulesChanged.release),
     start: async () => {
       if (!working) throw new TypeError("start() needs a worker, but this engine was created with worker: false")
       closing.signal.throwIfAborted()
       starting ??= runtime.runPromise(
         Effect.andThen(
           requireOriginal,
-          Effect.flatMap(Worker, (worker) => Effect.provideService(worker.start, Scope.Scope, workerScope)),
+          Effect.flatMap(Worker, (worker) =>
+            Effect.provideService(
+              Effect.andThen(
+                worker.start,
+                runsSchedules ? Effect.forkScoped(runSchedules(schedulesChanged.await)) : Effect.void,
+              ),
+              Scope.Scope,
+              workerScope,
+            ),
+          ),
         ),
       )
       // A copy that is adopted can be started then.

@@ -9,6 +9,7 @@ import type {
   KeyDirectory,
   MediaProbe,
   Providers,
+  ScheduleStore,
   SecretStore,
   Switchboard,
   UploadStore,
@@ -29,6 +30,7 @@ export type EmbeddedServices =
   | KeyDirectory
   | Switchboard
   | SecretStore
+  | ScheduleStore
   | BlobStore
   | MediaProbe
   | Providers

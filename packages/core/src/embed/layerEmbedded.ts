@@ -9,6 +9,7 @@ import {
   type JobStore,
   type KeyDirectory,
   MediaProbe,
+  type ScheduleStore,
   type SecretStore,
   type Switchboard,
   type UploadStore,
@@ -20,7 +21,7 @@ import type { EngineParts } from "./EngineOptions.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { layerLog } from "./log.ts"
 
-type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
+type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore | ScheduleStore
 
 /** Overrides inside an engine that does not run in real time. */
 export interface EmbeddedInside {

@@ -9,6 +9,7 @@ import { eventVerbs } from "./eventVerbs.ts"
 import { fileVerbs } from "./fileVerbs.ts"
 import { jobVerbs } from "./jobVerbs.ts"
 import { promisedOperator } from "./promisedOperator.ts"
+import { promisedSchedules } from "./promisedSchedules.ts"
 import { providerSet } from "./providerSet.ts"
 import type { Assembly, EmbeddedInside } from "./layerEmbedded.ts"
 import { reportErrors } from "./reportErrors.ts"
@@ -75,6 +76,7 @@ export const openEmbedded = async <
     ...jobVerbs(running, defaultMode),
     ...fileVerbs(running, defaultMode),
     ...eventVerbs(running),
+    schedules: promisedSchedules(running, defaultMode, running.schedulesChanged),
     operator: promisedOperator(running),
     start,
     stop,

@@ -10,6 +10,7 @@ import type {
 } from "./EmbeddedEngine.ts"
 import type { EngineParts, ModeProviders } from "./EngineOptions.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
+import type { ScheduleOptions } from "./ScheduleVerbs.ts"
 import type { ListQuery, OperatorVerbs, SpendCapAmounts } from "./OperatorVerbs.ts"
 
 // The options of each call, checked at run time for JavaScript programs and for spreads that hide names from the compiler.
@@ -61,6 +62,18 @@ export const verbOptions = {
   streamFile: abort,
   events: abort,
 } as const satisfies { readonly [Verb in keyof EmbeddedEngine]?: Readonly<Record<string, true>> }
+
+export const scheduleOptions: OptionNames<ScheduleOptions<Kind>> = {
+  kind: true,
+  request: true,
+  cron: true,
+  timeZone: true,
+  everyMs: true,
+  project: true,
+  mode: true,
+  priority: true,
+  missed: true,
+}
 
 export const uploadFields: OptionNames<Parameters<EmbeddedEngine["createUpload"]>[0]> = {
   format: true,

@@ -6,6 +6,7 @@ import {
   JobDirectory,
   JobStore,
   KeyDirectory,
+  ScheduleStore,
   SecretStore,
   type StorePortName,
   storeVerbs,
@@ -53,7 +54,7 @@ export const withSpans = <Service extends object>(
   return { ...service, ...Object.fromEntries(spanned) }
 }
 
-const ports = { JobStore, JobDirectory, UploadStore, KeyDirectory, Switchboard, SecretStore }
+const ports = { JobStore, JobDirectory, UploadStore, KeyDirectory, Switchboard, SecretStore, ScheduleStore }
 
 type Stores = JobStore | JobDirectory | UploadStore | Switchboard
 

@@ -2,6 +2,7 @@ import type * as Effect from "effect/Effect"
 import type { JobDirectory } from "./JobDirectory.ts"
 import type { JobStore } from "./JobStore.ts"
 import type { KeyDirectory } from "./KeyDirectory.ts"
+import type { ScheduleStore } from "./ScheduleStore.ts"
 import type { SecretStore } from "./SecretStore.ts"
 import type { Switchboard } from "./Switchboard.ts"
 import type { UploadStore } from "./UploadStore.ts"
@@ -14,6 +15,7 @@ interface StorePorts {
   readonly KeyDirectory: KeyDirectory["Service"]
   readonly Switchboard: Switchboard["Service"]
   readonly SecretStore: SecretStore["Service"]
+  readonly ScheduleStore: ScheduleStore["Service"]
 }
 
 /** The name of a port of a record store: the key of its service, and of its entry in `storeVerbs`. */
@@ -106,6 +108,7 @@ export const storeVerbs = {
     listWorkers: "read",
   },
   SecretStore: { getOrCreate: "write", find: "read", replace: "write", remove: "write" },
+  ScheduleStore: { listSchedules: "read", nextSchedules: "read", writeSchedule: "write" },
 } as const satisfies StoreVerbs
 
 type OfNature<Port extends StorePortName, Nature extends VerbNature> = {

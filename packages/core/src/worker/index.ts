@@ -1,3 +1,5 @@
+export { fireSchedules } from "./fireSchedules.ts"
+export { nextTick, type Schedule, type ScheduleTiming, tickKey } from "../domain/Schedule.ts"
 export * from "../domain/Attempt.ts"
 export * from "../domain/BlobLineage.ts"
 export * from "../domain/Circuit.ts"

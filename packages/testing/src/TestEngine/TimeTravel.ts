@@ -1,4 +1,5 @@
-import { collectOrphans, expireOverdue, pruneOnce } from "@kiln/core/worker"
+import { ScheduleStore } from "@kiln/core/ports"
+import { collectOrphans, expireOverdue, fireSchedules, pruneOnce } from "@kiln/core/worker"
 import * as Effect from "effect/Effect"
 import type { RunInEngine } from "./EngineAccess.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
@@ -16,7 +17,14 @@ export interface TimeTravel {
   readonly advanceToNextWake: Effect.Effect<void>
 }
 
-const sweep = Effect.all([expireOverdue, pruneOnce, collectOrphans], { discard: true })
+const sweep = Effect.all([expireOverdue, pruneOnce, collectOrphans, fireSchedules], { discard: true })
+
+/** The time of the next tick of a schedule that has not come yet; `Infinity` without one. */
+const nextTickAt = Effect.flatMap(ScheduleStore, (store) =>
+  Effect.map(store.nextSchedules(100), ({ now, schedules }) =>
+    Math.min(...schedules.map(({ nextAt }) => nextAt ?? Infinity).filter((at) => at > now)),
+  ),
+)
 
 export const makeTimeTravel = (time: VirtualTime, inside: RunInEngine): TimeTravel => {
   const advanceTo = async (unixMs: number) => {
@@ -28,7 +36,7 @@ export const makeTimeTravel = (time: VirtualTime, inside: RunInEngine): TimeTrav
     advance: async (ms) => {
       const target = time.now() + ms
       const strideMs = Math.max(shortestStrideMs, Math.ceil(ms / sweepsOnTheWay))
-      do await advanceTo(Math.min(target, time.now() + strideMs))
+      do await advanceTo(Math.min(target, time.now() + strideMs, await inside(nextTickAt)))
       while (time.now() < target)
     },
     advanceToNextWake: Effect.suspend(() => {

@@ -14,7 +14,15 @@ import type {
   UploadId,
 } from "@kiln/core/domain"
 import { isFinished, readClocks, StoreTime } from "@kiln/core/domain"
-import type { ApiKeyRecord, LedgerEntry, PriceVersion, Project, PublishedWorker, Purge } from "@kiln/core/ports"
+import type {
+  ApiKeyRecord,
+  LedgerEntry,
+  PriceVersion,
+  Project,
+  PublishedWorker,
+  Purge,
+  StoredSchedule,
+} from "@kiln/core/ports"
 
 /** One project's unfinished jobs of one kind, version and mode. Lanes keep their creation order permanently. */
 export interface Lane {
@@ -69,6 +77,7 @@ export interface MemoryState {
   /** When each kind was last served live. */
   readonly servedKinds: Map<string, number>
   readonly namedSecrets: Map<string, Uint8Array>
+  readonly schedules: Map<string, StoredSchedule>
   /** The text last written by `writeLineage`. */
   lineage: { readonly version: number; readonly document: string | null }
 }
@@ -94,6 +103,7 @@ export const emptyState = (): MemoryState => ({
   workers: new Map(),
   servedKinds: new Map(),
   namedSecrets: new Map(),
+  schedules: new Map(),
   lineage: { version: 0, document: null },
 })
 
@@ -120,6 +130,7 @@ const savedOf = (state: MemoryState) =>
     workers: [...state.workers],
     servedKinds: [...state.servedKinds],
     namedSecrets: [...state.namedSecrets].map(([name, bytes]) => [name, [...bytes]] as const),
+    schedules: [...state.schedules],
     lineage: state.lineage,
   }) satisfies Record<keyof MemoryState, unknown>
 
@@ -150,6 +161,7 @@ export const decodeState = (text: string): MemoryState => {
     workers: new Map(saved.workers),
     servedKinds: new Map(saved.servedKinds),
     namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
+    schedules: new Map(saved.schedules),
     lineage: saved.lineage,
   }
 }

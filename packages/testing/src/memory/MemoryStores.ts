@@ -7,6 +7,7 @@ import {
   JobDirectory,
   JobStore,
   KeyDirectory,
+  ScheduleStore,
   SecretStore,
   type StoreCapabilities,
   Switchboard,
@@ -16,12 +17,13 @@ import { type AroundVerb, mapVerbs } from "./mapVerbs.ts"
 import { makeMemoryJobDirectory } from "./MemoryJobDirectory.ts"
 import { makeMemoryJobStore } from "./MemoryJobStore.ts"
 import { makeMemoryKeyDirectory } from "./MemoryKeyDirectory.ts"
+import { makeMemoryScheduleStore } from "./MemoryScheduleStore.ts"
 import { makeMemorySecretStore } from "./MemorySecretStore.ts"
 import { decodeState, emptyState, encodeState, type MemoryState } from "./MemoryState.ts"
 import { makeMemorySwitchboard } from "./MemorySwitchboard.ts"
 import { makeMemoryUploadStore } from "./MemoryUploadStore.ts"
 
-type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
+type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore | ScheduleStore
 
 /** A place that stores the state of memory stores as one text. */
 export interface Persistence {
@@ -41,7 +43,7 @@ export interface Persistence {
  * compared with. Store time is the Effect `Clock`, and never goes backwards while the process lives (`StoreTime`).
  */
 export const MemoryStores = {
-  /** Each build is a new, empty store, shared by its six ports. Nothing survives the process. */
+  /** Each build is a new, empty store, shared by its seven ports. Nothing survives the process. */
   layer: Layer.effectContext(Effect.sync(() => portsOf(emptyState()))),
 
   /**
@@ -65,6 +67,7 @@ export const MemoryStores = {
           Context.add(KeyDirectory, mapVerbs("KeyDirectory", makeMemoryKeyDirectory(state), commit)),
           Context.add(Switchboard, mapVerbs("Switchboard", makeMemorySwitchboard(state), commit)),
           Context.add(SecretStore, mapVerbs("SecretStore", makeMemorySecretStore(state), commit)),
+          Context.add(ScheduleStore, mapVerbs("ScheduleStore", makeMemoryScheduleStore(state), commit)),
         )
       }),
     ),
@@ -88,6 +91,7 @@ export const portsOf = (state: MemoryState): Context.Context<Stores> => {
     Context.add(KeyDirectory, makeMemoryKeyDirectory(state)),
     Context.add(Switchboard, makeMemorySwitchboard(state)),
     Context.add(SecretStore, makeMemorySecretStore(state)),
+    Context.add(ScheduleStore, makeMemoryScheduleStore(state)),
   )
 }
 

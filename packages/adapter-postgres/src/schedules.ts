@@ -1,0 +1,69 @@
+import { sql } from "kysely"
+import { nextScheduleVersion, ScheduleStore } from "@kiln/core/ports"
+import type { Database } from "./Database.ts"
+import type { Session, Transaction } from "./Session.ts"
+import { type Given, query, statement, storeTime } from "./Statement.ts"
+
+type Row = { name: string; version: number; nextAt: number | null; document: string }
+
+const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
+
+const selectSchedules = query.selectFrom("schedules").select(["name", "version", "next_at as nextAt", "document"])
+
+const allSchedules = statement(() => selectSchedules.orderBy("name"))
+
+const nextSchedules = statement((given: Given<{ limit: number }>) =>
+  selectSchedules.where("next_at", "is not", null).orderBy("next_at").orderBy("name").limit(given.limit),
+)
+
+const insertSchedule = statement((given: Given<Row>) =>
+  query
+    .insertInto("schedules")
+    .values({ name: given.name, version: given.version, next_at: given.nextAt, document: given.document })
+    .onConflict((conflict) => conflict.column("name").doNothing()),
+)
+
+const updateSchedule = statement((given: Given<Row & { expected: number }>) =>
+  query
+    .updateTable("schedules")
+    .set({ version: given.version, next_at: given.nextAt, document: given.document })
+    .where("name", "=", given.name)
+    .where("version", "=", given.expected),
+)
+
+const deleteSchedule = statement((given: Given<{ name: string; expected: number }>) =>
+  query.deleteFrom("schedules").where("name", "=", given.name).where("version", "=", given.expected),
+)
+
+const knownSchedule = statement((given: Given<{ name: string }>) =>
+  query.selectFrom("schedules").select("version").where("name", "=", given.name),
+)
+
+/** One statement each, which decides by the row as it is when it is locked. */
+const write = async (
+  tx: Transaction,
+  name: string,
+  expected: number,
+  next: { readonly nextAt: number | null; readonly document: string } | null,
+): Promise<boolean> => {
+  if (next === null)
+    return expected === 0
+      ? (await tx.get(knownSchedule, { name })) === undefined
+      : (await tx.run(deleteSchedule, { name, expected })) === 1
+  const row = { name, version: nextScheduleVersion(expected, tx.now), nextAt: next.nextAt, document: next.document }
+  return (expected === 0 ? await tx.run(insertSchedule, row) : await tx.run(updateSchedule, { ...row, expected })) === 1
+}
+
+const read = async (session: Session, schedules: Promise<ReadonlyArray<Row>>) => {
+  const [time, rows] = await Promise.all([session.get(timeNow, {}), schedules])
+  return { now: time?.now ?? 0, schedules: rows }
+}
+
+export const makePostgresScheduleStore = (db: Pick<Database, "read" | "write">): ScheduleStore["Service"] =>
+  ScheduleStore.of({
+    listSchedules: db.read("ScheduleStore.listSchedules", (session) => read(session, session.all(allSchedules, {}))),
+    nextSchedules: (limit) =>
+      db.read("ScheduleStore.nextSchedules", (session) => read(session, session.all(nextSchedules, { limit }))),
+    writeSchedule: (name, version, next) =>
+      db.write("ScheduleStore.writeSchedule", (tx) => write(tx, name, version, next)),
+  })

@@ -1,0 +1,149 @@
+import { createEngine, jobKind } from "@kiln/core"
+import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
+import { describe, expect, it } from "vitest"
+import { z } from "zod"
+import { openWith } from "./support.ts"
+
+const digest = jobKind({
+  name: "digest",
+  request: z.object({ to: z.string() }),
+  run: async ({ request }) => ({ output: { sent: request.to } }),
+})
+
+const hourMs = 3_600_000
+const nightly = { kind: "digest", request: { to: "ada" }, cron: "30 2 * * *", timeZone: "Europe/Berlin" } as const
+
+/** A test engine at a time. Its time starts at the epoch. */
+const engineAt = async (iso: string) => {
+  const kiln = await testEngine({ kinds: [digest], mode: "manual" })
+  await kiln.advance(new Date(iso).getTime() - kiln.now().getTime())
+  return kiln
+}
+
+describe("a schedule", () => {
+  it("submits a job at each tick, to the millisecond in virtual time", async () => {
+    await using kiln = await engineAt("2030-06-01T00:00:00Z")
+    await kiln.schedules.set("nightly", nightly)
+    await kiln.advance(3 * 24 * hourMs)
+    const { jobs } = await kiln.operator.list()
+    expect(jobs.map(({ createdAt }) => createdAt.toISOString())).toEqual([
+      "2030-06-03T00:30:00.000Z",
+      "2030-06-02T00:30:00.000Z",
+      "2030-06-01T00:30:00.000Z",
+    ])
+    expect(await kiln.schedules.list()).toMatchObject([
+      {
+        name: "nightly",
+        kind: "digest",
+        cron: "30 2 * * *",
+        timeZone: "Europe/Berlin",
+        paused: false,
+        nextAt: new Date("2030-06-04T00:30:00Z"),
+        lastAt: new Date("2030-06-03T00:30:00Z"),
+        lastJobId: jobs[0]?.id,
+        refusal: null,
+      },
+    ])
+  })
+
+  it.each([
+    // 02:30 does not exist on 31 March: an hour later. It exists twice on 27 October: the first.
+    ["2030-03-30T00:00:00Z", ["2030-03-30T01:30", "2030-03-31T01:30", "2030-04-01T00:30"]],
+    ["2030-10-26T00:00:00Z", ["2030-10-26T00:30", "2030-10-27T00:30", "2030-10-28T01:30"]],
+  ])("follows its time zone through a change of clocks: %s", async (from, ticks) => {
+    await using kiln = await engineAt(from)
+    await kiln.schedules.set("nightly", nightly)
+    await kiln.advance(3 * 24 * hourMs)
+    const { jobs } = await kiln.operator.list()
+    expect(jobs.map(({ createdAt }) => createdAt.toISOString().slice(0, 16)).reverse()).toEqual(ticks)
+  })
+
+  it("with an interval begins one interval after it is set", async () => {
+    await using kiln = await engineAt("2030-06-01T00:00:00Z")
+    await kiln.schedules.set("often", { kind: "digest", request: { to: "a" }, everyMs: 90_000, priority: "high" })
+    await kiln.advance(300_000)
+    const { jobs } = await kiln.operator.list()
+    expect(jobs.map(({ createdAt, priority }) => [createdAt.getTime() % hourMs, priority]).reverse()).toEqual([
+      [90_000, "high"],
+      [180_000, "high"],
+      [270_000, "high"],
+    ])
+  })
+
+  it("that is set again stays as it is; with another request or time, it changes", async () => {
+    await using kiln = await engineAt("2030-06-01T00:00:00Z")
+    const often = { kind: "digest", request: { to: "a" }, everyMs: 60_000 } as const
+    await kiln.schedules.set("often", often)
+    await kiln.advance(45_000)
+    const [before] = await kiln.schedules.list()
+    await kiln.schedules.set("often", often)
+    expect(await kiln.schedules.list()).toEqual([before])
+    await kiln.schedules.set("often", { ...often, request: { to: "b" } })
+    expect(await kiln.schedules.list()).toEqual([{ ...before, request: { to: "b" } }])
+    await kiln.schedules.set("often", { ...often, everyMs: 61_000 })
+    expect((await kiln.schedules.list())[0]?.nextAt).toEqual(new Date(kiln.now().getTime() + 61_000))
+  })
+
+  it("can be paused, resumed and removed", async () => {
+    await using kiln = await engineAt("2030-06-01T00:00:00Z")
+    const count = async () => (await kiln.operator.list()).jobs.length
+    await kiln.schedules.set("hourly", { ...nightly, cron: "0 * * * *" })
+    await kiln.schedules.pause("hourly")
+    await kiln.schedules.set("hourly", { ...nightly, cron: "0 * * * *" })
+    expect(await kiln.schedules.list()).toMatchObject([{ paused: true, nextAt: null }])
+    await kiln.advance(5 * hourMs)
+    expect(await count()).toBe(0)
+    await kiln.schedules.resume("hourly")
+    await kiln.advance(hourMs)
+    expect(await count()).toBe(1)
+    await kiln.schedules.remove("hourly")
+    await kiln.schedules.remove("hourly")
+    await kiln.advance(5 * hourMs)
+    expect(await count()).toBe(1)
+    expect(await kiln.schedules.list()).toEqual([])
+    await expect(kiln.schedules.pause("hourly")).rejects.toThrow('there is no schedule "hourly"')
+  })
+
+  it("whose job is refused tries again, and shows why", async () => {
+    await using kiln = await testEngine({ kinds: [digest], mode: "manual", settings: { queueCap: 1 } })
+    const began = kiln.now().getTime()
+    await kiln.schedules.set("hourly", { ...nightly, cron: "0 * * * *" })
+    await kiln.advance(hourMs)
+    await kiln.advance(hourMs)
+    expect(await kiln.schedules.list()).toMatchObject([{ refusal: "queue_full", nextAt: new Date(began + 2 * hourMs) }])
+    expect(await kiln.drain()).toBe(1)
+    await kiln.advance(10_000)
+    expect((await kiln.operator.list()).jobs).toHaveLength(2)
+    expect(await kiln.schedules.list()).toMatchObject([{ refusal: null, nextAt: new Date(began + 3 * hourMs) }])
+  })
+
+  it("runs in real time, in whatever process has a worker, as soon as it is set", async () => {
+    const store = memoryStore()
+    const parts = { store, blobs: memoryBlobs(), kinds: [digest], log: false } as const
+    await using engine = await createEngine(parts)
+    const done = new Promise((resolve) => engine.on("completed", resolve))
+    await engine.schedules.set("soon", { kind: "digest", request: { to: "ada" }, everyMs: 1_000 })
+    expect(await done).toMatchObject({ kind: "digest" })
+  })
+})
+
+describe("a schedule is checked when it is set", () => {
+  it.each([
+    ["a name", "a b", nightly, "the name of a schedule"],
+    ["an unknown kind", "a", { ...nightly, kind: "digst" }, "digest"],
+    ["an invalid request", "a", { ...nightly, request: { to: 1 } }, "to"],
+    ["no time", "a", { kind: "digest", request: { to: "a" } }, "either cron or everyMs"],
+    ["both times", "a", { ...nightly, everyMs: 1_000 }, "either cron or everyMs"],
+    ["six fields", "a", { ...nightly, cron: "0 0 * * * *" }, "five fields"],
+    ["a wrong field", "a", { ...nightly, cron: "61 * * * *" }, 'invalid cron "61 * * * *"'],
+    ["a day that never comes", "a", { ...nightly, cron: "0 0 31 2 *" }, "never occurs"],
+    ["an unknown zone", "a", { ...nightly, timeZone: "Europe/Berln" }, "unknown timeZone"],
+    ["a short interval", "a", { kind: "digest", request: { to: "a" }, everyMs: 10 }, "everyMs must be"],
+    ["an unknown option", "a", { ...nightly, timezone: "UTC" }, 'did you mean "timeZone"?'],
+    ["an unknown rule for missed ticks", "a", { ...nightly, missed: "all" }, "missed"],
+  ])("%s", async (_, name, schedule, message) => {
+    await using engine = await openWith([digest], { autoStart: false })
+    await expect(engine.schedules.set(name, schedule as never)).rejects.toThrow(message)
+    expect(await engine.schedules.list()).toEqual([])
+  })
+})

@@ -1,0 +1,239 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Scope from "effect/Scope"
+import * as Schema from "effect/Schema"
+import { callerOf, defaultEngineSettings, Engine, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
+import { JobKind, JobKinds } from "@kiln/core/kinds"
+import { insideOf, JobDirectory, ScheduleStore } from "@kiln/core/ports"
+import { fireSchedules, nextTick, type Schedule, type ScheduleTiming, tickKey } from "@kiln/core/worker"
+import { memoryBlobs, MemoryStores } from "@kiln/testing"
+import { Dice } from "./Dice.ts"
+
+const minuteMs = 60_000
+const dayMs = 24 * 60 * minuteMs
+const processCount = 5
+/** Two weeks before a change to summer time in Berlin, which the simulated time passes, like the one in New York. */
+const beganAt = Date.UTC(2030, 1, 20)
+
+const schedules: Readonly<Record<string, ScheduleTiming>> = {
+  halfHourly: { cron: "*/30 * * * *", timeZone: "UTC" },
+  nightly: { cron: "30 2 * * *", timeZone: "Europe/Berlin" },
+  workdays: { cron: "15 7 * * mon-fri", timeZone: "America/New_York" },
+  often: { everyMs: 47 * minuteMs, from: beganAt + 47 * minuteMs },
+}
+
+const momentsAfterTick = [0, 100, ...Array.from({ length: 25 }, (_, minute) => (minute + 1) * minuteMs)]
+
+/** What a simulation of schedules did, and what it found. */
+export interface ScheduleOutcome {
+  readonly ticks: number
+  readonly kills: number
+  /** Looks at schedules by processes. */
+  readonly looks: number
+  /** Ticks without a job or with several, and jobs without a tick. */
+  readonly violations: ReadonlyArray<string>
+}
+
+const kind = JobKind({
+  name: "digest",
+  request: Schema.Struct({ to: Schema.String }),
+  run: () => Effect.succeed({ output: {}, files: [], usage: {} }),
+})
+
+/** A clock that is right, or ahead of or behind another. */
+const clockOf = (now: () => number): Clock.Clock => ({
+  currentTimeMillisUnsafe: now,
+  currentTimeMillis: Effect.sync(now),
+  currentTimeNanosUnsafe: () => BigInt(now()) * 1_000_000n,
+  currentTimeNanos: Effect.sync(() => BigInt(now()) * 1_000_000n),
+  monotonicTimeNanosUnsafe: () => BigInt(now()) * 1_000_000n,
+  monotonicTimeNanos: Effect.sync(() => BigInt(now()) * 1_000_000n),
+  sleep: () => Effect.never,
+})
+
+/**
+ * Lets five processes look at schedules for simulated days: with clocks up to a day apart, in any order, and killed at random before
+ * and after each call of the store. The store's clock is the only one that is right.
+ */
+export const simulateSchedules = (seed: number, days: number): Effect.Effect<ScheduleOutcome, unknown> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const dice = new Dice(seed)
+      let now = beganAt
+      const storeClock = clockOf(() => now)
+      const stores = yield* Effect.provideService(Layer.build(Layer.fresh(MemoryStores.layer)), Clock.Clock, storeClock)
+      const atStore = <A, E, R>(verb: Effect.Effect<A, E, R>) => Effect.provideService(verb, Clock.Clock, storeClock)
+      const scheduleStore = Context.get(stores, ScheduleStore)
+      const { keyId, projectId } = callerOf("sandbox", undefined, [])
+      for (const [name, timing] of Object.entries(schedules)) {
+        const schedule: Schedule = {
+          kind: "digest",
+          request: { to: name },
+          owner: { projectId, keyId, mode: "sandbox" },
+          priority: "normal",
+          timing,
+          missed: "once",
+          paused: false,
+          last: null,
+          refusal: null,
+        }
+        const nextAt = nextTick(timing, beganAt)
+        yield* atStore(scheduleStore.writeSchedule(name, 0, { nextAt, document: JSON.stringify(schedule) }))
+      }
+
+      let kills = 0
+      let looks = 0
+      const start = (index: number) => new SimulatedLooker(stores, atStore, dice, () => now + skewOf(index))
+      const skewOf = (index: number) => Math.round((index - 2) * 0.4 * dayMs)
+      const processes = Array.from({ length: processCount }, (_, index) => ({ looker: start(index), downUntil: 0 }))
+
+      const look = (index: number) =>
+        Effect.gen(function* () {
+          const process = processes[index]
+          if (process === undefined || process.downUntil > now) return
+          looks += 1
+          if ((yield* process.looker.look) === "ended") return
+          kills += 1
+          // The first is soon back, so that no tick passes without any process.
+          processes[index] = {
+            looker: start(index),
+            downUntil: now + (index === 0 ? 1 : dice.between(1, 90)) * minuteMs,
+          }
+        })
+
+      const until = beganAt + days * dayMs
+      const due = () => Math.min(...Object.values(schedules).map((timing) => nextTick(timing, now)))
+      for (let tick = due(); tick < until; tick = due()) {
+        // At once, a moment later, and then every minute for what kills have left.
+        for (const laterMs of momentsAfterTick) {
+          now = Math.max(now, tick + laterMs)
+          yield* Effect.forEach([...processes.keys()], look, { concurrency: "unbounded", discard: true })
+          const { schedules: left } = yield* atStore(scheduleStore.nextSchedules(1))
+          if (laterMs > 0 && (left[0]?.nextAt ?? Infinity) > now) break
+        }
+      }
+      const jobs = yield* atStore(jobsOf(stores))
+      return { ...judged(jobs, now), kills, looks }
+    }),
+  ).pipe(Effect.provide(Logger.layer([])))
+
+/** A process as far as schedules are concerned: an engine with a clock of its own, whose calls of the store may kill it. */
+class SimulatedLooker {
+  readonly #killed = Deferred.makeUnsafe<void>()
+  readonly #context: Effect.Effect<Context.Context<Engine | ScheduleStore>, unknown>
+  // A process that is killed closes nothing.
+  readonly #scope = Scope.makeUnsafe()
+  #isDead = false
+
+  constructor(
+    stores: Context.Context<never>,
+    atStore: <A, E, R>(verb: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>,
+    dice: Dice,
+    now: () => number,
+  ) {
+    const through = <A, E, R>(verb: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.gen({ self: this }, function* () {
+        for (let turns = dice.between(0, 3); turns > 0; turns--) yield* Effect.yieldNow
+        if (this.#isDead || dice.chance(0.02)) return yield* this.#die
+        const answer = yield* atStore(verb)
+        return dice.chance(0.02) ? yield* this.#die : answer
+      })
+    const wrapped = withVerbs(stores, through)
+    const engine = layerEngine.pipe(
+      Layer.provide(Layer.succeed(EngineConfig, { ...defaultEngineSettings, queueCap: 0 })),
+      Layer.provide(Layer.succeed(JobKinds, [kind as never])),
+      Layer.provide(Layer.succeedContext(wrapped as never)),
+      Layer.provide(insideOf(memoryBlobs()) as never),
+      Layer.provide(layerCrypto),
+      Layer.provide(Layer.succeed(Clock.Clock, clockOf(now))),
+    ) as Layer.Layer<Engine, unknown>
+    let built: Context.Context<Engine | ScheduleStore> | undefined
+    this.#context = Effect.suspend(() =>
+      built === undefined
+        ? Effect.map(
+            Layer.buildWithScope(Layer.fresh(engine), this.#scope),
+            (services) => (built = Context.merge(services, wrapped as never)),
+          )
+        : Effect.succeed(built),
+    )
+  }
+
+  /** Looks at the schedules once, or dies on the way. */
+  get look(): Effect.Effect<"ended" | "killed", unknown> {
+    return Effect.gen({ self: this }, function* () {
+      // The engine is built in the fiber, because building it calls the store, which may kill it.
+      const fiber = yield* Effect.forkDetach(
+        Effect.flatMap(this.#context, (context) => Effect.provideContext(fireSchedules, context)),
+      )
+      return yield* Effect.raceFirst(
+        Effect.as(Fiber.join(fiber), "ended" as const),
+        Effect.as(Deferred.await(this.#killed), "killed" as const),
+      )
+    })
+  }
+
+  /** Ends the process: nothing of it goes on. */
+  get #die(): Effect.Effect<never> {
+    return Effect.suspend(() => {
+      this.#isDead = true
+      Deferred.doneUnsafe(this.#killed, Effect.void)
+      return Effect.never
+    })
+  }
+}
+
+type Through = <A, E, R>(verb: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/** The stores, with every verb through a function. */
+const withVerbs = (stores: Context.Context<never>, through: Through): Context.Context<never> => {
+  const services = [...stores.mapUnsafe].map(([key, service]) => {
+    const members = Object.entries(service as object).map(([name, member]: [string, unknown]) => {
+      if (Effect.isEffect(member)) return [name, through(member)] as const
+      if (typeof member !== "function") return [name, member] as const
+      const verb = member as (...input: ReadonlyArray<unknown>) => Effect.Effect<unknown, unknown>
+      return [name, (...input: ReadonlyArray<unknown>) => through(verb(...input))] as const
+    })
+    return [key, Object.fromEntries(members)] as const
+  })
+  return Context.makeUnsafe(new Map<string, unknown>(services))
+}
+
+/** The idempotency keys of all jobs. */
+const jobsOf = (stores: Context.Context<never>) =>
+  Effect.gen(function* () {
+    const directory = Context.get(stores as Context.Context<JobDirectory>, JobDirectory)
+    const keys: Array<string> = []
+    let after: string | undefined
+    do {
+      const page = yield* directory.listJobs({ limit: 1_000, ...(after !== undefined && { after }) } as never)
+      const found = yield* directory.readJobs(page.jobs.map(({ id }) => id))
+      for (const job of found) if (job !== undefined) keys.push(job.idempotencyKey)
+      after = page.next
+    } while (after !== undefined)
+    return keys
+  })
+
+const judged = (keys: ReadonlyArray<string>, now: number): Pick<ScheduleOutcome, "ticks" | "violations"> => {
+  const violations: Array<string> = []
+  const counts = new Map<string, number>()
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
+  let ticks = 0
+  for (const [name, timing] of Object.entries(schedules))
+    for (let tick = nextTick(timing, beganAt); tick <= now - 10 * minuteMs; tick = nextTick(timing, tick)) {
+      ticks += 1
+      const key = tickKey(name, tick)
+      const count = counts.get(key) ?? 0
+      if (count !== 1) violations.push(`${key} has ${count} jobs`)
+      counts.delete(key)
+    }
+  for (const key of counts.keys()) {
+    const at = Date.parse(key.split(" ")[1] ?? "")
+    if (!(at > now - 10 * minuteMs && at <= now)) violations.push(`${key} is a job without a tick`)
+  }
+  return { ticks, violations }
+}
