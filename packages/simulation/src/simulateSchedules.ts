@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Scope from "effect/Scope"
 import * as Schema from "effect/Schema"
-import { callerOf, defaultEngineSettings, Engine, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
+import { callerOf, defaultEngineSettings, type Engine, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
 import { JobKind, JobKinds } from "@kiln/core/kinds"
 import { insideOf, JobDirectory, ScheduleStore } from "@kiln/core/ports"
 import { fireSchedules, nextTick, type Schedule, type ScheduleTiming, tickKey } from "@kiln/core/worker"
@@ -210,7 +210,7 @@ const jobsOf = (stores: Context.Context<never>) =>
     const keys: Array<string> = []
     let after: string | undefined
     do {
-      const page = yield* directory.listJobs({ limit: 1_000, ...(after !== undefined && { after }) } as never)
+      const page = yield* directory.listJobs({ limit: 1_000, ...(after !== undefined && { after }) })
       const found = yield* directory.readJobs(page.jobs.map(({ id }) => id))
       for (const job of found) if (job !== undefined) keys.push(job.idempotencyKey)
       after = page.next

@@ -31,6 +31,14 @@ export interface EngineRuntime {
   readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
 }
 
+/** Starts the worker in a scope, and what fires schedules unless the caller does that. A change ends its pauses. */
+const startIn = (scope: Scope.Scope, schedulesChanged: Effect.Effect<void> | undefined) =>
+  Effect.gen(function* () {
+    yield* requireOriginal
+    yield* (yield* Worker).start
+    if (schedulesChanged !== undefined) yield* Effect.forkScoped(runSchedules(schedulesChanged))
+  }).pipe(Effect.provideService(Scope.Scope, scope))
+
 /** Opens the stores. Rejects when one of them cannot be opened, after closing the others. */
 export const openRuntime = async (assembly: Assembly, working: boolean): Promise<EngineRuntime> => {
   let drainMs = assembly.settings.drainMs
@@ -88,21 +96,7 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     start: async () => {
       if (!working) throw new TypeError("start() needs a worker, but this engine was created with worker: false")
       closing.signal.throwIfAborted()
-      starting ??= runtime.runPromise(
-        Effect.andThen(
-          requireOriginal,
-          Effect.flatMap(Worker, (worker) =>
-            Effect.provideService(
-              Effect.andThen(
-                worker.start,
-                runsSchedules ? Effect.forkScoped(runSchedules(schedulesChanged.await)) : Effect.void,
-              ),
-              Scope.Scope,
-              workerScope,
-            ),
-          ),
-        ),
-      )
+      starting ??= runtime.runPromise(startIn(workerScope, runsSchedules ? schedulesChanged.await : undefined))
       // A copy that is adopted can be started then.
       starting.catch(() => (starting = undefined))
       return starting

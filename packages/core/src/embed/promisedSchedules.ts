@@ -134,7 +134,7 @@ const timingOf = ({ cron, everyMs, timeZone }: ScheduleOptions<Kind>): Timing =>
   if (cron !== undefined && (typeof cron !== "string" || (timeZone !== undefined && typeof timeZone !== "string")))
     throw new TypeError("cron and timeZone must be strings")
   if (cron === undefined && timeZone !== undefined) throw new TypeError("timeZone belongs to cron, not to everyMs")
-  const timing: Timing = cron === undefined ? { everyMs: Number(everyMs) } : { cron, timeZone: timeZone ?? "UTC" }
+  const timing: Timing = cron === undefined ? { everyMs } : { cron, timeZone: timeZone ?? "UTC" }
   const problem = timingProblem(startingAt(timing, 0))
   if (problem !== undefined) throw new TypeError(problem)
   return timing

@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import type { AttemptFailure, AttemptLimits } from "../domain/Attempt.ts"
 import type { Attempt } from "./Attempt.ts"
 import { describe } from "./AttemptEnd.ts"
-import * as Cause from "effect/Cause"
 
 interface Policy {
   readonly failure: AttemptFailure
@@ -31,8 +30,7 @@ export const policyAfter = (
       if (!(delayMs >= 0)) throw new TypeError("retry.backoff must return a non-negative number of milliseconds")
       return { ...policy, failure: { ...failure, backoffMs: Math.min(delayMs, longestBackoffMs) } }
     }),
-    (cause) =>
-      Effect.as(Effect.logError("the retry policy of a kind failed", describe(cause as Cause.Cause<never>)), policy),
+    (cause) => Effect.as(Effect.logError("the retry policy of a kind failed", describe(cause)), policy),
   )
 }
 

@@ -1,4 +1,4 @@
-import { type AttemptFailure, type ErrorCode, fail, jobKind, type LogEntry } from "@kiln/core"
+import { type AttemptFailure, fail, jobKind, type LogEntry } from "@kiln/core"
 import { testEngine } from "@kiln/testing"
 import { describe, expect, expectTypeOf, it } from "vitest"
 import { z } from "zod"
@@ -70,7 +70,7 @@ describe("error codes of a kind", () => {
     expect(() => jobKind({ name: "k", request, errorCodes: [code], run: async () => ({ output: {} }) })).toThrow(
       message,
     )
-    expect(() => fail("Not A Code" as ErrorCode)).toThrow("passed to fail()")
+    expect(() => fail("Not A Code")).toThrow("passed to fail()")
   })
 })
 
