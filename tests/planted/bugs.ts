@@ -84,7 +84,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       core("domain/acceptance.ts", "if (existing !== undefined)", "if (false as boolean && existing !== undefined)"),
       core(
         "engine/createJob.ts",
-        "            Effect.flatMap(store.createJobs([prepare(draft.success)]), ([outcome]) =>\n              Effect.fromResult(acceptedOf(outcome)),\n            ),",
+        "            Effect.flatMap(store.createJobs([prepare(draft.success, traceIn(fiber))]), ([outcome]) =>\n              Effect.fromResult(acceptedOf(outcome)),\n            ),",
         "            Effect.flatMap(store.findByIdempotencyKey(asked.grant.keyId, asked.idempotencyKey), (known) => known !== undefined ? Effect.succeed({ job: known, replayed: true }) : Effect.flatMap(store.createJobs([prepare(draft.success)]), ([outcome]) => Effect.fromResult(acceptedOf(outcome)))),",
       ),
     ],
@@ -141,11 +141,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a copy of the store treats blobs without a record as orphans",
     edits: [
-      core(
-        "worker/collectOrphans.ts",
-        'if (reason !== "unknown") return reason === "spent"',
-        "if (reason) return true",
-      ),
+      core("worker/collectOrphans.ts", '  if (reason === "ahead") return false', "  if (reason) return true"),
       core("worker/lineage.ts", "if (unknown.length > 0)", "if (unknown.length > 1_000)"),
     ],
     seed: 14,
@@ -154,11 +150,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "the first process of a copy does not wait until others notice it",
     edits: [
-      core(
-        "worker/collectOrphans.ts",
-        'if (reason !== "unknown") return reason === "spent"',
-        "if (reason) return true",
-      ),
+      core("worker/collectOrphans.ts", '  if (reason === "ahead") return false', "  if (reason) return true"),
       core("worker/BlobGuard.ts", "joined.atMs >= checksBeforeRemoval * (yield* checkIntervalMs)", "joined.atMs >= 0"),
     ],
     seed: 58,

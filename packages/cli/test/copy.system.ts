@@ -62,6 +62,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
       served_kinds: 1,
       spend_caps: 0,
       spending: 0,
+      schedules: 0,
       audit: 0,
     }
     expect(dry).toEqual({ dry_run: true, tables, source_moved_to: null })

@@ -141,7 +141,7 @@ export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
   workers,
   publishedWorkers,
 ]
-export const scheduleStoreSections: ReadonlyArray<Section<ScheduleStore>> = [writeSchedule, nextSchedules]
+const scheduleStoreSections: ReadonlyArray<Section<ScheduleStore>> = [writeSchedule, nextSchedules]
 
 export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate, findAndRemove, replaceSecret]
 

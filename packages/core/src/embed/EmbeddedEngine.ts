@@ -6,16 +6,9 @@ import type { Priority } from "../domain/Priority.ts"
 import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
+import type { AbortOption, ProjectOption } from "./CommonOptions.ts"
 import type { ScheduleVerbs } from "./ScheduleVerbs.ts"
 import type { OperatorVerbs } from "./OperatorVerbs.ts"
-
-export interface ProjectOption {
-  /**
-   * The owner of the job, for programs with several tenants: a name of 1 to 64 letters, digits, `-` and `_`. Projects take turns,
-   * each has its own queue cap, and calls that name a project never see jobs of another. Default `embedded`.
-   */
-  readonly project?: string
-}
 
 export interface SubmitOptions extends ProjectOption {
   /**
@@ -51,14 +44,12 @@ export type SubmitOutcome<K extends Kind = Kind> =
     }
   | { readonly error: KilnError; readonly job?: undefined; readonly replayed?: undefined }
 
-export interface AbortOption {
-  readonly signal?: AbortSignal
-}
-
 export interface WaitOptions extends AbortOption, ProjectOption {
   /** Milliseconds after which waiting fails with `WaitTimeout`, default five minutes. The job keeps running. */
   readonly timeoutMs?: number
 }
+
+export type { AbortOption, ProjectOption } from "./CommonOptions.ts"
 
 type Named<K extends Kind, Name extends string> = Extract<K, { readonly name: Name }>
 

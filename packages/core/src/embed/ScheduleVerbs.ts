@@ -4,7 +4,7 @@ import type { Json } from "../domain/Json.ts"
 import type { Priority } from "../domain/Priority.ts"
 import type { MissedTicks } from "../domain/Schedule.ts"
 import type { InputOf, Kind } from "../kinds/KindTypes.ts"
-import type { AbortOption, ProjectOption } from "./EmbeddedEngine.ts"
+import type { AbortOption, ProjectOption } from "./CommonOptions.ts"
 
 /** When a schedule submits its jobs. */
 export type ScheduleTimes =

@@ -1,6 +1,6 @@
 import type { Edit } from "../fixtures/editModules.ts"
 
-const commit = "return complete(attempt, end)"
+const commit = "return complete(attempt, end, thrown.durationMs)"
 
 /** Between the blob, which is durable, and the row that would name it. */
 export const pauseBeforeCommit: Edit = {
