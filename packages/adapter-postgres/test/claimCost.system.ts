@@ -3,7 +3,7 @@ import { costRatio } from "./support/claimCost.ts"
 import { filledStore, oldSnapshot } from "./support/filledStore.ts"
 
 describe("the cost of a claim", () => {
-  it("does not grow with what is finished or waits", { timeout: 120_000 }, async () => {
+  it("does not grow with what is finished or waits", async () => {
     await using small = await filledStore({ finished: 0, backlog: 2_000 })
     await using large = await filledStore({ finished: 100_000, backlog: 20_000 })
     await costRatio(large, small, 10)
@@ -11,7 +11,7 @@ describe("the cost of a claim", () => {
     expect(ratio, `${dearMs} ms against ${cheapMs} ms`).toBeLessThan(1.3)
   })
 
-  it("does not grow while an old snapshot keeps what is done from being vacuumed", { timeout: 120_000 }, async () => {
+  it("does not grow while an old snapshot keeps what is done from being vacuumed", async () => {
     await using fresh = await filledStore({ finished: 0, backlog: 2_000 })
     await using worn = await filledStore({ finished: 0, backlog: 12_000 })
     await using _snapshot = await oldSnapshot(worn.url)

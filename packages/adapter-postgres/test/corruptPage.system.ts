@@ -35,7 +35,7 @@ const damage = async (cluster: Cluster): Promise<void> => {
   await cluster.start()
 }
 
-it("a damaged page fails its job, and the queue goes on", { timeout: 180_000 }, async () => {
+it("a damaged page fails its job, and the queue goes on", async () => {
   await using cluster = await startCluster()
   const opened = () => {
     const runtime = ManagedRuntime.make(

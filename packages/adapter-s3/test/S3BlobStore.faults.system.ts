@@ -61,7 +61,7 @@ const passing: Readonly<Record<string, Fault>> = {
 }
 
 // They mostly wait for timeouts and retries, each with its own server.
-describe("faults that pass are retried", { concurrent: true, timeout: 120_000 }, () => {
+describe("faults that pass are retried", { concurrent: true }, () => {
   for (const [name, fault] of Object.entries(passing))
     it.live(`${name}, at every request of a put in parts, a read and a removal`, () =>
       onS3(
@@ -108,7 +108,7 @@ describe("faults that pass are retried", { concurrent: true, timeout: 120_000 },
   )
 })
 
-describe("faults that stay end, in bounds", { concurrent: true, timeout: 240_000 }, () => {
+describe("faults that stay end, in bounds", { concurrent: true }, () => {
   for (const [name, fault] of Object.entries(passing))
     it.live(`${name}: BlobUnavailable from every operation after five tries`, () =>
       onS3(
@@ -193,7 +193,7 @@ describe("faults that stay end, in bounds", { concurrent: true, timeout: 240_000
   )
 })
 
-describe("listings", { timeout: 240_000 }, () => {
+describe("listings", () => {
   it.live("2,500 blobs are listed in pages and removed in batches", () =>
     onS3((store, server) =>
       Effect.gen(function* () {
@@ -275,7 +275,7 @@ describe("listings", { timeout: 240_000 }, () => {
   )
 })
 
-describe("what a process leaves behind", { timeout: 120_000 }, () => {
+describe("what a process leaves behind", () => {
   it.live("25 MiB are nine requests", () =>
     onS3((store, server) =>
       Effect.gen(function* () {

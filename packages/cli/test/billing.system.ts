@@ -166,7 +166,7 @@ const endsEarly =
 describe.each([
   ["SQLite", sqlite],
   ["Postgres", postgres],
-])("kiln billing export, from %s", { timeout: 120_000 }, (_name, open) => {
+])("kiln billing export, from %s", (_name, open) => {
   let store: Store
   let ledger: ReadonlyArray<LedgerEntry>
   const exported = async (from: string, to: string, format: string) => {
@@ -298,7 +298,7 @@ describe.each([
   })
 })
 
-describe("kiln billing", { timeout: 120_000 }, () => {
+describe("kiln billing", () => {
   const day = ["--from", "2026-11-01", "--to", "2026-11-02"]
   it.each([
     [["export", "--to", "2026-11-01"], /^kiln: Missing required flag: --from$/m],

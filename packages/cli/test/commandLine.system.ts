@@ -14,7 +14,7 @@ const runWithInput = async (args: ReadonlyArray<string>, env: Readonly<Record<st
   return await kiln.ended()
 }
 
-describe("kiln beside a server", { timeout: 180_000 }, () => {
+describe("kiln beside a server", () => {
   it("shows, retries and purges jobs, rotates and identifies keys, disables projects, and keeps a log of it", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }

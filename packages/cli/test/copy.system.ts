@@ -23,7 +23,7 @@ const seeded = async (directory: string): Promise<string> => {
   return path
 }
 
-describe("kiln copy", { timeout: 120_000 }, () => {
+describe("kiln copy", () => {
   it("copies every record unchanged, and numbers continue after the highest", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()

@@ -19,7 +19,7 @@ const expectFinishedOnce = (job: Job) => {
 }
 
 describe("SIGKILL", () => {
-  it("loses no job, and finishes and charges each job once", { timeout: 120_000 }, async () => {
+  it("loses no job, and finishes and charges each job once", async () => {
     expect(configProblems(slowSpeech)).toEqual([])
     using data = temporaryDirectory()
     const env = {

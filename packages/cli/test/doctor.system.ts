@@ -85,7 +85,7 @@ const replaceBlob = (directory: string, key: string) =>
     yield* blobs.put(key, Stream.succeed(Uint8Array.of(1, 2, 3)), { maxBytes: 3 })
   }).pipe(Effect.provide(FileBlobStore.layer({ directory })), Effect.runPromise)
 
-describe("kiln doctor", { timeout: 120_000 }, () => {
+describe("kiln doctor", () => {
   it("finds no problems in a used installation, even while its server runs", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }

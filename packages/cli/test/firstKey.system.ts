@@ -23,7 +23,7 @@ const piped = async (environment: Readonly<Record<string, string>>) => {
   return { stdout, stderr }
 }
 
-describe("the first key", { timeout: 120_000 }, () => {
+describe("the first key", () => {
   it("is not created if standard output is a pipe: one line says how to create one, and that command works", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }

@@ -21,7 +21,7 @@ const answers = (url: string): Promise<boolean> =>
     () => false,
   )
 
-describe("SIGHUP", { timeout: 120_000 }, () => {
+describe("SIGHUP", () => {
   it("does not stop a service without a terminal, however often it arrives", async () => {
     using data = temporaryDirectory()
     await using kiln = await serve({ KILN_DATA_DIR: data.path })

@@ -18,7 +18,7 @@ const visit = async (env: Readonly<Record<string, string>>): Promise<void> => {
   expect((await server.ended()).exit).toBe(0)
 }
 
-describe("an installation", { timeout: 120_000 }, () => {
+describe("an installation", () => {
   it("marks its blob store once and starts on it repeatedly, whatever its role", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }

@@ -5,7 +5,7 @@ import { run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
 
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
 
-describe("kiln migrate", { timeout: 120_000 }, () => {
+describe("kiln migrate", () => {
   it("lists pending migrations without changes, then applies them, then has nothing to do", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: join(data.path, "data") }

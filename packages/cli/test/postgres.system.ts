@@ -10,7 +10,7 @@ const canary = "s3cret-cänary"
 const changed = (url: string, parts: Partial<Pick<URL, "username" | "password" | "pathname">>): string =>
   Object.assign(new URL(url), parts).href
 
-describe("DATABASE_URL", { timeout: 120_000 }, () => {
+describe("DATABASE_URL", () => {
   it("names the database of an API, a worker and the commands, in its schema", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { Api } from "./support/Api.ts"
 import { doctorProblems } from "./support/doctorProblems.ts"
 
-describe("blobs in Postgres", { timeout: 120_000 }, () => {
+describe("blobs in Postgres", () => {
   it("are written and served by processes that share nothing but the database", async () => {
     await using database = await freshDatabase()
     using first = temporaryDirectory()

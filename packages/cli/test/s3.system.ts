@@ -20,7 +20,7 @@ const startS3 = async () => {
 
 const keys = { AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "very-secret" }
 
-describe("blobs in S3", { timeout: 120_000 }, () => {
+describe("blobs in S3", () => {
   it("are written by one process and served by another, and the doctor reads them", async () => {
     await using s3 = await startS3()
     using data = temporaryDirectory()

@@ -20,7 +20,7 @@ const freePort = async (): Promise<string> => {
 
 const shell = promisify(execFile)
 
-describe("the first start", { timeout: 120_000 }, () => {
+describe("the first start", () => {
   it("shows a key once, and commands that work when pasted", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: join(data.path, "data"), KILN_FIRST_KEY: "print", PORT: "0" }
@@ -94,7 +94,7 @@ describe("the first start", { timeout: 120_000 }, () => {
   })
 })
 
-describe("a start on a store with projects of its own", { timeout: 120_000 }, () => {
+describe("a start on a store with projects of its own", () => {
   it("gives the first key to the project `default` if it exists without keys", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
@@ -105,7 +105,7 @@ describe("a start on a store with projects of its own", { timeout: 120_000 }, ()
   })
 })
 
-describe("a start that fails", { timeout: 120_000 }, () => {
+describe("a start that fails", () => {
   it("says in one line that the port is in use, and does not use up the first key", async () => {
     using data = temporaryDirectory()
     const other = createServer().listen(0, "127.0.0.1")
@@ -195,7 +195,7 @@ describe("a start that fails", { timeout: 120_000 }, () => {
   })
 })
 
-describe("a running server", { timeout: 120_000 }, () => {
+describe("a running server", () => {
   it("serves metrics on loopback", async () => {
     using data = temporaryDirectory()
     const port = await freePort()

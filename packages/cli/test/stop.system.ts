@@ -17,7 +17,7 @@ const running = (api: Api, ids: ReadonlyArray<string>, count: number) =>
     return jobs.filter((job: PolledJob) => job.status === "processing").length >= count ? jobs : undefined
   })
 
-describe("a stop signal", { timeout: 120_000 }, () => {
+describe("a stop signal", () => {
   it("lets claimed jobs finish, leaves the others, and exits with 0", async () => {
     using data = temporaryDirectory()
     const { environment, key, owner } = await liveSpeech(data.path)

@@ -75,7 +75,7 @@ describe("a worker", () => {
     assert.strictEqual(job.warningCode, warningOf(seconds))
   })
 
-  it("runs an honest job while it measures all of them", { timeout: 120_000 }, async () => {
+  it("runs an honest job while it measures all of them", async () => {
     const heaviest = Object.keys(mediaTypes).flatMap((format) =>
       accepted.filter((one) => isLarge(one) && one.format === format).slice(0, 1),
     )

@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { simulateSchedules } from "../src/simulateSchedules.ts"
 
-it.live.each([1, 2])(
+it.live.each([1])(
   "a hundred days, five processes with skewed clocks, killed at random: each tick has one job (seed %i)",
   (seed) =>
     Effect.gen(function* () {
@@ -11,5 +11,5 @@ it.live.each([1, 2])(
       expect(outcome.ticks).toBeGreaterThan(7_500)
       expect(outcome.kills).toBeGreaterThan(1_000)
     }),
-  180_000,
+  300_000,
 )

@@ -7,7 +7,6 @@ import { checkOf, diagnose, type Diagnosis } from "./diagnose.ts"
 
 it(
   "ends although the database server does not respond, and although a table is locked",
-  { timeout: 120_000 },
   async () => {
     await using cluster = await startCluster()
     using data = temporaryDirectory()
@@ -43,7 +42,6 @@ it(
 describeWith("mounts", "kiln doctor on a full disk", () => {
   it(
     "says so, through the real command, with the installation's server still running",
-    { timeout: 120_000 },
     async () => {
       using disk = smallDisk(24)
       const env = { KILN_DATA_DIR: disk.path }

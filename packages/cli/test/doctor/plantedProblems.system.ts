@@ -490,7 +490,7 @@ const planted: ReadonlyArray<Planted> = [
 
 afterEach(() => vi.unstubAllEnvs())
 
-describe("kiln doctor on SQLite", { timeout: 60_000 }, () => {
+describe("kiln doctor on SQLite", () => {
   it("finds nothing to do in a well installation", async () => {
     await using installation = await sqliteInstallation()
     await makeWell(installation)

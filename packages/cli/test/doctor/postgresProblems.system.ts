@@ -78,7 +78,7 @@ const planted: ReadonlyArray<Planted> = [
   },
 ]
 
-describe("kiln doctor on Postgres", { timeout: 60_000 }, () => {
+describe("kiln doctor on Postgres", () => {
   for (const { check, plant, remedy, seen, status, what } of planted)
     it(`finds ${what}`, async () => {
       await using installation = await open()

@@ -4,7 +4,6 @@ import { checkOf, diagnose } from "./diagnose.ts"
 
 it(
   "recognizes its own processes at the public address, and those of another installation",
-  { timeout: 120_000 },
   async () => {
     using mine = temporaryDirectory()
     using other = temporaryDirectory()

@@ -76,7 +76,7 @@ const certificate = (directory: string, days: number) => {
   return { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") }
 }
 
-describe("the public URL", { timeout: 30_000 }, () => {
+describe("the public URL", () => {
   it("is reachable and ready", async () => {
     await using server = await listening(createServer(kilnWith({ store: "ok" })))
     expect(await examine(`http://127.0.0.1:${server.port}`)).toMatchObject({ status: "ok" })

@@ -27,7 +27,7 @@ const finishAll = async (live: Api, ids: ReadonlyArray<string>): Promise<void> =
     expect(await live.finished(id)).toMatchObject({ status: "done", billing: { status: "charged" } })
 }
 
-describe("a dump of a live installation, started beside it with default settings", { timeout: 180_000 }, () => {
+describe("a dump of a live installation, started beside it with default settings", () => {
   it("on SQLite runs, charges and deletes nothing, and says why", async () => {
     using data = temporaryDirectory()
     using copy = temporaryDirectory()

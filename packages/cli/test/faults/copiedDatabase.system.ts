@@ -29,7 +29,7 @@ const stop = async ({ kiln }: Service): Promise<void> => {
   expect((await kiln.ended()).exit).toBe(0)
 }
 
-describe("a copy of the database on the same blobs", { timeout: 180_000 }, () => {
+describe("a copy of the database on the same blobs", () => {
   it("that is older does not start, whatever its role, and continues only after `kiln adopt`; no file is lost", async () => {
     using data = temporaryDirectory()
     using copy = temporaryDirectory()
@@ -125,7 +125,7 @@ describe("a copy of the database on the same blobs", { timeout: 180_000 }, () =>
   })
 })
 
-describe("kiln blobs sweep", { timeout: 180_000 }, () => {
+describe("kiln blobs sweep", () => {
   it("shows and removes orphans, and more than a tenth of all files only with --force", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }

@@ -10,7 +10,7 @@ const everySync = "inject=fsync,fdatasync:error=EIO"
 const everyOtherSync = "inject=fsync,fdatasync:error=EIO:when=1+2"
 
 describeWith("attach", "a sync that fails", () => {
-  it("is 503 and nothing is acknowledged; the service recovers with the disk", { timeout: 180_000 }, async () => {
+  it("is 503 and nothing is acknowledged; the service recovers with the disk", async () => {
     using data = temporaryDirectory()
     await using service = await startService(data.path, slowSpeech)
     const { api } = service
@@ -49,7 +49,7 @@ describeWith("attach", "a sync that fails", () => {
     for (const job of records?.jobs ?? []) expect(job).toMatchObject({ status: "done", attempts: 1, failures: 0 })
   })
 
-  it("occasionally: every 202 survives a kill, whatever happened in between", { timeout: 180_000 }, async () => {
+  it("occasionally: every 202 survives a kill, whatever happened in between", async () => {
     using data = temporaryDirectory()
     const accepted: Array<string> = []
     const refused: Array<string> = []

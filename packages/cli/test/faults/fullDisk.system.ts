@@ -9,7 +9,7 @@ import { noise } from "./support/speech.ts"
 const ready = { status: 200, checks: { store: "ok", writes: "ok", blobs: "ok", worker: "ok" } }
 
 describeWith("mounts", "a full disk", () => {
-  it("is 503 and not ready, loses nothing, and recovers once there is room", { timeout: 180_000 }, async () => {
+  it("is 503 and not ready, loses nothing, and recovers once there is room", async () => {
     using disk = smallDisk(16)
     await using service = await startService(disk.path, slowSpeech)
     const { api } = service
@@ -67,7 +67,6 @@ describeWith("mounts", "a full disk", () => {
 
   it(
     "for blobs alone: the job is postponed, its provider is called at most once more, and it does not fail",
-    { timeout: 180_000 },
     async () => {
       using disk = smallDisk(1)
       using data = temporaryDirectory()

@@ -3,7 +3,7 @@ import { killSweep } from "./support/killSweep.ts"
 import { describeWith } from "./support/needs.ts"
 
 describeWith("strace", "killed at a write call", () => {
-  it("loses nothing that was acknowledged, killed at 12 calls spread over a run", { timeout: 100_000 }, async () => {
+  it("loses nothing that was acknowledged, killed at 12 calls spread over a run", async () => {
     // The engines that recover log here what the driver asked for: a job that fails.
     using _ = vi.spyOn(console, "error").mockReturnValue()
     const sweep = await killSweep({ points: 12, seed: 1 })

@@ -17,7 +17,6 @@ const complete = (directory: string): ReadonlyArray<string> => {
 
 it(
   "a killed backup is never taken for a whole one; the next one is whole, and a service restored from it serves its files",
-  { timeout: 180_000 },
   async () => {
     using data = temporaryDirectory()
     using target = temporaryDirectory()

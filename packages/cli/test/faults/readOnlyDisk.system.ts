@@ -10,7 +10,6 @@ import { noise } from "./support/speech.ts"
 describeWith("mounts", "a read-only disk", () => {
   it(
     "under the blobs: 503 for files, jobs wait, and everything continues once it is writable",
-    { timeout: 180_000 },
     async () => {
       using disk = switchableDisk()
       using data = temporaryDirectory()
@@ -51,7 +50,7 @@ describeWith("mounts", "a read-only disk", () => {
 
 describeWith("attach", "a database that becomes read-only", () => {
   // The system refuses to remount what is open for writing; a disk that fails turns read-only all the same.
-  it("is 503 for writers while readers continue, and recovers", { timeout: 180_000 }, async () => {
+  it("is 503 for writers while readers continue, and recovers", async () => {
     using data = temporaryDirectory()
     await using service = await startService(data.path)
     const { api } = service

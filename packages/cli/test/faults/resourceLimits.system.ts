@@ -32,7 +32,6 @@ const expectWhole = async (service: Service, directory: string, jobs: number): P
 describeWith("prlimit", "limits of the process", () => {
   it(
     "out of file descriptors: files are 503, jobs wait, and everything continues afterwards",
-    { timeout: 180_000 },
     async () => {
       using data = temporaryDirectory()
       await using service = await startService(data.path)
@@ -55,7 +54,6 @@ describeWith("prlimit", "limits of the process", () => {
 
   it(
     "file size limit: 503, nothing partly readable, and everything continues afterwards",
-    { timeout: 180_000 },
     async () => {
       using data = temporaryDirectory()
       await using service = await startService(data.path)

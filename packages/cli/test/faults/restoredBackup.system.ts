@@ -22,7 +22,6 @@ const transcribe = async (service: Service, uploadId: string): Promise<string> =
 
 it(
   "a restored backup: rows without blobs are errors and never bytes, blobs without rows stay",
-  { timeout: 180_000 },
   async () => {
     using data = temporaryDirectory()
     let key = ""

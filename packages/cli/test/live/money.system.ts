@@ -14,7 +14,6 @@ it("the arithmetic of these tests is exact", () => {
 
 it(
   "1,000 live jobs under kills and a failing provider: ledger, export and polls are usage times price to the last digit",
-  { timeout: 240_000 },
   async () => {
     const options = { jobs: 1_000, killEveryMs: 2_500, kills: 4, seed: 1, makeStore: sqliteStore }
     const report = await stormOfMoney(options)

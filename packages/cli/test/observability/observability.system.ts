@@ -25,7 +25,7 @@ const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
 const callerSpan = "00f067aa0ba902b7"
 
 /** One process that exports everything, after a few requests: jobs that end well and badly, an upload, and refused requests. */
-describe("a service that is observed", { timeout: 120_000 }, () => {
+describe("a service that is observed", () => {
   const data = temporaryDirectory()
   let collector: Collector
   let kiln: KilnProcess & { readonly listening: Listening }
@@ -158,7 +158,7 @@ describe("a service that is observed", { timeout: 120_000 }, () => {
       return new Set(roots.map(({ name }) => name.replace(/^(GET|POST|PUT)\b.*/, "request")))
     }
     // A span is exported when it ends, so for a moment its children are there without it.
-    await until(() => (rootNames().size === 1 ? true : undefined), 10_000).catch(() => undefined)
+    await until(() => (rootNames().size === 1 ? true : undefined), 60_000).catch(() => undefined)
     expect(rootNames()).toEqual(new Set(["request"]))
     expect(spans.filter(({ name }) => name.includes("healthz"))).toEqual([])
   })
