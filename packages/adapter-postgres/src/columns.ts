@@ -14,7 +14,7 @@ import type {
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
-import type { RateBuckets, Schedules, SpendCaps, SpendingEntries } from "./limitColumns.ts"
+import type { JobLabels, JobScopes, RateBuckets, Schedules, SpendCaps, SpendingEntries } from "./limitColumns.ts"
 
 /** A JSON text, kept as it was written. */
 export type JsonText = string
@@ -274,6 +274,8 @@ export interface Tables {
   results: Results
   queue: Queue
   job_data: JobData
+  job_labels: JobLabels
+  job_scopes: JobScopes
   checkpoints: Checkpoints
   files: Files
   charges: Charges

@@ -1,17 +1,18 @@
 import { sql } from "kysely"
-import type { Job, JobId, JobMode, JobStatus, ProjectId, RetainedData } from "@kiln/core/domain"
-import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
-import { either, jobOf, jobsById, priorityOf, retained, retainedPart, statusPart } from "./jobs/jobRow.ts"
+import type { Job, JobId, JobMode, JobStatus, ProjectId } from "@kiln/core/domain"
+import { JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
+import { either, jobOf, jobsById, priorityOf, retained, statusPart } from "./jobs/jobRow.ts"
+import { countJobs, hasLabels } from "./countJobs.ts"
 import { measureQueue } from "./queueDepth.ts"
 import type { Session } from "./Session.ts"
-import { ago, batchStatement, type Given, query, storeTime, wholeAge } from "./Statement.ts"
+import { batchStatement, type Given, query } from "./Statement.ts"
 import type { Database } from "./Database.ts"
 
 /** Maximum number of rows that a page examines in each part: rare matches give short pages. */
 const mostLookedAt = 1_000
 
-/** Unfinished jobs, which are in the queue, or done or failed ones, which are two parts of an index of results. */
-type Part = { part: "unfinished" | "done" | "failed" }
+/** Unfinished jobs, which are in the queue, or done or failed ones, which are two parts of an index of results; or jobs with a label. */
+type Part = { part: "unfinished" | "done" | "failed" | "labeled" }
 
 /** Filters; null matches everything. The page starts before (`time`, `id`); the empty id sorts before every id of the same time. */
 type Page = {
@@ -24,6 +25,10 @@ type Page = {
   kind: string | null
   mode: JobMode | null
   status: JobStatus | null
+  /** The label whose jobs are read; empty for the other parts. */
+  label: string
+  /** A JSON list of labels. */
+  labels: string
 }
 
 type Place = Pick<JobSummary, "createdAt" | "id">
@@ -62,61 +67,83 @@ const walk = (given: Given<Page>) => {
     .unionAll(query.selectFrom(finished.as("finished")).selectAll())
 }
 
+/** The newest jobs that have a label. */
+const walkLabeled = (given: Given<Page>) =>
+  query
+    .selectFrom("job_labels")
+    .innerJoin("jobs", "jobs.seq", "job_labels.job_seq")
+    .leftJoin("queue", "queue.id", "jobs.id")
+    .leftJoin("results", "results.job_seq", "jobs.seq")
+    .select(["jobs.seq", "jobs.project_id", "jobs.kind", "jobs.mode", either<JobStatus>("status").as("status")])
+    .where("job_labels.label", "=", given.label)
+    .where(sql<boolean>`(job_labels.created_at, job_labels.job_id) < (${given.time}, ${given.id})`)
+    .where("job_labels.created_at", ">=", given.from)
+    .orderBy("job_labels.created_at", "desc")
+    .orderBy("job_labels.job_id", "desc")
+    .limit(given.lookAt)
+
 /**
  * Scans each part separately, newest first, up to `lookAt` rows. Returns matching rows, and the last row that was examined. One
  * statement, so a job that ends meanwhile is in one part only.
  */
-export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, (item, given) => {
-  const looked = query.selectFrom(walk(given).as("walked")).select([
-    "walked.seq",
-    sql<number>`row_number() over ()`.as("place"),
-    sql<boolean>`(${given.projectId}::text is null or walked.project_id = ${given.projectId})
+const jobsBeforeIn = (walkPart: typeof walk | typeof walkLabeled) =>
+  batchStatement<Part, Page, ListRow>({ part: "text" }, (item, given) => {
+    const looked = query.selectFrom((walkPart as typeof walk)(given).as("walked")).select([
+      "walked.seq",
+      sql<number>`row_number() over ()`.as("place"),
+      sql<boolean>`(${given.projectId}::text is null or walked.project_id = ${given.projectId})
         and (${given.kind}::text is null or walked.kind = ${given.kind})
         and (${given.mode}::text is null or walked.mode = ${given.mode})
-        and (${given.status}::text is null or walked.status = ${given.status})`.as("matches"),
-  ])
-  return query
-    .selectFrom(item)
-    .innerJoinLateral(
-      () =>
-        query
-          .selectFrom(looked.as("looked"))
-          .selectAll()
-          .where((where) => where.or([where("matches", "=", true), where("place", "=", given.lookAt)]))
-          .limit(given.limit)
-          .as("found"),
-      (join) => join.onTrue(),
-    )
-    .innerJoin("jobs", "jobs.seq", "found.seq")
-    .leftJoin("queue", "queue.id", "jobs.id")
-    .leftJoin("results", "results.job_seq", "jobs.seq")
-    .select(["item.part", "found.place", "found.matches"])
-    .select([
-      "jobs.id",
-      "jobs.project_id as projectId",
-      "jobs.key_id as keyId",
-      "jobs.mode",
-      "jobs.kind",
-      "jobs.kind_version as kindVersion",
-      "jobs.priority",
-      "jobs.created_at as createdAt",
-      "results.error_code as errorCode",
-      "results.warning_code as warningCode",
-      "results.finished_at as finishedAt",
-      "queue.claimable_at as claimableAt",
+        and (${given.status}::text is null or walked.status = ${given.status})
+        and ${walkPart === walk ? sql.lit(true) : hasLabels(sql<number>`walked.seq`, given.labels)}`.as("matches"),
     ])
-    .select([
-      either<JobStatus>("status").as("status"),
-      either<number>("attempts").as("attempts"),
-      either<number>("failures").as("failures"),
-      either<number>("lost_workers").as("lostWorkers"),
-      retained.as("retained"),
-    ])
-    .orderBy("jobs.created_at", "desc")
-    .orderBy("jobs.id", "desc")
-})
+    return query
+      .selectFrom(item)
+      .innerJoinLateral(
+        () =>
+          query
+            .selectFrom(looked.as("looked"))
+            .selectAll()
+            .where((where) => where.or([where("matches", "=", true), where("place", "=", given.lookAt)]))
+            .limit(given.limit)
+            .as("found"),
+        (join) => join.onTrue(),
+      )
+      .innerJoin("jobs", "jobs.seq", "found.seq")
+      .leftJoin("queue", "queue.id", "jobs.id")
+      .leftJoin("results", "results.job_seq", "jobs.seq")
+      .select(["item.part", "found.place", "found.matches"])
+      .select([
+        "jobs.id",
+        "jobs.project_id as projectId",
+        "jobs.key_id as keyId",
+        "jobs.mode",
+        "jobs.kind",
+        "jobs.kind_version as kindVersion",
+        "jobs.priority",
+        "jobs.created_at as createdAt",
+        "results.error_code as errorCode",
+        "results.warning_code as warningCode",
+        "results.finished_at as finishedAt",
+        "queue.claimable_at as claimableAt",
+      ])
+      .select([
+        either<JobStatus>("status").as("status"),
+        either<number>("attempts").as("attempts"),
+        either<number>("failures").as("failures"),
+        either<number>("lost_workers").as("lostWorkers"),
+        retained.as("retained"),
+      ])
+      .orderBy("jobs.created_at", "desc")
+      .orderBy("jobs.id", "desc")
+  })
+
+export const jobsBefore = jobsBeforeIn(walk)
+export const labeledBefore = jobsBeforeIn(walkLabeled)
 
 const parts: ReadonlyArray<Part> = [{ part: "unfinished" }, { part: "done" }, { part: "failed" }]
+
+const labeled: ReadonlyArray<Part> = [{ part: "labeled" }]
 
 const partsOf = (status: JobStatus | undefined): ReadonlyArray<Part> =>
   parts.filter(({ part }) => status === undefined || part === status || (part === "unfinished" && isUnfinished(status)))
@@ -161,7 +188,9 @@ const summaryOf = ({ matches: _matches, part: _part, place: _place, ...row }: Li
 /** Reads one row more than requested, to know whether another page follows. */
 const listJobs = async (session: Session, page: JobPage): Promise<JobList> => {
   const lookAt = Math.max(mostLookedAt, page.limit + 1)
-  const rows = await session.batch(jobsBefore, partsOf(page.status), {
+  const [label, ...labels] = page.labels ?? []
+  const isLabeled = label !== undefined
+  const rows = await session.batch(isLabeled ? labeledBefore : jobsBefore, isLabeled ? labeled : partsOf(page.status), {
     ...startOf(page),
     from: wholeTime(page.createdFrom ?? 0),
     lookAt,
@@ -170,81 +199,14 @@ const listJobs = async (session: Session, page: JobPage): Promise<JobList> => {
     kind: page.kind ?? null,
     mode: page.mode ?? null,
     status: page.status ?? null,
+    label: label ?? "",
+    labels: JSON.stringify(labels),
   })
   const frontier = scannedUpTo(rows, lookAt, page.limit + 1)
   const known = rows.filter((row) => row.matches && (frontier === undefined || !isBefore(frontier, row)))
   const jobs = known.slice(0, page.limit)
   const end = known.length > page.limit ? jobs.at(-1) : frontier
   return { jobs: jobs.map(summaryOf), next: end && cursorOf(end) }
-}
-
-type Question = { projectId: ProjectId | null; finishedWithinMs: number }
-
-const unfinished = query
-  .selectFrom("lanes")
-  .innerJoin("queue", "queue.lane_id", "lanes.id")
-  .select((select) => [
-    "lanes.kind",
-    "lanes.mode",
-    sql<JobCount["status"]>`case when queue.status = 'queued' and queue.claimable_at > ${storeTime}
-      then 'delayed' else queue.status end`.as("status"),
-    select.fn.countAll<number>().as("count"),
-  ])
-  .groupBy([sql.ref("lanes.kind"), sql.ref("lanes.mode"), sql`3`])
-
-/** Counts recently finished jobs in the index, which separates kept, expired and deleted data. */
-const countOf = (lanes: (given: Given<Question>) => typeof unfinished) =>
-  batchStatement<{ retained: RetainedData }, Question, JobCount>({ retained: "text" }, (item, given) =>
-    query
-      .selectFrom(item)
-      .innerJoinLateral(
-        () =>
-          query
-            .selectFrom("results")
-            .select((select) => [
-              "results.kind",
-              "results.mode",
-              sql<JobCount["status"]>`results.status`.as("status"),
-              select.fn.countAll<number>().as("count"),
-            ])
-            .where(sql<boolean>`${retainedPart} = item.retained`)
-            .where("results.finished_at", ">", ago(given.finishedWithinMs))
-            .where(sql<boolean>`(${given.projectId}::text is null or results.project_id = ${given.projectId})`)
-            .groupBy(["results.kind", "results.mode", "results.status"])
-            .as("finished"),
-        (join) => join.onTrue(),
-      )
-      .select(["finished.kind", "finished.mode", "finished.status", "finished.count"])
-      .unionAll(lanes(given)),
-  )
-
-/** Counts the whole queue, lane by lane. */
-export const countAll = countOf(() => unfinished)
-export const countOfProject = countOf((given) => unfinished.where(sql<boolean>`lanes.project_id = ${given.projectId}`))
-
-const everything: ReadonlyArray<{ retained: RetainedData }> = [
-  { retained: "kept" },
-  { retained: "expired" },
-  { retained: "deleted" },
-]
-
-const nameOf = ({ kind, mode, status }: JobCount): string => `${kind} ${mode} ${status}`
-
-/** Counts in one statement, so a job that ends meanwhile is counted once. */
-const countJobs = async (
-  session: Session,
-  question: { readonly finishedWithinMs: number; readonly projectId?: ProjectId | undefined },
-): Promise<ReadonlyArray<JobCount>> => {
-  const { finishedWithinMs, projectId = null } = question
-  const counts = await session.batch(projectId === null ? countAll : countOfProject, everything, {
-    projectId,
-    finishedWithinMs: wholeAge(finishedWithinMs),
-  })
-  // The three parts of the index are added up.
-  const sums = new Map<string, JobCount>()
-  for (const part of counts)
-    sums.set(nameOf(part), { ...part, count: part.count + (sums.get(nameOf(part))?.count ?? 0) })
-  return [...sums.keys()].toSorted().flatMap((name) => sums.get(name) ?? [])
 }
 
 /** Regardless of owner, for the operator. */

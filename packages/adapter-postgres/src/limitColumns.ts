@@ -1,7 +1,7 @@
 import type { Generated } from "kysely"
-import type { SpendOwner } from "@kiln/core/domain"
+import type { JobId, SpendOwner } from "@kiln/core/domain"
 
-/** Columns of limits and schedules. */
+/** Columns of limits, schedules and labels. */
 
 export interface Schedules {
   name: string
@@ -32,4 +32,16 @@ export interface SpendingEntries {
   currency: string
   amount: string
   charged_at: number | null
+}
+
+export interface JobLabels {
+  label: string
+  created_at: number
+  job_id: JobId
+  job_seq: number
+}
+
+export interface JobScopes {
+  scope: string
+  job_seq: number
 }

@@ -105,6 +105,8 @@ export const columns = {
     output: nullable(json()),
     request: nullable(json()),
   },
+  job_labels: { label: text(), job_seq: integer() },
+  job_scopes: { scope: text(), job_seq: integer() },
   job_data: { job_seq: integer(), request: json() },
   checkpoints: { job_seq: integer(), step: text(), value: json() },
   files: {

@@ -1,4 +1,4 @@
-import { sql } from "kysely"
+import { type Expression, type RawBuilder, sql } from "kysely"
 import type { JobMode, JobStatus, ProjectId } from "@kiln/core/domain"
 import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
 import { select, type Values } from "./columns.ts"
@@ -21,6 +21,29 @@ type Range = { readonly fromSeq: number; readonly beforeSeq: number }
 
 const jobsIn = (given: Given<Range>) =>
   query.selectFrom("jobs").where("seq", "<", given.beforeSeq).where("seq", ">=", given.fromSeq).orderBy("seq", "desc")
+
+/** The jobs of a range that have a label. */
+const labeledIn = (given: Given<Range & Labels>) =>
+  query
+    .selectFrom("job_labels")
+    .where("label", "=", given.label)
+    .where("job_seq", "<", given.beforeSeq)
+    .where("job_seq", ">=", given.fromSeq)
+    .orderBy("job_seq", "desc")
+
+/** The label that is looked up, and a JSON list of the others. */
+type Labels = { readonly label: string; readonly labels: string }
+
+const hasLabels = (jobSeq: RawBuilder<number>, labels: Expression<string>) =>
+  sql<boolean>`NOT EXISTS (SELECT 1 FROM json_each(${labels}) AS wanted WHERE NOT EXISTS (
+    SELECT 1 FROM kiln_job_labels AS own WHERE own.label = wanted.value AND own.job_seq = ${jobSeq}))`
+
+export const furthestLabeled = statement((given: Given<Range & Labels & { readonly rows: number }>) =>
+  labeledIn(given)
+    .select("job_seq as seq")
+    .limit(1)
+    .offset(sql<number>`${given.rows} - 1`),
+)
 
 /** The last job that a page may read. */
 export const furthestJob = statement((given: Given<Range & { readonly rows: number }>) =>
@@ -52,35 +75,46 @@ type Filter = {
   readonly status: JobStatus | null
 }
 
+const summaryColumns = select(
+  "jobs",
+  "seq",
+  "id",
+  "project_id",
+  "key_id",
+  "mode",
+  "kind",
+  "kind_version",
+  "priority",
+  "status",
+  "error_code",
+  "warning_code",
+  "retained",
+  "attempts",
+  "failures",
+  "lost_workers",
+  "created_at",
+  "claimable_at",
+  "finished_at",
+)
+
+const matches = (given: Given<Filter>) =>
+  sql<boolean>`(${given.projectId} IS NULL OR project_id = ${given.projectId})
+    AND (${given.kind} IS NULL OR kind = ${given.kind})
+    AND (${given.mode} IS NULL OR mode = ${given.mode})
+    AND (${given.status} IS NULL OR status = ${given.status})`
+
 export const jobsInRange = statement((given: Given<Range & Filter & { readonly limit: number }>) =>
-  jobsIn(given)
-    .select(
-      select(
-        "jobs",
-        "seq",
-        "id",
-        "project_id",
-        "key_id",
-        "mode",
-        "kind",
-        "kind_version",
-        "priority",
-        "status",
-        "error_code",
-        "warning_code",
-        "retained",
-        "attempts",
-        "failures",
-        "lost_workers",
-        "created_at",
-        "claimable_at",
-        "finished_at",
-      ),
-    )
-    .where(sql<boolean>`(${given.projectId} IS NULL OR project_id = ${given.projectId})`)
-    .where(sql<boolean>`(${given.kind} IS NULL OR kind = ${given.kind})`)
-    .where(sql<boolean>`(${given.mode} IS NULL OR mode = ${given.mode})`)
-    .where(sql<boolean>`(${given.status} IS NULL OR status = ${given.status})`)
+  jobsIn(given).select(summaryColumns).where(matches(given)).limit(given.limit),
+)
+
+/** The cross join reads the labels first. */
+export const labeledInRange = statement((given: Given<Range & Labels & Filter & { readonly limit: number }>) =>
+  labeledIn(given)
+    .crossJoin("jobs")
+    .select(summaryColumns)
+    .whereRef("jobs.seq", "=", "job_labels.job_seq")
+    .where(matches(given))
+    .where(hasLabels(sql<number>`kiln_job_labels.job_seq`, given.labels))
     .limit(given.limit),
 )
 
@@ -109,6 +143,9 @@ const summaryOf = ({ seq: _, ...row }: RowOf<typeof jobsInRange>): JobSummary =>
   priority: priorityOf(row.priority, row.id),
 })
 
+const labelsAsked = ([label, ...labels]: ReadonlyArray<string> = []): Labels | undefined =>
+  label === undefined ? undefined : { label, labels: JSON.stringify(labels) }
+
 /** Reads one row more than requested, which tells whether another page follows. */
 const listJobs = (tx: Transaction, page: JobPage): JobList => {
   const { after, createdFrom, createdTo, limit } = page
@@ -120,8 +157,13 @@ const listJobs = (tx: Transaction, page: JobPage): JobList => {
       createdTo === undefined ? endSeq : firstSince(tx, createdTo, endSeq),
     ),
   }
-  const furthest = tx.get(furthestJob, { ...range, rows: Math.max(maxRowsRead, limit) })
-  const rows = tx.all(jobsInRange, {
+  const labels = labelsAsked(page.labels)
+  const rowsRead = Math.max(maxRowsRead, limit)
+  const furthest =
+    labels === undefined
+      ? tx.get(furthestJob, { ...range, rows: rowsRead })
+      : tx.get(furthestLabeled, { ...range, ...labels, rows: rowsRead })
+  const wanted = {
     ...range,
     ...(furthest && { fromSeq: furthest.seq }),
     projectId: page.projectId ?? null,
@@ -129,7 +171,8 @@ const listJobs = (tx: Transaction, page: JobPage): JobList => {
     mode: page.mode ?? null,
     status: page.status ?? null,
     limit: limit + 1,
-  })
+  }
+  const rows = labels === undefined ? tx.all(jobsInRange, wanted) : tx.all(labeledInRange, { ...wanted, ...labels })
   const last = rows.length > limit ? rows[limit - 1] : furthest
   return { jobs: rows.slice(0, limit).map(summaryOf), next: last && cursorOf(last.seq) }
 }
@@ -174,19 +217,37 @@ export const finishedByStatus = statement((given: Given<Finished>) =>
     .groupBy(["kind", "mode", "state"]),
 )
 
+/** Counts the jobs that have these labels, one by one. */
+export const labeledByStatus = statement((given: Given<Unfinished & Labels & { readonly finishedAfter: number }>) =>
+  query
+    .selectFrom("job_labels")
+    .crossJoin("jobs")
+    .select((of) => ["jobs.kind", "jobs.mode", stateOf(given).as("state"), of.fn.countAll<number>().as("count")])
+    .where("job_labels.label", "=", given.label)
+    .whereRef("jobs.seq", "=", "job_labels.job_seq")
+    .where(sql<boolean>`(${given.projectId} IS NULL OR project_id = ${given.projectId})`)
+    .where(sql<boolean>`(finished_at IS NULL OR finished_at > ${given.finishedAfter})`)
+    .where(hasLabels(sql<number>`kiln_job_labels.job_seq`, given.labels))
+    .groupBy(["jobs.kind", "jobs.mode", "state"]),
+)
+
 const retentions = ["kept", "expired", "deleted"] as const
 
 const countJobs = (
   tx: Transaction,
-  question: { readonly finishedWithinMs: number; readonly projectId?: ProjectId | undefined },
+  question: Parameters<JobDirectory["Service"]["countJobs"]>[0],
 ): ReadonlyArray<JobCount> => {
   const { now } = tx
   const projectId = question.projectId ?? null
   const finishedAfter = now - question.finishedWithinMs
-  const rows = [
-    ...tx.all(unfinishedByStatus, { projectId, now }),
-    ...retentions.flatMap((retained) => tx.all(finishedByStatus, { projectId, retained, finishedAfter })),
-  ]
+  const labels = labelsAsked(question.labels)
+  const rows =
+    labels === undefined
+      ? [
+          ...tx.all(unfinishedByStatus, { projectId, now }),
+          ...retentions.flatMap((retained) => tx.all(finishedByStatus, { projectId, retained, finishedAfter })),
+        ]
+      : tx.all(labeledByStatus, { projectId, now, finishedAfter, ...labels })
   return summed(rows.map(({ count, kind, mode, state: status }) => ({ kind, mode, status, count })))
 }
 

@@ -154,6 +154,8 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=? AND lane_id=?)",
       "SCAN unfinished",
       // The rows that refer to a job: looked at only if some refer to a missing one.
+      "SEARCH kiln_job_scopes USING COVERING INDEX kiln_job_scopes_job (job_seq=?)",
+      "SEARCH kiln_job_labels USING COVERING INDEX kiln_job_labels_job (job_seq=?)",
       "SEARCH kiln_files USING COVERING INDEX sqlite_autoindex_kiln_files_2 (job_seq=?)",
       "SEARCH kiln_checkpoints USING PRIMARY KEY (job_seq=?)",
       "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?)",

@@ -3,6 +3,7 @@ import { appendedChanges, prunedChanges } from "./AuditLog/append.ts"
 import { auditedVerbs } from "./AuditLog/audited.ts"
 import type { Section, Stores } from "./Check.ts"
 import { countJobs, readJobs } from "./JobDirectory/countJobs.ts"
+import { labels } from "./JobDirectory/labels.ts"
 import { listJobs } from "./JobDirectory/listJobs.ts"
 import { measureQueue } from "./JobDirectory/measureQueue.ts"
 import { cancelJobs } from "./JobStore/cancelJobs.ts"
@@ -14,6 +15,7 @@ import { createAndClaimJobs } from "./JobStore/createAndClaimJobs.ts"
 import { createJobsQueueCap } from "./JobStore/createJobsQueueCap.ts"
 import { createJobsGate, createJobsPrecedence } from "./JobStore/createJobsRefusals.ts"
 import { createJobsSpendCap } from "./JobStore/createJobsSpendCap.ts"
+import { uniqueJobs } from "./JobStore/createJobsUnique.ts"
 import { createJobsUpload } from "./JobStore/createJobsUpload.ts"
 import { delay } from "./JobStore/createJobsDelay.ts"
 import { eraseJobs } from "./JobStore/eraseJobs.ts"
@@ -79,6 +81,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   delay,
   metadataSection,
   retries,
+  uniqueJobs,
   createAndClaimJobs,
   findJobs,
   pollJobs,
@@ -111,7 +114,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
 ]
 
 /** Checks of `JobDirectory`. It reads what `JobStore` wrote, so the other ports take part. */
-export const jobDirectorySections: ReadonlyArray<Section> = [listJobs, countJobs, measureQueue, readJobs]
+export const jobDirectorySections: ReadonlyArray<Section> = [listJobs, labels, countJobs, measureQueue, readJobs]
 
 /** Checks of `UploadStore`. Jobs consume uploads, so the other ports take part. */
 export const uploadStoreSections: ReadonlyArray<Section> = [

@@ -1,6 +1,6 @@
 import { plant } from "./jobTransitionBugs.ts"
 
-const order = "the first check that objects decides: key, retry, gate, upload, spending, queue"
+const order = "the first check that objects decides: key, scope, retry, gate, upload, spending, queue"
 const reading = "no fact is read behind the check that decides, or that the request does not depend on"
 const asked = "an accepted job is what was asked for, with the price in force and everything else at its beginning"
 const once = "a request is accepted once: repeated, it is a replay; changed, it is refused"
@@ -56,6 +56,27 @@ export const acceptanceBugs = [
     "acceptance.ts",
     "price === null ? undefined : overspending(job, price, facts)",
     "(facts.spending(), price === null ? undefined : overspending(job, price, facts))",
+  ),
+  plant(
+    "a job that has begun no longer stands in the way of others",
+    order,
+    "acceptance.ts",
+    '(unique.while === "unfinished" && status === "processing")',
+    "false",
+  ),
+  plant(
+    "a scope is kept for a millisecond too long",
+    order,
+    "acceptance.ts",
+    "now < createdAt + unique.while",
+    "now <= createdAt + unique.while",
+  ),
+  plant(
+    "a scope decides before the idempotency key",
+    order,
+    "acceptance.ts",
+    "  const existing = facts.existing()\n",
+    '  const first = job.unique && facts.scopeHolder()\n  if (first && keepsScope(first, job.unique, facts.now)) return { _tag: "Duplicate", job: first }\n  const existing = facts.existing()\n',
   ),
   plant("an upload that does not exist is ready", order, "acceptance.ts", '? "not_found" :', "? undefined :"),
   plant(

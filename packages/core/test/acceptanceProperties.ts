@@ -13,6 +13,9 @@ const NOW = 1_000_000
 /** A situation with one value per check: the contents of the request and of the store. */
 interface Situation {
   readonly key: "free" | "same request" | "other request"
+  /** The job that took the scope last; `none` if the job need not be unique. */
+  readonly scope: "none" | "free" | "queued" | "processing" | "finished" | "fresh" | "old"
+  readonly until: "queued" | "unfinished" | 500
   readonly retry: "none" | "possible" | "unknown" | "done" | "erased" | "upload gone"
   readonly gate: "none" | "open" | "free" | "no price" | "no meter" | "switched off" | "forced off" | "unserved"
   readonly upload: "none" | "ready" | "unknown" | "used" | "erased" | "too old" | "in transfer" | "never came"
@@ -22,6 +25,8 @@ interface Situation {
 
 const situations: fc.Arbitrary<Situation> = fc.record({
   key: fc.constantFrom("free", "free", "free", "same request", "other request"),
+  scope: fc.constantFrom("none", "none", "none", "free", "queued", "processing", "finished", "fresh", "old"),
+  until: fc.constantFrom<Situation["until"]>("queued", "unfinished", 500),
   retry: fc.constantFrom("none", "none", "possible", "possible", "unknown", "done", "erased", "upload gone"),
   gate: fc.constantFrom("none", "open", "free", "no price", "no meter", "switched off", "forced off", "unserved"),
   upload: fc.constantFrom("none", "ready", "unknown", "used", "erased", "too old", "in transfer", "never came"),
@@ -30,7 +35,7 @@ const situations: fc.Arbitrary<Situation> = fc.record({
 })
 
 const price = { name: "svc-audio", version: 3, currency: "usd", unitAmounts: { input_characters: "0.01" } }
-const requestOf = ({ gate, queue, retry, spending, upload }: Situation): NewJob => ({
+const requestOf = ({ gate, queue, retry, scope, spending, until, upload }: Situation): NewJob => ({
   id: "job_new",
   projectId: "prj_a",
   keyId: "key_a",
@@ -42,6 +47,7 @@ const requestOf = ({ gate, queue, retry, spending, upload }: Situation): NewJob 
   delayMs: 7.5,
   metadata: { a: 1 },
   retryOf: retry === "none" ? null : "job_failed",
+  ...(scope !== "none" && { unique: { scope: "s", while: until } }),
   uploadId: upload === "none" ? null : "upl_a",
   maxTransfers: 2,
   idempotencyKey: "k",
@@ -62,6 +68,19 @@ const requestOf = ({ gate, queue, retry, spending, upload }: Situation): NewJob 
 })
 
 const jobWith = (changes: Partial<Job>): Job => changes as Job
+
+/** Created exactly at the end of its time, unless it is `fresh`. */
+const holderIn = ({ scope }: Situation): Job | undefined => {
+  if (scope === "none" || scope === "free") return undefined
+  const status = scope === "queued" || scope === "processing" ? scope : "done"
+  return jobWith({ status, createdAt: NOW - (scope === "fresh" ? 499 : 500) })
+}
+
+const keepsScope = ({ scope, until }: Situation): boolean => {
+  if (scope === "none" || scope === "free") return false
+  if (until === 500) return scope === "fresh"
+  return scope === "queued" || (scope === "processing" && until === "unfinished")
+}
 
 const retriedIn = ({ retry, upload }: Situation): ReturnType<JobFacts["retried"]> => {
   const uploadId = upload === "none" ? null : ("upl_a" as const)
@@ -126,6 +145,7 @@ const factsIn = (situation: Situation): { readonly facts: JobFacts; readonly ask
     facts: {
       now: NOW,
       existing: told("key", () => existing),
+      scopeHolder: told("scope", () => holderIn(situation)),
       retried: told("retry", () => retriedIn(situation)),
       board: told("gate", () => boardIn(situation)),
       upload: told("upload", () => uploadIn(situation)),
@@ -159,6 +179,7 @@ const checks = (situation: Situation): ReadonlyArray<readonly [check: string, ob
   const refusal = { owner: "project", reason: spending === "over" ? "cap" : "unbounded" }
   return [
     ["key", key === "free" ? undefined : key === "other request" ? { _tag: "KeyReused" } : { _tag: "Replayed" }],
+    ["scope", keepsScope(situation) ? { _tag: "Duplicate" } : undefined],
     ["retry", retry === "none" || retry === "possible" ? undefined : { _tag: "NotRetryable" }],
     ["gate", gate in missing ? { _tag: "GateClosed", missing: missing[gate as keyof typeof missing] } : undefined],
     [
@@ -182,7 +203,7 @@ const forAll = (holds: (situation: Situation) => void): void =>
 
 /** What holds for the order in which a request is judged. Each throws where it does not hold. */
 export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptance) => void>> = {
-  "the first check that objects decides: key, retry, gate, upload, spending, queue": ({ judgeJob }) =>
+  "the first check that objects decides: key, scope, retry, gate, upload, spending, queue": ({ judgeJob }) =>
     forAll((situation) => {
       const first = checks(situation).find(([, objection]) => objection !== undefined)?.[1]
       const outcome = judgeJob(requestOf(situation), factsIn(situation).facts)
@@ -196,9 +217,10 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
       const all = checks(situation)
       const decided = all.findIndex(([, objection]) => objection !== undefined)
       const reached = all.slice(0, decided === -1 ? all.length : decided + 1).map(([check]) => check)
-      const { gate, queue, retry, upload } = situation
+      const { gate, queue, retry, scope, upload } = situation
       const needed: Readonly<Record<string, boolean>> = {
         key: true,
+        scope: scope !== "none",
         retry: retry !== "none",
         gate: gate !== "none",
         upload: upload !== "none" && retry === "none",

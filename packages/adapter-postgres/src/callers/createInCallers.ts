@@ -16,6 +16,7 @@ import {
   detachRetried,
 } from "../jobs/insertJobs.ts"
 import { batchStatement, query, statement, storeTime } from "../Statement.ts"
+import { writeLabels } from "../jobs/labels.ts"
 import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
 
 /** Maximum number of tries when keys are bound by others and become free again. */
@@ -118,6 +119,7 @@ export const createInCallers = async (
   const written = rows.filter(({ item }) => !theirs.has(keyName(item)))
   if (written.length > 0) {
     await consumeUploads(session, written)
+    await writeLabels(session, written)
     const ids = new Set<string>(written.map(({ row }) => row.id))
     await reserve(
       session,

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { judgeJob, type StoreUnavailable } from "@kiln/core/domain"
+import { judgeJob, labelsOf, type StoreUnavailable } from "@kiln/core/domain"
 import {
   type ClaimRequest,
   type CreatedAndClaimed,
@@ -19,9 +19,9 @@ import type { RememberedLanes } from "./lanes.ts"
 
 const operation = "JobStore.createJobs"
 
-/** Whether nothing but an idempotency key and a queue cap can stand in the way of a job. */
-const needsNoFacts = ({ gate, retryOf, uploadId }: NewJob): boolean =>
-  gate === null && retryOf === null && uploadId === null
+/** Whether nothing but an idempotency key and a queue cap can stand in the way of a job, and it has no labels to write. */
+const needsNoFacts = ({ gate, metadata, retryOf, unique, uploadId }: NewJob): boolean =>
+  gate === null && retryOf === null && uploadId === null && unique === undefined && labelsOf(metadata).length === 0
 
 const nothing = (): never => {
   throw new TypeError("a job that needs no facts asked for one")
@@ -32,6 +32,7 @@ const acceptedAt = (item: NewJob, now: number): CreateOutcome =>
   judgeJob(item, {
     now,
     existing: () => undefined,
+    scopeHolder: nothing,
     retried: nothing,
     board: nothing,
     upload: nothing,

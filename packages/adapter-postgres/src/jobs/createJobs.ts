@@ -18,6 +18,7 @@ import type { Session, Transaction } from "../Session.ts"
 import { jobOf, jobsByIdempotencyKey } from "./jobRow.ts"
 import { lockUploads, ownUploads, uploadOf } from "../uploads/uploadRow.ts"
 import { type Accepted, insertJobs } from "./insertJobs.ts"
+import { lockedScopes } from "./labels.ts"
 import { findLanes } from "./lanes.ts"
 import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
 import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
@@ -35,6 +36,8 @@ import {
 /** The facts read before the items of a batch are judged. */
 export interface Read {
   readonly jobs: ReadonlyArray<Job>
+  /** The jobs that took the scopes of these items last. */
+  readonly holders: ReadonlyMap<string, Job>
   readonly board: StoredBoard | undefined
   readonly uploads: ReadonlyArray<Upload>
   readonly spending: ReadSpending
@@ -48,6 +51,7 @@ export interface Read {
 interface Batch {
   readonly now: number
   readonly jobs: Map<string, Job>
+  readonly holders: Map<string, Job>
   readonly board: StoredBoard | undefined
   readonly uploads: Map<string, Upload>
   readonly spending: Map<SpendOwner, Spending>
@@ -75,11 +79,12 @@ const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; i
 export const judgeJobs = (
   now: number,
   items: ReadonlyArray<NewJob>,
-  { board, jobs, retried, spending, unfinished, uploads }: Omit<Read, "lanes">,
+  { board, holders, jobs, retried, spending, unfinished, uploads }: Omit<Read, "lanes">,
 ): Judged => {
   const batch: Batch = {
     now,
     jobs: new Map(jobs.map((job) => [keyName(job), job])),
+    holders: new Map(holders),
     board,
     uploads: new Map(uploads.map((upload) => [uploadName(upload), upload])),
     spending: spendingAt(spending, now),
@@ -105,7 +110,8 @@ export const createJobs = async (
 }
 
 /**
- * Reads the facts in one round trip. The order matters: retried jobs and uploads are locked before they are read, and keys are
+ * Reads the facts in one round trip. The order matters: scopes are locked first, because a transaction that waits for one should hold nothing
+ * that others need; retried jobs and uploads are locked before they are read, and keys are
  * looked up last, so that of two concurrent requests with one key, the one that finds the upload used or the queue full also
  * finds the other's job.
  */
@@ -124,7 +130,8 @@ export const readItems = async (
     id === null ? [] : [{ id, projectId, keyId, mode }],
   )
   const priced = items.filter(({ gate }) => gate !== null && gate.price !== null)
-  const [retried, , , spending, unfinished, board, uploads, jobs] = await Promise.all([
+  const [holders, retried, , , spending, unfinished, board, uploads, jobs] = await Promise.all([
+    lockedScopes(session, items),
     lockedRetried(session, items),
     session.batch(lockUploads, consumed, {}),
     alone && oneAtATimePerProject(session, items),
@@ -139,7 +146,7 @@ export const readItems = async (
     session.batch(ownUploads, consumed, {}),
     session.batch(jobsByIdempotencyKey, items, {}),
   ])
-  return { jobs: jobs.map(jobOf), board, uploads: uploads.map(uploadOf), spending, unfinished, retried }
+  return { jobs: jobs.map(jobOf), holders, board, uploads: uploads.map(uploadOf), spending, unfinished, retried }
 }
 
 const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
@@ -150,6 +157,7 @@ const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
   const priceId = item.gate?.price == null ? null : (batch.board?.stored[item.gate.price]?.id ?? null)
   batch.accepted.push({ item, job, priceId, retried })
   noteAccepted(batch, job, retried)
+  if (item.unique !== undefined) batch.holders.set(item.unique.scope, job)
   noteReserved(batch, item, job)
   return { _tag: "Created", job }
 }
@@ -157,6 +165,7 @@ const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
 const factsOf = (batch: Batch, item: NewJob, index: number): JobFacts => ({
   now: batch.now,
   existing: () => batch.jobs.get(keyName(item)),
+  scopeHolder: () => (item.unique === undefined ? undefined : batch.holders.get(item.unique.scope)),
   retried: () => {
     const job = batch.retried.get(index)
     return job && batch.retriedHere.has(job.id) ? { ...job, uploadId: null } : job

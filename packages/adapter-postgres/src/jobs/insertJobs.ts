@@ -4,6 +4,7 @@ import type { NewJob } from "@kiln/core/ports"
 import { Superseded } from "../postgresErrors.ts"
 import { briefLockTimeoutMs, type Session, type Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { writeLabels } from "./labels.ts"
 import { laneName, makeLanes, type MayBeClaimable } from "./lanes.ts"
 import { detachUploads, type RetriedJob } from "./retriedJobs.ts"
 
@@ -191,4 +192,5 @@ export const insertJobs = async (
   ])
   // When the step starts over, it finds a replay, or that a lane is missing.
   if (added.accepted === null || added.unbound !== null) throw new Superseded()
+  await writeLabels(tx, rows)
 }

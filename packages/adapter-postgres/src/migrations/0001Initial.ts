@@ -10,6 +10,7 @@ import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
 import { scheduleTables } from "./initial/schedules.ts"
 import { spendingTables } from "./initial/spending.ts"
+import { submittedTables } from "./initial/submitted.ts"
 import { vacuumSettings } from "./initial/vacuum.ts"
 
 /**
@@ -55,7 +56,8 @@ const initial: Migration = {
     claimFunction +
     endFunction +
     spendingTables +
-    scheduleTables,
+    scheduleTables +
+    submittedTables,
 }
 
 /**

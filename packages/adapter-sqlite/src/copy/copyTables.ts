@@ -33,6 +33,8 @@ export const copyTables = [
   "spend_caps",
   "spending",
   "schedules",
+  "job_labels",
+  "job_scopes",
 ] as const
 
 export type CopyTable = (typeof copyTables)[number]
@@ -74,11 +76,15 @@ const order: Readonly<Record<CopyTable, string>> = {
   spend_caps: "owner",
   spending: "owner, entry",
   schedules: "name",
+  job_labels: "job_seq, label",
+  job_scopes: "scope",
 }
 
 /** Selects all columns, including those of later migrations, so that a target without such a column reports it. */
 export const selectAll = (table: CopyTable): string => {
   if (table === "job_data") return `${requests} ORDER BY ${order.job_data}`
+  if (table === "job_labels")
+    return "SELECT label, created_at, id AS job_id, job_seq FROM kiln_job_labels JOIN kiln_jobs ON seq = job_seq ORDER BY job_seq, label"
   return table === "checkpoints"
     ? "SELECT kiln_jobs.id AS job_id, step, value FROM kiln_checkpoints JOIN kiln_jobs ON kiln_jobs.seq = job_seq ORDER BY job_seq, step"
     : `SELECT * FROM ${tablePrefix}${table}${conditionOf(table)} ORDER BY ${order[table]}`

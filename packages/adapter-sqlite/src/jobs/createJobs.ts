@@ -9,6 +9,7 @@ import { ownUpload, uploadOf } from "../uploads.ts"
 import { ownJob } from "./eraseJobs.ts"
 import { insertJob, unfinishedJobs } from "./insertJob.ts"
 import { jobByIdempotencyKey, jobOf } from "./JobRow.ts"
+import { findScopeHolder, writeLabels } from "./labels.ts"
 import { createLane, findLane, type LaneRow, mayBeClaimableAt, prioritizeLane } from "./lanes.ts"
 
 /** Frees the upload of a failed job for its retry. The schema allows only this change to what was requested. */
@@ -43,11 +44,12 @@ class CreateBatch {
   /**
    * Most idempotency keys are new, so the job is first judged as if its key were, and the unique index of the insertion finds
    * the others. Any other outcome is judged again with the lookup, which comes first in the order of precedence. A retry and
-   * the first job of a lane write before the insertion, and so begin with the lookup.
+   * the first job of a lane write before the insertion, and so begin with the lookup. A job that must be unique begins with it
+   * too, because its key decides before its scope.
    */
   create(item: NewJob): CreateOutcome {
     const lane = this.#laneOf(item)
-    if (item.retryOf === null && lane !== undefined) {
+    if (item.retryOf === null && item.unique === undefined && lane !== undefined) {
       const outcome = judgeJob(
         item,
         this.#factsOf(item, () => undefined),
@@ -72,6 +74,7 @@ class CreateBatch {
     return {
       now: tx.now,
       existing,
+      scopeHolder: () => findScopeHolder(tx, item.unique),
       retried: () => (retryOf === null ? undefined : tx.get(ownJob, { id: retryOf, projectId, keyId, mode })),
       board: () => (this.#board ??= loadBoard(tx)),
       upload: () => {
@@ -108,8 +111,10 @@ class CreateBatch {
   #insert(item: NewJob, accepted: Job, lane: LaneRow): Job | undefined {
     const { price } = item.gate ?? { price: null }
     const priceId = price === null ? null : (this.#board?.stored[price]?.id ?? null)
-    const job = insertJob(this.#tx, accepted, lane.id, priceId)
-    if (job === undefined) return undefined
+    const inserted = insertJob(this.#tx, accepted, lane.id, priceId)
+    if (inserted === undefined) return undefined
+    const { job, seq } = inserted
+    writeLabels(this.#tx, seq, job, item)
     this.#reserve(item, job)
     if (job.uploadId !== null) this.#tx.run(leaveSweep, { uploadId: job.uploadId })
     this.#enter(lane, job, job.claimableAt ?? job.createdAt)

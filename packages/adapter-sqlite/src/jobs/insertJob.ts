@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { type Job, judgeJob, priorityRank } from "@kiln/core/domain"
+import { type Job, judgeJob, labelsOf, priorityRank } from "@kiln/core/domain"
 import { type CreateOutcome, decodeObject, type NewJob } from "@kiln/core/ports"
 import { assign, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
@@ -143,14 +143,25 @@ const insertionOf = (job: Job, priceId: number | null): Insertion => {
   }
 }
 
+/** An inserted job, with the number of its row. */
+export interface Inserted {
+  readonly job: Job
+  readonly seq: number
+}
+
 /** Writes an accepted job. Returns `undefined`, and nothing was written, if the idempotency key has a job. */
-export const insertJob = (tx: Transaction, accepted: Job, laneId: number, priceId: number | null): Job | undefined => {
+export const insertJob = (
+  tx: Transaction,
+  accepted: Job,
+  laneId: number,
+  priceId: number | null,
+): Inserted | undefined => {
   const { job, longRequest, row } = insertionOf(accepted, priceId)
   const seq = tx.insert(insertRow, { ...row, laneId })
   if (seq === undefined) return undefined
   tx.noteStoredTime()
   if (longRequest !== null) tx.run(insertData, { jobSeq: seq, request: longRequest })
-  return job
+  return { job, seq }
 }
 
 /**
@@ -158,10 +169,13 @@ export const insertJob = (tx: Transaction, accepted: Job, laneId: number, priceI
  * written, if the job needs more than that or is not accepted.
  */
 export const createAtOnce = (tx: Transaction, item: NewJob): ReadonlyArray<CreateOutcome> | undefined => {
-  if (item.gate !== null || item.uploadId !== null || item.retryOf !== null) return undefined
+  if (item.gate !== null || item.uploadId !== null || item.retryOf !== null || item.unique !== undefined)
+    return undefined
+  if (labelsOf(item.metadata).length > 0) return undefined
   const outcome = judgeJob(item, {
     now: tx.now,
     existing: () => undefined,
+    scopeHolder: () => undefined,
     retried: () => undefined,
     board: neverAsked,
     upload: () => undefined,

@@ -5,10 +5,19 @@ import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
 import { scheduleTables } from "./initial/schedules.ts"
 import { spendingTables } from "./initial/spending.ts"
+import { submittedTables } from "./initial/submitted.ts"
 import { uploadTables } from "./initial/uploads.ts"
 
 export const initial: Migration = {
   name: "0001Initial",
   sql:
-    boardTables + accessTables + auditTable + jobTables + jobTriggers + uploadTables + spendingTables + scheduleTables,
+    boardTables +
+    accessTables +
+    auditTable +
+    jobTables +
+    jobTriggers +
+    uploadTables +
+    spendingTables +
+    scheduleTables +
+    submittedTables,
 }

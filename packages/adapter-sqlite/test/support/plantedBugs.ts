@@ -16,7 +16,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "an insertion that meets its idempotency key counts as a new job",
     file: "jobs/insertJob.ts",
     from: "if (seq === undefined) return undefined",
-    to: "if (seq === undefined) return job",
+    to: "if (seq === undefined) return { job, seq: 0 }",
     section: "JobStore.createJobs: idempotency",
   },
   {
@@ -29,9 +29,30 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a retry is inserted before it takes over the upload",
     file: createJobs,
-    from: "if (item.retryOf === null && lane !== undefined) {",
-    to: "if (lane !== undefined) {",
+    from: "if (item.retryOf === null && item.unique === undefined && lane !== undefined) {",
+    to: "if (item.unique === undefined && lane !== undefined) {",
     section: "JobStore.createJobs: retries",
+  },
+  {
+    bug: "a job that must be unique is judged by its scope before its idempotency key",
+    file: createJobs,
+    from: "if (item.retryOf === null && item.unique === undefined && lane !== undefined) {",
+    to: "if (item.retryOf === null && lane !== undefined) {",
+    section: "JobStore.createJobs: unique jobs",
+  },
+  {
+    bug: "a single job that must be unique is created at once",
+    file: "jobs/insertJob.ts",
+    from: " || item.unique !== undefined",
+    to: "",
+    section: "JobStore.createJobs: unique jobs",
+  },
+  {
+    bug: "a retry leaves the scope to the failed job",
+    file: "jobs/labels.ts",
+    from: "if (retryOf !== null)",
+    to: "if (false)",
+    section: "JobStore.createJobs: unique jobs",
   },
   {
     bug: "a lane that waits for a delayed job misses an earlier one",

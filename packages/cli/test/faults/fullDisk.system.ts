@@ -65,29 +65,26 @@ describeWith("mounts", "a full disk", () => {
       expect(job).toMatchObject({ status: "done", attempts: 1, failures: 0, lost_workers: 0 })
   })
 
-  it(
-    "for blobs alone: the job is postponed, its provider is called at most once more, and it does not fail",
-    async () => {
-      using disk = smallDisk(1)
-      using data = temporaryDirectory()
-      await using service = await startService(data.path, { KILN_BLOBS: `file:${disk.path}` })
-      const makeRoom = fill(disk.path)
-      const ids = await Promise.all([1, 2, 3].map((n) => service.api.createSpeech(`Number ${n}.`)))
-      // Each attempt gives up after a quarter of a minute and says so; from the first on nothing of that kind is claimed.
-      const givenUp = /attempt ended without a result.*BlobUnavailable/g
-      await until(() => (service.kiln.stderr.match(givenUp)?.length === ids.length ? true : undefined), 45_000)
-      const late = await service.api.createSpeech("Too late to be bought in vain.")
-      await new Promise((resolve) => setTimeout(resolve, 4_000))
-      expect((await service.api.job(late)).status).toBe("queued")
-      makeRoom()
-      for (const id of [...ids, late]) expect((await service.api.finished(id)).status).toBe("done")
-      service.kiln.kill("SIGTERM")
-      expect((await service.kiln.ended()).exit).toBe(0)
-      const jobs = readRecords(data.path)?.jobs ?? []
-      expect(jobs.map(({ attempts, failures, lost_workers }) => ({ attempts, failures, lost_workers }))).toEqual([
-        ...ids.map(() => ({ attempts: 2, failures: 0, lost_workers: 0 })),
-        { attempts: 1, failures: 0, lost_workers: 0 },
-      ])
-    },
-  )
+  it("for blobs alone: the job is postponed, its provider is called at most once more, and it does not fail", async () => {
+    using disk = smallDisk(1)
+    using data = temporaryDirectory()
+    await using service = await startService(data.path, { KILN_BLOBS: `file:${disk.path}` })
+    const makeRoom = fill(disk.path)
+    const ids = await Promise.all([1, 2, 3].map((n) => service.api.createSpeech(`Number ${n}.`)))
+    // Each attempt gives up after a quarter of a minute and says so; from the first on nothing of that kind is claimed.
+    const givenUp = /attempt ended without a result.*BlobUnavailable/g
+    await until(() => (service.kiln.stderr.match(givenUp)?.length === ids.length ? true : undefined), 45_000)
+    const late = await service.api.createSpeech("Too late to be bought in vain.")
+    await new Promise((resolve) => setTimeout(resolve, 4_000))
+    expect((await service.api.job(late)).status).toBe("queued")
+    makeRoom()
+    for (const id of [...ids, late]) expect((await service.api.finished(id)).status).toBe("done")
+    service.kiln.kill("SIGTERM")
+    expect((await service.kiln.ended()).exit).toBe(0)
+    const jobs = readRecords(data.path)?.jobs ?? []
+    expect(jobs.map(({ attempts, failures, lost_workers }) => ({ attempts, failures, lost_workers }))).toEqual([
+      ...ids.map(() => ({ attempts: 2, failures: 0, lost_workers: 0 })),
+      { attempts: 1, failures: 0, lost_workers: 0 },
+    ])
+  })
 })

@@ -8,36 +8,33 @@ import { expectUnavailable, put, startService } from "./support/Service.ts"
 import { noise } from "./support/speech.ts"
 
 describeWith("mounts", "a read-only disk", () => {
-  it(
-    "under the blobs: 503 for files, jobs wait, and everything continues once it is writable",
-    async () => {
-      using disk = switchableDisk()
-      using data = temporaryDirectory()
-      await using service = await startService(data.path, { KILN_BLOBS: `file:${disk.path}` })
-      const { api } = service
-      const before = await api.finished(await api.createSpeech("Before."))
-      const bytes = await service.audio(before)
-      const announced = await service.announce(1)
-      disk.become("ro")
-      await expectUnavailable(await put(announced.upload_url, noise(1, 1)))
-      const id = await api.createSpeech("During.")
-      await until(async () => ((await service.ready()).checks["blobs"] === "failing" ? true : undefined))
-      expect(await service.ready()).toMatchObject({ status: 503, checks: { writes: "ok", worker: "ok" } })
-      expect(await service.audio(await api.job(before.id))).toEqual(bytes)
-      // The deletion stands, though the bytes cannot go yet.
-      await expectUnavailable(await service.erase(before.id))
-      expect((await fetch(before.output?.audio_url ?? "")).status).toBe(410)
-      expect((await api.job(id)).status).toBe("processing")
-      disk.become("rw")
-      expect((await put(announced.upload_url, noise(1, 1))).status).toBe(204)
-      expect((await api.finished(id)).status).toBe("done")
-      expect((await service.erase(before.id)).status).toBe(204)
-      await until(async () => ((await service.ready()).status === 200 ? true : undefined))
-      service.kiln.kill("SIGTERM")
-      expect((await service.kiln.ended()).exit).toBe(0)
-      expect(readRecords(data.path)).toMatchObject({ integrity: [], purges: [] })
-    },
-  )
+  it("under the blobs: 503 for files, jobs wait, and everything continues once it is writable", async () => {
+    using disk = switchableDisk()
+    using data = temporaryDirectory()
+    await using service = await startService(data.path, { KILN_BLOBS: `file:${disk.path}` })
+    const { api } = service
+    const before = await api.finished(await api.createSpeech("Before."))
+    const bytes = await service.audio(before)
+    const announced = await service.announce(1)
+    disk.become("ro")
+    await expectUnavailable(await put(announced.upload_url, noise(1, 1)))
+    const id = await api.createSpeech("During.")
+    await until(async () => ((await service.ready()).checks["blobs"] === "failing" ? true : undefined))
+    expect(await service.ready()).toMatchObject({ status: 503, checks: { writes: "ok", worker: "ok" } })
+    expect(await service.audio(await api.job(before.id))).toEqual(bytes)
+    // The deletion stands, though the bytes cannot go yet.
+    await expectUnavailable(await service.erase(before.id))
+    expect((await fetch(before.output?.audio_url ?? "")).status).toBe(410)
+    expect((await api.job(id)).status).toBe("processing")
+    disk.become("rw")
+    expect((await put(announced.upload_url, noise(1, 1))).status).toBe(204)
+    expect((await api.finished(id)).status).toBe("done")
+    expect((await service.erase(before.id)).status).toBe(204)
+    await until(async () => ((await service.ready()).status === 200 ? true : undefined))
+    service.kiln.kill("SIGTERM")
+    expect((await service.kiln.ended()).exit).toBe(0)
+    expect(readRecords(data.path)).toMatchObject({ integrity: [], purges: [] })
+  })
 
   it("at startup: the process reports it and exits", async () => {
     using disk = switchableDisk()

@@ -30,52 +30,46 @@ const expectWhole = async (service: Service, directory: string, jobs: number): P
 }
 
 describeWith("prlimit", "limits of the process", () => {
-  it(
-    "out of file descriptors: files are 503, jobs wait, and everything continues afterwards",
-    async () => {
-      using data = temporaryDirectory()
-      await using service = await startService(data.path)
-      const { api } = service
-      await api.finished(await api.createSpeech("Before."))
-      const announced = await service.announce(1)
-      // On connections that are open; new ones are refused by the system before anybody could answer.
-      limit(service, "nofile", NOTHING_MORE)
-      await expectUnavailable(await put(announced.upload_url, noise(1, 1)))
-      const id = await api.createSpeech("During.")
-      await until(async () => ((await service.ready()).checks["blobs"] === "failing" ? true : undefined))
-      expect((await api.job(id)).status).toBe("processing")
-      limit(service, "nofile", 1_024)
-      expect((await put(announced.upload_url, noise(1, 1))).status).toBe(204)
-      expect((await api.finished(id)).status).toBe("done")
-      await until(async () => ((await service.ready()).status === 200 ? true : undefined))
-      await expectWhole(service, data.path, 2)
-    },
-  )
+  it("out of file descriptors: files are 503, jobs wait, and everything continues afterwards", async () => {
+    using data = temporaryDirectory()
+    await using service = await startService(data.path)
+    const { api } = service
+    await api.finished(await api.createSpeech("Before."))
+    const announced = await service.announce(1)
+    // On connections that are open; new ones are refused by the system before anybody could answer.
+    limit(service, "nofile", NOTHING_MORE)
+    await expectUnavailable(await put(announced.upload_url, noise(1, 1)))
+    const id = await api.createSpeech("During.")
+    await until(async () => ((await service.ready()).checks["blobs"] === "failing" ? true : undefined))
+    expect((await api.job(id)).status).toBe("processing")
+    limit(service, "nofile", 1_024)
+    expect((await put(announced.upload_url, noise(1, 1))).status).toBe(204)
+    expect((await api.finished(id)).status).toBe("done")
+    await until(async () => ((await service.ready()).status === 200 ? true : undefined))
+    await expectWhole(service, data.path, 2)
+  })
 
-  it(
-    "file size limit: 503, nothing partly readable, and everything continues afterwards",
-    async () => {
-      using data = temporaryDirectory()
-      await using service = await startService(data.path)
-      const { api } = service
-      await api.finished(await api.createSpeech("Before."))
-      const announced = await service.announce(4)
-      limit(service, "fsize", statSync(`${databaseOf(data.path)}-wal`).size)
-      await expectUnavailable(await api.speak("x".repeat(4_000), "during"))
-      // Its claim cannot be written either.
-      await expectUnavailable(await put(announced.upload_url, noise(1, 4)))
-      limit(service, "fsize", "unlimited")
-      expect((await put(announced.upload_url, noise(1, 4))).status).toBe(204)
-      // Room for records, not for a file of this length.
-      const second = await service.announce(20)
-      limit(service, "fsize", 500_000)
-      await expectUnavailable(await put(second.upload_url, noise(2, 20)))
-      limit(service, "fsize", "unlimited")
-      expect((await put(second.upload_url, noise(2, 20))).status).toBe(204)
-      const again = await api.speak("x".repeat(4_000), "during")
-      expect([again.status, again.headers.get("idempotency-replayed")]).toEqual([202, null])
-      expect((await api.finished((await again.json()).id)).status).toBe("done")
-      await expectWhole(service, data.path, 2)
-    },
-  )
+  it("file size limit: 503, nothing partly readable, and everything continues afterwards", async () => {
+    using data = temporaryDirectory()
+    await using service = await startService(data.path)
+    const { api } = service
+    await api.finished(await api.createSpeech("Before."))
+    const announced = await service.announce(4)
+    limit(service, "fsize", statSync(`${databaseOf(data.path)}-wal`).size)
+    await expectUnavailable(await api.speak("x".repeat(4_000), "during"))
+    // Its claim cannot be written either.
+    await expectUnavailable(await put(announced.upload_url, noise(1, 4)))
+    limit(service, "fsize", "unlimited")
+    expect((await put(announced.upload_url, noise(1, 4))).status).toBe(204)
+    // Room for records, not for a file of this length.
+    const second = await service.announce(20)
+    limit(service, "fsize", 500_000)
+    await expectUnavailable(await put(second.upload_url, noise(2, 20)))
+    limit(service, "fsize", "unlimited")
+    expect((await put(second.upload_url, noise(2, 20))).status).toBe(204)
+    const again = await api.speak("x".repeat(4_000), "during")
+    expect([again.status, again.headers.get("idempotency-replayed")]).toEqual([202, null])
+    expect((await api.finished((await again.json()).id)).status).toBe("done")
+    await expectWhole(service, data.path, 2)
+  })
 })

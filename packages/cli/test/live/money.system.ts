@@ -12,12 +12,9 @@ it("the arithmetic of these tests is exact", () => {
   expect(() => exactSum(["1e3"])).toThrow("no amount")
 })
 
-it(
-  "1,000 live jobs under kills and a failing provider: ledger, export and polls are usage times price to the last digit",
-  async () => {
-    const options = { jobs: 1_000, killEveryMs: 2_500, kills: 4, seed: 1, makeStore: sqliteStore }
-    const report = await stormOfMoney(options)
-    console.info(`money under kills: ${JSON.stringify(report)}`)
-    expectMoney(report, options)
-  },
-)
+it("1,000 live jobs under kills and a failing provider: ledger, export and polls are usage times price to the last digit", async () => {
+  const options = { jobs: 1_000, killEveryMs: 2_500, kills: 4, seed: 1, makeStore: sqliteStore }
+  const report = await stormOfMoney(options)
+  console.info(`money under kills: ${JSON.stringify(report)}`)
+  expectMoney(report, options)
+})

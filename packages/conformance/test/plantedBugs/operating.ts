@@ -10,6 +10,10 @@ const count = "JobDirectory.countJobs"
 
 /** In what operators and embedding programs ask for: priority, delay, retries, cancellation, lists and counts. */
 export const operating = [
+  plant("MemoryJobDirectory.ts", "JobDirectory.listJobs: labels", "a job needs only one of several labels", [
+    "labels.every((label)",
+    "labels.some((label)",
+  ]),
   plant("jobs/claimJobs.ts", priority, "priorities are ignored", [
     "priorityRank[a.priority] - priorityRank[b.priority] ||",
     "",

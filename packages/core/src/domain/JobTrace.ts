@@ -39,10 +39,3 @@ export const traceOf = ({ metadata }: Pick<Job, "metadata">): JobTrace | undefin
   const text = Object.hasOwn(metadata, traceField) ? metadata[traceField] : undefined
   return typeof text === "string" ? parseTraceparent(text) : undefined
 }
-
-/** Returns a job's metadata without its trace. */
-export const callerMetadata = ({ metadata }: Pick<Job, "metadata">): JsonObject => {
-  if (!Object.hasOwn(metadata, traceField)) return metadata
-  const { [traceField]: _, ...fields } = metadata
-  return fields
-}

@@ -10,6 +10,17 @@ import type { Priority } from "./Priority.ts"
 import { maximumCost, type Spending, type SpendRefusal, spendRefusal } from "./SpendCap.ts"
 import { type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
 
+/**
+ * Makes a job the only one of its scope: while another one has the scope, that one is returned instead. The last accepted job has
+ * it.
+ */
+export interface Unique {
+  /** A digest of the key, the mode, the kind and what the caller named. */
+  readonly scope: string
+  /** How long a job keeps its scope: until it is claimed, until it has finished, or for milliseconds from its creation. */
+  readonly while: "queued" | "unfinished" | number
+}
+
 /** A job to be accepted. */
 export interface NewJob {
   readonly id: JobId
@@ -30,6 +41,8 @@ export interface NewJob {
    * data. The new job takes over its upload in the same transaction, so `uploadId` must be the failed job's.
    */
   readonly retryOf: JobId | null
+  /** Only for jobs that are not retries: a retry takes over the scope that the failed job had. */
+  readonly unique?: Unique | undefined
   /** Consumed by this job in the same transaction. */
   readonly uploadId: UploadId | null
   /** Number of transfers an upload allows: once the last has failed, its file can no longer arrive. */
@@ -53,6 +66,8 @@ export type CreateOutcome =
   | { readonly _tag: "Replayed"; readonly job: Job }
   /** The idempotency key belongs to a job with a different request. */
   | { readonly _tag: "KeyReused" }
+  /** This job has the scope. The idempotency key is not bound. */
+  | { readonly _tag: "Duplicate"; readonly job: Job }
   /** This owner has no failed job with that id that still has its data and its upload. */
   | { readonly _tag: "NotRetryable" }
   | { readonly _tag: "GateClosed"; readonly missing: ReadonlyArray<string> }
@@ -71,6 +86,8 @@ export interface JobFacts {
   readonly now: number
   /** The job that has the idempotency key, if any. */
   readonly existing: () => Job | undefined
+  /** The job that took the scope of `unique` last, if its record still exists. Called only if there is a `unique`. */
+  readonly scopeHolder: () => Job | undefined
   /** The job that `retryOf` names. Called only if there is a `retryOf`. */
   readonly retried: () => Pick<Job, "status" | "retained" | "uploadId"> | undefined
   /** Called only if there is a gate. */
@@ -87,13 +104,15 @@ export interface JobFacts {
 }
 
 /**
- * Decides about a new job. The checks run in this order, and the first failure decides: idempotency key, job to retry, gate
+ * Decides about a new job. The checks run in this order, and the first failure decides: idempotency key, scope, job to retry, gate
  * (prices, switches, provider), upload, spend caps, queue cap. `Created` carries the job as the store must write it. A retry brings its
  * upload along, so that upload is not checked again.
  */
 export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
   const existing = facts.existing()
   if (existing !== undefined) return repeatOf(existing, job)
+  const holder = job.unique === undefined ? undefined : facts.scopeHolder()
+  if (holder !== undefined && keepsScope(holder, job.unique, facts.now)) return { _tag: "Duplicate", job: holder }
   if (job.retryOf !== null && !isRetryable(facts.retried(), job)) return { _tag: "NotRetryable" }
   const missing =
     job.gate === null ? [] : missingPrerequisites(job.gate, withForcedOff(facts.board(), job.forcedOff), facts.now)
@@ -120,6 +139,13 @@ const overspending = (job: NewJob, price: PriceSnapshot, facts: JobFacts): Spend
 /** Returns the outcome for a request whose idempotency key is bound to `existing`. */
 export const repeatOf = (existing: Job, { fingerprint }: Pick<NewJob, "fingerprint">): CreateOutcome =>
   existing.fingerprint === fingerprint ? { _tag: "Replayed", job: existing } : { _tag: "KeyReused" }
+
+/** Whether a job still has the scope it took. A status never goes back, so a scope that was lost stays lost. */
+const keepsScope = ({ createdAt, status }: Job, unique: Unique | undefined, now: number): boolean => {
+  if (unique === undefined) return false
+  if (typeof unique.while === "number") return now < createdAt + unique.while
+  return status === "queued" || (unique.while === "unfinished" && status === "processing")
+}
 
 /** If another retry came first, it has taken over the upload, and the failed job no longer has it. */
 const isRetryable = (failed: ReturnType<JobFacts["retried"]>, { uploadId }: NewJob): boolean =>

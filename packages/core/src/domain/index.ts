@@ -1,4 +1,4 @@
-export { type JobFacts, judgeJob, maximumCostOf, repeatOf } from "./acceptance.ts"
+export { type JobFacts, judgeJob, maximumCostOf, repeatOf, type Unique } from "./acceptance.ts"
 export { exceedsCap, judgeTransfer, judgeUpload } from "./transferAcceptance.ts"
 export type { FieldError } from "./FieldError.ts"
 export * from "./Access.ts"
@@ -82,6 +82,7 @@ export {
   takePortion,
   fullAt,
 } from "./RateLimit.ts"
+export * from "./Submitted.ts"
 export * from "./StoreTime.ts"
 export {
   type UploadedFile,

@@ -3,6 +3,7 @@ import type { AudioFormat } from "../domain/AudioFormat.ts"
 import type { UploadId } from "../domain/Ids.ts"
 import type { KilnError } from "../domain/KilnError.ts"
 import type { Priority } from "../domain/Priority.ts"
+import type { MetadataValue } from "../domain/Submitted.ts"
 import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
@@ -27,7 +28,34 @@ export interface SubmitOptions extends ProjectOption {
    * process's clock when the job is submitted; the store's clock counts it down.
    */
   readonly runAt?: Date
+  /**
+   * Accepts the job only if no other one with the same project, mode and kind counts as the same: otherwise the call resolves with
+   * that one, marked `deduplicated`, whatever the rest of its request says. An idempotency key decides first, and is not bound by a
+   * call that was deduplicated.
+   */
+  readonly unique?: UniqueOptions
+  /** Up to 16 texts of 1 to 64 characters that `operator.list` and `count` filter by. They stay when the job's data is erased. */
+  readonly tags?: ReadonlyArray<string>
+  /**
+   * Up to 16 fields with booleans, numbers or texts of up to 256 characters, shown in `job.metadata` beside the fields of the request
+   * that the kind keeps. `operator.list` and `count` filter by them. They stay when the job's data is erased: no personal data.
+   */
+  readonly metadata?: Readonly<Record<string, MetadataValue>>
 }
+
+/** Which jobs of one project, mode and kind count as the same, and for how long. */
+export interface UniqueOptions {
+  /** A text, or names of request fields whose values are compared. Default the whole request. */
+  readonly by?: string | ReadonlyArray<string>
+  /**
+   * How long a job stands in the way of others: until its first attempt begins (`queued`), until it is done or failed
+   * (`unfinished`), or for milliseconds from its creation. Never longer than its record is kept.
+   */
+  readonly while: "queued" | "unfinished" | number
+}
+
+/** A job as `submit` returns it. `deduplicated`: the job of an earlier submission, because of `unique`. */
+export type SubmittedJob<K extends Kind = Kind> = JobResult<K> & { readonly deduplicated?: true }
 
 /** A job of `submitMany`: its request and its own options. */
 export interface Submission<Request> extends SubmitOptions {
@@ -40,6 +68,8 @@ export type SubmitOutcome<K extends Kind = Kind> =
       readonly job: JobResult<K>
       /** Whether an earlier request with this idempotency key made the job. */
       readonly replayed: boolean
+      /** The job of an earlier submission, because of `unique`. */
+      readonly deduplicated?: true
       readonly error?: undefined
     }
   | { readonly error: KilnError; readonly job?: undefined; readonly replayed?: undefined }
@@ -88,13 +118,13 @@ export interface EmbeddedEngine<
     kind: Name,
     request: InputOf<Named<K, Name>>,
     options?: SubmitOptions & AbortOption & { readonly transaction?: Transaction },
-  ) => Promise<JobResult<Named<K, Name>>>
+  ) => Promise<SubmittedJob<Named<K, Name>>>
   /** Creates a job inside a synchronous transaction, for stores that have them. Throws what `submit` rejects with. */
   readonly submitSync: <Name extends K["name"]>(
     kind: Name,
     request: InputOf<Named<K, Name>>,
     options: SubmitOptions & { readonly transaction: SyncTransaction },
-  ) => JobResult<Named<K, Name>>
+  ) => SubmittedJob<Named<K, Name>>
   /**
    * Accepts a list of jobs of one kind. Resolves with an outcome for each, in order, once the accepted ones are durable: one
    * refused job does not affect the others. The jobs share commits of up to 500.

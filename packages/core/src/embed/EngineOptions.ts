@@ -1,6 +1,7 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { ErrorCode } from "../domain/ErrorCode.ts"
 import type { JobId, ProjectId } from "../domain/Ids.ts"
+import type { Json } from "../domain/Json.ts"
 import type { GivenSettings } from "../engine/EngineSettings.ts"
 import type { Kind, TypesOf } from "../kinds/KindTypes.ts"
 import type { BlobAdapter, ProbeAdapter, StoreAdapter } from "../ports/adapters.ts"
@@ -32,6 +33,17 @@ export interface AttemptFailure {
   readonly durationMs: number
 }
 
+/**
+ * Carries values from `submit` to `run`: `{ capture: () => requestStorage.getStore(), restore: (store, run) =>
+ * requestStorage.run(store, run) }`. The values are stored with the job and stay when its data is erased: no personal data.
+ */
+export interface CallerContext {
+  /** Called by each submission. Returns JSON of up to 4,096 characters, or `undefined` for a job without context. */
+  readonly capture: () => Json | undefined
+  /** Called for each attempt of a job that has a context. Calls `run` and returns what it returned. */
+  readonly restore: <A>(value: never, run: () => A) => A
+}
+
 /** The parts of an engine. */
 export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Working extends boolean> {
   readonly store: StoreAdapter<Transaction, SyncTransaction>
@@ -54,6 +66,8 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
    * late, or out of workers.
    */
   readonly onError?: (error: unknown, failure: AttemptFailure) => void
+  /** Carries values of the submitting program, such as those of an `AsyncLocalStorage`, to the attempts of the job. */
+  readonly context?: CallerContext
 }
 
 /** All of these providers. */

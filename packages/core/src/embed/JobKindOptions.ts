@@ -2,6 +2,7 @@ import type { JobMode } from "../domain/Access.ts"
 import type { BuiltInErrorCode, WarningCode } from "../domain/ErrorCode.ts"
 import type { JobId } from "../domain/Ids.ts"
 import type { Json } from "../domain/Json.ts"
+import type { MetadataValue } from "../domain/Submitted.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
@@ -25,6 +26,10 @@ export interface Attempt<
   readonly kindVersion: number
   readonly mode: JobMode
   readonly jobId: JobId
+  /** The tags of the submission. */
+  readonly tags: ReadonlyArray<string>
+  /** The metadata of the submission, without the fields of the request that the kind keeps. */
+  readonly metadata: Readonly<Record<string, MetadataValue>>
   /** 1-based. */
   readonly attempt: number
   /** Attempts that have failed before this one. */

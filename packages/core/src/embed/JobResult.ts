@@ -16,8 +16,10 @@ export interface JobFields<Name extends string = string> {
   readonly warningCode: WarningCode | null
   /** The charge; pending while a live job is unfinished. */
   readonly billing: Billing
-  /** Fields of the request that stay when its data is erased: the ones its kind lists in `metadata`. */
+  /** The fields of the request that its kind lists in `metadata`, and the metadata of the submission. They stay when its data is erased. */
   readonly metadata: JsonObject
+  /** The tags of the submission. */
+  readonly tags: ReadonlyArray<string>
   /** Number of attempts started so far. */
   readonly attempts: number
 }

@@ -4,6 +4,7 @@ import type { Board, SwitchName } from "../domain/Gate.ts"
 import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
 import type { Spending } from "../domain/SpendCap.ts"
 import type { JobStatus } from "../domain/JobState.ts"
+import type { MetadataValue } from "../domain/Submitted.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type { JobCount, JobSummary } from "../ports/JobListing.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
@@ -19,6 +20,10 @@ export interface ListQuery {
   readonly createdFrom?: Date
   /** Exclusive. */
   readonly createdTo?: Date
+  /** Tags that the job must all have. */
+  readonly tags?: ReadonlyArray<string>
+  /** Fields of the submission's metadata that the job must have with these values. */
+  readonly metadata?: Readonly<Record<string, MetadataValue>>
   /** The previous page's `next`. */
   readonly after?: string
   /** Maximum number of jobs, default 100. */
@@ -96,6 +101,9 @@ export interface OperatorVerbs<K extends Kind> {
   readonly count: (question?: {
     readonly finishedWithinMs?: number
     readonly project?: string
+    /** Tags that the jobs must all have. Their finished jobs are read one by one. */
+    readonly tags?: ReadonlyArray<string>
+    readonly metadata?: Readonly<Record<string, MetadataValue>>
   }) => Promise<ReadonlyArray<JobTally>>
   /**
    * Fails an unfinished job (`canceled_by_operator`). A running attempt is interrupted, immediately in this process and within a

@@ -1,11 +1,12 @@
 import type * as Clock from "effect/Clock"
-import { authorize, type JobMode, requireOptions } from "../domain/index.ts"
+import { authorize, type JobMode, type Json, requireOptions } from "../domain/index.ts"
 import { KindUnknown } from "../domain/Errors.ts"
 import { isDate } from "../domain/realms.ts"
 import { maxDelayMs } from "../engine/prepareJob.ts"
 import type { Asked, Engine } from "../engine/index.ts"
 import type { JobKind } from "../kinds/index.ts"
 import type { IdGenerator } from "../ports/index.ts"
+import { submittedFor, uniqueFor } from "./attached.ts"
 import { callerOf } from "./callers.ts"
 import { requireMode } from "./checkOptions.ts"
 import type { Submission, SubmitOptions } from "./EmbeddedEngine.ts"
@@ -23,6 +24,7 @@ export const makeAskedFor = (
   ids: IdGenerator["Service"],
   clock: Clock.Clock,
   defaultMode: JobMode,
+  capture: (() => Json | undefined) | undefined,
 ) => {
   const delayOf = ({ delayMs, runAt }: SubmitOptions): number | undefined => {
     if (runAt === undefined) return delayMs
@@ -44,7 +46,12 @@ export const makeAskedFor = (
       kind,
       request,
       idempotencyKey: idempotencyKey ?? ids.next("req"),
-      placement: { priority, delayMs: delayOf(options) },
+      placement: {
+        priority,
+        delayMs: delayOf(options),
+        submitted: submittedFor(kind, options, capture),
+        unique: uniqueFor(options.unique),
+      },
     }
   }
   return {

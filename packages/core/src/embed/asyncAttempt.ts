@@ -1,5 +1,5 @@
 import * as Cause from "effect/Cause"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
@@ -7,10 +7,19 @@ import type { Json, JsonObject } from "../domain/Json.ts"
 import { isTaggedError, type OutputFile } from "../domain/index.ts"
 import type { AttemptContext, AttemptError, AttemptFailed, AttemptResult } from "../kinds/AttemptContext.ts"
 import type { AudioInput } from "../providers/Provider.ts"
+import type { CallerContext } from "./EngineOptions.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
 import { fail } from "./fail.ts"
 import type { Attempt, AttemptOutcome } from "./JobKindOptions.ts"
 import { wholeAudio } from "./providerSet.ts"
+
+/** The program's function that calls `run` with what its job carries. */
+export const RestoreContext = Context.Reference<CallerContext["restore"] | undefined>(
+  "@kiln/core/embed/RestoreContext",
+  {
+    defaultValue: () => undefined,
+  },
+)
 
 /** The rejection of a step called after its attempt. */
 const overReason = new DOMException("the attempt is over", "AbortError")
@@ -46,8 +55,12 @@ export const runAsync =
           resume(effect)
         }
         const rejected = (thrown: unknown) => end(failing(thrown))
+        const restored = Context.get(fiber.context, RestoreContext)
+        const value = context.submitted.context
         try {
-          Promise.resolve(run(attempt)).then((outcome) => end(attempt.resultOf(outcome)), rejected)
+          const ran =
+            restored === undefined || value === undefined ? run(attempt) : restored(value as never, () => run(attempt))
+          Promise.resolve(ran).then((outcome) => end(attempt.resultOf(outcome)), rejected)
         } catch (thrown) {
           rejected(thrown)
         }
@@ -78,6 +91,7 @@ class AsyncAttempt implements Attempt {
   readonly request: unknown
   readonly kindVersion: number
   readonly mode: Attempt["mode"]
+  readonly tags: Attempt["tags"]
   readonly #attempt: AttemptContext<unknown>
   readonly #context: Context.Context<never>
   readonly #files: Array<OutputFile> = []
@@ -93,12 +107,17 @@ class AsyncAttempt implements Attempt {
     this.request = attempt.request
     this.kindVersion = attempt.kindVersion
     this.mode = attempt.mode
+    this.tags = attempt.submitted.tags ?? []
     this.#attempt = attempt
     this.#context = context
   }
 
   get signal(): AbortSignal {
     return (this.#controller ??= new AbortController()).signal
+  }
+
+  get metadata(): Attempt["metadata"] {
+    return this.#attempt.submitted.metadata ?? {}
   }
 
   get has(): Attempt["has"] {

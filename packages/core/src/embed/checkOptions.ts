@@ -1,7 +1,7 @@
 import { requireFlag, requireOneOf, requireOptions, requireProviderNames } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { type JobKind, portsOf } from "../kinds/index.ts"
-import { engineOptions, modeNames } from "./optionNames.ts"
+import { contextOptions, engineOptions, modeNames } from "./optionNames.ts"
 
 const modes = Object.keys(modeNames)
 
@@ -31,6 +31,14 @@ export const checkEngineOptions = (options: object): void => {
     throw new TypeError("log must be a function, or false")
   if (given.onError !== undefined && typeof given.onError !== "function")
     throw new TypeError("onError must be a function")
+  if (given.context !== undefined) checkContext(given.context)
+}
+
+const checkContext = (context: unknown): void => {
+  requireOptions("context", context, contextOptions)
+  const { capture, restore } = context as { readonly [Name in keyof typeof contextOptions]?: unknown }
+  if (typeof capture !== "function" || typeof restore !== "function")
+    throw new TypeError("context must have the functions capture and restore")
 }
 
 /** Throws `TypeError` for limits of kinds that this engine does not have: they would have no effect. */

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { type Job, type JobMode, requireNumber, requireOptions } from "../domain/index.ts"
+import { type Job, type JobMode, type Json, requireNumber, requireOptions } from "../domain/index.ts"
 import { JobNotFound } from "../domain/Errors.ts"
 import { Engine, EngineConfig } from "../engine/index.ts"
 import { readJob } from "../engine/readJob.ts"
@@ -55,10 +55,11 @@ export const partsOfSubmitAndWait = (options: SubmitOptions & WaitOptions) => {
 export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
   runtime: EngineRuntime,
   defaultMode: JobMode,
+  capture: (() => Json | undefined) | undefined,
 ): Verbs<K, Transaction, SyncTransaction> => {
   const { run } = runtime
   const verbs: Verbs<K, Transaction, SyncTransaction> = {
-    ...submitVerbs<K, Transaction, SyncTransaction>(runtime, defaultMode),
+    ...submitVerbs<K, Transaction, SyncTransaction>(runtime, defaultMode, capture),
     get: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
       const { project, signal } = callOptions("get()", verbOptions.get, options, rest)
       return run(Effect.flatMap(findJob(job, project), shown), signal)

@@ -17,7 +17,8 @@ import {
 import { Providers, type ProviderSet } from "../providers/index.ts"
 import { layerSweeps, Worker } from "../worker/index.ts"
 import type { EmbeddedServices } from "./embeddedContext.ts"
-import type { EngineParts } from "./EngineOptions.ts"
+import { RestoreContext } from "./asyncAttempt.ts"
+import type { CallerContext, EngineParts } from "./EngineOptions.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { layerLog } from "./log.ts"
 
@@ -37,6 +38,7 @@ export interface Assembly
   readonly kinds: ReadonlyArray<JobKind>
   readonly providers: { readonly sandbox: ProviderSet; readonly live: ProviderSet }
   readonly settings: EngineSettings
+  readonly restore?: CallerContext["restore"] | undefined
 }
 
 const noProbe = Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: undefined }) })
@@ -57,6 +59,7 @@ export const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices,
     Layer.succeed(EngineConfig, settings),
     Layer.succeed(JobKinds, kinds),
     layerLog(log),
+    Layer.succeed(RestoreContext, assembly.restore),
     assembly.references ?? Layer.empty,
   )
   const adapters = Layer.mergeAll(

@@ -68,12 +68,12 @@ export const openEmbedded = async <
   checkLimits(settings.limits.perKind, kinds)
   if (worker && inside.unserved !== true) expectServed(kinds, providers)
   const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }
-  const running = await openRuntime({ ...parts, ...overrides }, worker)
+  const running = await openRuntime({ ...parts, ...overrides, restore: options.context?.restore }, worker)
   const { start, stop } = running
   const defaultMode =
     inside.defaultMode ?? (given?.live !== undefined && given.sandbox === undefined ? "live" : "sandbox")
   const engine: EmbeddedEngine<K, Transaction, SyncTransaction> = {
-    ...jobVerbs(running, defaultMode),
+    ...jobVerbs(running, defaultMode, options.context?.capture),
     ...fileVerbs(running, defaultMode),
     ...eventVerbs(running),
     schedules: promisedSchedules(running, defaultMode, running.schedulesChanged),

@@ -6,9 +6,10 @@ import type {
   ProjectOption,
   Submission,
   SubmitOptions,
+  UniqueOptions,
   WaitOptions,
 } from "./EmbeddedEngine.ts"
-import type { EngineParts, ModeProviders } from "./EngineOptions.ts"
+import type { CallerContext, EngineParts, ModeProviders } from "./EngineOptions.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
 import type { ScheduleOptions } from "./ScheduleVerbs.ts"
 import type { ListQuery, OperatorVerbs, SpendCapAmounts } from "./OperatorVerbs.ts"
@@ -27,6 +28,7 @@ export const engineOptions: OptionNames<
   autoStart: true,
   log: true,
   onError: true,
+  context: true,
   providers: true,
 }
 
@@ -39,7 +41,12 @@ const submission: OptionNames<SubmitOptions> = {
   priority: true,
   delayMs: true,
   runAt: true,
+  unique: true,
+  tags: true,
+  metadata: true,
 }
+export const uniqueOptions: OptionNames<UniqueOptions> = { by: true, while: true }
+export const contextOptions: OptionNames<CallerContext> = { capture: true, restore: true }
 export const submissionFields: OptionNames<Submission<unknown>> = { ...submission, request: true }
 const waiting: OptionNames<WaitOptions> = { project: true, signal: true, timeoutMs: true }
 const call: OptionNames<ProjectOption & AbortOption> = { project: true, signal: true }
@@ -88,12 +95,16 @@ export const listQuery: OptionNames<ListQuery> = {
   status: true,
   createdFrom: true,
   createdTo: true,
+  tags: true,
+  metadata: true,
   after: true,
   limit: true,
 }
 export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>> = {
   finishedWithinMs: true,
   project: true,
+  tags: true,
+  metadata: true,
 }
 export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]>> = {
   name: true,

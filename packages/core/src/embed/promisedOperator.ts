@@ -4,6 +4,7 @@ import {
   isDate,
   type JobStatus,
   type KeyId,
+  labelsWith,
   requireFlag,
   requireNumber,
   requireOneOf,
@@ -14,6 +15,7 @@ import {
 import { Operator } from "../engine/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { JobSummary } from "../ports/index.ts"
+import { requireMetadata, requireTags } from "./attached.ts"
 import { requireMode } from "./checkOptions.ts"
 import { projectAskedFor } from "./callers.ts"
 import { idOf, shown } from "./jobVerbs.ts"
@@ -55,7 +57,7 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
       const { finishedWithinMs, project } = question
       if (finishedWithinMs !== undefined) requireNumber("finishedWithinMs", finishedWithinMs, { least: 0 })
       const projectId = project === undefined ? undefined : projectAskedFor(project)
-      return run(operator.count({ finishedWithinMs, projectId }))
+      return run(operator.count({ finishedWithinMs, projectId, labels: labelsAskedFor(question) }))
     },
     cancel: (job) => run(operator.cancel(idOf(job))),
     retry: (job) => run(Effect.flatMap(operator.retry(idOf(job)), (accepted) => shown(accepted.job))),
@@ -120,8 +122,21 @@ const checkQuery = (query: ListQuery): void => {
   if (query.createdTo !== undefined) requireDate("createdTo", query.createdTo, noBound)
 }
 
-const pageOf = ({ createdFrom, createdTo, project, ...query }: ListQuery) => ({
+/** Throws `TypeError` for tags and metadata that no job can have. */
+const labelsAskedFor = ({
+  metadata,
+  tags,
+}: Pick<ListQuery, "tags" | "metadata">): ReadonlyArray<string> | undefined => {
+  if (tags === undefined && metadata === undefined) return undefined
+  if (tags !== undefined) requireTags("tags", tags)
+  if (metadata !== undefined) requireMetadata("metadata", metadata)
+  const labels = labelsWith({ ...(tags && { tags }), ...(metadata && { metadata }) })
+  return labels.length === 0 ? undefined : labels
+}
+
+const pageOf = ({ createdFrom, createdTo, metadata, project, tags, ...query }: ListQuery) => ({
   ...query,
+  labels: labelsAskedFor({ ...(tags && { tags }), ...(metadata && { metadata }) }),
   projectId: project === undefined ? undefined : projectAskedFor(project),
   createdFrom: createdFrom?.getTime(),
   createdTo: createdTo?.getTime(),

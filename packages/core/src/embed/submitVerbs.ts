@@ -3,16 +3,16 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
-import { type JobMode, requireOptions } from "../domain/index.ts"
+import { type JobMode, type Json, requireOptions } from "../domain/index.ts"
 import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"
 import { type Accepted, type Asked, Engine, type JobOutcomes } from "../engine/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import { IdGenerator } from "../ports/index.ts"
 import { makeAskedFor } from "./askedFor.ts"
-import type { EmbeddedEngine, SubmitOutcome } from "./EmbeddedEngine.ts"
+import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import { verbOptions } from "./optionNames.ts"
-import { toJobResult } from "./toJobResult.ts"
+import { shownOutcome, shownSubmission } from "./shownOutcome.ts"
 
 type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
   EmbeddedEngine<K, Transaction, SyncTransaction>,
@@ -30,6 +30,7 @@ const transactionOf = ({ transaction }: { readonly transaction?: unknown }): unk
 export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   { closed, context, run, runSync }: EngineRuntime,
   defaultMode: JobMode,
+  capture: (() => Json | undefined) | undefined,
 ): Verbs<K, Transaction, SyncTransaction> => {
   const engine = Context.get(context, Engine)
   const askedFor = makeAskedFor(
@@ -37,15 +38,13 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
     Context.get(context, IdGenerator),
     runSync(Effect.clockWith(Effect.succeed)),
     defaultMode,
+    capture,
   )
   const hasTracer = runSync(Effect.withFiber((fiber) => Effect.succeed(fiber.cache.tracer !== undefined)))
 
-  // Which kind a job has is what its caller submitted.
-  const resultOf = ({ job }: Accepted) => toJobResult<never>(job, engine.settings.defaultCurrency)
-  const outcomeOf = (outcome: JobOutcomes[number]): SubmitOutcome<never> =>
-    Result.isSuccess(outcome)
-      ? { job: resultOf(outcome.success), replayed: outcome.success.replayed }
-      : { error: outcome.failure }
+  const { defaultCurrency } = engine.settings
+  const resultOf = (accepted: Accepted) => shownSubmission(accepted, defaultCurrency)
+  const outcomeOf = (outcome: JobOutcomes[number]) => shownOutcome(outcome, defaultCurrency)
   /** Accepts a job without a fiber. */
   const accepted = async (asked: Asked, signal: AbortSignal | undefined): Promise<Accepted> => {
     const exit = await new Promise<Parameters<SettleJob>[0]>((resolve) => {

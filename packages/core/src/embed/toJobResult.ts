@@ -1,4 +1,4 @@
-import { billingOf, type Job, type JobStatus, callerMetadata } from "../domain/index.ts"
+import { billingOf, type Job, type JobStatus, callerMetadata, submittedOf } from "../domain/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { JobResult } from "./JobResult.ts"
 
@@ -11,6 +11,7 @@ export const toJobResult = <K extends Kind>(job: Job, defaultCurrency: string): 
     mode,
     priority,
     metadata: callerMetadata(job),
+    tags: submittedOf(job).tags ?? [],
     attempts,
     status,
     warningCode,

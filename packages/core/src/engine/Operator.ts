@@ -70,6 +70,7 @@ export class Operator extends Context.Service<
     readonly count: (question?: {
       readonly finishedWithinMs?: number | undefined
       readonly projectId?: JobQuery["projectId"]
+      readonly labels?: JobQuery["labels"]
     }) => Effect.Effect<ReadonlyArray<JobCount>, StoreUnavailable>
     /**
      * Fails an unfinished job (`canceled_by_operator`). An attempt in progress is interrupted: in this process at once, in
@@ -149,7 +150,8 @@ export class Operator extends Context.Service<
             return Effect.succeed({ jobs: [], next: undefined })
           return directory.listJobs({ ...page, limit })
         },
-        count: ({ finishedWithinMs = day, projectId } = {}) => directory.countJobs({ finishedWithinMs, projectId }),
+        count: ({ finishedWithinMs = day, labels, projectId } = {}) =>
+          directory.countJobs({ finishedWithinMs, projectId, labels }),
         cancel: (jobId) => provide(cancelJob(jobId)),
         retry: (jobId) => provide(retryJob(kinds, jobId)),
         pause: (kind) => Effect.andThen(requireKind(kind, []), changing(switchboard.pauseKind(kind, true))),

@@ -16,10 +16,11 @@ import type { StoreUnavailable } from "../domain/PortErrors.ts"
 import type { UploadRefusal } from "../domain/Upload.ts"
 import type { CreateOutcome } from "../ports/index.ts"
 
-/** An accepted job: a new one, or the one this idempotency key already made. */
+/** An accepted job: a new one, the one this idempotency key already made, or the one that has the scope of `unique`. */
 export interface Accepted {
   readonly job: Job
   readonly replayed: boolean
+  readonly deduplicated?: boolean
 }
 
 /** Why a store did not accept a job, in order of precedence. */
@@ -51,6 +52,8 @@ export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Ac
       return Result.succeed({ job: outcome.job, replayed: false })
     case "Replayed":
       return Result.succeed({ job: outcome.job, replayed: true })
+    case "Duplicate":
+      return Result.succeed({ job: outcome.job, replayed: false, deduplicated: true })
     case "KeyReused":
       return Result.fail(new IdempotencyKeyReused())
     case "GateClosed":

@@ -6,23 +6,25 @@ import {
   type Gate,
   type Grant,
   isId,
-  type JobId,
   type JobTrace,
   type JsonObject,
   priorities,
   type Priority,
   type UploadId,
   type Usage,
+  type Submitted,
+  withSubmitted,
   withTrace,
 } from "../domain/index.ts"
 import { InvalidRequest } from "../domain/Errors.ts"
 import { unknownUploadId } from "../domain/Ids.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
+import type { Unique } from "../domain/acceptance.ts"
 import { IdGenerator, type NewJob } from "../ports/index.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { Fingerprint } from "./Fingerprint.ts"
 
-/** When a job is run relative to others, and whether a live one requires a worker. */
+/** When a job is run relative to others, what is attached to it, and whether a live one requires a worker. */
 export interface Placement {
   /** Default `normal`. */
   readonly priority?: Priority | undefined
@@ -30,6 +32,17 @@ export interface Placement {
   readonly delayMs?: number | undefined
   /** Overrides the setting of the same name for this job. */
   readonly requireLiveWorker?: boolean | undefined
+  /** Tags, metadata and context of the caller. */
+  readonly submitted?: Submitted | undefined
+  /** Accepts the job only if no other one has its scope. */
+  readonly unique?: UniqueBy | undefined
+}
+
+/** Which jobs of one key, mode and kind count as the same, and for how long. */
+export interface UniqueBy {
+  /** A text of the caller's, or names of request fields whose values are compared; without it, the whole request is. */
+  readonly by?: string | ReadonlyArray<string> | undefined
+  readonly while: Unique["while"]
 }
 
 /** The longest delay of a job. */
@@ -96,10 +109,24 @@ const gateOf = ({ gate, name, providers }: JobKind, requireLiveWorker: boolean, 
   liveWorker: requireLiveWorker && providers.every((ports) => ports.length > 0) ? { kind: name, withinMs } : null,
 })
 
+/** A digest, so that no text of a request is kept. */
+const uniqueOf = (
+  { grant: { keyId, mode }, kind: { name: kind }, stored }: Draft,
+  { by, while: duration }: UniqueBy,
+  fingerprint: Fingerprint["Service"],
+): Unique => {
+  const compared =
+    by === undefined ? { request: stored } : typeof by === "string" ? { text: by } : { fields: pick(stored, by) }
+  return { scope: fingerprint.of("unique", { keyId, mode, kind, ...compared }), while: duration }
+}
+
+const pick = (request: JsonObject, names: ReadonlyArray<string>): JsonObject =>
+  Object.fromEntries(names.map((name) => [name, Object.hasOwn(request, name) ? (request[name] ?? null) : null]))
+
 const newJobOf = (
   { grant, idempotencyKey, kind, maxUsage, placement, stored }: Draft,
   config: EngineSettings,
-  made: { readonly id: JobId; readonly fingerprint: string },
+  made: Pick<NewJob, "id" | "fingerprint" | "unique">,
   trace: JobTrace | undefined,
 ): NewJob => {
   const jobLimits = {
@@ -115,7 +142,7 @@ const newJobOf = (
     kind: kind.name,
     kindVersion: kind.version,
     request: stored,
-    metadata: withTrace(metadataOf(kind, stored), trace),
+    metadata: withTrace(withSubmitted(metadataOf(kind, stored), placement.submitted), trace),
     priority: placement.priority ?? "normal",
     delayMs: Math.ceil(placement.delayMs ?? 0),
     retryOf: null,
@@ -138,7 +165,16 @@ export const makePrepareJob: Effect.Effect<PrepareJob, never, IdGenerator | Fing
   const ids = yield* IdGenerator
   const fingerprint = yield* Fingerprint
   return (draft, trace) =>
-    newJobOf(draft, config, { id: ids.next("job"), fingerprint: fingerprint.of(draft.kind.name, draft.stored) }, trace)
+    newJobOf(
+      draft,
+      config,
+      {
+        id: ids.next("job"),
+        fingerprint: fingerprint.of(draft.kind.name, draft.stored),
+        ...(draft.placement.unique && { unique: uniqueOf(draft, draft.placement.unique, fingerprint) }),
+      },
+      trace,
+    )
 })
 
 /** Returns the trace to store with a job that this fiber creates; `undefined` without a tracer. */

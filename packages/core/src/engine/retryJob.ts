@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { authorize, type Principal } from "../domain/index.ts"
+import { authorize, type Principal, submittedOf } from "../domain/index.ts"
 import { JobNotRetryable, KindUnknown } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
@@ -31,7 +31,7 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
     kind,
     request: failed.request,
     idempotencyKey: key,
-    placement: { priority: failed.priority },
+    placement: { priority: failed.priority, submitted: submittedOf(failed) },
   })
   // The kind may have changed since, and refuse the stored request.
   if (draft._tag === "Failure") return yield* Effect.fail(new JobNotRetryable())

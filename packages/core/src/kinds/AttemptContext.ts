@@ -9,6 +9,7 @@ import type {
   JsonObject,
   OutputFile,
   StoreUnavailable,
+  Submitted,
   Usage,
   WarningCode,
 } from "../domain/index.ts"
@@ -85,6 +86,8 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
   readonly kindVersion: number
   readonly mode: JobMode
   readonly call: ProviderCall
+  /** Tags, metadata and context of the submission. */
+  readonly submitted: Submitted
   readonly ask: Ask<ProviderName | Ref>
   /** Returns whether a provider is available, for kinds that more than one set of providers can serve. */
   readonly has: (provider: NameOf<ProviderName | Ref>) => boolean

@@ -8,7 +8,7 @@ import type { CreateOutcome, NewJob } from "../domain/acceptance.ts"
  * wakes the workers of this installation. The adapter defines which handles are transactions; any other handle is a defect
  * (`TypeError`).
  *
- * It takes no lock that another caller's transaction needs, unless both use the same idempotency key or upload. Two open
+ * It takes no lock that another caller's transaction needs, unless both use the same idempotency key, upload or scope. Two open
  * transactions do not see each other's jobs, so the queue cap, which is counted without a lock, may be exceeded by that many
  * jobs.
  */

@@ -16,6 +16,8 @@ export class JobDirectory extends Context.Service<
     readonly countJobs: (question: {
       readonly finishedWithinMs: number
       readonly projectId?: ProjectId | undefined
+      /** Only jobs that have all of these labels. */
+      readonly labels?: ReadonlyArray<string> | undefined
     }) => Effect.Effect<ReadonlyArray<JobCount>, StoreUnavailable>
     /**
      * Measures the queue by kind and mode. Counts at most `limit` jobs, so that the cost is bounded; beyond that, the numbers are

@@ -37,6 +37,8 @@ export interface JobQuery {
   readonly createdFrom?: number | undefined
   /** Unix milliseconds, exclusive. */
   readonly createdTo?: number | undefined
+  /** Labels that the job must all have, see `labelsOf`. None by default. */
+  readonly labels?: ReadonlyArray<string> | undefined
 }
 
 export interface JobPage extends JobQuery {

@@ -9,6 +9,8 @@ import {
   type Json,
   limits,
   type OutputFile,
+  type Submitted,
+  submittedOf,
 } from "../domain/index.ts"
 import { openNamed } from "../engine/openNamed.ts"
 import { inSpan } from "../engine/spans.ts"
@@ -102,6 +104,10 @@ class RunContext implements AttemptContext<unknown> {
 
   get call(): ProviderCall {
     return callOf(this.#job)
+  }
+
+  get submitted(): Submitted {
+    return submittedOf(this.#job)
   }
 
   get ask(): Ask {

@@ -67,7 +67,8 @@ export const inlineVerbs = <K extends Kind>(
     submit: async (kind, request, options) => {
       const job = await submit(kind, request, options)
       await finish(job.id)
-      return get(job)
+      const finished = await get(job)
+      return (job.deduplicated === true ? { ...(finished as object), deduplicated: true } : finished) as typeof job
     },
     submitAndWait: async (kind, request, options = {}) => {
       const { submitting, waiting } = partsOfSubmitAndWait(options)

@@ -1,4 +1,4 @@
-import type { Job } from "@kiln/core/domain"
+import { type Job, labelsOf } from "@kiln/core/domain"
 import {
   type JobCount,
   JobDirectory,
@@ -14,12 +14,13 @@ import { type MemoryState, step } from "./MemoryState.ts"
 export const makeMemoryJobDirectory = (state: MemoryState): JobDirectory["Service"] =>
   JobDirectory.of({
     listJobs: (page) => step(() => listJobs(state, page)),
-    countJobs: ({ finishedWithinMs, projectId }) =>
+    countJobs: ({ finishedWithinMs, labels, projectId }) =>
       step((now) =>
         countByStatus(
           [...state.jobs.values()].filter(
             (job) =>
               (projectId === undefined || job.projectId === projectId) &&
+              hasLabels(job, labels) &&
               (job.finishedAt === null || job.finishedAt > now - finishedWithinMs),
           ),
           now,
@@ -58,7 +59,14 @@ const matches = (job: Job, query: JobQuery): boolean =>
   (query.mode === undefined || job.mode === query.mode) &&
   (query.status === undefined || job.status === query.status) &&
   (query.createdFrom === undefined || job.createdAt >= query.createdFrom) &&
-  (query.createdTo === undefined || job.createdAt < query.createdTo)
+  (query.createdTo === undefined || job.createdAt < query.createdTo) &&
+  hasLabels(job, query.labels)
+
+const hasLabels = ({ metadata }: Job, labels: ReadonlyArray<string> = []): boolean => {
+  if (labels.length === 0) return true
+  const own = labelsOf(metadata)
+  return labels.every((label) => own.includes(label))
+}
 
 const summaryOf = (job: Job): JobSummary => ({
   id: job.id,

@@ -78,6 +78,8 @@ export interface MemoryState {
   readonly servedKinds: Map<string, number>
   readonly namedSecrets: Map<string, Uint8Array>
   readonly schedules: Map<string, StoredSchedule>
+  /** The job that took each scope last. */
+  readonly scopes: Map<string, JobId>
   /** The text last written by `writeLineage`. */
   lineage: { readonly version: number; readonly document: string | null }
 }
@@ -104,6 +106,7 @@ export const emptyState = (): MemoryState => ({
   servedKinds: new Map(),
   namedSecrets: new Map(),
   schedules: new Map(),
+  scopes: new Map(),
   lineage: { version: 0, document: null },
 })
 
@@ -131,6 +134,7 @@ const savedOf = (state: MemoryState) =>
     servedKinds: [...state.servedKinds],
     namedSecrets: [...state.namedSecrets].map(([name, bytes]) => [name, [...bytes]] as const),
     schedules: [...state.schedules],
+    scopes: [...state.scopes],
     lineage: state.lineage,
   }) satisfies Record<keyof MemoryState, unknown>
 
@@ -162,6 +166,7 @@ export const decodeState = (text: string): MemoryState => {
     servedKinds: new Map(saved.servedKinds),
     namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
     schedules: new Map(saved.schedules),
+    scopes: new Map(saved.scopes),
     lineage: saved.lineage,
   }
 }

@@ -53,6 +53,8 @@ BEGIN
   GET DIAGNOSTICS finished = ROW_COUNT;
   IF finished < cardinality(removed_seqs) THEN RAISE EXCEPTION 'an unfinished job cannot be deleted'; END IF;
   DELETE FROM "kiln".job_data WHERE job_seq = ANY (removed_seqs);
+  DELETE FROM "kiln".job_labels WHERE job_seq = ANY (removed_seqs);
+  DELETE FROM "kiln".job_scopes WHERE job_seq = ANY (removed_seqs);
   RETURN NULL;
 END $$;
 CREATE TRIGGER jobs_deleted_when_finished AFTER DELETE ON "kiln".jobs REFERENCING OLD TABLE AS removed

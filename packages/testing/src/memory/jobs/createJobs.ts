@@ -22,6 +22,10 @@ const createJob = (state: MemoryState, item: NewJob, board: Board, now: number):
 const factsOf = (state: MemoryState, item: NewJob, board: Board, now: number): JobFacts => ({
   now,
   existing: () => findByIdempotencyKey(state, item.keyId, item.idempotencyKey),
+  scopeHolder: () => {
+    const holder = item.unique === undefined ? undefined : state.scopes.get(item.unique.scope)
+    return holder === undefined ? undefined : state.jobs.get(holder)
+  },
   retried: () => ownRecord(item, item.retryOf === null ? undefined : state.jobs.get(item.retryOf)),
   board: () => board,
   upload: () => ownRecord(item, item.uploadId === null ? undefined : state.uploads.get(item.uploadId)),
@@ -40,6 +44,8 @@ const write = (state: MemoryState, item: NewJob, judged: Job): Job => {
   const job = keep(judged)
   insertJob(state, job)
   reserve(state, item, job)
+  if (item.unique !== undefined) state.scopes.set(item.unique.scope, job.id)
+  for (const [scope, holder] of state.scopes) if (holder === retryOf) state.scopes.set(scope, job.id)
   const retried = retryOf === null ? undefined : state.jobs.get(retryOf)
   if (retried !== undefined) putJob(state, { ...retried, uploadId: null })
   const upload = uploadId === null ? undefined : state.uploads.get(uploadId)

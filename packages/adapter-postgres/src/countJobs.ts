@@ -1,0 +1,102 @@
+import { type RawBuilder, sql } from "kysely"
+import type { ProjectId, RetainedData } from "@kiln/core/domain"
+import type { JobCount, JobDirectory } from "@kiln/core/ports"
+import { retainedPart } from "./jobs/jobRow.ts"
+import type { Session } from "./Session.ts"
+import { ago, batchStatement, type Given, query, statement, storeTime, wholeAge } from "./Statement.ts"
+
+/** Whether a job has all labels of a JSON list. */
+export const hasLabels = (jobSeq: RawBuilder<number>, labels: RawBuilder<string>) =>
+  sql<boolean>`not exists (select from json_array_elements_text(${labels}::json) as wanted(label) where not exists (
+    select from "kiln".job_labels as own where own.job_seq = ${jobSeq} and own.label = wanted.label))`
+
+type Question = { projectId: ProjectId | null; finishedWithinMs: number }
+
+const unfinished = query
+  .selectFrom("lanes")
+  .innerJoin("queue", "queue.lane_id", "lanes.id")
+  .select((select) => [
+    "lanes.kind",
+    "lanes.mode",
+    sql<JobCount["status"]>`case when queue.status = 'queued' and queue.claimable_at > ${storeTime}
+      then 'delayed' else queue.status end`.as("status"),
+    select.fn.countAll<number>().as("count"),
+  ])
+  .groupBy([sql.ref("lanes.kind"), sql.ref("lanes.mode"), sql`3`])
+
+/** Counts recently finished jobs in the index, which separates kept, expired and deleted data. */
+const countOf = (lanes: (given: Given<Question>) => typeof unfinished) =>
+  batchStatement<{ retained: RetainedData }, Question, JobCount>({ retained: "text" }, (item, given) =>
+    query
+      .selectFrom(item)
+      .innerJoinLateral(
+        () =>
+          query
+            .selectFrom("results")
+            .select((select) => [
+              "results.kind",
+              "results.mode",
+              sql<JobCount["status"]>`results.status`.as("status"),
+              select.fn.countAll<number>().as("count"),
+            ])
+            .where(sql<boolean>`${retainedPart} = item.retained`)
+            .where("results.finished_at", ">", ago(given.finishedWithinMs))
+            .where(sql<boolean>`(${given.projectId}::text is null or results.project_id = ${given.projectId})`)
+            .groupBy(["results.kind", "results.mode", "results.status"])
+            .as("finished"),
+        (join) => join.onTrue(),
+      )
+      .select(["finished.kind", "finished.mode", "finished.status", "finished.count"])
+      .unionAll(lanes(given)),
+  )
+
+/** Counts the whole queue, lane by lane. */
+export const countAll = countOf(() => unfinished)
+export const countOfProject = countOf((given) => unfinished.where(sql<boolean>`lanes.project_id = ${given.projectId}`))
+
+/** Counts the jobs that have a label and all labels of a list, one by one. */
+export const countLabeled = statement((given: Given<Question & { label: string; labels: string }>) =>
+  query
+    .selectFrom("job_labels")
+    .innerJoin("jobs", "jobs.seq", "job_labels.job_seq")
+    .leftJoin("queue", "queue.id", "jobs.id")
+    .leftJoin("results", "results.job_seq", "jobs.seq")
+    .select((select) => [
+      "jobs.kind",
+      "jobs.mode",
+      sql<JobCount["status"]>`case when queue.status = 'queued' and queue.claimable_at > ${storeTime}
+        then 'delayed' else coalesce(queue.status, results.status) end`.as("status"),
+      select.fn.countAll<number>().as("count"),
+    ])
+    .where("job_labels.label", "=", given.label)
+    .where(sql<boolean>`(results.finished_at is null or results.finished_at > ${ago(given.finishedWithinMs)})`)
+    .where(sql<boolean>`(${given.projectId}::text is null or jobs.project_id = ${given.projectId})`)
+    .where(hasLabels(sql<number>`job_labels.job_seq`, given.labels))
+    .groupBy(["jobs.kind", "jobs.mode", sql`3`]),
+)
+
+const everything: ReadonlyArray<{ retained: RetainedData }> = [
+  { retained: "kept" },
+  { retained: "expired" },
+  { retained: "deleted" },
+]
+
+const nameOf = ({ kind, mode, status }: JobCount): string => `${kind} ${mode} ${status}`
+
+/** Counts in one statement, so a job that ends meanwhile is counted once. */
+export const countJobs = async (
+  session: Session,
+  question: Parameters<JobDirectory["Service"]["countJobs"]>[0],
+): Promise<ReadonlyArray<JobCount>> => {
+  const { finishedWithinMs: withinMs, labels: [label, ...labels] = [], projectId = null } = question
+  const finishedWithinMs = wholeAge(withinMs)
+  const counts =
+    label === undefined
+      ? await session.batch(projectId === null ? countAll : countOfProject, everything, { projectId, finishedWithinMs })
+      : await session.all(countLabeled, { projectId, finishedWithinMs, label, labels: JSON.stringify(labels) })
+  // The three parts of the index are added up.
+  const sums = new Map<string, JobCount>()
+  for (const part of counts)
+    sums.set(nameOf(part), { ...part, count: part.count + (sums.get(nameOf(part))?.count ?? 0) })
+  return [...sums.keys()].toSorted().flatMap((name) => sums.get(name) ?? [])
+}

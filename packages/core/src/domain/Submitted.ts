@@ -1,0 +1,51 @@
+import type { Job } from "./Job.ts"
+import type { Json, JsonObject } from "./Json.ts"
+import { traceField } from "./JobTrace.ts"
+
+/**
+ * The name under which a job's metadata carries what its caller attached to it. No field of a request has this name, as with
+ * `traceField`.
+ */
+export const submittedField = "kiln:submitted"
+
+/** A value of attached metadata. Only values that can be compared exactly, because lists are filtered by them. */
+export type MetadataValue = string | number | boolean
+
+/** What a caller attached to a job. It is not part of the request, and stays for as long as the record exists. */
+export interface Submitted {
+  readonly tags?: ReadonlyArray<string>
+  readonly metadata?: Readonly<Record<string, MetadataValue>>
+  /** For the attempts of the job. */
+  readonly context?: Json
+}
+
+/** Adds what a caller attached to the metadata of a new job. */
+export const withSubmitted = (metadata: JsonObject, submitted: Submitted | undefined): JsonObject =>
+  submitted === undefined || Object.keys(submitted).length === 0
+    ? metadata
+    : { ...metadata, [submittedField]: submitted as JsonObject }
+
+const fieldOf = (metadata: JsonObject): Submitted => {
+  const field = Object.hasOwn(metadata, submittedField) ? metadata[submittedField] : undefined
+  return typeof field === "object" && field !== null ? (field as Submitted) : {}
+}
+
+/** Returns what the caller of a job attached to it. */
+export const submittedOf = ({ metadata }: Pick<Job, "metadata">): Submitted => fieldOf(metadata)
+
+/** Returns a job's metadata for its caller: the fields of the request that its kind keeps, and what was attached. */
+export const callerMetadata = ({ metadata }: Pick<Job, "metadata">): JsonObject => {
+  if (!Object.hasOwn(metadata, traceField) && !Object.hasOwn(metadata, submittedField)) return metadata
+  const { [traceField]: _trace, [submittedField]: _submitted, ...fields } = metadata
+  return { ...fields, ...fieldOf(metadata).metadata }
+}
+
+/** The labels of these tags, and of each field of metadata with its value. */
+export const labelsWith = ({ metadata = {}, tags = [] }: Submitted): ReadonlyArray<string> => [
+  ...new Set(tags.map((tag) => `#${tag}`)),
+  ...Object.entries(metadata).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`),
+]
+
+/** The labels that stores find a new job by. Most jobs have none. */
+export const labelsOf = (metadata: JsonObject): ReadonlyArray<string> =>
+  Object.hasOwn(metadata, submittedField) ? labelsWith(fieldOf(metadata)) : []
