@@ -130,7 +130,7 @@ const serverLayer = (
     Layer.succeed(JobKinds, kinds.all),
   )
   const running = works ? Layer.merge(layerSweeps, Worker.layerRunning) : layerSweeps
-  return Layer.mergeAll(Engine.layer, Operator.layer, running).pipe(
+  return Layer.provideMerge(running, Layer.merge(Engine.layer, Operator.layer)).pipe(
     Layer.provide(Layer.merge(JobReader.layer, layerGroupCommit)),
     Layer.provide(adapters),
   )

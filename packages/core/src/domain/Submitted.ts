@@ -1,3 +1,4 @@
+import { childLabel, type ParentStep, stepLabel } from "./Child.ts"
 import type { Job } from "./Job.ts"
 import type { Json, JsonObject } from "./Json.ts"
 import { traceField } from "./JobTrace.ts"
@@ -17,6 +18,8 @@ export interface Submitted {
   readonly metadata?: Readonly<Record<string, MetadataValue>>
   /** For the attempts of the job. */
   readonly context?: Json
+  /** The step that waits for this job. */
+  readonly parent?: ParentStep
 }
 
 /** Adds what a caller attached to the metadata of a new job. */
@@ -40,10 +43,11 @@ export const callerMetadata = ({ metadata }: Pick<Job, "metadata">): JsonObject 
   return { ...fields, ...fieldOf(metadata).metadata }
 }
 
-/** The labels of these tags, and of each field of metadata with its value. */
-export const labelsWith = ({ metadata = {}, tags = [] }: Submitted): ReadonlyArray<string> => [
+/** The labels of these tags, of each field of metadata with its value, and of the parent. */
+export const labelsWith = ({ metadata = {}, parent, tags = [] }: Submitted): ReadonlyArray<string> => [
   ...new Set(tags.map((tag) => `#${tag}`)),
   ...Object.entries(metadata).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`),
+  ...(parent === undefined ? [] : [childLabel(parent.jobId), stepLabel(parent)]),
 ]
 
 /** The labels that stores find a new job by. Most jobs have none. */

@@ -4,7 +4,7 @@ import type { JobId } from "../domain/Ids.ts"
 import type { Json } from "../domain/Json.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
-import type { Kind } from "../kinds/KindTypes.ts"
+import type { ErrorCodeOf, InputOf, Kind, OutputOf } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
 import type { AsyncAudio, AsyncFile, AsyncRequest } from "./AsyncProviders.ts"
 
@@ -59,11 +59,32 @@ export interface Attempt<
    */
   readonly step: <Value extends Json>(name: string, work: (signal: AbortSignal) => Promise<Value>) => Promise<Value>
   /**
+   * Submits jobs of a kind of this engine, one for each request, and resolves with them once all are finished, in the order of the
+   * requests. While they run, this job holds no slot: the attempt ends, and a later one gets here again. So everything before
+   * must be in steps, a step must get the same requests each time, and files are written after it. A failed child is a
+   * result, not an error. Canceling this job cancels its children. Children count against no queue cap.
+   */
+  readonly children: <K extends Kind>(
+    step: string,
+    kind: K | K["name"],
+    requests: ReadonlyArray<InputOf<K>>,
+  ) => Promise<ReadonlyArray<ChildJob<K>>>
+  /**
    * Runs a step that creates one of the job's files. The file is durable when it resolves. A later attempt creates it again.
    * Writing it twice in one attempt fails the job.
    */
   readonly writeFile: (name: File, work: (signal: AbortSignal) => Promise<AsyncFile>) => Promise<void>
 }
+
+/** A finished child of a job. */
+export type ChildJob<K extends Kind = Kind> =
+  | {
+      readonly id: JobId
+      readonly status: "done"
+      /** With its files under their names; `null` once its data was erased or has expired. */
+      readonly output: OutputOf<K> | null
+    }
+  | { readonly id: JobId; readonly status: "failed"; readonly errorCode: ErrorCodeOf<K> }
 
 /** How a failure that `fail` creates is treated. */
 export interface FailOptions {

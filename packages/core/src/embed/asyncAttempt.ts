@@ -6,6 +6,7 @@ import * as Stream from "effect/Stream"
 import type { Json, JsonObject } from "../domain/Json.ts"
 import { isTaggedError, type OutputFile } from "../domain/index.ts"
 import type { AttemptContext, AttemptError, AttemptFailed, AttemptResult } from "../kinds/AttemptContext.ts"
+import type { Kind } from "../kinds/KindTypes.ts"
 import type { AudioInput } from "../providers/Provider.ts"
 import type { CallerContext } from "./EngineOptions.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
@@ -148,6 +149,12 @@ class AsyncAttempt implements Attempt {
   get step(): Attempt["step"] {
     return <Value extends Json>(name: string, work: (signal: AbortSignal) => Promise<Value>) =>
       this.#run(this.#attempt.step(name, promised(work)))
+  }
+
+  get children(): Attempt["children"] {
+    return (step: string, kind: Kind | string, requests: ReadonlyArray<unknown>) =>
+      // Which kind the children have is what the kind's author wrote.
+      this.#run(this.#attempt.children(step, typeof kind === "string" ? kind : kind.name, requests)) as never
   }
 
   get writeFile(): Attempt["writeFile"] {

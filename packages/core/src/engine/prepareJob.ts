@@ -36,6 +36,8 @@ export interface Placement {
   readonly submitted?: Submitted | undefined
   /** Accepts the job only if no other one has its scope. */
   readonly unique?: UniqueBy | undefined
+  /** The queue cap does not apply: the job is a part of one that was accepted. */
+  readonly uncapped?: boolean | undefined
 }
 
 /** Which jobs of one key, mode and kind count as the same, and for how long. */
@@ -153,7 +155,7 @@ const newJobOf = (
     maxUsage,
     forcedOff: config.forcedOff,
     limits: jobLimits,
-    queueCap: config.queueCap,
+    queueCap: placement.uncapped === true ? 0 : config.queueCap,
   }
 }
 

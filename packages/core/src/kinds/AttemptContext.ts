@@ -4,6 +4,7 @@ import type {
   BlobCorrupt,
   BlobUnavailable,
   ErrorCode,
+  JobId,
   JobMode,
   Json,
   JsonObject,
@@ -52,6 +53,19 @@ export class LeaseLost extends Data.TaggedError("LeaseLost") {}
 /** A switch or price that live jobs of the kind need was turned off. The job is released at no cost and waits until it is on again. */
 export class GateShut extends Data.TaggedError("GateShut")<{ readonly missing: ReadonlyArray<string> }> {}
 
+/** The children of a step are not finished. The job waits without holding a slot, and its next attempt looks again. */
+export class ChildrenUnfinished extends Data.TaggedError("ChildrenUnfinished") {}
+
+/** A finished child of a step. */
+export type Child =
+  | {
+      readonly id: JobId
+      readonly status: "done"
+      /** With its files under their names; `null` once its data was erased or has expired. */
+      readonly output: object | null
+    }
+  | { readonly id: JobId; readonly status: "failed"; readonly errorCode: ErrorCode }
+
 /** Every way an attempt can end without a result. */
 export type AttemptError =
   | AttemptFailed
@@ -59,6 +73,7 @@ export type AttemptError =
   | ProviderPaused
   | LeaseLost
   | GateShut
+  | ChildrenUnfinished
   | BlobUnavailable
   | BlobCorrupt
   | StoreUnavailable
@@ -107,6 +122,16 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
     name: string,
     effect: Effect.Effect<A, E>,
   ) => Effect.Effect<A, AttemptError>
+  /**
+   * Submits jobs of a kind, a request each, and returns them once all are finished, in the order of the requests. Until then the
+   * attempt ends without holding a slot, and a later one gets here again: everything before must be in steps. A failed child
+   * is a value, not an error. The name is one of the steps' names, and a step has the same requests in each attempt.
+   */
+  readonly children: (
+    step: string,
+    kind: string,
+    requests: ReadonlyArray<unknown>,
+  ) => Effect.Effect<ReadonlyArray<Child>, AttemptError>
   /** Stores a file under a name. The blob is durable when this succeeds. Using a name twice fails the job immediately. */
   readonly keepFile: (name: string, file: GeneratedFile) => Effect.Effect<OutputFile, AttemptError>
   /** Runs a step that creates a file, and stores the file. Files are not kept between attempts. The blob is durable when this succeeds. */

@@ -16,6 +16,7 @@ export class Attempt {
   hasBegun = false
   #fiber: Fiber.Fiber<unknown, unknown> | undefined
   #isStopping = false
+  #isParked = false
   #names: UsedNames | undefined
   #written: Array<string> | undefined
 
@@ -48,6 +49,15 @@ export class Attempt {
   /** Whether the worker interrupted the attempt in order to stop. */
   get isStopping(): boolean {
     return this.#isStopping
+  }
+
+  /** Whether a step waits for children. It decides about the end, even if the kind catches the error. */
+  get isParked(): boolean {
+    return this.#isParked
+  }
+
+  park(): void {
+    this.#isParked = true
   }
 
   /** Sets the fiber that runs the attempt. Losing the lease interrupts it from now on. */

@@ -12,6 +12,7 @@ import {
   type Submitted,
   submittedOf,
 } from "../domain/index.ts"
+import { Engine } from "../engine/Engine.ts"
 import { openNamed } from "../engine/openNamed.ts"
 import { inSpan } from "../engine/spans.ts"
 import { asJson } from "../kinds/asJson.ts"
@@ -26,10 +27,11 @@ import {
 } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import { measureUpload } from "../kinds/uploadedAudio.ts"
-import { BlobStore, type Claim, IdGenerator, JobStore, MediaProbe } from "../ports/index.ts"
+import { BlobStore, type Claim, IdGenerator, JobDirectory, JobStore, MediaProbe } from "../ports/index.ts"
 import { builtInPorts, callProvider, type GeneratedFile, type ProviderCall, Providers } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
+import { awaitChildren } from "./children.ts"
 import { GateWatch } from "./GateWatch.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { retrying } from "./retrying.ts"
@@ -50,12 +52,14 @@ interface Services {
   readonly gates: GateWatch["Service"]
   readonly guard: ProviderGuard["Service"]
   readonly watch: LeaseWatch
+  readonly engine: Engine["Service"]
+  readonly directory: JobDirectory["Service"]
 }
 
 /** Returns the function that builds the context of a kind's `run`, for the attempts of one worker. */
 export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const context = yield* Effect.context<
-    JobStore | BlobStore | IdGenerator | MediaProbe | Providers | GateWatch | ProviderGuard
+    JobStore | JobDirectory | BlobStore | IdGenerator | MediaProbe | Providers | GateWatch | ProviderGuard | Engine
   >()
   const services: Services = {
     store: Context.get(context, JobStore),
@@ -66,6 +70,8 @@ export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
     gates: Context.get(context, GateWatch),
     guard: Context.get(context, ProviderGuard),
     watch,
+    engine: Context.get(context, Engine),
+    directory: Context.get(context, JobDirectory),
   }
   return (attempt: Attempt, request: unknown): AttemptContext<unknown> => new RunContext(services, attempt, request)
 })
@@ -143,6 +149,18 @@ class RunContext implements AttemptContext<unknown> {
 
   get lastStep(): AttemptContext<unknown>["lastStep"] {
     return (name, effect) => this.#attempt.names.once("step", name)(Effect.andThen(this.#mayBuy, effect))
+  }
+
+  get children(): AttemptContext<unknown>["children"] {
+    return (step, kind, requests) =>
+      this.#attempt.names.once(
+        "step",
+        step,
+      )(
+        Effect.andThen(this.#mayBuy, awaitChildren(this.#services, this.#job, step, kind, requests)).pipe(
+          Effect.tapErrorTag("ChildrenUnfinished", () => Effect.sync(() => this.#attempt.park())),
+        ),
+      )
   }
 
   get keepFile(): AttemptContext<unknown>["keepFile"] {

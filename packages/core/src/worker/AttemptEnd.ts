@@ -19,6 +19,8 @@ export type AttemptEnd =
    * charged.
    */
   | { readonly _tag: "Unavailable"; readonly what: Unavailable }
+  /** A step waits for children: the job looks again later, and no budget is charged. */
+  | { readonly _tag: "Parked" }
   /** The provider asked to be called again later: retried after its delay, and no budget is charged. */
   | { readonly _tag: "Postponed"; readonly delayMs: number }
   /** The attempt failed. */
@@ -47,6 +49,8 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
       return { _tag: "LeaseLost" }
     case "GateShut":
       return { _tag: "Released" }
+    case "ChildrenUnfinished":
+      return { _tag: "Parked" }
     case "StoreUnavailable":
     case "BlobUnavailable":
     case "ProviderPaused":

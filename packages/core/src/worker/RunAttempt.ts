@@ -87,7 +87,7 @@ const outcomeOf = (end: AttemptEnd, settled: Settled): AttemptOutcome => {
   if (settled === "committed") return "done"
   if (settled !== "written") return settled === "stalled" ? "stalled" : "lease_lost"
   if (end._tag === "Released") return "released"
-  return end._tag === "Unavailable" || end._tag === "Postponed" ? "deferred" : "failed"
+  return end._tag === "Unavailable" || end._tag === "Postponed" || end._tag === "Parked" ? "deferred" : "failed"
 }
 
 const chargeOf = (end: AttemptEnd, settled: Settled) =>
@@ -136,6 +136,7 @@ const readEnd = (
 ): LoggedEnd => {
   if (attempt.lease.isLost) return { _tag: "LeaseLost" }
   if (attempt.isStopping && Exit.isFailure(exit)) return { _tag: "Released" }
+  if (attempt.isParked) return { _tag: "Parked" }
   const bug = attempt.nameBug
   if (Exit.isFailure(exit))
     return endOfFailure(attempt.kind, bug === undefined ? exit.cause : Cause.combine(exit.cause, Cause.die(bug)))

@@ -8,6 +8,7 @@ import type { JobMode, StoreUnavailable, WorkerRoom } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
+import type { Engine } from "../engine/Engine.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import {
   type BlobStore,
@@ -50,6 +51,7 @@ export type WorkerNeeds =
   | WakeUp
   | JobEvents
   | JobDirectory
+  | Engine
 
 type MakerNeeds = WorkerNeeds | GateWatch | ProviderGuard
 

@@ -1,6 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
+import { childrenPauseMs } from "../domain/Child.ts"
 import { afterFailure } from "../domain/Attempt.ts"
 import type { Job } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
@@ -88,6 +89,8 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
         return write(attempt, "releaseJobs", { jobId: job.id, token })
       case "Unavailable":
         return defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit), false)
+      case "Parked":
+        return defer(attempt, childrenPauseMs(job.attempts), false)
       case "Postponed":
         return defer(attempt, postponedDelayMs(end.delayMs, attempts), false)
       case "Failed":

@@ -1,0 +1,31 @@
+import type { JobId } from "./Ids.ts"
+
+/** The step of a job that waits for other jobs, its children. */
+export interface ParentStep {
+  readonly jobId: JobId
+  readonly step: string
+}
+
+/** The label of all children of a job. */
+export const childLabel = (parent: JobId): string => `^${parent}`
+
+/** The label of the children of one step. */
+export const stepLabel = ({ jobId, step }: ParentStep): string => `^${jobId} ${step}`
+
+/**
+ * The idempotency key of a child, numbered from 0: repeated by a later attempt, it is the same job. It contains spaces, which no key
+ * of a caller does.
+ */
+export const childKey = ({ jobId, step }: ParentStep, index: number): string =>
+  `child ${jobId} ${encodeURIComponent(step)} ${index}`
+
+/** The number of a child. */
+export const childIndex = (idempotencyKey: string): number =>
+  Number(idempotencyKey.slice(idempotencyKey.lastIndexOf(" ") + 1))
+
+const shortestPauseMs = 250
+const longestPauseMs = 5_000
+
+/** Milliseconds until a job looks again whether its children have finished: twice as long each time, up to five seconds. */
+export const childrenPauseMs = (attempt: number): number =>
+  Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(attempt - 1, 16))

@@ -1,0 +1,35 @@
+import * as Effect from "effect/Effect"
+import { childLabel } from "../domain/Child.ts"
+import type { JobId, JobStatus, StoreUnavailable } from "../domain/index.ts"
+import type { JobDirectory } from "../ports/index.ts"
+
+/** Jobs in one page of a list. */
+const pageSize = 500
+
+type Directory = JobDirectory["Service"]
+
+/** The ids of the jobs that have a label, page by page. */
+export const idsOfLabel = Effect.fnUntraced(function* (
+  directory: Directory,
+  label: string,
+  status?: JobStatus,
+): Effect.fn.Return<ReadonlyArray<JobId>, StoreUnavailable> {
+  const ids: Array<JobId> = []
+  let after: string | undefined
+  do {
+    const page = yield* directory.listJobs({ labels: [label], status, limit: pageSize, after })
+    ids.push(...page.jobs.map(({ id }) => id))
+    after = page.next
+  } while (after !== undefined)
+  return ids
+})
+
+/** The unfinished children of a job, of all its steps. */
+export const unfinishedChildren = (directory: Directory, jobId: JobId) =>
+  Effect.map(
+    Effect.all([
+      idsOfLabel(directory, childLabel(jobId), "queued"),
+      idsOfLabel(directory, childLabel(jobId), "processing"),
+    ]),
+    (ids) => ids.flat(),
+  )

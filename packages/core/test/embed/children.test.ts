@@ -1,0 +1,213 @@
+import { createEngine, jobKind } from "@kiln/core"
+import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
+import { describe, expect, it } from "vitest"
+import { z } from "zod"
+import { openWith } from "./support.ts"
+
+const clip = jobKind({
+  name: "clip",
+  request: z.object({ n: z.number() }),
+  output: z.object({ double: z.number() }),
+  files: ["image"],
+  run: async ({ fail, request, writeFile }) => {
+    if (request.n < 0) throw fail("content_rejected")
+    await writeFile("image", async () => ({ data: new Uint8Array(request.n), mediaType: "image/png" }))
+    return { output: { double: request.n * 2 } }
+  },
+})
+
+const runs = { before: 0, after: 0 }
+const film = jobKind({
+  name: "film",
+  request: z.object({ clips: z.array(z.number()) }),
+  output: z.object({ sum: z.number(), failed: z.array(z.string()), ids: z.array(z.string()) }),
+  run: async ({ children, request, step }) => {
+    await step("before", async () => {
+      runs.before += 1
+      return null
+    })
+    const clips = await children(
+      "clips",
+      clip,
+      request.clips.map((n) => ({ n })),
+    )
+    runs.after += 1
+    return {
+      output: {
+        sum: clips.reduce((sum, child) => sum + (child.status === "done" ? (child.output?.double ?? 0) : 0), 0),
+        failed: clips.flatMap((child, index) => (child.status === "failed" ? [`${index} ${child.errorCode}`] : [])),
+        ids: clips.map(({ id }) => id),
+      },
+    }
+  },
+})
+
+/** A film of films. */
+const series = jobKind({
+  name: "series",
+  request: z.object({ films: z.array(z.array(z.number())) }),
+  run: async ({ children, request }) => {
+    const films = await children(
+      "films",
+      film,
+      request.films.map((clips) => ({ clips })),
+    )
+    return {
+      output: { sums: films.map((child) => (child.status === "done" ? (child.output?.sum ?? null) : null)) },
+    }
+  },
+})
+
+describe("children", () => {
+  it("are submitted once, awaited, and handed over in the order of their requests, failures too", async () => {
+    await using kiln = await testEngine({ kinds: [film, clip] })
+    Object.assign(runs, { before: 0, after: 0 })
+    const job = await kiln.submit("film", { clips: [3, -1, 7, 4] }, { priority: "high" })
+    expect(job).toMatchObject({ status: "done", output: { sum: 28, failed: ["1 content_rejected"] } })
+    expect(runs).toEqual({ before: 1, after: 1 })
+    const { jobs } = await kiln.operator.list({ kind: "clip" })
+    expect(jobs).toHaveLength(4)
+    expect(jobs.every(({ priority }) => priority === "high")).toBe(true)
+    const ids = (job.status === "done" && job.output?.ids) || []
+    expect(ids.toSorted()).toEqual(jobs.map(({ id }) => id).toSorted())
+    expect(await kiln.get(ids[2] ?? "")).toMatchObject({ output: { image: { bytes: 7 } } })
+    expect(await kiln.get(job)).toMatchObject({ metadata: {}, tags: [] })
+  })
+
+  it("none at all are no wait", async () => {
+    await using kiln = await testEngine({ kinds: [film, clip] })
+    expect(await kiln.submit("film", { clips: [] })).toMatchObject({ status: "done", attempts: 1, output: { sum: 0 } })
+  })
+
+  it("of children, at concurrency 1, end without a deadlock", async () => {
+    await using engine = await openWith([series, film, clip], { settings: { concurrency: 1 } })
+    const job = await engine.submitAndWait("series", { films: [[1, 2], [], [-1, 5], [9]] }, { timeoutMs: 60_000 })
+    expect(job).toMatchObject({ status: "done", output: { sums: [6, 0, 10, 18] } })
+  })
+
+  it("ignore the queue cap, and wait behind a limit of their kind", async () => {
+    await using engine = await openWith([film, clip], {
+      settings: { queueCap: 1, limits: { perKind: { clip: 1 } } } as never,
+    })
+    const job = await engine.submitAndWait("film", { clips: [1, 2, 3] }, { timeoutMs: 60_000 })
+    expect(job).toMatchObject({ status: "done", output: { sum: 12 } })
+  })
+
+  it("are canceled with their parent, down to their own children", async () => {
+    await using engine = await createEngine({
+      store: memoryStore(),
+      blobs: memoryBlobs(),
+      kinds: [series, film, clip],
+      settings: { concurrency: 3, limits: { perKind: { clip: 1 } } } as never,
+      log: false,
+    })
+    await engine.operator.pause("clip")
+    const job = await engine.submit("series", { films: [[1], [2, 3]] })
+    await expect
+      .poll(async () => (await engine.operator.list({ kind: "clip" })).jobs.length, { timeout: 30_000 })
+      .toBe(3)
+    await engine.operator.cancel(job)
+    for await (const { kind, status } of engine.operator.listAll()) expect([kind, status]).toEqual([kind, "failed"])
+    // A second call has nothing left to cancel.
+    await expect(engine.operator.cancel(job)).rejects.toMatchObject({ code: "job_finished" })
+  })
+
+  it("carry the context of the parent's submission", async () => {
+    let user: string | undefined
+    const child = jobKind({
+      name: "child",
+      request: z.object({}),
+      run: async () => ({ output: { user: user ?? null } }),
+    })
+    const parent = jobKind({
+      name: "parent",
+      request: z.object({}),
+      run: async ({ children }) => {
+        const [only] = await children("only", child, [{}])
+        return { output: { user: only?.status === "done" ? (only.output?.user ?? null) : null } }
+      },
+    })
+    await using engine = await createEngine({
+      store: memoryStore(),
+      blobs: memoryBlobs(),
+      kinds: [parent, child],
+      log: false,
+      context: {
+        capture: () => "ada",
+        restore: (value, run) => {
+          user = value
+          return run()
+        },
+      },
+    })
+    expect(await engine.submitAndWait("parent", {})).toMatchObject({ output: { user: "ada" } })
+  })
+
+  it.each<
+    [string, (children: (step: string, kind: never, requests: never) => Promise<unknown>) => Promise<unknown>, string]
+  >([
+    [
+      "a request that its kind refuses",
+      (children) => children("a", "clip" as never, [{ n: "x" }] as never),
+      'child 0 of step "a" was refused: InvalidRequest',
+    ],
+    [
+      "a kind that the engine does not have",
+      (children) => children("a", "clp" as never, [{}] as never),
+      'unknown job kind "clp"; did you mean "clip"?',
+    ],
+    [
+      "a step whose name is used twice",
+      async (children) => {
+        await children("a", "clip" as never, [] as never)
+        return children("a", "clip" as never, [] as never)
+      },
+      'step "a" was used twice in this attempt',
+    ],
+  ])("fail their parent at once for %s", async (_, call, message) => {
+    const told: Array<unknown> = []
+    const bad = jobKind({
+      name: "bad",
+      request: z.object({}),
+      run: async ({ children }) => {
+        await call(children as never)
+        return { output: {} }
+      },
+    })
+    await using kiln = await testEngine({ kinds: [bad, clip] })
+    kiln.on("failed", ({ error }) => void told.push(error))
+    expect(await kiln.submit("bad", {})).toMatchObject({ status: "failed", errorCode: "internal_error", attempts: 1 })
+    expect(String((told[0] as Error).message || (told[0] as { text?: string }).text)).toContain(message)
+  })
+
+  it("must be the same in each attempt", async () => {
+    let count = 2
+    const changing = jobKind({
+      name: "changing",
+      request: z.object({}),
+      run: async ({ children }) => {
+        await children(
+          "a",
+          clip,
+          Array.from({ length: count-- }, (_, n) => ({ n })),
+        )
+        return { output: {} }
+      },
+    })
+    await using kiln = await testEngine({ kinds: [changing, clip] })
+    expect(await kiln.submit("changing", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
+  })
+
+  it("end the attempt even if the kind catches everything", async () => {
+    const stubborn = jobKind({
+      name: "stubborn",
+      request: z.object({}),
+      run: async ({ children }) => {
+        const found = await children("a", clip, [{ n: 1 }]).catch(() => [])
+        return { output: { found: found.length } }
+      },
+    })
+    await using kiln = await testEngine({ kinds: [stubborn, clip] })
+    expect(await kiln.submit("stubborn", {})).toMatchObject({ status: "done", output: { found: 1 } })
+  })
+})
