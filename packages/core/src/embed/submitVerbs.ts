@@ -3,9 +3,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
-import { type JobMode, type Json, requireOptions } from "../domain/index.ts"
+import { type JobMode, type JobTrace, type Json, requireOptions } from "../domain/index.ts"
 import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"
 import { type Accepted, type Asked, Engine, type JobOutcomes } from "../engine/index.ts"
+import { traceIn } from "../engine/prepareJob.ts"
+import { inSpan } from "../engine/spans.ts"
 import type { Kind } from "../kinds/index.ts"
 import { IdGenerator } from "../ports/index.ts"
 import { makeAskedFor } from "./askedFor.ts"
@@ -56,6 +58,17 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
     // Made after the `await`, so that the stack of a refusal leads to the caller.
     return Result.getOrThrow(acceptedOf(exit.value))
   }
+  /** Runs a synchronous operation in a span, if there is a tracer. */
+  const traced = <A>(operation: string, accept: (trace: JobTrace | undefined) => A): A =>
+    hasTracer
+      ? runSync(
+          inSpan(
+            `Engine.${operation}`,
+            Effect.withFiber((fiber) => Effect.sync(() => accept(traceIn(fiber)))),
+            { kind: "producer" },
+          ),
+        )
+      : accept(undefined)
 
   return {
     submit: async (kind, request, given = {}) => {
@@ -74,7 +87,8 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
     submitSync: (kind, request, given) => {
       requireOptions("submitSync()", given, verbOptions.submitSync)
       closed.throwIfAborted()
-      return resultOf(engine.createJobInSync(given.transaction, askedFor.one(kind, request, given)))
+      const asked = askedFor.one(kind, request, given)
+      return resultOf(traced("createJobInSync", (trace) => engine.createJobInSync(given.transaction, asked, trace)))
     },
     submitMany: async (kind, submissions, given = {}) => {
       requireOptions("submitMany()", given, verbOptions.submitMany)
@@ -90,7 +104,7 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
       requireOptions("submitManySync()", given, verbOptions.submitManySync)
       closed.throwIfAborted()
       const asked = askedFor.many("submitManySync()", kind, submissions)
-      return engine.createJobsInSync(given.transaction, asked).map(outcomeOf)
+      return traced("createJobsInSync", (trace) => engine.createJobsInSync(given.transaction, asked, trace)).map(outcomeOf)
     },
   }
 }
