@@ -28,6 +28,16 @@ const transactionOf = ({ transaction }: { readonly transaction?: unknown }): unk
   return transaction
 }
 
+/** Runs a synchronous operation that accepts jobs, with the trace to store: in a span, if there is a tracer. */
+const inSyncSpan = <A>(
+  { runSync }: Pick<EngineRuntime, "runSync">,
+  operation: string,
+  accept: (trace: JobTrace | undefined) => A,
+): A => {
+  const accepting = Effect.withFiber((fiber) => Effect.sync(() => accept(traceIn(fiber))))
+  return runSync(inSpan(`Engine.${operation}`, accepting, { kind: "producer" }))
+}
+
 /** The verbs that accept jobs. */
 export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   { closed, context, run, runSync }: EngineRuntime,
@@ -58,18 +68,6 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
     // Made after the `await`, so that the stack of a refusal leads to the caller.
     return Result.getOrThrow(acceptedOf(exit.value))
   }
-  /** Runs a synchronous operation in a span, if there is a tracer. */
-  const traced = <A>(operation: string, accept: (trace: JobTrace | undefined) => A): A =>
-    hasTracer
-      ? runSync(
-          inSpan(
-            `Engine.${operation}`,
-            Effect.withFiber((fiber) => Effect.sync(() => accept(traceIn(fiber)))),
-            { kind: "producer" },
-          ),
-        )
-      : accept(undefined)
-
   return {
     submit: async (kind, request, given = {}) => {
       requireOptions("submit()", given, verbOptions.submit)
@@ -88,7 +86,8 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
       requireOptions("submitSync()", given, verbOptions.submitSync)
       closed.throwIfAborted()
       const asked = askedFor.one(kind, request, given)
-      return resultOf(traced("createJobInSync", (trace) => engine.createJobInSync(given.transaction, asked, trace)))
+      const accept = (trace?: JobTrace) => engine.createJobInSync(given.transaction, asked, trace)
+      return resultOf(hasTracer ? inSyncSpan({ runSync }, "createJobInSync", accept) : accept())
     },
     submitMany: async (kind, submissions, given = {}) => {
       requireOptions("submitMany()", given, verbOptions.submitMany)
@@ -104,7 +103,8 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
       requireOptions("submitManySync()", given, verbOptions.submitManySync)
       closed.throwIfAborted()
       const asked = askedFor.many("submitManySync()", kind, submissions)
-      return traced("createJobsInSync", (trace) => engine.createJobsInSync(given.transaction, asked, trace)).map(outcomeOf)
+      const accept = (trace?: JobTrace) => engine.createJobsInSync(given.transaction, asked, trace)
+      return (hasTracer ? inSyncSpan({ runSync }, "createJobsInSync", accept) : accept()).map(outcomeOf)
     },
   }
 }

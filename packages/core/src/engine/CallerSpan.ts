@@ -2,8 +2,8 @@ import * as Context from "effect/Context"
 import * as Tracer from "effect/Tracer"
 
 /**
- * Returns the span that is active where the program calls the engine; `undefined` if there is none. An adapter of telemetry
- * provides it, because only the program's own tracing knows.
+ * Returns the span that is active where the program calls the engine; `undefined` without one. An adapter of telemetry provides
+ * it, because only the program's own tracing knows.
  */
 export const CallerSpan = Context.Reference<(() => Tracer.AnySpan | undefined) | undefined>(
   "@kiln/core/engine/CallerSpan",

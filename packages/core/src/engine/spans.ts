@@ -36,7 +36,7 @@ export const inSpan = <A, E, R>(
     fiber.cache.tracer === undefined
       ? effect
       : // The type leaves out the parent span, which no effect here requires.
-        (Effect.withSpan(effect, name, options) as Effect.Effect<A, E, R>),
+        (Effect.withSpan(effect, name, { ...options, captureStackTrace: false }) as Effect.Effect<A, E, R>),
   )
 
 type AnyEffect = Effect.Effect<unknown, unknown>

@@ -52,15 +52,13 @@ export const apiTracer = (
     callerSpan,
     tracer: {
       span: (options) => {
-        // A server that kiln is mounted in has a span for the request already.
-        const caller = options.kind === "server" ? callerSpan() : undefined
-        const parent = caller ?? Option.getOrUndefined(options.parent)
+        const parent = Option.getOrUndefined(options.parent)
         const isRecorded = parent === undefined ? startsTrace(options.kind) : !(parent instanceof Tracer.NativeSpan)
         // Not the SDK's to decide: a poll or a sweep would be a trace of its own.
         if (!isRecorded) return new Tracer.NativeSpan({ ...options, sampled: false })
         return new ApiSpan(api, tracer, options, contextOf(parent))
       },
-      // Code that a fiber calls finds the fiber's span active, whoever resumed the fiber; without a span, it finds none.
+      // Code that a fiber calls finds the fiber's span active, and none if the fiber has none: another caller may have resumed it.
       context: (primitive, fiber) => {
         const { span } = fiber.cache
         const wanted = contextOf(span)

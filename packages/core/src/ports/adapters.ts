@@ -33,7 +33,8 @@ export const storeAdapter = <Transaction = never, SyncTransaction = never>(
 export const blobAdapter = (blobs: object): BlobAdapter => wrap({ "~kiln/blobs": true }, blobs)
 export const probeAdapter = (probe: object): ProbeAdapter => wrap({ "~kiln/probe": true }, probe)
 /** Wraps what loads the telemetry of an engine. */
-export const telemetryAdapter = (load: () => Promise<object>): TelemetryAdapter => wrap({ "~kiln/telemetry": true }, load)
+export const telemetryAdapter = (load: () => Promise<object>): TelemetryAdapter =>
+  wrap({ "~kiln/telemetry": true }, load)
 
 /** Returns what is inside an adapter; `undefined` if the object is not an adapter. */
 export const insideOf = (adapter: object): unknown => Reflect.get(adapter, layer)

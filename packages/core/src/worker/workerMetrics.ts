@@ -6,7 +6,10 @@ import type { Worker } from "./Worker.ts"
 /** Returns the function that sets the gauges of this process's worker. */
 export const workerMetrics = (families: MetricFamilies) => {
   const running = families.gauge("kiln_worker_jobs_running", "Jobs currently running in this process")
-  const concurrency = families.gauge("kiln_worker_concurrency", "Maximum number of concurrent live jobs in this process")
+  const concurrency = families.gauge(
+    "kiln_worker_concurrency",
+    "Maximum number of concurrent live jobs in this process",
+  )
   const lastClaim = families.gauge(
     "kiln_worker_last_claim_timestamp_seconds",
     "Time of the store's last response to a claim, in Unix seconds",
