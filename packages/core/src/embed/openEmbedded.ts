@@ -73,7 +73,10 @@ export const openEmbedded = async <
   const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }
   const telemetry = options.telemetry && (await loadTelemetry(options.telemetry))
   const reported = telemetry === undefined ? Layer.empty : Layer.succeedContext(telemetry.references)
-  const running = await openRuntime({ ...parts, ...overrides, references: Layer.merge(references, reported), restore: options.context?.restore }, worker)
+  const running = await openRuntime(
+    { ...parts, ...overrides, references: Layer.merge(references, reported), restore: options.context?.restore },
+    worker,
+  )
   const { start, stop } = running
   const defaultMode =
     inside.defaultMode ?? (given?.live !== undefined && given.sandbox === undefined ? "live" : "sandbox")
