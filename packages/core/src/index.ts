@@ -23,7 +23,7 @@ export type { EngineSettings, GivenSettings, ProviderSettings } from "./engine/E
 export type { FileRef, InputOf, Kind, KindNeeds, KindTypes, OutputOf, TypesOf } from "./kinds/KindTypes.ts"
 export type { StandardIssue, StandardResult, StandardSchema } from "./kinds/StandardSchema.ts"
 export { defaultVoices, type Voices } from "./kinds/Voices.ts"
-export type { BlobAdapter, ProbeAdapter, StoreAdapter } from "./ports/adapters.ts"
+export type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "./ports/adapters.ts"
 export { type NameOf, type ProviderName, providerNames, type ProviderRef } from "./providers/builtInPorts.ts"
 export {
   type ProviderBounds,

@@ -2,9 +2,8 @@ import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import type { Worker } from "@kiln/core/worker"
 import { Readiness } from "@kiln/http"
-import { queueMeasurement } from "../telemetry/queueMetrics.ts"
+import { measureQueue, measureWorker } from "../telemetry/engineMetrics.ts"
 import { gauge } from "../telemetry/series.ts"
-import { measureWorker } from "../telemetry/workerMetrics.ts"
 
 const ready = gauge("kiln_ready", "1 if every check of /readyz passes")
 
@@ -15,13 +14,13 @@ const storeLimitMs = 2_000
 export const gaugeRefresh = (worker: () => Worker["Service"] | undefined) =>
   Effect.gen(function* () {
     const readiness = yield* Readiness
-    const measureQueue = yield* queueMeasurement
+    const refreshQueue = yield* measureQueue
     const context = yield* Effect.context()
     return Effect.gen(function* () {
       const running = worker()
       if (running !== undefined) yield* measureWorker(running)
       const [report] = yield* Effect.all(
-        [readiness.report, Effect.timeoutOption(Effect.interruptible(measureQueue), storeLimitMs)],
+        [readiness.report, Effect.timeoutOption(Effect.interruptible(refreshQueue), storeLimitMs)],
         { concurrency: "unbounded" },
       )
       ready.record([], report.status === "ready" ? 1 : 0)

@@ -2,34 +2,19 @@ import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type * as Tracer from "effect/Tracer"
-import { isError } from "@kiln/core/domain"
+import { publicError, startsTrace } from "@kiln/core/effect"
 import { type Sampler, samplesCaller, samplesNew } from "./sampler.ts"
 
 type NewSpan = Parameters<Tracer.Tracer["span"]>[0]
 
-/** A span without a parent that is neither a request nor an attempt belongs to a poll or a sweep, which nobody asks about. */
-const isBackground = ({ kind }: NewSpan): boolean => kind !== "server" && kind !== "consumer"
+/** A span without a parent that is neither a request, a new job nor an attempt belongs to a poll or a sweep, which nobody asks about. */
+const isBackground = ({ kind }: NewSpan): boolean => !startsTrace(kind)
 
 const isSampled = (options: NewSpan, sampler: Sampler): boolean => {
   const parent = Option.getOrUndefined(options.parent)
   if (parent === undefined) return !isBackground(options) && samplesNew(sampler)
   // The decision for a trace was made by the span that began it in this process.
   return parent._tag === "Span" ? parent.sampled : samplesCaller(sampler, parent)
-}
-
-/** What a trace may tell about an error: its name, its code, and where it came from. Messages of foreign code quote prompts. */
-const publicError = (cause: Cause.Cause<unknown>): Error => {
-  const error = Cause.squash(cause)
-  const { _tag: tag, errorCode: code } = (typeof error === "object" && error !== null ? error : {}) as {
-    readonly _tag?: unknown
-    readonly errorCode?: unknown
-  }
-  const name = typeof tag === "string" ? tag : isError(error) ? error.name : "Error"
-  const shown = new Error(typeof code === "string" ? code : name)
-  shown.name = name
-  const frames = isError(error) ? (error.stack ?? "").split("\n").filter((line) => line.startsWith("    at ")) : []
-  shown.stack = [`${name}: ${shown.message}`, ...frames].join("\n")
-  return shown
 }
 
 const publicExit = (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>): Exit.Exit<unknown, unknown> => {

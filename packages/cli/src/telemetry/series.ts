@@ -1,14 +1,9 @@
 import * as Context from "effect/Context"
 import * as Metric from "effect/Metric"
+import type { MetricFamily } from "@kiln/core/worker"
 
 /** The registry that `/metrics` and the OTLP exporter read. */
 const context = Context.empty()
-
-/** A metric with labels. */
-export interface Family {
-  /** Records a value in the series with these values of the labels, in the order of the names. */
-  readonly record: (values: ReadonlyArray<string>, value: number) => void
-}
 
 /** The state of a series, with the function that adds a value and the one that reads it. */
 interface Cell<State> {
@@ -27,7 +22,7 @@ const family = <State>(
   metric: Metric.Metric<number, State>,
   labels: ReadonlyArray<string>,
   makeCell: () => Cell<State>,
-): Family => {
+): MetricFamily => {
   const cells = new Map<string, Cell<State>>()
   const add = (key: string, values: ReadonlyArray<string>): Cell<State> => {
     const cell = makeCell()
@@ -44,13 +39,13 @@ const family = <State>(
   }
 }
 
-export const counter = (name: string, description: string, ...labels: ReadonlyArray<string>): Family =>
+export const counter = (name: string, description: string, ...labels: ReadonlyArray<string>): MetricFamily =>
   family<Metric.CounterState<number>>(Metric.counter(name, { description, incremental: true }), labels, () => {
     let count = 0
     return { add: (value) => void (count += value), read: () => ({ count, incremental: true }) }
   })
 
-export const gauge = (name: string, description: string, ...labels: ReadonlyArray<string>): Family =>
+export const gauge = (name: string, description: string, ...labels: ReadonlyArray<string>): MetricFamily =>
   family<Metric.GaugeState<number>>(Metric.gauge(name, { description }), labels, () => {
     let last = 0
     return { add: (value) => void (last = value), read: () => ({ value: last }) }
@@ -62,7 +57,7 @@ export const histogram = (
   description: string,
   boundaries: ReadonlyArray<number>,
   ...labels: ReadonlyArray<string>
-): Family =>
+): MetricFamily =>
   family<Metric.HistogramState>(Metric.histogram(name, { description, boundaries }), labels, () => {
     const buckets = boundaries.map(() => 0)
     let [count, sum, min, max] = [0, 0, Infinity, -Infinity]

@@ -72,9 +72,10 @@ describe("which spans are recorded", () => {
   const caller = (isSampled: boolean) =>
     Tracer.externalSpan({ traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled: isSampled })
 
-  it("requests and attempts with all that they call, and no polls and sweeps", async () => {
+  it("requests, new jobs and attempts with all that they call, and no polls and sweeps", async () => {
     expect(await sampled(nested("server"))).toEqual([true, true])
     expect(await sampled(nested("consumer"))).toEqual([true, true])
+    expect(await sampled(nested("producer"))).toEqual([true, true])
     expect(await sampled(nested("internal"))).toEqual([false, false])
   })
 

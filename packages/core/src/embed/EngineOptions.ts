@@ -4,7 +4,7 @@ import type { JobId, ProjectId } from "../domain/Ids.ts"
 import type { Json } from "../domain/Json.ts"
 import type { GivenSettings } from "../engine/EngineSettings.ts"
 import type { Kind, TypesOf } from "../kinds/KindTypes.ts"
-import type { BlobAdapter, ProbeAdapter, StoreAdapter } from "../ports/adapters.ts"
+import type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "../ports/adapters.ts"
 import type { NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
 import type { AnyProvider } from "./AsyncProviders.ts"
 import type { BuiltInKind } from "./builtIn.ts"
@@ -68,6 +68,11 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
   readonly onError?: (error: unknown, failure: AttemptFailure) => void
   /** Carries values of the submitting program, such as those of an `AsyncLocalStorage`, to the attempts of the job. */
   readonly context?: CallerContext
+  /**
+   * Reports traces and metrics: `openTelemetry(api)` of `@kiln/core/opentelemetry`. Nothing is traced or measured without it, and
+   * `undefined` is the same as leaving it out.
+   */
+  readonly telemetry?: TelemetryAdapter | undefined
 }
 
 /** All of these providers. */

@@ -5,7 +5,9 @@ import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
 import { requireNumber, requireOptions } from "../domain/index.ts"
+import { CallerSpan } from "../engine/CallerSpan.ts"
 import { runSchedules } from "../worker/fireSchedules.ts"
 import { requireOriginal, Worker } from "../worker/index.ts"
 import { type Assembly, layerEmbedded } from "./layerEmbedded.ts"
@@ -63,11 +65,17 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     if (Cause.hasInterruptsOnly(exit.cause)) signal?.throwIfAborted()
     throw Cause.squash(exit.cause)
   }
+  const callerSpan = Context.get(context, CallerSpan)
+  /** Makes the caller's active span the parent of spans. */
+  const traced = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>): Effect.Effect<A, E, EmbeddedServices> => {
+    const span = callerSpan?.()
+    return span === undefined ? effect : Effect.provideService(effect, Tracer.ParentSpan, span)
+  }
   const run: Run = async (effect, signal) => {
     signal?.throwIfAborted()
     closing.signal.throwIfAborted()
     const either = signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal])
-    return settled(await runtime.runPromiseExit(effect, { signal: either }), either)
+    return settled(await runtime.runPromiseExit(traced(effect), { signal: either }), either)
   }
   const close = async () => {
     closing.abort(new DOMException("the engine is closed", "AbortError"))
@@ -88,7 +96,7 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     run,
     runSync: (effect) => {
       closing.signal.throwIfAborted()
-      return settled(runtime.runSyncExit(effect))
+      return settled(runtime.runSyncExit(traced(effect)))
     },
     closed: closing.signal,
     ended: ended.signal,

@@ -5,6 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { Json, JsonObject } from "../domain/Json.ts"
 import { isTaggedError, type OutputFile } from "../domain/index.ts"
+import { underCaller } from "../engine/CallerSpan.ts"
 import type { AttemptContext, AttemptError, AttemptFailed, AttemptResult } from "../kinds/AttemptContext.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type { AudioInput } from "../providers/Provider.ts"
@@ -195,7 +196,7 @@ class AsyncAttempt implements Attempt {
   async #runNow<A>(effect: Effect.Effect<A, AttemptError>): Promise<A> {
     if (this.#isOver) throw thrownFor(Cause.interrupt(), overReason)
     const { signal } = this
-    const exit = await Effect.runPromiseExitWith(this.#context)(effect, { signal })
+    const exit = await Effect.runPromiseExitWith(underCaller(this.#context))(effect, { signal })
     if (Exit.isSuccess(exit)) return exit.value
     throw thrownFor(exit.cause, signal.aborted ? signal.reason : overReason)
   }

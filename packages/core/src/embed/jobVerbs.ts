@@ -3,6 +3,7 @@ import { type Job, type JobMode, type Json, requireNumber, requireOptions } from
 import { JobNotFound } from "../domain/Errors.ts"
 import { Engine, EngineConfig } from "../engine/index.ts"
 import { readJob } from "../engine/readJob.ts"
+import { inSpan } from "../engine/spans.ts"
 import { waitForJob } from "../engine/waitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
 import { callOptions } from "./callOptions.ts"
@@ -62,13 +63,15 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
     ...submitVerbs<K, Transaction, SyncTransaction>(runtime, defaultMode, capture),
     get: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
       const { project, signal } = callOptions("get()", verbOptions.get, options, rest)
-      return run(Effect.flatMap(findJob(job, project), shown), signal)
+      return run(Effect.flatMap(inSpan("Engine.getJob", findJob(job, project)), shown), signal)
     },
     wait: async (job, options?: WaitOptions, ...rest: ReadonlyArray<unknown>) => {
       const { project, signal, timeoutMs = defaultWaitMs } = callOptions("wait()", verbOptions.wait, options, rest)
       requireNumber("timeoutMs", timeoutMs, { least: 0 })
       return run(
-        Effect.suspend(() => Effect.flatMap(waitForJob(idOf(job), isOf(project), timeoutMs), shown)),
+        Effect.suspend(() =>
+          Effect.flatMap(inSpan("Engine.waitForJob", waitForJob(idOf(job), isOf(project), timeoutMs)), shown),
+        ),
         signal,
       )
     },

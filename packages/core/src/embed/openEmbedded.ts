@@ -1,3 +1,5 @@
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { JobMode } from "../domain/Access.ts"
 import { builtInKinds, type JobKind, type Kind, portsOf } from "../kinds/index.ts"
 import { checkEngineOptions, checkLimits, checkProviders } from "./checkOptions.ts"
@@ -16,6 +18,7 @@ import { reportErrors } from "./reportErrors.ts"
 import { openRuntime } from "./EngineRuntime.ts"
 import { servedBy } from "../worker/runnableKinds.ts"
 import { settingsOf } from "./settingsOf.ts"
+import { loadTelemetry } from "./Telemetry.ts"
 import { wholeKind } from "./wholeKind.ts"
 
 /** Overrides for code that builds engines for others, such as a testing kit. */
@@ -63,12 +66,17 @@ export const openEmbedded = async <
   checkProviders(given, kinds)
   const ports = portsOf(kinds)
   const providers = { sandbox: providerSet(given?.sandbox, ports), live: providerSet(given?.live, ports) }
-  const { concurrency, ...overrides } = inside
+  const { concurrency, references = Layer.empty, ...overrides } = inside
   const settings = { ...settingsOf(options.settings, ports), ...(concurrency !== undefined && { concurrency }) }
   checkLimits(settings.limits.perKind, kinds)
   if (worker && inside.unserved !== true) expectServed(kinds, providers)
   const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }
-  const running = await openRuntime({ ...parts, ...overrides, restore: options.context?.restore }, worker)
+  const telemetry = options.telemetry && (await loadTelemetry(options.telemetry))
+  const reported = telemetry === undefined ? Layer.empty : Layer.succeedContext(telemetry.references)
+  const running = await openRuntime(
+    { ...parts, ...overrides, references: Layer.merge(references, reported), restore: options.context?.restore },
+    worker,
+  )
   const { start, stop } = running
   const defaultMode =
     inside.defaultMode ?? (given?.live !== undefined && given.sandbox === undefined ? "live" : "sandbox")
@@ -84,6 +92,7 @@ export const openEmbedded = async <
   }
   keepContext(engine, running.context)
   if (options.onError !== undefined) reportErrors(running.context, options.onError)
+  if (telemetry !== undefined) Effect.runSyncWith(running.context)(telemetry.measure)
   if (worker && autoStart) {
     await start().catch(async (error: unknown) => {
       await stop()

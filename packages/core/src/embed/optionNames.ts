@@ -29,6 +29,7 @@ export const engineOptions: OptionNames<
   log: true,
   onError: true,
   context: true,
+  telemetry: true,
   providers: true,
 }
 

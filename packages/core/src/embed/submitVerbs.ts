@@ -3,9 +3,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
-import { type JobMode, type Json, requireOptions } from "../domain/index.ts"
+import { type JobMode, type JobTrace, type Json, requireOptions } from "../domain/index.ts"
 import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"
 import { type Accepted, type Asked, Engine, type JobOutcomes } from "../engine/index.ts"
+import { traceIn } from "../engine/prepareJob.ts"
+import { inSpan } from "../engine/spans.ts"
 import type { Kind } from "../kinds/index.ts"
 import { IdGenerator } from "../ports/index.ts"
 import { makeAskedFor } from "./askedFor.ts"
@@ -24,6 +26,16 @@ const transactionOf = ({ transaction }: { readonly transaction?: unknown }): unk
   if (transaction === undefined)
     throw new TypeError("transaction is undefined; leave the option out to submit without one")
   return transaction
+}
+
+/** Runs a synchronous operation that accepts jobs, with the trace to store: in a span, if there is a tracer. */
+const inSyncSpan = <A>(
+  { runSync }: Pick<EngineRuntime, "runSync">,
+  operation: string,
+  accept: (trace: JobTrace | undefined) => A,
+): A => {
+  const accepting = Effect.withFiber((fiber) => Effect.sync(() => accept(traceIn(fiber))))
+  return runSync(inSpan(`Engine.${operation}`, accepting, { kind: "producer" }))
 }
 
 /** The verbs that accept jobs. */
@@ -56,7 +68,6 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
     // Made after the `await`, so that the stack of a refusal leads to the caller.
     return Result.getOrThrow(acceptedOf(exit.value))
   }
-
   return {
     submit: async (kind, request, given = {}) => {
       requireOptions("submit()", given, verbOptions.submit)
@@ -74,7 +85,9 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
     submitSync: (kind, request, given) => {
       requireOptions("submitSync()", given, verbOptions.submitSync)
       closed.throwIfAborted()
-      return resultOf(engine.createJobInSync(given.transaction, askedFor.one(kind, request, given)))
+      const asked = askedFor.one(kind, request, given)
+      const accept = (trace?: JobTrace) => engine.createJobInSync(given.transaction, asked, trace)
+      return resultOf(hasTracer ? inSyncSpan({ runSync }, "createJobInSync", accept) : accept())
     },
     submitMany: async (kind, submissions, given = {}) => {
       requireOptions("submitMany()", given, verbOptions.submitMany)
@@ -90,7 +103,8 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
       requireOptions("submitManySync()", given, verbOptions.submitManySync)
       closed.throwIfAborted()
       const asked = askedFor.many("submitManySync()", kind, submissions)
-      return engine.createJobsInSync(given.transaction, asked).map(outcomeOf)
+      const accept = (trace?: JobTrace) => engine.createJobsInSync(given.transaction, asked, trace)
+      return (hasTracer ? inSyncSpan({ runSync }, "createJobsInSync", accept) : accept()).map(outcomeOf)
     },
   }
 }

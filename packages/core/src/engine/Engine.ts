@@ -7,6 +7,7 @@ import type {
   Board,
   Grant,
   Job,
+  JobTrace,
   PolledJob,
   Principal,
   StoreUnavailable,
@@ -78,6 +79,9 @@ const operations = [
   "readBoard",
 ] as const
 
+/** The operations that accept jobs. */
+const producers = ["createJob", "createJobs", "createJobIn", "createJobsIn"] as const
+
 /** The operations that callers have; each is in a file of its name. */
 export class Engine extends Context.Service<
   Engine,
@@ -117,10 +121,12 @@ export class Engine extends Context.Service<
       transaction: unknown,
       asked: ReadonlyArray<Asked>,
     ) => Effect.Effect<JobOutcomes, StoreUnavailable>
-    /** `createJobIn` for synchronous handles. Throws what `createJobIn` fails with. */
-    readonly createJobInSync: (transaction: unknown, asked: Asked) => Accepted
+    /**
+     * `createJobIn` for synchronous handles. Throws what `createJobIn` fails with. It has no span; `trace` is stored with the job.
+     */
+    readonly createJobInSync: (transaction: unknown, asked: Asked, trace?: JobTrace) => Accepted
     /** `createJobsIn` for synchronous handles. Throws what `createJobsIn` fails with. */
-    readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<Asked>) => JobOutcomes
+    readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<Asked>, trace?: JobTrace) => JobOutcomes
     readonly getJob: (principal: Principal, jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
     /** `getJob`, with only the part of the job that its caller polls for. */
     readonly pollJob: (
@@ -190,7 +196,7 @@ export class Engine extends Context.Service<
         openFile: (file, range) => provide(openFile(file, range)),
         readBoard: Effect.map(switchboard.readBoard, (board) => withForcedOff(board, settings.forcedOff)),
       })
-      return withSpans("Engine", engine, operations)
+      return withSpans("Engine", engine, operations, producers)
     }),
   )
 }

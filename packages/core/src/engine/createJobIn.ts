@@ -16,8 +16,8 @@ interface CreateJobsIn {
     transaction: unknown,
     asked: ReadonlyArray<Asked>,
   ) => Effect.Effect<JobOutcomes, StoreUnavailable>
-  readonly createJobInSync: (transaction: unknown, asked: Asked) => Accepted
-  readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<Asked>) => JobOutcomes
+  readonly createJobInSync: (transaction: unknown, asked: Asked, trace?: JobTrace) => Accepted
+  readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<Asked>, trace?: JobTrace) => JobOutcomes
 }
 
 /** The valid jobs of a list, in pieces that one call of a store may hold, and what puts all outcomes in the list's order. */
@@ -55,17 +55,18 @@ export const makeCreateJobsIn: Effect.Effect<CreateJobsIn, never, IdGenerator | 
       const created = Effect.forEach(batches, (batch) => transactions.createJobs(transaction, batch))
       return Effect.map(created, (outcomes) => outcomesOf(outcomes.flat()))
     })
-  const createJobsInSync: CreateJobsIn["createJobsInSync"] = (transaction, asked) => {
+  const createJobsInSync: CreateJobsIn["createJobsInSync"] = (transaction, asked, trace) => {
     const synchronous = transactions?.synchronous
     if (synchronous === undefined) throw new TypeError("this store does not accept synchronous transactions of callers")
-    const { batches, outcomesOf } = prepareAll(asked)
+    const { batches, outcomesOf } = prepareAll(asked, trace)
     return outcomesOf(batches.flatMap((batch) => synchronous.createJobs(transaction, batch)))
   }
   return {
     createJobIn: (transaction, asked) =>
       Effect.flatMap(createJobsIn(transaction, [asked]), (outcomes) => Effect.fromResult(only(outcomes))),
     createJobsIn,
-    createJobInSync: (transaction, asked) => Result.getOrThrow(only(createJobsInSync(transaction, [asked]))),
+    createJobInSync: (transaction, asked, trace) =>
+      Result.getOrThrow(only(createJobsInSync(transaction, [asked], trace))),
     createJobsInSync,
   }
 })

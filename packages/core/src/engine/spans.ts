@@ -19,6 +19,13 @@ export type SpanOptions = Pick<Tracer.SpanOptions, "kind" | "parent"> & {
   readonly attributes?: Readonly<Record<string, unknown>> | undefined
 }
 
+/**
+ * Whether a span of this kind may begin a trace: a request, the acceptance of a job, or an attempt. Any other span without a parent
+ * belongs to a poll or a sweep, which nobody asks about.
+ */
+export const startsTrace = (kind: Tracer.SpanKind): boolean =>
+  kind === "server" || kind === "producer" || kind === "consumer"
+
 /** Runs an effect in a span of this name if there is a tracer. Otherwise, no span is allocated. */
 export const inSpan = <A, E, R>(
   name: string,
@@ -29,26 +36,28 @@ export const inSpan = <A, E, R>(
     fiber.cache.tracer === undefined
       ? effect
       : // The type leaves out the parent span, which no effect here requires.
-        (Effect.withSpan(effect, name, options) as Effect.Effect<A, E, R>),
+        (Effect.withSpan(effect, name, { ...options, captureStackTrace: false }) as Effect.Effect<A, E, R>),
   )
 
 type AnyEffect = Effect.Effect<unknown, unknown>
 type Verb = AnyEffect | ((...input: ReadonlyArray<never>) => AnyEffect)
 
-/** Returns the service with each of these verbs in a span, such as `JobStore.completeJobs`. */
+/** Returns the service with each of these verbs in a span, such as `JobStore.completeJobs`; `producers` accept jobs. */
 export const withSpans = <Service extends object>(
   name: string,
   service: Service,
   verbs: ReadonlyArray<string & keyof Service>,
+  producers: ReadonlyArray<string & keyof Service> = [],
 ): Service => {
   const spanned = verbs.map((verb) => {
     const span = `${name}.${verb}`
+    const options: SpanOptions = producers.includes(verb) ? { kind: "producer" } : {}
     const member = service[verb] as Verb
     return [
       verb,
       Effect.isEffect(member)
-        ? inSpan(span, member)
-        : (...input: ReadonlyArray<never>) => inSpan(span, member(...input)),
+        ? inSpan(span, member, options)
+        : (...input: ReadonlyArray<never>) => inSpan(span, member(...input), options),
     ] as const
   })
   return { ...service, ...Object.fromEntries(spanned) }

@@ -15,6 +15,10 @@ export interface BlobAdapter {
 export interface ProbeAdapter {
   readonly "~kiln/probe": true
 }
+/** Telemetry: traces and metrics. */
+export interface TelemetryAdapter {
+  readonly "~kiln/telemetry": true
+}
 
 const wrap = <Adapter extends object>(marked: Adapter, inside: object): Adapter =>
   Object.defineProperty(marked, layer, { value: inside, enumerable: false })
@@ -28,6 +32,9 @@ export const storeAdapter = <Transaction = never, SyncTransaction = never>(
 ): StoreAdapter<Transaction, SyncTransaction> => wrap({ "~kiln/store": {} }, stores)
 export const blobAdapter = (blobs: object): BlobAdapter => wrap({ "~kiln/blobs": true }, blobs)
 export const probeAdapter = (probe: object): ProbeAdapter => wrap({ "~kiln/probe": true }, probe)
+/** Wraps what loads the telemetry of an engine. */
+export const telemetryAdapter = (load: () => Promise<object>): TelemetryAdapter =>
+  wrap({ "~kiln/telemetry": true }, load)
 
-/** Returns the layer inside an adapter; `undefined` if the object is not an adapter. */
+/** Returns what is inside an adapter; `undefined` if the object is not an adapter. */
 export const insideOf = (adapter: object): unknown => Reflect.get(adapter, layer)

@@ -64,7 +64,7 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
     return stalledMs > 0 ? "stalled" : written
   })
 
-  return Effect.fnUntraced(function* (attempt: Attempt): Effect.fn.Return<void> {
+  return Effect.fnUntraced(function* (attempt: Attempt): Effect.fn.Return<EndedAttempt> {
     attempt.runsIn(yield* currentFiber)
     const { job } = attempt.claim
     const beganAt = watch.now()
@@ -78,10 +78,18 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
     const written = yield* writeEnd(attempt, end, { error: end.error, durationMs })
     const settled = written === "committed" ? written : yield* cleanUp(attempt, written)
     if (settled !== "committed") slots.settle(attempt, settled)
-    meter?.ended(job, outcomeOf(end, settled), watch.now() - beganAt, chargeOf(end, settled))
+    const outcome = outcomeOf(end, settled)
+    meter?.ended(job, outcome, watch.now() - beganAt, chargeOf(end, settled))
     yield* slots.announceRoom
+    return { outcome, error: end.error }
   })
 })
+
+/** How an attempt ended, and what it threw. */
+export interface EndedAttempt {
+  readonly outcome: AttemptOutcome
+  readonly error: unknown
+}
 
 const outcomeOf = (end: AttemptEnd, settled: Settled): AttemptOutcome => {
   if (settled === "committed") return "done"

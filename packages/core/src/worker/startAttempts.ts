@@ -12,7 +12,7 @@ import type { Claim } from "../ports/index.ts"
 import { Attempt } from "./Attempt.ts"
 import { HeldLease } from "./HeldLease.ts"
 import { needsIsolation } from "./Isolation.ts"
-import { attemptRunner } from "./RunAttempt.ts"
+import { attemptRunner, type EndedAttempt } from "./RunAttempt.ts"
 import type { Slots } from "./Slots.ts"
 
 /**
@@ -43,7 +43,7 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
     events.emit({ type: "active", ...refOf(job), attempt: job.attempts })
     const about = { jobId: job.id, projectId: job.projectId, attempt: job.attempts }
     const annotations = { ...Context.get(context, References.CurrentLogAnnotations), ...about }
-    const run = isTraced ? inSpan("Worker.attempt", runAttempt(attempt), attemptSpan(attempt)) : runAttempt(attempt)
+    const run = isTraced ? inAttemptSpan(attempt, runAttempt(attempt)) : runAttempt(attempt)
     const fiber = Effect.runForkWith(Context.add(context, References.CurrentLogAnnotations, annotations))(run, {
       uninterruptible: true,
     })
@@ -57,6 +57,21 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
       return Effect.succeed(attempts)
     })
 })
+
+/** Runs an attempt in a span that tells how it ended. The end is written already, so a failure concerns the span alone. */
+const inAttemptSpan = (attempt: Attempt, run: Effect.Effect<EndedAttempt>): Effect.Effect<unknown> =>
+  Effect.exit(
+    inSpan(
+      "Worker.attempt",
+      Effect.flatMap(run, ({ error, outcome }) =>
+        Effect.andThen(
+          Effect.annotateCurrentSpan("kiln.attempt.outcome", outcome),
+          outcome === "failed" ? Effect.fail(error) : Effect.void,
+        ),
+      ),
+      attemptSpan(attempt),
+    ),
+  )
 
 /** The span of an attempt is part of the trace of the request that created the job. */
 const attemptSpan = ({ claim: { job } }: Attempt): SpanOptions => {

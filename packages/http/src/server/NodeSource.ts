@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type * as Tracer from "effect/Tracer"
 import { BodyGatherer, type Valve } from "./BodyGatherer.ts"
 import { awaitsContinue, sendContinue } from "./expectContinue.ts"
 import { maxJsonBytes } from "./Exchange.ts"
@@ -80,11 +81,19 @@ export const gatherBody = (message: NodeRequest, response: NodeResponse, budget:
   if (message.destroyed) onBroken()
 }
 
+const hostSpans = new WeakMap<NodeRequest, Tracer.AnySpan>()
+
+/** Keeps the host's span for the source of a request. Only now is it active: requests that arrive together begin in a later turn. */
+export const keepHostSpan = (message: NodeRequest, span: Tracer.AnySpan | undefined): void => {
+  if (span !== undefined) hostSpans.set(message, span)
+}
+
 /** A request of Node's own server. Does not read the body; `gatherBody` does. */
 export class NodeSource implements RequestSource {
   readonly message: NodeRequest
   readonly response: NodeResponse
   readonly target: string
+  readonly hostSpan: Tracer.AnySpan | undefined
   readonly isBodyTaken: boolean
   readonly hasArrived: boolean
   readonly #body: BodyGatherer | ArrivedBody | undefined
@@ -93,6 +102,7 @@ export class NodeSource implements RequestSource {
     this.message = message
     this.response = response
     this.target = targetOf(message)
+    this.hostSpan = hostSpans.get(message)
     const expectsBody = hasBody(message)
     this.#body = expectsBody ? bodies.get(message) : undefined
     this.hasArrived = !expectsBody || this.#body instanceof ArrivedBody

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type * as Tracer from "effect/Tracer"
 
 /** Why reading a body ended: complete, the sender disconnected, or the reader stopped. */
 export type BodyEnd = "complete" | "broken" | "stopped"
@@ -22,6 +23,8 @@ export interface RequestSource {
   readonly target: string
   /** Remote address of the connection; `undefined` if the server does not provide it. */
   readonly remoteAddress: string | undefined
+  /** The span of the host for this request, if a host traces. */
+  readonly hostSpan: Tracer.AnySpan | undefined
   /** RFC 9112, section 3.2: HTTP/1.1 has exactly one `Host`. */
   readonly hasOneHost: boolean
   /** Returns the values of a header: one per line, or a single one if the server has joined them. */

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type * as Tracer from "effect/Tracer"
 import { BodyGatherer } from "./BodyGatherer.ts"
 import type { PieceBudget } from "./PieceBudget.ts"
 import { type BodyEnd, nothingToRead, type ReadOptions, type RequestSource } from "./RequestSource.ts"
@@ -10,6 +11,7 @@ import { type BodyEnd, nothingToRead, type ReadOptions, type RequestSource } fro
 export class WebSource implements RequestSource {
   readonly request: Request
   readonly remoteAddress: string | undefined
+  readonly hostSpan: Tracer.AnySpan | undefined
   readonly isBodyTaken: boolean
   /** Enforced by the server. */
   readonly hasOneHost = true
@@ -18,9 +20,15 @@ export class WebSource implements RequestSource {
   #isReading = false
   #readOn = () => {}
 
-  constructor(request: Request, remoteAddress: string | undefined, budget: PieceBudget) {
+  constructor(
+    request: Request,
+    remoteAddress: string | undefined,
+    budget: PieceBudget,
+    hostSpan: Tracer.AnySpan | undefined,
+  ) {
     this.request = request
     this.remoteAddress = remoteAddress
+    this.hostSpan = hostSpan
     this.isBodyTaken = request.bodyUsed || request.body?.locked === true
     this.#body = new BodyGatherer(budget, {
       stop: () => {},

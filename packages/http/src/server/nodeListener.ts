@@ -1,5 +1,6 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -8,10 +9,11 @@ import * as Stream from "effect/Stream"
 import * as HttpMiddleware from "effect/http/HttpMiddleware"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import { CallerSpan } from "@kiln/core/effect"
 import type { App } from "./app.ts"
 import { isFirst, makeInTurn } from "./inTurn.ts"
 import type { NodeListener, NodeRequest, NodeResponse } from "./NodeExchange.ts"
-import { gatherBody, hasBody, isShort, NodeSource, takeBody } from "./NodeSource.ts"
+import { gatherBody, hasBody, isShort, keepHostSpan, NodeSource, takeBody } from "./NodeSource.ts"
 import { PieceBudget } from "./PieceBudget.ts"
 import type { Reply } from "./Reply.ts"
 import { sliceBytes, writeWhole } from "./writeWhole.ts"
@@ -23,7 +25,9 @@ import { sliceBytes, writeWhole } from "./writeWhole.ts"
  * and replies before the end of the request's body.
  */
 export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.Scope): Effect.fn.Return<NodeListener> {
-  const run = Effect.runForkWith(yield* Effect.context())
+  const context = yield* Effect.context()
+  const run = Effect.runForkWith(context)
+  const callerSpan = Context.get(context, CallerSpan)
   const ready = new WeakMap<NodeRequest, Reply>()
   const answering = answerNode(app, ready)
   // `app` has a span of its own: that of Effect's handler would name the query, which contains signatures.
@@ -93,6 +97,7 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
   // Node emits a request before it parses the bytes that arrived with it.
   const beginLater = makeNextTurn(beginShort)
   return (request, response) => {
+    keepHostSpan(request, callerSpan?.())
     if (isShort(request) && isFirst(response)) return beginLater(request, response)
     if (hasBody(request)) gather(request, response)
     inTurn(request, response, answer)

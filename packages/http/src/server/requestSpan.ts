@@ -12,14 +12,17 @@ export const knownMethod = (method: string): string => (methods.has(method) ? me
 /** Requests for health are frequent and tell nothing. */
 const untraced = new Set<string | undefined>(["/healthz", "/readyz"])
 
-const parentOf = (exchange: Exchange): Tracer.ExternalSpan | undefined => {
+const parentOf = (exchange: Exchange): Tracer.AnySpan | undefined => {
+  const { hostSpan } = exchange.source
+  if (hostSpan !== undefined) return hostSpan
   const text = exchange.singleHeader("traceparent")
   const trace = text === undefined ? undefined : parseTraceparent(text)
   return trace && Tracer.externalSpan(trace)
 }
 
 /**
- * Answers in a span, as part of the caller's trace if the request has a `traceparent`. The span is named by method and route.
+ * Answers in a span, below the span of the host that kiln is mounted in, or as part of the caller's trace if the request has a
+ * `traceparent`. The span is named by method and route.
  * Query, headers and body are not in it, because they contain signatures, keys and texts.
  */
 export const inRequestSpan = (

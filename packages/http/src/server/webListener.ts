@@ -1,7 +1,9 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { CallerSpan } from "@kiln/core/effect"
 import type { App } from "./app.ts"
 import { PieceBudget } from "./PieceBudget.ts"
 import type { Reply } from "./Reply.ts"
@@ -14,9 +16,10 @@ export const webListener = (app: App, scope: Scope.Scope): Effect.Effect<WebList
   Effect.map(Effect.context(), (context) => {
     const runFork = Effect.runForkWith(context)
     const pieces = new PieceBudget()
+    const callerSpan = Context.get(context, CallerSpan)
     return async (request, remoteAddress) => {
       let reply = unheard
-      const source = new WebSource(request, remoteAddress, pieces)
+      const source = new WebSource(request, remoteAddress, pieces, callerSpan?.())
       // As on Node's server: only parts marked as interruptible can be interrupted, so that a client cannot stop a write halfway.
       const answering = Effect.uninterruptible(Effect.map(app.answer(source), (answer) => void (reply = answer)))
       const answer = runFork(answering)

@@ -1,0 +1,62 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Tracer from "effect/Tracer"
+import type { Telemetry } from "../embed/Telemetry.ts"
+import { CallerSpan } from "../engine/CallerSpan.ts"
+import { AttemptMeter } from "../worker/AttemptMeter.ts"
+import { jobMetrics } from "../worker/jobMetrics.ts"
+import { queueMeasurement } from "../worker/queueMetrics.ts"
+import { Worker } from "../worker/Worker.ts"
+import { workerMetrics } from "../worker/workerMetrics.ts"
+import { apiMetrics } from "./apiMetrics.ts"
+import { apiTracer } from "./apiTracer.ts"
+import type { OpenTelemetryApi, OtelMeter } from "./OpenTelemetryApi.ts"
+
+/** Milliseconds to wait for the store. Without its answer, the gauges of the queue keep their values. */
+const storeLimitMs = 2_000
+
+/** Whether an SDK receives traces. Without one, the global provider stands in for a provider that may follow. */
+const tracesAreReceived = ({ trace }: OpenTelemetryApi): boolean => {
+  const provider = trace.getTracerProvider() as { readonly getDelegateTracer?: (name: string) => unknown }
+  return typeof provider.getDelegateTracer !== "function" || provider.getDelegateTracer("@kiln/core") !== undefined
+}
+
+/** The meter of the SDK that receives metrics, if there is one. */
+const receivedMeter = (api: OpenTelemetryApi): OtelMeter | undefined => {
+  const meter = api.metrics.getMeter("@kiln/core")
+  return meter === api.createNoopMeter() ? undefined : meter
+}
+
+/** Reports to the SDKs that are registered by now. What none of them receives is neither traced nor measured. */
+export const telemetryOf = (api: OpenTelemetryApi): Telemetry => {
+  const traces = tracesAreReceived(api)
+  const meter = receivedMeter(api)
+  const traced = traces ? references(apiTracer(api)) : Context.empty()
+  const missing = [...(traces ? [] : ["traces"]), ...(meter ? [] : ["metrics"])].join(" and ")
+  const note =
+    missing === ""
+      ? Effect.void
+      : Effect.logInfo(`no OpenTelemetry SDK for ${missing} was registered when the engine was created`)
+  if (meter === undefined) return { references: traced, measure: note }
+  const metrics = apiMetrics(meter)
+  const { attemptMeter, countJobs } = jobMetrics(metrics)
+  return {
+    references: Context.add(traced, AttemptMeter, attemptMeter),
+    measure: Effect.gen(function* () {
+      yield* note
+      yield* countJobs
+      const worker = yield* Worker
+      const measureWorker = workerMetrics(metrics)
+      const measureQueue = yield* queueMeasurement(metrics)
+      const refresh = Effect.andThen(measureWorker(worker), Effect.timeoutOption(measureQueue, storeLimitMs))
+      const run = Effect.runPromiseExitWith(yield* Effect.context())
+      yield* Effect.acquireRelease(
+        Effect.sync(() => metrics.observe(() => run(refresh))),
+        (stop) => Effect.sync(stop),
+      )
+    }),
+  }
+}
+
+const references = ({ callerSpan, tracer }: ReturnType<typeof apiTracer>): Context.Context<never> =>
+  Context.make(Tracer.Tracer, tracer).pipe(Context.add(CallerSpan, callerSpan))
