@@ -34,7 +34,7 @@ import { makePostgresSwitchboard } from "./board.ts"
 import { makePostgresUploadStore } from "./uploads/UploadStore.ts"
 import { hintOnce, makePostgresWakeUp, makeNotifiers, type PostgresWakeUp } from "./wakeUp/WakeUp.ts"
 import { saveTurns } from "./jobs/nextClaimable.ts"
-import type { KyselyTransaction, PgClient } from "./callers/CallerConnection.ts"
+import type { KyselyTransaction, PgClient, QueryTransaction } from "./callers/CallerConnection.ts"
 
 /** The services that the layer provides. */
 type PostgresStore =
@@ -120,9 +120,11 @@ export const PostgresStores = {
 
 /**
  * All record stores in one schema of a Postgres database, for programs without Effect. Jobs can be created inside the program's
- * own transaction, begun on a `pg` client or with Kysely. Throws `TypeError` for invalid options.
+ * own transaction: begun on a `pg` client, with Kysely, or with anything that has `query(text, values)`. Throws `TypeError` for invalid options.
  */
-export const postgresStore = (options: PostgresOptions): StoreAdapter<PgClient | KyselyTransaction> => {
+export const postgresStore = (
+  options: PostgresOptions,
+): StoreAdapter<PgClient | KyselyTransaction | QueryTransaction> => {
   checkPostgresOptions(options)
   return storeAdapter(PostgresStores.layer(options))
 }

@@ -1,7 +1,7 @@
 export { CopyCountsDiffer, type CopyTarget, CopyTargetNotEmpty, openCopyTarget } from "./copyInto.ts"
 export { type PostgresBlobOptions, postgresBlobs, PostgresBlobStore } from "./blobs/PostgresBlobStore.ts"
 export { inspectPostgres } from "./inspect.ts"
-export type { KyselyTransaction, PgClient } from "./callers/CallerConnection.ts"
+export type { KyselyTransaction, PgClient, QueryTransaction } from "./callers/CallerConnection.ts"
 export type { PostgresOptions } from "./openDatabase.ts"
 export { postgresStore } from "./PostgresStores.ts"
 export { postgresMigrations } from "./openDatabase.ts"

@@ -1,5 +1,7 @@
 import { CompiledQuery } from "kysely"
+import { sqlState } from "../postgresErrors.ts"
 import type { Connection } from "../Session.ts"
+import { arrayText, type SqlValue } from "../Statement.ts"
 
 /**
  * A client of the driver `pg` (`Client`, `PoolClient`) on which the caller has begun a transaction. Only what kiln needs, so that
@@ -15,7 +17,27 @@ export interface KyselyTransaction {
   executeQuery(query: never): Promise<{ readonly rows: ReadonlyArray<unknown> }>
 }
 
-type Send = (text: string, values: ReadonlyArray<unknown>) => Promise<{ readonly rows: ReadonlyArray<unknown> }>
+/** Rows alone, or in the field `rows`, as drivers return them. */
+type Rows = ReadonlyArray<unknown> | { readonly rows: ReadonlyArray<unknown> }
+
+/**
+ * One statement in the caller's transaction, for any driver or query builder: postgres.js, Drizzle, Knex, Prisma and others.
+ *
+ * `text` is SQL with the placeholders `$1`, `$2` and so on, which may occur more than once and never inside quotes. It contains no
+ * question marks. `values` are strings or `null`; pass them on unchanged and without types. Return the rows as objects by column
+ * name, and let errors of the server through, as themselves or as a `cause`.
+ *
+ * ```ts
+ * await sql.begin(async (tx) => {
+ *   await engine.submit("digest", request, { transaction: { query: (text, values) => tx.unsafe(text, values) } })
+ * })
+ * ```
+ */
+export interface QueryTransaction {
+  query(text: string, values: Array<string | null>): PromiseLike<Rows>
+}
+
+type Send = (text: string, values: ReadonlyArray<unknown>) => PromiseLike<Rows>
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
@@ -28,7 +50,7 @@ const isKysely = (
 const isClient = (handle: Readonly<Record<string, unknown>>): handle is { query: Send } =>
   typeof handle["query"] === "function"
 
-const notAHandle = "expected a pg client or a Kysely transaction"
+const notAHandle = "expected a pg client, a Kysely transaction or an object with query(text, values)"
 
 /** Returns how statements are sent on a caller's handle. Throws `TypeError` for anything else. */
 const senderOf = (handle: Readonly<Record<string, unknown>>): Send => {
@@ -62,15 +84,19 @@ export class CallerConnection implements Connection {
   }
 
   async query({ answer, text, values }: Parameters<Connection["query"]>[0]) {
-    if (answer === "count") return { rows: [], rowCount: Number(await this.#serialized(asCount(text), values)) }
-    const rows = JSON.parse(await this.#serialized(asJson(text), values)) as ReadonlyArray<unknown>
+    const [plain, texts] = [withTexts(text), values.map(asText)]
+    if (answer === "count") return { rows: [], rowCount: Number(await this.#serialized(asCount(plain), texts)) }
+    const rows = JSON.parse(await this.#serialized(asJson(plain), texts)) as ReadonlyArray<unknown>
     return { rows, rowCount: rows.length }
   }
 
   async #serialized(text: string, values: ReadonlyArray<unknown>): Promise<string> {
     const sent = this.#last.then(() => this.#send(text, values))
     this.#last = sent.catch(() => undefined)
-    const [row] = (await sent).rows
+    const result = await sent.catch((error: unknown) => {
+      throw serverErrorIn(error) ?? error
+    })
+    const [row] = "rows" in result ? result.rows : result
     return isObject(row) && typeof row["answer"] === "string" ? row["answer"] : ""
   }
 }
@@ -81,3 +107,39 @@ const asJson = (text: string): string =>
 
 const asCount = (text: string): string =>
   `with written as (${text} returning 1) select count(*)::text as answer from written`
+
+/**
+ * Casts each placeholder with a type to text first. Some drivers ask the server for the types and encode values by them: postgres.js
+ * would encode a JSON text once more.
+ */
+const withTexts = (text: string): string => text.replaceAll(/(\$\d+)::/g, "$1::text::")
+
+const asText = (value: SqlValue): unknown => {
+  if (value === null || typeof value === "string" || value instanceof Uint8Array) return value
+  if (typeof value !== "object") return String(value)
+  return arrayText(
+    value.map((item) => ({ item })),
+    "item",
+  )
+}
+
+/** Maximum number of errors around the server's own. */
+const deepestCause = 5
+
+/**
+ * Returns the server's error inside the errors that a library wraps around it; `undefined` if there is none. Drizzle has it as `cause`,
+ * Prisma only its code and message as `meta.driverAdapterError.cause`.
+ */
+const serverErrorIn = (error: unknown): unknown => {
+  for (let inner = error, depth = 0; isObject(inner) && depth < deepestCause; depth++) {
+    if (sqlState(inner) !== undefined) return inner
+    const { cause, meta, originalCode, originalMessage } = inner
+    if (typeof originalCode === "string")
+      return Object.assign(new Error(String(originalMessage), { cause: error }), {
+        severity: "ERROR",
+        code: originalCode,
+      })
+    inner = isObject(meta) ? meta["driverAdapterError"] : cause
+  }
+  return undefined
+}
