@@ -4,6 +4,7 @@ import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
 import { plantedBugs } from "./planted/bugs.ts"
 import { type Edit, planting } from "./planted/Edit.ts"
+import { flowBugs } from "./planted/flowBugs.ts"
 import { scheduleBugs } from "./planted/scheduleBugs.ts"
 
 const run = promisify(execFile)
@@ -37,6 +38,14 @@ describe("the simulation detects", () => {
 describe("the simulation of schedules detects", () => {
   it.each(scheduleBugs)("$bug", async ({ edits }) => {
     const args = ["--conditions=@kiln/source", join(root, "tests/support/simulateFiveDays.ts")]
+    const { stdout } = await run(process.execPath, args, { cwd: root, env: { ...process.env, ...planting(edits) } })
+    expect(Number(stdout)).toBeGreaterThan(0)
+  })
+})
+
+describe("the simulation of flows detects", () => {
+  it.each(flowBugs)("$bug", async ({ edits }) => {
+    const args = ["--conditions=@kiln/source", join(root, "tests/support/simulateTenFlows.ts")]
     const { stdout } = await run(process.execPath, args, { cwd: root, env: { ...process.env, ...planting(edits) } })
     expect(Number(stdout)).toBeGreaterThan(0)
   })

@@ -1,6 +1,5 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -13,6 +12,7 @@ import { insideOf, JobDirectory, ScheduleStore } from "@kiln/core/ports"
 import { fireSchedules, nextTick, type Schedule, type ScheduleTiming, tickKey } from "@kiln/core/worker"
 import { memoryBlobs, MemoryStores } from "@kiln/testing"
 import { Dice } from "./Dice.ts"
+import { KillableProcess } from "./KillableProcess.ts"
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
@@ -124,11 +124,10 @@ export const simulateSchedules = (seed: number, days: number): Effect.Effect<Sch
 
 /** A process as far as schedules are concerned: an engine with a clock of its own, whose calls of the store may kill it. */
 class SimulatedLooker {
-  readonly #killed = Deferred.makeUnsafe<void>()
+  readonly #process = new KillableProcess()
   readonly #context: Effect.Effect<Context.Context<Engine | ScheduleStore>, unknown>
   // A process that is killed closes nothing.
   readonly #scope = Scope.makeUnsafe()
-  #isDead = false
 
   constructor(
     stores: Context.Context<never>,
@@ -136,14 +135,7 @@ class SimulatedLooker {
     dice: Dice,
     now: () => number,
   ) {
-    const through = <A, E, R>(verb: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-      Effect.gen({ self: this }, function* () {
-        for (let turns = dice.between(0, 3); turns > 0; turns--) yield* Effect.yieldNow
-        if (this.#isDead || dice.chance(0.02)) return yield* this.#die
-        const answer = yield* atStore(verb)
-        return dice.chance(0.02) ? yield* this.#die : answer
-      })
-    const wrapped = withVerbs(stores, through)
+    const wrapped = this.#process.stores(stores, dice, { chance: 0.02 }, atStore)
     const engine = layerEngine.pipe(
       Layer.provide(Layer.succeed(EngineConfig, { ...defaultEngineSettings, queueCap: 0 })),
       Layer.provide(Layer.succeed(JobKinds, [kind as never])),
@@ -172,35 +164,10 @@ class SimulatedLooker {
       )
       return yield* Effect.raceFirst(
         Effect.as(Fiber.join(fiber), "ended" as const),
-        Effect.as(Deferred.await(this.#killed), "killed" as const),
+        Effect.as(this.#process.killed, "killed" as const),
       )
     })
   }
-
-  /** Ends the process: nothing of it goes on. */
-  get #die(): Effect.Effect<never> {
-    return Effect.suspend(() => {
-      this.#isDead = true
-      Deferred.doneUnsafe(this.#killed, Effect.void)
-      return Effect.never
-    })
-  }
-}
-
-type Through = <A, E, R>(verb: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-
-/** The stores, with every verb through a function. */
-const withVerbs = (stores: Context.Context<never>, through: Through): Context.Context<never> => {
-  const services = [...stores.mapUnsafe].map(([key, service]) => {
-    const members = Object.entries(service as object).map(([name, member]: [string, unknown]) => {
-      if (Effect.isEffect(member)) return [name, through(member)] as const
-      if (typeof member !== "function") return [name, member] as const
-      const verb = member as (...input: ReadonlyArray<unknown>) => Effect.Effect<unknown, unknown>
-      return [name, (...input: ReadonlyArray<unknown>) => through(verb(...input))] as const
-    })
-    return [key, Object.fromEntries(members)] as const
-  })
-  return Context.makeUnsafe(new Map<string, unknown>(services))
 }
 
 /** The idempotency keys of all jobs. */

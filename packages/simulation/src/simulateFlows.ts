@@ -1,0 +1,186 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
+import { TestClock } from "effect/testing"
+import { authorize, isFinished, type Job, type JobId } from "@kiln/core/domain"
+import { callerOf, defaultEngineSettings, Engine, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
+import { AttemptFailed, JobKind, JobKinds } from "@kiln/core/kinds"
+import { BlobStore, insideOf, JobDirectory, MediaProbe, Providers } from "@kiln/core/ports"
+import { layerSweeps, Worker } from "@kiln/core/worker"
+import { memoryBlobs, MemoryStores } from "@kiln/testing"
+import { Dice } from "./Dice.ts"
+import { KillableProcess } from "./KillableProcess.ts"
+
+const processCount = 3
+const stepMs = 100
+/** Flows are done long before. Milliseconds of simulated time. */
+const longestMs = 900_000
+const leaseMs = 2_000
+
+/** Number of clips of each film of a series. */
+const shape = [4, 0, 7, 1, 12, 3, 3, 20]
+
+/** What a simulation of flows did, and what it found. */
+export interface FlowOutcome {
+  readonly jobs: number
+  readonly kills: number
+  /** Parents that did not end, or not with what their children gave; and children that exist twice or are missing. */
+  readonly violations: ReadonlyArray<string>
+}
+
+const result = { files: [], usage: {} } as const
+
+/** Every fifth clip fails for good, and every third needs a second attempt. */
+const clip = JobKind({
+  name: "clip",
+  request: Schema.Struct({ film: Schema.Number, n: Schema.Number }),
+  run: ({ call, request: { film, n } }) => {
+    if (n % 5 === 4)
+      return Effect.fail(new AttemptFailed({ errorCode: "content_rejected", retry: false, detail: "not wanted" }))
+    if (n % 3 === 2 && call.failures === 0)
+      return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: true, detail: "once more" }))
+    return Effect.as(Effect.sleep(50), { ...result, output: { value: film * 100 + n } })
+  },
+})
+
+const outputsOf = (children: ReadonlyArray<{ readonly status: string; readonly output?: object | null }>) =>
+  children.map((child) => (child.status === "done" ? (child.output as { readonly value: unknown }).value : null))
+
+const film = JobKind({
+  name: "film",
+  request: Schema.Struct({ film: Schema.Number, clips: Schema.Number }),
+  run: ({ children, request: { clips, film: number }, step }) =>
+    Effect.gen(function* () {
+      yield* step("before", Effect.succeed(null))
+      const made = yield* children(
+        "clips",
+        "clip",
+        Array.from({ length: clips }, (_, n) => ({ film: number, n })),
+      )
+      return { ...result, output: { value: outputsOf(made) as ReadonlyArray<number | null> } }
+    }),
+})
+
+const series = JobKind({
+  name: "series",
+  request: Schema.Struct({}),
+  run: ({ children }) =>
+    Effect.map(
+      children(
+        "films",
+        "film",
+        shape.map((clips, number) => ({ film: number, clips })),
+      ),
+      (films) => ({ ...result, output: { value: outputsOf(films) as ReadonlyArray<ReadonlyArray<number | null>> } }),
+    ),
+})
+
+/** What a series must end with. */
+const expected = shape.map((clips, number) =>
+  Array.from({ length: clips }, (_, n) => (n % 5 === 4 ? null : number * 100 + n)),
+)
+
+const kinds = [series, film, clip] as unknown as ReadonlyArray<never>
+
+/** An engine with a worker, on stores that kill it. */
+const startProcess = (stores: Context.Context<never>, dice: Dice, chance: number, scope: Scope.Scope) =>
+  Effect.gen(function* () {
+    const process = new KillableProcess()
+    const reached = process.stores(stores, dice, { chance, frozenMs: 3 * leaseMs }, (verb) => verb)
+    const settings = {
+      ...defaultEngineSettings,
+      // With one slot each, a parent that kept its own would stop everything.
+      concurrency: 1,
+      queueCap: 0,
+      leaseDurationMs: leaseMs,
+      attempts: { ...defaultEngineSettings.attempts, maxLostWorkers: 1_000 },
+    }
+    const services = Layer.provideMerge(Layer.merge(Worker.layer, layerSweeps), layerEngine).pipe(
+      Layer.provide(Layer.succeed(EngineConfig, settings)),
+      Layer.provide(Layer.succeed(JobKinds, kinds)),
+      Layer.provide(Layer.succeed(Providers, { sandbox: {}, live: {} })),
+      Layer.provide(Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: undefined }) })),
+      Layer.provide(Layer.succeedContext(reached as Context.Context<JobDirectory>)),
+      Layer.provide(insideOf(memoryBlobs()) as Layer.Layer<BlobStore>),
+      Layer.provide(layerCrypto),
+    ) as Layer.Layer<Engine | Worker, unknown>
+    // Building it calls the store too, which may kill it.
+    yield* Effect.forkDetach(
+      Effect.flatMap(Layer.buildWithScope(Layer.fresh(services), scope), (context) =>
+        Effect.flatMap(Worker, (worker) => worker.run).pipe(Effect.provideContext(context)),
+      ),
+    )
+    return process
+  })
+
+/** Submits the root of the flow, from a process that lives. */
+const submit = (stores: Context.Context<never>) =>
+  Effect.gen(function* () {
+    const layer = layerEngine.pipe(
+      Layer.provide(Layer.succeed(EngineConfig, defaultEngineSettings)),
+      Layer.provide(Layer.succeed(JobKinds, kinds)),
+      Layer.provide(Layer.succeedContext(stores)),
+      Layer.provide(insideOf(memoryBlobs()) as never),
+      Layer.provide(layerCrypto),
+    ) as Layer.Layer<Engine, unknown>
+    const engine = Context.get(yield* Layer.build(Layer.fresh(layer)), Engine)
+    const kind = engine.kinds.find(({ name }) => name === "series")
+    const grant = kind && authorize(callerOf("sandbox", undefined, [kind.keyScope]), kind.keyScope)
+    if (kind === undefined || grant === undefined) throw new TypeError("the simulation has no kind of its root")
+    return (yield* engine.createJob(grant, kind, {}, "root")).job.id
+  })
+
+/**
+ * Lets three processes with one slot each work on a job whose children have children, killed at random before and after each call
+ * of the store, and with calls that stand still past the end of a lease, until it ends. A process that was killed is replaced after
+ * a while.
+ */
+export const simulateFlows = (seed: number, chance = 0.01): Effect.Effect<FlowOutcome, unknown> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const dice = new Dice(seed)
+      const stores = yield* Layer.build(Layer.fresh(MemoryStores.layer))
+      const directory = Context.get(stores, JobDirectory)
+      // A process that is killed closes nothing.
+      const scope = Scope.makeUnsafe()
+      const root = yield* submit(stores as Context.Context<never>)
+      const start = startProcess(stores as Context.Context<never>, dice, chance, scope)
+      const processes = yield* Effect.forEach(Array.from({ length: processCount }), () => start)
+      let kills = 0
+      for (let ms = 0; ms < longestMs; ms += stepMs) {
+        yield* TestClock.adjust(stepMs)
+        const [job] = yield* directory.readJobs([root])
+        if (job !== undefined && isFinished(job)) break
+        for (const [index, process] of processes.entries())
+          if (process.isDead && dice.chance(0.1)) {
+            kills += 1
+            processes[index] = yield* start
+          }
+      }
+      const jobs = yield* allJobs(directory)
+      return { jobs: jobs.length, kills, violations: judged(jobs, root) }
+    }),
+  ).pipe(Effect.provide(TestClock.layer()), Effect.provide(Logger.layer([])))
+
+const allJobs = (directory: JobDirectory["Service"]) =>
+  Effect.gen(function* () {
+    const { jobs } = yield* directory.listJobs({ limit: 10_000 })
+    return (yield* directory.readJobs(jobs.map(({ id }) => id))).filter((job) => job !== undefined)
+  })
+
+const judged = (jobs: ReadonlyArray<Job>, root: JobId): ReadonlyArray<string> => {
+  const violations = jobs
+    .filter((job) => !isFinished(job))
+    .map((job) => `${job.kind} ${job.idempotencyKey} is ${job.status}`)
+  const output = JSON.stringify(jobs.find(({ id }) => id === root)?.output?.["value"])
+  if (output !== JSON.stringify(expected)) violations.push(`the root ended with ${output}`)
+  const wanted = { series: 1, film: shape.length, clip: shape.reduce((sum, clips) => sum + clips, 0) }
+  for (const [kind, count] of Object.entries(wanted)) {
+    const found = jobs.filter((job) => job.kind === kind).length
+    if (found !== count) violations.push(`${found} jobs of the kind ${kind}, not ${count}`)
+  }
+  return violations
+}
