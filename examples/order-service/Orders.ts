@@ -1,5 +1,4 @@
-import type { BetterSqliteDatabase } from "@kiln/adapter-sqlite"
-import { type EmbeddedEngine, jobKind } from "@kiln/core"
+import { jobKind } from "@kiln/core"
 import type Database from "better-sqlite3"
 import { z } from "zod"
 import { CardDeclined, type Payments } from "./Payments.ts"
@@ -16,13 +15,11 @@ export interface Order {
   readonly jobId: string
 }
 
-type OrderEngine = EmbeddedEngine<ReturnType<typeof fulfillKind>, BetterSqliteDatabase, BetterSqliteDatabase>
-
 /** The orders, in a table of the same database file as the jobs. */
 export class OrderTable {
-  readonly #db: Database.Database
+  readonly #db: Database
 
-  constructor(db: Database.Database) {
+  constructor(db: Database) {
     this.#db = db
     db.exec(`CREATE TABLE IF NOT EXISTS orders (
       id TEXT PRIMARY KEY, amount INTEGER NOT NULL, card TEXT NOT NULL,
@@ -31,26 +28,28 @@ export class OrderTable {
   }
 
   find(id: string): Order | undefined {
-    return this.#db
-      .prepare<[string], Order>(
-        `SELECT id, amount, card, status, charge_id AS "chargeId", job_id AS "jobId" FROM orders WHERE id = ?`,
-      )
-      .get(id)
+    const [row] = this.#db
+      .prepare(`SELECT id, amount, card, status, charge_id AS "chargeId", job_id AS "jobId" FROM orders WHERE id = ?`)
+      .all([id])
+    return row as Order | undefined
   }
 
   /**
-   * Writes an order and its job in one transaction, synchronously. Repeating the call returns the order of the first time.
-   * Throws for another amount or card under the same id.
+   * Writes an order and the job that `submit` creates in one transaction, synchronously. Repeating the call returns the order of
+   * the first time. Throws for another amount or card under the same id.
    */
-  place(engine: OrderEngine, order: Pick<Order, "id" | "amount" | "card">): Order {
+  place(
+    order: Pick<Order, "id" | "amount" | "card">,
+    submit: (transaction: Database) => { readonly id: string },
+  ): Order {
     this.#db.exec("BEGIN IMMEDIATE")
     try {
       const found = this.find(order.id)
       if (found === undefined) {
-        const job = engine.submitSync("fulfill_order", { orderId: order.id }, { transaction: this.#db })
+        const job = submit(this.#db)
         this.#db
           .prepare("INSERT INTO orders (id, amount, card, job_id) VALUES (?, ?, ?, ?)")
-          .run(order.id, order.amount, order.card, job.id)
+          .run([order.id, order.amount, order.card, job.id])
       }
       this.#db.exec("COMMIT")
       if (found !== undefined && (found.amount !== order.amount || found.card !== order.card))
@@ -64,7 +63,7 @@ export class OrderTable {
 
   /** Has no effect when repeated. */
   settle(id: string, status: "paid" | "declined", chargeId: string | null): void {
-    this.#db.prepare("UPDATE orders SET status = ?, charge_id = ? WHERE id = ?").run(status, chargeId, id)
+    this.#db.prepare("UPDATE orders SET status = ?, charge_id = ? WHERE id = ?").run([status, chargeId, id])
   }
 }
 

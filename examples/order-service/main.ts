@@ -40,7 +40,10 @@ const answer = async (request: IncomingMessage): Promise<readonly [status: numbe
   const parsed = orderRequest.safeParse(await json(request))
   if (!parsed.success) return [400, { error: messagesOf(parsed.error) }]
   try {
-    return [202, orders.place(engine, { id, ...parsed.data })]
+    const order = orders.place({ id, ...parsed.data }, (transaction) =>
+      engine.submitSync("fulfill_order", { orderId: id }, { transaction }),
+    )
+    return [202, order]
   } catch (error) {
     if (error instanceof RangeError) return [409, { error: error.message }]
     throw error

@@ -4,18 +4,18 @@
 import Database from "better-sqlite3"
 
 const [when, nth] = (process.env["KILL_AT_COMMIT"] ?? "never:0").split(":")
-const placing = new WeakSet<Database.Database>()
+const placing = new WeakSet<Database>()
 let commits = 0
 
 Database.prototype.prepare = new Proxy(Database.prototype.prepare, {
-  apply: (prepare, db: Database.Database, args: [string]) => {
+  apply: (prepare, db: Database, args: [string]) => {
     if (args[0].includes("INSERT INTO orders")) placing.add(db)
     return Reflect.apply(prepare, db, args)
   },
 })
 
 Database.prototype.exec = new Proxy(Database.prototype.exec, {
-  apply: (exec, db: Database.Database, args: [string]) => {
+  apply: (exec, db: Database, args: [string]) => {
     const isKilled = args[0] === "COMMIT" && placing.delete(db) && ++commits === Number(nth)
     if (isKilled && when === "before") process.kill(process.pid, "SIGKILL")
     const result = Reflect.apply(exec, db, args)

@@ -56,7 +56,7 @@ export const readShop = async (directory: string) => {
   const kind = fulfillKind(new OrderTable(db), new Payments("http://127.0.0.1:9"))
   const blobs = fileBlobs({ directory: join(directory, "blobs") })
   await using engine = await createEngine({ store: sqliteStore({ path }), blobs, kinds: [kind], worker: false })
-  const rows = db.prepare<[], { id: string; job_id: string }>("SELECT id, job_id FROM orders ORDER BY id").all()
+  const rows = db.prepare("SELECT id, job_id FROM orders ORDER BY id").all([]) as Array<{ id: string; job_id: string }>
   const jobs = await Promise.all(rows.map(({ job_id }) => engine.get(job_id)))
   const counts = await engine.operator.count()
   db.close()
