@@ -16,7 +16,7 @@ import { heldTransaction } from "./support/heldTransaction.ts"
 import { prismaClient, type PrismaTransaction } from "./support/prismaClient.ts"
 
 const guide = readFileSync(new URL("../../../docs/guides/embed.md", import.meta.url), "utf8")
-const [, snippet = ""] = /```js\n(const fromPostgresJs.*?)```/su.exec(guide) ?? []
+const [, snippet = ""] = /```text\n(const fromPostgresJs.*?)```/su.exec(guide) ?? []
 const names = ["fromPostgresJs", "fromPrisma", "fromDrizzle", "fromKnex"] as const
 
 /** The functions between a library and kiln: those of the guide, as a reader copies them. */
