@@ -1,5 +1,5 @@
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine, jobKind, type LogEntry } from "@kiln/core"
+import { createEngine, jobKind, type LogEntry, providerPort } from "@kiln/core"
 import { openTelemetry } from "@kiln/core/opentelemetry"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import * as api from "@opentelemetry/api"
@@ -304,6 +304,38 @@ describe("metrics", () => {
       "kiln_queue_jobs kind=echo mode=sandbox state=ready": 0,
       "kiln_queue_oldest_ready_seconds kind=echo mode=sandbox": 0,
       kiln_worker_jobs_running: 0,
+    })
+    await engine.stop()
+    await provider.shutdown()
+  })
+
+  it("count the calls of live providers", async () => {
+    const { collect, provider } = registerMetrics()
+    const embedding = providerPort({ name: "embedding", check: (answer) => answer as { readonly size: number } })
+    const embed = jobKind({
+      name: "embed",
+      request: z.object({}),
+      providers: [embedding],
+      run: async ({ ask }) => ({ output: { ...(await ask.embedding({ text: "Hello" })) } }),
+    })
+    const providers = { live: { embedding: async () => ({ size: 3 }) } }
+    await using engine = await createEngine({
+      store: memoryStore(),
+      blobs: memoryBlobs(),
+      kinds: [embed],
+      log: false,
+      providers,
+      telemetry: openTelemetry(api),
+    })
+    await engine.operator.setSwitch("ai", true)
+    expect(await engine.submitAndWait("embed", {})).toMatchObject({ status: "done" })
+    const series = [...(await collect())].filter(([name]) => name.startsWith("kiln_provider_"))
+    expect(Object.fromEntries(series)).toEqual({
+      "kiln_provider_calls_total provider=embedding outcome=answered": 1,
+      "kiln_provider_call_seconds provider=embedding": 1,
+      "kiln_provider_paused provider=embedding reason=quota": 0,
+      "kiln_provider_paused provider=embedding reason=configuration": 0,
+      "kiln_provider_paused provider=embedding reason=failing": 0,
     })
     await engine.stop()
     await provider.shutdown()
