@@ -149,12 +149,13 @@ describe("traces", () => {
     const trace = spans.find(({ name }) => name === "request")?.spanContext().traceId
     expect(spans.filter((span) => span.spanContext().traceId !== trace).map(({ name }) => name)).toEqual([])
     expect(shown(spans)).toEqual([
+      "Attempt.step > in step",
       "Engine.createJob > JobStore.createJobs",
       "Engine.createJob > Worker.attempt",
       "Worker.attempt > JobStore.completeJobs",
       "Worker.attempt > in run",
+      "in run > Attempt.step",
       "in run > JobStore.checkpointJobs",
-      "in run > in step",
       "request",
       "request > Engine.createJob",
     ])
@@ -167,6 +168,8 @@ describe("traces", () => {
       "kiln.job.attempt": 1,
       "kiln.attempt.outcome": "done",
     })
+    const step = spans.find(({ name }) => name === "Attempt.step")
+    expect(step?.attributes).toEqual({ "kiln.step": "measure" })
     expect(spans.find(({ name }) => name === "Engine.createJob")?.kind).toBe(api.SpanKind.PRODUCER)
   })
 
