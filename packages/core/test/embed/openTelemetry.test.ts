@@ -203,6 +203,40 @@ describe("traces", () => {
     ])
   })
 
+  it("have the children of a job below the attempt that submitted them", async () => {
+    registerTraces()
+    const parent = jobKind({
+      name: "parent",
+      request: z.object({}),
+      run: async ({ children }) => {
+        const done = await children("each", echo, [{}, {}])
+        return { output: { count: done.length } }
+      },
+    })
+    await using engine = await open(nextDatabase(), { kinds: [echo, parent] })
+    const job = await program().startActiveSpan("request", async (span) => {
+      const submitted = await engine.submit("parent" as never, {} as never)
+      span.end()
+      return submitted
+    })
+    expect(await engine.wait(job)).toMatchObject({ status: "done" })
+    const isLast = ({ attributes }: ReadableSpan) =>
+      attributes["kiln.job.kind"] === "parent" && attributes["kiln.attempt.outcome"] === "done"
+    const spans = await until(() => {
+      const ended = exporter.getFinishedSpans()
+      return ended.some(isLast) ? ended : undefined
+    })
+    const request = spans.find(({ name }) => name === "request")
+    const attempts = spans.filter(({ name }) => name === "Worker.attempt")
+    expect(new Set(attempts.map((span) => span.spanContext().traceId))).toEqual(
+      new Set([request?.spanContext().traceId]),
+    )
+    expect(shown(spans)).toContain("Worker.attempt > Engine.createJobs")
+    expect(shown(spans).filter((line) => line === "Engine.createJobs > Worker.attempt")).toHaveLength(2)
+    const outcomes = attempts.map(({ attributes }) => [attributes["kiln.job.kind"], attributes["kiln.attempt.outcome"]])
+    expect(outcomes).toContainEqual(["parent", "deferred"])
+  })
+
   it("begin with a job that is submitted outside a span, and not with reads, polls or sweeps", async () => {
     registerTraces()
     await using engine = await open(nextDatabase())
