@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Tracer from "effect/Tracer"
 import type { Telemetry } from "../embed/Telemetry.ts"
 import { CallerSpan } from "../engine/CallerSpan.ts"
+import { ProviderMeter } from "../providers/providerMetrics.ts"
 import { AttemptMeter } from "../worker/AttemptMeter.ts"
 import { jobMetrics } from "../worker/jobMetrics.ts"
 import { queueMeasurement } from "../worker/queueMetrics.ts"
@@ -10,6 +11,7 @@ import { Worker } from "../worker/Worker.ts"
 import { workerMetrics } from "../worker/workerMetrics.ts"
 import { apiMetrics } from "./apiMetrics.ts"
 import { apiTracer } from "./apiTracer.ts"
+import { providerMeter } from "./providerMeter.ts"
 import type { OpenTelemetryApi, OtelMeter } from "./OpenTelemetryApi.ts"
 
 /** Milliseconds to wait for the store. Without its answer, the gauges of the queue keep their values. */
@@ -41,7 +43,10 @@ export const telemetryOf = (api: OpenTelemetryApi): Telemetry => {
   const metrics = apiMetrics(meter)
   const { attemptMeter, countJobs } = jobMetrics(metrics)
   return {
-    references: Context.add(traced, AttemptMeter, attemptMeter),
+    references: traced.pipe(
+      Context.add(AttemptMeter, attemptMeter),
+      Context.add(ProviderMeter, providerMeter(metrics)),
+    ),
     measure: Effect.gen(function* () {
       yield* note
       yield* countJobs

@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type { PauseReason } from "../domain/Circuit.ts"
@@ -5,22 +6,46 @@ import type { PauseReason } from "../domain/Circuit.ts"
 /** How a call ended, as the metrics name it. */
 export type CallOutcome = "answered" | "failed" | "refused" | "broken" | "invalid" | "interrupted"
 
-const calls = Metric.counter("kiln_provider_calls_total", {
+/** Upper bounds of the buckets of `providerCallSeconds`. */
+export const providerCallBoundaries = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
+
+export const providerCalls = Metric.counter("kiln_provider_calls_total", {
   description: "Finished calls of live providers by outcome",
   incremental: true,
 })
-const seconds = Metric.histogram("kiln_provider_call_seconds", {
+export const providerCallSeconds = Metric.histogram("kiln_provider_call_seconds", {
   description: "Duration of calls of live providers",
-  boundaries: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600],
+  boundaries: providerCallBoundaries,
 })
-const paused = Metric.gauge("kiln_provider_paused", {
+export const providerPaused = Metric.gauge("kiln_provider_paused", {
   description: "1 while a live provider is paused for this reason",
 })
 
+/** Receives what the metrics above receive, for a backend that does not read Effect's registry. It must not throw. */
+export interface ProviderMeter {
+  readonly called: (provider: string, outcome: CallOutcome, durationMs: number) => void
+  /** Whether the provider is paused for this reason. */
+  readonly paused: (provider: string, reason: PauseReason, isPaused: boolean) => void
+}
+
+/** The meter of this process's live providers; by default, there is only Effect's registry. */
+export const ProviderMeter = Context.Reference<ProviderMeter | undefined>("@kiln/core/providers/ProviderMeter", {
+  defaultValue: () => undefined,
+})
+
+const tell = (what: (meter: ProviderMeter) => void): Effect.Effect<void> =>
+  Effect.map(ProviderMeter, (meter) => {
+    if (meter !== undefined) what(meter)
+  })
+
 export const countCall = (provider: string, outcome: CallOutcome, durationMs: number): Effect.Effect<void> =>
-  Effect.andThen(
-    Metric.update(Metric.withAttributes(calls, { provider, outcome }), 1),
-    Metric.update(Metric.withAttributes(seconds, { provider }), durationMs / 1_000),
+  Effect.all(
+    [
+      Metric.update(Metric.withAttributes(providerCalls, { provider, outcome }), 1),
+      Metric.update(Metric.withAttributes(providerCallSeconds, { provider }), durationMs / 1_000),
+      tell(({ called }) => called(provider, outcome, durationMs)),
+    ],
+    { discard: true },
   )
 
 const reasons: ReadonlyArray<PauseReason> = ["quota", "configuration", "failing"]
@@ -29,6 +54,10 @@ const reasons: ReadonlyArray<PauseReason> = ["quota", "configuration", "failing"
 export const reportStanding = (provider: string, reason: PauseReason | null): Effect.Effect<void> =>
   Effect.forEach(
     reasons,
-    (each) => Metric.update(Metric.withAttributes(paused, { provider, reason: each }), each === reason ? 1 : 0),
+    (each) =>
+      Effect.andThen(
+        Metric.update(Metric.withAttributes(providerPaused, { provider, reason: each }), each === reason ? 1 : 0),
+        tell(({ paused }) => paused(provider, each, each === reason)),
+      ),
     { discard: true },
   )

@@ -140,7 +140,7 @@ class RunContext implements AttemptContext<unknown> {
           Object.hasOwn(checkpoints, name)
             ? Effect.succeed(checkpoints[name] as A)
             : this.#mayBuy.pipe(
-                Effect.andThen(effect),
+                Effect.andThen(inSpan("Attempt.step", effect, { attributes: { "kiln.step": name } })),
                 Effect.tap((value) => this.#keep(name, value)),
               ),
         ),

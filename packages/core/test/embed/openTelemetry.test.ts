@@ -1,5 +1,5 @@
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine, jobKind, type LogEntry } from "@kiln/core"
+import { createEngine, jobKind, type LogEntry, providerPort } from "@kiln/core"
 import { openTelemetry } from "@kiln/core/opentelemetry"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import * as api from "@opentelemetry/api"
@@ -149,12 +149,13 @@ describe("traces", () => {
     const trace = spans.find(({ name }) => name === "request")?.spanContext().traceId
     expect(spans.filter((span) => span.spanContext().traceId !== trace).map(({ name }) => name)).toEqual([])
     expect(shown(spans)).toEqual([
+      "Attempt.step > in step",
       "Engine.createJob > JobStore.createJobs",
       "Engine.createJob > Worker.attempt",
       "Worker.attempt > JobStore.completeJobs",
       "Worker.attempt > in run",
+      "in run > Attempt.step",
       "in run > JobStore.checkpointJobs",
-      "in run > in step",
       "request",
       "request > Engine.createJob",
     ])
@@ -167,6 +168,8 @@ describe("traces", () => {
       "kiln.job.attempt": 1,
       "kiln.attempt.outcome": "done",
     })
+    const step = spans.find(({ name }) => name === "Attempt.step")
+    expect(step?.attributes).toEqual({ "kiln.step": "measure" })
     expect(spans.find(({ name }) => name === "Engine.createJob")?.kind).toBe(api.SpanKind.PRODUCER)
   })
 
@@ -198,6 +201,40 @@ describe("traces", () => {
       "request > Engine.createJobs",
       "request > Engine.createJobsInSync",
     ])
+  })
+
+  it("have the children of a job below the attempt that submitted them", async () => {
+    registerTraces()
+    const parent = jobKind({
+      name: "parent",
+      request: z.object({}),
+      run: async ({ children }) => {
+        const done = await children("each", echo, [{}, {}])
+        return { output: { count: done.length } }
+      },
+    })
+    await using engine = await open(nextDatabase(), { kinds: [echo, parent] })
+    const job = await program().startActiveSpan("request", async (span) => {
+      const submitted = await engine.submit("parent" as never, {} as never)
+      span.end()
+      return submitted
+    })
+    expect(await engine.wait(job)).toMatchObject({ status: "done" })
+    const isLast = ({ attributes }: ReadableSpan) =>
+      attributes["kiln.job.kind"] === "parent" && attributes["kiln.attempt.outcome"] === "done"
+    const spans = await until(() => {
+      const ended = exporter.getFinishedSpans()
+      return ended.some(isLast) ? ended : undefined
+    })
+    const request = spans.find(({ name }) => name === "request")
+    const attempts = spans.filter(({ name }) => name === "Worker.attempt")
+    expect(new Set(attempts.map((span) => span.spanContext().traceId))).toEqual(
+      new Set([request?.spanContext().traceId]),
+    )
+    expect(shown(spans)).toContain("Worker.attempt > Engine.createJobs")
+    expect(shown(spans).filter((line) => line === "Engine.createJobs > Worker.attempt")).toHaveLength(2)
+    const outcomes = attempts.map(({ attributes }) => [attributes["kiln.job.kind"], attributes["kiln.attempt.outcome"]])
+    expect(outcomes).toContainEqual(["parent", "deferred"])
   })
 
   it("begin with a job that is submitted outside a span, and not with reads, polls or sweeps", async () => {
@@ -304,6 +341,38 @@ describe("metrics", () => {
       "kiln_queue_jobs kind=echo mode=sandbox state=ready": 0,
       "kiln_queue_oldest_ready_seconds kind=echo mode=sandbox": 0,
       kiln_worker_jobs_running: 0,
+    })
+    await engine.stop()
+    await provider.shutdown()
+  })
+
+  it("count the calls of live providers", async () => {
+    const { collect, provider } = registerMetrics()
+    const embedding = providerPort({ name: "embedding", check: (answer) => answer as { readonly size: number } })
+    const embed = jobKind({
+      name: "embed",
+      request: z.object({}),
+      providers: [embedding],
+      run: async ({ ask }) => ({ output: { ...(await ask.embedding({ text: "Hello" })) } }),
+    })
+    const providers = { live: { embedding: async () => ({ size: 3 }) } }
+    await using engine = await createEngine({
+      store: memoryStore(),
+      blobs: memoryBlobs(),
+      kinds: [embed],
+      log: false,
+      providers,
+      telemetry: openTelemetry(api),
+    })
+    await engine.operator.setSwitch("ai", true)
+    expect(await engine.submitAndWait("embed", {})).toMatchObject({ status: "done" })
+    const series = [...(await collect())].filter(([name]) => name.startsWith("kiln_provider_"))
+    expect(Object.fromEntries(series)).toEqual({
+      "kiln_provider_calls_total provider=embedding outcome=answered": 1,
+      "kiln_provider_call_seconds provider=embedding": 1,
+      "kiln_provider_paused provider=embedding reason=quota": 0,
+      "kiln_provider_paused provider=embedding reason=configuration": 0,
+      "kiln_provider_paused provider=embedding reason=failing": 0,
     })
     await engine.stop()
     await provider.shutdown()
