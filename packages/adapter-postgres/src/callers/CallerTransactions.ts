@@ -84,7 +84,10 @@ const savepoint = "kiln_create_jobs"
  * separate connection and committed before the verb returns: the lane is created and its `next_at` lowered. `settle_lanes`
  * skips the lane meanwhile, so a claim after the commit finds the job; until then claims may find the lane empty.
  *
- * Send nothing else on the transaction until a call has returned: if it fails, it rolls back to a savepoint, and with it any
+ * Where only keys and queue caps can refuse the jobs, one statement adds them. Everything else is decided by the facts, under a
+ * savepoint.
+ *
+ * Send nothing else on the transaction until a call has returned: if it fails, it may roll back to a savepoint, and with it any
  * statement that the caller sent in between. Nothing is rolled back if the call succeeds.
  *
  * After a call the transaction cannot be prepared for a two-phase commit (`PREPARE TRANSACTION`), which the server refuses after
