@@ -13,6 +13,7 @@ import { callerTransactionsConformance, type CallerPlace, type CallerTransaction
 import { PostgresStores, type QueryTransaction } from "../src/index.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 import { heldTransaction } from "./support/heldTransaction.ts"
+import { warmed } from "./support/warmed.ts"
 import { prismaClient, type PrismaTransaction } from "./support/prismaClient.ts"
 
 const guide = readFileSync(new URL("../../../docs/guides/embed.md", import.meta.url), "utf8")
@@ -103,7 +104,7 @@ for (const [name, make] of Object.entries(libraries)) {
   callerTransactionsConformance({
     name: `Postgres, by a transaction of ${name},`,
     concurrent: true,
-    place: Effect.map(connectedTo(make), ({ begin, url }): CallerPlace => ({ layer: layerOf(url), begin })),
+    place: Effect.map(connectedTo(make), ({ begin, url }): CallerPlace => warmed({ layer: layerOf(url), begin })),
   })
 
   it.live(`${name}: strings arrive as they are`, () =>

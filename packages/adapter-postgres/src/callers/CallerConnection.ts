@@ -83,6 +83,11 @@ export class CallerConnection implements Connection {
     await this.#serialized(text, [])
   }
 
+  /** Runs a statement that returns one row with one text named `answer`. */
+  answer(text: string, values: ReadonlyArray<string | null>): Promise<string> {
+    return this.#serialized(text, values)
+  }
+
   async query({ answer, text, values }: Parameters<Connection["query"]>[0]) {
     const [plain, texts] = [withTexts(text), values.map(asText)]
     if (answer === "count") return { rows: [], rowCount: Number(await this.#serialized(asCount(plain), texts)) }

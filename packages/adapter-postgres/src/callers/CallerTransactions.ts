@@ -10,8 +10,27 @@ import { workChannel } from "../wakeUp/Listener.ts"
 import type { Database } from "../Database.ts"
 import { meaningOf, sqlState } from "../postgresErrors.ts"
 import { notify } from "../wakeUp/WakeUp.ts"
+import { acceptedAt, jobOfOutcome } from "../jobs/createAtOnce.ts"
+import { asStored } from "../jobs/createJobs.ts"
+import { claimableRows } from "../jobs/insertJobs.ts"
+import {
+  anyLaneIsLater,
+  findLanes,
+  laneName,
+  makeLanes,
+  type MayBeClaimable,
+  mayBeClaimableAt,
+  RememberedLanes,
+} from "../jobs/lanes.ts"
+import {
+  addableRows,
+  addInOneStatement,
+  fromCaller,
+  isDecidedInOneStatement,
+  tablesOfSession,
+} from "./addInOneStatement.ts"
 import { createInCallers, LaneNotSeen } from "./createInCallers.ts"
-import { anyLaneIsLater, findLanes, laneName, makeLanes, type MayBeClaimable, mayBeClaimableAt } from "../jobs/lanes.ts"
+import { changeSettings, ourSettings } from "./settings.ts"
 
 interface Turn {
   readonly semaphore: Semaphore.Semaphore
@@ -38,25 +57,14 @@ const serialized = <A, E>(name: unknown, work: Effect.Effect<A, E>): Effect.Effe
 
 /** The database that a session uses. */
 interface Location {
-  /**
-   * Identifies the tables: the server by its start time, the database and the table by their oids. Distinguishes a copy of the
-   * database on another server.
-   */
   readonly tables: string
   /** The id of the server process. */
   readonly backend: number
 }
 
-/** Needs no privileges and never fails, which would abort the caller's transaction. Without such a table it returns a different value. */
+/** Never fails, which would abort the caller's transaction. */
 const presentLocation = statement(() =>
-  query.selectNoFrom([
-    sql<string>`concat_ws(' ',
-      extract(epoch from pg_catalog.pg_postmaster_start_time()),
-      (select oid from pg_catalog.pg_database where datname = current_database()),
-      (select oid from pg_catalog.pg_class where relname = 'jobs' and relnamespace =
-        (select oid from pg_catalog.pg_namespace where concat('"', nspname, '".') = '"kiln".')))`.as("tables"),
-    sql<number>`pg_backend_pid()`.as("backend"),
-  ]),
+  query.selectNoFrom([tablesOfSession.as("tables"), sql<number>`pg_backend_pid()`.as("backend")]),
 )
 
 const readLocation = async (session: Session): Promise<Location> => {
@@ -67,9 +75,6 @@ const readLocation = async (session: Session): Promise<Location> => {
 
 const operation = "CallerTransactions.createJobs"
 
-/** Not the mark of any process, so that this one receives the notification too, when the caller commits. */
-const fromCaller = "caller"
-
 /** A rollback to it undoes kiln's statements, but not the caller's earlier ones. */
 const savepoint = "kiln_create_jobs"
 
@@ -79,7 +84,10 @@ const savepoint = "kiln_create_jobs"
  * separate connection and committed before the verb returns: the lane is created and its `next_at` lowered. `settle_lanes`
  * skips the lane meanwhile, so a claim after the commit finds the job; until then claims may find the lane empty.
  *
- * Send nothing else on the transaction until a call has returned: if it fails, it rolls back to a savepoint, and with it any
+ * Where only keys and queue caps can refuse the jobs, one statement adds them. Everything else is decided by the facts, under a
+ * savepoint.
+ *
+ * Send nothing else on the transaction until a call has returned: if it fails, it may roll back to a savepoint, and with it any
  * statement that the caller sent in between. Nothing is rolled back if the call succeeds.
  *
  * After a call the transaction cannot be prepared for a two-phase commit (`PREPARE TRANSACTION`), which the server refuses after
@@ -90,16 +98,18 @@ export const makePostgresCallerTransactions = (
   db: Database,
   wire: Wire,
   notifications: boolean,
-): CallerTransactions["Service"] =>
-  CallerTransactions.of({
+): CallerTransactions["Service"] => {
+  const known: Known = { lanes: new RememberedLanes(), tables: undefined }
+  return CallerTransactions.of({
     createJobs: (transaction, jobs) =>
       Effect.suspend(() => {
         const connection = new CallerConnection(transaction)
-        const steps = new CallerSteps(connection, db, wire, notifications)
+        const steps = new CallerSteps(connection, db, wire, notifications, known)
         return jobs.length === 0 ? Effect.succeed([]) : serialized(connection.handle, steps.createJobs(jobs))
       }).pipe(Effect.uninterruptible),
     synchronous: undefined,
   })
+}
 
 /** Errors of the server that are mistakes of the calling program. */
 const callerMistakes: Readonly<Record<string, string>> = {
@@ -109,6 +119,16 @@ const callerMistakes: Readonly<Record<string, string>> = {
   "3B001": "the transaction was rolled back before this call returned",
 }
 
+/** What a process has learned from earlier calls. */
+interface Known {
+  readonly lanes: RememberedLanes
+  /** Where the tables are; `undefined` until a caller's transaction was there. */
+  tables: string | undefined
+}
+
+/** A schema or function that does not exist: the schema of the store has both. */
+const isElsewhere = (error: unknown): boolean => /^(3F000|42883)$/.test(sqlState(error) ?? "")
+
 const elsewhere = "the transaction must be on the store's server and database"
 
 /** The steps on a caller's handle. */
@@ -117,19 +137,65 @@ class CallerSteps {
   readonly #db: Database
   readonly #wire: Wire
   readonly #notifications: boolean
+  readonly #known: Known
 
-  constructor(connection: CallerConnection, db: Database, wire: Wire, notifications: boolean) {
+  constructor(connection: CallerConnection, db: Database, wire: Wire, notifications: boolean, known: Known) {
     this.#connection = connection
     this.#db = db
     this.#wire = { ...wire, prepared: false }
     this.#notifications = notifications
+    this.#known = known
   }
 
   createJobs(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
+      const outcomes = isDecidedInOneStatement(jobs) ? yield* this.#addAtOnce(jobs) : undefined
+      return outcomes ?? (yield* this.#createByFacts(jobs))
+    })
+  }
+
+  /**
+   * Adds jobs in one round trip on the caller's connection; `undefined` if that cannot decide. The first call of a process reads where
+   * the transaction is instead, because calling a function in a database without it would abort the transaction.
+   */
+  #addAtOnce(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome> | undefined, StoreUnavailable> {
+    return Effect.gen({ self: this }, function* () {
+      const { tables } = this.#known
+      if (tables === undefined) return undefined
+      let lanes = this.#known.lanes.ofAll(jobs)
+      if (lanes === undefined) {
+        yield* this.#makeLanes(jobs)
+        lanes = this.#known.lanes.ofAll(jobs)
+      }
+      if (lanes === undefined) return undefined
+      const rows = addableRows(jobs, lanes)
+      const notifications = this.#notifications
+      const added = yield* this.#send(() =>
+        addInOneStatement(this.#connection, this.#wire, { jobs, rows, tables, notifications }).catch(
+          (error: unknown) => {
+            throw isElsewhere(error) ? new TypeError(elsewhere, { cause: error }) : error
+          },
+        ),
+      )
+      if (added._tag === "Undecided") {
+        if (added.why === "lanes") this.#known.lanes.forget()
+        return undefined
+      }
+      if (added.isLater)
+        yield* this.#lowerLanes(claimableRows(rows, added.acceptedAt)).pipe(Effect.onError(() => this.#abort()))
+      return jobs.map((item): CreateOutcome => ({
+        _tag: "Created",
+        job: asStored(jobOfOutcome(acceptedAt(item, added.acceptedAt))),
+      }))
+    })
+  }
+
+  #createByFacts(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
+    return Effect.gen({ self: this }, function* () {
       const own = yield* this.#makeLanes(jobs)
       const { backend, tables } = yield* this.#inSession(readLocation)
       if (tables !== own.tables) return yield* Effect.die(new TypeError(elsewhere))
+      this.#known.tables = tables
       // Two handles of the same transaction would use each other's savepoints.
       return yield* serialized(`${tables} ${backend}`, this.#tryInside(jobs))
     })
@@ -137,11 +203,15 @@ class CallerSteps {
 
   #tryInside(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
+      // Before the savepoint: from then on, no other handle of this transaction adds jobs that a rollback would take along.
+      const before = yield* this.#inSession((session) => session.batch(changeSettings, ourSettings, {}))
+      const restore = this.#inSession((session) => session.batch(changeSettings, before, {}))
       yield* this.#command(`SAVEPOINT ${savepoint}`)
       const outcomes = yield* this.#inSession((session) => this.#create(session, jobs)).pipe(
-        Effect.onError(() => Effect.ignore(this.#undo())),
+        Effect.onError(() => Effect.ignore(Effect.andThen(this.#undo(), restore))),
       )
       yield* this.#command(`RELEASE SAVEPOINT ${savepoint}`)
+      yield* restore
       return outcomes
     })
   }
@@ -169,6 +239,7 @@ class CallerSteps {
       )
       if (!jobs.every((job) => known.has(laneName(job))))
         yield* this.#db.write(operation, (tx) => makeLanes(tx, jobs, known))
+      this.#known.lanes.remember(known)
       return place
     })
   }
@@ -184,6 +255,11 @@ class CallerSteps {
 
   #command(text: string): Effect.Effect<void, StoreUnavailable> {
     return this.#send(() => this.#connection.command(text))
+  }
+
+  /** Makes sure that the caller cannot commit jobs whose lanes are not ready. */
+  #abort(): Effect.Effect<void> {
+    return Effect.ignore(this.#command("DO $$ BEGIN RAISE EXCEPTION 'a job could not be submitted; roll back'; END $$"))
   }
 
   #undo(): Effect.Effect<void, StoreUnavailable> {

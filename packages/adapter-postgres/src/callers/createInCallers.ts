@@ -15,7 +15,7 @@ import {
   rowsOf,
   detachRetried,
 } from "../jobs/insertJobs.ts"
-import { batchStatement, query, statement, storeTime } from "../Statement.ts"
+import { query, statement, storeTime } from "../Statement.ts"
 import { writeLabels } from "../jobs/labels.ts"
 import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
 
@@ -55,37 +55,6 @@ const addInCallers = async (
   throw new Superseded()
 }
 
-interface Setting {
-  readonly name: string
-  readonly value: string
-}
-
-/**
- * Settings that the statements here rely on, for their plans and for the meaning of parameters and results. The caller's
- * settings are restored afterwards.
- */
-const ourSettings: ReadonlyArray<Setting> = [
-  ...["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_material"].map((name) => ({
-    name,
-    value: "off",
-  })),
-  // Without it, a NULL in an array is read as a word.
-  { name: "array_nulls", value: "on" },
-  { name: "bytea_output", value: "hex" },
-  { name: "extra_float_digits", value: "1" },
-]
-
-/** Changes settings until the transaction ends or is rolled back to an earlier savepoint. Returns the previous values. */
-const changeSettings = batchStatement<Setting, {}, Setting>({ name: "text", value: "text" }, (item) =>
-  query
-    .selectFrom(item)
-    .select([
-      "item.name",
-      sql<string>`current_setting(item.name)`.as("value"),
-      sql<string>`set_config(item.name, item.value, true)`.as("changed"),
-    ]),
-)
-
 const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
 
 /** The snapshot of the caller's transaction is older than a lane. */
@@ -109,7 +78,6 @@ export const createInCallers = async (
   items: ReadonlyArray<NewJob>,
   lower: (rows: ReadonlyArray<MayBeClaimable>) => Promise<void>,
 ): Promise<ReadonlyArray<CreateOutcome>> => {
-  const before = await session.batch(changeSettings, ourSettings, {})
   const now = (await session.get(timeNow, {}))?.now ?? 0
   const lanes = await findLanes(session, items)
   const { accepted, outcomes, reservations } = judgeJobs(now, items, await readItems(session, items, false))
@@ -127,7 +95,6 @@ export const createInCallers = async (
     )
     await lower(claimableRows(written))
   }
-  await session.batch(changeSettings, before, {})
   return outcomes.map((outcome, index) => {
     const item = items[index]
     const existing = item && theirs.get(keyName(item))

@@ -20,7 +20,7 @@ import type { RememberedLanes } from "./lanes.ts"
 const operation = "JobStore.createJobs"
 
 /** Whether nothing but an idempotency key and a queue cap can stand in the way of a job, and it has no labels to write. */
-const needsNoFacts = ({ gate, metadata, retryOf, unique, uploadId }: NewJob): boolean =>
+export const needsNoFacts = ({ gate, metadata, retryOf, unique, uploadId }: NewJob): boolean =>
   gate === null && retryOf === null && uploadId === null && unique === undefined && labelsOf(metadata).length === 0
 
 const nothing = (): never => {
@@ -28,7 +28,7 @@ const nothing = (): never => {
 }
 
 /** The job that is accepted at this store time if its key is free and its project below the cap. */
-const acceptedAt = (item: NewJob, now: number): CreateOutcome =>
+export const acceptedAt = (item: NewJob, now: number): CreateOutcome =>
   judgeJob(item, {
     now,
     existing: () => undefined,
@@ -41,7 +41,7 @@ const acceptedAt = (item: NewJob, now: number): CreateOutcome =>
   })
 
 /** The caps of these items' projects: the lowest that one of them names, and all jobs that are added. */
-const capsOf = (items: ReadonlyArray<NewJob>): ReadonlyArray<CapCheck> => {
+export const capsOf = (items: ReadonlyArray<NewJob>): ReadonlyArray<CapCheck> => {
   const caps = new Map<string, { project_id: string; cap: number; adding: number }>()
   for (const { projectId, queueCap } of items)
     if (queueCap > 0) {
@@ -57,7 +57,7 @@ const capsOf = (items: ReadonlyArray<NewJob>): ReadonlyArray<CapCheck> => {
   return [...caps.values()]
 }
 
-const jobOfOutcome = (outcome: CreateOutcome) => {
+export const jobOfOutcome = (outcome: CreateOutcome) => {
   if (outcome._tag !== "Created") throw new TypeError("a job that needs no facts was refused")
   return outcome.job
 }

@@ -153,9 +153,9 @@ export const addJobs = async (session: Session, rows: ReadonlyArray<NewRow>, add
   return added
 }
 
-/** The lanes and times of rows, for callers that lower `next_at` themselves. */
-export const claimableRows = (rows: ReadonlyArray<NewRow>): ReadonlyArray<MayBeClaimable> =>
-  rows.map(({ claimableAt, laneId }) => ({ laneId, claimableAt }))
+/** The lanes and times of rows, for callers that lower `next_at` themselves. `since`: the time at which rows built for 0 are accepted. */
+export const claimableRows = (rows: ReadonlyArray<NewRow>, since: number = 0): ReadonlyArray<MayBeClaimable> =>
+  rows.map(({ claimableAt, laneId }) => ({ laneId, claimableAt: since + claimableAt }))
 
 /** Gives the uploads of retried jobs to their retries. */
 export const detachRetried = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>

@@ -1,5 +1,6 @@
 import type { Migration } from "@kiln/core/ports"
 import { accessTables, boardTables, uploadTables } from "./initial/accounts.ts"
+import { callerFunctions } from "./initial/callers.ts"
 import { blobTables } from "./initial/blobs.ts"
 import { auditTable } from "./initial/audit.ts"
 import { jobTables } from "./initial/jobs.ts"
@@ -57,7 +58,8 @@ const initial: Migration = {
     endFunction +
     spendingTables +
     scheduleTables +
-    submittedTables,
+    submittedTables +
+    callerFunctions,
 }
 
 /**

@@ -6,7 +6,6 @@ import { CallerTransactions, type CreateOutcome, type IdGenerator, type NewJob }
 import { type Accepted, acceptedOf, type CreateJobError } from "./acceptedOf.ts"
 import type { JobOutcomes } from "./createJobs.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
-import { maxBatchSize } from "./GroupCommit.ts"
 import { type Asked, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 
 /** The operations that accept jobs in a transaction of the caller: the jobs exist exactly if it commits. */
@@ -19,6 +18,9 @@ interface CreateJobsIn {
   readonly createJobInSync: (transaction: unknown, asked: Asked, trace?: JobTrace) => Accepted
   readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<Asked>, trace?: JobTrace) => JobOutcomes
 }
+
+/** Maximum number of jobs in one call of the store. Nobody else waits for the call, so it is larger than a shared batch. */
+const maxCallSize = 1_000
 
 /** The valid jobs of a list, in pieces that one call of a store may hold, and what puts all outcomes in the list's order. */
 interface Prepared {
@@ -39,8 +41,8 @@ export const makeCreateJobsIn: Effect.Effect<CreateJobsIn, never, IdGenerator | 
     const jobs = asked.map((each) => Result.map(readDraft(each), (draft) => prepare(draft, trace)))
     const valid = jobs.filter(Result.isSuccess).map(({ success }) => success)
     return {
-      batches: Array.from({ length: Math.ceil(valid.length / maxBatchSize) }, (_, n) =>
-        valid.slice(n * maxBatchSize, (n + 1) * maxBatchSize),
+      batches: Array.from({ length: Math.ceil(valid.length / maxCallSize) }, (_, n) =>
+        valid.slice(n * maxCallSize, (n + 1) * maxCallSize),
       ),
       outcomesOf: (created) => {
         let next = 0

@@ -1,0 +1,84 @@
+/** Adds jobs in a transaction of a caller's with one statement. */
+export const callerFunctions = `
+-- Always empty. The row of a call exists only for its trigger, which runs when the caller's transaction commits.
+CREATE TABLE "kiln".caller_marks (
+  called_at timestamptz NOT NULL
+);
+
+-- Outside of a transaction block, a call is a transaction by itself and commits in its own statement.
+CREATE FUNCTION "kiln".require_transaction() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.called_at = statement_timestamp() THEN
+    RAISE EXCEPTION 'no transaction was begun on this connection' USING ERRCODE = 'no_active_sql_transaction';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER caller_marks_in_transaction AFTER INSERT ON "kiln".caller_marks
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "kiln".require_transaction();
+
+-- place:                where the caller takes the tables to be: the server's start, the database, the table
+-- items, wanted, caps:  as for add_jobs; caps are counted without a lock
+-- channel, payload:     a notification that is sent if a job is added, or NULL
+-- Returns JSON. Adds either all jobs or none; an error of the server is undone and returned, so that the transaction stays usable.
+-- answer: added, with the time and whether next_at of a lane may be too late
+--         failed, with the error
+--         or why this has to be decided by several statements: busy, elsewhere, lanes, full, bound
+CREATE FUNCTION "kiln".add_callers_jobs(place text, items text, wanted text, caps text, channel text, payload text) RETURNS text
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET enable_material = off SET array_nulls = on SET bytea_output = hex SET extra_float_digits = 1 AS $$
+DECLARE
+  mark tid;
+  added record;
+  is_later boolean := true;
+  detail text;
+  context text;
+BEGIN
+  -- Another call is between its savepoint and its end, and may roll back to it.
+  IF current_setting('kiln.creating', true) = 'on' THEN
+    RETURN '{"answer":"busy"}';
+  END IF;
+  IF place IS DISTINCT FROM concat_ws(' ', extract(epoch from pg_catalog.pg_postmaster_start_time()),
+    (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()), '"kiln".jobs'::regclass::oid) THEN
+    RETURN '{"answer":"elsewhere"}';
+  END IF;
+  IF EXISTS (
+    SELECT FROM json_to_recordset(wanted::json) AS lane(id bigint, project_id text, kind text, kind_version bigint, mode text)
+    WHERE NOT EXISTS (
+      SELECT FROM "kiln".lanes WHERE lanes.id = lane.id AND lanes.project_id = lane.project_id AND lanes.kind = lane.kind
+        AND lanes.kind_version = lane.kind_version AND lanes.mode = lane.mode)) THEN
+    RETURN '{"answer":"lanes"}';
+  END IF;
+  IF caps IS NOT NULL AND EXISTS (
+    SELECT FROM json_to_recordset(caps::json) AS cap(project_id text, cap bigint, adding bigint)
+    WHERE cap.adding + (
+      SELECT count(*) FROM (
+        SELECT FROM "kiln".lanes JOIN "kiln".queue ON queue.lane_id = lanes.id
+        WHERE lanes.project_id = cap.project_id LIMIT cap.cap) AS unfinished) > cap.cap) THEN
+    RETURN '{"answer":"full"}';
+  END IF;
+
+  BEGIN
+    INSERT INTO "kiln".caller_marks VALUES (statement_timestamp()) RETURNING ctid INTO mark;
+    -- By its place, because the table has the remains of earlier calls.
+    DELETE FROM "kiln".caller_marks WHERE ctid = mark;
+    SELECT * INTO added FROM "kiln".add_jobs(items::json, wanted::json, NULL, NULL, false, NULL, NULL, channel, payload);
+    IF added.unbound IS NOT NULL THEN
+      RAISE EXCEPTION USING ERRCODE = 'KILN1';
+    END IF;
+  EXCEPTION WHEN query_canceled OR OTHERS THEN
+    IF SQLSTATE = 'KILN1' THEN
+      RETURN '{"answer":"bound"}';
+    END IF;
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, context = PG_EXCEPTION_CONTEXT;
+    RETURN json_build_object('answer', 'failed', 'code', SQLSTATE, 'message', SQLERRM, 'detail', detail, 'where', context);
+  END;
+
+  -- The lanes are locked by now. An older snapshot cannot tell.
+  IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN
+    is_later := EXISTS (
+      SELECT FROM json_to_recordset(wanted::json) AS lane(id bigint, claimable_in bigint) JOIN "kiln".lanes USING (id)
+      WHERE lanes.next_at IS NULL OR lanes.next_at > added.accepted + lane.claimable_in);
+  END IF;
+  RETURN json_build_object('answer', 'added', 'accepted', added.accepted, 'isLater', is_later);
+END $$;
+`
