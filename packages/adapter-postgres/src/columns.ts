@@ -113,6 +113,17 @@ interface Checkpoints {
   value: JsonText
 }
 
+interface Attempts {
+  job_seq: number
+  number: number
+  error_code: ErrorCode
+  message: string
+  stack: string | null
+  started_at: number
+  duration_ms: number
+  worker: string
+}
+
 interface Files {
   seq: Generated<number>
   id: FileId
@@ -277,6 +288,7 @@ export interface Tables {
   job_labels: JobLabels
   job_scopes: JobScopes
   checkpoints: Checkpoints
+  attempts: Attempts
   files: Files
   charges: Charges
   closed_ledger: ClosedLedger

@@ -1,5 +1,6 @@
 import type { Migration } from "@kiln/core/ports"
 import { accessTables, boardTables, uploadTables } from "./initial/accounts.ts"
+import { attemptTables } from "./initial/attempts.ts"
 import { blobTables } from "./initial/blobs.ts"
 import { auditTable } from "./initial/audit.ts"
 import { jobTables } from "./initial/jobs.ts"
@@ -48,6 +49,7 @@ const initial: Migration = {
     uploadTables +
     blobTables +
     jobTables +
+    attemptTables +
     queueTables +
     vacuumSettings +
     jobTriggers +

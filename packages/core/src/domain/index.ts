@@ -13,6 +13,7 @@ export {
   type Billing,
   billingOf,
 } from "./Billing.ts"
+export * from "./AttemptRecord.ts"
 export * from "./BlobKey.ts"
 export * from "./ErrorCode.ts"
 export {
