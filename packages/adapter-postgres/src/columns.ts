@@ -14,6 +14,7 @@ import type {
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
+import type { Attempts, Checkpoints } from "./attemptColumns.ts"
 import type { JobLabels, JobScopes, RateBuckets, Schedules, SpendCaps, SpendingEntries } from "./limitColumns.ts"
 
 /** A JSON text, kept as it was written. */
@@ -105,23 +106,6 @@ interface Queue {
 interface JobData {
   job_seq: number
   request: JsonText
-}
-
-interface Checkpoints {
-  job_id: JobId
-  step: string
-  value: JsonText
-}
-
-interface Attempts {
-  job_seq: number
-  number: number
-  error_code: ErrorCode
-  message: string
-  stack: string | null
-  started_at: number
-  duration_ms: number
-  worker: string
 }
 
 interface Files {

@@ -64,9 +64,9 @@ export const failedAttempt = (record: AttemptRecord, number: number, now: number
 
 const messageOf = (error: unknown): string => {
   if (!isError(error)) return typeof error === "string" ? error : (JSON.stringify(error) ?? String(error))
-  const { detail, message, name } = error as Error & { readonly detail?: unknown }
-  if (typeof message === "string" && message !== "") return message
-  return typeof detail === "string" ? detail : String(name)
+  const { detail, message, name }: { readonly detail?: unknown; readonly message: unknown; readonly name: unknown } =
+    error
+  return ([message, detail, name].find((text) => typeof text === "string" && text !== "") as string | undefined) ?? ""
 }
 
 const stackOf = (error: unknown): string | undefined => {

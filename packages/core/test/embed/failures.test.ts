@@ -115,9 +115,9 @@ describe("operator.listAttempts", () => {
     })
   })
 
-  it("does not count a deferral that is no failure", async () => {
-    const stopped = jobKind({ name: "fine", request, run: async () => ({ output: {} }) })
-    await using engine = await openWith([stopped])
+  it("lists nothing for a job that succeeded", async () => {
+    const fine = jobKind({ name: "fine", request, run: async () => ({ output: {} }) })
+    await using engine = await openWith([fine])
     const job = await engine.submitAndWait("fine", {})
     expect(await engine.operator.listAttempts(job)).toEqual([])
   })
