@@ -56,6 +56,7 @@ export * from "./PortErrors.ts"
 export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany } from "./Lease.ts"
 export { jobOrphanReason, uploadOrphanReason } from "./Orphan.ts"
 export * from "./Priority.ts"
+export * from "./Progress.ts"
 export * from "./RepeatedEnd.ts"
 export {
   spendPeriods,
