@@ -14,6 +14,7 @@ import type {
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
+import type { Attempts, Checkpoints } from "./attemptColumns.ts"
 import type { JobLabels, JobScopes, RateBuckets, Schedules, SpendCaps, SpendingEntries } from "./limitColumns.ts"
 
 /** A JSON text, kept as it was written. */
@@ -105,12 +106,6 @@ interface Queue {
 interface JobData {
   job_seq: number
   request: JsonText
-}
-
-interface Checkpoints {
-  job_id: JobId
-  step: string
-  value: JsonText
 }
 
 interface Files {
@@ -277,6 +272,7 @@ export interface Tables {
   job_labels: JobLabels
   job_scopes: JobScopes
   checkpoints: Checkpoints
+  attempts: Attempts
   files: Files
   charges: Charges
   closed_ledger: ClosedLedger

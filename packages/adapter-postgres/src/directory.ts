@@ -1,6 +1,7 @@
 import { sql } from "kysely"
 import type { Job, JobId, JobMode, JobStatus, ProjectId } from "@kiln/core/domain"
 import { JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
+import { listAttempts } from "./jobs/attempts.ts"
 import { either, jobOf, jobsById, priorityOf, retained, statusPart } from "./jobs/jobRow.ts"
 import { countJobs, hasLabels } from "./countJobs.ts"
 import { measureQueue } from "./queueDepth.ts"
@@ -226,4 +227,5 @@ export const makePostgresJobDirectory = (db: Database): JobDirectory["Service"] 
     countJobs: (question) => db.read("JobDirectory.countJobs", (session) => countJobs(session, question)),
     measureQueue: ({ limit }) => db.read("JobDirectory.measureQueue", (session) => measureQueue(session, limit)),
     readJobs: (jobIds) => db.read("JobDirectory.readJobs", (session) => readJobs(session, jobIds)),
+    listAttempts: (jobId) => db.read("JobDirectory.listAttempts", (session) => listAttempts(session, jobId)),
   })

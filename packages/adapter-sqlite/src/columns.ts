@@ -109,6 +109,16 @@ export const columns = {
   job_scopes: { scope: text(), job_seq: integer() },
   job_data: { job_seq: integer(), request: json() },
   checkpoints: { job_seq: integer(), step: text(), value: json() },
+  attempts: {
+    job_seq: integer(),
+    number: integer(),
+    error_code: text<ErrorCode>(),
+    message: text(),
+    stack: nullable(text()),
+    started_at: integer(),
+    duration_ms: integer(),
+    worker: text(),
+  },
   files: {
     seq: generated(integer()),
     id: text<FileId>(),

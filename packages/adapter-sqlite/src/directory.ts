@@ -3,6 +3,7 @@ import type { JobMode, JobStatus, ProjectId } from "@kiln/core/domain"
 import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
 import { select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
+import { listAttempts } from "./jobs/attempts.ts"
 import { jobById, jobOf, priorityOf } from "./jobs/JobRow.ts"
 import { measureQueue } from "./queueDepth.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
@@ -275,4 +276,5 @@ export const makeSqliteJobDirectory = (db: Database): JobDirectory["Service"] =>
           return row && jobOf(tx, row)
         }),
       ),
+    listAttempts: (jobId) => db.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
   })

@@ -189,7 +189,18 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["its erasure undone", job(9, "retained = 'kept', output = '{}'"), /cannot keep data/],
       ["deleted made expired", job(9, "retained = 'expired'"), /cannot keep data/],
       ["erased while its data is there", job(4, "retained = 'deleted', output = NULL"), /cannot keep data/],
-      ["erased while its request is there", job(5, "retained = 'deleted'"), /CHECK.*request IS NULL/],
+      ["erased while its request is there", job(12, "retained = 'deleted'"), /CHECK.*request IS NULL/],
+      [
+        "erased while records of its attempts are there",
+        job(5, "retained = 'deleted', request = NULL"),
+        /cannot keep data/,
+      ],
+      [
+        "a record of an attempt for an erased one",
+        `INSERT INTO kiln_attempts VALUES (${seqOf(9)}, 1, 'x', '', NULL, 1, 1, 'w')`,
+        /cannot have records of attempts/,
+      ],
+      ["the record of an attempt", "UPDATE kiln_attempts SET message = 'other'", /cannot be changed/],
       [
         "erased while its long request is there",
         job(8, "retained = 'deleted', request = NULL, output = NULL"),
@@ -311,8 +322,8 @@ describe("the database itself refuses", () => {
         Effect.gen(function* () {
           const { connection } = yield* everyState
           const dump = () =>
-            ["jobs", "job_data", "checkpoints", "files", "charges", "prices", "uploads", "api_keys"].map((table) =>
-              connection.prepare(`SELECT * FROM kiln_${table}`).all([]),
+            ["jobs", "job_data", "checkpoints", "attempts", "files", "charges", "prices", "uploads", "api_keys"].map(
+              (table) => connection.prepare(`SELECT * FROM kiln_${table}`).all([]),
             )
           const before = dump()
           expect(() => connection.prepare(sql).run([])).toThrow(message)

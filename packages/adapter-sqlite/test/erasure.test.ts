@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, readFileSync, statSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import type { JobStore as Store } from "@kiln/core/ports"
+import type { ClaimRequest, JobStore as Store } from "@kiln/core/ports"
 import { JobStore } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
 import { SqliteStores } from "../src/index.ts"
@@ -21,17 +21,28 @@ const arrange = (store: Store["Service"]) =>
       fixtures.newJob(1, { request: { input: canary.repeat(300) } }),
       ...Array.from({ length: 20 }, (_, n) => fixtures.newJob(n + 2)),
     ])
-    const { claims } = yield* store.claimJobs({
+    const request: ClaimRequest = {
       runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
       limits: fixtures.noLimits,
       limit: 1,
       leaseDurationMs: 30_000,
       maxLostWorkers: 3,
-    })
+    }
+    const { claims } = yield* store.claimJobs(request)
     yield* store.checkpointJobs(
       claims.map(({ job, token }) => ({ jobId: job.id, token, step: "reply", value: canary })),
     )
-    yield* store.completeJobs(claims.map((claim) => fixtures.completionOf(claim, { output: { text: canary } })))
+    yield* store.deferJobs(
+      claims.map(({ job, token }) => ({
+        jobId: job.id,
+        token,
+        delayMs: 0,
+        countsAsFailure: true,
+        record: { ...fixtures.record, message: canary, stack: canary.repeat(300) },
+      })),
+    )
+    const again = yield* store.claimJobs(request)
+    yield* store.completeJobs(again.claims.map((claim) => fixtures.completionOf(claim, { output: { text: canary } })))
   })
 
 const erasures: ReadonlyArray<

@@ -118,6 +118,8 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
       "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
       "SEARCH kiln_files USING INDEX sqlite_autoindex_kiln_files_2 (job_seq=?) LEFT-JOIN",
+      "CORRELATED SCALAR SUBQUERY 1",
+      "SEARCH kiln_checkpoints USING PRIMARY KEY (job_seq=? AND step=?)",
     ],
   ],
   [

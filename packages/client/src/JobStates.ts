@@ -30,6 +30,8 @@ export type RoutedJobs<R extends JobRoute> = {
       readonly status: "queued"
     }
     readonly state: StateOf<Route["family"]["body"]> & {
+      /** How far the job is, while it is processing and its kind reports it. */
+      readonly progress?: { readonly value: number; readonly message: string | null }
       /** Present once the job is done, as long as its data is kept. */
       readonly output?: WireOutput<Route>
     }

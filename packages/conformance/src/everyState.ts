@@ -13,6 +13,7 @@ import {
   outputFile,
   ownerOf,
   projectId,
+  record,
   standings,
   uploadedFile,
   uploadId,
@@ -68,7 +69,7 @@ const createAndClaim = Effect.fnUntraced(function* (n: number, live = false, upl
 
 /**
  * Brings an empty store to one job in every state, by the verbs themselves. Jobs: 1 queued, 2 held with
- * a checkpoint, 3 waiting after a failure, 4 done with a file, 5 failed, 6 live and done, 7 live and
+ * a checkpoint, 3 waiting after a failure that left a record, 4 done with a file, 5 failed with a record, 6 live and done, 7 live and
  * held, 8 done with upload 1 and a long request, 9 erased, 10 queued with upload 4. Uploads: 2 announced, 3 arrived,
  * 5 in transfer, 6 erased. Jobs 11 and 12 are urgent: delayed, and canceled. One kind is paused.
  */
@@ -81,13 +82,15 @@ export const arrangeEveryState: Effect.Effect<void, StoreUnavailable, Stores> = 
   const { token } = yield* createAndClaim(3)
   const four = yield* createAndClaim(4)
   yield* jobs.completeJobs([completionOf(four, { files: [outputFile(four, 4)] })])
-  yield* jobs.failJobs([{ jobId: jobId(5), token: (yield* createAndClaim(5)).token, errorCode: "content_rejected" }])
+  yield* jobs.failJobs([
+    { jobId: jobId(5), token: (yield* createAndClaim(5)).token, errorCode: "content_rejected", record },
+  ])
   yield* jobs.completeJobs([completionOf(yield* createAndClaim(6, true))])
   yield* createAndClaim(7, true)
   yield* jobs.completeJobs([completionOf(yield* createAndClaim(8, false, 1))])
   yield* jobs.completeJobs([completionOf(yield* createAndClaim(9))])
   yield* jobs.eraseJobs([{ jobId: jobId(9), principal: ownerOf(newJob(9)) }])
-  yield* jobs.deferJobs([{ jobId: jobId(3), token, delayMs: 60_000, countsAsFailure: true }])
+  yield* jobs.deferJobs([{ jobId: jobId(3), token, delayMs: 60_000, countsAsFailure: true, record }])
   yield* jobs.createJobs([newJob(10, { uploadId: uploadId(4) }), newJob(1)])
   yield* jobs.createJobs([11, 12].map((n) => newJob(n, { priority: "urgent", delayMs: 60_000, metadata: { n } })))
   yield* jobs.cancelJobs([jobId(12)])

@@ -25,6 +25,7 @@ import {
   noLimits,
   ownerOf,
   projectId,
+  record,
   uploadedFile,
   uploadId,
 } from "./fixtures.ts"
@@ -59,8 +60,8 @@ const runningJobs = Effect.gen(function* () {
   })
   yield* jobs.extendLeases([{ ...refOf(one), leaseDurationMs: 5 }])
   yield* jobs.checkpointJobs([{ ...refOf(one), step: "a", value: 1 }])
-  yield* jobs.failJobs([{ ...refOf(one), errorCode: "internal_error" }])
-  yield* jobs.deferJobs([{ ...refOf(two), delayMs: 1, countsAsFailure: false }])
+  yield* jobs.failJobs([{ ...refOf(one), errorCode: "internal_error", record }])
+  yield* jobs.deferJobs([{ ...refOf(two), delayMs: 1, countsAsFailure: true, record }])
   yield* jobs.releaseJobs([refOf(three)])
   yield* jobs.completeJobs(four === undefined ? [] : [completionOf(four)])
   yield* jobs.checkClaims([refOf(one)])
@@ -89,6 +90,7 @@ const directory = Effect.gen(function* () {
   yield* jobs.countJobs({ finishedWithinMs: 1_000, projectId: projectId(1) })
   yield* jobs.measureQueue({ limit: 1_000 })
   yield* jobs.readJobs([jobId(1)])
+  yield* jobs.listAttempts(jobId(1))
 })
 
 const uploadsAndRetention = Effect.gen(function* () {

@@ -1,4 +1,5 @@
 import type {
+  AttemptRecord,
   Charge,
   ConcurrencyLimits,
   FileId,
@@ -148,3 +149,12 @@ export const newApiKey = (n: number, overrides: Partial<NewApiKey> = {}): NewApi
   secretHash: digest(n),
   ...overrides,
 })
+
+/** What a failed attempt left. */
+export const record: AttemptRecord = {
+  errorCode: "provider_unavailable",
+  message: "503 from the provider",
+  stack: "Error: 503 from the provider\n    at call (provider.ts:1:1)",
+  durationMs: 5,
+  worker: "host:1",
+}

@@ -4,6 +4,7 @@ import { auditedVerbs } from "./AuditLog/audited.ts"
 import type { Section, Stores } from "./Check.ts"
 import { countJobs, readJobs } from "./JobDirectory/countJobs.ts"
 import { labels } from "./JobDirectory/labels.ts"
+import { listAttempts } from "./JobDirectory/listAttempts.ts"
 import { listJobs } from "./JobDirectory/listJobs.ts"
 import { measureQueue } from "./JobDirectory/measureQueue.ts"
 import { cancelJobs } from "./JobStore/cancelJobs.ts"
@@ -114,7 +115,14 @@ export const jobStoreSections: ReadonlyArray<Section> = [
 ]
 
 /** Checks of `JobDirectory`. It reads what `JobStore` wrote, so the other ports take part. */
-export const jobDirectorySections: ReadonlyArray<Section> = [listJobs, labels, countJobs, measureQueue, readJobs]
+export const jobDirectorySections: ReadonlyArray<Section> = [
+  listJobs,
+  labels,
+  countJobs,
+  measureQueue,
+  readJobs,
+  listAttempts,
+]
 
 /** Checks of `UploadStore`. Jobs consume uploads, so the other ports take part. */
 export const uploadStoreSections: ReadonlyArray<Section> = [

@@ -189,6 +189,7 @@ export const remoteJobDirectory = (line: Line, store: JobDirectory["Service"]): 
     countJobs: (question) => read("countJobs", store.countJobs(question)),
     measureQueue: (question) => read("measureQueue", store.measureQueue(question)),
     readJobs: (ids) => read("readJobs", store.readJobs(ids)),
+    listAttempts: (id) => read("listAttempts", store.listAttempts(id)),
   })
 }
 

@@ -1,6 +1,6 @@
 import { sql } from "kysely"
 import * as Effect from "effect/Effect"
-import { type ErrorCode, isRepeatedEnd, type StoreUnavailable } from "@kiln/core/domain"
+import { type AttemptRecord, type ErrorCode, isRepeatedEnd, type StoreUnavailable } from "@kiln/core/domain"
 import type { ClaimRef, Completion, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { briefLockTimeoutMs } from "../Session.ts"
@@ -14,6 +14,7 @@ interface End extends ClaimRef {
   readonly warningCode: string | null
   readonly charge: string | null
   readonly files: Completion["files"]
+  readonly record: AttemptRecord | undefined
 }
 
 /** Calls `end_jobs`, which is defined in the migration. Arrays are given as their text. */
@@ -27,13 +28,14 @@ const endStatement = statement(
       warningCodes: string | null
       charges: string | null
       files: string | null
+      failures: string | null
       brief: string
     }>,
   ) =>
     query.selectNoFrom(
       sql<ReadonlyArray<number> | null>`"kiln".end_jobs(${given.ids}::text[], ${given.tokens}::bigint[],
         ${given.errorCodes}::text[], ${given.outputs}::text[], ${given.warningCodes}::text[], ${given.charges}::text[],
-        ${given.files}::json, ${given.brief}::text)`.as("ended"),
+        ${given.files}::json, ${given.failures}::json, ${given.brief}::text)`.as("ended"),
     ),
 )
 
@@ -44,6 +46,11 @@ const someText = (ends: ReadonlyArray<End>, field: "errorCode" | "output" | "war
 const filesOf = (ends: ReadonlyArray<End>): string | null => {
   const files = ends.flatMap(({ files: some }, index) => some.map((file) => ({ ...file, place: index + 1 })))
   return files.length === 0 ? null : JSON.stringify(files)
+}
+
+const failuresOf = (ends: ReadonlyArray<End>): string | null => {
+  const failures = ends.flatMap(({ record }, index) => (record === undefined ? [] : [{ ...record, place: index + 1 }]))
+  return failures.length === 0 ? null : JSON.stringify(failures)
 }
 
 /**
@@ -66,6 +73,7 @@ const endJobs = (
       warningCodes: someText(ends, "warningCode"),
       charges: someText(ends, "charge"),
       files: filesOf(ends),
+      failures: failuresOf(ends),
       brief: String(briefLockTimeoutMs(session)),
     }),
   )
@@ -113,9 +121,10 @@ const doneOf = ({ charge, files, jobId, output, token, warningCode }: Completion
   warningCode,
   charge: charge === null ? null : JSON.stringify(charge),
   files,
+  record: undefined,
 })
 
-const failedOf = ({ errorCode, jobId, token }: Failure): End => ({
+const failedOf = ({ errorCode, jobId, record, token }: Failure): End => ({
   jobId,
   token,
   errorCode,
@@ -123,6 +132,7 @@ const failedOf = ({ errorCode, jobId, token }: Failure): End => ({
   warningCode: null,
   charge: null,
   files: [],
+  record,
 })
 
 /** Completes jobs, with their outputs, files and charges. */

@@ -43,6 +43,10 @@ const deleteFiles = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint"
   query.deleteFrom("files").using(item).whereRef("files.job_seq", "=", "item.seq"),
 )
 
+const deleteAttempts = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+  query.deleteFrom("attempts").using(item).whereRef("attempts.job_seq", "=", "item.seq"),
+)
+
 const eraseUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uploadId: "text" }, (item) =>
   query
     .updateTable("uploads")
@@ -92,6 +96,11 @@ const eraseRetained = async (
     ),
     tx.runBatch(
       deleteFiles,
+      jobs.map(({ seq }) => ({ seq })),
+      {},
+    ),
+    tx.runBatch(
+      deleteAttempts,
       jobs.map(({ seq }) => ({ seq })),
       {},
     ),

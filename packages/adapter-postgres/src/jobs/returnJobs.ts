@@ -1,5 +1,6 @@
-import { applyEvent, type ClaimEnd, isRepeatedEnd, type JobId } from "@kiln/core/domain"
+import { applyEvent, type AttemptRecord, type ClaimEnd, isRepeatedEnd, type JobId } from "@kiln/core/domain"
 import type { ClaimRef, Deferral, FencedOutcome } from "@kiln/core/ports"
+import { keepAttempts, type KeptAttempt } from "./attempts.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { type Move, moveJobs } from "./writeStates.ts"
@@ -8,6 +9,7 @@ import { mayBeClaimableAt } from "./lanes.ts"
 /** The end of one claim of a batch. */
 interface Return extends ClaimRef {
   readonly endOf: (job: StateRow) => ClaimEnd
+  readonly record?: AttemptRecord | undefined
 }
 
 /**
@@ -21,6 +23,7 @@ const returnToQueue = async (
 ): Promise<ReadonlyArray<FencedOutcome>> => {
   const queued = new Map(jobs.map((job) => [job.id, job]))
   const moves = new Map<JobId, Move>()
+  const attempts: Array<KeptAttempt> = []
   const outcomes = items.map((item): FencedOutcome => {
     const job = queued.get(item.jobId)
     // A job that has left the queue was not returned by this claim.
@@ -30,10 +33,11 @@ const returnToQueue = async (
     const to = applyEvent(present, end, tx.now)
     if (to === undefined) return isRepeatedEnd(present, end) ? "Written" : "LeaseLost"
     moves.set(job.id, { from: job, to })
+    if (item.record !== undefined) attempts.push({ seq: job.seq, number: to.attempts, record: item.record })
     return "Written"
   })
   const all = [...moves.values()]
-  tx.commitWith(moveJobs(tx, all))
+  tx.commitWith(moveJobs(tx, all), keepAttempts(tx, attempts))
   await mayBeClaimableAt(
     tx,
     all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
@@ -49,9 +53,10 @@ export const deferJobs = (
 ): Promise<ReadonlyArray<FencedOutcome>> =>
   returnToQueue(
     tx,
-    items.map(({ countsAsFailure, delayMs, jobId, token }) => ({
+    items.map(({ countsAsFailure, delayMs, jobId, record, token }) => ({
       jobId,
       token,
+      record,
       endOf: () => ({ event: "deferred", token, delayMs: Math.ceil(delayMs), countsAsFailure }),
     })),
     jobs,

@@ -1,6 +1,7 @@
 import type { Migration } from "@kiln/core/ports"
 import { accessTables, boardTables, uploadTables } from "./initial/accounts.ts"
 import { callerFunctions } from "./initial/callers.ts"
+import { attemptTables } from "./initial/attempts.ts"
 import { blobTables } from "./initial/blobs.ts"
 import { auditTable } from "./initial/audit.ts"
 import { jobTables } from "./initial/jobs.ts"
@@ -49,6 +50,7 @@ const initial: Migration = {
     uploadTables +
     blobTables +
     jobTables +
+    attemptTables +
     queueTables +
     vacuumSettings +
     jobTriggers +

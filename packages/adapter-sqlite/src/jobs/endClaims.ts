@@ -1,18 +1,24 @@
-import { applyEvent, type ClaimEnd, holdsClaim, isRepeatedEnd } from "@kiln/core/domain"
+import { applyEvent, type AttemptRecord, type ClaimEnd, holdsClaim, isRepeatedEnd } from "@kiln/core/domain"
 import type { ClaimRef, Deferral, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Transaction } from "../Transaction.ts"
+import { keepAttempt } from "./attempts.ts"
 import { stateById, stateOf, type StateRow } from "./JobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { writeState } from "./writeState.ts"
 
 /** Ends a claim without a result: the job fails or waits for its next attempt. A repeat is recognized and writes nothing. */
-const endClaim = (tx: Transaction, { jobId }: ClaimRef, endOf: (job: StateRow) => ClaimEnd): FencedOutcome => {
+const endClaim = (
+  tx: Transaction,
+  { jobId, record }: ClaimRef & { readonly record?: AttemptRecord | undefined },
+  endOf: (job: StateRow) => ClaimEnd,
+): FencedOutcome => {
   const job = tx.get(stateById, { id: jobId })
   if (job === undefined) return "LeaseLost"
   const state = stateOf(job)
   const end = endOf(job)
   const next = applyEvent(state, end, tx.now)
   if (next === undefined || !writeState(tx, job, next)) return isRepeatedEnd(state, end) ? "Written" : "LeaseLost"
+  if (record !== undefined) keepAttempt(tx, job.seq, job.attempts, record)
   if (next.claimableAt !== null) mayBeClaimableAt(tx, job.laneId, next.claimableAt)
   return "Written"
 }

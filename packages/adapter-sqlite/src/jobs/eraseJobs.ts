@@ -3,6 +3,7 @@ import type { EraseOutcome, Erasure, PruneResult } from "@kiln/core/ports"
 import { assign, select, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import { eraseAttempts } from "./attempts.ts"
 import { purgesStillDue, recordPurges } from "./purges.ts"
 
 /** What erasing and deleting need to know about a job. */
@@ -51,6 +52,7 @@ const eraseRow = statement(
 const eraseJob = (tx: Transaction, job: RetentionRow, retained: "deleted" | "expired"): void => {
   tx.run(deleteData, { seq: job.seq })
   tx.run(deleteFiles, { seq: job.seq })
+  eraseAttempts(tx, job.seq)
   if (job.uploadId !== null) tx.run(eraseUpload, { uploadId: job.uploadId })
   const warning = strongerWarning(
     job.warningCode ?? undefined,

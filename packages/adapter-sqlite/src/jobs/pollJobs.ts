@@ -1,6 +1,7 @@
-import type { JobId, PolledJob, Principal } from "@kiln/core/domain"
+import { type JobId, type PolledJob, type Principal, progressIn, progressStep } from "@kiln/core/domain"
+import { decodeJson } from "@kiln/core/ports"
 import { type Selectable, sql } from "kysely"
-import { select, type Tables, type Values } from "../columns.ts"
+import { type JsonText, select, type Tables, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { chargeOf, hasFiles, objectOrNull } from "./JobRow.ts"
@@ -9,6 +10,10 @@ import { chargeOf, hasFiles, objectOrNull } from "./JobRow.ts"
 const filesByJob = sql<Selectable<Tables["files"]>>`${sql.table("files")}`.as<"files">(
   sql`${sql.table("files")} indexed by sqlite_autoindex_kiln_files_2`,
 )
+
+/** Looked up for jobs in progress only. */
+const progress = sql<JsonText | null>`CASE WHEN ${sql.ref("jobs.status")} = 'processing' THEN (
+  SELECT value FROM ${sql.table("checkpoints")} WHERE job_seq = ${sql.ref("jobs.seq")} AND step = ${sql.lit(progressStep)}) END`
 
 /**
  * What a poll shows of a job, only for its owner. Has a row for each file, so that one statement reads everything from one
@@ -19,7 +24,8 @@ export const polledByOwner = statement((given: Given<Values<"jobs", "id" | "proj
     .selectFrom("jobs")
     .leftJoin("prices", "prices.id", "jobs.price_id")
     .leftJoin(filesByJob, "files.job_seq", "jobs.seq")
-    .select(select("jobs", "kind", "status", "retained", "output", "error_code", "warning_code", "charge"))
+    .select(select("jobs", "kind", "status", "retained", "output", "error_code", "warning_code", "charge", "attempts"))
+    .select(progress.as("progress"))
     .select(["prices.currency", "files.seq as fileSeq", "files.id as fileId", "files.name as fileName"])
     .where("jobs.id", "=", given.id)
     .where("jobs.project_id", "=", given.projectId)
@@ -57,6 +63,8 @@ export const pollJobs = (
         errorCode: row.errorCode,
         warningCode: row.warningCode,
         charge: chargeOf(row.charge, id),
+        progress:
+          row.progress === null ? null : progressIn(decodeJson(row.progress, `the progress of ${id}`), row.attempts),
         price: row.currency === null ? null : { currency: row.currency },
         files: hasFiles(row) ? filesOf(rows) : noFiles,
       }

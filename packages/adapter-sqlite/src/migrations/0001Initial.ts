@@ -1,5 +1,6 @@
 import type { Migration } from "@kiln/core/ports"
 import { accessTables, boardTables } from "./initial/accessAndBoard.ts"
+import { attemptTables } from "./initial/attempts.ts"
 import { auditTable } from "./initial/audit.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
@@ -15,6 +16,7 @@ export const initial: Migration = {
     accessTables +
     auditTable +
     jobTables +
+    attemptTables +
     jobTriggers +
     uploadTables +
     spendingTables +

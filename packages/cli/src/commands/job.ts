@@ -11,7 +11,7 @@ import { hasTag, recordChange } from "../recordChange.ts"
 import { withBlobs } from "../withBlobs.ts"
 import { withOperator } from "../withOperator.ts"
 import { withStores } from "../withStores.ts"
-import { formatFields, jobFields } from "./jobFields.ts"
+import { attemptFields, formatAttempts, formatFields, jobFields } from "./jobFields.ts"
 import { jobList } from "./jobList.ts"
 
 const id = Argument.String("JOB_ID").pipe(Argument.withDescription("The job's id, from `kiln job list`"))
@@ -24,14 +24,36 @@ const readJob = Effect.fnUntraced(function* (jobId: string) {
   return job ?? (yield* unknown(jobId))
 })
 
+const readAttempts = Effect.fnUntraced(function* (jobId: Job["id"]) {
+  return (yield* (yield* JobDirectory).listAttempts(jobId)) ?? []
+})
+
 const show = Command.make("show", { id }, ({ id: jobId }) =>
   withStores(
     Effect.gen(function* () {
-      const fields = jobFields(yield* readJob(jobId))
+      const job = yield* readJob(jobId)
+      const fields = jobFields(job, yield* readAttempts(job.id))
       yield* answer({ json: fields, text: formatFields(fields) })
     }),
   ),
 ).pipe(Command.withDescription("Show a job, without the data of its caller"))
+
+const attempts = Command.make("attempts", { id }, ({ id: jobId }) =>
+  withStores(
+    Effect.gen(function* () {
+      const { id: known } = yield* readJob(jobId)
+      const failures = yield* readAttempts(known)
+      yield* answer({
+        json: { job_id: known, attempts: failures.map(attemptFields) },
+        text: failures.length === 0 ? `no attempt of ${known} has left an error` : formatAttempts(failures),
+      })
+    }),
+  ),
+).pipe(
+  Command.withDescription(
+    "Show the newest failed attempts of a job with their messages and stacks, which may quote the request",
+  ),
+)
 
 const cancel = Command.make("cancel", { id }, ({ id: jobId }) =>
   withOperator((operator) =>
@@ -119,5 +141,5 @@ const purgeData = Command.make("purge-data", { id }, ({ id: jobId }) =>
 
 export const jobCommand = Command.make("job").pipe(
   Command.withDescription("List, show, cancel and retry jobs, and delete their data"),
-  Command.withSubcommands([jobList, show, cancel, retry, purgeData]),
+  Command.withSubcommands([jobList, show, attempts, cancel, retry, purgeData]),
 )

@@ -1,4 +1,4 @@
-import type { Job } from "@kiln/core/domain"
+import { type FailedAttempt, type Job, progressOf, progressStep } from "@kiln/core/domain"
 import type { JobSummary } from "@kiln/core/ports"
 import { formatTime } from "../Output.ts"
 
@@ -27,7 +27,7 @@ export const summaryFields = (job: JobSummary) => ({
  * Formats a job as `job show --json` prints it: everything that an operator needs to explain it, and nothing that belongs to the
  * caller. Requests, transcripts and replies may be personal, so no command prints them.
  */
-export const jobFields = (job: Job) => ({
+export const jobFields = (job: Job, attempts: ReadonlyArray<FailedAttempt>) => ({
   ...summaryFields(job),
   held: job.held,
   deadline_at: formatTime(job.deadlineAt),
@@ -35,7 +35,8 @@ export const jobFields = (job: Job) => ({
   ran_seconds: job.ranMs / 1_000,
   upload_id: job.uploadId,
   idempotency_key: job.idempotencyKey,
-  checkpoints: Object.keys(job.checkpoints),
+  checkpoints: Object.keys(job.checkpoints).filter((step) => step !== progressStep),
+  progress: progressOf(job)?.value ?? null,
   files: job.files.map(({ bytes, id, mediaType, name, sha256 }) => ({
     file_id: id,
     name,
@@ -43,8 +44,47 @@ export const jobFields = (job: Job) => ({
     bytes,
     sha256,
   })),
+  failed_attempts: attempts.map(failureFields),
   charge: job.charge && { currency: job.charge.currency, amount: job.charge.amount },
 })
+
+/** A failed attempt without its message and stack, which may quote the request. */
+const failureFields = ({ durationMs, errorCode, number, startedAt, worker }: FailedAttempt) => ({
+  attempt: number,
+  started_at: formatTime(startedAt),
+  duration_seconds: durationMs / 1_000,
+  error_code: errorCode,
+  worker,
+})
+
+/** Formats a failed attempt as `job attempts --json` prints it. */
+export const attemptFields = (attempt: FailedAttempt) => ({
+  ...failureFields(attempt),
+  message: attempt.message,
+  stack: attempt.stack,
+})
+
+/** Formats failed attempts for people, with their messages and stacks. */
+export const formatAttempts = (attempts: ReadonlyArray<FailedAttempt>): string =>
+  attempts
+    .map((attempt) => {
+      const {
+        attempt: number,
+        duration_seconds,
+        error_code,
+        message,
+        stack,
+        started_at,
+        worker,
+      } = attemptFields(attempt)
+      const head = `attempt ${number}  ${started_at}  ${duration_seconds} s  ${error_code}  ${worker}`
+      return [head, ...[message, ...(stack === null ? [] : [stack])].flatMap(indented)].join("\n")
+    })
+    .join("\n\n")
+
+/** Control characters of foreign texts must not reach the terminal. */
+const indented = (text: string): ReadonlyArray<string> =>
+  text.split("\n").map((line) => `  ${line.replaceAll(/\p{Cc}/gu, "\ufffd")}`)
 
 const plain = (value: unknown): string => {
   if (value === null) return "-"

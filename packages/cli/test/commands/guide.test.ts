@@ -26,6 +26,7 @@ const seed = Effect.gen(function* () {
 
 const jobOf: Readonly<Record<string, string>> = {
   show: jobId(4),
+  attempts: jobId(5),
   retry: jobId(50),
   cancel: jobId(1),
   "purge-data": jobId(4),

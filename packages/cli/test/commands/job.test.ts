@@ -81,6 +81,38 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
       expect(await refusalOf(["job", "show", id], env, 1)).toBe(`kiln: there is no job ${id}: see kiln job list\n`)
   })
 
+  it("attempts shows what failed attempts left, and show only their codes", async () => {
+    await using installation = await open()
+    await installation.use(seedEveryState)
+    const { env } = installation
+    const failure = {
+      attempt: 1,
+      started_at: time,
+      duration_seconds: 0.005,
+      error_code: "provider_unavailable",
+      worker: "host:1",
+    }
+    const { message, stack } = fixtures.record
+    for (const n of [3, 5]) {
+      expect(await jsonOf(["job", "attempts", jobId(n)], env)).toEqual({
+        job_id: jobId(n),
+        attempts: [{ ...failure, message, stack }],
+      })
+      const shown = await jsonOf(["job", "show", jobId(n)], env)
+      expect(shown.failed_attempts).toEqual([failure])
+      expect(JSON.stringify(shown)).not.toContain(message)
+    }
+    const { stdout } = await runInProcess(["job", "attempts", jobId(5)], env)
+    expect(stdout).toMatch(
+      /^attempt 1 {2}\S+Z {2}0.005 s {2}provider_unavailable {2}host:1\n {2}503 from the provider\n/,
+    )
+    expect(stdout).toContain("\n      at call (provider.ts:1:1)\n")
+    expect((await runInProcess(["job", "attempts", jobId(1)], env)).stdout).toBe(
+      `no attempt of ${jobId(1)} has left an error\n`,
+    )
+    expect(await refusalOf(["job", "attempts", unknownId], env, 1)).toContain("there is no job")
+  })
+
   it("cancel ends an unfinished job, held or not, and no finished one", async () => {
     await using installation = await open()
     await installation.use(seedEveryState)

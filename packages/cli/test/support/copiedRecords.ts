@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import type { JobMode } from "@kiln/core/domain"
 import { emptyLineage, encodeLineage, startLineage } from "@kiln/core/worker"
-import { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
 
 const { audioGate, completionOf, jobId, newApiKey, newJob, newLiveJob, newUpload, outputFile, ownerOf, uploadedFile } =
   fixtures
-const { uploadId } = fixtures
+const { record, uploadId } = fixtures
 
 const runnable = (["sandbox", "live"] as const).flatMap((mode) =>
   [1, 2].map((kindVersion) => ({ kind: "speech_synthesis", kindVersion, mode })),
@@ -84,19 +84,20 @@ export const seedEveryState = Effect.gen(function* () {
   yield* keep(3, token)
   const four = yield* claimed(4)
   yield* jobs.completeJobs([completionOf(four, { files: [outputFile(four, 4)], warningCode: "duration_mismatch" })])
-  yield* jobs.failJobs([{ jobId: jobId(5), token: (yield* claimed(5)).token, errorCode: "content_rejected" }])
+  yield* jobs.failJobs([{ jobId: jobId(5), token: (yield* claimed(5)).token, errorCode: "content_rejected", record }])
   yield* jobs.completeJobs([completionOf(yield* claimed(6, "live"))])
   yield* claimed(7, "live")
   yield* jobs.completeJobs([completionOf(yield* claimed(8, "sandbox", 1))])
   yield* jobs.completeJobs([completionOf(yield* claimed(9))])
   yield* jobs.eraseJobs([{ jobId: jobId(9), principal: ownerOf(newJob(9)) }])
-  yield* jobs.deferJobs([{ jobId: jobId(3), token, delayMs: 60_000, countsAsFailure: true }])
+  yield* jobs.deferJobs([{ jobId: jobId(3), token, delayMs: 60_000, countsAsFailure: true, record }])
   yield* jobs.createJobs([newJob(10, { uploadId: uploadId(4) }), newJob(1), newJob(11, { kindVersion: 2 })])
 })
 
 /** Everything that can be read through the ports, but what workers publish. */
 export const readEverything = Effect.gen(function* () {
   const jobs = yield* JobStore
+  const directory = yield* JobDirectory
   const uploads = yield* UploadStore
   const keys = yield* KeyDirectory
   const board = yield* Switchboard
@@ -108,6 +109,7 @@ export const readEverything = Effect.gen(function* () {
   const { prices, switches } = yield* board.readBoard
   return {
     jobs: yield* jobs.findJobs(owned),
+    attempts: yield* Effect.forEach(owned, ({ jobId: id }) => directory.listAttempts(id)),
     charges: (yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 100 })).entries,
     file: yield* jobs.findFile(fixtures.fileId(4)),
     purges: yield* jobs.listPurges(100),

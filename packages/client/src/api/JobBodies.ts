@@ -57,11 +57,28 @@ export const FileUrl = (what: string) =>
     format: "uri",
   })
 
+const Progress = Schema.optionalKey(
+  Schema.Struct({
+    value: Schema.Finite.annotate({ description: "The finished share of the work, from 0 to 1." }),
+    message: Schema.NullOr(Schema.String),
+  }).annotate({ identifier: "JobProgress", description: "How far a running job is." }),
+)
+
+/** Only custom kinds report progress, so families of built-in ones have no such field. */
+const progressField = (reports: boolean) =>
+  (reports ? { progress: Progress } : {}) as { readonly progress: typeof Progress }
+
 /** The state of a polled job, with billing and codes; a code is `null` if it does not apply. */
-export const fullState = <Output>(output: Schema.Codec<Output>, identifier: string, example: object) =>
+export const fullState = <Output>(
+  output: Schema.Codec<Output>,
+  identifier: string,
+  reports: boolean,
+  example: object,
+) =>
   Schema.Struct({
     id: JobId,
     status: JobStatus,
+    ...progressField(reports),
     output: Schema.optionalKey(output).annotate({ description: whenDone }),
     billing: Billing,
     warning_code: Schema.NullOr(WarningCode),
@@ -81,10 +98,11 @@ export const fullState = <Output>(output: Schema.Codec<Output>, identifier: stri
   })
 
 /** The state of a polled job in a family that omits fields that do not apply. */
-export const briefState = <Output>(output: Schema.Codec<Output>, identifier: string) =>
+export const briefState = <Output>(output: Schema.Codec<Output>, identifier: string, reports: boolean) =>
   Schema.Struct({
     id: JobId,
     status: JobStatus,
+    ...progressField(reports),
     output: Schema.optionalKey(output).annotate({ description: whenDone }),
     error_code: Schema.optionalKey(ErrorCode),
     warning_code: Schema.optionalKey(Schema.Literals(["data_expired", "data_deleted"])).annotate({

@@ -2,7 +2,7 @@ import type * as Schema from "effect/Schema"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
-import type { JobBody, JobFamily } from "../routes/JobFamily.ts"
+import { audioJobs, imageJobs, type JobBody, type JobFamily } from "../routes/JobFamily.ts"
 import type { JobRoute, RoutedKind } from "../routes/jobRoute.ts"
 import type { WireRequest, WireUpload } from "../routes/wireTypes.ts"
 import {
@@ -56,14 +56,16 @@ const create = (route: JobRoute, payload: Schema.Codec<unknown>, description: st
     }),
   )
 
+const reportsProgress = ({ group }: JobFamily): boolean => group !== audioJobs.group && group !== imageJobs.group
+
 const state = <Output, Body extends JobBody>(
   family: JobFamily<string, string, Body>,
   output: Schema.Codec<Output>,
   example: object,
 ) =>
   (family.body === "full"
-    ? fullState(output, `${family.noun}JobState`, example)
-    : briefState(output, `${family.noun}JobState`)) as StateSchema<Output, Body>
+    ? fullState(output, `${family.noun}JobState`, reportsProgress(family), example)
+    : briefState(output, `${family.noun}JobState`, reportsProgress(family))) as StateSchema<Output, Body>
 
 type StateSchema<Output, Body extends JobBody> = Body extends "brief"
   ? ReturnType<typeof briefState<Output>>

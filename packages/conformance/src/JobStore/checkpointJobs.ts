@@ -1,15 +1,46 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { Json } from "@kiln/core/domain"
-import { JobStore } from "@kiln/core/ports"
+import { type Json, type Progress, progressCheckpoint, progressStep } from "@kiln/core/domain"
+import { type Claim, JobStore } from "@kiln/core/ports"
 import { advance, claim, claimOne, complete, create, createAndClaim, now, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { expectMoved } from "../expectations.ts"
-import { jobId, leaseDurationMs, newJob } from "../fixtures.ts"
+import { jobId, leaseDurationMs, newJob, ownerOf } from "../fixtures.ts"
 
 export const checkpointJobs: Section = {
   name: "JobStore.checkpointJobs",
   checks: [
+    check(
+      "the progress that an attempt checkpoints is what a poll shows, until the next attempt or the end of the job",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const report = (claimed: Claim, progress: Progress) => {
+          const { job, token } = claimed
+          const value = progressCheckpoint(progress, job.attempts)
+          return store.checkpointJobs([{ jobId: job.id, token, step: progressStep, value }])
+        }
+        const polled = Effect.gen(function* () {
+          yield* read(newJob(1))
+          const [job] = yield* store.pollJobs([{ jobId: newJob(1).id, principal: ownerOf(newJob(1)) }])
+          return job?.progress
+        })
+        const first = yield* createAndClaim()
+        expect(yield* polled).toBe(null)
+        yield* report(first, { value: 0.25, message: "é😀" })
+        yield* report(first, { value: 0.5, message: null })
+        expect(yield* polled).toEqual({ value: 0.5, message: null })
+        yield* store.deferJobs([{ jobId: first.job.id, token: first.token, delayMs: 0, countsAsFailure: true }])
+        expect(yield* polled).toEqual({ value: 0.5, message: null })
+        const second = yield* claimOne()
+        expect(yield* report(first, { value: 0.9, message: "stale" })).toEqual(["LeaseLost"])
+        expect(yield* polled).toBe(null)
+        yield* report(second, { value: 0.1, message: "again" })
+        expect(yield* polled).toEqual({ value: 0.1, message: "again" })
+        yield* complete(second)
+        expect(yield* polled).toBe(null)
+      }),
+    ),
+
     check(
       "keeps finished steps for the next attempt: after a release, a deferral, a lost worker",
       Effect.gen(function* () {

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { errorCodes, jobBlobKey, type Json } from "@kiln/core/domain"
 import { type EraseOutcome, JobStore, type PruneResult, type Purge } from "@kiln/core/ports"
-import { charge, fileId, jobId, keyId, outputFile, ownerOf } from "../fixtures.ts"
+import { charge, fileId, jobId, keyId, outputFile, ownerOf, record as fixtureRecord } from "../fixtures.ts"
 import { claimJobs } from "./claimJobs.ts"
 import { createAndClaimJobs, createJobs, delays, mode, owner } from "./createJobs.ts"
 import type { History, KnownClaim } from "./History.ts"
@@ -35,6 +35,11 @@ const claimFrom = (args: { readonly pick: Choice; readonly wrong: number }, hist
   return { ...claim, token: claim.token + args.wrong }
 }
 const claimsArguments = fc.array(claimArguments, { minLength: 1, maxLength: 3 })
+
+/** Whether the attempt failed with a record. */
+const recorded = fc.constantFrom(true, true, false)
+const recordOf = (isRecorded: boolean, history: History) =>
+  isRecorded ? { record: { ...fixtureRecord, message: `failure ${history.nextNumber++}` } } : {}
 
 const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
   operation(
@@ -79,15 +84,28 @@ const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
       return Effect.flatMap(JobStore, (store) => store.completeJobs(items))
     },
   ),
-  operation("failJobs", fc.tuple(claimsArguments, fc.constantFrom(...errorCodes)), ([claims, errorCode], history) => {
-    const items = claims.map((claim) => ({ ...claimFrom(claim, history), errorCode }))
-    return Effect.flatMap(JobStore, (store) => store.failJobs(items))
-  }),
+  operation(
+    "failJobs",
+    fc.tuple(claimsArguments, fc.constantFrom(...errorCodes), recorded),
+    ([claims, errorCode, isRecorded], history) => {
+      const items = claims.map((claim) => ({
+        ...claimFrom(claim, history),
+        errorCode,
+        ...recordOf(isRecorded, history),
+      }))
+      return Effect.flatMap(JobStore, (store) => store.failJobs(items))
+    },
+  ),
   operation(
     "deferJobs",
-    fc.tuple(claimsArguments, delays, fc.boolean()),
-    ([claims, delayMs, countsAsFailure], history) => {
-      const items = claims.map((claim) => ({ ...claimFrom(claim, history), delayMs, countsAsFailure }))
+    fc.tuple(claimsArguments, delays, fc.boolean(), recorded),
+    ([claims, delayMs, countsAsFailure, isRecorded], history) => {
+      const items = claims.map((claim) => ({
+        ...claimFrom(claim, history),
+        delayMs,
+        countsAsFailure,
+        ...recordOf(isRecorded, history),
+      }))
       return Effect.flatMap(JobStore, (store) => store.deferJobs(items))
     },
   ),

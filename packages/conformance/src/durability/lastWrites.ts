@@ -29,6 +29,7 @@ import {
   newUpload,
   ownerOf,
   projectId,
+  record,
   standings,
   uploadedFile,
   uploadId,
@@ -123,10 +124,10 @@ const steps: Steps = {
     ),
     completeJobs: Effect.flatMap(held(1), (ref) => onJobs((jobs) => jobs.completeJobs([completionOf(ref)]))),
     failJobs: Effect.flatMap(held(2), (ref) =>
-      onJobs((jobs) => jobs.failJobs([{ ...ref, errorCode: "content_rejected" }])),
+      onJobs((jobs) => jobs.failJobs([{ ...ref, errorCode: "content_rejected", record }])),
     ),
     deferJobs: Effect.flatMap(held(3), (ref) =>
-      onJobs((jobs) => jobs.deferJobs([{ ...ref, delayMs: 1_000, countsAsFailure: true }])),
+      onJobs((jobs) => jobs.deferJobs([{ ...ref, delayMs: 1_000, countsAsFailure: true, record }])),
     ),
     releaseJobs: Effect.flatMap(held(4), (ref) => onJobs((jobs) => jobs.releaseJobs([ref]))),
     cancelJobs: onJobs((jobs) => jobs.cancelJobs([jobId(5)])),
@@ -162,6 +163,7 @@ const shown = Effect.gen(function* () {
   return {
     lineage: { document, version },
     jobs: yield* directory.readJobs([1, 2, 3, 4, 5, 6, 7].map(jobId)),
+    attempts: yield* Effect.forEach([1, 2, 3], (n) => directory.listAttempts(jobId(n))),
     purges: yield* jobs.listPurges(10),
     uploads: yield* Effect.forEach([1, 2, 3], (n) => uploads.findUpload(uploadId(n))),
     board: yield* board.readBoard,

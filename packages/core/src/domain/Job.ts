@@ -5,6 +5,7 @@ import type { FileId, JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
 import type { Json, JsonObject } from "./Json.ts"
 import type { JobState } from "./JobState.ts"
 import type { Priority } from "./Priority.ts"
+import { type Progress, progressOf } from "./Progress.ts"
 
 /** A blob that belongs to a job's output. `name` is unique within the job, for example `audio`. */
 export interface OutputFile {
@@ -68,6 +69,7 @@ export interface PolledJob extends Pick<
   "id" | "kind" | "mode" | "status" | "retained" | "output" | "errorCode" | "warningCode" | "charge"
 > {
   readonly price: Pick<PriceSnapshot, "currency"> | null
+  readonly progress: Progress | null
   readonly files: ReadonlyArray<Pick<OutputFile, "id" | "name">>
 }
 
@@ -83,6 +85,7 @@ export const polledJob = (job: Job): PolledJob => ({
   warningCode: job.warningCode,
   charge: job.charge,
   price: job.price && { currency: job.price.currency },
+  progress: progressOf(job),
   files: job.files.map(({ id, name }) => ({ id, name })),
 })
 

@@ -13,6 +13,7 @@ export {
   type Billing,
   billingOf,
 } from "./Billing.ts"
+export * from "./AttemptRecord.ts"
 export * from "./BlobKey.ts"
 export * from "./ErrorCode.ts"
 export {
@@ -55,6 +56,7 @@ export * from "./PortErrors.ts"
 export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany } from "./Lease.ts"
 export { jobOrphanReason, uploadOrphanReason } from "./Orphan.ts"
 export * from "./Priority.ts"
+export * from "./Progress.ts"
 export * from "./RepeatedEnd.ts"
 export {
   spendPeriods,

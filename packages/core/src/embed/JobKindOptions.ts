@@ -70,6 +70,12 @@ export interface Attempt<
     requests: ReadonlyArray<InputOf<K>>,
   ) => Promise<ReadonlyArray<ChildJob<K>>>
   /**
+   * Reports how far the attempt is: a share from 0 to 1, and what it is doing, at most 200 characters, which callers see as
+   * `job.progress`: `progress(0.4, "encoding")`. Call it as often as you like: the newest report is stored at most once a second,
+   * without waiting, and a report that the store does not take has no effect. Numbers outside of the range are clamped, NaN is 0.
+   */
+  readonly progress: (value: number, message?: string) => void
+  /**
    * Runs a step that creates one of the job's files. The file is durable when it resolves. A later attempt creates it again.
    * Writing it twice in one attempt fails the job.
    */

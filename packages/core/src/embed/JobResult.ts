@@ -4,6 +4,7 @@ import type { ErrorCode, WarningCode } from "../domain/ErrorCode.ts"
 import type { JobId } from "../domain/Ids.ts"
 import type { JsonObject } from "../domain/Json.ts"
 import type { Priority } from "../domain/Priority.ts"
+import type { Progress } from "../domain/Progress.ts"
 import type { ErrorCodeOf, Kind, OutputOf } from "../kinds/KindTypes.ts"
 
 /** Fields of every job. Times are `Date`s by the store's clock. */
@@ -26,6 +27,8 @@ export interface JobFields<Name extends string = string> {
 
 export interface UnfinishedJob<Name extends string = string> extends JobFields<Name> {
   readonly status: "queued" | "processing"
+  /** What the latest attempt reported; `null` if it reported nothing. */
+  readonly progress: Progress | null
 }
 
 export interface DoneJob<Name extends string = string, Output = unknown> extends JobFields<Name> {

@@ -1,4 +1,5 @@
 import type { JobMode } from "../domain/Access.ts"
+import type { FailedAttempt } from "../domain/AttemptRecord.ts"
 import type { LineItem } from "../domain/Billing.ts"
 import type { Board, SwitchName } from "../domain/Gate.ts"
 import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
@@ -44,6 +45,14 @@ export interface ListedJob extends Omit<JobSummary, Times> {
 export interface ListPage {
   readonly jobs: ReadonlyArray<ListedJob>
   readonly next: string | undefined
+}
+
+/**
+ * An attempt that failed. `message` and `stack` may quote the request: for operators, never for callers. Together they are cut to
+ * 8 KiB.
+ */
+export interface ListedAttempt extends Omit<FailedAttempt, "startedAt"> {
+  readonly startedAt: Date
 }
 
 /** Number of jobs of one kind, mode and status. */
@@ -105,6 +114,11 @@ export interface OperatorVerbs<K extends Kind> {
     readonly tags?: ReadonlyArray<string>
     readonly metadata?: Readonly<Record<string, MetadataValue>>
   }) => Promise<ReadonlyArray<JobTally>>
+  /**
+   * Lists the failed attempts of a job, oldest first: code, message, stack, start, duration and worker of the newest 20, while the
+   * job's data is kept. Attempts whose worker was lost have no record. Rejects with `JobNotFound`.
+   */
+  readonly listAttempts: (job: JobReference<string>) => Promise<ReadonlyArray<ListedAttempt>>
   /**
    * Fails an unfinished job (`canceled_by_operator`). A running attempt is interrupted, immediately in this process and within a
    * second in others. The provider may still charge for calls it has started.

@@ -152,6 +152,12 @@ class AsyncAttempt implements Attempt {
       this.#run(this.#attempt.step(name, promised(work)))
   }
 
+  get progress(): Attempt["progress"] {
+    return (value, message) => {
+      if (!this.#isOver) Effect.runSyncWith(this.#context)(this.#attempt.progress(value, message))
+    }
+  }
+
   get children(): Attempt["children"] {
     return (step: string, kind: Kind | string, requests: ReadonlyArray<unknown>) =>
       // Which kind the children have is what the kind's author wrote.

@@ -120,6 +120,7 @@ export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["listCharg
 export const eventTypes: { readonly [Type in JobEventType]: true } = {
   queued: true,
   active: true,
+  progress: true,
   attempt_failed: true,
   completed: true,
   failed: true,

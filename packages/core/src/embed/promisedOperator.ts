@@ -59,6 +59,12 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
       const projectId = project === undefined ? undefined : projectAskedFor(project)
       return run(operator.count({ finishedWithinMs, projectId, labels: labelsAskedFor(question) }))
     },
+    listAttempts: (job) =>
+      run(
+        Effect.map(operator.listAttempts(idOf(job)), (attempts) =>
+          attempts.map((attempt) => ({ ...attempt, startedAt: new Date(attempt.startedAt) })),
+        ),
+      ),
     cancel: (job) => run(operator.cancel(idOf(job))),
     retry: (job) => run(Effect.flatMap(operator.retry(idOf(job)), (accepted) => shown(accepted.job))),
     pause: (kind) => run(operator.pause(kind)),

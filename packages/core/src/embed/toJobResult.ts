@@ -1,4 +1,4 @@
-import { billingOf, type Job, type JobStatus, callerMetadata, submittedOf } from "../domain/index.ts"
+import { billingOf, type Job, type JobStatus, callerMetadata, progressOf, submittedOf } from "../domain/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { JobResult } from "./JobResult.ts"
 
@@ -19,8 +19,8 @@ export const toJobResult = <K extends Kind>(job: Job, defaultCurrency: string): 
   }
   const finishedAt = dateOf(job.finishedAt ?? 0)
   const statusFields: Record<JobStatus, object> = {
-    queued: {},
-    processing: {},
+    queued: { progress: null },
+    processing: { progress: progressOf(job) },
     done: { finishedAt, output: outputOf(job) },
     failed: { finishedAt, errorCode: job.errorCode },
   }

@@ -1,6 +1,7 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { ErrorCode } from "../domain/ErrorCode.ts"
 import type { JobId, ProjectId } from "../domain/Ids.ts"
+import type { Progress } from "../domain/Progress.ts"
 
 /** The job an event is about. */
 export interface JobRef {
@@ -16,6 +17,8 @@ export type JobEvent =
   | (JobRef & { readonly type: "queued" })
   /** A worker began an attempt, counted from 1. */
   | (JobRef & { readonly type: "active"; readonly attempt: number })
+  /** An attempt of this process reported its progress, at most once a second. */
+  | (JobRef & Progress & { readonly type: "progress"; readonly attempt: number })
   /** An attempt failed and another follows, in `retryInMs` milliseconds at the earliest. */
   | (JobRef & {
       readonly type: "attempt_failed"

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
   type Board,
+  type FailedAttempt,
   isStorableText,
   type PriceSnapshot,
   type SpendCap,
@@ -36,6 +37,7 @@ import { cancelJob } from "./cancelJob.ts"
 import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
+import { listAttempts } from "./listAttempts.ts"
 import { retryJob } from "./retryJob.ts"
 import { EngineConfig } from "./EngineConfig.ts"
 import { withSpans } from "./spans.ts"
@@ -48,6 +50,7 @@ const day = 24 * 3_600_000
 const verbs = [
   "list",
   "count",
+  "listAttempts",
   "cancel",
   "retry",
   "pause",
@@ -72,6 +75,13 @@ export class Operator extends Context.Service<
       readonly projectId?: JobQuery["projectId"]
       readonly labels?: JobQuery["labels"]
     }) => Effect.Effect<ReadonlyArray<JobCount>, StoreUnavailable>
+    /**
+     * Lists the failed attempts of a job, oldest first: the newest 20, while its data is kept. Messages and stacks may quote the
+     * request: not for callers. Attempts whose worker was lost have no record.
+     */
+    readonly listAttempts: (
+      jobId: string,
+    ) => Effect.Effect<ReadonlyArray<FailedAttempt>, Errors.JobNotFound | StoreUnavailable>
     /**
      * Fails an unfinished job (`canceled_by_operator`). An attempt in progress is interrupted: in this process at once, in
      * others within a second. A call that a provider has begun may still be paid for.
@@ -152,6 +162,7 @@ export class Operator extends Context.Service<
         },
         count: ({ finishedWithinMs = day, labels, projectId } = {}) =>
           directory.countJobs({ finishedWithinMs, projectId, labels }),
+        listAttempts: (jobId) => provide(listAttempts(jobId)),
         cancel: (jobId) => provide(cancelJob(jobId)),
         retry: (jobId) => provide(retryJob(kinds, jobId)),
         pause: (kind) => Effect.andThen(requireKind(kind, []), changing(switchboard.pauseKind(kind, true))),

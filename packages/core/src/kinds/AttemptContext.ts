@@ -132,6 +132,11 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
     kind: string,
     requests: ReadonlyArray<unknown>,
   ) => Effect.Effect<ReadonlyArray<Child>, AttemptError>
+  /**
+   * Reports how far the attempt is: a share from 0 to 1, and what it is doing, at most 200 characters, which callers see. The newest
+   * report is stored at most once a second; it never waits or fails because of the store. Other numbers are clamped.
+   */
+  readonly progress: (value: number, message?: string) => Effect.Effect<void>
   /** Stores a file under a name. The blob is durable when this succeeds. Using a name twice fails the job immediately. */
   readonly keepFile: (name: string, file: GeneratedFile) => Effect.Effect<OutputFile, AttemptError>
   /** Runs a step that creates a file, and stores the file. Files are not kept between attempts. The blob is durable when this succeeds. */

@@ -1,4 +1,5 @@
 import type {
+  AttemptRecord,
   Charge,
   ConcurrencyLimits,
   ErrorCode,
@@ -114,10 +115,14 @@ export interface Completion extends ClaimRef {
 
 export interface Failure extends ClaimRef {
   readonly errorCode: ErrorCode
+  /** Kept with the job's data. A repeat does not change it. */
+  readonly record?: AttemptRecord | undefined
 }
 
 export interface Deferral extends ClaimRef {
   readonly delayMs: number
   /** Whether it counts against the failure budget. */
   readonly countsAsFailure: boolean
+  /** For an attempt that failed. Kept with the job's data. A repeat does not change it. */
+  readonly record?: AttemptRecord | undefined
 }

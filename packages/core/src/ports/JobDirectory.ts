@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { Job, JobId, ProjectId, StoreUnavailable } from "../domain/index.ts"
+import type { FailedAttempt, Job, JobId, ProjectId, StoreUnavailable } from "../domain/index.ts"
 import type { JobCount, JobList, JobPage, QueueDepth } from "./JobListing.ts"
 
 /** Reads jobs of all projects for the operator. */
@@ -28,5 +28,10 @@ export class JobDirectory extends Context.Service<
     }) => Effect.Effect<ReadonlyArray<QueueDepth>, StoreUnavailable>
     /** Returns these jobs, regardless of owner. */
     readonly readJobs: (jobIds: ReadonlyArray<JobId>) => Effect.Effect<ReadonlyArray<Job | undefined>, StoreUnavailable>
+    /**
+     * Returns the newest `maxAttemptRecords` failed attempts of a job, oldest first; none once its data is gone. Returns `undefined`
+     * for an unknown job. Only attempts whose worker reported a failure have a record: not those of lost workers.
+     */
+    readonly listAttempts: (jobId: JobId) => Effect.Effect<ReadonlyArray<FailedAttempt> | undefined, StoreUnavailable>
   }
 >()("@kiln/core/ports/JobDirectory") {}

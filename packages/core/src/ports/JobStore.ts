@@ -170,7 +170,7 @@ export class JobStore extends Context.Service<
     /** Fails up to `limit` jobs whose deadline has passed, and returns their ids. */
     readonly expireJobs: (limit: number) => Effect.Effect<ReadonlyArray<JobId>, StoreUnavailable>
 
-    /** Deletes the retained data of finished jobs: request, checkpoints, output, files, upload. */
+    /** Deletes the retained data of finished jobs: request, checkpoints, records of attempts, output, files, upload. */
     readonly eraseJobs: (items: ReadonlyArray<Erasure>) => Effect.Effect<ReadonlyArray<EraseOutcome>, StoreUnavailable>
 
     /** Does the same for up to `limit` jobs that finished at least `olderThanMs` ago. */

@@ -69,7 +69,7 @@ export const storeVerbs = {
     readLineage: "read",
     writeLineage: "write",
   },
-  JobDirectory: { listJobs: "read", countJobs: "read", measureQueue: "read", readJobs: "read" },
+  JobDirectory: { listJobs: "read", countJobs: "read", measureQueue: "read", readJobs: "read", listAttempts: "read" },
   UploadStore: {
     createUploads: "write",
     findUpload: "read",

@@ -3,6 +3,7 @@ import type { JobKind } from "../kinds/JobKind.ts"
 import type { Claim } from "../ports/index.ts"
 import type { HeldLease } from "./HeldLease.ts"
 import type { IsolatedRun } from "./Isolation.ts"
+import type { ProgressReports } from "./ProgressReports.ts"
 import { UsedNames } from "./UsedNames.ts"
 
 /** One attempt at a job that this worker has claimed, from its claim until its end is written. */
@@ -14,6 +15,8 @@ export class Attempt {
   readonly isolated: IsolatedRun | undefined
   /** Whether the kind's work has begun. */
   hasBegun = false
+  /** Writes what the attempt reports of its progress; `undefined` before the first report. */
+  reports: ProgressReports | undefined
   #fiber: Fiber.Fiber<unknown, unknown> | undefined
   #isStopping = false
   #isParked = false

@@ -9,10 +9,13 @@ import {
   type Json,
   limits,
   type OutputFile,
+  progressFrom,
+  progressStep,
   type Submitted,
   submittedOf,
 } from "../domain/index.ts"
 import { Engine } from "../engine/Engine.ts"
+import { JobEvents } from "../engine/JobEvents.ts"
 import { openNamed } from "../engine/openNamed.ts"
 import { inSpan } from "../engine/spans.ts"
 import { asJson } from "../kinds/asJson.ts"
@@ -34,6 +37,7 @@ import type { Attempt } from "./Attempt.ts"
 import { awaitChildren } from "./children.ts"
 import { GateWatch } from "./GateWatch.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
+import { ProgressReports, type ReportServices } from "./ProgressReports.ts"
 import { retrying } from "./retrying.ts"
 
 /** Maximum bytes of one generated file. No valid answer to a built-in kind is larger. */
@@ -43,8 +47,7 @@ const maxGeneratedBytes = 64 * 1_024 * 1_024
 const putRetries = 20
 
 /** The services that attempts use, read once for all attempts of a worker. */
-interface Services {
-  readonly store: JobStore["Service"]
+interface Services extends ReportServices {
   readonly blobs: BlobStore["Service"]
   readonly ids: IdGenerator["Service"]
   readonly probe: MediaProbe["Service"]
@@ -59,7 +62,16 @@ interface Services {
 /** Returns the function that builds the context of a kind's `run`, for the attempts of one worker. */
 export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const context = yield* Effect.context<
-    JobStore | JobDirectory | BlobStore | IdGenerator | MediaProbe | Providers | GateWatch | ProviderGuard | Engine
+    | JobEvents
+    | JobStore
+    | JobDirectory
+    | BlobStore
+    | IdGenerator
+    | MediaProbe
+    | Providers
+    | GateWatch
+    | ProviderGuard
+    | Engine
   >()
   const services: Services = {
     store: Context.get(context, JobStore),
@@ -70,6 +82,8 @@ export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
     gates: Context.get(context, GateWatch),
     guard: Context.get(context, ProviderGuard),
     watch,
+    events: Context.get(context, JobEvents),
+    fork: Effect.runForkWith(context),
     engine: Context.get(context, Engine),
     directory: Context.get(context, JobDirectory),
   }
@@ -149,6 +163,15 @@ class RunContext implements AttemptContext<unknown> {
 
   get lastStep(): AttemptContext<unknown>["lastStep"] {
     return (name, effect) => this.#attempt.names.once("step", name)(Effect.andThen(this.#mayBuy, effect))
+  }
+
+  get progress(): AttemptContext<unknown>["progress"] {
+    return (value, message) =>
+      Effect.sync(() => {
+        const attempt = this.#attempt
+        attempt.reports ??= new ProgressReports(this.#services, attempt.claim)
+        attempt.reports.report(progressFrom(value, message))
+      })
   }
 
   get children(): AttemptContext<unknown>["children"] {
@@ -241,6 +264,7 @@ const keepStep = Effect.fnUntraced(function* (
   value: Json,
 ): Effect.fn.Return<void, AttemptError> {
   const problem = valueProblem(value)
+  if (step === progressStep) return yield* Effect.die(new KindBug(`a step must not be named "${progressStep}"`))
   if (!isStorableText(step))
     return yield* Effect.die(new KindBug("the name of a step must not contain U+0000 or unpaired surrogates"))
   if (problem !== undefined) return yield* Effect.die(new KindBug(`the value of a step ${problem}`))

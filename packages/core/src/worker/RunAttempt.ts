@@ -71,6 +71,7 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
     meter?.began(job)
     const exit = yield* Effect.exit(Effect.interruptible(begin(attempt)))
     if (attempt.hasBegun) isolation.end()
+    attempt.reports?.end()
     const end = readEnd(attempt, exit, defaultCurrency)
     if (end.log !== undefined) yield* end.log
     if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)

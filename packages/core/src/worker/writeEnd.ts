@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import { childrenPauseMs } from "../domain/Child.ts"
 import { afterFailure } from "../domain/Attempt.ts"
-import type { Job } from "../domain/index.ts"
+import { type AttemptRecord, attemptRecord, type Job } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
 import type { JobEvent, JobRef } from "../engine/JobEvent.ts"
@@ -12,6 +12,7 @@ import { type AttemptEnd, describe, postponedDelayMs, unavailableDelayMs } from 
 import { policyAfter } from "./policyAfter.ts"
 import { fencedWriter } from "./fencedWriter.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
+import { workerName } from "./workerName.ts"
 
 /**
  * How much of an attempt's end the store has: `committed`: its result; `written`: another end; `lapsed`: nothing, because the lease
@@ -33,6 +34,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const write = yield* fencedWriter(watch)
   const events = yield* JobEvents
   const { attempts, circuit } = yield* EngineConfig
+  const worker = workerName()
 
   const emit = (job: Job, event: WithoutRef<AttemptEvent>) => events.emit({ ...refOf(job), ...event })
 
@@ -51,9 +53,9 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
         ),
     })
 
-  const defer = (attempt: Attempt, delayMs: number, countsAsFailure: boolean) => {
+  const defer = (attempt: Attempt, delayMs: number, record?: AttemptRecord) => {
     const { jobId, token } = attempt.lease
-    return write(attempt, "deferJobs", { jobId, token, delayMs, countsAsFailure })
+    return write(attempt, "deferJobs", { jobId, token, delayMs, countsAsFailure: record !== undefined, record })
   }
 
   const fail = Effect.fnUntraced(function* (
@@ -64,15 +66,16 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
     const { job, token } = attempt.claim
     const policy = yield* policyAfter(attempt, failure, thrown.error, attempts)
     const after = afterFailure(policy.failure, job.failures, policy.limits, yield* Random.next)
+    const { errorCode } = failure
+    const record = attemptRecord(thrown.error, { errorCode, durationMs: thrown.durationMs, worker })
     if (after.next === "defer") {
-      const { errorCode } = failure
       const { delayMs: retryInMs } = after
-      const deferred = yield* defer(attempt, retryInMs, true)
+      const deferred = yield* defer(attempt, retryInMs, record)
       if (deferred === "written")
         emit(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs, ...thrown })
       return deferred
     }
-    const failed = yield* write(attempt, "failJobs", { jobId: job.id, token, errorCode: after.errorCode })
+    const failed = yield* write(attempt, "failJobs", { jobId: job.id, token, errorCode: after.errorCode, record })
     if (failed === "written")
       emit(job, { type: "failed", attempt: job.attempts, errorCode: after.errorCode, ...thrown })
     return failed
@@ -88,11 +91,11 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       case "Released":
         return write(attempt, "releaseJobs", { jobId: job.id, token })
       case "Unavailable":
-        return defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit), false)
+        return defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit))
       case "Parked":
-        return defer(attempt, childrenPauseMs(job.attempts), false)
+        return defer(attempt, childrenPauseMs(job.attempts))
       case "Postponed":
-        return defer(attempt, postponedDelayMs(end.delayMs, attempts), false)
+        return defer(attempt, postponedDelayMs(end.delayMs, attempts))
       case "Failed":
         return fail(attempt, end.failure, thrown)
     }

@@ -74,6 +74,55 @@ describe("error codes of a kind", () => {
   })
 })
 
+describe("operator.listAttempts", () => {
+  it("tells what each failed attempt threw, and forgets it with the job's data", async () => {
+    const cause = new RangeError("429 for the account of Ada")
+    const flaky = jobKind({
+      name: "flaky",
+      request,
+      errorCodes: ["quota_used_up"],
+      retry: { backoff: () => 0 },
+      run: async ({ attempt, fail: failing }) => {
+        if (attempt === 1) throw new TypeError("no connection")
+        throw failing("quota_used_up", { message: "402 from the account service", cause })
+      },
+    })
+    await using engine = await openWith([flaky])
+    const began = Date.now()
+    const job = await engine.submitAndWait("flaky", {})
+    expect(job).toMatchObject({ status: "failed", errorCode: "quota_used_up", attempts: 2 })
+    expect(JSON.stringify(job)).not.toMatch(/no connection|402/)
+    const attempts = await engine.operator.listAttempts(job)
+    expect(attempts).toMatchObject([
+      {
+        number: 1,
+        errorCode: "internal_error",
+        message: "no connection",
+        worker: expect.stringContaining(`:${process.pid}`),
+      },
+      { number: 2, errorCode: "quota_used_up", message: "402 from the account service" },
+    ])
+    expect(attempts[0]?.stack).toContain("failures.test.ts")
+    expect(attempts[1]?.stack).toContain("caused by: RangeError: 429 for the account of Ada")
+    for (const { durationMs, startedAt } of attempts) {
+      expect(startedAt.getTime()).toBeGreaterThanOrEqual(began - 1_000)
+      expect(Number.isInteger(durationMs)).toBe(true)
+    }
+    await engine.eraseData(job)
+    expect(await engine.operator.listAttempts(job.id)).toEqual([])
+    await expect(engine.operator.listAttempts("job_00000000000000000000000000")).rejects.toMatchObject({
+      code: "job_not_found",
+    })
+  })
+
+  it("lists nothing for a job that succeeded", async () => {
+    const fine = jobKind({ name: "fine", request, run: async () => ({ output: {} }) })
+    await using engine = await openWith([fine])
+    const job = await engine.submitAndWait("fine", {})
+    expect(await engine.operator.listAttempts(job)).toEqual([])
+  })
+})
+
 describe("onError", () => {
   it("gets what each attempt threw, and whether it is retried", async () => {
     const seen: Array<[unknown, AttemptFailure]> = []

@@ -1,6 +1,6 @@
 import type { JobFamily } from "@kiln/client"
 import type { JobBody } from "@kiln/client/api"
-import { type Billing, billingOf, type JsonObject, type PolledJob } from "@kiln/core/domain"
+import { type Billing, billingOf, type JsonObject, type PolledJob, type Progress } from "@kiln/core/domain"
 import type { FieldNames } from "./fieldNames.ts"
 
 type Body = (job: PolledJob, output: JsonObject | undefined, defaultCurrency: string) => object
@@ -38,6 +38,9 @@ const briefBody: Body = (job, output) => ({
 
 /** Returns the body of a polled job; its output is absent until it is done. */
 export const stateBody: Readonly<Record<JobBody, Body>> = { full: fullBody, brief: briefBody }
+
+/** The progress of a running job of a custom kind. */
+export const progressBody = ({ message, value }: Progress) => ({ value, message })
 
 export const pollingPath = ({ poll }: JobFamily, jobId: string): string => poll.slice(0, -":id".length) + jobId
 

@@ -7,7 +7,7 @@ import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { signDownload } from "../wire/SignedUrls.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import { outputBody, stateBody } from "./jobBodies.ts"
+import { outputBody, progressBody, stateBody } from "./jobBodies.ts"
 import type { OfferedKind } from "./offerKinds.ts"
 import { refusalFor } from "./refusalFor.ts"
 
@@ -38,7 +38,8 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
     const expiresAtSeconds = Math.floor(nowMs / 1000) + fileUrlSeconds
     const fileUrl = (fileId: string) =>
       signDownload(context.keyring, { publicUrl: context.publicUrl(), fileId, expiresAtSeconds })
-    const body = stateBody[family.body](job, outputBody(job, offer.names, fileUrl), defaultCurrency)
+    const state = stateBody[family.body](job, outputBody(job, offer.names, fileUrl), defaultCurrency)
+    const body = job.progress === null ? state : { ...state, progress: progressBody(job.progress) }
     return jsonReply(200, body, isFinished(job) ? undefined : { "retry-after": "2" })
   }
   return (exchange, id) =>

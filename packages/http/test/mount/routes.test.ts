@@ -3,9 +3,9 @@ import { JobKind } from "@kiln/core/kinds"
 import { openApiDocument } from "@kiln/http"
 import { type JobRoute, jobRoute, nodeHandler } from "@kiln/http/mount"
 import { Effect, Schema } from "effect"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { Client } from "./support/Client.ts"
-import { openEngine, summary } from "./support/MountedEngine.ts"
+import { openEngine, progressSeen, summary } from "./support/MountedEngine.ts"
 import { listen, publicUrl } from "./support/servers.ts"
 
 const scopes = ["text_summary.create", "audio.create"]
@@ -52,6 +52,25 @@ describe("a custom kind", () => {
     expect([page.headers.get("content-type"), await page.text()]).toEqual(["text/html", "<p>one two</p>"])
     expect((await client.ask("DELETE", `/v1/summaries/${id}/data`)).status).toBe(204)
     expect((await client.ask("GET", `/v1/summaries/${id}`)).body).toMatchObject({ warning_code: "data_deleted" })
+  })
+
+  it("shows its progress while it runs", async () => {
+    await using service = await open(jobRoute(summary, { path: "/v1/summaries" }))
+    const client = await service.clientWith("text_summary.create")
+    const long = { long_text: "wait for progress", max_words: 3 }
+    const { id } = (await client.ask("POST", "/v1/summaries", long)).body
+    await vi.waitFor(async () =>
+      expect((await client.ask("GET", `/v1/summaries/${id}`)).body).toEqual({
+        id,
+        status: "processing",
+        progress: { value: 0.5, message: "reading" },
+        billing: { status: "not_charged", currency: "usd", amount: "0", line_items: [] },
+        warning_code: null,
+        error_code: null,
+      }),
+    )
+    progressSeen.resolve()
+    expect(await client.finished(`${publicUrl}/v1/summaries/${id}`)).not.toHaveProperty("progress")
   })
 
   it("is found only under its path, for keys with its scope", async () => {

@@ -28,6 +28,7 @@ export const makeMemoryJobDirectory = (state: MemoryState): JobDirectory["Servic
       ),
     measureQueue: ({ limit }) => step((now) => measureQueue([...state.jobs.values()], limit, now)),
     readJobs: (jobIds) => step(() => jobIds.map((id) => state.jobs.get(id))),
+    listAttempts: (jobId) => step(() => (state.jobs.has(jobId) ? (state.attempts.get(jobId) ?? []) : undefined)),
   })
 
 type Place = Pick<Job, "createdAt" | "id">

@@ -2,6 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type {
   Charge,
+  FailedAttempt,
   Job,
   JobId,
   Json,
@@ -52,6 +53,8 @@ export interface Reservation {
 /** The state of one memory store. Only the verbs change it, each in one synchronous step. */
 export interface MemoryState {
   readonly jobs: Map<JobId, Job>
+  /** Failed attempts of jobs that have any, oldest first. */
+  readonly attempts: Map<JobId, ReadonlyArray<FailedAttempt>>
   readonly jobByIdempotencyKey: Map<string, JobId>
   readonly unfinishedByProject: Map<ProjectId, number>
   readonly lanes: Map<string, Lane>
@@ -86,6 +89,7 @@ export interface MemoryState {
 
 export const emptyState = (): MemoryState => ({
   jobs: new Map(),
+  attempts: new Map(),
   jobByIdempotencyKey: new Map(),
   unfinishedByProject: new Map(),
   lanes: new Map(),
@@ -116,6 +120,7 @@ const savedOf = (state: MemoryState) =>
     virtualTime: state.virtualTime,
     switches: state.switches,
     jobs: [...state.jobs],
+    attempts: [...state.attempts],
     jobByIdempotencyKey: [...state.jobByIdempotencyKey],
     unfinishedByProject: [...state.unfinishedByProject],
     lanes: [...state.lanes].map(([key, lane]) => [key, { ...lane, unfinished: [...lane.unfinished] }] as const),
@@ -148,6 +153,7 @@ export const decodeState = (text: string): MemoryState => {
     virtualTime: saved.virtualTime,
     switches: { ...saved.switches },
     jobs: new Map(saved.jobs),
+    attempts: new Map(saved.attempts),
     jobByIdempotencyKey: new Map(saved.jobByIdempotencyKey),
     unfinishedByProject: new Map(saved.unfinishedByProject),
     lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),

@@ -3,11 +3,12 @@ export const endFunction = `
 -- ids, tokens:  the claims that end, in the order of the ids, so that two calls cannot deadlock
 -- error_codes:  NULL for jobs that are done
 -- new_files:    files of jobs that are done, each with the place of its job in ids, or NULL
+-- failures:     records of attempts that failed, each with the place of its job in ids, or NULL
 -- brief:        how long it waits for a lock
 -- An array may be NULL as a whole. Returns NULL if every claim was held and has ended, otherwise the places (from 1) of those
 -- that did. The fence is in the WHERE clause: a job that is not held under this token is not touched.
 CREATE FUNCTION "kiln".end_jobs(ids text[], tokens bigint[], error_codes text[], outputs text[], warning_codes text[], charges text[],
-  new_files json, brief text) RETURNS json LANGUAGE plpgsql AS $$
+  new_files json, failures json, brief text) RETURNS json LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   ended_at bigint := "kiln".store_time();
@@ -39,6 +40,13 @@ BEGIN
       place bigint, id text, name text, "blobKey" text, "mediaType" text, bytes bigint, sha256 text)
     ) WITH ORDINALITY AS file JOIN "kiln".jobs ON jobs.id = ids[file.place]
     WHERE file.place = ANY (places) ORDER BY file.ordinality;
+  END IF;
+  IF failures IS NOT NULL THEN
+    INSERT INTO "kiln".attempts (job_seq, number, error_code, message, stack, started_at, duration_ms, worker)
+    SELECT job_seq, attempts, "errorCode", message, stack, ended_at - "durationMs", "durationMs", worker
+    FROM json_to_recordset(failures) AS (place bigint, "errorCode" text, message text, stack text, "durationMs" bigint, worker text)
+      JOIN "kiln".results ON job_id = ids[place]
+    WHERE place = ANY (places);
   END IF;
   IF coalesce(cardinality(places), 0) = cardinality(ids) THEN
     RETURN NULL;

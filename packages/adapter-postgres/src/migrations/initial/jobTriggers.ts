@@ -35,6 +35,7 @@ CREATE FUNCTION "kiln".erase_for_good() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.retained = 'kept' OR OLD.retained = 'deleted' OR
     EXISTS (SELECT FROM "kiln".job_data WHERE job_seq = OLD.job_seq) OR
+    EXISTS (SELECT FROM "kiln".attempts WHERE job_seq = OLD.job_seq) OR
     EXISTS (SELECT FROM "kiln".files WHERE job_seq = OLD.job_seq) THEN
     RAISE EXCEPTION 'an erased job cannot keep data and cannot be restored';
   END IF;
@@ -55,6 +56,7 @@ BEGIN
   DELETE FROM "kiln".job_data WHERE job_seq = ANY (removed_seqs);
   DELETE FROM "kiln".job_labels WHERE job_seq = ANY (removed_seqs);
   DELETE FROM "kiln".job_scopes WHERE job_seq = ANY (removed_seqs);
+  DELETE FROM "kiln".attempts WHERE job_seq = ANY (removed_seqs);
   RETURN NULL;
 END $$;
 CREATE TRIGGER jobs_deleted_when_finished AFTER DELETE ON "kiln".jobs REFERENCING OLD TABLE AS removed

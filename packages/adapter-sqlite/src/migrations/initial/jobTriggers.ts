@@ -51,6 +51,7 @@ CREATE TRIGGER kiln_jobs_erased_once BEFORE UPDATE OF retained ON kiln_jobs
 WHEN NEW.retained <> OLD.retained AND (
   NEW.retained = 'kept' OR OLD.retained = 'deleted' OR
   EXISTS (SELECT 1 FROM kiln_job_data WHERE job_seq = OLD.seq) OR
+  EXISTS (SELECT 1 FROM kiln_attempts WHERE job_seq = OLD.seq) OR
   EXISTS (SELECT 1 FROM kiln_files WHERE job_seq = OLD.seq))
 BEGIN SELECT RAISE(ABORT, 'an erased job cannot keep data and cannot be restored'); END;
 

@@ -7,13 +7,20 @@ import { Effect, Layer, Stream } from "effect"
 import { z } from "zod"
 import { createKey, type NewKey } from "@kiln/service-lab"
 
+/** Ends a job whose text asks to wait until its progress was seen. */
+export const progressSeen = Promise.withResolvers<void>()
+
 /** A custom kind: camelCase inside, a file, a separate scope. */
 export const summary = jobKind({
   name: "text_summary",
   request: z.strictObject({ longText: z.string().min(1), maxWords: z.number().int().positive().default(3) }),
   output: z.object({ shortText: z.string(), wordCount: z.number() }),
   files: ["page"],
-  run: async ({ writeFile, request }) => {
+  run: async ({ progress, writeFile, request }) => {
+    if (request.longText === "wait for progress") {
+      progress(0.5, "reading")
+      await progressSeen.promise
+    }
     const words = request.longText.split(" ").slice(0, request.maxWords)
     await writeFile("page", async () => ({
       data: new TextEncoder().encode(`<p>${words.join(" ")}</p>`),

@@ -33,6 +33,7 @@ export const blank = (
     files: Object.freeze([]),
     warningCode: strongerWarning(job.warningCode ?? undefined, warning) ?? null,
   })
+  state.attempts.delete(job.id)
   const upload = job.uploadId === null ? undefined : state.uploads.get(job.uploadId)
   if (upload !== undefined) putUpload(state, { ...upload, file: null, claimedUntil: null, erased: true })
   return purge ? addPurges(state, blobPrefixesOf(job)) : []

@@ -1,4 +1,14 @@
-import { applyEvent, type ClaimEnd, holdsClaim, isRepeatedEnd, type Job, type TransitionEvent } from "@kiln/core/domain"
+import {
+  applyEvent,
+  type AttemptRecord,
+  type ClaimEnd,
+  failedAttempt,
+  holdsClaim,
+  isRepeatedEnd,
+  type Job,
+  maxAttemptRecords,
+  type TransitionEvent,
+} from "@kiln/core/domain"
 import type {
   Checkpoint,
   ClaimRef,
@@ -50,6 +60,22 @@ const end = (
   const job = state.jobs.get(claim.jobId)
   if (job !== undefined && isRepeatedEnd(job, event(job))) return "Written"
   return outcome(write(state, claim, event, now, changes))
+}
+
+/** Ends the claim of a failed attempt, and keeps the attempt's record. */
+const endFailed = (
+  state: MemoryState,
+  item: ClaimRef & { readonly record?: AttemptRecord | undefined },
+  event: ClaimEnd,
+  now: number,
+): FencedOutcome => {
+  const held = state.jobs.get(item.jobId)?.token === item.token
+  const ended = end(state, item, () => event, now)
+  const job = state.jobs.get(item.jobId)
+  if (!held || ended !== "Written" || item.record === undefined || job === undefined) return ended
+  const attempts = [...(state.attempts.get(job.id) ?? []), keep(failedAttempt(item.record, job.attempts, now))]
+  state.attempts.set(job.id, Object.freeze(attempts.slice(-maxAttemptRecords)))
+  return ended
 }
 
 export const extendLeases = (
@@ -123,7 +149,7 @@ export const failJobs = (
   items: ReadonlyArray<Failure>,
   now: number,
 ): ReadonlyArray<FencedOutcome> =>
-  items.map((item) => end(state, item, () => ({ event: "failed", token: item.token, errorCode: item.errorCode }), now))
+  items.map((item) => endFailed(state, item, { event: "failed", token: item.token, errorCode: item.errorCode }, now))
 
 export const deferJobs = (
   state: MemoryState,
@@ -132,7 +158,7 @@ export const deferJobs = (
 ): ReadonlyArray<FencedOutcome> =>
   items.map((item) => {
     const { token, delayMs, countsAsFailure } = item
-    return end(state, item, () => ({ event: "deferred", token, delayMs, countsAsFailure }), now)
+    return endFailed(state, item, { event: "deferred", token, delayMs, countsAsFailure }, now)
   })
 
 export const releaseJobs = (
