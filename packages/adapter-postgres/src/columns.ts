@@ -14,7 +14,7 @@ import type {
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
-import type { JobLabels, JobScopes, RateBuckets, Schedules, SpendCaps, SpendingEntries } from "./limitColumns.ts"
+import type { Deliveries, JobLabels, JobScopes, RateBuckets, Schedules, SpendCaps, SpendingEntries } from "./limitColumns.ts"
 
 /** A JSON text, kept as it was written. */
 export type JsonText = string
@@ -294,6 +294,7 @@ export interface Tables {
   blob_lineage: BlobLineage
   served_kinds: ServedKinds
   schedules: Schedules
+  deliveries: Deliveries
   rate_buckets: RateBuckets
   spend_caps: SpendCaps
   spending: SpendingEntries

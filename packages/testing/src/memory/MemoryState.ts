@@ -6,6 +6,7 @@ import type {
   JobId,
   Json,
   KeyId,
+  PendingDelivery,
   ProjectId,
   SpendCap,
   SpendOwner,
@@ -13,7 +14,7 @@ import type {
   Upload,
   UploadId,
 } from "@kiln/core/domain"
-import { isFinished, readClocks, StoreTime } from "@kiln/core/domain"
+import { isDelivered, isFinished, readClocks, StoreTime } from "@kiln/core/domain"
 import type {
   ApiKeyRecord,
   LedgerEntry,
@@ -80,6 +81,8 @@ export interface MemoryState {
   readonly schedules: Map<string, StoredSchedule>
   /** The job that took each scope last. */
   readonly scopes: Map<string, JobId>
+  /** By job. */
+  readonly deliveries: Map<JobId, PendingDelivery>
   /** The text last written by `writeLineage`. */
   lineage: { readonly version: number; readonly document: string | null }
 }
@@ -107,6 +110,7 @@ export const emptyState = (): MemoryState => ({
   namedSecrets: new Map(),
   schedules: new Map(),
   scopes: new Map(),
+  deliveries: new Map(),
   lineage: { version: 0, document: null },
 })
 
@@ -135,6 +139,7 @@ const savedOf = (state: MemoryState) =>
     namedSecrets: [...state.namedSecrets].map(([name, bytes]) => [name, [...bytes]] as const),
     schedules: [...state.schedules],
     scopes: [...state.scopes],
+    deliveries: [...state.deliveries],
     lineage: state.lineage,
   }) satisfies Record<keyof MemoryState, unknown>
 
@@ -167,6 +172,7 @@ export const decodeState = (text: string): MemoryState => {
     namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
     schedules: new Map(saved.schedules),
     scopes: new Map(saved.scopes),
+    deliveries: new Map(saved.deliveries),
     lineage: saved.lineage,
   }
 }
@@ -229,6 +235,9 @@ export const insertJob = (state: MemoryState, job: Job): void => {
   laneOf(state, job).unfinished.add(job.id)
 }
 
+const addDelivery = (state: MemoryState, { finishedAt, id: jobId, kind }: Job): void =>
+  void state.deliveries.set(jobId, Object.freeze({ jobId, kind, dueAt: finishedAt ?? 0, attempts: 0, token: 0 }))
+
 /** Replaces a job with its next version. Removes the checkpoints of a finished job. */
 export const putJob = (state: MemoryState, next: Job): Job => {
   const before = state.jobs.get(next.id)
@@ -237,6 +246,7 @@ export const putJob = (state: MemoryState, next: Job): Job => {
   if (finishes) {
     laneOf(state, job).unfinished.delete(job.id)
     state.reservations.delete(job.id)
+    if (isDelivered(job.metadata)) addDelivery(state, job)
     state.unfinishedByProject.set(job.projectId, (state.unfinishedByProject.get(job.projectId) ?? 1) - 1)
   }
   state.jobs.set(job.id, job)

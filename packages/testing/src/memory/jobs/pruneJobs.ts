@@ -26,6 +26,7 @@ export const deleteJobs = (state: MemoryState, olderThanMs: number, limit: numbe
   const purges = jobs.flatMap((job) => (job.retained === "kept" ? addPurges(state, blobPrefixesOf(job)) : []))
   for (const job of jobs) {
     state.jobs.delete(job.id)
+    state.deliveries.delete(job.id)
     state.jobByIdempotencyKey.delete(idempotencyIndex(job.keyId, job.idempotencyKey))
     if (job.uploadId !== null) state.uploads.delete(job.uploadId)
   }
