@@ -14,7 +14,15 @@ import type {
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
-import type { Deliveries, JobLabels, JobScopes, RateBuckets, Schedules, SpendCaps, SpendingEntries } from "./limitColumns.ts"
+import type {
+  Deliveries,
+  JobLabels,
+  JobScopes,
+  RateBuckets,
+  Schedules,
+  SpendCaps,
+  SpendingEntries,
+} from "./limitColumns.ts"
 
 /** A JSON text, kept as it was written. */
 export type JsonText = string
