@@ -7,6 +7,7 @@ import {
   AuditLog,
   CallerTransactions,
   JobDirectory,
+  DeliveryStore,
   JobStore,
   KeyDirectory,
   RateLimitStore,
@@ -28,6 +29,7 @@ import { makePostgresJobStore } from "./jobs/JobStore.ts"
 import { makePostgresKeyDirectory } from "./keys.ts"
 import { makePostgresPlace } from "./place.ts"
 import { makePostgresRateLimitStore } from "./rateLimits.ts"
+import { makePostgresDeliveryStore } from "./deliveries.ts"
 import { makePostgresScheduleStore } from "./schedules.ts"
 import { makePostgresSecretStore } from "./secrets.ts"
 import { makePostgresSwitchboard } from "./board.ts"
@@ -47,6 +49,7 @@ type PostgresStore =
   | SecretStore
   | RateLimitStore
   | ScheduleStore
+  | DeliveryStore
   | AuditLog
   | StorePlace
   | WakeUp
@@ -109,6 +112,7 @@ export const PostgresStores = {
           Context.add(Switchboard, makePostgresSwitchboard(recording, hint)),
           Context.add(SecretStore, makePostgresSecretStore(recording)),
           Context.add(ScheduleStore, makePostgresScheduleStore(database)),
+          Context.add(DeliveryStore, makePostgresDeliveryStore(database)),
           Context.add(RateLimitStore, makePostgresRateLimitStore(database)),
           Context.add(AuditLog, makePostgresAuditLog(database)),
           Context.add(StorePlace, makePostgresPlace(database, connections, options)),

@@ -15,7 +15,15 @@ import type {
   WarningCode,
 } from "@kiln/core/domain"
 import type { Attempts, Checkpoints } from "./attemptColumns.ts"
-import type { JobLabels, JobScopes, RateBuckets, Schedules, SpendCaps, SpendingEntries } from "./limitColumns.ts"
+import type {
+  Deliveries,
+  JobLabels,
+  JobScopes,
+  RateBuckets,
+  Schedules,
+  SpendCaps,
+  SpendingEntries,
+} from "./limitColumns.ts"
 
 /** A JSON text, kept as it was written. */
 export type JsonText = string
@@ -290,6 +298,7 @@ export interface Tables {
   blob_lineage: BlobLineage
   served_kinds: ServedKinds
   schedules: Schedules
+  deliveries: Deliveries
   rate_buckets: RateBuckets
   spend_caps: SpendCaps
   spending: SpendingEntries

@@ -1,7 +1,15 @@
 import type { Generated } from "kysely"
 import type { JobId, SpendOwner } from "@kiln/core/domain"
 
-/** Columns of limits, schedules and labels. */
+/** Columns of limits, schedules, labels and deliveries. */
+
+export interface Deliveries {
+  job_id: JobId
+  kind: string
+  due_at: number
+  attempts: number
+  token: number
+}
 
 export interface Schedules {
   name: string

@@ -7,6 +7,7 @@ import {
   AuditLog,
   CallerTransactions,
   JobDirectory,
+  DeliveryStore,
   JobStore,
   KeyDirectory,
   RateLimitStore,
@@ -31,6 +32,7 @@ import { makeSqliteKeyDirectory } from "./keys.ts"
 import { checkSqliteOptions, openDatabase, type SqliteOptions } from "./openDatabase.ts"
 import { sqlitePlace } from "./place.ts"
 import { makeSqliteRateLimitStore } from "./rateLimits.ts"
+import { makeSqliteDeliveryStore } from "./deliveries.ts"
 import { makeSqliteScheduleStore } from "./schedules.ts"
 import { makeSqliteSecretStore } from "./secrets.ts"
 import { makeSqliteUploadStore } from "./uploads.ts"
@@ -44,6 +46,7 @@ type Stores =
   | SecretStore
   | RateLimitStore
   | ScheduleStore
+  | DeliveryStore
   | AuditLog
   | StorePlace
   | WakeUp
@@ -81,6 +84,7 @@ export const SqliteStores = {
           Context.add(Switchboard, makeSqliteSwitchboard(recording)),
           Context.add(SecretStore, makeSqliteSecretStore(recording)),
           Context.add(ScheduleStore, makeSqliteScheduleStore(database)),
+          Context.add(DeliveryStore, makeSqliteDeliveryStore(database)),
           Context.add(RateLimitStore, makeSqliteRateLimitStore(database)),
           Context.add(AuditLog, makeSqliteAuditLog(database)),
           Context.add(StorePlace, sqlitePlace(options)),

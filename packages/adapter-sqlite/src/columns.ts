@@ -212,6 +212,7 @@ export const columns = {
   workers: { worker_id: text(), live_kinds: json(), live_until: integer(), providers: json() },
   blob_lineage: { id: integer<1>(), version: integer(), document: json() },
   served_kinds: { kind: text(), served_at: integer() },
+  deliveries: { job_id: text<JobId>(), kind: text(), due_at: integer(), attempts: integer(), token: integer() },
   schedules: { name: text(), version: integer(), next_at: nullable(integer()), document: json() },
   rate_buckets: { bucket: text(), state: json(), full_at: integer() },
   spend_caps: { owner: text<SpendOwner>(), currency: text(), day: nullable(text()), month: nullable(text()) },

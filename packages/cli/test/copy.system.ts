@@ -63,6 +63,7 @@ describe("kiln copy", () => {
       spend_caps: 0,
       spending: 0,
       schedules: 0,
+      deliveries: 0,
       audit: 0,
     }
     expect(dry).toEqual({ dry_run: true, tables, source_moved_to: null })

@@ -1,6 +1,7 @@
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type {
+  DeliveryStore,
   JobDirectory,
   JobStore,
   KeyDirectory,
@@ -12,7 +13,15 @@ import type {
 import type { Declared, Place } from "./capabilities.ts"
 
 /** The ports whose records live in one store, because one transaction spans them. */
-export type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore | ScheduleStore
+export type Stores =
+  | JobStore
+  | JobDirectory
+  | UploadStore
+  | KeyDirectory
+  | Switchboard
+  | SecretStore
+  | ScheduleStore
+  | DeliveryStore
 
 /** How the tests open stores. Store time must be the Effect `Clock`, so that leases end in virtual time, to the millisecond. */
 export type Opening<R> =

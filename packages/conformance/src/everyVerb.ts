@@ -1,8 +1,9 @@
 import * as Effect from "effect/Effect"
-import type { StoreUnavailable } from "@kiln/core/domain"
+import { type StoreUnavailable, withDelivery } from "@kiln/core/domain"
 import {
   type Claim,
   type ClaimRequest,
+  DeliveryStore,
   JobDirectory,
   JobStore,
   KeyDirectory,
@@ -139,6 +140,17 @@ const administration = Effect.gen(function* () {
   yield* schedules.writeSchedule("a", 0, { nextAt: 1, document: "{}" })
   yield* schedules.listSchedules
   yield* schedules.nextSchedules(1)
+  const deliveries = yield* DeliveryStore
+  const jobs = yield* JobStore
+  const delivered = newJob(104, { queueCap: 1_000, metadata: withDelivery({}) })
+  yield* jobs.createJobs([delivered])
+  yield* jobs.cancelJobs([delivered.id])
+  yield* deliveries.claimDeliveries({ kinds: [delivered.kind], limit: 1, leaseDurationMs: 1 })
+  yield* deliveries.settleDeliveries([
+    { jobId: delivered.id, token: 1, retryInMs: 1, counts: false },
+    { jobId: delivered.id, token: 2, retryInMs: null, counts: true },
+  ])
+  yield* deliveries.listDeliveries(1)
 })
 
 /** Calls every verb of every store at least once, on what `arrangeEveryState` leaves behind. */

@@ -2,6 +2,7 @@ import type { AuditLog, KeyDirectory, ScheduleStore, SecretStore, Switchboard } 
 import { appendedChanges, prunedChanges } from "./AuditLog/append.ts"
 import { auditedVerbs } from "./AuditLog/audited.ts"
 import type { Section, Stores } from "./Check.ts"
+import { claimDeliveries, settleDeliveries } from "./DeliveryStore/claimDeliveries.ts"
 import { countJobs, readJobs } from "./JobDirectory/countJobs.ts"
 import { labels } from "./JobDirectory/labels.ts"
 import { listAttempts } from "./JobDirectory/listAttempts.ts"
@@ -154,6 +155,9 @@ export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
 ]
 const scheduleStoreSections: ReadonlyArray<Section<ScheduleStore>> = [writeSchedule, nextSchedules]
 
+/** Jobs create deliveries, so the other ports take part. */
+const deliveryStoreSections: ReadonlyArray<Section> = [claimDeliveries, settleDeliveries]
+
 export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate, findAndRemove, replaceSecret]
 
 /** Checks of `AuditLog`, in which the verbs of all other ports record changes. */
@@ -172,4 +176,5 @@ export const storeSections: ReadonlyArray<Section> = [
   ...switchboardSections,
   ...secretStoreSections,
   ...scheduleStoreSections,
+  ...deliveryStoreSections,
 ]

@@ -17,6 +17,8 @@ export interface PublicFetchOptions {
   readonly isAllowed: (address: string) => boolean
   /** Resolves host names. Default: `dns.lookup`. */
   readonly lookup?: LookupFunction | undefined
+  /** Maximum number of redirects, default 3. */
+  readonly maxRedirects?: number
 }
 export type PublicFetch = (request: Request) => Promise<Undici.Response>
 
@@ -28,6 +30,7 @@ export type PublicFetch = (request: Request) => Promise<Undici.Response>
 export const makePublicFetch = (options: PublicFetchOptions): PublicFetch => {
   // Loaded on the first such request, because most processes never make one.
   let loaded: { readonly undici: typeof Undici; readonly dispatcher: Undici.Agent } | undefined
+  const { maxRedirects = MAX_REDIRECTS } = options
   return async (request) => {
     if (loaded === undefined) {
       const undici = loadUndici()
@@ -51,7 +54,7 @@ export const makePublicFetch = (options: PublicFetchOptions): PublicFetch => {
         })
       if (!isRedirect(response.status)) return response
       abandon(response)
-      if (redirects === MAX_REDIRECTS) throw new FetchRefused("redirects")
+      if (redirects === maxRedirects) throw new FetchRefused("redirects")
       hop = follow(hop, response.status, response.headers.get("location"))
     }
   }

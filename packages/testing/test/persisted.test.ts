@@ -2,6 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import {
+  DeliveryStore,
   JobDirectory,
   JobStore,
   KeyDirectory,
@@ -43,6 +44,7 @@ it.effect("a verb declared as reading leaves the state unchanged, and a writing 
     const ports = portsOf(state)
     const watched = Context.make(JobStore, mapVerbs("JobStore", Context.get(ports, JobStore), watching)).pipe(
       Context.add(JobDirectory, mapVerbs("JobDirectory", Context.get(ports, JobDirectory), watching)),
+      Context.add(DeliveryStore, mapVerbs("DeliveryStore", Context.get(ports, DeliveryStore), watching)),
       Context.add(ScheduleStore, mapVerbs("ScheduleStore", Context.get(ports, ScheduleStore), watching)),
       Context.add(UploadStore, mapVerbs("UploadStore", Context.get(ports, UploadStore), watching)),
       Context.add(KeyDirectory, mapVerbs("KeyDirectory", Context.get(ports, KeyDirectory), watching)),
@@ -75,7 +77,7 @@ it("a verb without a declaration does not compile", () => {
   const incomplete: StoreVerbs = { ...storeVerbs, JobStore: others }
   // @ts-expect-error no port has such a verb
   const excessive: StoreVerbs["JobDirectory"] = { ...storeVerbs.JobDirectory, dropJobs: "write" }
-  expect([checkpointJobs, Object.keys(incomplete).length, excessive.listJobs]).toEqual(["write", 7, "read"])
+  expect([checkpointJobs, Object.keys(incomplete).length, excessive.listJobs]).toEqual(["write", 8, "read"])
 })
 
 it("a verb that no port declares is refused", () => {

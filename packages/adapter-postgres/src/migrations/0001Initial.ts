@@ -7,6 +7,7 @@ import { auditTable } from "./initial/audit.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
 import { claimFunction } from "./initial/claims.ts"
+import { deliveryTables } from "./initial/deliveries.ts"
 import { endFunction } from "./initial/ends.ts"
 import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
@@ -61,7 +62,8 @@ const initial: Migration = {
     spendingTables +
     scheduleTables +
     submittedTables +
-    callerFunctions,
+    callerFunctions +
+    deliveryTables,
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Stores } from "@kiln/conformance"
 import {
   AuditLog,
   JobDirectory,
+  DeliveryStore,
   JobStore,
   KeyDirectory,
   RateLimitStore,
@@ -54,6 +55,7 @@ export const onEffectClock = <E>(
         Context.add(KeyDirectory, withVerbs(Context.get(context, KeyDirectory), onTime)),
         Context.add(Switchboard, withVerbs(Context.get(context, Switchboard), onTime)),
         Context.add(SecretStore, withVerbs(Context.get(context, SecretStore), onTime)),
+        Context.add(DeliveryStore, withVerbs(Context.get(context, DeliveryStore), onTime)),
         Context.add(ScheduleStore, withVerbs(Context.get(context, ScheduleStore), onTime)),
         Context.add(RateLimitStore, withVerbs(Context.get(context, RateLimitStore), onTime)),
         Context.add(AuditLog, withVerbs(Context.get(context, AuditLog), onTime)),

@@ -36,6 +36,7 @@ export const copyTables = [
   "schedules",
   "job_labels",
   "job_scopes",
+  "deliveries",
 ] as const
 
 export type CopyTable = (typeof copyTables)[number]
@@ -80,6 +81,7 @@ const order: Readonly<Record<CopyTable, string>> = {
   schedules: "name",
   job_labels: "job_seq, label",
   job_scopes: "scope",
+  deliveries: "job_id",
 }
 
 /** Selects all columns, including those of later migrations, so that a target without such a column reports it. */

@@ -2,6 +2,7 @@ import type { Migration } from "@kiln/core/ports"
 import { accessTables, boardTables } from "./initial/accessAndBoard.ts"
 import { attemptTables } from "./initial/attempts.ts"
 import { auditTable } from "./initial/audit.ts"
+import { deliveryTables } from "./initial/deliveries.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
 import { scheduleTables } from "./initial/schedules.ts"
@@ -21,5 +22,6 @@ export const initial: Migration = {
     uploadTables +
     spendingTables +
     scheduleTables +
-    submittedTables,
+    submittedTables +
+    deliveryTables,
 }

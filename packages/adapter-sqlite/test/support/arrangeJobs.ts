@@ -1,6 +1,7 @@
 import { Context, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
+  DeliveryStore,
   JobDirectory,
   JobStore,
   KeyDirectory,
@@ -15,6 +16,7 @@ import { openDatabase } from "../../src/openDatabase.ts"
 import { makeSqliteJobDirectory } from "../../src/directory.ts"
 import { makeSqliteJobStore } from "../../src/jobs/SqliteJobStore.ts"
 import { makeSqliteKeyDirectory } from "../../src/keys.ts"
+import { makeSqliteDeliveryStore } from "../../src/deliveries.ts"
 import { makeSqliteScheduleStore } from "../../src/schedules.ts"
 import { makeSqliteSecretStore } from "../../src/secrets.ts"
 import { makeSqliteSwitchboard } from "../../src/board.ts"
@@ -29,13 +31,14 @@ export const storesOf = (database: Database) => ({
   board: makeSqliteSwitchboard(database),
   secrets: makeSqliteSecretStore(database),
   schedules: makeSqliteScheduleStore(database),
+  deliveries: makeSqliteDeliveryStore(database),
 })
 
 /** Provides the stores of an open database. */
 export const onDatabase =
   (database: Database) =>
   <A, E>(use: Effect.Effect<A, E, Stores>): Effect.Effect<A, E> => {
-    const { board, directory, jobs, keys, schedules, secrets, uploads } = storesOf(database)
+    const { board, deliveries, directory, jobs, keys, schedules, secrets, uploads } = storesOf(database)
     return Effect.provideContext(
       use,
       Context.make(JobStore, jobs).pipe(
@@ -45,6 +48,7 @@ export const onDatabase =
         Context.add(Switchboard, board),
         Context.add(SecretStore, secrets),
         Context.add(ScheduleStore, schedules),
+        Context.add(DeliveryStore, deliveries),
       ),
     )
   }

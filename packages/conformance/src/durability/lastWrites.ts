@@ -1,7 +1,8 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { Job } from "@kiln/core/domain"
+import { type Job, withDelivery } from "@kiln/core/domain"
 import {
+  DeliveryStore,
   JobDirectory,
   JobStore,
   KeyDirectory,
@@ -12,7 +13,7 @@ import {
   UploadStore,
   type WriteVerb,
 } from "@kiln/core/ports"
-import { advance, claim, claimRequest, createAndClaim, first, openAudioGate } from "../arrange.ts"
+import { advance, claim, claimRequest, create, createAndClaim, first, openAudioGate } from "../arrange.ts"
 import type { PlaceCheck } from "../capabilities.ts"
 import type { Stores } from "../Check.ts"
 import {
@@ -153,6 +154,18 @@ const steps: Steps = {
       schedules.writeSchedule("nightly", 0, { nextAt: 7, document: "{}" }),
     ),
   },
+  DeliveryStore: {
+    claimDeliveries: Effect.gen(function* () {
+      const job = newJob(90)
+      yield* create({ ...job, metadata: withDelivery(job.metadata) })
+      yield* onJobs((jobs) => jobs.cancelJobs([job.id]))
+      const deliveries = yield* DeliveryStore
+      return yield* deliveries.claimDeliveries({ kinds: [job.kind], limit: 1, leaseDurationMs })
+    }),
+    settleDeliveries: Effect.flatMap(DeliveryStore, (deliveries) =>
+      deliveries.settleDeliveries([{ jobId: newJob(90).id, token: 1, retryInMs: 5, counts: true }]),
+    ),
+  },
 }
 
 /** What reading verbs show: a verb that writes would save what the one before it left unsaved. */
@@ -175,6 +188,7 @@ const shown = Effect.gen(function* () {
     key: yield* keys.findKey(digest(1)),
     newSecret: yield* keys.identifyKey(digest(11)),
     schedules: (yield* (yield* ScheduleStore).listSchedules).schedules,
+    deliveries: yield* (yield* DeliveryStore).listDeliveries(10),
   }
 })
 

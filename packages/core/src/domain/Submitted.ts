@@ -1,4 +1,5 @@
 import { childLabel, type ParentStep, stepLabel } from "./Child.ts"
+import { deliveryField } from "./Delivery.ts"
 import type { Job } from "./Job.ts"
 import type { Json, JsonObject } from "./Json.ts"
 import { traceField } from "./JobTrace.ts"
@@ -36,10 +37,13 @@ const fieldOf = (metadata: JsonObject): Submitted => {
 /** Returns what the caller of a job attached to it. */
 export const submittedOf = ({ metadata }: Pick<Job, "metadata">): Submitted => fieldOf(metadata)
 
+/** What the engine keeps in the metadata of a job. */
+const own = [traceField, submittedField, deliveryField]
+
 /** Returns a job's metadata for its caller: the fields of the request that its kind keeps, and what was attached. */
 export const callerMetadata = ({ metadata }: Pick<Job, "metadata">): JsonObject => {
-  if (!Object.hasOwn(metadata, traceField) && !Object.hasOwn(metadata, submittedField)) return metadata
-  const { [traceField]: _trace, [submittedField]: _submitted, ...fields } = metadata
+  if (!own.some((field) => Object.hasOwn(metadata, field))) return metadata
+  const { [traceField]: _trace, [submittedField]: _submitted, [deliveryField]: _delivery, ...fields } = metadata
   return { ...fields, ...fieldOf(metadata).metadata }
 }
 

@@ -49,6 +49,7 @@ export {
 export * from "./Job.ts"
 export * from "./JobState.ts"
 export * from "./JobTrace.ts"
+export * from "./Delivery.ts"
 export * from "./JobTransition.ts"
 export * from "./Json.ts"
 export type { KilnErrorCode } from "./KilnError.ts"

@@ -8,6 +8,8 @@ import type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "
 import type { NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
 import type { AnyProvider } from "./AsyncProviders.ts"
 import type { BuiltInKind } from "./builtIn.ts"
+import type { JobResult } from "./JobResult.ts"
+import type { OnFinished } from "./OnFinished.ts"
 
 /** A log entry. Never contains a prompt, a transcript or a secret. */
 export interface LogEntry {
@@ -73,6 +75,11 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
    * `undefined` is the same as leaving it out.
    */
   readonly telemetry?: TelemetryAdapter | undefined
+  /**
+   * Called at least once for each finished job of kinds that have no `onFinished` of their own, also after a crash. See
+   * `OnFinished`. Processes that only submit need it too: a job gets the call if the engine that accepts it has one.
+   */
+  readonly onFinished?: OnFinished<Extract<JobResult<NoInfer<K>>, { readonly finishedAt: Date }>>
 }
 
 /** All of these providers. */

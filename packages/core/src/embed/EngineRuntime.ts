@@ -8,6 +8,7 @@ import * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { requireNumber, requireOptions } from "../domain/index.ts"
 import { CallerSpan } from "../engine/CallerSpan.ts"
+import { runDeliveries } from "../worker/deliverFinished.ts"
 import { runSchedules } from "../worker/fireSchedules.ts"
 import { requireOriginal, Worker } from "../worker/index.ts"
 import { type Assembly, layerEmbedded } from "./layerEmbedded.ts"
@@ -33,12 +34,14 @@ export interface EngineRuntime {
   readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
 }
 
-/** Starts the worker in a scope, and what fires schedules unless the caller does that. A change ends its pauses. */
+/** Starts the worker in a scope, and what fires schedules and calls `onFinished` unless the caller does that. A change ends pauses. */
 const startIn = (scope: Scope.Scope, schedulesChanged: Effect.Effect<void> | undefined) =>
   Effect.gen(function* () {
     yield* requireOriginal
     yield* (yield* Worker).start
-    if (schedulesChanged !== undefined) yield* Effect.forkScoped(runSchedules(schedulesChanged))
+    if (schedulesChanged === undefined) return
+    yield* Effect.forkScoped(runSchedules(schedulesChanged))
+    yield* Effect.forkScoped(runDeliveries)
   }).pipe(Effect.provideService(Scope.Scope, scope))
 
 /** Opens the stores. Rejects when one of them cannot be opened, after closing the others. */

@@ -6,6 +6,7 @@ import type { MetadataValue } from "../domain/Submitted.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
 import type { ErrorCodeOf, InputOf, Kind, OutputOf } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
+import type { FinishedJob, OnFinished } from "./OnFinished.ts"
 import type { AsyncAudio, AsyncFile, AsyncRequest } from "./AsyncProviders.ts"
 
 /** The uploaded file of a job, measured. */
@@ -134,6 +135,17 @@ export interface JobKindOptions<
   readonly sandbox?: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
   ) => Promise<AttemptOutcome<NoInfer<Output>>>
+  /**
+   * Called at least once for each finished job of the kind, by any process with a worker that has the kind, also after a crash.
+   * Jobs that were submitted before the kind had it get no call. See `OnFinished`. Replaces the engine's.
+   */
+  readonly onFinished?: OnFinished<
+    FinishedJob<
+      NoInfer<Name>,
+      NoInfer<DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code>["output"]>,
+      NoInfer<BuiltInErrorCode | Code>
+    >
+  >
 }
 
 /** The kind that `jobKind` returns. */

@@ -29,8 +29,9 @@ export const checkEngineOptions = (options: object): void => {
   requireFlag("autoStart", given.autoStart)
   if (given.log !== undefined && given.log !== false && typeof given.log !== "function")
     throw new TypeError("log must be a function, or false")
-  if (given.onError !== undefined && typeof given.onError !== "function")
-    throw new TypeError("onError must be a function")
+  for (const name of ["onError", "onFinished"] as const)
+    if (given[name] !== undefined && typeof given[name] !== "function")
+      throw new TypeError(`${name} must be a function`)
   if (given.context !== undefined) checkContext(given.context)
 }
 

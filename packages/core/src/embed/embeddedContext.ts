@@ -3,6 +3,7 @@ import type * as Scope from "effect/Scope"
 import type { Engine, JobEvents, JobReader, Operator } from "../engine/index.ts"
 import type {
   BlobStore,
+  DeliveryStore,
   IdGenerator,
   JobDirectory,
   JobStore,
@@ -31,6 +32,7 @@ export type EmbeddedServices =
   | Switchboard
   | SecretStore
   | ScheduleStore
+  | DeliveryStore
   | BlobStore
   | MediaProbe
   | Providers

@@ -1,10 +1,18 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { EngineConfig, type EngineSettings, layerCrypto, layerEngine } from "../engine/index.ts"
+import {
+  EngineConfig,
+  type EngineSettings,
+  type FinishHandler,
+  FinishHandlers,
+  layerCrypto,
+  layerEngine,
+} from "../engine/index.ts"
 import { type JobKind, JobKinds } from "../kinds/index.ts"
 import {
   insideOf,
   type BlobStore,
+  type DeliveryStore,
   type JobDirectory,
   type JobStore,
   type KeyDirectory,
@@ -22,7 +30,15 @@ import type { CallerContext, EngineParts } from "./EngineOptions.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { layerLog } from "./log.ts"
 
-type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore | ScheduleStore
+type Stores =
+  | JobStore
+  | JobDirectory
+  | UploadStore
+  | KeyDirectory
+  | Switchboard
+  | SecretStore
+  | ScheduleStore
+  | DeliveryStore
 
 /** Overrides inside an engine that does not run in real time. */
 export interface EmbeddedInside {
@@ -39,6 +55,7 @@ export interface Assembly
   readonly providers: { readonly sandbox: ProviderSet; readonly live: ProviderSet }
   readonly settings: EngineSettings
   readonly restore?: CallerContext["restore"] | undefined
+  readonly finishHandlers: ReadonlyMap<string, FinishHandler>
 }
 
 const noProbe = Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: undefined }) })
@@ -58,6 +75,7 @@ export const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices,
   const references = Layer.mergeAll(
     Layer.succeed(EngineConfig, settings),
     Layer.succeed(JobKinds, kinds),
+    Layer.succeed(FinishHandlers, assembly.finishHandlers),
     layerLog(log),
     Layer.succeed(RestoreContext, assembly.restore),
     assembly.references ?? Layer.empty,

@@ -8,6 +8,7 @@ import { keepContext } from "./embeddedContext.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
 import { eventVerbs } from "./eventVerbs.ts"
+import { finishHandlersOf } from "./finishHandlers.ts"
 import { fileVerbs } from "./fileVerbs.ts"
 import { jobVerbs } from "./jobVerbs.ts"
 import { promisedOperator } from "./promisedOperator.ts"
@@ -70,7 +71,17 @@ export const openEmbedded = async <
   const settings = { ...settingsOf(options.settings, ports), ...(concurrency !== undefined && { concurrency }) }
   checkLimits(settings.limits.perKind, kinds)
   if (worker && inside.unserved !== true) expectServed(kinds, providers)
-  const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }
+  const finishHandlers = finishHandlersOf(kinds, options.onFinished, settings.defaultCurrency)
+  const parts = {
+    store,
+    blobs,
+    kinds,
+    providers,
+    settings,
+    finishHandlers,
+    ...(probe && { probe }),
+    ...(log !== undefined && { log }),
+  }
   const telemetry = options.telemetry && (await loadTelemetry(options.telemetry))
   const reported = telemetry === undefined ? Layer.empty : Layer.succeedContext(telemetry.references)
   const running = await openRuntime(

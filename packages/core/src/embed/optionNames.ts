@@ -30,6 +30,7 @@ export const engineOptions: OptionNames<
   onError: true,
   context: true,
   telemetry: true,
+  onFinished: true,
   providers: true,
 }
 

@@ -14,6 +14,7 @@ import {
   type Usage,
   type Submitted,
   withSubmitted,
+  withDelivery,
   withTrace,
 } from "../domain/index.ts"
 import { InvalidRequest } from "../domain/Errors.ts"
@@ -23,6 +24,7 @@ import type { Unique } from "../domain/acceptance.ts"
 import { IdGenerator, type NewJob } from "../ports/index.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { Fingerprint } from "./Fingerprint.ts"
+import { FinishHandlers } from "./FinishHandlers.ts"
 
 /** When a job is run relative to others, what is attached to it, and whether a live one requires a worker. */
 export interface Placement {
@@ -166,8 +168,9 @@ export const makePrepareJob: Effect.Effect<PrepareJob, never, IdGenerator | Fing
   const config = yield* EngineConfig
   const ids = yield* IdGenerator
   const fingerprint = yield* Fingerprint
-  return (draft, trace) =>
-    newJobOf(
+  const handlers = yield* FinishHandlers
+  return (draft, trace) => {
+    const job = newJobOf(
       draft,
       config,
       {
@@ -177,6 +180,8 @@ export const makePrepareJob: Effect.Effect<PrepareJob, never, IdGenerator | Fing
       },
       trace,
     )
+    return handlers.has(job.kind) ? { ...job, metadata: withDelivery(job.metadata) } : job
+  }
 })
 
 /** Returns the trace to store with a job that this fiber creates; `undefined` without a tracer. */

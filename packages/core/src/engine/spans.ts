@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Tracer from "effect/Tracer"
 import {
+  DeliveryStore,
   JobDirectory,
   JobStore,
   KeyDirectory,
@@ -63,7 +64,16 @@ export const withSpans = <Service extends object>(
   return { ...service, ...Object.fromEntries(spanned) }
 }
 
-const ports = { JobStore, JobDirectory, UploadStore, KeyDirectory, Switchboard, SecretStore, ScheduleStore }
+const ports = {
+  JobStore,
+  JobDirectory,
+  UploadStore,
+  KeyDirectory,
+  Switchboard,
+  SecretStore,
+  ScheduleStore,
+  DeliveryStore,
+}
 
 type Stores = JobStore | JobDirectory | UploadStore | Switchboard
 

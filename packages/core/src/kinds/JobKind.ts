@@ -70,6 +70,8 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly upload: string | undefined
   /** Returns what is wrong with an output; `undefined` if it is valid. */
   outputProblem(output: JsonObject): string | undefined
+  /** Called with each finished job by an embedded engine, which knows what it is called with; `undefined` if there is none. */
+  readonly onFinished: ((finished: never) => unknown) | undefined
   /** Runs one attempt. It is interrupted when the claim is lost or the worker stops. */
   run(attempt: AttemptContext<Types["request"]>): Effect.Effect<AttemptResult, AttemptError>
 }
@@ -97,6 +99,7 @@ export const JobKind = <
     readonly run: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
     /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
     readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
+    readonly onFinished?: (finished: never) => unknown
   },
 ): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code>> => {
   type Request = SchemaOutput<S>
@@ -132,6 +135,7 @@ export const JobKind = <
     ports: [...(orProviders ?? []), ...providers].map(portOf),
     upload: definition.upload,
     outputProblem: outputCheck(definition.output),
+    onFinished: definition.onFinished,
     run: (attempt: AttemptContext<Request>) =>
       // The worker's context has every port of the kind.
       (attempt.mode === "sandbox" ? sandbox : run)(attempt as never) as Effect.Effect<AttemptResult, AttemptError>,

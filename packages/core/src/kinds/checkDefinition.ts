@@ -15,6 +15,7 @@ import type { KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.t
 type AnyDefinition = KindDefinition<string, never, object, string, never, never, string, string> & {
   readonly run: unknown
   readonly sandbox?: unknown
+  readonly onFinished?: unknown
 }
 
 const definitionNames: OptionNames<AnyDefinition> = {
@@ -40,6 +41,7 @@ const definitionNames: OptionNames<AnyDefinition> = {
   errorCodes: true,
   run: true,
   sandbox: true,
+  onFinished: true,
 }
 
 const limitNames: OptionNames<KindLimits> = {
@@ -59,7 +61,7 @@ export const checkDefinition = (definition: object): void => {
   const given: { readonly [Name in keyof typeof definitionNames]?: unknown } = definition
   const place = `job kind "${String(given.name)}"`
   if (typeof given.name !== "string") throw new TypeError("job kind: name is required")
-  for (const name of ["run", "sandbox", "maxUsage"] as const)
+  for (const name of ["run", "sandbox", "maxUsage", "onFinished"] as const)
     if (typeof given[name] !== "function" && (name === "run" || given[name] !== undefined))
       throw new TypeError(`${place}: ${name} must be a function`)
   for (const name of ["upload", "description"] as const)

@@ -1,4 +1,5 @@
 import type * as Effect from "effect/Effect"
+import type { DeliveryStore } from "./DeliveryStore.ts"
 import type { JobDirectory } from "./JobDirectory.ts"
 import type { JobStore } from "./JobStore.ts"
 import type { KeyDirectory } from "./KeyDirectory.ts"
@@ -16,6 +17,7 @@ interface StorePorts {
   readonly Switchboard: Switchboard["Service"]
   readonly SecretStore: SecretStore["Service"]
   readonly ScheduleStore: ScheduleStore["Service"]
+  readonly DeliveryStore: DeliveryStore["Service"]
 }
 
 /** The name of a port of a record store: the key of its service, and of its entry in `storeVerbs`. */
@@ -109,6 +111,7 @@ export const storeVerbs = {
   },
   SecretStore: { getOrCreate: "write", find: "read", replace: "write", remove: "write" },
   ScheduleStore: { listSchedules: "read", nextSchedules: "read", writeSchedule: "write" },
+  DeliveryStore: { claimDeliveries: "write", settleDeliveries: "write", listDeliveries: "read" },
 } as const satisfies StoreVerbs
 
 type OfNature<Port extends StorePortName, Nature extends VerbNature> = {

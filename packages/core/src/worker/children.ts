@@ -1,12 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import {
-  authorize,
-  isStorableText,
-  type Job,
-  type JobStatus,
-  submittedOf,
-} from "../domain/index.ts"
+import { authorize, isStorableText, type Job, type JobStatus, submittedOf } from "../domain/index.ts"
 import { childIndex, childKey, type ParentStep, stepLabel } from "../domain/Child.ts"
 import { KindUnknown } from "../domain/Errors.ts"
 import { idsOfLabel } from "../engine/childrenOf.ts"

@@ -1,3 +1,4 @@
+export { deliverFinished } from "./deliverFinished.ts"
 export { fireSchedules } from "./fireSchedules.ts"
 export { nextTick, type Schedule, type ScheduleTiming, tickKey } from "../domain/Schedule.ts"
 export * from "../domain/Attempt.ts"

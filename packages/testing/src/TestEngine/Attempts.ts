@@ -1,6 +1,6 @@
 import type { JobId } from "@kiln/core/domain"
 import { type EmbeddedServices, JobEvents } from "@kiln/core/effect"
-import { Worker } from "@kiln/core/worker"
+import { deliverFinished, Worker } from "@kiln/core/worker"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { RunInEngine } from "./EngineAccess.ts"
@@ -42,7 +42,7 @@ export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside:
       // Claims are serialized, so that each event can be assigned to its attempt.
       const begun = claiming.then(() => begin(meanwhile))
       claiming = begun.catch(() => undefined)
-      return begun.then(({ ended, jobId }) => ended.then(() => jobId))
+      return begun.then(({ ended, jobId }) => ended.then(() => inside(deliverFinished)).then(() => jobId))
     },
   }
 }

@@ -1,5 +1,5 @@
 import { ScheduleStore } from "@kiln/core/ports"
-import { collectOrphans, expireOverdue, fireSchedules, pruneOnce } from "@kiln/core/worker"
+import { collectOrphans, deliverFinished, expireOverdue, fireSchedules, pruneOnce } from "@kiln/core/worker"
 import * as Effect from "effect/Effect"
 import type { RunInEngine } from "./EngineAccess.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
@@ -17,7 +17,7 @@ export interface TimeTravel {
   readonly advanceToNextWake: Effect.Effect<void>
 }
 
-const sweep = Effect.all([expireOverdue, pruneOnce, collectOrphans, fireSchedules], { discard: true })
+const sweep = Effect.all([expireOverdue, pruneOnce, collectOrphans, fireSchedules, deliverFinished], { discard: true })
 
 /** The time of the next tick of a schedule that has not come yet; `Infinity` without one. */
 const nextTickAt = Effect.flatMap(ScheduleStore, (store) =>

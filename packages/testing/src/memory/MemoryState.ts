@@ -7,6 +7,7 @@ import type {
   JobId,
   Json,
   KeyId,
+  PendingDelivery,
   ProjectId,
   SpendCap,
   SpendOwner,
@@ -14,7 +15,7 @@ import type {
   Upload,
   UploadId,
 } from "@kiln/core/domain"
-import { isFinished, readClocks, StoreTime } from "@kiln/core/domain"
+import { isDelivered, isFinished, readClocks, StoreTime } from "@kiln/core/domain"
 import type {
   ApiKeyRecord,
   LedgerEntry,
@@ -83,6 +84,8 @@ export interface MemoryState {
   readonly schedules: Map<string, StoredSchedule>
   /** The job that took each scope last. */
   readonly scopes: Map<string, JobId>
+  /** By job. */
+  readonly deliveries: Map<JobId, PendingDelivery>
   /** The text last written by `writeLineage`. */
   lineage: { readonly version: number; readonly document: string | null }
 }
@@ -111,6 +114,7 @@ export const emptyState = (): MemoryState => ({
   namedSecrets: new Map(),
   schedules: new Map(),
   scopes: new Map(),
+  deliveries: new Map(),
   lineage: { version: 0, document: null },
 })
 
@@ -140,6 +144,7 @@ const savedOf = (state: MemoryState) =>
     namedSecrets: [...state.namedSecrets].map(([name, bytes]) => [name, [...bytes]] as const),
     schedules: [...state.schedules],
     scopes: [...state.scopes],
+    deliveries: [...state.deliveries],
     lineage: state.lineage,
   }) satisfies Record<keyof MemoryState, unknown>
 
@@ -173,6 +178,7 @@ export const decodeState = (text: string): MemoryState => {
     namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
     schedules: new Map(saved.schedules),
     scopes: new Map(saved.scopes),
+    deliveries: new Map(saved.deliveries),
     lineage: saved.lineage,
   }
 }
@@ -235,6 +241,9 @@ export const insertJob = (state: MemoryState, job: Job): void => {
   laneOf(state, job).unfinished.add(job.id)
 }
 
+const addDelivery = (state: MemoryState, { finishedAt, id: jobId, kind }: Job): void =>
+  void state.deliveries.set(jobId, Object.freeze({ jobId, kind, dueAt: finishedAt ?? 0, attempts: 0, token: 0 }))
+
 /** Replaces a job with its next version. Removes the checkpoints of a finished job. */
 export const putJob = (state: MemoryState, next: Job): Job => {
   const before = state.jobs.get(next.id)
@@ -243,6 +252,7 @@ export const putJob = (state: MemoryState, next: Job): Job => {
   if (finishes) {
     laneOf(state, job).unfinished.delete(job.id)
     state.reservations.delete(job.id)
+    if (isDelivered(job.metadata)) addDelivery(state, job)
     state.unfinishedByProject.set(job.projectId, (state.unfinishedByProject.get(job.projectId) ?? 1) - 1)
   }
   state.jobs.set(job.id, job)

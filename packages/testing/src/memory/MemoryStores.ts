@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import { StoreUnavailable } from "@kiln/core/domain"
 import {
+  DeliveryStore,
   JobDirectory,
   JobStore,
   KeyDirectory,
@@ -14,6 +15,7 @@ import {
   UploadStore,
 } from "@kiln/core/ports"
 import { type AroundVerb, mapVerbs } from "./mapVerbs.ts"
+import { makeMemoryDeliveryStore } from "./MemoryDeliveryStore.ts"
 import { makeMemoryJobDirectory } from "./MemoryJobDirectory.ts"
 import { makeMemoryJobStore } from "./MemoryJobStore.ts"
 import { makeMemoryKeyDirectory } from "./MemoryKeyDirectory.ts"
@@ -23,7 +25,15 @@ import { decodeState, emptyState, encodeState, type MemoryState } from "./Memory
 import { makeMemorySwitchboard } from "./MemorySwitchboard.ts"
 import { makeMemoryUploadStore } from "./MemoryUploadStore.ts"
 
-type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore | ScheduleStore
+type Stores =
+  | JobStore
+  | JobDirectory
+  | UploadStore
+  | KeyDirectory
+  | Switchboard
+  | SecretStore
+  | ScheduleStore
+  | DeliveryStore
 
 /** A place that stores the state of memory stores as one text. */
 export interface Persistence {
@@ -43,7 +53,7 @@ export interface Persistence {
  * compared with. Store time is the Effect `Clock`, and never goes backwards while the process lives (`StoreTime`).
  */
 export const MemoryStores = {
-  /** Each build is a new, empty store, shared by its seven ports. Nothing survives the process. */
+  /** Each build is a new, empty store, shared by its eight ports. Nothing survives the process. */
   layer: Layer.effectContext(Effect.sync(() => portsOf(emptyState()))),
 
   /**
@@ -68,6 +78,7 @@ export const MemoryStores = {
           Context.add(Switchboard, mapVerbs("Switchboard", makeMemorySwitchboard(state), commit)),
           Context.add(SecretStore, mapVerbs("SecretStore", makeMemorySecretStore(state), commit)),
           Context.add(ScheduleStore, mapVerbs("ScheduleStore", makeMemoryScheduleStore(state), commit)),
+          Context.add(DeliveryStore, mapVerbs("DeliveryStore", makeMemoryDeliveryStore(state), commit)),
         )
       }),
     ),
@@ -92,6 +103,7 @@ export const portsOf = (state: MemoryState): Context.Context<Stores> => {
     Context.add(Switchboard, makeMemorySwitchboard(state)),
     Context.add(SecretStore, makeMemorySecretStore(state)),
     Context.add(ScheduleStore, makeMemoryScheduleStore(state)),
+    Context.add(DeliveryStore, makeMemoryDeliveryStore(state)),
   )
 }
 

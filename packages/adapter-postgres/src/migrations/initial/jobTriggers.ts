@@ -1,3 +1,5 @@
+import { deliveryMark } from "@kiln/core/domain"
+
 /** Rules between two states of a row, and between a job and its result, which a CHECK cannot see. */
 const moves = `
 CREATE TRIGGER jobs_origin_is_final BEFORE UPDATE OF
@@ -15,6 +17,10 @@ BEGIN
         project_id = added.project_id AND kind = added.kind AND mode = added.mode AND created_at = added.created_at OFFSET 0)) THEN
     RAISE EXCEPTION 'a result needs a job that has left the queue and whose data is kept';
   END IF;
+  -- Whatever ends a marked job, onFinished is to be called.
+  INSERT INTO "kiln".deliveries (job_id, kind, due_at, attempts, token)
+  SELECT added.job_id, added.kind, added.finished_at, 0, 0 FROM added
+  WHERE EXISTS (SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND right(kept, ${deliveryMark.length}) = '${deliveryMark}' OFFSET 0);
   RETURN NULL;
 END $$;
 CREATE TRIGGER results_of_ended_jobs AFTER INSERT ON "kiln".results REFERENCING NEW TABLE AS added
@@ -57,6 +63,7 @@ BEGIN
   DELETE FROM "kiln".job_labels WHERE job_seq = ANY (removed_seqs);
   DELETE FROM "kiln".job_scopes WHERE job_seq = ANY (removed_seqs);
   DELETE FROM "kiln".attempts WHERE job_seq = ANY (removed_seqs);
+  DELETE FROM "kiln".deliveries WHERE job_id = ANY (ARRAY(SELECT id FROM removed));
   RETURN NULL;
 END $$;
 CREATE TRIGGER jobs_deleted_when_finished AFTER DELETE ON "kiln".jobs REFERENCING OLD TABLE AS removed

@@ -27,6 +27,7 @@ export const deleteJobs = (state: MemoryState, olderThanMs: number, limit: numbe
   for (const job of jobs) {
     state.jobs.delete(job.id)
     state.attempts.delete(job.id)
+    state.deliveries.delete(job.id)
     state.jobByIdempotencyKey.delete(idempotencyIndex(job.keyId, job.idempotencyKey))
     if (job.uploadId !== null) state.uploads.delete(job.uploadId)
   }

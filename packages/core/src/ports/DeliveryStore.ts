@@ -1,0 +1,47 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { JobId, PendingDelivery, StoreUnavailable } from "../domain/index.ts"
+import type { FencedOutcome } from "./JobClaim.ts"
+
+/** A delivery that one process may make now. */
+export interface ClaimedDelivery {
+  readonly jobId: JobId
+  readonly kind: string
+  /** Fences the claim: a later one has a higher token. */
+  readonly token: number
+  /** 1-based, this one included. */
+  readonly attempt: number
+}
+
+/** The end of a claimed delivery. */
+export interface Settlement {
+  readonly jobId: JobId
+  readonly token: number
+  /** Milliseconds until the delivery can be claimed again; `null` removes it. */
+  readonly retryInMs: number | null
+  /** False if the attempt does not count, because `onFinished` was not called to its end. */
+  readonly counts: boolean
+}
+
+/**
+ * The deliveries of finished jobs to `onFinished`. The store creates one in the step that ends a job whose metadata is marked
+ * (`withDelivery`), whichever verb ends it, and removes it with the record of its job. Like a job's, the end of a lease alone makes a
+ * delivery claimable again.
+ */
+export class DeliveryStore extends Context.Service<
+  DeliveryStore,
+  {
+    /** Claims up to `limit` due deliveries of these kinds, the ones that are due first, for `leaseDurationMs` of store time. */
+    readonly claimDeliveries: (request: {
+      readonly kinds: ReadonlyArray<string>
+      readonly limit: number
+      readonly leaseDurationMs: number
+    }) => Effect.Effect<ReadonlyArray<ClaimedDelivery>, StoreUnavailable>
+    /** Ends claims. `LeaseLost`, and nothing was written, if a claim was settled or another process has claimed since. */
+    readonly settleDeliveries: (
+      items: ReadonlyArray<Settlement>,
+    ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    /** Returns up to `limit` deliveries that are not confirmed yet, by the ids of their jobs. */
+    readonly listDeliveries: (limit: number) => Effect.Effect<ReadonlyArray<PendingDelivery>, StoreUnavailable>
+  }
+>()("@kiln/core/ports/DeliveryStore") {}

@@ -1,0 +1,111 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Latch from "effect/Latch"
+import * as Random from "effect/Random"
+import type * as Scope from "effect/Scope"
+import { deliveryPauseMs, type Job } from "../domain/index.ts"
+import { type FinishHandler, FinishHandlers, JobEvents } from "../engine/index.ts"
+import { type ClaimedDelivery, DeliveryStore, JobDirectory } from "../ports/index.ts"
+import { describe } from "./AttemptEnd.ts"
+import { makeOutageLog } from "./outageLog.ts"
+
+/** Maximum number of concurrent calls in one process. */
+const concurrency = 8
+/** The duration of one call, after which its signal is aborted and the call counts as failed. */
+const callTimeoutMs = 45_000
+/** Longer than a call, by the time that it takes to read the job and to write the end. */
+const leaseDurationMs = 60_000
+/** The pause between two looks. Ends of jobs in this process end it. */
+const pauseMs = 5_000
+
+type Handlers = ReadonlyMap<string, FinishHandler>
+
+const claim = (handlers: Handlers, limit: number) =>
+  Effect.flatMap(DeliveryStore, (store) =>
+    store.claimDeliveries({ kinds: [...handlers.keys()], limit, leaseDurationMs }),
+  )
+
+/** Calls the handler. Its signal is aborted when the call takes too long, and when this process stops. */
+const call = (handler: FinishHandler, job: Job, attempt: number): Effect.Effect<unknown, unknown> =>
+  Effect.tryPromise({ try: async (signal) => handler(job, attempt, signal), catch: (thrown) => thrown }).pipe(
+    Effect.timeoutOrElse({
+      duration: callTimeoutMs,
+      orElse: () => Effect.fail(new Error(`the call took longer than ${callTimeoutMs / 1_000} s`)),
+    }),
+  )
+
+/**
+ * Makes one delivery: calls, and only then confirms. After a crash in between, the lease ends and a process calls again. A delivery
+ * whose process stops goes back without counting.
+ */
+const deliver = Effect.fnUntraced(function* (handlers: Handlers, { attempt, jobId, kind, token }: ClaimedDelivery) {
+  const store = yield* DeliveryStore
+  const settle = (retryInMs: number | null, counts = true) =>
+    store.settleDeliveries([{ jobId, token, retryInMs, counts }])
+  const handler = handlers.get(kind)
+  const [job] = yield* (yield* JobDirectory).readJobs([jobId])
+  if (job === undefined || handler === undefined) return yield* settle(job === undefined ? null : 0, false)
+  const called = yield* Effect.exit(call(handler, job, attempt)).pipe(
+    Effect.onInterrupt(() => Effect.ignore(settle(0, false))),
+  )
+  if (Exit.isSuccess(called)) return yield* settle(null)
+  const retryInMs = deliveryPauseMs(attempt, yield* Random.next)
+  const why = describe(Cause.die(Cause.squash(called.cause)))
+  yield* retryInMs === undefined
+    ? Effect.logError(`onFinished failed ${attempt} times for ${jobId}; it is not called again`, why)
+    : Effect.logWarning(`onFinished failed for ${jobId}; trying again in ${Math.ceil(retryInMs / 1_000)} s`, why)
+  return yield* settle(retryInMs ?? null)
+})
+
+/** Makes all deliveries that are due, and returns once none is. */
+export const deliverFinished = Effect.gen(function* () {
+  const handlers = yield* FinishHandlers
+  if (handlers.size === 0) return
+  for (;;) {
+    const claimed = yield* claim(handlers, 100)
+    if (claimed.length === 0) return
+    yield* Effect.forEach(claimed, (delivery) => deliver(handlers, delivery), { concurrency, discard: true })
+  }
+})
+
+/** Makes deliveries indefinitely. Returns immediately if no kind has a handler. */
+export const runDeliveries: Effect.Effect<void, never, DeliveryStore | JobDirectory | JobEvents | Scope.Scope> =
+  Effect.gen(function* () {
+    const handlers = yield* FinishHandlers
+    if (handlers.size === 0) return
+    const events = yield* JobEvents
+    const due = Latch.makeUnsafe(false)
+    const listening = Effect.sync(() =>
+      events.listen((event) => {
+        if ((event.type === "completed" || event.type === "failed") && handlers.has(event.kind)) due.openUnsafe()
+      }),
+    )
+    yield* Effect.acquireRelease(listening, (end) => Effect.sync(end))
+    const outage = makeOutageLog("looking for finished jobs")
+    let running = 0
+    const start = (delivery: ClaimedDelivery) => {
+      running++
+      const ended = Effect.sync(() => {
+        if (running-- === concurrency) due.openUnsafe()
+      })
+      return deliver(handlers, delivery).pipe(
+        Effect.catchCause((cause) =>
+          Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("a delivery was not confirmed", cause),
+        ),
+        Effect.ensuring(ended),
+        Effect.forkScoped,
+      )
+    }
+    while (true) {
+      due.closeUnsafe()
+      const claimed =
+        running === concurrency
+          ? []
+          : yield* Effect.tap(claim(handlers, concurrency - running), () => outage.worked).pipe(
+              Effect.catchCause((cause) => Effect.as(outage.failed(cause), [])),
+            )
+      for (const delivery of claimed) yield* start(delivery)
+      if (claimed.length === 0 || running === concurrency) yield* Effect.race(Effect.sleep(pauseMs), due.await)
+    }
+  })
