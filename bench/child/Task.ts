@@ -6,6 +6,8 @@ export type Task =
   | { readonly do: "create"; readonly callers: number; readonly seconds: number }
   /** Adds `count` jobs at once. Result: `rate`. */
   | { readonly do: "bulk"; readonly count: number }
+  /** Adds `size` jobs in each of `count` transactions of the caller, after some that are not measured. Result: `waitedMs` of each call. */
+  | { readonly do: "inTransaction"; readonly count: number; readonly size: number }
   /** Waits for `go`, runs jobs, and reports how many it has run as it goes. */
   | { readonly do: "drain"; readonly report: number }
   /** Adds `count` jobs at `rate`, or if that is 0, each when the one before has started. `worker` runs them here as well. */
@@ -34,7 +36,7 @@ export type Message =
 
 export interface Result {
   readonly rate?: number
-  /** How long each job waited from its submission to its start. */
+  /** How long each job waited from its submission to its start, or each call took. */
   readonly waitedMs?: ReadonlyArray<number>
   /** The largest resident set of this process, in MB. */
   readonly peakMb: number

@@ -1,5 +1,6 @@
 // One measured process: opens one engine, does one task, and reports over IPC. Started by runChild.ts.
 import { setTimeout as sleep } from "node:timers/promises"
+import { Client } from "pg"
 import { now, type Opened, type Payload } from "../engines/Engine.ts"
 import { engineOf } from "../engines/engines.ts"
 import { peakMb } from "./peakMb.ts"
@@ -43,6 +44,26 @@ const measureBulk = async ({ count }: { readonly count: number }) => {
   const from = now()
   await engine.addMany(work)
   return { rate: work.length / ((now() - from) / 1e9) }
+}
+
+const measureInTransaction = async ({ count, size }: Extract<Task, { do: "inTransaction" }>) => {
+  const { addInTransaction } = engine
+  if (addInTransaction === undefined) throw new Error("this engine adds nothing in a transaction of its caller")
+  const client = new Client({ connectionString: options.place })
+  await client.connect()
+  await client.query("CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY)")
+  const warm = 5
+  const tookMs: Array<number> = []
+  for (let index = 0; index < warm + count; index += 1) {
+    const work = payloads(size)
+    await client.query("BEGIN")
+    await client.query("INSERT INTO orders DEFAULT VALUES")
+    const from = now()
+    await addInTransaction(client, work)
+    tookMs.push((now() - from) / 1e6)
+    await client.query("COMMIT")
+  }
+  return { waitedMs: tookMs.slice(warm) }
 }
 
 /** Counts what has run. An engine that never yields while it has work reaches no timer, so the count itself reports. */
@@ -137,6 +158,7 @@ const begin = async (): Promise<void> => {
   const { task } = options
   if (task.do === "create") finish(await measureCreate(task))
   else if (task.do === "bulk") finish(await measureBulk(task))
+  else if (task.do === "inTransaction") finish(await measureInTransaction(task))
   else if (task.do === "pace") finish(await pace(task))
   else if (task.do === "serve") await serve()
   else {

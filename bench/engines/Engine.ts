@@ -1,3 +1,5 @@
+import type { Client } from "pg"
+
 /** The request of a job: when its submission began, in nanoseconds of the machine's monotonic clock. */
 export interface Payload {
   readonly at: number
@@ -18,6 +20,8 @@ export interface Opened {
   readonly add: (payload: Payload) => unknown
   /** Adds many jobs by the fastest documented call. */
   readonly addMany: (payloads: ReadonlyArray<Payload>) => Promise<unknown>
+  /** Adds jobs in a transaction that the caller has begun on this client, by the fastest documented call. Absent where that is not measured. */
+  readonly addInTransaction?: (client: Client, payloads: ReadonlyArray<Payload>) => Promise<unknown>
   /** Starts to run jobs. */
   readonly start: () => unknown
   /** Returns whether all jobs are finished in the store, and not only run. */

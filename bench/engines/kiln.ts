@@ -15,12 +15,17 @@ interface BulkSubmit {
   readonly submitMany?: (
     kind: "noop",
     submissions: ReadonlyArray<{ readonly request: Payload }>,
+    options?: { readonly transaction: never },
   ) => Promise<ReadonlyArray<{ readonly error?: Error | undefined }>>
   readonly submit: (kind: "noop", request: Payload) => Promise<unknown>
 }
 
 /** Adds jobs in one call; throws if the engine refused one of them. */
-const submitAll = async (engine: BulkSubmit, payloads: ReadonlyArray<Payload>): Promise<void> => {
+const submitAll = async (
+  engine: BulkSubmit,
+  payloads: ReadonlyArray<Payload>,
+  transaction?: unknown,
+): Promise<void> => {
   if (engine.submitMany === undefined) {
     await Promise.all(payloads.map((payload) => engine.submit("noop", payload)))
     return
@@ -28,6 +33,7 @@ const submitAll = async (engine: BulkSubmit, payloads: ReadonlyArray<Payload>): 
   const outcomes = await engine.submitMany(
     "noop",
     payloads.map((request) => ({ request })),
+    ...(transaction === undefined ? [] : [{ transaction: transaction as never }]),
   )
   const refused = outcomes.find(({ error }) => error !== undefined)
   if (refused !== undefined) throw new Error("a job was refused", { cause: refused.error })
@@ -82,6 +88,7 @@ export const kiln: Engine = {
     return {
       add: (payload) => engine.submit("noop", payload),
       addMany: (payloads) => inChunks(payloads, 5_000, (chunk) => submitAll(engine, chunk)),
+      addInTransaction: (client, payloads) => submitAll(engine, payloads, client),
       start: () => engine.start(),
       isEmpty: async () =>
         (await engine.operator.count({ finishedWithinMs: 1 })).every(

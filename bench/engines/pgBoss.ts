@@ -12,7 +12,11 @@ interface PgBossModule {
     readonly start: () => Promise<unknown>
     readonly createQueue: (name: string, options: { readonly notify: boolean }) => Promise<unknown>
     readonly send: (name: string, data: Payload) => Promise<unknown>
-    readonly insert: (name: string, jobs: ReadonlyArray<Job>) => Promise<unknown>
+    readonly insert: (
+      name: string,
+      jobs: ReadonlyArray<Job>,
+      options?: { readonly db: { readonly executeSql: (text: string, values?: Array<unknown>) => Promise<unknown> } },
+    ) => Promise<unknown>
     readonly work: (
       name: string,
       options: object,
@@ -44,6 +48,12 @@ export const pgBoss: Engine = {
           )
         }
       },
+      addInTransaction: (client, payloads) =>
+        boss.insert(
+          "noop",
+          payloads.map((data) => ({ data })),
+          { db: { executeSql: (text, values) => client.query(text, values) } },
+        ),
       start: () =>
         boss.work("noop", work, (jobs) => {
           for (const { data } of jobs) onStart(data)

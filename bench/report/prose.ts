@@ -37,6 +37,8 @@ export const method = `## Method
   gets a \`VACUUM ANALYZE\` and a checkpoint. An engine that needs longer than 15 seconds (2 with \`--quick\`) is stopped; its rate is that of the jobs it has run.
 - *submit to start* is the time from the call that adds a job to the first line of its handler. *apart* means that caller and
   worker are two processes.
+- *in the caller's transaction* is the time of the call alone, after \`BEGIN\` and an \`INSERT\` of the caller's and before its \`COMMIT\`: \`submitMany\` of kiln,
+  and \`insert\` of pg-boss with \`db\`.
 - An HTTP server has one core; the load generator has another one. \`kiln serve\` stores jobs in SQLite and files on disk. Each request is authenticated, and
   each POST is durable. The bare server sends the same bytes, without authentication and without a store.`
 

@@ -110,6 +110,13 @@ const targets: ReadonlyArray<Target> = [
   ...latencies("postgres/start-300", "submit to start, 300 jobs/s, one process"),
   ...latencies("postgres/start-idle-apart", "submit to start, idle, apart"),
   ...latencies("postgres/start-300-apart", "submit to start, 300 jobs/s, apart"),
+  below(
+    "Postgres",
+    "1,000 jobs in the caller's transaction, p50",
+    50,
+    "ms",
+    value("postgres/in-transaction-1000", "p50"),
+  ),
   ...memory("Postgres", "postgres"),
   atLeast("HTTP", "GET a finished job", "bare node:http", 0.35, ratio("http/get", "rate", "bare node:http")),
   below("HTTP", "GET a finished job, p99", 20, "ms", value("http/get", "p99")),

@@ -81,6 +81,24 @@ const latencyWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> =
   ]
 }
 
+/** The time of a call in a transaction of the caller, who waits for it with rows locked. */
+const transactionWorkloads = (bench: Bench): ReadonlyArray<Workload> => {
+  const workload = (size: number, count: number, title: string): Workload => ({
+    id: `postgres/in-transaction-${size}`,
+    group: groupOf.postgres,
+    title,
+    metrics: latency,
+    subjects: subjectsOf(bench, ["pg-boss"], false),
+    run: onEmpty(bench, "postgres", async (setting) =>
+      figuresOf(await once(setting, { do: "inTransaction", count, size })),
+    ),
+  })
+  return [
+    workload(1, bench.quick ? 200 : 1_000, "1 job in the caller's transaction"),
+    workload(1_000, bench.quick ? 10 : 40, "1,000 jobs in the caller's transaction"),
+  ]
+}
+
 /** Engines that are quick enough for a hundred thousand jobs. */
 const quickPeers: Readonly<Record<Store, ReadonlyArray<string>>> = {
   sqlite: ["plainjob, no fsync"],
@@ -143,6 +161,7 @@ export const queueWorkloads = (bench: Bench, store: Store): ReadonlyArray<Worklo
     drainBy(1),
     ...(store === "postgres" ? [drainBy(2), ...(bench.quick ? [] : [drainBy(4)])] : []),
     ...latencyWorkloads(bench, store),
+    ...(store === "postgres" ? transactionWorkloads(bench) : []),
     ...manyJobs(bench, store),
   ]
 }
