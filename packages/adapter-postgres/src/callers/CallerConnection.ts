@@ -132,7 +132,7 @@ const asText = (value: SqlValue): unknown => {
 const deepestCause = 5
 
 /**
- * Returns the server's error inside the errors that a library wraps around it; `undefined` if there is none. Drizzle has it as `cause`,
+ * Returns the server's error inside the errors that a library wraps around it; `undefined` if no server reported it. Drizzle has it as `cause`,
  * Prisma only its code and message as `meta.driverAdapterError.cause`.
  */
 const serverErrorIn = (error: unknown): unknown => {

@@ -43,5 +43,7 @@ const config: GetPrismaClientConfig = {
 const Client = getPrismaClient(config)
 
 /** A client of Prisma on the driver `pg`. */
-export const prismaClient = (url: string): PrismaClient =>
-  new Client({ adapter: new PrismaPg({ connectionString: url, max: 5 }) }) as unknown as PrismaClient
+export const prismaClient = (url: string): PrismaClient => {
+  const client: unknown = new Client({ adapter: new PrismaPg({ connectionString: url, max: 5 }) })
+  return client as PrismaClient
+}
