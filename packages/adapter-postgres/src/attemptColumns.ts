@@ -1,4 +1,4 @@
-import type { ErrorCode, JobId } from "@kiln/core/domain"
+import type { ErrorCode, FileId, JobId } from "@kiln/core/domain"
 
 /** Columns of what attempts leave behind. */
 export interface Attempts {
@@ -17,4 +17,15 @@ export interface Checkpoints {
   step: string
   /** A JSON text. */
   value: string
+}
+
+export interface Files {
+  seq: Generated<number>
+  id: FileId
+  job_seq: number
+  name: string
+  blob_key: string
+  media_type: string
+  bytes: number
+  sha256: string
 }

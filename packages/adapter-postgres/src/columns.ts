@@ -2,7 +2,6 @@ import type { Generated } from "kysely"
 import type {
   AudioFormat,
   ErrorCode,
-  FileId,
   JobId,
   JobMode,
   JobStatus,
@@ -14,7 +13,7 @@ import type {
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
-import type { Attempts, Checkpoints } from "./attemptColumns.ts"
+import type { Attempts, Checkpoints, Files } from "./attemptColumns.ts"
 import type {
   Deliveries,
   JobLabels,
@@ -114,17 +113,6 @@ interface Queue {
 interface JobData {
   job_seq: number
   request: JsonText
-}
-
-interface Files {
-  seq: Generated<number>
-  id: FileId
-  job_seq: number
-  name: string
-  blob_key: string
-  media_type: string
-  bytes: number
-  sha256: string
 }
 
 interface Charges {

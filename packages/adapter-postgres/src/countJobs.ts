@@ -55,7 +55,7 @@ export const countAll = countOf(() => unfinished)
 export const countOfProject = countOf((given) => unfinished.where(sql<boolean>`lanes.project_id = ${given.projectId}`))
 
 /** Counts the jobs that have a label and all labels of a list, one by one. */
-export const countLabeled = statement((given: Given<Question & { label: string; labels: string }>) =>
+const countLabeled = statement((given: Given<Question & { label: string; labels: string }>) =>
   query
     .selectFrom("job_labels")
     .innerJoin("jobs", "jobs.seq", "job_labels.job_seq")

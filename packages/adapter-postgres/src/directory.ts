@@ -140,7 +140,7 @@ const jobsBeforeIn = (walkPart: typeof walk | typeof walkLabeled) =>
   })
 
 export const jobsBefore = jobsBeforeIn(walk)
-export const labeledBefore = jobsBeforeIn(walkLabeled)
+const labeledBefore = jobsBeforeIn(walkLabeled)
 
 const parts: ReadonlyArray<Part> = [{ part: "unfinished" }, { part: "done" }, { part: "failed" }]
 

@@ -39,7 +39,7 @@ const hasLabels = (jobSeq: RawBuilder<number>, labels: Expression<string>) =>
   sql<boolean>`NOT EXISTS (SELECT 1 FROM json_each(${labels}) AS wanted WHERE NOT EXISTS (
     SELECT 1 FROM kiln_job_labels AS own WHERE own.label = wanted.value AND own.job_seq = ${jobSeq}))`
 
-export const furthestLabeled = statement((given: Given<Range & Labels & { readonly rows: number }>) =>
+const furthestLabeled = statement((given: Given<Range & Labels & { readonly rows: number }>) =>
   labeledIn(given)
     .select("job_seq as seq")
     .limit(1)
@@ -109,7 +109,7 @@ export const jobsInRange = statement((given: Given<Range & Filter & { readonly l
 )
 
 /** The cross join reads the labels first. */
-export const labeledInRange = statement((given: Given<Range & Labels & Filter & { readonly limit: number }>) =>
+const labeledInRange = statement((given: Given<Range & Labels & Filter & { readonly limit: number }>) =>
   labeledIn(given)
     .crossJoin("jobs")
     .select(summaryColumns)
@@ -219,7 +219,7 @@ export const finishedByStatus = statement((given: Given<Finished>) =>
 )
 
 /** Counts the jobs that have these labels, one by one. */
-export const labeledByStatus = statement((given: Given<Unfinished & Labels & { readonly finishedAfter: number }>) =>
+const labeledByStatus = statement((given: Given<Unfinished & Labels & { readonly finishedAfter: number }>) =>
   query
     .selectFrom("job_labels")
     .crossJoin("jobs")

@@ -1,11 +1,19 @@
 import { createHmac } from "node:crypto"
-import type { FinishedJob, OnFinished } from "@kiln/core"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { type OptionNames, requireFlag, requireNumber, requireOptions } from "@kiln/core/domain"
 import { abandon } from "./boundedResponse.ts"
 import { isPublicAddress } from "./isPublicAddress.ts"
 import { assertFetchable, makePublicFetch, type PublicFetchOptions } from "./publicFetch.ts"
 
-export interface WebhookOptions {
+/** A finished job, as far as every webhook needs it. */
+export interface WebhookJob {
+  readonly id: string
+  readonly status: "done" | "failed"
+  readonly finishedAt: Date
+}
+
+export interface WebhookOptions<Job extends WebhookJob = WebhookJob> {
   /** An http or https URL without user name. */
   readonly url: string | URL
   /**
@@ -16,7 +24,7 @@ export interface WebhookOptions {
   /** Milliseconds until a request is aborted, default 15,000. */
   readonly timeoutMs?: number
   /** Returns the `data` of a request; by default the job, as `get` returns it. */
-  readonly data?: (job: FinishedJob) => object
+  readonly data?: (job: Job) => object
   /** `true` allows loopback, private and link-local addresses: for tests, and for receivers in a trusted network. */
   readonly allowPrivateAddresses?: boolean
   /** Resolves the host name. Default: `dns.lookup`. */
@@ -40,9 +48,11 @@ const optionNames: OptionNames<WebhookOptions> = {
  * Rejects unless the answer is 2xx in time, so that the engine tries again. Connects only to public addresses, whatever the name
  * resolves to, and follows no redirects: both reject with `FetchRefused`. Throws `TypeError` for invalid options.
  */
-export const webhook = (options: WebhookOptions): OnFinished => {
+export const webhook = <Job extends WebhookJob = WebhookJob>(
+  options: WebhookOptions<Job>,
+): ((finished: { readonly job: Job; readonly signal: AbortSignal }) => Promise<void>) => {
   requireOptions("webhook()", options, optionNames)
-  const { allowPrivateAddresses = false, data = (job: FinishedJob) => job, lookup, timeoutMs = 15_000 } = options
+  const { allowPrivateAddresses = false, data = (job: Job) => job, lookup, timeoutMs = 15_000 } = options
   requireNumber("timeoutMs", timeoutMs, { least: 1 })
   requireFlag("allowPrivateAddresses", allowPrivateAddresses)
   const url = urlOf(options.url)
@@ -56,7 +66,7 @@ export const webhook = (options: WebhookOptions): OnFinished => {
   return async ({ job, signal }) => {
     const type = job.status === "done" ? "job.completed" : "job.failed"
     const body = JSON.stringify({ type, timestamp: job.finishedAt.toISOString(), data: data(job) })
-    const timestamp = String(Math.floor(Date.now() / 1_000))
+    const timestamp = String(Math.floor(Effect.runSync(Clock.currentTimeMillis) / 1_000))
     const signatures = keys.map(
       (key) => `v1,${createHmac("sha256", key).update(`${job.id}.${timestamp}.${body}`).digest("base64")}`,
     )

@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import { authorize, isFinished, type Job, type JobId } from "@kiln/core/domain"
 import { callerOf, defaultEngineSettings, Engine, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
 import { AttemptFailed, JobKind, JobKinds } from "@kiln/core/kinds"
-import { BlobStore, insideOf, JobDirectory, MediaProbe, Providers } from "@kiln/core/ports"
+import { type BlobStore, insideOf, JobDirectory, MediaProbe, Providers } from "@kiln/core/ports"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import { memoryBlobs, MemoryStores } from "@kiln/testing"
 import { Dice } from "./Dice.ts"
@@ -83,7 +83,7 @@ const expected = shape.map((clips, number) =>
   Array.from({ length: clips }, (_, n) => (n % 5 === 4 ? null : number * 100 + n)),
 )
 
-const kinds = [series, film, clip] as unknown as ReadonlyArray<never>
+const kinds = [series, film, clip]
 
 /** An engine with a worker, on stores that kill it. */
 const startProcess = (stores: Context.Context<never>, dice: Dice, chance: number, scope: Scope.Scope) =>
@@ -146,8 +146,8 @@ export const simulateFlows = (seed: number, chance = 0.01): Effect.Effect<FlowOu
       const directory = Context.get(stores, JobDirectory)
       // A process that is killed closes nothing.
       const scope = Scope.makeUnsafe()
-      const root = yield* submit(stores as Context.Context<never>)
-      const start = startProcess(stores as Context.Context<never>, dice, chance, scope)
+      const root = yield* submit(stores)
+      const start = startProcess(stores, dice, chance, scope)
       const processes = yield* Effect.forEach(Array.from({ length: processCount }), () => start)
       let kills = 0
       for (let ms = 0; ms < longestMs; ms += stepMs) {

@@ -3,7 +3,6 @@ import { type Job, type JobId, labelsOf } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
-import type { NewRow } from "./insertJobs.ts"
 import { jobOf, jobsBySeq } from "./jobRow.ts"
 
 type Scope = { scope: string }
@@ -90,8 +89,15 @@ const insertLabels = batchStatement<{ label: string; id: JobId }, {}, unknown>({
     ),
 )
 
+/** A job that was inserted. */
+interface Inserted {
+  readonly item: NewJob
+  readonly retried: { readonly seq: number } | undefined
+  readonly row: { readonly id: JobId }
+}
+
 /** Writes what jobs are found by, besides their ids and keys. They were inserted before, in the same transaction. */
-export const writeLabels = async (session: Session, rows: ReadonlyArray<NewRow>): Promise<void> => {
+export const writeLabels = async (session: Session, rows: ReadonlyArray<Inserted>): Promise<void> => {
   const labels = rows.flatMap(({ item: { metadata }, row: { id } }) =>
     labelsOf(metadata).map((label) => ({ label, id })),
   )

@@ -9,7 +9,8 @@ import type {
   UniqueOptions,
   WaitOptions,
 } from "./EmbeddedEngine.ts"
-import type { CallerContext, EngineParts, ModeProviders } from "./EngineOptions.ts"
+import type { CallerContext } from "./CallerContext.ts"
+import type { EngineParts, ModeProviders } from "./EngineOptions.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
 import type { ScheduleOptions } from "./ScheduleVerbs.ts"
 import type { ListQuery, OperatorVerbs, SpendCapAmounts } from "./OperatorVerbs.ts"

@@ -28,7 +28,7 @@ import { type IdleWorker, makeCreation } from "./creation.ts"
 import { JobEvents } from "./JobEvents.ts"
 
 /** Maximum number of items in one store call, unless a single caller has more. */
-export const maxBatchSize = 500
+const maxBatchSize = 500
 
 type BatchVerb<In, Out> = (items: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>, StoreUnavailable>
 

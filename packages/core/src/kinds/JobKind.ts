@@ -70,7 +70,7 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly upload: string | undefined
   /** Returns what is wrong with an output; `undefined` if it is valid. */
   outputProblem(output: JsonObject): string | undefined
-  /** Called with each finished job by an embedded engine, which knows what it is called with; `undefined` if there is none. */
+  /** Called with each finished job by an embedded engine, which knows its argument; `undefined` if the kind does not declare it. */
   readonly onFinished: ((finished: never) => unknown) | undefined
   /** Runs one attempt. It is interrupted when the claim is lost or the worker stops. */
   run(attempt: AttemptContext<Types["request"]>): Effect.Effect<AttemptResult, AttemptError>

@@ -7,10 +7,8 @@ import {
   type Job,
   jobBlobKey,
   type Json,
-  limits,
   type OutputFile,
   progressFrom,
-  progressStep,
   type Submitted,
   submittedOf,
 } from "../domain/index.ts"
@@ -18,7 +16,6 @@ import { Engine } from "../engine/Engine.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
 import { openNamed } from "../engine/openNamed.ts"
 import { inSpan } from "../engine/spans.ts"
-import { asJson } from "../kinds/asJson.ts"
 import {
   type Ask,
   type AttemptContext,
@@ -36,6 +33,7 @@ import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
 import { awaitChildren } from "./children.ts"
 import { GateWatch } from "./GateWatch.ts"
+import { keepStep } from "./keepStep.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { ProgressReports, type ReportServices } from "./ProgressReports.ts"
 import { retrying } from "./retrying.ts"
@@ -237,10 +235,6 @@ class RunContext implements AttemptContext<unknown> {
     return Object.fromEntries(asks) as object as Ask
   }
 
-  /**
-   * Stores the value of a step, and retries while the store is unavailable, so that an outage does not make a retry pay for
-   * it again.
-   */
   #keep(step: string, value: Json): Effect.Effect<void, AttemptError> {
     return keepStep(this.#services.store, this.#attempt.claim, step, value)
   }
@@ -255,22 +249,6 @@ const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => (
   attempt: attempts,
   failures,
   deferrals: attempts - 1 - failures - lostWorkers,
-})
-
-const keepStep = Effect.fnUntraced(function* (
-  store: JobStore["Service"],
-  { job, token }: Claim,
-  step: string,
-  value: Json,
-): Effect.fn.Return<void, AttemptError> {
-  const problem = valueProblem(value)
-  if (step === progressStep) return yield* Effect.die(new KindBug(`a step must not be named "${progressStep}"`))
-  if (!isStorableText(step))
-    return yield* Effect.die(new KindBug("the name of a step must not contain U+0000 or unpaired surrogates"))
-  if (problem !== undefined) return yield* Effect.die(new KindBug(`the value of a step ${problem}`))
-  const write = store.checkpointJobs([{ jobId: job.id, token, step, value }])
-  const [outcome] = yield* Effect.retry(write, retrying)
-  if (outcome !== "Written") return yield* new LeaseLost()
 })
 
 /** Writes one file of an attempt. It is durable when the write succeeds. */
@@ -294,13 +272,6 @@ const writeFile = Effect.fnUntraced(function* (
   )
   return { id: ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
 })
-
-/** Returns why a value cannot be stored. Checked here, so that every store rejects the same values. */
-const valueProblem = (value: Json): string | undefined => {
-  const json = asJson(value)
-  if (json === undefined) return "is not JSON"
-  return json.length > limits.kindJsonLength ? "is too long" : undefined
-}
 
 /** Returns the job's upload with its measured duration. */
 const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>

@@ -98,7 +98,7 @@ describe("children", () => {
       store: memoryStore(),
       blobs: memoryBlobs(),
       kinds: [series, film, clip],
-      settings: { concurrency: 3, limits: { perKind: { clip: 1 } } } as never,
+      settings: { concurrency: 3, limits: { perKind: { clip: 1 } } },
       log: false,
     })
     await engine.operator.pause("clip")
@@ -170,7 +170,7 @@ describe("children", () => {
       name: "bad",
       request: z.object({}),
       run: async ({ children }) => {
-        await call(children as never)
+        await call(children)
         return { output: {} }
       },
     })

@@ -1,0 +1,34 @@
+import * as Effect from "effect/Effect"
+import { isStorableText, type Json, limits, progressStep } from "../domain/index.ts"
+import { asJson } from "../kinds/asJson.ts"
+import { type AttemptError, LeaseLost } from "../kinds/AttemptContext.ts"
+import { KindBug } from "../kinds/KindBug.ts"
+import type { Claim, JobStore } from "../ports/index.ts"
+import { retrying } from "./retrying.ts"
+
+/** Returns why a value cannot be stored. Checked here, so that every store rejects the same values. */
+const valueProblem = (value: Json): string | undefined => {
+  const json = asJson(value)
+  if (json === undefined) return "is not JSON"
+  return json.length > limits.kindJsonLength ? "is too long" : undefined
+}
+
+/**
+ * Stores the value of a step, and retries while the store is unavailable, so that an outage does not make a retry pay for it
+ * again.
+ */
+export const keepStep = Effect.fnUntraced(function* (
+  store: JobStore["Service"],
+  { job, token }: Claim,
+  step: string,
+  value: Json,
+): Effect.fn.Return<void, AttemptError> {
+  const problem = valueProblem(value)
+  if (step === progressStep) return yield* Effect.die(new KindBug(`a step must not be named "${progressStep}"`))
+  if (!isStorableText(step))
+    return yield* Effect.die(new KindBug("the name of a step must not contain U+0000 or unpaired surrogates"))
+  if (problem !== undefined) return yield* Effect.die(new KindBug(`the value of a step ${problem}`))
+  const write = store.checkpointJobs([{ jobId: job.id, token, step, value }])
+  const [outcome] = yield* Effect.retry(write, retrying)
+  if (outcome !== "Written") return yield* new LeaseLost()
+})
