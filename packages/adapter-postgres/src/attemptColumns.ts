@@ -1,3 +1,4 @@
+import type { Generated } from "kysely"
 import type { ErrorCode, FileId, JobId } from "@kiln/core/domain"
 
 /** Columns of what attempts leave behind. */
