@@ -1,11 +1,17 @@
 import { createHmac } from "node:crypto"
-import type { FinishedJob, OnFinished } from "@kiln/core"
 import { type OptionNames, requireFlag, requireNumber, requireOptions } from "@kiln/core/domain"
 import { abandon } from "./boundedResponse.ts"
 import { isPublicAddress } from "./isPublicAddress.ts"
 import { assertFetchable, makePublicFetch, type PublicFetchOptions } from "./publicFetch.ts"
 
-export interface WebhookOptions {
+/** What is needed of a finished job. */
+export interface WebhookJob {
+  readonly id: string
+  readonly status: "done" | "failed"
+  readonly finishedAt: Date
+}
+
+export interface WebhookOptions<Job extends WebhookJob = WebhookJob> {
   /** An http or https URL without user name. */
   readonly url: string | URL
   /**
@@ -16,7 +22,7 @@ export interface WebhookOptions {
   /** Milliseconds until a request is aborted, default 15,000. */
   readonly timeoutMs?: number
   /** Returns the `data` of a request; by default the job, as `get` returns it. */
-  readonly data?: (job: FinishedJob) => object
+  readonly data?: (job: Job) => object
   /** `true` allows loopback, private and link-local addresses: for tests, and for receivers in a trusted network. */
   readonly allowPrivateAddresses?: boolean
   /** Resolves the host name. Default: `dns.lookup`. */
@@ -40,9 +46,11 @@ const optionNames: OptionNames<WebhookOptions> = {
  * Rejects unless the answer is 2xx in time, so that the engine tries again. Connects only to public addresses, whatever the name
  * resolves to, and follows no redirects: both reject with `FetchRefused`. Throws `TypeError` for invalid options.
  */
-export const webhook = (options: WebhookOptions): OnFinished => {
+export const webhook = <Job extends WebhookJob>(
+  options: WebhookOptions<Job>,
+): ((finished: { readonly job: Job; readonly signal: AbortSignal }) => Promise<void>) => {
   requireOptions("webhook()", options, optionNames)
-  const { allowPrivateAddresses = false, data = (job: FinishedJob) => job, lookup, timeoutMs = 15_000 } = options
+  const { allowPrivateAddresses = false, data = (job: Job) => job, lookup, timeoutMs = 15_000 } = options
   requireNumber("timeoutMs", timeoutMs, { least: 1 })
   requireFlag("allowPrivateAddresses", allowPrivateAddresses)
   const url = urlOf(options.url)
