@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
 import { plantedBugs } from "./planted/bugs.ts"
+import { deliveryBugs } from "./planted/deliveryBugs.ts"
 import { type Edit, planting } from "./planted/Edit.ts"
 import { flowBugs } from "./planted/flowBugs.ts"
 import { scheduleBugs } from "./planted/scheduleBugs.ts"
@@ -46,6 +47,14 @@ describe("the simulation of schedules detects", () => {
 describe("the simulation of flows detects", () => {
   it.each(flowBugs)("$bug", async ({ edits }) => {
     const args = ["--conditions=@kiln/source", join(root, "tests/support/simulateTenFlows.ts")]
+    const { stdout } = await run(process.execPath, args, { cwd: root, env: { ...process.env, ...planting(edits) } })
+    expect(Number(stdout)).toBeGreaterThan(0)
+  })
+})
+
+describe("the simulation of deliveries detects", () => {
+  it.each(deliveryBugs)("$bug", async ({ edits }) => {
+    const args = ["--conditions=@kiln/source", join(root, "tests/support/simulateDeliveries.ts")]
     const { stdout } = await run(process.execPath, args, { cwd: root, env: { ...process.env, ...planting(edits) } })
     expect(Number(stdout)).toBeGreaterThan(0)
   })

@@ -37,9 +37,9 @@ export class KillableProcess {
           this.#frozenUntil = (yield* Clock.currentTimeMillis) + dice.between(Math.ceil(frozenMs / 3), frozenMs)
         yield* this.#thawed
         for (let turns = dice.between(0, 3); turns > 0; turns--) yield* Effect.yieldNow
-        if (this.#isDead || dice.chance(chance)) return yield* this.#die
+        if (this.#isDead || dice.chance(chance)) return yield* this.die
         const answer = yield* atStore(verb)
-        return this.#isDead || dice.chance(chance) ? yield* this.#die : answer
+        return this.#isDead || dice.chance(chance) ? yield* this.die : answer
       })
     return withVerbs(stores, through)
   }
@@ -53,7 +53,7 @@ export class KillableProcess {
   }
 
   /** Ends the process: nothing of it goes on. */
-  get #die(): Effect.Effect<never> {
+  get die(): Effect.Effect<never> {
     return Effect.suspend(() => {
       this.#isDead = true
       Deferred.doneUnsafe(this.#killed, Effect.void)

@@ -46,7 +46,7 @@ const kind = JobKind({
 })
 
 /** A clock that is right, or ahead of or behind another. */
-const clockOf = (now: () => number): Clock.Clock => ({
+export const clockOf = (now: () => number): Clock.Clock => ({
   currentTimeMillisUnsafe: now,
   currentTimeMillis: Effect.sync(now),
   currentTimeNanosUnsafe: () => BigInt(now()) * 1_000_000n,

@@ -63,9 +63,13 @@ export const deliverFinished = Effect.gen(function* () {
   const handlers = yield* FinishHandlers
   if (handlers.size === 0) return
   for (;;) {
-    const claimed = yield* claim(handlers, 100)
+    // No more than run at once: a delivery that waits would use up its lease, and one of its attempts with it.
+    const claimed = yield* claim(handlers, concurrency)
     if (claimed.length === 0) return
-    yield* Effect.forEach(claimed, (delivery) => deliver(handlers, delivery), { concurrency, discard: true })
+    yield* Effect.forEach(claimed, (delivery) => deliver(handlers, delivery), {
+      concurrency: "unbounded",
+      discard: true,
+    })
   }
 })
 
