@@ -7,10 +7,10 @@ import { type LoadedModule, loadedModules } from "./loadedModules.ts"
  * modules above what it does: raise one only for a reason.
  */
 const limits = [
-  { door: "@kiln/core", modules: 90, effect: 16, kilobytes: 340 },
-  { door: "@kiln/core/domain", modules: 42, effect: 0, kilobytes: 125 },
+  { door: "@kiln/core", modules: 94, effect: 16, kilobytes: 350 },
+  { door: "@kiln/core/domain", modules: 44, effect: 0, kilobytes: 136 },
   { door: "@kiln/core/opentelemetry", modules: 6, effect: 0, kilobytes: 8 },
-  { door: "@kiln/core/ports", modules: 165, effect: 72, kilobytes: 1_800 },
+  { door: "@kiln/core/ports", modules: 170, effect: 72, kilobytes: 1_850 },
 ] as const
 
 /** Returns the modules that a program loads. */
