@@ -63,6 +63,9 @@ describe("kiln copy", () => {
       spend_caps: 0,
       spending: 0,
       schedules: 0,
+      job_labels: 0,
+      job_scopes: 0,
+      attempts: 2,
       deliveries: 0,
       audit: 0,
     }

@@ -115,7 +115,7 @@ const askAgain = async (
       outcome.duplicated += 1
       complain(`${known} was asked for again and is now ${job.id}`)
     }
-    const ended = await engine.wait(job.id, { signal: AbortSignal.timeout(30_000) })
+    const ended = await engine.wait(job.id, { signal: AbortSignal.timeout(120_000) })
     const expected = key.startsWith("fail-") ? "failed" : "done"
     if (ended.status !== expected) complain(`${job.id} (${key}) ended ${ended.status}`)
     await judgeFiles(engine, acks, job.id, complain)
@@ -154,7 +154,7 @@ const useUpload = async (
     const ended = await engine.submitAndWait(
       "transcription",
       { uploadId: upload },
-      { signal: AbortSignal.timeout(30_000) },
+      { signal: AbortSignal.timeout(120_000) },
     )
     if (ended.status !== "done") complain(`a job over ${upload} ended ${ended.status}`)
   } catch (error) {
@@ -190,7 +190,7 @@ const tidied = (engine: EmbeddedEngine<BuiltInKind>, directory: string): Promise
     quiet = now === last && (await Effect.runPromise(listPurges(1))).length === 0 ? quiet + 1 : 0
     last = now
     return quiet >= 60 && temporaryFiles(directory).length === 0 ? true : undefined
-  }, 20_000)
+  }, 120_000)
 }
 
 const judgeEnd = (directory: string, acks: ReadonlyArray<Ack>, complain: Complain): void => {
