@@ -52,6 +52,36 @@ describe("jobs that only a key or a cap can refuse", () => {
     expect(sent.map((text) => (isAdding(text) ? "add_jobs" : text))).toEqual(["add_jobs"])
   })
 
+  it("keep what each of them has of its own", async () => {
+    const differing = [
+      {},
+      { priority: "urgent" },
+      {},
+      { delayMs: 90_000 },
+      { priority: "urgent" },
+      { limits: { queueLimitMs: 7_000, runLimitMs: 8_000 } },
+      { metadata: { note: "kept" } },
+      {},
+    ] as const
+    const jobs = differing.map((changes) => fresh(changes))
+    const outcomes = await create(...jobs)
+    const read = await Effect.runPromise(
+      opened.stores.jobs.findJobs(
+        jobs.map((job) => ({ jobId: job.id, principal: job })),
+      ),
+    )
+    expect(read).toEqual(outcomes.map((outcome) => ("job" in outcome ? outcome.job : undefined)))
+    expect(read).toMatchObject(
+      jobs.map(({ id, idempotencyKey, limits, metadata, priority, request }) => ({
+        ...{ id, idempotencyKey, metadata, priority, request },
+        ...limits,
+      })),
+    )
+    expect(read.map((job) => (job?.claimableAt ?? 0) - (job?.createdAt ?? 0))).toEqual(
+      jobs.map(({ delayMs }) => delayMs),
+    )
+  })
+
   it("are added, while a replay and a reused key in the same batch are recognized", async () => {
     const [first, other] = [fresh(), fresh()]
     await create(first)

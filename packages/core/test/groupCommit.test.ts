@@ -390,4 +390,78 @@ describe("groupCommit", () => {
       assert.deepStrictEqual(batches, [])
     }),
   )
+
+  describe("calls that overlap", () => {
+    /** Calls that take until they are let go. */
+    const slowCalls = Effect.fnUntraced(function* (parallelCalls: number | undefined) {
+      const free = yield* Deferred.make<void>()
+      const { batches, verb } = recorder(() => Deferred.await(free))
+      const scope = yield* Scope.make()
+      const grouped = yield* Scope.provide(groupCommit(verb, { parallelCalls }), scope)
+      const settled: Array<number> = []
+      const push = (first: number, count: number) => {
+        for (let n = first; n < first + count; n++)
+          grouped.push([n], (exit) => settled.push(Exit.isSuccess(exit) ? (exit.value[0] ?? -1) : -1))
+      }
+      return { batches, free: Deferred.succeed(free, undefined), push, scope, settled }
+    })
+
+    it.effect("a second call is made while a hundred callers wait, and each gets its own outcome", () =>
+      Effect.gen(function* () {
+        const { batches, free, push, settled } = yield* slowCalls(2)
+        push(0, 1)
+        yield* turnsUntil(() => batches.length === 1)
+        push(1, 99)
+        yield* turnsUntil(() => batches.length === 2)
+        assert.strictEqual(batches.length, 1, "99 callers wait for the call in progress")
+        push(100, 1)
+        yield* turnsUntil(() => batches.length === 2)
+        assert.strictEqual(batches[1]?.length, 100)
+        push(101, 300)
+        yield* turnsUntil(() => batches.length === 3)
+        assert.strictEqual(batches.length, 2, "never a third call")
+        yield* free
+        yield* turnsUntil(() => settled.length === 401)
+        assert.deepStrictEqual(
+          settled.toSorted((a, b) => a - b),
+          Array.from({ length: 401 }, (_, n) => 2 * n),
+        )
+        assert.deepStrictEqual(
+          batches.flat().toSorted((a, b) => a - b),
+          Array.from({ length: 401 }, (_, n) => n),
+        )
+      }),
+    )
+
+    it.effect("without parallelCalls, there is one call at a time", () =>
+      Effect.gen(function* () {
+        const { batches, free, push, settled } = yield* slowCalls(undefined)
+        push(0, 1)
+        yield* turnsUntil(() => batches.length === 1)
+        push(1, 1_000)
+        yield* turnsUntil(() => batches.length === 2)
+        assert.strictEqual(batches.length, 1)
+        yield* free
+        yield* turnsUntil(() => settled.length === 1_001)
+        assert.strictEqual(settled.length, 1_001)
+      }),
+    )
+
+    it.effect("closing waits for each call and refuses what waits", () =>
+      Effect.gen(function* () {
+        const { batches, free, push, scope, settled } = yield* slowCalls(2)
+        push(0, 1)
+        yield* turnsUntil(() => batches.length === 1)
+        push(1, 100)
+        yield* turnsUntil(() => batches.length === 2)
+        push(101, 1)
+        const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+        assert.isFalse(yield* endsSoon(closing), "two calls are in progress")
+        yield* free
+        yield* Fiber.join(closing)
+        assert.strictEqual(settled.filter((outcome) => outcome >= 0).length, 101)
+        assert.strictEqual(settled.filter((outcome) => outcome < 0).length, 1)
+      }),
+    )
+  })
 })

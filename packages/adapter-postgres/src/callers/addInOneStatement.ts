@@ -1,6 +1,7 @@
 import { sql } from "kysely"
 import type { NewJob } from "@kiln/core/ports"
-import { type Accepted, addingOf, type NewRow, rowsOf } from "../jobs/insertJobs.ts"
+import { addingOf } from "../jobs/insertJobs.ts"
+import { type Accepted, type NewRow, rowsOf } from "../jobs/newRows.ts"
 import { acceptedAt, capsOf, jobOfOutcome, needsNoFacts } from "../jobs/createAtOnce.ts"
 import { workChannel } from "../wakeUp/Listener.ts"
 import { inSchema } from "../Statement.ts"
@@ -40,7 +41,7 @@ type Answer =
     }
   | { readonly answer: "busy" | "elsewhere" | "lanes" | "full" | "bound" }
 
-const text = `SELECT "kiln".add_callers_jobs($1::text, $2::text, $3::text, $4::text, $5::text, $6::text) AS answer`
+const text = `SELECT "kiln".add_callers_jobs($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text) AS answer`
 
 /** The rows of jobs that are accepted at any time, for lanes that are known. */
 export const addableRows = (jobs: ReadonlyArray<NewJob>, lanes: ReadonlyMap<string, number>): ReadonlyArray<NewRow> =>
@@ -73,9 +74,9 @@ export const addInOneStatement = async (
     caps: capsOf(jobs),
     hint,
   })
-  const { caps, channel, items, payload, wanted } = adding
+  const { caps, channel, items, payload, shared, wanted } = adding
   const told = JSON.parse(
-    await connection.answer(inSchema(text, wire.schema), [tables, items, wanted, caps, channel, payload]),
+    await connection.answer(inSchema(text, wire.schema), [tables, items, shared, wanted, caps, channel, payload]),
   ) as Answer
   if (told.answer === "added") return { _tag: "Added", acceptedAt: told.accepted, isLater: told.isLater }
   if (told.answer !== "failed") return { _tag: "Undecided", why: told.answer }

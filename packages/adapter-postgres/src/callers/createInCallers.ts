@@ -6,15 +6,8 @@ import { type Session } from "../Session.ts"
 import { Superseded } from "../postgresErrors.ts"
 import { judgeJobs, keyName, readItems } from "../jobs/createJobs.ts"
 import { reserve } from "../spending.ts"
-import {
-  type Accepted,
-  addJobs,
-  claimableRows,
-  consumeUploads,
-  type NewRow,
-  rowsOf,
-  detachRetried,
-} from "../jobs/insertJobs.ts"
+import { addJobs, claimableRows, consumeUploads, detachRetried } from "../jobs/insertJobs.ts"
+import { type Accepted, type NewRow, rowsOf } from "../jobs/newRows.ts"
 import { query, statement, storeTime } from "../Statement.ts"
 import { writeLabels } from "../jobs/labels.ts"
 import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"

@@ -105,6 +105,8 @@ export const makePostgresJobStore = (
   const creations = new Creations(db, new RememberedLanes(), claims, carrier)
   return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
+    // A second call keeps another core of the server busy.
+    parallelCreations: 2,
     createJobs: (items) => creations.create(items),
     createAndClaimJobs: (items, request) => creations.createAndClaim(items, request),
     findJobs: (items) => db.read("JobStore.findJobs", (session) => findJobs(session, items)),

@@ -1,20 +1,12 @@
 import { type AliasedRawBuilder, sql } from "kysely"
-import { type Job, priorityRank, type UploadId } from "@kiln/core/domain"
-import type { NewJob } from "@kiln/core/ports"
+import type { UploadId } from "@kiln/core/domain"
 import { Superseded } from "../postgresErrors.ts"
 import { briefLockTimeoutMs, type Session, type Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 import { writeLabels } from "./labels.ts"
-import { laneName, makeLanes, type MayBeClaimable } from "./lanes.ts"
-import { detachUploads, type RetriedJob } from "./retriedJobs.ts"
-
-/** A job that was decided to be accepted. */
-export interface Accepted {
-  readonly item: NewJob
-  readonly job: Job
-  readonly priceId: number | null
-  readonly retried: RetriedJob | undefined
-}
+import { makeLanes, type MayBeClaimable } from "./lanes.ts"
+import { type Accepted, type NewRow, packRows, rowsOf } from "./newRows.ts"
+import { detachUploads } from "./retriedJobs.ts"
 
 /** How many unfinished jobs a project may have, and how many are added to it. */
 export interface CapCheck {
@@ -34,6 +26,7 @@ export interface Added {
 /** The parameters of `add_jobs`. */
 export type AddJobs = {
   items: string
+  shared: string
   wanted: string
   caps: string | null
   acceptedAt: number | null
@@ -46,7 +39,7 @@ export type AddJobs = {
 
 /** Calls `add_jobs`, which is defined in the migration. */
 export const addJobsCall = (given: Given<AddJobs>): AliasedRawBuilder<Added, "added"> =>
-  sql<Added>`"kiln".add_jobs(${given.items}::json, ${given.wanted}::json, ${given.caps}::json,
+  sql<Added>`"kiln".add_jobs(${given.items}::json, ${given.shared}::json, ${given.wanted}::json, ${given.caps}::json,
     ${given.acceptedAt}::bigint, ${given.own}::boolean, ${given.patientMs}::text, ${given.briefMs}::text,
     ${given.channel}::text, ${given.payload}::text)`.as<"added">(sql`added`)
 
@@ -58,45 +51,6 @@ const addJobsStatement = statement((given: Given<AddJobs>) =>
 const leaveSweep = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" }, (item) =>
   query.updateTable("uploads").from(item).set({ sweep_at: null }).whereRef("uploads.id", "=", "item.id"),
 )
-
-/** Builds the rows of accepted jobs, in the order of the items. */
-export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>) =>
-  accepted.map(({ item, job, priceId, retried }) => {
-    const { claimableAt, createdAt, deadlineAt, phaseStartedAt } = job
-    const laneId = lanes.get(laneName(item))
-    if (laneId === undefined || claimableAt === null || deadlineAt === null || phaseStartedAt === null)
-      throw new TypeError("a new job lacks its lane or times")
-    return {
-      item,
-      retried,
-      laneId,
-      claimableAt,
-      row: {
-        id: job.id,
-        lane_id: laneId,
-        project_id: job.projectId,
-        key_id: job.keyId,
-        mode: job.mode,
-        kind: job.kind,
-        kind_version: job.kindVersion,
-        upload_id: job.uploadId,
-        priority: priorityRank[job.priority],
-        kept: JSON.stringify(item.metadata),
-        idempotency_key: job.idempotencyKey,
-        fingerprint: job.fingerprint,
-        price_id: priceId,
-        queue_limit_ms: job.queueLimitMs,
-        run_limit_ms: job.runLimitMs,
-        claimable_in: claimableAt - createdAt,
-        deadline_in: deadlineAt - createdAt,
-        phase_started_in: phaseStartedAt - createdAt,
-        request: JSON.stringify(item.request),
-      },
-    }
-  })
-
-/** An accepted job, ready to be written. */
-export type NewRow = ReturnType<typeof rowsOf>[number]
 
 /** The lanes of these rows, each once, in the order in which lanes are locked. */
 const wantedLanes = (rows: ReadonlyArray<NewRow>) => {
@@ -131,7 +85,7 @@ export const addingOf = (
 ): AddJobs => {
   const briefMs = String(briefLockTimeoutMs(session))
   return {
-    items: JSON.stringify(rows.map(({ row }) => row)),
+    ...packRows(rows),
     wanted: JSON.stringify(wantedLanes(rows)),
     caps: caps.length === 0 ? null : JSON.stringify(caps),
     acceptedAt,

@@ -30,6 +30,9 @@ import { JobEvents } from "./JobEvents.ts"
 /** Maximum number of items in one store call, unless a single caller has more. */
 const maxBatchSize = 500
 
+/** Number of callers whose items are worth a call of their own while another call is in progress. Each call costs the store something. */
+const minParallelBatch = 100
+
 type BatchVerb<In, Out> = (items: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>, StoreUnavailable>
 
 type Settle<Out> = (exit: Exit.Exit<ReadonlyArray<Out>, StoreUnavailable>) => void
@@ -114,18 +117,23 @@ const committing = <In, Out>(verb: BatchVerb<In, Out>, report: (error: unknown) 
   }
 }
 
+interface Grouping {
+  /** Runs before each call and lets others join; by default, those that are about to call in this turn. */
+  readonly gather?: Effect.Effect<void>
+  /** Maximum number of calls in progress at the same time; default 1. There is a second one only while many callers wait. */
+  readonly parallelCalls?: number | undefined
+}
+
 const engineClosed = () => Exit.fail(new StoreUnavailable({ operation: "groupCommit", cause: "the engine is closed" }))
 
 /**
  * Lets concurrent callers of a batch verb share one call, and so one commit. Items that arrive during a call, or in the same
- * turn, are in the next one. Each caller waits until its own items are durable. An interrupted caller leaves its items in the
+ * turn, are in the next one. Calls may overlap, so items of different callers may be written in any order. Each caller waits until its own items are durable. An interrupted caller leaves its items in the
  * batch: a request happens whole or not at all.
- *
- * Before each call `gather` lets others join; by default, those that are about to call in this turn.
  */
 export const groupCommit = <In, Out>(
   verb: BatchVerb<In, Out>,
-  gather: Effect.Effect<void> = Effect.yieldNow,
+  { gather = Effect.yieldNow, parallelCalls = 1 }: Grouping = {},
 ): Effect.Effect<GroupedVerb<In, Out>, never, Scope.Scope> =>
   Effect.gen(function* () {
     // Several callers share a call, so it is not part of the trace of one of them.
@@ -134,25 +142,30 @@ export const groupCommit = <In, Out>(
     const report = (error: unknown) => void fork(Effect.logError("a callback of a shared store call failed", error))
     const { commit, severedEnded } = committing(verb, report)
     const waiting: Array<Waiting<In, Out>> = []
-    let drainFiber: Fiber.Fiber<void> | undefined
-    let draining = false
+    const drains = new Set<Fiber.Fiber<void>>()
+    let draining = 0
     let closed = false
 
     // Detached before it is settled: a settled caller runs at once and may push again.
-    const commitNext = Effect.uninterruptible(Effect.suspend(() => commit(detachBatch(waiting))))
+    const commitNext = Effect.uninterruptible(
+      Effect.suspend(() => (waiting.length === 0 ? Effect.void : commit(detachBatch(waiting)))),
+    )
+    /** Whether enough is waiting for one more call beside `others`. */
+    const isWorthACall = (others: number): boolean =>
+      others === 0 ? waiting.length > 0 : others < parallelCalls && waiting.length >= minParallelBatch
     const drain = Effect.gen(function* () {
-      while (waiting.length > 0) {
+      while (isWorthACall(draining - 1)) {
         yield* gather
         yield* commitNext
       }
-      draining = false
+      draining -= 1
     })
 
     yield* Effect.addFinalizer(() =>
       Effect.gen(function* () {
         closed = true
         // A call in progress ends and settles its callers.
-        if (draining && drainFiber !== undefined) yield* Fiber.interrupt(drainFiber)
+        yield* Fiber.interruptAll(drains)
         for (const entry of waiting.splice(0)) settleEntry(entry, engineClosed(), report)
         yield* severedEnded
       }),
@@ -161,9 +174,11 @@ export const groupCommit = <In, Out>(
     const push = (items: ReadonlyArray<In>, settle: Settle<Out>): void => {
       if (closed) return settle(engineClosed())
       waiting.push({ items, settle })
-      if (draining) return
-      draining = true
-      drainFiber = fork(drain)
+      if (!isWorthACall(draining)) return
+      draining += 1
+      const fiber = fork(drain)
+      drains.add(fiber)
+      fiber.addObserver(() => drains.delete(fiber))
     }
     return Object.assign(
       (items: ReadonlyArray<In>): Effect.Effect<ReadonlyArray<Out>, StoreUnavailable> =>
@@ -205,7 +220,7 @@ export const layerGroupCommit: Layer.Layer<
     const uploads = yield* UploadStore
     const creation = makeCreation(store, yield* WakeUp, yield* JobEvents)
     const grouped = {
-      createJobs: yield* groupCommit(creation.createJobs),
+      createJobs: yield* groupCommit(creation.createJobs, { parallelCalls: store.parallelCreations }),
       checkpointJobs: yield* groupCommit(store.checkpointJobs),
       completeJobs: yield* groupCommit(store.completeJobs),
       failJobs: yield* groupCommit(store.failJobs),

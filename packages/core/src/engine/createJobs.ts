@@ -9,10 +9,10 @@ import type { Draft } from "./prepareJob.ts"
 export type JobOutcomes = ReadonlyArray<Result.Result<Accepted, CreateJobError>>
 
 /**
- * Jobs of one list that may wait for the store at once: a batch in progress and the next one. Jobs of other callers get in
+ * Jobs of one list that may wait for the store at once: two batches in progress and the next one. Jobs of other callers get in
  * between, and a long list is not held in memory twice.
  */
-const maxWaiting = 1_000
+const maxWaiting = 1_500
 
 /** One list on its way to the store. */
 export class JobList {

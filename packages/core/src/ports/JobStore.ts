@@ -98,6 +98,12 @@ export class JobStore extends Context.Service<
     readonly capabilities: StoreCapabilities
 
     /**
+     * Maximum number of calls of `createJobs` in progress at the same time that are faster than one after the other; default 1.
+     * More than one is only for stores whose calls run outside of this process.
+     */
+    readonly parallelCreations?: number
+
+    /**
      * Creates jobs. Checks idempotency, retried job, gate, upload and queue cap in that order, and inserts, all in one
      * transaction.
      */

@@ -3,7 +3,7 @@
 import { StoreUnavailable } from "@kiln/core/domain"
 import { groupCommit } from "@kiln/core/effect"
 import { ShortLockWait } from "@kiln/core/ports"
-import { Deferred, Effect, Exit, Logger, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Logger, Scope } from "effect"
 
 const calls: Array<ReadonlyArray<number>> = []
 const settled: Array<string> = []
@@ -55,6 +55,51 @@ const program = Effect.gen(function* () {
   push(70)
 })
 
-await Effect.runPromise(Effect.provide(program, Logger.layer([])))
+/** Shows how many calls of two waves are in progress at most, how many callers are answered, and what closing leaves. */
+const overlapping = Effect.gen(function* () {
+  const scope = yield* Scope.make()
+  let inProgress = 0
+  let most = 0
+  let answered = 0
+  let free = yield* Deferred.make<void>()
+  let freeAlone = free
+  const verb = Effect.fnUntraced(function* (items: ReadonlyArray<number>) {
+    inProgress += 1
+    most = Math.max(most, inProgress)
+    yield* Deferred.await(items.length === 1 ? freeAlone : free)
+    inProgress -= 1
+    return items
+  })
+  const grouped = yield* Scope.provide(groupCommit(verb, { parallelCalls: 2 }), scope)
+  const turns = Effect.forEach(Array.from({ length: 30 }), () => Effect.yieldNow, { discard: true })
+  const push = (count: number) => {
+    for (let n = 0; n < count; n++)
+      grouped.push([n], (exit) => {
+        if (Exit.isSuccess(exit) && exit.value[0] === n) answered += 1
+      })
+    return turns
+  }
+  yield* push(1)
+  yield* push(50)
+  settled.push(`few callers ${most}`)
+  yield* push(700)
+  settled.push(`many ${most}`)
+  yield* Deferred.succeed(free, undefined)
+  yield* turns
+  settled.push(`answered ${answered}`)
+  free = yield* Deferred.make<void>()
+  freeAlone = yield* Deferred.make<void>()
+  yield* push(1)
+  yield* push(150)
+  const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+  yield* Deferred.succeed(freeAlone, undefined)
+  yield* turns
+  settled.push(`closed ${closing.pollUnsafe() !== undefined}`)
+  yield* Deferred.succeed(free, undefined)
+  yield* Fiber.join(closing)
+  settled.push(`left ${inProgress}`)
+})
+
+await Effect.runPromise(Effect.provide(Effect.andThen(program, overlapping), Logger.layer([])))
 console.log(`settled: ${settled.join("; ")}`)
 console.log(`calls: ${calls.map((call) => call.join("+")).join("; ")}`)

@@ -17,13 +17,13 @@ CREATE CONSTRAINT TRIGGER caller_marks_in_transaction AFTER INSERT ON "kiln".cal
 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "kiln".require_transaction();
 
 -- place:                where the caller takes the tables to be: the server's start, the database, the table
--- items, wanted, caps:  as for add_jobs; caps are counted without a lock
+-- items, shared, wanted, caps: as for add_jobs; caps are counted without a lock
 -- channel, payload:     a notification that is sent if a job is added, or NULL
 -- Returns JSON. Adds either all jobs or none; an error of the server is undone and returned, so that the transaction stays usable.
 -- answer: added, with the time and whether next_at of a lane may be too late
 --         failed, with the error
 --         or why this has to be decided by several statements: busy, elsewhere, lanes, full, bound
-CREATE FUNCTION "kiln".add_callers_jobs(place text, items text, wanted text, caps text, channel text, payload text) RETURNS text
+CREATE FUNCTION "kiln".add_callers_jobs(place text, items text, shared text, wanted text, caps text, channel text, payload text) RETURNS text
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET enable_material = off SET array_nulls = on SET bytea_output = hex SET extra_float_digits = 1 AS $$
 DECLARE
@@ -61,7 +61,7 @@ BEGIN
     INSERT INTO "kiln".caller_marks VALUES (statement_timestamp()) RETURNING ctid INTO mark;
     -- By its place, because the table has the remains of earlier calls.
     DELETE FROM "kiln".caller_marks WHERE ctid = mark;
-    SELECT * INTO added FROM "kiln".add_jobs(items::json, wanted::json, NULL, NULL, false, NULL, NULL, channel, payload);
+    SELECT * INTO added FROM "kiln".add_jobs(items::json, shared::json, wanted::json, NULL, NULL, false, NULL, NULL, channel, payload);
     IF added.unbound IS NOT NULL THEN
       RAISE EXCEPTION USING ERRCODE = 'KILN1';
     END IF;

@@ -4,7 +4,8 @@
  * row that changed after their snapshot could not be locked at REPEATABLE READ.
  */
 const addJobs = `
--- items:       one object a job; times are milliseconds after it is accepted
+-- items:       one object a job; of is its place (from 1) in shared
+-- shared:      fields that jobs have in common; times are milliseconds after they are accepted
 -- wanted:      their lanes, each once, by id, with the earliest of their jobs' claimable_in
 -- caps:        how many unfinished jobs a project may have and how many are added; NULL where that was checked before
 -- accepted_at: NULL is now
@@ -12,7 +13,7 @@ const addJobs = `
 -- channel, payload: a notification that is sent if a job is added, or NULL
 -- Adds nothing and returns NULL where a lane is not what it was taken for, or a cap might be passed. Otherwise returns the time,
 -- and the places (from 1) of the jobs whose key is bound already.
-CREATE FUNCTION "kiln".add_jobs(items json, wanted json, caps json, accepted_at bigint, own boolean, patient text, brief text,
+CREATE FUNCTION "kiln".add_jobs(items json, shared json, wanted json, caps json, accepted_at bigint, own boolean, patient text, brief text,
   channel text, payload text, OUT accepted bigint, OUT unbound json) LANGUAGE plpgsql SET enable_hashjoin = on AS $$
 #variable_conflict use_column
 DECLARE
@@ -59,15 +60,18 @@ BEGIN
   accepted := coalesce(accepted_at, "kiln".store_time());
   -- Numbered in the order in which they came; inserted in the order of their keys, so that two transactions cannot deadlock.
   WITH item AS MATERIALIZED (
-    SELECT nextval('"kiln".jobs_seq_seq') AS seq, item.* FROM ROWS FROM (json_to_recordset(items) AS (
-      id text, lane_id bigint, project_id text, key_id text, mode text, kind text, kind_version bigint, upload_id text,
-      priority smallint, kept text, idempotency_key text, fingerprint text, price_id bigint, queue_limit_ms bigint,
-      run_limit_ms bigint, claimable_in bigint, deadline_in bigint, phase_started_in bigint, request text)
-    ) WITH ORDINALITY AS item
+    SELECT numbered.*, fields.* FROM (
+      SELECT nextval('"kiln".jobs_seq_seq') AS seq, item.* FROM ROWS FROM (json_to_recordset(items) AS (
+        of bigint, id text, idempotency_key text, fingerprint text, request text, kept text, upload_id text)
+      ) WITH ORDINALITY AS item(of, id, idempotency_key, fingerprint, request, kept, upload_id, place) OFFSET 0) AS numbered
+    JOIN ROWS FROM (json_to_recordset(shared) AS (
+      lane_id bigint, project_id text, key_id text, mode text, kind text, kind_version bigint, priority smallint,
+      price_id bigint, queue_limit_ms bigint, run_limit_ms bigint, claimable_in bigint, deadline_in bigint, phase_started_in bigint)
+    ) WITH ORDINALITY AS fields ON fields.ordinality = numbered.of
   ), bound AS (
     INSERT INTO "kiln".jobs (seq, id, project_id, key_id, mode, kind, kind_version, upload_id, priority, kept,
       idempotency_key, fingerprint, price_id, created_at, queue_limit_ms, run_limit_ms)
-    SELECT seq, id, project_id, key_id, mode, kind, kind_version, upload_id, priority, kept,
+    SELECT seq, id, project_id, key_id, mode, kind, kind_version, upload_id, priority, coalesce(kept, '{}'),
       idempotency_key, fingerprint, price_id, accepted, queue_limit_ms, run_limit_ms
     FROM item ORDER BY key_id, idempotency_key, seq
     ON CONFLICT (key_id, idempotency_key) DO NOTHING
@@ -83,7 +87,7 @@ BEGIN
     INSERT INTO "kiln".job_data (job_seq, request) SELECT seq, request FROM item JOIN bound USING (seq)
   )
   -- The locks were granted before this statement began, and keep the lanes' bounds from being raised until the commit.
-  SELECT (SELECT json_agg(ordinality) FROM item WHERE seq NOT IN (SELECT seq FROM bound)),
+  SELECT (SELECT json_agg(place) FROM item WHERE seq NOT IN (SELECT seq FROM bound)),
     (SELECT bool_or(next_at IS NULL OR next_at > accepted + first_in) FROM "kiln".lanes WHERE id = ANY (found_lanes))
   INTO unbound, is_later;
 

@@ -110,11 +110,10 @@ EXECUTE FUNCTION "kiln".upload_went_to_retry();
 `
 
 const data = `
-CREATE FUNCTION "kiln".data_only_while_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION "kiln".data_only_while_kept() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (SELECT FROM added WHERE
-      NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = added.job_seq OFFSET 0) OR
-      EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq AND retained <> 'kept' OFFSET 0)) THEN
+  IF (SELECT count(*) FROM "kiln".jobs WHERE seq = ANY (ARRAY(SELECT job_seq FROM added))) < (SELECT count(*) FROM added) OR
+    EXISTS (SELECT FROM "kiln".results WHERE job_seq = ANY (ARRAY(SELECT job_seq FROM added)) AND retained <> 'kept') THEN
     RAISE EXCEPTION 'job_data needs a job that exists and is not erased';
   END IF;
   RETURN NULL;

@@ -87,23 +87,20 @@ export const queueTables = lanes + queue
 
 /** Rules between two states of an unfinished job, and between its two rows. */
 export const queueTriggers = `
-CREATE FUNCTION "kiln".queued_while_unfinished() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  broken text;
+-- One scan of an index for all rows of a statement, whatever the planner takes the tables for.
+CREATE FUNCTION "kiln".queued_while_unfinished() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
-  -- OFFSET 0: one look into an index for each row, whatever the planner takes the tables for.
-  SELECT CASE
-      WHEN status <> 'queued' OR token <> 0 OR held THEN 'a new job must be queued'
-      WHEN lane_id = ANY (found.lanes) THEN 'a place in the queue is an unfinished job''s'
-      ELSE 'a place in the queue is in a lane'
-    END INTO broken
-  FROM added CROSS JOIN (SELECT ARRAY(SELECT id FROM "kiln".lanes WHERE id = ANY (ARRAY(SELECT DISTINCT lane_id FROM added))) AS lanes OFFSET 0) AS found
-  WHERE status <> 'queued' OR token <> 0 OR held OR lane_id <> ALL (found.lanes) OR NOT EXISTS (
-      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND jobs.id = added.id OFFSET 0) OR
-    EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq OFFSET 0)
-  LIMIT 1;
-  IF broken IS NOT NULL THEN
-    RAISE EXCEPTION '%', broken;
+  IF EXISTS (SELECT FROM added WHERE status <> 'queued' OR token <> 0 OR held) THEN
+    RAISE EXCEPTION 'a new job must be queued';
+  END IF;
+  IF EXISTS (SELECT FROM (SELECT DISTINCT lane_id FROM added) AS lane
+      WHERE NOT EXISTS (SELECT FROM "kiln".lanes WHERE lanes.id = lane.lane_id OFFSET 0)) THEN
+    RAISE EXCEPTION 'a place in the queue is in a lane';
+  END IF;
+  IF ARRAY(SELECT id FROM "kiln".jobs WHERE seq = ANY (ARRAY(SELECT job_seq FROM added)) ORDER BY seq) <>
+      ARRAY(SELECT id FROM added ORDER BY job_seq) OR
+    EXISTS (SELECT FROM "kiln".results WHERE job_seq = ANY (ARRAY(SELECT job_seq FROM added))) THEN
+    RAISE EXCEPTION 'a place in the queue is an unfinished job''s';
   END IF;
   RETURN NULL;
 END $$;
@@ -139,10 +136,10 @@ CREATE TRIGGER queue_left_when_finished AFTER DELETE ON "kiln".queue REFERENCING
 FOR EACH STATEMENT EXECUTE FUNCTION "kiln".unfinished_stays();
 
 -- A job and its place in the queue are inserted by one statement: this trigger runs at its end and sees both.
-CREATE FUNCTION "kiln".unfinished_is_queued() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION "kiln".unfinished_is_queued() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
-  IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
-      SELECT FROM "kiln".queue WHERE id = added.id AND job_seq = added.seq OFFSET 0)) THEN
+  IF ARRAY(SELECT job_seq FROM "kiln".queue WHERE id = ANY (ARRAY(SELECT id FROM added)) ORDER BY id) <>
+      ARRAY(SELECT seq FROM added ORDER BY id) THEN
     RAISE EXCEPTION 'a new job needs a row in the queue';
   END IF;
   RETURN NULL;

@@ -1,0 +1,137 @@
+import { type Job, priorityRank } from "@kiln/core/domain"
+import type { NewJob } from "@kiln/core/ports"
+import { laneName } from "./lanes.ts"
+import type { RetriedJob } from "./retriedJobs.ts"
+
+/** A job that was decided to be accepted. */
+export interface Accepted {
+  readonly item: NewJob
+  readonly job: Job
+  readonly priceId: number | null
+  readonly retried: RetriedJob | undefined
+}
+
+/** Builds the rows of accepted jobs, in the order of the items. */
+export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>) =>
+  accepted.map(({ item, job, priceId, retried }) => {
+    const { claimableAt, createdAt, deadlineAt, phaseStartedAt } = job
+    const laneId = lanes.get(laneName(item))
+    if (laneId === undefined || claimableAt === null || deadlineAt === null || phaseStartedAt === null)
+      throw new TypeError("a new job lacks its lane or times")
+    return {
+      item,
+      retried,
+      laneId,
+      claimableAt,
+      row: {
+        id: job.id,
+        lane_id: laneId,
+        project_id: job.projectId,
+        key_id: job.keyId,
+        mode: job.mode,
+        kind: job.kind,
+        kind_version: job.kindVersion,
+        upload_id: job.uploadId,
+        priority: priorityRank[job.priority],
+        kept: JSON.stringify(item.metadata),
+        idempotency_key: job.idempotencyKey,
+        fingerprint: job.fingerprint,
+        price_id: priceId,
+        queue_limit_ms: job.queueLimitMs,
+        run_limit_ms: job.runLimitMs,
+        claimable_in: claimableAt - createdAt,
+        deadline_in: deadlineAt - createdAt,
+        phase_started_in: phaseStartedAt - createdAt,
+        request: JSON.stringify(item.request),
+      },
+    }
+  })
+
+/** An accepted job, ready to be written. */
+export type NewRow = ReturnType<typeof rowsOf>[number]
+
+type Row = NewRow["row"]
+
+/** What most jobs of a call have in common. */
+const sharedOf = ({
+  lane_id,
+  project_id,
+  key_id,
+  mode,
+  kind,
+  kind_version,
+  priority,
+  price_id,
+  queue_limit_ms,
+  run_limit_ms,
+  claimable_in,
+  deadline_in,
+  phase_started_in,
+}: Row) => ({
+  lane_id,
+  project_id,
+  key_id,
+  mode,
+  kind,
+  kind_version,
+  priority,
+  price_id,
+  queue_limit_ms,
+  run_limit_ms,
+  claimable_in,
+  deadline_in,
+  phase_started_in,
+})
+
+/** Whether two jobs have all of that in common. */
+const areAlike = (a: Row, b: Row): boolean =>
+  a.lane_id === b.lane_id &&
+  a.project_id === b.project_id &&
+  a.key_id === b.key_id &&
+  a.mode === b.mode &&
+  a.kind === b.kind &&
+  a.kind_version === b.kind_version &&
+  a.priority === b.priority &&
+  a.price_id === b.price_id &&
+  a.queue_limit_ms === b.queue_limit_ms &&
+  a.run_limit_ms === b.run_limit_ms &&
+  a.claimable_in === b.claimable_in &&
+  a.deadline_in === b.deadline_in &&
+  a.phase_started_in === b.phase_started_in
+
+/**
+ * The jobs as `add_jobs` takes them: what several have in common is sent once, and each job says where (from 1). Reading fields
+ * is a good part of what a job costs the server.
+ */
+export const packRows = (rows: ReadonlyArray<NewRow>): { readonly items: string; readonly shared: string } => {
+  const shared: Array<ReturnType<typeof sharedOf>> = []
+  const places = new Map<string, number>()
+  let last: Row | undefined
+  let place = 0
+
+  const placeOf = (row: Row): number => {
+    const previous = last
+    last = row
+    if (previous !== undefined && areAlike(previous, row)) return place
+    const fields = sharedOf(row)
+    const name = JSON.stringify(fields)
+    const known = places.get(name)
+    if (known !== undefined) return known
+    places.set(name, shared.push(fields))
+    return shared.length
+  }
+
+  const items = rows.map(({ row }) => {
+    place = placeOf(row)
+    return {
+      of: place,
+      id: row.id,
+      idempotency_key: row.idempotency_key,
+      fingerprint: row.fingerprint,
+      request: row.request,
+      ...(row.kept !== "{}" && { kept: row.kept }),
+      ...(row.upload_id !== null && { upload_id: row.upload_id }),
+    }
+  })
+  return { items: JSON.stringify(items), shared: JSON.stringify(shared) }
+}
