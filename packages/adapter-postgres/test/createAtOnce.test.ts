@@ -70,10 +70,10 @@ describe("jobs that only a key or a cap can refuse", () => {
     )
     expect(read).toEqual(outcomes.map((outcome) => ("job" in outcome ? outcome.job : undefined)))
     expect(read).toMatchObject(
-      jobs.map(({ id, idempotencyKey, limits, metadata, priority, request }) => ({
-        ...{ id, idempotencyKey, metadata, priority, request },
-        ...limits,
-      })),
+      jobs.map(({ id, idempotencyKey, limits, metadata, priority, request }) => {
+        const shown = { id, idempotencyKey, metadata, priority, request }
+        return { ...shown, ...limits }
+      }),
     )
     expect(read.map((job) => (job?.claimableAt ?? 0) - (job?.createdAt ?? 0))).toEqual(
       jobs.map(({ delayMs }) => delayMs),

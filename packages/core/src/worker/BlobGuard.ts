@@ -43,7 +43,7 @@ export class BlobGuard extends Context.Service<
       let joined: { readonly atMs: number; newest: string } | undefined
       let known: ReadonlyArray<string> = []
       let enteredAtMs = 0
-      let objected = false
+      let objection: string | undefined
 
       const entered = Effect.fnUntraced(function* ({ entries }: { readonly entries: ReadonlyArray<string> }) {
         known = entries
@@ -57,28 +57,33 @@ export class BlobGuard extends Context.Service<
         joined = { atMs: yield* Clock.currentTimeMillis, newest }
       })
 
-      /** Adds an entry that the other copy notices, which then removes nothing either. Once per conflict. */
+      /**
+       * Adds an entry that the other copy notices, which then removes nothing either. Again only once that entry is gone, because an
+       * operator adopted the other copy although this process still writes files.
+       */
       const object = Effect.gen(function* () {
-        if (objected) return
-        yield* entered(yield* continueBlobs)
-        objected = true
+        if (objection !== undefined && (yield* listEntries).includes(objection)) return
+        objection = yield* entered(yield* continueBlobs)
       })
+      const objecting = <A>(step: Effect.Effect<A, LineageFailure, Needs>) =>
+        Effect.tapErrorTag(step, "StoreBehindBlobs", () => object)
 
       const look = Effect.gen(function* () {
-        if (joined === undefined) return yield* join
+        // An embedded engine runs without having joined.
+        if (joined === undefined) return yield* objecting(join)
         const due = (yield* Clock.currentTimeMillis) - enteredAtMs >= checksPerEntry * (yield* checkIntervalMs)
         const found = yield* listEntries
         // Usually one listing suffices, and the store is not read.
         if (!due && found.length > 0 && found.every((entry) => known.includes(entry))) {
-          objected = false
+          objection = undefined
           return
         }
-        const current = yield* Effect.tapErrorTag(requireCurrentStore, "StoreBehindBlobs", () => object)
-        objected = false
+        const current = yield* objecting(requireCurrentStore)
+        objection = undefined
         if (!current.lineage.entries.includes(joined.newest)) {
           // The store has lost this process's entry: it was replaced by an older copy.
           joined = undefined
-          return yield* join
+          return yield* objecting(join)
         }
         known = current.lineage.entries
         if (due) joined = { ...joined, newest: yield* entered(yield* continueBlobs) }

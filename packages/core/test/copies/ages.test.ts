@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { EngineSettings } from "@kiln/core/effect"
 import { Effect, Random, References } from "effect"
 import { TestClock } from "effect/testing"
-import { days, hours, minutes, namedBy, Place, pass, settings } from "./support/Place.ts"
+import { type Copy, days, hours, minutes, namedBy, Place, pass, settings } from "./support/Place.ts"
 
 /** The original looks seldom enough that the copy's first prune comes before it, and the copy is on its own for a while. */
 const pace = { blobWatchIntervalMs: 10 * minutes, pruneIntervalMs: 30_000, idlePruneIntervalMs: 1 * minutes }
@@ -64,6 +64,57 @@ describe("a fresh copy of a running installation", () => {
         for (let n = 0; n < 12; n++) yield* pass(5 * minutes)
         assert.strictEqual(namedBy(original).length, 1)
         assert.deepStrictEqual(yield* lostToOriginal(place), [])
+      }),
+    ),
+  )
+})
+
+describe("an embedded engine on a copy, beside the original", () => {
+  const joint = (place: Place) => {
+    const [original] = place.copies
+    assert.isDefined(original)
+    return Effect.gen(function* () {
+      yield* place.start(original)
+      yield* pass(30 * hours)
+      const clone = place.backUp(original)
+      // It has no entry in the blob store until it finds out that it is behind.
+      yield* pass(2 * hours)
+      yield* place.start(clone, true)
+      yield* pass(2 * hours)
+      return { original, clone }
+    })
+  }
+  /** The original has newer records than the file, and vouches for their time. */
+  const outlives = Effect.fnUntraced(function* (place: Place, original: Copy, key: string) {
+    yield* pass(30 * hours)
+    yield* place.job(original, key)
+    for (let n = 0; n < 60; n++) yield* pass(1 * hours)
+  })
+
+  it.live("keeps its files", () =>
+    inPlace(
+      Effect.fnUntraced(function* (place) {
+        const { clone, original } = yield* joint(place)
+        yield* place.job(clone, "by the copy")
+        yield* outlives(place, original, "by the original")
+        assert.strictEqual(namedBy(clone).length, 1)
+        assert.deepStrictEqual(yield* place.lost, [])
+      }),
+    ),
+  )
+
+  it.live("keeps its files after an operator has adopted the original without stopping the copy", () =>
+    inPlace(
+      Effect.fnUntraced(function* (place) {
+        const { clone, original } = yield* joint(place)
+        yield* place.stop(original)
+        yield* place.adopt(original)
+        assert.isTrue(yield* place.start(original))
+        yield* pass(30 * hours)
+        yield* place.job(clone, "by the copy")
+        yield* outlives(place, original, "by the original")
+        assert.strictEqual(namedBy(clone).length, 1)
+        assert.deepStrictEqual(yield* place.lost, [])
       }),
     ),
   )
