@@ -41,14 +41,19 @@ const hears = async (wakeUp: WakeUp["Service"], other: WakeUp["Service"]) => {
 describe("the listening connection", () => {
   it("is terminated: the process only wakes itself until it heals", async () => {
     await using database = await cluster.database()
-    await using wakeUp = await openWakeUp(database.url)
+    await using proxy = await tcpProxy(database.url)
+    await using wakeUp = await openWakeUp(proxy.url)
     await using other = await openWakeUp(database.url)
     await reaches(wakeUp, "installation")
     await reaches(other, "installation")
     expect(await hears(wakeUp, other)).toBe(true)
+    // Otherwise it could heal before the first look.
+    proxy.refuse()
     for (const { pid } of await cluster.backendsOf("kiln wake-up")) await cluster.server.terminate(pid)
     await reaches(wakeUp, "process")
+    await proxy.pass()
     await reaches(wakeUp, "installation")
+    await reaches(other, "installation")
     expect(await hears(wakeUp, other)).toBe(true)
   })
 
