@@ -65,7 +65,13 @@ export const buildPackages = (checkout: string): string => {
   // The launcher prefers sources.
   for (const source of globSync("packages/*/src", { cwd: unfinished }))
     rmSync(join(unfinished, source), { recursive: true })
-  renameSync(unfinished, built)
+  try {
+    renameSync(unfinished, built)
+  } catch (error) {
+    // Another run has built the same sources meanwhile.
+    if (!existsSync(built)) throw error
+    rmSync(unfinished, { recursive: true })
+  }
   return built
 }
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { BlobTooLarge, type BlobUnavailable } from "@kiln/core/domain"
-import { type BlobInfo, type BlobStore, requireBlobKey, requireBlobLimit } from "@kiln/core/ports"
+import { type BlobInfo, type BlobStore, releaseBytes, requireBlobKey, requireBlobLimit } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
@@ -69,10 +69,11 @@ const write = Effect.fnUntraced(function* <E>(
   yield* Stream.runForEachArray(content, (pieces): Effect.Effect<void, BlobTooLarge | BlobUnavailable> => {
     for (const piece of pieces) bytes += piece.length
     if (bytes > maxBytes) return Effect.fail(new BlobTooLarge({ maxBytes }))
-    return attempt("put", () => {
+    return attempt("put", async () => {
       const writing = writeAll(handle, pieces)
       for (const piece of pieces) hash.update(piece)
-      return writing
+      await writing
+      for (const piece of pieces) releaseBytes(piece)
     })
   })
   return { bytes, sha256: hash.digest("hex") } satisfies BlobInfo

@@ -1,7 +1,8 @@
+import { createHash } from "node:crypto"
 import { readFile, rename, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import type * as Adapter from "@kiln/adapter-blobs"
-import { BlobStore } from "@kiln/core/ports"
+import { BlobStore, markReleasable } from "@kiln/core/ports"
 import { Effect, type Scope, Stream } from "effect"
 import { trickyStorage } from "./drivers.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
@@ -69,6 +70,20 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       const whole = yield* Effect.promise(() => readFile(file("a/b")))
       yield* Effect.promise(() => writeFile(file("a/b"), whole.subarray(10)))
       yield* refuses(store.open("a/b", { offset: 0, length: 10 }))
+    }),
+  },
+  {
+    bug: "bytes are freed before they are hashed",
+    file: "file/put.ts",
+    from: "for (const piece of pieces) hash.update(piece)",
+    to: "for (const piece of pieces) { releaseBytes(piece); hash.update(piece) }",
+    check: Effect.fnUntraced(function* (adapter) {
+      const { store } = yield* openFiles(adapter)
+      const piece = new Uint8Array(1_000).fill(3)
+      markReleasable(piece)
+      const { sha256 } = yield* store.put("a/freed", Stream.succeed(piece), LIMIT)
+      if (sha256 !== createHash("sha256").update(new Uint8Array(1_000).fill(3)).digest("hex"))
+        return yield* Effect.fail("wrong digest")
     }),
   },
   {

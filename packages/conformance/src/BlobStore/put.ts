@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { BlobStore } from "@kiln/core/ports"
+import { BlobStore, markReleasable } from "@kiln/core/ports"
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -64,6 +64,20 @@ export const putsBlobs = (test: BlobTest): void => {
       const { content } = yield* store.open("copies/a")
       yield* Stream.runForEach(content, (chunk) => Effect.sync(() => chunk.fill(254)))
       expectSameBytes(yield* readBytes("copies/a"), expected)
+    }),
+  )
+
+  test(
+    "stores bytes that it may free, and keeps those that it may not",
+    Effect.gen(function* () {
+      const store = yield* BlobStore
+      const chunks = Array.from({ length: 20 }, (_, n) => noise(64 * KIB + n, n + 1).slice())
+      const expected = Buffer.concat(chunks)
+      const kept = chunks.filter((_, n) => n % 2 === 1)
+      for (const chunk of chunks) if (!kept.includes(chunk)) markReleasable(chunk)
+      yield* store.put("freed/a", Stream.fromIterable(chunks), NO_LIMIT)
+      expectSameBytes(yield* readBytes("freed/a"), expected)
+      expect(kept.every((chunk) => chunk.length > 0)).toBe(true)
     }),
   )
 

@@ -1,5 +1,6 @@
 import { BlobTooLarge } from "../domain/index.ts"
 import * as Effect from "effect/Effect"
+import { releaseBytes } from "./releasableBytes.ts"
 
 export interface PieceWriting<E> {
   /** More content than this fails with `BlobTooLarge`. */
@@ -50,6 +51,7 @@ export const pieceWriter = <E>({ hash, maxBytes, pieceBytes, write }: PieceWriti
       filled += next.length
       taken += next.length
     }
+    releaseBytes(part)
   })
   return { append, end: () => ({ bytes, last: buffer.subarray(0, filled) }) }
 }

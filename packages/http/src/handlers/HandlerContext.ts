@@ -1,9 +1,9 @@
-import type * as Effect from "effect/Effect"
+import type * as Clock from "effect/Clock"
 import type { Engine } from "@kiln/core/effect"
 import type { Grant, KeyLimitName, KeyScope } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
 import type { Exchange } from "../server/Exchange.ts"
-import type { Refusal } from "../server/Refusal.ts"
+import type { Ready } from "../server/Ready.ts"
 import type { SigningKeyring } from "../wire/SignedUrls.ts"
 import type { OfferedKinds } from "./offerKinds.ts"
 
@@ -23,7 +23,8 @@ export interface HandlerContext {
     exchange: Exchange,
     scope: S,
     limit: KeyLimitName,
-  ) => Effect.Effect<Grant<S>, Refusal>
+    clock: Clock.Clock,
+  ) => Ready<Grant<S>>
   /** Checks that the key is still valid, after the body has arrived. */
-  readonly confirm: (exchange: Exchange) => Effect.Effect<void, Refusal>
+  readonly confirm: (exchange: Exchange, clock: Clock.Clock) => Ready<object>
 }

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import { UploadRequest } from "@kiln/core/effect"
 import type { BodyBroken } from "../server/body.ts"
 import { readJsonObject } from "../server/jsonBody.ts"
+import { asStep } from "../server/Ready.ts"
 import type { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
@@ -14,10 +15,10 @@ const names = fieldNames(Object.keys(UploadRequest.fields))
 
 /** Announces a file and returns the URL to send it to. */
 export const createUpload = (context: HandlerContext): Handler =>
-  Effect.fnUntraced(function* (exchange): Effect.fn.Return<Reply, Refusal | BodyBroken> {
-    const grant = yield* context.admit(exchange, "audio.create", "upload")
+  Effect.fnUntraced(function* (exchange, _, clock): Effect.fn.Return<Reply, Refusal | BodyBroken> {
+    const grant = yield* asStep(context.admit(exchange, "audio.create", "upload", clock))
     const body = yield* readJsonObject(exchange)
-    yield* context.confirm(exchange)
+    yield* asStep(context.confirm(exchange, clock))
     const announced = context.engine.createUpload(grant, names.toRequest(body))
     const upload = yield* Effect.mapError(announced, (error) =>
       error._tag === "InvalidRequest" ? names.refuse(error.errors) : refusalFor(error),

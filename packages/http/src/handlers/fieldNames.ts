@@ -19,7 +19,7 @@ export interface FieldNames {
  * @param names wire names that do not follow the rule, by inner name
  */
 export const fieldNames = (fields: ReadonlyArray<string> | undefined, names: GivenNames = {}): FieldNames => {
-  const toWire = (name: string) => wireName(name, names)
+  const toWire = remembering((name) => wireName(name, names))
   const inner = new Map([...(fields ?? []), ...Object.keys(names)].map((name) => [toWire(name), name]))
   const toInner = (name: string): string => {
     const known = inner.get(name)
@@ -31,6 +31,21 @@ export const fieldNames = (fields: ReadonlyArray<string> | undefined, names: Giv
     toWire,
     toRequest: (body) => Object.fromEntries(Object.entries(body).map(([name, value]) => [toInner(name), value])),
     refuse: (errors) => refuseFields(errors, toWire),
+  }
+}
+
+/** Maximum number of remembered names: those of outputs come from programs, which may make up new ones all the time. */
+const maxRemembered = 1_000
+
+/** Remembers the wire names of outputs, which are the same in each poll. */
+const remembering = (toWire: (name: string) => string): ((name: string) => string) => {
+  const known = new Map<string, string>()
+  return (name) => {
+    const remembered = known.get(name)
+    if (remembered !== undefined) return remembered
+    const wire = toWire(name)
+    if (known.size < maxRemembered) known.set(name, wire)
+    return wire
   }
 }
 

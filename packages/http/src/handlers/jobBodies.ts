@@ -54,8 +54,9 @@ export const outputBody = (
   fileUrl: (fileId: string) => string,
 ): JsonObject | undefined => {
   if (job.status !== "done" || job.retained !== "kept" || job.output === null) return undefined
-  return Object.fromEntries([
-    ...Object.entries(job.output).map(([name, value]) => [names.toWire(name), value] as const),
-    ...job.files.map((file) => [`${names.toWire(file.name)}_url`, fileUrl(file.id)] as const),
-  ])
+  const entries: Array<readonly [string, JsonObject[string]]> = []
+  for (const [name, value] of Object.entries(job.output)) entries.push([names.toWire(name), value])
+  for (const { id, name } of job.files) entries.push([`${names.toWire(name)}_url`, fileUrl(id)])
+  // Not by assignment: `__proto__` is a name like any other.
+  return Object.fromEntries(entries)
 }

@@ -1,7 +1,7 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JobFamily } from "@kiln/client"
 import { isFinished, type KeyScope, type PolledJob, type Principal } from "@kiln/core/domain"
+import { whenReady } from "../server/Ready.ts"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
@@ -14,22 +14,22 @@ import { refusalFor } from "./refusalFor.ts"
 /** Seconds a file's URL is valid, from the poll that made it. */
 const fileUrlSeconds = 600
 
-/** Finds the caller's job in a family. A job of another family is not found. */
-export const findJob = (
+/** Finds the caller's job in a family, and passes it on. A job of another family is not found. */
+export const findJob = <A>(
   context: HandlerContext,
   principal: Principal,
-  family: JobFamily,
-  id: string,
-): Effect.Effect<{ readonly job: PolledJob; readonly offer: OfferedKind }, Refusal> =>
-  Effect.flatMap(
-    Effect.mapError(context.engine.pollJob(principal, id), (error) => refusalFor(error)),
-    (job) => {
+  { family, id }: { readonly family: JobFamily; readonly id: string },
+  use: (job: PolledJob, offer: OfferedKind) => A,
+): Effect.Effect<A, Refusal> =>
+  Effect.matchEffect(context.engine.pollJob(principal, id), {
+    onFailure: (error) => Effect.fail(refusalFor(error)),
+    onSuccess: (job) => {
       const offer = context.offers.get(job.kind)
       return offer?.family.group === family.group
-        ? Effect.succeed({ job, offer })
+        ? Effect.succeed(use(job, offer))
         : Effect.fail(new Refusal({ code: "job_not_found" }))
     },
-  )
+  })
 
 /** Returns the state of a job. Few steps and no generator, because this is the most frequent request. */
 export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler => {
@@ -42,10 +42,8 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
     const body = job.progress === null ? state : { ...state, progress: progressBody(job.progress) }
     return jsonReply(200, body, isFinished(job) ? undefined : { "retry-after": "2" })
   }
-  return (exchange, id) =>
-    Effect.flatMap(context.admit(exchange, keyScope, "read"), (grant) =>
-      Effect.flatMap(findJob(context, grant, family, id), ({ job, offer }) =>
-        Clock.clockWith((clock) => Effect.succeed(reply(job, offer, clock.currentTimeMillisUnsafe()))),
-      ),
+  return (exchange, id, clock) =>
+    whenReady(context.admit(exchange, keyScope, "read", clock), (grant) =>
+      findJob(context, grant, { family, id }, (job, offer) => reply(job, offer, clock.currentTimeMillisUnsafe())),
     )
 }

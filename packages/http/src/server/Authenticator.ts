@@ -1,5 +1,5 @@
 import { hash } from "node:crypto"
-import * as Clock from "effect/Clock"
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { jobModeOf, type KeyId, parseApiKey, type Principal, type RateLimitPolicy } from "@kiln/core/domain"
@@ -9,6 +9,7 @@ import type { TrustedProxies } from "../wire/ClientAddress.ts"
 import type { Exchange } from "./Exchange.ts"
 import { trackKeyUses } from "./KeyUses.ts"
 import { limitAddresses, tooMany } from "./limitAddresses.ts"
+import type { Ready } from "./Ready.ts"
 import { Refusal } from "./Refusal.ts"
 
 /** Milliseconds for which a valid key is cached: revocation must take effect everywhere within 5 s. */
@@ -22,8 +23,8 @@ interface Remembered {
   readonly lookedUpAt: number
 }
 
-/** Identifies the caller of a request. Only valid keys are cached, and only briefly. */
-export type Authenticate = (exchange: Exchange) => Effect.Effect<Principal, Refusal>
+/** Identifies the caller of a request, at once if its key is cached. Only valid keys are cached, and only briefly. */
+export type Authenticate = (exchange: Exchange, clock: Clock.Clock) => Ready<Principal>
 
 export interface AuthenticateOptions {
   readonly trustedProxies: TrustedProxies
@@ -67,21 +68,18 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
     return accept(exchange, entry, now)
   })
 
-  // A cached key takes one step, because every request begins here.
-  return (exchange) =>
-    Clock.clockWith((clock): Effect.Effect<Principal, Refusal> => {
-      const bearer = parseBearerToken(exchange.header("authorization"))
-      if (bearer.kind === "missing") return Effect.fail(new Refusal({ code: "missing_api_key" }))
-      const now = clock.currentTimeMillisUnsafe()
-      if (bearer.kind === "malformed") return Effect.fail(failed(exchange, now))
-      const keyHash = hash("sha256", bearer.token, "hex")
-      const known = remembered.get(keyHash)
-      if (known !== undefined && isFresh(known, now) && isUsable(known.record, now))
-        return Effect.succeed(accept(exchange, known, now))
-      // Invented keys are rejected here, most of them without a query to the store.
-      if (parseApiKey(bearer.token) === undefined) return Effect.fail(failed(exchange, now))
-      return lookUp(exchange, keyHash, now)
-    })
+  return (exchange, clock) => {
+    const bearer = parseBearerToken(exchange.header("authorization"))
+    if (bearer.kind === "missing") return Effect.fail(new Refusal({ code: "missing_api_key" }))
+    const now = clock.currentTimeMillisUnsafe()
+    if (bearer.kind === "malformed") return Effect.fail(failed(exchange, now))
+    const keyHash = hash("sha256", bearer.token, "hex")
+    const known = remembered.get(keyHash)
+    if (known !== undefined && isFresh(known, now) && isUsable(known.record, now)) return accept(exchange, known, now)
+    // Invented keys are rejected here, most of them without a query to the store.
+    if (parseApiKey(bearer.token) === undefined) return Effect.fail(failed(exchange, now))
+    return lookUp(exchange, keyHash, now)
+  }
 })
 
 /** Rejects invalid credentials: 401, or 429 after too many from one address. */

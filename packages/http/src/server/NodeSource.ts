@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import type * as Tracer from "effect/Tracer"
+import { markReleasable } from "@kiln/core/ports"
 import { BodyGatherer, type Valve } from "./BodyGatherer.ts"
 import { awaitsContinue, sendContinue } from "./expectContinue.ts"
 import { maxJsonBytes } from "./Exchange.ts"
@@ -58,6 +59,7 @@ export const gatherBody = (message: NodeRequest, response: NodeResponse, budget:
   let received = 0
   const onData = (piece: Uint8Array) => {
     received += piece.length
+    if (isOurs(message)) markReleasable(piece)
     body.push(piece)
   }
   // HTTP/2 ends the body of an aborted request as if it were complete.
@@ -81,6 +83,9 @@ export const gatherBody = (message: NodeRequest, response: NodeResponse, budget:
   if (message.destroyed) onBroken()
 }
 
+/** Returns whether the pieces of a body are kiln's alone: each is a buffer of its own in HTTP/1, and no other program listens for them. */
+const isOurs = (message: NodeRequest): boolean => !("stream" in message) && message.listenerCount("data") === 1
+
 const hostSpans = new WeakMap<NodeRequest, Tracer.AnySpan>()
 
 /** Keeps the host's span for the source of a request. Only now is it active: requests that arrive together begin in a later turn. */
@@ -98,12 +103,11 @@ export class NodeSource implements RequestSource {
   readonly hasArrived: boolean
   readonly #body: BodyGatherer | ArrivedBody | undefined
 
-  constructor(message: NodeRequest, response: NodeResponse) {
+  constructor(message: NodeRequest, response: NodeResponse, expectsBody = hasBody(message)) {
     this.message = message
     this.response = response
     this.target = targetOf(message)
     this.hostSpan = hostSpans.get(message)
-    const expectsBody = hasBody(message)
     this.#body = expectsBody ? bodies.get(message) : undefined
     this.hasArrived = !expectsBody || this.#body instanceof ArrivedBody
     this.isBodyTaken = expectsBody && this.#body === undefined && message.readableDidRead
@@ -164,8 +168,7 @@ const valveOf = (message: NodeRequest): Valve => {
 const distinct = (rawHeaders: ReadonlyArray<string>, lowerCaseName: string): ReadonlyArray<string> | undefined => {
   let values: Array<string> | undefined
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] ?? ""
-    if (name.length !== lowerCaseName.length || name.toLowerCase() !== lowerCaseName) continue
+    if (!isNamed(rawHeaders[at] ?? "", lowerCaseName)) continue
     const value = rawHeaders[at + 1] ?? ""
     if (values === undefined) values = [value]
     else values.push(value)
@@ -185,8 +188,17 @@ const addressOf = (message: NodeRequest): string | undefined => {
 /** Returns the announced length of the body in bytes: 0 without a body, `Infinity` if it is unknown. */
 const announcedLength = (message: NodeRequest): number => {
   if ("stream" in message) return message.stream.endAfterHeaders ? 0 : Infinity
-  if (distinct(message.rawHeaders, "transfer-encoding") !== undefined) return Infinity
-  return Number(distinct(message.rawHeaders, "content-length")?.[0] ?? 0)
+  const { rawHeaders } = message
+  let length: number | undefined
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? ""
+    if (isNamed(name, "transfer-encoding")) return Infinity
+    if (length === undefined && isNamed(name, "content-length")) length = Number(rawHeaders[at + 1])
+  }
+  return length ?? 0
 }
+
+const isNamed = (name: string, lowerCaseName: string): boolean =>
+  name.length === lowerCaseName.length && name.toLowerCase() === lowerCaseName
 
 export const hasBody = (message: NodeRequest): boolean => announcedLength(message) > 0

@@ -1,3 +1,4 @@
+import type * as Clock from "effect/Clock"
 import type * as Effect from "effect/Effect"
 import type { BodyBroken } from "./body.ts"
 import type { Exchange } from "./Exchange.ts"
@@ -5,7 +6,7 @@ import type { Refusal } from "./Refusal.ts"
 import type { Reply } from "./Reply.ts"
 
 /** Handles a request. `id` is the value of the path's placeholder; empty without one. */
-export type Handler = (exchange: Exchange, id: string) => Effect.Effect<Reply, Refusal | BodyBroken>
+export type Handler = (exchange: Exchange, id: string, clock: Clock.Clock) => Effect.Effect<Reply, Refusal | BodyBroken>
 
 export interface Route {
   readonly method: string

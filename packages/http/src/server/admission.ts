@@ -1,10 +1,11 @@
-import * as Clock from "effect/Clock"
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { authorize, type Grant, type KeyLimitName, type KeyScope, type Principal } from "@kiln/core/domain"
 import { type RateLimitDecision, rateLimitHeaders, type RateLimits } from "../wire/RateLimiter.ts"
 import { type Authenticate, believedForMs } from "./Authenticator.ts"
 import type { Exchange } from "./Exchange.ts"
 import { type KeyLimiter, localKeyLimiter } from "./KeyLimiter.ts"
+import { asStep, type Ready } from "./Ready.ts"
 import { Refusal } from "./Refusal.ts"
 
 /** The limiter of each limit of keys. */
@@ -22,12 +23,10 @@ const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNa
  */
 export const makeConfirm =
   (authenticate: Authenticate) =>
-  (exchange: Exchange): Effect.Effect<void, Refusal> =>
-    Clock.clockWith((clock) =>
-      monotonicMs(clock) - exchange.admittedAt < believedForMs / 2
-        ? Effect.void
-        : Effect.asVoid(authenticate(exchange)),
-    )
+  (exchange: Exchange, clock: Clock.Clock): Ready<object> =>
+    monotonicMs(clock) - exchange.admittedAt < believedForMs / 2 ? stillValid : authenticate(exchange, clock)
+
+const stillValid: object = {}
 
 /**
  * Limits reads by the buckets that processes share, and by this process's own while the store is away or slow: a read that could be
@@ -54,15 +53,15 @@ export const limitReads = (shared: KeyLimiter): KeyLimiter => {
 /** Checks key, scope and rate limit, in this order, for every request of the authenticated API. */
 export const makeAdmit =
   (authenticate: Authenticate, limits: RateLimits, limiters: KeyLimiters) =>
-  <S extends KeyScope>(exchange: Exchange, scope: S, limit: KeyLimitName): Effect.Effect<Grant<S>, Refusal> => {
-    const judged = (grant: Grant<S>, decision: RateLimitDecision): Effect.Effect<Grant<S>, Refusal> => {
+  <S extends KeyScope>(exchange: Exchange, scope: S, limit: KeyLimitName, clock: Clock.Clock): Ready<Grant<S>> => {
+    const judged = (grant: Grant<S>, decision: RateLimitDecision): Ready<Grant<S>> => {
       Object.assign(exchange.responseHeaders, rateLimitHeaders(limit, decision))
-      if (decision.allowed) return Effect.succeed(grant)
+      if (decision.allowed) return grant
       return Effect.fail(
         new Refusal({ code: "rate_limited", headers: { "retry-after": String(decision.retryAfterSeconds) } }),
       )
     }
-    const admitted = (principal: Principal, clock: Clock.Clock): Effect.Effect<Grant<S>, Refusal> => {
+    const admitted = (principal: Principal): Ready<Grant<S>> => {
       const grant = authorize(principal, scope)
       if (grant === undefined) return Effect.fail(insufficientScope(scope))
       exchange.admittedAt = monotonicMs(clock)
@@ -73,10 +72,13 @@ export const makeAdmit =
       if (!Effect.isEffect(decision)) return judged(grant, decision)
       return Effect.flatMap(
         Effect.mapError(decision, (cause) => new Refusal({ code: "service_unavailable", cause })),
-        (decided) => judged(grant, decided),
+        (decided) => asStep(judged(grant, decided)),
       )
     }
-    return Effect.flatMap(authenticate(exchange), (principal) => Clock.clockWith((clock) => admitted(principal, clock)))
+    const principal = authenticate(exchange, clock)
+    return Effect.isEffect(principal)
+      ? Effect.flatMap(principal, (found) => asStep(admitted(found)))
+      : admitted(principal)
   }
 
 const insufficientScope = (scope: KeyScope): Refusal =>

@@ -26,7 +26,7 @@ export interface App {
 
 export interface AppOptions {
   readonly router: Router
-  readonly newRequestId: Effect.Effect<RequestId>
+  readonly newRequestId: () => RequestId
   readonly isStopping: () => boolean
   readonly closesConnections: () => boolean
   /** Observes every request. */
@@ -38,7 +38,7 @@ export interface AppOptions {
 /** Creates the app: finds the route of a request, and turns its outcome into a reply with the common headers. */
 export const makeApp = (options: AppOptions): App => {
   const { closesConnections, isStopping, newRequestId, observer, prefix, router } = options
-  const dispatch = (exchange: Exchange) => {
+  const dispatch = (exchange: Exchange, clock: Clock.Clock) => {
     if (!exchange.source.hasOneHost) return Effect.fail(new Refusal({ code: "malformed_request" }))
     const match = router.match(exchange.method, exchange.path)
     if (match._tag === "NotFound") return Effect.fail(new Refusal({ code: "not_found" }))
@@ -51,7 +51,7 @@ export const makeApp = (options: AppOptions): App => {
       return Effect.fail(
         new Refusal({ code: "service_unavailable", message: "The service is shutting down. Repeat the request." }),
       )
-    return match.route.handle(exchange, match.id)
+    return match.route.handle(exchange, match.id, clock)
   }
 
   /** Adds the headers of every response, and the length of a body that is not streamed. */
@@ -64,7 +64,7 @@ export const makeApp = (options: AppOptions): App => {
   // Few steps and no generator, because every request passes here.
   const answerIn = (exchange: Exchange): Effect.Effect<Reply> =>
     Effect.matchCauseEffect(
-      Effect.suspend(() => dispatch(exchange)),
+      Clock.clockWith((clock) => dispatch(exchange, clock)),
       {
         onSuccess: (reply) => Effect.succeed(complete(exchange, reply)),
         onFailure: (cause) =>
@@ -81,12 +81,9 @@ export const makeApp = (options: AppOptions): App => {
   }
   const answer = (source: RequestSource): Effect.Effect<Reply> =>
     Effect.withFiber(({ cache }) => {
-      const given = givenRequestId(source)
-      return Effect.flatMap(given === undefined ? newRequestId : Effect.succeed(given), (requestId) => {
-        const exchange = new Exchange(requestId, source, prefix)
-        const answered = observed(exchange)
-        return cache.tracer === undefined ? answered : inRequestSpan(exchange, routeOf(exchange), answered)
-      })
+      const exchange = new Exchange(givenRequestId(source) ?? newRequestId(), source, prefix)
+      const answered = observed(exchange)
+      return cache.tracer === undefined ? answered : inRequestSpan(exchange, routeOf(exchange), answered)
     })
 
   const isOurs = (source: RequestSource): boolean => {

@@ -16,14 +16,14 @@ const messages: Partial<Record<string, string>> = {
 }
 
 /** Reads the body as one JSON object. Rejects by content type (415), then by size (413), then by content (400). */
-export const readJsonObject = Effect.fnUntraced(function* (
-  exchange: Exchange,
-): Effect.fn.Return<Record<string, unknown>, Refusal | BodyBroken> {
+export const readJsonObject = (exchange: Exchange): Effect.Effect<Record<string, unknown>, Refusal | BodyBroken> => {
   if (!isJsonContentType(exchange.header("content-type")) || !isIdentityEncoding(exchange.header("content-encoding")))
-    return yield* new Refusal({ code: "unsupported_content_type", details: { expected: ["application/json"] } })
-  if ((exchange.contentLength ?? 0) > maxJsonBytes) return yield* new Refusal({ code: "body_too_large" })
-  const parsed = parseJsonObject(yield* readWholeBody(exchange, maxJsonBytes), { maxDepth })
-  if (parsed.ok) return parsed.value
-  const message = messages[parsed.problem]
-  return yield* new Refusal({ code: "invalid_json", ...(message !== undefined && { message }) })
-})
+    return Effect.fail(new Refusal({ code: "unsupported_content_type", details: { expected: ["application/json"] } }))
+  if ((exchange.contentLength ?? 0) > maxJsonBytes) return Effect.fail(new Refusal({ code: "body_too_large" }))
+  return Effect.flatMap(readWholeBody(exchange, maxJsonBytes), (bytes) => {
+    const parsed = parseJsonObject(bytes, { maxDepth })
+    if (parsed.ok) return Effect.succeed(parsed.value)
+    const message = messages[parsed.problem]
+    return Effect.fail(new Refusal({ code: "invalid_json", ...(message !== undefined && { message }) }))
+  })
+}

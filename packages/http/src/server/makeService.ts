@@ -81,7 +81,7 @@ export const makeService = Effect.fnUntraced(function* (
   yield* readiness.add("store", Effect.as(engine.readBoard, true), storeCheckMs)
   return makeApp({
     router,
-    newRequestId: Effect.sync(() => ids.next("req")),
+    newRequestId: () => ids.next("req"),
     observer: yield* HttpObserver,
     isStopping,
     closesConnections: readiness.isStopping,

@@ -56,22 +56,9 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
     handOver(source.message, source.response)
   }
 
-  let due: Array<readonly [source: NodeSource, exit: Exit.Exit<Reply>]> = []
-  const sendDue = (): void => {
-    const sent = due
-    due = []
-    for (const [source, exit] of sent) send(source, exit)
-  }
-  /**
-   * Sends the replies of one turn of the event loop together, at its end. Otherwise each write would wake the reader, such as a proxy
-   * on the same machine, which sleeps again before the next: that costs this process more than the write.
-   */
-  const sendInTurn = (source: NodeSource, exit: Exit.Exit<Reply>): void => {
-    if (due.push([source, exit]) === 1) setImmediate(sendDue)
-  }
-
-  const answer: NodeListener = (request, response) => {
-    const source = new NodeSource(request, response)
+  const { sendInTurn, sendNext } = makeSendTogether(send)
+  const answerSource = (source: NodeSource): void => {
+    const { message: request, response } = source
     // Only parts marked as interruptible can be interrupted, so that a client cannot stop a write halfway.
     const fiber = run(app.answer(source), { uninterruptible: true })
     const exit = fiber.pollUnsafe()
@@ -81,8 +68,11 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
     response.once("close", () => {
       if (!response.writableEnded) fiber.interruptUnsafe()
     })
-    fiber.addObserver((ended) => send(source, ended))
+    fiber.addObserver((ended) => sendNext(source, ended))
   }
+
+  const answer: NodeListener = (request, response) => answerSource(new NodeSource(request, response))
+  const answerBare: NodeListener = (request, response) => answerSource(new NodeSource(request, response, false))
 
   const inTurn = makeInTurn()
   const pieces = new PieceBudget()
@@ -98,8 +88,9 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
   const beginLater = makeNextTurn(beginShort)
   return (request, response) => {
     keepHostSpan(request, callerSpan?.())
+    if (!hasBody(request)) return inTurn(request, response, answerBare)
     if (isShort(request) && isFirst(response)) return beginLater(request, response)
-    if (hasBody(request)) gather(request, response)
+    gather(request, response)
     inTurn(request, response, answer)
   }
 })
@@ -114,6 +105,30 @@ const keepListening = (request: NodeRequest, response: NodeResponse): void => {
   response.on("error", ignore)
 }
 const ignore = (): void => {}
+
+type Send = (source: NodeSource, exit: Exit.Exit<Reply>) => void
+
+/**
+ * Sends replies together: those of one turn of the event loop at its end, those of one commit after the last of them is ready.
+ * Otherwise each write would wake the reader, such as a proxy on the same machine, which sleeps again before the next: that costs this
+ * process more than the write.
+ */
+const makeSendTogether = (send: Send): { readonly sendInTurn: Send; readonly sendNext: Send } => {
+  let due: Array<Parameters<Send>> = []
+  const sendDue = (): void => {
+    const sent = due
+    due = []
+    for (const [source, exit] of sent) send(source, exit)
+  }
+  return {
+    sendInTurn: (source, exit) => {
+      if (due.push([source, exit]) === 1) setImmediate(sendDue)
+    },
+    sendNext: (source, exit) => {
+      if (due.push([source, exit]) === 1) process.nextTick(sendDue)
+    },
+  }
+}
 
 /**
  * Returns a function that calls `begin` for its arguments once their turn of the event loop is over, all of a turn together. Those of

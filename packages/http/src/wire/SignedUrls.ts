@@ -37,6 +37,7 @@ const BASE64 = /^(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}$/
 
 // `e` has no leading zeros or signs and is short enough to be an exact number; `s` is 32 bytes.
 const QUERY = /^e=([1-9][0-9]{0,14})&k=([a-z0-9_-]{1,32})&s=([A-Za-z0-9_-]{43})$/
+const maxExpires = 999_999_999_999_999
 const PATH: Readonly<Record<UrlPurpose, RegExp>> = {
   upload: /^\/v1\/audio\/uploads\/[a-z0-9_]{1,64}\/file$/,
   download: /^\/v1\/files\/[a-z0-9_]{1,64}$/,
@@ -138,11 +139,11 @@ const sign = (
   path: string,
   expires: number,
 ): string => {
+  // A URL that would never verify is a defect, and must not be returned to a client. All signatures have the right form.
+  if (!(Number.isInteger(expires) && expires >= 1 && expires <= maxExpires) || !PATH[purpose].test(path))
+    throw new RangeError("expected an id and an integer number of Unix seconds")
   const e = String(expires)
   const key = keyring.keys[0]
-  const query = `e=${e}&k=${key.kid}&s=${signatureOf(key, purpose, path, e)}`
-  // A URL that would never verify is a defect, and must not be returned to a client.
-  if (!PATH[purpose].test(path) || !QUERY.test(query))
-    throw new RangeError("expected an id and an integer number of Unix seconds")
-  return `${publicUrl.replace(/\/+$/, "")}${path}?${query}`
+  const base = publicUrl.endsWith("/") ? publicUrl.replace(/\/+$/, "") : publicUrl
+  return `${base}${path}?e=${e}&k=${key.kid}&s=${signatureOf(key, purpose, path, e)}`
 }

@@ -4,11 +4,12 @@ import { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { formatApiKey } from "@kiln/core/domain"
 import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
-import { Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { makeAuthenticate } from "../../src/server/Authenticator.ts"
 import { Exchange } from "../../src/server/Exchange.ts"
 import { NodeSource } from "../../src/server/NodeSource.ts"
+import { asStep } from "../../src/server/Ready.ts"
 import { parseTrustedProxies } from "../../src/wire/ClientAddress.ts"
 
 const secret = formatApiKey("test", new Uint8Array(32).fill(7))
@@ -80,8 +81,10 @@ const start = makeAuthenticate({
   trustedProxies: proxies.ok ? proxies.proxies : assert.fail("no proxies"),
   failures: { perMinute: 30, burst: 30 },
 })
+const step = (authenticate: Effect.Success<typeof start>, exchange: Exchange) =>
+  Clock.clockWith((clock) => asStep(authenticate(exchange, clock)))
 const code = (authenticate: Effect.Success<typeof start>, ...authorization: ReadonlyArray<string>) =>
-  Effect.match(authenticate(exchangeWith(...authorization)), {
+  Effect.match(step(authenticate, exchangeWith(...authorization)), {
     onSuccess: (principal) => principal.keyId as string,
     onFailure: (refusal) => refusal.code as string,
   })

@@ -1,10 +1,11 @@
 import { IncomingMessage, ServerResponse } from "node:http"
 import { Socket } from "node:net"
 import { expect, it } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { type Clock, Effect } from "effect"
 import { makeConfirm } from "../../src/server/admission.ts"
 import { Exchange } from "../../src/server/Exchange.ts"
 import { NodeSource } from "../../src/server/NodeSource.ts"
+import { asStep } from "../../src/server/Ready.ts"
 
 /** A clock that shows this time of day, that long after the process started. */
 const at = (wallMs: number, monotonicMs: number): Clock.Clock => {
@@ -32,11 +33,11 @@ it.effect("a key is checked again after a slow body, even if the wall clock was 
     const source = new IncomingMessage(new Socket())
     const exchange = new Exchange("req_x", new NodeSource(source, new ServerResponse(source)))
     exchange.admittedAt = 1_000
-    yield* Effect.provideService(confirm(exchange), Clock.Clock, at(10 * hour, 1_500))
+    yield* asStep(confirm(exchange, at(10 * hour, 1_500)))
     expect(looks, "of a quick one it is known").toBe(0)
-    yield* Effect.provideService(confirm(exchange), Clock.Clock, at(9 * hour, 9_000))
+    yield* asStep(confirm(exchange, at(9 * hour, 9_000)))
     expect(looks).toBe(1)
-    yield* Effect.provideService(confirm(exchange), Clock.Clock, at(12 * hour, 1_500))
+    yield* asStep(confirm(exchange, at(12 * hour, 1_500)))
     expect(looks).toBe(1)
   }),
 )

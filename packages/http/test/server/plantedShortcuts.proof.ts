@@ -3,9 +3,11 @@ import { expect, it } from "vitest"
 import { withBug } from "../../../../tests/planted/withBug.ts"
 import {
   beginsBeforeCommits,
+  freesOwnPieces,
   keepsRequestsApart,
   loadModules,
   readsWholeBodies,
+  sendsCommitsTogether,
   sendsTogether,
   stopsForGoneClients,
 } from "./shortcuts.ts"
@@ -52,6 +54,34 @@ it.each([
     from: "setImmediate(sendDue)",
     to: "sendDue()",
     holds: sendsTogether,
+  },
+  {
+    bug: "pieces of a body that another program may hold are freed",
+    file: "server/NodeSource.ts",
+    from: 'message.listenerCount("data") === 1',
+    to: 'message.listenerCount("data") > 0',
+    holds: freesOwnPieces,
+  },
+  {
+    bug: "pieces of a body are left to the garbage collector",
+    file: "server/NodeSource.ts",
+    from: "if (isOurs(message)) markReleasable(piece)",
+    to: "",
+    holds: freesOwnPieces,
+  },
+  {
+    bug: "of the replies that share a commit, only the first is sent",
+    file: "server/nodeListener.ts",
+    from: "process.nextTick(sendDue)",
+    to: "process.nextTick(() => due.splice(0).slice(0, 1).forEach(([one, ended]) => send(one, ended)))",
+    holds: sendsCommitsTogether,
+  },
+  {
+    bug: "a reply is sent before the last of its commit is ready",
+    file: "server/nodeListener.ts",
+    from: "process.nextTick(sendDue)",
+    to: "sendDue()",
+    holds: sendsCommitsTogether,
   },
 ])("is detected where $bug", async ({ holds, ...edit }) => {
   expect(await holds(await withBug(join(import.meta.dirname, "../.."), edit, loadModules))).toBe(false)

@@ -2,9 +2,11 @@ import { join } from "node:path"
 import { expect, it } from "vitest"
 import {
   beginsBeforeCommits,
+  freesOwnPieces,
   keepsRequestsApart,
   loadModules,
   readsWholeBodies,
+  sendsCommitsTogether,
   sendsTogether,
   stopsForGoneClients,
 } from "./shortcuts.ts"
@@ -23,10 +25,18 @@ it("replies that are ready in one turn are sent together", async () => {
   expect(await sendsTogether(modules)).toBe(true)
 })
 
+it("replies of one commit are sent together", async () => {
+  expect(await sendsCommitsTogether(modules)).toBe(true)
+})
+
 it("a request that arrives before a commit can share it", async () => {
   expect(await beginsBeforeCommits(modules)).toBe(true)
 })
 
 it("a request whose client has gone stops waiting", async () => {
   expect(await stopsForGoneClients(modules)).toBe(true)
+})
+
+it("pieces of a body can be freed, unless another program may hold them", async () => {
+  expect(await freesOwnPieces(modules)).toBe(true)
 })

@@ -1,8 +1,9 @@
 import { once } from "node:events"
-import { createServer } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { type AddressInfo, connect, type Socket } from "node:net"
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises"
-import { Effect, Exit, Scope } from "effect"
+import { releaseBytes } from "@kiln/core/ports"
+import { Effect, Exit, Scope, Stream } from "effect"
 import type * as AppModule from "../../src/server/app.ts"
 import type * as BodyModule from "../../src/server/body.ts"
 import type * as ListenerModule from "../../src/server/nodeListener.ts"
@@ -11,7 +12,7 @@ import type * as RouterModule from "../../src/server/Router.ts"
 
 /** The server's modules: the sources, or a copy with a bug. */
 export type Modules = Pick<typeof AppModule, "makeApp"> &
-  Pick<typeof BodyModule, "readWholeBody"> &
+  Pick<typeof BodyModule, "readWholeBody" | "streamBody"> &
   Pick<typeof ListenerModule, "nodeListener"> &
   Pick<typeof RouterModule, "Router">
 
@@ -22,14 +23,19 @@ export const loadModules = async (directory: string): Promise<Modules> => ({
   ...((await import(`${directory}/server/Router.ts`)) as typeof RouterModule),
 })
 
+/** Number of requests that share a commit. */
+const committed = 20
+
 /**
- * A server with two routes: `POST /`, whose replies are delayed, and `GET /`, whose replies are ready at once. Returns the bodies of
- * requests that stopped waiting, and whether any reply was sent before the turn of its request was over.
+ * A server with four routes: `POST /`, whose replies are delayed, `GET /`, whose replies are ready at once, `DELETE /`, whose replies
+ * become ready together like those of a commit, and `PUT /`, which frees the pieces of the body and replies with the number of bytes
+ * that are left of them. Returns the bodies of requests that stopped waiting, and whether any reply was sent before its time.
  */
 const startEcho = async (
-  { makeApp, nodeListener, readWholeBody, Router }: Modules,
+  { makeApp, nodeListener, readWholeBody, Router, streamBody }: Modules,
   delayMs: number,
   onBegin: (body: string) => void = () => {},
+  onRequest: (request: IncomingMessage) => void = () => {},
 ) => {
   const stopped: Array<string> = []
   const handle: Handler = (exchange) =>
@@ -39,13 +45,30 @@ const startEcho = async (
       const wait = Effect.onInterrupt(Effect.sleep(delayMs), () => Effect.sync(() => stopped.push(body)))
       return Effect.as(Effect.interruptible(wait), { status: 200, headers: {}, body })
     })
+  const free: Handler = (exchange) =>
+    Effect.map(Stream.runCollect(streamBody(exchange)), (pieces) => {
+      for (const piece of pieces) releaseBytes(piece)
+      return { status: 200, headers: {}, body: String(pieces.reduce((left, piece) => left + piece.length, 0)) }
+    })
+  const responses: Array<ServerResponse> = []
+  let sentEarly = false
+  const waiting: Array<() => void> = []
+  const commit: Handler = () =>
+    Effect.callback((resume) => {
+      waiting.push(() => resume(Effect.succeed({ status: 200, headers: {}, body: "ready" })))
+      if (waiting.length < committed) return
+      for (const settle of waiting.splice(0)) settle()
+      sentEarly ||= responses.some((response) => response.headersSent)
+    })
   let requests = 0
   const app = makeApp({
     router: new Router([
       { method: "POST", path: "/", handle },
       { method: "GET", path: "/", handle: () => Effect.succeed({ status: 200, headers: {}, body: "ready" }) },
+      { method: "DELETE", path: "/", handle: commit },
+      { method: "PUT", path: "/", handle: free },
     ]),
-    newRequestId: Effect.sync(() => `req_${++requests}` as const),
+    newRequestId: () => `req_${++requests}` as const,
     observer: undefined,
     isStopping: () => false,
     closesConnections: () => false,
@@ -53,8 +76,9 @@ const startEcho = async (
   })
   const scope = Scope.makeUnsafe()
   const listener = await Effect.runPromise(nodeListener(app, scope))
-  let sentEarly = false
   const server = createServer((request, response) => {
+    if (request.method === "DELETE") responses.push(response)
+    onRequest(request)
     listener(request, response)
     sentEarly ||= request.method === "GET" && response.headersSent
   })
@@ -129,6 +153,9 @@ export const keepsRequestsApart = async (modules: Modules): Promise<boolean> => 
   return isOwn && new Set(answers.map(({ id }) => id)).size === sent.length
 }
 
+const isWhole = (reply: PromiseSettledResult<ReadonlyArray<unknown>>): boolean =>
+  reply.status === "fulfilled" && String(reply.value[0]).endsWith("\r\n\r\nready")
+
 /** Returns whether replies that are ready at once are sent together after their turn, also beside clients that have gone. */
 export const sendsTogether = async (modules: Modules): Promise<boolean> => {
   await using server = await startEcho(modules, 0)
@@ -145,8 +172,18 @@ export const sendsTogether = async (modules: Modules): Promise<boolean> => {
   for (const socket of sockets.splice(0, 5)) socket.resetAndDestroy()
   const replies = await received()
   for (const socket of sockets) socket.destroy()
-  const isWhole = (reply: PromiseSettledResult<ReadonlyArray<unknown>>) =>
-    reply.status === "fulfilled" && String(reply.value[0]).endsWith("\r\n\r\nready")
+  return !server.sentEarly() && replies.every(isWhole)
+}
+
+/** Returns whether the replies of a commit are sent together, after the last of them is ready. */
+export const sendsCommitsTogether = async (modules: Modules): Promise<boolean> => {
+  await using server = await startEcho(modules, 0)
+  const sockets = Array.from({ length: committed }, () => connect(server.port, "127.0.0.1").setEncoding("latin1"))
+  const signal = AbortSignal.timeout(10_000)
+  const received = Promise.allSettled(sockets.map((socket) => once(socket, "data", { signal })))
+  for (const socket of sockets) socket.write("DELETE / HTTP/1.1\r\nHost: x\r\n\r\n")
+  const replies = await received
+  for (const socket of sockets) socket.destroy()
   return !server.sentEarly() && replies.every(isWhole)
 }
 
@@ -182,4 +219,21 @@ export const stopsForGoneClients = async (modules: Modules): Promise<boolean> =>
   socket.resetAndDestroy()
   for (let waited = 0; waited < 5_000 && server.stopped.length === 0; waited += 10) await sleep(10)
   return server.stopped.length === 1
+}
+
+/** Returns whether the pieces of a body can be freed, unless another program may hold them. */
+export const freesOwnPieces = async (modules: Modules): Promise<boolean> => {
+  const bytes = 1_000_000
+  let held = 0
+  const hold = (request: IncomingMessage) => {
+    if (request.headers["x-held"] !== undefined) request.on("data", (piece: Buffer) => (held += piece.length))
+  }
+  await using server = await startEcho(modules, 0, undefined, hold)
+  const left = async (headers: Record<string, string>): Promise<string> => {
+    const body = new Uint8Array(bytes)
+    return (await fetch(`http://127.0.0.1:${server.port}/`, { method: "PUT", body, headers })).text()
+  }
+  // The last piece may be too short to be passed on as it arrived.
+  const isFreed = Number(await left({})) < 100_000
+  return isFreed && (await left({ "x-held": "1" })) === String(bytes) && held === bytes
 }
