@@ -5,6 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import { isBuiltInErrorCode } from "../domain/ErrorCode.ts"
 import { unknownName } from "../domain/knownNames.ts"
+import { readSafely } from "../domain/realms.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { type AttemptError, AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
@@ -72,7 +73,8 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
     const exit = yield* Effect.exit(Effect.interruptible(begin(attempt)))
     if (attempt.hasBegun) isolation.end()
     attempt.reports?.end()
-    const end = readEnd(attempt, exit, defaultCurrency)
+    const end =
+      readSafely(() => readEnd(attempt, exit, defaultCurrency)) ?? endOfFailure(attempt.kind, Cause.die(unreadable()))
     if (end.log !== undefined) yield* end.log
     if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)
     const durationMs = watch.now() - beganAt
@@ -171,6 +173,9 @@ const checkSafely = ({ claim, kind }: Attempt, result: AttemptResult, defaultCur
     return Exit.die(error)
   }
 }
+
+/** Code can throw what nothing can look into, such as a revoked proxy. Its job must end nevertheless. */
+const unreadable = () => new TypeError("the attempt threw a value that cannot be read")
 
 const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEnd => {
   const thrown = attemptEnd(cause)
