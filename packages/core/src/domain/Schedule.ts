@@ -77,7 +77,7 @@ const lastTick = (timing: ScheduleTiming, known: number, now: number): number =>
   return timing.from + Math.floor((now - timing.from) / timing.everyMs) * timing.everyMs
 }
 
-/** Ticks this late are not missed: processes look at schedules every half minute, and a job that is refused is tried again. */
+/** Ticks this late are not missed: processes look at schedules every half minute. */
 const graceMs = 60_000
 
 /** A due schedule: the tick that gets a job, or none if all due ticks were missed, and the tick after that. */
@@ -86,11 +86,15 @@ export interface DueTick {
   readonly nextAt: number
 }
 
-/** Decides what is due at a time, given the earliest tick that was not handled yet. Only the latest of several due ticks gets a job. */
-export const dueTick = ({ missed, timing }: Schedule, nextAt: number, now: number): DueTick => {
+/**
+ * Decides what is due at a time, given the earliest tick that was not handled yet. Only the latest of several due ticks gets a job. A
+ * tick whose job was refused is not missed, however late it is.
+ */
+export const dueTick = ({ missed, refusal, timing }: Schedule, nextAt: number, now: number): DueTick => {
   const latest = lastTick(timing, nextAt, now)
+  const isMissed = now - latest > graceMs && (refusal === null || latest !== nextAt)
   return {
-    tick: missed === "once" || now - latest <= graceMs ? latest : undefined,
+    tick: missed === "once" || !isMissed ? latest : undefined,
     nextAt: nextTick(timing, latest),
   }
 }
