@@ -15,6 +15,7 @@ import type { Attempt } from "./Attempt.ts"
 import { attemptContexts } from "./AttemptContext.ts"
 import { AttemptMeter, type AttemptOutcome } from "./AttemptMeter.ts"
 import { type AttemptEnd, attemptEnd, describe, kindBugIn } from "./AttemptEnd.ts"
+import { makeParentCheck } from "./canceledParents.ts"
 import { checkResult } from "./checkResult.ts"
 import type { Slots } from "./Slots.ts"
 import { endWriter, type Settled, type Written } from "./writeEnd.ts"
@@ -39,6 +40,7 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
   const writeEnd = yield* endWriter(watch)
   const removeOrphans = yield* orphanRemover
   const meter = yield* AttemptMeter
+  const checkParent = yield* makeParentCheck
 
   /** Runs the kind. An exception is a defect. */
   const work = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
@@ -48,7 +50,10 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
       // It was valid when the job was accepted, for this version of the kind or another.
       const request = attempt.kind.reader.readStored(attempt.claim.job.request)
       return Result.isSuccess(request)
-        ? inTime(attempt.kind, attempt.kind.run(contextOf(attempt, request.success)))
+        ? Effect.andThen(
+            checkParent(attempt.claim),
+            Effect.suspend(() => inTime(attempt.kind, attempt.kind.run(contextOf(attempt, request.success)))),
+          )
         : notReadable
     })
 
