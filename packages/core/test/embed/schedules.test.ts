@@ -61,6 +61,17 @@ describe("a schedule", () => {
     expect(jobs.map(({ createdAt }) => createdAt.toISOString().slice(0, 16)).reverse()).toEqual(ticks)
   })
 
+  it("ticks at each of several local times that a change of clocks skips", async () => {
+    await using kiln = await engineAt("2030-03-30T12:00:00Z")
+    await kiln.schedules.set("twice", { ...nightly, cron: "0,30 2 * * *" })
+    await kiln.advance(24 * hourMs)
+    const { jobs } = await kiln.operator.list()
+    expect(jobs.map(({ createdAt }) => createdAt.toISOString().slice(0, 16)).reverse()).toEqual([
+      "2030-03-31T01:00",
+      "2030-03-31T01:30",
+    ])
+  })
+
   it("with an interval begins one interval after it is set", async () => {
     await using kiln = await engineAt("2030-06-01T00:00:00Z")
     await kiln.schedules.set("often", { kind: "digest", request: { to: "a" }, everyMs: 90_000, priority: "high" })
