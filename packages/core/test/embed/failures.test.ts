@@ -209,9 +209,13 @@ describe("the retry policy of a kind", () => {
       },
     },
     { backoff: () => Number.NaN },
+    // A rejection that nothing awaits would end the process.
+    { backoff: async () => Promise.reject(new Error("a rejection of the policy")) },
+    { retryIf: async () => Promise.reject(new Error("a rejection of the policy")) },
+    { retryIf: async () => false },
   ])("that fails is logged, and the job is retried without it: %#", async (retry) => {
     const log: Array<LogEntry> = []
-    await using engine = await openWith([flaky(retry)], { log: (entry) => log.push(entry) })
+    await using engine = await openWith([flaky(retry as never)], { log: (entry) => log.push(entry) })
     expect(await engine.submitAndWait("flaky", {})).toMatchObject({ status: "failed", attempts: 3 })
     expect(log.some(({ message }) => message.includes("the retry policy of a kind failed"))).toBe(true)
   })
