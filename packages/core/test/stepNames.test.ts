@@ -170,7 +170,7 @@ describe("a name can be reused", () => {
 it.each([
   ["longer than a key of every store", "é".repeat(201), "up to 200 characters"],
   ["that Postgres refuses", "a\u0000", "without U+0000"],
-  ["that is no text", undefined as never, "must be text"],
+  ["without text", undefined as never, "must be text"],
   ["of the engine", "kiln:progress", 'must not be named "kiln:progress"'],
 ])("a name %s ends the job before the step runs", async (_, name, message) => {
   for (const call of ["step", "children"] as const) {

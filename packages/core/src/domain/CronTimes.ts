@@ -22,7 +22,7 @@ export class CronTimes {
     this.#cron = Result.getOrThrow(Cron.parse(cron, "UTC"))
   }
 
-  /** The first time after another. Throws if there is none. */
+  /** The first time after another. Throws if it never occurs. */
   next(after: number): number {
     const [least] = this.#offsetsAround(after)
     let wall = after + least
@@ -37,7 +37,7 @@ export class CronTimes {
     return best
   }
 
-  /** The last time that is not after another. Throws if there is none. */
+  /** The last time that is not after another. Throws if it never occurs. */
   lastUntil(now: number): number {
     const [, most] = this.#offsetsAround(now)
     let wall = now + most + 1

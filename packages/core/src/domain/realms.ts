@@ -34,19 +34,6 @@ export const isTaggedError = <E extends Error & { readonly _tag: string }>(
 ): value is E =>
   isError(value) && (readSafely(() => "_tag" in value && tags.some((tag) => value._tag === tag)) ?? false)
 
-/**
- * Returns the name of an error and the frames of its stack, without its message, which may quote a request. Code can set both to
- * anything, for example with `Error.prepareStackTrace`: what is not text is left out.
- */
-export const traceOfError = (error: Error): { readonly name: string; readonly frames: ReadonlyArray<string> } => {
-  const name: unknown = readSafely(() => error.name)
-  const stack: unknown = readSafely(() => error.stack)
-  return {
-    name: typeof name === "string" ? name : "Error",
-    frames: typeof stack === "string" ? stack.split("\n").filter((line) => line.startsWith("    at ")) : [],
-  }
-}
-
 /** Returns whether a value is a `Uint8Array`, a `Buffer` included. */
 export const isBytes = (value: unknown): value is Uint8Array =>
   ArrayBuffer.isView(value) && tagOf(value) === "[object Uint8Array]"

@@ -1,5 +1,5 @@
 import * as Cause from "effect/Cause"
-import { isError, readSafely, traceOfError } from "../domain/index.ts"
+import { isError, readSafely } from "../domain/index.ts"
 
 /** What a trace may tell about an error: its name, its code, and where it came from. Messages of foreign code quote prompts. */
 export const publicError = (cause: Cause.Cause<unknown>): Error => {
@@ -17,4 +17,17 @@ const tagAndCode = (error: unknown): { readonly tag?: unknown; readonly code?: u
   if (typeof error !== "object" || error === null) return {}
   const { _tag: tag, errorCode: code } = error as { readonly _tag?: unknown; readonly errorCode?: unknown }
   return { tag, code }
+}
+
+/**
+ * Returns the name of an error and the frames of its stack, without its message, which may quote a request. Code can set both to
+ * anything, for example with `Error.prepareStackTrace`: what is not text is left out.
+ */
+export const traceOfError = (error: Error): { readonly name: string; readonly frames: ReadonlyArray<string> } => {
+  const name: unknown = readSafely(() => error.name)
+  const stack: unknown = readSafely(() => error.stack)
+  return {
+    name: typeof name === "string" ? name : "Error",
+    frames: typeof stack === "string" ? stack.split("\n").filter((line) => line.startsWith("    at ")) : [],
+  }
 }

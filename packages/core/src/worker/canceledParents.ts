@@ -2,9 +2,9 @@ import * as Effect from "effect/Effect"
 import { type JobId, submittedOf } from "../domain/index.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { cancelJob } from "../engine/cancelJob.ts"
-import { JobEvents } from "../engine/JobEvents.ts"
+import type { JobEvents } from "../engine/JobEvents.ts"
 import { type AttemptError, LeaseLost } from "../kinds/AttemptContext.ts"
-import { type Claim, JobDirectory, JobStore } from "../ports/index.ts"
+import { type Claim, JobDirectory, type JobStore } from "../ports/index.ts"
 
 /** How long one look at a parent counts for its other children, in milliseconds. */
 const countsForMs = 1_000

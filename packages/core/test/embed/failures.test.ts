@@ -290,7 +290,7 @@ describe("a value that code cannot read", () => {
     return proxy
   }
   it.each<[string, () => unknown]>([
-    ["a stack that is no text", () => Object.assign(new Error("m"), { stack: ["frame"], name: null })],
+    ["a stack of frames", () => Object.assign(new Error("m"), { stack: ["frame"], name: null })],
     ["getters that throw", () => withGetter("stack")],
     ["a tag that throws", () => withGetter("_tag")],
     ["a revoked proxy", revoked],
