@@ -11,7 +11,7 @@ const edit = (file: string, from: string, to: string): ReadonlyArray<Edit> => [
 ]
 
 const submission = "  const submitted = yield* Effect.exit(submit(stored.name, schedule, kind, tick))"
-const reading = "  const { now, schedules } = yield* store.nextSchedules(batchSize)"
+const reading = "    const { now, schedules } = yield* store.nextSchedules(batchSize, after)"
 
 export const scheduleBugs: ReadonlyArray<ScheduleBug> = [
   {
@@ -23,7 +23,7 @@ export const scheduleBugs: ReadonlyArray<ScheduleBug> = [
     edits: edit(
       "worker/fireSchedules.ts",
       reading,
-      `${reading.replace("now, ", "")}\n  const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)`,
+      `${reading.replace("now, ", "")}\n    const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)`,
     ),
   },
   {

@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { nextScheduleVersion, ScheduleStore } from "@kiln/core/ports"
+import { nextScheduleVersion, type SchedulePosition, ScheduleStore } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import type { Session, Transaction } from "./Session.ts"
 import { type Given, query, statement, storeTime } from "./Statement.ts"
@@ -12,8 +12,16 @@ const selectSchedules = query.selectFrom("schedules").select(["name", "version",
 
 const allSchedules = statement(() => selectSchedules.orderBy("name"))
 
-const nextSchedules = statement((given: Given<{ limit: number }>) =>
-  selectSchedules.where("next_at", "is not", null).orderBy("next_at").orderBy("name").limit(given.limit),
+const scheduleOfName = statement((given: Given<{ name: string }>) => selectSchedules.where("name", "=", given.name))
+
+/** The rows of the index after a position. It compares both columns at once, so that it seeks instead of filtering. */
+const nextSchedules = statement((given: Given<{ limit: number; nextAt: number; name: string }>) =>
+  selectSchedules
+    .where("next_at", "is not", null)
+    .where(sql<boolean>`(next_at, name) > (${given.nextAt}, ${given.name})`)
+    .orderBy("next_at")
+    .orderBy("name")
+    .limit(given.limit),
 )
 
 const insertSchedule = statement((given: Given<Row>) =>
@@ -39,6 +47,9 @@ const knownSchedule = statement((given: Given<{ name: string }>) =>
   query.selectFrom("schedules").select("version").where("name", "=", given.name),
 )
 
+/** Before every schedule: no name is empty. */
+const first: SchedulePosition = { nextAt: Number.MIN_SAFE_INTEGER, name: "" }
+
 /** One statement each, which decides by the row as it is when it is locked. */
 const write = async (
   tx: Transaction,
@@ -62,8 +73,12 @@ const read = async (session: Session, schedules: Promise<ReadonlyArray<Row>>) =>
 export const makePostgresScheduleStore = (db: Pick<Database, "read" | "write">): ScheduleStore["Service"] =>
   ScheduleStore.of({
     listSchedules: db.read("ScheduleStore.listSchedules", (session) => read(session, session.all(allSchedules, {}))),
-    nextSchedules: (limit) =>
-      db.read("ScheduleStore.nextSchedules", (session) => read(session, session.all(nextSchedules, { limit }))),
+    findSchedule: (name) =>
+      db.read("ScheduleStore.findSchedule", (session) => read(session, session.all(scheduleOfName, { name }))),
+    nextSchedules: (limit, { name, nextAt } = first) =>
+      db.read("ScheduleStore.nextSchedules", (session) =>
+        read(session, session.all(nextSchedules, { limit, nextAt, name })),
+      ),
     writeSchedule: (name, version, next) =>
       db.write("ScheduleStore.writeSchedule", (tx) => write(tx, name, version, next)),
   })

@@ -1,4 +1,5 @@
-import { nextScheduleVersion, ScheduleStore } from "@kiln/core/ports"
+import { sql } from "kysely"
+import { nextScheduleVersion, type SchedulePosition, ScheduleStore } from "@kiln/core/ports"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { type Given, query, statement } from "./Statement.ts"
@@ -12,8 +13,19 @@ const selectSchedules = query
 
 const allSchedules = statement(() => selectSchedules.orderBy("name"))
 
-const nextSchedules = statement((given: Given<{ readonly limit: number }>) =>
-  selectSchedules.where("next_at", "is not", null).orderBy("next_at").orderBy("name").limit(given.limit),
+const scheduleOfName = statement((given: Given<Values<"schedules", "name">>) =>
+  selectSchedules.where("name", "=", given.name),
+)
+
+/** The rows of the index after a position. It compares both columns at once, so that it seeks instead of filtering. */
+const nextSchedules = statement(
+  (given: Given<{ readonly limit: number; readonly nextAt: number; readonly name: string }>) =>
+    selectSchedules
+      .where("next_at", "is not", null)
+      .where(sql<boolean>`(next_at, name) > (${given.nextAt}, ${given.name})`)
+      .orderBy("next_at")
+      .orderBy("name")
+      .limit(given.limit),
 )
 
 const insertSchedule = statement((given: Given<Row>) =>
@@ -38,6 +50,9 @@ const deleteSchedule = statement((given: Given<Values<"schedules", "name"> & { r
 const knownSchedule = statement((given: Given<Values<"schedules", "name">>) =>
   query.selectFrom("schedules").select("version").where("name", "=", given.name),
 )
+
+/** Before every schedule: no name is empty. */
+const first: SchedulePosition = { nextAt: Number.MIN_SAFE_INTEGER, name: "" }
 
 const write = (
   tx: Transaction,
@@ -66,8 +81,13 @@ export const makeSqliteScheduleStore = (db: Pick<Database, "read" | "write">): S
       now: tx.now,
       schedules: tx.all(allSchedules, {}),
     })),
-    nextSchedules: (limit) =>
-      db.read("ScheduleStore.nextSchedules", (tx) => ({ now: tx.now, schedules: tx.all(nextSchedules, { limit }) })),
+    findSchedule: (name) =>
+      db.read("ScheduleStore.findSchedule", (tx) => ({ now: tx.now, schedules: tx.all(scheduleOfName, { name }) })),
+    nextSchedules: (limit, { name, nextAt } = first) =>
+      db.read("ScheduleStore.nextSchedules", (tx) => ({
+        now: tx.now,
+        schedules: tx.all(nextSchedules, { limit, nextAt, name }),
+      })),
     writeSchedule: (name, version, next) =>
       db.write("ScheduleStore.writeSchedule", (tx) => write(tx, name, version, next)),
   })

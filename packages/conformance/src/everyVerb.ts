@@ -139,6 +139,7 @@ const administration = Effect.gen(function* () {
   const schedules = yield* ScheduleStore
   yield* schedules.writeSchedule("a", 0, { nextAt: 1, document: "{}" })
   yield* schedules.listSchedules
+  yield* schedules.findSchedule("a")
   yield* schedules.nextSchedules(1)
   const deliveries = yield* DeliveryStore
   const jobs = yield* JobStore

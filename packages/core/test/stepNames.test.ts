@@ -167,6 +167,26 @@ describe("a name can be reused", () => {
   })
 })
 
+it.each([
+  ["longer than a key of every store", "é".repeat(201), "up to 200 characters"],
+  ["that Postgres refuses", "a\u0000", "without U+0000"],
+  ["without text", undefined as never, "must be text"],
+  ["of the engine", "kiln:progress", 'must not be named "kiln:progress"'],
+])("a name %s ends the job before the step runs", async (_, name, message) => {
+  for (const call of ["step", "children"] as const) {
+    let ran = 0
+    const kind = looping(async ({ children, step }) => {
+      if (call === "children") await children(name, "looping" as never, [{}] as never)
+      else await step(name, async () => (ran += 1))
+      return { output: {} }
+    })
+    const { errors, job } = await outcomeOf(kind)
+    expect(job).toMatchObject({ status: "failed", errorCode: "internal_error", attempts: 1 })
+    expect(errors).toContain(message)
+    expect(ran).toBe(0)
+  }
+})
+
 it("in kinds written with Effect, whose steps can be retried as effects", async () => {
   const kindOf = (name: string, again: boolean) => {
     let tries = 0

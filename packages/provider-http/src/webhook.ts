@@ -23,8 +23,8 @@ export interface WebhookOptions<Job extends WebhookJob = WebhookJob> {
   readonly secret: string | ReadonlyArray<string>
   /** Milliseconds until a request is aborted, default 15,000. */
   readonly timeoutMs?: number
-  /** Returns the `data` of a request; by default the job, as `get` returns it. */
-  readonly data?: (job: Job) => object
+  /** Returns the `data` of a request, or a promise of it; by default the job, as `get` returns it. */
+  readonly data?: (job: Job) => object | Promise<object>
   /** `true` allows loopback, private and link-local addresses: for tests, and for receivers in a trusted network. */
   readonly allowPrivateAddresses?: boolean
   /** Resolves the host name. Default: `dns.lookup`. */
@@ -65,7 +65,7 @@ export const webhook = <Job extends WebhookJob = WebhookJob>(
   })
   return async ({ job, signal }) => {
     const type = job.status === "done" ? "job.completed" : "job.failed"
-    const body = JSON.stringify({ type, timestamp: job.finishedAt.toISOString(), data: data(job) })
+    const body = JSON.stringify({ type, timestamp: job.finishedAt.toISOString(), data: await data(job) })
     const timestamp = String(Math.floor(Effect.runSync(Clock.currentTimeMillis) / 1_000))
     const signatures = keys.map(
       (key) => `v1,${createHmac("sha256", key).update(`${job.id}.${timestamp}.${body}`).digest("base64")}`,

@@ -69,6 +69,8 @@ describe("webhook", () => {
     const failed = { ...job, status: "failed", errorCode: "internal_error" } as object as FinishedJob
     await webhook({ ...local, url, data: ({ id }) => ({ id }) })({ ...finished(), job: failed })
     expect(JSON.parse(received[0]?.body ?? "")).toMatchObject({ type: "job.failed", data: { id: job.id } })
+    await webhook({ ...local, url, data: async ({ id }) => ({ later: id }) })(finished())
+    expect(JSON.parse(received[1]?.body ?? "")).toMatchObject({ data: { later: job.id } })
   })
 
   it.each([301, 302, 307, 308])("follows no redirect: %i", async (status) => {

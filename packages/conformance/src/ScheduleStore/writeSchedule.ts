@@ -94,6 +94,12 @@ export const nextSchedules: Section<ScheduleStore> = {
         expect(names(yield* store.listSchedules)).toEqual(["B", "a", "b", "c", "d"])
         expect(names(yield* store.nextSchedules(10))).toEqual(["b", "c", "d", "B"])
         expect(names(yield* store.nextSchedules(2))).toEqual(["b", "c"])
+        expect(names(yield* store.nextSchedules(2, { nextAt: 10, name: "b" }))).toEqual(["c", "d"])
+        expect(names(yield* store.nextSchedules(2, { nextAt: 10, name: "bb" }))).toEqual(["c", "d"])
+        expect(names(yield* store.nextSchedules(9, { nextAt: 20, name: "d" }))).toEqual(["B"])
+        expect(names(yield* store.nextSchedules(9, { nextAt: 30, name: "B" }))).toEqual([])
+        expect(names(yield* store.findSchedule("a"))).toEqual(["a"])
+        expect(names(yield* store.findSchedule("A"))).toEqual([])
       }),
     ),
     check(
@@ -104,6 +110,7 @@ export const nextSchedules: Section<ScheduleStore> = {
         yield* advance(60_000)
         expect((yield* store.nextSchedules(1)).now).toBe(before + 60_000)
         expect((yield* store.listSchedules).now).toBe(before + 60_000)
+        expect((yield* store.findSchedule("a")).now).toBe(before + 60_000)
       }),
     ),
   ],

@@ -1,6 +1,6 @@
 import { hidden, plant } from "./PlantedBug.ts"
 
-/** In keys, switches, prices and secrets. */
+/** In keys, switches, prices, schedules and secrets. */
 export const administration = [
   plant("MemoryKeyDirectory.ts", "KeyDirectory.revokeKey, touchKeys", "revoking a key again changes its time", [
     "key === undefined || key.revokedAt !== null ? key",
@@ -65,6 +65,14 @@ export const administration = [
     "Switchboard.setPrice, activatePrice, listPrices",
     "activation takes the first version",
     ["const latest = versions.length", "const latest = 1"],
+  ),
+  hidden(
+    plant(
+      "MemoryScheduleStore.ts",
+      "ScheduleStore.nextSchedules",
+      "a page of schedules begins with the last one of the page before",
+      ["byTime(schedule, after) > 0", "byTime(schedule, after) >= 0"],
+    ),
   ),
   plant("MemorySecretStore.ts", "SecretStore.getOrCreate", "the last candidate replaces the stored secret", [
     "state.namedSecrets.get(name) ?? candidate.slice()",

@@ -809,4 +809,32 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
+  "a page of schedules begins with the last one of the page before": {
+    checks: ["lists by name; the next ones by time, without paused ones"],
+    promises: false,
+  },
+  "a job does not take its scope": {
+    checks: [
+      "a second job of the scope is the first one until that has finished, whatever it asks for",
+      "until it is claimed",
+      "for a time from its creation, finished or not",
+    ],
+    promises: false,
+  },
+  "a retry leaves the scope to the failed job": {
+    checks: ["a retry takes over the scope of the failed job"],
+    promises: false,
+  },
+  "a running job no longer has its scope": {
+    checks: ["a second job of the scope is the first one until that has finished, whatever it asks for"],
+    promises: false,
+  },
+  "a job needs only one of several labels": {
+    checks: [
+      "lists the jobs that have all labels, newest first, in pages of any size",
+      "tells metadata by name, value and type, and from tags",
+      "counts them by status",
+    ],
+    promises: false,
+  },
 }

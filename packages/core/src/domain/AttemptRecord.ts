@@ -1,5 +1,5 @@
 import type { ErrorCode } from "./ErrorCode.ts"
-import { isError } from "./realms.ts"
+import { isError, readSafely } from "./realms.ts"
 
 /** Number of records that a store keeps of a job: those of its newest failed attempts. */
 export const maxAttemptRecords = 20
@@ -41,8 +41,8 @@ export const attemptRecord = (
   error: unknown,
   { durationMs, ...about }: Pick<AttemptRecord, "errorCode" | "durationMs" | "worker">,
 ): AttemptRecord => {
-  const message = bounded(safely(() => messageOf(error)) ?? "", maxMessageBytes)
-  const stack = safely(() => stackOf(error))
+  const message = bounded(readSafely(() => messageOf(error)) ?? "", maxMessageBytes)
+  const stack = readSafely(() => stackOf(error))
   return {
     ...about,
     message,
@@ -78,15 +78,6 @@ const stackOf = (error: unknown): string | undefined => {
     next = next.cause
   }
   return stacks.join("\ncaused by: ")
-}
-
-/** Properties of foreign errors may throw. */
-const safely = <A>(read: () => A): A | undefined => {
-  try {
-    return read()
-  } catch {
-    return undefined
-  }
 }
 
 const encoder = new TextEncoder()

@@ -1,6 +1,6 @@
-import * as Cron from "effect/Cron"
 import * as Result from "effect/Result"
 import type { JobMode } from "./Access.ts"
+import { CronTimes } from "./CronTimes.ts"
 import type { JobId, KeyId, ProjectId } from "./Ids.ts"
 import type { JsonObject } from "./Json.ts"
 import type { Priority } from "./Priority.ts"
@@ -34,8 +34,8 @@ export interface Schedule {
   readonly refusal: string | null
 }
 
-const parsed = (timing: { readonly cron: string; readonly timeZone: string }): Cron.Cron =>
-  Result.getOrThrow(Cron.parse(timing.cron, timing.timeZone))
+const timesOf = (timing: { readonly cron: string; readonly timeZone: string }): CronTimes =>
+  new CronTimes(timing.cron, timing.timeZone)
 
 /**
  * Returns what is wrong with a timing; `undefined` if it is valid. Seconds are no field of a cron expression: a job a second is a
@@ -48,11 +48,9 @@ export const timingProblem = (timing: ScheduleTiming): string | undefined => {
       : "everyMs must be an integer from 1,000 (a second) to 31,622,400,000 (366 days)"
   if (timing.cron.trim().split(/\s+/).length !== 5)
     return `cron must have five fields (minute, hour, day, month, weekday), not "${timing.cron}"`
-  const cron = Result.try(() => parsed(timing))
-  if (Result.isFailure(cron)) return isTimeZone(timing.timeZone) ? `invalid cron "${timing.cron}"` : "unknown timeZone"
-  return Result.isFailure(Result.try(() => Cron.next(cron.success, new Date(0))))
-    ? `cron "${timing.cron}" never occurs`
-    : undefined
+  const times = Result.try(() => timesOf(timing))
+  if (Result.isFailure(times)) return isTimeZone(timing.timeZone) ? `invalid cron "${timing.cron}"` : "unknown timeZone"
+  return Result.isFailure(Result.try(() => times.success.next(0))) ? `cron "${timing.cron}" never occurs` : undefined
 }
 
 const longestIntervalMs = 366 * 24 * 3_600_000
@@ -60,12 +58,9 @@ const longestIntervalMs = 366 * 24 * 3_600_000
 const isTimeZone = (name: string): boolean =>
   Result.isSuccess(Result.try(() => new Intl.DateTimeFormat("en", { timeZone: name })))
 
-/**
- * Returns the first tick after a time. A local time that a change to summer time skips ticks as much later; one that occurs twice
- * in autumn ticks the first time.
- */
+/** Returns the first tick after a time. */
 export const nextTick = (timing: ScheduleTiming, after: number): number => {
-  if ("cron" in timing) return Cron.next(parsed(timing), new Date(after)).getTime()
+  if ("cron" in timing) return timesOf(timing).next(after)
   const { everyMs, from } = timing
   return after < from ? from : from + (Math.floor((after - from) / everyMs) + 1) * everyMs
 }
@@ -73,11 +68,11 @@ export const nextTick = (timing: ScheduleTiming, after: number): number => {
 /** Returns the last tick at or before a time, given one at or before it. */
 const lastTick = (timing: ScheduleTiming, known: number, now: number): number => {
   if (nextTick(timing, known) > now) return known
-  if ("cron" in timing) return Math.max(known, Cron.prev(parsed(timing), new Date(now + 1)).getTime())
+  if ("cron" in timing) return Math.max(known, timesOf(timing).lastUntil(now))
   return timing.from + Math.floor((now - timing.from) / timing.everyMs) * timing.everyMs
 }
 
-/** Ticks this late are not missed: processes look at schedules every half minute, and a job that is refused is tried again. */
+/** Ticks this late are not missed: processes look at schedules every half minute. */
 const graceMs = 60_000
 
 /** A due schedule: the tick that gets a job, or none if all due ticks were missed, and the tick after that. */
@@ -86,11 +81,15 @@ export interface DueTick {
   readonly nextAt: number
 }
 
-/** Decides what is due at a time, given the earliest tick that was not handled yet. Only the latest of several due ticks gets a job. */
-export const dueTick = ({ missed, timing }: Schedule, nextAt: number, now: number): DueTick => {
+/**
+ * Decides what is due at a time, given the earliest tick that was not handled yet. Only the latest of several due ticks gets a job. A
+ * tick whose job was refused is not missed, however late it is.
+ */
+export const dueTick = ({ missed, refusal, timing }: Schedule, nextAt: number, now: number): DueTick => {
   const latest = lastTick(timing, nextAt, now)
+  const isMissed = now - latest > graceMs && (refusal === null || latest !== nextAt)
   return {
-    tick: missed === "once" || now - latest <= graceMs ? latest : undefined,
+    tick: missed === "once" || !isMissed ? latest : undefined,
     nextAt: nextTick(timing, latest),
   }
 }

@@ -12,15 +12,27 @@ export const isPlainObject = (value: unknown): value is Readonly<Record<string, 
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, "isPrototypeOf")
 }
 
-/** Returns whether a value is an error, a `DOMException` included. */
+/** Returns what a function reads from a foreign value; `undefined` if a getter or a proxy throws. */
+export const readSafely = <A>(read: () => A): A | undefined => {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns whether a value is an error, a `DOMException` included. False for a value that cannot be read, such as a revoked proxy. */
 export const isError = (value: unknown): value is Error =>
-  value instanceof Error || tagOf(value) === "[object Error]" || tagOf(value) === "[object DOMException]"
+  readSafely(
+    () => value instanceof Error || tagOf(value) === "[object Error]" || tagOf(value) === "[object DOMException]",
+  ) ?? false
 
 /** Returns whether a value is one of kiln's errors, including one created by another copy of this module. */
 export const isTaggedError = <E extends Error & { readonly _tag: string }>(
   value: unknown,
   ...tags: ReadonlyArray<E["_tag"]>
-): value is E => isError(value) && "_tag" in value && tags.some((tag) => value._tag === tag)
+): value is E =>
+  isError(value) && (readSafely(() => "_tag" in value && tags.some((tag) => value._tag === tag)) ?? false)
 
 /** Returns whether a value is a `Uint8Array`, a `Buffer` included. */
 export const isBytes = (value: unknown): value is Uint8Array =>

@@ -50,7 +50,7 @@ export const makeAskedFor = (
         priority,
         delayMs: delayOf(options),
         submitted: submittedFor(kind, options, capture),
-        unique: uniqueFor(options.unique),
+        unique: uniqueFor(options.unique, kind, request),
       },
     }
   }

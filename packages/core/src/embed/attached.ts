@@ -80,8 +80,20 @@ const captured = (capture: () => Json | undefined): Json | undefined => {
   return context
 }
 
+/**
+ * Throws `TypeError` for a field that neither the kind nor the request has. A misspelled name would compare nothing, so that all jobs of
+ * the kind would count as the same.
+ */
+const requireFields = (by: ReadonlyArray<string>, { name: kind, reader: { names } }: JobKind, request: unknown) => {
+  if (names === undefined) return
+  const present = typeof request === "object" && request !== null ? Object.keys(request) : []
+  const unknown = by.find((name) => !names.includes(name) && !present.includes(name))
+  if (unknown !== undefined)
+    throw new TypeError(unknownName(`field "${unknown}" of ${kind} in unique.by`, unknown, names))
+}
+
 /** Checks the option `unique`. Throws `TypeError`. */
-export const uniqueFor = (unique: SubmitOptions["unique"]): UniqueBy | undefined => {
+export const uniqueFor = (unique: SubmitOptions["unique"], kind: JobKind, request: unknown): UniqueBy | undefined => {
   if (unique === undefined) return undefined
   requireOptions("unique", unique, uniqueOptions)
   const { by, while: duration } = unique as { readonly by?: unknown; readonly while?: unknown }
@@ -94,6 +106,7 @@ export const uniqueFor = (unique: SubmitOptions["unique"]): UniqueBy | undefined
         ? unknownName(`unique.while "${duration.slice(0, 100)}"`, duration, ["queued", "unfinished"])
         : 'unique.while must be "queued", "unfinished" or a number of milliseconds',
     )
+  if (Array.isArray(by)) requireFields(by, kind, request)
   return unique
 }
 

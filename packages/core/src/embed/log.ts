@@ -2,7 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
-import { isError } from "../domain/index.ts"
+import { isError, readSafely } from "../domain/index.ts"
 import { callSafely } from "../engine/callSafely.ts"
 import type { LogEntry } from "./EngineOptions.ts"
 
@@ -27,8 +27,8 @@ export const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): 
   return Logger.layer([
     Logger.make(({ cause, date, fiber, logLevel, message }) => {
       const parts = (Array.isArray(message) ? message : [message]) as ReadonlyArray<unknown>
-      const texts = parts.map((part) => (isError(part) ? part.message : String(part)))
-      const why = cause.reasons.length === 0 ? [] : [Cause.pretty(cause)]
+      const texts = parts.map((part) => readSafely(() => (isError(part) ? part.message : String(part))) ?? "")
+      const why = cause.reasons.length === 0 ? [] : [readSafely(() => Cause.pretty(cause)) ?? ""]
       const fields = fiber.getRef(References.CurrentLogAnnotations)
       callSafely(
         () => log({ level: levels[logLevel] ?? "info", message: [...texts, ...why].join(" "), fields, at: date }),

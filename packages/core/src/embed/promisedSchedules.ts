@@ -72,8 +72,10 @@ type Change = (stored: StoredSchedule | undefined, now: number) => Written | nul
 const update = Effect.fnUntraced(function* (name: string, change: Change) {
   const store = yield* ScheduleStore
   while (true) {
-    const { now, schedules } = yield* store.listSchedules
-    const stored = schedules.find((each) => each.name === name)
+    const {
+      now,
+      schedules: [stored],
+    } = yield* store.findSchedule(name)
     const next = yield* Effect.try({ try: () => change(stored, now), catch: (error) => error })
     if (next === "unchanged") return
     const { nextAt = null, ...schedule } = next ?? {}

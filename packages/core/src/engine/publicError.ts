@@ -1,17 +1,33 @@
 import * as Cause from "effect/Cause"
-import { isError } from "../domain/index.ts"
+import { isError, readSafely } from "../domain/index.ts"
 
 /** What a trace may tell about an error: its name, its code, and where it came from. Messages of foreign code quote prompts. */
 export const publicError = (cause: Cause.Cause<unknown>): Error => {
   const error = Cause.squash(cause)
-  const { _tag: tag, errorCode: code } = (typeof error === "object" && error !== null ? error : {}) as {
-    readonly _tag?: unknown
-    readonly errorCode?: unknown
-  }
-  const name = typeof tag === "string" ? tag : isError(error) ? error.name : "Error"
+  const { code, tag } = readSafely(() => tagAndCode(error)) ?? {}
+  const trace = isError(error) ? traceOfError(error) : undefined
+  const name = typeof tag === "string" ? tag : (trace?.name ?? "Error")
   const shown = new Error(typeof code === "string" ? code : name)
   shown.name = name
-  const frames = isError(error) ? (error.stack ?? "").split("\n").filter((line) => line.startsWith("    at ")) : []
-  shown.stack = [`${name}: ${shown.message}`, ...frames].join("\n")
+  shown.stack = [`${name}: ${shown.message}`, ...(trace?.frames ?? [])].join("\n")
   return shown
+}
+
+const tagAndCode = (error: unknown): { readonly tag?: unknown; readonly code?: unknown } => {
+  if (typeof error !== "object" || error === null) return {}
+  const { _tag: tag, errorCode: code } = error as { readonly _tag?: unknown; readonly errorCode?: unknown }
+  return { tag, code }
+}
+
+/**
+ * Returns the name of an error and the frames of its stack, without its message, which may quote a request. Code can set both to
+ * anything, for example with `Error.prepareStackTrace`: what is not text is left out.
+ */
+export const traceOfError = (error: Error): { readonly name: string; readonly frames: ReadonlyArray<string> } => {
+  const name: unknown = readSafely(() => error.name)
+  const stack: unknown = readSafely(() => error.stack)
+  return {
+    name: typeof name === "string" ? name : "Error",
+    frames: typeof stack === "string" ? stack.split("\n").filter((line) => line.startsWith("    at ")) : [],
+  }
 }

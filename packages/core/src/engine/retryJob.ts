@@ -1,11 +1,20 @@
 import * as Effect from "effect/Effect"
-import { authorize, type Principal, submittedOf } from "../domain/index.ts"
+import { authorize, type Job, type Principal, type Submitted, submittedOf } from "../domain/index.ts"
 import { JobNotRetryable, KindUnknown } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
 import { type Accepted, acceptedOf } from "./acceptedOf.ts"
 import { makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
+
+/**
+ * What the retry of a job carries. The parent of a failed child is not its parent: it has that failure as the child's result, and a
+ * step with one child more than it asked for would be a bug of its kind.
+ */
+const submittedByCaller = (failed: Job): Submitted => {
+  const { parent: _, ...submitted } = submittedOf(failed)
+  return submitted
+}
 
 /**
  * Retries a failed job as a new one. Its idempotency key consists of the failed job's id and a space, which no key of a caller
@@ -31,7 +40,7 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
     kind,
     request: failed.request,
     idempotencyKey: key,
-    placement: { priority: failed.priority, submitted: submittedOf(failed) },
+    placement: { priority: failed.priority, submitted: submittedByCaller(failed) },
   })
   // The kind may have changed since, and refuse the stored request.
   if (draft._tag === "Failure") return yield* Effect.fail(new JobNotRetryable())

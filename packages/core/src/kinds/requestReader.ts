@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type { FieldError, JsonObject } from "../domain/index.ts"
+import { type FieldError, isPlainObject, type JsonObject } from "../domain/index.ts"
 import { asJsonObject } from "./asJson.ts"
 import { fieldsDecoder, type FieldsSchema } from "./decodeFields.ts"
 import { isStandardSchema, type StandardIssue, type StandardSchema } from "./StandardSchema.ts"
@@ -18,6 +18,8 @@ export interface ReadRequest<Request> {
 export interface RequestReader<Request> {
   /** The names of the fields, in order, if the schema states them. */
   readonly fields: ReadonlyArray<string> | undefined
+  /** The names of fields, if they are known: `fields`, or those of a schema of Zod or Valibot, which may allow others too. */
+  readonly names: ReadonlyArray<string> | undefined
   readonly read: (input: unknown) => Result.Result<ReadRequest<Request>, ReadonlyArray<FieldError>>
   /** Decodes a stored request for an attempt. */
   readonly readStored: (stored: unknown) => Result.Result<Request, unknown>
@@ -30,14 +32,23 @@ export const requestReader = <Request>(schema: RequestSchema<Request>): RequestR
   isStandardSchema(schema)
     ? {
         fields: undefined,
+        names: namesIn(schema),
         read: (input) => readStandard(schema, input),
         readStored: (stored) => Result.map(readStandard(schema, stored), ({ value }) => value),
       }
     : {
         fields: Object.keys(schema.fields),
+        names: Object.keys(schema.fields),
         read: fieldsReader(schema),
         readStored: Schema.decodeUnknownResult(schema, { onExcessProperty: "error" }),
       }
+
+/** Zod calls the fields of an object `shape`, and Valibot `entries`. */
+const namesIn = (schema: object): ReadonlyArray<string> | undefined => {
+  const { entries, shape } = schema as { readonly entries?: unknown; readonly shape?: unknown }
+  const fields = shape ?? entries
+  return isPlainObject(fields) ? Object.keys(fields) : undefined
+}
 
 /** Stores the re-encoded value, which is certain to decode again. */
 const fieldsReader = <Request>(schema: FieldsSchema<Request>): RequestReader<Request>["read"] => {

@@ -19,6 +19,12 @@ export interface ReadSchedules {
   readonly schedules: ReadonlyArray<StoredSchedule>
 }
 
+/** A place in the order of `nextSchedules`. */
+export interface SchedulePosition {
+  readonly nextAt: number
+  readonly name: string
+}
+
 /**
  * The schedules of an installation, by name. A write states the version that it replaces, so that of several processes which handle
  * a tick, one advances the schedule.
@@ -28,8 +34,13 @@ export class ScheduleStore extends Context.Service<
   {
     /** Returns all schedules, by name in code unit order. */
     readonly listSchedules: Effect.Effect<ReadSchedules, StoreUnavailable>
-    /** Returns up to `limit` schedules that are not paused, the ones that are due first. */
-    readonly nextSchedules: (limit: number) => Effect.Effect<ReadSchedules, StoreUnavailable>
+    /** Returns the schedule with this name, or none. */
+    readonly findSchedule: (name: string) => Effect.Effect<ReadSchedules, StoreUnavailable>
+    /**
+     * Returns up to `limit` schedules that are not paused, the ones that are due first, then by name; with `after`, those that follow
+     * it in this order.
+     */
+    readonly nextSchedules: (limit: number, after?: SchedulePosition) => Effect.Effect<ReadSchedules, StoreUnavailable>
     /**
      * Replaces the schedule if it still has this version, 0 for one that does not exist; `null` removes it. Returns false and
      * writes nothing if another process was first.

@@ -110,7 +110,7 @@ export const storeVerbs = {
     listWorkers: "read",
   },
   SecretStore: { getOrCreate: "write", find: "read", replace: "write", remove: "write" },
-  ScheduleStore: { listSchedules: "read", nextSchedules: "read", writeSchedule: "write" },
+  ScheduleStore: { listSchedules: "read", findSchedule: "read", nextSchedules: "read", writeSchedule: "write" },
   DeliveryStore: { claimDeliveries: "write", settleDeliveries: "write", listDeliveries: "read" },
 } as const satisfies StoreVerbs
 

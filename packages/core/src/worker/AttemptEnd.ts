@@ -3,6 +3,7 @@ import * as Option from "effect/Option"
 import { type AttemptFailure, type AttemptLimits } from "../domain/Attempt.ts"
 import { type CircuitLimits } from "../domain/Circuit.ts"
 import { isError } from "../domain/index.ts"
+import { traceOfError } from "../engine/publicError.ts"
 import type { AttemptError } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { Completion } from "../ports/index.ts"
@@ -81,7 +82,8 @@ export const describe = (cause: Cause.Cause<AttemptError>): string => {
   }
   const defect = Cause.squash(cause)
   if (!isError(defect)) return "defect"
-  return [defect.name, ...(defect.stack ?? "").split("\n").filter((line) => line.startsWith("    at "))].join("\n")
+  const { frames, name } = traceOfError(defect)
+  return [name, ...frames].join("\n")
 }
 
 /**

@@ -5,6 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import { isBuiltInErrorCode } from "../domain/ErrorCode.ts"
 import { unknownName } from "../domain/knownNames.ts"
+import { readSafely } from "../domain/realms.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { type AttemptError, AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
@@ -14,6 +15,7 @@ import type { Attempt } from "./Attempt.ts"
 import { attemptContexts } from "./AttemptContext.ts"
 import { AttemptMeter, type AttemptOutcome } from "./AttemptMeter.ts"
 import { type AttemptEnd, attemptEnd, describe, kindBugIn } from "./AttemptEnd.ts"
+import { makeParentCheck } from "./canceledParents.ts"
 import { checkResult } from "./checkResult.ts"
 import type { Slots } from "./Slots.ts"
 import { endWriter, type Settled, type Written } from "./writeEnd.ts"
@@ -38,6 +40,7 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
   const writeEnd = yield* endWriter(watch)
   const removeOrphans = yield* orphanRemover
   const meter = yield* AttemptMeter
+  const checkParent = yield* makeParentCheck
 
   /** Runs the kind. An exception is a defect. */
   const work = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
@@ -47,7 +50,10 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
       // It was valid when the job was accepted, for this version of the kind or another.
       const request = attempt.kind.reader.readStored(attempt.claim.job.request)
       return Result.isSuccess(request)
-        ? inTime(attempt.kind, attempt.kind.run(contextOf(attempt, request.success)))
+        ? Effect.andThen(
+            checkParent(attempt.claim),
+            Effect.suspend(() => inTime(attempt.kind, attempt.kind.run(contextOf(attempt, request.success)))),
+          )
         : notReadable
     })
 
@@ -72,7 +78,8 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
     const exit = yield* Effect.exit(Effect.interruptible(begin(attempt)))
     if (attempt.hasBegun) isolation.end()
     attempt.reports?.end()
-    const end = readEnd(attempt, exit, defaultCurrency)
+    const end =
+      readSafely(() => readEnd(attempt, exit, defaultCurrency)) ?? endOfFailure(attempt.kind, Cause.die(unreadable()))
     if (end.log !== undefined) yield* end.log
     if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)
     const durationMs = watch.now() - beganAt
@@ -171,6 +178,9 @@ const checkSafely = ({ claim, kind }: Attempt, result: AttemptResult, defaultCur
     return Exit.die(error)
   }
 }
+
+/** Code can throw what nothing can look into, such as a revoked proxy. Its job must end nevertheless. */
+const unreadable = () => new TypeError("the attempt threw a value that cannot be read")
 
 const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEnd => {
   const thrown = attemptEnd(cause)

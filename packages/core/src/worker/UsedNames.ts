@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { isStorableText, progressStep } from "../domain/index.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 
 /** Maximum length of a name in a message, and therefore in the log. */
@@ -28,7 +29,8 @@ export class UsedNames {
     <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.suspend(() => {
         const used = this.#used[what]
-        if (used.has(name)) this.#bug ??= new KindBug(usedTwice(what, name))
+        const problem = used.has(name) ? usedTwice(what, name) : what === "step" ? stepProblem(name) : undefined
+        if (problem !== undefined) this.#bug ??= new KindBug(problem)
         if (this.#bug !== undefined) return Effect.die(this.#bug)
         used.add(name)
         return Effect.onExit(effect, (exit) =>
@@ -37,6 +39,16 @@ export class UsedNames {
           }),
         )
       })
+}
+
+/** Maximum length of the name of a step, in UTF-16 code units. Names are keys of stores, and part of the keys of children. */
+const maxStepLength = 200
+
+/** Checked before the step runs, because afterwards its work may have been paid for. */
+const stepProblem = (name: unknown): string | undefined => {
+  if (typeof name !== "string" || name.length > maxStepLength || !isStorableText(name))
+    return `the name of a step must be text of up to ${maxStepLength} characters, without U+0000 or unpaired surrogates`
+  return name === progressStep ? `a step must not be named "${progressStep}"` : undefined
 }
 
 const usedTwice = (what: "step" | "file", name: string): string => {

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { authorize, isStorableText, type Job, type JobStatus, submittedOf } from "../domain/index.ts"
+import { authorize, type Job, type JobStatus, submittedOf } from "../domain/index.ts"
 import { childIndex, childKey, type ParentStep, stepLabel } from "../domain/Child.ts"
 import { KindUnknown } from "../domain/Errors.ts"
 import { idsOfLabel } from "../engine/childrenOf.ts"
@@ -111,8 +111,6 @@ export const awaitChildren = Effect.fnUntraced(function* (
   kindName: string,
   requests: ReadonlyArray<unknown>,
 ): Effect.fn.Return<ReadonlyArray<Child>, AttemptError> {
-  if (!isStorableText(step))
-    return yield* Effect.die(new KindBug("the name of a step must not contain U+0000 or unpaired surrogates"))
   const parent: ParentStep = { jobId: job.id, step }
   const before = yield* countChildren(directory, parent)
   if (before.all < requests.length) {

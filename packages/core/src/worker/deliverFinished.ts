@@ -10,7 +10,7 @@ import { type ClaimedDelivery, DeliveryStore, JobDirectory } from "../ports/inde
 import { describe } from "./AttemptEnd.ts"
 import { makeOutageLog } from "./outageLog.ts"
 
-/** Maximum number of concurrent calls in one process. */
+/** Maximum number of concurrent calls for one kind in one process. A receiver that hangs must not hold up the other kinds. */
 const concurrency = 8
 /** The duration of one call, after which its signal is aborted and the call counts as failed. */
 const callTimeoutMs = 45_000
@@ -21,10 +21,8 @@ const pauseMs = 5_000
 
 type Handlers = ReadonlyMap<string, FinishHandler>
 
-const claim = (handlers: Handlers, limit: number) =>
-  Effect.flatMap(DeliveryStore, (store) =>
-    store.claimDeliveries({ kinds: [...handlers.keys()], limit, leaseDurationMs }),
-  )
+const claim = (kinds: ReadonlyArray<string>, limit: number) =>
+  Effect.flatMap(DeliveryStore, (store) => store.claimDeliveries({ kinds, limit, leaseDurationMs }))
 
 /** Calls the handler. Its signal is aborted when the call takes too long, and when this process stops. */
 const call = (handler: FinishHandler, job: Job, attempt: number): Effect.Effect<unknown, unknown> =>
@@ -64,7 +62,7 @@ export const deliverFinished = Effect.gen(function* () {
   if (handlers.size === 0) return
   for (;;) {
     // No more than run at once: a delivery that waits would use up its lease, and one of its attempts with it.
-    const claimed = yield* claim(handlers, concurrency)
+    const claimed = yield* claim([...handlers.keys()], concurrency)
     if (claimed.length === 0) return
     yield* Effect.forEach(claimed, (delivery) => deliver(handlers, delivery), {
       concurrency: "unbounded",
@@ -87,11 +85,14 @@ export const runDeliveries: Effect.Effect<void, never, DeliveryStore | JobDirect
     )
     yield* Effect.acquireRelease(listening, (end) => Effect.sync(end))
     const outage = makeOutageLog("looking for finished jobs")
-    let running = 0
+    const running = new Map([...handlers.keys()].map((kind) => [kind, 0]))
+    const roomOf = (kind: string) => concurrency - (running.get(kind) ?? 0)
     const start = (delivery: ClaimedDelivery) => {
-      running++
+      const { kind } = delivery
+      running.set(kind, (running.get(kind) ?? 0) + 1)
       const ended = Effect.sync(() => {
-        if (running-- === concurrency) due.openUnsafe()
+        if (roomOf(kind) === 0) due.openUnsafe()
+        running.set(kind, (running.get(kind) ?? 0) - 1)
       })
       return deliver(handlers, delivery).pipe(
         Effect.catchCause((cause) =>
@@ -103,13 +104,16 @@ export const runDeliveries: Effect.Effect<void, never, DeliveryStore | JobDirect
     }
     while (true) {
       due.closeUnsafe()
+      const kinds = [...handlers.keys()].filter((kind) => roomOf(kind) > 0)
+      // All that are claimed may be of one kind.
+      const limit = Math.min(...kinds.map(roomOf))
       const claimed =
-        running === concurrency
+        kinds.length === 0
           ? []
-          : yield* Effect.tap(claim(handlers, concurrency - running), () => outage.worked).pipe(
+          : yield* Effect.tap(claim(kinds, limit), () => outage.worked).pipe(
               Effect.catchCause((cause) => Effect.as(outage.failed(cause), [])),
             )
       for (const delivery of claimed) yield* start(delivery)
-      if (claimed.length === 0 || running === concurrency) yield* Effect.race(Effect.sleep(pauseMs), due.await)
+      if (claimed.length === 0) yield* Effect.race(Effect.sleep(pauseMs), due.await)
     }
   })

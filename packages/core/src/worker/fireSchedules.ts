@@ -6,12 +6,14 @@ import { authorize, type JobId } from "../domain/index.ts"
 import { dueTick, type Schedule, tickKey } from "../domain/Schedule.ts"
 import { Engine } from "../engine/Engine.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import { ScheduleStore, type StoredSchedule } from "../ports/index.ts"
+import { type SchedulePosition, ScheduleStore, type StoredSchedule } from "../ports/index.ts"
 import { describe } from "./AttemptEnd.ts"
 import { makeOutageLog } from "./outageLog.ts"
 
-/** Maximum number of schedules that one look reads. Further ones come once these have advanced. */
+/** Maximum number of schedules that one read returns. */
 const batchSize = 500
+/** Maximum number of schedules that are handled at once, so that many ticks at midnight share commits. */
+const concurrency = 16
 /** The pause between two looks at the schedules, if no tick comes before. Another process may set a schedule meanwhile. */
 const longestPauseMs = 30_000
 /** The pause before a refused job is tried again, and before a tick that this process cannot serve is looked at again. */
@@ -20,21 +22,45 @@ const refusedPauseMs = 5_000
 /** Submits the jobs of all ticks that are due. Returns the milliseconds until the next look. */
 export const fireSchedules = Effect.gen(function* () {
   const store = yield* ScheduleStore
-  const { kinds } = yield* Engine
-  const { now, schedules } = yield* store.nextSchedules(batchSize)
   let pauseMs = longestPauseMs
-  for (const stored of schedules) {
-    const dueInMs = (stored.nextAt ?? Infinity) - now
-    if (dueInMs > 0) pauseMs = Math.min(pauseMs, dueInMs)
-    else {
-      const schedule = decodeSchedule(stored)
-      // A worker with this kind submits its jobs.
-      const kind = kinds.find(({ name }) => name === schedule.kind)
-      pauseMs = Math.min(pauseMs, kind === undefined ? refusedPauseMs : yield* fire(stored, schedule, kind, now))
-    }
-  }
+  let after: SchedulePosition | undefined
+  do {
+    const { now, schedules } = yield* store.nextSchedules(batchSize, after)
+    const pauses = yield* Effect.forEach(schedules, (stored) => look(stored, now), { concurrency })
+    pauseMs = Math.min(pauseMs, ...pauses)
+    // Schedules whose jobs are refused, or whose kind others have, stay in front of those that are due later.
+    after = schedules.length < batchSize ? undefined : dueAt(schedules.at(-1), now)
+  } while (after !== undefined)
   return pauseMs
 })
+
+const dueAt = (stored: StoredSchedule | undefined, now: number): SchedulePosition | undefined =>
+  stored === undefined || stored.nextAt === null || stored.nextAt > now
+    ? undefined
+    : { nextAt: stored.nextAt, name: stored.name }
+
+/**
+ * Handles one schedule. Returns the milliseconds until the next look at it. One that this process cannot handle, for example because
+ * it does not know the time zone, must not keep it from the others.
+ */
+const look = Effect.fnUntraced(
+  function* (stored: StoredSchedule, now: number) {
+    const { kinds } = yield* Engine
+    const dueInMs = (stored.nextAt ?? Infinity) - now
+    if (dueInMs > 0) return dueInMs
+    const schedule = decodeSchedule(stored)
+    // A worker with this kind submits its jobs.
+    const kind = kinds.find(({ name }) => name === schedule.kind)
+    return kind === undefined ? refusedPauseMs : yield* fire(stored, schedule, kind, now)
+  },
+  (handled, { name }) =>
+    Effect.catchDefect(handled, (defect) =>
+      Effect.as(
+        Effect.logError(`this process cannot handle the schedule "${name}"`, describe(Cause.die(defect))),
+        longestPauseMs,
+      ),
+    ),
+)
 
 export const decodeSchedule = ({ document }: StoredSchedule): Schedule => JSON.parse(document) as Schedule
 
@@ -58,7 +84,8 @@ const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Sche
   }
   const submitted = yield* Effect.exit(submit(stored.name, schedule, kind, tick))
   if (Exit.isSuccess(submitted)) {
-    yield* advance({ last: { tick, jobId: submitted.value }, refusal: null }, nextAt)
+    const jobId = submitted.value
+    yield* advance({ ...(jobId !== undefined && { last: { tick, jobId } }), refusal: null }, nextAt)
     return Math.max(0, nextAt - now)
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(submitted.cause))
@@ -76,15 +103,18 @@ const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Sche
   return refusedPauseMs
 })
 
-/** Submits the job of a tick; a repeat returns the same job. Another request under the key means that the tick already has one. */
+/**
+ * Submits the job of a tick; a repeat returns the same job. Another request under the key means that the tick already has one, from
+ * before the schedule was changed; then, nothing is returned.
+ */
 const submit = Effect.fnUntraced(function* (name: string, schedule: Schedule, kind: JobKind, tick: number) {
   const engine = yield* Engine
   const grant = authorize({ ...schedule.owner, scopes: [kind.keyScope] }, kind.keyScope)
   if (grant === undefined) return yield* Effect.die(new Error("authorize() refused a scope that the principal has"))
   const placement = { priority: schedule.priority }
   const accepted = engine.createJob(grant, kind, schedule.request, tickKey(name, tick), placement)
-  return yield* Effect.map(accepted, ({ job }) => job.id).pipe(
-    Effect.catchTag("IdempotencyKeyReused", () => Effect.succeed((schedule.last?.jobId ?? "") as JobId)),
+  return yield* Effect.map(accepted, ({ job }): JobId | undefined => job.id).pipe(
+    Effect.catchTag("IdempotencyKeyReused", () => Effect.undefined),
   )
 })
 

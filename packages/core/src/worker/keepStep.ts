@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { isStorableText, type Json, limits, progressStep } from "../domain/index.ts"
+import { type Json, limits } from "../domain/index.ts"
 import { asJson } from "../kinds/asJson.ts"
 import { type AttemptError, LeaseLost } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
@@ -24,9 +24,6 @@ export const keepStep = Effect.fnUntraced(function* (
   value: Json,
 ): Effect.fn.Return<void, AttemptError> {
   const problem = valueProblem(value)
-  if (step === progressStep) return yield* Effect.die(new KindBug(`a step must not be named "${progressStep}"`))
-  if (!isStorableText(step))
-    return yield* Effect.die(new KindBug("the name of a step must not contain U+0000 or unpaired surrogates"))
   if (problem !== undefined) return yield* Effect.die(new KindBug(`the value of a step ${problem}`))
   const write = store.checkpointJobs([{ jobId: job.id, token, step, value }])
   const [outcome] = yield* Effect.retry(write, retrying)

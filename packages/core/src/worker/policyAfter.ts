@@ -22,16 +22,24 @@ export const policyAfter = (
   if (!failure.retry || (retry.backoff === undefined && retry.retryIf === undefined)) return Effect.succeed(policy)
   return Effect.catchCause(
     Effect.sync((): Policy => {
-      if (retry.retryIf?.(error) === false) return { ...policy, failure: { ...failure, retry: false } }
+      if (noPromise("retryIf", retry.retryIf?.(error)) === false)
+        return { ...policy, failure: { ...failure, retry: false } }
       const { backoff } = retry
       if (backoff === undefined) return policy
       if (typeof backoff !== "function") return { ...policy, limits: withBounds(policy.limits, backoff) }
-      const delayMs = backoff(job.failures + 1, error)
+      const delayMs = noPromise("backoff", backoff(job.failures + 1, error))
       if (!(delayMs >= 0)) throw new TypeError("retry.backoff must return a non-negative number of milliseconds")
       return { ...policy, failure: { ...failure, backoffMs: Math.min(delayMs, longestBackoffMs) } }
     }),
     (cause) => Effect.as(Effect.logError("the retry policy of a kind failed", describe(cause)), policy),
   )
+}
+
+/** A promise says nothing in time. Its rejection must not become an unhandled one, which ends the process. */
+const noPromise = <A>(name: string, value: A): A => {
+  if (typeof value !== "object" || value === null) return value
+  Promise.resolve(value).catch(() => undefined)
+  throw new TypeError(`retry.${name} must return its value, not a promise`)
 }
 
 /** A job is delayed by at most as long as one can be when it is submitted. */

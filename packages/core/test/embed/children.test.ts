@@ -1,5 +1,8 @@
 import { createEngine, jobKind } from "@kiln/core"
+import { embeddedContext } from "@kiln/core/effect"
+import { JobStore } from "@kiln/core/ports"
 import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { openWith } from "./support.ts"
@@ -110,6 +113,67 @@ describe("children", () => {
     for await (const { kind, status } of engine.operator.listAll()) expect([kind, status]).toEqual([kind, "failed"])
     // A second call has nothing left to cancel.
     await expect(engine.operator.cancel(job)).rejects.toMatchObject({ code: "job_finished" })
+  })
+
+  it("that a cancellation did not find, because their parent was submitting them, are canceled before they run", async () => {
+    let ran = 0
+    const counted = jobKind({
+      name: "counted",
+      request: z.object({}),
+      run: async () => {
+        ran += 1
+        return { output: {} }
+      },
+    })
+    const parent = jobKind({
+      name: "parent",
+      request: z.object({}),
+      run: async ({ children }) => ({ output: { n: (await children("a", counted, [{}, {}])).length } }),
+    })
+    await using engine = await openWith([parent, counted])
+    await engine.operator.pause("counted")
+    const job = await engine.submit("parent", {})
+    const listed = async () => (await engine.operator.list({ kind: "counted" })).jobs
+    await expect.poll(async () => (await listed()).length, { timeout: 30_000 }).toBe(2)
+    // The store's part of a cancellation, without what follows in the process that cancels.
+    const cancel = JobStore.use((store) => store.cancelJobs([job.id]))
+    expect(await Effect.runPromiseWith(embeddedContext(engine))(cancel)).toEqual(["Canceled"])
+    await engine.operator.resume("counted")
+    const codes = async () => (await listed()).map((each) => each.errorCode)
+    await expect.poll(codes, { timeout: 30_000 }).toEqual(["canceled_by_operator", "canceled_by_operator"])
+    expect(ran).toBe(0)
+  })
+
+  it("that an operator retries are jobs of their own: their parent has the failure", async () => {
+    let isBroken = true
+    const fragile = jobKind({
+      name: "fragile",
+      request: z.object({ n: z.number() }),
+      run: async ({ fail, request }) => {
+        if (request.n === 1 && isBroken) throw fail("content_rejected")
+        return { output: {} }
+      },
+    })
+    const parent = jobKind({
+      name: "parent",
+      request: z.object({}),
+      run: async ({ children }) => {
+        const found = await children("a", fragile, [{ n: 1 }, { n: 2 }])
+        return { output: { found: found.map(({ status }) => status) } }
+      },
+    })
+    await using kiln = await testEngine({ kinds: [parent, fragile], mode: "manual" })
+    const job = await kiln.submit("parent", {})
+    await kiln.runNext()
+    await kiln.runNext()
+    const failed = (await kiln.operator.list({ kind: "fragile", status: "failed" })).jobs[0]
+    isBroken = false
+    const retried = await kiln.operator.retry(failed?.id ?? "")
+    await kiln.drain()
+    await kiln.advance(60_000)
+    await kiln.drain()
+    expect(await kiln.get(retried.id)).toMatchObject({ status: "done" })
+    expect(await kiln.get(job)).toMatchObject({ status: "done", output: { found: ["failed", "done"] } })
   })
 
   it("carry the context of the parent's submission", async () => {

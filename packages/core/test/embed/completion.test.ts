@@ -146,6 +146,25 @@ describe("onFinished in real time", () => {
     await engine.stop()
   })
 
+  it("of a kind whose receiver hangs does not hold up another kind", async () => {
+    const hanging = reporting(() => new Promise(() => undefined))
+    const answered: Array<string> = []
+    const other = jobKind({
+      name: "other",
+      request: z.object({}),
+      run: async () => ({ output: {} }),
+      onFinished: ({ job }) => void answered.push(job.id),
+    })
+    const parts = { store: memoryStore(), blobs: memoryBlobs(), log: false } as const
+    await using engine = await createEngine({ ...parts, kinds: [hanging.kind, other] })
+    for (let n = 0; n < 30; n++) await engine.submitAndWait("digest", { to: `${n}` })
+    await expect.poll(() => hanging.calls.length, { timeout: 10_000 }).toBe(8)
+    const { id } = await engine.submitAndWait("other", {})
+    // The calls that hang are aborted after 45 s.
+    await expect.poll(() => answered, { timeout: 15_000 }).toEqual([id])
+    expect(hanging.calls).toHaveLength(8)
+  })
+
   it("is not called for jobs that were submitted before the kind had it", async () => {
     const store = memoryStore()
     const parts = { store, blobs: memoryBlobs(), log: false } as const

@@ -209,9 +209,13 @@ describe("the retry policy of a kind", () => {
       },
     },
     { backoff: () => Number.NaN },
+    // A rejection that nothing awaits would end the process.
+    { backoff: async () => Promise.reject(new Error("a rejection of the policy")) },
+    { retryIf: async () => Promise.reject(new Error("a rejection of the policy")) },
+    { retryIf: async () => false },
   ])("that fails is logged, and the job is retried without it: %#", async (retry) => {
     const log: Array<LogEntry> = []
-    await using engine = await openWith([flaky(retry)], { log: (entry) => log.push(entry) })
+    await using engine = await openWith([flaky(retry as never)], { log: (entry) => log.push(entry) })
     expect(await engine.submitAndWait("flaky", {})).toMatchObject({ status: "failed", attempts: 3 })
     expect(log.some(({ message }) => message.includes("the retry policy of a kind failed"))).toBe(true)
   })
@@ -272,5 +276,48 @@ describe("runAt", () => {
   ])("is checked: %o", async (options, message) => {
     await using engine = await openWith([kind])
     await expect(engine.submit("later", {}, options as never)).rejects.toThrow(message)
+  })
+})
+
+describe("a value that code cannot read", () => {
+  const refuse = (): never => {
+    throw new RangeError("not readable")
+  }
+  const withGetter = (name: string) => Object.defineProperty(new Error("m"), name, { get: refuse })
+  const revoked = () => {
+    const { proxy, revoke } = Proxy.revocable({}, {})
+    revoke()
+    return proxy
+  }
+  it.each<[string, () => unknown]>([
+    ["a stack of frames", () => Object.assign(new Error("m"), { stack: ["frame"], name: null })],
+    ["getters that throw", () => withGetter("stack")],
+    ["a tag that throws", () => withGetter("_tag")],
+    ["a revoked proxy", revoked],
+    ["a proxy that refuses", () => new Proxy(new Error("m"), { getPrototypeOf: refuse, get: refuse, has: refuse })],
+    ["no text", () => ({ toString: refuse, toJSON: refuse })],
+    ["a symbol", () => Symbol("s")],
+  ])("ends the attempt that throws it: %s", async (_, make) => {
+    const hostile = jobKind({
+      name: "hostile",
+      request,
+      limits: { maxFailures: 2 },
+      retry: { retryIf: () => refuse() },
+      run: async () => {
+        throw make()
+      },
+    })
+    const log: Array<LogEntry> = []
+    await using engine = await openWith([hostile], {
+      log: (entry) => log.push(entry),
+      // The bus of events logs it.
+      onError: (error) => {
+        throw error
+      },
+    })
+    const job = await engine.submitAndWait("hostile", {}, { timeoutMs: 10_000 })
+    expect(job).toMatchObject({ status: "failed", errorCode: "internal_error", attempts: 2 })
+    expect(await engine.operator.listAttempts(job.id)).toHaveLength(2)
+    expect(log.map(({ message }) => message).join("\n")).toContain("attempt ended without a result")
   })
 })

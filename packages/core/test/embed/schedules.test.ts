@@ -1,5 +1,8 @@
-import { createEngine, jobKind } from "@kiln/core"
+import { createEngine, jobKind, type LogEntry } from "@kiln/core"
+import { embeddedContext } from "@kiln/core/effect"
+import { ScheduleStore } from "@kiln/core/ports"
 import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { openWith } from "./support.ts"
@@ -56,6 +59,17 @@ describe("a schedule", () => {
     await kiln.advance(3 * 24 * hourMs)
     const { jobs } = await kiln.operator.list()
     expect(jobs.map(({ createdAt }) => createdAt.toISOString().slice(0, 16)).reverse()).toEqual(ticks)
+  })
+
+  it("ticks at each of several local times that a change of clocks skips", async () => {
+    await using kiln = await engineAt("2030-03-30T12:00:00Z")
+    await kiln.schedules.set("twice", { ...nightly, cron: "0,30 2 * * *" })
+    await kiln.advance(24 * hourMs)
+    const { jobs } = await kiln.operator.list()
+    expect(jobs.map(({ createdAt }) => createdAt.toISOString().slice(0, 16)).reverse()).toEqual([
+      "2030-03-31T01:00",
+      "2030-03-31T01:30",
+    ])
   })
 
   it("with an interval begins one interval after it is set", async () => {
@@ -115,6 +129,50 @@ describe("a schedule", () => {
     await kiln.advance(10_000)
     expect((await kiln.operator.list()).jobs).toHaveLength(2)
     expect(await kiln.schedules.list()).toMatchObject([{ refusal: null, nextAt: new Date(began + 3 * hourMs) }])
+  })
+
+  it("that skips missed ticks tries a refused job again as well", async () => {
+    await using kiln = await testEngine({ kinds: [digest], mode: "manual", settings: { queueCap: 1 } })
+    await kiln.schedules.set("hourly", { ...nightly, cron: "0 * * * *", missed: "skip" })
+    await kiln.advance(2 * hourMs)
+    await kiln.advance(600_000)
+    expect(await kiln.schedules.list()).toMatchObject([{ refusal: "queue_full" }])
+    await kiln.drain()
+    await kiln.advance(10_000)
+    expect((await kiln.operator.list()).jobs).toHaveLength(2)
+  })
+
+  it("is not held up by a thousand others that cannot tick", async () => {
+    const store = memoryStore()
+    const other = jobKind({ name: "other", request: z.object({ to: z.string() }), run: async () => ({ output: {} }) })
+    const parts = { store, blobs: memoryBlobs(), log: false } as const
+    await using setting = await createEngine({ ...parts, kinds: [digest, other], worker: false })
+    const every = { request: { to: "a" }, everyMs: 1_000 }
+    for (let n = 0; n < 1_001; n++) await setting.schedules.set(`a${n}`, { ...every, kind: "other" })
+    await setting.schedules.set("z", { ...every, kind: "digest" })
+    await using engine = await createEngine({ ...parts, kinds: [digest] })
+    expect(await new Promise((resolve) => engine.on("completed", resolve))).toMatchObject({ kind: "digest" })
+  })
+
+  it("is not held up by one that this process cannot read", async () => {
+    const log: Array<LogEntry> = []
+    const parts = { store: memoryStore(), blobs: memoryBlobs(), kinds: [digest] } as const
+    await using setting = await createEngine({ ...parts, worker: false, log: false })
+    await setting.schedules.set("a", nightly)
+    const atOnce = ScheduleStore.use((store) =>
+      Effect.flatMap(store.findSchedule("a"), ({ schedules: [stored] }) =>
+        // As if another process had a newer list of time zones.
+        store.writeSchedule("a", stored?.version ?? 0, {
+          nextAt: 1,
+          document: stored?.document.replace("Europe/Berlin", "Europe/Atlantis") ?? "",
+        }),
+      ),
+    )
+    expect(await Effect.runPromiseWith(embeddedContext(setting))(atOnce)).toBe(true)
+    await setting.schedules.set("b", { kind: "digest", request: { to: "ada" }, everyMs: 1_000 })
+    await using engine = await createEngine({ ...parts, log: (entry) => log.push(entry) })
+    expect(await new Promise((resolve) => engine.on("completed", resolve))).toMatchObject({ kind: "digest" })
+    expect(log.map(({ message }) => message).join("\n")).toContain('this process cannot handle the schedule "a"')
   })
 
   it("runs in real time, in whatever process has a worker, as soon as it is set", async () => {

@@ -75,6 +75,7 @@ describe("unique", () => {
     [{ while: "queued", bye: "x" }, 'unknown option "bye" in unique; did you mean "by"?'],
     [{ while: "queued", by: 3 }, "unique.by must be a text or a list of names of request fields"],
     [{ while: "queued", by: [] }, "unique.by must be a text or a list of names of request fields"],
+    [{ while: "queued", by: ["taem"] }, 'unknown field "taem" of report in unique.by; did you mean "team"?'],
   ])("refuses %j", async (unique, message) => {
     await using engine = await open()
     await expect(engine.submit("report", { team: "a" }, given({ unique }))).rejects.toThrow(message)

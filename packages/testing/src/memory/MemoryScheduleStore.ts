@@ -5,9 +5,16 @@ import { type MemoryState, step } from "./MemoryState.ts"
 export const makeMemoryScheduleStore = (state: MemoryState): ScheduleStore["Service"] =>
   ScheduleStore.of({
     listSchedules: step((now) => ({ now, schedules: [...state.schedules.values()].sort(byName) })),
-    nextSchedules: (limit) =>
+    findSchedule: (name) =>
       step((now) => {
-        const running = [...state.schedules.values()].filter(({ nextAt }) => nextAt !== null)
+        const schedule = state.schedules.get(name)
+        return { now, schedules: schedule === undefined ? [] : [schedule] }
+      }),
+    nextSchedules: (limit, after) =>
+      step((now) => {
+        const running = [...state.schedules.values()].filter(
+          (schedule) => schedule.nextAt !== null && (after === undefined || byTime(schedule, after) > 0),
+        )
         return { now, schedules: running.sort(byTime).slice(0, limit) }
       }),
     writeSchedule: (name, version, next) =>
@@ -28,6 +35,8 @@ export const makeMemoryScheduleStore = (state: MemoryState): ScheduleStore["Serv
       }),
   })
 
-const byName = (a: StoredSchedule, b: StoredSchedule): number => (a.name < b.name ? -1 : 1)
+type Timed = Pick<StoredSchedule, "name" | "nextAt">
 
-const byTime = (a: StoredSchedule, b: StoredSchedule): number => (a.nextAt ?? 0) - (b.nextAt ?? 0) || byName(a, b)
+const byName = (a: Timed, b: Timed): number => (a.name === b.name ? 0 : a.name < b.name ? -1 : 1)
+
+const byTime = (a: Timed, b: Timed): number => (a.nextAt ?? 0) - (b.nextAt ?? 0) || byName(a, b)

@@ -7,5 +7,5 @@ CREATE TABLE kiln_schedules (
   next_at  INTEGER,
   document TEXT    NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX kiln_schedules_next ON kiln_schedules (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX kiln_schedules_next ON kiln_schedules (next_at, name) WHERE next_at IS NOT NULL;
 `
