@@ -1,4 +1,4 @@
-import { nextScheduleVersion, ScheduleStore } from "@kiln/core/ports"
+import { nextScheduleVersion, type ReadSchedules, ScheduleStore } from "@kiln/core/ports"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { type Given, query, statement } from "./Statement.ts"
@@ -11,6 +11,8 @@ const selectSchedules = query
   .select(select("schedules", "name", "version", "next_at", "document"))
 
 const allSchedules = statement(() => selectSchedules.orderBy("name"))
+
+export const listSchedules = (tx: Transaction): ReadSchedules => ({ now: tx.now, schedules: tx.all(allSchedules, {}) })
 
 const nextSchedules = statement((given: Given<{ readonly limit: number }>) =>
   selectSchedules.where("next_at", "is not", null).orderBy("next_at").orderBy("name").limit(given.limit),
@@ -62,10 +64,7 @@ const write = (
 
 export const makeSqliteScheduleStore = (db: Pick<Database, "read" | "write">): ScheduleStore["Service"] =>
   ScheduleStore.of({
-    listSchedules: db.read("ScheduleStore.listSchedules", (tx) => ({
-      now: tx.now,
-      schedules: tx.all(allSchedules, {}),
-    })),
+    listSchedules: db.read("ScheduleStore.listSchedules", listSchedules),
     nextSchedules: (limit) =>
       db.read("ScheduleStore.nextSchedules", (tx) => ({ now: tx.now, schedules: tx.all(nextSchedules, { limit }) })),
     writeSchedule: (name, version, next) =>

@@ -8,9 +8,11 @@ import { SqliteStores } from "@kiln/adapter-sqlite"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type {
   AuditLog,
+  DeliveryStore,
   JobDirectory,
   JobStore,
   KeyDirectory,
+  ScheduleStore,
   SecretStore,
   StorePlace,
   Switchboard,
@@ -25,10 +27,12 @@ import type { Settings } from "./Settings.ts"
 /** All records of an installation. */
 export type Stores =
   | AuditLog
+  | DeliveryStore
   | JobStore
   | JobDirectory
   | UploadStore
   | KeyDirectory
+  | ScheduleStore
   | Switchboard
   | SecretStore
   | StorePlace

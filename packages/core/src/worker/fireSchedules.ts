@@ -4,6 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import { authorize, type JobId } from "../domain/index.ts"
 import { dueTick, type Schedule, tickKey } from "../domain/Schedule.ts"
+import { decodeSchedule } from "../engine/changeSchedule.ts"
 import { Engine } from "../engine/Engine.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { ScheduleStore, type StoredSchedule } from "../ports/index.ts"
@@ -35,8 +36,6 @@ export const fireSchedules = Effect.gen(function* () {
   }
   return pauseMs
 })
-
-export const decodeSchedule = ({ document }: StoredSchedule): Schedule => JSON.parse(document) as Schedule
 
 /**
  * Handles what is due of one schedule. The job comes first, under a key that only this tick has; only then does the schedule

@@ -1,5 +1,5 @@
 export { deliverFinished } from "./deliverFinished.ts"
-export { fireSchedules } from "./fireSchedules.ts"
+export { fireSchedules, runSchedules } from "./fireSchedules.ts"
 export { nextTick, type Schedule, type ScheduleTiming, tickKey } from "../domain/Schedule.ts"
 export * from "../domain/Attempt.ts"
 export * from "../domain/BlobLineage.ts"
