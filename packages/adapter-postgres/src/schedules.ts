@@ -59,8 +59,7 @@ const read = async (session: Session, schedules: Promise<ReadonlyArray<Row>>): P
   return { now: time?.now ?? 0, schedules: rows }
 }
 
-export const listSchedules = (session: Session): Promise<ReadSchedules> =>
-  read(session, session.all(allSchedules, {}))
+export const listSchedules = (session: Session): Promise<ReadSchedules> => read(session, session.all(allSchedules, {}))
 
 export const makePostgresScheduleStore = (db: Pick<Database, "read" | "write">): ScheduleStore["Service"] =>
   ScheduleStore.of({

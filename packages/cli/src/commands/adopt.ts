@@ -67,7 +67,8 @@ export const adoptCommand = Command.make("adopt", flags, ({ force, moved, restor
             action: "database.adopt",
             subject: null,
             details: {
-              as: restored ? "restored" : "moved", canceled_jobs: adoption.canceled,
+              as: restored ? "restored" : "moved",
+              canceled_jobs: adoption.canceled,
               erased_jobs: erased,
               skipped_schedules: adoption.skipped,
             },
@@ -81,7 +82,9 @@ export const adoptCommand = Command.make("adopt", flags, ({ force, moved, restor
           ...(restored
             ? [
                 `${canceled} unfinished live jobs were canceled, and the data of ${erased} jobs whose files were deleted was deleted. Other files are kept, including files without a record.`,
-                ...(skipped === 0 ? [] : [`${skipped} schedules continue with their next tick; ticks until now get no job here.`]),
+                ...(skipped === 0
+                  ? []
+                  : [`${skipped} schedules continue with their next tick; ticks until now get no job here.`]),
               ]
             : []),
         ].join("\n"),

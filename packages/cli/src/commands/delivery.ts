@@ -50,7 +50,9 @@ const list = Command.make("list", flags, ({ limit }) =>
     }),
   ),
 ).pipe(
-  Command.withDescription("List finished jobs whose delivery to onFinished (a webhook, for example) is not confirmed yet"),
+  Command.withDescription(
+    "List finished jobs whose delivery to onFinished (a webhook, for example) is not confirmed yet",
+  ),
 )
 
 export const deliveryCommand = Command.make("delivery").pipe(

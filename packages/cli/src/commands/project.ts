@@ -97,7 +97,9 @@ const setter = (word: "disable" | "enable") =>
             },
             text: disabled
               ? `${name} is disabled: running servers reject its keys within 5 seconds; jobs that were accepted go on` +
-                paused.map((schedule) => `\nthe schedule ${schedule} is paused until kiln schedule resume ${schedule}`).join("")
+                paused
+                  .map((schedule) => `\nthe schedule ${schedule} is paused until kiln schedule resume ${schedule}`)
+                  .join("")
               : `${name} is enabled: its keys work again; schedules stay paused until kiln schedule resume`,
           })
         }),

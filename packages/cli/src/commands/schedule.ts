@@ -100,11 +100,8 @@ const setter = (word: keyof typeof verbs) => {
   return Command.make(word, { name }, (given) =>
     withStores(
       Effect.gen(function* () {
-        const exists = yield* change(given.name).pipe(
-          recordChange({ action: `schedule.${word}`, subject: given.name }),
-        )
-        if (!exists)
-          return yield* failed(`there is no schedule ${JSON.stringify(given.name)}: see kiln schedule list`)
+        const exists = yield* change(given.name).pipe(recordChange({ action: `schedule.${word}`, subject: given.name }))
+        if (!exists) return yield* failed(`there is no schedule ${JSON.stringify(given.name)}: see kiln schedule list`)
         yield* answer({ json: { name: given.name, ...json }, text: text(given.name) })
       }),
     ),

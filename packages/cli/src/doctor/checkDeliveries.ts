@@ -26,7 +26,8 @@ const findingsOf = ({ count, kind, oldestDueMs, repeated }: DeliveryCount): Foun
         {
           isProblem: false,
           message: `onFinished has failed for ${counted(repeated, "job")} of type ${kind}, and is called again`,
-          remedy: "see the log of the workers for lines that begin with onFinished failed; after ten calls a job is given up",
+          remedy:
+            "see the log of the workers for lines that begin with onFinished failed; after ten calls a job is given up",
           details: { type: kind, repeated: String(repeated) },
         },
       ]),
@@ -37,7 +38,10 @@ export const checkDeliveries = (store: StoreInspection): Effect.Effect<Check, St
   Effect.map(store.countDeliveries, (counts) => {
     const total = counts.reduce((sum, { count }) => sum + count, 0)
     return graded(name, counts.flatMap(findingsOf), {
-      well: total === 0 ? "no delivery is pending" : `${counted(total, "pending delivery", "pending deliveries")}, none of them late`,
+      well:
+        total === 0
+          ? "no delivery is pending"
+          : `${counted(total, "pending delivery", "pending deliveries")}, none of them late`,
       wrong: "some finished jobs are not delivered to onFinished",
     })
   })

@@ -17,10 +17,7 @@ const written = (next: PlacedSchedule | null) => {
 }
 
 /** Decides what to write instead of a stored schedule; `null` removes it. */
-export type ScheduleChange = (
-  stored: StoredSchedule | undefined,
-  now: number,
-) => PlacedSchedule | null | "unchanged"
+export type ScheduleChange = (stored: StoredSchedule | undefined, now: number) => PlacedSchedule | null | "unchanged"
 
 /**
  * Repeats a change until it is made to what is stored at that moment: a worker may advance the schedule meanwhile. Returns whether

@@ -3,7 +3,15 @@ import * as Option from "effect/Option"
 import type { StoreUnavailable } from "../domain/index.ts"
 import { StoreCopied } from "../domain/StoreCopied.ts"
 import { skipDueTicks } from "../engine/changeSchedule.ts"
-import { JobDirectory, JobStore, type PlaceFacts, placeSecret, ScheduleStore, SecretStore, StorePlace } from "../ports/index.ts"
+import {
+  JobDirectory,
+  JobStore,
+  type PlaceFacts,
+  placeSecret,
+  ScheduleStore,
+  SecretStore,
+  StorePlace,
+} from "../ports/index.ts"
 import { adoptBlobs, foreignEntries } from "./lineage.ts"
 
 /** The kept text: the facts, and how to name the place. */
@@ -140,7 +148,8 @@ export const adoptCopy = Effect.fnUntraced(function* <E = never, R = never>(
 ) {
   const secrets = yield* SecretStore
   const { entries, found, isCopy, kept } = yield* copyStanding
-  if (!isCopy && entries.length === 0) return { adopted: false, canceled: 0, skipped: 0, entries } satisfies CopyAdoption
+  if (!isCopy && entries.length === 0)
+    return { adopted: false, canceled: 0, skipped: 0, entries } satisfies CopyAdoption
   const canceled = unfinished === "cancel" ? yield* cancelLiveJobs : 0
   const skipped = unfinished === "cancel" ? yield* skipTicks : 0
   const adoption: CopyAdoption = { adopted: true, canceled, skipped, entries }

@@ -9,6 +9,7 @@ import { Engine } from "../engine/Engine.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { ScheduleStore, type StoredSchedule } from "../ports/index.ts"
 import { describe } from "./AttemptEnd.ts"
+import { tellBackground } from "./BackgroundMeter.ts"
 import { makeOutageLog } from "./outageLog.ts"
 
 /** Maximum number of schedules that one look reads. Further ones come once these have advanced. */
@@ -52,17 +53,21 @@ const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Sche
     })
   if (tick === undefined) {
     yield* Effect.logWarning(`the schedule "${stored.name}" missed ticks until ${new Date(nextAt).toISOString()}`)
-    yield* advance({ refusal: null }, nextAt)
+    const advanced = yield* advance({ refusal: null }, nextAt)
+    if (advanced) yield* tellBackground((meter) => meter.ticked(kind.name, "missed"))
     return Math.max(0, nextAt - now)
   }
   const submitted = yield* Effect.exit(submit(stored.name, schedule, kind, tick))
   if (Exit.isSuccess(submitted)) {
-    yield* advance({ last: { tick, jobId: submitted.value }, refusal: null }, nextAt)
+    const advanced = yield* advance({ last: { tick, jobId: submitted.value }, refusal: null }, nextAt)
+    // Of several processes that meet at a tick, one counts.
+    if (advanced) yield* tellBackground((meter) => meter.ticked(kind.name, "submitted"))
     return Math.max(0, nextAt - now)
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(submitted.cause))
   if (error !== undefined && error._tag === "StoreUnavailable") return yield* Effect.fail(error)
   const refusal = error === undefined ? "internal_error" : error.code
+  yield* tellBackground((meter) => meter.ticked(kind.name, "refused"))
   if (refusal !== schedule.refusal) {
     const why = error === undefined ? describe(submitted.cause as Cause.Cause<never>) : error.message
     yield* Effect.logWarning(
