@@ -37,7 +37,7 @@ const create = Command.make(
 ).pipe(Command.withDescription("Create a project, which API keys and jobs belong to"))
 
 const list = Command.make("list", {}, () =>
-  beginStores(
+  withStores(
     Effect.gen(function* () {
       const projects = yield* (yield* KeyDirectory).listProjects
       const rows = projects.map(({ createdAt, disabledAt, id, name }) => [

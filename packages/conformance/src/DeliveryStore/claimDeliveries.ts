@@ -223,8 +223,8 @@ export const settleDeliveries: Section = {
         for (const call of [1, 2]) {
           const [one, two, three] = yield* claimDue()
           if (one === undefined || two === undefined || three === undefined) throw new Error(`${call}: not three`)
-          expect(yield* counts).toContainEqual(counted("speech_synthesis", 3, call === 1 ? 0 : 3, 0))
-          // The first call of the third does not count.
+          expect(yield* counts).toContainEqual(counted("speech_synthesis", 3, call === 1 ? 0 : 2, 0))
+          // One of the first calls does not count.
           yield* Effect.all([settle(one, 0), settle(two, 0), settle(three, 0, call === 2)])
         }
         const [held, confirmed] = yield* claimDue({ limit: 2 })
