@@ -47,11 +47,12 @@ const deliver = Effect.fnUntraced(function* (handlers: Handlers, { attempt, jobI
   const handler = handlers.get(kind)
   const [job] = yield* (yield* JobDirectory).readJobs([jobId])
   if (job === undefined || handler === undefined) return yield* settle(job === undefined ? null : 0, false)
+  const tell = (outcome: DeliveryOutcome) => tellBackground((meter) => meter.delivered(kind, outcome))
   const called = yield* Effect.exit(call(handler, job, attempt)).pipe(
+    Effect.tap((exit) => (Exit.isSuccess(exit) ? tell("confirmed") : Effect.void)),
     Effect.onInterrupt(() => Effect.ignore(settle(0, false))),
   )
-  const tell = (outcome: DeliveryOutcome) => tellBackground((meter) => meter.delivered(kind, outcome))
-  if (Exit.isSuccess(called)) return yield* Effect.andThen(tell("confirmed"), settle(null))
+  if (Exit.isSuccess(called)) return yield* settle(null)
   const retryInMs = deliveryPauseMs(attempt, yield* Random.next)
   yield* tell(retryInMs === undefined ? "given_up" : "failed")
   const why = describe(Cause.die(Cause.squash(called.cause)))
