@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 const { digest, jobId, keyId, newJob, projectId } = fixtures
 
 /** A schedule of project 1, as an engine stores it. */
-export const scheduleOf = (overrides: Partial<Schedule> = {}): Schedule => ({
+const scheduleOf = (overrides: Partial<Schedule> = {}): Schedule => ({
   kind: "speech_synthesis",
   request: { input: "a canary that no command prints", voice: null },
   owner: { projectId: projectId(1), keyId: keyId(1), mode: "sandbox" },
@@ -29,7 +29,7 @@ export const writeSchedule = (name: string, nextAt: number | null, overrides: Pa
   })
 
 export const parent = { jobId: jobId(80), step: "scenes" }
-export const submitted = { tags: ["weekly"], metadata: { customer: "c1" }, context: { locale: "de" } }
+const submitted = { tags: ["weekly"], metadata: { customer: "c1" }, context: { locale: "de" } }
 export const unique = { scope: digest(80), while: "unfinished" } as const
 
 /**

@@ -1,4 +1,4 @@
-import { plant } from "./PlantedBug.ts"
+import { hidden, plant } from "./PlantedBug.ts"
 
 const priority = "JobStore.claimJobs: priority"
 const delay = "JobStore.createJobs: delay"
@@ -7,6 +7,8 @@ const retries = "JobStore.createJobs: retries"
 const cancel = "JobStore.cancelJobs"
 const list = "JobDirectory.listJobs"
 const count = "JobDirectory.countJobs"
+const queue = "JobDirectory.measureQueue"
+const deliveries = "DeliveryStore.claimDeliveries"
 
 /** In what operators and embedding programs ask for: priority, delay, retries, cancellation, lists and counts. */
 export const operating = [
@@ -82,6 +84,30 @@ export const operating = [
     "job.finishedAt > now - finishedWithinMs",
     "true",
   ]),
+  hidden(
+    plant("MemoryJobDirectory.ts", queue, "the age of a job in the queue counts from its creation", [
+      "now - (claimableAt ?? now)",
+      "now - job.createdAt",
+    ]),
+  ),
+  hidden(
+    plant("MemoryJobDirectory.ts", queue, "the oldest job of the queue is sought only among those that are counted", [
+      "of unfinished.entries()",
+      "of unfinished.slice(0, limit).entries()",
+    ]),
+  ),
+  hidden(
+    plant("MemoryDeliveryStore.ts", deliveries, "a first call of onFinished counts as a repeated one", [
+      "attempts > 1",
+      "attempts > 0",
+    ]),
+  ),
+  hidden(
+    plant("MemoryDeliveryStore.ts", deliveries, "a delivery that a process is making counts as due", [
+      "now - dueAt))",
+      "now - dueAt + 30_000))",
+    ]),
+  ),
   plant("MemorySwitchboard.ts", "Switchboard.pauseKind", "resuming one kind resumes all", [
     "state.pausedKinds.delete(kind)",
     "state.pausedKinds.clear()",
