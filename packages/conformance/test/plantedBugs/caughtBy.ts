@@ -784,7 +784,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["a delayed job is ready from exactly its time, and its age counts from there"],
     promises: false,
   },
-  "the oldest job of the queue is sought only among those that are counted": {
+  "more jobs of the queue are counted than asked for": {
     checks: ["counts at most as many jobs as asked for, and still knows the oldest"],
     promises: false,
   },
@@ -794,6 +794,22 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a delivery that a process is making counts as due": {
     checks: ["counts deliveries by kind, those that were called again, and since when the first is due"],
+    promises: false,
+  },
+  "a job does not take its scope": {
+    checks: ["a second job of the scope is the first one until that has finished, whatever it asks for"],
+    promises: false,
+  },
+  "a running job no longer has its scope": {
+    checks: ["a second job of the scope is the first one until that has finished, whatever it asks for"],
+    promises: false,
+  },
+  "a retry leaves the scope to the failed job": {
+    checks: ["a retry takes over the scope of the failed job"],
+    promises: false,
+  },
+  "a job needs only one of several labels": {
+    checks: ["lists the jobs that have all labels, newest first, in pages of any size"],
     promises: false,
   },
   "resuming one kind resumes all": {

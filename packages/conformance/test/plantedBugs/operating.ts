@@ -8,14 +8,16 @@ const cancel = "JobStore.cancelJobs"
 const list = "JobDirectory.listJobs"
 const count = "JobDirectory.countJobs"
 const queue = "JobDirectory.measureQueue"
-const deliveries = "DeliveryStore.claimDeliveries"
+const deliveries = "DeliveryStore.settleDeliveries"
 
 /** In what operators and embedding programs ask for: priority, delay, retries, cancellation, lists and counts. */
 export const operating = [
-  plant("MemoryJobDirectory.ts", "JobDirectory.listJobs: labels", "a job needs only one of several labels", [
-    "labels.every((label)",
-    "labels.some((label)",
-  ]),
+  hidden(
+    plant("MemoryJobDirectory.ts", "JobDirectory.listJobs: labels", "a job needs only one of several labels", [
+      "labels.every((label)",
+      "labels.some((label)",
+    ]),
+  ),
   plant("jobs/claimJobs.ts", priority, "priorities are ignored", [
     "priorityRank[a.priority] - priorityRank[b.priority] ||",
     "",
@@ -91,9 +93,9 @@ export const operating = [
     ]),
   ),
   hidden(
-    plant("MemoryJobDirectory.ts", queue, "the oldest job of the queue is sought only among those that are counted", [
-      "of unfinished.entries()",
-      "of unfinished.slice(0, limit).entries()",
+    plant("MemoryJobDirectory.ts", queue, "more jobs of the queue are counted than asked for", [
+      "index < limit",
+      "index <= limit",
     ]),
   ),
   hidden(
