@@ -22,7 +22,7 @@ const allDeliveries = statement((given: Given<{ readonly limit: number }>) =>
   selectDeliveries.orderBy("job_id").limit(given.limit),
 )
 
-const countsByKind = statement((_: Given<Record<never, never>>) =>
+const countsByKind = statement(() =>
   query
     .selectFrom("deliveries")
     .select((of) => [

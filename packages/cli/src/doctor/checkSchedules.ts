@@ -31,7 +31,7 @@ const findingsOf = (stored: StoredSchedule, now: number): Found => {
     {
       isProblem: true,
       message: `the schedule "${stored.name}" has been due for ${ageText(lateBy)}, and no worker has submitted its job`,
-      remedy: `start a worker that has the type ${kind}; if there should be none, kiln schedule pause ${stored.name}`,
+      remedy: `start a worker that has the type ${kind}; if the job is no longer needed, kiln schedule pause ${stored.name}`,
       details,
     },
   ]
