@@ -14,6 +14,7 @@ import { races } from "../../packages/core/test/interleavings/races/index.ts"
 import { plantedBugs as guardBugs } from "../../packages/core/test/providers/support/plantedBugs.ts"
 import { plantedBugs as connectionBugs } from "../../packages/cli/test/connections/support/plantedBugs.ts"
 import { portBugs, wordingBugs } from "../../packages/http/test/contract/support/bugs.ts"
+import { operatorBugs } from "../../packages/cli/test/faults/support/operatorBugs.ts"
 import { answersBeforeCommit, rowBeforeBlob, unsynced } from "../../packages/cli/test/faults/support/plantedBugs.ts"
 import { plantedBugs as storeBugs } from "../../packages/conformance/test/plantedBugs/index.ts"
 import { caughtBy, wrongNatures } from "../../packages/testing/test/plantedBugs/wrongNatures.ts"
@@ -237,6 +238,15 @@ const commits: Suite = {
   }),
 }
 
+const operators: Suite = {
+  title: "Commands of operators",
+  test: "packages/cli/test/faults/operatorBugs.proof.ts",
+  about:
+    "Planted into a process that runs commands on an installation: the doctor, erasure, adoption, backup, limits of keys, the audit log. The report of what they did must change.",
+  columns: ["module"],
+  bugs: operatorBugs.map(({ bug, file }) => ({ bug, cells: [code(file)], caughtBy: code(file) })),
+}
+
 export const suites = {
   simulation,
   conformance,
@@ -252,6 +262,7 @@ export const suites = {
   disk,
   contract,
   connections,
+  operators,
   blobs,
   s3,
   commits,

@@ -111,7 +111,7 @@ export const PostgresStores = {
           Context.add(KeyDirectory, makePostgresKeyDirectory(recording)),
           Context.add(Switchboard, makePostgresSwitchboard(recording, hint)),
           Context.add(SecretStore, makePostgresSecretStore(recording)),
-          Context.add(ScheduleStore, makePostgresScheduleStore(database)),
+          Context.add(ScheduleStore, makePostgresScheduleStore(recording)),
           Context.add(DeliveryStore, makePostgresDeliveryStore(database)),
           Context.add(RateLimitStore, makePostgresRateLimitStore(database)),
           Context.add(AuditLog, makePostgresAuditLog(database)),

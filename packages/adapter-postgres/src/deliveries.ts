@@ -1,9 +1,9 @@
 import { sql } from "kysely"
 import type { JobId } from "@kiln/core/domain"
-import { DeliveryStore, type FencedOutcome, type Settlement } from "@kiln/core/ports"
+import { type DeliveryCount, DeliveryStore, type FencedOutcome, type Settlement } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
-import type { Transaction } from "./Session.ts"
-import { type Given, query, statement, whole } from "./Statement.ts"
+import type { Session, Transaction } from "./Session.ts"
+import { type Given, query, statement, storeTime, whole } from "./Statement.ts"
 
 /** Deliveries that another process is claiming are skipped. */
 const claimDue = statement(
@@ -50,6 +50,23 @@ const allDeliveries = statement((given: Given<{ limit: number }>) =>
     .limit(given.limit),
 )
 
+const countsByKind = statement(() =>
+  query
+    .selectFrom("deliveries")
+    .select((of) => [
+      "kind",
+      of.fn.countAll<number>().as("count"),
+      sql<number>`count(*) filter (where attempts > 1)`.as("repeated"),
+      sql<number>`greatest(${storeTime} - min(due_at), 0)`.as("oldestDueMs"),
+    ])
+    .groupBy("kind")
+    .orderBy(sql`kind collate "C"`),
+)
+
+/** Counts the deliveries that are not confirmed yet: see `DeliveryStore.countDeliveries`. */
+export const countDeliveries = (session: Session): Promise<ReadonlyArray<DeliveryCount>> =>
+  session.all(countsByKind, {})
+
 /** One statement each, which decides by the row as it is when it is locked. */
 const settle = async (tx: Transaction, { counts, jobId, retryInMs, token }: Settlement): Promise<FencedOutcome> => {
   const changed =
@@ -73,4 +90,5 @@ export const makePostgresDeliveryStore = (db: Pick<Database, "read" | "write">):
       }),
     listDeliveries: (limit) =>
       db.read("DeliveryStore.listDeliveries", (session) => session.all(allDeliveries, { limit })),
+    countDeliveries: db.read("DeliveryStore.countDeliveries", countDeliveries),
   })

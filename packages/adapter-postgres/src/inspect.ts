@@ -9,6 +9,7 @@ import { findLastEntry } from "./audit.ts"
 import { readBoard } from "./board.ts"
 import { clientConfig, cutOff } from "./Connections.ts"
 import { countQueue } from "./countQueue.ts"
+import { countDeliveries } from "./deliveries.ts"
 import { migrations } from "./migrations/0001Initial.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
 import { readPlace } from "./place.ts"
@@ -16,6 +17,7 @@ import { Session } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
 import { listKeys } from "./keys.ts"
 import { findOrphans, firstBlobs, isNamed, listNamedBlobs, readLineage } from "./jobs/blobs.ts"
+import { listSchedules } from "./schedules.ts"
 import { findSecret } from "./secrets.ts"
 import { findUploadOrphans } from "./uploads/sweepUploads.ts"
 import { listWorkers } from "./workers.ts"
@@ -77,6 +79,8 @@ const inspectionOf = (
     listKeys: ask(() => listKeys(session)),
     findLastChange: (action) => ask(() => findLastEntry(session, action)),
     readPlace: options.allowCopies === true ? Effect.undefined : ask(() => readPlace(session, wire)),
+    listSchedules: ask(() => listSchedules(session)),
+    countDeliveries: ask(() => countDeliveries(session)),
     listWorkers: ask(() => listWorkers(session)),
     readLineage: ask(() => readLineage(session)),
     findOrphans: (blobs) => ask(() => findOrphans(session, blobs)),

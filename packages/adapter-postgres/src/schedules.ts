@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { nextScheduleVersion, type SchedulePosition, ScheduleStore } from "@kiln/core/ports"
+import { nextScheduleVersion, type ReadSchedules, type SchedulePosition, ScheduleStore } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import type { Session, Transaction } from "./Session.ts"
 import { type Given, query, statement, storeTime } from "./Statement.ts"
@@ -65,14 +65,16 @@ const write = async (
   return (expected === 0 ? await tx.run(insertSchedule, row) : await tx.run(updateSchedule, { ...row, expected })) === 1
 }
 
-const read = async (session: Session, schedules: Promise<ReadonlyArray<Row>>) => {
+const read = async (session: Session, schedules: Promise<ReadonlyArray<Row>>): Promise<ReadSchedules> => {
   const [time, rows] = await Promise.all([session.get(timeNow, {}), schedules])
   return { now: time?.now ?? 0, schedules: rows }
 }
 
+export const listSchedules = (session: Session): Promise<ReadSchedules> => read(session, session.all(allSchedules, {}))
+
 export const makePostgresScheduleStore = (db: Pick<Database, "read" | "write">): ScheduleStore["Service"] =>
   ScheduleStore.of({
-    listSchedules: db.read("ScheduleStore.listSchedules", (session) => read(session, session.all(allSchedules, {}))),
+    listSchedules: db.read("ScheduleStore.listSchedules", listSchedules),
     findSchedule: (name) =>
       db.read("ScheduleStore.findSchedule", (session) => read(session, session.all(scheduleOfName, { name }))),
     nextSchedules: (limit, { name, nextAt } = first) =>

@@ -83,7 +83,7 @@ export const SqliteStores = {
           Context.add(KeyDirectory, makeSqliteKeyDirectory(recording)),
           Context.add(Switchboard, makeSqliteSwitchboard(recording)),
           Context.add(SecretStore, makeSqliteSecretStore(recording)),
-          Context.add(ScheduleStore, makeSqliteScheduleStore(database)),
+          Context.add(ScheduleStore, makeSqliteScheduleStore(recording)),
           Context.add(DeliveryStore, makeSqliteDeliveryStore(database)),
           Context.add(RateLimitStore, makeSqliteRateLimitStore(database)),
           Context.add(AuditLog, makeSqliteAuditLog(database)),

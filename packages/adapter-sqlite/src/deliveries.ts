@@ -1,4 +1,5 @@
-import { DeliveryStore, type Settlement } from "@kiln/core/ports"
+import { sql } from "kysely"
+import { type DeliveryCount, DeliveryStore, type Settlement } from "@kiln/core/ports"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
@@ -20,6 +21,25 @@ const dueOfKind = statement(
 const allDeliveries = statement((given: Given<{ readonly limit: number }>) =>
   selectDeliveries.orderBy("job_id").limit(given.limit),
 )
+
+const countsByKind = statement(() =>
+  query
+    .selectFrom("deliveries")
+    .select((of) => [
+      "kind",
+      of.fn.countAll<number>().as("count"),
+      sql<number>`sum(attempts > 1)`.as("repeated"),
+      of.fn.min<number>("due_at").as("firstAt"),
+    ])
+    .groupBy("kind")
+    .orderBy("kind"),
+)
+
+/** Counts the deliveries that are not confirmed yet: see `DeliveryStore.countDeliveries`. */
+export const countDeliveries = (tx: Transaction): ReadonlyArray<DeliveryCount> =>
+  tx
+    .all(countsByKind, {})
+    .map(({ firstAt, ...counted }) => ({ ...counted, oldestDueMs: Math.max(0, tx.now - firstAt) }))
 
 const deliveryOf = statement((given: Given<Values<"deliveries", "job_id">>) =>
   selectDeliveries.where("job_id", "=", given.jobId),
@@ -75,4 +95,5 @@ export const makeSqliteDeliveryStore = (db: Pick<Database, "read" | "write">): D
     settleDeliveries: (items) =>
       db.write("DeliveryStore.settleDeliveries", (tx) => items.map((item) => settle(tx, item))),
     listDeliveries: (limit) => db.read("DeliveryStore.listDeliveries", (tx) => tx.all(allDeliveries, { limit })),
+    countDeliveries: db.read("DeliveryStore.countDeliveries", countDeliveries),
   })

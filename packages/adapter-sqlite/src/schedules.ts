@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { nextScheduleVersion, type SchedulePosition, ScheduleStore } from "@kiln/core/ports"
+import { nextScheduleVersion, type ReadSchedules, type SchedulePosition, ScheduleStore } from "@kiln/core/ports"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { type Given, query, statement } from "./Statement.ts"
@@ -12,6 +12,8 @@ const selectSchedules = query
   .select(select("schedules", "name", "version", "next_at", "document"))
 
 const allSchedules = statement(() => selectSchedules.orderBy("name"))
+
+export const listSchedules = (tx: Transaction): ReadSchedules => ({ now: tx.now, schedules: tx.all(allSchedules, {}) })
 
 const scheduleOfName = statement((given: Given<Values<"schedules", "name">>) =>
   selectSchedules.where("name", "=", given.name),
@@ -77,10 +79,7 @@ const write = (
 
 export const makeSqliteScheduleStore = (db: Pick<Database, "read" | "write">): ScheduleStore["Service"] =>
   ScheduleStore.of({
-    listSchedules: db.read("ScheduleStore.listSchedules", (tx) => ({
-      now: tx.now,
-      schedules: tx.all(allSchedules, {}),
-    })),
+    listSchedules: db.read("ScheduleStore.listSchedules", listSchedules),
     findSchedule: (name) =>
       db.read("ScheduleStore.findSchedule", (tx) => ({ now: tx.now, schedules: tx.all(scheduleOfName, { name }) })),
     nextSchedules: (limit, { name, nextAt } = first) =>

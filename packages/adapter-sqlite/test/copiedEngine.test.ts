@@ -1,4 +1,5 @@
 import { copyFileSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { createEngine, StoreCopied } from "@kiln/core"
@@ -57,6 +58,56 @@ it.live("an engine does not start on a copy, and continues with it once it is ad
         expect.fail(`the canceled job was charged: ${charge.amount}`)
     })
   }),
+)
+
+it.live(
+  "a copy fires no schedule and calls no onFinished; once adopted, it does, without the ticks that were due",
+  () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryFile
+      const copy = yield* temporaryFile
+      const calls: Array<string> = []
+      const open = (at: string, autoStart: boolean) =>
+        createEngine({
+          store: sqliteStore({ path: at }),
+          blobs: memoryBlobs(),
+          providers: { sandbox: sandboxProviders() },
+          onFinished: ({ job }) => void calls.push(`${at} ${job.id}`),
+          autoStart,
+          log: false,
+        })
+      yield* Effect.promise(async () => {
+        await (await open(path, true)).stop()
+        const finished = await (async () => {
+          await using engine = await open(path, false)
+          await engine.schedules.set("hourly", {
+            kind: "speech_synthesis",
+            request: { input: "scheduled" },
+            everyMs: 3_600_000,
+          })
+          const { id } = await engine.submit("speech_synthesis", { input: "canceled" })
+          await engine.operator.cancel(id)
+          return id
+        })()
+        const database = new DatabaseSync(path)
+        database.exec("UPDATE kiln_schedules SET next_at = 1")
+        database.close()
+        copyFileSync(path, copy)
+
+        await expect(open(copy, true)).rejects.toThrow(StoreCopied)
+        await using engine = await open(copy, false)
+        await expect(engine.start()).rejects.toThrow(StoreCopied)
+        expect(calls).toEqual([])
+        const jobs = async () => (await engine.operator.list()).jobs.map(({ id }) => id)
+        expect(await jobs()).toEqual([finished])
+        await engine.operator.adoptCopy({ unfinished: "cancel" })
+        await engine.start()
+        await expect.poll(() => calls, { timeout: 60_000 }).toEqual([`${copy} ${finished}`])
+        expect(await jobs()).toEqual([finished])
+        const [schedule] = await engine.schedules.list()
+        expect(schedule?.nextAt?.getTime()).toBeGreaterThan(Date.now())
+      })
+    }),
 )
 
 it.live("a database that was moved is adopted with its jobs", () =>

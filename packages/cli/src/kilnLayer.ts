@@ -19,7 +19,7 @@ import {
   type ProviderSet,
   type WakeUp,
 } from "@kiln/core/ports"
-import { layerSweeps, Worker } from "@kiln/core/worker"
+import { layerSweeps, runSchedules, Worker } from "@kiln/core/worker"
 import { MediaProbeLive } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import {
@@ -109,8 +109,11 @@ export const layerBase = (settings: Settings, isMeasured = false): Layer.Layer<B
     }),
   )
 
-/** Runs jobs in this process. */
-export const layerWorker: Layer.Layer<Worker, never, Base> = layerWorkerReadiness.pipe(
+/** Commands change schedules in other processes, so none ends a pause. */
+const layerSchedules = Layer.effectDiscard(Effect.forkScoped(runSchedules(Effect.never)))
+
+/** Runs jobs in this process, and submits those of schedules. */
+export const layerWorker: Layer.Layer<Worker, never, Base> = Layer.merge(layerWorkerReadiness, layerSchedules).pipe(
   Layer.provideMerge(Worker.layerRunning),
 )
 

@@ -8,9 +8,11 @@ import { SqliteStores } from "@kiln/adapter-sqlite"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type {
   AuditLog,
+  DeliveryStore,
   JobDirectory,
   JobStore,
   KeyDirectory,
+  ScheduleStore,
   SecretStore,
   StorePlace,
   Switchboard,
@@ -25,10 +27,12 @@ import type { Settings } from "./Settings.ts"
 /** All records of an installation. */
 export type Stores =
   | AuditLog
+  | DeliveryStore
   | JobStore
   | JobDirectory
   | UploadStore
   | KeyDirectory
+  | ScheduleStore
   | Switchboard
   | SecretStore
   | StorePlace
@@ -66,8 +70,8 @@ const isEmpty = (directory: string): boolean =>
 
 /**
  * Fails if there is no database. Only `serve`, and a command with `--init`, begin an installation anywhere: in a wrong directory,
- * a command would otherwise answer from an empty database, and leave it there. `begins`: the command sets up an installation, and
- * may begin one in an empty directory.
+ * a command would otherwise answer from an empty database, and leave it there. `begins`: the command writes settings or keys, and may
+ * begin one in an empty directory.
  */
 export const requireDatabase = (place: DatabasePlace, begins: boolean) =>
   Effect.gen(function* () {

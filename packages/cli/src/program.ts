@@ -16,6 +16,7 @@ import { billingCommand } from "./commands/billing.ts"
 import { blobsCommand } from "./commands/blobs.ts"
 import { configCommand } from "./commands/config.ts"
 import { copyCommand } from "./commands/copy.ts"
+import { deliveryCommand } from "./commands/delivery.ts"
 import { doctorCommand } from "./commands/doctor.ts"
 import { jobCommand } from "./commands/job.ts"
 import { keyCommand } from "./commands/key.ts"
@@ -25,6 +26,7 @@ import { projectCommand } from "./commands/project.ts"
 import { queueCommand } from "./commands/queue.ts"
 import { restoreCommand } from "./commands/restore.ts"
 import { retentionCommand } from "./commands/retention.ts"
+import { scheduleCommand } from "./commands/schedule.ts"
 import { serveCommand } from "./commands/serve.ts"
 import { signingKeyCommand } from "./commands/signingKey.ts"
 import { switchCommand } from "./commands/switch.ts"
@@ -42,6 +44,8 @@ const kiln = Command.make("kiln").pipe(
     keyCommand,
     jobCommand,
     queueCommand,
+    scheduleCommand,
+    deliveryCommand,
     switchCommand,
     priceCommand,
     billingCommand,

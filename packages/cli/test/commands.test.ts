@@ -13,7 +13,7 @@ describe("kiln project", { timeout: 120_000 }, () => {
   it("creates and lists projects", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
-    expect(await runJson(["project", "list"], env)).toEqual({ projects: [] })
+    expect(await runJson(["project", "list", "--init"], env)).toEqual({ projects: [] })
     const made = await runJson(["project", "create", "acme"], env)
     expect(made).toEqual({ project_id: projectId, name: "acme" })
     expect(await runJson(["project", "list"], env)).toEqual({ projects: [{ ...made, created_at: time }] })
@@ -141,7 +141,7 @@ describe("kiln switch", { timeout: 120_000 }, () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     const off = { ai: "off", audio: "off", images: "off" }
-    expect(await runJson(["switch", "status"], env)).toEqual({ switches: off, forced_off: [] })
+    expect(await runJson(["switch", "status", "--init"], env)).toEqual({ switches: off, forced_off: [] })
     expect(await runJson(["switch", "on", "audio"], env)).toEqual({ switch: "audio", status: "on" })
     expect(await runJson(["switch", "on", "ai"], env)).toEqual({ switch: "ai", status: "on" })
     expect(await runJson(["switch", "off", "ai"], env)).toEqual({ switch: "ai", status: "off" })
@@ -159,7 +159,7 @@ describe("kiln price", { timeout: 120_000 }, () => {
   it("sets versions, activates and deactivates", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
-    expect(await runJson(["price", "list"], env)).toEqual({ prices: [] })
+    expect(await runJson(["price", "list", "--init"], env)).toEqual({ prices: [] })
     const missing = await run(["price", "activate", "svc-image", "--json"], env)
     expect({ exit: missing.exit, stdout: missing.stdout }).toEqual({ exit: 1, stdout: "" })
 
@@ -254,7 +254,7 @@ describe("kiln", { timeout: 120_000 }, () => {
 
   it("warns about unknown settings on standard error, and continues", async () => {
     using data = temporaryDirectory()
-    const ended = await run(["project", "list", "--json"], { KILN_DATA_DIR: data.path, KILN_DATADIR: "x" })
+    const ended = await run(["project", "list", "--init", "--json"], { KILN_DATA_DIR: data.path, KILN_DATADIR: "x" })
     expect({ exit: ended.exit, stdout: ended.stdout }).toEqual({ exit: 0, stdout: `{"projects":[]}\n` })
     expect(ended.stderr.match(/did you mean KILN_DATA_DIR\?/g)).toHaveLength(1)
   })

@@ -4,13 +4,23 @@ import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { PostgresStores } from "@kiln/adapter-postgres"
 import { SqliteStores } from "@kiln/adapter-sqlite"
-import { JobStore, UploadStore } from "@kiln/core/ports"
+import { withDelivery } from "@kiln/core/domain"
+import {
+  AuditLog,
+  DeliveryStore,
+  type JobDirectory,
+  JobStore,
+  ScheduleStore,
+  Switchboard,
+  UploadStore,
+} from "@kiln/core/ports"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { fixtures } from "@kiln/conformance"
 import { Api } from "./support/Api.ts"
 import { doctorProblems } from "./support/doctorProblems.ts"
 import { changeDatabase } from "./support/changeDatabase.ts"
 import { readEverything, seedEveryState } from "./support/copiedRecords.ts"
+import { parent, readSchedulesAndFlows, seedSchedulesAndFlows, unique } from "./support/scheduledRecords.ts"
 import { run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
 
 const sqlite = (path: string) => SqliteStores.layer({ path })
@@ -98,6 +108,59 @@ describe("kiln copy", () => {
       // Only records were generated here, without blobs.
       blobs: "problem",
     })
+  })
+
+  it("copies schedules, tags, unique jobs, children and deliveries, and they continue", async () => {
+    using data = temporaryDirectory()
+    await using database = await freshDatabase()
+    const path = join(data.path, "kiln.db")
+    const seed = Effect.gen(function* () {
+      yield* seedSchedulesAndFlows
+      const change = { actor: "user a", origin: "host b", action: "key.revoke", subject: null, details: { n: 1 } }
+      yield* (yield* AuditLog).append(change)
+      yield* (yield* Switchboard).setSpendCap(fixtures.projectId(1), { currency: "usd", day: "1", month: null })
+      return yield* readSchedulesAndFlows
+    })
+    const before = await Effect.runPromise(Effect.provide(seed, sqlite(path)))
+    expect(before.children).toHaveLength(2)
+    const { tables } = await runJson(["copy", "--from", `sqlite:${path}`, "--to", database.url])
+    expect(tables).toMatchObject({
+      schedules: 3,
+      job_labels: 10,
+      job_scopes: 1,
+      deliveries: 2,
+      audit: 1,
+      spend_caps: 1,
+    })
+
+    const onCopy = <A>(work: Effect.Effect<A, unknown, JobStore | JobDirectory | DeliveryStore | ScheduleStore>) =>
+      Effect.runPromise(Effect.provide(work, postgres(database.url)))
+    expect(await onCopy(readSchedulesAndFlows)).toEqual(before)
+    const env = { KILN_DATA_DIR: data.path, DATABASE_URL: database.url }
+    expect((await runJson(["audit", "list"], env)).changes).toMatchObject([{ action: "key.revoke", details: { n: 1 } }])
+    await onCopy(
+      Effect.gen(function* () {
+        const jobs = yield* JobStore
+        const deliveries = yield* DeliveryStore
+        expect(yield* jobs.createJobs([fixtures.newJob(90, { unique })])).toMatchObject([
+          { _tag: "Duplicate", job: { id: parent.jobId } },
+        ])
+        const claimed = yield* deliveries.claimDeliveries({
+          kinds: ["speech_synthesis"],
+          limit: 10,
+          leaseDurationMs: 1,
+        })
+        expect(claimed).toEqual([{ jobId: fixtures.jobId(83), kind: "speech_synthesis", token: 1, attempt: 1 }])
+        const [{ name, version } = { name: "", version: 0 }] = (yield* (yield* ScheduleStore).nextSchedules(1))
+          .schedules
+        expect(name).toBe("nightly")
+        expect(yield* (yield* ScheduleStore).writeSchedule(name, version, null)).toBe(true)
+        // The rule that makes deliveries holds again.
+        yield* jobs.createJobs([fixtures.newJob(91, { metadata: withDelivery({}) })])
+        yield* jobs.cancelJobs([fixtures.jobId(91)])
+        expect(yield* deliveries.countDeliveries).toMatchObject([{ count: 3, repeated: 1 }])
+      }),
+    )
   })
 
   it("lets an installation continue: its keys, jobs, files and replays", async () => {

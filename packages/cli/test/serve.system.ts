@@ -4,10 +4,13 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { promisify } from "node:util"
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
+import { SqliteStores } from "@kiln/adapter-sqlite"
 import { parseApiKey } from "@kiln/core/domain"
 import { curlLines } from "../src/serve/curlLines.ts"
 import { Api } from "./support/Api.ts"
+import { writeSchedule } from "./support/scheduledRecords.ts"
 import { KilnProcess, run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
 
 /** A port that was free a moment ago. */
@@ -232,6 +235,40 @@ describe("a running server", () => {
 
     await runJson(["key", "revoke", key_id], env)
     await expect.poll(async () => (await api.speak("x")).status, { timeout: 5_000 }).toBe(401)
+  })
+
+  it("submits the jobs of schedules of its types, counts them, and obeys a pause from another process", async () => {
+    using data = temporaryDirectory()
+    const port = await freePort()
+    const env = { KILN_DATA_DIR: data.path }
+    const stores = SqliteStores.layer({ path: join(data.path, "kiln.db") })
+    const seed = Effect.all([
+      writeSchedule("once", 5_000, { request: { input: "scheduled" } }),
+      writeSchedule("foreign", 5_000, { kind: "digest" }),
+      writeSchedule("soon", Date.now() + 3_600_000, { timing: { everyMs: 3_600_000, from: 0 } }),
+    ])
+    await Effect.runPromise(Effect.provide(seed, stores))
+    await using kiln = await serve({ ...env, KILN_MANAGEMENT_PORT: port })
+    const jobs = async () => (await runJson(["job", "list"], env)).jobs
+    await expect.poll(jobs, { timeout: 60_000 }).toMatchObject([{ type: "speech_synthesis", status: "done" }])
+    expect(await runJson(["schedule", "pause", "soon"], env)).toEqual({ name: "soon", paused: true })
+    const { schedules } = await runJson(["schedule", "list"], env)
+    const [{ job_id }] = await jobs()
+    expect(schedules).toMatchObject([
+      { name: "foreign", last_job_id: null, next_at: "1970-01-01T00:00:05Z" },
+      { name: "once", last_job_id: job_id, refusal: null },
+      { name: "soon", paused: true, next_at: null },
+    ])
+    expect(await jobs()).toHaveLength(1)
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+    for (const line of [
+      'kiln_schedules{state="active"} 2',
+      'kiln_schedules{state="paused"} 1',
+      'kiln_schedule_ticks_total{kind="speech_synthesis",outcome="submitted"} 1',
+    ])
+      expect(text.split("\n")).toContain(line)
+    expect(Number(/^kiln_schedule_oldest_due_seconds (\S+)$/m.exec(text)?.[1])).toBeGreaterThan(1e9)
+    expect(kiln.stderr).not.toContain("canary")
   })
 
   it("has no live provider by default", async () => {

@@ -152,6 +152,7 @@ const administration = Effect.gen(function* () {
     { jobId: delivered.id, token: 2, retryInMs: null, counts: true },
   ])
   yield* deliveries.listDeliveries(1)
+  yield* deliveries.countDeliveries
 })
 
 /** Calls every verb of every store at least once, on what `arrangeEveryState` leaves behind. */

@@ -9,12 +9,14 @@ import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
 import { findLastEntry } from "../audit.ts"
 import { listWorkers, readBoard } from "../board.ts"
+import { countDeliveries } from "../deliveries.ts"
 import { findOrphans } from "../jobs/findJobs.ts"
 import { readLineage } from "../jobs/lineage.ts"
 import { readDuePurges } from "../jobs/purges.ts"
 import { listKeys } from "../keys.ts"
 import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
 import { sqlitePlace } from "../place.ts"
+import { listSchedules } from "../schedules.ts"
 import { findSecret } from "../secrets.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
@@ -59,6 +61,8 @@ const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]):
   listKeys: db.read("inspect.listKeys", listKeys),
   findLastChange: (action) => db.read("inspect.findLastChange", (tx) => findLastEntry(tx, action)),
   readPlace,
+  listSchedules: db.read("inspect.listSchedules", listSchedules),
+  countDeliveries: db.read("inspect.countDeliveries", countDeliveries),
   listWorkers: db.read("inspect.listWorkers", listWorkers),
   readLineage: db.read("inspect.readLineage", readLineage),
   findOrphans: (blobs) => db.read("inspect.findOrphans", (tx) => findOrphans(tx, blobs)),

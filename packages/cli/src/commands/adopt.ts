@@ -18,7 +18,7 @@ const flags = {
   ),
   restored: Flag.Boolean("restored").pipe(
     Flag.withDescription(
-      "The original was used after this copy was made: unfinished live jobs are canceled, because it may have run and charged them, and data whose files it has deleted is deleted",
+      "The original was used after this copy was made: unfinished live jobs are canceled and due ticks of schedules skipped, because it may have run and charged them, and data whose files it has deleted is deleted",
     ),
     Flag.withDefault(false),
   ),
@@ -51,7 +51,7 @@ export const adoptCommand = Command.make("adopt", flags, ({ force, moved, restor
       const { entries: foreign, isCopy } = yield* copyStanding
       const database = describeDatabase(settings.database)
       if (!isCopy && foreign.length === 0) {
-        const json = { adopted: false, canceled_jobs: 0, erased_jobs: 0, entries: [] }
+        const json = { adopted: false, canceled_jobs: 0, erased_jobs: 0, skipped_schedules: 0, entries: [] }
         return yield* answer({ json, text: `${database} is not a copy: there is nothing to adopt` })
       }
       // Another copy has written to these blobs, so it was in use.
@@ -61,22 +61,30 @@ export const adoptCommand = Command.make("adopt", flags, ({ force, moved, restor
         )
       yield* claimBlobStore
       const erased = restored ? yield* eraseMissing(settings, force) : 0
-      const { canceled, entries } = yield* adoptCopy(restored ? "cancel" : "keep", (step, adoption) =>
+      const { canceled, entries, skipped } = yield* adoptCopy(restored ? "cancel" : "keep", (step, adoption) =>
         step.pipe(
           recordChange({
             action: "database.adopt",
             subject: null,
-            details: { as: restored ? "restored" : "moved", canceled_jobs: adoption.canceled, erased_jobs: erased },
+            details: {
+              as: restored ? "restored" : "moved",
+              canceled_jobs: adoption.canceled,
+              erased_jobs: erased,
+              skipped_schedules: adoption.skipped,
+            },
           }),
         ),
       )
       yield* answer({
-        json: { adopted: true, canceled_jobs: canceled, erased_jobs: erased, entries },
+        json: { adopted: true, canceled_jobs: canceled, erased_jobs: erased, skipped_schedules: skipped, entries },
         text: [
           `${database} is adopted: kiln serve starts on it. Never start kiln on the original again.`,
           ...(restored
             ? [
                 `${canceled} unfinished live jobs were canceled, and the data of ${erased} jobs whose files were deleted was deleted. Other files are kept, including files without a record.`,
+                ...(skipped === 0
+                  ? []
+                  : [`${skipped} schedules continue with their next tick; ticks until now get no job here.`]),
               ]
             : []),
         ].join("\n"),

@@ -6,7 +6,7 @@ import { type PriceVersion, Switchboard } from "@kiln/core/ports"
 import { failed } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
 import { recordChange } from "../recordChange.ts"
-import { beginStores } from "../withStores.ts"
+import { withStores } from "../withStores.ts"
 import { priceFields } from "./priceFields.ts"
 import { priceSet } from "./priceSet.ts"
 
@@ -17,7 +17,7 @@ const amountsOf = (price: PriceVersion): string =>
     .join(", ")
 
 const list = Command.make("list", {}, () =>
-  beginStores(
+  withStores(
     Effect.gen(function* () {
       const prices = yield* (yield* Switchboard).listPrices
       const rows = prices.map((price) => [
@@ -45,7 +45,7 @@ const activator = (word: "activate" | "deactivate") =>
     word,
     { name: Argument.Literals("PRICE", priceNames).pipe(Argument.withDescription("svc-audio or svc-image")) },
     ({ name }) =>
-      beginStores(
+      withStores(
         Effect.gen(function* () {
           const active = word === "activate"
           const known = yield* (yield* Switchboard)

@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import { isId } from "@kiln/core/domain"
+import { isId, type ProjectId } from "@kiln/core/domain"
+import { listSchedules, pauseSchedule } from "@kiln/core/effect"
 import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
@@ -36,7 +37,7 @@ const create = Command.make(
 ).pipe(Command.withDescription("Create a project, which API keys and jobs belong to"))
 
 const list = Command.make("list", {}, () =>
-  beginStores(
+  withStores(
     Effect.gen(function* () {
       const projects = yield* (yield* KeyDirectory).listProjects
       const rows = projects.map(({ createdAt, disabledAt, id, name }) => [
@@ -64,6 +65,15 @@ const list = Command.make("list", {}, () =>
   ),
 ).pipe(Command.withDescription("List all projects"))
 
+/** Schedules need no key to submit jobs. Returns the names of those that were running. */
+const pauseSchedules = Effect.fnUntraced(function* (projectId: ProjectId) {
+  const { schedules } = yield* listSchedules
+  const running = schedules.filter(({ owner, paused }) => owner.projectId === projectId && !paused)
+  for (const { name } of running)
+    yield* pauseSchedule(name).pipe(recordChange({ action: "schedule.pause", subject: name }))
+  return running.map(({ name }) => name)
+})
+
 const setter = (word: "disable" | "enable") =>
   Command.make(
     word,
@@ -77,18 +87,27 @@ const setter = (word: "disable" | "enable") =>
             .disableProject(id, disabled)
             .pipe(recordChange({ action: `project.${word}`, subject: id, details: { name } }))
           if (project === undefined) return yield* failed(`the project ${JSON.stringify(nameOrId)} no longer exists`)
+          const paused = disabled ? yield* pauseSchedules(id) : []
           yield* answer({
-            json: { project_id: id, name, disabled_at: formatTime(project.disabledAt) },
+            json: {
+              project_id: id,
+              name,
+              disabled_at: formatTime(project.disabledAt),
+              ...(disabled && { paused_schedules: paused }),
+            },
             text: disabled
-              ? `${name} is disabled: running servers reject its keys within 5 seconds; jobs that were accepted go on`
-              : `${name} is enabled: its keys work again`,
+              ? `${name} is disabled: running servers reject its keys within 5 seconds; jobs that were accepted go on` +
+                paused
+                  .map((schedule) => `\nthe schedule ${schedule} is paused until kiln schedule resume ${schedule}`)
+                  .join("")
+              : `${name} is enabled: its keys work again; schedules stay paused until kiln schedule resume`,
           })
         }),
       ),
   ).pipe(
     Command.withDescription(
       word === "disable"
-        ? "Reject all keys of a project until it is enabled; accepted jobs go on"
+        ? "Reject all keys of a project until it is enabled, and pause its schedules; accepted jobs go on"
         : "Accept the keys of a disabled project again",
     ),
   )

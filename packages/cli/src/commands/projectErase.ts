@@ -3,13 +3,13 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { isFinished, type JobId, type Principal, type ProjectId } from "@kiln/core/domain"
-import { purgeBlobs } from "@kiln/core/effect"
+import { listSchedules, purgeBlobs, removeSchedule } from "@kiln/core/effect"
 import { JobDirectory, JobStore, KeyDirectory } from "@kiln/core/ports"
 import { causeMessage, failed, misused } from "../CommandFailed.ts"
-import { findProject } from "../findProject.ts"
+import { findAnyProject } from "../findProject.ts"
 import { claimBlobStore } from "../installation/claimBlobStore.ts"
 import { answer } from "../Output.ts"
-import { recordChange } from "../recordChange.ts"
+import { appendChange, recordChange } from "../recordChange.ts"
 import { withBlobs } from "../withBlobs.ts"
 
 /** Jobs that one step reads, cancels and erases. */
@@ -33,7 +33,7 @@ const eraseJobs = Effect.fnUntraced(function* (jobs: ReadonlyArray<Found>) {
   return { erased: outcomes.filter(({ _tag }) => _tag === "Erased").length, unremoved }
 })
 
-/** Goes through all jobs of a project. New ones cannot be created, because its keys no longer work. */
+/** Goes through all jobs of a project. New ones cannot be created with keys, because they no longer work. */
 const eraseAll = Effect.fnUntraced(function* (projectId: ProjectId) {
   const directory = yield* JobDirectory
   const store = yield* JobStore
@@ -62,35 +62,55 @@ const flags = {
   ),
 }
 
+/** Without this, they would submit jobs again. */
+const removeSchedules = Effect.fnUntraced(function* (projectId: ProjectId) {
+  const { schedules } = yield* listSchedules
+  const own = schedules.filter(({ owner }) => owner.projectId === projectId)
+  for (const { name } of own) yield* removeSchedule(name)
+  return own.length
+})
+
 export const projectErase = Command.make("erase", flags, ({ confirm, project: nameOrId }) =>
   withBlobs(() =>
     Effect.gen(function* () {
-      const { id, name } = yield* findProject(nameOrId)
+      const { hasRecord, id, name } = yield* findAnyProject(nameOrId)
       if (confirm !== name)
         return yield* misused(`--confirm must be the project's name, ${JSON.stringify(name)}, to erase it`)
       yield* claimBlobStore
       const keys = yield* KeyDirectory
       // The entry stands before the work, which takes many steps and can be repeated.
-      yield* keys
-        .disableProject(id, true)
-        .pipe(recordChange({ action: "project.erase", subject: id, details: { name } }))
+      if (hasRecord)
+        yield* keys
+          .disableProject(id, true)
+          .pipe(recordChange({ action: "project.erase", subject: id, details: { name } }))
+      else yield* appendChange("project.erase", id, { name })
       const own = (yield* keys.listKeys).filter(({ projectId, revokedAt }) => projectId === id && revokedAt === null)
       for (const key of own) yield* keys.revokeKey(key.id)
+      const schedules = yield* removeSchedules(id)
       const { canceled, erased, unremoved } = yield* eraseAll(id)
       if (unremoved !== undefined)
         return yield* failed(
           `the data of ${name} can no longer be read, but not all files could be removed yet (${unremoved}); a running server removes them later`,
         )
       yield* answer({
-        json: { project_id: id, name, revoked_keys: own.length, canceled_jobs: canceled, erased_jobs: erased },
+        json: {
+          project_id: id,
+          name,
+          revoked_keys: own.length,
+          removed_schedules: schedules,
+          canceled_jobs: canceled,
+          erased_jobs: erased,
+        },
         text:
-          `${name} is disabled and erased: ${own.length} keys revoked, ${canceled} jobs canceled, the data of ${erased} jobs deleted. ` +
+          `${name} is ${hasRecord ? "disabled and " : ""}erased: ${own.length} keys revoked, ${schedules} schedules removed, ${canceled} jobs canceled, ` +
+          `the data of ${erased} jobs deleted. ` +
+          (hasRecord ? "" : "A program that embeds the engine can still submit jobs in this project. ") +
           "Records and charges stay until their retention ends; uploads that no job used are removed when they expire, within 24 hours.",
       })
     }),
   ),
 ).pipe(
   Command.withDescription(
-    "Disable a project, revoke its keys, cancel its jobs and delete the data of all of them; records and charges stay",
+    "Disable a project, revoke its keys, remove its schedules, cancel its jobs and delete the data of all of them; records and charges stay",
   ),
 )

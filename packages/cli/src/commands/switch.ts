@@ -29,24 +29,22 @@ const setter = (word: "on" | "off") =>
   )
 
 const status = Command.make("status", {}, () =>
-  withSettings(
-    ({ engine }) =>
-      Effect.gen(function* () {
-        const board = yield* (yield* Switchboard).readBoard
-        const forcedOff = engine.forcedOff ?? []
-        const word = (name: SwitchName): "on" | "off" => (board.switches[name] ? "on" : "off")
-        const note = (name: SwitchName): string =>
-          forcedOff.includes(name) ? `off for processes started with KILN_SWITCH_${name.toUpperCase()}=off` : ""
-        yield* answer({
-          json: { switches: Object.fromEntries(switchNames.map((name) => [name, word(name)])), forced_off: forcedOff },
-          text: formatTable(
-            ["SWITCH", "STATUS", ""],
-            switchNames.map((name) => [name, word(name), note(name)]),
-            "",
-          ),
-        })
-      }),
-    { begins: true },
+  withSettings(({ engine }) =>
+    Effect.gen(function* () {
+      const board = yield* (yield* Switchboard).readBoard
+      const forcedOff = engine.forcedOff ?? []
+      const word = (name: SwitchName): "on" | "off" => (board.switches[name] ? "on" : "off")
+      const note = (name: SwitchName): string =>
+        forcedOff.includes(name) ? `off for processes started with KILN_SWITCH_${name.toUpperCase()}=off` : ""
+      yield* answer({
+        json: { switches: Object.fromEntries(switchNames.map((name) => [name, word(name)])), forced_off: forcedOff },
+        text: formatTable(
+          ["SWITCH", "STATUS", ""],
+          switchNames.map((name) => [name, word(name), note(name)]),
+          "",
+        ),
+      })
+    }),
   ),
 ).pipe(Command.withDescription("Show which switches are on"))
 

@@ -61,7 +61,8 @@ export const graded = (
 }
 
 /** `1 file`, `2 files`. */
-export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
+export const counted = (count: number, noun: string, plural = `${noun}s`): string =>
+  `${count} ${count === 1 ? noun : plural}`
 
 /** `45 s`, `12 min`, `5 h`, `3 d`. */
 export const ageText = (ms: number): string => {

@@ -9,10 +9,12 @@ import { ageText, type Check, counted, graded, ok, problem, warning } from "./Ch
 import { checkBackups } from "./checkBackups.ts"
 import { checkClock } from "./checkClock.ts"
 import { checkCopy } from "./checkCopy.ts"
+import { checkDeliveries } from "./checkDeliveries.ts"
 import { checkKeys } from "./checkKeys.ts"
 import { checkLive } from "./checkLive.ts"
 import { checkProviders } from "./checkProviders.ts"
 import { checkQueue } from "./checkQueue.ts"
+import { checkSchedules } from "./checkSchedules.ts"
 import { checkSigningKeys } from "./checkSigningKeys.ts"
 import { type Look, shortLimitMs } from "./inOrder.ts"
 
@@ -152,5 +154,7 @@ export const storeChecks = (
         "queue",
         onBoard((board) => checkQueue(store, board)),
       ),
+      look("schedules", checkSchedules(store)),
+      look("deliveries", checkDeliveries(store)),
     ]
   })

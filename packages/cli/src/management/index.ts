@@ -4,7 +4,7 @@ import { Readiness } from "@kiln/http"
 export { serveManagement } from "./managementServer.ts"
 export { gaugeRefresh, metricsText } from "./metricsText.ts"
 export { makeHttpObserver } from "../telemetry/httpMetrics.ts"
-export { attemptMeter, countJobs } from "../telemetry/engineMetrics.ts"
+export { attemptMeter, countJobs, meterOfBackground } from "../telemetry/engineMetrics.ts"
 export { measureProcess } from "../telemetry/processMetrics.ts"
 
 export const readiness = Effect.map(Readiness, ({ report }) => report)

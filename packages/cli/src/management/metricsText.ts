@@ -2,12 +2,12 @@ import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import type { Worker } from "@kiln/core/worker"
 import { Readiness } from "@kiln/http"
-import { measureQueue, measureWorker } from "../telemetry/engineMetrics.ts"
+import { measureBackground, measureQueue, measureWorker } from "../telemetry/engineMetrics.ts"
 import { gauge } from "../telemetry/series.ts"
 
 const ready = gauge("kiln_ready", "1 if every check of /readyz passes")
 
-/** Milliseconds to wait for the store. Without its answer, the gauges of the queue keep their values. */
+/** Milliseconds to wait for the store. Without its answer, the gauges that it fills keep their values. */
 const storeLimitMs = 2_000
 
 /** Returns the effect that brings all gauges up to date which are not kept so by themselves. */
@@ -15,12 +15,14 @@ export const gaugeRefresh = (worker: () => Worker["Service"] | undefined) =>
   Effect.gen(function* () {
     const readiness = yield* Readiness
     const refreshQueue = yield* measureQueue
+    const refreshBackground = yield* measureBackground
+    const refreshStore = Effect.andThen(refreshQueue, refreshBackground)
     const context = yield* Effect.context()
     return Effect.gen(function* () {
       const running = worker()
       if (running !== undefined) yield* measureWorker(running)
       const [report] = yield* Effect.all(
-        [readiness.report, Effect.timeoutOption(Effect.interruptible(refreshQueue), storeLimitMs)],
+        [readiness.report, Effect.timeoutOption(Effect.interruptible(refreshStore), storeLimitMs)],
         { concurrency: "unbounded" },
       )
       ready.record([], report.status === "ready" ? 1 : 0)

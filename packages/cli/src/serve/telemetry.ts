@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import { AttemptMeter, type Worker } from "@kiln/core/worker"
+import { AttemptMeter, BackgroundMeter, type Worker } from "@kiln/core/worker"
 import { HttpObserver } from "@kiln/http"
 import { type CommandFailed, failed, misused } from "../CommandFailed.ts"
 import type { Base } from "../kilnLayer.ts"
@@ -71,6 +71,7 @@ export const startMeasuring = (
       gaugeRefresh,
       makeHttpObserver,
       measureProcess,
+      meterOfBackground,
       metricsText,
       readiness,
       serveManagement,
@@ -83,7 +84,10 @@ export const startMeasuring = (
       yield* serveManagement(management, { metrics: metricsText(refresh), readiness: yield* readiness })
     if (isExported) yield* Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(refreshMs)))
     return {
-      observers: Context.make(HttpObserver, makeHttpObserver(log)).pipe(Context.add(AttemptMeter, attemptMeter)),
+      observers: Context.make(HttpObserver, makeHttpObserver(log)).pipe(
+        Context.add(AttemptMeter, attemptMeter),
+        Context.add(BackgroundMeter, meterOfBackground),
+      ),
       attach: (running: Worker["Service"]) => void (worker = running),
     }
   })

@@ -7,6 +7,7 @@ import { temporaryDirectory } from "@kiln/service-lab"
 import { describe, expect, it } from "vitest"
 import * as Effect from "effect/Effect"
 import { seedEveryState } from "../support/copiedRecords.ts"
+import { writeSchedule } from "../support/scheduledRecords.ts"
 import { copyOf, copySqlite } from "../support/copies.ts"
 import { installations, sqliteInstallation } from "../support/installations.ts"
 import { refusalOf, runInProcess } from "../support/runInProcess.ts"
@@ -102,6 +103,14 @@ describe.each(installations)("a copy of a database on %s", (_name, open) => {
   it("is adopted as restored: unfinished live jobs are canceled and not charged, and data whose files are gone is deleted", async () => {
     await using original = await open()
     await original.use(seedEveryState)
+    const adoptedAfter = Date.now()
+    const nextAt = adoptedAfter + 86_400_000
+    const seedSchedules = Effect.all([
+      writeSchedule("due", 5_000, { refusal: "queue_full" }),
+      writeSchedule("later", nextAt),
+      writeSchedule("paused", null),
+    ])
+    await original.use(seedSchedules)
     await use(original.env)
     await using copy = await copyOf(original)
     expect(await refusalOf(["adopt"], copy.env, 2)).toContain("either --moved or --restored")
@@ -112,8 +121,16 @@ describe.each(installations)("a copy of a database on %s", (_name, open) => {
       adopted: true,
       canceled_jobs: 1,
       erased_jobs: 2,
+      skipped_schedules: 1,
       entries: [],
     })
+    // The original may have submitted the jobs of ticks until now.
+    const { schedules } = await jsonOf(["schedule", "list"], copy.env)
+    expect(schedules).toMatchObject([
+      { name: "due", refusal: null, next_at: expect.toSatisfy((at: string) => Date.parse(at) > adoptedAfter) },
+      { name: "later", next_at: new Date(nextAt).toISOString().replace(/\.\d+/, "") },
+      { name: "paused", next_at: null },
+    ])
     expect(await jsonOf(["job", "show", running], copy.env)).toMatchObject({
       status: "failed",
       error_code: "canceled_by_operator",
@@ -123,7 +140,7 @@ describe.each(installations)("a copy of a database on %s", (_name, open) => {
       expect(await jsonOf(["job", "show", id], copy.env)).toMatchObject({ status: "done", data: "deleted" })
     expect(await jsonOf(["job", "show", charged6], copy.env)).toEqual(charged)
     expect((await jsonOf(["audit", "list"], copy.env)).changes).toMatchObject([
-      { action: "database.adopt", details: { as: "restored", canceled_jobs: 1, erased_jobs: 2 } },
+      { action: "database.adopt", details: { as: "restored", canceled_jobs: 1, erased_jobs: 2, skipped_schedules: 1 } },
     ])
     expect(await jsonOf(["adopt", "--restored"], copy.env)).toMatchObject({ adopted: false })
     expect(await use(copy.env)).toMatchObject({ removed: 0 })
@@ -131,9 +148,10 @@ describe.each(installations)("a copy of a database on %s", (_name, open) => {
     expect(await statusOf(original.env, running)).toBe("processing")
   })
 
-  it("is adopted as moved: its jobs continue", async () => {
+  it("is adopted as moved: its jobs and schedules continue", async () => {
     await using original = await open()
     await original.use(seedEveryState)
+    await original.use(writeSchedule("due", 5_000))
     await use(original.env)
     await using copy = await copyOf(original)
     const before = await statuses(copy.env)
@@ -141,6 +159,10 @@ describe.each(installations)("a copy of a database on %s", (_name, open) => {
       adopted: true,
       canceled_jobs: 0,
       erased_jobs: 0,
+      skipped_schedules: 0,
+    })
+    expect((await jsonOf(["schedule", "list"], copy.env)).schedules[0]).toMatchObject({
+      next_at: "1970-01-01T00:00:05Z",
     })
     expect(await statuses(copy.env)).toEqual(before)
     expect(await use(copy.env)).toMatchObject({ removed: 0 })

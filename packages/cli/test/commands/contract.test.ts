@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { seedEveryState } from "../support/copiedRecords.ts"
 import { sqliteInstallation } from "../support/installations.ts"
+import { writeSchedule } from "../support/scheduledRecords.ts"
 import { runInProcess } from "../support/runInProcess.ts"
 
 const { jobId, keyId } = fixtures
@@ -66,6 +67,23 @@ const commands: ReadonlyArray<readonly [command: ReadonlyArray<string>, fields: 
   [["job", "cancel", jobId(1)], []],
   [["job", "purge-data", jobId(4)], []],
   [["queue", "stats"], ["queues"]],
+  [["schedule", "list"], ["schedules"]],
+  [
+    ["schedule", "pause", "nightly"],
+    ["name", "paused"],
+  ],
+  [
+    ["schedule", "resume", "nightly"],
+    ["name", "paused"],
+  ],
+  [
+    ["schedule", "remove", "nightly"],
+    ["name", "removed"],
+  ],
+  [
+    ["delivery", "list"],
+    ["deliveries", "pending"],
+  ],
   [
     ["retention", "run", "--dry-run"],
     ["dry_run", "bytes"],
@@ -82,14 +100,16 @@ const commands: ReadonlyArray<readonly [command: ReadonlyArray<string>, fields: 
 
 /** These say that it was done before, or find what the seed leaves without files. */
 const mayFail = (command: ReadonlyArray<string>): boolean =>
-  ["project create", "key rotate", "job cancel", "doctor"].some((words) => command.join(" ").startsWith(words))
+  ["project create", "key rotate", "job cancel", "schedule", "doctor"].some((words) =>
+    command.join(" ").startsWith(words),
+  )
 
 describe("every command of the service", () => {
   it("prints one JSON document with --json, and something else for people", async () => {
     await using installation = await sqliteInstallation()
     await installation.use(
       Effect.andThen(
-        seedEveryState,
+        Effect.andThen(seedEveryState, writeSchedule("nightly", 5_000)),
         Effect.flatMap(SecretStore, (secrets) => secrets.getOrCreate("signing", new Uint8Array(32).fill(7))),
       ),
     )

@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest"
 import * as Effect from "effect/Effect"
 import { seedEveryState } from "../support/copiedRecords.ts"
 import { sqliteInstallation } from "../support/installations.ts"
+import { writeSchedule } from "../support/scheduledRecords.ts"
 import { runInProcess } from "../support/runInProcess.ts"
 
 const guide = readFileSync(new URL("../../../../docs/guides/command-line.md", import.meta.url), "utf8")
@@ -21,6 +22,7 @@ const seed = Effect.gen(function* () {
   const jobs = yield* JobStore
   yield* jobs.createJobs([newJob(50, { request: { input: "Again." } })])
   yield* jobs.cancelJobs([jobId(50)])
+  yield* writeSchedule("nightly", 5_000)
   yield* (yield* SecretStore).getOrCreate("signing", new Uint8Array(32).fill(7))
 })
 

@@ -7,6 +7,12 @@ import { jsonOf, refusalOf } from "../support/runInProcess.ts"
 const existing = [
   ["job", "list"],
   ["queue", "stats"],
+  ["project", "list"],
+  ["price", "list"],
+  ["price", "activate", "svc-audio"],
+  ["switch", "status"],
+  ["schedule", "list"],
+  ["delivery", "list"],
   ["key", "list"],
   ["key", "revoke", "key_00000000000000000000000000"],
   ["billing", "export", "--from", "2026-01-01", "--to", "2026-02-01"],
@@ -15,7 +21,7 @@ const existing = [
 ]
 const settingUp = [
   ["project", "create", "acme"],
-  ["price", "list"],
+  ["price", "set", "svc-image", "--currency", "usd", "--image", "0.011"],
   ["switch", "off", "ai"],
   ["key", "create", "--project", "acme", "--mode", "test", "--scope", "audio.create"],
 ]

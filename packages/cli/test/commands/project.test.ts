@@ -5,6 +5,7 @@ import { createHash } from "node:crypto"
 import { describe, expect, it } from "vitest"
 import * as Effect from "effect/Effect"
 import { seedEveryState } from "../support/copiedRecords.ts"
+import { seedSchedulesAndFlows, writeSchedule } from "../support/scheduledRecords.ts"
 import { installations, type Installation } from "../support/installations.ts"
 import { jsonOf, refusalOf, runInProcess } from "../support/runInProcess.ts"
 
@@ -29,6 +30,7 @@ describe.each(installations)("kiln project on %s", (_name, open) => {
       project_id: one.projectId,
       name: one.projectId,
       disabled_at: time,
+      paused_schedules: [],
     })
     expect([await isKnown(installation, one.secret), await isKnown(installation, two.secret)]).toEqual([false, true])
     expect((await jsonOf(["project", "list"], env)).projects).toMatchObject([{ disabled_at: time }, {}])
@@ -40,6 +42,67 @@ describe.each(installations)("kiln project on %s", (_name, open) => {
       "project.disable",
     ])
     expect(await refusalOf(["project", "disable", "nobody"], env, 1)).toContain('there is no project "nobody"')
+  })
+
+  it("disable pauses the project's schedules, which need no key, and enable leaves them to the operator", async () => {
+    await using installation = await open()
+    const { env, use } = installation
+    await use(seedEveryState)
+    const foreign = { projectId: fixtures.projectId(2), keyId: fixtures.keyId(3), mode: "sandbox" } as const
+    await use(
+      Effect.all([
+        writeSchedule("own", 5_000),
+        writeSchedule("paused", null),
+        writeSchedule("foreign", 5_000, { owner: foreign }),
+      ]),
+    )
+    const paused = async () =>
+      (await jsonOf(["schedule", "list"], env)).schedules.flatMap((schedule: { name: string; paused: boolean }) =>
+        schedule.paused ? [schedule.name] : [],
+      )
+    expect(await jsonOf(["project", "disable", "one"], env)).toMatchObject({ paused_schedules: ["own"] })
+    expect(await paused()).toEqual(["own", "paused"])
+    await jsonOf(["project", "enable", "one"], env)
+    expect(await paused()).toEqual(["own", "paused"])
+    expect((await jsonOf(["audit", "list"], env)).changes).toMatchObject([
+      { action: "project.enable" },
+      { action: "schedule.pause", subject: "own" },
+      { action: "project.disable" },
+    ])
+  })
+
+  it("erase removes schedules, and works for a project of an embedded engine, which has no record", async () => {
+    await using installation = await open()
+    const { env, use } = installation
+    const owner = { projectId: "prj_shop", keyId: "key_shop_sandbox", mode: "sandbox" } as const
+    await use(
+      Effect.gen(function* () {
+        yield* seedSchedulesAndFlows
+        yield* writeSchedule("shop", 5_000, { owner })
+        yield* (yield* JobStore).createJobs([fixtures.newJob(95, { ...owner, request: { input: "a secret" } })])
+      }),
+    )
+    expect(await refusalOf(["project", "erase", "shop", "--confirm", "prj_shop"], env, 2)).toContain(
+      "--confirm must be",
+    )
+    expect(await jsonOf(["project", "erase", "prj_shop", "--confirm", "shop"], env)).toEqual({
+      project_id: "prj_shop",
+      name: "shop",
+      revoked_keys: 0,
+      removed_schedules: 1,
+      canceled_jobs: 1,
+      erased_jobs: 1,
+    })
+    const { schedules } = await jsonOf(["schedule", "list"], env)
+    expect(schedules.map(({ name }: { name: string }) => name)).toEqual(["hourly", "nightly", "paused"])
+    expect((await jsonOf(["job", "list", "--project", "shop"], env)).jobs).toMatchObject([{ data: "deleted" }])
+    expect((await jsonOf(["job", "list", "--status", "queued"], env)).jobs).toHaveLength(2)
+    expect((await jsonOf(["audit", "list"], env)).changes).toMatchObject([
+      { action: "project.erase", subject: "prj_shop", details: { name: "shop" } },
+    ])
+    expect(await refusalOf(["project", "erase", "nobody", "--confirm", "nobody"], env, 1)).toContain(
+      "there is no project",
+    )
   })
 
   it("erase takes the data, jobs and keys of one project, and of no other", async () => {
@@ -64,6 +127,7 @@ describe.each(installations)("kiln project on %s", (_name, open) => {
       project_id: fixtures.projectId(1),
       name: "one",
       revoked_keys: 1,
+      removed_schedules: 0,
       canceled_jobs: 6,
       erased_jobs: 10,
     })

@@ -10,6 +10,7 @@ import { afterEach, describe, expect, it, vi } from "vitest"
 import type { Stores } from "../../src/openStores.ts"
 import { changeDatabase } from "../support/changeDatabase.ts"
 import { type Installation, sqliteInstallation } from "../support/installations.ts"
+import { seedSchedulesAndFlows, writeSchedule } from "../support/scheduledRecords.ts"
 import { checkOf, diagnose, named, withSecrets } from "./diagnose.ts"
 import { makeWell } from "./wellInstallation.ts"
 
@@ -477,6 +478,55 @@ const planted: ReadonlyArray<Planted> = [
     status: "problem",
     seen: /fil_0+1: its blob is missing \(jobs\//,
     remedy: /restore them from a backup/,
+  },
+  {
+    what: "a schedule that no worker looks at",
+    plant: inStores(writeSchedule("nightly", 5_000)),
+    check: "schedules",
+    status: "problem",
+    seen: /the schedule "nightly" has been due for \d+ d, and no worker has submitted its job/,
+    remedy: /start a worker that has the type speech_synthesis; .*kiln schedule pause nightly/,
+  },
+  {
+    what: "a schedule that was refused before its worker went away",
+    plant: inStores(writeSchedule("nightly", 5_000, { refusal: "queue_full" })),
+    check: "schedules",
+    status: "problem",
+    seen: /has been due for \d+ d/,
+    remedy: /start a worker/,
+  },
+  {
+    what: "a schedule whose job is refused",
+    plant: inStores(
+      Effect.suspend(() => {
+        const timing = { everyMs: dayMs, from: 0 }
+        const today = Math.floor(Date.now() / dayMs) * dayMs
+        return writeSchedule("daily", today, { timing, refusal: "queue_full" })
+      }),
+    ),
+    check: "schedules",
+    status: "warning",
+    seen: /the job of the schedule "daily" is refused \(queue_full\)/,
+    remedy: /log of the workers; .*kiln schedule pause daily/,
+  },
+  {
+    what: "finished jobs that no process delivers",
+    plant: async (installation) => {
+      await installation.use(seedSchedulesAndFlows)
+      changeDatabase(installation.directory, "UPDATE kiln_deliveries SET due_at = 1, token = token + 1")
+    },
+    check: "deliveries",
+    status: "problem",
+    seen: /2 finished jobs of type speech_synthesis not delivered to onFinished, the first due for \d+ d/,
+    remedy: /start a worker whose engine has onFinished for speech_synthesis; kiln delivery list/,
+  },
+  {
+    what: "deliveries that fail",
+    plant: inStores(seedSchedulesAndFlows),
+    check: "deliveries",
+    status: "warning",
+    seen: /onFinished has failed for 1 job of type speech_synthesis, and is called again/,
+    remedy: /onFinished failed/,
   },
   {
     what: "files without a record",

@@ -8,6 +8,7 @@ import {
   JobStore,
   KeyDirectory,
   recordedBefore,
+  ScheduleStore,
   SecretStore,
   Switchboard,
 } from "@kiln/core/ports"
@@ -48,6 +49,7 @@ const everyChange = (
     const keys = yield* KeyDirectory
     const board = yield* Switchboard
     const secrets = yield* SecretStore
+    const schedules = yield* ScheduleStore
     const jobs = yield* JobStore
     const project = { id: projectId(8), name: "audited" }
     yield* wrap("createProject", keys.createProject(project))
@@ -66,6 +68,7 @@ const everyChange = (
     yield* wrap("getOrCreate", secrets.getOrCreate("audited", Uint8Array.of(1)))
     yield* wrap("replace", secrets.replace("audited", Uint8Array.of(1), Uint8Array.of(2)))
     yield* wrap("remove", secrets.remove("audited"))
+    yield* wrap("writeSchedule", schedules.writeSchedule("audited", 0, { nextAt: null, document: "{}" }))
     yield* wrap("createJobs", jobs.createJobs([retry]), hasTag("Created"))
     yield* wrap("cancelJobs", jobs.cancelJobs([jobId(3)]), hasTag("Canceled"))
     yield* wrap("eraseJobs", jobs.eraseJobs([{ jobId: jobId(4), principal: ownerOf(newJob(4)) }]), hasTag("Erased"))
@@ -89,6 +92,7 @@ const state = Effect.gen(function* () {
     prices: yield* board.listPrices,
     spending: yield* board.listSpending,
     secret: yield* (yield* SecretStore).find("audited"),
+    schedules: (yield* (yield* ScheduleStore).listSchedules).schedules,
     jobs: [yield* read(newJob(3)), yield* read(newJob(4))].map(({ retained, status }) => ({ retained, status })),
     retried: yield* (yield* JobStore).findByIdempotencyKey(retry.keyId, retry.idempotencyKey),
   }
@@ -134,7 +138,7 @@ export const auditedVerbs: Section<AuditLog | Stores> = {
         })
         expect(yield* state).toEqual(before)
         expect(yield* entries).toEqual([])
-        expect(refused).toHaveLength(16)
+        expect(refused).toHaveLength(17)
       }),
     ),
 
@@ -148,6 +152,7 @@ export const auditedVerbs: Section<AuditLog | Stores> = {
         yield* audited(change("none"), keys.disableProject(projectId(70), true))
         yield* audited(change("none"), (yield* Switchboard).activatePrice("svc-image", true))
         yield* audited(change("none"), secrets.remove("nothing"))
+        yield* audited(change("none"), (yield* ScheduleStore).writeSchedule("nothing", 7, null))
         yield* audited(change("none"), secrets.replace("nothing", Uint8Array.of(1), Uint8Array.of(2)))
         yield* audited(change("none"), jobs.cancelJobs([jobId(70)]), hasTag("Canceled"))
         yield* audited(change("none"), jobs.createJobs([newJob(2, { retryOf: jobId(70) })]), hasTag("Created"))

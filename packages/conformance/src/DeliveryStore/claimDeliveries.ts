@@ -201,6 +201,48 @@ export const settleDeliveries: Section = {
       }),
     ),
     check(
+      "counts deliveries by kind, those that were called again, and since when the first is due",
+      Effect.gen(function* () {
+        const counts = Effect.flatMap(DeliveryStore, (store) => store.countDeliveries)
+        expect(yield* counts).toEqual([])
+        const jobs = yield* JobStore
+        yield* create(marked(1), marked(2), marked(3), marked(4, { kind: "image_generation" }))
+        yield* jobs.cancelJobs([1, 2, 3, 4].map(jobId))
+        yield* advance(7_000)
+        const counted = (kind: string, count: number, repeated: number, oldestDueMs: unknown) => ({
+          kind,
+          count,
+          repeated,
+          oldestDueMs,
+        })
+        const sinceTheEnd = expect.toSatisfy((ms: number) => ms >= 7_000 && ms < 60_000)
+        expect(yield* counts).toEqual([
+          counted("image_generation", 1, 0, sinceTheEnd),
+          counted("speech_synthesis", 3, 0, sinceTheEnd),
+        ])
+        for (const call of [1, 2]) {
+          const [one, two, three] = yield* claimDue()
+          if (one === undefined || two === undefined || three === undefined) throw new Error(`${call}: not three`)
+          expect(yield* counts).toContainEqual(counted("speech_synthesis", 3, call === 1 ? 0 : 2, 0))
+          // One of the first calls does not count.
+          yield* Effect.all([settle(one, 0), settle(two, 0), settle(three, 0, call === 2)])
+        }
+        const [held, confirmed] = yield* claimDue({ limit: 2 })
+        if (held === undefined || confirmed === undefined) throw new Error("not two")
+        yield* settle(confirmed, null)
+        yield* settle(held, 60_000)
+        expect(yield* counts).toEqual([
+          counted("image_generation", 1, 0, sinceTheEnd),
+          counted(
+            "speech_synthesis",
+            2,
+            expect.any(Number),
+            expect.toSatisfy((ms: number) => ms >= 0 && ms < 60_000),
+          ),
+        ])
+      }),
+    ),
+    check(
       "a delivery goes with the record of its job",
       Effect.gen(function* () {
         const jobs = yield* JobStore

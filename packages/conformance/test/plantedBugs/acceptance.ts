@@ -26,18 +26,24 @@ export const acceptance = [
       ["import { cancelJobs }", 'import { Effect } from "effect"\nimport { cancelJobs }'],
     ),
   ),
-  plant("jobs/createJobs.ts", "JobStore.createJobs: unique jobs", "a job does not take its scope", [
-    "if (item.unique !== undefined) state.scopes.set(item.unique.scope, job.id)",
-    "",
-  ]),
-  plant("jobs/createJobs.ts", "JobStore.createJobs: unique jobs", "a retry leaves the scope to the failed job", [
-    "if (holder === retryOf)",
-    "if (false)",
-  ]),
-  plant("domain/acceptance.ts", "JobStore.createJobs: unique jobs", "a running job no longer has its scope", [
-    '(unique.while === "unfinished" && status === "processing")',
-    "false",
-  ]),
+  hidden(
+    plant("jobs/createJobs.ts", "JobStore.createJobs: unique jobs", "a job does not take its scope", [
+      "if (item.unique !== undefined) state.scopes.set(item.unique.scope, job.id)",
+      "",
+    ]),
+  ),
+  hidden(
+    plant("jobs/createJobs.ts", "JobStore.createJobs: unique jobs", "a retry leaves the scope to the failed job", [
+      "if (holder === retryOf)",
+      "if (false)",
+    ]),
+  ),
+  hidden(
+    plant("domain/acceptance.ts", "JobStore.createJobs: unique jobs", "a running job no longer has its scope", [
+      '(unique.while === "unfinished" && status === "processing")',
+      "false",
+    ]),
+  ),
   plant("domain/acceptance.ts", "JobStore.createJobs: gate", "forced-off switches are ignored", [
     "withForcedOff(facts.board(), job.forcedOff)",
     "withForcedOff(facts.board(), [])",

@@ -780,6 +780,22 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["finished jobs of the requested period, and unfinished ones of any age"],
     promises: false,
   },
+  "the age of a job in the queue counts from its creation": {
+    checks: ["a delayed job is ready from exactly its time, and its age counts from there"],
+    promises: false,
+  },
+  "more jobs of the queue are counted than asked for": {
+    checks: ["counts at most as many jobs as asked for, and still knows the oldest"],
+    promises: false,
+  },
+  "a first call of onFinished counts as a repeated one": {
+    checks: ["counts deliveries by kind, those that were called again, and since when the first is due"],
+    promises: false,
+  },
+  "a delivery that a process is making counts as due": {
+    checks: ["counts deliveries by kind, those that were called again, and since when the first is due"],
+    promises: false,
+  },
   "resuming one kind resumes all": {
     checks: [
       "pauses and resumes each kind separately, listed by name",

@@ -1,4 +1,4 @@
-import { plant } from "./PlantedBug.ts"
+import { hidden, plant } from "./PlantedBug.ts"
 
 const priority = "JobStore.claimJobs: priority"
 const delay = "JobStore.createJobs: delay"
@@ -7,13 +7,17 @@ const retries = "JobStore.createJobs: retries"
 const cancel = "JobStore.cancelJobs"
 const list = "JobDirectory.listJobs"
 const count = "JobDirectory.countJobs"
+const queue = "JobDirectory.measureQueue"
+const deliveries = "DeliveryStore.settleDeliveries"
 
 /** In what operators and embedding programs ask for: priority, delay, retries, cancellation, lists and counts. */
 export const operating = [
-  plant("MemoryJobDirectory.ts", "JobDirectory.listJobs: labels", "a job needs only one of several labels", [
-    "labels.every((label)",
-    "labels.some((label)",
-  ]),
+  hidden(
+    plant("MemoryJobDirectory.ts", "JobDirectory.listJobs: labels", "a job needs only one of several labels", [
+      "labels.every((label)",
+      "labels.some((label)",
+    ]),
+  ),
   plant("jobs/claimJobs.ts", priority, "priorities are ignored", [
     "priorityRank[a.priority] - priorityRank[b.priority] ||",
     "",
@@ -82,6 +86,30 @@ export const operating = [
     "job.finishedAt > now - finishedWithinMs",
     "true",
   ]),
+  hidden(
+    plant("MemoryJobDirectory.ts", queue, "the age of a job in the queue counts from its creation", [
+      "now - (claimableAt ?? now)",
+      "now - job.createdAt",
+    ]),
+  ),
+  hidden(
+    plant("MemoryJobDirectory.ts", queue, "more jobs of the queue are counted than asked for", [
+      "index < limit",
+      "index <= limit",
+    ]),
+  ),
+  hidden(
+    plant("MemoryDeliveryStore.ts", deliveries, "a first call of onFinished counts as a repeated one", [
+      "attempts > 1",
+      "attempts > 0",
+    ]),
+  ),
+  hidden(
+    plant("MemoryDeliveryStore.ts", deliveries, "a delivery that a process is making counts as due", [
+      "now - dueAt))",
+      "now - dueAt + 30_000))",
+    ]),
+  ),
   plant("MemorySwitchboard.ts", "Switchboard.pauseKind", "resuming one kind resumes all", [
     "state.pausedKinds.delete(kind)",
     "state.pausedKinds.clear()",

@@ -173,8 +173,8 @@ export interface OperatorVerbs<K extends Kind> {
   /**
    * Continues with a copy of the database, on which `start` rejects with `StoreCopied`; create the engine with `autoStart: false`
    * for this. No engine may run on the original or on another copy. `unfinished: "cancel"` fails the unfinished live jobs
-   * (`canceled_by_operator`), because the original may have run and charged them since; `"keep"` continues them, for a database that
-   * was only moved. Resolves with `adopted: false` if the database is not a copy.
+   * (`canceled_by_operator`) and skips due ticks of schedules, because the original may have run and charged them since; `"keep"`
+   * continues all, for a database that was only moved. Resolves with `adopted: false` if the database is not a copy.
    */
   readonly adoptCopy: (options: { readonly unfinished: "cancel" | "keep" }) => Promise<{
     readonly adopted: boolean

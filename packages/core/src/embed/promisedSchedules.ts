@@ -1,12 +1,27 @@
 import * as Effect from "effect/Effect"
-import { type JobMode, type JsonObject, priorities, requireOneOf, requireOptions } from "../domain/index.ts"
+import {
+  type JobMode,
+  type JsonObject,
+  priorities,
+  requireOneOf,
+  requireOptions,
+  type StoreUnavailable,
+} from "../domain/index.ts"
 import { InvalidRequest, KindUnknown } from "../domain/Errors.ts"
 import { nextTick, type Schedule, type ScheduleTiming, timingProblem } from "../domain/Schedule.ts"
 import * as Result from "effect/Result"
-import { Engine } from "../engine/index.ts"
+import {
+  changeSchedule,
+  decodeSchedule,
+  Engine,
+  listSchedules,
+  pauseSchedule,
+  type PlacedSchedule,
+  removeSchedule,
+  resumeSchedule,
+} from "../engine/index.ts"
 import type { Kind } from "../kinds/index.ts"
-import { ScheduleStore, type StoredSchedule } from "../ports/index.ts"
-import { decodeSchedule } from "../worker/fireSchedules.ts"
+import type { ScheduleStore, StoredSchedule } from "../ports/index.ts"
 import { callerOf } from "./callers.ts"
 import { requireMode } from "./checkOptions.ts"
 import type { AbortOption } from "./EmbeddedEngine.ts"
@@ -20,78 +35,43 @@ export const promisedSchedules = <K extends Kind>(
   defaultMode: JobMode,
   changed: () => void,
 ): ScheduleVerbs<K> => {
-  const write = async (place: string, name: string, change: Change, options: AbortOption = {}): Promise<void> => {
+  const write = async (
+    place: string,
+    name: string,
+    change: Effect.Effect<boolean, StoreUnavailable, ScheduleStore>,
+    options: AbortOption = {},
+  ): Promise<boolean> => {
     requireOptions(place, options, verbOptions.events)
     requireName(name)
-    await run(update(name, change), options.signal)
+    const existed = await run(change, options.signal)
     changed()
+    return existed
+  }
+  const writeExisting = async (...args: Parameters<typeof write>): Promise<void> => {
+    const [, name] = args
+    if (!(await write(...args))) throw new TypeError(`there is no schedule "${name}"`)
   }
   return {
     set: async (name, schedule, options) => {
       requireOptions("schedules.set()", schedule, scheduleOptions)
       const wanted = await run(read(schedule as ScheduleOptions<Kind>, defaultMode))
-      return write("schedules.set()", name, (stored, now) => replaced(wanted, stored, now), options)
+      const change = changeSchedule(name, (stored, now) => replaced(wanted, stored, now))
+      await write("schedules.set()", name, change, options)
     },
     list: async (options = {}) => {
       requireOptions("schedules.list()", options, verbOptions.events)
-      const { schedules } = await run(
-        Effect.flatMap(ScheduleStore, (store) => store.listSchedules),
-        options.signal,
-      )
+      const { schedules } = await run(listSchedules, options.signal)
       return schedules.map(listed)
     },
-    pause: (name, options) =>
-      write(
-        "schedules.pause()",
-        name,
-        (stored) => ({ ...scheduleIn(stored, name), paused: true, nextAt: null }),
-        options,
-      ),
-    resume: (name, options) =>
-      write(
-        "schedules.resume()",
-        name,
-        (stored, now) => {
-          const schedule = scheduleIn(stored, name)
-          return schedule.paused ? { ...schedule, paused: false, nextAt: nextTick(schedule.timing, now) } : "unchanged"
-        },
-        options,
-      ),
-    remove: (name, options) =>
-      write("schedules.remove()", name, (stored) => (stored === undefined ? "unchanged" : null), options),
+    pause: (name, options) => writeExisting("schedules.pause()", name, pauseSchedule(name), options),
+    resume: (name, options) => writeExisting("schedules.resume()", name, resumeSchedule(name), options),
+    remove: async (name, options) => void (await write("schedules.remove()", name, removeSchedule(name), options)),
   }
 }
-
-/** A schedule with its next tick. */
-type Written = Schedule & { readonly nextAt: number | null }
-
-/** Decides what to write instead of a stored schedule; `null` removes it. */
-type Change = (stored: StoredSchedule | undefined, now: number) => Written | null | "unchanged"
-
-/** Repeats a change until it is made to what is stored at that moment: a worker may advance the schedule meanwhile. */
-const update = Effect.fnUntraced(function* (name: string, change: Change) {
-  const store = yield* ScheduleStore
-  while (true) {
-    const {
-      now,
-      schedules: [stored],
-    } = yield* store.findSchedule(name)
-    const next = yield* Effect.try({ try: () => change(stored, now), catch: (error) => error })
-    if (next === "unchanged") return
-    const { nextAt = null, ...schedule } = next ?? {}
-    const written = next === null ? null : { nextAt, document: JSON.stringify(schedule) }
-    if (yield* store.writeSchedule(name, stored?.version ?? 0, written)) return
-  }
-})
 
 const requireName = (name: unknown): void => {
   if (typeof name !== "string" || !/^[\w.:-]{1,100}$/.test(name))
     throw new TypeError("the name of a schedule must be 1 to 100 letters, digits, hyphens, underscores, dots or colons")
-}
-
-const scheduleIn = (stored: StoredSchedule | undefined, name: string): Written => {
-  if (stored === undefined) throw new TypeError(`there is no schedule "${name}"`)
-  return { ...decodeSchedule(stored), nextAt: stored.nextAt }
 }
 
 /** What `set` is called with, checked. The interval's start is not known yet. */
@@ -143,7 +123,7 @@ const timingOf = ({ cron, everyMs, timeZone }: ScheduleOptions<Kind>): Timing =>
 }
 
 /** The schedule to write. The same schedule again changes nothing; another timing starts over. */
-const replaced = (wanted: Wanted, stored: StoredSchedule | undefined, now: number): Written | "unchanged" => {
+const replaced = (wanted: Wanted, stored: StoredSchedule | undefined, now: number): PlacedSchedule | "unchanged" => {
   const before = stored && decodeSchedule(stored)
   const keepsTiming = before !== undefined && sameTiming(before.timing, wanted.timing)
   const timing = keepsTiming ? before.timing : startingAt(wanted.timing, now)
@@ -169,10 +149,10 @@ const ordered = ({ kind, last, missed, owner, paused, priority, refusal, request
 
 const sorted = (request: JsonObject) => Object.entries(request).sort(([a], [b]) => (a < b ? -1 : 1))
 
-const listed = (stored: StoredSchedule): ListedSchedule => {
-  const { kind, last, missed, owner, paused, priority, refusal, request, timing } = decodeSchedule(stored)
+const listed = ({ name, nextAt, ...schedule }: PlacedSchedule & { readonly name: string }): ListedSchedule => {
+  const { kind, last, missed, owner, paused, priority, refusal, request, timing } = schedule
   return {
-    name: stored.name,
+    name,
     kind,
     request,
     cron: "cron" in timing ? timing.cron : undefined,
@@ -183,7 +163,7 @@ const listed = (stored: StoredSchedule): ListedSchedule => {
     priority,
     missed,
     paused,
-    nextAt: stored.nextAt === null ? null : new Date(stored.nextAt),
+    nextAt: nextAt === null ? null : new Date(nextAt),
     lastAt: last === null ? null : new Date(last.tick),
     lastJobId: last?.jobId ?? null,
     refusal,

@@ -2,6 +2,17 @@ export * from "./FinishHandlers.ts"
 export { UploadRequest } from "./createUpload.ts"
 export * from "./Engine.ts"
 export * from "./EngineConfig.ts"
+export {
+  changeSchedule,
+  decodeSchedule,
+  listSchedules,
+  pauseSchedule,
+  type PlacedSchedule,
+  removeSchedule,
+  resumeSchedule,
+  type ScheduleChange,
+  skipDueTicks,
+} from "./changeSchedule.ts"
 export { eraseJobData } from "./eraseJobData.ts"
 export { CallerSpan } from "./CallerSpan.ts"
 export { purgeBlobs } from "./purgeBlobs.ts"

@@ -5,6 +5,8 @@ import type { Telemetry } from "../embed/Telemetry.ts"
 import { CallerSpan } from "../engine/CallerSpan.ts"
 import { ProviderMeter } from "../providers/providerMetrics.ts"
 import { AttemptMeter } from "../worker/AttemptMeter.ts"
+import { BackgroundMeter } from "../worker/BackgroundMeter.ts"
+import { backgroundMeasurement, backgroundMeter } from "../worker/backgroundMetrics.ts"
 import { jobMetrics } from "../worker/jobMetrics.ts"
 import { queueMeasurement } from "../worker/queueMetrics.ts"
 import { Worker } from "../worker/Worker.ts"
@@ -45,6 +47,7 @@ export const telemetryOf = (api: OpenTelemetryApi): Telemetry => {
   return {
     references: traced.pipe(
       Context.add(AttemptMeter, attemptMeter),
+      Context.add(BackgroundMeter, backgroundMeter(metrics)),
       Context.add(ProviderMeter, providerMeter(metrics)),
     ),
     measure: Effect.gen(function* () {
@@ -53,7 +56,9 @@ export const telemetryOf = (api: OpenTelemetryApi): Telemetry => {
       const worker = yield* Worker
       const measureWorker = workerMetrics(metrics)
       const measureQueue = yield* queueMeasurement(metrics)
-      const refresh = Effect.andThen(measureWorker(worker), Effect.timeoutOption(measureQueue, storeLimitMs))
+      const measureBackground = yield* backgroundMeasurement(metrics)
+      const measureStore = Effect.all([measureQueue, measureBackground], { discard: true })
+      const refresh = Effect.andThen(measureWorker(worker), Effect.timeoutOption(measureStore, storeLimitMs))
       const run = Effect.runPromiseExitWith(yield* Effect.context())
       yield* Effect.acquireRelease(
         Effect.sync(() => metrics.observe(() => run(refresh))),

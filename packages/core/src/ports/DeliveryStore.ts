@@ -13,6 +13,17 @@ export interface ClaimedDelivery {
   readonly attempt: number
 }
 
+/** The deliveries of one kind that are not confirmed yet. */
+export interface DeliveryCount {
+  readonly kind: string
+  /** More than 0. */
+  readonly count: number
+  /** How many of them were not confirmed by their first call: a second one has begun or ended. */
+  readonly repeated: number
+  /** Milliseconds since the first of them could be claimed; 0 if none can be claimed now. */
+  readonly oldestDueMs: number
+}
+
 /** The end of a claimed delivery. */
 export interface Settlement {
   readonly jobId: JobId
@@ -43,5 +54,7 @@ export class DeliveryStore extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
     /** Returns up to `limit` deliveries that are not confirmed yet, by the ids of their jobs. */
     readonly listDeliveries: (limit: number) => Effect.Effect<ReadonlyArray<PendingDelivery>, StoreUnavailable>
+    /** Counts the deliveries that are not confirmed yet, by kind in code unit order. */
+    readonly countDeliveries: Effect.Effect<ReadonlyArray<DeliveryCount>, StoreUnavailable>
   }
 >()("@kiln/core/ports/DeliveryStore") {}

@@ -2,8 +2,10 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { Board, FileId, JobMode, StoreUnavailable, UploadId } from "../domain/index.ts"
 import type { AuditEntry } from "./AuditLog.ts"
+import type { DeliveryStore } from "./DeliveryStore.ts"
 import type { JobStore } from "./JobStore.ts"
 import type { ApiKeyRecord } from "./KeyDirectory.ts"
+import type { ScheduleStore } from "./ScheduleStore.ts"
 import type { StorePlace } from "./StorePlace.ts"
 import type { PublishedWorker } from "./Switchboard.ts"
 import type { UploadStore } from "./UploadStore.ts"
@@ -125,6 +127,9 @@ export interface StoreInspection {
   readonly findLastChange: (action: string) => Effect.Effect<AuditEntry | undefined, StoreUnavailable>
   /** Where the records are, as in `StorePlace`. */
   readonly readPlace: StorePlace["Service"]["read"]
+  /** As in `ScheduleStore` and in `DeliveryStore`. Need all migrations. */
+  readonly listSchedules: ScheduleStore["Service"]["listSchedules"]
+  readonly countDeliveries: DeliveryStore["Service"]["countDeliveries"]
   /** Lists the workers as in `Switchboard`. Needs all migrations. */
   readonly listWorkers: Effect.Effect<ReadonlyArray<PublishedWorker>, StoreUnavailable>
   /** As in `JobStore`. Needs all migrations. */

@@ -111,7 +111,12 @@ export const storeVerbs = {
   },
   SecretStore: { getOrCreate: "write", find: "read", replace: "write", remove: "write" },
   ScheduleStore: { listSchedules: "read", findSchedule: "read", nextSchedules: "read", writeSchedule: "write" },
-  DeliveryStore: { claimDeliveries: "write", settleDeliveries: "write", listDeliveries: "read" },
+  DeliveryStore: {
+    claimDeliveries: "write",
+    settleDeliveries: "write",
+    listDeliveries: "read",
+    countDeliveries: "read",
+  },
 } as const satisfies StoreVerbs
 
 type OfNature<Port extends StorePortName, Nature extends VerbNature> = {

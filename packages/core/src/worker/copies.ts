@@ -2,7 +2,16 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { StoreUnavailable } from "../domain/index.ts"
 import { StoreCopied } from "../domain/StoreCopied.ts"
-import { JobDirectory, JobStore, type PlaceFacts, placeSecret, SecretStore, StorePlace } from "../ports/index.ts"
+import { skipDueTicks } from "../engine/changeSchedule.ts"
+import {
+  JobDirectory,
+  JobStore,
+  type PlaceFacts,
+  placeSecret,
+  ScheduleStore,
+  SecretStore,
+  StorePlace,
+} from "../ports/index.ts"
 import { adoptBlobs, foreignEntries } from "./lineage.ts"
 
 /** The kept text: the facts, and how to name the place. */
@@ -85,6 +94,8 @@ export interface CopyAdoption {
   readonly adopted: boolean
   /** Number of live jobs that were canceled. */
   readonly canceled: number
+  /** Number of schedules whose due ticks were skipped. */
+  readonly skipped: number
   /** The entries of other copies in the blob store. */
   readonly entries: ReadonlyArray<string>
 }
@@ -108,6 +119,11 @@ const cancelLiveJobs = Effect.gen(function* () {
   return canceled
 })
 
+/** The original may have submitted the jobs of these ticks. Stores without schedules have none. */
+const skipTicks = Effect.flatMap(Effect.serviceOption(ScheduleStore), (store) =>
+  Option.isNone(store) ? Effect.succeed(0) : Effect.provideService(skipDueTicks, ScheduleStore, store.value),
+)
+
 /** Whether the records are a copy, and the entries of other copies in the blob store. */
 export const copyStanding = Effect.gen(function* () {
   const place = yield* Effect.serviceOption(StorePlace)
@@ -119,7 +135,8 @@ export const copyStanding = Effect.gen(function* () {
 
 /**
  * Makes these records the ones to continue with, although they are a copy, or behind their blobs. No process may be running on
- * any copy. With `cancel`, every unfinished live job fails (`canceled_by_operator`) and is not charged here. What makes the records
+ * any copy. With `cancel`, every unfinished live job fails (`canceled_by_operator`) and is not charged here, and due ticks of schedules
+ * get no job here, because the original may have run and charged them since. What makes the records
  * usable comes last, so an adoption that was interrupted can be repeated. `last` wraps the write that keeps the place.
  */
 export const adoptCopy = Effect.fnUntraced(function* <E = never, R = never>(
@@ -131,9 +148,11 @@ export const adoptCopy = Effect.fnUntraced(function* <E = never, R = never>(
 ) {
   const secrets = yield* SecretStore
   const { entries, found, isCopy, kept } = yield* copyStanding
-  if (!isCopy && entries.length === 0) return { adopted: false, canceled: 0, entries } satisfies CopyAdoption
+  if (!isCopy && entries.length === 0)
+    return { adopted: false, canceled: 0, skipped: 0, entries } satisfies CopyAdoption
   const canceled = unfinished === "cancel" ? yield* cancelLiveJobs : 0
-  const adoption: CopyAdoption = { adopted: true, canceled, entries }
+  const skipped = unfinished === "cancel" ? yield* skipTicks : 0
+  const adoption: CopyAdoption = { adopted: true, canceled, skipped, entries }
   if (entries.length > 0 || unfinished === "cancel") yield* adoptBlobs
   if (found !== undefined) yield* last(secrets.replace(placeSecret, kept, encode(found)), adoption)
   return adoption

@@ -8,6 +8,7 @@ import { deliveryPauseMs, type Job } from "../domain/index.ts"
 import { type FinishHandler, FinishHandlers, JobEvents } from "../engine/index.ts"
 import { type ClaimedDelivery, DeliveryStore, JobDirectory } from "../ports/index.ts"
 import { describe } from "./AttemptEnd.ts"
+import { type DeliveryOutcome, tellBackground } from "./BackgroundMeter.ts"
 import { makeOutageLog } from "./outageLog.ts"
 
 /** Maximum number of concurrent calls for one kind in one process. A receiver that hangs must not hold up the other kinds. */
@@ -44,11 +45,14 @@ const deliver = Effect.fnUntraced(function* (handlers: Handlers, { attempt, jobI
   const handler = handlers.get(kind)
   const [job] = yield* (yield* JobDirectory).readJobs([jobId])
   if (job === undefined || handler === undefined) return yield* settle(job === undefined ? null : 0, false)
+  const tell = (outcome: DeliveryOutcome) => tellBackground((meter) => meter.delivered(kind, outcome))
   const called = yield* Effect.exit(call(handler, job, attempt)).pipe(
+    Effect.tap((exit) => (Exit.isSuccess(exit) ? tell("confirmed") : Effect.void)),
     Effect.onInterrupt(() => Effect.ignore(settle(0, false))),
   )
   if (Exit.isSuccess(called)) return yield* settle(null)
   const retryInMs = deliveryPauseMs(attempt, yield* Random.next)
+  yield* tell(retryInMs === undefined ? "given_up" : "failed")
   const why = describe(Cause.die(Cause.squash(called.cause)))
   yield* retryInMs === undefined
     ? Effect.logError(`onFinished failed ${attempt} times for ${jobId}; it is not called again`, why)

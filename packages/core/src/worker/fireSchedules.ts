@@ -4,10 +4,12 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import { authorize, type JobId } from "../domain/index.ts"
 import { dueTick, type Schedule, tickKey } from "../domain/Schedule.ts"
+import { decodeSchedule } from "../engine/changeSchedule.ts"
 import { Engine } from "../engine/Engine.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { type SchedulePosition, ScheduleStore, type StoredSchedule } from "../ports/index.ts"
 import { describe } from "./AttemptEnd.ts"
+import { tellBackground } from "./BackgroundMeter.ts"
 import { makeOutageLog } from "./outageLog.ts"
 
 /** Maximum number of schedules that one read returns. */
@@ -62,8 +64,6 @@ const look = Effect.fnUntraced(
     ),
 )
 
-export const decodeSchedule = ({ document }: StoredSchedule): Schedule => JSON.parse(document) as Schedule
-
 /**
  * Handles what is due of one schedule. The job comes first, under a key that only this tick has; only then does the schedule
  * advance, if no other process has advanced it. After a crash in between, the next process gets the same job. A refused job is
@@ -79,18 +79,22 @@ const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Sche
     })
   if (tick === undefined) {
     yield* Effect.logWarning(`the schedule "${stored.name}" missed ticks until ${new Date(nextAt).toISOString()}`)
-    yield* advance({ refusal: null }, nextAt)
+    const advanced = yield* advance({ refusal: null }, nextAt)
+    if (advanced) yield* tellBackground((meter) => meter.ticked(kind.name, "missed"))
     return Math.max(0, nextAt - now)
   }
   const submitted = yield* Effect.exit(submit(stored.name, schedule, kind, tick))
   if (Exit.isSuccess(submitted)) {
     const jobId = submitted.value
-    yield* advance({ ...(jobId !== undefined && { last: { tick, jobId } }), refusal: null }, nextAt)
+    const advanced = yield* advance({ ...(jobId !== undefined && { last: { tick, jobId } }), refusal: null }, nextAt)
+    // Of several processes that meet at a tick, one counts.
+    if (advanced) yield* tellBackground((meter) => meter.ticked(kind.name, "submitted"))
     return Math.max(0, nextAt - now)
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(submitted.cause))
   if (error !== undefined && error._tag === "StoreUnavailable") return yield* Effect.fail(error)
   const refusal = error === undefined ? "internal_error" : error.code
+  yield* tellBackground((meter) => meter.ticked(kind.name, "refused"))
   if (refusal !== schedule.refusal) {
     const why = error === undefined ? describe(submitted.cause as Cause.Cause<never>) : error.message
     yield* Effect.logWarning(

@@ -19,6 +19,16 @@ export const makeMemoryDeliveryStore = (state: MemoryState): DeliveryStore["Serv
       }),
     settleDeliveries: (items) => step((now) => items.map((item) => settle(state, item, now))),
     listDeliveries: (limit) => step(() => [...state.deliveries.values()].sort(byJob).slice(0, limit)),
+    countDeliveries: step((now) =>
+      [...Map.groupBy(state.deliveries.values(), ({ kind }) => kind)]
+        .map(([kind, deliveries]) => ({
+          kind,
+          count: deliveries.length,
+          repeated: deliveries.filter(({ attempts }) => attempts > 1).length,
+          oldestDueMs: Math.max(0, ...deliveries.map(({ dueAt }) => now - dueAt)),
+        }))
+        .sort((a, b) => (a.kind < b.kind ? -1 : 1)),
+    ),
   })
 
 const settle = (state: MemoryState, { counts, jobId, retryInMs, token }: Settlement, now: number) => {
