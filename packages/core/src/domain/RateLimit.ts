@@ -15,6 +15,39 @@ export type KeyLimits = { readonly [Name in KeyLimitName]?: RateLimitPolicy }
 
 const maxRate = 1_000_000
 
+/** At most `limit` starts in `perMs` milliseconds in the long run, over all processes, with up to `burst` of them at once. */
+export interface Rate {
+  /** An integer from 1 to 1,000,000. */
+  readonly limit: number
+  readonly perMs: number
+  /**
+   * How many may start at once after a pause, from 1 to 1,000,000. Any period of `perMs` has at most `limit + burst` starts. By
+   * default a tenth of `limit`, but at least 2.
+   */
+  readonly burst?: number
+}
+
+/** Returns what is wrong with a rate, or `undefined` if it is valid. */
+export const rateProblem = (rate: unknown): string | undefined => {
+  if (typeof rate !== "object" || rate === null || Array.isArray(rate)) return "must be an object { limit, perMs, burst }"
+  const { burst, limit, perMs, ...others } = rate as { readonly [Name in keyof Rate]?: unknown }
+  const [other] = Object.keys(others)
+  if (other !== undefined) return unknownName(`has the unknown field "${other}"`, other, ["limit", "perMs", "burst"])
+  const isCount = (value: unknown) => Number.isInteger(value) && Number(value) >= 1 && Number(value) <= maxRate
+  if (!isCount(limit)) return `needs a limit that is an integer from 1 to ${maxRate}`
+  if (typeof perMs !== "number" || !(perMs >= 1 && perMs <= longestPeriodMs))
+    return "needs a perMs from 1 to a year, in milliseconds"
+  return burst === undefined || isCount(burst) ? undefined : `needs a burst that is an integer from 1 to ${maxRate}`
+}
+
+const longestPeriodMs = 366 * 86_400_000
+
+/** Returns the token bucket of a rate. */
+export const policyOfRate = ({ limit, perMs, burst = Math.max(2, Math.ceil(limit / 10)) }: Rate): RateLimitPolicy => ({
+  perMinute: (limit * 60_000) / perMs,
+  burst,
+})
+
 /** Returns what is wrong with a policy, or `undefined` if it is valid. */
 const rateLimitProblem = ({ burst, perMinute }: RateLimitPolicy): string | undefined => {
   const isRate = (value: unknown, min: number) =>
@@ -118,7 +151,8 @@ export const takePortion = (
   const refilled = refill(bucket ?? full, policy, now)
   const others = refilled.held.filter(([holder]) => holder !== process)
   const own = refilled.held.find(([holder]) => holder === process)?.[1].tokens ?? 0
-  const returned = refilled.level + Math.min(own, unused) * TOKEN
+  // Rounded down, because a rate need not be a whole number per minute.
+  const returned = Math.floor(refilled.level) + Math.min(own, unused) * TOKEN
   // The policy may have become smaller since.
   const level = Math.min(returned, Math.max(0, full.level - tokensOf(others)))
   const tokens = Math.min(wanted, Math.ceil(Math.floor(level / TOKEN) / 2))
@@ -133,4 +167,4 @@ export const takePortion = (
 /** Returns when a bucket is as good as a new one at the latest, so that a store need not keep it. */
 export const fullAt = ({ at, level, portions }: SharedBucket, { burst, perMinute }: RateLimitPolicy): number =>
   Math.max(at, ...Object.values(portions).map(({ until }) => until)) +
-  Math.ceil(Math.max(0, burst * TOKEN - level) / Math.max(1, perMinute))
+  Math.ceil(Math.max(0, burst * TOKEN - level) / (perMinute > 0 ? perMinute : 1))

@@ -43,6 +43,7 @@ export {
   projectShare,
   isLimiting,
   type Limited,
+  type KindQuota,
   type WorkerRoom,
   JobsInProgress,
 } from "./JobsInProgress.ts"
@@ -76,6 +77,7 @@ export {
   keyLimitNames,
   type KeyLimitName,
   type KeyLimits,
+  type Rate,
   type RateLimitPolicy,
   keyLimitsProblem,
   type PortionRequest,

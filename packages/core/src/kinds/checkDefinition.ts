@@ -8,6 +8,7 @@ import {
   requireOptions,
   switchNames,
 } from "../domain/index.ts"
+import { rateProblem } from "../domain/RateLimit.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
@@ -50,6 +51,7 @@ const limitNames: OptionNames<KindLimits> = {
   attemptTimeoutMs: true,
   maxFailures: true,
   concurrency: true,
+  rate: true,
 }
 
 const retryNames: OptionNames<RetryPolicy> = { backoff: true, retryIf: true }
@@ -130,9 +132,12 @@ const requireFileNames = (names: ReadonlyArray<string>): void => {
 }
 
 const requireLimits = (limits: unknown = {}): void => {
-  for (const [name, value] of Object.entries(limits as Readonly<Record<string, unknown>>))
-    if (!isPositiveInteger(value))
+  for (const [name, value] of Object.entries(limits as Readonly<Record<string, unknown>>)) {
+    const problem = name === "rate" && value !== undefined ? rateProblem(value) : undefined
+    if (problem !== undefined) throw new TypeError(`rate of a job kind ${problem}`)
+    if (name !== "rate" && !isPositiveInteger(value))
       throw new TypeError(`${name} of a job kind must be a positive integer, not ${String(value)}`)
+  }
 }
 
 const requireRetry = (place: string, retry: unknown): void => {

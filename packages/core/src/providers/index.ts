@@ -1,6 +1,7 @@
 export * from "./builtInPorts.ts"
 export type { GeneratedFile } from "./checks.ts"
 export { ProviderPaused, type ProviderStanding } from "./circuitBreaker.ts"
+export type { CallRate } from "./GuardedProvider.ts"
 export * from "./Provider.ts"
 export * from "./ProviderError.ts"
 export * from "./ProviderPort.ts"

@@ -12,6 +12,7 @@ import type { Attempt } from "./Attempt.ts"
 import { makeIsolation } from "./Isolation.ts"
 import { LeaseWatch } from "./LeaseWatch.ts"
 import { limitsWith } from "./limitsWith.ts"
+import { Rates } from "./Rates.ts"
 import { Room } from "./Room.ts"
 import { servedBy } from "./runnableKinds.ts"
 import type { Settled } from "./writeEnd.ts"
@@ -21,6 +22,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
   const { concurrency, leaseDurationMs, limits } = yield* EngineConfig
   const wakeUp = yield* WakeUp
   const guard = yield* ProviderGuard
+  const rates = yield* Rates
   const { live } = yield* Providers
   const kinds = yield* JobKinds
   const installationLimits = limitsWith(limits, kinds)
@@ -37,7 +39,11 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
   const providersOf = ({ claim: { job }, kind }: Attempt): ReadonlyArray<string> =>
     job.mode === "live" ? (liveProviders.get(kind.name) ?? []) : []
 
+  const rateOf = ({ claim: { job } }: Attempt) => rates.ofKind(job.kind, job.mode)
+
   return {
+    /** The rate at which attempts like this may start; `undefined` if their kind has none. */
+    rateOf,
     /** The running attempts. */
     attempts,
     /** Ends leases whose time is up. Must run while there are attempts. */
@@ -65,7 +71,8 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
       attempts.add(attempt)
       watch.add(attempt.lease)
       room.take(attempt.claim.job)
-      guard.countJobs(providersOf(attempt), 1)
+      guard.countJobs(providersOf(attempt), 1, attempt)
+      rateOf(attempt)?.expect(attempt)
     },
     /** Records how much of an attempt's end the store has. */
     settle: ({ lease }: Attempt, settled: Settled): void => {
@@ -82,7 +89,8 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
       if (!attempts.delete(attempt)) return
       watch.delete(attempt.lease)
       room.free(attempt.claim.job)
-      guard.countJobs(providersOf(attempt), -1)
+      guard.countJobs(providersOf(attempt), -1, attempt)
+      rateOf(attempt)?.forget(attempt)
       if (attempt.isolated !== undefined) isolation.leave(attempt.isolated, watch.now())
       const freed = nextFreed
       nextFreed = undefined

@@ -9,6 +9,7 @@ import type {
   KeyId,
   PendingDelivery,
   ProjectId,
+  SharedBucket,
   SpendCap,
   SpendOwner,
   SwitchName,
@@ -86,6 +87,7 @@ export interface MemoryState {
   readonly scopes: Map<string, JobId>
   /** By job. */
   readonly deliveries: Map<JobId, PendingDelivery>
+  readonly rateBuckets: Map<string, SharedBucket>
   /** The text last written by `writeLineage`. */
   lineage: { readonly version: number; readonly document: string | null }
 }
@@ -115,6 +117,7 @@ export const emptyState = (): MemoryState => ({
   schedules: new Map(),
   scopes: new Map(),
   deliveries: new Map(),
+  rateBuckets: new Map(),
   lineage: { version: 0, document: null },
 })
 
@@ -145,6 +148,7 @@ const savedOf = (state: MemoryState) =>
     schedules: [...state.schedules],
     scopes: [...state.scopes],
     deliveries: [...state.deliveries],
+    rateBuckets: [...state.rateBuckets],
     lineage: state.lineage,
   }) satisfies Record<keyof MemoryState, unknown>
 
@@ -179,6 +183,7 @@ export const decodeState = (text: string): MemoryState => {
     schedules: new Map(saved.schedules),
     scopes: new Map(saved.scopes),
     deliveries: new Map(saved.deliveries),
+    rateBuckets: new Map(saved.rateBuckets),
     lineage: saved.lineage,
   }
 }
