@@ -1,31 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
-import { defaultEngineSettings, EngineConfig, type EngineSettings } from "@kiln/core/effect"
-import { RateLimitStore } from "@kiln/core/ports"
-import { Worker } from "@kiln/core/worker"
-import { MemoryStores } from "@kiln/testing"
-import { Clock, Context, Effect, Layer } from "effect"
-import { mp3, plainProviders, speaks, within } from "./support/harness.ts"
+import { createEngine, jobKind } from "@kiln/core"
+import { Engine } from "@kiln/core/effect"
+import { JobKind, JobKinds } from "@kiln/core/kinds"
+import { providerPort, RateLimitStore } from "@kiln/core/ports"
+import { memoryBlobs, memoryStore, MemoryStores } from "@kiln/testing"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { grantOf, plainProviders, principal, within } from "./support/harness.ts"
 import { finished, readJob, running, submitSpeech, submitTranscription } from "./support/jobs.ts"
 import { allDone, live, open, submitMany } from "./support/liveSpeech.ts"
-import { comesTrue, passTime, stopped } from "./support/virtualTime.ts"
-
-const rated = (rate: { limit: number; perMs: number; burst?: number }): Partial<EngineSettings> => ({
-  providers: {
-    ...defaultEngineSettings.providers,
-    speech: { ...defaultEngineSettings.providers.speech, concurrency: 0, rate },
-  },
-})
-
-/** Speech that records when it was called. */
-const timedSpeech = () => {
-  const calls: Array<number> = []
-  const speech = () =>
-    Effect.andThen(
-      Effect.map(Clock.currentTimeMillis, (now) => void calls.push(now)),
-      Effect.as(Effect.sleep("20 millis"), mp3),
-    )
-  return { calls, providers: speaks(speech) }
-}
+import { comesTrue, passTime } from "./support/virtualTime.ts"
+import { anotherWorker, rated, timedSpeech } from "./providers/support/twoWorkers.ts"
 
 /** The most calls in any period of this length. */
 const mostWithin = (calls: ReadonlyArray<number>, periodMs: number) =>
@@ -53,13 +37,6 @@ const counted = () => {
   return { seen, stores }
 }
 
-/** Another worker over the same stores, like another process. */
-const anotherWorker = (settings: Partial<EngineSettings>) =>
-  Effect.gen(function* () {
-    const worker = Context.get(yield* Layer.build(Layer.fresh(Worker.layer)), Worker)
-    yield* Effect.acquireRelease(Effect.forkDetach(worker.run), (fiber) => stopped(fiber, "10 minutes"))
-  }).pipe(Effect.provideService(EngineConfig, { ...defaultEngineSettings, ...settings }))
-
 describe("the rate of a provider", () => {
   it.effect("holds for all workers together, is used in full, and costs no failures", () => {
     const { calls, providers } = timedSpeech()
@@ -82,7 +59,6 @@ describe("the rate of a provider", () => {
         assert.deepStrictEqual({ failures, lostWorkers }, { failures: 0, lostWorkers: 0 })
         deferrals += attempts - 1
       }
-      console.log({deferrals, seen, calls: calls.length, span: (calls.at(-1)??0)-(calls[0]??0)})
       assert.isAtMost(deferrals, 20)
       // Each worker asks at most once a second while there is nothing to take.
       assert.isAtMost(seen.asked, 2 * 200)
@@ -150,4 +126,72 @@ describe("the rate of a provider", () => {
       }),
     )
   })
+})
+
+const nothing = { output: {}, files: [], usage: {} }
+
+describe("the rate of a kind", () => {
+  it.effect("limits the attempts that start, with retries, and no other kind", () => {
+    const starts: Array<number> = []
+    const ping = JobKind({
+      name: "ping",
+      keyScope: "audio.create",
+      request: Schema.Struct({}),
+      limits: { rate: { limit: 6, perMs: 60_000, burst: 2 } },
+      run: ({ call }) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          starts.push(now)
+          return call.failures === 0 ? Effect.die("once") : Effect.succeed(nothing)
+        }),
+    })
+    const pong = JobKind({
+      name: "pong",
+      keyScope: "audio.create",
+      request: Schema.Struct({}),
+      run: () => Effect.succeed(nothing),
+    })
+    const submit = (kind: typeof ping | typeof pong, key: string) =>
+      Effect.flatMap(Engine, (engine) => engine.createJob(grantOf(principal()), kind, {}, key))
+    return Effect.gen(function* () {
+      const jobs = yield* Effect.forEach([1, 2, 3, 4, 5, 6], (n) => submit(ping, `ping ${n}`))
+      yield* running
+      yield* passTime("1 second")
+      assert.strictEqual(starts.length, 2)
+      const { job } = yield* submit(pong, "pong")
+      assert.strictEqual((yield* finished(job.id, "1 seconds")).status, "done")
+      yield* passTime("59 seconds")
+      assert.isAtMost(starts.length, 2 + 6)
+      for (const one of jobs) assert.strictEqual((yield* finished(one.job.id, "5 minutes")).status, "done")
+      // Each of the six started twice.
+      assert.strictEqual(starts.length, 12)
+      assert.isAtMost(mostWithin(starts, 60_000), 2 + 6)
+      assert.isAtMost((starts.at(-1) ?? 0) - (starts[0] ?? 0), 130_000)
+    }).pipe(within({}), Effect.provideService(JobKinds, [ping, pong]))
+  })
+})
+
+describe("a rate that is not one", () => {
+  const given = (rate: unknown) => ({ name: "k", request: Schema.Struct({}), limits: { rate }, run: async () => ({}) })
+  const wrong = [
+    [60, "must be an object { limit, perMs, burst }"],
+    [{ limit: 0, perMs: 1_000 }, "needs a limit that is an integer from 1 to 1000000"],
+    [{ limit: 1 }, "needs a perMs from 1 to a year, in milliseconds"],
+    [{ limit: 1, perMs: 1_000, burst: 1.5 }, "needs a burst that is an integer from 1 to 1000000"],
+    [{ limit: 1, perMs: 1_000, brust: 2 }, 'unknown field "brust"; did you mean "burst"?'],
+  ] as const
+  for (const [rate, problem] of wrong)
+    it(`is refused everywhere: ${JSON.stringify(rate)}`, async () => {
+      assert.throws(() => jobKind(given(rate) as never), `rate of job kind "k" ${problem}`)
+      assert.throws(
+        () => providerPort({ name: "p", check: (answer) => answer, rate } as never),
+        `rate of provider port "p" ${problem}`,
+      )
+      const settings = { providers: { speech: { rate } } } as never
+      const opened = createEngine({ store: memoryStore(), blobs: memoryBlobs(), settings, worker: false })
+      const refused = await opened.then(
+        () => "accepted",
+        (error: unknown) => (error instanceof TypeError ? error.message : "another error"),
+      )
+      assert.include(refused, `settings.providers.speech.rate ${problem}`)
+    })
 })

@@ -58,6 +58,10 @@ export const limiting = [
     "claims.filter(({ job }) => job.mode === mode)",
     "claims",
   ]),
+  plant("jobs/claimJobs.ts", slots, "each project has the whole quota of a kind", [
+    "claimed.filter(({ job }) => job.kind === kind).length >= quota",
+    "claimed.filter(({ job }) => job.kind === kind && job.projectId === projectId).length >= quota",
+  ]),
   plant("jobs/claimJobs.ts", slots, "a project gets a slot more than its share", [
     ".length < perProject",
     ".length <= perProject",

@@ -32,7 +32,7 @@ export const rateProblem = (rate: unknown): string | undefined => {
   if (typeof rate !== "object" || rate === null || Array.isArray(rate)) return "must be an object { limit, perMs, burst }"
   const { burst, limit, perMs, ...others } = rate as { readonly [Name in keyof Rate]?: unknown }
   const [other] = Object.keys(others)
-  if (other !== undefined) return unknownName(`has the unknown field "${other}"`, other, ["limit", "perMs", "burst"])
+  if (other !== undefined) return unknownName(`field "${other}"`, other, ["limit", "perMs", "burst"])
   const isCount = (value: unknown) => Number.isInteger(value) && Number(value) >= 1 && Number(value) <= maxRate
   if (!isCount(limit)) return `needs a limit that is an integer from 1 to ${maxRate}`
   if (typeof perMs !== "number" || !(perMs >= 1 && perMs <= longestPeriodMs))

@@ -84,6 +84,7 @@ export {
   type TakenPortion,
   type SharedBucket,
   TOKEN,
+  rateProblem,
   takePortion,
   fullAt,
 } from "./RateLimit.ts"

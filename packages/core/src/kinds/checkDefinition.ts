@@ -83,7 +83,7 @@ export const checkDefinition = (definition: object): void => {
   requireName(given.name)
   requireVersions(given.name, given)
   requireFileNames(namesOf((given.files ?? []) as Names))
-  requireLimits(given.limits)
+  requireLimits(place, given.limits)
 }
 
 /** Stores write a kind and its version as one word, separated by "@". */
@@ -131,10 +131,10 @@ const requireFileNames = (names: ReadonlyArray<string>): void => {
     throw new TypeError(`a file name must consist of lower-case letters and digits, not "${wrong}"`)
 }
 
-const requireLimits = (limits: unknown = {}): void => {
+const requireLimits = (place: string, limits: unknown = {}): void => {
   for (const [name, value] of Object.entries(limits as Readonly<Record<string, unknown>>)) {
     const problem = name === "rate" && value !== undefined ? rateProblem(value) : undefined
-    if (problem !== undefined) throw new TypeError(`rate of a job kind ${problem}`)
+    if (problem !== undefined) throw new TypeError(`rate of ${place} ${problem}`)
     if (name !== "rate" && !isPositiveInteger(value))
       throw new TypeError(`${name} of a job kind must be a positive integer, not ${String(value)}`)
   }
