@@ -71,7 +71,13 @@ describe("limits of providers in the config file", () => {
   const problemsOf = (engine: unknown) => configProblems({ engine })
 
   it("are optional for each provider; omitted ones keep their defaults", () => {
-    for (const providers of [{}, { image: {} }, { image: { concurrency: 0 } }, { reply: { callLimitMs: 1_000 } }, rated])
+    for (const providers of [
+      {},
+      { image: {} },
+      { image: { concurrency: 0 } },
+      { reply: { callLimitMs: 1_000 } },
+      rated,
+    ])
       expect(problemsOf({ providers })).toEqual([])
     const { circuit, providers } = engineSettings(
       { engine: { providers: { image: { concurrency: 2 } }, circuit: { maxFailures: 9 } } },

@@ -130,7 +130,9 @@ export class JobsInProgress {
     const modes = new Set(runnable.map(({ mode }) => mode).filter((mode) => this.#worker?.modeIsFull(mode) !== true))
     const full = [
       ...runnable.flatMap((item) =>
-        this.#worker?.kindIsFull(item) !== true && this.#kindIsAtLimit(item) ? [this.#byKind[item.mode].get(item.kind)] : [],
+        this.#worker?.kindIsFull(item) !== true && this.#kindIsAtLimit(item)
+          ? [this.#byKind[item.mode].get(item.kind)]
+          : [],
       ),
       ...[...modes].flatMap((mode) =>
         this.#projectsAtLimit(mode).flatMap((id) =>

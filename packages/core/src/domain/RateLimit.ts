@@ -29,7 +29,8 @@ export interface Rate {
 
 /** Returns what is wrong with a rate, or `undefined` if it is valid. */
 export const rateProblem = (rate: unknown): string | undefined => {
-  if (typeof rate !== "object" || rate === null || Array.isArray(rate)) return "must be an object { limit, perMs, burst }"
+  if (typeof rate !== "object" || rate === null || Array.isArray(rate))
+    return "must be an object { limit, perMs, burst }"
   const { burst, limit, perMs, ...others } = rate as { readonly [Name in keyof Rate]?: unknown }
   const [other] = Object.keys(others)
   if (other !== undefined) return unknownName(`field "${other}"`, other, ["limit", "perMs", "burst"])

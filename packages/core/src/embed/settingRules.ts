@@ -30,19 +30,21 @@ type RuleOf<Value> = [Value] extends [ProviderSettings]
 type RuleOfPlain<Value> = [Value] extends [Rate]
   ? { readonly problem: (value: unknown) => string | undefined }
   : [Value] extends [boolean]
-  ? "flag"
-  : [Value] extends [number]
-    ? NumberRule
-    : [Value] extends [string]
-      ? "currency"
-      : [Value] extends [number | string]
-        ? { readonly number: NumberRule; readonly or: Value & string }
-        : Value extends ReadonlyArray<infer Name>
-          ? { readonly listOf: ReadonlyArray<Name & string> }
-          : string extends keyof Value
-            ? { readonly each: NumberRule }
-            : Rules<Value>
-type Rules<Settings> = { readonly [Name in keyof OptionNames<Settings>]: RuleOf<NonNullable<Settings[Name & keyof Settings]>> }
+    ? "flag"
+    : [Value] extends [number]
+      ? NumberRule
+      : [Value] extends [string]
+        ? "currency"
+        : [Value] extends [number | string]
+          ? { readonly number: NumberRule; readonly or: Value & string }
+          : Value extends ReadonlyArray<infer Name>
+            ? { readonly listOf: ReadonlyArray<Name & string> }
+            : string extends keyof Value
+              ? { readonly each: NumberRule }
+              : Rules<Value>
+type Rules<Settings> = {
+  readonly [Name in keyof OptionNames<Settings>]: RuleOf<NonNullable<Settings[Name & keyof Settings]>>
+}
 
 /** The rule for each setting. A setting without a rule does not compile. */
 export const settingRules: Rules<EngineSettings> = {

@@ -74,5 +74,10 @@ export const providerPort = <const Name extends string, Request extends object, 
   requireNumber(`concurrency of provider port "${name}"`, concurrency, { least: 0, whole: true })
   const problem = rate === undefined ? undefined : rateProblem(rate)
   if (problem !== undefined) throw new TypeError(`rate of provider port "${name}" ${problem}`)
-  return { name, bounds: { concurrency, callLimitMs, ...(rate && { rate }) }, check, ...(example === undefined ? {} : { example }) }
+  return {
+    name,
+    bounds: { concurrency, callLimitMs, ...(rate && { rate }) },
+    check,
+    ...(example === undefined ? {} : { example }),
+  }
 }

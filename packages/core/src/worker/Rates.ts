@@ -31,7 +31,12 @@ export class Rates extends Context.Service<
         return rate === undefined || live[name] === undefined ? [] : [[`provider ${name}`, rate] as const]
       })
       const ofKind = kinds.flatMap(({ limits: { rate }, name }) =>
-        rate === undefined ? [] : ([[`kind live ${name}`, rate], [`kind sandbox ${name}`, rate]] as const),
+        rate === undefined
+          ? []
+          : ([
+              [`kind live ${name}`, rate],
+              [`kind sandbox ${name}`, rate],
+            ] as const),
       )
       const shared = yield* shareRates([...ofProvider, ...ofKind])
       return Rates.of({

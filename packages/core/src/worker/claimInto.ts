@@ -77,7 +77,10 @@ const boundsOf = (
 ): Pick<ClaimRequest, "limit" | "worker"> => {
   if (typeof room === "number") return { limit: Math.min(room, atMost) }
   const free = { live: Math.max(0, Math.min(room.free.live, atMost)), sandbox: Math.max(0, room.free.sandbox) }
-  return { limit: Math.min(free.live + free.sandbox, mostJobs), worker: quotas.length === 0 ? { ...room, free } : { ...room, free, quotas } }
+  return {
+    limit: Math.min(free.live + free.sandbox, mostJobs),
+    worker: quotas.length === 0 ? { ...room, free } : { ...room, free, quotas },
+  }
 }
 
 /**

@@ -42,32 +42,34 @@ const roomIn = Effect.fnUntraced(function* (rates: ReadonlyArray<CallRate<unknow
  * does not limit concurrent calls of each kind separately, so it requests no more jobs than the kind with the least capacity can
  * run; the next claim follows soon. What rates allow is limited for each kind.
  */
-export const runnableKinds: Effect.Effect<RunnableNow, StoreUnavailable, Providers | ProviderGuard | GateWatch | Rates> =
-  Effect.gen(function* () {
-    const { live, sandbox } = yield* Providers
-    const guard = yield* ProviderGuard
-    const rates = yield* Rates
-    const board = yield* (yield* GateWatch).board
-    const quotas: Array<KindQuota> = []
-    const add = (kind: JobKind, mode: JobMode, count: number) => {
-      if (count <= 0) return
-      runnable.push(...versionsIn(mode, kind))
-      if (count !== Infinity) quotas.push({ kind: kind.name, mode, count })
-    }
-    const runnable: Array<Runnable> = []
-    let atMost = Infinity
-    for (const kind of yield* JobKinds) {
-      if (board.pausedKinds.includes(kind.name)) continue
-      if (servedBy(sandbox, kind) !== undefined)
-        add(kind, "sandbox", yield* roomIn([rates.ofKind(kind.name, "sandbox")]))
-      const names = servedBy(live, kind)
-      if (names === undefined || missingOf(kind.gate, board).length > 0) continue
-      const room = names.length === 0 ? Infinity : yield* guard.room(names)
-      if (room === 0) continue
-      const quota = yield* roomIn([rates.ofKind(kind.name, "live"), ...guard.rates(names)])
-      if (quota === 0) continue
-      add(kind, "live", quota)
-      atMost = Math.min(atMost, room)
-    }
-    return { runnable, atMost, quotas }
-  })
+export const runnableKinds: Effect.Effect<
+  RunnableNow,
+  StoreUnavailable,
+  Providers | ProviderGuard | GateWatch | Rates
+> = Effect.gen(function* () {
+  const { live, sandbox } = yield* Providers
+  const guard = yield* ProviderGuard
+  const rates = yield* Rates
+  const board = yield* (yield* GateWatch).board
+  const quotas: Array<KindQuota> = []
+  const add = (kind: JobKind, mode: JobMode, count: number) => {
+    if (count <= 0) return
+    runnable.push(...versionsIn(mode, kind))
+    if (count !== Infinity) quotas.push({ kind: kind.name, mode, count })
+  }
+  const runnable: Array<Runnable> = []
+  let atMost = Infinity
+  for (const kind of yield* JobKinds) {
+    if (board.pausedKinds.includes(kind.name)) continue
+    if (servedBy(sandbox, kind) !== undefined) add(kind, "sandbox", yield* roomIn([rates.ofKind(kind.name, "sandbox")]))
+    const names = servedBy(live, kind)
+    if (names === undefined || missingOf(kind.gate, board).length > 0) continue
+    const room = names.length === 0 ? Infinity : yield* guard.room(names)
+    if (room === 0) continue
+    const quota = yield* roomIn([rates.ofKind(kind.name, "live"), ...guard.rates(names)])
+    if (quota === 0) continue
+    add(kind, "live", quota)
+    atMost = Math.min(atMost, room)
+  }
+  return { runnable, atMost, quotas }
+})
