@@ -1,8 +1,7 @@
 import type { AnyProvider } from "@kiln/core"
-import { rateProblem } from "@kiln/core/domain"
 import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
 import { builtInKinds, defaultVoices, type Voices } from "@kiln/core/kinds"
-import { type ProviderName, providerNames } from "@kiln/core/ports"
+import { type ProviderName, providerNames, rateProblem } from "@kiln/core/ports"
 import type { NamedEngineSettings } from "./Settings.ts"
 
 /**

@@ -183,7 +183,7 @@ describe("a rate that is not one", () => {
     it(`is refused everywhere: ${JSON.stringify(rate)}`, async () => {
       assert.throws(() => jobKind(given(rate) as never), `rate of job kind "k" ${problem}`)
       assert.throws(
-        () => providerPort({ name: "p", check: (answer) => answer, rate } as never),
+        () => providerPort({ name: "p", check: String, rate } as never),
         `rate of provider port "p" ${problem}`,
       )
       const settings = { providers: { speech: { rate } } } as never

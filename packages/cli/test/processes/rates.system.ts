@@ -48,9 +48,10 @@ it.each(["sqlite", "postgres"])(
       }
     }
     const beganAt = performance.timeOrigin + performance.now()
-    await using one = await runner(place, file, String(jobs))
+    // Both run before there are jobs.
     await using other = await runner(place, file)
-    const ofBoth = () => new Set(calls().map(({ pid }) => pid)).size === 2 && calls().length > 30
+    await using one = await runner(place, file, String(jobs))
+    const ofBoth = () => new Set(calls().map(({ pid }) => pid)).size === 2 && calls().length > jobs / 4
     await until(() => (ofBoth() ? true : undefined))
     await one.kill()
     await using _third = await runner(place, file, String(jobs), String(jobs))

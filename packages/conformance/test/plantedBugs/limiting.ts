@@ -42,6 +42,14 @@ export const limiting = [
     "other.kind === lane.kind && ",
     "other.kind === lane.kind && other.kindVersion === lane.kindVersion && ",
   ]),
+  plant("jobs/roomAt.ts", limits, "a project's own limit is not applied", [
+    "projectLimit(limits, lane.projectId) || undefined",
+    "projectLimit({ ...limits, projects: {} }, lane.projectId) || undefined",
+  ]),
+  plant("jobs/roomAt.ts", limits, "a project's own limit forgets the jobs that it holds", [
+    "now, (other) => isOfProject(other, lane))",
+    "now, (other) => limits.projects?.[lane.projectId] === undefined && isOfProject(other, lane))",
+  ]),
   plant("jobs/roomAt.ts", limits, "each kind of a project has its own limit", [
     "other.projectId === lane.projectId && ",
     "other.projectId === lane.projectId && other.kind === lane.kind && ",

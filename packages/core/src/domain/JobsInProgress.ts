@@ -7,12 +7,18 @@ export interface ConcurrencyLimits {
   readonly perKind: Readonly<Record<string, number>>
   /** For each project, all its kinds together; 0 means no limit. */
   readonly perProject: number
+  /** For the projects in it, by id, in place of `perProject`. */
+  readonly projects?: Readonly<Record<ProjectId, number>> | undefined
 }
 
+/** Returns the limit of a project; 0 means no limit. */
+export const projectLimit = ({ perProject, projects }: ConcurrencyLimits, projectId: ProjectId): number =>
+  projects !== undefined && Object.hasOwn(projects, projectId) ? (projects[projectId] ?? perProject) : perProject
+
 /** The concurrency limits in an engine's settings. */
-export interface EngineLimits extends Omit<ConcurrencyLimits, "perProject"> {
+export interface EngineLimits extends Pick<ConcurrencyLimits, "perKind"> {
   /**
-   * For each project, all its kinds together. A number limits the whole installation; 0 means no limit. `"share"` leaves room in
+   * For each project without a limit of its own (`operator.limitProject`), all its kinds together. A number limits the whole installation; 0 means no limit. `"share"` leaves room in
    * every worker: a project holds at most `projectShare` of its slots, regardless of the number of workers.
    */
   readonly perProject: number | "share"
@@ -25,8 +31,8 @@ export interface EngineLimits extends Omit<ConcurrencyLimits, "perProject"> {
 export const projectShare = (slots: number): number => Math.max(1, Math.floor((slots * 3) / 4))
 
 /** False when no limit is set; counting can then be skipped. */
-export const isLimiting = ({ perKind, perProject }: ConcurrencyLimits): boolean =>
-  perProject > 0 || Object.keys(perKind).length > 0
+export const isLimiting = ({ perKind, perProject, projects = {} }: ConcurrencyLimits): boolean =>
+  perProject > 0 || Object.keys(perKind).length > 0 || Object.keys(projects).length > 0
 
 /** Jobs that count against one limit. */
 interface Taken {
@@ -113,7 +119,7 @@ export class JobsInProgress {
     return (
       this.kindIsFull(lane) ||
       this.#worker?.projectIsFull(lane) === true ||
-      this.#projectIsAtLimit(this.#byProject[lane.mode].get(lane.projectId))
+      this.#projectIsAtLimit(lane.projectId, this.#byProject[lane.mode].get(lane.projectId))
     )
   }
 
@@ -151,12 +157,14 @@ export class JobsInProgress {
 
   #projectsAtLimit(mode: JobMode): ReadonlyArray<ProjectId> {
     return [...this.#byProject[mode]].flatMap(([projectId, taken]) =>
-      this.#projectIsAtLimit(taken) ? [projectId] : [],
+      this.#projectIsAtLimit(projectId, taken) ? [projectId] : [],
     )
   }
 
-  #projectIsAtLimit(taken: Taken | undefined): boolean {
-    return this.#limits.perProject > 0 && taken !== undefined && taken.count >= this.#limits.perProject
+  #projectIsAtLimit(projectId: ProjectId, taken: Taken | undefined): boolean {
+    if (taken === undefined) return false
+    const limit = projectLimit(this.#limits, projectId)
+    return limit > 0 && taken.count >= limit
   }
 }
 

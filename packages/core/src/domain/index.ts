@@ -40,6 +40,7 @@ export {
 } from "./Ids.ts"
 export {
   type ConcurrencyLimits,
+  projectLimit,
   projectShare,
   isLimiting,
   type Limited,
@@ -77,17 +78,16 @@ export {
   keyLimitNames,
   type KeyLimitName,
   type KeyLimits,
-  type Rate,
   type RateLimitPolicy,
   keyLimitsProblem,
   type PortionRequest,
   type TakenPortion,
   type SharedBucket,
   TOKEN,
-  rateProblem,
   takePortion,
   fullAt,
 } from "./RateLimit.ts"
+export type { Rate } from "./Rate.ts"
 export * from "./Submitted.ts"
 export * from "./StoreTime.ts"
 export {

@@ -27,6 +27,7 @@ import {
   listQuery,
   periodOptions,
   priceOptions,
+  projectLimitOptions,
   spendCapOptions,
 } from "./optionNames.ts"
 import type { ListedJob, ListQuery, OperatorVerbs, SpendCapOwner } from "./OperatorVerbs.ts"
@@ -79,6 +80,13 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
       requireOptions("setPrice()", price, priceOptions)
       requireFlag("active", price.active)
       return run(operator.setPrice(price))
+    },
+    limitProject: async (project, limits) => {
+      const id = projectAskedFor(project)
+      if (limits === null) return run(operator.limitProject(id, null))
+      requireOptions("limitProject()", limits, projectLimitOptions)
+      requireNumber("concurrency", limits.concurrency, { least: 0, whole: true })
+      return run(operator.limitProject(id, limits.concurrency))
     },
     setSpendCap: async (owner, cap) => {
       const id = spendOwner(owner)

@@ -1,6 +1,6 @@
 import { type OptionNames, switchNames } from "../domain/index.ts"
 import type { NumberRule } from "../domain/knownNames.ts"
-import { type Rate, rateProblem } from "../domain/RateLimit.ts"
+import { type Rate, rateProblem } from "../domain/Rate.ts"
 import type { EngineSettings, ProviderSettings } from "../engine/EngineSettings.ts"
 import type { ProviderBounds } from "../providers/ProviderPort.ts"
 

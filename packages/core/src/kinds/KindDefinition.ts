@@ -1,7 +1,7 @@
 import type { KeyScope } from "../domain/Access.ts"
 import type { Meter } from "../domain/Billing.ts"
 import type { SwitchName } from "../domain/Gate.ts"
-import type { Rate } from "../domain/RateLimit.ts"
+import type { Rate } from "../domain/Rate.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
 import type { FileRef, KindTypes } from "./KindTypes.ts"
 import type { StandardSchema } from "./StandardSchema.ts"

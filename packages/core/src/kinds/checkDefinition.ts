@@ -8,7 +8,7 @@ import {
   requireOptions,
   switchNames,
 } from "../domain/index.ts"
-import { rateProblem } from "../domain/RateLimit.ts"
+import { rateProblem } from "../domain/Rate.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"

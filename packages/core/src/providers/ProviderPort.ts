@@ -1,5 +1,5 @@
 import { requireNumber } from "../domain/knownNames.ts"
-import { type Rate, rateProblem } from "../domain/RateLimit.ts"
+import { type Rate, rateProblem } from "../domain/Rate.ts"
 
 /** Limits on the calls to one live provider. */
 export interface ProviderBounds {

@@ -5,7 +5,8 @@ import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "../domain/index.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
-import { policyOfRate, type Rate, TOKEN } from "../domain/RateLimit.ts"
+import type { Rate } from "../domain/Rate.ts"
+import { type RateLimitPolicy, TOKEN } from "../domain/RateLimit.ts"
 import type { RateLimitStore } from "../ports/index.ts"
 import { type CallRate, ProviderPostponed } from "../providers/index.ts"
 
@@ -22,6 +23,12 @@ const answerLimitMs = 1_000
 /** When to look again if running jobs are expected to use all tokens and have not done so. */
 const expectedPauseMs = 1_000
 const returnLimitMs = 1_000
+
+/** Returns the token bucket of a rate. */
+const policyOfRate = ({ limit, perMs, burst = Math.max(2, Math.ceil(limit / 10)) }: Rate): RateLimitPolicy => ({
+  perMinute: (limit * 60_000) / perMs,
+  burst,
+})
 
 /** The parts of a rate of the whole installation. */
 export interface SharedRateOptions {
@@ -121,10 +128,7 @@ export const makeSharedRate = Effect.fnUntraced(function* ({
     if (now < askAgainAt) return 0
     if (!inDemand) return Math.max(0, portion - expected.size)
     // A store that hangs must not keep the worker from claiming other jobs.
-    yield* Effect.raceFirst(
-      Effect.interruptible(Effect.ignore(ask)),
-      Effect.interruptible(Effect.sleep(answerLimitMs)),
-    )
+    yield* Effect.raceFirst(Effect.interruptible(Effect.ignore(ask)), Effect.interruptible(Effect.sleep(answerLimitMs)))
     return Math.max(0, held(yield* monotonicMs) - expected.size)
   })
 
@@ -144,8 +148,7 @@ export const makeSharedRate = Effect.fnUntraced(function* ({
         return waited
       }
       if (now >= askAgainAt) yield* ask
-      else if (askAgainAt > giveUpAt)
-        return yield* new ProviderPostponed({ delayMs: Math.ceil(askAgainAt - now) })
+      else if (askAgainAt > giveUpAt) return yield* new ProviderPostponed({ delayMs: Math.ceil(askAgainAt - now) })
       else yield* Effect.sleep(askAgainAt - now)
     }
   })

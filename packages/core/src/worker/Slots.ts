@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import { isLimiting, jobBlobKey, projectShare } from "../domain/index.ts"
+import { type Board, type ConcurrencyLimits, isLimiting, jobBlobKey, projectShare } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
@@ -33,6 +33,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
   const attempts = new Set<Attempt>()
   const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
+  let isLimited = isLimiting(installationLimits)
   let nextFreed: Deferred.Deferred<void> | undefined
   yield* onCanceled(attempts)
 
@@ -49,8 +50,12 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
     /** Ends leases whose time is up. Must run while there are attempts. */
     watch,
     isolation,
-    /** The limits of the whole installation. */
-    installationLimits,
+    /** Returns the limits of the whole installation, given those that projects have of their own now. */
+    limitsNow: (projects: Board["projectConcurrency"]): ConcurrencyLimits => {
+      const limitsNow = Object.keys(projects).length === 0 ? installationLimits : { ...installationLimits, projects }
+      isLimited = isLimiting(limitsNow)
+      return limitsNow
+    },
     room: () => room.now(),
     /**
      * Claims whose end could not be written, most likely because the store was unavailable for longer than their leases. They
@@ -66,7 +71,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
     /** Completes when the next job leaves its slot, counted from this call. */
     nextFreed: (): Effect.Effect<void> => Deferred.await((nextFreed ??= Deferred.makeUnsafe<void>())),
     /** Notifies other workers of a free place. If jobs are limited, the end of one lets another start, in any process. */
-    announceRoom: isLimiting(installationLimits) ? wakeUp.notify : Effect.void,
+    announceRoom: Effect.suspend(() => (isLimited ? wakeUp.notify : Effect.void)),
     take: (attempt: Attempt): void => {
       attempts.add(attempt)
       watch.add(attempt.lease)

@@ -24,7 +24,7 @@ export const claimRequest = Effect.fnUntraced(function* (slots: Slots, room: num
   const runnable = now.runnable.filter(
     ({ kind, mode }) => !slots.withheld.has(kind) && (upTo.worker === undefined || upTo.worker.free[mode] > 0),
   )
-  return { runnable, limits: slots.installationLimits, ...upTo, leaseDurationMs, maxLostWorkers }
+  return { runnable, limits: slots.limitsNow(now.projects), ...upTo, leaseDurationMs, maxLostWorkers }
 })
 
 /**
@@ -72,7 +72,7 @@ const mostAtOnce = (concurrency: number): number => Math.max(100, Math.ceil(conc
 /** Live jobs are limited by their providers' concurrency, sandbox jobs only by their slots. */
 const boundsOf = (
   room: number | WorkerRoom,
-  { atMost, quotas }: Omit<RunnableNow, "runnable">,
+  { atMost, quotas }: Pick<RunnableNow, "atMost" | "quotas">,
   mostJobs: number,
 ): Pick<ClaimRequest, "limit" | "worker"> => {
   if (typeof room === "number") return { limit: Math.min(room, atMost) }

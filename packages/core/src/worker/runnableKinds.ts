@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { JobMode, KindQuota, StoreUnavailable } from "../domain/index.ts"
+import type { Board, JobMode, KindQuota, StoreUnavailable } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import type { Runnable } from "../ports/index.ts"
@@ -14,6 +14,8 @@ export interface RunnableNow {
   readonly atMost: number
   /** For the kinds that rates limit. */
   readonly quotas: ReadonlyArray<KindQuota>
+  /** The concurrency limits that projects have of their own. */
+  readonly projects: Board["projectConcurrency"]
 }
 
 /** Returns the providers that serve the kind here; `undefined` if none of its sets is complete. */
@@ -71,5 +73,5 @@ export const runnableKinds: Effect.Effect<
     add(kind, "live", quota)
     atMost = Math.min(atMost, room)
   }
-  return { runnable, atMost, quotas }
+  return { runnable, atMost, quotas, projects: board.projectConcurrency }
 })

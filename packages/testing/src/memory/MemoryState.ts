@@ -77,6 +77,7 @@ export interface MemoryState {
   readonly secrets: Map<string, KeySecret>
   readonly switches: Record<SwitchName, boolean>
   readonly pausedKinds: Set<string>
+  readonly projectConcurrency: Map<ProjectId, number>
   readonly prices: Map<string, ReadonlyArray<PriceVersion>>
   readonly workers: Map<string, { readonly published: PublishedWorker; readonly until: number }>
   /** When each kind was last served live. */
@@ -110,6 +111,7 @@ export const emptyState = (): MemoryState => ({
   secrets: new Map(),
   switches: { ai: false, audio: false, images: false },
   pausedKinds: new Set(),
+  projectConcurrency: new Map(),
   prices: new Map(),
   workers: new Map(),
   servedKinds: new Map(),
@@ -141,6 +143,7 @@ const savedOf = (state: MemoryState) =>
     keys: [...state.keys],
     secrets: [...state.secrets],
     pausedKinds: [...state.pausedKinds],
+    projectConcurrency: [...state.projectConcurrency],
     prices: [...state.prices],
     workers: [...state.workers],
     servedKinds: [...state.servedKinds],
@@ -176,6 +179,7 @@ export const decodeState = (text: string): MemoryState => {
     keys: new Map(saved.keys),
     secrets: new Map(saved.secrets),
     pausedKinds: new Set(saved.pausedKinds),
+    projectConcurrency: new Map(saved.projectConcurrency),
     prices: new Map(saved.prices),
     workers: new Map(saved.workers),
     servedKinds: new Map(saved.servedKinds),
