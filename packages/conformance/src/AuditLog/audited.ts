@@ -135,7 +135,7 @@ export const auditedVerbs: Section<AuditLog | Stores> = {
         })
         expect(yield* state).toEqual(before)
         expect(yield* entries).toEqual([])
-        expect(refused).toHaveLength(16)
+        expect(refused).toHaveLength(17)
       }),
     ),
 

@@ -173,7 +173,7 @@ class OwnSlots {
   readonly #free: Record<JobMode, number>
   readonly #perProject: number
   readonly #held: Record<JobMode, Map<ProjectId, number>>
-  /** What is left of the quotas, by mode and kind. */
+  /** The rest of the quotas, by mode and kind. */
   readonly #quotas: Map<string, number>
 
   constructor(

@@ -17,7 +17,7 @@ const jobsPerCall = 2
 export interface CallRate<out E> {
   /** How many more jobs should be claimed now. */
   readonly room: Effect.Effect<number>
-  /** Milliseconds until there is more room, if there is none now. */
+  /** Milliseconds until there is room; `undefined` if there is some now. */
   readonly nextInMs: Effect.Effect<number | undefined>
   /** Takes a token and returns whether that took time. Fails with `ProviderPostponed` if it would take longer than a moment. */
   readonly take: (job: object) => Effect.Effect<boolean, ProviderPostponed | E>
