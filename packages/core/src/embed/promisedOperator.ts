@@ -30,7 +30,7 @@ import {
   projectLimitOptions,
   spendCapOptions,
 } from "./optionNames.ts"
-import type { ListedJob, ListQuery, OperatorVerbs, SpendCapOwner } from "./OperatorVerbs.ts"
+import type { ListedJob, ListQuery, OperatorVerbs, ProjectLimits, SpendCapOwner } from "./OperatorVerbs.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 
 /**
@@ -81,13 +81,8 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
       requireFlag("active", price.active)
       return run(operator.setPrice(price))
     },
-    limitProject: async (project, limits) => {
-      const id = projectAskedFor(project)
-      if (limits === null) return run(operator.limitProject(id, null))
-      requireOptions("limitProject()", limits, projectLimitOptions)
-      requireNumber("concurrency", limits.concurrency, { least: 0, whole: true })
-      return run(operator.limitProject(id, limits.concurrency))
-    },
+    limitProject: async (project, limits) =>
+      run(operator.limitProject(projectAskedFor(project), concurrencyOf(limits))),
     setSpendCap: async (owner, cap) => {
       const id = spendOwner(owner)
       if (cap === null) return run(operator.setSpendCap(id, null))
@@ -112,6 +107,13 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
 }
 
 const statuses: { readonly [Status in JobStatus]: true } = { queued: true, processing: true, done: true, failed: true }
+
+const concurrencyOf = (limits: ProjectLimits | null): number | null => {
+  if (limits === null) return null
+  requireOptions("limitProject()", limits, projectLimitOptions)
+  requireNumber("concurrency", limits.concurrency, { least: 0, whole: true })
+  return limits.concurrency
+}
 
 const spendOwner = (owner: SpendCapOwner): SpendOwner => {
   requireOptions("the owner of a spend cap", owner, { project: true, keyId: true })

@@ -7,7 +7,7 @@ import { EngineConfig } from "../engine/EngineConfig.ts"
 import { IdGenerator, RateLimitStore } from "../ports/index.ts"
 import { type CallRate, Providers } from "../providers/index.ts"
 import { JobKinds, portsOf } from "../kinds/JobKinds.ts"
-import { makeSharedRate } from "./SharedRate.ts"
+import { SharedRate } from "./SharedRate.ts"
 
 /** The rates of the installation that limit this worker, by the name of a provider, and by kind and mode. */
 export class Rates extends Context.Service<
@@ -64,6 +64,6 @@ const shareRates = Effect.fnUntraced(function* (rates: ReadonlyArray<readonly [b
     )
   const process = (yield* IdGenerator).next("req")
   for (const [bucket, rate] of rates)
-    shared.set(bucket, yield* makeSharedRate({ bucket, rate, store: store.value, process }))
+    shared.set(bucket, yield* SharedRate.make({ bucket, rate, store: store.value, process }))
   return shared
 })

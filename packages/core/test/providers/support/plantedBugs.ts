@@ -30,8 +30,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       {
         file: "packages/core/src/worker/SharedRate.ts",
-        from: "takePortions([{ bucket, policy",
-        to: "takePortions([{ bucket: bucket + process, policy",
+        from: "{ bucket: this.#bucket, policy",
+        to: "{ bucket: this.#bucket + process, policy",
       },
     ],
     scenario: "reportTwoWorkers.ts",
@@ -43,8 +43,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       {
         file: "packages/core/src/worker/SharedRate.ts",
-        from: "tokens -= 1\n",
-        to: "tokens -= 0.5\n",
+        from: "this.#tokens -= 1\n",
+        to: "this.#tokens -= 0.5\n",
       },
     ],
     scenario: "reportTwoWorkers.ts",
