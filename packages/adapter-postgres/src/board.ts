@@ -1,7 +1,7 @@
 import { jsonArrayFrom } from "kysely/helpers/postgres"
 import { sql } from "kysely"
 import * as Effect from "effect/Effect"
-import type { Board, PriceSnapshot, SwitchName } from "@kiln/core/domain"
+import type { Board, PriceSnapshot, ProjectId, SwitchName } from "@kiln/core/domain"
 import { decodeAmounts, decodeStrings, type PriceVersion, Switchboard } from "@kiln/core/ports"
 import type { Session, Transaction } from "./Session.ts"
 import { type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
@@ -26,6 +26,7 @@ const board = statement(() =>
         .where("live_until", ">", storeTime),
     ).as("workers"),
     jsonArrayFrom(select.selectFrom("paused_kinds").select("kind").orderBy("kind")).as("paused"),
+    jsonArrayFrom(select.selectFrom("project_limits").select(["project_id as projectId", "concurrency"])).as("limits"),
     jsonArrayFrom(select.selectFrom("served_kinds").select(["kind", "served_at as servedAt"])).as("served"),
   ]),
 )
@@ -51,6 +52,9 @@ export const loadBoard = async (session: Session): Promise<StoredBoard> => {
     liveKinds: [...new Set(kinds)].sort(),
     lastServedAt: Object.fromEntries((row?.served ?? []).map(({ kind, servedAt }) => [kind, servedAt])),
     pausedKinds: (row?.paused ?? []).map(({ kind }) => kind),
+    projectConcurrency: Object.fromEntries(
+      (row?.limits ?? []).map(({ concurrency, projectId }) => [projectId, concurrency]),
+    ),
     stored: Object.fromEntries(prices.map((price) => [price.snapshot.name, price])),
   }
 }
@@ -86,6 +90,24 @@ const goOn = statement((given: Given<{ kind: string }>) =>
 /** Repeating it has no effect. Jobs that are claimed already are up to their workers, which read the board. */
 const pauseKind = async (tx: Transaction, kind: string, paused: boolean): Promise<void> => {
   await tx.run(paused ? pause : goOn, { kind })
+}
+
+const upsertProjectLimit = statement((given: Given<{ projectId: ProjectId; concurrency: number }>) =>
+  query
+    .insertInto("project_limits")
+    .values({ project_id: given.projectId, concurrency: given.concurrency })
+    .onConflict((conflict) =>
+      conflict.column("project_id").doUpdateSet((set) => ({ concurrency: set.ref("excluded.concurrency") })),
+    ),
+)
+
+const deleteProjectLimit = statement((given: Given<{ projectId: ProjectId }>) =>
+  query.deleteFrom("project_limits").where("project_id", "=", given.projectId),
+)
+
+const limitProject = async (tx: Transaction, projectId: ProjectId, concurrency: number | null): Promise<void> => {
+  if (concurrency === null) await tx.run(deleteProjectLimit, { projectId })
+  else await tx.run(upsertProjectLimit, { projectId, concurrency })
 }
 
 const selectPrices = query
@@ -195,6 +217,11 @@ export const makePostgresSwitchboard = (
       Effect.tap(
         db.write("Switchboard.pauseKind", (tx) => pauseKind(tx, kind, paused)),
         () => (paused ? Effect.void : hint),
+      ),
+    limitProject: (projectId, concurrency) =>
+      Effect.tap(
+        db.write("Switchboard.limitProject", (tx) => limitProject(tx, projectId, concurrency)),
+        () => hint,
       ),
     setSwitch: (name, on) =>
       Effect.tap(

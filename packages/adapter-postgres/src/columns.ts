@@ -227,6 +227,11 @@ interface PausedKinds {
   kind: string
 }
 
+interface ProjectLimits {
+  project_id: ProjectId
+  concurrency: number
+}
+
 interface Prices {
   id: Generated<number>
   name: string
@@ -281,6 +286,7 @@ export interface Tables {
   audit: Audit
   switches: Switches
   paused_kinds: PausedKinds
+  project_limits: ProjectLimits
   prices: Prices
   workers: Workers
   blob_lineage: BlobLineage

@@ -1,4 +1,5 @@
-import { type Board, lastServedStepMs, type PriceSnapshot, type SwitchName } from "@kiln/core/domain"
+import { sql } from "kysely"
+import { type Board, lastServedStepMs, type PriceSnapshot, type ProjectId, type SwitchName } from "@kiln/core/domain"
 import {
   decodeAmounts,
   decodeStandings,
@@ -31,7 +32,14 @@ const servedKinds = statement(() =>
   query.selectFrom("served_kinds").select(select("served_kinds", "kind", "served_at")),
 )
 
-const pausedKinds = statement(() => query.selectFrom("paused_kinds").select("kind").orderBy("kind"))
+/** Paused kinds, and projects that have a limit, in one statement: the board is read often, and both are few. */
+const operatorLimits = statement(() =>
+  query
+    .selectFrom("paused_kinds")
+    .select(["kind as name", sql<number | null>`NULL`.as("concurrency")])
+    .unionAll(query.selectFrom("project_limits").select(["project_id as name", "concurrency"]))
+    .orderBy("name"),
+)
 
 /** `live_until` is exclusive. */
 const liveWorkers = statement((given: Given<Now>) =>
@@ -56,12 +64,16 @@ export const loadBoard = (tx: Transaction): StoredBoard => {
   const kinds = tx
     .all(liveWorkers, { now: tx.now })
     .flatMap((row) => decodeStrings(row.liveKinds, `worker ${row.workerId}`))
+  const limits = tx.all(operatorLimits, {})
   return {
     switches: { ai: enabled.has("ai"), audio: enabled.has("audio"), images: enabled.has("images") },
     prices: Object.fromEntries(prices.map(({ snapshot }) => [snapshot.name, snapshot])),
     liveKinds: [...new Set(kinds)].sort(),
     lastServedAt: Object.fromEntries(tx.all(servedKinds, {}).map(({ kind, servedAt }) => [kind, servedAt])),
-    pausedKinds: tx.all(pausedKinds, {}).map(({ kind }) => kind),
+    pausedKinds: limits.flatMap(({ concurrency, name }) => (concurrency === null ? [name] : [])),
+    projectConcurrency: Object.fromEntries(
+      limits.flatMap(({ concurrency, name }) => (concurrency === null ? [] : [[name, concurrency]])),
+    ),
     stored: Object.fromEntries(prices.map((price) => [price.snapshot.name, price])),
   }
 }
@@ -99,6 +111,22 @@ const deletePause = statement((given: Given<Values<"paused_kinds", "kind">>) =>
 
 const pauseKind = (tx: Transaction, kind: string, paused: boolean): void => {
   tx.run(paused ? insertPause : deletePause, { kind })
+}
+
+const upsertProjectLimit = statement((given: Given<Values<"project_limits", "project_id" | "concurrency">>) =>
+  query
+    .insertInto("project_limits")
+    .values(assign(given, "project_id", "concurrency"))
+    .onConflict((conflict) => conflict.column("project_id").doUpdateSet(assign(given, "concurrency"))),
+)
+
+const deleteProjectLimit = statement((given: Given<Values<"project_limits", "project_id">>) =>
+  query.deleteFrom("project_limits").where("project_id", "=", given.projectId),
+)
+
+const limitProject = (tx: Transaction, projectId: ProjectId, concurrency: number | null): void => {
+  if (concurrency === null) tx.run(deleteProjectLimit, { projectId })
+  else tx.run(upsertProjectLimit, { projectId, concurrency })
 }
 
 // Prices
@@ -225,6 +253,8 @@ export const makeSqliteSwitchboard = (db: Pick<Database, "read" | "write">): Swi
   Switchboard.of({
     readBoard: db.read("Switchboard.readBoard", readBoard),
     pauseKind: (kind, paused) => db.write("Switchboard.pauseKind", (tx) => pauseKind(tx, kind, paused)),
+    limitProject: (projectId, concurrency) =>
+      db.write("Switchboard.limitProject", (tx) => limitProject(tx, projectId, concurrency)),
     setSwitch: (name, on) => db.write("Switchboard.setSwitch", (tx) => setSwitch(tx, name, on)),
     setPrice: (price) => db.write("Switchboard.setPrice", (tx) => setPrice(tx, price)),
     activatePrice: (name, active) => db.write("Switchboard.activatePrice", (tx) => activatePrice(tx, name, active)),

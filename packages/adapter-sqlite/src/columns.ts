@@ -200,6 +200,7 @@ export const columns = {
   },
   switches: { name: text<SwitchName>(), enabled: integer<Flag>() },
   paused_kinds: { kind: text() },
+  project_limits: { project_id: text<ProjectId>(), concurrency: integer() },
   prices: {
     id: generated(integer()),
     name: text(),

@@ -1,7 +1,7 @@
 import type { AnyProvider } from "@kiln/core"
 import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
 import { builtInKinds, defaultVoices, type Voices } from "@kiln/core/kinds"
-import { type ProviderName, providerNames } from "@kiln/core/ports"
+import { type ProviderName, providerNames, rateProblem } from "@kiln/core/ports"
 import type { NamedEngineSettings } from "./Settings.ts"
 
 /**
@@ -117,8 +117,10 @@ const leastCallLimitMs = 1_000
 /** Checks the limits of providers. Concurrency must be an integer, because a fraction below 1 would allow no call. */
 const providerBoundProblems = (providers: unknown): ReadonlyArray<string> =>
   Object.entries(isFields(providers) ? providers : {}).flatMap(([provider, bounds]) => {
-    const { callLimitMs, concurrency } = isFields(bounds) ? bounds : {}
+    const { callLimitMs, concurrency, rate } = isFields(bounds) ? bounds : {}
+    const problem = rate === undefined ? undefined : rateProblem(rate)
     return [
+      ...(problem === undefined ? [] : [`engine.providers.${provider}.rate ${problem}`]),
       ...(typeof concurrency === "number" && concurrency > 0 && !isWhole(concurrency, 1)
         ? [`engine.providers.${provider}.concurrency must be a non-negative integer; 0 means no limit`]
         : []),
@@ -128,12 +130,23 @@ const providerBoundProblems = (providers: unknown): ReadonlyArray<string> =>
     ]
   })
 
+/** Leaves out the rates of providers, of which the defaults have none. */
+const withoutRates = (engine: Fields): Fields => {
+  const { providers } = engine
+  if (!isFields(providers)) return engine
+  const bounds = Object.entries(providers).map(([name, bound]) => [
+    name,
+    isFields(bound) ? Object.fromEntries(Object.entries(bound).filter(([field]) => field !== "rate")) : bound,
+  ])
+  return { ...engine, providers: Object.fromEntries(bounds) }
+}
+
 const engineProblems = (engine: unknown): ReadonlyArray<string> => {
   if (!isFields(engine)) return ["engine must be an object"]
   // The kinds in it are not fields of the defaults.
   const { limits, ...bounds } = engine
   return [
-    ...boundProblems(bounds, { ...defaultEngineSettings }, "engine"),
+    ...boundProblems(withoutRates(bounds), { ...defaultEngineSettings }, "engine"),
     ...(limits === undefined ? [] : limitProblems(limits)),
     ...tooLittle(engine),
     ...providerBoundProblems(engine["providers"]),

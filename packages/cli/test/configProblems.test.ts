@@ -67,10 +67,17 @@ describe("providers in the config file", () => {
 })
 
 describe("limits of providers in the config file", () => {
+  const rated = { speech: { rate: { limit: 60, perMs: 60_000, burst: 10 } } }
   const problemsOf = (engine: unknown) => configProblems({ engine })
 
   it("are optional for each provider; omitted ones keep their defaults", () => {
-    for (const providers of [{}, { image: {} }, { image: { concurrency: 0 } }, { reply: { callLimitMs: 1_000 } }])
+    for (const providers of [
+      {},
+      { image: {} },
+      { image: { concurrency: 0 } },
+      { reply: { callLimitMs: 1_000 } },
+      rated,
+    ])
       expect(problemsOf({ providers })).toEqual([])
     const { circuit, providers } = engineSettings(
       { engine: { providers: { image: { concurrency: 2 } }, circuit: { maxFailures: 9 } } },
@@ -92,6 +99,11 @@ describe("limits of providers in the config file", () => {
     ],
     [{ providers: { reply: { callLimitMs: 120 } } }, "engine.providers.reply.callLimitMs must be at least 1000"],
     [{ providers: { reply: { callLimitMs: 0 } } }, "engine.providers.reply.callLimitMs must be at least 1000"],
+    [{ providers: { reply: { rate: 60 } } }, "engine.providers.reply.rate must be an object { limit, perMs, burst }"],
+    [
+      { providers: { reply: { rate: { limit: 0, perMs: 1_000 } } } },
+      "engine.providers.reply.rate needs a limit that is an integer from 1 to 1000000",
+    ],
     [{ providers: { reply: 5 } }, "engine.providers.reply must be an object"],
     [{ providers: 5 }, "engine.providers must be an object"],
     [

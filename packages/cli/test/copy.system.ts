@@ -53,6 +53,7 @@ describe("kiln copy", () => {
     const tables = {
       switches: 2,
       paused_kinds: 0,
+      project_limits: 0,
       prices: 2,
       projects: 1,
       api_keys: 2,

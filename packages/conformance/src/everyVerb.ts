@@ -127,6 +127,8 @@ const administration = Effect.gen(function* () {
   yield* board.setSwitch("ai", true)
   yield* board.pauseKind("image_generation", true)
   yield* board.pauseKind("image_generation", false)
+  yield* board.limitProject(projectId(1), 9)
+  yield* board.limitProject(projectId(1), null)
   yield* board.setPrice({ name: "svc-image", currency: "usd", unitAmounts: {} })
   yield* board.activatePrice("svc-image", true)
   yield* board.setSpendCap(projectId(1), { currency: "usd", day: "1", month: null })

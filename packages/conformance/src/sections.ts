@@ -56,6 +56,7 @@ import { findAndRemove } from "./SecretStore/findAndRemove.ts"
 import { getOrCreate } from "./SecretStore/getOrCreate.ts"
 import { replaceSecret } from "./SecretStore/replace.ts"
 import { pausedKinds } from "./Switchboard/pauseKind.ts"
+import { projectLimits } from "./Switchboard/limitProject.ts"
 import { spendCaps } from "./Switchboard/setSpendCap.ts"
 import { switches } from "./Switchboard/setSwitch.ts"
 import { prices } from "./Switchboard/setPrice.ts"
@@ -148,6 +149,7 @@ export const keyDirectorySections: ReadonlyArray<Section<KeyDirectory>> = [
 export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
   switches,
   pausedKinds,
+  projectLimits,
   prices,
   spendCaps,
   workers,

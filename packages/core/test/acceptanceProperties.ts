@@ -98,6 +98,7 @@ const boardIn = ({ gate }: Situation): Board => ({
   liveKinds: [],
   lastServedAt: { speech_synthesis: gate === "unserved" ? NOW - 501 : NOW - 500 },
   pausedKinds: [],
+  projectConcurrency: {},
 })
 
 const uploadIn = ({ upload }: Situation): Upload | undefined => {

@@ -57,8 +57,8 @@ export const rateLimitBugs = [
     "tokens that a process returns are lost",
     back,
     file,
-    "refilled.level + Math.min(own, unused) * TOKEN",
-    "refilled.level",
+    "Math.floor(refilled.level) + Math.min(own, unused) * TOKEN",
+    "Math.floor(refilled.level)",
   ),
   plant(
     "the portion of a dead process is never free again",

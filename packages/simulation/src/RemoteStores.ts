@@ -245,6 +245,8 @@ export const remoteSwitchboard = (line: Line, store: Switchboard["Service"]): Sw
   return Switchboard.of({
     readBoard: Effect.suspend(() => read("readBoard", store.readBoard)),
     pauseKind: (kind, paused) => write("pauseKind", store.pauseKind(kind, paused), unwatched),
+    limitProject: (projectId, concurrency) =>
+      write("limitProject", store.limitProject(projectId, concurrency), unwatched),
     setSwitch: (name, on) => write("setSwitch", store.setSwitch(name, on), unwatched),
     setPrice: (price) => write("setPrice", store.setPrice(price), unwatched),
     activatePrice: (name, active) => write("activatePrice", store.activatePrice(name, active), unwatched),

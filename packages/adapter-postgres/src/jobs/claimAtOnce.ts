@@ -184,8 +184,9 @@ export const claimInSession = async (
 ): Promise<ClaimedAtOnce | undefined> =>
   resultOf(request, await session.all(claimStatement, { ...askedOf(request, positions), ...call }))
 
-/** Whether `claim_jobs` may decide a claim: no concurrency limits of the installation apply. */
-export const isDecidedAtOnce = ({ limit, limits }: ClaimRequest): boolean => !isLimiting(limits) && limit > 0
+/** Whether `claim_jobs` may decide a claim: no concurrency limits of the installation apply, and no rates. */
+export const isDecidedAtOnce = ({ limit, limits, worker }: ClaimRequest): boolean =>
+  !isLimiting(limits) && limit > 0 && worker?.quotas === undefined
 
 /** A number for a new claim. */
 export const nextClaim = Random.nextIntBetween(1, Number.MAX_SAFE_INTEGER)

@@ -12,6 +12,7 @@ export type CopyRow = Readonly<Record<string, string | number | boolean | null |
 export const copyTables = [
   "switches",
   "paused_kinds",
+  "project_limits",
   "prices",
   "projects",
   "api_keys",
@@ -57,6 +58,7 @@ const requests =
 const order: Readonly<Record<CopyTable, string>> = {
   switches: "name",
   paused_kinds: "kind",
+  project_limits: "project_id",
   prices: "id",
   projects: "seq",
   api_keys: "seq",

@@ -10,6 +10,7 @@ import { nameProblem } from "../nameProblem.ts"
 import { findProject } from "../findProject.ts"
 import { recordChange } from "../recordChange.ts"
 import { projectCap } from "./projectCap.ts"
+import { projectLimit } from "./projectLimit.ts"
 import { projectErase } from "./projectErase.ts"
 import { beginStores, withStores } from "../withStores.ts"
 
@@ -113,6 +114,6 @@ const setter = (word: "disable" | "enable") =>
   )
 
 export const projectCommand = Command.make("project").pipe(
-  Command.withDescription("Create, list, cap, disable and erase projects"),
-  Command.withSubcommands([create, list, setter("disable"), setter("enable"), projectCap, projectErase]),
+  Command.withDescription("Create, list, cap, limit, disable and erase projects"),
+  Command.withSubcommands([create, list, setter("disable"), setter("enable"), projectCap, projectLimit, projectErase]),
 )

@@ -1,5 +1,5 @@
 import { fixtures } from "@kiln/conformance"
-import { IdGenerator, JobStore, KeyDirectory } from "@kiln/core/ports"
+import { IdGenerator, JobStore, KeyDirectory, Switchboard } from "@kiln/core/ports"
 import { createKey } from "@kiln/service-lab"
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "vitest"
@@ -103,6 +103,42 @@ describe.each(installations)("kiln project on %s", (_name, open) => {
     expect(await refusalOf(["project", "erase", "nobody", "--confirm", "nobody"], env, 1)).toContain(
       "there is no project",
     )
+  })
+
+  it("limit shows, sets and removes how many jobs of a project run at the same time", async () => {
+    await using installation = await open()
+    const { env } = installation
+    const [one, two] = await installation.use(
+      Effect.provide(Effect.all([createKey({}), createKey({})]), IdGenerator.layer),
+    )
+    const fields = ({ projectId }: typeof one, concurrency: unknown) => ({
+      project_id: projectId,
+      name: projectId,
+      concurrency,
+    })
+    const limits = () =>
+      installation.use(
+        Effect.flatMap(Switchboard, (board) => Effect.map(board.readBoard, (read) => read.projectConcurrency)),
+      )
+    expect(await jsonOf(["project", "limit"], env)).toEqual({ projects: [] })
+    expect(await jsonOf(["project", "limit", one.projectId], env)).toEqual(fields(one, null))
+    expect(await jsonOf(["project", "limit", one.projectId, "--concurrency", "4"], env)).toEqual(fields(one, 4))
+    expect(await jsonOf(["project", "limit", two.projectId, "--concurrency", "none"], env)).toEqual(fields(two, "none"))
+    expect(await limits()).toEqual({ [one.projectId]: 4, [two.projectId]: 0 })
+    expect((await jsonOf(["project", "limit"], env)).projects).toEqual([fields(one, 4), fields(two, "none")])
+    expect((await runInProcess(["project", "limit"], env)).stdout).toMatch(/no limit\n/)
+    expect(await jsonOf(["project", "limit", one.projectId, "--clear"], env)).toEqual(fields(one, null))
+    expect(await limits()).toEqual({ [two.projectId]: 0 })
+    expect((await jsonOf(["audit", "list"], env)).changes.map(({ action }: { action: string }) => action)).toEqual([
+      "project.limit.clear",
+      "project.limit.set",
+      "project.limit.set",
+    ])
+    for (const wrong of ["0", "-1", "1.5", "many"])
+      expect(await refusalOf(["project", "limit", one.projectId, `--concurrency=${wrong}`], env, 2)).toContain(
+        "--concurrency must be a positive integer, or none for no limit",
+      )
+    expect(await refusalOf(["project", "limit", "--concurrency", "4"], env, 2)).toContain("which project?")
   })
 
   it("erase takes the data, jobs and keys of one project, and of no other", async () => {

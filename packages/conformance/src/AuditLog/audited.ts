@@ -60,6 +60,7 @@ const everyChange = (
     yield* wrap("disableProject", keys.disableProject(project.id, true))
     yield* wrap("setSwitch", board.setSwitch("ai", true), always)
     yield* wrap("pauseKind", board.pauseKind("speech_synthesis", true), always)
+    yield* wrap("limitProject", board.limitProject(project.id, 3), always)
     const price = { name: "svc-image", currency: "usd", unitAmounts: { images: "0.1" } }
     yield* wrap("setPrice", board.setPrice(price))
     yield* wrap("activatePrice", board.activatePrice("svc-image", true))

@@ -75,6 +75,29 @@ export const limits: Section = {
     ),
 
     check(
+      "a project can have a limit of its own, which counts the jobs that it holds already",
+      Effect.gen(function* () {
+        yield* create(
+          ...jobs(1, 4),
+          ...jobs(11, 4, { projectId: projectId(2) }),
+          ...jobs(21, 4, { projectId: projectId(3) }),
+        )
+        const own = (perProject: number) => ({
+          limits: { perKind: {}, perProject, projects: { [projectId(1)]: 3, [projectId(3)]: 0 } },
+        })
+        expect(sortedNumbers(yield* claim({ ...own(1), limit: 5 }))).toHaveLength(5)
+        const rest = yield* claim(own(1))
+        expect(sortedNumbers(rest)).toHaveLength(3)
+        expect(sortedNumbers(yield* claim(own(1)))).toEqual([])
+        expect(sortedNumbers(yield* claim(own(2)))).toEqual([12])
+        yield* complete(first(rest.claims.filter(({ job }) => job.projectId === projectId(1))))
+        expect(sortedNumbers(yield* claim(own(1)))).toEqual([4])
+        // Without a limit for all others.
+        expect(sortedNumbers(yield* claim(own(0)))).toEqual([13, 14])
+      }),
+    ),
+
+    check(
       "all projects share the limit of a kind",
       Effect.gen(function* () {
         yield* create(...jobs(1, 3), ...jobs(21, 3, { projectId: projectId(2) }))

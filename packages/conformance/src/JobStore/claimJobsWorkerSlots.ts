@@ -28,6 +28,32 @@ export const workerSlots: Section = {
   name: "JobStore.claimJobs: a worker's slots",
   checks: [
     check(
+      "a kind gets no more jobs than its quota, all its versions together, and other kinds continue",
+      Effect.gen(function* () {
+        yield* openAudioGate
+        yield* create(
+          ...jobs(1, 4),
+          ...jobs(5, 4, { projectId: projectId(2) }),
+          ...jobs(11, 2, { kind: "transcription" }),
+          ...liveJobs(21, 3),
+        )
+        const { worker } = slots(plenty)
+        const quota = (mode: JobMode, count: number) => ({ kind: "speech_synthesis", mode, count })
+        const some = yield* claim({ worker: { ...worker, quotas: [quota("sandbox", 3), quota("live", 1)] } })
+        expect(sortedNumbers(some)).toEqual([1, 2, 5, 11, 12, 21])
+        // Only the worker knows when it may take more of them.
+        const { claims, nextInMs } = yield* claim({
+          worker: { ...worker, quotas: [quota("sandbox", 0), quota("live", 0)] },
+        })
+        expect(claims).toEqual([])
+        expect(nextInMs ?? 1).toBeGreaterThan(0)
+        expect(sortedNumbers(yield* claim({ worker: { ...worker, quotas: [quota("sandbox", 2)] } }))).toEqual([
+          3, 6, 22, 23,
+        ])
+      }),
+    ),
+
+    check(
       "each mode fills its own free slots and no others",
       Effect.gen(function* () {
         yield* openAudioGate

@@ -16,6 +16,7 @@ export const switches: Section<Switchboard> = {
           liveKinds: [],
           lastServedAt: {},
           pausedKinds: [],
+          projectConcurrency: {},
         })
         expect(yield* board.listPrices).toEqual([])
       }),

@@ -69,4 +69,13 @@ export const directoryOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>>
       ([kind, paused]) => Effect.flatMap(Switchboard, (board) => board.pauseKind(kind, paused)),
     ),
   },
+  {
+    weight: 1,
+    arbitrary: operation(
+      "limitProject",
+      fc.tuple(fc.integer({ min: 1, max: 3 }), fc.constantFrom(0, 1, 2, null)),
+      ([project, concurrency]) =>
+        Effect.flatMap(Switchboard, (board) => board.limitProject(projectId(project), concurrency)),
+    ),
+  },
 ]

@@ -74,6 +74,7 @@ const steps: Steps = {
   },
   Switchboard: {
     pauseKind: onBoard((board) => board.pauseKind("image_generation", true)),
+    limitProject: onBoard((board) => board.limitProject(projectId(1), 3)),
     setSwitch: onBoard((board) => board.setSwitch("ai", true)),
     setPrice: onBoard((board) => board.setPrice({ name: audioGate.price, currency: "usd", unitAmounts: {} })),
     activatePrice: onBoard((board) => board.activatePrice(audioGate.price, true)),

@@ -8,6 +8,18 @@ export interface CaughtBy {
 
 /** By bug. */
 export const caughtBy: Readonly<Record<string, CaughtBy>> = {
+  "a project's own limit is not applied": {
+    checks: ["a project can have a limit of its own, which counts the jobs that it holds already"],
+    promises: false,
+  },
+  "a project's own limit forgets the jobs that it holds": {
+    checks: ["a project can have a limit of its own, which counts the jobs that it holds already"],
+    promises: false,
+  },
+  "each project has the whole quota of a kind": {
+    checks: ["a kind gets no more jobs than its quota, all its versions together, and other kinds continue"],
+    promises: false,
+  },
   "a reused key replays another request's job": {
     checks: ["the same key with another request is refused and changes nothing", "holds within one batch"],
     promises: false,

@@ -42,6 +42,20 @@ export const limiting = [
     "other.kind === lane.kind && ",
     "other.kind === lane.kind && other.kindVersion === lane.kindVersion && ",
   ]),
+  // Histories have no such limits.
+  hidden(
+    plant("jobs/roomAt.ts", limits, "a project's own limit is not applied", [
+      "projectLimit(limits, lane.projectId) || undefined",
+      "projectLimit({ ...limits, projects: {} }, lane.projectId) || undefined",
+    ]),
+  ),
+  // Histories have no such limits.
+  hidden(
+    plant("jobs/roomAt.ts", limits, "a project's own limit forgets the jobs that it holds", [
+      "now, (other) => isOfProject(other, lane))",
+      "now, (other) => limits.projects?.[lane.projectId] === undefined && isOfProject(other, lane))",
+    ]),
+  ),
   plant("jobs/roomAt.ts", limits, "each kind of a project has its own limit", [
     "other.projectId === lane.projectId && ",
     "other.projectId === lane.projectId && other.kind === lane.kind && ",
@@ -58,6 +72,13 @@ export const limiting = [
     "claims.filter(({ job }) => job.mode === mode)",
     "claims",
   ]),
+  // Histories have no such limits.
+  hidden(
+    plant("jobs/claimJobs.ts", slots, "each project has the whole quota of a kind", [
+      "claimed.filter(({ job }) => job.kind === kind).length >= quota",
+      "claimed.filter(({ job }) => job.kind === kind && job.projectId === projectId).length >= quota",
+    ]),
+  ),
   plant("jobs/claimJobs.ts", slots, "a project gets a slot more than its share", [
     ".length < perProject",
     ".length <= perProject",

@@ -1,3 +1,4 @@
+import type { ProjectId } from "./Ids.ts"
 import { type Meter, type PriceSnapshot, uncoveredMeters } from "./Billing.ts"
 
 export type SwitchName = "ai" | "audio" | "images"
@@ -37,6 +38,11 @@ export interface Board {
   readonly lastServedAt: Readonly<Record<string, number>>
   /** Job kinds that the operator has paused, sorted by name. Their jobs are accepted and wait, in both modes; none is claimed. */
   readonly pausedKinds: ReadonlyArray<string>
+  /**
+   * How many jobs of a project may run at the same time, for the projects that have a limit of their own; 0 means no limit. It
+   * replaces `limits.perProject` of the settings.
+   */
+  readonly projectConcurrency: Readonly<Record<ProjectId, number>>
 }
 
 /** Minimum age in milliseconds at which a kind's `lastServedAt` is updated: workers publish far more often. */

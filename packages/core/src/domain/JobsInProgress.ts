@@ -7,12 +7,18 @@ export interface ConcurrencyLimits {
   readonly perKind: Readonly<Record<string, number>>
   /** For each project, all its kinds together; 0 means no limit. */
   readonly perProject: number
+  /** For the projects in it, by id, in place of `perProject`. */
+  readonly projects?: Readonly<Record<ProjectId, number>> | undefined
 }
 
+/** Returns the limit of a project; 0 means no limit. */
+export const projectLimit = ({ perProject, projects }: ConcurrencyLimits, projectId: ProjectId): number =>
+  projects !== undefined && Object.hasOwn(projects, projectId) ? (projects[projectId] ?? perProject) : perProject
+
 /** The concurrency limits in an engine's settings. */
-export interface EngineLimits extends Omit<ConcurrencyLimits, "perProject"> {
+export interface EngineLimits extends Pick<ConcurrencyLimits, "perKind"> {
   /**
-   * For each project, all its kinds together. A number limits the whole installation; 0 means no limit. `"share"` leaves room in
+   * For each project without a limit of its own (`operator.limitProject`), all its kinds together. A number limits the whole installation; 0 means no limit. `"share"` leaves room in
    * every worker: a project holds at most `projectShare` of its slots, regardless of the number of workers.
    */
   readonly perProject: number | "share"
@@ -25,8 +31,8 @@ export interface EngineLimits extends Omit<ConcurrencyLimits, "perProject"> {
 export const projectShare = (slots: number): number => Math.max(1, Math.floor((slots * 3) / 4))
 
 /** False when no limit is set; counting can then be skipped. */
-export const isLimiting = ({ perKind, perProject }: ConcurrencyLimits): boolean =>
-  perProject > 0 || Object.keys(perKind).length > 0
+export const isLimiting = ({ perKind, perProject, projects = {} }: ConcurrencyLimits): boolean =>
+  perProject > 0 || Object.keys(perKind).length > 0 || Object.keys(projects).length > 0
 
 /** Jobs that count against one limit. */
 interface Taken {
@@ -45,6 +51,11 @@ export interface Limited {
 /** Jobs in progress of one kind, project and mode, as counted by a store. */
 export interface InProgressCount extends Limited, Taken {}
 
+/** How many more jobs of a kind, all its versions together, a worker may take now. */
+export interface KindQuota extends Pick<Limited, "kind" | "mode"> {
+  readonly count: number
+}
+
 /** How many slots of a worker are free, and how many of them one project may hold. Live and sandbox jobs have separate slots. */
 export interface WorkerRoom {
   /** Free slots, by mode. */
@@ -55,6 +66,8 @@ export interface WorkerRoom {
   readonly perProject: number
   /** Jobs in this worker's slots, by project and mode. */
   readonly held: ReadonlyArray<Pick<Limited, "mode" | "projectId"> & { readonly count: number }>
+  /** For kinds whose rate is limited; other kinds have no quota. */
+  readonly quotas?: ReadonlyArray<KindQuota> | undefined
 }
 
 /** Counts jobs in progress against the limits. The store counts them once; each job that a claim returns is then added. */
@@ -98,7 +111,7 @@ export class JobsInProgress {
 
   /** Returns whether no further job of a kind may be claimed. */
   kindIsFull({ kind, mode }: Pick<Limited, "kind" | "mode">): boolean {
-    return this.#worker?.modeIsFull(mode) === true || this.#kindIsAtLimit({ kind, mode })
+    return this.#worker?.kindIsFull({ kind, mode }) === true || this.#kindIsAtLimit({ kind, mode })
   }
 
   /** Returns whether no further job of a lane may be claimed. */
@@ -106,7 +119,7 @@ export class JobsInProgress {
     return (
       this.kindIsFull(lane) ||
       this.#worker?.projectIsFull(lane) === true ||
-      this.#projectIsAtLimit(this.#byProject[lane.mode].get(lane.projectId))
+      this.#projectIsAtLimit(lane.projectId, this.#byProject[lane.mode].get(lane.projectId))
     )
   }
 
@@ -123,7 +136,9 @@ export class JobsInProgress {
     const modes = new Set(runnable.map(({ mode }) => mode).filter((mode) => this.#worker?.modeIsFull(mode) !== true))
     const full = [
       ...runnable.flatMap((item) =>
-        modes.has(item.mode) && this.#kindIsAtLimit(item) ? [this.#byKind[item.mode].get(item.kind)] : [],
+        this.#worker?.kindIsFull(item) !== true && this.#kindIsAtLimit(item)
+          ? [this.#byKind[item.mode].get(item.kind)]
+          : [],
       ),
       ...[...modes].flatMap((mode) =>
         this.#projectsAtLimit(mode).flatMap((id) =>
@@ -142,12 +157,14 @@ export class JobsInProgress {
 
   #projectsAtLimit(mode: JobMode): ReadonlyArray<ProjectId> {
     return [...this.#byProject[mode]].flatMap(([projectId, taken]) =>
-      this.#projectIsAtLimit(taken) ? [projectId] : [],
+      this.#projectIsAtLimit(projectId, taken) ? [projectId] : [],
     )
   }
 
-  #projectIsAtLimit(taken: Taken | undefined): boolean {
-    return this.#limits.perProject > 0 && taken !== undefined && taken.count >= this.#limits.perProject
+  #projectIsAtLimit(projectId: ProjectId, taken: Taken | undefined): boolean {
+    if (taken === undefined) return false
+    const limit = projectLimit(this.#limits, projectId)
+    return limit > 0 && taken.count >= limit
   }
 }
 
@@ -156,34 +173,45 @@ class OwnSlots {
   readonly #free: Record<JobMode, number>
   readonly #perProject: number
   readonly #held: Record<JobMode, Map<ProjectId, number>>
+  /** The rest of the quotas, by mode and kind. */
+  readonly #quotas: Map<string, number>
 
   constructor(
     free: Readonly<Record<JobMode, number>>,
     perProject: number,
     held: Readonly<Record<JobMode, ReadonlyMap<ProjectId, number>>>,
+    quotas: Iterable<readonly [string, number]>,
   ) {
+    this.#quotas = new Map(quotas)
     this.#free = { ...free }
     this.#perProject = perProject
     this.#held = { live: new Map(held.live), sandbox: new Map(held.sandbox) }
   }
 
-  static of({ free, held, perProject }: WorkerRoom): OwnSlots {
+  static of({ free, held, perProject, quotas = [] }: WorkerRoom): OwnSlots {
     const of = (mode: JobMode) =>
       new Map(held.filter((one) => one.mode === mode).map(({ count, projectId }) => [projectId, count] as const))
-    return new OwnSlots(free, perProject, { live: of("live"), sandbox: of("sandbox") })
+    const left = quotas.map(({ count, kind, mode }) => [`${mode} ${kind}`, count] as const)
+    return new OwnSlots(free, perProject, { live: of("live"), sandbox: of("sandbox") }, left)
   }
 
   copy(): OwnSlots {
-    return new OwnSlots(this.#free, this.#perProject, this.#held)
+    return new OwnSlots(this.#free, this.#perProject, this.#held, this.#quotas)
   }
 
-  take({ mode, projectId }: Pick<Limited, "mode" | "projectId">): void {
+  take({ kind, mode, projectId }: Limited): void {
+    const quota = this.#quotas.size === 0 ? undefined : this.#quotas.get(`${mode} ${kind}`)
+    if (quota !== undefined) this.#quotas.set(`${mode} ${kind}`, quota - 1)
     this.#free[mode] -= 1
     this.#held[mode].set(projectId, (this.#held[mode].get(projectId) ?? 0) + 1)
   }
 
   modeIsFull(mode: JobMode): boolean {
     return this.#free[mode] <= 0
+  }
+
+  kindIsFull({ kind, mode }: Pick<Limited, "kind" | "mode">): boolean {
+    return this.modeIsFull(mode) || (this.#quotas.size > 0 && (this.#quotas.get(`${mode} ${kind}`) ?? 1) <= 0)
   }
 
   projectIsFull({ mode, projectId }: Pick<Limited, "mode" | "projectId">): boolean {

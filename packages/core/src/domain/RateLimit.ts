@@ -118,7 +118,8 @@ export const takePortion = (
   const refilled = refill(bucket ?? full, policy, now)
   const others = refilled.held.filter(([holder]) => holder !== process)
   const own = refilled.held.find(([holder]) => holder === process)?.[1].tokens ?? 0
-  const returned = refilled.level + Math.min(own, unused) * TOKEN
+  // Rounded down, because a rate need not be a whole number per minute.
+  const returned = Math.floor(refilled.level) + Math.min(own, unused) * TOKEN
   // The policy may have become smaller since.
   const level = Math.min(returned, Math.max(0, full.level - tokensOf(others)))
   const tokens = Math.min(wanted, Math.ceil(Math.floor(level / TOKEN) / 2))
@@ -133,4 +134,4 @@ export const takePortion = (
 /** Returns when a bucket is as good as a new one at the latest, so that a store need not keep it. */
 export const fullAt = ({ at, level, portions }: SharedBucket, { burst, perMinute }: RateLimitPolicy): number =>
   Math.max(at, ...Object.values(portions).map(({ until }) => until)) +
-  Math.ceil(Math.max(0, burst * TOKEN - level) / Math.max(1, perMinute))
+  Math.ceil(Math.max(0, burst * TOKEN - level) / (perMinute > 0 ? perMinute : 1))

@@ -40,9 +40,11 @@ export {
 } from "./Ids.ts"
 export {
   type ConcurrencyLimits,
+  projectLimit,
   projectShare,
   isLimiting,
   type Limited,
+  type KindQuota,
   type WorkerRoom,
   JobsInProgress,
 } from "./JobsInProgress.ts"
@@ -85,6 +87,7 @@ export {
   takePortion,
   fullAt,
 } from "./RateLimit.ts"
+export type { Rate } from "./Rate.ts"
 export * from "./Submitted.ts"
 export * from "./StoreTime.ts"
 export {

@@ -98,6 +98,12 @@ export interface SpendCapAmounts {
   readonly month?: string
 }
 
+/** The limits of one project. */
+export interface ProjectLimits {
+  /** Jobs that run at the same time; 0 means no limit. */
+  readonly concurrency: number
+}
+
 /** A spend cap, with what counts against it now. */
 export type ListedSpending = Spending
 
@@ -157,6 +163,12 @@ export interface OperatorVerbs<K extends Kind> {
     readonly unitAmounts: Readonly<Record<string, string>>
     readonly active?: boolean
   }) => Promise<void>
+  /**
+   * Limits how many jobs of a project run at the same time in all processes, for each mode and all kinds together: at least 1, or 0
+   * for no limit. `null` removes the limit, so that `settings.limits.perProject` applies again. Takes effect immediately in this
+   * process and within a second in others. `board` lists the limits, by id of the project.
+   */
+  readonly limitProject: (project: string, limits: ProjectLimits | null) => Promise<void>
   /**
    * Sets the spend cap of a project or a key; `null` removes it. A live job is refused (`SpendCapReached`) if it could pass the cap:
    * the charges of the period, what unfinished jobs may cost at most and what this one may cost at most are added up. Holds for jobs

@@ -13,7 +13,7 @@ import type { CallerContext } from "./CallerContext.ts"
 import type { EngineParts, ModeProviders } from "./EngineOptions.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
 import type { ScheduleOptions } from "./ScheduleVerbs.ts"
-import type { ListQuery, OperatorVerbs, SpendCapAmounts } from "./OperatorVerbs.ts"
+import type { ListQuery, OperatorVerbs, ProjectLimits, SpendCapAmounts } from "./OperatorVerbs.ts"
 
 // The options of each call, checked at run time for JavaScript programs and for spreads that hide names from the compiler.
 
@@ -116,6 +116,7 @@ export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]
   active: true,
 }
 export const spendCapOptions: OptionNames<SpendCapAmounts> = { currency: true, day: true, month: true }
+export const projectLimitOptions: OptionNames<ProjectLimits> = { concurrency: true }
 export const adoptionOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["adoptCopy"]>> = { unfinished: true }
 export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["listCharges"]>> = { from: true, to: true }
 

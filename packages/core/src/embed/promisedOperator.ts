@@ -27,9 +27,10 @@ import {
   listQuery,
   periodOptions,
   priceOptions,
+  projectLimitOptions,
   spendCapOptions,
 } from "./optionNames.ts"
-import type { ListedJob, ListQuery, OperatorVerbs, SpendCapOwner } from "./OperatorVerbs.ts"
+import type { ListedJob, ListQuery, OperatorVerbs, ProjectLimits, SpendCapOwner } from "./OperatorVerbs.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 
 /**
@@ -80,6 +81,8 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
       requireFlag("active", price.active)
       return run(operator.setPrice(price))
     },
+    limitProject: async (project, limits) =>
+      run(operator.limitProject(projectAskedFor(project), concurrencyOf(limits))),
     setSpendCap: async (owner, cap) => {
       const id = spendOwner(owner)
       if (cap === null) return run(operator.setSpendCap(id, null))
@@ -104,6 +107,13 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
 }
 
 const statuses: { readonly [Status in JobStatus]: true } = { queued: true, processing: true, done: true, failed: true }
+
+const concurrencyOf = (limits: ProjectLimits | null): number | null => {
+  if (limits === null) return null
+  requireOptions("limitProject()", limits, projectLimitOptions)
+  requireNumber("concurrency", limits.concurrency, { least: 0, whole: true })
+  return limits.concurrency
+}
 
 const spendOwner = (owner: SpendCapOwner): SpendOwner => {
   requireOptions("the owner of a spend cap", owner, { project: true, keyId: true })

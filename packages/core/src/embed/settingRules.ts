@@ -1,5 +1,6 @@
 import { type OptionNames, switchNames } from "../domain/index.ts"
 import type { NumberRule } from "../domain/knownNames.ts"
+import { type Rate, rateProblem } from "../domain/Rate.ts"
 import type { EngineSettings, ProviderSettings } from "../engine/EngineSettings.ts"
 import type { ProviderBounds } from "../providers/ProviderPort.ts"
 
@@ -21,24 +22,29 @@ export type SettingRule =
   | { readonly number: NumberRule; readonly or: string }
   | { readonly listOf: ReadonlyArray<string> }
   | { readonly each: NumberRule }
+  | { readonly problem: (value: unknown) => string | undefined }
 
 type RuleOf<Value> = [Value] extends [ProviderSettings]
   ? { readonly eachPort: Rules<ProviderBounds> }
   : RuleOfPlain<Value>
-type RuleOfPlain<Value> = [Value] extends [boolean]
-  ? "flag"
-  : [Value] extends [number]
-    ? NumberRule
-    : [Value] extends [string]
-      ? "currency"
-      : [Value] extends [number | string]
-        ? { readonly number: NumberRule; readonly or: Value & string }
-        : Value extends ReadonlyArray<infer Name>
-          ? { readonly listOf: ReadonlyArray<Name & string> }
-          : string extends keyof Value
-            ? { readonly each: NumberRule }
-            : Rules<Value>
-type Rules<Settings> = { readonly [Name in keyof OptionNames<Settings>]: RuleOf<Settings[Name & keyof Settings]> }
+type RuleOfPlain<Value> = [Value] extends [Rate]
+  ? { readonly problem: (value: unknown) => string | undefined }
+  : [Value] extends [boolean]
+    ? "flag"
+    : [Value] extends [number]
+      ? NumberRule
+      : [Value] extends [string]
+        ? "currency"
+        : [Value] extends [number | string]
+          ? { readonly number: NumberRule; readonly or: Value & string }
+          : Value extends ReadonlyArray<infer Name>
+            ? { readonly listOf: ReadonlyArray<Name & string> }
+            : string extends keyof Value
+              ? { readonly each: NumberRule }
+              : Rules<Value>
+type Rules<Settings> = {
+  readonly [Name in keyof OptionNames<Settings>]: RuleOf<NonNullable<Settings[Name & keyof Settings]>>
+}
 
 /** The rule for each setting. A setting without a rule does not compile. */
 export const settingRules: Rules<EngineSettings> = {
@@ -67,7 +73,7 @@ export const settingRules: Rules<EngineSettings> = {
     backoffMaxMs: timeOrNone,
     retryAfterMaxMs: timeOrNone,
   },
-  providers: { eachPort: { concurrency: countOrNone, callLimitMs: time } },
+  providers: { eachPort: { concurrency: countOrNone, callLimitMs: time, rate: { problem: rateProblem } } },
   circuit: {
     maxFailures: count,
     failingPauseMs: timeOrNone,

@@ -48,7 +48,7 @@ function requireFields(place: string, given: unknown): asserts given is Fields {
 
 const isRule = (rule: unknown): rule is SettingRule =>
   typeof rule === "string" ||
-  (isPlainObject(rule) && ["least", "number", "listOf", "each"].some((name) => Object.hasOwn(rule, name)))
+  (isPlainObject(rule) && ["least", "number", "listOf", "each", "problem"].some((name) => Object.hasOwn(rule, name)))
 
 const checked = (place: string, value: unknown, rule: SettingRule): unknown => {
   if (rule === "currency") {
@@ -63,6 +63,9 @@ const checked = (place: string, value: unknown, rule: SettingRule): unknown => {
   } else if ("listOf" in rule) {
     if (!Array.isArray(value)) throw new TypeError(`${place} must be an array of ${rule.listOf.join(", ")}`)
     for (const name of value) requireOneOf(place, name, rule.listOf)
+  } else if ("problem" in rule) {
+    const problem = rule.problem(value)
+    if (problem !== undefined) throw new TypeError(`${place} ${problem}`)
   } else if ("each" in rule) {
     requireFields(place, value)
     const parts = Object.entries(value).filter(([, part]) => part !== undefined)

@@ -6,6 +6,7 @@ import {
   type FailedAttempt,
   isStorableText,
   type PriceSnapshot,
+  type ProjectId,
   type SpendCap,
   type Spending,
   type SpendOwner,
@@ -58,6 +59,7 @@ const verbs = [
   "board",
   "setSwitch",
   "setPrice",
+  "limitProject",
   "setSpendCap",
   "listSpending",
   "listCharges",
@@ -112,6 +114,11 @@ export class Operator extends Context.Service<
     readonly setPrice: (
       price: Omit<PriceSnapshot, "version"> & { readonly active?: boolean },
     ) => Effect.Effect<void, StoreUnavailable>
+    /**
+     * Sets how many jobs of a project may run at the same time in all processes, for each mode; 0 is no limit, `null` the limit in
+     * the settings. Dies with a `TypeError` for an invalid number.
+     */
+    readonly limitProject: (projectId: ProjectId, concurrency: number | null) => Effect.Effect<void, StoreUnavailable>
     /**
      * Sets the spend cap of a project or a key for live jobs that are accepted from now on; `null` removes it. Dies with a
      * `TypeError` for an invalid cap.
@@ -186,6 +193,10 @@ export class Operator extends Context.Service<
             yield* changing(switchboard.activatePrice(price.name, active))
           })
         },
+        limitProject: (projectId, concurrency) =>
+          concurrency === null || (Number.isSafeInteger(concurrency) && concurrency >= 0)
+            ? changing(switchboard.limitProject(projectId, concurrency))
+            : Effect.die(new TypeError("concurrency must be a non-negative integer; 0 means no limit")),
         setSpendCap: (owner, cap) => {
           const problem = cap === null ? undefined : spendCapProblem(cap)
           return problem === undefined

@@ -1,6 +1,7 @@
 import type { KeyScope } from "../domain/Access.ts"
 import type { Meter } from "../domain/Billing.ts"
 import type { SwitchName } from "../domain/Gate.ts"
+import type { Rate } from "../domain/Rate.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
 import type { FileRef, KindTypes } from "./KindTypes.ts"
 import type { StandardSchema } from "./StandardSchema.ts"
@@ -17,6 +18,8 @@ export interface KindLimits {
   readonly maxFailures?: number
   /** Concurrent jobs of the kind in the whole installation, for each mode. */
   readonly concurrency?: number
+  /** Attempts that start in a period of time in the whole installation, for each mode. Retries count, too. */
+  readonly rate?: Rate
 }
 
 /** How failed attempts of one kind are retried, within `limits.maxFailures`. */

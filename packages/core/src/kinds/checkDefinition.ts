@@ -8,6 +8,7 @@ import {
   requireOptions,
   switchNames,
 } from "../domain/index.ts"
+import { rateProblem } from "../domain/Rate.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
@@ -50,6 +51,7 @@ const limitNames: OptionNames<KindLimits> = {
   attemptTimeoutMs: true,
   maxFailures: true,
   concurrency: true,
+  rate: true,
 }
 
 const retryNames: OptionNames<RetryPolicy> = { backoff: true, retryIf: true }
@@ -81,7 +83,7 @@ export const checkDefinition = (definition: object): void => {
   requireName(given.name)
   requireVersions(given.name, given)
   requireFileNames(namesOf((given.files ?? []) as Names))
-  requireLimits(given.limits)
+  requireLimits(place, given.limits)
 }
 
 /** Stores write a kind and its version as one word, separated by "@". */
@@ -129,10 +131,13 @@ const requireFileNames = (names: ReadonlyArray<string>): void => {
     throw new TypeError(`a file name must consist of lower-case letters and digits, not "${wrong}"`)
 }
 
-const requireLimits = (limits: unknown = {}): void => {
-  for (const [name, value] of Object.entries(limits as Readonly<Record<string, unknown>>))
-    if (!isPositiveInteger(value))
+const requireLimits = (place: string, limits: unknown = {}): void => {
+  for (const [name, value] of Object.entries(limits as Readonly<Record<string, unknown>>)) {
+    const problem = name === "rate" && value !== undefined ? rateProblem(value) : undefined
+    if (problem !== undefined) throw new TypeError(`rate of ${place} ${problem}`)
+    if (name !== "rate" && !isPositiveInteger(value))
       throw new TypeError(`${name} of a job kind must be a positive integer, not ${String(value)}`)
+  }
 }
 
 const requireRetry = (place: string, retry: unknown): void => {

@@ -8,8 +8,8 @@ export interface BucketRequest extends PortionRequest {
 }
 
 /**
- * Token buckets that all processes of an installation share. A store whose records live in one process does not need it: there, the
- * buckets are that process's own.
+ * Token buckets that all processes of an installation share. Optional: without it, rates of providers and kinds are refused, and the
+ * HTTP service limits requests by buckets of its own process.
  */
 export class RateLimitStore extends Context.Service<
   RateLimitStore,

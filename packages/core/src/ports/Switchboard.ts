@@ -3,6 +3,7 @@ import type * as Effect from "effect/Effect"
 import type {
   Board,
   PriceSnapshot,
+  ProjectId,
   SpendCap,
   Spending,
   SpendOwner,
@@ -41,6 +42,11 @@ export class Switchboard extends Context.Service<
     readonly activatePrice: (name: string, active: boolean) => Effect.Effect<boolean, StoreUnavailable>
     /** Lists all versions of all prices, by name and version. */
     readonly listPrices: Effect.Effect<ReadonlyArray<PriceVersion>, StoreUnavailable>
+    /**
+     * Sets how many jobs of a project may run at the same time in all processes, for each mode: at least 1, 0 for no limit, or `null`
+     * for the limit in the settings of each process. Accepts any project.
+     */
+    readonly limitProject: (projectId: ProjectId, concurrency: number | null) => Effect.Effect<void, StoreUnavailable>
     /**
      * Sets the spend cap of a project or a key, in place of an earlier one; `null` removes it. It holds for jobs that are accepted
      * from now on. Charges of the current month count from the start; jobs accepted before reserve nothing and count when they are

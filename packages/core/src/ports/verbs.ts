@@ -100,6 +100,7 @@ export const storeVerbs = {
   Switchboard: {
     readBoard: "read",
     pauseKind: "write",
+    limitProject: "write",
     setSwitch: "write",
     setPrice: "write",
     activatePrice: "write",

@@ -4,7 +4,7 @@ import * as Semaphore from "effect/Semaphore"
 import { type CircuitLimits } from "../domain/Circuit.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { makeCircuitBreaker } from "./circuitBreaker.ts"
-import { providerUnavailable } from "./ProviderError.ts"
+import { type ProviderPostponed, providerUnavailable } from "./ProviderError.ts"
 import type { ProviderBounds } from "./ProviderPort.ts"
 
 /**
@@ -13,12 +13,30 @@ import type { ProviderBounds } from "./ProviderPort.ts"
  */
 const jobsPerCall = 2
 
-/** Guards one live provider of this process: its circuit breaker, its limit of concurrent calls, its timeout. */
-export const guardProvider = Effect.fnUntraced(function* (
+/** A rate of all processes, as one process uses it. A `job` is any object that identifies a running job. */
+export interface CallRate<out E> {
+  /** How many more jobs should be claimed now. */
+  readonly room: Effect.Effect<number>
+  /** Milliseconds until there is room; `undefined` if there is some now. */
+  readonly nextInMs: Effect.Effect<number | undefined>
+  /** Takes a token and returns whether that took time. Fails with `ProviderPostponed` if it would take longer than a moment. */
+  readonly take: (job: object) => Effect.Effect<boolean, ProviderPostponed | E>
+  /** Says that a job that will take a token starts. */
+  readonly expect: (job: object) => void
+  /** Says that a job has ended. */
+  readonly forget: (job: object) => void
+}
+
+/**
+ * Guards one live provider: its circuit breaker, its limit of concurrent calls and its timeout in this process, and the rate of all
+ * processes.
+ */
+export const guardProvider = Effect.fnUntraced(function* <E3>(
   name: string,
   { callLimitMs, concurrency }: ProviderBounds,
   circuit: CircuitLimits,
   changed: Effect.Effect<void>,
+  rate: CallRate<E3> | undefined,
 ) {
   const permits = concurrency > 0 ? yield* Semaphore.make(concurrency) : undefined
   const breaker = yield* makeCircuitBreaker(name, circuit, changed)
@@ -54,14 +72,25 @@ export const guardProvider = Effect.fnUntraced(function* (
       const left = concurrency === 0 ? Infinity : Math.max(0, jobsPerCall * concurrency - jobs)
       return passage === "one_call" ? Math.min(1, left) : left
     }),
+    rate,
     /** A job that asks it starts or ends. */
-    countJobs: (change: 1 | -1): void => {
+    countJobs: (change: 1 | -1, job: object): void => {
       jobs += change
+      if (change > 0) rate?.expect(job)
+      else rate?.forget(job)
     },
     /** Makes a call within the bounds. Runs `mayBuy` once more if the call had to wait. */
-    call: <A, E, E2>(mayBuy: Effect.Effect<void, E>, call: Effect.Effect<A, E2>) =>
+    call: <A, E, E2>(job: object, mayBuy: Effect.Effect<void, E>, call: Effect.Effect<A, E2>) =>
       Effect.suspend(() => {
-        const once = callOnce(mayBuy, concurrency > 0 && calls >= concurrency, call)
+        const waits = concurrency > 0 && calls >= concurrency
+        // The token is taken last: one that waits for anything would be used at a time that the rate does not know.
+        const once =
+          rate === undefined
+            ? callOnce(mayBuy, waits, call)
+            : Effect.andThen(
+                breaker.mayEnter,
+                Effect.flatMap(rate.take(job), (waited) => callOnce(mayBuy, waits || waited, call)),
+              )
         return Effect.acquireUseRelease(
           Effect.sync(() => void calls++),
           () => (permits === undefined ? once : permits.withPermit(once)),
@@ -71,7 +100,7 @@ export const guardProvider = Effect.fnUntraced(function* (
   }
 })
 
-export type GuardedProvider = Effect.Success<ReturnType<typeof guardProvider>>
+export type GuardedProvider<E> = Effect.Success<ReturnType<typeof guardProvider<E>>>
 
 /**
  * Runs third-party code in a separate fiber. An interruption does not wait for that fiber, which may ignore its signal or take

@@ -2,30 +2,37 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { CircuitLimits } from "../domain/Circuit.ts"
+import type { StoreUnavailable } from "../domain/index.ts"
 import type { ProviderPaused, ProviderStanding } from "./circuitBreaker.ts"
-import { type GuardedProvider, guardProvider } from "./GuardedProvider.ts"
-import type { ProviderFailure } from "./ProviderError.ts"
+import { type CallRate, type GuardedProvider, guardProvider } from "./GuardedProvider.ts"
+import type { ProviderFailure, ProviderPostponed } from "./ProviderError.ts"
 import type { ProviderBounds } from "./ProviderPort.ts"
 
 /**
- * Guards the live providers of this process, each by itself: limits concurrent calls, times calls out, and pauses a provider
- * that fails or is broken. Sandbox providers need no guard.
+ * Guards the live providers of this process, each by itself: limits concurrent calls and the rate of calls, times calls out, and
+ * pauses a provider that fails or is broken. Sandbox providers need no guard.
  */
 export class ProviderGuard extends Context.Service<
   ProviderGuard,
   {
     /**
-     * Makes a call within the bounds of its provider, waiting while it has reached its limit of concurrent calls. Runs
-     * `mayBuy` again after a wait. Fails with `ProviderPaused` without calling if the provider is paused.
+     * Makes a call of a running job, which any object identifies, within the bounds of its provider, waiting while it has reached
+     * its limit of concurrent calls. Runs `mayBuy` again after a wait. Fails without calling, with `ProviderPaused` if the provider
+     * is paused, and with `ProviderPostponed` if its rate allows no call within a moment.
      */
     readonly call: <E>(
       name: string,
+      job: object,
       mayBuy: Effect.Effect<void, E>,
-    ) => <A, E2>(call: Effect.Effect<A, E2>) => Effect.Effect<A, E | E2 | ProviderPaused | ProviderFailure>
+    ) => <A, E2>(
+      call: Effect.Effect<A, E2>,
+    ) => Effect.Effect<A, E | E2 | ProviderPaused | ProviderFailure | ProviderPostponed | StoreUnavailable>
     /** How many more jobs that ask all of these providers should be claimed now: 0 while one is paused, `Infinity` without limits. */
     readonly room: (names: ReadonlyArray<string>) => Effect.Effect<number>
+    /** The rates of these providers. */
+    readonly rates: (names: ReadonlyArray<string>) => ReadonlyArray<CallRate<StoreUnavailable>>
     /** Says that a job that asks these providers starts (1) or has ended (-1): running jobs count against their room. */
-    readonly countJobs: (names: ReadonlyArray<string>, change: 1 | -1) => void
+    readonly countJobs: (names: ReadonlyArray<string>, change: 1 | -1, job: object) => void
     /** Milliseconds until the first paused provider is tried again; `undefined` when none is paused. */
     readonly nextTryInMs: Effect.Effect<number | undefined>
     readonly standings: Effect.Effect<ReadonlyArray<ProviderStanding>>
@@ -38,6 +45,7 @@ export class ProviderGuard extends Context.Service<
 export const makeProviderGuard = Effect.fnUntraced(function* (
   bounds: ReadonlyMap<string, ProviderBounds>,
   circuit: CircuitLimits,
+  rateOf: (name: string) => CallRate<StoreUnavailable> | undefined = () => undefined,
 ) {
   let nextChange = Deferred.makeUnsafe<void>()
   const changed = Effect.sync(() => {
@@ -45,17 +53,19 @@ export const makeProviderGuard = Effect.fnUntraced(function* (
     nextChange = Deferred.makeUnsafe<void>()
     Deferred.doneUnsafe(over, Effect.void)
   })
-  const guarded = new Map<string, GuardedProvider>()
-  for (const [name, limits] of bounds) guarded.set(name, yield* guardProvider(name, limits, circuit, changed))
+  const guarded = new Map<string, GuardedProvider<StoreUnavailable>>()
+  for (const [name, limits] of bounds)
+    guarded.set(name, yield* guardProvider(name, limits, circuit, changed, rateOf(name)))
   return ProviderGuard.of({
-    call: (name, mayBuy) => (call) => guarded.get(name)?.call(mayBuy, call) ?? call,
+    call: (name, job, mayBuy) => (call) => guarded.get(name)?.call(job, mayBuy, call) ?? call,
     room: (names) =>
       Effect.map(
         Effect.forEach(names, (name) => guarded.get(name)?.room ?? Effect.succeed(Infinity)),
         (rooms) => Math.min(...rooms),
       ),
-    countJobs: (names, change) => {
-      for (const name of names) guarded.get(name)?.countJobs(change)
+    rates: (names) => names.flatMap((name) => guarded.get(name)?.rate ?? []),
+    countJobs: (names, change, job) => {
+      for (const name of names) guarded.get(name)?.countJobs(change, job)
     },
     nextTryInMs: Effect.map(
       Effect.forEach([...guarded.values()], ({ nextTryInMs }) => nextTryInMs),

@@ -1,11 +1,14 @@
 import { requireNumber } from "../domain/knownNames.ts"
+import { type Rate, rateProblem } from "../domain/Rate.ts"
 
-/** Limits on the calls that one process makes to one live provider. */
+/** Limits on the calls to one live provider. */
 export interface ProviderBounds {
-  /** Concurrent calls; 0 sets no limit besides the worker's own concurrency. */
+  /** Concurrent calls of one process; 0 sets no limit besides the worker's own concurrency. */
   readonly concurrency: number
   /** Milliseconds until a call times out: the request is aborted and the attempt fails. */
   readonly callLimitMs: number
+  /** Calls of all processes together in a period of time; no limit if omitted. Jobs that find no call left wait at no cost. */
+  readonly rate?: Rate
 }
 
 /**
@@ -31,6 +34,8 @@ export interface ProviderPortOptions<Name extends string, Request, Answer> {
   readonly callLimitMs?: number
   /** Default limit of concurrent calls; 0, no limit, if omitted. */
   readonly concurrency?: number
+  /** Default limit of calls in a period of time, of all processes together; no limit if omitted. */
+  readonly rate?: Rate
   /**
    * Validates an answer and returns the value that kinds receive. The provider is third-party code, so the answer is `unknown`.
    * The types of both parameters declare the port: annotate `request`. Throw `resultInvalid("…")` to say what is wrong in the
@@ -60,11 +65,19 @@ export const providerPort = <const Name extends string, Request extends object, 
   concurrency = 0,
   example,
   name,
+  rate,
 }: ProviderPortOptions<Name, Request, Answer>): ProviderPort<Name, Request, Answer> => {
   if (!/^[a-z][A-Za-z0-9]{0,63}$/.test(name))
     throw new TypeError(`provider port "${name}": the name must be a lower-case letter followed by letters and digits`)
   if (typeof check !== "function") throw new TypeError(`provider port "${name}": check must be a function`)
   requireNumber(`callLimitMs of provider port "${name}"`, callLimitMs, { least: 1 })
   requireNumber(`concurrency of provider port "${name}"`, concurrency, { least: 0, whole: true })
-  return { name, bounds: { concurrency, callLimitMs }, check, ...(example === undefined ? {} : { example }) }
+  const problem = rate === undefined ? undefined : rateProblem(rate)
+  if (problem !== undefined) throw new TypeError(`rate of provider port "${name}" ${problem}`)
+  return {
+    name,
+    bounds: { concurrency, callLimitMs, ...(rate && { rate }) },
+    check,
+    ...(example === undefined ? {} : { example }),
+  }
 }

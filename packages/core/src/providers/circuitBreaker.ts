@@ -58,6 +58,10 @@ export const makeCircuitBreaker = Effect.fnUntraced(function* (
 
   return {
     passage,
+    /** Fails if a call would not be admitted now. */
+    mayEnter: Effect.flatMap(passage, (allowed) =>
+      allowed === "paused" ? Effect.fail(new ProviderPaused({ provider: name })) : Effect.void,
+    ),
     /**
      * Admits a call. Returns whether it is the probe, and what to do when it ends. Other calls fail instead of waiting for the
      * probe, because they would hold a slot and use up their run limit.

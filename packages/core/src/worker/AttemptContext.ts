@@ -228,7 +228,7 @@ class RunContext implements AttemptContext<unknown> {
             kind: "client",
             attributes: { "kiln.provider": port.name, "kiln.job.id": call.jobId, "kiln.job.attempt": call.attempt },
           })
-          return this.mode === "sandbox" ? answer : guard.call(port.name, this.#mayBuy)(answer)
+          return this.mode === "sandbox" ? answer : guard.call(port.name, this.#attempt, this.#mayBuy)(answer)
         })
       return [port.name, ask] as const
     })

@@ -22,6 +22,7 @@ type Needs = Effect.Services<ReturnType<typeof claimRequest>> | Effect.Services<
 
 /** A joint claim that the store has not answered, or whose jobs are not started. */
 interface Pending {
+  readonly request: ClaimRequest
   readonly askedAtMs: number
   readonly ended: Deferred.Deferred<void>
 }
@@ -115,7 +116,7 @@ class JointClaims {
     if (!isFree || this.#slots.isolation.reservedMs(this.#now()) > 0) return undefined
     const request = this.#requestNow()
     if (request === undefined || !jobs.some((job) => canRun(request, job))) return undefined
-    const claim: Pending = { askedAtMs: this.#now(), ended: Deferred.makeUnsafe() }
+    const claim: Pending = { request, askedAtMs: this.#now(), ended: Deferred.makeUnsafe() }
     this.#pending = claim
     return {
       request: { ...request, limit: Math.min(request.limit, jobs.length) },
@@ -149,7 +150,7 @@ class JointClaims {
       Effect.gen({ self: this }, function* () {
         // The callers of the creation continue first.
         yield* Effect.yieldNow
-        const { claims, nextInMs } = yield* acceptClaims(this.#slots, this.#slots.room(), claimed)
+        const { claims, nextInMs } = yield* acceptClaims(this.#slots, claim.request, claimed)
         yield* this.#start(claims, claim.askedAtMs)
         const endsSooner = nextInMs !== undefined && this.#now() + nextInMs < (this.#nextClaimBy() ?? Infinity)
         if (endsSooner || isTight(this.#slots.room())) this.#hasMore.openUnsafe()

@@ -59,7 +59,9 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
 
   const begin = (attempt: Attempt) => {
     const { isolated } = attempt
-    return isolated === undefined ? work(attempt) : Effect.andThen(isolated.waitUntilQuiet, work(attempt))
+    const rate = slots.rateOf(attempt)
+    const started = rate === undefined ? work(attempt) : Effect.andThen(rate.take(attempt), work(attempt))
+    return isolated === undefined ? started : Effect.andThen(isolated.waitUntilQuiet, started)
   }
 
   /** Cleans up after an attempt whose result is not stored. */

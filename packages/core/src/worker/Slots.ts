@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import { isLimiting, jobBlobKey, projectShare } from "../domain/index.ts"
+import { type Board, type ConcurrencyLimits, isLimiting, jobBlobKey, projectShare } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
@@ -12,6 +12,7 @@ import type { Attempt } from "./Attempt.ts"
 import { makeIsolation } from "./Isolation.ts"
 import { LeaseWatch } from "./LeaseWatch.ts"
 import { limitsWith } from "./limitsWith.ts"
+import { Rates } from "./Rates.ts"
 import { Room } from "./Room.ts"
 import { servedBy } from "./runnableKinds.ts"
 import type { Settled } from "./writeEnd.ts"
@@ -21,6 +22,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
   const { concurrency, leaseDurationMs, limits } = yield* EngineConfig
   const wakeUp = yield* WakeUp
   const guard = yield* ProviderGuard
+  const rates = yield* Rates
   const { live } = yield* Providers
   const kinds = yield* JobKinds
   const installationLimits = limitsWith(limits, kinds)
@@ -31,20 +33,29 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
   const attempts = new Set<Attempt>()
   const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
+  let isLimited = isLimiting(installationLimits)
   let nextFreed: Deferred.Deferred<void> | undefined
   yield* onCanceled(attempts)
 
   const providersOf = ({ claim: { job }, kind }: Attempt): ReadonlyArray<string> =>
     job.mode === "live" ? (liveProviders.get(kind.name) ?? []) : []
 
+  const rateOf = ({ claim: { job } }: Attempt) => rates.ofKind(job.kind, job.mode)
+
   return {
+    /** The rate at which attempts like this may start; `undefined` if their kind has none. */
+    rateOf,
     /** The running attempts. */
     attempts,
     /** Ends leases whose time is up. Must run while there are attempts. */
     watch,
     isolation,
-    /** The limits of the whole installation. */
-    installationLimits,
+    /** Returns the limits of the whole installation, given those that projects have of their own now. */
+    limitsNow: (projects: Board["projectConcurrency"]): ConcurrencyLimits => {
+      const limitsNow = Object.keys(projects).length === 0 ? installationLimits : { ...installationLimits, projects }
+      isLimited = isLimiting(limitsNow)
+      return limitsNow
+    },
     room: () => room.now(),
     /**
      * Claims whose end could not be written, most likely because the store was unavailable for longer than their leases. They
@@ -60,12 +71,13 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
     /** Completes when the next job leaves its slot, counted from this call. */
     nextFreed: (): Effect.Effect<void> => Deferred.await((nextFreed ??= Deferred.makeUnsafe<void>())),
     /** Notifies other workers of a free place. If jobs are limited, the end of one lets another start, in any process. */
-    announceRoom: isLimiting(installationLimits) ? wakeUp.notify : Effect.void,
+    announceRoom: Effect.suspend(() => (isLimited ? wakeUp.notify : Effect.void)),
     take: (attempt: Attempt): void => {
       attempts.add(attempt)
       watch.add(attempt.lease)
       room.take(attempt.claim.job)
-      guard.countJobs(providersOf(attempt), 1)
+      guard.countJobs(providersOf(attempt), 1, attempt)
+      rateOf(attempt)?.expect(attempt)
     },
     /** Records how much of an attempt's end the store has. */
     settle: ({ lease }: Attempt, settled: Settled): void => {
@@ -82,7 +94,8 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
       if (!attempts.delete(attempt)) return
       watch.delete(attempt.lease)
       room.free(attempt.claim.job)
-      guard.countJobs(providersOf(attempt), -1)
+      guard.countJobs(providersOf(attempt), -1, attempt)
+      rateOf(attempt)?.forget(attempt)
       if (attempt.isolated !== undefined) isolation.leave(attempt.isolated, watch.now())
       const freed = nextFreed
       nextFreed = undefined

@@ -30,6 +30,7 @@ import { makeJointClaims } from "./JointClaims.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { checkClaims, heartbeat } from "./Heartbeat.ts"
 import { makeIdling } from "./Idling.ts"
+import { Rates } from "./Rates.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
 import { servedBy } from "./runnableKinds.ts"
 import { watchWithheld } from "./recovery.ts"
@@ -53,7 +54,7 @@ export type WorkerNeeds =
   | JobDirectory
   | Engine
 
-type MakerNeeds = WorkerNeeds | GateWatch | ProviderGuard
+type MakerNeeds = WorkerNeeds | GateWatch | ProviderGuard | Rates
 
 /**
  * Guards the live providers of this process with their settings, by default the limits of their ports. Settings for a provider
@@ -75,12 +76,13 @@ const layerProviderGuard = Layer.effect(
     return yield* makeProviderGuard(
       new Map(served.map(({ bounds, name }) => [name, settings[name] ?? bounds])),
       circuit,
+      (yield* Rates).ofProvider,
     )
   }),
 )
 
 /** The services that a worker consults before it claims, and an attempt before it calls a provider. */
-const layerWatches = Layer.merge(GateWatch.layer, layerProviderGuard)
+const layerWatches = Layer.merge(GateWatch.layer, Layer.provideMerge(layerProviderGuard, Rates.layer))
 
 /** Runs jobs. */
 export class Worker extends Context.Service<

@@ -7,8 +7,9 @@ import { emitFailed } from "../engine/JobEvents.ts"
 import { type Claim, type ClaimRequest, type ClaimResult, JobStore, WakeUp } from "../ports/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import { needsIsolation } from "./Isolation.ts"
+import { Rates } from "./Rates.ts"
 import { releaseLapsed } from "./recovery.ts"
-import { runnableKinds } from "./runnableKinds.ts"
+import { type RunnableNow, runnableKinds } from "./runnableKinds.ts"
 import type { Slots } from "./Slots.ts"
 
 /** Returns the claim that this worker can make now: up to a number of jobs, or as many as there are free slots. */
@@ -19,11 +20,11 @@ export const claimRequest = Effect.fnUntraced(function* (slots: Slots, room: num
     leaseDurationMs,
   } = yield* EngineConfig
   const now = yield* runnableKinds
-  const upTo = boundsOf(room, now.atMost, mostAtOnce(concurrency))
+  const upTo = boundsOf(room, now, mostAtOnce(concurrency))
   const runnable = now.runnable.filter(
     ({ kind, mode }) => !slots.withheld.has(kind) && (upTo.worker === undefined || upTo.worker.free[mode] > 0),
   )
-  return { runnable, limits: slots.installationLimits, ...upTo, leaseDurationMs, maxLostWorkers }
+  return { runnable, limits: slots.limitsNow(now.projects), ...upTo, leaseDurationMs, maxLostWorkers }
 })
 
 /**
@@ -32,18 +33,20 @@ export const claimRequest = Effect.fnUntraced(function* (slots: Slots, room: num
  */
 export const acceptClaims = Effect.fnUntraced(function* (
   slots: Slots,
-  room: number | WorkerRoom,
+  { worker }: Pick<ClaimRequest, "worker">,
   { abandoned, claims: claimed, nextInMs: storeNextInMs }: ClaimResult,
 ) {
   const guard = yield* ProviderGuard
+  const rates = yield* Rates
   if (abandoned.length > 0) {
     yield* Effect.logWarning("jobs failed because they lost too many workers", abandoned)
     yield* emitFailed(abandoned)
   }
   const { claims, backInMs } =
-    typeof room === "number" ? { claims: claimed, backInMs: undefined } : yield* oneIsolated(slots, claimed)
-  // Jobs that wait for a paused provider were not requested, so `nextInMs` of the store does not cover them.
-  const nextInMs = earlier(earlier(storeNextInMs, backInMs), yield* guard.nextTryInMs)
+    worker === undefined ? { claims: claimed, backInMs: undefined } : yield* oneIsolated(slots, claimed)
+  // Jobs that wait for a paused provider or for a rate were not requested, so `nextInMs` of the store does not cover them.
+  const held = earlier(yield* guard.nextTryInMs, fillsQuota(worker, claimed) ? 0 : yield* rates.nextInMs)
+  const nextInMs = earlier(earlier(storeNextInMs, backInMs), held)
   return { claims, nextInMs }
 })
 
@@ -56,7 +59,7 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
   // Read here, so that a slow release does not shorten the leases of the claimed jobs.
   const askedAtMs = yield* monotonicMs
   const result = yield* answeredWithin(leaseDurationMs, "claimJobs", store.claimJobs(request))
-  return { ...(yield* acceptClaims(slots, room, result)), askedAtMs }
+  return { ...(yield* acceptClaims(slots, request, result)), askedAtMs }
 })
 
 /**
@@ -69,12 +72,15 @@ const mostAtOnce = (concurrency: number): number => Math.max(100, Math.ceil(conc
 /** Live jobs are limited by their providers' concurrency, sandbox jobs only by their slots. */
 const boundsOf = (
   room: number | WorkerRoom,
-  atMost: number,
+  { atMost, quotas }: Pick<RunnableNow, "atMost" | "quotas">,
   mostJobs: number,
 ): Pick<ClaimRequest, "limit" | "worker"> => {
   if (typeof room === "number") return { limit: Math.min(room, atMost) }
   const free = { live: Math.max(0, Math.min(room.free.live, atMost)), sandbox: Math.max(0, room.free.sandbox) }
-  return { limit: Math.min(free.live + free.sandbox, mostJobs), worker: { ...room, free } }
+  return {
+    limit: Math.min(free.live + free.sandbox, mostJobs),
+    worker: quotas.length === 0 ? { ...room, free } : { ...room, free, quotas },
+  }
 }
 
 /**
@@ -107,6 +113,12 @@ const oneIsolated = Effect.fnUntraced(function* (slots: Slots, claims: ReadonlyA
   yield* wakeUp.notify
   return { claims: [...others, ...kept], backInMs }
 })
+
+/** Whether a claim got as many jobs of a kind as its quota allows. There may be more, and the next portion of its rate. */
+const fillsQuota = (worker: WorkerRoom | undefined, claims: ReadonlyArray<Claim>): boolean =>
+  (worker?.quotas ?? []).some(
+    ({ count, kind, mode }) => claims.filter(({ job }) => job.kind === kind && job.mode === mode).length >= count,
+  )
 
 const earlier = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)

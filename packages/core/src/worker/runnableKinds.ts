@@ -1,16 +1,21 @@
 import * as Effect from "effect/Effect"
-import type { JobMode, StoreUnavailable } from "../domain/index.ts"
+import type { Board, JobMode, KindQuota, StoreUnavailable } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import type { Runnable } from "../ports/index.ts"
-import { Providers, type ProviderSet } from "../providers/index.ts"
+import { type CallRate, Providers, type ProviderSet } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import { GateWatch, missingOf } from "./GateWatch.ts"
+import { Rates } from "./Rates.ts"
 
 /** The kinds that this process can run now, and the maximum number of jobs to claim at once. */
 export interface RunnableNow {
   readonly runnable: ReadonlyArray<Runnable>
   readonly atMost: number
+  /** For the kinds that rates limit. */
+  readonly quotas: ReadonlyArray<KindQuota>
+  /** The concurrency limits that projects have of their own. */
+  readonly projects: Board["projectConcurrency"]
 }
 
 /** Returns the providers that serve the kind here; `undefined` if none of its sets is complete. */
@@ -27,27 +32,46 @@ export const liveKinds = Effect.gen(function* () {
 const versionsIn = (mode: JobMode, { name, readsFrom, version }: JobKind): ReadonlyArray<Runnable> =>
   Array.from({ length: version - readsFrom + 1 }, (_, n) => ({ kind: name, kindVersion: readsFrom + n, mode }))
 
+/** How many more jobs of each of these the rates allow now; `Infinity` without rates. */
+const roomIn = Effect.fnUntraced(function* (rates: ReadonlyArray<CallRate<unknown> | undefined>) {
+  let count = Infinity
+  for (const rate of rates) if (rate !== undefined) count = Math.min(count, yield* rate.room)
+  return count
+})
+
 /**
  * The kinds that are not paused, whose providers are configured and, for live jobs, have capacity, and whose gate is open. A claim
- * cannot limit each kind separately, so it requests no more jobs than the kind with the least capacity can run; the next claim
- * follows soon.
+ * does not limit concurrent calls of each kind separately, so it requests no more jobs than the kind with the least capacity can
+ * run; the next claim follows soon. What rates allow is limited for each kind.
  */
-export const runnableKinds: Effect.Effect<RunnableNow, StoreUnavailable, Providers | ProviderGuard | GateWatch> =
-  Effect.gen(function* () {
-    const { live, sandbox } = yield* Providers
-    const guard = yield* ProviderGuard
-    const board = yield* (yield* GateWatch).board
-    const runnable: Array<Runnable> = []
-    let atMost = Infinity
-    for (const kind of yield* JobKinds) {
-      if (board.pausedKinds.includes(kind.name)) continue
-      if (servedBy(sandbox, kind) !== undefined) runnable.push(...versionsIn("sandbox", kind))
-      const names = servedBy(live, kind)
-      if (names === undefined || missingOf(kind.gate, board).length > 0) continue
-      const room = names.length === 0 ? Infinity : yield* guard.room(names)
-      if (room === 0) continue
-      runnable.push(...versionsIn("live", kind))
-      atMost = Math.min(atMost, room)
-    }
-    return { runnable, atMost }
-  })
+export const runnableKinds: Effect.Effect<
+  RunnableNow,
+  StoreUnavailable,
+  Providers | ProviderGuard | GateWatch | Rates
+> = Effect.gen(function* () {
+  const { live, sandbox } = yield* Providers
+  const guard = yield* ProviderGuard
+  const rates = yield* Rates
+  const board = yield* (yield* GateWatch).board
+  const quotas: Array<KindQuota> = []
+  const add = (kind: JobKind, mode: JobMode, count: number) => {
+    if (count <= 0) return
+    runnable.push(...versionsIn(mode, kind))
+    if (count !== Infinity) quotas.push({ kind: kind.name, mode, count })
+  }
+  const runnable: Array<Runnable> = []
+  let atMost = Infinity
+  for (const kind of yield* JobKinds) {
+    if (board.pausedKinds.includes(kind.name)) continue
+    if (servedBy(sandbox, kind) !== undefined) add(kind, "sandbox", yield* roomIn([rates.ofKind(kind.name, "sandbox")]))
+    const names = servedBy(live, kind)
+    if (names === undefined || missingOf(kind.gate, board).length > 0) continue
+    const room = names.length === 0 ? Infinity : yield* guard.room(names)
+    if (room === 0) continue
+    const quota = yield* roomIn([rates.ofKind(kind.name, "live"), ...guard.rates(names)])
+    if (quota === 0) continue
+    add(kind, "live", quota)
+    atMost = Math.min(atMost, room)
+  }
+  return { runnable, atMost, quotas, projects: board.projectConcurrency }
+})

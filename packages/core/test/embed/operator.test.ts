@@ -156,6 +156,19 @@ describe("operator methods", () => {
     await expect(engine.submit("paid", { units: 1 }, live)).rejects.toMatchObject({ owner: "key", reason: "currency" })
   })
 
+  it("limit how many jobs of a project run at the same time, and say so on the board", async () => {
+    await using engine = await openWith([makeKind().kind], { autoStart: false })
+    const { board, limitProject } = engine.operator
+    await limitProject("acme", { concurrency: 3 })
+    await limitProject("other", { concurrency: 0 })
+    expect((await board()).projectConcurrency).toEqual({ prj_acme: 3, prj_other: 0 })
+    await limitProject("acme", null)
+    expect((await board()).projectConcurrency).toEqual({ prj_other: 0 })
+    await expect(limitProject("acme", { concurrency: -1 })).rejects.toThrow(TypeError)
+    await expect(limitProject("acme", { concurrency: 1.5 })).rejects.toThrow(TypeError)
+    await expect(limitProject("acme", { concurrent: 1 } as never)).rejects.toThrow("concurrency")
+  })
+
   it("refuse a spend cap without an owner, an amount or a currency", async () => {
     await using engine = await openWith([makeKind().kind], { autoStart: false })
     const { setSpendCap } = engine.operator

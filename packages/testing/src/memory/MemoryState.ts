@@ -9,6 +9,7 @@ import type {
   KeyId,
   PendingDelivery,
   ProjectId,
+  SharedBucket,
   SpendCap,
   SpendOwner,
   SwitchName,
@@ -76,6 +77,7 @@ export interface MemoryState {
   readonly secrets: Map<string, KeySecret>
   readonly switches: Record<SwitchName, boolean>
   readonly pausedKinds: Set<string>
+  readonly projectConcurrency: Map<ProjectId, number>
   readonly prices: Map<string, ReadonlyArray<PriceVersion>>
   readonly workers: Map<string, { readonly published: PublishedWorker; readonly until: number }>
   /** When each kind was last served live. */
@@ -86,6 +88,7 @@ export interface MemoryState {
   readonly scopes: Map<string, JobId>
   /** By job. */
   readonly deliveries: Map<JobId, PendingDelivery>
+  readonly rateBuckets: Map<string, SharedBucket>
   /** The text last written by `writeLineage`. */
   lineage: { readonly version: number; readonly document: string | null }
 }
@@ -108,6 +111,7 @@ export const emptyState = (): MemoryState => ({
   secrets: new Map(),
   switches: { ai: false, audio: false, images: false },
   pausedKinds: new Set(),
+  projectConcurrency: new Map(),
   prices: new Map(),
   workers: new Map(),
   servedKinds: new Map(),
@@ -115,6 +119,7 @@ export const emptyState = (): MemoryState => ({
   schedules: new Map(),
   scopes: new Map(),
   deliveries: new Map(),
+  rateBuckets: new Map(),
   lineage: { version: 0, document: null },
 })
 
@@ -138,6 +143,7 @@ const savedOf = (state: MemoryState) =>
     keys: [...state.keys],
     secrets: [...state.secrets],
     pausedKinds: [...state.pausedKinds],
+    projectConcurrency: [...state.projectConcurrency],
     prices: [...state.prices],
     workers: [...state.workers],
     servedKinds: [...state.servedKinds],
@@ -145,6 +151,7 @@ const savedOf = (state: MemoryState) =>
     schedules: [...state.schedules],
     scopes: [...state.scopes],
     deliveries: [...state.deliveries],
+    rateBuckets: [...state.rateBuckets],
     lineage: state.lineage,
   }) satisfies Record<keyof MemoryState, unknown>
 
@@ -172,6 +179,7 @@ export const decodeState = (text: string): MemoryState => {
     keys: new Map(saved.keys),
     secrets: new Map(saved.secrets),
     pausedKinds: new Set(saved.pausedKinds),
+    projectConcurrency: new Map(saved.projectConcurrency),
     prices: new Map(saved.prices),
     workers: new Map(saved.workers),
     servedKinds: new Map(saved.servedKinds),
@@ -179,6 +187,7 @@ export const decodeState = (text: string): MemoryState => {
     schedules: new Map(saved.schedules),
     scopes: new Map(saved.scopes),
     deliveries: new Map(saved.deliveries),
+    rateBuckets: new Map(saved.rateBuckets),
     lineage: saved.lineage,
   }
 }

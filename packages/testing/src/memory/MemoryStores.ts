@@ -8,6 +8,7 @@ import {
   JobDirectory,
   JobStore,
   KeyDirectory,
+  RateLimitStore,
   ScheduleStore,
   SecretStore,
   type StoreCapabilities,
@@ -19,6 +20,7 @@ import { makeMemoryDeliveryStore } from "./MemoryDeliveryStore.ts"
 import { makeMemoryJobDirectory } from "./MemoryJobDirectory.ts"
 import { makeMemoryJobStore } from "./MemoryJobStore.ts"
 import { makeMemoryKeyDirectory } from "./MemoryKeyDirectory.ts"
+import { makeMemoryRateLimitStore } from "./MemoryRateLimitStore.ts"
 import { makeMemoryScheduleStore } from "./MemoryScheduleStore.ts"
 import { makeMemorySecretStore } from "./MemorySecretStore.ts"
 import { decodeState, emptyState, encodeState, type MemoryState } from "./MemoryState.ts"
@@ -34,6 +36,7 @@ type Stores =
   | SecretStore
   | ScheduleStore
   | DeliveryStore
+  | RateLimitStore
 
 /** A place that stores the state of memory stores as one text. */
 export interface Persistence {
@@ -53,7 +56,7 @@ export interface Persistence {
  * compared with. Store time is the Effect `Clock`, and never goes backwards while the process lives (`StoreTime`).
  */
 export const MemoryStores = {
-  /** Each build is a new, empty store, shared by its eight ports. Nothing survives the process. */
+  /** Each build is a new, empty store, shared by its nine ports. Nothing survives the process. */
   layer: Layer.effectContext(Effect.sync(() => portsOf(emptyState()))),
 
   /**
@@ -79,6 +82,7 @@ export const MemoryStores = {
           Context.add(SecretStore, mapVerbs("SecretStore", makeMemorySecretStore(state), commit)),
           Context.add(ScheduleStore, mapVerbs("ScheduleStore", makeMemoryScheduleStore(state), commit)),
           Context.add(DeliveryStore, mapVerbs("DeliveryStore", makeMemoryDeliveryStore(state), commit)),
+          Context.add(RateLimitStore, makeMemoryRateLimitStore(state, commit)),
         )
       }),
     ),
@@ -104,6 +108,7 @@ export const portsOf = (state: MemoryState): Context.Context<Stores> => {
     Context.add(SecretStore, makeMemorySecretStore(state)),
     Context.add(ScheduleStore, makeMemoryScheduleStore(state)),
     Context.add(DeliveryStore, makeMemoryDeliveryStore(state)),
+    Context.add(RateLimitStore, makeMemoryRateLimitStore(state)),
   )
 }
 

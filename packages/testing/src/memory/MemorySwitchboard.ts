@@ -12,6 +12,11 @@ export const makeMemorySwitchboard = (state: MemoryState): Switchboard["Service"
         if (paused) state.pausedKinds.add(kind)
         else state.pausedKinds.delete(kind)
       }),
+    limitProject: (projectId, concurrency) =>
+      step(() => {
+        if (concurrency === null) state.projectConcurrency.delete(projectId)
+        else state.projectConcurrency.set(projectId, concurrency)
+      }),
     setSwitch: (name, on) =>
       step(() => {
         state.switches[name] = on
@@ -48,6 +53,7 @@ export const readBoard = (state: MemoryState, now: number): Board => ({
   liveKinds: [...new Set(publishedWorkers(state, now).flatMap((worker) => worker.liveKinds))].sort(),
   lastServedAt: Object.fromEntries(state.servedKinds),
   pausedKinds: [...state.pausedKinds].sort(),
+  projectConcurrency: Object.fromEntries(state.projectConcurrency),
 })
 
 /** Returns the published workers that have not expired; the end is exclusive. */

@@ -88,6 +88,12 @@ CREATE TABLE "kiln".served_kinds (
   served_at bigint NOT NULL
 );
 
+-- How many jobs of a project may run at the same time; 0 is no limit. A project without a row has the limit in the settings.
+CREATE TABLE "kiln".project_limits (
+  project_id  text COLLATE "C" PRIMARY KEY,
+  concurrency bigint NOT NULL CHECK (concurrency >= 0)
+);
+
 -- A kind without a row is not paused.
 CREATE TABLE "kiln".paused_kinds (kind text COLLATE "C" PRIMARY KEY);
 `

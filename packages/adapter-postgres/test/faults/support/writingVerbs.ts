@@ -304,6 +304,13 @@ const otherVerbs: ReadonlyArray<WritingVerb> = [
         stores.board.pauseKind("voice_turn", true),
   },
   {
+    name: "limitProject",
+    run:
+      async ({ stores }) =>
+      () =>
+        stores.board.limitProject(projectId(1), 3),
+  },
+  {
     name: "setSwitch",
     run:
       async ({ stores }) =>

@@ -87,6 +87,12 @@ CREATE TABLE kiln_served_kinds (
   served_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- How many jobs of a project may run at the same time; 0 is no limit. A project without a row has the limit in the settings.
+CREATE TABLE kiln_project_limits (
+  project_id  TEXT    NOT NULL PRIMARY KEY,
+  concurrency INTEGER NOT NULL CHECK (concurrency >= 0)
+) STRICT, WITHOUT ROWID;
+
 -- Kinds whose jobs are not claimed.
 CREATE TABLE kiln_paused_kinds (
   kind TEXT NOT NULL PRIMARY KEY

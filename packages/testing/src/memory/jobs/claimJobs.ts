@@ -21,11 +21,13 @@ export const claimJobs = (state: MemoryState, request: ClaimRequest, now: number
       ({ kind, kindVersion, mode }) => kind === lane.kind && kindVersion === lane.kindVersion && mode === lane.mode,
     ),
   )
-  const hasSlot = ({ mode, projectId }: Lane): boolean => {
+  const hasSlot = ({ kind, mode, projectId }: Lane): boolean => {
     if (request.worker === undefined) return true
-    const { free, held, perProject } = request.worker
+    const { free, held, perProject, quotas } = request.worker
     const claimed = claims.filter(({ job }) => job.mode === mode)
     if (claimed.length >= free[mode]) return false
+    const quota = quotas?.find((one) => one.kind === kind && one.mode === mode)?.count
+    if (quota !== undefined && claimed.filter(({ job }) => job.kind === kind).length >= quota) return false
     const before = held.filter((one) => one.mode === mode && one.projectId === projectId)
     const ofProject = before.reduce((sum, { count }) => sum + count, 0)
     return perProject === 0 || ofProject + claimed.filter(({ job }) => job.projectId === projectId).length < perProject

@@ -1,11 +1,11 @@
-import type { ConcurrencyLimits, Job } from "@kiln/core/domain"
+import { type ConcurrencyLimits, type Job, projectLimit } from "@kiln/core/domain"
 import type { Lane, MemoryState } from "../MemoryState.ts"
 
 /** Returns when a lane has room under its limits if no job ends before its lease: `now` if it already has room. */
 export const roomAt = (state: MemoryState, lane: Lane, limits: ConcurrencyLimits, now: number): number => {
-  const { perKind, perProject } = limits
+  const { perKind } = limits
   const ofKind = Object.hasOwn(perKind, lane.kind) ? perKind[lane.kind] : undefined
-  const ofProject = perProject === 0 ? undefined : perProject
+  const ofProject = projectLimit(limits, lane.projectId) || undefined
   return Math.max(
     ofKind === undefined ? now : roomAmong(state, ofKind, now, (other) => isOfKind(other, lane)),
     ofProject === undefined ? now : roomAmong(state, ofProject, now, (other) => isOfProject(other, lane)),

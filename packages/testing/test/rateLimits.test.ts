@@ -1,0 +1,4 @@
+import { rateLimitConformance } from "@kiln/conformance"
+import { MemoryStores } from "../src/index.ts"
+
+rateLimitConformance(MemoryStores.layer)
