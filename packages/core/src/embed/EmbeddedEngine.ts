@@ -8,6 +8,7 @@ import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
 import type { AbortOption, ProjectOption } from "./CommonOptions.ts"
+import type { FileBody } from "./FileBody.ts"
 import type { ScheduleVerbs } from "./ScheduleVerbs.ts"
 import type { OperatorVerbs } from "./OperatorVerbs.ts"
 
@@ -83,8 +84,7 @@ export type { AbortOption, ProjectOption } from "./CommonOptions.ts"
 
 type Named<K extends Kind, Name extends string> = Extract<K, { readonly name: Name }>
 
-/** The content of a file. */
-export type FileBody = Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
+export type { FileBody } from "./FileBody.ts"
 
 /** An announced audio file. */
 export interface UploadTicket {

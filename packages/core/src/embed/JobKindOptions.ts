@@ -7,12 +7,24 @@ import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../k
 import type { ErrorCodeOf, InputOf, Kind, OutputOf } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
 import type { FinishedJob, OnFinished } from "./OnFinished.ts"
+import type { AudioDetails } from "../providers/transcription.ts"
 import type { AsyncAudio, AsyncFile, AsyncRequest } from "./AsyncProviders.ts"
 
 /** The uploaded file of a job, measured. */
 export interface AttemptAudio extends AsyncAudio {
   /** The duration that the caller declared, in seconds. */
   readonly declaredSeconds: number
+}
+
+/** The uploaded file of a job, measured and not read yet. */
+export interface AttemptUpload extends AudioDetails {
+  /** The duration that the caller declared, in seconds. */
+  readonly declaredSeconds: number
+  /**
+   * Reads the file from its beginning, each time it is called; leaving the loop closes it. Length and SHA-256 are compared with those
+   * of the upload before the last piece: a damaged file rejects, and the job fails.
+   */
+  readonly stream: () => AsyncIterable<Uint8Array>
 }
 
 /** The argument of `run`. */
@@ -43,8 +55,10 @@ export interface Attempt<
   }
   /** Returns whether a provider is available, for kinds that more than one set of providers can serve. */
   readonly has: (provider: ProviderName | NameOf<Provider>) => boolean
-  /** Reads the upload of this job, measured and within limits. Fails the job if the kind has no upload. */
+  /** Reads the upload of this job into memory, measured and within limits. Fails the job if the kind has no upload. */
   readonly audio: () => Promise<AttemptAudio>
+  /** The same upload as a stream. */
+  readonly upload: () => Promise<AttemptUpload>
   /**
    * Creates the error to throw when the attempt fails with a built-in error code or one that the kind declares in `errorCodes`:
    * `throw fail("quota_used_up", { message: "402 from the account service" })`. Code that has no attempt imports `fail`.
@@ -79,6 +93,10 @@ export interface Attempt<
   /**
    * Runs a step that creates one of the job's files. The file is durable when it resolves. A later attempt creates it again.
    * Writing it twice in one attempt fails the job.
+   *
+   * `data` may be a stream: it is written piece by piece, with one piece in memory. A file that exceeds the `maxBytes` of the kind's
+   * `files` (default 64 MiB) fails the attempt while it is written (`result_invalid`). `signal` aborts when the write ends early.
+   * Nothing of a file that was not written to its end can be read.
    */
   readonly writeFile: (name: File, work: (signal: AbortSignal) => Promise<AsyncFile>) => Promise<void>
 }

@@ -11,6 +11,7 @@ import {
 } from "../domain/index.ts"
 import { portOf, type ProviderPort, type ProviderRef } from "../providers/index.ts"
 import { checkDefinition, namesOf } from "./checkDefinition.ts"
+import { fileDescriptionsOf, fileLimitsOf } from "./fileOptions.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
 import type {
   DefinedTypes,
@@ -49,6 +50,8 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly files: ReadonlyArray<string>
   /** Descriptions of files by name, for the files that have one. */
   readonly fileDescriptions: Readonly<Record<string, string>>
+  /** Maximum bytes of files by name, for the files that state one. */
+  readonly fileLimits: Readonly<Record<string, number>>
   /** The error codes that the kind declares, beside the built-in ones. */
   readonly errorCodes: ReadonlyArray<string>
   /** The meters that jobs of the kind may report. A price of the kind must name all of them. */
@@ -119,7 +122,8 @@ export const JobKind = <
     metadata: definition.metadata ?? [],
     output: definition.output,
     files: namesOf(files),
-    fileDescriptions: Array.isArray(files) ? {} : (files as Readonly<Record<string, string>>),
+    fileDescriptions: fileDescriptionsOf(files),
+    fileLimits: fileLimitsOf(files),
     errorCodes: namesOf(definition.errorCodes ?? []),
     meters: metersOf(definition),
     maxUsage: maxUsageOf(definition),

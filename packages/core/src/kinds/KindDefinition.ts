@@ -36,6 +36,17 @@ export interface RetryPolicy {
   readonly retryIf?: (error: unknown) => boolean
 }
 
+/** What a kind says about one of its files. */
+export interface FileOptions {
+  /** One sentence for callers. */
+  readonly description?: string
+  /**
+   * Maximum length in bytes, default 64 MiB. It is enforced while the file is written: a longer one fails the attempt with
+   * `result_invalid`.
+   */
+  readonly maxBytes?: number
+}
+
 /** A schema for requests and outputs: any Standard Schema (Zod, Valibot, ArkType, …), or a struct of Effect Schema. */
 export type AnySchema =
   | StandardSchema
@@ -95,10 +106,10 @@ export interface KindDefinition<
   /** The output without its files. The output of every attempt is checked against it. If omitted, any JSON object is accepted. */
   readonly output?: StandardSchema<unknown, Output> | { readonly Type: Output; readonly Encoded: unknown }
   /**
-   * Names of all files of a finished job, in lower-case letters and digits. An object gives each a description: `{ audio: "The
-   * audio file." }`. None by default.
+   * Names of all files of a finished job, in lower-case letters and digits. An object gives each a description, and a limit if it
+   * needs another than 64 MiB: `{ audio: "The audio file.", video: { maxBytes: 2 ** 32 } }`. None by default.
    */
-  readonly files?: ReadonlyArray<File> | Readonly<Record<File, string>>
+  readonly files?: ReadonlyArray<File> | Readonly<Record<File, string | FileOptions>>
   /**
    * Error codes of the kind's own, beside the built-in ones: up to 64 lower-case letters, digits and `_`. An object gives each a
    * description: `{ quota_used_up: "The account has no pages left." }`. An attempt fails with one by throwing `fail(code, …)`.

@@ -10,6 +10,7 @@ import {
 } from "../domain/index.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
 import { fieldOf } from "../providers/checks.ts"
+import { checkFileOptions, type Files } from "./fileOptions.ts"
 import type { KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
 
 type AnyDefinition = KindDefinition<string, never, object, string, never, never, string, string> & {
@@ -75,7 +76,7 @@ export const checkDefinition = (definition: object): void => {
   for (const name of ["providers", "orProviders"] as const)
     requireList(place, name, namesIn(given[name]), providerNames)
   for (const name of ["metadata", "meters"] as const) requireList(place, name, given[name])
-  requireDescribed(place, "files", given.files)
+  requireFiles(place, given.files)
   requireDescribed(place, "errorCodes", given.errorCodes)
   requireErrorCodes(place, namesOf((given.errorCodes ?? []) as Names))
   requireName(given.name)
@@ -105,7 +106,7 @@ const requireVersions = (
 const isPositiveInteger = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 1
 
 /** A list of names, or an object with a description for each. */
-type Names = ReadonlyArray<string> | Readonly<Record<string, string>>
+type Names = ReadonlyArray<string> | Readonly<Record<string, unknown>>
 
 /** Returns the names in such a list or object. */
 export const namesOf = (names: Names): ReadonlyArray<string> => (isList(names) ? names : Object.keys(names))
@@ -160,6 +161,11 @@ const requireSchema = (place: string, name: "request" | "output", schema: unknow
   if (isSchema) return
   const struct = name === "request" ? "a struct of Effect Schema" : "a schema of Effect Schema"
   throw new TypeError(`${place}: ${name} must be a Standard Schema (Zod, Valibot, ArkType, …) or ${struct}`)
+}
+
+const requireFiles = (place: string, files: unknown): void => {
+  if (typeof files !== "object" || files === null || Array.isArray(files)) return requireList(place, "files", files)
+  checkFileOptions(place, files as Files)
 }
 
 const requireDescribed = (place: string, option: string, names: unknown): void => {
