@@ -18,6 +18,10 @@ export * from "./BlobKey.ts"
 export * from "./ErrorCode.ts"
 export {
   type SwitchName,
+  isBuiltInSwitch,
+  type BoardSwitches,
+  switchesWith,
+  switchNameForm,
   switchNames,
   priceNames,
   type Gate,

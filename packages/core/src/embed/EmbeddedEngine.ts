@@ -18,7 +18,7 @@ export interface SubmitOptions extends ProjectOption {
    * a job.
    */
   readonly idempotencyKey?: string
-  /** `sandbox` is free and never reaches a live provider. Default `sandbox`; `live` if the engine has only live providers. */
+  /** `sandbox` is free and never reaches a live provider. Default the engine's `mode`. */
   readonly mode?: JobMode
   /** Rank among the waiting jobs of its project and kind. Default `normal`. */
   readonly priority?: Priority

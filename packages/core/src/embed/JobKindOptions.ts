@@ -4,7 +4,7 @@ import type { JobId } from "../domain/Ids.ts"
 import type { Json } from "../domain/Json.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
-import type { ErrorCodeOf, InputOf, Kind, OutputOf } from "../kinds/KindTypes.ts"
+import type { ErrorCodeOf, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
 import type { FinishedJob, OnFinished } from "./OnFinished.ts"
 import type { AudioDetails } from "../providers/transcription.ts"
@@ -124,10 +124,10 @@ export interface FailOptions {
 }
 
 /** The result of a finished attempt. */
-export interface AttemptOutcome<Output> {
+export interface AttemptOutcome<Output, MeterName extends string = string> {
   readonly output: Output
   /** The usage that a live job is charged for: non-negative integers by meter of the kind. None by default. */
-  readonly usage?: Readonly<Record<string, number>>
+  readonly usage?: UsageBy<MeterName>
   readonly warningCode?: WarningCode
 }
 
@@ -141,18 +141,20 @@ export interface JobKindOptions<
   OrProvider extends ProviderRef,
   Upload extends string = never,
   Code extends string = never,
-> extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code> {
+  Switch extends string = never,
+  MeterName extends string = never,
+> extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> {
   /**
    * Runs one attempt. An error fails the attempt, and the job is retried until `limits.maxFailures` attempts have failed. Throw
    * `fail(code, options)` to choose the error code and whether to retry.
    */
   readonly run: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
-  ) => Promise<AttemptOutcome<NoInfer<Output>>>
+  ) => Promise<AttemptOutcome<NoInfer<Output>, NoInfer<MeterName>>>
   /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
   readonly sandbox?: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
-  ) => Promise<AttemptOutcome<NoInfer<Output>>>
+  ) => Promise<AttemptOutcome<NoInfer<Output>, NoInfer<MeterName>>>
   /**
    * Called at least once for each finished job of the kind, by any process with a worker that has the kind, also after a crash.
    * Jobs that were submitted before the kind had it get no call. See `OnFinished`. Replaces the engine's.
@@ -160,7 +162,7 @@ export interface JobKindOptions<
   readonly onFinished?: OnFinished<
     FinishedJob<
       NoInfer<Name>,
-      NoInfer<DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code>["output"]>,
+      NoInfer<DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>["output"]>,
       NoInfer<BuiltInErrorCode | Code>
     >
   >
@@ -176,4 +178,6 @@ export type DefinedKind<
   OrProvider extends ProviderRef,
   Upload extends string = never,
   Code extends string = never,
-> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code>>
+  Switch extends string = never,
+  MeterName extends string = never,
+> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>>

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { Json, JsonObject } from "../domain/Json.ts"
-import type { OutputFile } from "../domain/index.ts"
+import type { OutputFile, Usage } from "../domain/index.ts"
 import { underCaller } from "../engine/CallerSpan.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
@@ -176,7 +176,7 @@ class AsyncAttempt implements Attempt {
   resultOf(outcome: Partial<AttemptOutcome<JsonObject>> | undefined): Effect.Effect<AttemptResult> {
     return Effect.sync(() => {
       const { output, usage = {}, warningCode } = outcome ?? {}
-      return { output: output as JsonObject, files: this.#files, usage, warningCode }
+      return { output: output as JsonObject, files: this.#files, usage: usage as Usage, warningCode }
     })
   }
 

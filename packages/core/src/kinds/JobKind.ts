@@ -97,14 +97,16 @@ export const JobKind = <
   const OrProvider extends ProviderRef = never,
   const Upload extends string = never,
   const Code extends string = never,
+  const Switch extends string = never,
+  const MeterName extends Meter = never,
 >(
-  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code> & {
+  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> & {
     readonly run: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
     /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
     readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
     readonly onFinished?: (finished: never) => unknown
   },
-): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code>> => {
+): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>> => {
   type Request = SchemaOutput<S>
   checkDefinition(definition)
   const { files = [], orProviders, providers = [], run, sandbox = run, version = 1, readsFrom = 1 } = definition
@@ -160,10 +162,10 @@ const maxUsageOf =
   }: {
     readonly name: string
     readonly meters?: ReadonlyArray<Meter>
-    readonly maxUsage?: (request: Request) => Usage
+    readonly maxUsage?: (request: Request) => object
   }) =>
   (request: Request): Usage | null => {
-    const usage = maxUsage?.(request) ?? null
+    const usage = (maxUsage?.(request) ?? null) as Usage | null
     for (const [meter, quantity] of Object.entries(usage ?? {}))
       if (!meters.includes(meter) || !Number.isSafeInteger(quantity) || quantity < 0)
         throw new TypeError(

@@ -1,8 +1,7 @@
 import type { KeyScope } from "../domain/Access.ts"
 import type { Meter } from "../domain/Billing.ts"
-import type { SwitchName } from "../domain/Gate.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
-import type { FileRef, KindTypes } from "./KindTypes.ts"
+import type { FileRef, KindTypes, UsageBy } from "./KindTypes.ts"
 import type { StandardSchema } from "./StandardSchema.ts"
 
 /** Limits of one kind, which replace the engine's. Durations in milliseconds. */
@@ -74,6 +73,8 @@ export interface DefinedTypes<
   OrProvider extends ProviderRef,
   Upload extends string = never,
   Code extends string = never,
+  Switch extends string = never,
+  MeterName extends Meter = never,
 > extends KindTypes {
   readonly input: SchemaInput<S>
   readonly request: SchemaOutput<S>
@@ -81,6 +82,8 @@ export interface DefinedTypes<
   readonly needs: { readonly all: Provider; readonly or: OrProvider }
   readonly upload: Upload
   readonly errorCode: Code
+  readonly switch: Switch
+  readonly meter: MeterName
 }
 type Simplify<T> = { readonly [Key in keyof T]: T[Key] }
 
@@ -94,6 +97,8 @@ export interface KindDefinition<
   OrProvider extends ProviderRef,
   Upload extends string = never,
   Code extends string = never,
+  Switch extends string = never,
+  MeterName extends Meter = never,
 > {
   /** The `type` that callers see. It is stored, so it must never change. */
   readonly name: Name
@@ -130,14 +135,17 @@ export interface KindDefinition<
    * The meters that `run` reports as `usage`. A kind with a `price` must list all of them, those of the built-in kinds
    * included: live jobs are accepted once the price names each one. A kind without a price may report the built-in ones unlisted.
    */
-  readonly meters?: ReadonlyArray<Meter>
+  readonly meters?: ReadonlyArray<MeterName>
   /**
    * Returns the most that `run` can report for a request, by meter. A live job is never charged for more. Without it, or where it
    * leaves out a meter that has a price, live jobs are refused under a spend cap.
    */
-  readonly maxUsage?: (request: SchemaOutput<S>) => Readonly<Record<Meter, number>>
-  /** Switches that must be on for live jobs. None by default. */
-  readonly switches?: ReadonlyArray<SwitchName>
+  readonly maxUsage?: (request: SchemaOutput<S>) => UsageBy<NoInfer<MeterName>>
+  /**
+   * Switches that must be on for live jobs: built-in ones or the kind's own, with names of up to 64 lower-case letters, digits, `_`
+   * and `-`. Kinds that name the same switch share it. In a new installation, all are off. None by default.
+   */
+  readonly switches?: ReadonlyArray<Switch>
   /**
    * The providers it calls: built-in ones by name, others by their `providerPort`. A process that lacks one does not run the
    * kind. None by default.

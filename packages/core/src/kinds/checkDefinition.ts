@@ -6,14 +6,14 @@ import {
   requireNumber,
   requireOneOf,
   requireOptions,
-  switchNames,
+  switchNameForm,
 } from "../domain/index.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
 import { fieldOf } from "../providers/checks.ts"
 import { checkFileOptions, type Files } from "./fileOptions.ts"
 import type { KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
 
-type AnyDefinition = KindDefinition<string, never, object, string, never, never, string, string> & {
+type AnyDefinition = KindDefinition<string, never, object, string, never, never, string, string, string, string> & {
   readonly run: unknown
   readonly sandbox?: unknown
   readonly onFinished?: unknown
@@ -72,7 +72,8 @@ export const checkDefinition = (definition: object): void => {
   if (given.output !== undefined) requireSchema(place, "output", given.output)
   if (given.limits !== undefined) requireOptions(`limits of ${place}`, given.limits, limitNames)
   requireRetry(place, given.retry)
-  requireList(place, "switches", given.switches, switchNames)
+  requireList(place, "switches", given.switches)
+  requireSwitches(place, (given.switches ?? []) as ReadonlyArray<string>)
   for (const name of ["providers", "orProviders"] as const)
     requireList(place, name, namesIn(given[name]), providerNames)
   for (const name of ["metadata", "meters"] as const) requireList(place, name, given[name])
@@ -121,6 +122,14 @@ const requireErrorCodes = (place: string, codes: ReadonlyArray<string>): void =>
     if (isBuiltInErrorCode(code))
       throw new TypeError(`${place}: "${code}" is a built-in error code, which any kind may use without declaring it`)
   }
+}
+
+const requireSwitches = (place: string, names: ReadonlyArray<string>): void => {
+  const wrong = names.find((name) => !switchNameForm.test(name))
+  if (wrong !== undefined)
+    throw new TypeError(
+      `${place}: a switch must be up to 64 lower-case letters, digits, "_" and "-", and begin with a letter, not "${wrong}"`,
+    )
 }
 
 /** The names are part of blob keys, which every blob store must be able to tell apart. */

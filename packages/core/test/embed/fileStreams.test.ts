@@ -4,26 +4,22 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Readable } from "node:stream"
 import { fileBlobs } from "@kiln/adapter-blobs"
-import { postgresStore } from "@kiln/adapter-postgres"
-import { sqliteStore } from "@kiln/adapter-sqlite"
 import { type BlobAdapter, createEngine, type EmbeddedEngine, type FileBody, type Kind, jobKind, type LogEntry, type StoreAdapter } from "@kiln/core"
 import { embeddedContext } from "@kiln/core/effect"
 import { JobKind } from "@kiln/core/kinds"
 import { BlobCorrupt } from "@kiln/core/domain"
 import { blobAdapter, BlobStore } from "@kiln/core/ports"
-import { freshDatabase } from "@kiln/postgres-lab"
 import { MemoryBlobStore, memoryBlobs, memoryStore } from "@kiln/testing"
 import { Context, Effect, Layer, Stream } from "effect"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
+import { everyStore } from "../support/everyStore.ts"
 
 const quick = {
   attempts: { maxFailures: 3, maxLostWorkers: 3, backoffBaseMs: 1, backoffMaxMs: 2, retryAfterMaxMs: 10 },
   pollIntervalMs: 20,
   claimCheckIntervalMs: 50,
 } as const
-
-type Store = StoreAdapter<never, never> | ReturnType<typeof sqliteStore> | ReturnType<typeof postgresStore>
 
 const piece = (length: number, seed = 7): Uint8Array => Uint8Array.from({ length }, (_, at) => (at * seed) % 251)
 const sha256 = (pieces: ReadonlyArray<Uint8Array>): string => {
@@ -51,7 +47,7 @@ const writes = (
 const openWith = async <K extends Kind>(
   kind: K,
   blobs: BlobAdapter = memoryBlobs(),
-  store: Store = memoryStore(),
+  store: StoreAdapter = memoryStore(),
 ): Promise<{ readonly engine: EmbeddedEngine<K>; readonly said: ReadonlyArray<string> }> => {
   const said: Array<string> = []
   const engine: EmbeddedEngine<K> = await createEngine({
@@ -372,27 +368,15 @@ describe("the upload of a job", () => {
     return engine.submitAndWait("copy", { uploadId: ticket.id })
   }
 
-  const checked = async (store: Store): Promise<void> => {
-    const { engine } = await openWith(copies, memoryBlobs(), store)
+  it.each(everyStore)("is a stream, and a file may be written from it (%s)", async (_, open) => {
+    await using opened = await open()
+    const { engine } = await openWith(copies, memoryBlobs(), opened.store)
     await using _engine = engine
     const bytes = Buffer.concat(content).length
     expect(await uploaded(engine)).toMatchObject({
       status: "done",
       output: { read: bytes, bytes, format: "wav", seconds: 3, copy: { bytes, sha256: sha256(content) } },
     })
-  }
-
-  it("is a stream, and a file may be written from it (memory)", () => checked(memoryStore()))
-
-  it("is a stream, and a file may be written from it (SQLite)", async () => {
-    const directory = mkdtempSync(join(tmpdir(), "kiln-streams-"))
-    await checked(sqliteStore({ path: join(directory, "jobs.db") }))
-    rmSync(directory, { recursive: true, force: true })
-  })
-
-  it("is a stream, and a file may be written from it (Postgres)", async () => {
-    await using database = await freshDatabase()
-    await checked(postgresStore({ url: database.url }))
   })
 
   it("fails the job if its file is damaged, whether it is read or written on", async () => {

@@ -11,7 +11,6 @@ import type {
   ProjectId,
   SpendCap,
   SpendOwner,
-  SwitchName,
   Upload,
   UploadId,
 } from "@kiln/core/domain"
@@ -74,7 +73,7 @@ export interface MemoryState {
   readonly projects: Map<ProjectId, Project>
   readonly keys: Map<KeyId, ApiKeyRecord>
   readonly secrets: Map<string, KeySecret>
-  readonly switches: Record<SwitchName, boolean>
+  readonly switches: Map<string, boolean>
   readonly pausedKinds: Set<string>
   readonly prices: Map<string, ReadonlyArray<PriceVersion>>
   readonly workers: Map<string, { readonly published: PublishedWorker; readonly until: number }>
@@ -106,7 +105,7 @@ export const emptyState = (): MemoryState => ({
   projects: new Map(),
   keys: new Map(),
   secrets: new Map(),
-  switches: { ai: false, audio: false, images: false },
+  switches: new Map(),
   pausedKinds: new Set(),
   prices: new Map(),
   workers: new Map(),
@@ -122,7 +121,7 @@ export const emptyState = (): MemoryState => ({
 const savedOf = (state: MemoryState) =>
   ({
     virtualTime: state.virtualTime,
-    switches: state.switches,
+    switches: [...state.switches],
     jobs: [...state.jobs],
     attempts: [...state.attempts],
     jobByIdempotencyKey: [...state.jobByIdempotencyKey],
@@ -156,7 +155,7 @@ export const decodeState = (text: string): MemoryState => {
   const saved = freeze(JSON.parse(text) as ReturnType<typeof savedOf>)
   return {
     virtualTime: saved.virtualTime,
-    switches: { ...saved.switches },
+    switches: new Map(saved.switches),
     jobs: new Map(saved.jobs),
     attempts: new Map(saved.attempts),
     jobByIdempotencyKey: new Map(saved.jobByIdempotencyKey),
