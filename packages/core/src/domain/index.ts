@@ -126,3 +126,4 @@ export {
   requireFlag,
 } from "./knownNames.ts"
 export * from "./realms.ts"
+export { errorMessageOf, failedOutput } from "./ErrorMessage.ts"

@@ -115,6 +115,11 @@ export type ChildJob<K extends Kind = Kind> =
 export interface FailOptions {
   /** What went wrong, for the log, `onError` and the events. Never a prompt, a transcript or a secret. Default the code. */
   readonly message?: string
+  /**
+   * What the caller is told if the job fails with it: `job.errorMessage`, and `error_message` in polls of mounted kinds. At most 1,000
+   * characters; a longer one is cut. It may quote the request: it is no part of the log and is erased with the job's data.
+   */
+  readonly publicMessage?: string
   /** Whether another attempt may succeed, within the budget of failures. Default `false`: the job fails immediately. */
   readonly retry?: boolean
   /** Milliseconds before which the job is not retried. */

@@ -34,6 +34,8 @@ export class AttemptFailed extends Data.TaggedError("AttemptFailed")<{
   readonly retry: boolean
   /** For the log. Never a prompt, a transcript or a secret. */
   readonly detail: string
+  /** What the caller is told if the job fails with it, in up to 1,000 characters. It is erased with the job's data. */
+  readonly publicMessage?: string
   /** Milliseconds before which the job is not retried. */
   readonly retryAfterMs?: number
   readonly cause?: unknown

@@ -75,7 +75,9 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
         emit(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs, ...thrown })
       return deferred
     }
-    const failed = yield* write(attempt, "failJobs", { jobId: job.id, token, errorCode: after.errorCode, record })
+    const { publicMessage: message } = failure
+    const end = { jobId: job.id, token, errorCode: after.errorCode, record, ...(message !== undefined && { message }) }
+    const failed = yield* write(attempt, "failJobs", end)
     if (failed === "written")
       emit(job, { type: "failed", attempt: job.attempts, errorCode: after.errorCode, ...thrown })
     return failed
