@@ -195,7 +195,8 @@ export const entryOf = ({ id, keyId, kind, projectId }: Job, charge: Charge, cha
 /** Store time for each clock. It lives as long as the clock, which in a program is the process. */
 const storeTimes = new WeakMap<Clock.Clock, StoreTime>()
 
-const storeTimeBy = (clock: Clock.Clock): number => {
+/** Returns the store time by a clock. */
+export const storeTimeBy = (clock: Clock.Clock): number => {
   const storeTime = storeTimes.get(clock) ?? new StoreTime()
   storeTimes.set(clock, storeTime)
   return storeTime.now(readClocks(clock))
