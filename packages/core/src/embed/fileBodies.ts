@@ -1,3 +1,4 @@
+import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
 import * as Stream from "effect/Stream"
 import { isBlob, isBytes } from "../domain/index.ts"
@@ -23,8 +24,8 @@ export const withStream = (file: AsyncFile): AttemptFile => {
   // The attempt reports anything else.
   if (isBytes(data) || !(isBlob(data) || isAsyncIterable(data)))
     return { data: data as Uint8Array, mediaType }
-  const content = Stream.catch(streamOf(data as FileBody), (thrown): Stream.Stream<never, AttemptError> =>
-    Stream.fromEffect(failing(thrown)),
+  const content = Stream.catchCause(streamOf(data as FileBody), (cause): Stream.Stream<never, AttemptError> =>
+    Stream.fromEffect(failing(Cause.squash(cause))),
   )
   return { data: content, mediaType }
 }
