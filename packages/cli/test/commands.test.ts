@@ -168,7 +168,13 @@ describe("kiln switch", { timeout: 120_000 }, () => {
       run: async () => ({ output: {} }),
     })
     const store = sqliteStore({ path: join(data.path, "kiln.db") })
-    await using engine = await createEngine({ store, blobs: memoryBlobs(), kinds: [exporting], mode: "live", log: false })
+    await using engine = await createEngine({
+      store,
+      blobs: memoryBlobs(),
+      kinds: [exporting],
+      mode: "live",
+      log: false,
+    })
     await engine.operator.setSwitch("exports", true)
     const off = { ai: "off", audio: "off", images: "off" }
     expect(await runJson(["switch", "status"], env)).toMatchObject({ switches: { ...off, exports: "on" } })

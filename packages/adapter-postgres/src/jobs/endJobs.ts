@@ -1,6 +1,12 @@
 import { sql } from "kysely"
 import * as Effect from "effect/Effect"
-import { type AttemptRecord, type ErrorCode, failedOutput, isRepeatedEnd, type StoreUnavailable } from "@kiln/core/domain"
+import {
+  type AttemptRecord,
+  type ErrorCode,
+  failedOutput,
+  isRepeatedEnd,
+  type StoreUnavailable,
+} from "@kiln/core/domain"
 import type { ClaimRef, Completion, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { briefLockTimeoutMs } from "../Session.ts"

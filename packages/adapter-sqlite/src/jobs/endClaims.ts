@@ -26,7 +26,8 @@ const endClaim = (
   const state = stateOf(job)
   const end = endOf(job)
   const next = applyEvent(state, end, tx.now)
-  if (next === undefined || !writeState(tx, job, next, output)) return isRepeatedEnd(state, end) ? "Written" : "LeaseLost"
+  if (next === undefined || !writeState(tx, job, next, output))
+    return isRepeatedEnd(state, end) ? "Written" : "LeaseLost"
   if (record !== undefined) keepAttempt(tx, job.seq, job.attempts, record)
   if (next.claimableAt !== null) mayBeClaimableAt(tx, job.laneId, next.claimableAt)
   return "Written"

@@ -105,9 +105,9 @@ export interface Subscription extends Disposable {
  * The engine for code without Effect. Every method rejects with a `KilnError`, with the reason of the signal that aborted it,
  * or with an `AbortError` when the engine is closed.
  *
- * An engine of particular kinds is an `EmbeddedEngine` too: code that only needs some engine takes that, and checks its requests at
- * run time. This is why the verbs that accept jobs are methods, whose parameters the compiler compares in both directions. No method
- * uses `this`, so all may be taken off the engine.
+ * An engine of particular kinds is an `EmbeddedEngine` too, for code that reads, waits for or operates jobs of any kind. Code that
+ * submits names the kinds it submits. This is why the verbs that accept jobs are methods, whose parameters the compiler compares in
+ * both directions. No method uses `this`, so all may be taken off the engine.
  */
 export interface EmbeddedEngine<
   K extends Kind = Kind,

@@ -132,7 +132,15 @@ class AsyncAttempt implements Attempt {
     return async () => {
       const { content, ...about } = await this.#run(this.#attempt.audio)
       const kept = Stream.tapCause(content, (cause) => Effect.sync(() => thrownFor(cause, overReason)))
-      return { ...about, stream: () => iterated(() => this.#run(Effect.succeed(kept)), this.#context, () => [this.signal]) }
+      return {
+        ...about,
+        stream: () =>
+          iterated(
+            () => this.#run(Effect.succeed(kept)),
+            this.#context,
+            () => [this.signal],
+          ),
+      }
     }
   }
 

@@ -3,7 +3,13 @@ import { type OptionNames, requireFlag, requireNumber, requireOptions } from "..
 import { AttemptFailed } from "../kinds/AttemptContext.ts"
 import type { FailOptions } from "./JobKindOptions.ts"
 
-const failOptions: OptionNames<FailOptions> = { message: true, publicMessage: true, retry: true, retryAfterMs: true, cause: true }
+const failOptions: OptionNames<FailOptions> = {
+  message: true,
+  publicMessage: true,
+  retry: true,
+  retryAfterMs: true,
+  cause: true,
+}
 
 /**
  * Creates an error for an attempt to throw. The job fails with this code, either immediately or, with `retry`, once the attempts

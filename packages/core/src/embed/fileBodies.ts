@@ -22,8 +22,7 @@ export const withStream = (file: AsyncFile): AttemptFile => {
   const data: unknown = fieldOf(file, "data")
   const mediaType = fieldOf(file, "mediaType") as string
   // The attempt reports anything else.
-  if (isBytes(data) || !(isBlob(data) || isAsyncIterable(data)))
-    return { data: data as Uint8Array, mediaType }
+  if (isBytes(data) || !(isBlob(data) || isAsyncIterable(data))) return { data: data as Uint8Array, mediaType }
   const content = Stream.catchCause(streamOf(data as FileBody), (cause): Stream.Stream<never, AttemptError> =>
     Stream.fromEffect(failing(Cause.squash(cause))),
   )

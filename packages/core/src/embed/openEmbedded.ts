@@ -68,7 +68,10 @@ export const openEmbedded = async <
   const ports = portsOf(kinds)
   const providers = { sandbox: providerSet(given?.sandbox, ports), live: providerSet(given?.live, ports) }
   const { concurrency, references = Layer.empty, ...overrides } = inside
-  const settings = { ...settingsOf(options.settings, ports, switchesOf(kinds)), ...(concurrency !== undefined && { concurrency }) }
+  const settings = {
+    ...settingsOf(options.settings, ports, switchesOf(kinds)),
+    ...(concurrency !== undefined && { concurrency }),
+  }
   checkLimits(settings.limits.perKind, kinds)
   if (worker && inside.unserved !== true) expectServed(kinds, providers)
   const finishHandlers = finishHandlersOf(kinds, options.onFinished, settings.defaultCurrency)
@@ -90,7 +93,9 @@ export const openEmbedded = async <
   )
   const { start, stop } = running
   const defaultMode =
-    inside.defaultMode ?? options.mode ?? (given?.live !== undefined && given.sandbox === undefined ? "live" : "sandbox")
+    inside.defaultMode ??
+    options.mode ??
+    (given?.live !== undefined && given.sandbox === undefined ? "live" : "sandbox")
   const engine: EmbeddedEngine<K, Transaction, SyncTransaction> = {
     ...jobVerbs(running, defaultMode, options.context?.capture),
     ...fileVerbs(running, defaultMode),

@@ -1,4 +1,12 @@
-import { billingOf, callerMetadata, errorMessageOf, type Job, type JobStatus, progressOf, submittedOf } from "../domain/index.ts"
+import {
+  billingOf,
+  callerMetadata,
+  errorMessageOf,
+  type Job,
+  type JobStatus,
+  progressOf,
+  submittedOf,
+} from "../domain/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { JobResult } from "./JobResult.ts"
 

@@ -1,13 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type {
-  Board,
-  PriceSnapshot,
-  SpendCap,
-  Spending,
-  SpendOwner,
-  StoreUnavailable,
-} from "../domain/index.ts"
+import type { Board, PriceSnapshot, SpendCap, Spending, SpendOwner, StoreUnavailable } from "../domain/index.ts"
 import type { ProviderStanding } from "../providers/index.ts"
 
 /** One version of a price. */

@@ -4,7 +4,16 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Readable } from "node:stream"
 import { fileBlobs } from "@kiln/adapter-blobs"
-import { type BlobAdapter, createEngine, type EmbeddedEngine, type FileBody, type Kind, jobKind, type LogEntry, type StoreAdapter } from "@kiln/core"
+import {
+  type BlobAdapter,
+  createEngine,
+  type EmbeddedEngine,
+  type FileBody,
+  type Kind,
+  jobKind,
+  type LogEntry,
+  type StoreAdapter,
+} from "@kiln/core"
 import { embeddedContext } from "@kiln/core/effect"
 import { JobKind } from "@kiln/core/kinds"
 import { BlobCorrupt } from "@kiln/core/domain"

@@ -132,7 +132,11 @@ it.each<[name: string, call: () => unknown, message: string]>([
   ["count", () => engine.operator.count({ finishedWithinMs: -1 }), "finishedWithinMs must be a non-negative number"],
   ["pause", () => engine.operator.pause("ecko"), 'unknown job kind "ecko"; did you mean "echo"?'],
   ["resume", () => engine.operator.resume("ecko"), 'unknown job kind "ecko"; did you mean "echo"?'],
-  ["setSwitch", () => engine.operator.setSwitch(given("export"), true), 'unknown switch "export"; did you mean "exports"?'],
+  [
+    "setSwitch",
+    () => engine.operator.setSwitch(given("export"), true),
+    'unknown switch "export"; did you mean "exports"?',
+  ],
   ["setSwitch", () => engine.operator.setSwitch(given("ai"), true), 'unknown switch "ai"; known: audio, exports'],
   ["setSwitch", () => engine.operator.setSwitch("audio", given("on")), "setSwitch() expects true or false"],
   ["setPrice", () => engine.operator.setPrice(given({ name: "p", unitAmount: {} })), 'did you mean "unitAmounts"?'],

@@ -23,10 +23,7 @@ export const transactionalStore = (): TransactionalStore => {
       const state = emptyState()
       const transactions = makeMemoryTransactions(state, yield* Effect.clockWith(Effect.succeed))
       opened = { ...transactions, notify: () => Effect.runSync(wakeUp.notify) }
-      return portsOf(state).pipe(
-        Context.add(WakeUp, wakeUp),
-        Context.add(CallerTransactions, transactions.callers),
-      )
+      return portsOf(state).pipe(Context.add(WakeUp, wakeUp), Context.add(CallerTransactions, transactions.callers))
     }),
   )
   return {

@@ -33,7 +33,9 @@ export const makeMemoryTransactions = (state: MemoryState, clock: Clock.Clock): 
   const transactionOf = (handle: unknown): OpenTransaction => {
     const found = typeof handle === "object" && handle !== null ? open.get(handle) : undefined
     if (found === undefined)
-      throw new TypeError("transaction must be one that beginTransaction() of the test engine returned and that is open")
+      throw new TypeError(
+        "transaction must be one that beginTransaction() of the test engine returned and that is open",
+      )
     return found
   }
   /** Locks the keys of these jobs. Returns a transaction that holds one of them. */
@@ -74,7 +76,9 @@ export const makeMemoryTransactions = (state: MemoryState, clock: Clock.Clock): 
         createJobs: (handle, jobs) => {
           const transaction = transactionOf(handle)
           if (locked(transaction, jobs) !== undefined)
-            throw new TypeError("another open transaction uses the same idempotency key; a synchronous call cannot wait")
+            throw new TypeError(
+              "another open transaction uses the same idempotency key; a synchronous call cannot wait",
+            )
           return decide(transaction, jobs)
         },
       },
