@@ -49,7 +49,7 @@ export const updateFinished = statement((given: Given<From & Values<"jobs", Movi
 )
 
 /** The same, with what a failed job tells its caller. */
-export const updateFailed = statement(
+const updateFailed = statement(
   (given: Given<From & Values<"jobs", Moving | "finished_at" | "error_code" | "output">>) =>
     jobAsRead(given).set({ ...moving(given), ...assign(given, "finished_at", "error_code", "output") }),
 )

@@ -2,7 +2,7 @@ import type { JobStatus } from "./JobState.ts"
 import type { JsonObject } from "./Json.ts"
 
 /** Maximum length of the message of a failed job, in UTF-16 code units. */
-export const maxErrorMessageLength = 1_000
+const maxErrorMessageLength = 1_000
 
 /**
  * Returns the output of a job that fails with a message for its caller. The message is kept there because it is the job's data: it is
