@@ -343,7 +343,11 @@ describe("limits of files", () => {
     ["an unknown option", { video: { maxByte: 1 } }, /"maxByte".*did you mean "maxBytes"/],
     ["a limit of zero", { video: { maxBytes: 0 } }, /files\.video\.maxBytes must be a positive integer/],
     ["a limit that is text", { video: { maxBytes: "1" } }, /files\.video\.maxBytes must be a positive integer/],
-    ["a description that is a number", { video: { description: 1 } }, /description of "video" in files must be a string/],
+    [
+      "a description that is a number",
+      { video: { description: 1 } },
+      /description of "video" in files must be a string/,
+    ],
     ["a number", { video: 1 }, /files\.video/],
   ])("refuse %s", (_, files, message) => {
     const define = () =>
