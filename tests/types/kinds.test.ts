@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { type Complaint, compilePrograms } from "./compilePrograms.ts"
 
 const parts = `
-import { asyncProviders, builtIn, createEngine, jobKind } from "@kiln/core"
+import { asyncProviders, builtIn, createEngine, type EmbeddedEngine, jobKind } from "@kiln/core"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { z } from "zod"
 
@@ -59,6 +59,25 @@ if (job.status === "failed") console.log(job.errorCode satisfies string)`),
   waitKnowsTheKind: withSummary(`
 const done = await engine.wait(await engine.submit("summary", { text: "a", orderId: "o" }))
 if (done.status === "done") console.log(done.output?.words.toFixed())`),
+  anyEngine: withSummary(`
+const shared = async (any: EmbeddedEngine) => { await any.wait("job_1"); await any.operator.count() }
+await shared(engine)`),
+  ownSwitch: program(`
+const exporting = jobKind({ name: "e", request: z.object({}), switches: ["exports"], run: async () => ({ output: {} }) })
+const engine = await createEngine({ store, blobs, kinds: [exporting], mode: "live" })
+await engine.operator.setSwitch("exports", true)`),
+  ownMeters: kind(
+    `price: "p", meters: ["pages", "images"], maxUsage: () => ({ pages: 9 }), run: async () => ({ output: { n: 1 }, usage: { pages: 1 } })`,
+  ),
+  builtInMeters: kind(`run: async () => ({ output: { n: 1 }, usage: { images: 1 } })`),
+  streamedFile: kind(`files: { video: { maxBytes: 9 } }, run: async ({ upload, writeFile }) => {
+  const { stream } = await upload()
+  await writeFile("video", async () => ({ data: stream(), mediaType: "video/mp4" }))
+  return { output: { n: 1 } }
+}`),
+  errorMessage: withSummary(`
+const job = await engine.submitAndWait("summary", { text: "a", orderId: "o" })
+if (job.status === "failed") console.log(job.errorMessage satisfies string | null)`),
   events: withSummary(`
 using heard = engine.on("attempt_failed", ({ attempt, errorCode, retryInMs }) => console.log(attempt, errorCode, retryInMs))
 heard()`),
@@ -109,7 +128,7 @@ const wrong = {
   ],
   wrongOutputOfOwnKind: [
     kind(`run: async () => ({ output: { n: "one" } })`),
-    "'AttemptOutcome<NoInfer<{ n: number; }>>'",
+    "'AttemptOutcome<NoInfer<{ n: number; }>, never>'",
   ],
   providerThatIsNotAsked: [
     kind(
@@ -125,6 +144,21 @@ const wrong = {
     ),
     "'\"~kind\"'",
   ],
+  unknownSwitch: [
+    program(
+      `await (await createEngine({ store, blobs, kinds: [builtIn.speechSynthesis()], providers: { sandbox: { speech } } })).operator.setSwitch("adio", true)`,
+    ),
+    '"adio"',
+  ],
+  unknownMeter: [
+    kind(`price: "p", meters: ["pages"], run: async () => ({ output: { n: 1 }, usage: { pgaes: 1 } })`),
+    "'AttemptOutcome<NoInfer<{ n: number; }>, \"pages\">'",
+  ],
+  unknownMeterOfTheMaximum: [
+    kind(`price: "p", meters: ["pages"], maxUsage: () => ({ pgaes: 1 }), run: async () => ({ output: { n: 1 } })`),
+    "pgaes",
+  ],
+  unknownFileOption: [kind(`files: { video: { maxByte: 1 } }, run: async () => ({ output: { n: 1 } })`), "'maxByte'"],
   unknownEvent: [withSummary(`engine.on("finished", () => undefined)`), '"finished"'],
 } as const
 

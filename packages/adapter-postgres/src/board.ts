@@ -1,7 +1,7 @@
 import { jsonArrayFrom } from "kysely/helpers/postgres"
 import { sql } from "kysely"
 import * as Effect from "effect/Effect"
-import type { Board, PriceSnapshot, ProjectId, SwitchName } from "@kiln/core/domain"
+import { type Board, type PriceSnapshot, type ProjectId, switchesWith } from "@kiln/core/domain"
 import { decodeAmounts, decodeStrings, type PriceVersion, Switchboard } from "@kiln/core/ports"
 import type { Session, Transaction } from "./Session.ts"
 import { type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
@@ -12,7 +12,7 @@ import { listWorkers, publishWorker } from "./workers.ts"
 /** One statement, so from one snapshot. A worker's entry counts until it expires, exclusive. */
 const board = statement(() =>
   query.selectNoFrom((select) => [
-    jsonArrayFrom(select.selectFrom("switches").select("name").where("enabled", "=", true)).as("enabled"),
+    jsonArrayFrom(select.selectFrom("switches").select(["name", "enabled"])).as("switches"),
     jsonArrayFrom(
       select
         .selectFrom("prices")
@@ -38,7 +38,6 @@ export interface StoredBoard extends Board {
 
 export const loadBoard = async (session: Session): Promise<StoredBoard> => {
   const row = await session.get(board, {})
-  const enabled = new Set(row?.enabled.map(({ name }) => name))
   const prices = (row?.prices ?? []).map(({ id, unitAmounts, ...price }) => ({
     id,
     snapshot: { ...price, unitAmounts: decodeAmounts(unitAmounts, `price ${price.name} ${price.version}`) },
@@ -47,7 +46,7 @@ export const loadBoard = async (session: Session): Promise<StoredBoard> => {
     decodeStrings(liveKinds, `worker ${workerId}`),
   )
   return {
-    switches: { ai: enabled.has("ai"), audio: enabled.has("audio"), images: enabled.has("images") },
+    switches: switchesWith((row?.switches ?? []).map(({ enabled, name }) => [name, enabled])),
     prices: Object.fromEntries(prices.map(({ snapshot }) => [snapshot.name, snapshot])),
     liveKinds: [...new Set(kinds)].sort(),
     lastServedAt: Object.fromEntries((row?.served ?? []).map(({ kind, servedAt }) => [kind, servedAt])),
@@ -65,14 +64,14 @@ export const readBoard = async (session: Session): Promise<Board> => {
 }
 
 /** A switch without a row is off. */
-const upsertSwitch = statement((given: Given<{ name: SwitchName; enabled: boolean }>) =>
+const upsertSwitch = statement((given: Given<{ name: string; enabled: boolean }>) =>
   query
     .insertInto("switches")
     .values({ name: given.name, enabled: given.enabled })
     .onConflict((conflict) => conflict.column("name").doUpdateSet((set) => ({ enabled: set.ref("excluded.enabled") }))),
 )
 
-const setSwitch = async (tx: Transaction, name: SwitchName, enabled: boolean): Promise<void> => {
+const setSwitch = async (tx: Transaction, name: string, enabled: boolean): Promise<void> => {
   await tx.run(upsertSwitch, { name, enabled })
 }
 

@@ -9,7 +9,6 @@ import type {
   KeyMode,
   ProjectId,
   RetainedData,
-  SwitchName,
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
@@ -219,7 +218,7 @@ interface Audit {
 }
 
 interface Switches {
-  name: SwitchName
+  name: string
   enabled: boolean
 }
 

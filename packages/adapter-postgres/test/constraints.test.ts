@@ -158,7 +158,11 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["done without output", end(2, { status: "'done'" }), /check constraint/],
       ["done with an error code", end(2, { ...done, error_code: "'x'" }), /check constraint/],
       ["failed without an error code", end(2, { status: "'failed'" }), /check constraint/],
-      ["failed with output", end(2, { ...failed, output: "'{}'" }), /check constraint/],
+      [
+        "failed and erased with output",
+        end(2, { ...failed, output: "'{}'", retained: "'expired'" }),
+        /check constraint|cannot keep data/,
+      ],
       ["an unfinished job deleted", `DELETE FROM jobs WHERE id = ${id(2)}`, /unfinished job cannot be deleted/],
       [
         "an unfinished job deleted with its place in the queue",

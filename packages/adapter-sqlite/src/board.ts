@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { type Board, lastServedStepMs, type PriceSnapshot, type ProjectId, type SwitchName } from "@kiln/core/domain"
+import { type Board, lastServedStepMs, type PriceSnapshot, type ProjectId, switchesWith } from "@kiln/core/domain"
 import {
   decodeAmounts,
   decodeStandings,
@@ -19,7 +19,7 @@ type PriceName = Values<"prices", "name">
 
 // Reading the board
 
-const enabledSwitches = statement(() => query.selectFrom("switches").select("name").where("enabled", "=", 1))
+const allSwitches = statement(() => query.selectFrom("switches").select(select("switches", "name", "enabled")))
 
 const activePrices = statement(() =>
   query
@@ -56,7 +56,6 @@ export interface StoredBoard extends Board {
 }
 
 export const loadBoard = (tx: Transaction): StoredBoard => {
-  const enabled = new Set(tx.all(enabledSwitches, {}).map((row) => row.name))
   const prices = tx.all(activePrices, {}).map(({ id, unitAmounts, ...price }) => ({
     id,
     snapshot: { ...price, unitAmounts: decodeAmounts(unitAmounts, `price ${price.name} ${price.version}`) },
@@ -66,7 +65,7 @@ export const loadBoard = (tx: Transaction): StoredBoard => {
     .flatMap((row) => decodeStrings(row.liveKinds, `worker ${row.workerId}`))
   const limits = tx.all(operatorLimits, {})
   return {
-    switches: { ai: enabled.has("ai"), audio: enabled.has("audio"), images: enabled.has("images") },
+    switches: switchesWith(tx.all(allSwitches, {}).map(({ enabled, name }) => [name, enabled === 1])),
     prices: Object.fromEntries(prices.map(({ snapshot }) => [snapshot.name, snapshot])),
     liveKinds: [...new Set(kinds)].sort(),
     lastServedAt: Object.fromEntries(tx.all(servedKinds, {}).map(({ kind, servedAt }) => [kind, servedAt])),
@@ -93,7 +92,7 @@ const upsertSwitch = statement((given: Given<Values<"switches", "name" | "enable
     .onConflict((conflict) => conflict.column("name").doUpdateSet({ enabled: given.enabled })),
 )
 
-const setSwitch = (tx: Transaction, name: SwitchName, on: boolean): void => {
+const setSwitch = (tx: Transaction, name: string, on: boolean): void => {
   tx.run(upsertSwitch, { name, enabled: on ? 1 : 0 })
 }
 

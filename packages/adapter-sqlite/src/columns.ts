@@ -11,7 +11,6 @@ import type {
   ProjectId,
   RetainedData,
   SpendOwner,
-  SwitchName,
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
@@ -198,7 +197,7 @@ export const columns = {
     subject: nullable(text()),
     details: json(),
   },
-  switches: { name: text<SwitchName>(), enabled: integer<Flag>() },
+  switches: { name: text(), enabled: integer<Flag>() },
   paused_kinds: { kind: text() },
   project_limits: { project_id: text<ProjectId>(), concurrency: integer() },
   prices: {

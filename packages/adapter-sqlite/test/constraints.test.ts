@@ -116,8 +116,11 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ],
       ["failed without an error code", job(2, `status = 'failed', ${finishing}`), /CHECK.*error_code/],
       [
-        "failed with output",
-        job(2, `status = 'failed', error_code = 'x', output = '{}', ${finishing}`),
+        "failed and erased with output",
+        job(
+          2,
+          `status = 'failed', error_code = 'x', output = '{}', retained = 'expired', request = NULL, ${finishing}`,
+        ),
         /CHECK.*output/,
       ],
       ["output while processing", job(2, "output = '{}'"), /CHECK.*output/],

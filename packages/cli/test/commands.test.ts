@@ -1,6 +1,10 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { sqliteStore } from "@kiln/adapter-sqlite"
+import { createEngine, jobKind } from "@kiln/core"
+import { memoryBlobs } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
+import { z } from "zod"
 import { parseApiKey } from "@kiln/core/domain"
 import { run, runJson, temporaryDirectory } from "@kiln/service-lab"
 
@@ -153,6 +157,32 @@ describe("kiln switch", { timeout: 120_000 }, () => {
     expect(stderr.match(/Unknown setting KILN_SWITCH is ignored/g)).toHaveLength(1)
     expect((await run(["switch", "status"], env)).stdout).toBe("SWITCH  STATUS\nai      off\naudio   on\nimages  off\n")
   })
+
+  it("lists and sets a switch of a kind that only the program has", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    const exporting = jobKind({
+      name: "export",
+      request: z.object({}),
+      switches: ["exports"],
+      run: async () => ({ output: {} }),
+    })
+    const store = sqliteStore({ path: join(data.path, "kiln.db") })
+    await using engine = await createEngine({
+      store,
+      blobs: memoryBlobs(),
+      kinds: [exporting],
+      mode: "live",
+      log: false,
+    })
+    await engine.operator.setSwitch("exports", true)
+    const off = { ai: "off", audio: "off", images: "off" }
+    expect(await runJson(["switch", "status"], env)).toMatchObject({ switches: { ...off, exports: "on" } })
+    expect(await runJson(["switch", "off", "exports"], env)).toEqual({ switch: "exports", status: "off" })
+    expect(await runJson(["switch", "status"], env)).toMatchObject({ switches: { ...off, exports: "off" } })
+    await expect(engine.submit("export", {})).rejects.toMatchObject({ missing: ["switch:exports"] })
+    expect((await run(["switch", "on", "export"], env)).stderr).toContain("ai, audio, images, exports")
+  })
 })
 
 describe("kiln price", { timeout: 120_000 }, () => {
@@ -232,7 +262,7 @@ describe("kiln", { timeout: 120_000 }, () => {
     [["key", "revoke"], "KEY_ID"],
     [["project", "create"], "NAME"],
     [["project", "list", "--frob"], "frob"],
-    [["switch", "on", "everything"], "everything"],
+    [["switch", "on", "everything"], 'SWITCH must be one of ai, audio, images, not "everything"'],
     [["serve", "extra"], "extra"],
   ])("misused as %j exits with 2 and writes nothing to standard output", async (args, message) => {
     using data = temporaryDirectory()

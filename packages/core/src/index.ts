@@ -20,7 +20,17 @@ export { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "./domain/PortErr
 export { StoreCopied } from "./domain/StoreCopied.ts"
 export { priorities, type Priority } from "./domain/Priority.ts"
 export type { EngineSettings, GivenSettings, ProviderSettings } from "./engine/EngineSettings.ts"
-export type { FileRef, InputOf, Kind, KindNeeds, KindTypes, OutputOf, TypesOf } from "./kinds/KindTypes.ts"
+export type {
+  FileRef,
+  InputOf,
+  Kind,
+  KindNeeds,
+  KindTypes,
+  OutputOf,
+  SwitchOf,
+  TypesOf,
+  UsageBy,
+} from "./kinds/KindTypes.ts"
 export type { StandardIssue, StandardResult, StandardSchema } from "./kinds/StandardSchema.ts"
 export { defaultVoices, type Voices } from "./kinds/Voices.ts"
 export type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "./ports/adapters.ts"

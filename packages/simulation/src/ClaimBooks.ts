@@ -1,4 +1,4 @@
-import { type Job, type JobId, projectShare, type SwitchName } from "@kiln/core/domain"
+import { type Job, type JobId, projectShare } from "@kiln/core/domain"
 import type { EngineSettings } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
@@ -42,7 +42,7 @@ export class ClaimBooks {
   readonly #callsOfJob = new Map<JobId, Array<ProviderCallRecord>>()
   /** By job and step: the attempt that kept it. */
   readonly #kept = new Map<string, number>()
-  readonly #offSince = new Map<SwitchName, number>()
+  readonly #offSince = new Map<string, number>()
 
   constructor(
     kernel: Kernel,
@@ -97,7 +97,7 @@ export class ClaimBooks {
     for (const claim of this.#claims.values()) claim.jumpedMs += ms
   }
 
-  switched(name: SwitchName, on: boolean): void {
+  switched(name: string, on: boolean): void {
     if (on) this.#offSince.delete(name)
     else if (!this.#offSince.has(name)) this.#offSince.set(name, this.#kernel.now)
   }

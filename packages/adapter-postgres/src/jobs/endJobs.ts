@@ -1,6 +1,12 @@
 import { sql } from "kysely"
 import * as Effect from "effect/Effect"
-import { type AttemptRecord, type ErrorCode, isRepeatedEnd, type StoreUnavailable } from "@kiln/core/domain"
+import {
+  type AttemptRecord,
+  type ErrorCode,
+  failedOutput,
+  isRepeatedEnd,
+  type StoreUnavailable,
+} from "@kiln/core/domain"
 import type { ClaimRef, Completion, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { briefLockTimeoutMs } from "../Session.ts"
@@ -124,11 +130,11 @@ const doneOf = ({ charge, files, jobId, output, token, warningCode }: Completion
   record: undefined,
 })
 
-const failedOf = ({ errorCode, jobId, record, token }: Failure): End => ({
+const failedOf = ({ errorCode, jobId, message, record, token }: Failure): End => ({
   jobId,
   token,
   errorCode,
-  output: null,
+  output: message === undefined ? null : JSON.stringify(failedOutput(message)),
   warningCode: null,
   charge: null,
   files: [],

@@ -1,4 +1,12 @@
-import { applyEvent, type AttemptRecord, type ClaimEnd, holdsClaim, isRepeatedEnd } from "@kiln/core/domain"
+import {
+  applyEvent,
+  type AttemptRecord,
+  type ClaimEnd,
+  failedOutput,
+  holdsClaim,
+  isRepeatedEnd,
+  type JsonObject,
+} from "@kiln/core/domain"
 import type { ClaimRef, Deferral, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Transaction } from "../Transaction.ts"
 import { keepAttempt } from "./attempts.ts"
@@ -11,13 +19,15 @@ const endClaim = (
   tx: Transaction,
   { jobId, record }: ClaimRef & { readonly record?: AttemptRecord | undefined },
   endOf: (job: StateRow) => ClaimEnd,
+  output?: JsonObject,
 ): FencedOutcome => {
   const job = tx.get(stateById, { id: jobId })
   if (job === undefined) return "LeaseLost"
   const state = stateOf(job)
   const end = endOf(job)
   const next = applyEvent(state, end, tx.now)
-  if (next === undefined || !writeState(tx, job, next)) return isRepeatedEnd(state, end) ? "Written" : "LeaseLost"
+  if (next === undefined || !writeState(tx, job, next, output))
+    return isRepeatedEnd(state, end) ? "Written" : "LeaseLost"
   if (record !== undefined) keepAttempt(tx, job.seq, job.attempts, record)
   if (next.claimableAt !== null) mayBeClaimableAt(tx, job.laneId, next.claimableAt)
   return "Written"
@@ -25,7 +35,11 @@ const endClaim = (
 
 /** Fails jobs permanently, with an error code. */
 export const failJobs = (tx: Transaction, items: ReadonlyArray<Failure>): ReadonlyArray<FencedOutcome> =>
-  items.map((item) => endClaim(tx, item, () => ({ event: "failed", token: item.token, errorCode: item.errorCode })))
+  items.map((item) => {
+    const { errorCode, message, token } = item
+    const output = message === undefined ? undefined : failedOutput(message)
+    return endClaim(tx, item, () => ({ event: "failed", token, errorCode }), output)
+  })
 
 /** Schedules a retry. A provider's Retry-After may have fractions of a millisecond; store time has none. */
 export const deferJobs = (tx: Transaction, items: ReadonlyArray<Deferral>): ReadonlyArray<FencedOutcome> =>

@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import type { JobState, JobStatus } from "@kiln/core/domain"
+import type { JobState, JobStatus, JsonObject } from "@kiln/core/domain"
 import { assign, type Flag, type Values } from "../columns.ts"
 import { type Given, listStatement, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -48,8 +48,17 @@ export const updateFinished = statement((given: Given<From & Values<"jobs", Movi
   jobAsRead(given).set({ ...moving(given), ...assign(given, "finished_at", "error_code") }),
 )
 
-/** Writes every move except `extended` and `completed`. Returns false if the job is no longer in the state of `from`. */
-export const writeState = (tx: Transaction, from: StateRow, to: JobState): boolean => {
+/** The same, with what a failed job tells its caller. */
+const updateFailed = statement(
+  (given: Given<From & Values<"jobs", Moving | "finished_at" | "error_code" | "output">>) =>
+    jobAsRead(given).set({ ...moving(given), ...assign(given, "finished_at", "error_code", "output") }),
+)
+
+/**
+ * Writes every move except `extended` and `completed`. Returns false if the job is no longer in the state of `from`. `output` is what
+ * a job that fails tells its caller.
+ */
+export const writeState = (tx: Transaction, from: StateRow, to: JobState, output?: JsonObject): boolean => {
   const unfinished = {
     seq: from.seq,
     fromStatus: from.status,
@@ -68,7 +77,10 @@ export const writeState = (tx: Transaction, from: StateRow, to: JobState): boole
     lostWorkers: to.lostWorkers,
   }
   if (to.finishedAt === null) return tx.run(updateUnfinished, unfinished) === 1
-  return tx.run(updateFinished, { ...unfinished, finishedAt: to.finishedAt, errorCode: to.errorCode }) === 1
+  const finished = { ...unfinished, finishedAt: to.finishedAt, errorCode: to.errorCode }
+  return output === undefined
+    ? tx.run(updateFinished, finished) === 1
+    : tx.run(updateFailed, { ...finished, output: JSON.stringify(output) }) === 1
 }
 
 /** A row as it was read, and the state it moves to. */

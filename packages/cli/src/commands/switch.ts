@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import { type SwitchName, switchNames } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
+import { misused } from "../CommandFailed.ts"
 import { answer, formatTable } from "../Output.ts"
 import { always, recordChange } from "../recordChange.ts"
 import { beginStores, withSettings } from "../withStores.ts"
@@ -10,11 +10,19 @@ import { beginStores, withSettings } from "../withStores.ts"
 const setter = (word: "on" | "off") =>
   Command.make(
     word,
-    { name: Argument.Literals("SWITCH", switchNames).pipe(Argument.withDescription("ai, audio or images")) },
+    {
+      name: Argument.String("SWITCH").pipe(
+        Argument.withDescription("ai, audio or images, or a switch that a program with kinds of its own has set"),
+      ),
+    },
     ({ name }) =>
       beginStores(
         Effect.gen(function* () {
-          yield* (yield* Switchboard)
+          const board = yield* Switchboard
+          const known = Object.keys((yield* board.readBoard).switches)
+          if (!known.includes(name))
+            return yield* misused(`SWITCH must be one of ${known.join(", ")}, not ${JSON.stringify(name)}`)
+          yield* board
             .setSwitch(name, word === "on")
             .pipe(recordChange({ action: `switch.${word}`, subject: name }, always))
           yield* answer({ json: { switch: name, status: word }, text: `${name} is ${word}` })
@@ -33,14 +41,15 @@ const status = Command.make("status", {}, () =>
     Effect.gen(function* () {
       const board = yield* (yield* Switchboard).readBoard
       const forcedOff = engine.forcedOff ?? []
-      const word = (name: SwitchName): "on" | "off" => (board.switches[name] ? "on" : "off")
-      const note = (name: SwitchName): string =>
+      const names = Object.keys(board.switches)
+      const word = (name: string): "on" | "off" => (board.switches[name] === true ? "on" : "off")
+      const note = (name: string): string =>
         forcedOff.includes(name) ? `off for processes started with KILN_SWITCH_${name.toUpperCase()}=off` : ""
       yield* answer({
-        json: { switches: Object.fromEntries(switchNames.map((name) => [name, word(name)])), forced_off: forcedOff },
+        json: { switches: Object.fromEntries(names.map((name) => [name, word(name)])), forced_off: forcedOff },
         text: formatTable(
           ["SWITCH", "STATUS", ""],
-          switchNames.map((name) => [name, word(name), note(name)]),
+          names.map((name) => [name, word(name), note(name)]),
           "",
         ),
       })

@@ -64,9 +64,18 @@ const Progress = Schema.optionalKey(
   }).annotate({ identifier: "JobProgress", description: "How far a running job is." }),
 )
 
-/** Only custom kinds report progress, so families of built-in ones have no such field. */
-const progressField = (reports: boolean) =>
-  (reports ? { progress: Progress } : {}) as { readonly progress: typeof Progress }
+const ErrorMessage = Schema.optionalKey(Schema.String).annotate({
+  description: "What the kind says about a failed job, as long as the job's data is kept.",
+})
+
+interface CustomFields {
+  readonly progress: typeof Progress
+  readonly error_message: typeof ErrorMessage
+}
+
+/** Only custom kinds report progress and messages, so families of built-in ones have no such fields. */
+const customFields = (reports: boolean) =>
+  (reports ? { progress: Progress, error_message: ErrorMessage } : {}) as CustomFields
 
 /** The state of a polled job, with billing and codes; a code is `null` if it does not apply. */
 export const fullState = <Output>(
@@ -78,7 +87,7 @@ export const fullState = <Output>(
   Schema.Struct({
     id: JobId,
     status: JobStatus,
-    ...progressField(reports),
+    ...customFields(reports),
     output: Schema.optionalKey(output).annotate({ description: whenDone }),
     billing: Billing,
     warning_code: Schema.NullOr(WarningCode),
@@ -102,7 +111,7 @@ export const briefState = <Output>(output: Schema.Codec<Output>, identifier: str
   Schema.Struct({
     id: JobId,
     status: JobStatus,
-    ...progressField(reports),
+    ...customFields(reports),
     output: Schema.optionalKey(output).annotate({ description: whenDone }),
     error_code: Schema.optionalKey(ErrorCode),
     warning_code: Schema.optionalKey(Schema.Literals(["data_expired", "data_deleted"])).annotate({

@@ -1,10 +1,11 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { errorMessageOf } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
 import { advance, claim, create, createAndClaim, createFailed, openAudioGate, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { expectMoved } from "../expectations.ts"
-import { newJob, newLiveJob } from "../fixtures.ts"
+import { newJob, newLiveJob, ownerOf } from "../fixtures.ts"
 
 export const failJobs: Section = {
   name: "JobStore.failJobs",
@@ -26,6 +27,29 @@ export const failJobs: Section = {
           charge: null,
           failures: 0,
         })
+      }),
+    ),
+
+    check(
+      "keeps what the job tells its caller until its data is erased",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const { job, token } = yield* createAndClaim()
+        const message = `Page ${"9".repeat(2_000)}\u0000`
+        const failure = { jobId: job.id, token, errorCode: "content_rejected", message } as const
+        expect(yield* store.failJobs([failure])).toEqual(["Written"])
+        const failed = yield* read(job)
+        expect(failed.output).toEqual({ message: message.slice(0, 1_000) })
+        expect(errorMessageOf(failed)).toBe(message.slice(0, 1_000))
+        const [polled] = yield* store.pollJobs([{ jobId: job.id, principal: ownerOf(job) }])
+        expect(polled && errorMessageOf(polled)).toBe(message.slice(0, 1_000))
+        // A repeat writes nothing.
+        expect(yield* store.failJobs([{ ...failure, message: "another" }])).toEqual(["Written"])
+        expect((yield* read(job)).output).toEqual(failed.output)
+        yield* store.eraseJobs([{ jobId: job.id, principal: ownerOf(job) }])
+        const erased = yield* read(job)
+        expect(erased).toMatchObject({ errorCode: "content_rejected", output: null })
+        expect(errorMessageOf(erased)).toBe(null)
       }),
     ),
 

@@ -35,5 +35,25 @@ export const switches: Section<Switchboard> = {
         expect((yield* readBoard).switches).toEqual({ ai: true, audio: false, images: false })
       }),
     ),
+
+    check(
+      "keeps switches of any kind, on or off",
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        const { readBoard } = board
+        yield* board.setSwitch("exports", true)
+        yield* board.setSwitch("constructor", false)
+        const builtIn = { ai: false, audio: false, images: false }
+        expect((yield* readBoard).switches).toEqual({ ...builtIn, exports: true, constructor: false })
+        yield* board.setSwitch("exports", false)
+        yield* board.setSwitch("audio", true)
+        expect((yield* readBoard).switches).toEqual({
+          ...builtIn,
+          audio: true,
+          exports: false,
+          constructor: false,
+        })
+      }),
+    ),
   ],
 }

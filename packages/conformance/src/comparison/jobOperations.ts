@@ -86,11 +86,12 @@ const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
   ),
   operation(
     "failJobs",
-    fc.tuple(claimsArguments, fc.constantFrom(...errorCodes), recorded),
-    ([claims, errorCode, isRecorded], history) => {
+    fc.tuple(claimsArguments, fc.constantFrom(...errorCodes), recorded, fc.constantFrom(undefined, "no such page")),
+    ([claims, errorCode, isRecorded, message], history) => {
       const items = claims.map((claim) => ({
         ...claimFrom(claim, history),
         errorCode,
+        ...(message !== undefined && { message }),
         ...recordOf(isRecorded, history),
       }))
       return Effect.flatMap(JobStore, (store) => store.failJobs(items))

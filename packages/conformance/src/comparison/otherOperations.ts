@@ -164,8 +164,10 @@ const keyOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
 ]
 
 const boardOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
-  operation("setSwitch", fc.tuple(fc.constantFrom(...switchNames), fc.constantFrom(true, true, false)), ([name, on]) =>
-    Effect.flatMap(Switchboard, (board) => board.setSwitch(name, on)),
+  operation(
+    "setSwitch",
+    fc.tuple(fc.constantFrom(...switchNames, "exports"), fc.constantFrom(true, true, false)),
+    ([name, on]) => Effect.flatMap(Switchboard, (board) => board.setSwitch(name, on)),
   ),
   operation(
     "setPrice",

@@ -5,8 +5,8 @@ type Data = Pick<Job, (typeof jobDataFields)[number]>
 
 /**
  * Returns why this event cannot have turned one job's data into the other's; `undefined` if it can. Assumes that `after` is
- * well-formed. Data changes in three moves only: a checkpoint adds or replaces one step, completion sets output, files, warning
- * and charge, erasure blanks.
+ * well-formed. Data changes in four moves only: a checkpoint adds or replaces one step, completion sets output, files, warning
+ * and charge, a failure may set what the job tells its caller, erasure blanks.
  */
 export const dataMismatch = (before: Job, after: Job, event: JobEventName): string | undefined => {
   switch (event) {
@@ -14,6 +14,8 @@ export const dataMismatch = (before: Job, after: Job, event: JobEventName): stri
       return checkpointMismatch(before, after)
     case "completed":
       return completionMismatch(before, after)
+    case "failed":
+      return unlike({ ...before, checkpoints: {}, output: after.output }, after)
     case "erased":
       return erasureMismatch(before, after)
     default:

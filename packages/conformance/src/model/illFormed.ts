@@ -1,4 +1,4 @@
-import { isFinished, type Job } from "@kiln/core/domain"
+import { errorMessageOf, isFinished, type Job } from "@kiln/core/domain"
 
 /** Returns why a job is invalid in any store, regardless of its history; `undefined` if it is valid. */
 export const illFormed = (job: Job): string | undefined =>
@@ -19,7 +19,9 @@ const illFormedState = (job: Job): string | undefined => {
 
 const illFormedData = (job: Job): string | undefined => {
   const { mode, retained, status, warningCode } = job
-  if ((job.output !== null) !== (status === "done" && retained === "kept")) return "output exactly while done and kept"
+  const told = status === "failed" && retained === "kept" && errorMessageOf(job) !== null
+  if ((job.output !== null) !== ((status === "done" && retained === "kept") || told))
+    return "output exactly while done and kept, or of a failed job that tells its caller something"
   if ((job.request !== null) !== (retained === "kept")) return "the request stays exactly as long as the data"
   if ((job.charge !== null) !== (mode === "live" && status === "done")) return "a charge exactly for done live jobs"
   if (mode === "sandbox" && job.price !== null) return "a sandbox job has no price"

@@ -26,6 +26,8 @@ export const defaultAttemptLimits: AttemptLimits = {
 /** Why an attempt ended without a result. */
 export interface AttemptFailure {
   readonly errorCode: ErrorCode
+  /** What the caller of a failed job is told; nothing by default. */
+  readonly publicMessage?: string | undefined
   /** True if another attempt may succeed. */
   readonly retry: boolean
   /** Milliseconds the provider asked us to wait. */

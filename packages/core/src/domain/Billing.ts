@@ -45,6 +45,8 @@ export interface Charge {
 
 /** The meters of the built-in kinds, in the order in which line items are listed; others follow, by name. */
 export const meters = ["input_audio_seconds", "input_characters", "output_tokens", "images"] as const
+/** A meter of the built-in kinds. */
+export type BuiltInMeter = (typeof meters)[number]
 
 const inOrder = (names: ReadonlyArray<Meter>): ReadonlyArray<Meter> => {
   const builtIn: ReadonlyArray<Meter> = meters

@@ -1,8 +1,25 @@
 import type { ProjectId } from "./Ids.ts"
 import { type Meter, type PriceSnapshot, uncoveredMeters } from "./Billing.ts"
 
+/** A switch of the built-in kinds. Other kinds may have their own. */
 export type SwitchName = "ai" | "audio" | "images"
 export const switchNames: ReadonlyArray<SwitchName> = ["ai", "audio", "images"]
+/** What a switch may be called. */
+export const switchNameForm = /^[a-z][a-z0-9_-]{0,63}$/
+
+/** Switches by name. */
+export type BoardSwitches = Readonly<Record<SwitchName, boolean> & Record<string, boolean>>
+
+/** Returns the switches of a board from those that were set. The built-in ones are off until then. */
+export const switchesWith = (set: Iterable<readonly [name: string, on: boolean]>): BoardSwitches => ({
+  ai: false,
+  audio: false,
+  images: false,
+  ...Object.fromEntries(set),
+})
+
+const isOn = ({ switches }: Board, name: string): boolean => Object.hasOwn(switches, name) && switches[name] === true
+
 /** The prices of the HTTP service, in the order in which missing ones are reported. */
 export const priceNames = ["svc-audio", "svc-image"] as const
 
@@ -12,7 +29,7 @@ export interface Gate {
   readonly price: string | null
   /** Meters that the price must cover; a price that lacks one of them counts as missing. */
   readonly meters: ReadonlyArray<Meter>
-  readonly switches: ReadonlyArray<SwitchName>
+  readonly switches: ReadonlyArray<string>
   /** Requires a worker that serves such jobs live; `null` requires no worker. */
   readonly liveWorker: LiveWorkerRule | null
 }
@@ -26,7 +43,8 @@ export interface LiveWorkerRule {
 
 /** The operator's settings and the capabilities of the running workers, as recorded in the store. */
 export interface Board {
-  readonly switches: Readonly<Record<SwitchName, boolean>>
+  /** The built-in switches, and every other one that was ever set. One that is missing is off. */
+  readonly switches: BoardSwitches
   /** The active version of each active price. */
   readonly prices: Readonly<Record<string, PriceSnapshot>>
   /** Job kinds that at least one running worker can serve live. */
@@ -50,15 +68,24 @@ export const lastServedStepMs = 60_000
 
 /**
  * Returns what keeps a gate closed at this store time: `price:svc-audio`, `switch:ai`, `provider:transcription`, … in the
- * order of the contract: prices, switches, provider. Empty when the gate is open.
+ * order of the contract: prices, switches (the built-in ones first), provider. Empty when the gate is open.
  */
 export const missingPrerequisites = (gate: Gate, board: Board, now: number): ReadonlyArray<string> => [
   ...(gate.price === null || isCovered(gate.price, gate.meters, board) ? [] : [`price:${gate.price}`]),
-  ...switchNames
-    .filter((name) => gate.switches.includes(name) && !board.switches[name])
+  ...inOrder(gate.switches)
+    .filter((name) => !isOn(board, name))
     .map((name) => `switch:${name}`),
   ...(gate.liveWorker === null || isServed(gate.liveWorker, board, now) ? [] : [`provider:${gate.liveWorker.kind}`]),
 ]
+
+const inOrder = (names: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...switchNames.filter((name) => names.includes(name)),
+  ...names.filter((name) => !isBuiltInSwitch(name)),
+]
+
+/** Returns whether a switch belongs to the built-in kinds. */
+export const isBuiltInSwitch = (name: string): name is SwitchName =>
+  (switchNames as ReadonlyArray<string>).includes(name)
 
 const isCovered = (name: string, needed: ReadonlyArray<Meter>, { prices }: Board): boolean => {
   const price = Object.hasOwn(prices, name) ? prices[name] : undefined
@@ -72,14 +99,9 @@ const isServed = ({ kind, withinMs }: LiveWorkerRule, { lastServedAt, liveKinds 
 }
 
 /** Returns the board with these switches forced off, whatever the store says. */
-export const withForcedOff = (board: Board, forcedOff: ReadonlyArray<SwitchName>): Board =>
+export const withForcedOff = (board: Board, forcedOff: ReadonlyArray<string>): Board =>
   forcedOff.length === 0
     ? board
-    : {
-        ...board,
-        switches: {
-          ai: board.switches.ai && !forcedOff.includes("ai"),
-          audio: board.switches.audio && !forcedOff.includes("audio"),
-          images: board.switches.images && !forcedOff.includes("images"),
-        },
-      }
+    : { ...board, switches: switchesWith([...Object.entries(board.switches), ...forcedOff.map(off)]) }
+
+const off = (name: string) => [name, false] as const

@@ -55,7 +55,7 @@ export interface Job extends JobOrigin, JobState {
   readonly request: JsonObject | null
   /** Results of finished steps by name, so that a retry does not pay for them again. Empty once finished. */
   readonly checkpoints: Readonly<Record<string, Json>>
-  /** The kind's output without its files; `null` until done and once its data is gone. */
+  /** The kind's output without its files, or what a failed job tells its caller (`failedOutput`); `null` once its data is gone. */
   readonly output: JsonObject | null
   readonly files: ReadonlyArray<OutputFile>
   readonly warningCode: WarningCode | null

@@ -1,4 +1,4 @@
-import { type Board, type Gate, missingPrerequisites, type SwitchName, withForcedOff } from "./Gate.ts"
+import { type Board, type Gate, missingPrerequisites, withForcedOff } from "./Gate.ts"
 import type { JobMode } from "./Access.ts"
 import type { PriceSnapshot, Usage } from "./Billing.ts"
 import type { JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
@@ -54,7 +54,7 @@ export interface NewJob {
   /** The most that the job can use, by meter; `null` if that is unknown. Decides only under a spend cap. */
   readonly maxUsage: Usage | null
   /** Switches that this process's environment forces off. */
-  readonly forcedOff: ReadonlyArray<SwitchName>
+  readonly forcedOff: ReadonlyArray<string>
   readonly limits: JobLimits
   /** Maximum number of unfinished jobs of the project, including this one; 0 means no cap. */
   readonly queueCap: number

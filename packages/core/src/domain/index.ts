@@ -18,6 +18,10 @@ export * from "./BlobKey.ts"
 export * from "./ErrorCode.ts"
 export {
   type SwitchName,
+  isBuiltInSwitch,
+  type BoardSwitches,
+  switchesWith,
+  switchNameForm,
   switchNames,
   priceNames,
   type Gate,
@@ -125,3 +129,4 @@ export {
   requireFlag,
 } from "./knownNames.ts"
 export * from "./realms.ts"
+export { errorMessageOf, failedOutput } from "./ErrorMessage.ts"

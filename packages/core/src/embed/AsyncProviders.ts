@@ -1,6 +1,6 @@
 import type { JobId } from "../domain/Ids.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef, RequestOf } from "../providers/builtInPorts.ts"
-import type { GeneratedFile } from "../providers/checks.ts"
+import type { FileBody } from "./FileBody.ts"
 import type { AudioDetails } from "../providers/transcription.ts"
 
 /** Identifies a call, with a signal that aborts when it is no longer needed. */
@@ -20,8 +20,13 @@ export interface AsyncAudio extends AudioDetails {
   readonly data: Uint8Array
 }
 
-/** A generated file, whole in memory. */
-export type AsyncFile = GeneratedFile
+/** A file for an attempt to store. */
+export interface AsyncFile {
+  /** The content, in memory or as a stream, for example a Node.js `Readable`. A stream is written piece by piece, and read once. */
+  readonly data: FileBody
+  /** For example `audio/mpeg`. */
+  readonly mediaType: string
+}
 
 /** The request that a provider that returns a promise receives. */
 export type AsyncRequest<Ref extends ProviderRef> = {

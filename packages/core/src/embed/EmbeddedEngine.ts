@@ -8,6 +8,7 @@ import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
 import type { AbortOption, ProjectOption } from "./CommonOptions.ts"
+import type { FileBody } from "./FileBody.ts"
 import type { ScheduleVerbs } from "./ScheduleVerbs.ts"
 import type { OperatorVerbs } from "./OperatorVerbs.ts"
 
@@ -17,7 +18,7 @@ export interface SubmitOptions extends ProjectOption {
    * a job.
    */
   readonly idempotencyKey?: string
-  /** `sandbox` is free and never reaches a live provider. Default `sandbox`; `live` if the engine has only live providers. */
+  /** `sandbox` is free and never reaches a live provider. Default the engine's `mode`. */
   readonly mode?: JobMode
   /** Rank among the waiting jobs of its project and kind. Default `normal`. */
   readonly priority?: Priority
@@ -83,8 +84,7 @@ export type { AbortOption, ProjectOption } from "./CommonOptions.ts"
 
 type Named<K extends Kind, Name extends string> = Extract<K, { readonly name: Name }>
 
-/** The content of a file. */
-export type FileBody = Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
+export type { FileBody } from "./FileBody.ts"
 
 /** An announced audio file. */
 export interface UploadTicket {
@@ -104,6 +104,10 @@ export interface Subscription extends Disposable {
 /**
  * The engine for code without Effect. Every method rejects with a `KilnError`, with the reason of the signal that aborted it,
  * or with an `AbortError` when the engine is closed.
+ *
+ * An engine of particular kinds is an `EmbeddedEngine` too, for code that reads, waits for or operates jobs of any kind. Code that
+ * submits names the kinds it submits. This is why the verbs that accept jobs are methods, whose parameters the compiler compares in
+ * both directions. No method uses `this`, so all may be taken off the engine.
  */
 export interface EmbeddedEngine<
   K extends Kind = Kind,
@@ -114,17 +118,19 @@ export interface EmbeddedEngine<
    * Creates a job. Once it resolves, the job is as durable as the store. With a `transaction` of your own, the job exists if and
    * only if that commits, and workers are woken then.
    */
-  readonly submit: <Name extends K["name"]>(
+  submit<Name extends K["name"]>(
+    this: void,
     kind: Name,
     request: InputOf<Named<K, Name>>,
     options?: SubmitOptions & AbortOption & { readonly transaction?: Transaction },
-  ) => Promise<SubmittedJob<Named<K, Name>>>
+  ): Promise<SubmittedJob<Named<K, Name>>>
   /** Creates a job inside a synchronous transaction, for stores that have them. Throws what `submit` rejects with. */
-  readonly submitSync: <Name extends K["name"]>(
+  submitSync<Name extends K["name"]>(
+    this: void,
     kind: Name,
     request: InputOf<Named<K, Name>>,
     options: SubmitOptions & { readonly transaction: SyncTransaction },
-  ) => SubmittedJob<Named<K, Name>>
+  ): SubmittedJob<Named<K, Name>>
   /**
    * Accepts a list of jobs of one kind. Resolves with an outcome for each, in order, once the accepted ones are durable: one
    * refused job does not affect the others. The jobs share commits of up to 500.
@@ -143,17 +149,19 @@ export interface EmbeddedEngine<
    * for (const { error, job } of outcomes) console.log(error === undefined ? job.id : error.code)
    * ```
    */
-  readonly submitMany: <Name extends K["name"]>(
+  submitMany<Name extends K["name"]>(
+    this: void,
     kind: Name,
     submissions: ReadonlyArray<Submission<InputOf<Named<K, Name>>>>,
     options?: AbortOption & { readonly transaction?: Transaction },
-  ) => Promise<ReadonlyArray<SubmitOutcome<Named<K, Name>>>>
+  ): Promise<ReadonlyArray<SubmitOutcome<Named<K, Name>>>>
   /** `submitMany` inside a synchronous transaction, for stores that have them. Throws what `submitMany` rejects with. */
-  readonly submitManySync: <Name extends K["name"]>(
+  submitManySync<Name extends K["name"]>(
+    this: void,
     kind: Name,
     submissions: ReadonlyArray<Submission<InputOf<Named<K, Name>>>>,
     options: { readonly transaction: SyncTransaction },
-  ) => ReadonlyArray<SubmitOutcome<Named<K, Name>>>
+  ): ReadonlyArray<SubmitOutcome<Named<K, Name>>>
   /** Returns any job of this installation, or only of one project if it is given. */
   readonly get: <Name extends K["name"] = K["name"]>(
     job: JobReference<Name>,
@@ -165,11 +173,12 @@ export interface EmbeddedEngine<
     options?: WaitOptions,
   ) => Promise<JobResult<Named<K, Name>>>
   /** Submits a job and waits for it. */
-  readonly submitAndWait: <Name extends K["name"]>(
+  submitAndWait<Name extends K["name"]>(
+    this: void,
     kind: Name,
     request: InputOf<Named<K, Name>>,
     options?: SubmitOptions & WaitOptions,
-  ) => Promise<JobResult<Named<K, Name>>>
+  ): Promise<JobResult<Named<K, Name>>>
   /** Deletes the retained data of a finished job, including its files. */
   readonly eraseData: (job: JobReference<string>, options?: ProjectOption & AbortOption) => Promise<void>
   /** Announces an audio file. Its job must have the same mode and project. */

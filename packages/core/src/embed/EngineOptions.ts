@@ -44,6 +44,11 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
   /** Measures uploaded audio. Without one, the declared duration counts. */
   readonly probe?: ProbeAdapter
   readonly settings?: GivenSettings
+  /**
+   * The mode of jobs, uploads and schedules without one of their own. By default `sandbox`, or `live` if there are only live
+   * providers. A kind without providers, price and switches runs the same in both.
+   */
+  readonly mode?: JobMode
   /** `false` for a process that only submits and reads. By default, jobs run in this process. */
   readonly worker?: Working
   /** `false` delays the worker until `start` is called. By default, it runs as soon as the engine is created. */

@@ -4,15 +4,27 @@ import type { JobId } from "../domain/Ids.ts"
 import type { Json } from "../domain/Json.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
-import type { ErrorCodeOf, InputOf, Kind, OutputOf } from "../kinds/KindTypes.ts"
+import type { ErrorCodeOf, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
 import type { FinishedJob, OnFinished } from "./OnFinished.ts"
+import type { AudioDetails } from "../providers/transcription.ts"
 import type { AsyncAudio, AsyncFile, AsyncRequest } from "./AsyncProviders.ts"
 
 /** The uploaded file of a job, measured. */
 export interface AttemptAudio extends AsyncAudio {
   /** The duration that the caller declared, in seconds. */
   readonly declaredSeconds: number
+}
+
+/** The uploaded file of a job, measured and not read yet. */
+export interface AttemptUpload extends AudioDetails {
+  /** The duration that the caller declared, in seconds. */
+  readonly declaredSeconds: number
+  /**
+   * Reads the file from its beginning, each time it is called; leaving the loop closes it. Length and SHA-256 are compared with those
+   * of the upload before the last piece: a damaged file rejects, and the job fails.
+   */
+  readonly stream: () => AsyncIterable<Uint8Array>
 }
 
 /** The argument of `run`. */
@@ -43,8 +55,10 @@ export interface Attempt<
   }
   /** Returns whether a provider is available, for kinds that more than one set of providers can serve. */
   readonly has: (provider: ProviderName | NameOf<Provider>) => boolean
-  /** Reads the upload of this job, measured and within limits. Fails the job if the kind has no upload. */
+  /** Reads the upload of this job into memory, measured and within limits. Fails the job if the kind has no upload. */
   readonly audio: () => Promise<AttemptAudio>
+  /** The same upload as a stream. */
+  readonly upload: () => Promise<AttemptUpload>
   /**
    * Creates the error to throw when the attempt fails with a built-in error code or one that the kind declares in `errorCodes`:
    * `throw fail("quota_used_up", { message: "402 from the account service" })`. Code that has no attempt imports `fail`.
@@ -79,6 +93,10 @@ export interface Attempt<
   /**
    * Runs a step that creates one of the job's files. The file is durable when it resolves. A later attempt creates it again.
    * Writing it twice in one attempt fails the job.
+   *
+   * `data` may be a stream: it is written piece by piece, with one piece in memory. A file that exceeds the `maxBytes` of the kind's
+   * `files` (default 64 MiB) fails the attempt while it is written (`result_invalid`). `signal` aborts when the write ends early.
+   * Nothing of a file that was not written to its end can be read.
    */
   readonly writeFile: (name: File, work: (signal: AbortSignal) => Promise<AsyncFile>) => Promise<void>
 }
@@ -97,6 +115,11 @@ export type ChildJob<K extends Kind = Kind> =
 export interface FailOptions {
   /** What went wrong, for the log, `onError` and the events. Never a prompt, a transcript or a secret. Default the code. */
   readonly message?: string
+  /**
+   * What the caller is told if the job fails with it: `job.errorMessage`, and `error_message` in polls of mounted kinds. At most 1,000
+   * characters; a longer one is cut. It may quote the request: it is no part of the log and is erased with the job's data.
+   */
+  readonly publicMessage?: string
   /** Whether another attempt may succeed, within the budget of failures. Default `false`: the job fails immediately. */
   readonly retry?: boolean
   /** Milliseconds before which the job is not retried. */
@@ -106,10 +129,10 @@ export interface FailOptions {
 }
 
 /** The result of a finished attempt. */
-export interface AttemptOutcome<Output> {
+export interface AttemptOutcome<Output, MeterName extends string = string> {
   readonly output: Output
   /** The usage that a live job is charged for: non-negative integers by meter of the kind. None by default. */
-  readonly usage?: Readonly<Record<string, number>>
+  readonly usage?: UsageBy<MeterName>
   readonly warningCode?: WarningCode
 }
 
@@ -123,18 +146,20 @@ export interface JobKindOptions<
   OrProvider extends ProviderRef,
   Upload extends string = never,
   Code extends string = never,
-> extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code> {
+  Switch extends string = never,
+  MeterName extends string = never,
+> extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> {
   /**
    * Runs one attempt. An error fails the attempt, and the job is retried until `limits.maxFailures` attempts have failed. Throw
    * `fail(code, options)` to choose the error code and whether to retry.
    */
   readonly run: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
-  ) => Promise<AttemptOutcome<NoInfer<Output>>>
+  ) => Promise<AttemptOutcome<NoInfer<Output>, NoInfer<MeterName>>>
   /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
   readonly sandbox?: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
-  ) => Promise<AttemptOutcome<NoInfer<Output>>>
+  ) => Promise<AttemptOutcome<NoInfer<Output>, NoInfer<MeterName>>>
   /**
    * Called at least once for each finished job of the kind, by any process with a worker that has the kind, also after a crash.
    * Jobs that were submitted before the kind had it get no call. See `OnFinished`. Replaces the engine's.
@@ -142,7 +167,7 @@ export interface JobKindOptions<
   readonly onFinished?: OnFinished<
     FinishedJob<
       NoInfer<Name>,
-      NoInfer<DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code>["output"]>,
+      NoInfer<DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>["output"]>,
       NoInfer<BuiltInErrorCode | Code>
     >
   >
@@ -158,4 +183,6 @@ export type DefinedKind<
   OrProvider extends ProviderRef,
   Upload extends string = never,
   Code extends string = never,
-> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code>>
+  Switch extends string = never,
+  MeterName extends string = never,
+> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>>

@@ -42,6 +42,8 @@ export interface FailedJob<Name extends string = string, Code extends string = E
   readonly status: "failed"
   readonly finishedAt: Date
   readonly errorCode: Code
+  /** What the kind tells the caller (`publicMessage` of `fail`); `null` if it tells nothing, and once the job's data is erased. */
+  readonly errorMessage: string | null
 }
 
 /** A job. Its type is narrowed by `status`. */

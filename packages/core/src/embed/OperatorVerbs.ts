@@ -1,12 +1,12 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { FailedAttempt } from "../domain/AttemptRecord.ts"
 import type { LineItem } from "../domain/Billing.ts"
-import type { Board, SwitchName } from "../domain/Gate.ts"
+import type { Board } from "../domain/Gate.ts"
 import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
 import type { Spending } from "../domain/SpendCap.ts"
 import type { JobStatus } from "../domain/JobState.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
-import type { Kind } from "../kinds/KindTypes.ts"
+import type { Kind, SwitchOf } from "../kinds/KindTypes.ts"
 import type { JobCount, JobSummary } from "../ports/JobListing.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
 
@@ -148,8 +148,11 @@ export interface OperatorVerbs<K extends Kind> {
    * off.
    */
   readonly board: () => Promise<OperatorBoard>
-  /** Turns a switch on or off. Live jobs need the switches of their kind on. In a new installation, all are off. */
-  readonly setSwitch: (name: SwitchName, on: boolean) => Promise<void>
+  /**
+   * Turns a switch of this engine's kinds on or off. Live jobs need the switches of their kind on. In a new installation, all are
+   * off. Rejects with a `TypeError` for a name that no kind of this engine has.
+   */
+  readonly setSwitch: (name: SwitchOf<K>, on: boolean) => Promise<void>
   /**
    * Sets a price for new live jobs, as exact decimals per unit of each meter: `{ name: "svc-image", currency: "usd", unitAmounts:
    * { images: "0.011" } }`. It becomes active immediately, unless `active` is `false`. Rejects with a `TypeError` for a name or

@@ -4,16 +4,18 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { Json, JsonObject } from "../domain/Json.ts"
-import { isTaggedError, type OutputFile } from "../domain/index.ts"
+import type { OutputFile, Usage } from "../domain/index.ts"
 import { underCaller } from "../engine/CallerSpan.ts"
-import type { AttemptContext, AttemptError, AttemptFailed, AttemptResult } from "../kinds/AttemptContext.ts"
+import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type { AudioInput } from "../providers/Provider.ts"
 import type { CallerContext } from "./CallerContext.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
 import { fail } from "./fail.ts"
+import { iterated, withStream } from "./fileBodies.ts"
 import type { Attempt, AttemptOutcome } from "./JobKindOptions.ts"
 import { wholeAudio } from "./providerSet.ts"
+import { failing, thrownFor } from "./thrownErrors.ts"
 
 /** The program's function that calls `run` with what its job carries. */
 export const RestoreContext = Context.Reference<CallerContext["restore"] | undefined>(
@@ -27,23 +29,6 @@ export const RestoreContext = Context.Reference<CallerContext["restore"] | undef
 const overReason = new DOMException("the attempt is over", "AbortError")
 
 export type AsyncRun = (attempt: Attempt) => Promise<AttemptOutcome<JsonObject>>
-
-/** The cause of each error thrown to promise code, so that the code can catch and rethrow it without losing its meaning. */
-const causes = new WeakMap<object, Cause.Cause<AttemptError>>()
-
-/** Returns the error for promise code; `reason` if nothing failed and the step was interrupted. */
-const thrownFor = (cause: Cause.Cause<AttemptError>, reason: unknown): unknown => {
-  const squashed: unknown = Cause.hasInterruptsOnly(cause) ? reason : Cause.squash(cause)
-  // A primitive cannot be looked up again; it is still a defect.
-  if (typeof squashed === "object" && squashed !== null) causes.set(squashed, cause)
-  return squashed
-}
-
-const failing = (thrown: unknown): Effect.Effect<never, AttemptError> => {
-  const cause = typeof thrown === "object" && thrown !== null ? causes.get(thrown) : undefined
-  if (cause !== undefined) return Effect.failCause(cause)
-  return isTaggedError<AttemptFailed>(thrown, "AttemptFailed") ? Effect.fail(thrown) : Effect.die(thrown)
-}
 
 /** Runs a kind's function that returns a promise. An interruption aborts its signal, and does not wait for it. */
 export const runAsync =
@@ -143,6 +128,22 @@ class AsyncAttempt implements Attempt {
       )
   }
 
+  get upload(): Attempt["upload"] {
+    return async () => {
+      const { content, ...about } = await this.#run(this.#attempt.audio)
+      const kept = Stream.tapCause(content, (cause) => Effect.sync(() => thrownFor(cause, overReason)))
+      return {
+        ...about,
+        stream: () =>
+          iterated(
+            () => this.#run(Effect.succeed(kept)),
+            this.#context,
+            () => [this.signal],
+          ),
+      }
+    }
+  }
+
   get fail(): Attempt["fail"] {
     return fail
   }
@@ -166,7 +167,16 @@ class AsyncAttempt implements Attempt {
 
   get writeFile(): Attempt["writeFile"] {
     return async (name, work) => {
-      this.#files.push(await this.#run(this.#attempt.writeFile(name, promised(work))))
+      // Aborted while the file is created, and while what it returned is read.
+      const controller = new AbortController()
+      const created = Effect.map(
+        promised(() => work(controller.signal)),
+        withStream,
+      )
+      const written = Effect.onExit(this.#attempt.writeFile(name, created), (exit) =>
+        Exit.isSuccess(exit) ? Effect.void : Effect.sync(() => controller.abort()),
+      )
+      this.#files.push(await this.#run(written))
     }
   }
 
@@ -174,7 +184,7 @@ class AsyncAttempt implements Attempt {
   resultOf(outcome: Partial<AttemptOutcome<JsonObject>> | undefined): Effect.Effect<AttemptResult> {
     return Effect.sync(() => {
       const { output, usage = {}, warningCode } = outcome ?? {}
-      return { output: output as JsonObject, files: this.#files, usage, warningCode }
+      return { output: output as JsonObject, files: this.#files, usage: usage as Usage, warningCode }
     })
   }
 

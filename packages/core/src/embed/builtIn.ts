@@ -15,6 +15,8 @@ type Plain<K> =
           readonly output: { readonly [Field in keyof Types["output"]]: Types["output"][Field] }
           readonly needs: { readonly all: Types["needs"]["all"]; readonly or: Types["needs"]["or"] }
           readonly upload: NonNullable<Types["upload"]>
+          readonly switch: NonNullable<Types["switch"]>
+          readonly meter: NonNullable<Types["meter"]>
         }
       >
     : never

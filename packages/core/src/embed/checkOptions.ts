@@ -25,6 +25,7 @@ export const checkEngineOptions = (options: object): void => {
   requireOptions("createEngine()", options, engineOptions)
   const given: { readonly [Name in keyof typeof engineOptions]?: unknown } = options
   if (given.kinds !== undefined && !Array.isArray(given.kinds)) throw new TypeError("kinds must be an array")
+  if (given.mode !== undefined) requireMode(given.mode)
   requireFlag("worker", given.worker)
   requireFlag("autoStart", given.autoStart)
   if (given.log !== undefined && given.log !== false && typeof given.log !== "function")

@@ -6,7 +6,8 @@ import { callOptions } from "./callOptions.ts"
 import { requireMode } from "./checkOptions.ts"
 import { callerOf } from "./callers.ts"
 import { concat } from "./concat.ts"
-import type { AbortOption, EmbeddedEngine, FileBody, ProjectOption } from "./EmbeddedEngine.ts"
+import { iterated, streamOf } from "./fileBodies.ts"
+import type { AbortOption, EmbeddedEngine, ProjectOption } from "./EmbeddedEngine.ts"
 import { uploadFields, verbOptions } from "./optionNames.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 
@@ -44,7 +45,7 @@ export const fileVerbs = ({ closed, context, run }: EngineRuntime, defaultMode: 
           uploadId: (typeof upload === "string" ? upload : upload.id) as UploadId,
           contentType,
           contentLength: isBytes(body) ? body.length : isBlob(body) ? body.size : undefined,
-          content: contentOf(body),
+          content: streamOf(body),
         }),
       ),
       options.signal,
@@ -60,36 +61,9 @@ export const fileVerbs = ({ closed, context, run }: EngineRuntime, defaultMode: 
       signal,
     )
   },
-  streamFile: ({ id }, options?: AbortOption, ...rest: ReadonlyArray<unknown>) => ({
-    async *[Symbol.asyncIterator]() {
-      const { signal } = callOptions("streamFile()", verbOptions.streamFile, options, rest)
-      const either = signal === undefined ? closed : AbortSignal.any([closed, signal])
-      const { content } = await run(openedFile(id), signal)
-      const pieces = Stream.toAsyncIterableWith(content, context)[Symbol.asyncIterator]()
-      try {
-        for (;;) {
-          const piece = await orAborted(pieces.next(), either)
-          if (piece.done === true) return
-          yield piece.value
-        }
-      } finally {
-        // Not awaited: a stalled read must not delay a caller that stops reading.
-        void Promise.resolve(pieces.return?.()).catch(() => undefined)
-      }
-    },
-  }),
+  streamFile: ({ id }, options?: AbortOption, ...rest: ReadonlyArray<unknown>) => {
+    const given = () => callOptions("streamFile()", verbOptions.streamFile, options, rest).signal
+    const open = async () => (await run(openedFile(id), given())).content
+    return iterated(open, context, () => [closed, given()])
+  },
 })
-
-/** Returns the promise's value, unless the signal aborts first. */
-const orAborted = <A>(promise: Promise<A>, signal: AbortSignal): Promise<A> => {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(signal.reason)
-  if (signal.aborted) abort()
-  else signal.addEventListener("abort", abort, { once: true })
-  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", abort))
-}
-
-const contentOf = (body: FileBody): Stream.Stream<Uint8Array, unknown> => {
-  if (isBytes(body)) return Stream.succeed(body)
-  return Stream.fromAsyncIterable(isBlob(body) ? body.stream() : body, (cause) => cause)
-}

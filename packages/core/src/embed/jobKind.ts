@@ -19,9 +19,11 @@ export const jobKind = <
   const OrProvider extends ProviderRef = never,
   const Upload extends string = never,
   const Code extends string = never,
+  const Switch extends string = never,
+  const MeterName extends string = never,
 >(
-  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider, Upload, Code>,
-): DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload, Code> => {
+  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>,
+): DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> => {
   checkDefinition(options)
   const { name, run, sandbox, upload } = options
   const kind = unloadedKind({
@@ -34,5 +36,5 @@ export const jobKind = <
         ...(sandbox && { sandbox: runAsync(sandbox as AsyncRun) }),
       }),
   })
-  return kind as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload, Code>
+  return kind as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>
 }

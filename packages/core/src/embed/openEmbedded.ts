@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { JobMode } from "../domain/Access.ts"
-import { builtInKinds, type JobKind, type Kind, portsOf } from "../kinds/index.ts"
+import { builtInKinds, type JobKind, type Kind, portsOf, switchesOf } from "../kinds/index.ts"
 import { checkEngineOptions, checkLimits, checkProviders } from "./checkOptions.ts"
 import type { BuiltInKind } from "./builtIn.ts"
 import { keepContext } from "./embeddedContext.ts"
@@ -68,7 +68,10 @@ export const openEmbedded = async <
   const ports = portsOf(kinds)
   const providers = { sandbox: providerSet(given?.sandbox, ports), live: providerSet(given?.live, ports) }
   const { concurrency, references = Layer.empty, ...overrides } = inside
-  const settings = { ...settingsOf(options.settings, ports), ...(concurrency !== undefined && { concurrency }) }
+  const settings = {
+    ...settingsOf(options.settings, ports, switchesOf(kinds)),
+    ...(concurrency !== undefined && { concurrency }),
+  }
   checkLimits(settings.limits.perKind, kinds)
   if (worker && inside.unserved !== true) expectServed(kinds, providers)
   const finishHandlers = finishHandlersOf(kinds, options.onFinished, settings.defaultCurrency)
@@ -90,7 +93,9 @@ export const openEmbedded = async <
   )
   const { start, stop } = running
   const defaultMode =
-    inside.defaultMode ?? (given?.live !== undefined && given.sandbox === undefined ? "live" : "sandbox")
+    inside.defaultMode ??
+    options.mode ??
+    (given?.live !== undefined && given.sandbox === undefined ? "live" : "sandbox")
   const engine: EmbeddedEngine<K, Transaction, SyncTransaction> = {
     ...jobVerbs(running, defaultMode, options.context?.capture),
     ...fileVerbs(running, defaultMode),

@@ -25,6 +25,7 @@ export const engineOptions: OptionNames<
   kinds: true,
   probe: true,
   settings: true,
+  mode: true,
   worker: true,
   autoStart: true,
   log: true,

@@ -10,10 +10,9 @@ import {
   requireOneOf,
   requireOptions,
   type SpendOwner,
-  switchNames,
 } from "../domain/index.ts"
 import { Operator } from "../engine/index.ts"
-import type { Kind } from "../kinds/index.ts"
+import { JobKinds, type Kind, switchesOf } from "../kinds/index.ts"
 import type { JobSummary } from "../ports/index.ts"
 import { requireMetadata, requireTags } from "./attached.ts"
 import { requireMode } from "./checkOptions.ts"
@@ -72,7 +71,7 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
     resume: (kind) => run(operator.resume(kind)),
     board: () => run(operator.board),
     setSwitch: async (name, on) => {
-      requireOneOf("switch", name, switchNames)
+      requireOneOf("switch", name, switchesOf(Context.get(context, JobKinds)))
       if (typeof on !== "boolean") throw new TypeError("setSwitch() expects true or false")
       return run(operator.setSwitch(name, on))
     },

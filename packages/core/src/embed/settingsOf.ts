@@ -1,4 +1,4 @@
-import { isPlainObject, requireFlag, requireNumber, requireOneOf } from "../domain/index.ts"
+import { isPlainObject, requireFlag, requireNumber, requireOneOf, switchNames } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import type { GivenSettings } from "../engine/EngineSettings.ts"
 import { defaultEngineSettings, type EngineSettings } from "../engine/index.ts"
@@ -6,17 +6,19 @@ import { builtInPorts, type ProviderPort } from "../providers/index.ts"
 import { type SettingRule, settingRules } from "./settingRules.ts"
 
 /**
- * Completes settings with the defaults, including the limits of these provider ports. Throws `TypeError` for an unknown setting
+ * Completes settings with the defaults, including the limits of these provider ports. `switches` may be forced off. Throws `TypeError` for an unknown setting
  * or port and for a value out of range, which could otherwise stop a worker silently.
  */
 export const settingsOf = (
   given: GivenSettings = {},
   ports: ReadonlyArray<ProviderPort> = builtInPorts,
+  switches: ReadonlyArray<string> = switchNames,
 ): EngineSettings => {
   const providers = Object.fromEntries(ports.map(({ bounds, name }) => [name, bounds]))
   const rules = {
     ...settingRules,
     providers: Object.fromEntries(ports.map(({ name }) => [name, settingRules.providers.eachPort])),
+    forcedOff: { listOf: switches },
   }
   return merged("settings", given, { ...defaultEngineSettings, providers }, rules) as object as EngineSettings
 }

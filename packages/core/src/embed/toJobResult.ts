@@ -1,4 +1,12 @@
-import { billingOf, type Job, type JobStatus, callerMetadata, progressOf, submittedOf } from "../domain/index.ts"
+import {
+  billingOf,
+  callerMetadata,
+  errorMessageOf,
+  type Job,
+  type JobStatus,
+  progressOf,
+  submittedOf,
+} from "../domain/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { JobResult } from "./JobResult.ts"
 
@@ -22,7 +30,7 @@ export const toJobResult = <K extends Kind>(job: Job, defaultCurrency: string): 
     queued: { progress: null },
     processing: { progress: progressOf(job) },
     done: { finishedAt, output: outputOf(job) },
-    failed: { finishedAt, errorCode: job.errorCode },
+    failed: { finishedAt, errorCode: job.errorCode, errorMessage: errorMessageOf(job) },
   }
   // The store's rows are untyped by kind; which kind a job has is what its caller submitted.
   return { ...common, billing: billingOf(job, defaultCurrency), ...statusFields[status] } as JobResult<K>

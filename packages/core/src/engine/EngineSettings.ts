@@ -1,6 +1,5 @@
 import type { AttemptLimits } from "../domain/Attempt.ts"
 import type { CircuitLimits } from "../domain/Circuit.ts"
-import type { SwitchName } from "../domain/Gate.ts"
 import type { UploadCap } from "../domain/Upload.ts"
 import type { EngineLimits } from "../domain/JobsInProgress.ts"
 import type { ProviderName } from "../providers/builtInPorts.ts"
@@ -91,7 +90,7 @@ export interface EngineSettings {
   /** The currency of jobs without a price; lower-case ISO 4217. */
   readonly defaultCurrency: string
   /** Switches that this process forces off, regardless of the store. */
-  readonly forcedOff: ReadonlyArray<SwitchName>
+  readonly forcedOff: ReadonlyArray<string>
 }
 
 /** Settings with defaults for all that are left out, in nested groups too. */

@@ -11,15 +11,16 @@ import {
   type Spending,
   type SpendOwner,
   type StoreUnavailable,
-  type SwitchName,
-  switchNames,
+  switchesWith,
 } from "../domain/index.ts"
 import { KindUnknown } from "../domain/Errors.ts"
 import { priceProblem } from "../domain/Billing.ts"
 import { withForcedOff } from "../domain/Gate.ts"
+import { unknownName } from "../domain/knownNames.ts"
 import { spendCapProblem } from "../domain/SpendCap.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { closedKinds, unusedProblem } from "../kinds/pricing.ts"
+import { switchesOf } from "../kinds/switches.ts"
 import {
   type IdGenerator,
   type JobCount,
@@ -103,9 +104,10 @@ export class Operator extends Context.Service<
     readonly pause: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
     /** Resumes a paused kind, also one that this engine no longer has. */
     readonly resume: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
-    /** Reads paused kinds, switches and active prices. A switch that this process's settings force off is off. */
+    /** Reads paused kinds, switches (all those of this engine's kinds) and active prices. A switch that this process's settings force off is off. */
     readonly board: Effect.Effect<Board, StoreUnavailable>
-    readonly setSwitch: (name: SwitchName, on: boolean) => Effect.Effect<void, StoreUnavailable>
+    /** Turns a switch of this engine's kinds on or off. Dies with a `TypeError` for another name. */
+    readonly setSwitch: (name: string, on: boolean) => Effect.Effect<void, StoreUnavailable>
     /**
      * Adds a version of a price, for new jobs, and activates it unless `active` is `false`. Dies with a `TypeError` for an
      * invalid price, and for a name or a meter that no job kind of this engine uses. Warns about kinds with a meter that the
@@ -154,7 +156,11 @@ export class Operator extends Context.Service<
           ),
         )
       const { forcedOff } = yield* EngineConfig
-      const board = Effect.map(switchboard.readBoard, (read) => withForcedOff(read, forcedOff))
+      const switches = switchesOf(kinds)
+      const off = switches.map((name) => [name, false] as const)
+      const board = Effect.map(switchboard.readBoard, (read) =>
+        withForcedOff({ ...read, switches: switchesWith([...off, ...Object.entries(read.switches)]) }, forcedOff),
+      )
       const known = kinds.map(({ name }) => name)
       const requireKind = (kind: string, others: ReadonlyArray<string>) =>
         known.includes(kind) || others.includes(kind) ? Effect.void : Effect.fail(new KindUnknown({ kind, known }))
@@ -179,9 +185,9 @@ export class Operator extends Context.Service<
           ),
         board,
         setSwitch: (name, on) =>
-          switchNames.includes(name)
+          switches.includes(name)
             ? changing(switchboard.setSwitch(name, on))
-            : Effect.die(new TypeError(`switch must be one of ${switchNames.join(", ")}, not ${name}`)),
+            : Effect.die(new TypeError(unknownName(`switch "${name}"`, name, switches))),
         setPrice: ({ active = true, ...price }) => {
           const problem = priceProblem(price) ?? unusedProblem(kinds, price)
           if (problem !== undefined) return Effect.die(new TypeError(`the price cannot be set: ${problem}`))

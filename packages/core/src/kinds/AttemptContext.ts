@@ -1,5 +1,6 @@
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
 import type {
   BlobCorrupt,
   BlobUnavailable,
@@ -17,7 +18,6 @@ import type {
 import type {
   AnswerOf,
   AudioInput,
-  GeneratedFile,
   NameOf,
   ProviderCall,
   ProviderCallError,
@@ -34,6 +34,8 @@ export class AttemptFailed extends Data.TaggedError("AttemptFailed")<{
   readonly retry: boolean
   /** For the log. Never a prompt, a transcript or a secret. */
   readonly detail: string
+  /** What the caller is told if the job fails with it, in up to 1,000 characters. It is erased with the job's data. */
+  readonly publicMessage?: string
   /** Milliseconds before which the job is not retried. */
   readonly retryAfterMs?: number
   readonly cause?: unknown
@@ -77,6 +79,14 @@ export type AttemptError =
   | BlobUnavailable
   | BlobCorrupt
   | StoreUnavailable
+
+/** A file for an attempt to store. */
+export interface AttemptFile {
+  /** The bytes, or a stream that is written piece by piece. A stream is read once. */
+  readonly data: Uint8Array | Stream.Stream<Uint8Array, AttemptError>
+  /** For example `audio/mpeg`. */
+  readonly mediaType: string
+}
 
 /** The uploaded file, with its measured length. */
 export interface MeasuredAudio extends AudioInput {
@@ -137,12 +147,15 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
    * report is stored at most once a second; it never waits or fails because of the store. Other numbers are clamped.
    */
   readonly progress: (value: number, message?: string) => Effect.Effect<void>
-  /** Stores a file under a name. The blob is durable when this succeeds. Using a name twice fails the job immediately. */
-  readonly keepFile: (name: string, file: GeneratedFile) => Effect.Effect<OutputFile, AttemptError>
+  /**
+   * Stores a file under a name. The blob is durable when this succeeds. Using a name twice fails the job immediately. A file beyond
+   * the `maxBytes` of its kind fails with `result_invalid` while it is written, and nothing of it can be read.
+   */
+  readonly keepFile: (name: string, file: AttemptFile) => Effect.Effect<OutputFile, AttemptError>
   /** Runs a step that creates a file, and stores the file. Files are not kept between attempts. The blob is durable when this succeeds. */
   readonly writeFile: <E extends AttemptError>(
     name: string,
-    effect: Effect.Effect<GeneratedFile, E>,
+    effect: Effect.Effect<AttemptFile, E>,
   ) => Effect.Effect<OutputFile, AttemptError>
 }
 

@@ -11,6 +11,7 @@ import {
 } from "../domain/index.ts"
 import { portOf, type ProviderPort, type ProviderRef } from "../providers/index.ts"
 import { checkDefinition, namesOf } from "./checkDefinition.ts"
+import { fileDescriptionsOf, fileLimitsOf } from "./fileOptions.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
 import type {
   DefinedTypes,
@@ -49,6 +50,8 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly files: ReadonlyArray<string>
   /** Descriptions of files by name, for the files that have one. */
   readonly fileDescriptions: Readonly<Record<string, string>>
+  /** Maximum bytes of files by name, for the files that state one. */
+  readonly fileLimits: Readonly<Record<string, number>>
   /** The error codes that the kind declares, beside the built-in ones. */
   readonly errorCodes: ReadonlyArray<string>
   /** The meters that jobs of the kind may report. A price of the kind must name all of them. */
@@ -94,14 +97,16 @@ export const JobKind = <
   const OrProvider extends ProviderRef = never,
   const Upload extends string = never,
   const Code extends string = never,
+  const Switch extends string = never,
+  const MeterName extends Meter = never,
 >(
-  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code> & {
+  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> & {
     readonly run: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
     /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
     readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
     readonly onFinished?: (finished: never) => unknown
   },
-): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code>> => {
+): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>> => {
   type Request = SchemaOutput<S>
   checkDefinition(definition)
   const { files = [], orProviders, providers = [], run, sandbox = run, version = 1, readsFrom = 1 } = definition
@@ -119,7 +124,8 @@ export const JobKind = <
     metadata: definition.metadata ?? [],
     output: definition.output,
     files: namesOf(files),
-    fileDescriptions: Array.isArray(files) ? {} : (files as Readonly<Record<string, string>>),
+    fileDescriptions: fileDescriptionsOf(files),
+    fileLimits: fileLimitsOf(files),
     errorCodes: namesOf(definition.errorCodes ?? []),
     meters: metersOf(definition),
     maxUsage: maxUsageOf(definition),
@@ -156,10 +162,10 @@ const maxUsageOf =
   }: {
     readonly name: string
     readonly meters?: ReadonlyArray<Meter>
-    readonly maxUsage?: (request: Request) => Usage
+    readonly maxUsage?: (request: Request) => object
   }) =>
   (request: Request): Usage | null => {
-    const usage = maxUsage?.(request) ?? null
+    const usage = (maxUsage?.(request) ?? null) as Usage | null
     for (const [meter, quantity] of Object.entries(usage ?? {}))
       if (!meters.includes(meter) || !Number.isSafeInteger(quantity) || quantity < 0)
         throw new TypeError(

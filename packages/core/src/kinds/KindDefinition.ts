@@ -1,9 +1,8 @@
 import type { KeyScope } from "../domain/Access.ts"
 import type { Meter } from "../domain/Billing.ts"
-import type { SwitchName } from "../domain/Gate.ts"
 import type { Rate } from "../domain/Rate.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
-import type { FileRef, KindTypes } from "./KindTypes.ts"
+import type { FileRef, KindTypes, UsageBy } from "./KindTypes.ts"
 import type { StandardSchema } from "./StandardSchema.ts"
 
 /** Limits of one kind, which replace the engine's. Durations in milliseconds. */
@@ -39,6 +38,17 @@ export interface RetryPolicy {
   readonly retryIf?: (error: unknown) => boolean
 }
 
+/** What a kind says about one of its files. */
+export interface FileOptions {
+  /** One sentence for callers. */
+  readonly description?: string
+  /**
+   * Maximum length in bytes, default 64 MiB. It is enforced while the file is written: a longer one fails the attempt with
+   * `result_invalid`.
+   */
+  readonly maxBytes?: number
+}
+
 /** A schema for requests and outputs: any Standard Schema (Zod, Valibot, ArkType, …), or a struct of Effect Schema. */
 export type AnySchema =
   | StandardSchema
@@ -66,6 +76,8 @@ export interface DefinedTypes<
   OrProvider extends ProviderRef,
   Upload extends string = never,
   Code extends string = never,
+  Switch extends string = never,
+  MeterName extends Meter = never,
 > extends KindTypes {
   readonly input: SchemaInput<S>
   readonly request: SchemaOutput<S>
@@ -73,6 +85,8 @@ export interface DefinedTypes<
   readonly needs: { readonly all: Provider; readonly or: OrProvider }
   readonly upload: Upload
   readonly errorCode: Code
+  readonly switch: Switch
+  readonly meter: MeterName
 }
 type Simplify<T> = { readonly [Key in keyof T]: T[Key] }
 
@@ -86,6 +100,8 @@ export interface KindDefinition<
   OrProvider extends ProviderRef,
   Upload extends string = never,
   Code extends string = never,
+  Switch extends string = never,
+  MeterName extends Meter = never,
 > {
   /** The `type` that callers see. It is stored, so it must never change. */
   readonly name: Name
@@ -98,10 +114,10 @@ export interface KindDefinition<
   /** The output without its files. The output of every attempt is checked against it. If omitted, any JSON object is accepted. */
   readonly output?: StandardSchema<unknown, Output> | { readonly Type: Output; readonly Encoded: unknown }
   /**
-   * Names of all files of a finished job, in lower-case letters and digits. An object gives each a description: `{ audio: "The
-   * audio file." }`. None by default.
+   * Names of all files of a finished job, in lower-case letters and digits. An object gives each a description, and a limit if it
+   * needs another than 64 MiB: `{ audio: "The audio file.", video: { maxBytes: 2 ** 32 } }`. None by default.
    */
-  readonly files?: ReadonlyArray<File> | Readonly<Record<File, string>>
+  readonly files?: ReadonlyArray<File> | Readonly<Record<File, string | FileOptions>>
   /**
    * Error codes of the kind's own, beside the built-in ones: up to 64 lower-case letters, digits and `_`. An object gives each a
    * description: `{ quota_used_up: "The account has no pages left." }`. An attempt fails with one by throwing `fail(code, …)`.
@@ -122,14 +138,17 @@ export interface KindDefinition<
    * The meters that `run` reports as `usage`. A kind with a `price` must list all of them, those of the built-in kinds
    * included: live jobs are accepted once the price names each one. A kind without a price may report the built-in ones unlisted.
    */
-  readonly meters?: ReadonlyArray<Meter>
+  readonly meters?: ReadonlyArray<MeterName>
   /**
    * Returns the most that `run` can report for a request, by meter. A live job is never charged for more. Without it, or where it
    * leaves out a meter that has a price, live jobs are refused under a spend cap.
    */
-  readonly maxUsage?: (request: SchemaOutput<S>) => Readonly<Record<Meter, number>>
-  /** Switches that must be on for live jobs. None by default. */
-  readonly switches?: ReadonlyArray<SwitchName>
+  readonly maxUsage?: (request: SchemaOutput<S>) => UsageBy<NoInfer<MeterName>>
+  /**
+   * Switches that must be on for live jobs: built-in ones or the kind's own, with names of up to 64 lower-case letters, digits, `_`
+   * and `-`. Kinds that name the same switch share it. In a new installation, all are off. None by default.
+   */
+  readonly switches?: ReadonlyArray<Switch>
   /**
    * The providers it calls: built-in ones by name, others by their `providerPort`. A process that lacks one does not run the
    * kind. None by default.

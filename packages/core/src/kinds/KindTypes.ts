@@ -1,3 +1,4 @@
+import type { BuiltInMeter } from "../domain/Billing.ts"
 import type { BuiltInErrorCode, ErrorCode } from "../domain/ErrorCode.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
 
@@ -29,6 +30,10 @@ export interface KindTypes {
   readonly upload?: string
   /** The error codes that the kind declares; `never` if it declares none. */
   readonly errorCode?: string
+  /** The switches that live jobs of the kind need; `never` if it needs none. */
+  readonly switch?: string
+  /** The meters that the kind declares; `never` if it declares none. */
+  readonly meter?: string
 }
 
 /** A job kind, as seen by callers that submit its jobs. `jobKind` and `JobKind` create them. */
@@ -46,5 +51,12 @@ export type InputOf<K extends Kind> = TypesOf<K>["input"]
 /** The error codes that a job of a kind may fail with. */
 export type ErrorCodeOf<K extends Kind> =
   TypesOf<K> extends { readonly errorCode: infer Code extends string } ? BuiltInErrorCode | Code : ErrorCode
+/** The switches of a kind. */
+export type SwitchOf<K extends Kind> =
+  TypesOf<K> extends { readonly switch: infer Switch extends string } ? Switch : string
+/** The usage of a job, by meter: of the kind, or, if it declares none, of the built-in kinds. */
+export type UsageBy<MeterName extends string> = {
+  readonly [Name in [MeterName] extends [never] ? BuiltInMeter : MeterName]?: number
+}
 /** The output of a finished job of a kind. */
 export type OutputOf<K extends Kind> = TypesOf<K>["output"]

@@ -6,14 +6,15 @@ import {
   requireNumber,
   requireOneOf,
   requireOptions,
-  switchNames,
+  switchNameForm,
 } from "../domain/index.ts"
 import { rateProblem } from "../domain/Rate.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
 import { fieldOf } from "../providers/checks.ts"
+import { checkFileOptions, type Files } from "./fileOptions.ts"
 import type { KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
 
-type AnyDefinition = KindDefinition<string, never, object, string, never, never, string, string> & {
+type AnyDefinition = KindDefinition<string, never, object, string, never, never, string, string, string, string> & {
   readonly run: unknown
   readonly sandbox?: unknown
   readonly onFinished?: unknown
@@ -73,11 +74,12 @@ export const checkDefinition = (definition: object): void => {
   if (given.output !== undefined) requireSchema(place, "output", given.output)
   if (given.limits !== undefined) requireOptions(`limits of ${place}`, given.limits, limitNames)
   requireRetry(place, given.retry)
-  requireList(place, "switches", given.switches, switchNames)
+  requireList(place, "switches", given.switches)
+  requireSwitches(place, (given.switches ?? []) as ReadonlyArray<string>)
   for (const name of ["providers", "orProviders"] as const)
     requireList(place, name, namesIn(given[name]), providerNames)
   for (const name of ["metadata", "meters"] as const) requireList(place, name, given[name])
-  requireDescribed(place, "files", given.files)
+  requireFiles(place, given.files)
   requireDescribed(place, "errorCodes", given.errorCodes)
   requireErrorCodes(place, namesOf((given.errorCodes ?? []) as Names))
   requireName(given.name)
@@ -107,7 +109,7 @@ const requireVersions = (
 const isPositiveInteger = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 1
 
 /** A list of names, or an object with a description for each. */
-type Names = ReadonlyArray<string> | Readonly<Record<string, string>>
+type Names = ReadonlyArray<string> | Readonly<Record<string, unknown>>
 
 /** Returns the names in such a list or object. */
 export const namesOf = (names: Names): ReadonlyArray<string> => (isList(names) ? names : Object.keys(names))
@@ -122,6 +124,14 @@ const requireErrorCodes = (place: string, codes: ReadonlyArray<string>): void =>
     if (isBuiltInErrorCode(code))
       throw new TypeError(`${place}: "${code}" is a built-in error code, which any kind may use without declaring it`)
   }
+}
+
+const requireSwitches = (place: string, names: ReadonlyArray<string>): void => {
+  const wrong = names.find((name) => !switchNameForm.test(name))
+  if (wrong !== undefined)
+    throw new TypeError(
+      `${place}: a switch must be up to 64 lower-case letters, digits, "_" and "-", and begin with a letter, not "${wrong}"`,
+    )
 }
 
 /** The names are part of blob keys, which every blob store must be able to tell apart. */
@@ -165,6 +175,11 @@ const requireSchema = (place: string, name: "request" | "output", schema: unknow
   if (isSchema) return
   const struct = name === "request" ? "a struct of Effect Schema" : "a schema of Effect Schema"
   throw new TypeError(`${place}: ${name} must be a Standard Schema (Zod, Valibot, ArkType, …) or ${struct}`)
+}
+
+const requireFiles = (place: string, files: unknown): void => {
+  if (typeof files !== "object" || files === null || Array.isArray(files)) return requireList(place, "files", files)
+  checkFileOptions(place, files as Files)
 }
 
 const requireDescribed = (place: string, option: string, names: unknown): void => {

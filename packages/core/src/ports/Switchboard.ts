@@ -8,7 +8,6 @@ import type {
   Spending,
   SpendOwner,
   StoreUnavailable,
-  SwitchName,
 } from "../domain/index.ts"
 import type { ProviderStanding } from "../providers/index.ts"
 
@@ -35,7 +34,8 @@ export class Switchboard extends Context.Service<
     readonly readBoard: Effect.Effect<Board, StoreUnavailable>
     /** Pauses or resumes a job kind. Accepts any name, because the store does not know the kinds. */
     readonly pauseKind: (kind: string, paused: boolean) => Effect.Effect<void, StoreUnavailable>
-    readonly setSwitch: (name: SwitchName, on: boolean) => Effect.Effect<void, StoreUnavailable>
+    /** Turns a switch on or off. Accepts any name, because the store does not know the kinds. */
+    readonly setSwitch: (name: string, on: boolean) => Effect.Effect<void, StoreUnavailable>
     /** Adds a version of a price. If the price is active, new jobs use this version. */
     readonly setPrice: (price: Omit<PriceSnapshot, "version">) => Effect.Effect<PriceVersion, StoreUnavailable>
     /** Activates or deactivates a price. Returns `false` if no such price was ever set. */

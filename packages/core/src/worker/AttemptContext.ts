@@ -3,9 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import {
   BlobCorrupt,
-  isStorableText,
   type Job,
-  jobBlobKey,
   type Json,
   type OutputFile,
   progressFrom,
@@ -20,7 +18,7 @@ import {
   type Ask,
   type AttemptContext,
   type AttemptError,
-  AttemptFailed,
+  type AttemptFile,
   GateShut,
   LeaseLost,
   type MeasuredAudio,
@@ -28,7 +26,7 @@ import {
 import { KindBug } from "../kinds/KindBug.ts"
 import { measureUpload } from "../kinds/uploadedAudio.ts"
 import { BlobStore, type Claim, IdGenerator, JobDirectory, JobStore, MediaProbe } from "../ports/index.ts"
-import { builtInPorts, callProvider, type GeneratedFile, type ProviderCall, Providers } from "../providers/index.ts"
+import { builtInPorts, callProvider, type ProviderCall, Providers } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
 import { awaitChildren } from "./children.ts"
@@ -36,13 +34,7 @@ import { GateWatch } from "./GateWatch.ts"
 import { keepStep } from "./keepStep.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { ProgressReports, type ReportServices } from "./ProgressReports.ts"
-import { retrying } from "./retrying.ts"
-
-/** Maximum bytes of one generated file. No valid answer to a built-in kind is larger. */
-const maxGeneratedBytes = 64 * 1_024 * 1_024
-
-/** About 15 seconds. The attempt does not wait for a blob store that is unavailable for longer. */
-const putRetries = 20
+import { writeFile } from "./writeFile.ts"
 
 /** The services that attempts use, read once for all attempts of a worker. */
 interface Services extends ReportServices {
@@ -239,7 +231,7 @@ class RunContext implements AttemptContext<unknown> {
     return keepStep(this.#services.store, this.#attempt.claim, step, value)
   }
 
-  #writeFile(name: string, file: GeneratedFile): Effect.Effect<OutputFile, AttemptError> {
+  #writeFile(name: string, file: AttemptFile): Effect.Effect<OutputFile, AttemptError> {
     return writeFile(this.#services, this.#attempt, name, file)
   }
 }
@@ -249,28 +241,6 @@ const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => (
   attempt: attempts,
   failures,
   deferrals: attempts - 1 - failures - lostWorkers,
-})
-
-/** Writes one file of an attempt. It is durable when the write succeeds. */
-const writeFile = Effect.fnUntraced(function* (
-  { blobs, ids }: Services,
-  { claim: { job, token }, written }: Attempt,
-  name: string,
-  { data, mediaType }: GeneratedFile,
-) {
-  const blobKey = jobBlobKey(job.id, token, name)
-  if (!isStorableText(mediaType))
-    return yield* Effect.die(new KindBug("the media type of a file must be text without U+0000 or unpaired surrogates"))
-  written.push(blobKey)
-  const info = yield* Effect.mapError(
-    Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {
-      schedule: retrying,
-      while: (error) => error._tag === "BlobUnavailable",
-      times: putRetries,
-    }),
-    (error) => (error._tag === "BlobTooLarge" ? tooLarge : error),
-  )
-  return { id: ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
 })
 
 /** Returns the job's upload with its measured duration. */
@@ -285,5 +255,3 @@ const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>
     )
     return measureUpload(upload, { bytes: file.bytes, content })
   })
-
-const tooLarge = new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: "the result is too large" })

@@ -61,7 +61,10 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
       return { _tag: "Postponed", delayMs: error.delayMs }
     case "BlobCorrupt":
       return internal(false)
-    case "AttemptFailed":
+    case "AttemptFailed": {
+      const { errorCode, publicMessage, retry, retryAfterMs } = error
+      return { _tag: "Failed", failure: { errorCode, publicMessage, retry, retryAfterMs } }
+    }
     case "ProviderFailure":
       return {
         _tag: "Failed",

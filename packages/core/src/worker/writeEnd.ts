@@ -69,13 +69,14 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
     const { errorCode } = failure
     const record = attemptRecord(thrown.error, { errorCode, durationMs: thrown.durationMs, worker })
     if (after.next === "defer") {
-      const { delayMs: retryInMs } = after
+      const retryInMs = after.delayMs
       const deferred = yield* defer(attempt, retryInMs, record)
       if (deferred === "written")
         emit(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs, ...thrown })
       return deferred
     }
-    const failed = yield* write(attempt, "failJobs", { jobId: job.id, token, errorCode: after.errorCode, record })
+    const end = { jobId: job.id, token, errorCode: after.errorCode, message: failure.publicMessage, record }
+    const failed = yield* write(attempt, "failJobs", end)
     if (failed === "written")
       emit(job, { type: "failed", attempt: job.attempts, errorCode: after.errorCode, ...thrown })
     return failed

@@ -248,7 +248,7 @@ describe("a custom job kind", () => {
       "usage.images must be a non-negative integer",
     ],
   ])("fails with %s and logs it", async (_, outcome, errorCode, said) => {
-    const kind = jobKind({ ...summaryFields, limits: { maxFailures: 1 }, run: async () => outcome })
+    const kind = jobKind({ ...summaryFields, limits: { maxFailures: 1 }, run: async () => outcome as typeof summed })
     const told: Array<LogEntry> = []
     await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
     expect(await engine.submitAndWait("summary", { text: "t", orderId: "o" })).toMatchObject({

@@ -364,7 +364,6 @@ describe("metrics", () => {
       providers,
       telemetry: openTelemetry(api),
     })
-    await engine.operator.setSwitch("ai", true)
     expect(await engine.submitAndWait("embed", {})).toMatchObject({ status: "done" })
     const series = [...(await collect())].filter(([name]) => name.startsWith("kiln_provider_"))
     expect(Object.fromEntries(series)).toEqual({

@@ -8,7 +8,7 @@ import { openWith } from "./support.ts"
 const given = (value: unknown): never => value as never
 
 const bare = { name: "echo", request: z.object({}), run: async () => ({ output: {} }) } as const
-const echo = jobKind(bare)
+const echo = jobKind({ ...bare, switches: ["audio", "exports"] })
 let engine: Awaited<ReturnType<typeof openWith<typeof echo>>>
 beforeAll(async () => {
   engine = await openWith([echo])
@@ -24,6 +24,7 @@ describe("createEngine refuses", () => {
     [{ wroker: false }, 'did you mean "worker"?'],
     [{ AutoStart: false }, 'did you mean "autoStart"?'],
     [{ worker: "no" }, "worker must be true or false"],
+    [{ mode: "lvie" }, 'unknown mode "lvie"; did you mean "live"?'],
     [{ autoStart: 1 }, "autoStart must be true or false"],
     [{ log: true }, "log must be a function, or false"],
     [{ kinds: { echo } }, "kinds must be an array"],
@@ -55,7 +56,7 @@ describe("createEngine refuses", () => {
     [{ limits: { perProjects: 1 } }, 'did you mean "perProject"?'],
     [{ defaultCurrency: "USD" }, "settings.defaultCurrency must be a currency"],
     [{ forcedOff: ["audoi"] }, 'did you mean "audio"?'],
-    [{ forcedOff: "ai" }, "settings.forcedOff must be an array of ai, audio, images"],
+    [{ forcedOff: "ai" }, "settings.forcedOff must be an array of audio, exports"],
     ["fast", "settings must be an object"],
   ])("settings like %j", async (settings, message) => {
     await expect(opening({ settings })).rejects.toThrow(message)
@@ -131,8 +132,13 @@ it.each<[name: string, call: () => unknown, message: string]>([
   ["count", () => engine.operator.count({ finishedWithinMs: -1 }), "finishedWithinMs must be a non-negative number"],
   ["pause", () => engine.operator.pause("ecko"), 'unknown job kind "ecko"; did you mean "echo"?'],
   ["resume", () => engine.operator.resume("ecko"), 'unknown job kind "ecko"; did you mean "echo"?'],
-  ["setSwitch", () => engine.operator.setSwitch(given("image"), true), 'did you mean "images"?'],
-  ["setSwitch", () => engine.operator.setSwitch("ai", given("on")), "setSwitch() expects true or false"],
+  [
+    "setSwitch",
+    () => engine.operator.setSwitch(given("export"), true),
+    'unknown switch "export"; did you mean "exports"?',
+  ],
+  ["setSwitch", () => engine.operator.setSwitch(given("ai"), true), 'unknown switch "ai"; known: audio, exports'],
+  ["setSwitch", () => engine.operator.setSwitch("audio", given("on")), "setSwitch() expects true or false"],
   ["setPrice", () => engine.operator.setPrice(given({ name: "p", unitAmount: {} })), 'did you mean "unitAmounts"?'],
   ["listCharges", () => engine.operator.listCharges(given({ from: new Date(0), until: new Date(1) })).next(), "until"],
   [
@@ -164,7 +170,7 @@ describe("a kind refuses", () => {
     [{ metdata: ["a"] }, 'unknown option "metdata" in a job kind; did you mean "metadata"?'],
     [{ limits: { maxAttempts: 1 } }, 'unknown option "maxAttempts" in limits of job kind "echo"; known: queueLimitMs'],
     [{ limits: { maxFailures: Number.NaN } }, "maxFailures of a job kind"],
-    [{ switches: ["image"] }, 'did you mean "images"?'],
+    [{ switches: ["Image"] }, 'and begin with a letter, not "Image"'],
     [{ providers: ["speach"] }, 'unknown job kind "echo": provider "speach"; did you mean "speech"?'],
     [{ files: "page" }, 'job kind "echo": files must be an array'],
     [{ meters: [1] }, 'job kind "echo": meters must be an array of strings'],

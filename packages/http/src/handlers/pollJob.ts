@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { JobFamily } from "@kiln/client"
-import { isFinished, type KeyScope, type PolledJob, type Principal } from "@kiln/core/domain"
+import { errorMessageOf, isFinished, type KeyScope, type PolledJob, type Principal } from "@kiln/core/domain"
 import { whenReady } from "../server/Ready.ts"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
@@ -39,7 +39,12 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
     const fileUrl = (fileId: string) =>
       signDownload(context.keyring, { publicUrl: context.publicUrl(), fileId, expiresAtSeconds })
     const state = stateBody[family.body](job, outputBody(job, offer.names, fileUrl), defaultCurrency)
-    const body = job.progress === null ? state : { ...state, progress: progressBody(job.progress) }
+    const message = errorMessageOf(job)
+    const body = {
+      ...state,
+      ...(message !== null && { error_message: message }),
+      ...(job.progress !== null && { progress: progressBody(job.progress) }),
+    }
     return jsonReply(200, body, isFinished(job) ? undefined : { "retry-after": "2" })
   }
   return (exchange, id, clock) =>

@@ -86,8 +86,22 @@ export type SubmittedJob<K extends Kind = Kind> = K extends Kind
     }
   : never
 
-/** A complete engine in memory for tests, with virtual time and fakes. */
-export interface TestEngine<K extends Kind = Kind> extends EmbeddedEngine<K> {
+/** A transaction of the program under test. */
+export interface TestTransaction {
+  /**
+   * Makes the jobs that were submitted with it exist. In `inline` mode, it resolves when they are finished. Rejects with a `TypeError`
+   * if the transaction has ended.
+   */
+  readonly commit: () => Promise<void>
+  /** Discards them. */
+  readonly rollback: () => Promise<void>
+}
+
+/**
+ * A complete engine in memory for tests, with virtual time and fakes. It can stand in for the engine of a program on any store: its
+ * transactions are any objects.
+ */
+export interface TestEngine<K extends Kind = Kind> extends EmbeddedEngine<K, object, object> {
   /** The fakes: their methods set their answers, and `calls` lists their calls. A fake that was replaced is never called. */
   readonly providers: ProgrammableProviders<CustomPort<K>>
   /** Returns the time inside the engine. */
@@ -104,6 +118,12 @@ export interface TestEngine<K extends Kind = Kind> extends EmbeddedEngine<K> {
    * and delayed job, until none is left. Rejects after 1,000 attempts, and in `live` mode.
    */
   readonly drain: (options?: { readonly throughRetries?: boolean }) => Promise<number>
+  /**
+   * Begins a transaction to pass to `submit`, `submitMany` and their synchronous forms. Its jobs exist once `commit` is called, and
+   * never after `rollback`. `handle` is what the program under test calls its transaction, such as a fake of its database client:
+   * `commit` and `rollback` are added to it.
+   */
+  readonly beginTransaction: <Handle extends object = object>(handle?: Handle) => Handle & TestTransaction
   /** The jobs accepted so far, oldest first. Replays of an idempotency key are not included. */
   readonly submitted: () => Promise<ReadonlyArray<SubmittedJob<K>>>
 }

@@ -1,4 +1,5 @@
 import type { BuiltInKind, Kind } from "@kiln/core"
+import type { JobId } from "@kiln/core/domain"
 import { openEmbedded } from "@kiln/core/effect"
 import { builtInPorts, type ProviderPort } from "@kiln/core/ports"
 import * as Clock from "effect/Clock"
@@ -7,13 +8,14 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import { type FakeProviders, makeFakeProviders } from "../fakes/FakeProviders.ts"
 import { programmable, type ProgrammableProviders } from "../fakes/ProgrammableProviders.ts"
-import { memoryBlobs, memoryStore } from "../memory/adapters.ts"
+import { memoryBlobs } from "../memory/adapters.ts"
 import { checkTestOptions, portsIn } from "./checkTestOptions.ts"
 import { manualVerbs, inlineVerbs } from "./virtualVerbs.ts"
 import { accessEngine } from "./EngineAccess.ts"
 import { makeTimeTravel } from "./TimeTravel.ts"
 import { openForLive, serveLiveForEver } from "./prepareLive.ts"
 import { makeRunner } from "./Runner.ts"
+import { transactionalStore, transactionVerbs } from "./transactions.ts"
 import { noteSubmissions } from "./submissions.ts"
 import type { CustomPort, TestEngine, TestEngineOptions } from "./TestEngine.ts"
 import { makeVirtualTime } from "./VirtualTime.ts"
@@ -38,9 +40,10 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
   const fakes = makeFakeProviders(custom)
   const time = makeVirtualTime(options.startAt?.getTime() ?? defaultStartMs)
   const live = mode === "live"
-  const engine = await openEmbedded<K>(
+  const store = transactionalStore()
+  const engine = await openEmbedded<K, object, object>(
     // The test decides whether its providers serve its kinds: a job without a provider stays queued.
-    partsOf(options, known, fakes) as never,
+    { ...partsOf(options, known, fakes), store: store.adapter } as never,
     {
       defaultMode: jobMode,
       // A test may be about just that.
@@ -49,22 +52,29 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
     },
   )
   const { context, inside, stop } = accessEngine(engine)
+  const submissions = noteSubmissions<K>(context, inside)
+  const transactional = (finish: (jobId: JobId) => Promise<void>) =>
+    transactionVerbs(store, async (jobIds) => {
+      submissions.add(jobIds)
+      for (const jobId of jobIds) await finish(jobId)
+    })
   const kit = {
     providers: programmable(fakes, custom) as object as ProgrammableProviders<CustomPort<K>>,
-    submitted: noteSubmissions<K>(context, inside),
+    submitted: submissions.list,
     stop,
     [Symbol.asyncDispose]: () => stop(),
   }
   if (prices !== false) await inside(openForLive(prices))
   if (mode === "live") {
     await engine.start()
-    return Object.assign(engine, kit, byItself)
+    return Object.assign(engine, kit, byItself, transactional(noWait))
   }
   await inside(serveLiveForEver)
   const timeTravel = makeTimeTravel(time, inside)
   const runner = makeRunner(context, inside, time, timeTravel, fakes, mode)
   Object.assign(engine, mode === "inline" && inlineVerbs(engine, timeTravel, runner))
-  return Object.assign(engine, kit, manualVerbs(engine, time, timeTravel, runner, mode))
+  const finish = mode === "inline" ? runner.finish : noWait
+  return Object.assign(engine, kit, manualVerbs(engine, time, timeTravel, runner, mode), transactional(finish))
 }
 
 const partsOf = <K extends Kind>(
@@ -79,7 +89,6 @@ const partsOf = <K extends Kind>(
     if (given !== "none") set[name] = given === "fake" ? faked[name] : given
   }
   return {
-    store: memoryStore(),
     blobs: memoryBlobs(),
     providers: { sandbox: set, live: set },
     autoStart: false,
@@ -89,6 +98,8 @@ const partsOf = <K extends Kind>(
     ...(settings !== undefined && { settings }),
   }
 }
+
+const noWait = async (): Promise<void> => undefined
 
 const rejectLive = () =>
   Promise.reject(

@@ -1,6 +1,5 @@
-import { switchNames } from "@kiln/core/domain"
 import { type EmbeddedServices, Operator } from "@kiln/core/effect"
-import { JobKinds } from "@kiln/core/kinds"
+import { JobKinds, switchesOf } from "@kiln/core/kinds"
 import { IdGenerator, Providers, Switchboard } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import type { TestPrice } from "./TestEngine.ts"
@@ -26,7 +25,7 @@ export const openForLive = (
     for (const price of [...all.filter(({ name }) => !Object.hasOwn(prices, name)), ...given]) {
       yield* operator.setPrice(price)
     }
-    yield* Effect.forEach(switchNames, (name) => operator.setSwitch(name, true), { discard: true })
+    yield* Effect.forEach(switchesOf(yield* JobKinds), (name) => operator.setSwitch(name, true), { discard: true })
   })
 
 /** Publishes the kinds that are served live, like a worker that is always running. */

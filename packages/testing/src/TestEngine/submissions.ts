@@ -12,10 +12,14 @@ export const noteSubmissions = <K extends Kind>(context: Context.Context<Embedde
   Context.get(context, JobEvents).listen((event) => {
     if (event.type === "queued") jobIds.push(event.jobId)
   })
-  return async (): Promise<ReadonlyArray<SubmittedJob<K>>> => {
-    const jobs = await inside(Context.get(context, JobDirectory).readJobs(jobIds))
-    // The store's rows are untyped by kind.
-    return jobs.flatMap((job) => (job === undefined ? [] : [submittedJob(job) as SubmittedJob<K>]))
+  return {
+    /** Adds jobs of a transaction, of which the engine does not learn. */
+    add: (committed: ReadonlyArray<JobId>) => void jobIds.push(...committed),
+    list: async (): Promise<ReadonlyArray<SubmittedJob<K>>> => {
+      const jobs = await inside(Context.get(context, JobDirectory).readJobs(jobIds))
+      // The store's rows are untyped by kind.
+      return jobs.flatMap((job) => (job === undefined ? [] : [submittedJob(job) as SubmittedJob<K>]))
+    },
   }
 }
 

@@ -19,11 +19,11 @@ const heard = <A>(promise: Promise<A>): Promise<A> => {
 }
 
 type Own<K extends Kind> = Pick<TestEngine<K>, "now" | "advance" | "runNext" | "drain" | "start" | "operator">
-type Inline<K extends Kind> = Pick<EmbeddedEngine<K>, "submit" | "submitAndWait" | "wait">
+type Inline<K extends Kind> = Pick<EmbeddedEngine<K, object, object>, "submit" | "submitAndWait" | "wait">
 
 /** Methods of an engine that does nothing on its own. */
 export const manualVerbs = <K extends Kind>(
-  { get, operator }: EmbeddedEngine<K>,
+  { get, operator }: Pick<EmbeddedEngine<K>, "get" | "operator">,
   time: VirtualTime,
   timeTravel: TimeTravel,
   runner: Runner,
@@ -59,13 +59,15 @@ export const manualVerbs = <K extends Kind>(
 
 /** Methods after which a job is finished. */
 export const inlineVerbs = <K extends Kind>(
-  { get, operator, submit, wait }: EmbeddedEngine<K>,
+  { get, operator, submit, wait }: EmbeddedEngine<K, object, object>,
   { advance }: TimeTravel,
   { finish }: Runner,
 ): Inline<K> & Pick<EmbeddedEngine<K>, "operator"> => {
   const verbs: Inline<K> = {
     submit: async (kind, request, options) => {
       const job = await submit(kind, request, options)
+      // It runs when the transaction commits.
+      if (options?.transaction !== undefined) return job
       await finish(job.id)
       const finished = await get(job)
       return (job.deduplicated === true ? { ...(finished as object), deduplicated: true } : finished) as typeof job

@@ -12,7 +12,6 @@ import type {
   SharedBucket,
   SpendCap,
   SpendOwner,
-  SwitchName,
   Upload,
   UploadId,
 } from "@kiln/core/domain"
@@ -75,7 +74,7 @@ export interface MemoryState {
   readonly projects: Map<ProjectId, Project>
   readonly keys: Map<KeyId, ApiKeyRecord>
   readonly secrets: Map<string, KeySecret>
-  readonly switches: Record<SwitchName, boolean>
+  readonly switches: Map<string, boolean>
   readonly pausedKinds: Set<string>
   readonly projectConcurrency: Map<ProjectId, number>
   readonly prices: Map<string, ReadonlyArray<PriceVersion>>
@@ -109,7 +108,7 @@ export const emptyState = (): MemoryState => ({
   projects: new Map(),
   keys: new Map(),
   secrets: new Map(),
-  switches: { ai: false, audio: false, images: false },
+  switches: new Map(),
   pausedKinds: new Set(),
   projectConcurrency: new Map(),
   prices: new Map(),
@@ -127,7 +126,7 @@ export const emptyState = (): MemoryState => ({
 const savedOf = (state: MemoryState) =>
   ({
     virtualTime: state.virtualTime,
-    switches: state.switches,
+    switches: [...state.switches],
     jobs: [...state.jobs],
     attempts: [...state.attempts],
     jobByIdempotencyKey: [...state.jobByIdempotencyKey],
@@ -163,7 +162,7 @@ export const decodeState = (text: string): MemoryState => {
   const saved = freeze(JSON.parse(text) as ReturnType<typeof savedOf>)
   return {
     virtualTime: saved.virtualTime,
-    switches: { ...saved.switches },
+    switches: new Map(saved.switches),
     jobs: new Map(saved.jobs),
     attempts: new Map(saved.attempts),
     jobByIdempotencyKey: new Map(saved.jobByIdempotencyKey),
@@ -205,7 +204,8 @@ export const entryOf = ({ id, keyId, kind, projectId }: Job, charge: Charge, cha
 /** Store time for each clock. It lives as long as the clock, which in a program is the process. */
 const storeTimes = new WeakMap<Clock.Clock, StoreTime>()
 
-const storeTimeBy = (clock: Clock.Clock): number => {
+/** Returns the store time by a clock. */
+export const storeTimeBy = (clock: Clock.Clock): number => {
   const storeTime = storeTimes.get(clock) ?? new StoreTime()
   storeTimes.set(clock, storeTime)
   return storeTime.now(readClocks(clock))

@@ -1,4 +1,4 @@
-import { type Board, lastServedStepMs, type PriceSnapshot } from "@kiln/core/domain"
+import { type Board, lastServedStepMs, type PriceSnapshot, switchesWith } from "@kiln/core/domain"
 import { type PriceVersion, type PublishedWorker, Switchboard } from "@kiln/core/ports"
 import { keep, type MemoryState, step } from "./MemoryState.ts"
 import { readSpending } from "./spending.ts"
@@ -19,7 +19,7 @@ export const makeMemorySwitchboard = (state: MemoryState): Switchboard["Service"
       }),
     setSwitch: (name, on) =>
       step(() => {
-        state.switches[name] = on
+        state.switches.set(name, on)
       }),
     setPrice: (price) => step((now) => setPrice(state, price, now)),
     activatePrice: (name, active) => step(() => activatePrice(state, name, active)),
@@ -44,7 +44,7 @@ export const makeMemorySwitchboard = (state: MemoryState): Switchboard["Service"
   })
 
 export const readBoard = (state: MemoryState, now: number): Board => ({
-  switches: { ...state.switches },
+  switches: switchesWith(state.switches),
   prices: Object.fromEntries(
     [...state.prices.values()]
       .flat()

@@ -56,7 +56,8 @@ CREATE TABLE "kiln".results (
   CONSTRAINT results_count CHECK (least(token, ran_ms, waited_ms, attempts, failures, lost_workers) >= 0),
   CONSTRAINT results_end CHECK (
     (error_code IS NOT NULL) = (status = 'failed') AND
-    (output     IS NOT NULL) = (status = 'done' AND retained = 'kept') AND
+    -- A failed job may have one, with what it tells its caller.
+    ((output    IS NOT NULL) = (status = 'done' AND retained = 'kept') OR (status = 'failed' AND retained = 'kept')) AND
     (charge     IS NOT NULL) = (status = 'done' AND mode = 'live'))
 );
 -- By expressions, so that no plan takes them that only knows whether data is kept, or the status.

@@ -82,7 +82,8 @@ CREATE TABLE kiln_jobs (
   CHECK ((phase_started_at IS NULL)     = (status IN ('done', 'failed'))),
   CHECK ((finished_at      IS NOT NULL) = (status IN ('done', 'failed'))),
   CHECK ((error_code       IS NOT NULL) = (status = 'failed')),
-  CHECK ((output           IS NOT NULL) = (status = 'done' AND retained = 'kept')),
+  -- A failed job may have one, with what it tells its caller.
+  CHECK ((output           IS NOT NULL) = (status = 'done' AND retained = 'kept') OR (status = 'failed' AND retained = 'kept')),
   CHECK ((charge           IS NOT NULL) = (status = 'done' AND mode = 'live')),
   CHECK (retained = 'kept' OR (status IN ('done', 'failed') AND request IS NULL)),
   CHECK (mode = 'live' OR price_id IS NULL)

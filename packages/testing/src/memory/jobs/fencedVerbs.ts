@@ -3,6 +3,7 @@ import {
   type AttemptRecord,
   type ClaimEnd,
   failedAttempt,
+  failedOutput,
   holdsClaim,
   isRepeatedEnd,
   type Job,
@@ -68,9 +69,10 @@ const endFailed = (
   item: ClaimRef & { readonly record?: AttemptRecord | undefined },
   event: ClaimEnd,
   now: number,
+  changes?: () => Partial<Job>,
 ): FencedOutcome => {
   const held = state.jobs.get(item.jobId)?.token === item.token
-  const ended = end(state, item, () => event, now)
+  const ended = end(state, item, () => event, now, changes)
   const job = state.jobs.get(item.jobId)
   if (!held || ended !== "Written" || item.record === undefined || job === undefined) return ended
   const attempts = [...(state.attempts.get(job.id) ?? []), keep(failedAttempt(item.record, job.attempts, now))]
@@ -149,7 +151,11 @@ export const failJobs = (
   items: ReadonlyArray<Failure>,
   now: number,
 ): ReadonlyArray<FencedOutcome> =>
-  items.map((item) => endFailed(state, item, { event: "failed", token: item.token, errorCode: item.errorCode }, now))
+  items.map((item) => {
+    const { errorCode, message, token } = item
+    const told = message === undefined ? undefined : () => ({ output: keep(failedOutput(message)) })
+    return endFailed(state, item, { event: "failed", token, errorCode }, now, told)
+  })
 
 export const deferJobs = (
   state: MemoryState,

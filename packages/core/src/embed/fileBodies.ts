@@ -1,0 +1,61 @@
+import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
+import * as Stream from "effect/Stream"
+import { isBlob, isBytes } from "../domain/index.ts"
+import type { AttemptError, AttemptFile } from "../kinds/AttemptContext.ts"
+import { fieldOf } from "../providers/checks.ts"
+import type { AsyncFile } from "./AsyncProviders.ts"
+import type { FileBody } from "./FileBody.ts"
+import { failing } from "./thrownErrors.ts"
+
+/** The content of a file, read once. It fails with what the body throws. */
+export const streamOf = (body: FileBody): Stream.Stream<Uint8Array, unknown> => {
+  if (isBytes(body)) return Stream.succeed(body)
+  return Stream.fromAsyncIterable(isBlob(body) ? body.stream() : body, (cause) => cause)
+}
+
+const isAsyncIterable = (value: unknown): value is AsyncIterable<Uint8Array> =>
+  typeof value === "object" && value !== null && Symbol.asyncIterator in value
+
+/** Turns a file of promise code into one of an attempt. What its stream throws ends the attempt as if `run` had thrown it. */
+export const withStream = (file: AsyncFile): AttemptFile => {
+  const data: unknown = fieldOf(file, "data")
+  const mediaType = fieldOf(file, "mediaType") as string
+  // The attempt reports anything else.
+  if (isBytes(data) || !(isBlob(data) || isAsyncIterable(data))) return { data: data as Uint8Array, mediaType }
+  const content = Stream.catchCause(streamOf(data as FileBody), (cause): Stream.Stream<never, AttemptError> =>
+    Stream.fromEffect(failing(Cause.squash(cause))),
+  )
+  return { data: content, mediaType }
+}
+
+/** Iterates over content that is opened by the first read. Leaving the loop closes it; a signal that aborts ends it. */
+export const iterated = (
+  open: () => Promise<Stream.Stream<Uint8Array, unknown>>,
+  context: Context.Context<never>,
+  signals: () => ReadonlyArray<AbortSignal | undefined>,
+): AsyncIterable<Uint8Array> => ({
+  async *[Symbol.asyncIterator]() {
+    const either = AbortSignal.any(signals().filter((signal) => signal !== undefined))
+    const pieces = Stream.toAsyncIterableWith(await open(), context)[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const piece = await orAborted(pieces.next(), either)
+        if (piece.done === true) return
+        yield piece.value
+      }
+    } finally {
+      // Not awaited: a stalled read must not delay a caller that stops reading.
+      void Promise.resolve(pieces.return?.()).catch(() => undefined)
+    }
+  },
+})
+
+/** Returns the promise's value, unless the signal aborts first. */
+const orAborted = <A>(promise: Promise<A>, signal: AbortSignal): Promise<A> => {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  if (signal.aborted) abort()
+  else signal.addEventListener("abort", abort, { once: true })
+  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", abort))
+}

@@ -1,0 +1,123 @@
+import { createEngine, type JobMode, jobKind } from "@kiln/core"
+import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
+import { describe, expect, it } from "vitest"
+import { z } from "zod"
+import { everyStore } from "../support/everyStore.ts"
+
+/** An ordinary job: no provider, no price, no switch. */
+const resize = jobKind({
+  name: "resize",
+  request: z.object({ width: z.int() }),
+  output: z.object({ width: z.number() }),
+  run: async ({ request }) => ({ output: { width: request.width } }),
+})
+
+const quick = { pollIntervalMs: 20, claimCheckIntervalMs: 50 } as const
+
+describe("a program whose kinds need no provider, price or switch", () => {
+  it.each(everyStore)("names neither a mode nor a switch (%s)", async (_, open) => {
+    await using opened = await open()
+    await using engine = await createEngine({
+      store: opened.store,
+      blobs: memoryBlobs(),
+      kinds: [resize],
+      settings: quick,
+      log: false,
+    })
+    const job = await engine.submitAndWait("resize", { width: 3 })
+    expect(job).toMatchObject({ status: "done", output: { width: 3 } })
+    const outcomes = await engine.submitMany("resize", [{ request: { width: 4 } }])
+    expect(outcomes.map(({ error }) => error)).toEqual([undefined])
+    if (outcomes[0]?.job !== undefined) await engine.wait(outcomes[0].job)
+    expect((await engine.operator.list({ kind: "resize" })).jobs).toHaveLength(2)
+    expect(await engine.operator.count()).toMatchObject([{ kind: "resize", status: "done", count: 2 }])
+  })
+
+  it("is tested without them", async () => {
+    await using engine = await testEngine({ kinds: [resize] })
+    expect(await engine.submit("resize", { width: 5 })).toMatchObject({ status: "done", output: { width: 5 } })
+    expect(await engine.submitted()).toMatchObject([{ kind: "resize", status: "done" }])
+  })
+
+  it.each<[JobMode | undefined, JobMode]>([
+    [undefined, "sandbox"],
+    ["live", "live"],
+    ["sandbox", "sandbox"],
+  ])("gives all its jobs the mode of the engine: %s", async (mode, expected) => {
+    const parts = { store: memoryStore(), blobs: memoryBlobs(), kinds: [resize], settings: quick, log: false } as const
+    await using engine = await createEngine({ ...parts, ...(mode && { mode }) })
+    expect(await engine.submitAndWait("resize", { width: 1 })).toMatchObject({ status: "done", mode: expected })
+    const [outcome] = await engine.submitMany("resize", [{ request: { width: 1 } }])
+    expect(outcome?.job).toMatchObject({ mode: expected })
+    await engine.schedules.set("daily", { kind: "resize", request: { width: 1 }, cron: "0 3 * * *" })
+    expect(await engine.schedules.list()).toMatchObject([{ mode: expected }])
+    expect(await engine.submit("resize", { width: 1 }, { mode: "sandbox" })).toMatchObject({ mode: "sandbox" })
+  })
+})
+
+const exporting = jobKind({
+  name: "export",
+  request: z.object({}),
+  switches: ["exports", "ai"],
+  run: async () => ({ output: {} }),
+})
+
+describe("a switch of a kind's own", () => {
+  it.each(everyStore)("lets live jobs in and stops them (%s)", async (_, open) => {
+    await using opened = await open()
+    const parts = { store: opened.store, blobs: memoryBlobs(), kinds: [exporting, resize], settings: quick } as const
+    await using engine = await createEngine({ ...parts, mode: "live", log: false })
+    expect((await engine.operator.board()).switches).toMatchObject({ exports: false, ai: false })
+    await expect(engine.submit("export", {})).rejects.toMatchObject({
+      code: "live_not_active",
+      // The built-in switches come first.
+      missing: ["switch:ai", "switch:exports"],
+    })
+    // Other kinds do not need it, and sandbox jobs need none.
+    expect(await engine.submitAndWait("resize", { width: 1 })).toMatchObject({ status: "done" })
+    expect(await engine.submitAndWait("export", {}, { mode: "sandbox" })).toMatchObject({ status: "done" })
+    await engine.operator.setSwitch("ai", true)
+    await engine.operator.setSwitch("exports", true)
+    expect((await engine.operator.board()).switches).toMatchObject({ exports: true, ai: true })
+    expect(await engine.submitAndWait("export", {})).toMatchObject({ status: "done" })
+    await engine.operator.setSwitch("exports", false)
+    await expect(engine.submit("export", {})).rejects.toMatchObject({ missing: ["switch:exports"] })
+  })
+
+  it("is forced off by the settings of a process", async () => {
+    await using engine = await createEngine({
+      store: memoryStore(),
+      blobs: memoryBlobs(),
+      kinds: [exporting],
+      mode: "live",
+      settings: { ...quick, forcedOff: ["exports"] },
+      log: false,
+    })
+    await engine.operator.setSwitch("ai", true)
+    await engine.operator.setSwitch("exports", true)
+    expect((await engine.operator.board()).switches).toMatchObject({ ai: true, exports: false })
+    await expect(engine.submit("export", {})).rejects.toMatchObject({ missing: ["switch:exports"] })
+  })
+
+  it("is on in a test engine", async () => {
+    await using engine = await testEngine({ kinds: [exporting], jobMode: "live" })
+    expect(await engine.submit("export", {})).toMatchObject({ status: "done", mode: "live" })
+  })
+
+  it.each(["", "Exports", "a b", "__proto__", "1st", "x".repeat(65)])("may not be called %j", (name) => {
+    const define = () =>
+      jobKind({ name: "export", request: z.object({}), switches: [name], run: async () => ({ output: {} }) })
+    expect(define).toThrow("a switch must be up to 64 lower-case letters")
+  })
+
+  it("is off although an object has a property of its name", async () => {
+    const odd = jobKind({
+      name: "odd",
+      request: z.object({}),
+      switches: ["constructor"],
+      run: async () => ({ output: {} }),
+    })
+    await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: [odd], mode: "live" })
+    await expect(engine.submit("odd", {})).rejects.toMatchObject({ missing: ["switch:constructor"] })
+  })
+})
