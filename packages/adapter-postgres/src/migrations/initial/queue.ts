@@ -62,16 +62,18 @@ CREATE TABLE "kiln".queue (
   claim_id         bigint,
   -- One condition for all counts: the server reads the text of every condition again for each statement that writes.
   CONSTRAINT queue_counts_check CHECK (least(token, ran_ms, waited_ms, attempts, failures, lost_workers) >= 0),
-  CHECK (NOT held OR status = 'processing')
+  -- A held job is overdue only once its lease has ended, see overdueJobs.
+  CHECK (NOT held OR (status = 'processing' AND claimable_at <= deadline_at))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 -- The order of a claim, rank by rank.
 CREATE INDEX queue_by_turn  ON "kiln".queue (lane_id, priority, claimable_at, id);
-CREATE INDEX queue_deadline ON "kiln".queue (deadline_at, job_seq);
+-- A claim writes every index that contains held jobs, so most leave them out. Held jobs are few: one index by the ends of their
+-- leases answers what the others are asked about them.
+CREATE INDEX queue_deadline ON "kiln".queue (deadline_at, job_seq) WHERE NOT held;
 -- For operators' lists.
-CREATE INDEX queue_by_age   ON "kiln".queue (created_at, id);
--- Held jobs, which count against the concurrency limits.
-CREATE INDEX queue_held     ON "kiln".queue (mode, kind, project_id) WHERE held;
+CREATE INDEX queue_by_age   ON "kiln".queue (created_at, id) WHERE NOT held;
+CREATE INDEX queue_held     ON "kiln".queue (claimable_at) WHERE held;
 
 -- Checkpoints of unfinished jobs. They are deleted when the job ends: by a trigger, because a foreign key would look for them
 -- once for each job.
