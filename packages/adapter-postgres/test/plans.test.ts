@@ -37,7 +37,8 @@ const growing = new Set(["jobs", "results", "queue", "job_data", "checkpoints", 
 const isSortedForLimit = ({ above, index }: Scan): boolean =>
   // A fleet holds few jobs.
   index !== "queue_held" &&
-  above.includes("Limit") && above.slice(0, above.indexOf("Limit")).some((node) => node.endsWith("Sort"))
+  above.includes("Limit") &&
+  above.slice(0, above.indexOf("Limit")).some((node) => node.endsWith("Sort"))
 
 /** From which index each question about many rows is answered. Plans that read other tables too name them all. */
 const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: ReadonlyArray<string>]> = [

@@ -62,8 +62,7 @@ CREATE TABLE "kiln".queue (
   claim_id         bigint,
   -- One condition for all counts: the server reads the text of every condition again for each statement that writes.
   CONSTRAINT queue_counts_check CHECK (least(token, ran_ms, waited_ms, attempts, failures, lost_workers) >= 0),
-  -- A held job is overdue only once its lease has ended, see overdueJobs.
-  CHECK (NOT held OR (status = 'processing' AND claimable_at <= deadline_at))
+  CHECK (NOT held OR status = 'processing')
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 -- The order of a claim, rank by rank.
