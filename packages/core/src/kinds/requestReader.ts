@@ -74,7 +74,7 @@ const readStandard = <Request>(
   return Result.fail(fieldErrors(result.issues, stored))
 }
 
-/** The attempt gets a copy, which it may change. What was stored is JSON already, so it need not be checked for that. */
+/** The attempt gets a copy, which it may change. A stored request is JSON already, so it is not checked for that again. */
 const readStoredStandard = <Request>(
   schema: StandardSchema<unknown, Request>,
   stored: unknown,

@@ -255,6 +255,6 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     "claim_time + lease_ms AS lease_end",
   ),
   inClaim("returns a job that was claimed before without its checkpoints", "mine.token > 1 OR ", ""),
-  inClaim("numbers the jobs of each search anew", "RETURNING before + place", "RETURNING place"),
+  inClaim("numbers the jobs of each search from 1", "RETURNING before + place", "RETURNING place"),
   inClaim("gives no lane the turns that another leaves", "EXIT WHEN is_done OR is_claimed;", "EXIT;"),
 ]
