@@ -12,8 +12,11 @@ import type { Database } from "./Database.ts"
 /** Maximum number of rows that a page examines in each part: rare matches give short pages. */
 const mostLookedAt = 1_000
 
-/** Unfinished jobs, which are in the queue, or done or failed ones, which are two parts of an index of results; or jobs with a label. */
-type Part = { part: "unfinished" | "done" | "failed" | "labeled" }
+/**
+ * Unfinished jobs, which are in the queue, held or not; or done or failed ones, which are two parts of an index of results; or jobs
+ * with a label.
+ */
+type Part = { part: "waiting" | "held" | "done" | "failed" | "labeled" }
 
 /** Filters; null matches everything. The page starts before (`time`, `id`); the empty id sorts before every id of the same time. */
 type Page = {
@@ -42,17 +45,19 @@ interface ListRow extends Omit<JobSummary, "priority"> {
   readonly matches: boolean
 }
 
-/** The newest jobs of the part that `item` names, unfinished or finished: one of the two has none. */
+/** The newest jobs of the part that `item` names: the other parts have none. Held jobs are few, and sorted when they are read. */
 const walk = (given: Given<Page>) => {
-  const unfinished = query
-    .selectFrom("queue")
-    .select(["job_seq as seq", "project_id", "kind", "mode", sql<JobStatus>`status`.as("status")])
-    .where(sql<boolean>`item.part = 'unfinished'`)
-    .where(sql<boolean>`(created_at, id) < (${given.time}, ${given.id})`)
-    .where("created_at", ">=", given.from)
-    .orderBy("created_at", "desc")
-    .orderBy("id", "desc")
-    .limit(given.lookAt)
+  const unfinished = (held: boolean) =>
+    query
+      .selectFrom("queue")
+      .select(["job_seq as seq", "project_id", "kind", "mode", sql<JobStatus>`status`.as("status")])
+      .where(sql<boolean>`item.part = ${held ? "held" : "waiting"}`)
+      .where("held", "=", held)
+      .where(sql<boolean>`(created_at, id) < (${given.time}, ${given.id})`)
+      .where("created_at", ">=", given.from)
+      .orderBy("created_at", "desc")
+      .orderBy("id", "desc")
+      .limit(given.lookAt)
   const finished = query
     .selectFrom("results")
     .select(["job_seq as seq", "project_id", "kind", "mode", sql<JobStatus>`status`.as("status")])
@@ -63,8 +68,9 @@ const walk = (given: Given<Page>) => {
     .orderBy("job_id", "desc")
     .limit(given.lookAt)
   return query
-    .selectFrom(unfinished.as("unfinished"))
+    .selectFrom(unfinished(false).as("waiting"))
     .selectAll()
+    .unionAll(query.selectFrom(unfinished(true).as("held")).selectAll())
     .unionAll(query.selectFrom(finished.as("finished")).selectAll())
 }
 
@@ -142,14 +148,19 @@ const jobsBeforeIn = (walkPart: typeof walk | typeof walkLabeled) =>
 export const jobsBefore = jobsBeforeIn(walk)
 const labeledBefore = jobsBeforeIn(walkLabeled)
 
-const parts: ReadonlyArray<Part> = [{ part: "unfinished" }, { part: "done" }, { part: "failed" }]
+const parts: ReadonlyArray<Part> = [{ part: "waiting" }, { part: "held" }, { part: "done" }, { part: "failed" }]
 
 const labeled: ReadonlyArray<Part> = [{ part: "labeled" }]
 
 const partsOf = (status: JobStatus | undefined): ReadonlyArray<Part> =>
-  parts.filter(({ part }) => status === undefined || part === status || (part === "unfinished" && isUnfinished(status)))
+  status === undefined ? parts : parts.filter(({ part }) => partsByStatus[status].includes(part))
 
-const isUnfinished = (status: JobStatus): boolean => status === "queued" || status === "processing"
+const partsByStatus: Readonly<Record<JobStatus, ReadonlyArray<Part["part"]>>> = {
+  queued: ["waiting"],
+  processing: ["waiting", "held"],
+  done: ["done"],
+  failed: ["failed"],
+}
 
 const cursorOf = ({ createdAt, id }: Place): string => `${createdAt} ${id}`
 

@@ -34,15 +34,23 @@ const withDamage = <A, E>(sql: string, use: (url: string) => Effect.Effect<A, E,
 
 const two = `(SELECT seq FROM jobs WHERE id = '${fixtures.jobId(2)}')`
 
-const damages: ReadonlyArray<readonly [name: string, sql: string]> = [
+const damages: ReadonlyArray<
+  readonly [name: string, sql: string, counts?: { readonly attempts: number; readonly token: number }]
+> = [
   ["its request is not JSON", `UPDATE job_data SET request = '{' WHERE job_seq = ${two}`],
   ["its request is not an object", `UPDATE job_data SET request = '[]' WHERE job_seq = ${two}`],
-  ["a checkpoint is not JSON", `INSERT INTO checkpoints VALUES ('${fixtures.jobId(2)}', 'reply', '{')`],
+  [
+    "a checkpoint is not JSON",
+    // Only a job that was claimed before has checkpoints.
+    `INSERT INTO checkpoints VALUES ('${fixtures.jobId(2)}', 'reply', '{');
+     UPDATE queue SET status = 'processing', attempts = 1, token = 2 WHERE id = '${fixtures.jobId(2)}'`,
+    { attempts: 2, token: 4 },
+  ],
   ["its data is missing", `DELETE FROM job_data WHERE job_seq = ${two}`],
 ]
 
 describe("a damaged job fails, and the queue goes on", () => {
-  for (const [name, sql] of damages)
+  for (const [name, sql, counts = { attempts: 1, token: 2 }] of damages)
     it.live(name, () =>
       withDamage(sql, (url) =>
         Effect.gen(function* () {
@@ -63,9 +71,7 @@ describe("a damaged job fails, and the queue goes on", () => {
           // It does not come back, neither to a worker nor to the sweep.
           expect(yield* store.claimJobs(request)).toEqual({ claims: [], abandoned: [], nextInMs: undefined })
           const row = `SELECT status, error_code, attempts::int, token::int FROM kiln.results WHERE job_id = '${fixtures.jobId(2)}'`
-          expect(yield* runSql(url, row)).toEqual([
-            { status: "failed", error_code: "internal_error", attempts: 1, token: 2 },
-          ])
+          expect(yield* runSql(url, row)).toEqual([{ status: "failed", error_code: "internal_error", ...counts }])
           expect(yield* runSql(url, "SELECT id FROM kiln.queue")).toEqual([])
         }),
       ),

@@ -9,7 +9,14 @@ import { isCorrupt, sqlState } from "../postgresErrors.ts"
 import type { Session } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import { type Claimed, pageOfLanes } from "./claimJobs.ts"
-import { type ClaimedJob, claimedJobOf, type ClaimedRow, claimOf } from "./claimedJob.ts"
+import {
+  type ClaimedColumns,
+  type ClaimedJob,
+  claimedJobsOf,
+  claimOf,
+  type LaneOfJobs,
+  type Rest,
+} from "./claimedJob.ts"
 import { addJobsCall, type Added, type AddJobs } from "./insertJobs.ts"
 import { distinctKinds, fullProjectNames } from "./laneOrder.ts"
 import type { LanePositions } from "./LanePositions.ts"
@@ -32,6 +39,8 @@ interface Summary {
   /** Whether there may be more lanes. */
   readonly isPage: boolean
   readonly lanes: ReadonlyArray<Visited> | null
+  /** The lanes of the claimed jobs. */
+  readonly lanesOfJobs: ReadonlyArray<LaneOfJobs> | null
   readonly nextAt: number | null
 }
 
@@ -51,7 +60,12 @@ type Asked = {
   page: number
 }
 
-type AnswerRow = ClaimedRow | { readonly id: null; readonly rest: Summary }
+/** Some of the jobs, or at the end the summary. */
+interface AnswerRow {
+  readonly claimed: ClaimedColumns | null
+  readonly rests: ReadonlyArray<Rest> | null
+  readonly summary: Summary | null
+}
 
 /** Calls `claim_jobs`, which is defined in the migration. */
 const claimCall = (asked: Given<Asked>, most: RawBuilder<number> = sql`${asked.most}::bigint`) =>
@@ -90,9 +104,9 @@ const inOrder = (jobs: ReadonlyArray<ClaimedJob>, lanes: ReadonlyArray<Visited>)
   if (lanes.length <= 1) return placed
   return placed
     .map((claimed) => {
-      const turn = turns.get(claimed.laneId) ?? 0
-      turns.set(claimed.laneId, turn + 1)
-      return { claimed, turn, laneId: claimed.laneId }
+      const turn = turns.get(claimed.lane.id) ?? 0
+      turns.set(claimed.lane.id, turn + 1)
+      return { claimed, turn, laneId: claimed.lane.id }
     })
     .sort(byTurn)
     .map(({ claimed }) => claimed)
@@ -107,26 +121,25 @@ export interface ClaimedAtOnce extends Claimed {
 }
 
 const resultOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>): ClaimedAtOnce | undefined => {
-  const jobs: Array<ClaimedJob> = []
-  let summary: Summary | undefined
-  for (const row of answer)
-    if (row.id === null) summary = row.rest
-    else jobs.push(claimedJobOf(row))
-  if (summary === undefined) throw new TypeError("claim_jobs returned no summary")
-  const { clock, isLost, isPage, lanes: visited, nextAt, now } = summary
+  const summary = answer.at(-1)?.summary
+  if (summary == null) throw new TypeError("claim_jobs returned no summary")
+  const { clock, isLost, isPage, lanes: visited, lanesOfJobs, nextAt, now } = summary
+  const laneOf = new Map(lanesOfJobs?.map((lane) => [lane.id, lane]))
+  const jobs = answer.flatMap(({ claimed, rests }) =>
+    claimed === null ? [] : claimedJobsOf(claimed, rests ?? [], laneOf),
+  )
   if (jobs.length === 0 && (isLost || isPage)) return undefined
   const lanes = visited ?? []
   const inProgress = new JobsInProgress(request.limits, [], request.worker)
   const claims: Array<Claim> = []
   const unreadable: Array<{ readonly jobId: JobId; readonly token: number }> = []
   for (const claimed of inOrder(jobs, lanes)) {
-    const { job } = claimed
-    inProgress.add(job, job.claimableAt, now)
+    inProgress.add(claimed.lane, claimed.claimableAt, now)
     try {
       claims.push(claimOf(claimed, now))
     } catch (error) {
       if (!(error instanceof UndecodableRow)) throw error
-      unreadable.push({ jobId: job.id, token: job.token })
+      unreadable.push({ jobId: claimed.id, token: claimed.token })
     }
   }
   return {

@@ -1,14 +1,28 @@
-import { type UploadId } from "@kiln/core/domain"
-import { type Claim, UndecodableRow } from "@kiln/core/ports"
-import type { claimedNumbers } from "../migrations/initial/claimedColumns.ts"
+import type { Job, JobId, JobMode, ProjectId, UploadId } from "@kiln/core/domain"
+import { type Claim, decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
+import type { claimedColumns } from "../migrations/initial/claimedColumns.ts"
 import type { RowOf } from "../Statement.ts"
 import { type uploadById, uploadOf } from "../uploads/uploadRow.ts"
-import { type jobByIdempotencyKey, jobOf } from "./jobRow.ts"
+import { type jobByIdempotencyKey, priorityOf } from "./jobRow.ts"
 
 type JobRow = RowOf<typeof jobByIdempotencyKey>
 
+type Column = keyof typeof claimedColumns
+
+/** A job's own row, which is missing if it is damaged. */
+type Texts = Pick<JobRow, "keyId" | "idempotencyKey" | "fingerprint"> & {
+  readonly kept: string | null
+  readonly request: string | null
+}
+
+type Value<Name extends Column> = Name extends "id" ? JobId : Name extends keyof Texts ? Texts[Name] : number
+
+/** Claimed jobs, as `claim_jobs` returns them: a value of each job in each column. */
+export type ClaimedColumns = { readonly [Name in Column]: ReadonlyArray<Value<Name>> }
+
 /** What only some jobs have. */
-interface Rest {
+export interface Rest {
+  readonly id: JobId
   readonly price: {
     readonly name: string
     readonly version: number
@@ -20,77 +34,115 @@ interface Rest {
   readonly checkpoints: JobRow["checkpoints"] | null
 }
 
-/** A number for each item of a tuple. */
-type NumberOfEach<Items> = { readonly [Index in keyof Items]: number }
-
-/** A claimed job, as `claim_jobs` returns it. */
-export interface ClaimedRow extends Pick<
-  JobRow,
-  "id" | "projectId" | "keyId" | "mode" | "kind" | "idempotencyKey" | "fingerprint" | "kept" | "request"
-> {
-  readonly numbers: NumberOfEach<typeof claimedNumbers>
-  readonly rest: Rest | null
+/** What the jobs of a lane have in common. */
+export interface LaneOfJobs {
+  readonly id: number
+  readonly projectId: ProjectId
+  readonly kind: string
+  readonly kindVersion: number
+  readonly mode: JobMode
 }
 
-/** A claimed job and its place in the claim. */
+/** A claimed job: its place in the columns, and what else was read. */
 export interface ClaimedJob {
-  readonly laneId: number
+  readonly columns: ClaimedColumns
+  readonly index: number
+  readonly id: JobId
+  readonly token: number
+  readonly claimableAt: number
+  /** Its place in the claim. */
   readonly place: number
-  readonly job: Parameters<typeof jobOf>[0] & { readonly claimableAt: number }
-  readonly upload: Rest["upload"]
+  readonly lane: LaneOfJobs
+  readonly rest: Rest | undefined
 }
 
-export const claimedJobOf = (row: ClaimedRow): ClaimedJob => {
-  const { numbers, rest } = row
-  const [laneId, place, kindVersion, priority, createdAt, queueLimitMs, runLimitMs, token, ...times] = numbers
-  const [claimableAt, deadlineAt, phaseStartedAt, ranMs, waitedMs, attempts, failures, lostWorkers] = times
-  const job: ClaimedJob["job"] = {
-    id: row.id,
-    projectId: row.projectId,
-    keyId: row.keyId,
-    mode: row.mode,
-    kind: row.kind,
-    kindVersion,
+/** Returns the jobs of the columns. */
+export const claimedJobsOf = (
+  columns: ClaimedColumns,
+  rests: ReadonlyArray<Rest>,
+  lanes: ReadonlyMap<number, LaneOfJobs>,
+): ReadonlyArray<ClaimedJob> => {
+  const restOf = new Map(rests.map((rest) => [rest.id, rest]))
+  return columns.id.map((id, index) => {
+    const lane = lanes.get(at(columns.laneId, index))
+    if (lane === undefined) throw new TypeError(`the lane of ${id} is gone`)
+    return {
+      columns,
+      index,
+      id,
+      token: at(columns.token, index),
+      claimableAt: at(columns.claimableAt, index),
+      place: at(columns.place, index),
+      lane,
+      rest: restOf.get(id),
+    }
+  })
+}
+
+const at = <Item>(column: ReadonlyArray<Item>, index: number): Item => {
+  if (index >= column.length) throw new TypeError("claim_jobs returned columns of different lengths")
+  return column[index] as Item
+}
+
+/** Throws `UndecodableRow` where the row is damaged. */
+export const claimOf = (claimed: ClaimedJob, now: number): Claim => ({
+  job: jobOf(claimed),
+  token: claimed.token,
+  leaseRemainingMs: claimed.claimableAt - now,
+  upload: claimed.rest?.upload == null ? null : uploadOf(claimed.rest.upload),
+})
+
+const jobOf = ({ claimableAt, columns, id, index, lane, rest, token }: ClaimedJob): Job => {
+  const kept = at(columns.kept, index)
+  const request = at(columns.request, index)
+  // The queue has an entry without a job's own row, or without its data.
+  if (kept === null || request === null) throw new UndecodableRow(`${id} has lost its row or its data`)
+  return {
+    id,
+    projectId: lane.projectId,
+    keyId: at(columns.keyId, index),
+    mode: lane.mode,
+    kind: lane.kind,
+    kindVersion: lane.kindVersion,
     uploadId: rest?.uploadId ?? null,
-    priority,
-    kept: row.kept,
-    idempotencyKey: row.idempotencyKey,
-    fingerprint: row.fingerprint,
-    createdAt,
-    queueLimitMs,
-    runLimitMs,
+    priority: priorityOf({ id, priority: at(columns.priority, index) }),
+    metadata: decodeObject(kept, `the kept fields of ${id}`),
+    idempotencyKey: at(columns.idempotencyKey, index),
+    fingerprint: at(columns.fingerprint, index),
+    price: priceOf(rest),
+    createdAt: at(columns.createdAt, index),
+    queueLimitMs: at(columns.queueLimitMs, index),
+    runLimitMs: at(columns.runLimitMs, index),
     status: "processing",
     token,
     held: true,
     claimableAt,
-    deadlineAt,
-    phaseStartedAt,
-    ranMs,
-    waitedMs,
-    attempts,
-    failures,
-    lostWorkers,
+    deadlineAt: at(columns.deadlineAt, index),
+    phaseStartedAt: at(columns.phaseStartedAt, index),
+    ranMs: at(columns.ranMs, index),
+    waitedMs: at(columns.waitedMs, index),
+    attempts: at(columns.attempts, index),
+    failures: at(columns.failures, index),
+    lostWorkers: at(columns.lostWorkers, index),
     errorCode: null,
     finishedAt: null,
     retained: "kept",
-    request: row.request,
-    checkpoints: rest?.checkpoints ?? [],
+    request: decodeObject(request, `the request of ${id}`),
+    checkpoints:
+      rest?.checkpoints == null
+        ? {}
+        : Object.fromEntries(
+            rest.checkpoints.map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${id}`)]),
+          ),
     output: null,
     files: [],
     warningCode: null,
     charge: null,
-    priceName: rest?.price?.name ?? null,
-    priceVersion: rest?.price?.version ?? null,
-    priceCurrency: rest?.price?.currency ?? null,
-    priceUnitAmounts: rest?.price?.unitAmounts ?? null,
   }
-  return { laneId, place, job, upload: rest?.upload ?? null }
 }
 
-/** Throws `UndecodableRow` where the row is damaged. */
-export const claimOf = ({ job: row, upload }: ClaimedJob, now: number): Claim => {
-  // The queue has an entry without a job's own row.
-  if (row.kept === null) throw new UndecodableRow(`the row of ${row.id} is gone`)
-  const job = jobOf(row)
-  return { job, token: job.token, leaseRemainingMs: row.claimableAt - now, upload: upload && uploadOf(upload) }
+const priceOf = (rest: Rest | undefined): Job["price"] => {
+  if (rest?.price == null) return null
+  const { currency, name, unitAmounts, version } = rest.price
+  return { name, version, currency, unitAmounts: decodeAmounts(unitAmounts, `price ${name} ${version}`) }
 }

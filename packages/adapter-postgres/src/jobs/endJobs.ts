@@ -50,13 +50,15 @@ const someText = (ends: ReadonlyArray<End>, field: "errorCode" | "output" | "war
   ends.some((end) => end[field] !== null) ? arrayText(ends, field) : null
 
 const filesOf = (ends: ReadonlyArray<End>): string | null => {
-  const files = ends.flatMap(({ files: some }, index) => some.map((file) => ({ ...file, place: index + 1 })))
-  return files.length === 0 ? null : JSON.stringify(files)
+  if (!ends.some(({ files }) => files.length > 0)) return null
+  return JSON.stringify(ends.flatMap(({ files }, index) => files.map((file) => ({ ...file, place: index + 1 }))))
 }
 
 const failuresOf = (ends: ReadonlyArray<End>): string | null => {
-  const failures = ends.flatMap(({ record }, index) => (record === undefined ? [] : [{ ...record, place: index + 1 }]))
-  return failures.length === 0 ? null : JSON.stringify(failures)
+  if (!ends.some(({ record }) => record !== undefined)) return null
+  return JSON.stringify(
+    ends.flatMap(({ record }, index) => (record === undefined ? [] : [{ ...record, place: index + 1 }])),
+  )
 }
 
 /**

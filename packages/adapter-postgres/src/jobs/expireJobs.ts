@@ -6,23 +6,59 @@ import { mayBeClaimableAt } from "./lanes.ts"
 import { lockedJobsAndLanes } from "./lockJobs.ts"
 import { finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
 
-/** Overdue jobs, oldest deadline first. Locked ones are left for the next sweep. */
-export const overdueJobs = statement((given: Given<{ now: number; limit: number }>) =>
+type Overdue = { now: number; limit: number }
+
+/** Overdue jobs that nobody holds. Locked ones are left for the next sweep. */
+const overdueWaiting = ({ limit, now }: Given<Overdue>) =>
   query
     .selectFrom("queue")
     .select(stateColumns)
-    .where("deadline_at", "<=", given.now)
-    .orderBy("deadline_at")
-    .orderBy("job_seq")
-    .limit(given.limit)
+    .where("queue.held", "=", false)
+    .where("queue.deadline_at", "<=", now)
+    .orderBy("queue.deadline_at")
+    .orderBy("queue.job_seq")
+    .limit(limit)
     .forUpdate()
-    .skipLocked(),
+    .skipLocked()
+
+/** Held ones, which are overdue only once their lease has ended. They are found by that, among the few jobs that are held. */
+const overdueHeld = ({ limit, now }: Given<Overdue>) =>
+  query
+    .selectFrom("queue")
+    .select(stateColumns)
+    .where("queue.held", "=", true)
+    .where("queue.claimable_at", "<=", now)
+    .where("queue.deadline_at", "<=", now)
+    .orderBy("queue.deadline_at")
+    .orderBy("queue.job_seq")
+    .limit(limit)
+    .forUpdate()
+    .skipLocked()
+
+/** Overdue jobs, oldest deadline first. */
+export const overdueJobs = statement((given: Given<Overdue>) =>
+  query
+    .with("waiting", () => overdueWaiting(given))
+    .with("held", () => overdueHeld(given))
+    .selectFrom((from) =>
+      from.selectFrom("waiting").selectAll().unionAll(from.selectFrom("held").selectAll()).as("overdue"),
+    )
+    .selectAll()
+    .orderBy("overdue.deadlineAt")
+    .orderBy("overdue.seq")
+    .limit(given.limit),
 )
 
-/** Looks for an overdue job in the same index. */
-export const anyOverdue = statement(() =>
-  query.selectFrom("queue").select("id").where("deadline_at", "<=", storeTime).orderBy("deadline_at").limit(1),
-)
+/** Looks for an overdue job in the same indexes. */
+export const anyOverdue = statement(() => {
+  const overdue = query.selectFrom("queue").select("id").where("deadline_at", "<=", storeTime).limit(1)
+  const waiting = overdue.where("held", "=", false).orderBy("deadline_at")
+  const held = overdue.where("held", "=", true).where("claimable_at", "<=", storeTime)
+  return query
+    .selectFrom(waiting.as("waiting"))
+    .selectAll()
+    .unionAll(query.selectFrom(held.as("held")).selectAll())
+})
 
 /** Fails overdue jobs and returns their ids. A job whose worker vanished is returned to the queue and does not count, so reaching the limit may take several queries. */
 export const expireJobs = async (tx: Transaction, limit: number): Promise<ReadonlyArray<JobId>> => {

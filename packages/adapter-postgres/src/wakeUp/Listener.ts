@@ -52,16 +52,20 @@ export class FinishedJobs {
 }
 
 const payloadsOf = (mark: string, jobs: ReadonlySet<JobId>): ReadonlyArray<string> => {
-  const payloads: Array<string> = []
-  let ids = ""
+  const payloads: Array<Array<JobId>> = []
+  const bytesOfMark = Buffer.byteLength(text(mark, ""))
+  let bytes = Infinity
   for (const id of jobs) {
-    const longer = ids === "" ? id : `${ids},${id}`
-    if (Buffer.byteLength(text(mark, longer)) > mostBytes) {
-      payloads.push(text(mark, ids))
-      ids = id
-    } else ids = longer
+    // With a comma before it.
+    const more = Buffer.byteLength(id) + 1
+    if (bytes + more > mostBytes) {
+      payloads.push([])
+      bytes = bytesOfMark
+    }
+    payloads.at(-1)?.push(id)
+    bytes += more
   }
-  return ids === "" ? payloads : [...payloads, text(mark, ids)]
+  return payloads.map((ids) => text(mark, ids.join()))
 }
 
 /** Milliseconds until the listening connection is reopened; the pause grows. */

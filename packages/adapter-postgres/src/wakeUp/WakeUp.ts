@@ -96,7 +96,7 @@ export const makePostgresWakeUp = (
 /** Sends that there is work, once for all of some milliseconds. A hint: if it cannot be sent, polling finds what it was about. */
 const makeWorkNotifier = (database: Database, { mark, options }: Sender): Effect.Effect<Notifier, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const send = hint(database, (session) => notify(session, workChannel(options), mark()))
+    const send = hint(database, workChannel(options), mark())
     const notifier = new Notifier(() => Effect.runPromise(send))
     yield* Effect.addFinalizer(() => Effect.promise(() => notifier.stop()))
     return notifier
@@ -112,7 +112,7 @@ const makeAnnounceFinished = (
     const channel = finishedChannel(options)
     const send = Effect.suspend(() => {
       const payloads = finished.take(mark())
-      return hint(database, (session) => notify(session, channel, ...payloads))
+      return hint(database, channel, ...payloads)
     })
     const notifier = new Notifier(() => Effect.runPromise(send))
     yield* Effect.addFinalizer(() => Effect.promise(() => notifier.stop()))
@@ -142,16 +142,24 @@ export const makeNotifiers = Effect.fnUntraced(function* (
  * Sends one hint, for example after an operator's command opened a gate. Ignores failures, for servers without NOTIFY.
  */
 export const hintOnce = (database: Database, options: Pick<ConnectionOptions, "schema">): Effect.Effect<void> =>
-  hint(database, (session) => notify(session, workChannel(options), nobody()))
+  hint(database, workChannel(options), nobody())
 
-const hint = (database: Database, send: (session: Session) => Promise<unknown>): Effect.Effect<void> =>
-  Effect.ignore(database.read("WakeUp.notify", send))
+const hint = (database: Database, channel: string, ...payloads: ReadonlyArray<string>): Effect.Effect<void> =>
+  Effect.ignore(database.read("WakeUp.notify", (session) => session.all(hints, { channel, payloads })))
+
+/** Sends payloads in a commit that does not wait for the disk: nothing is written, and other notifications wait for its end. */
+const hints = statement((given: Given<{ channel: string; payloads: ReadonlyArray<string> }>) =>
+  query.selectNoFrom([
+    sql`set_config('synchronous_commit', 'off', true)`.as("commit"),
+    sql`pg_notify(${given.channel}, unnest(${given.payloads}::text[]))`.as("sent"),
+  ]),
+)
 
 const notifications = statement((given: Given<{ channel: string; payloads: ReadonlyArray<string> }>) =>
   query.selectNoFrom(sql`pg_notify(${given.channel}, unnest(${given.payloads}::text[]))`.as("sent")),
 )
 
-/** Notifies when the session's transaction commits, or immediately outside a transaction. */
+/** Notifies when the session's transaction commits. */
 export const notify = async (session: Session, channel: string, ...payloads: ReadonlyArray<string>): Promise<void> => {
   await session.all(notifications, { channel, payloads })
 }

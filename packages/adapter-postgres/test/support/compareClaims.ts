@@ -58,7 +58,7 @@ const randomRequest = (random: Numbers): ClaimRequest => {
   }
 }
 
-/** Jobs of every shape, lanes with bounds that are exact or low, and turns; some jobs have lost a worker, with this probability. */
+/** Jobs of every shape, some with a checkpoint, lanes with bounds that are exact or low, and turns; some jobs have lost a worker, with this probability. */
 const randomize = (lost: number) => `
 UPDATE "kiln".queue SET status = CASE WHEN random() < 0.5 THEN 'queued' ELSE 'processing' END, token = floor(random() * 9),
   attempts = floor(random() * 3), failures = floor(random() * 3), held = false, lost_workers = 0,
@@ -68,6 +68,7 @@ UPDATE "kiln".queue SET status = CASE WHEN random() < 0.5 THEN 'queued' ELSE 'pr
   run_limit_ms = floor(random() * 8000), ran_ms = floor(random() * 4000), waited_ms = floor(random() * 4000);
 UPDATE "kiln".queue SET status = 'processing', held = random() < 0.5, lost_workers = 1 WHERE random() < ${lost};
 DELETE FROM "kiln".queue WHERE random() < 0.3;
+INSERT INTO "kiln".checkpoints SELECT id, 'first', '{"at":1}' FROM "kiln".queue WHERE token > 0 AND random() < 0.3;
 UPDATE "kiln".jobs SET priority = queue.priority, queue_limit_ms = queue.queue_limit_ms, run_limit_ms = queue.run_limit_ms
 FROM "kiln".queue WHERE queue.job_seq = jobs.seq;
 UPDATE "kiln".lanes SET virtual_time = floor(random() * 8), next_at = (

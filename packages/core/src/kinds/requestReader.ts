@@ -34,7 +34,7 @@ export const requestReader = <Request>(schema: RequestSchema<Request>): RequestR
         fields: undefined,
         names: namesIn(schema),
         read: (input) => readStandard(schema, input),
-        readStored: (stored) => Result.map(readStandard(schema, stored), ({ value }) => value),
+        readStored: (stored) => readStoredStandard(schema, stored),
       }
     : {
         fields: Object.keys(schema.fields),
@@ -72,6 +72,17 @@ const readStandard = <Request>(
   const result = validated(schema, stored)
   if (result.issues === undefined) return Result.succeed({ value: result.value, stored })
   return Result.fail(fieldErrors(result.issues, stored))
+}
+
+/** The attempt gets a copy, which it may change. A stored request is JSON already, so it is not checked for that again. */
+const readStoredStandard = <Request>(
+  schema: StandardSchema<unknown, Request>,
+  stored: unknown,
+): Result.Result<Request, unknown> => {
+  const copy = JSON.parse(JSON.stringify(stored)) as unknown
+  if (typeof copy !== "object" || copy === null || Array.isArray(copy)) return Result.fail("must be a JSON object")
+  const result = validated(schema, copy)
+  return result.issues === undefined ? Result.succeed(result.value) : Result.fail(result.issues)
 }
 
 /** Returns one error for each field, the first if there are several. */

@@ -13,10 +13,15 @@ export class Room {
   readonly #free: Record<JobMode, number>
   readonly #held: Record<JobMode, Map<ProjectId, Share>> = { live: new Map(), sandbox: new Map() }
 
-  /** `perProject`: slots of each mode that one project may hold; 0 means no limit. */
-  constructor(concurrency: number, perProject: number) {
+  constructor({ free, held, perProject }: WorkerRoom) {
     this.#perProject = perProject
-    this.#free = { live: concurrency, sandbox: concurrency }
+    this.#free = { ...free }
+    for (const share of held) this.#held[share.mode].set(share.projectId, { ...share })
+  }
+
+  /** All slots are free. `perProject`: slots of each mode that one project may hold; 0 means no limit. */
+  static empty(concurrency: number, perProject: number): Room {
+    return new Room({ free: { live: concurrency, sandbox: concurrency }, held: [], perProject })
   }
 
   take({ mode, projectId }: Job): void {
@@ -48,15 +53,8 @@ export const isTight = ({ free, held, perProject }: WorkerRoom): boolean =>
   free.live <= 0 || free.sandbox <= 0 || (perProject > 0 && held.some(({ count }) => count >= perProject))
 
 /** Returns the room that is left when these attempts have taken their slots, and no other has left its own. */
-export const roomAfter = ({ free, held, perProject }: WorkerRoom, attempts: ReadonlyArray<Attempt>): WorkerRoom => {
-  const left = { ...free }
-  const counts = new Map(held.map((share) => [`${share.mode} ${share.projectId}`, { ...share }]))
-  for (const { claim } of attempts) {
-    const { mode, projectId } = claim.job
-    left[mode] -= 1
-    const share = counts.get(`${mode} ${projectId}`)
-    if (share === undefined) counts.set(`${mode} ${projectId}`, { mode, projectId, count: 1 })
-    else share.count += 1
-  }
-  return { free: left, held: [...counts.values()], perProject }
+export const roomAfter = (room: WorkerRoom, attempts: ReadonlyArray<Attempt>): WorkerRoom => {
+  const left = new Room(room)
+  for (const { claim } of attempts) left.take(claim.job)
+  return left.now()
 }

@@ -27,7 +27,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
   const kinds = yield* JobKinds
   const installationLimits = limitsWith(limits, kinds)
   const liveProviders = new Map(kinds.map((kind) => [kind.name, servedBy(live, kind) ?? []]))
-  const room = new Room(concurrency, limits.perProject === "share" ? projectShare(concurrency) : 0)
+  const room = Room.empty(concurrency, limits.perProject === "share" ? projectShare(concurrency) : 0)
   const watch = new LeaseWatch(yield* Clock.Clock, leaseDurationMs)
   const isolation = makeIsolation(leaseDurationMs)
   const attempts = new Set<Attempt>()

@@ -35,6 +35,7 @@ export const checkResult = (
   if (wrong !== undefined)
     return { problem: new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong }) }
   const maxUsage = maxUsageOf(kind, job)
+  const used = usedMeters(result)
   const completion: Completion = {
     jobId: job.id,
     token,
@@ -45,8 +46,8 @@ export const checkResult = (
   }
   return {
     completion,
-    uncharged: job.price === null ? [] : uncoveredMeters(job.price, usedMeters(result)),
-    beyondMaximum: usedMeters(result).filter((meter) => (result.usage[meter] ?? 0) > (maxUsage?.[meter] ?? Infinity)),
+    uncharged: job.price === null ? [] : uncoveredMeters(job.price, used),
+    beyondMaximum: used.filter((meter) => (result.usage[meter] ?? 0) > (maxUsage?.[meter] ?? Infinity)),
   }
 }
 

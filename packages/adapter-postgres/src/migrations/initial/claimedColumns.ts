@@ -1,51 +1,58 @@
 /**
- * The columns of a claimed job, which are also the variables that a row is read into. Its numbers are one array, and what only
- * some jobs have is one document: each column more costs the server and this process for every job.
+ * What a claim returns about its jobs, each as an array with a value for every job, and where it comes from. Arrays and not rows:
+ * a row more costs the server and this process more than a value in an array.
  */
-export const returned = `
-  id text, "projectId" text, "keyId" text, mode text, kind text, "idempotencyKey" text, fingerprint text, kept text, request text,
-  numbers bigint[], rest json`
+export const claimedColumns = {
+  place: "mine.place",
+  laneId: "mine.lane_id",
+  id: "mine.id",
+  keyId: "jobs.key_id",
+  idempotencyKey: "jobs.idempotency_key",
+  fingerprint: "jobs.fingerprint",
+  kept: "jobs.kept",
+  request: "job_data.request",
+  priority: "mine.priority",
+  createdAt: "mine.created_at",
+  queueLimitMs: "mine.queue_limit_ms",
+  runLimitMs: "mine.run_limit_ms",
+  token: "mine.token",
+  claimableAt: "mine.claimable_at",
+  deadlineAt: "mine.deadline_at",
+  phaseStartedAt: "mine.phase_started_at",
+  ranMs: "mine.ran_ms",
+  waitedMs: "mine.waited_ms",
+  attempts: "mine.attempts",
+  failures: "mine.failures",
+  lostWorkers: "mine.lost_workers",
+} as const
 
-/** The numbers of a claimed job, in the order of the array: their names, and where they come from. */
-export const claimedNumbers = [
-  ["laneId", "mine.lane_id"],
-  ["place", "mine.place"],
-  ["kindVersion", "jobs.kind_version"],
-  ["priority", "mine.priority"],
-  ["createdAt", "mine.created_at"],
-  ["queueLimitMs", "mine.queue_limit_ms"],
-  ["runLimitMs", "mine.run_limit_ms"],
-  ["token", "mine.token"],
-  ["claimableAt", "mine.claimable_at"],
-  ["deadlineAt", "mine.deadline_at"],
-  ["phaseStartedAt", "mine.phase_started_at"],
-  ["ranMs", "mine.ran_ms"],
-  ["waitedMs", "mine.waited_ms"],
-  ["attempts", "mine.attempts"],
-  ["failures", "mine.failures"],
-  ["lostWorkers", "mine.lost_workers"],
-] as const
+/** The columns of the queue among them, and those that the claim itself reads. */
+export const queueColumns = Object.values(claimedColumns)
+  .filter((source) => source.startsWith("mine.") && source !== claimedColumns.place)
+  .map((source) => source.replace("mine.", "queue."))
+  .concat("queue.job_seq")
+  .join(", ")
 
-/** The number of this name in a row. */
-export const at = (wanted: (typeof claimedNumbers)[number][0]): string =>
-  `numbers[${claimedNumbers.findIndex(([name]) => name === wanted) + 1}]`
+/** Every array has the order in which the jobs are read. */
+export const columnArrays = `json_build_object(${Object.entries(claimedColumns)
+  .map(([name, source]) => `'${name}', array_agg(${source})`)
+  .join(", ")})`
 
-/** What only some jobs have. Read after the job was locked, in a statement of its own, which sees all that was kept before. */
-export const readRest = `
-      checkpoints := NULL;
-      IF has_steps OR ${at("attempts")} > 1 THEN
-        SELECT json_agg(json_build_object('step', step, 'value', value)) INTO checkpoints
-        FROM "kiln".checkpoints WHERE job_id = claimed_id;
-      END IF;
-      upload := NULL;
-      IF claimed_upload IS NOT NULL THEN
-        SELECT json_build_object('id', uploads.id, 'projectId', project_id, 'keyId', key_id, 'mode', uploads.mode, 'format', format,
-          'declaredSeconds', declared_seconds, 'createdAt', created_at, 'expiresAt', expires_at, 'usableUntil', usable_until,
-          'token', token, 'claimedUntil', claimed_until, 'transfers', transfers, 'blobKey', blob_key, 'bytes', bytes,
-          'sha256', sha256, 'erased', erased, 'jobId', claimed_id) INTO upload
-        FROM "kiln".uploads WHERE uploads.id = claimed_upload;
-      END IF;
-      rest := NULL;
-      IF price IS NOT NULL OR claimed_upload IS NOT NULL OR checkpoints IS NOT NULL THEN
-        rest := json_build_object('price', price, 'uploadId', claimed_upload, 'upload', upload, 'checkpoints', checkpoints);
-      END IF;`
+/**
+ * What only some jobs have, each with the id of its job: checkpoints, which jobs can have that were claimed before; uploads; prices.
+ * Read after the jobs were locked, in a statement of its own, which sees all that was kept before.
+ */
+export const readRests = `
+      SELECT json_agg(json_build_object('id', jobs.id, 'uploadId', jobs.upload_id,
+        'price', CASE WHEN prices.id IS NOT NULL THEN json_build_object('name', prices.name, 'version', prices.version,
+          'currency', currency, 'unitAmounts', unit_amounts) END,
+        'checkpoints', (
+          SELECT json_agg(json_build_object('step', step, 'value', value)) FROM "kiln".checkpoints WHERE job_id = jobs.id),
+        'upload', (
+          SELECT json_build_object('id', uploads.id, 'projectId', project_id, 'keyId', key_id, 'mode', uploads.mode,
+            'format', format, 'declaredSeconds', declared_seconds, 'createdAt', created_at, 'expiresAt', expires_at,
+            'usableUntil', usable_until, 'token', token, 'claimedUntil', claimed_until, 'transfers', transfers,
+            'blobKey', blob_key, 'bytes', bytes, 'sha256', sha256, 'erased', erased, 'jobId', jobs.id)
+          FROM "kiln".uploads WHERE uploads.id = jobs.upload_id))) INTO rests
+      FROM unnest(with_rest) AS claimed(seq) JOIN "kiln".jobs ON jobs.seq = claimed.seq
+        LEFT JOIN "kiln".prices ON prices.id = jobs.price_id;`

@@ -1,4 +1,4 @@
-import { at, claimedNumbers, readRest, returned } from "./claimedColumns.ts"
+import { columnArrays, queueColumns, readRests } from "./claimedColumns.ts"
 
 /** The SQLSTATE of a call that claimed some jobs and then met a lost worker. It is undone and decided by the rules. */
 export const lostWorkerState = "KI001"
@@ -84,44 +84,43 @@ const shareTurns = `
 
 /**
  * Locks and claims the first jobs of each lane, as `lockHeads` finds them, unless one of them has lost a worker. The new state
- * is the one that `applyEvent` gives for a claim of a job that is not held. A repeated call returns what it claimed before.
+ * is the one that `applyEvent` gives for a claim of a job that is not held. A repeated call returns what it claimed before. A job
+ * is updated where it was locked: until the commit, nobody else can move it from there.
  */
 const claimHeads = `
-      WITH head AS MATERIALIZED (
-        SELECT row_number() OVER () AS place, head.* FROM unnest(lanes_found, floors, shares) AS item(lane_id, floor, share)
+    WITH head AS MATERIALIZED (
+      SELECT row_number() OVER () AS place, head.* FROM unnest(lanes_found, floors, shares) AS item(lane_id, floor, share)
+      CROSS JOIN LATERAL (
+        SELECT ready.* FROM (VALUES (2::smallint), (1::smallint), (0::smallint), (-1::smallint)) AS step(rank)
         CROSS JOIN LATERAL (
-          SELECT ready.* FROM (VALUES (2::smallint), (1::smallint), (0::smallint), (-1::smallint)) AS step(rank)
-          CROSS JOIN LATERAL (
-            SELECT queue.id, queue.token, queue.held OR lost_workers > 0 AS is_lost, queue_limit_ms, waited_ms + greatest(0, claim_time - phase_started_at) AS waited,
-              claim_time + run_limit_ms - ran_ms AS run_end, least(claim_time + lease_ms, claim_time + run_limit_ms - ran_ms) AS lease_end
-            FROM "kiln".queue
-            WHERE queue.lane_id = item.lane_id AND queue.priority = step.rank AND claimable_at >= item.floor
-              AND claimable_at <= claim_time AND deadline_at > claim_time
-            ORDER BY claimable_at, queue.id LIMIT item.share
-            FOR UPDATE SKIP LOCKED) AS ready
-          LIMIT item.share) AS head
-        WHERE item.share > 0 AND NOT is_claimed
-      ), lost AS MATERIALIZED (
-        SELECT coalesce(bool_or(head.is_lost), false) AS found FROM head
-      ), moved AS (
-        UPDATE "kiln".queue SET status = 'processing', token = queue.token + 1, held = true, claimable_at = lease_end,
-          deadline_at = CASE WHEN lease_end = run_end THEN run_end ELSE lease_end + greatest(0, head.queue_limit_ms - waited) END,
-          phase_started_at = claim_time, waited_ms = waited, attempts = queue.attempts + 1, claim_id = claim
-        FROM head
-        WHERE queue.id = head.id AND queue.token = head.token AND NOT (SELECT lost.found FROM lost)
-        RETURNING queue.*, place
-      ), mine AS (
-        SELECT * FROM moved
-        UNION ALL
-        SELECT queue.*, queue.job_seq FROM "kiln".queue WHERE is_claimed AND queue.held AND queue.claim_id = claim
-      )
-      SELECT lost.found, mine.id, mine.project_id, jobs.key_id, mine.mode, mine.kind, jobs.idempotency_key, jobs.fingerprint,
-        jobs.kept, job_data.request, ARRAY[${claimedNumbers.map(([, source]) => source).join(", ")}],
-        jobs.upload_id, CASE WHEN jobs.price_id IS NOT NULL THEN
-          json_build_object('name', prices.name, 'version', prices.version, 'currency', currency, 'unitAmounts', unit_amounts) END,
-        EXISTS (SELECT FROM "kiln".checkpoints WHERE job_id = mine.id)
-      FROM lost LEFT JOIN mine ON true LEFT JOIN "kiln".jobs ON jobs.seq = mine.job_seq
-        LEFT JOIN "kiln".job_data ON job_data.job_seq = mine.job_seq LEFT JOIN "kiln".prices ON prices.id = jobs.price_id`
+          SELECT queue.ctid AS tid, queue.token, queue.held OR lost_workers > 0 AS is_lost, queue_limit_ms, waited_ms + greatest(0, claim_time - phase_started_at) AS waited,
+            claim_time + run_limit_ms - ran_ms AS run_end, least(claim_time + lease_ms, claim_time + run_limit_ms - ran_ms) AS lease_end
+          FROM "kiln".queue
+          WHERE queue.lane_id = item.lane_id AND queue.priority = step.rank AND claimable_at >= item.floor
+            AND claimable_at <= claim_time AND deadline_at > claim_time
+          ORDER BY claimable_at, queue.id LIMIT item.share
+          FOR UPDATE SKIP LOCKED) AS ready
+        LIMIT item.share) AS head
+      WHERE item.share > 0 AND NOT is_claimed
+    ), lost AS MATERIALIZED (
+      SELECT coalesce(bool_or(head.is_lost), false) AS found FROM head
+    ), moved AS (
+      UPDATE "kiln".queue SET status = 'processing', token = queue.token + 1, held = true, claimable_at = lease_end,
+        deadline_at = CASE WHEN lease_end = run_end THEN run_end ELSE lease_end + greatest(0, head.queue_limit_ms - waited) END,
+        phase_started_at = claim_time, waited_ms = waited, attempts = queue.attempts + 1, claim_id = claim
+      FROM head
+      WHERE queue.ctid = head.tid AND queue.token = head.token AND NOT (SELECT lost.found FROM lost)
+      RETURNING before + place AS place, ${queueColumns}
+    ), mine AS (
+      SELECT * FROM moved
+      UNION ALL
+      SELECT queue.job_seq, ${queueColumns} FROM "kiln".queue WHERE is_claimed AND queue.held AND queue.claim_id = claim
+    )
+    SELECT lost.found, claims.* INTO is_lost, claimed, served, with_rest FROM lost CROSS JOIN (
+      SELECT ${columnArrays}, array_agg(mine.lane_id), array_agg(mine.job_seq) FILTER (
+        WHERE mine.token > 1 OR jobs.upload_id IS NOT NULL OR jobs.price_id IS NOT NULL)
+      FROM mine LEFT JOIN "kiln".jobs ON jobs.seq = mine.job_seq
+        LEFT JOIN "kiln".job_data ON job_data.job_seq = mine.job_seq) AS claims;`
 
 /**
  * When another job may become claimable: the first entry of each lane that was found and still has room, and the bounds of the
@@ -129,6 +128,9 @@ const claimHeads = `
  */
 const summarize = `
   SELECT json_build_object('now', claim_time, 'clock', clock, 'isLost', is_lost, 'isPage', lane_count >= page,
+    'lanesOfJobs', (
+      SELECT json_agg(json_build_object('id', id, 'projectId', project_id, 'kind', kind, 'kindVersion', kind_version, 'mode', mode))
+      FROM "kiln".lanes WHERE id = ANY (lanes_of_jobs)),
     'lanes', (
       SELECT json_agg(json_build_object('id', lane_id, 'start', start, 'count', count, 'isEmpty', empty) ORDER BY ord)
       FROM unnest(lanes_found, starts, counts, is_empty, is_visited) WITH ORDINALITY AS found(lane_id, start, count, empty, visited, ord)
@@ -150,7 +152,7 @@ const summarize = `
         WHERE lanes.kind = runnable.kind AND kind_version = runnable.version AND lanes.mode = runnable.mode AND next_at >= 0
           AND lanes.id <> ALL (lanes_found) AND (lanes.mode || ' ' || project_id) <> ALL (full_projects)
         ORDER BY next_at LIMIT 1) AS first
-      WHERE mode_room[CASE runnable.mode WHEN 'live' THEN 2 ELSE 1 END] > 0))) INTO rest;`
+      WHERE mode_room[CASE runnable.mode WHEN 'live' THEN 2 ELSE 1 END] > 0))) INTO summary;`
 
 /**
  * Claims jobs in one call, where only the worker's own slots limit it. It decides like `claimJobs.ts`, which is used for
@@ -167,10 +169,10 @@ export const claimFunction = `
 -- full_projects: projects at that limit, each as 'mode id'
 -- noted_turns, noted_clock: positions of lanes that the process has not saved yet
 -- page:          maximum number of lanes of a kind that are read
--- Returns a row for each job, and a last one without an id, whose document is the summary.
+-- Returns a row for the jobs of each lane or of several lanes, with an array for each column, and a last row with the summary.
 CREATE FUNCTION "kiln".claim_jobs(claim bigint, is_repeated boolean, kinds json, most bigint, lease_ms bigint, room bigint[],
   project_slots bigint, held_jobs json, full_projects text[], noted_turns json, noted_clock bigint, page bigint)
-RETURNS TABLE (${returned}) LANGUAGE plpgsql AS $$
+RETURNS TABLE (claimed json, rests json, summary json) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   claim_time bigint := "kiln".store_time();
@@ -194,11 +196,10 @@ DECLARE
   is_done boolean;
   asked bigint := most;
   before bigint;
-  has_steps boolean;
-  price json;
-  upload json;
-  checkpoints json;
   lane_count int;
+  served bigint[];
+  with_rest bigint[];
+  lanes_of_jobs bigint[] := '{}';
   fresh bigint[];
   again bigint[];
   again_turns bigint[];
@@ -207,8 +208,8 @@ DECLARE
   given bigint;
   lane int;
   turn_now bigint;
-  claimed_id text;
-  claimed_upload text;
+  lane_id bigint;
+  taken bigint;
 BEGIN
 ${findLanes}
   lane_count := coalesce(cardinality(lanes_found), 0);
@@ -230,23 +231,24 @@ ${findLanes}
 ${shareTurns}
     EXIT WHEN given = 0 AND NOT is_claimed;
     before := asked - most;
-    FOR is_lost, id, "projectId", "keyId", mode, kind, "idempotencyKey", fingerprint, kept, request, numbers, claimed_upload, price,
-      has_steps IN
 ${claimHeads}
-    LOOP
-      CONTINUE WHEN id IS NULL;
-      ${at("place")} := ${at("place")} + before;
-      most := most - 1;
-      lane := array_position(lanes_found, ${at("laneId")});
-      IF lane IS NOT NULL THEN
-        counts[lane] := counts[lane] + 1;
-        shares[lane] := shares[lane] - 1;
-        turns[lane] := turns[lane] + 1;
+    IF served IS NOT NULL THEN
+      rests := NULL;
+      IF with_rest IS NOT NULL THEN
+${readRests}
       END IF;
-      claimed_id := id;
-${readRest}
       RETURN NEXT;
-    END LOOP;
+      most := most - cardinality(served);
+      FOR lane, lane_id, taken IN
+        SELECT array_position(lanes_found, job.lane_id), job.lane_id, count(*) FROM unnest(served) AS job(lane_id) GROUP BY job.lane_id
+      LOOP
+        lanes_of_jobs := lanes_of_jobs || lane_id;
+        CONTINUE WHEN lane IS NULL;
+        counts[lane] := counts[lane] + taken;
+        shares[lane] := shares[lane] - taken;
+        turns[lane] := turns[lane] + taken;
+      END LOOP;
+    END IF;
     IF is_lost AND before > 0 THEN
       RAISE EXCEPTION 'a lost worker holds a job, and others were claimed before it' USING ERRCODE = '${lostWorkerState}';
     END IF;
@@ -270,7 +272,8 @@ ${readRest}
     END IF;
   END LOOP;
 ${summarize}
-  id := NULL;
+  claimed := NULL;
+  rests := NULL;
   RETURN NEXT;
 END $$;
 `

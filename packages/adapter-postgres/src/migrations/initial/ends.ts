@@ -22,7 +22,8 @@ BEGIN
     USING unnest(ids, tokens, error_codes, outputs, warning_codes, charges) WITH ORDINALITY
       AS item(id, token, error_code, output, warning_code, charge, place)
     WHERE queue.id = item.id AND queue.token = item.token AND queue.held = is_held
-    RETURNING queue.*, item.error_code, item.output, item.warning_code, item.charge, item.place
+    RETURNING job_seq, queue.id, project_id, kind, mode, created_at, queue.token, claimable_at, phase_started_at, ran_ms, waited_ms,
+      attempts, queue.failures, lost_workers, item.error_code, item.output, item.warning_code, item.charge, item.place
   ), finished AS (
     INSERT INTO "kiln".results (job_seq, job_id, project_id, kind, mode, created_at, status, token, ran_ms, waited_ms, attempts,
       failures, lost_workers, finished_at, error_code, warning_code, charge, output)

@@ -9,18 +9,25 @@ FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('the fields a job was created with c
 
 -- A result belongs to a job that has left the queue, and repeats what the job was asked for. OFFSET 0: one look into an index
 -- for each row, whatever the planner takes the tables for.
-CREATE FUNCTION "kiln".result_of_ended_job() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION "kiln".result_of_ended_job() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  all_match boolean;
+  marked bigint[];
 BEGIN
-  IF EXISTS (SELECT FROM added WHERE retained <> 'kept' OR
-      EXISTS (SELECT FROM "kiln".queue WHERE id = added.job_id OFFSET 0) OR
-      NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND id = added.job_id AND
-        project_id = added.project_id AND kind = added.kind AND mode = added.mode AND created_at = added.created_at OFFSET 0)) THEN
+  SELECT bool_and(added.retained = 'kept' AND coalesce(job.id = added.job_id AND job.project_id = added.project_id AND
+      job.kind = added.kind AND job.mode = added.mode AND job.created_at = added.created_at, false)),
+    array_agg(seq) FILTER (WHERE right(kept, ${deliveryMark.length}) = '${deliveryMark}')
+  INTO all_match, marked FROM added LEFT JOIN LATERAL (
+    SELECT seq, id, jobs.project_id, jobs.kind, jobs.mode, jobs.created_at, kept FROM "kiln".jobs WHERE seq = added.job_seq OFFSET 0
+  ) AS job ON true;
+  IF NOT all_match OR EXISTS (SELECT FROM "kiln".queue WHERE id = ANY (ARRAY(SELECT job_id FROM added))) THEN
     RAISE EXCEPTION 'a result needs a job that has left the queue and whose data is kept';
   END IF;
   -- Whatever ends a marked job, onFinished is to be called.
-  INSERT INTO "kiln".deliveries (job_id, kind, due_at, attempts, token)
-  SELECT added.job_id, added.kind, added.finished_at, 0, 0 FROM added
-  WHERE EXISTS (SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND right(kept, ${deliveryMark.length}) = '${deliveryMark}' OFFSET 0);
+  IF marked IS NOT NULL THEN
+    INSERT INTO "kiln".deliveries (job_id, kind, due_at, attempts, token)
+    SELECT job_id, kind, finished_at, 0, 0 FROM added WHERE job_seq = ANY (marked);
+  END IF;
   RETURN NULL;
 END $$;
 CREATE TRIGGER results_of_ended_jobs AFTER INSERT ON "kiln".results REFERENCING NEW TABLE AS added

@@ -150,7 +150,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   missingGuard(
     "a result is inserted for a job that stays in the queue",
     "result without leaving",
-    inTriggers("jobTriggers", 'EXISTS (SELECT FROM "kiln".queue WHERE id = added.job_id OFFSET 0) OR', ""),
+    inTriggers(
+      "jobTriggers",
+      ' OR EXISTS (SELECT FROM "kiln".queue WHERE id = ANY (ARRAY(SELECT job_id FROM added)))',
+      "",
+    ),
   ),
   missingGuard(
     "a job leaves the queue without a result",
@@ -165,7 +169,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   missingGuard(
     "a result repeats another kind than its job's",
     "another kind",
-    inTriggers("jobTriggers", "kind = added.kind AND ", ""),
+    inTriggers("jobTriggers", "job.kind = added.kind AND ", ""),
   ),
   missingGuard(
     "a result changes",
@@ -250,5 +254,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     "least(claim_time + lease_ms, claim_time + run_limit_ms - ran_ms) AS lease_end",
     "claim_time + lease_ms AS lease_end",
   ),
+  inClaim("returns a job that was claimed before without its checkpoints", "mine.token > 1 OR ", ""),
+  inClaim("numbers the jobs of each search from 1", "RETURNING before + place", "RETURNING place"),
   inClaim("gives no lane the turns that another leaves", "EXIT WHEN is_done OR is_claimed;", "EXIT;"),
 ]
