@@ -1,4 +1,4 @@
-import { applyEvent, type JobId, type JobState, lostTooMany } from "@kiln/core/domain"
+import { applyEvent, isLimiting, type JobId, type JobState, lostTooMany } from "@kiln/core/domain"
 import { type Claim, type ClaimRequest, type ClaimResult, UndecodableRow } from "@kiln/core/ports"
 import type { Values } from "../columns.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
@@ -6,7 +6,7 @@ import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { findUpload } from "../uploads.ts"
 import { jobOf, type JobRow, stateOf } from "./JobRow.ts"
-import { LaneOrder } from "./laneOrder.ts"
+import { type Lane, LaneOrder } from "./laneOrder.ts"
 import { nextInMs, settleLane } from "./nextClaimable.ts"
 import { ReadyJobs } from "./readyJobs.ts"
 import { countRunning } from "./runningJobs.ts"
@@ -30,14 +30,17 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
   const order = new LaneOrder(tx, request.runnable, running)
   const ready = new Map<number, ReadyJobs>()
   const turns = new Map<number, number>()
-  const empty: Array<number> = []
+  const empty: Array<Lane> = []
+  const settled = new Map<number, number | null>()
   const taken: Taken = { claims: [], moves: [], abandoned: [] }
+  // Without others and limits, the claim takes all that it may from one lane.
+  const firstPage = order.isAlone && !isLimiting(request.limits) ? request.limit + 1 : 2
   let more = false
   for (let lane = order.take(); lane !== undefined && !more; lane = order.take()) {
-    const jobs = ready.get(lane.id) ?? new ReadyJobs(tx, lane)
+    const jobs = ready.get(lane.id) ?? new ReadyJobs(tx, lane, firstPage)
     ready.set(lane.id, jobs)
     const outcome = serve(tx, jobs, request, taken)
-    if (outcome === "empty") empty.push(lane.id)
+    if (outcome === "empty") empty.push(lane)
     else if (outcome === "enough") more = true
     else {
       running.add(lane, tx.now + outcome.leaseRemainingMs, tx.now)
@@ -46,11 +49,12 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
   }
   writeClaims(tx, taken.moves)
   // Their leases decide when the lanes have something again.
-  for (const id of empty) settleLane(tx, id)
-  for (const [id, turn] of turns) tx.run(setTurn, { id, turn })
+  for (const lane of empty) settled.set(lane.id, settleLane(tx, lane, turns.get(lane.id)))
+  for (const [id, turn] of turns) if (!settled.has(id)) tx.run(setTurn, { id, turn })
   if (taken.claims.length > 0) tx.run(setClock, { clock: order.clock })
   const { abandoned, claims } = taken
-  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(tx, request.runnable, running) }
+  const known = { times: order.times, settled }
+  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(tx, request.runnable, running, known) }
 }
 
 /** What one claim takes. Its moves are written together, at the end. */
