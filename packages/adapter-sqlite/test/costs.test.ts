@@ -106,8 +106,8 @@ describe("statements", () => {
       expect(result.claims).toHaveLength(100)
       // The clock, the first lanes of the kind, a page of jobs, one of lost jobs.
       expect(reads).toBe(4)
-      // Jobs (64, twice 16, 4), the lane's turn and the clock.
-      expect(writes).toBe(4 + 2)
+      // Jobs, the lane's turn and the clock.
+      expect(writes).toBe(3)
     }),
   )
 
@@ -119,7 +119,7 @@ describe("statements", () => {
       expect(result.claims.filter(({ job: { projectId } }) => projectId === fixtures.projectId(2))).toHaveLength(50)
       // The clock, the first lanes, those behind the clock and ahead of it, and for each lane six pages and one of lost jobs.
       expect(reads).toBeLessThanOrEqual(4 + 2 * (6 + 1))
-      expect(writes).toBe(4 + 2 + 1)
+      expect(writes).toBe(1 + 2 + 1)
     }),
   )
 
@@ -127,9 +127,10 @@ describe("statements", () => {
     Effect.gen(function* () {
       const { jobs: store } = yield* opened
       const created = yield* store.createAndClaimJobs([job(1)], request)
-      yield* store.completeJobs(created.claimed.claims.map((claim) => completionOf(claim, { files: [] })))
+      const claims = created.claimed?.claims ?? []
+      yield* store.completeJobs(claims.map((claim) => completionOf(claim, { files: [] })))
       const { reads, result, writes } = yield* statementsOf(store.createAndClaimJobs([job(2)], request))
-      expect(result.claimed.claims).toHaveLength(1)
+      expect(result.claimed?.claims).toHaveLength(1)
       // The lane, the clock, the first lanes of the kind, waiting and lost jobs, and when the lane has something again.
       expect(reads).toBe(6)
       // The job, its lane, the claim, the lane's turn, the clock.

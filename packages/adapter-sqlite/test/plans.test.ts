@@ -17,7 +17,7 @@ import { firstLanes, lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
 import { claimableJobs, claimableStates } from "../src/jobs/readyJobs.ts"
 import { runningJobs } from "../src/jobs/runningJobs.ts"
 import { earliestLane, earliestLaneOfOthers, nextClaimable, nextNormal } from "../src/jobs/nextClaimable.ts"
-import { updateClaimed, updateFinished, updateUnfinished } from "../src/jobs/writeState.ts"
+import { updateFinished, updateLost, updateUnfinished, updateWaiting } from "../src/jobs/writeState.ts"
 import { announcedUploads, arrivingUploads, storedUploads } from "../src/uploadCounts.ts"
 import { erasedUploads, ownUpload, unusedUploads } from "../src/uploads.ts"
 import { everyState, onDatabase, storesOf } from "./support/arrangeJobs.ts"
@@ -198,7 +198,20 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     finishCharged.sqlOf(4),
     [...items(4), "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)"],
   ],
-  ["claims", updateClaimed.sqlOf(16), [...items(16), "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
+  [
+    "claims of waiting jobs",
+    updateWaiting.sql,
+    [
+      "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)",
+      "LIST SUBQUERY 1",
+      "SCAN json_each VIRTUAL TABLE INDEX 1:",
+    ],
+  ],
+  [
+    "claims of lost workers' jobs",
+    updateLost.sqlOf(16),
+    [...items(16), "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"],
+  ],
   ["the end of a job", updateFinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
   [
     "jobs whose data is to expire",

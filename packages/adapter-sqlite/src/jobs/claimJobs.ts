@@ -47,7 +47,7 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
       turns.set(lane.id, order.serve(lane).turn)
     }
   }
-  writeClaims(tx, taken.moves)
+  writeClaims(tx, taken.moves, leaseOf(request))
   // Their leases decide when the lanes have something again.
   for (const lane of empty) settled.set(lane.id, settleLane(tx, lane, turns.get(lane.id)))
   for (const [id, turn] of turns) if (!settled.has(id)) tx.run(setTurn, { id, turn })
@@ -56,6 +56,9 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
   const known = { times: order.times, settled }
   return { claims, abandoned, nextInMs: more ? 0 : nextInMs(tx, request.runnable, running, known) }
 }
+
+/** At least a millisecond: a job without a lease would be claimable again at once. */
+const leaseOf = ({ leaseDurationMs }: ClaimRequest): number => Math.max(1, Math.ceil(leaseDurationMs))
 
 /** What one claim takes. Its moves are written together, at the end. */
 interface Taken {
@@ -82,9 +85,7 @@ const serve = (
       if (failed === undefined || !writeState(tx, row, failed)) throw new TypeError(`${row.id} cannot be abandoned`)
       abandoned.push(row.id)
     } else {
-      // At least a millisecond: a job without a lease would be claimable again at once.
-      const leaseDurationMs = Math.max(1, Math.ceil(request.leaseDurationMs))
-      const claimed = applyEvent(state, { event: "claimed", leaseDurationMs }, tx.now)
+      const claimed = applyEvent(state, { event: "claimed", leaseDurationMs: leaseOf(request) }, tx.now)
       if (claimed === undefined) throw new TypeError(`${row.id} cannot be claimed`)
       const claim = claimOf(tx, row, claimed)
       claims.push(claim)

@@ -188,6 +188,27 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     section: "JobStore.claimJobs: priority",
   },
   {
+    bug: "a claim forgets what a job has waited since it was queued",
+    file: "jobs/writeState.ts",
+    from: "queue_limit_ms - ${waitedMs}",
+    to: "queue_limit_ms - waited_ms",
+    section: "JobStore.claimJobs",
+  },
+  {
+    bug: "a lease that the run limit ends leaves time to wait",
+    file: "jobs/writeState.ts",
+    from: "iif(${leaseEndsAt} = ${runsUntil}, ${runsUntil}, ",
+    to: "iif(0, 0, ",
+    section: "JobStore.claimJobs",
+  },
+  {
+    bug: "a lease ignores the time that earlier attempts ran",
+    file: "jobs/writeState.ts",
+    from: "+ run_limit_ms - ran_ms)",
+    to: "+ run_limit_ms)",
+    section: "JobStore.claimJobs",
+  },
+  {
     bug: "held jobs never become overdue",
     file: "jobs/expireJobs.ts",
     from: "...tx.all(overdueHeld, due)",
