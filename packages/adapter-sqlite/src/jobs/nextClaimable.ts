@@ -130,13 +130,15 @@ export const nextInMs = (
   const roomAt = running.firstRoomAt(runnable)
   const open = runnable.filter((item) => !running.kindIsFull(item))
   const isKnown = times !== undefined && open.every(({ mode }) => running.fullProjects(mode).length === 0)
-  let known = isKnown && open.length === runnable.length ? times.flatMap((lane) => afterClaim(lane, settled)) : undefined
+  let known =
+    isKnown && open.length === runnable.length ? times.flatMap((lane) => afterClaim(lane, settled)) : undefined
   for (let corrections = 0; ; corrections += 1) {
     const lanes = known ?? open.flatMap((item) => earliestOf(tx, item, running) ?? [])
     const earliest = lanes.reduce((a, b) => (b.nextAt < a.nextAt ? b : a), { id: -1, nextAt: Infinity })
     if (roomAt <= earliest.nextAt) return roomAt === Infinity ? undefined : roomAt - tx.now
     const isExact = settled.has(earliest.id) || corrections === maxCorrections
-    if (isExact || settleLane(tx, { id: earliest.id, prioritized: true }) === earliest.nextAt) return earliest.nextAt - tx.now
+    if (isExact || settleLane(tx, { id: earliest.id, prioritized: true }) === earliest.nextAt)
+      return earliest.nextAt - tx.now
     known = undefined
   }
 }
