@@ -138,8 +138,8 @@ export const listStatement = <
   build: (items: RawBuilder<Row<T, C>>, given: Given<P>) => Compilable<Result>,
 ): ListStatement<Values<T, C>, P, Result> => {
   const named = sql.join(columns.map((column, index) => sql`${sql.ref(`column${index + 1}`)} AS ${sql.ref(column)}`))
-  const row = sql`(${sql.join(columns.map((column) => sql.val(new Placeholder(camel(column), true))))})`
-  const { parameters, sql: text } = compile(build(sql`(SELECT ${named} FROM (VALUES ${row}))`, placeholders<P>()))
+  const oneItem = sql`(${sql.join(columns.map((column) => sql.val(new Placeholder(camel(column), true))))})`
+  const { parameters, sql: text } = compile(build(sql`(SELECT ${named} FROM (VALUES ${oneItem}))`, placeholders<P>()))
   const first = parameters.findIndex(({ isOfItem }) => isOfItem)
   const namesOf = (part: ReadonlyArray<Placeholder>) => part.map(({ name }) => name)
   const before = namesOf(parameters.slice(0, first))

@@ -35,10 +35,10 @@ const claimableLater = (given: Given<LaneAt>, { held, rank }: Range) =>
     .where("claimable_at", ">", given.now)
     .whereRef("deadline_at", ">", "claimable_at")
 
-const nextOf = ([first, ...others]: readonly [Range, ...ReadonlyArray<Range>]) =>
+const nextOf = (range: Range, ...more: ReadonlyArray<Range>) =>
   statement((given: Given<LaneAt>) =>
-    others
-      .reduce((merged, range) => merged.unionAll(claimableLater(given, range)), claimableLater(given, first))
+    more
+      .reduce((merged, other) => merged.unionAll(claimableLater(given, other)), claimableLater(given, range))
       .orderBy("claimableAt")
       .limit(1),
   )
@@ -47,13 +47,10 @@ const nextOf = ([first, ...others]: readonly [Range, ...ReadonlyArray<Range>]) =
  * When a lane with nothing claimable has something again, whether held or not, across priorities: one range of the index for each. A
  * job whose deadline comes first never becomes claimable.
  */
-export const nextClaimable = nextOf([first, ...others])
+export const nextClaimable = nextOf(first, ...others)
 
 /** The same for a lane that only ever had normal jobs. */
-export const nextNormal = nextOf([
-  { held: 0, rank: priorityRank.normal },
-  { held: 1, rank: priorityRank.normal },
-])
+export const nextNormal = nextOf({ held: 0, rank: priorityRank.normal }, { held: 1, rank: priorityRank.normal })
 
 /** Writes only a change, so that an idle worker's claim is not a commit. */
 const setNextAt = statement((given: Given<Values<"lanes", "id" | "next_at">>) =>
