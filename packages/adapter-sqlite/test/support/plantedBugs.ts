@@ -85,8 +85,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a single job with a gate is inserted without looking at the gate",
     file: "jobs/insertJob.ts",
-    from: "if (item.gate !== null || item.uploadId !== null || item.retryOf !== null) return undefined",
-    to: "if (item.uploadId !== null || item.retryOf !== null) return undefined",
+    from: "if (item.gate !== null || item.uploadId",
+    to: "if (item.uploadId",
     section: "JobStore.createJobs: gate",
   },
   {
