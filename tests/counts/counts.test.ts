@@ -25,9 +25,9 @@ import {
  */
 const limits = {
   sqlite: {
-    "1 caller": { statements: 810, commits: 100, pages: 830, fibers: 110 },
-    "32 callers": { statements: 230, commits: 4, pages: 55, fibers: 14 },
-    drain: { statements: 350, commits: 3, pages: 42, fibers: 140 },
+    "1 caller": { statements: 105, commits: 100, pages: 560, fibers: 105 },
+    "32 callers": { statements: 130, commits: 4, pages: 44, fibers: 8 },
+    drain: { statements: 60, commits: 3, pages: 38, fibers: 135 },
   },
   postgres: {
     "1 caller": { statements: 150, flights: 140, transactions: 140, fibers: 150 },

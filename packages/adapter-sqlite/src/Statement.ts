@@ -25,10 +25,10 @@ import type { SqlValue } from "./SqliteDatabase.ts"
 /** A parameter whose value is bound when the statement runs: of the whole statement, or of one item of its list. */
 class Placeholder {
   readonly name: string
-  readonly item: number | undefined
-  constructor(name: string, item?: number) {
+  readonly isOfItem: boolean
+  constructor(name: string, isOfItem = false) {
     this.name = name
-    this.item = item
+    this.isOfItem = isOfItem
   }
 }
 
@@ -121,7 +121,8 @@ export interface ListStatement<Item, P extends Parameters, Result> {
 }
 
 /**
- * `build` gets the items as a table with these columns. Compiled when first used.
+ * `build` gets the items as a table with these columns, in one place. Compiled once, for one item: the statement for more repeats the
+ * row of the item.
  *
  * @example
  *   listStatement("jobs", ["seq", "token"], (items) => query.updateTable("jobs").from(items.as("given"))…)
@@ -136,26 +137,33 @@ export const listStatement = <
   columns: ReadonlyArray<C>,
   build: (items: RawBuilder<Row<T, C>>, given: Given<P>) => Compilable<Result>,
 ): ListStatement<Values<T, C>, P, Result> => {
-  const known = new Map<number, ReturnType<typeof compile>>()
-  const ofLength = (length: number) => {
-    const found = known.get(length)
-    if (found !== undefined) return found
-    const named = sql.join(columns.map((column, index) => sql`${sql.ref(`column${index + 1}`)} AS ${sql.ref(column)}`))
-    const rows = Array.from(
-      { length },
-      (_, item) => sql`(${sql.join(columns.map((column) => sql.val(new Placeholder(camel(column), item))))})`,
-    )
-    const compiled = compile(build(sql`(SELECT ${named} FROM (VALUES ${sql.join(rows)}))`, placeholders<P>()))
-    known.set(length, compiled)
-    return compiled
+  const named = sql.join(columns.map((column, index) => sql`${sql.ref(`column${index + 1}`)} AS ${sql.ref(column)}`))
+  const oneItem = sql`(${sql.join(columns.map((column) => sql.val(new Placeholder(camel(column), true))))})`
+  const { parameters, sql: text } = compile(build(sql`(SELECT ${named} FROM (VALUES ${oneItem}))`, placeholders<P>()))
+  const first = parameters.findIndex(({ isOfItem }) => isOfItem)
+  const namesOf = (part: ReadonlyArray<Placeholder>) => part.map(({ name }) => name)
+  const before = namesOf(parameters.slice(0, first))
+  const names = namesOf(parameters.slice(first, first + columns.length))
+  const after = namesOf(parameters.slice(first + columns.length))
+  const rowText = `(${columns.map(() => "+?").join(", ")})`
+  const texts = new Map<number, string>()
+  const sqlOf = (length: number): string => {
+    const known = texts.get(length)
+    if (known !== undefined) return known
+    const repeated = text.replace(rowText, Array.from({ length }, () => rowText).join(", "))
+    texts.set(length, repeated)
+    return repeated
   }
-  const part = (items: ReadonlyArray<Parameters>): Statement<P, Result> => {
-    const { parameters, sql: text } = ofLength(items.length)
-    return {
-      sql: text,
-      bind: (values) => parameters.map(({ item, name }) => (item === undefined ? values : items[item])?.[name] ?? null),
-    }
-  }
+  const part = (items: ReadonlyArray<Parameters>): Statement<P, Result> => ({
+    sql: sqlOf(items.length),
+    bind: (values) => {
+      const bound: Array<SqlValue> = []
+      for (const name of before) bound.push(values[name] ?? null)
+      for (const item of items) for (const name of names) bound.push(item[name] ?? null)
+      for (const name of after) bound.push(values[name] ?? null)
+      return bound
+    },
+  })
   return {
     over: (values) => {
       const items = values as ReadonlyArray<Parameters>
@@ -165,6 +173,6 @@ export const listStatement = <
         for (; items.length - from >= length; from += length) parts.push(part(items.slice(from, from + length)))
       return parts
     },
-    sqlOf: (length) => ofLength(length).sql,
+    sqlOf,
   }
 }

@@ -98,16 +98,43 @@ describe("statements", () => {
     }),
   )
 
-  it.effect("a claim of 100 jobs: pages of jobs that double, and a few statements for all", () =>
+  it.effect("a claim of 100 jobs of the only lane that has any: a few statements for all", () =>
     Effect.gen(function* () {
       const { jobs: store } = yield* opened
       yield* store.createJobs(jobs(1, 200))
       const { reads, result, writes } = yield* statementsOf(store.claimJobs(request))
       expect(result.claims).toHaveLength(100)
-      // The clock, the lanes behind and ahead of it, seven pages, and one of lost jobs.
-      expect(reads).toBeLessThanOrEqual(3 + 7 + 1)
-      // Jobs (64, twice 16, 4), the lane's turn and the clock.
-      expect(writes).toBe(4 + 2)
+      // The clock, the first lanes of the kind, a page of jobs, one of lost jobs.
+      expect(reads).toBe(4)
+      // Jobs, the lane's turn and the clock.
+      expect(writes).toBe(3)
+    }),
+  )
+
+  it.effect("a claim of 100 jobs of lanes that take turns: pages of jobs that double", () =>
+    Effect.gen(function* () {
+      const { jobs: store } = yield* opened
+      yield* store.createJobs([...jobs(1, 100), ...jobs(101, 100, { projectId: fixtures.projectId(2) })])
+      const { reads, result, writes } = yield* statementsOf(store.claimJobs(request))
+      expect(result.claims.filter(({ job: { projectId } }) => projectId === fixtures.projectId(2))).toHaveLength(50)
+      // The clock, the first lanes, those behind the clock and ahead of it, and for each lane six pages and one of lost jobs.
+      expect(reads).toBeLessThanOrEqual(4 + 2 * (6 + 1))
+      expect(writes).toBe(1 + 2 + 1)
+    }),
+  )
+
+  it.effect("a new job that an idle worker claims at once: eleven statements in all", () =>
+    Effect.gen(function* () {
+      const { jobs: store } = yield* opened
+      const created = yield* store.createAndClaimJobs([job(1)], request)
+      const claims = created.claimed?.claims ?? []
+      yield* store.completeJobs(claims.map((claim) => completionOf(claim, { files: [] })))
+      const { reads, result, writes } = yield* statementsOf(store.createAndClaimJobs([job(2)], request))
+      expect(result.claimed?.claims).toHaveLength(1)
+      // The lane, the clock, the first lanes of the kind, waiting and lost jobs, and when the lane has something again.
+      expect(reads).toBe(6)
+      // The job, its lane, the claim, the lane's turn, the clock.
+      expect(writes).toBe(5)
     }),
   )
 

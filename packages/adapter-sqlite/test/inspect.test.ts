@@ -94,7 +94,7 @@ describe("schemaDrift", () => {
   const drifts: ReadonlyArray<readonly [change: string, drift: ReadonlyArray<object>]> = [
     ["DROP TABLE kiln_purges", [{ object: "table kiln_purges", problem: "missing" }]],
     ["DROP INDEX kiln_jobs_ready", [{ object: "index kiln_jobs_ready", problem: "missing" }]],
-    ["DROP TRIGGER kiln_jobs_legal_moves", [{ object: "trigger kiln_jobs_legal_moves", problem: "missing" }]],
+    ["DROP TRIGGER kiln_jobs_updates", [{ object: "trigger kiln_jobs_updates", problem: "missing" }]],
     ["ALTER TABLE kiln_projects ADD COLUMN owner TEXT", [{ object: "column kiln_projects.owner", problem: "extra" }]],
     [
       "ALTER TABLE kiln_projects DROP COLUMN created_at",

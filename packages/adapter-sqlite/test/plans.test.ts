@@ -13,11 +13,11 @@ import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
 import { finishedByStatus, furthestJob, jobsInRange, nextJob, unfinishedByStatus } from "../src/directory.ts"
 import { depthByLane, firstClaimable } from "../src/queueDepth.ts"
 import { chargesAfter } from "../src/jobs/listCharges.ts"
-import { lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
+import { firstLanes, lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
 import { claimableJobs, claimableStates } from "../src/jobs/readyJobs.ts"
 import { runningJobs } from "../src/jobs/runningJobs.ts"
-import { earliestLane, earliestLaneOfOthers, nextClaimable } from "../src/jobs/nextClaimable.ts"
-import { updateClaimed, updateFinished, updateUnfinished } from "../src/jobs/writeState.ts"
+import { earliestLane, earliestLaneOfOthers, nextClaimable, nextNormal } from "../src/jobs/nextClaimable.ts"
+import { updateFinished, updateLost, updateUnfinished, updateWaiting } from "../src/jobs/writeState.ts"
 import { announcedUploads, arrivingUploads, storedUploads } from "../src/uploadCounts.ts"
 import { erasedUploads, ownUpload, unusedUploads } from "../src/uploads.ts"
 import { everyState, onDatabase, storesOf } from "./support/arrangeJobs.ts"
@@ -30,11 +30,17 @@ const planOf = ({ connection }: Database, sql: string): ReadonlyArray<string> =>
   return rows.map((row) => row.detail)
 }
 
+/** Merges two ranges: of held jobs, and of others. */
+const twice = (walks: ReadonlyArray<string>): ReadonlyArray<string> => [
+  "MERGE (UNION ALL)",
+  "LEFT",
+  ...walks,
+  "RIGHT",
+  ...walks,
+]
+
 /** Merges eight ranges: held or not, of each priority. */
-const eightTimes = (walk: string): ReadonlyArray<string> => {
-  const twice = (walks: ReadonlyArray<string>) => ["MERGE (UNION ALL)", "LEFT", ...walks, "RIGHT", ...walks]
-  return twice(twice(twice([walk])))
-}
+const eightTimes = (walk: string): ReadonlyArray<string> => twice(twice(twice([walk])))
 
 /** Runs only if the request is not in the job's row. */
 const longRequest = ["CORRELATED SCALAR SUBQUERY 1", "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?)"]
@@ -66,6 +72,11 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     eightTimes("SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=? AND priority=? AND claimable_at>?)"),
   ],
   [
+    "a lane's next time, if it only ever had normal jobs",
+    nextNormal.sql,
+    twice(["SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=? AND priority=? AND claimable_at>?)"]),
+  ],
+  [
     "lanes behind the clock, by age",
     lanesBehind.sql,
     ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_age (kind=? AND kind_version=? AND mode=? AND rowid>?)"],
@@ -74,6 +85,11 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     "lanes ahead of it, by turn",
     lanesAhead.sql,
     ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_turn (kind=? AND kind_version=? AND mode=? AND virtual_time>?)"],
+  ],
+  [
+    "the lanes that have something first",
+    firstLanes.sql,
+    ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_next (kind=? AND kind_version=? AND mode=? AND next_at>?)"],
   ],
   [
     "the lane that is next to have something",
@@ -182,7 +198,20 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     finishCharged.sqlOf(4),
     [...items(4), "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)"],
   ],
-  ["claims", updateClaimed.sqlOf(16), [...items(16), "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
+  [
+    "claims of waiting jobs",
+    updateWaiting.sql,
+    [
+      "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)",
+      "LIST SUBQUERY 1",
+      "SCAN json_each VIRTUAL TABLE INDEX 1:",
+    ],
+  ],
+  [
+    "claims of lost workers' jobs",
+    updateLost.sqlOf(16),
+    [...items(16), "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"],
+  ],
   ["the end of a job", updateFinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
   [
     "jobs whose data is to expire",
@@ -421,10 +450,11 @@ const hotVerbs = (database: Database, round: number) =>
 it.effect("no statement is prepared again when its parameters change", () =>
   Effect.gen(function* () {
     const database = yield* everyState
-    yield* hotVerbs(database, 1)
+    // Rounds with one lane and with several: each has statements of its own.
+    for (const round of [1, 2]) yield* hotVerbs(database, round)
     // The driver compiles a function for the rows of a statement whenever SQLite has prepared it.
     const compile = vi.spyOn(globalThis, "Function")
-    for (const round of [2, 3, 4]) yield* hotVerbs(database, round)
+    for (const round of [3, 4, 5]) yield* hotVerbs(database, round)
     const compiled = compile.mock.calls.length
     compile.mockRestore()
     expect(compiled).toBe(0)

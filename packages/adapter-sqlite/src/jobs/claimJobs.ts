@@ -1,4 +1,4 @@
-import { applyEvent, type JobId, type JobState, lostTooMany } from "@kiln/core/domain"
+import { applyEvent, isLimiting, type JobId, type JobState, lostTooMany } from "@kiln/core/domain"
 import { type Claim, type ClaimRequest, type ClaimResult, UndecodableRow } from "@kiln/core/ports"
 import type { Values } from "../columns.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
@@ -6,7 +6,7 @@ import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { findUpload } from "../uploads.ts"
 import { jobOf, type JobRow, stateOf } from "./JobRow.ts"
-import { LaneOrder } from "./laneOrder.ts"
+import { type Lane, LaneOrder } from "./laneOrder.ts"
 import { nextInMs, settleLane } from "./nextClaimable.ts"
 import { ReadyJobs } from "./readyJobs.ts"
 import { countRunning } from "./runningJobs.ts"
@@ -30,28 +30,35 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
   const order = new LaneOrder(tx, request.runnable, running)
   const ready = new Map<number, ReadyJobs>()
   const turns = new Map<number, number>()
-  const empty: Array<number> = []
+  const empty: Array<Lane> = []
+  const settled = new Map<number, number | null>()
   const taken: Taken = { claims: [], moves: [], abandoned: [] }
+  // Without others and limits, the claim takes all that it may from one lane.
+  const firstPage = order.isAlone && !isLimiting(request.limits) ? request.limit + 1 : 2
   let more = false
   for (let lane = order.take(); lane !== undefined && !more; lane = order.take()) {
-    const jobs = ready.get(lane.id) ?? new ReadyJobs(tx, lane)
+    const jobs = ready.get(lane.id) ?? new ReadyJobs(tx, lane, firstPage)
     ready.set(lane.id, jobs)
     const outcome = serve(tx, jobs, request, taken)
-    if (outcome === "empty") empty.push(lane.id)
+    if (outcome === "empty") empty.push(lane)
     else if (outcome === "enough") more = true
     else {
       running.add(lane, tx.now + outcome.leaseRemainingMs, tx.now)
       turns.set(lane.id, order.serve(lane).turn)
     }
   }
-  writeClaims(tx, taken.moves)
+  writeClaims(tx, taken.moves, leaseOf(request))
   // Their leases decide when the lanes have something again.
-  for (const id of empty) settleLane(tx, id)
-  for (const [id, turn] of turns) tx.run(setTurn, { id, turn })
+  for (const lane of empty) settled.set(lane.id, settleLane(tx, lane, turns.get(lane.id)))
+  for (const [id, turn] of turns) if (!settled.has(id)) tx.run(setTurn, { id, turn })
   if (taken.claims.length > 0) tx.run(setClock, { clock: order.clock })
   const { abandoned, claims } = taken
-  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(tx, request.runnable, running) }
+  const known = { times: order.times, settled }
+  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(tx, request.runnable, running, known) }
 }
+
+/** At least a millisecond: a job without a lease would be claimable again at once. */
+const leaseOf = ({ leaseDurationMs }: ClaimRequest): number => Math.max(1, Math.ceil(leaseDurationMs))
 
 /** What one claim takes. Its moves are written together, at the end. */
 interface Taken {
@@ -78,9 +85,7 @@ const serve = (
       if (failed === undefined || !writeState(tx, row, failed)) throw new TypeError(`${row.id} cannot be abandoned`)
       abandoned.push(row.id)
     } else {
-      // At least a millisecond: a job without a lease would be claimable again at once.
-      const leaseDurationMs = Math.max(1, Math.ceil(request.leaseDurationMs))
-      const claimed = applyEvent(state, { event: "claimed", leaseDurationMs }, tx.now)
+      const claimed = applyEvent(state, { event: "claimed", leaseDurationMs: leaseOf(request) }, tx.now)
       if (claimed === undefined) throw new TypeError(`${row.id} cannot be claimed`)
       const claim = claimOf(tx, row, claimed)
       claims.push(claim)

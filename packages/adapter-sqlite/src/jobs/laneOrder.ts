@@ -7,7 +7,8 @@ import type { Transaction } from "../Transaction.ts"
 /** Lanes read at a time. */
 const pageSize = 16
 
-type Ready = Values<"lanes", "kind" | "kind_version" | "mode"> & { readonly now: number }
+type Kind = Values<"lanes", "kind" | "kind_version" | "mode">
+type Ready = Kind & { readonly now: number }
 
 const readyLanes = ({ kind, kindVersion, mode, now }: Given<Ready>) =>
   query
@@ -36,6 +37,22 @@ export const lanesAhead = statement((given: Given<Ready & { readonly afterTurn: 
 )
 
 type LaneRow = RowOf<typeof lanesAhead>
+/** When a lane may have something. */
+export type LaneTime = Pick<RowOf<typeof firstLanes>, "id" | "nextAt">
+
+/** The two lanes of a kind that have something first: whether one, several or none may have something now, and when the next does. */
+export const firstLanes = statement((given: Given<Kind>) =>
+  query
+    .selectFrom("lanes")
+    .select(select("lanes", "id", "project_id", "virtual_time", "prioritized", "next_at"))
+    .where("kind", "=", given.kind)
+    .where("kind_version", "=", given.kindVersion)
+    .where("mode", "=", given.mode)
+    .where("next_at", "is not", null)
+    .orderBy("next_at")
+    .limit(2)
+    .$narrowType<{ nextAt: number }>(),
+)
 
 /** The virtual time at which a lane was last served. */
 const fairnessClock = statement(() => query.selectFrom("fairness").select(select("fairness", "virtual_time")))
@@ -91,6 +108,11 @@ class Walk {
 export class LaneOrder {
   /** The turn at which a lane was served last. */
   clock: number
+  /**
+   * When lanes may have something, if at most one may have something now: for each kind, the first two lanes. `undefined` if several
+   * may, which take turns.
+   */
+  readonly times: ReadonlyArray<LaneTime> | undefined
   readonly #walks: ReadonlyArray<Walk>
   readonly #running: JobsInProgress
   readonly #served: Array<Lane> = []
@@ -99,11 +121,20 @@ export class LaneOrder {
 
   constructor(tx: Transaction, runnable: ReadonlyArray<Runnable>, running: JobsInProgress) {
     const clock = tx.get(fairnessClock, {})?.virtualTime ?? 0
+    const open = distinct(runnable).filter((item) => !running.kindIsFull(item))
+    const first = open.flatMap((item) => firstOf(tx, item, clock))
+    const ready = first.filter(({ nextAt }) => nextAt <= tx.now)
     this.clock = clock
     this.#running = running
-    this.#walks = distinct(runnable)
-      .filter((item) => !running.kindIsFull(item))
-      .flatMap((item) => walksOf(tx, item, clock))
+    // Most workers serve one project, or few that rarely wait at the same time. A lane on its own need not be compared with others.
+    this.times = ready.length > 1 ? undefined : first
+    this.#walks = ready.length > 1 ? open.flatMap((item) => walksOf(tx, item, clock)) : []
+    if (ready.length === 1) this.#served.push(...ready)
+  }
+
+  /** Whether at most one lane may have something now. */
+  get isAlone(): boolean {
+    return this.times !== undefined
   }
 
   /** Takes the lane whose turn it is. */
@@ -132,31 +163,42 @@ export class LaneOrder {
   /** Records that a lane was served, and returns its next turn. */
   serve(lane: Lane): Turn {
     this.clock = lane.turn
-    const next = { ...lane, turn: lane.turn + 1 }
+    const { id, kind, mode, prioritized, projectId, turn } = lane
+    const next = { id, turn: turn + 1, kind, mode, projectId, prioritized }
     this.#served.push(next)
     return next
   }
 }
 
+const laneOf = ({ id, prioritized, projectId }: LaneRow, { kind, mode }: Runnable, turn: number): Lane => ({
+  id,
+  turn,
+  kind,
+  mode,
+  projectId,
+  prioritized: prioritized === 1,
+})
+
+const firstOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyArray<Lane & LaneTime> => {
+  const { kind, kindVersion, mode } = runnable
+  return tx
+    .all(firstLanes, { kind, kindVersion, mode })
+    .map((lane) => ({ ...laneOf(lane, runnable, Math.max(clock, lane.virtualTime)), nextAt: lane.nextAt }))
+}
+
 const walksOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyArray<Walk> => {
   const { now } = tx
   const { kind, kindVersion, mode } = runnable
-  const laneAt = ({ id, prioritized, projectId }: LaneRow, turn: number): Lane => ({
-    id,
-    turn,
-    kind,
-    mode,
-    projectId,
-    prioritized: prioritized === 1,
-  })
   return [
     new Walk(runnable, { turn: clock, id: -1 }, ({ id }) =>
-      tx.all(lanesBehind, { kind, kindVersion, mode, now, clock, afterId: id }).map((lane) => laneAt(lane, clock)),
+      tx
+        .all(lanesBehind, { kind, kindVersion, mode, now, clock, afterId: id })
+        .map((lane) => laneOf(lane, runnable, clock)),
     ),
     new Walk(runnable, { turn: clock, id: Number.MAX_SAFE_INTEGER }, ({ id, turn }) =>
       tx
         .all(lanesAhead, { kind, kindVersion, mode, now, afterTurn: turn, afterId: id })
-        .map((lane) => laneAt(lane, lane.virtualTime)),
+        .map((lane) => laneOf(lane, runnable, lane.virtualTime)),
     ),
   ]
 }

@@ -4,6 +4,7 @@ import type { Runnable } from "@kiln/core/ports"
 import { select, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import type { LaneTime } from "./laneOrder.ts"
 
 /** The priorities as rows store them, highest first. */
 export const ranks: ReadonlyArray<number> = priorities.map((priority) => priorityRank[priority])
@@ -11,15 +12,20 @@ export const ranks: ReadonlyArray<number> = priorities.map((priority) => priorit
 /** The priorities of a lane that never had a job of another. */
 export const normalOnly: ReadonlyArray<number> = [priorityRank.normal]
 
-/** The ranges of a lane in the index of ready jobs. */
-const [first = { held: 0, rank: 0 }, ...others] = ranks.flatMap((rank) => [
-  { held: 0, rank } as const,
-  { held: 1, rank } as const,
+/** A range of a lane in the index of ready jobs. */
+interface Range {
+  readonly held: 0 | 1
+  readonly rank: number
+}
+
+const [first = { held: 0, rank: 0 }, ...others] = ranks.flatMap((rank): ReadonlyArray<Range> => [
+  { held: 0, rank },
+  { held: 1, rank },
 ])
 
 type LaneAt = { readonly laneId: number; readonly now: number }
 
-const claimableLater = (given: Given<LaneAt>, { held, rank }: typeof first) =>
+const claimableLater = (given: Given<LaneAt>, { held, rank }: Range) =>
   query
     .selectFrom("jobs")
     .select(select("jobs", "claimable_at"))
@@ -29,16 +35,22 @@ const claimableLater = (given: Given<LaneAt>, { held, rank }: typeof first) =>
     .where("claimable_at", ">", given.now)
     .whereRef("deadline_at", ">", "claimable_at")
 
+const nextOf = (range: Range, ...more: ReadonlyArray<Range>) =>
+  statement((given: Given<LaneAt>) =>
+    more
+      .reduce((merged, other) => merged.unionAll(claimableLater(given, other)), claimableLater(given, range))
+      .orderBy("claimableAt")
+      .limit(1),
+  )
+
 /**
- * When a lane with nothing claimable has something again, whether held or not, across priorities: one range of the index for each. A job whose deadline
- * comes first never becomes claimable.
+ * When a lane with nothing claimable has something again, whether held or not, across priorities: one range of the index for each. A
+ * job whose deadline comes first never becomes claimable.
  */
-export const nextClaimable = statement((given: Given<LaneAt>) =>
-  others
-    .reduce((merged, range) => merged.unionAll(claimableLater(given, range)), claimableLater(given, first))
-    .orderBy("claimableAt")
-    .limit(1),
-)
+export const nextClaimable = nextOf(first, ...others)
+
+/** The same for a lane that only ever had normal jobs. */
+export const nextNormal = nextOf({ held: 0, rank: priorityRank.normal }, { held: 1, rank: priorityRank.normal })
 
 /** Writes only a change, so that an idle worker's claim is not a commit. */
 const setNextAt = statement((given: Given<Values<"lanes", "id" | "next_at">>) =>
@@ -70,15 +82,36 @@ export const earliestLaneOfOthers = statement((given: Given<Kind & { readonly pr
   lanesByNext(given).where("project_id", "not in", sql<ProjectId>`(SELECT value FROM json_each(${given.projects}))`),
 )
 
-/** Records when a lane with nothing claimable has something again. Until then, claims skip it. */
-export const settleLane = (tx: Transaction, laneId: number): number | null => {
-  const nextAt = tx.get(nextClaimable, { laneId, now: tx.now })?.claimableAt ?? null
-  tx.run(setNextAt, { id: laneId, nextAt })
+const setTurnAndNextAt = statement((given: Given<Values<"lanes", "id" | "next_at"> & { readonly turn: number }>) =>
+  query.updateTable("lanes").set({ virtual_time: given.turn, next_at: given.nextAt }).where("id", "=", given.id),
+)
+
+/**
+ * Records when a lane with nothing claimable has something again, and its turn if it was served. Until then, claims skip it. A lane of
+ * unknown priorities is `prioritized`.
+ */
+export const settleLane = (
+  tx: Transaction,
+  { id, prioritized }: { readonly id: number; readonly prioritized: boolean },
+  turn?: number,
+): number | null => {
+  const next = tx.get(prioritized ? nextClaimable : nextNormal, { laneId: id, now: tx.now })
+  const nextAt = next?.claimableAt ?? null
+  if (turn === undefined) tx.run(setNextAt, { id, nextAt })
+  else tx.run(setTurnAndNextAt, { id, nextAt, turn })
   return nextAt
 }
 
 /** Maximum number of lanes that one claim corrects, so that claims stay short after a burst in many lanes. */
 const maxCorrections = 16
+
+/** What a claim knows of the lanes. */
+export interface KnownLanes {
+  /** When lanes may have something, before the claim. `undefined`: they must be read. */
+  readonly times: ReadonlyArray<LaneTime> | undefined
+  /** The lanes that the claim has settled. */
+  readonly settled: ReadonlyMap<number, number | null>
+}
 
 /**
  * Returns the milliseconds until one of these lanes may have something, once those with nothing claimable now are settled. The
@@ -89,17 +122,28 @@ export const nextInMs = (
   tx: Transaction,
   runnable: ReadonlyArray<Runnable>,
   running: JobsInProgress,
+  { settled, times }: KnownLanes,
 ): number | undefined => {
   const roomAt = running.firstRoomAt(runnable)
   const open = runnable.filter((item) => !running.kindIsFull(item))
+  const isKnown = times !== undefined && open.every(({ mode }) => running.fullProjects(mode).length === 0)
+  let known =
+    isKnown && open.length === runnable.length ? times.flatMap((lane) => afterClaim(lane, settled)) : undefined
   for (let corrections = 0; ; corrections += 1) {
-    const earliest = open
-      .flatMap((item) => earliestOf(tx, item, running) ?? [])
-      .reduce((a, b) => (b.nextAt < a.nextAt ? b : a), { id: -1, nextAt: Infinity })
+    const lanes = known ?? open.flatMap((item) => earliestOf(tx, item, running) ?? [])
+    const earliest = lanes.reduce((a, b) => (b.nextAt < a.nextAt ? b : a), { id: -1, nextAt: Infinity })
     if (roomAt <= earliest.nextAt) return roomAt === Infinity ? undefined : roomAt - tx.now
-    if (corrections === maxCorrections || settleLane(tx, earliest.id) === earliest.nextAt)
+    const isExact = settled.has(earliest.id) || corrections === maxCorrections
+    if (isExact || settleLane(tx, { id: earliest.id, prioritized: true }) === earliest.nextAt)
       return earliest.nextAt - tx.now
+    known = undefined
   }
+}
+
+const afterClaim = (lane: LaneTime, settled: KnownLanes["settled"]): ReadonlyArray<LaneTime> => {
+  const nextAt = settled.get(lane.id)
+  if (nextAt === undefined) return [lane]
+  return nextAt === null ? [] : [{ id: lane.id, nextAt }]
 }
 
 const earliestOf = (tx: Transaction, { kind, kindVersion, mode }: Runnable, running: JobsInProgress) => {

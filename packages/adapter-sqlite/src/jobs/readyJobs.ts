@@ -58,13 +58,14 @@ class ReadyRange {
   readonly #range: Range
   #rows: ReadonlyArray<JobRow> = []
   #next = 0
-  #limit = 2
+  #limit: number
   #after = start
   #isLastPage = false
 
-  constructor(tx: Transaction, range: Range) {
+  constructor(tx: Transaction, range: Range, firstPage: number) {
     this.#tx = tx
     this.#range = range
+    this.#limit = firstPage
   }
 
   /** Returns the next job. */
@@ -119,10 +120,11 @@ export class ReadyJobs {
 
   #peeked: ReadyRange | undefined
 
-  constructor(tx: Transaction, { id: laneId, prioritized }: Lane) {
+  /** `firstPage`: jobs to read at first. */
+  constructor(tx: Transaction, { id: laneId, prioritized }: Lane, firstPage: number) {
     this.#priorities = (prioritized ? ranks : normalOnly).map((rank) => ({
-      waiting: new ReadyRange(tx, { laneId, rank, held: 0 }),
-      lost: new ReadyRange(tx, { laneId, rank, held: 1 }),
+      waiting: new ReadyRange(tx, { laneId, rank, held: 0 }, firstPage),
+      lost: new ReadyRange(tx, { laneId, rank, held: 1 }, firstPage),
     }))
   }
 

@@ -89,8 +89,35 @@ export interface Move {
   readonly to: JobState
 }
 
-/** Claims change no other column. The fence is the token, which grows with every claim and every end of one. */
-export const updateClaimed = listStatement(
+type Claimed = { readonly seqs: string; readonly now: number; readonly leaseDurationMs: number }
+
+/**
+ * Claims jobs that nobody holds, given as a JSON list of row numbers, in one statement. Computes what `applyEvent` computes, because
+ * binding the new values of each row costs a third of the statement.
+ */
+export const updateWaiting = statement((given: Given<Claimed>) => {
+  const { leaseDurationMs, now } = given
+  const waitedMs = sql<number>`(waited_ms + max(0, ${now} - phase_started_at))`
+  const runsUntil = sql<number>`(${now} + run_limit_ms - ran_ms)`
+  const leaseEndsAt = sql<number>`min(${now} + ${leaseDurationMs}, ${runsUntil})`
+  return query
+    .updateTable("jobs")
+    .set({
+      status: "processing",
+      held: 1,
+      token: sql<number>`token + 1`,
+      claimable_at: leaseEndsAt,
+      deadline_at: sql<number>`iif(${leaseEndsAt} = ${runsUntil}, ${runsUntil}, ${leaseEndsAt} + max(0, queue_limit_ms - ${waitedMs}))`,
+      phase_started_at: now,
+      waited_ms: waitedMs,
+      attempts: sql<number>`attempts + 1`,
+    })
+    .where("seq", "in", sql<number>`(SELECT value FROM json_each(${given.seqs}))`)
+    .where("held", "=", 0)
+})
+
+/** Claims jobs of lost workers. Claims change no other column. The fence is the token, which grows with every claim and every end of one. */
+export const updateLost = listStatement(
   "jobs",
   [
     "seq",
@@ -123,19 +150,13 @@ export const updateClaimed = listStatement(
       .where((where) => where("jobs.token", "=", sql<number>`${sql.ref("claimed.token")} - 1`)),
 )
 
-/** Writes claims, which were computed from rows read in this transaction. */
-export const writeClaims = (tx: Transaction, moves: ReadonlyArray<Move>): void => {
-  const rows = moves.map(({ from: { seq }, to }) => ({
-    seq,
-    token: to.token,
-    claimableAt: to.claimableAt,
-    deadlineAt: to.deadlineAt,
-    phaseStartedAt: to.phaseStartedAt,
-    ranMs: to.ranMs,
-    waitedMs: to.waitedMs,
-    attempts: to.attempts,
-    lostWorkers: to.lostWorkers,
-  }))
-  const written = updateClaimed.over(rows).reduce((sum, part) => sum + tx.run(part, {}), 0)
+/** Writes claims under leases of this duration, which were computed from rows read in this transaction. */
+export const writeClaims = (tx: Transaction, moves: ReadonlyArray<Move>, leaseDurationMs: number): void => {
+  const waiting = moves.flatMap(({ from }) => (from.held === 0 ? [from.seq] : []))
+  const lost = moves.flatMap(({ from: { held, seq }, to }) => (held === 0 ? [] : [{ seq, ...to }]))
+  let written = 0
+  if (waiting.length > 0)
+    written += tx.run(updateWaiting, { seqs: JSON.stringify(waiting), now: tx.now, leaseDurationMs })
+  for (const part of updateLost.over(lost)) written += tx.run(part, {})
   if (written !== moves.length) throw new TypeError(`${moves.length - written} jobs could not be claimed`)
 }

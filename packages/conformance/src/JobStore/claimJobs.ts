@@ -48,6 +48,32 @@ export const claimJobs: Section = {
     ),
 
     check(
+      "stores the jobs of one claim as it returns them, whatever each has waited and run before",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const runLimitMs = leaseDurationMs - 100
+        yield* create(
+          newJob(1),
+          newJob(2, { delayMs: 40 }),
+          newJob(3, { limits: { queueLimitMs, runLimitMs } }),
+          newJob(4, { limits: { queueLimitMs: 200, runLimitMs: leaseDurationMs } }),
+        )
+        for (const delayMs of [0, 30, 60]) {
+          yield* advance(50)
+          const { claims } = yield* claim()
+          expect(claims).toHaveLength(4)
+          for (const { job } of claims) expect(yield* read(job)).toEqual(job)
+          yield* advance(20)
+          const refs = claims.map(({ job, token }) => ({ jobId: job.id, token }))
+          const back = refs.slice(0, 2).map((ref) => ({ ...ref, delayMs, countsAsFailure: false }))
+          yield* store.deferJobs(back)
+          yield* store.releaseJobs(refs.slice(2))
+          yield* advance(delayMs)
+        }
+      }),
+    ),
+
+    check(
       "includes the upload",
       Effect.gen(function* () {
         const upload = yield* createUploaded(1)

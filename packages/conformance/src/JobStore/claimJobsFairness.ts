@@ -80,6 +80,19 @@ export const fairness: Section = {
     ),
 
     check(
+      "a project whose only job was claimed comes after one that has had no turn",
+      Effect.gen(function* () {
+        // The first lane is the oldest, which decides between lanes of the same turn.
+        yield* create(...jobsOf(1, 1, 1), ...jobsOf(2, 5_000, 1))
+        expect(claimedNumbers(yield* claim({ limit: 2 }))).toEqual([1, 5_000])
+        yield* create(...jobsOf(1, 2, 1))
+        expect(claimedNumbers(yield* claim({ limit: 2 }))).toEqual([2])
+        yield* create(...jobsOf(1, 3, 1), ...jobsOf(2, 5_001, 1))
+        expect(claimedNumbers(yield* claim({ limit: 1 }))).toEqual([5_001])
+      }),
+    ),
+
+    check(
       "each kind and mode of a project is a separate lane",
       Effect.gen(function* () {
         yield* create(...jobsOf(1, 1, 50), ...jobsOf(1, 5_000, 50, "transcription"))

@@ -1,6 +1,4 @@
-import { deliveryMark } from "@kiln/core/domain"
-
-/** Finished jobs that `onFinished` has not confirmed yet. The statement that ends a marked job writes the row, whatever code runs it. */
+/** Finished jobs that `onFinished` has not confirmed yet. The statement that ends a marked job writes the row (`kiln_jobs_finishes`), whatever code runs it. */
 export const deliveryTables = `
 CREATE TABLE kiln_deliveries (
   job_id   TEXT    NOT NULL PRIMARY KEY,
@@ -10,12 +8,6 @@ CREATE TABLE kiln_deliveries (
   token    INTEGER NOT NULL CHECK (token >= 0)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX kiln_deliveries_due ON kiln_deliveries (kind, due_at);
-
-CREATE TRIGGER kiln_jobs_finished_is_delivered AFTER UPDATE OF finished_at ON kiln_jobs
-WHEN OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL AND substr(NEW.kept, -${deliveryMark.length}) = '${deliveryMark}'
-BEGIN
-  INSERT INTO kiln_deliveries (job_id, kind, due_at, attempts, token) VALUES (NEW.id, NEW.kind, NEW.finished_at, 0, 0);
-END;
 
 -- Not a foreign key, which every insertion of a job would look up.
 CREATE TRIGGER kiln_jobs_deleted_takes_delivery AFTER DELETE ON kiln_jobs

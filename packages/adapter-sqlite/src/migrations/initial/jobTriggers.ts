@@ -1,18 +1,41 @@
-/** What holds between two states of a row, which a CHECK cannot see. `IS NOT` compares NULLs as values. */
+import { deliveryMark } from "@kiln/core/domain"
+
+/** What no update may do, which a CHECK cannot see. `IS NOT` compares NULLs as values. */
+const forbidden = [
+  {
+    when: `NEW.status <> OLD.status AND NOT (
+    (OLD.status = 'queued' AND NEW.status IN ('processing', 'failed')) OR
+    (OLD.status = 'processing' AND NEW.status IN ('done', 'failed')))`,
+    message: "a job cannot change from this status to that one",
+  },
+  {
+    when: `NEW.token < OLD.token OR (NEW.token = OLD.token AND (NEW.held <> OLD.held OR NEW.status <> OLD.status))`,
+    message: "the token of a job must increase whenever a claim begins or ends",
+  },
+  {
+    when: `OLD.finished_at IS NOT NULL AND (
+    NEW.status       IS NOT OLD.status       OR NEW.token     IS NOT OLD.token     OR NEW.held         IS NOT OLD.held OR
+    NEW.finished_at  IS NOT OLD.finished_at  OR NEW.ran_ms    IS NOT OLD.ran_ms    OR NEW.waited_ms    IS NOT OLD.waited_ms OR
+    NEW.attempts     IS NOT OLD.attempts     OR NEW.failures  IS NOT OLD.failures  OR NEW.lost_workers IS NOT OLD.lost_workers OR
+    NEW.error_code   IS NOT OLD.error_code   OR NEW.charge    IS NOT OLD.charge    OR
+    (NEW.retained = OLD.retained AND (NEW.output IS NOT OLD.output OR NEW.warning_code IS NOT OLD.warning_code)))`,
+    message: "a finished job cannot be changed, except to erase its data",
+  },
+]
+
+/** One trigger for all of them, because each one that runs for an update costs as much as an index. */
+const updates = `
+CREATE TRIGGER kiln_jobs_updates BEFORE UPDATE ON kiln_jobs
+WHEN ${forbidden.map(({ when }) => `(${when})`).join(" OR ")}
+BEGIN SELECT CASE
+${forbidden.map(({ message, when }) => `  WHEN ${when} THEN RAISE(ABORT, '${message}')`).join("\n")}
+END; END;
+`
+
 const moves = `
 CREATE TRIGGER kiln_jobs_begin_queued BEFORE INSERT ON kiln_jobs
 WHEN NEW.status <> 'queued' OR NEW.token <> 0 OR NEW.retained <> 'kept'
 BEGIN SELECT RAISE(ABORT, 'a new job must be queued'); END;
-
-CREATE TRIGGER kiln_jobs_legal_moves BEFORE UPDATE OF status ON kiln_jobs
-WHEN NEW.status <> OLD.status AND NOT (
-  (OLD.status = 'queued' AND NEW.status IN ('processing', 'failed')) OR
-  (OLD.status = 'processing' AND NEW.status IN ('done', 'failed')))
-BEGIN SELECT RAISE(ABORT, 'a job cannot change from this status to that one'); END;
-
-CREATE TRIGGER kiln_jobs_token_grows BEFORE UPDATE OF token, held, status ON kiln_jobs
-WHEN NEW.token < OLD.token OR (NEW.token = OLD.token AND (NEW.held <> OLD.held OR NEW.status <> OLD.status))
-BEGIN SELECT RAISE(ABORT, 'the token of a job must increase whenever a claim begins or ends'); END;
 
 CREATE TRIGGER kiln_jobs_origin_is_final BEFORE UPDATE OF
   id, lane_id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, price_id, created_at,
@@ -38,15 +61,6 @@ BEGIN UPDATE kiln_uploads SET sweep_at = usable_until WHERE id = OLD.upload_id; 
 `
 
 const finished = `
-CREATE TRIGGER kiln_jobs_finished_is_final BEFORE UPDATE ON kiln_jobs
-WHEN OLD.finished_at IS NOT NULL AND (
-  NEW.status       IS NOT OLD.status       OR NEW.token     IS NOT OLD.token     OR NEW.held         IS NOT OLD.held OR
-  NEW.finished_at  IS NOT OLD.finished_at  OR NEW.ran_ms    IS NOT OLD.ran_ms    OR NEW.waited_ms    IS NOT OLD.waited_ms OR
-  NEW.attempts     IS NOT OLD.attempts     OR NEW.failures  IS NOT OLD.failures  OR NEW.lost_workers IS NOT OLD.lost_workers OR
-  NEW.error_code   IS NOT OLD.error_code   OR NEW.charge    IS NOT OLD.charge    OR
-  (NEW.retained = OLD.retained AND (NEW.output IS NOT OLD.output OR NEW.warning_code IS NOT OLD.warning_code)))
-BEGIN SELECT RAISE(ABORT, 'a finished job cannot be changed, except to erase its data'); END;
-
 CREATE TRIGGER kiln_jobs_erased_once BEFORE UPDATE OF retained ON kiln_jobs
 WHEN NEW.retained <> OLD.retained AND (
   NEW.retained = 'kept' OR OLD.retained = 'deleted' OR
@@ -70,10 +84,18 @@ CREATE TRIGGER kiln_checkpoints_while_held BEFORE INSERT ON kiln_checkpoints
 WHEN NOT EXISTS (SELECT 1 FROM kiln_jobs WHERE seq = NEW.job_seq AND held = 1)
 BEGIN SELECT RAISE(ABORT, 'a step can be saved only while a worker holds the job'); END;
 
--- Whatever ends a job, its steps are content that nobody needs any more.
-CREATE TRIGGER kiln_jobs_finished_clears_checkpoints AFTER UPDATE OF finished_at ON kiln_jobs
-WHEN OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL
-BEGIN DELETE FROM kiln_checkpoints WHERE job_seq = NEW.seq; END;
+-- Whatever ends a job, its steps are content that nobody needs any more, and a marked job is to be delivered. One trigger, which
+-- does nothing for most jobs.
+CREATE TRIGGER kiln_jobs_finishes AFTER UPDATE OF finished_at ON kiln_jobs
+WHEN OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL AND (
+  substr(NEW.kept, -${deliveryMark.length}) = '${deliveryMark}' OR
+  EXISTS (SELECT 1 FROM kiln_checkpoints WHERE job_seq = NEW.seq))
+BEGIN
+  DELETE FROM kiln_checkpoints WHERE job_seq = NEW.seq;
+  INSERT INTO kiln_deliveries (job_id, kind, due_at, attempts, token)
+  SELECT NEW.id, NEW.kind, NEW.finished_at, 0, 0
+  WHERE substr(NEW.kept, -${deliveryMark.length}) = '${deliveryMark}';
+END;
 
 CREATE TRIGGER kiln_files_of_done_jobs BEFORE INSERT ON kiln_files
 WHEN NOT EXISTS (SELECT 1 FROM kiln_jobs WHERE seq = NEW.job_seq AND status = 'done' AND retained = 'kept')
@@ -117,4 +139,4 @@ CREATE TRIGGER kiln_charges_stay BEFORE DELETE ON kiln_charges
 BEGIN SELECT RAISE(ABORT, 'a charge cannot be deleted'); END;
 `
 
-export const jobTriggers = moves + uploadMoves + finished + ledger
+export const jobTriggers = updates + moves + uploadMoves + finished + ledger
