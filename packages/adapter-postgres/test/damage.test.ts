@@ -32,13 +32,13 @@ const withDamage = <A, E>(sql: string, use: (url: string) => Effect.Effect<A, E,
     }).pipe(Effect.provide(PostgresStores.layer({ url, poolSize: 2, notifications: false, noteLanesEveryMs: 0 })))
   })
 
-const two = `(SELECT seq FROM jobs WHERE id = '${fixtures.jobId(2)}')`
+const two = `'${fixtures.jobId(2)}'`
 
 const damages: ReadonlyArray<readonly [name: string, sql: string]> = [
-  ["its request is not JSON", `UPDATE job_data SET request = '{' WHERE job_seq = ${two}`],
-  ["its request is not an object", `UPDATE job_data SET request = '[]' WHERE job_seq = ${two}`],
+  ["its request is not JSON", `UPDATE jobs SET request = '{' WHERE id = ${two}`],
+  ["its request is not an object", `UPDATE jobs SET request = '[]' WHERE id = ${two}`],
   ["a checkpoint is not JSON", `INSERT INTO checkpoints VALUES ('${fixtures.jobId(2)}', 'reply', '{')`],
-  ["its data is missing", `DELETE FROM job_data WHERE job_seq = ${two}`],
+  ["its data is missing", `UPDATE jobs SET request = NULL WHERE id = ${two}`],
 ]
 
 describe("a damaged job fails, and the queue goes on", () => {
@@ -73,7 +73,7 @@ describe("a damaged job fails, and the queue goes on", () => {
 })
 
 it.live("reading a damaged job is a defect of that call; other jobs can be read", () =>
-  withDamage(`UPDATE job_data SET request = '{"input":"canary' WHERE job_seq = ${two}`, () =>
+  withDamage(`UPDATE jobs SET request = '{"input":"canary' WHERE id = ${two}`, () =>
     Effect.gen(function* () {
       const store = yield* JobStore
       const exit = yield* Effect.exit(store.findJobs([item(2)]))

@@ -116,12 +116,12 @@ const claimHeads = `
         SELECT queue.*, queue.job_seq FROM "kiln".queue WHERE is_claimed AND queue.held AND queue.claim_id = claim
       )
       SELECT lost.found, mine.id, mine.project_id, jobs.key_id, mine.mode, mine.kind, jobs.idempotency_key, jobs.fingerprint,
-        jobs.kept, job_data.request, ARRAY[${claimedNumbers.map(([, source]) => source).join(", ")}],
+        jobs.kept, jobs.request, ARRAY[${claimedNumbers.map(([, source]) => source).join(", ")}],
         jobs.upload_id, CASE WHEN jobs.price_id IS NOT NULL THEN
           json_build_object('name', prices.name, 'version', prices.version, 'currency', currency, 'unitAmounts', unit_amounts) END,
         EXISTS (SELECT FROM "kiln".checkpoints WHERE job_id = mine.id)
       FROM lost LEFT JOIN mine ON true LEFT JOIN "kiln".jobs ON jobs.seq = mine.job_seq
-        LEFT JOIN "kiln".job_data ON job_data.job_seq = mine.job_seq LEFT JOIN "kiln".prices ON prices.id = jobs.price_id`
+        LEFT JOIN "kiln".prices ON prices.id = jobs.price_id`
 
 /**
  * When another job may become claimable: the first entry of each lane that was found and still has room, and the bounds of the
