@@ -66,7 +66,7 @@ export class Notifier {
     await this.#waiting
   }
 
-  /** Covers what was asked for so far. What is asked for later may be about jobs that are not committed yet. */
+  /** Covers the announcements so far. Later ones may be about jobs that are not committed yet. */
   #begin(): void {
     this.#begunAt = this.#now()
     this.#nextAt = this.#begunAt + longestPauseMs
