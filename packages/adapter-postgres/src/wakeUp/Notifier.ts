@@ -8,8 +8,11 @@ const longestPauseMs = 20
 
 const pauseAfter = (tookMs: number): number => Math.min(longestPauseMs, Math.max(shortestPauseMs, 2 * tookMs))
 
-/** Milliseconds after a pause for which an announcement waits for a transaction that carries it, before it takes a statement. */
-const carrierMs = 2
+/**
+ * Milliseconds after a pause for which an announcement waits for a transaction that carries it, before it takes a statement: for
+ * one that is in progress, and the next one to begin.
+ */
+const carrierWithin = (tookMs: number): number => 2 + Math.min(longestPauseMs / 2, tookMs)
 
 /** Sends one notification at a time, with a pause between two. */
 export class Notifier {
@@ -17,6 +20,7 @@ export class Notifier {
   readonly #now: () => number
   #begunAt = -Infinity
   #nextAt = -Infinity
+  #tookMs = 0
   #carriedAt = -Infinity
   /** How many announcements were asked for, how many the last notification covers, and how many are known to be covered. */
   #asked = 0
@@ -75,7 +79,8 @@ export class Notifier {
 
   #end(): void {
     const now = this.#now()
-    this.#nextAt = now + pauseAfter(now - this.#begunAt)
+    this.#tookMs = now - this.#begunAt
+    this.#nextAt = now + pauseAfter(this.#tookMs)
     this.#told = this.#covered
   }
 
@@ -84,8 +89,10 @@ export class Notifier {
     const latestAt = this.#now() + longestPauseMs
     while (this.#told < this.#asked) {
       const pauseMs = Math.min(this.#nextAt, latestAt) - this.#now()
-      if (pauseMs > 0 && !this.#stopped) await new Promise((resolve) => setTimeout(resolve, pauseMs + carrierMs))
-      else await this.#sendOne()
+      if (pauseMs > 0 && !this.#stopped) {
+        const waitMs = pauseMs + carrierWithin(this.#tookMs)
+        await new Promise((resolve) => setTimeout(resolve, waitMs))
+      } else await this.#sendOne()
     }
   }
 
