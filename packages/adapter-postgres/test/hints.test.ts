@@ -113,6 +113,7 @@ describe("notifications of a process", () => {
     let now = 0
     const notifier = new Notifier(
       () => Promise.resolve(),
+      1,
       () => now,
     )
     const carry = (tookMs: number) => {
@@ -146,6 +147,7 @@ describe("notifications of a process", () => {
         sent += 1
         return Promise.resolve()
       },
+      1,
       () => now,
     )
     const carry = () => {

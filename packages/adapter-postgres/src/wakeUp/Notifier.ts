@@ -3,10 +3,8 @@
  * processes until it is on disk, so a process pauses for twice as long as its last one took: the busier the server or the slower
  * its disk, the fewer notifications.
  */
-const shortestPauseMs = 1
-const longestPauseMs = 20
-
-const pauseAfter = (tookMs: number): number => Math.min(longestPauseMs, Math.max(shortestPauseMs, 2 * tookMs))
+const defaultShortestPauseMs = 1
+export const longestPauseMs = 20
 
 /**
  * Milliseconds after a pause for which an announcement waits for a transaction that carries it, before it takes a statement: for
@@ -17,6 +15,7 @@ const carrierWithin = (tookMs: number): number => 2 + Math.min(longestPauseMs / 
 /** Sends one notification at a time, with a pause between two. */
 export class Notifier {
   readonly #send: () => Promise<void>
+  readonly #shortestPauseMs: number
   readonly #now: () => number
   #begunAt = -Infinity
   #nextAt = -Infinity
@@ -31,8 +30,13 @@ export class Notifier {
   #stopped = false
 
   /** `now` returns monotonic milliseconds. */
-  constructor(send: () => Promise<void>, now: () => number = () => performance.now()) {
+  constructor(
+    send: () => Promise<void>,
+    shortestPauseMs: number = defaultShortestPauseMs,
+    now: () => number = () => performance.now(),
+  ) {
     this.#send = send
+    this.#shortestPauseMs = shortestPauseMs
     this.#now = now
   }
 
@@ -80,7 +84,7 @@ export class Notifier {
   #end(): void {
     const now = this.#now()
     this.#tookMs = now - this.#begunAt
-    this.#nextAt = now + pauseAfter(this.#tookMs)
+    this.#nextAt = now + Math.min(longestPauseMs, Math.max(this.#shortestPauseMs, 2 * this.#tookMs))
     this.#told = this.#covered
   }
 
