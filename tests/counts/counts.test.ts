@@ -30,8 +30,8 @@ const limits = {
     drain: { statements: 60, commits: 3, pages: 38, fibers: 135 },
   },
   postgres: {
-    "1 caller": { statements: 150, flights: 140, transactions: 140, fibers: 150 },
-    "32 callers": { statements: 20, flights: 16, transactions: 16, fibers: 20 },
+    "1 caller": { statements: 130, flights: 130, transactions: 130, fibers: 140 },
+    "32 callers": { statements: 14, flights: 14, transactions: 14, fibers: 16 },
     drain: { statements: 30, flights: 22, transactions: 20, fibers: 160 },
   },
 } as const

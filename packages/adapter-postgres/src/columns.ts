@@ -60,6 +60,8 @@ interface Jobs {
   created_at: number
   queue_limit_ms: number
   run_limit_ms: number
+  delay_ms: Generated<number>
+  request: JsonText | null
 }
 
 interface Results {
@@ -107,11 +109,6 @@ interface Queue {
   failures: number
   lost_workers: number
   claim_id: Generated<number | null>
-}
-
-interface JobData {
-  job_seq: number
-  request: JsonText
 }
 
 interface Charges {
@@ -268,7 +265,6 @@ export interface Tables {
   jobs: Jobs
   results: Results
   queue: Queue
-  job_data: JobData
   job_labels: JobLabels
   job_scopes: JobScopes
   checkpoints: Checkpoints

@@ -6,7 +6,7 @@ import { inSchema } from "./Statement.ts"
 export interface SchemaPart {
   /** Its type and name: `table jobs`, `column jobs.token`, `index queue_by_turn`, `trigger jobs_finish`, `function refuse`. */
   readonly object: string
-  /** The table it belongs to; `null` for functions. */
+  /** The table it belongs to; `null` for functions and domains. */
   readonly table: string | null
   readonly definition: string
 }
@@ -36,6 +36,10 @@ UNION ALL
 SELECT 'trigger ' || tgname, relname, translate(pg_get_triggerdef(pg_trigger.oid), '()', '') || CASE tgenabled WHEN 'D' THEN ' DISABLED' ELSE '' END
 FROM pg_class JOIN pg_trigger ON tgrelid = pg_class.oid
 WHERE relnamespace = $1 AND NOT tgisinternal
+UNION ALL
+SELECT 'domain ' || typname, NULL, concat_ws(' ', format_type(typbasetype, typtypmod), typnotnull,
+  (SELECT string_agg(pg_get_constraintdef(oid) || convalidated, ' ' ORDER BY conname) FROM pg_constraint WHERE contypid = pg_type.oid))
+FROM pg_type WHERE typnamespace = $1 AND typtype = 'd'
 UNION ALL
 SELECT 'function ' || proname, NULL, pg_get_functiondef(oid)
 FROM pg_proc WHERE pronamespace = $1 AND prokind = 'f'

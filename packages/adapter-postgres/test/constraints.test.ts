@@ -21,18 +21,9 @@ const copyOf = (table: string, n: number, changes: Readonly<Record<string, strin
     .map(([column, value]) => `'${column}', ${value}`)
     .join(", ")})) AS copied FROM ${table} AS row WHERE ${idColumn} = ${id(n)}) AS one`
 }
-/** A copy of job `n`, and in the same statement a copy of job `m`'s place in the queue. */
-const copyWithPlace = (
-  n: number,
-  changes: Readonly<Record<string, string>>,
-  m: number,
-  place: Readonly<Record<string, string>>,
-): string =>
-  `WITH copied AS (${copyOf("jobs", n, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'", ...changes })} RETURNING seq)
-   ${copyOf("queue", m, { job_seq: "(SELECT seq FROM copied)", ...place })}`
 /** A copy of job `n` as it was when it was new, in the queue like any other. */
 const copyOfJob = (n: number, changes: Readonly<Record<string, string>>): string =>
-  copyWithPlace(n, { idempotency_key: "'copy'", ...changes }, 1, {})
+  copyOf("jobs", n, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'", ...changes })
 
 /** The result of job `n`. */
 const resultOf = (n: number, how: Readonly<Record<string, string>>): string => {
@@ -88,23 +79,29 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       [
         "a job that begins done",
         `WITH copied AS (${copyOf("jobs", 4, { seq: "99", idempotency_key: "'copy'" })}) ${copyOf("results", 4, { job_seq: "99" })}`,
-        /needs a row in the queue/,
+        /null value in column "lane_id"/,
       ],
-      ["a job that begins processing", copyWithPlace(1, {}, 2, {}), /new job must be queued/],
-      ["a job that begins with a token", copyWithPlace(1, {}, 1, { token: "1" }), /new job must be queued/],
       [
-        "a job that is not in the queue",
-        copyOf("jobs", 1, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'" }),
-        /needs a row in the queue/,
+        "a job that begins done, its place written first",
+        `WITH ended AS (${copyOf("results", 4, { job_seq: "99" })}) ${copyOf("jobs", 4, { seq: "99", idempotency_key: "'copy'" })}`,
+        /job that has left the queue|null value in column "lane_id"/,
       ],
-      ["a place in the queue for no job", copyOf("queue", 1, { job_seq: "99" }), /unfinished job's/],
-      ["another job's place in the queue", copyWithPlace(1, {}, 1, { id: "'job_other'" }), /needs a row in the queue/],
-      ["a second place in the queue", copyOf("queue", 1, { id: "row.id" }), /unique.*queue_/],
-      ["a sandbox job with a price", copyOfJob(1, { price_id: "1" }), /check constraint "jobs_check/],
+      ["a place in the queue for no job", copyOf("queue", 1, { job_seq: "99" }), /inserted with its job/],
+      [
+        "another place for a job that is inserted with it",
+        `WITH copied AS (${copyOfJob(1, {})} RETURNING seq) ${copyOf("queue", 1, { job_seq: "(SELECT seq FROM copied)" })}`,
+        /inserted with its job/,
+      ],
+      ["a place in the queue for a finished job", copyOf("queue", 1, { id: id(4), job_seq: seqOf(4) }), /with its job/],
+      ["a second place in the queue", copyOf("queue", 1, { id: "row.id" }), /inserted with its job/],
+      ["a sandbox job with a price", copyOfJob(1, { price_id: "1" }), /only a live job can have a price/],
       ["a job of an unknown price", copyOfJob(7, { price_id: "99" }), /foreign key.*jobs_price_id_fkey/],
-      ["a job of an unknown lane", copyWithPlace(1, {}, 1, { lane_id: "99" }), /is in a lane/],
-      ["a version of a kind below the first", copyOfJob(1, { kind_version: "0" }), /jobs_kind_version_check/],
-      ["an unknown mode", copyOfJob(1, { mode: "'test'" }), /jobs_mode_check/],
+      ["a job of an unknown lane", copyOfJob(1, { kind: "'unknown'" }), /null value in column "lane_id"/],
+      ["a version of a kind below the first", copyOfJob(1, { kind_version: "0" }), /domain kind_version/],
+      ["an unknown mode", copyOfJob(1, { mode: "'test'" }), /domain job_mode/],
+      ["a job that may wait for less than no time", copyOfJob(1, { queue_limit_ms: "-1" }), /domain not_negative/],
+      ["a job that may run for less than no time", copyOfJob(1, { run_limit_ms: "-1" }), /domain not_negative/],
+      ["a delay below zero", copyOfJob(1, { delay_ms: "-1" }), /domain not_negative/],
       ["a lane of a version below the first", "UPDATE lanes SET kind_version = 0", /lanes_kind_version_check/],
       [
         "two lanes of one name",
@@ -120,12 +117,12 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["processing → queued", queued(3, "status = 'queued', token = token + 1"), /cannot change from this status/],
       ["queued → done", end(1, done), /leaves the queue exactly when it ends/],
       ["waiting for another attempt → done", end(3, done), /leaves the queue exactly when it ends/],
-      ["an unknown status", queued(1, "status = 'paused', token = token + 1"), /queue_status_check/],
+      ["an unknown status", queued(1, "status = 'paused', token = token + 1"), /domain unfinished_status/],
       ["an unknown end", end(2, { status: "'canceled'", error_code: "'x'" }), /check constraint/],
-      ["held while queued", queued(1, "held = true, token = token + 1"), /check constraint "queue_check/],
+      ["held while queued", queued(1, "held = true, token = token + 1"), /cannot change from this status/],
       ["unfinished and never claimable", queued(3, "claimable_at = NULL"), /null value in column "claimable_at"/],
       ["unfinished without a deadline", queued(3, "deadline_at = NULL"), /null value in column "deadline_at"/],
-      ["attempts that are forgotten", queued(2, "attempts = -1"), /queue_counts_check/],
+      ["attempts that are forgotten", queued(2, "attempts = -1"), /domain not_negative/],
       ["finished and in the queue", resultOf(2, failed), /job that has left the queue/],
       ["a result of no job", copyOf("results", 4, { job_seq: "99" }), /job that has left the queue/],
       [
@@ -174,7 +171,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["another price", job(7, "price_id = 1"), /cannot be changed/],
       ["another priority", job(1, "priority = 2"), /cannot be changed/],
       ["another priority in the queue", queued(1, "priority = 2"), /cannot be changed/],
-      ["an unknown priority", copyOfJob(1, { priority: "3" }), /jobs_priority_check/],
+      ["an unknown priority", copyOfJob(1, { priority: "3" }), /domain job_rank/],
       ["other fields that stay", job(4, "kept = '{}'"), /cannot be changed/],
       ["another upload", job(10, `upload_id = '${fixtures.uploadId(3)}'`), /cannot be changed/],
       ["its upload let go while it is unfinished", job(10, "upload_id = NULL"), /cannot be changed/],
@@ -183,7 +180,8 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["another lane", queued(1, "lane_id = (SELECT max(id) FROM lanes)"), /cannot be changed/],
       ["another job's place", queued(1, `job_seq = ${seqOf(2)}`), /cannot be changed/],
       ["another time of its creation", queued(1, "created_at = 1"), /cannot be changed/],
-      ["another request", `UPDATE job_data SET request = '{}' WHERE job_seq = ${seqOf(1)}`, /cannot be changed/],
+      ["another request", job(1, "request = '{}'"), /cannot be changed/],
+      ["another delay", job(1, "delay_ms = 5"), /cannot be changed/],
     ],
   ],
   [
@@ -230,7 +228,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["its output", result(4, "output = '{\"a\":1}'"), /cannot be changed/],
       ["its warning", result(4, "warning_code = 'output_truncated'"), /cannot be changed/],
       ["its bill", result(6, "charge = '{}'"), /cannot be changed/],
-      ["a place in the queue again", copyOf("queue", 1, { id: id(4), job_seq: seqOf(4) }), /unfinished job's/],
+      ["a place in the queue again", copyOf("queue", 1, { id: id(4), job_seq: seqOf(4) }), /inserted with its job/],
       ["its files", "UPDATE files SET blob_key = 'other'", /cannot be changed/],
       ["its output given back after erasing", result(9, "output = '{}'"), /cannot be changed|check constraint/],
       ["its erasure undone", result(9, "retained = 'kept', output = '{}'"), /cannot keep data/],
@@ -238,17 +236,17 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["erased while its data is there", result(4, "retained = 'deleted', output = NULL"), /cannot keep data/],
       [
         "erased while its files are there",
-        `DELETE FROM job_data WHERE job_seq = ${seqOf(4)}; ${result(4, "retained = 'deleted', output = NULL")}`,
+        `${job(4, "request = NULL")}; ${result(4, "retained = 'deleted', output = NULL")}`,
         /cannot keep data/,
       ],
       [
         "erased with its output",
-        `DELETE FROM job_data WHERE job_seq = ${seqOf(8)}; ${result(8, "retained = 'deleted'")}`,
+        `${job(8, "request = NULL")}; ${result(8, "retained = 'deleted'")}`,
         /check constraint/,
       ],
       [
         "erased while records of its attempts are there",
-        `DELETE FROM job_data WHERE job_seq = ${seqOf(5)}; ${result(5, "retained = 'deleted'")}`,
+        `${job(5, "request = NULL")}; ${result(5, "retained = 'deleted'")}`,
         /cannot keep data/,
       ],
       [
@@ -257,7 +255,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
         /the record of an attempt needs a job/,
       ],
       ["the record of an attempt", "UPDATE attempts SET message = 'other'", /cannot be changed/],
-      ["data for an erased one", `INSERT INTO job_data VALUES (${seqOf(9)}, '{}')`, /job_data needs a job/],
+      ["a request for an erased one", job(9, "request = '{}'"), /cannot be changed/],
       ["a file for an erased one", `${addFile} VALUES ('f', ${seqOf(9)}, 'a', 'b', 'c', 1, 'd')`, /files need a job/],
       ["a file for a running one", `${addFile} VALUES ('f', ${seqOf(2)}, 'a', 'b', 'c', 1, 'd')`, /files need a job/],
       ["a file for a failed one", `${addFile} VALUES ('f', ${seqOf(5)}, 'a', 'b', 'c', 1, 'd')`, /files need a job/],
@@ -368,7 +366,6 @@ const tables = [
   "results",
   "queue",
   "lanes",
-  "job_data",
   "checkpoints",
   "attempts",
   "files",
@@ -450,8 +447,6 @@ it("charges outlive their jobs, and no job can be charged a second time under an
     await client.query(`DELETE FROM jobs WHERE id = ${id(6)}`)
     await client.query("SET CONSTRAINTS ALL IMMEDIATE")
     expect((await client.query("SELECT job_id FROM charges")).rows).toEqual([{ job_id: fixtures.jobId(6) }])
-    const left = "SELECT job_seq FROM job_data WHERE job_seq NOT IN (SELECT seq FROM jobs)"
-    expect((await client.query(left)).rows).toEqual([])
     await client.query("SET CONSTRAINTS ALL DEFERRED")
     await client.query(copyOfJob(7, { id: id(6) }).replaceAll("'job_copy'", id(6)))
     await client.query(`UPDATE queue SET status = 'processing', held = true, token = 1 WHERE id = ${id(6)}`)

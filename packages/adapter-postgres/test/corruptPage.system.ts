@@ -24,7 +24,7 @@ const damage = async (cluster: Cluster): Promise<void> => {
   const client = new pg.Client({ connectionString: cluster.adminUrl.replace(/\/[^/]*$/, "/kiln") })
   await client.connect()
   const { rows } = await client.query<{ path: string }>(
-    `SELECT pg_relation_filepath(reltoastrelid) AS path FROM pg_class WHERE oid = '"kiln".job_data'::regclass`,
+    `SELECT pg_relation_filepath(reltoastrelid) AS path FROM pg_class WHERE oid = '"kiln".jobs'::regclass`,
   )
   await client.query("CHECKPOINT")
   await client.end()

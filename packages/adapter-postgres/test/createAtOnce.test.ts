@@ -32,14 +32,14 @@ let numbers = 0
 const fresh = (changes: Partial<NewJob> = {}): NewJob => newJob((numbers += 1), changes)
 const create = async (...jobs: ReadonlyArray<NewJob>) => Effect.runPromise(opened.stores.jobs.createJobs(jobs))
 
-/** Statements of a creation, without their texts: `add_jobs` is one of them at least. */
+/** Statements of a creation: `add_job` or `add_jobs` is one of them at least. */
 const statementsOf = async (work: () => Promise<unknown>): Promise<ReadonlyArray<string>> => {
   opened.proxy.resetCounts()
   await work()
   return [...opened.proxy.statements()].flatMap(([text, count]) => Array.from({ length: count }, () => text))
 }
 
-const isAdding = (text: string): boolean => text.includes("add_jobs(")
+const isAdding = (text: string): boolean => /add_jobs?\(/.test(text)
 
 beforeEach(async () => {
   // Makes the lane and has the process remember it.
@@ -163,14 +163,14 @@ describe("jobs that cannot be decided in one round trip are judged under locks",
 describe("a lost connection", () => {
   it("before the server receives the statement: the job is created once", async () => {
     const job = fresh()
-    const cut = opened.proxy.cutBefore(/add_jobs/)
+    const cut = opened.proxy.cutBefore(/add_job/)
     expect(tags(await create(job))).toEqual(["Created"])
     await cut
   })
 
   it("after COMMIT, before any answer: the job is created once and reported as created", async () => {
     const job = fresh()
-    const held = opened.proxy.dropAnswer(/add_jobs/)
+    const held = opened.proxy.dropAnswer(/add_job/)
     const outcomes = await create(job)
     await held
     expect(outcomes).toMatchObject([{ _tag: "Created", job: { id: job.id, status: "queued" } }])

@@ -32,13 +32,13 @@ const withDamage = <A, E>(sql: string, use: (url: string) => Effect.Effect<A, E,
     }).pipe(Effect.provide(PostgresStores.layer({ url, poolSize: 2, notifications: false, noteLanesEveryMs: 0 })))
   })
 
-const two = `(SELECT seq FROM jobs WHERE id = '${fixtures.jobId(2)}')`
+const two = `'${fixtures.jobId(2)}'`
 
 const damages: ReadonlyArray<
   readonly [name: string, sql: string, counts?: { readonly attempts: number; readonly token: number }]
 > = [
-  ["its request is not JSON", `UPDATE job_data SET request = '{' WHERE job_seq = ${two}`],
-  ["its request is not an object", `UPDATE job_data SET request = '[]' WHERE job_seq = ${two}`],
+  ["its request is not JSON", `UPDATE jobs SET request = '{' WHERE id = ${two}`],
+  ["its request is not an object", `UPDATE jobs SET request = '[]' WHERE id = ${two}`],
   [
     "a checkpoint is not JSON",
     // Only a job that was claimed before has checkpoints.
@@ -46,7 +46,7 @@ const damages: ReadonlyArray<
      UPDATE queue SET status = 'processing', attempts = 1, token = 2 WHERE id = '${fixtures.jobId(2)}'`,
     { attempts: 2, token: 4 },
   ],
-  ["its data is missing", `DELETE FROM job_data WHERE job_seq = ${two}`],
+  ["its data is missing", `UPDATE jobs SET request = NULL WHERE id = ${two}`],
 ]
 
 describe("a damaged job fails, and the queue goes on", () => {
@@ -79,7 +79,7 @@ describe("a damaged job fails, and the queue goes on", () => {
 })
 
 it.live("reading a damaged job is a defect of that call; other jobs can be read", () =>
-  withDamage(`UPDATE job_data SET request = '{"input":"canary' WHERE job_seq = ${two}`, () =>
+  withDamage(`UPDATE jobs SET request = '{"input":"canary' WHERE id = ${two}`, () =>
     Effect.gen(function* () {
       const store = yield* JobStore
       const exit = yield* Effect.exit(store.findJobs([item(2)]))

@@ -36,7 +36,7 @@ afterAll(async () => {
   await opened.database.dispose()
 })
 
-/** Longer than the pause between two notifications. */
+/** Longer than the longest pause between two notifications. */
 const quiet = () => pause(40)
 
 const create = (...jobs: ReadonlyArray<NewJob>) => run(opened.one.jobs.createJobs(jobs))
@@ -107,6 +107,83 @@ describe("notifications of a process", () => {
     expect(sent()).toBe(1)
     await notifier.stop()
     expect(sent()).toBe(2)
+  })
+
+  it("pause for twice as long as the last one took, within bounds", () => {
+    let now = 0
+    const notifier = new Notifier(
+      () => Promise.resolve(),
+      1,
+      () => now,
+    )
+    const carry = (tookMs: number) => {
+      expect(notifier.mayCarry()).toBe(true)
+      now += tookMs
+      notifier.carried()
+    }
+    const pauseOf = (tookMs: number): number => {
+      carry(tookMs)
+      const carriedAt = now
+      while (!notifier.mayCarry()) now += 0.5
+      const pausedMs = now - carriedAt
+      notifier.carried()
+      now += 100
+      return pausedMs
+    }
+    expect([0, 0.1, 2, 5, 50].map(pauseOf)).toEqual([1, 1, 4, 10, 20])
+    // It is not known to have committed.
+    expect(notifier.mayCarry()).toBe(true)
+    now += 19
+    expect(notifier.mayCarry()).toBe(false)
+    now += 1
+    expect(notifier.mayCarry()).toBe(true)
+  })
+
+  it("of several announcements are carried by the next transaction, without a statement of their own", async () => {
+    let now = 0
+    let sent = 0
+    const notifier = new Notifier(
+      () => {
+        sent += 1
+        return Promise.resolve()
+      },
+      1,
+      () => now,
+    )
+    const carry = () => {
+      expect(notifier.mayCarry()).toBe(true)
+      notifier.carried()
+      notifier.notify()
+    }
+    carry()
+    notifier.notify()
+    notifier.notify()
+    now += 1
+    carry()
+    await notifier.stop()
+    expect(sent).toBe(0)
+  })
+
+  it("that are asked for while a transaction carries one may be about later jobs, and are sent", async () => {
+    const { notifier, sent } = counting()
+    expect(notifier.mayCarry()).toBe(true)
+    notifier.notify()
+    notifier.carried()
+    notifier.notify()
+    await notifier.stop()
+    expect(sent()).toBe(1)
+  })
+
+  it("are sent in time although transactions that carry nothing keep beginning", async () => {
+    const { notifier, sent } = counting()
+    notifier.mayCarry()
+    notifier.notify()
+    const givesUpAt = performance.now() + 10_000
+    while (sent() === 0 && performance.now() < givesUpAt) {
+      notifier.mayCarry()
+      await pause(1)
+    }
+    expect(sent()).toBeGreaterThan(0)
   })
 
   it("a transaction may carry one only when it is time for one", async () => {

@@ -67,9 +67,10 @@ describe("schemaDrift", () => {
     ],
     ["CREATE INDEX mine ON kiln.jobs (fingerprint)", [{ object: "index mine", problem: "extra" }]],
     [
-      "ALTER TABLE kiln.jobs DROP CONSTRAINT jobs_mode_check",
-      [{ object: "constraint jobs.jobs_mode_check", problem: "missing" }],
+      "ALTER TABLE kiln.lanes DROP CONSTRAINT lanes_mode_check",
+      [{ object: "constraint lanes.lanes_mode_check", problem: "missing" }],
     ],
+    ["ALTER DOMAIN kiln.job_mode DROP CONSTRAINT job_mode_check", [{ object: "domain job_mode", problem: "changed" }]],
     [
       "CREATE OR REPLACE FUNCTION kiln.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$",
       [{ object: "function refuse", problem: "changed" }],

@@ -108,7 +108,7 @@ describe("lanes used by several processes", () => {
     const { rows } = await opened.client.query<{ definition: string }>(
       `SELECT pg_get_functiondef('"kiln".settle_lanes'::regproc) AS definition`,
     )
-    const without = rows[0]?.definition.replace("FOR UPDATE SKIP LOCKED", "")
+    const without = rows[0]?.definition.replace(/ OR NOT pg_try_advisory_xact_lock\(.*\) THEN/, " THEN")
     if (without === undefined || without === rows[0]?.definition) throw new Error("the lock is not where it was")
     await opened.client.query(without)
     expect((await addAndTake(600, opened)).left).toBeGreaterThan(0)

@@ -47,19 +47,7 @@ const applyNext = (url: string) =>
     ),
   )
 
-const tables = [
-  "jobs",
-  "results",
-  "queue",
-  "lanes",
-  "job_data",
-  "files",
-  "uploads",
-  "charges",
-  "prices",
-  "api_keys",
-  "purges",
-]
+const tables = ["jobs", "results", "queue", "lanes", "files", "uploads", "charges", "prices", "api_keys", "purges"]
 
 /** Every row of these tables, without the columns that `next` adds. */
 const rowsIn = (url: string) =>

@@ -31,7 +31,7 @@ import { openPlanner, type Planner, type Scan } from "./support/plans.ts"
 const { completionOf, newJob, noLimits, outputFile, ownerOf, projectId } = fixtures
 
 /** Tables that grow with the load, or with the number of callers. */
-const growing = new Set(["jobs", "results", "queue", "job_data", "checkpoints", "files", "uploads", "charges", "lanes"])
+const growing = new Set(["jobs", "results", "queue", "checkpoints", "files", "uploads", "charges", "lanes"])
 
 /** A sort below a limit reads everything to hand out a little of it. */
 const isSortedForLimit = ({ above, index }: Scan): boolean =>
@@ -50,15 +50,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
   [
     "callers' jobs",
     jobsByOwner.sql,
-    [
-      "checkpoints_pkey",
-      "files_job_seq_name_key",
-      "job_data_pkey",
-      "jobs_id_key",
-      "prices_pkey",
-      "queue_pkey",
-      "results_pkey",
-    ],
+    ["checkpoints_pkey", "files_job_seq_name_key", "jobs_id_key", "prices_pkey", "queue_pkey", "results_pkey"],
   ],
   [
     "an idempotency key's job",
@@ -66,7 +58,6 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
     [
       "checkpoints_pkey",
       "files_job_seq_name_key",
-      "job_data_pkey",
       "jobs_key_id_idempotency_key_key",
       "prices_pkey",
       "queue_pkey",
@@ -76,15 +67,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
   [
     "claimed jobs",
     jobsBySeq.sql,
-    [
-      "checkpoints_pkey",
-      "files_job_seq_name_key",
-      "job_data_pkey",
-      "jobs_pkey",
-      "prices_pkey",
-      "queue_pkey",
-      "results_pkey",
-    ],
+    ["checkpoints_pkey", "files_job_seq_name_key", "jobs_pkey", "prices_pkey", "queue_pkey", "results_pkey"],
   ],
   ["a project's unfinished jobs", unfinishedJobs.sql, ["lanes_project_id_kind_kind_version_mode_key", "queue_by_turn"]],
   ["uploads and their jobs", ownUploads.sql, ["jobs_upload", "uploads_id_key"]],

@@ -63,7 +63,6 @@ describe("kiln copy", () => {
       fairness: 1,
       lanes: 3,
       jobs: 11,
-      job_data: 10,
       checkpoints: 2,
       files: 1,
       charges: 2,

@@ -17,7 +17,18 @@ import {
   type LaneOfJobs,
   type Rest,
 } from "./claimedJob.ts"
-import { addJobsCall, type Added, type AddJobs } from "./insertJobs.ts"
+import {
+  addedOf,
+  addingOf,
+  addingOfOne,
+  addJobCall,
+  addJobsCall,
+  type Added,
+  type AddJob,
+  type AddJobs,
+  type Adding,
+} from "./insertJobs.ts"
+import type { NewRow } from "./newRows.ts"
 import { distinctKinds, fullProjectNames } from "./laneOrder.ts"
 import type { LanePositions } from "./LanePositions.ts"
 
@@ -83,7 +94,7 @@ const claimStatement = statement((asked: Given<Asked>) =>
  * Adds jobs and then claims, in one transaction. Nothing is claimed if some jobs were not added, except by a repeated call, whose
  * own jobs are there already. The claim refers to the result of `add_jobs`, so it runs second and sees what that wrote.
  */
-const addAndClaimStatement = statement((given: Given<AddJobs & Asked>) => {
+const addJobsAndClaim = statement((given: Given<AddJobs & Asked>) => {
   const most = sql<number>`CASE WHEN added.accepted IS NOT NULL AND (added.unbound IS NULL OR ${given.repeated}::boolean)
     THEN ${given.most}::bigint ELSE 0 END`
   return query
@@ -92,6 +103,17 @@ const addAndClaimStatement = statement((given: Given<AddJobs & Asked>) => {
     .selectAll("claimed")
     .select(["added.accepted", "added.unbound"])
     .$castTo<AnswerRow & Added>()
+})
+
+const addJobAndClaim = statement((given: Given<AddJob & Asked>) => {
+  const most = sql<number>`CASE WHEN added.accepted >= 0 OR (added.accepted = -1 AND ${given.repeated}::boolean)
+    THEN ${given.most}::bigint ELSE 0 END`
+  return query
+    .selectFrom(query.selectNoFrom(addJobCall(given).as("accepted")).as("added"))
+    .innerJoinLateral(claimCall(given, most), (join) => join.onTrue())
+    .selectAll("claimed")
+    .select("added.accepted")
+    .$castTo<AnswerRow & Pick<Added, "accepted">>()
 })
 
 const byTurn = (a: { turn: number; laneId: number }, b: { turn: number; laneId: number }): number =>
@@ -233,12 +255,19 @@ export interface AddedAndClaimed extends Added {
 /** Adds jobs and claims, in one statement. */
 export const addAndClaim = async (
   session: Session,
-  adding: AddJobs,
+  rows: ReadonlyArray<NewRow>,
+  adding: Adding,
   positions: LanePositions,
   request: ClaimRequest,
   call: ClaimCall,
 ): Promise<AddedAndClaimed> => {
-  const answer = await session.all(addAndClaimStatement, { ...adding, ...askedOf(request, positions), ...call })
+  const asked = { ...askedOf(request, positions), ...call }
+  const [row] = rows
+  if (rows.length === 1 && row !== undefined) {
+    const answer = await session.all(addJobAndClaim, { ...addingOfOne(session, row, adding), ...asked })
+    return { ...addedOf(answer[0]?.accepted ?? null), claimed: resultOf(request, answer) }
+  }
+  const answer = await session.all(addJobsAndClaim, { ...addingOf(session, rows, adding), ...asked })
   const [added] = answer
   if (added === undefined) throw new TypeError("add_jobs returned no row")
   const { accepted, unbound } = added

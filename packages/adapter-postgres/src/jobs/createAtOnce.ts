@@ -14,7 +14,7 @@ import { asStored, createJobs, readBatch } from "./createJobs.ts"
 import { addAndClaim, isDecidedAtOnce, needsRules, nextClaim } from "./claimAtOnce.ts"
 import type { Carrier } from "../wakeUp/WakeUp.ts"
 import type { Claims } from "./Claims.ts"
-import { type Added, addingOf, addJobs, type CapCheck } from "./insertJobs.ts"
+import { type Added, addJobs, type CapCheck } from "./insertJobs.ts"
 import { type Accepted, type NewRow, rowsOf } from "./newRows.ts"
 import type { RememberedLanes } from "./lanes.ts"
 
@@ -185,8 +185,8 @@ export class Creations {
       let ours = false
       const adding = this.#db.writeAtOnce("JobStore.createAndClaimJobs", items.length, (session, repeated) => {
         ours = repeated
-        const jobs = addingOf(session, rows, { own: true, acceptedAt: null, caps })
-        return addAndClaim(session, jobs, this.#claims.positions, request, { claim, repeated })
+        const how = { own: true, acceptedAt: null, caps }
+        return addAndClaim(session, rows, how, this.#claims.positions, request, { claim, repeated })
       })
       const { claimed, ...added } = yield* adding
       const isAny = claimed !== undefined && claimed.claims.length + claimed.unreadable.length > 0

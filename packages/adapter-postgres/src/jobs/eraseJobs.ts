@@ -35,8 +35,8 @@ export interface RetentionRow {
   readonly warningCode: WarningCode | null
 }
 
-const deleteData = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
-  query.deleteFrom("job_data").using(item).whereRef("job_data.job_seq", "=", "item.seq"),
+const eraseRequests = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+  query.updateTable("jobs").from(item).set({ request: null }).whereRef("jobs.seq", "=", "item.seq"),
 )
 
 const deleteFiles = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
@@ -90,7 +90,7 @@ const eraseRetained = async (
   const added = retained === "deleted" ? "data_deleted" : "data_expired"
   await Promise.all([
     tx.runBatch(
-      deleteData,
+      eraseRequests,
       jobs.map(({ seq }) => ({ seq })),
       {},
     ),

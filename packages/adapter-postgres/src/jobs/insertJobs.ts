@@ -1,4 +1,4 @@
-import { type AliasedRawBuilder, sql } from "kysely"
+import { type AliasedRawBuilder, type RawBuilder, sql } from "kysely"
 import type { UploadId } from "@kiln/core/domain"
 import { Superseded } from "../postgresErrors.ts"
 import { briefLockTimeoutMs, type Session, type Transaction } from "../Session.ts"
@@ -37,6 +37,31 @@ export type AddJobs = {
   payload: string | null
 }
 
+/** The parameters of `add_job`. */
+export type AddJob = NewRow["row"] & {
+  lane: number
+  cap: number | null
+  acceptedAt: number | null
+  briefMs: string
+  channel: string | null
+  payload: string | null
+}
+
+/** Calls `add_job`, which is defined in the migration. */
+export const addJobCall = (given: Given<AddJob>): RawBuilder<number | null> =>
+  sql<
+    number | null
+  >`"kiln".add_job(${given.id}::text, ${given.project_id}::text, ${given.key_id}::text, ${given.mode}::text,
+    ${given.kind}::text, ${given.kind_version}::bigint, ${given.upload_id}::text, ${given.priority}::smallint, ${given.kept}::text,
+    ${given.idempotency_key}::text, ${given.fingerprint}::text, ${given.price_id}::bigint, ${given.queue_limit_ms}::bigint,
+    ${given.run_limit_ms}::bigint, ${given.delay_ms}::bigint, ${given.request}::text, ${given.lane}::bigint, ${given.cap}::bigint,
+    ${given.acceptedAt}::bigint, ${given.briefMs}::text, ${given.channel}::text, ${given.payload}::text)`
+
+const addJobStatement = statement((given: Given<AddJob>) => query.selectNoFrom(addJobCall(given).as("accepted")))
+
+/** Returns the answer of `add_job` as that of `add_jobs`. */
+export const addedOf = (accepted: number | null): Added => ({ accepted, unbound: accepted === -1 ? [1] : null })
+
 /** Calls `add_jobs`, which is defined in the migration. */
 export const addJobsCall = (given: Given<AddJobs>): AliasedRawBuilder<Added, "added"> =>
   sql<Added>`"kiln".add_jobs(${given.items}::json, ${given.shared}::json, ${given.wanted}::json, ${given.caps}::json,
@@ -56,19 +81,19 @@ const leaveSweep = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" },
 const wantedLanes = (rows: ReadonlyArray<NewRow>) => {
   const lanes = new Map<
     number,
-    Pick<NewRow["row"], "project_id" | "kind" | "kind_version" | "mode" | "claimable_in"> & { id: number }
+    Pick<NewRow["row"], "project_id" | "kind" | "kind_version" | "mode" | "delay_ms"> & { id: number }
   >()
-  for (const { row } of rows) {
-    const { claimable_in, kind, kind_version, lane_id: id, mode, project_id } = row
+  for (const { laneId: id, row } of rows) {
+    const { delay_ms, kind, kind_version, mode, project_id } = row
     const known = lanes.get(id)
-    if (known === undefined) lanes.set(id, { id, claimable_in, project_id, kind, kind_version, mode })
-    else known.claimable_in = Math.min(known.claimable_in, claimable_in)
+    if (known === undefined) lanes.set(id, { id, delay_ms, project_id, kind, kind_version, mode })
+    else known.delay_ms = Math.min(known.delay_ms, delay_ms)
   }
   return [...lanes.values()].sort((a, b) => a.id - b.id)
 }
 
 /** How jobs are added. */
-interface Adding {
+export interface Adding {
   /** False in a transaction of a caller's. */
   readonly own: boolean
   readonly acceptedAt: number | null
@@ -76,6 +101,21 @@ interface Adding {
   /** A notification to send with the commit. */
   readonly hint?: { readonly channel: string; readonly payload: string } | undefined
 }
+
+/** Returns the parameters that add a job outside of a caller's transaction. */
+export const addingOfOne = (
+  session: Session,
+  { laneId: lane, row }: NewRow,
+  { acceptedAt, caps = [], hint }: Adding,
+): AddJob => ({
+  ...row,
+  lane,
+  cap: caps[0]?.cap ?? null,
+  acceptedAt,
+  briefMs: String(briefLockTimeoutMs(session)),
+  channel: hint?.channel ?? null,
+  payload: hint?.payload ?? null,
+})
 
 /** Returns the parameters that add these jobs. */
 export const addingOf = (
@@ -102,6 +142,11 @@ export const addingOf = (
  * transactions that are about to bind one of these keys.
  */
 export const addJobs = async (session: Session, rows: ReadonlyArray<NewRow>, adding: Adding): Promise<Added> => {
+  const [row] = rows
+  if (rows.length === 1 && row !== undefined && adding.own) {
+    const answer = await session.get(addJobStatement, addingOfOne(session, row, adding))
+    return addedOf(answer?.accepted ?? null)
+  }
   const added = await session.get(addJobsStatement, addingOf(session, rows, adding))
   if (added === undefined) throw new TypeError("add_jobs returned no row")
   return added

@@ -79,15 +79,11 @@ export const retained = sql<RetainedData>`coalesce(results.retained, 'kept')`
 export const retainedPart = sql<RetainedData>`coalesce(results.retained, '')`
 export const statusPart = sql<JobStatus>`coalesce(results.status, '')`
 
-/**
- * Selects everything of a job in one statement, so from one snapshot. `job_data` has no row once the data is erased; a sandbox
- * job has no price.
- */
+/** Selects everything of a job in one statement, so from one snapshot. A request is `null` once it is erased; a sandbox job has no price. */
 const selectJobs = query
   .selectFrom("jobs")
   .leftJoin("queue", "queue.id", "jobs.id")
   .leftJoin("results", "results.job_seq", "jobs.seq")
-  .leftJoin("job_data", "job_data.job_seq", "jobs.seq")
   .leftJoin("prices", "prices.id", "jobs.price_id")
   .select([
     "jobs.seq",
@@ -114,7 +110,7 @@ const selectJobs = query
     "queue.claimable_at as claimableAt",
     "queue.deadline_at as deadlineAt",
     "queue.phase_started_at as phaseStartedAt",
-    "job_data.request",
+    "jobs.request",
     "prices.name as priceName",
     "prices.version as priceVersion",
     "prices.currency as priceCurrency",

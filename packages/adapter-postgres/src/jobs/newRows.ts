@@ -14,10 +14,12 @@ export interface Accepted {
 /** Builds the rows of accepted jobs, in the order of the items. */
 export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>) =>
   accepted.map(({ item, job, priceId, retried }) => {
-    const { claimableAt, createdAt, deadlineAt, phaseStartedAt } = job
+    const { claimableAt, createdAt, deadlineAt, phaseStartedAt, queueLimitMs, runLimitMs } = job
     const laneId = lanes.get(laneName(item))
-    if (laneId === undefined || claimableAt === null || deadlineAt === null || phaseStartedAt === null)
-      throw new TypeError("a new job lacks its lane or times")
+    if (laneId === undefined || claimableAt === null) throw new TypeError("a new job lacks its lane or times")
+    // The trigger that gives a job its place in the queue derives these times from the delay.
+    if (phaseStartedAt !== claimableAt || deadlineAt !== claimableAt + queueLimitMs)
+      throw new TypeError("a new job waits from the end of its delay")
     return {
       item,
       retried,
@@ -25,7 +27,6 @@ export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<str
       claimableAt,
       row: {
         id: job.id,
-        lane_id: laneId,
         project_id: job.projectId,
         key_id: job.keyId,
         mode: job.mode,
@@ -37,11 +38,9 @@ export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<str
         idempotency_key: job.idempotencyKey,
         fingerprint: job.fingerprint,
         price_id: priceId,
-        queue_limit_ms: job.queueLimitMs,
-        run_limit_ms: job.runLimitMs,
-        claimable_in: claimableAt - createdAt,
-        deadline_in: deadlineAt - createdAt,
-        phase_started_in: phaseStartedAt - createdAt,
+        queue_limit_ms: queueLimitMs,
+        run_limit_ms: runLimitMs,
+        delay_ms: claimableAt - createdAt,
         request: JSON.stringify(item.request),
       },
     }
@@ -54,7 +53,6 @@ type Row = NewRow["row"]
 
 /** What most jobs of a call have in common. */
 const sharedOf = ({
-  lane_id,
   project_id,
   key_id,
   mode,
@@ -64,11 +62,8 @@ const sharedOf = ({
   price_id,
   queue_limit_ms,
   run_limit_ms,
-  claimable_in,
-  deadline_in,
-  phase_started_in,
+  delay_ms,
 }: Row) => ({
-  lane_id,
   project_id,
   key_id,
   mode,
@@ -78,14 +73,11 @@ const sharedOf = ({
   price_id,
   queue_limit_ms,
   run_limit_ms,
-  claimable_in,
-  deadline_in,
-  phase_started_in,
+  delay_ms,
 })
 
 /** Whether two jobs have all of that in common. */
 const areAlike = (a: Row, b: Row): boolean =>
-  a.lane_id === b.lane_id &&
   a.project_id === b.project_id &&
   a.key_id === b.key_id &&
   a.mode === b.mode &&
@@ -95,9 +87,7 @@ const areAlike = (a: Row, b: Row): boolean =>
   a.price_id === b.price_id &&
   a.queue_limit_ms === b.queue_limit_ms &&
   a.run_limit_ms === b.run_limit_ms &&
-  a.claimable_in === b.claimable_in &&
-  a.deadline_in === b.deadline_in &&
-  a.phase_started_in === b.phase_started_in
+  a.delay_ms === b.delay_ms
 
 /**
  * The jobs as `add_jobs` takes them: what several have in common is sent once, and each job says where (from 1). Reading fields

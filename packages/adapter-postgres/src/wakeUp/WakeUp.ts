@@ -7,7 +7,7 @@ import { WakeUp } from "@kiln/core/ports"
 import type { ConnectionOptions } from "../Connections.ts"
 import type { Database } from "../Database.ts"
 import { defaultCheckMs, finishedChannel, FinishedJobs, Listener, workChannel } from "./Listener.ts"
-import { Notifier } from "./Notifier.ts"
+import { longestPauseMs, Notifier } from "./Notifier.ts"
 import type { Session } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 
@@ -114,7 +114,8 @@ const makeAnnounceFinished = (
       const payloads = finished.take(mark())
       return hint(database, channel, ...payloads)
     })
-    const notifier = new Notifier(() => Effect.runPromise(send))
+    // No transaction carries these.
+    const notifier = new Notifier(() => Effect.runPromise(send), longestPauseMs)
     yield* Effect.addFinalizer(() => Effect.promise(() => notifier.stop()))
     return (jobs) => {
       if (jobs.length === 0) return

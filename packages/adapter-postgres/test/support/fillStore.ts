@@ -38,14 +38,12 @@ export const fillStore = async (url: string, { backlog, finished }: Filling): Pr
          RETURNING id),
        added AS (
          INSERT INTO "kiln".jobs (id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, created_at,
-           queue_limit_ms, run_limit_ms)
+           queue_limit_ms, run_limit_ms, request)
          SELECT 'job_waiting' || lpad(n::text, 19, '0'), 'prj_00000000000000000000000001', 'key_00000000000000000000000001',
-           'sandbox', 'speech_synthesis', 1, 0, '{}', 'waiting ' || n, repeat('f', 64), store_time.now - 200000 + n, 86400000, 1800000
+           'sandbox', 'speech_synthesis', 1, 0, '{}', 'waiting ' || n, repeat('f', 64), store_time.now - 200000 + n, 86400000, 1800000,
+           '{"input":"' || repeat('y', 200) || '"}'
          FROM generate_series(1, $1) AS n, (SELECT "kiln".store_time() AS now) AS store_time
-         RETURNING *),
-       data AS (
-         INSERT INTO "kiln".job_data (job_seq, request)
-         SELECT seq, '{"input":"' || repeat('y', 200) || '"}' FROM added)
+         RETURNING *)
        INSERT INTO "kiln".queue (id, job_seq, lane_id, project_id, kind, mode, priority, created_at, queue_limit_ms, run_limit_ms,
          status, token, held, claimable_at, deadline_at, phase_started_at, ran_ms, waited_ms, attempts, failures, lost_workers)
        SELECT added.id, added.seq, lane.id, added.project_id, added.kind, added.mode, added.priority, added.created_at, added.queue_limit_ms,

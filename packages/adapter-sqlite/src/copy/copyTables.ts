@@ -23,7 +23,6 @@ export const copyTables = [
   "fairness",
   "lanes",
   "jobs",
-  "job_data",
   "checkpoints",
   "attempts",
   "files",
@@ -43,16 +42,10 @@ export const copyTables = [
 export type CopyTable = (typeof copyTables)[number]
 
 export const countAll = (table: CopyTable): string =>
-  table === "job_data"
-    ? `SELECT count(*) AS count FROM (${requests})`
-    : `SELECT count(*) AS count FROM ${tablePrefix}${table}${conditionOf(table)}`
+  `SELECT count(*) AS count FROM ${tablePrefix}${table}${conditionOf(table)}`
 
 /** The target is another place, and the source is not used any more. */
 const conditionOf = (table: CopyTable): string => (table === "secrets" ? ` WHERE name <> '${placeSecret}'` : "")
-
-/** Short requests are in the rows of their jobs. */
-const requests =
-  "SELECT seq AS job_seq, request FROM kiln_jobs WHERE request IS NOT NULL UNION ALL SELECT * FROM kiln_job_data"
 
 /** In order of creation, where there is one. */
 const order: Readonly<Record<CopyTable, string>> = {
@@ -69,7 +62,6 @@ const order: Readonly<Record<CopyTable, string>> = {
   fairness: "id",
   lanes: "id",
   jobs: "seq",
-  job_data: "job_seq",
   checkpoints: "job_seq, step",
   attempts: "job_seq, number",
   files: "seq",
@@ -88,7 +80,9 @@ const order: Readonly<Record<CopyTable, string>> = {
 
 /** Selects all columns, including those of later migrations, so that a target without such a column reports it. */
 export const selectAll = (table: CopyTable): string => {
-  if (table === "job_data") return `${requests} ORDER BY ${order.job_data}`
+  // Only short requests are in the rows of their jobs.
+  if (table === "jobs")
+    return "SELECT kiln_jobs.*, kiln_job_data.request AS long_request FROM kiln_jobs LEFT JOIN kiln_job_data ON job_seq = seq ORDER BY seq"
   if (table === "job_labels")
     return "SELECT label, created_at, id AS job_id, job_seq FROM kiln_job_labels JOIN kiln_jobs ON seq = job_seq ORDER BY job_seq, label"
   return table === "checkpoints"
@@ -98,8 +92,10 @@ export const selectAll = (table: CopyTable): string => {
 
 const flags = new Set(["enabled", "active", "erased", "held"])
 
-/** The request is copied with those of `job_data`. */
-const jobOf = ({ request: _, ...row }: CopyRow): CopyRow => row
+const jobOf = ({ long_request: longRequest, request, ...row }: CopyRow): CopyRow => ({
+  ...row,
+  request: request ?? longRequest ?? null,
+})
 
 /** `prioritized` is an optimization of this store's claims. */
 const laneOf = ({ prioritized: _, ...row }: CopyRow): CopyRow => row

@@ -1,4 +1,4 @@
-/** Failed attempts, for operators. They are the job's data and go with it. No foreign key, see `job_data`. */
+/** Failed attempts, for operators. They are the job's data and go with it. Triggers do what a foreign key would, once a statement. */
 export const attemptTables = `
 CREATE TABLE "kiln".attempts (
   job_seq     bigint NOT NULL,

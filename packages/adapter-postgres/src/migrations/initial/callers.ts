@@ -76,8 +76,8 @@ BEGIN
   -- The lanes are locked by now. An older snapshot cannot tell.
   IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN
     is_later := EXISTS (
-      SELECT FROM json_to_recordset(wanted::json) AS lane(id bigint, claimable_in bigint) JOIN "kiln".lanes USING (id)
-      WHERE lanes.next_at IS NULL OR lanes.next_at > added.accepted + lane.claimable_in);
+      SELECT FROM json_to_recordset(wanted::json) AS lane(id bigint, delay_ms bigint) JOIN "kiln".lanes USING (id)
+      WHERE lanes.next_at IS NULL OR lanes.next_at > added.accepted + lane.delay_ms);
   END IF;
   RETURN json_build_object('answer', 'added', 'accepted', added.accepted, 'isLater', is_later);
 END $$;

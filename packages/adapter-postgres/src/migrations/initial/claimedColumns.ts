@@ -10,7 +10,7 @@ export const claimedColumns = {
   idempotencyKey: "jobs.idempotency_key",
   fingerprint: "jobs.fingerprint",
   kept: "jobs.kept",
-  request: "job_data.request",
+  request: "jobs.request",
   priority: "mine.priority",
   createdAt: "mine.created_at",
   queueLimitMs: "mine.queue_limit_ms",

@@ -119,8 +119,7 @@ const claimHeads = `
     SELECT lost.found, claims.* INTO is_lost, claimed, served, with_rest FROM lost CROSS JOIN (
       SELECT ${columnArrays}, array_agg(mine.lane_id), array_agg(mine.job_seq) FILTER (
         WHERE mine.token > 1 OR jobs.upload_id IS NOT NULL OR jobs.price_id IS NOT NULL)
-      FROM mine LEFT JOIN "kiln".jobs ON jobs.seq = mine.job_seq
-        LEFT JOIN "kiln".job_data ON job_data.job_seq = mine.job_seq) AS claims;`
+      FROM mine LEFT JOIN "kiln".jobs ON jobs.seq = mine.job_seq) AS claims;`
 
 /**
  * When another job may become claimable: the first entry of each lane that was found and still has room, and the bounds of the

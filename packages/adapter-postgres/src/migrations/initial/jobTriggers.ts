@@ -4,8 +4,11 @@ import { deliveryMark } from "@kiln/core/domain"
 const moves = `
 CREATE TRIGGER jobs_origin_is_final BEFORE UPDATE OF
   seq, id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, price_id, created_at,
-  queue_limit_ms, run_limit_ms ON "kiln".jobs
+  queue_limit_ms, run_limit_ms, delay_ms ON "kiln".jobs
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('the fields a job was created with cannot be changed');
+
+CREATE TRIGGER jobs_request_is_final BEFORE UPDATE OF request ON "kiln".jobs
+FOR EACH ROW WHEN (NEW.request IS NOT NULL) EXECUTE FUNCTION "kiln".refuse('the fields a job was created with cannot be changed');
 
 -- A result belongs to a job that has left the queue, and repeats what the job was asked for. OFFSET 0: one look into an index
 -- for each row, whatever the planner takes the tables for.
@@ -47,7 +50,7 @@ EXECUTE FUNCTION "kiln".refuse('a finished job cannot be changed, except to eras
 CREATE FUNCTION "kiln".erase_for_good() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.retained = 'kept' OR OLD.retained = 'deleted' OR
-    EXISTS (SELECT FROM "kiln".job_data WHERE job_seq = OLD.job_seq) OR
+    EXISTS (SELECT FROM "kiln".jobs WHERE seq = OLD.job_seq AND request IS NOT NULL) OR
     EXISTS (SELECT FROM "kiln".attempts WHERE job_seq = OLD.job_seq) OR
     EXISTS (SELECT FROM "kiln".files WHERE job_seq = OLD.job_seq) THEN
     RAISE EXCEPTION 'an erased job cannot keep data and cannot be restored';
@@ -66,7 +69,6 @@ BEGIN
   DELETE FROM "kiln".results WHERE job_seq = ANY (removed_seqs);
   GET DIAGNOSTICS finished = ROW_COUNT;
   IF finished < cardinality(removed_seqs) THEN RAISE EXCEPTION 'an unfinished job cannot be deleted'; END IF;
-  DELETE FROM "kiln".job_data WHERE job_seq = ANY (removed_seqs);
   DELETE FROM "kiln".job_labels WHERE job_seq = ANY (removed_seqs);
   DELETE FROM "kiln".job_scopes WHERE job_seq = ANY (removed_seqs);
   DELETE FROM "kiln".attempts WHERE job_seq = ANY (removed_seqs);
@@ -116,20 +118,7 @@ DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.upload_id IS DISTINCT FROM 
 EXECUTE FUNCTION "kiln".upload_went_to_retry();
 `
 
-const data = `
-CREATE FUNCTION "kiln".data_only_while_kept() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
-BEGIN
-  IF (SELECT count(*) FROM "kiln".jobs WHERE seq = ANY (ARRAY(SELECT job_seq FROM added))) < (SELECT count(*) FROM added) OR
-    EXISTS (SELECT FROM "kiln".results WHERE job_seq = ANY (ARRAY(SELECT job_seq FROM added)) AND retained <> 'kept') THEN
-    RAISE EXCEPTION 'job_data needs a job that exists and is not erased';
-  END IF;
-  RETURN NULL;
-END $$;
-CREATE TRIGGER job_data_only_while_kept AFTER INSERT ON "kiln".job_data REFERENCING NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION "kiln".data_only_while_kept();
-CREATE TRIGGER job_data_is_final BEFORE UPDATE ON "kiln".job_data
-FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('the fields a job was created with cannot be changed');
-
+const files = `
 CREATE FUNCTION "kiln".file_of_done_job() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
@@ -144,18 +133,21 @@ CREATE TRIGGER files_are_final BEFORE UPDATE ON "kiln".files
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a file cannot be changed');
 `
 
-/** Uploads and the jobs that take them. */
+/** What only some new jobs have: a price, or an upload that they take. */
 const consumption = `
-CREATE FUNCTION "kiln".consume_upload() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION "kiln".price_and_upload() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM "kiln".uploads WHERE id = NEW.upload_id AND blob_key IS NOT NULL AND NOT erased AND
+  IF NEW.price_id IS NOT NULL AND NEW.mode <> 'live' THEN
+    RAISE EXCEPTION 'only a live job can have a price';
+  END IF;
+  IF NEW.upload_id IS NOT NULL AND NOT EXISTS (SELECT FROM "kiln".uploads WHERE id = NEW.upload_id AND blob_key IS NOT NULL AND NOT erased AND
       project_id = NEW.project_id AND key_id = NEW.key_id AND mode = NEW.mode) THEN
     RAISE EXCEPTION 'a job can consume only an upload that has arrived and belongs to its key';
   END IF;
   RETURN NEW;
 END $$;
-CREATE TRIGGER jobs_consume_uploads BEFORE INSERT ON "kiln".jobs
-FOR EACH ROW WHEN (NEW.upload_id IS NOT NULL) EXECUTE FUNCTION "kiln".consume_upload();
+CREATE TRIGGER jobs_price_and_upload BEFORE INSERT ON "kiln".jobs
+FOR EACH ROW WHEN (NEW.price_id IS NOT NULL OR NEW.upload_id IS NOT NULL) EXECUTE FUNCTION "kiln".price_and_upload();
 
 CREATE FUNCTION "kiln".erase_upload_for_good() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -220,4 +212,4 @@ CREATE TRIGGER charges_stay BEFORE DELETE ON "kiln".charges
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a charge cannot be deleted');
 `
 
-export const jobTriggers = moves + uploadMoves + data + consumption + ledger
+export const jobTriggers = moves + uploadMoves + files + consumption + ledger

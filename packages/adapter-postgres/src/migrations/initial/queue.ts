@@ -35,34 +35,31 @@ INSERT INTO "kiln".fairness (id, virtual_time) VALUES (1, 0);
 const queue = `
 CREATE TABLE "kiln".queue (
   id               text COLLATE "C" PRIMARY KEY,
-  -- No foreign keys: a row is inserted together with its job's (see jobs_stand_in_queue), and lanes stay.
+  -- No foreign keys: a row is inserted with its job (see jobs_stand_in_queue), and lanes stay.
   job_seq          bigint  NOT NULL,
   lane_id          bigint  NOT NULL,
   project_id       text COLLATE "C" NOT NULL,
   kind             text COLLATE "C" NOT NULL,
   mode             text    NOT NULL,
-  priority         smallint NOT NULL CHECK (priority BETWEEN -1 AND 2),
+  priority         smallint NOT NULL,
   created_at       bigint  NOT NULL,
   queue_limit_ms   bigint  NOT NULL,
   run_limit_ms     bigint  NOT NULL,
 
-  status           text    NOT NULL CHECK (status IN ('queued', 'processing')),
-  token            bigint  NOT NULL,
+  status           "kiln".unfinished_status NOT NULL,
+  token            "kiln".not_negative NOT NULL,
   held             boolean NOT NULL,
   claimable_at     bigint  NOT NULL,
   deadline_at      bigint  NOT NULL,
   phase_started_at bigint  NOT NULL,
-  ran_ms           bigint  NOT NULL,
-  waited_ms        bigint  NOT NULL,
-  attempts         bigint  NOT NULL,
-  failures         bigint  NOT NULL,
-  lost_workers     bigint  NOT NULL,
+  ran_ms           "kiln".not_negative NOT NULL,
+  waited_ms        "kiln".not_negative NOT NULL,
+  attempts         "kiln".not_negative NOT NULL,
+  failures         "kiln".not_negative NOT NULL,
+  lost_workers     "kiln".not_negative NOT NULL,
   -- Identifies the call that claimed the job in one statement; NULL after any other change of the claim. A call whose answer
   -- was lost finds its jobs by it.
-  claim_id         bigint,
-  -- One condition for all counts: the server reads the text of every condition again for each statement that writes.
-  CONSTRAINT queue_counts_check CHECK (least(token, ran_ms, waited_ms, attempts, failures, lost_workers) >= 0),
-  CHECK (NOT held OR status = 'processing')
+  claim_id         bigint
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 -- The order of a claim, rank by rank.
@@ -88,28 +85,29 @@ export const queueTables = lanes + queue
 
 /** Rules between two states of an unfinished job, and between its two rows. */
 export const queueTriggers = `
--- One scan of an index for all rows of a statement, whatever the planner takes the tables for.
-CREATE FUNCTION "kiln".queued_while_unfinished() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+-- A job and its place in the queue are inserted together, and nothing else inserts places. A job that is finished already, or
+-- whose lane is missing, has the lane NULL, which the column refuses.
+CREATE FUNCTION "kiln".stand_in_queue() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF EXISTS (SELECT FROM added WHERE status <> 'queued' OR token <> 0 OR held) THEN
-    RAISE EXCEPTION 'a new job must be queued';
-  END IF;
-  IF EXISTS (SELECT FROM (SELECT DISTINCT lane_id FROM added) AS lane
-      WHERE NOT EXISTS (SELECT FROM "kiln".lanes WHERE lanes.id = lane.lane_id OFFSET 0)) THEN
-    RAISE EXCEPTION 'a place in the queue is in a lane';
-  END IF;
-  IF ARRAY(SELECT id FROM "kiln".jobs WHERE seq = ANY (ARRAY(SELECT job_seq FROM added)) ORDER BY seq) <>
-      ARRAY(SELECT id FROM added ORDER BY job_seq) OR
-    EXISTS (SELECT FROM "kiln".results WHERE job_seq = ANY (ARRAY(SELECT job_seq FROM added))) THEN
-    RAISE EXCEPTION 'a place in the queue is an unfinished job''s';
-  END IF;
+  INSERT INTO "kiln".queue (id, job_seq, lane_id, project_id, kind, mode, priority, created_at, queue_limit_ms, run_limit_ms,
+    status, token, held, claimable_at, deadline_at, phase_started_at, ran_ms, waited_ms, attempts, failures, lost_workers)
+  SELECT id, seq, (
+      SELECT lanes.id FROM "kiln".lanes WHERE lanes.project_id = added.project_id AND lanes.kind = added.kind AND
+        lanes.kind_version = added.kind_version AND lanes.mode = added.mode AND
+        NOT EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.seq OFFSET 0)),
+    project_id, kind, mode, priority, created_at, queue_limit_ms, run_limit_ms,
+    'queued', 0, false, created_at + delay_ms, created_at + delay_ms + queue_limit_ms, created_at + delay_ms, 0, 0, 0, 0, 0
+  FROM added;
   RETURN NULL;
 END $$;
-CREATE TRIGGER queue_of_unfinished_jobs AFTER INSERT ON "kiln".queue REFERENCING NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION "kiln".queued_while_unfinished();
+CREATE TRIGGER jobs_stand_in_queue AFTER INSERT ON "kiln".jobs REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION "kiln".stand_in_queue();
 
-CREATE TRIGGER queue_legal_moves BEFORE UPDATE OF status ON "kiln".queue
-FOR EACH ROW WHEN (OLD.status = 'processing' AND NEW.status <> 'processing')
+CREATE TRIGGER queue_only_with_job BEFORE INSERT ON "kiln".queue FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0)
+EXECUTE FUNCTION "kiln".refuse('a place in the queue is inserted with its job');
+
+CREATE TRIGGER queue_legal_moves BEFORE UPDATE OF status, held ON "kiln".queue
+FOR EACH ROW WHEN (NEW.status <> 'processing' AND (OLD.status = 'processing' OR NEW.held))
 EXECUTE FUNCTION "kiln".refuse('a job cannot change from this status to that one');
 
 CREATE TRIGGER queue_token_grows BEFORE UPDATE OF token, held, status ON "kiln".queue
@@ -135,18 +133,6 @@ BEGIN
 END $$;
 CREATE TRIGGER queue_left_when_finished AFTER DELETE ON "kiln".queue REFERENCING OLD TABLE AS removed
 FOR EACH STATEMENT EXECUTE FUNCTION "kiln".unfinished_stays();
-
--- A job and its place in the queue are inserted by one statement: this trigger runs at its end and sees both.
-CREATE FUNCTION "kiln".unfinished_is_queued() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
-BEGIN
-  IF ARRAY(SELECT job_seq FROM "kiln".queue WHERE id = ANY (ARRAY(SELECT id FROM added)) ORDER BY id) <>
-      ARRAY(SELECT seq FROM added ORDER BY id) THEN
-    RAISE EXCEPTION 'a new job needs a row in the queue';
-  END IF;
-  RETURN NULL;
-END $$;
-CREATE TRIGGER jobs_stand_in_queue AFTER INSERT ON "kiln".jobs REFERENCING NEW TABLE AS added
-FOR EACH STATEMENT EXECUTE FUNCTION "kiln".unfinished_is_queued();
 
 -- The lock keeps the job in the queue until the checkpoint is committed, so that whatever ends the job finds it.
 CREATE FUNCTION "kiln".checkpoint_while_held() RETURNS trigger LANGUAGE plpgsql AS $$

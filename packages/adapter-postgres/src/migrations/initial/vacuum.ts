@@ -1,5 +1,5 @@
 /** Tables whose rows are removed by age, a little each day. */
-const aging = ["jobs", "results", "job_data", "attempts", "files", "uploads", "blobs", "blob_chunks"]
+const aging = ["jobs", "results", "attempts", "files", "uploads", "blobs", "blob_chunks"]
 
 /** Tables whose rows live as long as a job or a removal. */
 const churning = ["checkpoints", "purges"]

@@ -20,6 +20,12 @@ const inDatabase = (from: string, to: string): Edit => ({ file: "adapter-postgre
 
 const inCreation = (from: string, to: string): Edit => ({ file: "adapter-postgres/src/jobs/createAtOnce.ts", from, to })
 
+const inFunctions = (from: string, to: string): Edit => ({
+  file: "adapter-postgres/src/migrations/initial/functions.ts",
+  from,
+  to,
+})
+
 const inTriggers = (file: "jobTriggers" | "queue", from: string, to: string): Edit => ({
   file: `adapter-postgres/src/migrations/initial/${file}.ts`,
   from,
@@ -121,17 +127,59 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     noticed: /^lost answer: Replayed, not Created/,
   },
   {
-    bug: "a remembered lane is used without checking it",
+    bug: "a remembered lane is used for one job without checking it",
     edits: [
-      {
-        file: "adapter-postgres/src/migrations/initial/functions.ts",
-        from: "IF coalesce(cardinality(found_lanes), 0) < json_array_length(wanted) THEN",
-        to: "IF false THEN",
-      },
+      inFunctions(
+        `WHERE lanes.id = lane AND lanes.project_id = add_job.project_id
+    AND lanes.kind = add_job.kind AND`,
+        "WHERE lanes.id = lane AND",
+      ),
     ],
     scenario: "reportCreations.ts",
     arguments: ["lane gone"],
-    noticed: /^lane gone: another, not short_lived/,
+    noticed: /^lane gone: , not short_lived/,
+  },
+  {
+    bug: "remembered lanes are used for a list without checking them",
+    edits: [inFunctions("IF lanes_found < json_array_length(wanted) THEN", "IF false THEN")],
+    scenario: "reportCreations.ts",
+    arguments: ["lane of a list gone"],
+    noticed: /^lane of a list gone: , not short_lived,short_lived/,
+  },
+  {
+    bug: "a creation of one job does not lower the bound of its lane",
+    edits: [inFunctions("IF lane_next_at IS NULL OR lane_next_at >", "IF lane_next_at IS NULL AND lane_next_at >")],
+    scenario: "reportCreations.ts",
+    arguments: ["sooner"],
+    noticed: /^sooner: nothing, not the later job/,
+  },
+  {
+    bug: "a creation of one job answers a replay as created",
+    edits: [inFunctions("accepted := -1;", "")],
+    scenario: "reportCreations.ts",
+    arguments: ["replay of one"],
+    noticed: /^replay of one: Created, not Replayed/,
+  },
+  {
+    bug: "a creation of one job does not count the jobs of its project",
+    edits: [inFunctions('IF ${unfinishedOf("add_job")} >= cap THEN', "IF false THEN")],
+    scenario: "reportCreations.ts",
+    arguments: ["cap"],
+    noticed: /^cap: Created, not QueueFull/,
+  },
+  {
+    bug: "a list of jobs is added without counting the jobs of its project",
+    edits: [inFunctions('WHERE cap.adding + ${unfinishedOf("cap")} > cap.cap) THEN', "WHERE false) THEN")],
+    scenario: "reportCreations.ts",
+    arguments: ["cap of a list"],
+    noticed: /^cap of a list: Created, Created, not Created, QueueFull/,
+  },
+  {
+    bug: "a creation of one job does not keep its lane's bound down until it commits",
+    edits: [inFunctions('ignored := pg_advisory_xact_lock_shared(${laneLock("lane")});', "")],
+    scenario: "reportCreations.ts",
+    arguments: ["bound"],
+    noticed: /^bound: raised, not kept/,
   },
   {
     bug: "a creation in one round trip answers a replay as created",
@@ -193,12 +241,26 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   missingGuard(
     "a job counts as erased while its data is there",
     "erased with data",
-    inTriggers("jobTriggers", 'EXISTS (SELECT FROM "kiln".job_data WHERE job_seq = OLD.job_seq) OR', ""),
+    inTriggers(
+      "jobTriggers",
+      'EXISTS (SELECT FROM "kiln".jobs WHERE seq = OLD.job_seq AND request IS NOT NULL) OR',
+      "",
+    ),
   ),
   missingGuard(
     "a finished job gets into the queue again",
     "queued again",
-    inTriggers("queue", 'EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq OFFSET 0)', "false"),
+    inTriggers("queue", "WHEN (pg_trigger_depth() = 0)", "WHEN (false)"),
+  ),
+  missingGuard(
+    "a job is inserted with its result",
+    "begun done",
+    inTriggers("queue", 'NOT EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.seq OFFSET 0)', "true"),
+  ),
+  missingGuard(
+    "an erased job gets a request again",
+    "request again",
+    inTriggers("jobTriggers", "WHEN (NEW.request IS NOT NULL) EXECUTE", "WHEN (false) EXECUTE"),
   ),
   missingGuard(
     "checkpoints stay when their job ends",

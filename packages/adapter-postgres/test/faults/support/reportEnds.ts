@@ -75,6 +75,19 @@ const scenarios: Readonly<Record<string, () => Promise<readonly [found: string, 
     const erase = `UPDATE "kiln".results SET retained = 'deleted', output = NULL WHERE job_id = ${one}`
     return [await taken(erase), "refused"]
   },
+  "begun done": async () => {
+    const copy = `INSERT INTO "kiln".jobs SELECT (copied).* FROM (SELECT jsonb_populate_record(job,
+      '{"id":"job_copy","seq":99,"idempotency_key":"copy"}') AS copied FROM "kiln".jobs AS job WHERE id = ${one}) AS copies RETURNING *`
+    const end = `INSERT INTO "kiln".results (job_seq, job_id, project_id, kind, mode, created_at, status, token, ran_ms, waited_ms,
+        attempts, failures, lost_workers, finished_at, output)
+      SELECT 99, 'job_copy', project_id, kind, mode, created_at, 'done', 1, 0, 0, 0, 0, 0, 1, '{}' FROM "kiln".jobs WHERE id = ${one}`
+    return [await taken(`WITH copied AS (${copy}) ${end}`), "refused"]
+  },
+  "request again": async () => {
+    await complete()
+    await other.query(`UPDATE "kiln".jobs SET request = NULL WHERE id = ${one}`)
+    return [await taken(`UPDATE "kiln".jobs SET request = '{}' WHERE id = ${one}`), "refused"]
+  },
   "queued again": async () => {
     const [row] = (await other.query(`SELECT to_jsonb(q)::text AS row FROM "kiln".queue AS q WHERE id = ${one}`)).rows
     await complete()
