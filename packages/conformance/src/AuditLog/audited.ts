@@ -139,7 +139,7 @@ export const auditedVerbs: Section<AuditLog | Stores> = {
         })
         expect(yield* state).toEqual(before)
         expect(yield* entries).toEqual([])
-        expect(refused).toHaveLength(17)
+        expect(refused).toHaveLength(18)
       }),
     ),
 

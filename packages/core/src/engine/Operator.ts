@@ -18,6 +18,7 @@ import { priceProblem } from "../domain/Billing.ts"
 import { withForcedOff } from "../domain/Gate.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { spendCapProblem } from "../domain/SpendCap.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { closedKinds, unusedProblem } from "../kinds/pricing.ts"
 import { switchesOf } from "../kinds/switches.ts"
@@ -188,17 +189,7 @@ export class Operator extends Context.Service<
           switches.includes(name)
             ? changing(switchboard.setSwitch(name, on))
             : Effect.die(new TypeError(unknownName(`switch "${name}"`, name, switches))),
-        setPrice: ({ active = true, ...price }) => {
-          const problem = priceProblem(price) ?? unusedProblem(kinds, price)
-          if (problem !== undefined) return Effect.die(new TypeError(`the price cannot be set: ${problem}`))
-          const closed = closedKinds(kinds, price).map(({ kind, lacking }) => `${kind} (lacks ${lacking.join(", ")})`)
-          const warning = `the price ${price.name} does not name every meter; live jobs of these kinds are rejected: ${closed.join(", ")}`
-          return Effect.gen(function* () {
-            yield* changing(switchboard.setPrice(price))
-            if (closed.length > 0) yield* Effect.logWarning(warning)
-            yield* changing(switchboard.activatePrice(price.name, active))
-          })
-        },
+        setPrice: priceSetter(switchboard, kinds, changing),
         limitProject: (projectId, concurrency) =>
           concurrency === null || (Number.isSafeInteger(concurrency) && concurrency >= 0)
             ? changing(switchboard.limitProject(projectId, concurrency))
@@ -216,3 +207,22 @@ export class Operator extends Context.Service<
     }),
   )
 }
+
+/** Sets a price, and warns about the kinds that it leaves inactive. */
+const priceSetter =
+  (
+    switchboard: Switchboard["Service"],
+    kinds: ReadonlyArray<JobKind>,
+    changing: <A, E>(change: Effect.Effect<A, E>) => Effect.Effect<A, E>,
+  ): Operator["Service"]["setPrice"] =>
+  ({ active = true, ...price }) => {
+    const problem = priceProblem(price) ?? unusedProblem(kinds, price)
+    if (problem !== undefined) return Effect.die(new TypeError(`the price cannot be set: ${problem}`))
+    const closed = closedKinds(kinds, price).map(({ kind, lacking }) => `${kind} (lacks ${lacking.join(", ")})`)
+    const warning = `the price ${price.name} does not name every meter; live jobs of these kinds are rejected: ${closed.join(", ")}`
+    return Effect.gen(function* () {
+      yield* changing(switchboard.setPrice(price))
+      if (closed.length > 0) yield* Effect.logWarning(warning)
+      yield* changing(switchboard.activatePrice(price.name, active))
+    })
+  }
