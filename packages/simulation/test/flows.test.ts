@@ -3,11 +3,11 @@ import * as Effect from "effect/Effect"
 import { simulateFlows } from "../src/simulateFlows.ts"
 
 // The system tier simulates many more.
-it.live.each([1, 2, 3])("a flow of 59 jobs, its processes killed at random, ends as it must (seed %i)", (seed) =>
+it.live("flows of 59 jobs, their processes killed at random, end as they must", () =>
   Effect.gen(function* () {
-    const outcome = yield* simulateFlows(seed)
-    expect(outcome.violations).toEqual([])
-    expect(outcome.jobs).toBe(59)
-    expect(outcome.kills).toBeGreaterThan(0)
+    const outcomes = yield* Effect.forEach([1, 2, 3], (seed) => simulateFlows(seed))
+    for (const { jobs, violations } of outcomes) expect({ jobs, violations }).toEqual({ jobs: 59, violations: [] })
+    // A seed alone may kill nothing.
+    expect(outcomes.reduce((sum, { kills }) => sum + kills, 0)).toBeGreaterThan(0)
   }),
 )

@@ -67,6 +67,10 @@ describe("the frequent requests", () => {
   })
 
   it("create in a fiber of their own and that of the store call", async () => {
-    expect(await costOf(post, 202)).toEqual({ fibers: 2, keys: 0, createJobs: 1 })
+    const { fibers, ...calls } = await costOf(post, 202)
+    expect(calls).toEqual({ keys: 0, createJobs: 1 })
+    // One request in several takes a portion of the rate limit from the store, in a fiber of its own.
+    expect(fibers).toBeGreaterThanOrEqual(2)
+    expect(fibers).toBeLessThanOrEqual(2.2)
   })
 })
