@@ -82,17 +82,14 @@ describe("notifications", () => {
     await using other = await openWakeUp(database.url)
     await reaches(other, "installation")
     proxy.resetCounts()
-    const startedAt = performance.now()
     for (let n = 0; n < 1_000; n++) {
       await Effect.runPromise(wakeUp.notify)
       if (n % 10 === 0) await pause(0)
     }
-    const tookMs = performance.now() - startedAt
     const sent = () => [...proxy.statements()].reduce((sum, [text, n]) => sum + (text.includes("pg_notify") ? n : 0), 0)
     expect(sent()).toBeGreaterThan(0)
-    // One in 20 ms at most, and one that is under way.
-    expect(sent()).toBeLessThanOrEqual(tookMs / 20 + 2)
-    expect(sent()).toBeLessThan(100)
+    // A pause is twice as long as the notification before it; about 50 are seen here.
+    expect(sent()).toBeLessThan(400)
     expect(await hears(other, wakeUp)).toBe(true)
   })
 
