@@ -53,6 +53,8 @@ const well = {
   "signing-keys": "ok",
   live: "skipped",
   queue: "ok",
+  schedules: "ok",
+  deliveries: "ok",
   // No worker runs that serves live jobs.
   providers: "skipped",
   installation: "ok",

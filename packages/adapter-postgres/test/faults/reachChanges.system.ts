@@ -23,8 +23,10 @@ it("waiting workers wake when the listening connection is lost and when it is ba
   const stop = new AbortController()
   const waiting = Effect.runPromiseExit(waiter, { signal: stop.signal })
   for (const { pid } of await cluster.backendsOf("kiln wake-up")) await cluster.server.terminate(pid)
-  await until(() => (heardIn.length === 2 ? true : undefined))
+  // The notification from above may still come back.
+  const changes = () => heardIn.filter((now, n) => now !== (heardIn[n - 1] ?? "installation"))
+  await until(() => (changes().length === 2 ? true : undefined))
   stop.abort()
   await waiting
-  expect(heardIn).toEqual(["process", "installation"])
+  expect(changes()).toEqual(["process", "installation"])
 })
