@@ -53,12 +53,11 @@ class CreateBatch {
   /**
    * Most idempotency keys are new, so the job is first judged as if its key were, and the unique index of the insertion finds
    * the others. Any other outcome is judged again with the lookup, which comes first in the order of precedence. A retry and
-   * the first job of a lane write before the insertion, and so begin with the lookup. A job that must be unique begins with it
-   * too, because its key decides before its scope.
+   * the first job of a lane write before the insertion, and so begin with the lookup.
    */
   create(item: NewJob): CreateOutcome {
     const lane = this.#laneOf(item)
-    if (item.retryOf === null && item.unique === undefined && lane !== undefined) {
+    if (item.retryOf === null && lane !== undefined) {
       const outcome = judgeJob(
         item,
         this.#factsOf(item, () => undefined),

@@ -29,15 +29,15 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a retry is inserted before it takes over the upload",
     file: createJobs,
-    from: "if (item.retryOf === null && item.unique === undefined && lane !== undefined) {",
-    to: "if (item.unique === undefined && lane !== undefined) {",
+    from: "if (item.retryOf === null && lane !== undefined) {",
+    to: "if (lane !== undefined) {",
     section: "JobStore.createJobs: retries",
   },
   {
     bug: "a job that must be unique is judged by its scope before its idempotency key",
     file: createJobs,
-    from: "if (item.retryOf === null && item.unique === undefined && lane !== undefined) {",
-    to: "if (item.retryOf === null && lane !== undefined) {",
+    from: 'if (job !== undefined) return { _tag: "Created", job }',
+    to: 'if (job !== undefined || outcome._tag !== "Created") return outcome',
     section: "JobStore.createJobs: unique jobs",
   },
   {
