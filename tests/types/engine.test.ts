@@ -12,6 +12,11 @@ ${use}`
 
 const right = {
   submit: withEngine(`await engine.submit("speech_synthesis", { input: "hello", voice: "nova" })`),
+  priorities: withEngine(`
+const job = await engine.submit("speech_synthesis", { input: "hello" }, { priority: 5 })
+const again = await engine.submit("speech_synthesis", { input: "hello" }, { priority: job.priority })
+console.log(again.priority satisfies "low" | "normal" | "high" | "urgent" | -5 | -4 | -3 | -2 | 3 | 4 | 5)
+await engine.submit("speech_synthesis", { input: "hello" }, { priority: "urgent" })`),
   submitMany: withEngine(`
 const submissions = [{ request: { input: "hello" }, priority: "high", idempotencyKey: "k" }] as const
 for (const { error, job, replayed } of await engine.submitMany("speech_synthesis", submissions)) {
@@ -35,6 +40,10 @@ const wrong = {
   unknownOptionInAList: [
     withEngine(`await engine.submitMany("speech_synthesis", [{ request: { input: "a" }, priorty: "high" }])`),
     "'priorty'",
+  ],
+  unknownPriority: [
+    withEngine(`await engine.submit("speech_synthesis", { input: "a" }, { priority: "hihg" })`),
+    '"hihg"',
   ],
   uncheckedOutcome: [
     withEngine(`console.log((await engine.submitMany("speech_synthesis", []))[0]?.job.id)`),

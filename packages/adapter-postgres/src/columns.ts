@@ -51,7 +51,7 @@ interface Jobs {
   kind: string
   kind_version: number
   upload_id: UploadId | null
-  /** A rank, see `priorityRank`. */
+  /** A rank, see `rankOf`. */
   priority: Generated<number>
   kept: Generated<JsonText>
   idempotency_key: string

@@ -1,5 +1,6 @@
 import { sql } from "kysely"
 import { type QueueDepth, queueDepths } from "@kiln/core/ports"
+import { ranksOf } from "./migrations/initial/ranks.ts"
 import type { Session } from "./Session.ts"
 import { type Given, query, statement, storeTime } from "./Statement.ts"
 
@@ -30,7 +31,7 @@ export const oldestReady = statement(() =>
     .innerJoinLateral(
       (from) =>
         from
-          .selectFrom(sql<{ rank: number }>`(values (-1), (0), (1), (2))`.as<"ranks">(sql`ranks(rank)`))
+          .selectFrom(sql<{ rank: number }>`${sql.raw(ranksOf("lanes.id", "0"))}`.as<"ranks">(sql`ranks`))
           .innerJoinLateral(
             (inner) =>
               inner

@@ -171,7 +171,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["another price", job(7, "price_id = 1"), /cannot be changed/],
       ["another priority", job(1, "priority = 2"), /cannot be changed/],
       ["another priority in the queue", queued(1, "priority = 2"), /cannot be changed/],
-      ["an unknown priority", copyOfJob(1, { priority: "3" }), /domain job_rank/],
+      ["a priority out of range", copyOfJob(1, { priority: "6" }), /domain job_rank/],
       ["other fields that stay", job(4, "kept = '{}'"), /cannot be changed/],
       ["another upload", job(10, `upload_id = '${fixtures.uploadId(3)}'`), /cannot be changed/],
       ["its upload let go while it is unfinished", job(10, "upload_id = NULL"), /cannot be changed/],

@@ -42,7 +42,7 @@ const isSortedForLimit = ({ above, index }: Scan): boolean =>
 
 /** From which index each question about many rows is answered. Plans that read other tables too name them all. */
 const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: ReadonlyArray<string>]> = [
-  ["a lane's claimable jobs, rank by rank and in order", lockHeads.sql, ["queue_by_turn"]],
+  ["a lane's claimable jobs, rank by rank and in order", lockHeads.sql, ["queue_by_turn", "queue_by_turn"]],
   ["lanes behind the clock, by age", lanesBehind.sql, ["fairness_pkey", "lanes_by_age"]],
   ["lanes ahead of it, by turn", lanesAhead.sql, ["fairness_pkey", "lanes_by_turn"]],
   ["the lane that is next to have something", earliestLane.sql, ["lanes_by_next"]],

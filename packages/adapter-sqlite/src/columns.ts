@@ -64,7 +64,7 @@ export const columns = {
     mode: text<JobMode>(),
     virtual_time: generated(integer()),
     next_at: nullable(integer()),
-    prioritized: generated(integer<Flag>()),
+    ranks: generated(integer()),
   },
   fairness: { id: generated(integer<1>()), virtual_time: integer() },
   jobs: {

@@ -1,5 +1,7 @@
 import { sql } from "kysely"
+import { ranks } from "@kiln/core/domain"
 import { type QueueDepth, queueDepths } from "@kiln/core/ports"
+import { bitOf } from "./jobs/laneRanks.ts"
 import { type Given, query, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
 
@@ -27,12 +29,14 @@ export const depthByLane = statement((given: Given<Limits>) =>
     .groupBy(["lanes.kind", "lanes.mode", "counted.state"]),
 )
 
-/** The first job of a lane with this rank, which is one look into the index of ready jobs. */
-const firstOf = (held: 0 | 1, rank: number) => sql<number | null>`(SELECT claimable_at FROM ${sql.table("jobs")}
+/** The first job of a lane with this rank, which is one look into the index of ready jobs, or none if the lane never had the rank. */
+const firstOf = (held: 0 | 1, rank: number) => sql<
+  number | null
+>`CASE WHEN ranks & ${sql.lit(bitOf(rank))} THEN (SELECT claimable_at FROM ${sql.table("jobs")}
   WHERE held = ${sql.lit(held)} AND lane_id = ${sql.ref("lanes.id")} AND priority = ${sql.lit(rank)} AND claimable_at IS NOT NULL
-  ORDER BY claimable_at LIMIT 1)`
+  ORDER BY claimable_at LIMIT 1) END`
 
-const firsts = [-1, 0, 1, 2].flatMap((rank) => [firstOf(0, rank), firstOf(1, rank)])
+const firsts = ranks.flatMap((rank) => [firstOf(0, rank), firstOf(1, rank)])
 
 /** The time since which a job of each lane is ready; a time in the future where none is. */
 export const firstClaimable = statement(() =>

@@ -77,7 +77,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ],
       ["a job that begins processing", copyOfJob(2, {}), /new job must be queued/],
       ["a job that begins done", copyOfJob(4, {}), /new job must be queued/],
-      ["a priority there is not", copyOfJob(1, { priority: "3" }), /CHECK.*priority/],
+      ["a priority out of range", copyOfJob(1, { priority: "6" }), /CHECK.*priority/],
       ["a sandbox job with a price", copyOfJob(1, { price_id: "1" }), /CHECK.*mode = 'live' OR price_id IS NULL/],
       [
         "a job of an unknown price",

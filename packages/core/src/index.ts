@@ -18,7 +18,7 @@ export type { Json, JsonObject } from "./domain/Json.ts"
 export { KilnError, type KilnErrorCode, kilnErrors, type KilnErrorName } from "./domain/KilnError.ts"
 export { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "./domain/PortErrors.ts"
 export { StoreCopied } from "./domain/StoreCopied.ts"
-export { priorities, type Priority } from "./domain/Priority.ts"
+export { priorities, type Priority, type PriorityName } from "./domain/Priority.ts"
 export type { EngineSettings, GivenSettings, ProviderSettings } from "./engine/EngineSettings.ts"
 export type {
   FileRef,

@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { applyEvent, type JobsInProgress, type JobId, lostTooMany, priorities, priorityRank } from "@kiln/core/domain"
+import { applyEvent, type JobsInProgress, type JobId, lostTooMany } from "@kiln/core/domain"
 import { type Claim, type ClaimRequest, UndecodableRow } from "@kiln/core/ports"
 import { jobOf, jobsBySeq, stateColumns, stateOf, type StateRow } from "./jobRow.ts"
 import type { Session, Transaction } from "../Session.ts"
@@ -7,6 +7,7 @@ import { lockedJobs } from "./lockJobs.ts"
 import { finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
 import type { LanePositions, ClaimedLanes, Served } from "./LanePositions.ts"
 import { isCorrupt } from "../postgresErrors.ts"
+import { ranksOf } from "../migrations/initial/ranks.ts"
 import { batchStatement, query } from "../Statement.ts"
 import { uploadOf, uploadsOfJobs } from "../uploads/uploadRow.ts"
 import { countHeldJobs } from "./laneOrder.ts"
@@ -52,10 +53,8 @@ export const failUnreadable = async (tx: Transaction, jobId: JobId): Promise<voi
 /** Returns the number of lanes read at a time. Most have a job; some turn out empty. */
 export const pageOfLanes = ({ limit }: Pick<ClaimRequest, "limit">): number => Math.max(32, limit)
 
-/** Priorities, highest first. */
-const ranks = sql<{ rank: number }>`(values ${sql.join(
-  priorities.map((priority) => sql`(${sql.lit(priorityRank[priority])}::smallint)`),
-)})`.as<"step">(sql`step(rank)`)
+/** The ranks that a lane may have jobs of, highest first. */
+const ranks = sql<{ rank: number }>`${sql.raw(ranksOf('"item"."laneId"', '"item"."floor"'))}`.as<"step">(sql`step`)
 
 /**
  * Reads and locks the first jobs of lanes, straight from the index. Jobs locked by another claim are skipped. The search starts

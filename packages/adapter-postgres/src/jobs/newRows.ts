@@ -1,4 +1,4 @@
-import { type Job, priorityRank } from "@kiln/core/domain"
+import { type Job, rankOf } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
 import { laneName } from "./lanes.ts"
 import type { RetriedJob } from "./retriedJobs.ts"
@@ -33,7 +33,7 @@ export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<str
         kind: job.kind,
         kind_version: job.kindVersion,
         upload_id: job.uploadId,
-        priority: priorityRank[job.priority],
+        priority: rankOf(job.priority),
         kept: JSON.stringify(item.metadata),
         idempotency_key: job.idempotencyKey,
         fingerprint: job.fingerprint,

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import pg from "pg"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { fixtures } from "@kiln/conformance"
-import type { JobMode } from "@kiln/core/domain"
+import { type JobMode, priorityOfRank, ranks } from "@kiln/core/domain"
 import type { ClaimRequest, Runnable } from "@kiln/core/ports"
 import { clientConfig } from "../../src/Connections.ts"
 import { connectionOptions } from "../../src/openDatabase.ts"
@@ -20,7 +20,6 @@ const { keyId, newJob, noLimits, projectId } = fixtures
 const now = 1_000_000
 const kinds = ["speech_synthesis", "image_generation"] as const
 const modes: ReadonlyArray<JobMode> = ["sandbox", "live"]
-const priorities = ["low", "normal", "high", "urgent"] as const
 const projects = 3
 
 /** Numbers from 0 up to 1, always the same for a seed (mulberry32). */
@@ -62,7 +61,7 @@ const randomRequest = (random: Numbers): ClaimRequest => {
 const randomize = (lost: number) => `
 UPDATE "kiln".queue SET status = CASE WHEN random() < 0.5 THEN 'queued' ELSE 'processing' END, token = floor(random() * 9),
   attempts = floor(random() * 3), failures = floor(random() * 3), held = false, lost_workers = 0,
-  priority = CASE WHEN random() < 0.7 THEN 0 ELSE floor(random() * 4) - 1 END,
+  priority = CASE WHEN random() < 0.7 THEN 0 ELSE floor(random() * 11) - 5 END,
   claimable_at = ${now} + 400 - floor(random() * 2000), phase_started_at = ${now} + 100 - floor(random() * 2000),
   deadline_at = ${now} + 3000 - floor(random() * 3500), queue_limit_ms = floor(random() * 4000),
   run_limit_ms = floor(random() * 8000), ran_ms = floor(random() * 4000), waited_ms = floor(random() * 4000);
@@ -129,7 +128,7 @@ export const openComparison = async (server?: string) => {
         gate: null,
         projectId: projectId(n),
         keyId: keyId(n),
-        priority: priorities[at % 4] ?? "normal",
+        priority: priorityOfRank(ranks[at] ?? 0) ?? "normal",
       }),
     ),
   )

@@ -97,8 +97,8 @@ const jobOf = ({ long_request: longRequest, request, ...row }: CopyRow): CopyRow
   request: request ?? longRequest ?? null,
 })
 
-/** `prioritized` is an optimization of this store's claims. */
-const laneOf = ({ prioritized: _, ...row }: CopyRow): CopyRow => row
+/** `ranks` is an optimization of this store's claims. */
+const laneOf = ({ ranks: _, ...row }: CopyRow): CopyRow => row
 
 /** The driver returns Node buffers, whose JSON is not a list of bytes. */
 const plain = (value: SqlValue): SqlValue => (value instanceof Uint8Array ? Uint8Array.from(value) : value)

@@ -1,4 +1,12 @@
-import { type Job, type JobFacts, judgeJob, maximumCostOf, type ProjectId, type UploadId } from "@kiln/core/domain"
+import {
+  type Job,
+  type JobFacts,
+  judgeJob,
+  maximumCostOf,
+  type ProjectId,
+  rankOf,
+  type UploadId,
+} from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { loadBoard, type StoredBoard } from "../board.ts"
 import type { Values } from "../columns.ts"
@@ -10,7 +18,8 @@ import { ownJob } from "./eraseJobs.ts"
 import { insertJob, unfinishedJobs } from "./insertJob.ts"
 import { jobByIdempotencyKey, jobOf } from "./JobRow.ts"
 import { findScopeHolder, writeLabels } from "./labels.ts"
-import { createLane, findLane, type LaneRow, mayBeClaimableAt, prioritizeLane } from "./lanes.ts"
+import { bitOf } from "./laneRanks.ts"
+import { addRank, createLane, findLane, type LaneRow, mayBeClaimableAt } from "./lanes.ts"
 
 /** Frees the upload of a failed job for its retry. The schema allows only this change to what was requested. */
 const releaseUploadOf = statement((given: Given<Values<"jobs", "id">>) =>
@@ -44,12 +53,11 @@ class CreateBatch {
   /**
    * Most idempotency keys are new, so the job is first judged as if its key were, and the unique index of the insertion finds
    * the others. Any other outcome is judged again with the lookup, which comes first in the order of precedence. A retry and
-   * the first job of a lane write before the insertion, and so begin with the lookup. A job that must be unique begins with it
-   * too, because its key decides before its scope.
+   * the first job of a lane write before the insertion, and so begin with the lookup.
    */
   create(item: NewJob): CreateOutcome {
     const lane = this.#laneOf(item)
-    if (item.retryOf === null && item.unique === undefined && lane !== undefined) {
+    if (item.retryOf === null && lane !== undefined) {
       const outcome = judgeJob(
         item,
         this.#factsOf(item, () => undefined),
@@ -131,15 +139,16 @@ class CreateBatch {
 
   /** Updates the lane where the new job changes something. */
   #enter(lane: LaneRow, job: Job, claimableAt: number): void {
-    const prioritizes = job.priority !== "normal" && lane.prioritized === 0
+    const rank = rankOf(job.priority)
+    const isNewRank = (lane.ranks & bitOf(rank)) === 0
     const isEarlier = lane.nextAt === null || lane.nextAt > claimableAt
-    if (!prioritizes && !isEarlier) return
-    if (prioritizes) prioritizeLane(this.#tx, lane.id)
+    if (!isNewRank && !isEarlier) return
+    if (isNewRank) addRank(this.#tx, lane.id, rank)
     if (isEarlier) mayBeClaimableAt(this.#tx, lane.id, claimableAt)
     this.#lanes.set(nameOf(job), {
       id: lane.id,
       nextAt: isEarlier ? claimableAt : lane.nextAt,
-      prioritized: prioritizes ? 1 : lane.prioritized,
+      ranks: lane.ranks | bitOf(rank),
     })
   }
 }

@@ -1,10 +1,11 @@
 import { sql } from "kysely"
-import { type Job, judgeJob, labelsOf, priorityRank } from "@kiln/core/domain"
+import { type Job, judgeJob, labelsOf, rankOf } from "@kiln/core/domain"
 import { type CreateOutcome, decodeObject, type NewJob } from "@kiln/core/ports"
 import { assign, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import { storedTime } from "../StoreClock.ts"
 import type { Transaction } from "../Transaction.ts"
+import { knowsRank } from "./laneRanks.ts"
 
 /**
  * Maximum length of a request in the row of its job. Its row then fits on a page, and creating the job writes no other row. A longer
@@ -97,7 +98,7 @@ export const insertAtOnce = statement((given: Given<NewRow & { readonly cap: num
         .where("kind_version", "=", given.kindVersion)
         .where("mode", "=", given.mode)
         .where("next_at", "<=", given.claimableAt)
-        .where(sql<boolean>`(prioritized = 1 OR ${given.priority} = ${sql.lit(priorityRank.normal)})`)
+        .where(knowsRank(given))
         .where(sql<boolean>`${given.createdAt} >= (${sql.raw(storedTime.sql)})`)
         .where(sql<boolean>`(${given.cap} = 0 OR (${countUnfinished(given)}) < ${given.cap})`),
     )
@@ -124,7 +125,7 @@ const insertionOf = (job: Job, priceId: number | null): Insertion => {
       mode: job.mode,
       kind: job.kind,
       kindVersion: job.kindVersion,
-      priority: priorityRank[job.priority],
+      priority: rankOf(job.priority),
       kept,
       uploadId: job.uploadId,
       idempotencyKey: job.idempotencyKey,

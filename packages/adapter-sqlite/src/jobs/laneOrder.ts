@@ -13,7 +13,7 @@ type Ready = Kind & { readonly now: number }
 const readyLanes = ({ kind, kindVersion, mode, now }: Given<Ready>) =>
   query
     .selectFrom("lanes")
-    .select(select("lanes", "id", "project_id", "virtual_time", "prioritized"))
+    .select(select("lanes", "id", "project_id", "virtual_time", "ranks"))
     .where("kind", "=", kind)
     .where("kind_version", "=", kindVersion)
     .where("mode", "=", mode)
@@ -38,13 +38,13 @@ export const lanesAhead = statement((given: Given<Ready & { readonly afterTurn: 
 
 type LaneRow = RowOf<typeof lanesAhead>
 /** When a lane may have something. */
-export type LaneTime = Pick<RowOf<typeof firstLanes>, "id" | "nextAt">
+export type LaneTime = Pick<RowOf<typeof firstLanes>, "id" | "nextAt" | "ranks">
 
 /** The two lanes of a kind that have something first: whether one, several or none may have something now, and when the next does. */
 export const firstLanes = statement((given: Given<Kind>) =>
   query
     .selectFrom("lanes")
-    .select(select("lanes", "id", "project_id", "virtual_time", "prioritized", "next_at"))
+    .select(select("lanes", "id", "project_id", "virtual_time", "ranks", "next_at"))
     .where("kind", "=", given.kind)
     .where("kind_version", "=", given.kindVersion)
     .where("mode", "=", given.mode)
@@ -68,8 +68,8 @@ export interface Lane extends Turn {
   readonly kind: string
   readonly mode: JobMode
   readonly projectId: ProjectId
-  /** Whether the lane ever had jobs of a priority other than normal. */
-  readonly prioritized: boolean
+  /** The ranks that its jobs ever had, see `ranksIn`. */
+  readonly ranks: number
 }
 
 const comesBefore = (a: Turn, b: Turn): boolean => a.turn < b.turn || (a.turn === b.turn && a.id < b.id)
@@ -163,20 +163,20 @@ export class LaneOrder {
   /** Records that a lane was served, and returns its next turn. */
   serve(lane: Lane): Turn {
     this.clock = lane.turn
-    const { id, kind, mode, prioritized, projectId, turn } = lane
-    const next = { id, turn: turn + 1, kind, mode, projectId, prioritized }
+    const { id, kind, mode, projectId, ranks, turn } = lane
+    const next = { id, turn: turn + 1, kind, mode, projectId, ranks }
     this.#served.push(next)
     return next
   }
 }
 
-const laneOf = ({ id, prioritized, projectId }: LaneRow, { kind, mode }: Runnable, turn: number): Lane => ({
+const laneOf = ({ id, projectId, ranks }: LaneRow, { kind, mode }: Runnable, turn: number): Lane => ({
   id,
   turn,
   kind,
   mode,
   projectId,
-  prioritized: prioritized === 1,
+  ranks,
 })
 
 const firstOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyArray<Lane & LaneTime> => {

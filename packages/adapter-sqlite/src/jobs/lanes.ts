@@ -1,6 +1,9 @@
+import { sql } from "kysely"
+import { priorityRank } from "@kiln/core/domain"
 import { assign, select, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import { bitOf } from "./laneRanks.ts"
 
 /** A lane holds the jobs of one project, kind, version and mode. */
 type LaneKey = Values<"lanes", "project_id" | "kind" | "kind_version" | "mode">
@@ -8,7 +11,7 @@ type LaneKey = Values<"lanes", "project_id" | "kind" | "kind_version" | "mode">
 const laneByKey = statement((given: Given<LaneKey>) =>
   query
     .selectFrom("lanes")
-    .select(select("lanes", "id", "next_at", "prioritized"))
+    .select(select("lanes", "id", "next_at", "ranks"))
     .where("project_id", "=", given.projectId)
     .where("kind", "=", given.kind)
     .where("kind_version", "=", given.kindVersion)
@@ -29,16 +32,19 @@ export const findLane = (tx: Transaction, job: LaneKey): LaneRow | undefined => 
 export const createLane = (tx: Transaction, job: LaneKey): LaneRow => {
   const id = tx.insert(insertLane, keyOf(job))
   if (id === undefined) throw new TypeError("the lane was not inserted")
-  return { id, nextAt: null, prioritized: 0 }
+  return { id, nextAt: null, ranks: bitOf(priorityRank.normal) }
 }
 
-/** From now on, claims look for all priorities in this lane. */
-const prioritize = statement((given: Given<Values<"lanes", "id">>) =>
-  query.updateTable("lanes").set({ prioritized: 1 }).where("id", "=", given.id).where("prioritized", "=", 0),
+const addBit = statement((given: Given<Values<"lanes", "id"> & { readonly bit: number }>) =>
+  query
+    .updateTable("lanes")
+    .set({ ranks: sql<number>`ranks | ${given.bit}` })
+    .where("id", "=", given.id),
 )
 
-export const prioritizeLane = (tx: Transaction, id: number): void => {
-  tx.run(prioritize, { id })
+/** From now on, claims look for jobs of this rank in this lane. */
+export const addRank = (tx: Transaction, id: number, rank: number): void => {
+  tx.run(addBit, { id, bit: bitOf(rank) })
 }
 
 /**

@@ -1,56 +1,32 @@
 import { sql } from "kysely"
-import { type JobsInProgress, priorities, priorityRank, type ProjectId } from "@kiln/core/domain"
+import type { JobsInProgress, ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import { select, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import type { LaneTime } from "./laneOrder.ts"
+import { ranksIn } from "./laneRanks.ts"
 
-/** The priorities as rows store them, highest first. */
-export const ranks: ReadonlyArray<number> = priorities.map((priority) => priorityRank[priority])
+type RankAt = { readonly laneId: number; readonly rank: number; readonly now: number }
 
-/** The priorities of a lane that never had a job of another. */
-export const normalOnly: ReadonlyArray<number> = [priorityRank.normal]
-
-/** A range of a lane in the index of ready jobs. */
-interface Range {
-  readonly held: 0 | 1
-  readonly rank: number
-}
-
-const [first = { held: 0, rank: 0 }, ...others] = ranks.flatMap((rank): ReadonlyArray<Range> => [
-  { held: 0, rank },
-  { held: 1, rank },
-])
-
-type LaneAt = { readonly laneId: number; readonly now: number }
-
-const claimableLater = (given: Given<LaneAt>, { held, rank }: Range) =>
+const claimableLater = (given: Given<RankAt>, held: 0 | 1) =>
   query
     .selectFrom("jobs")
     .select(select("jobs", "claimable_at"))
     .where("held", "=", held)
     .where("lane_id", "=", given.laneId)
-    .where("priority", "=", rank)
+    .where("priority", "=", given.rank)
     .where("claimable_at", ">", given.now)
     .whereRef("deadline_at", ">", "claimable_at")
-
-const nextOf = (range: Range, ...more: ReadonlyArray<Range>) =>
-  statement((given: Given<LaneAt>) =>
-    more
-      .reduce((merged, other) => merged.unionAll(claimableLater(given, other)), claimableLater(given, range))
-      .orderBy("claimableAt")
-      .limit(1),
-  )
+    .$narrowType<{ claimableAt: number }>()
 
 /**
- * When a lane with nothing claimable has something again, whether held or not, across priorities: one range of the index for each. A
- * job whose deadline comes first never becomes claimable.
+ * When a rank of a lane with nothing claimable has something again, whether held or not: one range of the index for each. A job whose
+ * deadline comes first never becomes claimable.
  */
-export const nextClaimable = nextOf(first, ...others)
-
-/** The same for a lane that only ever had normal jobs. */
-export const nextNormal = nextOf({ held: 0, rank: priorityRank.normal }, { held: 1, rank: priorityRank.normal })
+export const nextOfRank = statement((given: Given<RankAt>) =>
+  claimableLater(given, 0).unionAll(claimableLater(given, 1)).orderBy("claimableAt").limit(1),
+)
 
 /** Writes only a change, so that an idle worker's claim is not a commit. */
 const setNextAt = statement((given: Given<Values<"lanes", "id" | "next_at">>) =>
@@ -66,7 +42,7 @@ type Kind = Values<"lanes", "kind" | "kind_version" | "mode">
 const lanesByNext = ({ kind, kindVersion, mode }: Given<Kind>) =>
   query
     .selectFrom("lanes")
-    .select(select("lanes", "id", "next_at"))
+    .select(select("lanes", "id", "next_at", "ranks"))
     .where("kind", "=", kind)
     .where("kind_version", "=", kindVersion)
     .where("mode", "=", mode)
@@ -87,16 +63,18 @@ const setTurnAndNextAt = statement((given: Given<Values<"lanes", "id" | "next_at
 )
 
 /**
- * Records when a lane with nothing claimable has something again, and its turn if it was served. Until then, claims skip it. A lane of
- * unknown priorities is `prioritized`.
+ * Records when a lane with nothing claimable has something again, and its turn if it was served. Until then, claims skip it.
  */
 export const settleLane = (
   tx: Transaction,
-  { id, prioritized }: { readonly id: number; readonly prioritized: boolean },
+  { id, ranks }: Values<"lanes", "id" | "ranks">,
   turn?: number,
 ): number | null => {
-  const next = tx.get(prioritized ? nextClaimable : nextNormal, { laneId: id, now: tx.now })
-  const nextAt = next?.claimableAt ?? null
+  const times = ranksIn(ranks).map(
+    (rank) => tx.get(nextOfRank, { laneId: id, rank, now: tx.now })?.claimableAt ?? Infinity,
+  )
+  const first = Math.min(...times)
+  const nextAt = first === Infinity ? null : first
   if (turn === undefined) tx.run(setNextAt, { id, nextAt })
   else tx.run(setTurnAndNextAt, { id, nextAt, turn })
   return nextAt
@@ -131,11 +109,10 @@ export const nextInMs = (
     isKnown && open.length === runnable.length ? times.flatMap((lane) => afterClaim(lane, settled)) : undefined
   for (let corrections = 0; ; corrections += 1) {
     const lanes = known ?? open.flatMap((item) => earliestOf(tx, item, running) ?? [])
-    const earliest = lanes.reduce((a, b) => (b.nextAt < a.nextAt ? b : a), { id: -1, nextAt: Infinity })
+    const earliest = lanes.reduce((a, b) => (b.nextAt < a.nextAt ? b : a), { id: -1, nextAt: Infinity, ranks: 0 })
     if (roomAt <= earliest.nextAt) return roomAt === Infinity ? undefined : roomAt - tx.now
     const isExact = settled.has(earliest.id) || corrections === maxCorrections
-    if (isExact || settleLane(tx, { id: earliest.id, prioritized: true }) === earliest.nextAt)
-      return earliest.nextAt - tx.now
+    if (isExact || settleLane(tx, earliest) === earliest.nextAt) return earliest.nextAt - tx.now
     known = undefined
   }
 }
@@ -143,7 +120,7 @@ export const nextInMs = (
 const afterClaim = (lane: LaneTime, settled: KnownLanes["settled"]): ReadonlyArray<LaneTime> => {
   const nextAt = settled.get(lane.id)
   if (nextAt === undefined) return [lane]
-  return nextAt === null ? [] : [{ id: lane.id, nextAt }]
+  return nextAt === null ? [] : [{ ...lane, nextAt }]
 }
 
 const earliestOf = (tx: Transaction, { kind, kindVersion, mode }: Runnable, running: JobsInProgress) => {

@@ -6,7 +6,7 @@ import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { jobBySeq, type JobRow, selectJobs, stateColumns } from "./JobRow.ts"
 import type { Lane } from "./laneOrder.ts"
-import { normalOnly, ranks } from "./nextClaimable.ts"
+import { ranksIn } from "./laneRanks.ts"
 import { UnreadableJob } from "./unreadableJobs.ts"
 
 /** One range of the index of ready jobs: those of a lane and priority that are held, or are not. */
@@ -121,8 +121,8 @@ export class ReadyJobs {
   #peeked: ReadyRange | undefined
 
   /** `firstPage`: jobs to read at first. */
-  constructor(tx: Transaction, { id: laneId, prioritized }: Lane, firstPage: number) {
-    this.#priorities = (prioritized ? ranks : normalOnly).map((rank) => ({
+  constructor(tx: Transaction, { id: laneId, ranks }: Lane, firstPage: number) {
+    this.#priorities = ranksIn(ranks).map((rank) => ({
       waiting: new ReadyRange(tx, { laneId, rank, held: 0 }, firstPage),
       lost: new ReadyRange(tx, { laneId, rank, held: 1 }, firstPage),
     }))

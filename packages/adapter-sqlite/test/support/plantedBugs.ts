@@ -29,15 +29,15 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a retry is inserted before it takes over the upload",
     file: createJobs,
-    from: "if (item.retryOf === null && item.unique === undefined && lane !== undefined) {",
-    to: "if (item.unique === undefined && lane !== undefined) {",
+    from: "if (item.retryOf === null && lane !== undefined) {",
+    to: "if (lane !== undefined) {",
     section: "JobStore.createJobs: retries",
   },
   {
     bug: "a job that must be unique is judged by its scope before its idempotency key",
     file: createJobs,
-    from: "if (item.retryOf === null && item.unique === undefined && lane !== undefined) {",
-    to: "if (item.retryOf === null && lane !== undefined) {",
+    from: 'if (job !== undefined) return { _tag: "Created", job }',
+    to: 'if (job !== undefined || outcome._tag !== "Created") return outcome',
     section: "JobStore.createJobs: unique jobs",
   },
   {
@@ -69,10 +69,10 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     section: "JobStore.createJobs: delay",
   },
   {
-    bug: "a single job is inserted although its lane does not look for its priority",
+    bug: "a single job is inserted although its lane does not look for its rank",
     file: "jobs/insertJob.ts",
-    from: "(prioritized = 1 OR ${given.priority} = ${sql.lit(priorityRank.normal)})",
-    to: "1 = 1",
+    from: "        .where(knowsRank(given))\n",
+    to: "",
     section: "JobStore.claimJobs: priority",
   },
   {
@@ -90,9 +90,9 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     section: "JobStore.createJobs: gate",
   },
   {
-    bug: "a lane's bound is not updated for its first job of another priority",
+    bug: "a lane does not learn the rank of its first job of another priority",
     file: createJobs,
-    from: "if (prioritizes) prioritizeLane(this.#tx, lane.id)",
+    from: "if (isNewRank) addRank(this.#tx, lane.id, rank)",
     to: "",
     section: "JobStore.claimJobs: priority",
   },
@@ -183,8 +183,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "the next time of a lane with priorities leaves out all but normal jobs",
     file: "jobs/nextClaimable.ts",
-    from: "prioritized ? nextClaimable : nextNormal",
-    to: "nextNormal",
+    from: "ranksIn(ranks).map",
+    to: "[0].map",
     section: "JobStore.claimJobs: priority",
   },
   {

@@ -151,5 +151,43 @@ export const priority: Section = {
         expect((yield* claim({ maxLostWorkers: 1 })).abandoned).toEqual([first([jobId(1)])])
       }),
     ),
+
+    check(
+      "numbers are kept, and are served in their order, with the names between them",
+      Effect.gen(function* () {
+        const inOrder = [5, 4, 3, "urgent", "high", "normal", "low", -2, -3, -4, -5] as const
+        const jobs = inOrder.map((rank, n) => newJob(n, { priority: rank }))
+        expect((yield* create(...jobs.toReversed())).map((job) => job.priority)).toEqual(inOrder.toReversed())
+        expect((yield* Effect.forEach(jobs, read)).map((job) => job.priority)).toEqual(inOrder)
+        expect((yield* claim()).claims.map(({ job }) => job.priority)).toEqual(inOrder)
+      }),
+    ),
+
+    check(
+      "jobs of one number are served by time, then by id",
+      Effect.gen(function* () {
+        yield* create(newJob(9, { priority: -5 }), newJob(8, { priority: 5 }), newJob(7, { priority: -4 }))
+        yield* advance(1)
+        yield* create(newJob(4, { priority: 5 }), newJob(3, { priority: 5 }), newJob(2, { priority: -5 }), newJob(1))
+        expect(claimedNumbers(yield* claim())).toEqual([8, 3, 4, 1, 7, 9, 2])
+      }),
+    ),
+
+    check(
+      "jobs of every number are found, one claim after the other, and their delays reported",
+      Effect.gen(function* () {
+        yield* create(
+          newJob(1, { priority: 4, delayMs: 200 }),
+          newJob(2, { priority: -5 }),
+          newJob(3, { priority: -3 }),
+        )
+        expect(claimedNumbers(yield* claim({ limit: 1 }))).toEqual([3])
+        expect(claimedNumbers(yield* claim({ limit: 1 }))).toEqual([2])
+        expect((yield* claim()).nextInMs).toBe(200)
+        yield* advance(200)
+        yield* create(newJob(4, { priority: 5 }))
+        expect(claimedNumbers(yield* claim())).toEqual([4, 1])
+      }),
+    ),
   ],
 }

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { priorities } from "@kiln/core/domain"
+import { priorityOfRank, ranks } from "@kiln/core/domain"
 import { JobStore, type NewJob } from "@kiln/core/ports"
 import { digest, jobId, keyId, ownerOf, projectId, uploadId } from "../fixtures.ts"
 import { claimArguments, compareClaims, kinds, modes, recordClaims, versions } from "./claimJobs.ts"
@@ -36,7 +36,10 @@ const itemArguments = record({
   queueLimitMs: fc.constantFrom(2_000, 10_000, 60_000, 60_000),
   runLimitMs: fc.constantFrom(700, 2_000, 60_000),
   queueCap: fc.constantFrom(0, 0, 0, 3),
-  priority: fc.oneof(fc.constant("normal" as const), fc.constantFrom(...priorities)),
+  priority: fc.oneof(
+    fc.constant("normal" as const),
+    fc.constantFrom(...ranks).map((rank) => priorityOfRank(rank) ?? "normal"),
+  ),
   delayMs: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: delays }),
   kept: fc.constantFrom({}, { model: "small", deep: [{ n: 1.5 }] }),
   retry: fc.oneof(

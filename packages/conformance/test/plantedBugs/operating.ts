@@ -18,13 +18,10 @@ export const operating = [
       "labels.some((label)",
     ]),
   ),
-  plant("jobs/claimJobs.ts", priority, "priorities are ignored", [
-    "priorityRank[a.priority] - priorityRank[b.priority] ||",
-    "",
-  ]),
+  plant("jobs/claimJobs.ts", priority, "priorities are ignored", ["rankOf(a.priority) - rankOf(b.priority) ||", ""]),
   plant("jobs/claimJobs.ts", priority, "the least urgent job is served first", [
-    "priorityRank[a.priority] - priorityRank[b.priority]",
-    "priorityRank[b.priority] - priorityRank[a.priority]",
+    "rankOf(a.priority) - rankOf(b.priority)",
+    "rankOf(b.priority) - rankOf(a.priority)",
   ]),
   plant("domain/acceptance.ts", priority, "the priority is not kept with the job", [
     "priority: job.priority",

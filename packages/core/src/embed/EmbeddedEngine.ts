@@ -2,7 +2,7 @@ import type { JobMode } from "../domain/Access.ts"
 import type { AudioFormat } from "../domain/AudioFormat.ts"
 import type { UploadId } from "../domain/Ids.ts"
 import type { KilnError } from "../domain/KilnError.ts"
-import type { Priority } from "../domain/Priority.ts"
+import type { PriorityName } from "../domain/Priority.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
@@ -20,8 +20,11 @@ export interface SubmitOptions extends ProjectOption {
   readonly idempotencyKey?: string
   /** `sandbox` is free and never reaches a live provider. Default the engine's `mode`. */
   readonly mode?: JobMode
-  /** Rank among the waiting jobs of its project and kind. Default `normal`. */
-  readonly priority?: Priority
+  /**
+   * Rank among the waiting jobs of its project and kind: `low` (-1), `normal` (0), `high` (1), `urgent` (2), or an integer from -5 to
+   * 5. The highest is served first. Default `normal`.
+   */
+  readonly priority?: PriorityName | number
   /** Milliseconds until the job may start, default 0, at most a year. */
   readonly delayMs?: number
   /**

@@ -1,7 +1,7 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { JobId } from "../domain/Ids.ts"
 import type { Json } from "../domain/Json.ts"
-import type { Priority } from "../domain/Priority.ts"
+import type { Priority, PriorityName } from "../domain/Priority.ts"
 import type { MissedTicks } from "../domain/Schedule.ts"
 import type { InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { AbortOption, ProjectOption } from "./CommonOptions.ts"
@@ -28,7 +28,8 @@ export type ScheduleTimes =
 interface ScheduleDetails extends ProjectOption {
   /** Default as for `submit`. */
   readonly mode?: JobMode
-  readonly priority?: Priority
+  /** As for `submit`. */
+  readonly priority?: PriorityName | number
   /**
    * What happens to ticks at which no worker was running. `once` (the default) submits one job for all of them as soon as a worker
    * runs; `skip` waits for the next tick.

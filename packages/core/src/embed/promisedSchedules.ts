@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import {
   type JobMode,
   type JsonObject,
-  priorities,
+  readPriority,
   requireOneOf,
   requireOptions,
   type StoreUnavailable,
@@ -84,12 +84,11 @@ const read = Effect.fnUntraced(function* (options: ScheduleOptions<Kind>, defaul
   const kind = kinds.find((known) => known.name === name)
   if (kind === undefined)
     return yield* Effect.fail(new KindUnknown({ kind: name, known: kinds.map((known) => known.name) }))
-  const timing = yield* Effect.try({
+  const checked = yield* Effect.try({
     try: () => {
       requireMode(mode)
-      requireOneOf("priority", priority, priorities)
       requireOneOf("missed", missed, ["once", "skip"])
-      return timingOf(options)
+      return { priority: readPriority(priority), timing: timingOf(options) }
     },
     catch: (error) => error,
   })
@@ -104,9 +103,8 @@ const read = Effect.fnUntraced(function* (options: ScheduleOptions<Kind>, defaul
     kind: name,
     request: draft.success.stored,
     owner: { projectId, keyId, mode },
-    priority,
     missed,
-    timing,
+    ...checked,
   }
   return wanted
 })

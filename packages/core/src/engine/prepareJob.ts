@@ -8,8 +8,9 @@ import {
   isId,
   type JobTrace,
   type JsonObject,
-  priorities,
   type Priority,
+  type PriorityName,
+  readPriority,
   type UploadId,
   type Usage,
   type Submitted,
@@ -28,8 +29,8 @@ import { FinishHandlers } from "./FinishHandlers.ts"
 
 /** When a job is run relative to others, what is attached to it, and whether a live one requires a worker. */
 export interface Placement {
-  /** Default `normal`. */
-  readonly priority?: Priority | undefined
+  /** A name, or an integer from -5 to 5. Default `normal`. */
+  readonly priority?: PriorityName | number | undefined
   /** Milliseconds before which the job does not start, default 0; at most 366 days. */
   readonly delayMs?: number | undefined
   /** Overrides the setting of the same name for this job. */
@@ -69,6 +70,7 @@ export interface Draft {
   /** The most that a live job can use, by meter; `null` if that is unknown or does not matter. */
   readonly maxUsage: Usage | null
   readonly idempotencyKey: string
+  readonly priority: Priority
   readonly placement: Placement
 }
 
@@ -85,15 +87,15 @@ export const readDraft = ({
 }: Asked): Result.Result<Draft, InvalidRequest> => {
   if (authorize(grant, kind.keyScope) === undefined)
     throw new Error(`the grant does not cover ${kind.keyScope}, which ${kind.name} needs`)
-  const { delayMs = 0, priority = "normal" } = placement
+  const { delayMs = 0 } = placement
   if (!(delayMs >= 0 && delayMs <= maxDelayMs))
     throw new TypeError(`delayMs must be a number from 0 to ${maxDelayMs}, not ${delayMs}`)
-  if (!priorities.includes(priority)) throw new TypeError(`priority must be one of ${priorities.join(", ")}`)
+  const priority = readPriority(placement.priority ?? "normal")
   const request = kind.reader.read(input)
   if (Result.isFailure(request)) return Result.fail(new InvalidRequest({ errors: request.failure }))
   const { stored, value } = request.success
   const maxUsage = grant.mode === "live" && kind.gate.price !== null ? kind.maxUsage(value) : null
-  return Result.succeed({ grant, kind, stored, maxUsage, idempotencyKey, placement })
+  return Result.succeed({ grant, kind, stored, maxUsage, idempotencyKey, priority, placement })
 }
 
 /** The upload that a request names. A malformed identifier is looked up as one that does not exist. */
@@ -128,7 +130,7 @@ const pick = (request: JsonObject, names: ReadonlyArray<string>): JsonObject =>
   Object.fromEntries(names.map((name) => [name, Object.hasOwn(request, name) ? (request[name] ?? null) : null]))
 
 const newJobOf = (
-  { grant, idempotencyKey, kind, maxUsage, placement, stored }: Draft,
+  { grant, idempotencyKey, kind, maxUsage, placement, priority, stored }: Draft,
   config: EngineSettings,
   made: Pick<NewJob, "id" | "fingerprint" | "unique">,
   trace: JobTrace | undefined,
@@ -147,7 +149,7 @@ const newJobOf = (
     kindVersion: kind.version,
     request: stored,
     metadata: withTrace(withSubmitted(metadataOf(kind, stored), placement.submitted), trace),
-    priority: placement.priority ?? "normal",
+    priority,
     delayMs: Math.ceil(placement.delayMs ?? 0),
     retryOf: null,
     uploadId: uploadOf(kind, stored),

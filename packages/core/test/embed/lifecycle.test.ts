@@ -104,13 +104,19 @@ describe("the life of an engine", () => {
     expect(live.id).not.toBe(a.id)
   })
 
-  it.each([[{ delayMs: -1 }], [{ delayMs: Number.NaN }], [{ priority: "first" as never }]])(
-    "refuses a placement like %o",
-    async (options) => {
-      await using engine = await openWith([echo], { autoStart: false })
-      await expect(engine.submit("echo", { n: 1 }, options)).rejects.toThrow(TypeError)
-    },
-  )
+  it.each([
+    [{ delayMs: -1 }],
+    [{ delayMs: Number.NaN }],
+    [{ priority: "first" as never }],
+    [{ priority: 6 }],
+    [{ priority: -6 }],
+    [{ priority: 1.5 }],
+    [{ priority: Number.NaN }],
+    [{ priority: "3" as never }],
+  ])("refuses a placement like %o", async (options) => {
+    await using engine = await openWith([echo], { autoStart: false })
+    await expect(engine.submit("echo", { n: 1 }, options)).rejects.toThrow(TypeError)
+  })
 
   it("runs jobs by priority, and delayed jobs later", async () => {
     const order: Array<number> = []
@@ -138,6 +144,32 @@ describe("the life of an engine", () => {
     expect(order).toEqual([1, 2, 3, 4])
     // On a busy machine the delay may end before the others have run.
     expect(delayedMs).toBeGreaterThanOrEqual(300)
+  })
+
+  it("takes numbers as priorities, and names those that have a name", async () => {
+    const order: Array<number> = []
+    const kind = jobKind({
+      name: "note",
+      request: z.object({ n: z.number() }),
+      run: async ({ request }) => {
+        order.push(request.n)
+        return { output: {} }
+      },
+    })
+    await using engine = await openWith([kind], { autoStart: false, settings: { concurrency: 1 } })
+    const given = [-5, -1, 0, 1, 2, 3, 5]
+    const jobs = await Promise.all(given.map((priority, n) => engine.submit("note", { n }, { priority })))
+    const named = [-5, "low", "normal", "high", "urgent", 3, 5]
+    expect(jobs.map((job) => job.priority)).toEqual(named)
+    expect(await Promise.all(jobs.map(async (job) => (await engine.get(job)).priority))).toEqual(named)
+    const listed = new Map((await engine.operator.list()).jobs.map(({ id, priority }) => [id, priority]))
+    expect(jobs.map(({ id }) => listed.get(id))).toEqual(named)
+    // A priority that was read can be given again.
+    for (const { priority } of jobs)
+      expect((await engine.submit("note", { n: -1 }, { priority, delayMs: 60_000 })).priority).toBe(priority)
+    await engine.start()
+    await Promise.all(jobs.map((job) => engine.wait(job)))
+    expect(order).toEqual([6, 5, 4, 3, 2, 1, 0])
   })
 
   it("refuses values that are not an adapter, a transaction or a worker", async () => {

@@ -84,6 +84,21 @@ describe("a schedule", () => {
     ])
   })
 
+  it("has a priority by name or number, which its jobs get", async () => {
+    await using kiln = await engineAt("2030-06-01T00:00:00Z")
+    const often = { kind: "digest", request: { to: "a" }, everyMs: 60_000 } as const
+    await kiln.schedules.set("named", { ...often, priority: 2 })
+    await kiln.schedules.set("numbered", { ...often, priority: -4 })
+    const priorities = Object.fromEntries((await kiln.schedules.list()).map(({ name, priority }) => [name, priority]))
+    expect(priorities).toEqual({ named: "urgent", numbered: -4 })
+    await kiln.advance(60_000)
+    const { jobs } = await kiln.operator.list()
+    expect(new Set(jobs.map(({ priority }) => priority))).toEqual(new Set(["urgent", -4]))
+    await expect(kiln.schedules.set("beyond", { ...often, priority: 6 })).rejects.toThrow(
+      "priority must be urgent, high, normal, low or an integer from -5 to 5, not 6",
+    )
+  })
+
   it("that is set again stays as it is; with another request or time, it changes", async () => {
     await using kiln = await engineAt("2030-06-01T00:00:00Z")
     const often = { kind: "digest", request: { to: "a" }, everyMs: 60_000 } as const

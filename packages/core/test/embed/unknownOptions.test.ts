@@ -82,7 +82,11 @@ it.each<[name: string, call: () => unknown, message: string]>([
   ["submit", () => engine.submit("echo", {}, given({ when: 1 })), 'unknown option "when" in submit(); known: project'],
   ["submit", () => engine.submit("echo", {}, given({ delayMS: 1 })), 'did you mean "delayMs"?'],
   ["submit", () => engine.submit("echo", {}, given({ mode: "lvie" })), 'unknown mode "lvie"; did you mean "live"?'],
-  ["submit", () => engine.submit("echo", {}, given({ priority: "hihg" })), "priority must be one of"],
+  [
+    "submit",
+    () => engine.submit("echo", {}, given({ priority: "hihg" })),
+    'priority must be urgent, high, normal, low or an integer from -5 to 5, not "hihg"',
+  ],
   ["submit", () => engine.submit("echo", {}, given("high")), "submit() expects its options as an object"],
   ["submit", () => engine.submit(given("ecko"), given({})), 'unknown job kind "ecko"; did you mean "echo"?'],
   ["submitSync", () => engine.submitSync("echo", {}, given({ when: 1 })), "in submitSync()"],

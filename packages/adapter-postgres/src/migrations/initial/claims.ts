@@ -1,4 +1,5 @@
 import { columnArrays, queueColumns, readRests } from "./claimedColumns.ts"
+import { ranksOf } from "./ranks.ts"
 
 /** The SQLSTATE of a call that claimed some jobs and then met a lost worker. It is undone and decided by the rules. */
 export const lostWorkerState = "KI001"
@@ -91,7 +92,7 @@ const claimHeads = `
     WITH head AS MATERIALIZED (
       SELECT row_number() OVER () AS place, head.* FROM unnest(lanes_found, floors, shares) AS item(lane_id, floor, share)
       CROSS JOIN LATERAL (
-        SELECT ready.* FROM (VALUES (2::smallint), (1::smallint), (0::smallint), (-1::smallint)) AS step(rank)
+        SELECT ready.* FROM ${ranksOf("item.lane_id", "item.floor")} AS step
         CROSS JOIN LATERAL (
           SELECT queue.ctid AS tid, queue.token, queue.held OR lost_workers > 0 AS is_lost, queue_limit_ms, waited_ms + greatest(0, claim_time - phase_started_at) AS waited,
             claim_time + run_limit_ms - ran_ms AS run_end, least(claim_time + lease_ms, claim_time + run_limit_ms - ran_ms) AS lease_end
@@ -137,7 +138,7 @@ const summarize = `
     'nextAt', least((
       SELECT min(first.claimable_at) FROM unnest(lanes_found, floors, slots, projects, is_empty)
         AS item(lane_id, floor, slot, project, empty)
-      CROSS JOIN (VALUES (2::smallint), (1::smallint), (0::smallint), (-1::smallint)) AS step(rank)
+      CROSS JOIN LATERAL ${ranksOf("item.lane_id", "item.floor")} AS step
       CROSS JOIN LATERAL (
         SELECT claimable_at FROM "kiln".queue
         WHERE queue.lane_id = item.lane_id AND queue.priority = step.rank

@@ -1,3 +1,5 @@
+import { ranksOf } from "./ranks.ts"
+
 /**
  * The advisory lock of a lane. Transactions that add jobs share it until they end, which keeps `settle_lanes` away until the
  * jobs are committed, so `next_at` stays a lower bound. It is not a lock on the row, which would be written for it, and which a
@@ -183,7 +185,7 @@ END $$;
 
 -- Raises next_at of lanes to the time when each really has something claimable, but not while a transaction adds to the
 -- lane, which holds the lane's advisory lock. Such lanes are skipped and returned; a caller's transaction may take minutes. The second statement runs after the lock was granted and so sees what was committed
--- before. In a lane the priorities lie one behind the other, so the first entry of each is looked up.
+-- before. In a lane the ranks lie one behind the other, so the first entry of each is looked up.
 CREATE FUNCTION "kiln".settle_lanes(lane_ids bigint[]) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
 DECLARE
   lane bigint;
@@ -197,7 +199,7 @@ BEGIN
       CONTINUE;
     END IF;
     UPDATE "kiln".lanes SET next_at = (
-      SELECT min(head.claimable_at) FROM (VALUES (2::smallint), (1::smallint), (0::smallint), (-1::smallint)) AS step(rank)
+      SELECT min(head.claimable_at) FROM ${ranksOf("lane", "floor")} AS step
       CROSS JOIN LATERAL (
         SELECT claimable_at FROM "kiln".queue
         -- Everything below the bound is gone: not looking there spares walking over what the vacuum has not removed yet.

@@ -1,3 +1,5 @@
+import { isRank } from "./ranks.ts"
+
 /**
  * A job has a row in `jobs` from the moment it is accepted. While it is unfinished, its state is in the queue; when it ends, it
  * leaves the queue and gets a row in `results`. Both tables grow by inserting: nothing that many indexes point to is updated.
@@ -5,7 +7,7 @@
 export const jobTables = `
 -- Domains and not table constraints: the server reads the text of a table's conditions again for every statement that writes.
 CREATE DOMAIN "kiln".job_mode        AS text     CHECK (VALUE IN ('sandbox', 'live'));
-CREATE DOMAIN "kiln".job_rank        AS smallint CHECK (VALUE BETWEEN -1 AND 2);
+CREATE DOMAIN "kiln".job_rank        AS smallint CHECK (${isRank("VALUE")});
 CREATE DOMAIN "kiln".kind_version    AS bigint   CHECK (VALUE >= 1);
 CREATE DOMAIN "kiln".not_negative    AS bigint   CHECK (VALUE >= 0);
 CREATE DOMAIN "kiln".unfinished_status AS text   CHECK (VALUE IN ('queued', 'processing'));
@@ -18,7 +20,7 @@ CREATE TABLE "kiln".jobs (
   mode            "kiln".job_mode NOT NULL,
   kind            text COLLATE "C" NOT NULL,
   kind_version    "kiln".kind_version NOT NULL,
-  -- A rank, see priorityRank.
+  -- A rank, see rankOf.
   priority        "kiln".job_rank NOT NULL,
   kept            text   NOT NULL,
   upload_id       text COLLATE "C" REFERENCES "kiln".uploads (id),

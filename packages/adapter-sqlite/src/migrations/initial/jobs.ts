@@ -1,3 +1,6 @@
+import { priorityRank, ranks } from "@kiln/core/domain"
+import { bitOf } from "../../jobs/laneRanks.ts"
+
 /**
  * Lanes hold the order in which projects are served. The partial indexes leave out lanes without jobs to come, so that idle
  * projects cost a claim nothing.
@@ -12,8 +15,8 @@ CREATE TABLE kiln_lanes (
   virtual_time INTEGER NOT NULL DEFAULT 0 CHECK (virtual_time >= 0),
   -- A lower bound of the smallest claimable_at in the lane; NULL if no job can become claimable.
   next_at      INTEGER,
-  -- Set with the first job of a priority other than normal. Until then, claims look only for normal jobs.
-  prioritized  INTEGER NOT NULL DEFAULT 0 CHECK (prioritized IN (0, 1)),
+  -- The ranks that its jobs ever had, a bit for each, beginning with normal. Claims look only for these.
+  ranks        INTEGER NOT NULL DEFAULT ${bitOf(priorityRank.normal)} CHECK (ranks BETWEEN 1 AND ${ranks.reduce((bits, rank) => bits | bitOf(rank), 0)}),
   UNIQUE (project_id, kind, kind_version, mode)
 ) STRICT;
 CREATE INDEX kiln_lanes_by_age  ON kiln_lanes (kind, kind_version, mode) WHERE next_at IS NOT NULL;
@@ -44,7 +47,7 @@ CREATE TABLE kiln_jobs (
   mode             TEXT    NOT NULL CHECK (mode IN ('sandbox', 'live')),
   kind             TEXT    NOT NULL,
   kind_version     INTEGER NOT NULL CHECK (kind_version >= 1),
-  priority         INTEGER NOT NULL CHECK (priority BETWEEN -1 AND 2),
+  priority         INTEGER NOT NULL CHECK (priority BETWEEN ${ranks.at(-1)} AND ${ranks[0]}),
   kept             TEXT    NOT NULL,
   upload_id        TEXT    REFERENCES kiln_uploads (id),
   idempotency_key  TEXT    NOT NULL,

@@ -1,4 +1,4 @@
-import { applyEvent, isClaimable, isOverdue, type Job, type JobId, lostTooMany, priorityRank } from "@kiln/core/domain"
+import { applyEvent, isClaimable, isOverdue, type Job, type JobId, lostTooMany, rankOf } from "@kiln/core/domain"
 import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
 import { type Lane, type MemoryState, putJob } from "../MemoryState.ts"
 import { roomAt } from "./roomAt.ts"
@@ -75,7 +75,7 @@ const claimableOf = (state: MemoryState, lane: Lane, now: number): Array<Job> =>
     .filter((job) => isClaimable(job, now))
     .sort(
       (a, b) =>
-        priorityRank[a.priority] - priorityRank[b.priority] ||
+        rankOf(a.priority) - rankOf(b.priority) ||
         (b.claimableAt ?? 0) - (a.claimableAt ?? 0) ||
         (a.id < b.id ? 1 : -1),
     )
