@@ -12,7 +12,6 @@ import {
 } from "@kiln/core/domain"
 import type { EraseOutcome, Erasure, PruneResult, RetentionAge } from "@kiln/core/ports"
 import { type Ages, agesFrom, dueJobs } from "./finishedKinds.ts"
-import { retainedPart } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, type BatchTable, type Given, query, statement, storeTime, whole } from "../Statement.ts"
 import { recordPurges, stillDue } from "./purges.ts"
@@ -192,8 +191,8 @@ export const keptJobs = statement((given: Given<Ages & { now: number; limit: num
     .innerJoin("results", "results.job_seq", "due.seq")
     .innerJoin("jobs", "jobs.seq", "due.seq")
     .select(retentionColumns)
-    // Another sweep may have erased it since it was found.
-    .where(retainedPart, "=", "kept")
+    // Another sweep may have erased it since it was found. Not the index's expression, which would find all kept jobs here.
+    .where("results.retained", "=", "kept")
     .forNoKeyUpdate(["results", "jobs"])
     .skipLocked(),
 )

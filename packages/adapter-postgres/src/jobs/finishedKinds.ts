@@ -13,11 +13,11 @@ export const finishedKinds = (retained: RawBuilder<RetainedData>) =>
     with recursive present (kind) as (
       select '' collate "C"
       union all
-      select (
+      select next.kind from present cross join lateral (
         select results.kind from "kiln".results
         where ${retainedPart} = ${retained} and results.kind > present.kind
         order by results.kind limit 1
-      ) from present where present.kind is not null
+      ) as next
     )
     select kind from present where kind <> ''
   )`
