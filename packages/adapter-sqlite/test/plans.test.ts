@@ -344,7 +344,10 @@ const counts: typeof answers = [
   [
     "jobs that finished lately, counted",
     finishedByStatus.sql,
-    ["SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at>?)", "USE TEMP B-TREE FOR GROUP BY"],
+    [
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at>?)",
+      "USE TEMP B-TREE FOR GROUP BY",
+    ],
   ],
 ]
 

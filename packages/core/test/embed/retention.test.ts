@@ -1,11 +1,11 @@
-import { jobKind, type KindLimits } from "@kiln/core"
+import { jobKind } from "@kiln/core"
 import { testEngine } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 
 const day = 86_400_000
 
-const kindOf = <Name extends string>(name: Name, limits: KindLimits = {}) =>
+const kindOf = <Name extends string>(name: Name, limits: { dataRetentionMs?: number; jobRetentionMs?: number } = {}) =>
   jobKind({ name, limits, request: z.object({}), run: async () => ({ output: {} }) })
 
 /** One finished job of each of four kinds. */

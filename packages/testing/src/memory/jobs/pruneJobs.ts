@@ -11,7 +11,9 @@ const finishedLongAgo = (
   wanted: (job: Job) => boolean,
 ): ReadonlyArray<Job> =>
   [...state.jobs.values()]
-    .filter((job) => job.finishedAt !== null && job.finishedAt <= now - retentionAgeOf(olderThanMs, job.kind) && wanted(job))
+    .filter(
+      (job) => job.finishedAt !== null && job.finishedAt <= now - retentionAgeOf(olderThanMs, job.kind) && wanted(job),
+    )
     .sort((a, b) => (a.finishedAt ?? 0) - (b.finishedAt ?? 0))
     .slice(0, limit)
 
