@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from "kysely"
+import { type AliasableExpression, type Compilable, type RawBuilder, sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
 import { type RetentionAge, retentionAgesOf } from "@kiln/core/ports"
 import { type Given, query, wholeAge } from "../Statement.ts"
@@ -41,7 +41,7 @@ export const dueJobs = (
   retained: RetainedData,
   now: RawBuilder<number>,
   limit: RawBuilder<number>,
-) =>
+): AliasableExpression<{ seq: number }> & Compilable<{ seq: number }> =>
   query
     .selectFrom(finishedKinds(sql.lit(retained)).as("kinds"))
     .innerJoinLateral(
