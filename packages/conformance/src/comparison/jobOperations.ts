@@ -119,24 +119,21 @@ const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
 /** Limits are above anything a history makes: which of several equally old records goes first is no promise. */
 const LIMIT = 10_000
 
-/** One age for all kinds, or another for one of them. */
-const agesFrom = (age: fc.Arbitrary<number>): fc.Arbitrary<RetentionAge> =>
-  fc.oneof(
-    age,
-    fc.record({ others: age, transcription: age }).map(({ others, transcription }) => ({
-      others,
-      byKind: { transcription },
-    })),
-  )
+/** Ages of data and of records: the same for all kinds, or another for one of them. */
+const dataAges = fc.constantFrom<RetentionAge>(0, 1, 400, 1_000, 3_000, { others: 3_000, byKind: { transcription: 1 } })
+const recordAges = fc.constantFrom<RetentionAge>(1_000, 3_000, 9_000, {
+  others: 9_000,
+  byKind: { transcription: 1_000 },
+})
 
 const sweeps: ReadonlyArray<fc.Arbitrary<Operation>> = [
   operation("expireJobs", fc.constant(LIMIT), (limit) =>
     Effect.flatMap(JobStore, (store) => Effect.map(store.expireJobs(limit), (ids) => ids.toSorted())),
   ),
-  operation("expireData", agesFrom(delays), (olderThanMs) =>
+  operation("expireData", dataAges, (olderThanMs) =>
     Effect.flatMap(JobStore, (store) => Effect.map(store.expireData(olderThanMs, LIMIT), sortedPrune)),
   ),
-  operation("deleteJobs", agesFrom(fc.constantFrom(1_000, 3_000, 9_000)), (olderThanMs) =>
+  operation("deleteJobs", recordAges, (olderThanMs) =>
     Effect.flatMap(JobStore, (store) => Effect.map(store.deleteJobs(olderThanMs, LIMIT), sortedPrune)),
   ),
   operation(
