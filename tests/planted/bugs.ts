@@ -482,7 +482,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "data expires immediately",
-    edits: [core("worker/Sweeper.ts", "jobs.expireData(dataRetentionMs, stepSize)", "jobs.expireData(0, stepSize)")],
+    edits: [core("worker/Sweeper.ts", "jobs.expireData(data, stepSize)", "jobs.expireData(0, stepSize)")],
     seed: 1,
     breaks: "nothing is deleted before its retention has passed",
   },

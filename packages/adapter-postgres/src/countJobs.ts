@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from "kysely"
 import type { ProjectId, RetainedData } from "@kiln/core/domain"
 import type { JobCount, JobDirectory } from "@kiln/core/ports"
+import { finishedKinds } from "./jobs/finishedKinds.ts"
 import { retainedPart } from "./jobs/jobRow.ts"
 import type { Session } from "./Session.ts"
 import { ago, batchStatement, type Given, query, statement, storeTime, wholeAge } from "./Statement.ts"
@@ -24,11 +25,12 @@ const unfinished = query
   ])
   .groupBy([sql.ref("lanes.kind"), sql.ref("lanes.mode"), sql`3`])
 
-/** Counts recently finished jobs in the index, which separates kept, expired and deleted data. */
+/** Counts recently finished jobs in the index, which separates kept, expired and deleted data, and kinds. */
 const countOf = (lanes: (given: Given<Question>) => typeof unfinished) =>
   batchStatement<{ retained: RetainedData }, Question, JobCount>({ retained: "text" }, (item, given) =>
     query
       .selectFrom(item)
+      .innerJoinLateral(finishedKinds(sql<RetainedData>`item.retained`).as("kinds"), (join) => join.onTrue())
       .innerJoinLateral(
         () =>
           query
@@ -40,6 +42,7 @@ const countOf = (lanes: (given: Given<Question>) => typeof unfinished) =>
               select.fn.countAll<number>().as("count"),
             ])
             .where(sql<boolean>`${retainedPart} = item.retained`)
+            .where(sql<boolean>`results.kind = kinds.kind`)
             .where("results.finished_at", ">", ago(given.finishedWithinMs))
             .where(sql<boolean>`(${given.projectId}::text is null or results.project_id = ${given.projectId})`)
             .groupBy(["results.kind", "results.mode", "results.status"])

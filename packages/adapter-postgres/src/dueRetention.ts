@@ -1,29 +1,40 @@
 import { sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
-import type { DueRetention, RetentionPeriods } from "@kiln/core/ports"
+import { type DueRetention, retentionAgeOf, type RetentionPeriods } from "@kiln/core/ports"
+import { finishedKinds } from "./jobs/finishedKinds.ts"
 import { retainedPart } from "./jobs/jobRow.ts"
 import type { Session } from "./Session.ts"
-import { type Given, query, statement, storeTime } from "./Statement.ts"
+import { type Given, query, statement, storeTime, wholeAge } from "./Statement.ts"
 
 /** Inclusive. */
 type By = { by: number }
 
-const finished = (given: Given<By>, retained: RetainedData) =>
-  query.selectFrom("results").where(retainedPart, "=", retained).where("results.finished_at", "<=", given.by)
+type ByKind = By & { kind: string }
+
+const finished = (given: Given<ByKind>, retained: RetainedData) =>
+  query
+    .selectFrom("results")
+    .where(retainedPart, "=", retained)
+    .where("results.kind", "=", given.kind)
+    .where("results.finished_at", "<=", given.by)
+
+const kindsThat = statement((given: Given<{ retained: RetainedData }>) =>
+  query.selectFrom(finishedKinds(given.retained).as("kinds")).select("kinds.kind"),
+)
 
 const total = (column: "files.bytes" | "uploads.bytes") =>
   sql<number>`coalesce(sum(${sql.ref(column)}), 0)::bigint`.as("bytes")
 
 const countFinished = (retained: RetainedData) =>
-  statement((given: Given<By>) => finished(given, retained).select((of) => of.fn.countAll<number>().as("count")))
+  statement((given: Given<ByKind>) => finished(given, retained).select((of) => of.fn.countAll<number>().as("count")))
 
 const counts = { kept: countFinished("kept"), expired: countFinished("expired"), deleted: countFinished("deleted") }
 
-const bytesOfFiles = statement((given: Given<By>) =>
+const bytesOfFiles = statement((given: Given<ByKind>) =>
   finished(given, "kept").innerJoin("files", "files.job_seq", "results.job_seq").select(total("files.bytes")),
 )
 
-const bytesOfUsedUploads = statement((given: Given<By>) =>
+const bytesOfUsedUploads = statement((given: Given<ByKind>) =>
   finished(given, "kept")
     .innerJoin("jobs", "jobs.seq", "results.job_seq")
     .innerJoin("uploads", "uploads.id", "jobs.upload_id")
@@ -49,35 +60,28 @@ const erasedUploads = sweptUploads(true)
 
 const currentTime = statement(() => query.selectNoFrom(storeTime.as("now")))
 
-/** Earlier than every time: nothing is due. */
-const never = -1
-
 /** Counts by the conditions of `expireData`, `deleteJobs`, `expireUploads` and `deleteUploads`. */
-export const readDueRetention = async (
-  session: Session,
-  { dataRetentionMs, jobRetentionMs }: RetentionPeriods,
-): Promise<DueRetention> => {
+export const readDueRetention = async (session: Session, { data, jobs }: RetentionPeriods): Promise<DueRetention> => {
   const now = (await session.get(currentTime, {}))?.now ?? 0
-  const dataBy = dataRetentionMs > 0 ? now - dataRetentionMs : never
-  const recordsBy = jobRetentionMs > 0 ? now - jobRetentionMs : never
-  const filesBy = { by: Math.max(dataBy, recordsBy) }
-  const countOf = async (retained: RetainedData, by: number): Promise<number> =>
-    (await session.get(counts[retained], { by }))?.count ?? 0
-  const [expiredData, kept, expired, deleted, unused, erased, files, uploads] = await Promise.all([
-    countOf("kept", dataBy),
-    countOf("kept", recordsBy),
-    countOf("expired", recordsBy),
-    countOf("deleted", recordsBy),
-    session.get(unusedUploads, { by: now }),
-    session.get(erasedUploads, { by: recordsBy }),
-    session.get(bytesOfFiles, filesBy),
-    session.get(bytesOfUsedUploads, filesBy),
-  ])
-  return {
-    expiredData,
-    deletedJobs: kept + expired + deleted,
+  const unused = await session.get(unusedUploads, { by: now })
+  const erased = await session.get(erasedUploads, { by: now - wholeAge(jobs.others) })
+  const due = {
+    expiredData: 0,
+    deletedJobs: 0,
     expiredUploads: unused?.count ?? 0,
     deletedUploads: erased?.count ?? 0,
-    bytes: (files?.bytes ?? 0) + (uploads?.bytes ?? 0) + (unused?.bytes ?? 0),
+    bytes: unused?.bytes ?? 0,
   }
+  for (const retained of ["kept", "expired", "deleted"] as const)
+    for (const { kind } of await session.all(kindsThat, { retained })) {
+      const dataBy = now - wholeAge(retentionAgeOf(data, kind))
+      const recordsBy = now - wholeAge(retentionAgeOf(jobs, kind))
+      due.deletedJobs += (await session.get(counts[retained], { kind, by: recordsBy }))?.count ?? 0
+      if (retained !== "kept") continue
+      const filesBy = { kind, by: Math.max(dataBy, recordsBy) }
+      due.expiredData += (await session.get(counts.kept, { kind, by: dataBy }))?.count ?? 0
+      due.bytes += (await session.get(bytesOfFiles, filesBy))?.bytes ?? 0
+      due.bytes += (await session.get(bytesOfUsedUploads, filesBy))?.bytes ?? 0
+    }
+  return due
 }

@@ -8,9 +8,9 @@ import { jobByIdempotencyKey, jobsByOwner, jobsBySeq } from "../src/jobs/jobRow.
 import { lockHeads } from "../src/jobs/claimJobs.ts"
 import { countAll, countOfProject } from "../src/countJobs.ts"
 import { depthByKind, oldestReady } from "../src/queueDepth.ts"
-import { finishedJobs } from "../src/jobs/deleteJobs.ts"
+import { anyFinishedJob, finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { erasedUploads } from "../src/uploads/sweepUploads.ts"
-import { keptJobs } from "../src/jobs/eraseJobs.ts"
+import { anyKeptJob, keptJobs } from "../src/jobs/eraseJobs.ts"
 import { overdueJobs } from "../src/jobs/expireJobs.ts"
 import { unusedUploads } from "../src/uploads/sweepUploads.ts"
 import { jobsBefore } from "../src/directory.ts"
@@ -72,12 +72,14 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
   ["a project's unfinished jobs", unfinishedJobs.sql, ["lanes_project_id_kind_kind_version_mode_key", "queue_by_turn"]],
   ["uploads and their jobs", ownUploads.sql, ["jobs_upload", "uploads_id_key"]],
   ["jobs to be moved", lockJobs.sql, ["queue_pkey"]],
-  ["jobs whose data is to expire", keptJobs.sql, ["jobs_pkey", "results_finished"]],
-  ["jobs to be deleted", finishedJobs.sql, ["results_finished", "results_finished", "results_finished"]],
+  ["jobs whose data is to expire", keptJobs.sql, ["jobs_pkey", "results_finished", "results_finished", "results_pkey"]],
+  ["whether one is due", anyKeptJob.sql, ["results_finished", "results_finished"]],
+  ["jobs to be deleted", finishedJobs.sql, Array.from({ length: 6 }, () => "results_finished")],
+  ["whether one is due to be deleted", anyFinishedJob.sql, Array.from({ length: 6 }, () => "results_finished")],
   [
     "a project's jobs, counted",
     countOfProject.sql,
-    ["lanes_project_id_kind_kind_version_mode_key", "queue_by_turn", "results_finished"],
+    ["lanes_project_id_kind_kind_version_mode_key", "queue_by_turn", "results_finished", "results_finished"],
   ],
   [
     "a page of jobs, newest first",
@@ -156,7 +158,8 @@ const expectAnswers = async (planner: Planner): Promise<void> => {
 /** Indexes whose first columns pick too little: how far a condition must go in them. */
 const wholeKeys: Readonly<Record<string, RegExp>> = {
   jobs_key_id_idempotency_key_key: /key_id.*idempotency_key/,
-  results_finished: /COALESCE\(retained.*finished_at/,
+  // The second form finds the next kind, of which it reads one entry.
+  results_finished: /COALESCE\(retained.*(kind = .*finished_at|kind > present)/,
   results_by_status: /COALESCE\(status.*ROW\(created_at, job_id\).*created_at/,
   queue_by_age: /ROW\(created_at, id\).*created_at/,
   queue_by_turn: /lane_id/,

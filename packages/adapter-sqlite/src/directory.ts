@@ -4,6 +4,7 @@ import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummar
 import { select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { listAttempts } from "./jobs/attempts.ts"
+import { finishedKinds } from "./jobs/finishedKinds.ts"
 import { jobById, jobOf, priorityOf } from "./jobs/JobRow.ts"
 import { measureQueue } from "./queueDepth.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
@@ -204,16 +205,18 @@ export const unfinishedByStatus = statement((given: Given<Unfinished>) =>
 type Finished = {
   readonly projectId: ProjectId | null
   readonly retained: (typeof retentions)[number]
+  readonly kind: string
   readonly finishedAfter: number
 }
 
-/** The index of finished jobs is ordered by what they retain, so each value is a range of its own. */
+/** The index of finished jobs is ordered by what they retain and by kind, so each pair is a range of its own. */
 export const finishedByStatus = statement((given: Given<Finished>) =>
   query
     .selectFrom("jobs")
     .select((of) => ["kind", "mode", "status as state", of.fn.countAll<number>().as("count")])
     .where(sql<boolean>`(${given.projectId} IS NULL OR project_id = ${given.projectId})`)
     .where("retained", "=", given.retained)
+    .where("kind", "=", given.kind)
     .where("finished_at", ">", given.finishedAfter)
     .groupBy(["kind", "mode", "state"]),
 )
@@ -246,7 +249,11 @@ const countJobs = (
     labels === undefined
       ? [
           ...tx.all(unfinishedByStatus, { projectId, now }),
-          ...retentions.flatMap((retained) => tx.all(finishedByStatus, { projectId, retained, finishedAfter })),
+          ...retentions.flatMap((retained) =>
+            finishedKinds(tx, retained).flatMap((kind) =>
+              tx.all(finishedByStatus, { projectId, retained, kind, finishedAfter }),
+            ),
+          ),
         ]
       : tx.all(labeledByStatus, { projectId, now, finishedAfter, ...labels })
   return summed(rows.map(({ count, kind, mode, state: status }) => ({ kind, mode, status, count })))

@@ -9,6 +9,7 @@ import { polledByOwner } from "../src/jobs/pollJobs.ts"
 import { finishCharged, finishFree } from "../src/jobs/completeJobs.ts"
 import { insertAtOnce, unfinishedJobs } from "../src/jobs/insertJob.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
+import { nextFinishedKind } from "../src/jobs/finishedKinds.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
 import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
 import { finishedByStatus, furthestJob, jobsInRange, nextJob, unfinishedByStatus } from "../src/directory.ts"
@@ -209,7 +210,12 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   [
     "jobs whose data is to expire",
     keptJobs.sql,
-    ["SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND finished_at<?)"],
+    ["SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)"],
+  ],
+  [
+    "the kinds of finished jobs, one by one",
+    nextFinishedKind.sql,
+    ["SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_finished (retained=? AND kind>?)"],
   ],
   [
     "jobs to be deleted",
@@ -219,11 +225,11 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "LEFT",
       "MERGE (UNION ALL)",
       "LEFT",
-      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND finished_at<?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
       "RIGHT",
-      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND finished_at<?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
       "RIGHT",
-      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND finished_at<?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
     ],
   ],
   [
@@ -338,7 +344,10 @@ const counts: typeof answers = [
   [
     "jobs that finished lately, counted",
     finishedByStatus.sql,
-    ["SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND finished_at>?)", "USE TEMP B-TREE FOR GROUP BY"],
+    [
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at>?)",
+      "USE TEMP B-TREE FOR GROUP BY",
+    ],
   ],
 ]
 

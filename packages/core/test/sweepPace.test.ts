@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { defaultEngineSettings, EngineConfig, type EngineSettings } from "@kiln/core/effect"
+import { builtInKinds, JobKinds } from "@kiln/core/kinds"
 import { layerSweeps } from "@kiln/core/worker"
 import { MemoryStores } from "@kiln/testing"
 import { Clock, Effect, Layer, Random } from "effect"
@@ -62,6 +63,18 @@ describe("sweeps that find nothing", () => {
       yield* passTime("20 minutes")
       assert.deepStrictEqual(new Set(gaps(times("expireJobs")).slice(3)), new Set([4_750]))
       assert.deepStrictEqual(new Set(gaps(times("expireData")).slice(2)), new Set([114_000]))
+    }).pipe(within({ stores }), evenly)
+  })
+
+  it.effect("keep pace with the shortest retention of a kind, which may be the only one", () => {
+    const { stores, times } = watched()
+    const kinds = builtInKinds().map((kind) => ({ ...kind, limits: { jobRetentionMs: 7_200_000 } }))
+    return Effect.gen(function* () {
+      yield* Effect.provideService(sweeping({ dataRetentionMs: 0, jobRetentionMs: 0 }), JobKinds, kinds)
+      yield* passTime("20 minutes")
+      assert.deepStrictEqual(new Set(gaps(times("deleteJobs")).slice(2)), new Set([114_000]))
+      assert.deepStrictEqual(times("expireData"), [])
+      assert.deepStrictEqual(times("deleteUploads"), [])
     }).pipe(within({ stores }), evenly)
   })
 

@@ -6,7 +6,7 @@ import type { Database } from "../Database.ts"
 import type { StateRow } from "./jobRow.ts"
 import type { LanePositions } from "./LanePositions.ts"
 import type { Transaction } from "../Session.ts"
-import { wholeAge } from "../Statement.ts"
+import { agesFrom } from "./finishedKinds.ts"
 import type { Carrier } from "../wakeUp/WakeUp.ts"
 import { cancelJobs } from "./cancelJobs.ts"
 import { checkClaims, extendLeases } from "./extendLeases.ts"
@@ -137,24 +137,20 @@ export const makePostgresJobStore = (
           async (tx) => record(tx, await eraseJobs(tx, items)),
         ),
       ),
-    expireData: (age, limit) => {
-      const olderThanMs = wholeAge(age)
-      return db.writeIf(
+    expireData: (olderThanMs, limit) =>
+      db.writeIf(
         "JobStore.expireData",
-        (session) => session.any(anyKeptJob, { olderThanMs }),
+        (session) => session.any(anyKeptJob, agesFrom(olderThanMs)),
         (tx) => expireData(tx, olderThanMs, limit),
         nothingPruned,
-      )
-    },
-    deleteJobs: (age, limit) => {
-      const olderThanMs = wholeAge(age)
-      return db.writeIf(
+      ),
+    deleteJobs: (olderThanMs, limit) =>
+      db.writeIf(
         "JobStore.deleteJobs",
-        (session) => session.any(anyFinishedJob, { olderThanMs }),
+        (session) => session.any(anyFinishedJob, agesFrom(olderThanMs)),
         (tx) => deleteJobs(tx, olderThanMs, limit),
         nothingPruned,
-      )
-    },
+      ),
     listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
     listPurges: (limit) => db.read("JobStore.listPurges", (session) => listPurges(session, limit)),
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),

@@ -1,63 +1,32 @@
+import { type RawBuilder, sql } from "kysely"
 import { blobPrefixesOf, type RetainedData, type UploadId } from "@kiln/core/domain"
-import type { PruneResult } from "@kiln/core/ports"
+import type { PruneResult, RetentionAge } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
-import { ago, batchStatement, type Given, query, statement } from "../Statement.ts"
+import { batchStatement, type Given, query, statement, whole, storeTime } from "../Statement.ts"
 import { retentionColumns, uploadsOf } from "./eraseJobs.ts"
-import { retainedPart } from "./jobRow.ts"
+import { type Ages, agesFrom, dueJobs } from "./finishedKinds.ts"
 import { recordPurges } from "./purges.ts"
 
-const finishedBy = (
-  { finishedBy: time, limit }: Given<{ finishedBy: number; limit: number }>,
-  retained: RetainedData,
-) =>
-  query
-    .selectFrom("results")
-    .select(["results.job_seq as seq", "results.finished_at as finishedAt"])
-    .where(retainedPart, "=", retained)
-    .where("finished_at", "<=", time)
-    .orderBy("finished_at")
-    .orderBy("job_seq")
-    .limit(limit)
-
-/** Finished jobs, oldest first, merged from three parts of the index: data kept, expired and deleted. */
-export const finishedJobs = statement((given: Given<{ finishedBy: number; limit: number }>) =>
+/** Finished jobs, of each kind the oldest first, from three parts of the index: data kept, expired and deleted. */
+const dueInAll = (given: Given<Ages>, now: RawBuilder<number>, limit: RawBuilder<number>) =>
   query
     .selectFrom((from) =>
       from
-        .selectFrom(finishedBy(given, "kept").as("kept"))
+        .selectFrom(dueJobs(given, "kept", now, limit).as("kept"))
         .selectAll()
-        .unionAll(query.selectFrom(finishedBy(given, "expired").as("expired")).selectAll())
-        .unionAll(query.selectFrom(finishedBy(given, "deleted").as("deleted")).selectAll())
-        .orderBy("finishedAt")
-        .orderBy("seq")
-        .limit(given.limit)
-        .as("oldest"),
+        .unionAll(query.selectFrom(dueJobs(given, "expired", now, limit).as("expired")).selectAll())
+        .unionAll(query.selectFrom(dueJobs(given, "deleted", now, limit).as("deleted")).selectAll())
+        .as("due"),
     )
-    .select("oldest.seq"),
+    .select("due.seq")
+    .limit(limit)
+
+export const finishedJobs = statement((given: Given<Ages & { now: number; limit: number }>) =>
+  dueInAll(given, whole(given.now), given.limit),
 )
 
 /** Looks for one that is due in each of the three parts of the index. */
-export const anyFinishedJob = statement((given: Given<{ olderThanMs: number }>) => {
-  const oldest = (retained: RetainedData) =>
-    query
-      .selectFrom("results")
-      .select("finished_at as finishedAt")
-      .where(retainedPart, "=", retained)
-      .where("finished_at", "<=", ago(given.olderThanMs))
-      .orderBy("finished_at")
-      .limit(1)
-  return query
-    .selectFrom((from) =>
-      from
-        .selectFrom(oldest("kept").as("kept"))
-        .selectAll()
-        .unionAll(query.selectFrom(oldest("expired").as("expired")).selectAll())
-        .unionAll(query.selectFrom(oldest("deleted").as("deleted")).selectAll())
-        .as("oldest"),
-    )
-    .select("oldest.finishedAt")
-    .limit(1)
-})
+export const anyFinishedJob = statement((given: Given<Ages>) => dueInAll(given, storeTime, sql.lit(1)))
 
 /** Locks the jobs that were found. Jobs locked by another sweep are skipped. */
 const lockFinished = batchStatement<
@@ -84,8 +53,8 @@ const removeUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uplo
   query.deleteFrom("uploads").using(item).whereRef("uploads.id", "=", "item.uploadId"),
 )
 
-export const deleteJobs = async (tx: Transaction, olderThanMs: number, limit: number): Promise<PruneResult> => {
-  const found = await tx.all(finishedJobs, { finishedBy: tx.now - olderThanMs, limit })
+export const deleteJobs = async (tx: Transaction, olderThanMs: RetentionAge, limit: number): Promise<PruneResult> => {
+  const found = await tx.all(finishedJobs, { ...agesFrom(olderThanMs), now: tx.now, limit })
   const jobs = await tx.batch(lockFinished, found, {})
   await tx.runBatch(
     removeJobs,

@@ -1,3 +1,4 @@
+import { sql } from "kysely"
 import {
   blobPrefixesOf,
   type JobId,
@@ -9,10 +10,10 @@ import {
   type UploadId,
   type WarningCode,
 } from "@kiln/core/domain"
-import type { EraseOutcome, Erasure, PruneResult } from "@kiln/core/ports"
-import { retainedPart } from "./jobRow.ts"
+import type { EraseOutcome, Erasure, PruneResult, RetentionAge } from "@kiln/core/ports"
+import { type Ages, agesFrom, dueJobs } from "./finishedKinds.ts"
 import type { Transaction } from "../Session.ts"
-import { ago, batchStatement, type BatchTable, type Given, query, statement } from "../Statement.ts"
+import { batchStatement, type BatchTable, type Given, query, statement, storeTime, whole } from "../Statement.ts"
 import { recordPurges, stillDue } from "./purges.ts"
 
 /**
@@ -181,36 +182,26 @@ export const eraseJobs = async (
 }
 
 /**
- * Finished jobs with data, oldest first. Jobs without data are in another part of the index. Jobs locked by another sweep are
- * skipped.
+ * Finished jobs with data, of each kind the oldest first. Jobs without data are in another part of the index. Jobs locked by another
+ * sweep are skipped.
  */
-export const keptJobs = statement((given: Given<{ finishedBy: number; limit: number }>) =>
+export const keptJobs = statement((given: Given<Ages & { now: number; limit: number }>) =>
   query
-    .selectFrom("results")
-    .innerJoin("jobs", "jobs.seq", "results.job_seq")
+    .selectFrom(dueJobs(given, "kept", whole(given.now), given.limit).as("due"))
+    .innerJoin("results", "results.job_seq", "due.seq")
+    .innerJoin("jobs", "jobs.seq", "due.seq")
     .select(retentionColumns)
-    .where(retainedPart, "=", "kept")
-    .where("results.finished_at", "<=", given.finishedBy)
-    .orderBy("results.finished_at")
-    .orderBy("results.job_seq")
-    .limit(given.limit)
+    // Another sweep may have erased it since it was found. Not the index's expression, which would find all kept jobs here.
+    .where("results.retained", "=", "kept")
     .forNoKeyUpdate(["results", "jobs"])
     .skipLocked(),
 )
 
 /** Looks for one that is due, in the same index. */
-export const anyKeptJob = statement((given: Given<{ olderThanMs: number }>) =>
-  query
-    .selectFrom("results")
-    .select("job_seq")
-    .where(retainedPart, "=", "kept")
-    .where("finished_at", "<=", ago(given.olderThanMs))
-    .orderBy("finished_at")
-    .limit(1),
-)
+export const anyKeptJob = statement((given: Given<Ages>) => dueJobs(given, "kept", storeTime, sql.lit(1)))
 
-export const expireData = async (tx: Transaction, olderThanMs: number, limit: number): Promise<PruneResult> => {
-  const jobs = await tx.all(keptJobs, { finishedBy: tx.now - olderThanMs, limit })
+export const expireData = async (tx: Transaction, olderThanMs: RetentionAge, limit: number): Promise<PruneResult> => {
+  const jobs = await tx.all(keptJobs, { ...agesFrom(olderThanMs), now: tx.now, limit })
   await eraseRetained(tx, jobs, "expired")
   return { count: jobs.length, purges: await recordPurges(tx, jobs.flatMap(blobPrefixesOf)) }
 }

@@ -1,27 +1,34 @@
 import { sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
-import type { DueRetention, RetentionPeriods } from "@kiln/core/ports"
+import { type DueRetention, retentionAgeOf, type RetentionPeriods } from "@kiln/core/ports"
+import { finishedKinds } from "../jobs/finishedKinds.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 
 /** Inclusive. */
 type By = { readonly by: number }
 
-const finished = (given: Given<By>, retained: RetainedData) =>
-  query.selectFrom("jobs").where("jobs.retained", "=", retained).where("jobs.finished_at", "<=", given.by)
+type ByKind = By & { readonly kind: string }
+
+const finished = (given: Given<ByKind>, retained: RetainedData) =>
+  query
+    .selectFrom("jobs")
+    .where("jobs.retained", "=", retained)
+    .where("jobs.kind", "=", given.kind)
+    .where("jobs.finished_at", "<=", given.by)
 
 const total = (column: "files.bytes" | "uploads.bytes") => sql<number>`coalesce(sum(${sql.ref(column)}), 0)`.as("bytes")
 
 const countFinished = (retained: RetainedData) =>
-  statement((given: Given<By>) => finished(given, retained).select((of) => of.fn.countAll<number>().as("count")))
+  statement((given: Given<ByKind>) => finished(given, retained).select((of) => of.fn.countAll<number>().as("count")))
 
 const counts = { kept: countFinished("kept"), expired: countFinished("expired"), deleted: countFinished("deleted") }
 
-const bytesOfFiles = statement((given: Given<By>) =>
+const bytesOfFiles = statement((given: Given<ByKind>) =>
   finished(given, "kept").innerJoin("files", "files.job_seq", "jobs.seq").select(total("files.bytes")),
 )
 
-const bytesOfUsedUploads = statement((given: Given<By>) =>
+const bytesOfUsedUploads = statement((given: Given<ByKind>) =>
   finished(given, "kept").innerJoin("uploads", "uploads.id", "jobs.upload_id").select(total("uploads.bytes")),
 )
 
@@ -42,27 +49,26 @@ const sweptUploads = (erased: 0 | 1) =>
 const unusedUploads = sweptUploads(0)
 const erasedUploads = sweptUploads(1)
 
-/** Earlier than every time: nothing is due. */
-const never = -1
-
 /** Counts by the conditions of `expireData`, `deleteJobs`, `expireUploads` and `deleteUploads`. */
-export const readDueRetention = (
-  tx: Transaction,
-  { dataRetentionMs, jobRetentionMs }: RetentionPeriods,
-): DueRetention => {
-  const dataBy = dataRetentionMs > 0 ? tx.now - dataRetentionMs : never
-  const recordsBy = jobRetentionMs > 0 ? tx.now - jobRetentionMs : never
-  const filesBy = { by: Math.max(dataBy, recordsBy) }
-  const countOf = (retained: RetainedData, by: number): number => tx.get(counts[retained], { by })?.count ?? 0
+export const readDueRetention = (tx: Transaction, { data, jobs }: RetentionPeriods): DueRetention => {
   const unused = tx.get(unusedUploads, { by: tx.now })
-  return {
-    expiredData: countOf("kept", dataBy),
-    deletedJobs: countOf("kept", recordsBy) + countOf("expired", recordsBy) + countOf("deleted", recordsBy),
+  const due = {
+    expiredData: 0,
+    deletedJobs: 0,
     expiredUploads: unused?.count ?? 0,
-    deletedUploads: tx.get(erasedUploads, { by: recordsBy })?.count ?? 0,
-    bytes:
-      (tx.get(bytesOfFiles, filesBy)?.bytes ?? 0) +
-      (tx.get(bytesOfUsedUploads, filesBy)?.bytes ?? 0) +
-      (unused?.bytes ?? 0),
+    deletedUploads: tx.get(erasedUploads, { by: tx.now - jobs.others })?.count ?? 0,
+    bytes: unused?.bytes ?? 0,
   }
+  for (const retained of ["kept", "expired", "deleted"] as const)
+    for (const kind of finishedKinds(tx, retained)) {
+      const dataBy = tx.now - retentionAgeOf(data, kind)
+      const recordsBy = tx.now - retentionAgeOf(jobs, kind)
+      due.deletedJobs += tx.get(counts[retained], { kind, by: recordsBy })?.count ?? 0
+      if (retained !== "kept") continue
+      const filesBy = { kind, by: Math.max(dataBy, recordsBy) }
+      due.expiredData += tx.get(counts.kept, { kind, by: dataBy })?.count ?? 0
+      due.bytes += tx.get(bytesOfFiles, filesBy)?.bytes ?? 0
+      due.bytes += tx.get(bytesOfUsedUploads, filesBy)?.bytes ?? 0
+    }
+  return due
 }

@@ -1,12 +1,13 @@
 import { blobPrefixesOf, type RetainedData, type UploadId } from "@kiln/core/domain"
-import type { PruneResult } from "@kiln/core/ports"
-import { type Given, query, statement } from "../Statement.ts"
+import { type PruneResult, type RetentionAge, retentionAgeOf } from "@kiln/core/ports"
+import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import { storeTime } from "../StoreClock.ts"
 import type { Transaction } from "../Transaction.ts"
 import { retentionColumns } from "./eraseJobs.ts"
+import { finishedKinds } from "./finishedKinds.ts"
 import { recordPurges } from "./purges.ts"
 
-type Due = { readonly finishedBy: number; readonly limit: number }
+type Due = { readonly kind: string; readonly finishedBy: number; readonly limit: number }
 
 const finishedJobsThat = (given: Given<Due>, retained: RetainedData) =>
   query
@@ -14,9 +15,10 @@ const finishedJobsThat = (given: Given<Due>, retained: RetainedData) =>
     .select(retentionColumns)
     .select("jobs.finished_at as finishedAt")
     .where("retained", "=", retained)
+    .where("kind", "=", given.kind)
     .where("finished_at", "<=", given.finishedBy)
 
-/** Merges three ranges of one index: longest finished first, whether or not their data is kept. */
+/** Jobs of a kind, merged from three ranges of one index: longest finished first, whether or not their data is kept. */
 export const finishedJobs = statement((given: Given<Due>) =>
   finishedJobsThat(given, "kept")
     .unionAll(finishedJobsThat(given, "expired"))
@@ -35,8 +37,14 @@ const deleteUpload = statement((given: Given<{ readonly uploadId: UploadId }>) =
   query.deleteFrom("uploads").where("id", "=", given.uploadId),
 )
 
-export const deleteJobs = (tx: Transaction, olderThanMs: number, limit: number): PruneResult => {
-  const jobs = tx.all(finishedJobs, { finishedBy: tx.now - olderThanMs, limit })
+const parts = ["kept", "expired", "deleted"] as const
+
+export const deleteJobs = (tx: Transaction, olderThanMs: RetentionAge, limit: number): PruneResult => {
+  const jobs: Array<RowOf<typeof finishedJobs>> = []
+  for (const kind of new Set(parts.flatMap((retained) => finishedKinds(tx, retained)))) {
+    const finishedBy = tx.now - retentionAgeOf(olderThanMs, kind)
+    jobs.push(...tx.all(finishedJobs, { kind, finishedBy, limit: limit - jobs.length }))
+  }
   for (const { seq, uploadId } of jobs) {
     tx.run(deleteJob, { seq })
     if (uploadId !== null) tx.run(deleteUpload, { uploadId })

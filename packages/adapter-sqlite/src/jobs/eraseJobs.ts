@@ -1,9 +1,10 @@
 import { blobPrefixesOf, isFinished, type RetainedData, strongerWarning, type UploadId } from "@kiln/core/domain"
-import type { EraseOutcome, Erasure, PruneResult } from "@kiln/core/ports"
+import { type EraseOutcome, type Erasure, type PruneResult, type RetentionAge, retentionAgeOf } from "@kiln/core/ports"
 import { assign, select, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { eraseAttempts } from "./attempts.ts"
+import { finishedKinds } from "./finishedKinds.ts"
 import { purgesStillDue, recordPurges } from "./purges.ts"
 
 /** What erasing and deleting need to know about a job. */
@@ -79,20 +80,27 @@ export const eraseJobs = (tx: Transaction, items: ReadonlyArray<Erasure>): Reado
       : { _tag: "AlreadyErased", purges: purgesStillDue(tx, prefixes) }
   })
 
-/** Longest finished first. Jobs without data are in another range of the index. */
-export const keptJobs = statement((given: Given<{ readonly finishedBy: number; readonly limit: number }>) =>
+type Due = { readonly kind: string; readonly finishedBy: number; readonly limit: number }
+
+/** Jobs of a kind, longest finished first. Jobs without data are in another range of the index. */
+export const keptJobs = statement((given: Given<Due>) =>
   query
     .selectFrom("jobs")
     .select(retentionColumns)
     .where("retained", "=", "kept")
+    .where("kind", "=", given.kind)
     .where("finished_at", "<=", given.finishedBy)
     .orderBy("finished_at")
     .orderBy("seq")
     .limit(given.limit),
 )
 
-export const expireData = (tx: Transaction, olderThanMs: number, limit: number): PruneResult => {
-  const jobs = tx.all(keptJobs, { finishedBy: tx.now - olderThanMs, limit })
+export const expireData = (tx: Transaction, olderThanMs: RetentionAge, limit: number): PruneResult => {
+  const jobs: Array<RetentionRow> = []
+  for (const kind of finishedKinds(tx, "kept")) {
+    const finishedBy = tx.now - retentionAgeOf(olderThanMs, kind)
+    jobs.push(...tx.all(keptJobs, { kind, finishedBy, limit: limit - jobs.length }))
+  }
   for (const job of jobs) eraseJob(tx, job, "expired")
   return { count: jobs.length, purges: recordPurges(tx, jobs.flatMap(blobPrefixesOf)) }
 }

@@ -1,9 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { JobEvents, EngineConfig } from "@kiln/core/effect"
+import { JobEvents, EngineConfig, type EngineSettings, retentionPeriods } from "@kiln/core/effect"
+import { JobKinds } from "@kiln/core/kinds"
 import { BlobGuard, pruneAndReport } from "@kiln/core/worker"
-import type { DueRetention, RetentionPeriods } from "@kiln/core/ports"
+import type { DueRetention } from "@kiln/core/ports"
 import { failed } from "../CommandFailed.ts"
 import { databaseProblem } from "../database/databaseProblem.ts"
 import { storeMaintenance } from "../database/storeMaintenance.ts"
@@ -29,7 +30,7 @@ const days = (ms: number): string =>
 
 const tableOf = (
   { deletedJobs, deletedUploads, expiredData, expiredUploads }: Omit<DueRetention, "bytes">,
-  { dataRetentionMs, jobRetentionMs }: RetentionPeriods,
+  { dataRetentionMs, jobRetentionMs }: Pick<EngineSettings, "dataRetentionMs" | "jobRetentionMs">,
 ): string =>
   formatTable(
     ["RETENTION", "PERIOD", "COUNT"],
@@ -54,7 +55,7 @@ const survey = Effect.fnUntraced(function* ({ database, ...settings }: Settings)
   const periods = engineSettings(yield* loadConfig(settings.configPath), settings.engine)
   const store = yield* (yield* storeMaintenance(database)).inspect
   if (store === undefined) return yield* failed("the database has no kiln schema yet: kiln serve creates it")
-  const due = yield* store.dueRetention(periods)
+  const due = yield* store.dueRetention(retentionPeriods(periods, yield* JobKinds))
   return { due, purges: (yield* store.duePurges).count, periods }
 })
 

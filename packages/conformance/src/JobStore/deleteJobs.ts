@@ -18,6 +18,7 @@ import {
 } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { fileId, jobId, newJob, outputFile, ownerOf, uploadId } from "../fixtures.ts"
+import { retentionPerKind } from "./retentionPerKind.ts"
 
 const prefixes = (purges: ReadonlyArray<{ readonly blobPrefix: string }>) =>
   purges.map((purge) => purge.blobPrefix).toSorted()
@@ -129,5 +130,7 @@ export const deleteJobs: Section = {
         expect(yield* exists(newJob(1))).toBe(false)
       }),
     ),
+
+    ...retentionPerKind("deleteJobs"),
   ],
 }

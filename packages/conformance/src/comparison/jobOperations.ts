@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { errorCodes, jobBlobKey, type Json } from "@kiln/core/domain"
-import { type EraseOutcome, JobStore, type PruneResult, type Purge } from "@kiln/core/ports"
+import { type EraseOutcome, JobStore, type PruneResult, type Purge, type RetentionAge } from "@kiln/core/ports"
 import { charge, fileId, jobId, keyId, outputFile, ownerOf, record as fixtureRecord } from "../fixtures.ts"
 import { claimJobs } from "./claimJobs.ts"
 import { createAndClaimJobs, createJobs, delays, mode, owner } from "./createJobs.ts"
@@ -119,14 +119,21 @@ const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
 /** Limits are above anything a history makes: which of several equally old records goes first is no promise. */
 const LIMIT = 10_000
 
+/** Ages of data and of records: the same for all kinds, or another for one of them. */
+const dataAges = fc.constantFrom<RetentionAge>(0, 1, 400, 1_000, 3_000, { others: 3_000, byKind: { transcription: 1 } })
+const recordAges = fc.constantFrom<RetentionAge>(1_000, 3_000, 9_000, {
+  others: 9_000,
+  byKind: { transcription: 1_000 },
+})
+
 const sweeps: ReadonlyArray<fc.Arbitrary<Operation>> = [
   operation("expireJobs", fc.constant(LIMIT), (limit) =>
     Effect.flatMap(JobStore, (store) => Effect.map(store.expireJobs(limit), (ids) => ids.toSorted())),
   ),
-  operation("expireData", delays, (olderThanMs) =>
+  operation("expireData", dataAges, (olderThanMs) =>
     Effect.flatMap(JobStore, (store) => Effect.map(store.expireData(olderThanMs, LIMIT), sortedPrune)),
   ),
-  operation("deleteJobs", fc.constantFrom(1_000, 3_000, 9_000), (olderThanMs) =>
+  operation("deleteJobs", recordAges, (olderThanMs) =>
     Effect.flatMap(JobStore, (store) => Effect.map(store.deleteJobs(olderThanMs, LIMIT), sortedPrune)),
   ),
   operation(

@@ -517,6 +517,14 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["a record's age counts from the job's end, however long the job waited and ran"],
     promises: false,
   },
+  "the retention of one kind applies to all": {
+    checks: [
+      "each kind has its own age, to the millisecond; a kind that is not named has the age of all others",
+      "an infinite age keeps a kind's jobs, and one for all others keeps every kind that is not named",
+      "jobs of a kind that is kept longer do not use up the limit",
+    ],
+    promises: false,
+  },
   "a deleted job's upload stays": {
     checks: ["removes records of jobs finished long enough ago, to the millisecond, with all their data"],
     promises: false,

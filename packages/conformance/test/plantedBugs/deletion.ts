@@ -29,16 +29,20 @@ export const deletion = [
     "[jobBlobPrefix(job.id)]",
   ]),
   plant("jobs/pruneJobs.ts", "JobStore.expireData", "data is erased a millisecond late", [
-    "job.finishedAt <= now - olderThanMs",
-    "job.finishedAt < now - olderThanMs",
+    "job.finishedAt <= now - retentionAgeOf(olderThanMs, job.kind)",
+    "job.finishedAt < now - retentionAgeOf(olderThanMs, job.kind)",
   ]),
   plant("jobs/pruneJobs.ts", "JobStore.expireData", "data ages from the job's creation, not from its end", [
-    "job.finishedAt <= now - olderThanMs",
-    "job.createdAt <= now - olderThanMs",
+    "job.finishedAt <= now - retentionAgeOf(olderThanMs, job.kind)",
+    "job.createdAt <= now - retentionAgeOf(olderThanMs, job.kind)",
   ]),
   plant("jobs/pruneJobs.ts", "JobStore.deleteJobs", "a record ages from the job's creation, not from its end", [
-    "job.finishedAt <= now - olderThanMs",
-    "job.createdAt <= now - olderThanMs",
+    "job.finishedAt <= now - retentionAgeOf(olderThanMs, job.kind)",
+    "job.createdAt <= now - retentionAgeOf(olderThanMs, job.kind)",
+  ]),
+  plant("jobs/pruneJobs.ts", "JobStore.deleteJobs", "the retention of one kind applies to all", [
+    "retentionAgeOf(olderThanMs, job.kind)",
+    'retentionAgeOf(olderThanMs, Object.keys(Object(olderThanMs).byKind ?? {})[0] ?? "")',
   ]),
   plant("jobs/pruneJobs.ts", "JobStore.deleteJobs", "a deleted job's upload stays", [
     "if (job.uploadId !== null) state.uploads.delete(job.uploadId)",

@@ -19,6 +19,13 @@ export interface KindLimits {
   readonly concurrency?: number
   /** Attempts that start in a period of time in the whole installation, for each mode. Retries count, too. */
   readonly rate?: Rate
+  /**
+   * How long finished jobs keep their data; 0: indefinitely. Every process that uses the store must define the kind: one that
+   * does not know it applies the engine's setting to its jobs.
+   */
+  readonly dataRetentionMs?: number
+  /** How long the records of finished jobs are kept; 0: indefinitely. Data goes with its record. */
+  readonly jobRetentionMs?: number
 }
 
 /** How failed attempts of one kind are retried, within `limits.maxFailures`. */

@@ -53,7 +53,12 @@ const limitNames: OptionNames<KindLimits> = {
   maxFailures: true,
   concurrency: true,
   rate: true,
+  dataRetentionMs: true,
+  jobRetentionMs: true,
 }
+
+/** Limits for which 0 means indefinitely. */
+const retentionNames: ReadonlySet<string> = new Set(["dataRetentionMs", "jobRetentionMs"])
 
 const retryNames: OptionNames<RetryPolicy> = { backoff: true, retryIf: true }
 const backoffNames = { baseMs: true, maxMs: true } as const
@@ -145,7 +150,12 @@ const requireLimits = (place: string, limits: unknown = {}): void => {
   for (const [name, value] of Object.entries(limits as Readonly<Record<string, unknown>>)) {
     const problem = name === "rate" && value !== undefined ? rateProblem(value) : undefined
     if (problem !== undefined) throw new TypeError(`rate of ${place} ${problem}`)
-    if (name !== "rate" && !isPositiveInteger(value))
+    if (retentionNames.has(name)) {
+      if (value !== 0 && !isPositiveInteger(value))
+        throw new TypeError(
+          `${name} of ${place} must be a non-negative integer, 0 to keep indefinitely, not ${String(value)}`,
+        )
+    } else if (name !== "rate" && !isPositiveInteger(value))
       throw new TypeError(`${name} of a job kind must be a positive integer, not ${String(value)}`)
   }
 }

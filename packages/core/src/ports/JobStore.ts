@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { FileId, Job, JobId, KeyId, OutputFile, PolledJob, Principal, StoreUnavailable } from "../domain/index.ts"
 import type { OrphanReason } from "../domain/Orphan.ts"
+import type { RetentionAge } from "./RetentionAges.ts"
 import type {
   Checkpoint,
   ClaimRef,
@@ -179,11 +180,13 @@ export class JobStore extends Context.Service<
     /** Deletes the retained data of finished jobs: request, checkpoints, records of attempts, output, files, upload. */
     readonly eraseJobs: (items: ReadonlyArray<Erasure>) => Effect.Effect<ReadonlyArray<EraseOutcome>, StoreUnavailable>
 
-    /** Does the same for up to `limit` jobs that finished at least `olderThanMs` ago. */
-    readonly expireData: (olderThanMs: number, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
+    /** Does the same for up to `limit` jobs that finished at least `olderThanMs` ago, of each kind the oldest first. */
+    readonly expireData: (olderThanMs: RetentionAge, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
 
-    /** Removes the records and data of up to `limit` jobs that finished at least `olderThanMs` ago. */
-    readonly deleteJobs: (olderThanMs: number, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
+    /**
+     * Removes the records and data of up to `limit` jobs that finished at least `olderThanMs` ago, of each kind the oldest first.
+     */
+    readonly deleteJobs: (olderThanMs: RetentionAge, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
 
     /**
      * Lists charges by `chargedAt`, then by `jobId`; a full page may be followed by another. It also writes: it closes the ledger

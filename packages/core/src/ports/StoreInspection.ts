@@ -7,6 +7,7 @@ import type { JobStore } from "./JobStore.ts"
 import type { ApiKeyRecord } from "./KeyDirectory.ts"
 import type { ScheduleStore } from "./ScheduleStore.ts"
 import type { StorePlace } from "./StorePlace.ts"
+import type { RetentionAges } from "./RetentionAges.ts"
 import type { PublishedWorker } from "./Switchboard.ts"
 import type { UploadStore } from "./UploadStore.ts"
 
@@ -55,10 +56,10 @@ export interface DuePurges {
   readonly oldestAgeMs: number
 }
 
-/** How long finished jobs keep their data and their records, milliseconds; 0 means indefinitely. */
+/** How long finished jobs keep their data and their records. */
 export interface RetentionPeriods {
-  readonly dataRetentionMs: number
-  readonly jobRetentionMs: number
+  readonly data: RetentionAges
+  readonly jobs: RetentionAges
 }
 
 /** The data that retention would remove now. */

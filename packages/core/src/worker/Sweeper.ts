@@ -6,6 +6,8 @@ import type { BlobUnavailable } from "../domain/index.ts"
 import { EngineConfig, type EngineSettings } from "../engine/EngineConfig.ts"
 import { emitFailed, type JobEvents } from "../engine/JobEvents.ts"
 import { purgeBlobs } from "../engine/purgeBlobs.ts"
+import { finiteAges, retentionPeriods } from "../engine/retentionPeriods.ts"
+import { type JobKind, JobKinds } from "../kinds/index.ts"
 import {
   type BlobStore,
   type IdGenerator,
@@ -72,7 +74,8 @@ export interface Pruned {
  * store cannot know what the original has done with them since.
  */
 const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: boolean }) {
-  const { dataRetentionMs, jobRetentionMs } = yield* EngineConfig
+  const config = yield* EngineConfig
+  const { data, jobs: records } = retentionPeriods(config, yield* JobKinds)
   // An older copy of the store could remove blobs that the newer one still uses. If the blob store is unavailable, nothing can be
   // removed, but overdue data becomes unreachable nevertheless.
   yield* Effect.catchTag(requireCurrentStore, "BlobUnavailable", () => Effect.void)
@@ -88,11 +91,12 @@ const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: bool
         ),
       ),
     )
-  const keepsRecords = jobRetentionMs === 0
   return {
-    expiredData: dataRetentionMs === 0 ? 0 : yield* pruned(jobs.expireData(dataRetentionMs, stepSize)),
-    deletedJobs: keepsRecords ? 0 : yield* pruned(jobs.deleteJobs(jobRetentionMs, stepSize)),
-    deletedUploads: keepsRecords ? 0 : yield* untilDone(uploads.deleteUploads(jobRetentionMs, stepSize)),
+    expiredData: finiteAges(data).length === 0 ? 0 : yield* pruned(jobs.expireData(data, stepSize)),
+    deletedJobs: finiteAges(records).length === 0 ? 0 : yield* pruned(jobs.deleteJobs(records, stepSize)),
+    // These uploads belong to no job, and so to no kind.
+    deletedUploads:
+      config.jobRetentionMs === 0 ? 0 : yield* untilDone(uploads.deleteUploads(config.jobRetentionMs, stepSize)),
     expiredUploads: yield* pruned(uploads.expireUploads(stepSize)),
     purges: removes ? yield* purgeDue : (yield* jobs.listPurges(1)).length,
   } satisfies Pruned
@@ -169,8 +173,9 @@ const paceOfExpiry = (config: EngineSettings): SweepPace => ({
   idleIntervalMs: Math.min(config.idleSweepIntervalMs, shareOfLimit * Math.min(config.queueLimitMs, config.runLimitMs)),
 })
 
-const paceOfPruning = (config: EngineSettings): SweepPace => {
-  const kept = [config.dataRetentionMs, config.jobRetentionMs].filter((ms) => ms > 0)
+const paceOfPruning = (config: EngineSettings, kinds: ReadonlyArray<JobKind>): SweepPace => {
+  const { data, jobs } = retentionPeriods(config, kinds)
+  const kept = [...finiteAges(data), ...finiteAges(jobs)]
   return {
     intervalMs: config.pruneIntervalMs,
     idleIntervalMs: Math.min(config.idlePruneIntervalMs, shareOfLimit * Math.min(config.upload.usableForMs, ...kept)),
@@ -202,6 +207,7 @@ const untilOriginal = Effect.fnUntraced(function* (intervalMs: number) {
  */
 const sweep = Effect.gen(function* () {
   const config = yield* EngineConfig
+  const kinds = yield* JobKinds
   const guard = yield* BlobGuard
   const joined = Effect.catchTag(guard.join, "BlobUnavailable", () => Effect.void)
   yield* untilOriginal(yield* guard.intervalMs)
@@ -211,7 +217,7 @@ const sweep = Effect.gen(function* () {
       every("blobs", steadily(yield* guard.intervalMs), Effect.as(guard.look, 0)),
       every(
         "prune",
-        paceOfPruning(config),
+        paceOfPruning(config, kinds),
         Effect.andThen(
           joined,
           Effect.flatMap(guard.isSettled, (isSettled) => Effect.map(prune({ removes: isSettled }), sumOf)),

@@ -73,7 +73,7 @@ CREATE TABLE "kiln".results (
     (charge     IS NOT NULL) = (status = 'done' AND mode = 'live'))
 );
 -- By expressions, so that no plan takes them that only knows whether data is kept, or the status.
-CREATE INDEX results_finished ON "kiln".results (coalesce(retained, ''), finished_at, job_seq);
+CREATE INDEX results_finished ON "kiln".results (coalesce(retained, ''), kind, finished_at, job_seq);
 -- For operators' lists.
 CREATE INDEX results_by_status ON "kiln".results (coalesce(status, ''), created_at, job_id);
 

@@ -99,7 +99,7 @@ CREATE UNIQUE INDEX kiln_jobs_upload ON kiln_jobs (upload_id) WHERE upload_id IS
 CREATE INDEX kiln_jobs_ready    ON kiln_jobs (held, lane_id, priority, claimable_at, id) WHERE claimable_at IS NOT NULL;
 -- Without held jobs, of which the sweep reads all: a claim and the end of one then write one index.
 CREATE INDEX kiln_jobs_deadline ON kiln_jobs (deadline_at) WHERE held = 0 AND deadline_at IS NOT NULL;
-CREATE INDEX kiln_jobs_finished ON kiln_jobs (retained, finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX kiln_jobs_finished ON kiln_jobs (retained, kind, finished_at) WHERE finished_at IS NOT NULL;
 
 -- Long requests. Rows exist as long as the data is kept.
 CREATE TABLE kiln_job_data (

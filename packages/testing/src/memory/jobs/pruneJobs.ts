@@ -1,27 +1,29 @@
 import { blobPrefixesOf, type Job } from "@kiln/core/domain"
-import type { PruneResult } from "@kiln/core/ports"
+import { type PruneResult, type RetentionAge, retentionAgeOf } from "@kiln/core/ports"
 import { addPurges, idempotencyIndex, type MemoryState } from "../MemoryState.ts"
 import { blank } from "./eraseJobs.ts"
 
 const finishedLongAgo = (
   state: MemoryState,
-  olderThanMs: number,
+  olderThanMs: RetentionAge,
   limit: number,
   now: number,
   wanted: (job: Job) => boolean,
 ): ReadonlyArray<Job> =>
   [...state.jobs.values()]
-    .filter((job) => job.finishedAt !== null && job.finishedAt <= now - olderThanMs && wanted(job))
+    .filter(
+      (job) => job.finishedAt !== null && job.finishedAt <= now - retentionAgeOf(olderThanMs, job.kind) && wanted(job),
+    )
     .sort((a, b) => (a.finishedAt ?? 0) - (b.finishedAt ?? 0))
     .slice(0, limit)
 
-export const expireData = (state: MemoryState, olderThanMs: number, limit: number, now: number): PruneResult => {
+export const expireData = (state: MemoryState, olderThanMs: RetentionAge, limit: number, now: number): PruneResult => {
   const jobs = finishedLongAgo(state, olderThanMs, limit, now, (job) => job.retained === "kept")
   return { count: jobs.length, purges: jobs.flatMap((job) => blank(state, job, "expired")) }
 }
 
 /** The charge stays: the ledger is not the job's. */
-export const deleteJobs = (state: MemoryState, olderThanMs: number, limit: number, now: number): PruneResult => {
+export const deleteJobs = (state: MemoryState, olderThanMs: RetentionAge, limit: number, now: number): PruneResult => {
   const jobs = finishedLongAgo(state, olderThanMs, limit, now, () => true)
   const purges = jobs.flatMap((job) => (job.retained === "kept" ? addPurges(state, blobPrefixesOf(job)) : []))
   for (const job of jobs) {

@@ -1,0 +1,19 @@
+/** How long ago a finished job must have ended, in milliseconds, for a sweep to change it. `Infinity` keeps the job. */
+export interface RetentionAges {
+  /** Applies to every kind that `byKind` leaves out, including kinds that this process does not know. */
+  readonly others: number
+  readonly byKind: Readonly<Record<string, number>>
+}
+
+/** The same age for all kinds, or an age for each. */
+export type RetentionAge = number | RetentionAges
+
+/** Returns the age that applies to jobs of a kind. */
+export const retentionAgeOf = (age: RetentionAge, kind: string): number => {
+  if (typeof age === "number") return age
+  return (Object.hasOwn(age.byKind, kind) ? age.byKind[kind] : undefined) ?? age.others
+}
+
+/** Returns an age for each kind, for stores whose statements take both parts. */
+export const retentionAgesOf = (age: RetentionAge): RetentionAges =>
+  typeof age === "number" ? { others: age, byKind: {} } : age
