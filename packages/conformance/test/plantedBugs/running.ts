@@ -77,8 +77,8 @@ export const running = [
     "createdAt: now })",
   ]),
   plant("jobs/fencedVerbs.ts", "JobStore.deferJobs", "every deferral counts as a failure", [
-    "delayMs, countsAsFailure }), now)",
-    "delayMs, countsAsFailure: true }), now)",
+    "delayMs, countsAsFailure }, now)",
+    "delayMs, countsAsFailure: true }, now)",
   ]),
   plant(
     "jobs/fencedVerbs.ts",
