@@ -109,6 +109,7 @@ export type ListedSpending = Spending
 
 /** Operator methods, for the jobs of all projects. */
 export interface OperatorVerbs<K extends Kind> {
+  /** Lists a page of jobs, newest first. Rejects with `KindUnknown` for a kind that neither this engine nor a stored job has. */
   readonly list: (query?: ListQuery) => Promise<ListPage>
   /** Iterates over all matching jobs, page by page. */
   readonly listAll: (query?: Omit<ListQuery, "after">) => AsyncIterableIterator<ListedJob>

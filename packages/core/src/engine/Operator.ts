@@ -71,8 +71,8 @@ const verbs = [
 export class Operator extends Context.Service<
   Operator,
   {
-    /** Lists a page of jobs, newest first: 100 by default. */
-    readonly list: (page?: JobQuery & Partial<JobPage>) => Effect.Effect<JobList, StoreUnavailable>
+    /** Lists a page of jobs, newest first: 100 by default. Fails with `KindUnknown` for a kind that neither the engine nor a job has. */
+    readonly list: (page?: JobQuery & Partial<JobPage>) => Effect.Effect<JobList, StoreUnavailable | KindUnknown>
     /** Counts all unfinished jobs, and those finished within `finishedWithinMs` (a day), by kind, mode and status. */
     readonly count: (question?: {
       readonly finishedWithinMs?: number | undefined
@@ -166,14 +166,7 @@ export class Operator extends Context.Service<
       const requireKind = (kind: string, others: ReadonlyArray<string>) =>
         known.includes(kind) || others.includes(kind) ? Effect.void : Effect.fail(new KindUnknown({ kind, known }))
       const operator = Operator.of({
-        list: ({ limit = defaultPageSize, ...page } = {}) => {
-          if (!Number.isSafeInteger(limit) || limit < 1)
-            return Effect.die(new TypeError(`limit must be a positive integer, not ${limit}`))
-          // A store cannot contain jobs of such a kind.
-          if (page.kind !== undefined && !isStorableText(page.kind))
-            return Effect.succeed({ jobs: [], next: undefined })
-          return directory.listJobs({ ...page, limit })
-        },
+        list: jobLister(directory, known),
         count: ({ finishedWithinMs = day, labels, projectId } = {}) =>
           directory.countJobs({ finishedWithinMs, projectId, labels }),
         listAttempts: (jobId) => provide(listAttempts(jobId)),
@@ -207,6 +200,26 @@ export class Operator extends Context.Service<
     }),
   )
 }
+
+/** Lists jobs. A program without a kind still lists the jobs of one that has it; a kind without a job is a mistake. */
+const jobLister =
+  (directory: JobDirectory["Service"], known: ReadonlyArray<string>): Operator["Service"]["list"] =>
+  ({ limit = defaultPageSize, ...page } = {}) => {
+    if (!Number.isSafeInteger(limit) || limit < 1)
+      return Effect.die(new TypeError(`limit must be a positive integer, not ${limit}`))
+    const { kind } = page
+    if (kind === undefined || known.includes(kind)) return directory.listJobs({ ...page, limit })
+    const unknown = Effect.fail(new KindUnknown({ kind, known }))
+    // A store cannot contain jobs of such a kind.
+    if (!isStorableText(kind)) return unknown
+    return Effect.tap(directory.listJobs({ ...page, limit }), ({ jobs }) =>
+      jobs.length > 0
+        ? Effect.void
+        : Effect.flatMap(directory.listJobs({ kind, limit: 1 }), (any) =>
+            any.jobs.length > 0 ? Effect.void : unknown,
+          ),
+    )
+  }
 
 /** Sets a price, and warns about the kinds that it leaves inactive. */
 const priceSetter =

@@ -1,6 +1,8 @@
-import { jobKind } from "@kiln/core"
+import { createEngine, jobKind } from "@kiln/core"
+import { memoryBlobs } from "@kiln/testing"
 import { describe, expect, it, vi } from "vitest"
 import { z } from "zod"
+import { everyStore } from "../support/everyStore.ts"
 import { openWith } from "./support.ts"
 
 /** A kind whose jobs do what their request says. */
@@ -40,7 +42,6 @@ describe("operator methods", () => {
     expect(await idsOf({})).toEqual(ids)
     expect(await idsOf({ project: "b" })).toEqual(ids.slice(0, 2))
     expect(await idsOf({ status: "done" })).toEqual([])
-    expect(await idsOf({ kind: "other" })).toEqual([])
     const first = await engine.operator.list({ limit: 2 })
     expect(first.jobs.map(({ id }) => id)).toEqual(ids.slice(0, 2))
     expect(first.jobs[0]).toMatchObject({ kind: "work", status: "queued", projectId: "prj_b", attempts: 0 })
@@ -48,6 +49,22 @@ describe("operator methods", () => {
     for await (const { id } of engine.operator.listAll({ limit: 2 })) all.push(id)
     expect(all).toEqual(ids)
     await expect(engine.operator.list({ after: "nonsense" })).rejects.toThrow(TypeError)
+  })
+
+  const shared = everyStore.filter(([name]) => name !== "memory")
+  it.each(shared)("list jobs of a kind that only another program has (%s)", async (_, open) => {
+    const { kind } = makeKind()
+    const other = jobKind({ name: "works", request: z.object({}), run: async () => ({ output: {} }) })
+    await using opened = await open()
+    const parts = { store: opened.store, blobs: memoryBlobs(), autoStart: false } as const
+    await using engine = await createEngine({ ...parts, kinds: [kind] })
+    await engine.submit("work", { n: 1 })
+    await using second = await createEngine({ ...parts, kinds: [other] })
+    expect((await second.operator.list({ kind: "work" })).jobs).toHaveLength(1)
+    expect((await second.operator.list({ kind: "work", status: "done" })).jobs).toEqual([])
+    expect((await second.operator.list({ kind: "works" })).jobs).toEqual([])
+    const unknown = second.operator.list({ kind: "worksheet" })
+    await expect(unknown).rejects.toMatchObject({ code: "kind_unknown", kind: "worksheet", known: ["works"] })
   })
 
   it("count waiting, running and finished jobs", async () => {

@@ -73,6 +73,27 @@ describe("a custom kind", () => {
     expect(await client.finished(`${publicUrl}/v1/summaries/${id}`)).not.toHaveProperty("progress")
   })
 
+  it("tells why a job failed, if its code does, until the data is erased", async () => {
+    await using service = await open(jobRoute(summary, { path: "/v1/summaries" }))
+    const client = await service.clientWith(...scopes)
+    const { id } = (await client.ask("POST", "/v1/summaries", { ...request, long_text: "unreadable" })).body
+    const failed = {
+      id,
+      status: "failed",
+      billing: { status: "not_charged", currency: "usd", amount: "0", line_items: [] },
+      warning_code: null,
+      error_code: "text_unreadable",
+    }
+    const error_message = "Send text in a language with spaces."
+    expect(await client.finished(`${publicUrl}/v1/summaries/${id}`)).toEqual({ ...failed, error_message })
+    expect((await client.ask("DELETE", `/v1/summaries/${id}/data`)).status).toBe(204)
+    const erased = { ...failed, warning_code: "data_deleted" }
+    expect((await client.ask("GET", `/v1/summaries/${id}`)).body).toEqual(erased)
+    // The bodies of the built-in kinds have no such field.
+    const speech = await client.ask("POST", "/v1/audio/speech", { input: "sandbox:fail:content_rejected" })
+    expect(await client.finished(speech.headers.get("location") ?? "")).not.toHaveProperty("error_message")
+  })
+
   it("is found only under its path, for keys with its scope", async () => {
     await using service = await open(jobRoute(summary, { path: "/v1/summaries" }))
     const client = await service.clientWith(...scopes)

@@ -16,7 +16,10 @@ export const summary = jobKind({
   request: z.strictObject({ longText: z.string().min(1), maxWords: z.number().int().positive().default(3) }),
   output: z.object({ shortText: z.string(), wordCount: z.number() }),
   files: ["page"],
-  run: async ({ progress, writeFile, request }) => {
+  errorCodes: ["text_unreadable"],
+  run: async ({ fail, progress, writeFile, request }) => {
+    if (request.longText === "unreadable")
+      throw fail("text_unreadable", { message: "for the log", publicMessage: "Send text in a language with spaces." })
     if (request.longText === "wait for progress") {
       progress(0.5, "reading")
       await progressSeen.promise
