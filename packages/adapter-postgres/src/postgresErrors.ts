@@ -22,6 +22,13 @@ export type ErrorMeaning =
 const conflicts = new Set(["40001", "40P01", "55P03"])
 
 /**
+ * Whether the same job is being inserted by an earlier try of its step, whose answer was lost. ON CONFLICT looks at the idempotency
+ * key only, so that try may be met at the id. The next one finds the key.
+ */
+const meetsItself = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code === "23505" && error.constraint === "jobs_id_key"
+
+/**
  * The server ended the session (shutdown, crash, idle transaction timeout, terminated backend) or became a read-only replica.
  * Another connection may work.
  */
@@ -37,7 +44,7 @@ export const meaningOf = (error: unknown): ErrorMeaning => {
   if (error instanceof OtherDatabase) return "unavailable"
   const code = sqlState(error)
   if (code === undefined) return isNetworkError(error) ? "connection" : "defect"
-  if (conflicts.has(code)) return "conflict"
+  if (conflicts.has(code) || meetsItself(error)) return "conflict"
   if (endsConnection(code)) return "connection"
   return isDefect(code) ? "defect" : "unavailable"
 }

@@ -52,6 +52,17 @@ describe("jobs that only a key or a cap can refuse", () => {
     expect(sent.map((text) => (isAdding(text) ? "add_jobs" : text))).toEqual(["add_jobs"])
   })
 
+  it("meet an earlier try of theirs whose answer was lost, and are one job", async () => {
+    for (let round = 0; round < 200; round += 1) {
+      const job = fresh()
+      const tries = [opened.stores, opened.others, opened.others].map((stores) =>
+        Effect.runPromise(stores.jobs.createJobs([job])),
+      )
+      const outcomes = (await Promise.all(tries)).flatMap(tags)
+      expect(outcomes.toSorted()).toEqual(["Created", "Replayed", "Replayed"])
+    }
+  })
+
   it("keep what each of them has of its own", async () => {
     const differing = [
       {},
