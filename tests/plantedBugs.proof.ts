@@ -46,7 +46,7 @@ describe("the simulation of schedules detects", () => {
 
 describe("the simulation of flows detects", () => {
   it.each(flowBugs)("$bug", async ({ edits }) => {
-    const args = ["--conditions=@kiln/source", join(root, "tests/support/simulateTenFlows.ts")]
+    const args = ["--conditions=@kiln/source", join(root, "tests/support/simulateThirtyFlows.ts")]
     const { stdout } = await run(process.execPath, args, { cwd: root, env: { ...process.env, ...planting(edits) } })
     expect(Number(stdout)).toBeGreaterThan(0)
   })
