@@ -205,8 +205,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/writeEnd.ts",
-        "defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit), false)",
-        "defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit), true)",
+        "return defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit))",
+        'return write(attempt, "deferJobs", { ...attempt.lease, delayMs: unavailableDelayMs(end.what, job.attempts, attempts, circuit), countsAsFailure: true, record: undefined })',
       ),
     ],
     seed: 3,

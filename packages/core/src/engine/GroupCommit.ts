@@ -128,8 +128,8 @@ const engineClosed = () => Exit.fail(new StoreUnavailable({ operation: "groupCom
 
 /**
  * Lets concurrent callers of a batch verb share one call, and so one commit. Items that arrive during a call, or in the same
- * turn, are in the next one. Calls may overlap, so items of different callers may be written in any order. Each caller waits until its own items are durable. An interrupted caller leaves its items in the
- * batch: a request happens whole or not at all.
+ * turn, are in the next one. Calls may overlap, so items of different callers may be written in any order. Each caller waits until its
+ * own items are durable. An interrupted caller leaves its items in the batch: a request happens whole or not at all.
  */
 export const groupCommit = <In, Out>(
   verb: BatchVerb<In, Out>,
