@@ -53,12 +53,12 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "the row is committed before the blob is written",
     edits: [
       core(
-        "worker/AttemptContext.ts",
-        "Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {",
-        `Effect.retry(Effect.as(Effect.forkDetach(Effect.andThen(Effect.sleep(50), blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }))), { bytes: data.length, sha256: createHash("sha256").update(data).digest("hex") }) as ReturnType<typeof blobs.put>, {`,
+        "worker/writeFile.ts",
+        "Effect.retry(blobs.put(blobKey, content, { maxBytes }), {",
+        `Effect.retry(Effect.as(Effect.forkDetach(Effect.andThen(Effect.sleep(50), blobs.put(blobKey, content, { maxBytes }))), { bytes: (data as Uint8Array).length, sha256: createHash("sha256").update(data as Uint8Array).digest("hex") }) as ReturnType<typeof blobs.put>, {`,
       ),
       core(
-        "worker/AttemptContext.ts",
+        "worker/writeFile.ts",
         'import * as Stream from "effect/Stream"',
         'import { createHash } from "node:crypto"\nimport * as Stream from "effect/Stream"',
       ),
