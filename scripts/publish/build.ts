@@ -1,6 +1,7 @@
 // Builds what is published, `packages/*/dist`: `pnpm build`.
 import { existsSync, globSync, rmSync } from "node:fs"
 import { join } from "node:path"
+import { bundlePackages } from "./bundlePackages.ts"
 import { bundleProgram } from "./bundleProgram.ts"
 import { publicPackages, repository } from "./publicPackages.ts"
 import { runInstalled } from "./runTool.ts"
@@ -15,13 +16,14 @@ const removeStale = (directory: string): void => {
 }
 
 /**
- * Builds every public package, and the bundle of the command line; packages that are up to date are skipped. Throws with the
+ * Builds every public package, the bundles of adapters, and that of the command line; packages that are up to date are skipped. Throws with the
  * compiler's message.
  */
 export const build = async (): Promise<void> => {
   for (const { directory } of publicPackages()) removeStale(directory)
   const { output, status } = runInstalled("typescript/bin/tsc", ["-b", "tsconfig.build.json", "--pretty", "false"])
   if (status !== 0) throw new Error(`the build failed:\n${output}`)
+  await bundlePackages()
   await bundleProgram()
 }
 

@@ -1,6 +1,8 @@
-import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { join, relative } from "node:path"
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join, relative, resolve } from "node:path"
 import { build as bundle, type Metafile, type Plugin } from "esbuild"
+import { builtInPackages } from "./bundlePackages.ts"
+import { licenses } from "./licenses.ts"
 import { repository } from "./publicPackages.ts"
 
 const built = join(repository, "packages/cli/dist")
@@ -45,24 +47,10 @@ const resolveNative = (surroundings: Surroundings): Plugin => ({
   },
 })
 
-/** The licenses of other people's packages in the bundle, which they require to be passed on. */
-const licensesOf = ({ inputs }: Metafile): string => {
+/** The directories of other people's packages in the bundle. */
+const packagesIn = ({ inputs }: Metafile): ReadonlyArray<string> => {
   const roots = Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(path)?.[0] ?? [])
-  const texts = [...new Set(roots)].toSorted().map((root) => {
-    const at = join(repository, root)
-    const {
-      license = "unknown",
-      name,
-      version,
-    } = JSON.parse(readFileSync(join(at, "package.json"), "utf8")) as Record<
-      "license" | "name" | "version",
-      string | undefined
-    >
-    const [file] = globSync(["LICEN[CS]E", "LICEN[CS]E.*", "licen[cs]e", "licen[cs]e.*"], { cwd: at })
-    const text = file === undefined ? "" : readFileSync(join(at, file), "utf8").trim()
-    return `${name} ${version} (${license})\n\n${text}\n`
-  })
-  return texts.join(`\n${"-".repeat(80)}\n\n`)
+  return [...new Set([...roots, ...builtInPackages()])].map((root) => resolve(repository, root))
 }
 
 /**
@@ -92,5 +80,5 @@ export const bundleProgram = async (
     logLevel: "error",
   })
   mkdirSync(program, { recursive: true })
-  writeFileSync(join(program, "LICENSES.txt"), licensesOf(metafile))
+  writeFileSync(join(program, "LICENSES.txt"), licenses(packagesIn(metafile)))
 }

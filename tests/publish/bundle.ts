@@ -4,8 +4,8 @@ import type { InstalledProject } from "./InstalledProject.ts"
 export interface Bundle {
   /** Minified, bytes. */
   readonly bytes: number
-  /** The files of kiln something is left of, such as `core/dist/domain/Job.js`. */
-  readonly ownFiles: ReadonlyArray<string>
+  /** Those of kiln, minified, bytes. */
+  readonly ownBytes: number
 }
 
 /** Bundles a program and drops unused code. */
@@ -25,8 +25,8 @@ export const bundle = async (project: InstalledProject, code: string): Promise<B
   const left = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs))
   return {
     bytes: outputFiles.reduce((sum, { contents }) => sum + contents.length, 0),
-    ownFiles: left
-      .filter(([path, { bytesInOutput }]) => path.includes("node_modules/@kiln/") && bytesInOutput > 0)
-      .map(([path]) => path.replace(/^.*node_modules\/@kiln\//, "")),
+    ownBytes: left
+      .filter(([path]) => path.includes("node_modules/@kiln/"))
+      .reduce((sum, [, { bytesInOutput }]) => sum + bytesInOutput, 0),
   }
 }
