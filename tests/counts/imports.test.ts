@@ -52,6 +52,29 @@ it("a program that defines job kinds and providers does not load Effect", () => 
   expect(loaded.map(({ url }) => url).filter((url) => slowOfEffect.test(url))).toEqual([])
 })
 
+it("an engine of kinds with other schemas does not load Effect Schema, wherever it keeps jobs and blobs", () => {
+  const opened = loadedBy(`
+    import { createEngine, jobKind } from "@kiln/core"
+    import { fileBlobs } from "@kiln/adapter-blobs"
+    import { postgresStore } from "@kiln/adapter-postgres"
+    import { sqliteStore } from "@kiln/adapter-sqlite"
+    import { mkdtempSync, rmSync } from "node:fs"
+    import { tmpdir } from "node:os"
+    const directory = mkdtempSync(tmpdir() + "/kiln-imports-")
+    const request = { "~standard": { version: 1, vendor: "own", validate: (value) => ({ value }) } }
+    const echo = jobKind({ name: "echo", request, run: async ({ request }) => ({ output: request }) })
+    const store = sqliteStore({ path: directory + "/jobs.db" })
+    const engine = await createEngine({ store, blobs: fileBlobs({ directory: directory + "/blobs" }), kinds: [echo] })
+    const { output } = await engine.submitAndWait("echo", { said: "hello" })
+    if (output.said !== "hello") throw new Error("not run")
+    await engine.stop()
+    rmSync(directory, { recursive: true })
+  `).map(({ url }) => url)
+  expect(opened.filter((url) => /adapter-(blobs|postgres|sqlite)\/src\/index/.test(url))).toHaveLength(3)
+  expect(opened.some((url) => url.endsWith("effect/dist/Effect.js"))).toBe(true)
+  expect(opened.filter((url) => /effect\/dist\/(Schema|http\/\w+|net\/\w+)\.js$/.test(url))).toEqual([])
+})
+
 it("the entry point for adapters does not load Effect Schema", () => {
   const loaded = loadedBy(`import "@kiln/core/ports"`).map(({ url }) => url)
   expect(loaded.filter((url) => /effect\/dist\/Schema/.test(url))).toEqual([])

@@ -1,5 +1,5 @@
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
@@ -59,16 +59,16 @@ const targetRowsOf = (table: string, rows: ReadonlyArray<CopyRow>): ReadonlyArra
     : [{ table, rows }]
 
 /** The target is not empty. */
-export class CopyTargetNotEmpty extends Schema.TaggedError<CopyTargetNotEmpty>()("CopyTargetNotEmpty", {
-  tables: Schema.Array(Schema.String),
-}) {}
+export class CopyTargetNotEmpty extends Data.TaggedError("CopyTargetNotEmpty")<{
+  readonly tables: ReadonlyArray<string>
+}> {}
 
 /** The row counts differ. Nothing was kept. */
-export class CopyCountsDiffer extends Schema.TaggedError<CopyCountsDiffer>()("CopyCountsDiffer", {
-  table: Schema.String,
-  sent: Schema.Number,
-  arrived: Schema.Number,
-}) {}
+export class CopyCountsDiffer extends Data.TaggedError("CopyCountsDiffer")<{
+  readonly table: string
+  readonly sent: number
+  readonly arrived: number
+}> {}
 
 /** The transaction of a copy. Without `commit` it leaves nothing behind. */
 export interface CopyTarget {

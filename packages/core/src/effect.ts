@@ -1,4 +1,5 @@
 export * from "./engine/index.ts"
+export { UploadRequest } from "./engine/UploadRequest.ts"
 export { providerSet } from "./embed/providerSet.ts"
 export { callerOf, projectAskedFor } from "./embed/callers.ts"
 export { type EmbeddedContext, embeddedContext, type EmbeddedServices } from "./embed/embeddedContext.ts"

@@ -57,7 +57,7 @@ const write = Effect.fnUntraced(function* <E>(
   if (last.length > 0) yield* writeChunk(items, draft, last)
   const info = { bytes, sha256: hash.digest("hex") }
   const { writeId, chunks } = draft
-  const manifest = encodeManifest({ version: 1, writeId, ...info, chunkBytes, chunks })
+  const manifest = yield* encodeManifest({ version: 1, writeId, ...info, chunkBytes, chunks })
   draft.published = true
   yield* items.write(manifestKey(draft.key), manifest)
   return info

@@ -2,8 +2,8 @@ import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import SqliteDatabase from "better-sqlite3"
 import type { SqlValue } from "../SqliteDatabase.ts"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus } from "@kiln/core/ports"
@@ -17,7 +17,7 @@ const busyTimeoutMs = 2_000
 const pageSize = 500
 
 /** Another process has the database open. */
-export class CopySourceInUse extends Schema.TaggedError<CopySourceInUse>()("CopySourceInUse", {}) {}
+export class CopySourceInUse extends Data.TaggedError("CopySourceInUse") {}
 
 /** A store to be copied. It is locked exclusively, so it cannot change and no worker can run on it. */
 export interface CopySource {

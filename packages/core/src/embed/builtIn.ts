@@ -2,7 +2,7 @@ import type { builtIn as kinds } from "../kinds/builtInKinds.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { defaultVoices, type Voices } from "../kinds/Voices.ts"
-import { unloadedKind } from "./unloadedKind.ts"
+import { unloadedBuiltIn } from "./unloadedKind.ts"
 
 /** The types of a kind, spelled out, because the declarations of this entry point contain no Effect types. */
 type Plain<K> =
@@ -29,7 +29,7 @@ type PlainKinds<Kinds> = {
 
 /** A built-in kind that is made once there is an engine: Effect Schema, which describes its request, takes long to load. */
 const later = <Name extends string>(name: Name, from: (all: typeof kinds) => JobKind<Name>, upload?: string) =>
-  unloadedKind({ name, upload, load: ({ builtIn }) => from(builtIn) }) as never
+  unloadedBuiltIn({ name, upload, from }) as never
 
 /** The same, so that the compiler spells out its type in the declarations. */
 const plain = <Kinds extends object>(all: PlainKinds<Kinds>): { readonly [N in keyof Kinds]: PlainKinds<Kinds>[N] } =>

@@ -1,6 +1,7 @@
 import { requireFlag, requireOneOf, requireOptions, requireProviderNames } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
-import { type JobKind, portsOf } from "../kinds/index.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
+import { portsOf } from "../kinds/portsOf.ts"
 import { contextOptions, engineOptions, modeNames } from "./optionNames.ts"
 
 const modes = Object.keys(modeNames)

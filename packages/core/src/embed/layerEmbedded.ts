@@ -8,7 +8,8 @@ import {
   layerCrypto,
   layerEngine,
 } from "../engine/index.ts"
-import { type JobKind, JobKinds } from "../kinds/index.ts"
+import { InstalledKinds } from "../kinds/installedKinds.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
 import {
   insideOf,
   type BlobStore,
@@ -75,7 +76,7 @@ export const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices,
   const { blobs, kinds, log, probe, providers, settings, store } = assembly
   const references = Layer.mergeAll(
     Layer.succeed(EngineConfig, settings),
-    Layer.succeed(JobKinds, kinds),
+    Layer.succeed(InstalledKinds, kinds),
     Layer.succeed(FinishHandlers, assembly.finishHandlers),
     layerLog(log),
     Layer.succeed(RestoreContext, assembly.restore),

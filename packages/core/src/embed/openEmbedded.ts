@@ -1,9 +1,12 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { JobMode } from "../domain/Access.ts"
-import { builtInKinds, type JobKind, type Kind, portsOf, switchesOf } from "../kinds/index.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
+import type { Kind } from "../kinds/KindTypes.ts"
+import { portsOf } from "../kinds/portsOf.ts"
+import { switchesOf } from "../kinds/switches.ts"
 import { checkEngineOptions, checkLimits, checkProviders } from "./checkOptions.ts"
-import type { BuiltInKind } from "./builtIn.ts"
+import { type BuiltInKind, builtInKinds } from "./builtIn.ts"
 import { keepContext } from "./embeddedContext.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
@@ -20,7 +23,8 @@ import { openRuntime } from "./EngineRuntime.ts"
 import { servedBy } from "../worker/runnableKinds.ts"
 import { settingsOf } from "./settingsOf.ts"
 import { loadTelemetry } from "./Telemetry.ts"
-import { wholeKind } from "./wholeKind.ts"
+import { ownKind } from "./ownKind.ts"
+import { builtInOf } from "./unloadedKind.ts"
 
 /** Overrides for code that builds engines for others, such as a testing kit. */
 export interface EmbeddedOverrides extends EmbeddedInside {
@@ -33,8 +37,10 @@ export interface EmbeddedOverrides extends EmbeddedInside {
 }
 
 /** Returns the kinds. Throws `TypeError` for a value that is not a kind, and for two kinds with the same name. */
-const kindsOf = (given: ReadonlyArray<Kind> = builtInKinds()): ReadonlyArray<JobKind> => {
-  const kinds = given.map(wholeKind)
+const kindsOf = async (given: ReadonlyArray<Kind> = builtInKinds()): Promise<ReadonlyArray<JobKind>> => {
+  // Effect Schema takes a third of the time and memory that Effect takes to load, and only the built-in kinds need it.
+  const isOwn = given.every((kind) => builtInOf(kind) === undefined)
+  const kinds = given.map(isOwn ? ownKind : (await import("./wholeKind.ts")).wholeKind)
   const names = kinds.map((kind) => kind.name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   if (twice !== undefined) throw new TypeError(`two kinds have the name "${twice}"; names must be unique`)
@@ -62,7 +68,7 @@ export const openEmbedded = async <
 ): Promise<EmbeddedEngine<K, Transaction, SyncTransaction>> => {
   checkEngineOptions(options)
   const { autoStart = true, blobs, log, probe, store, worker = true } = options
-  const kinds = kindsOf(options.kinds)
+  const kinds = await kindsOf(options.kinds)
   const given = "providers" in options ? options.providers : undefined
   checkProviders(given, kinds)
   const ports = portsOf(kinds)

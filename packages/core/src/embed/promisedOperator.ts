@@ -12,7 +12,9 @@ import {
   type SpendOwner,
 } from "../domain/index.ts"
 import { Operator } from "../engine/index.ts"
-import { JobKinds, type Kind, switchesOf } from "../kinds/index.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
+import type { Kind } from "../kinds/KindTypes.ts"
+import { switchesOf } from "../kinds/switches.ts"
 import type { JobSummary } from "../ports/index.ts"
 import { requireMetadata, requireTags } from "./attached.ts"
 import { requireMode } from "./checkOptions.ts"
@@ -71,7 +73,7 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
     resume: (kind) => run(operator.resume(kind)),
     board: () => run(operator.board),
     setSwitch: async (name, on) => {
-      requireOneOf("switch", name, switchesOf(Context.get(context, JobKinds)))
+      requireOneOf("switch", name, switchesOf(await run(installedKinds)))
       if (typeof on !== "boolean") throw new TypeError("setSwitch() expects true or false")
       return run(operator.setSwitch(name, on))
     },

@@ -4,24 +4,34 @@ import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { runAsync } from "./asyncAttempt.ts"
 
-/** What turns the kinds of this entry point into what the engine runs. It loads Effect and Effect Schema. */
+/** What turns the kinds of a program into what the engine runs. It loads Effect. */
 export interface KindTools {
   readonly JobKind: typeof JobKind
-  readonly builtIn: typeof builtIn
   readonly runAsync: typeof runAsync
 }
 
-interface UnloadedKind {
+type LoadOwn = (tools: KindTools) => JobKind
+type LoadBuiltIn = (all: typeof builtIn) => JobKind
+
+interface Unloaded {
   readonly name: string
   /** The field that names the upload, for `jobRoute`. */
   readonly upload?: string | undefined
-  readonly load: (tools: KindTools) => JobKind
 }
 
-/** Creates a kind that the engine completes when it is created, so that a program can define kinds before it loads Effect. */
-export const unloadedKind = ({ load, name, upload }: UnloadedKind): Kind =>
-  ({ name, upload, "~kind": undefined, "~load": load }) as object as Kind
+const unloaded = ({ name, upload }: Unloaded, load: object): Kind =>
+  ({ name, upload, "~kind": undefined, ...load }) as object as Kind
 
-/** Returns how to complete a kind; `undefined` if it is complete. */
-export const loadOf = (kind: Kind): UnloadedKind["load"] | undefined =>
-  fieldOf(kind, "~load") as UnloadedKind["load"] | undefined
+/** Creates a kind that the engine completes when it is created, so that a program can define kinds before it loads Effect. */
+export const unloadedKind = ({ load, ...kind }: Unloaded & { readonly load: LoadOwn }): Kind =>
+  unloaded(kind, { "~load": load })
+
+/** The same for a built-in kind, which also loads Effect Schema. */
+export const unloadedBuiltIn = ({ from, ...kind }: Unloaded & { readonly from: LoadBuiltIn }): Kind =>
+  unloaded(kind, { "~builtIn": from })
+
+/** Returns how to complete a kind; `undefined` if it is complete or built in. */
+export const loadOf = (kind: Kind): LoadOwn | undefined => fieldOf(kind, "~load") as LoadOwn | undefined
+
+/** Returns how to choose this kind from the built-in ones; `undefined` for a kind of the program. */
+export const builtInOf = (kind: Kind): LoadBuiltIn | undefined => fieldOf(kind, "~builtIn") as LoadBuiltIn | undefined

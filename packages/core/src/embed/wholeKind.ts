@@ -1,14 +1,8 @@
 import { builtIn } from "../kinds/builtInKinds.ts"
-import { JobKind } from "../kinds/JobKind.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
-import { fieldOf } from "../providers/checks.ts"
-import { runAsync } from "./asyncAttempt.ts"
-import { loadOf } from "./unloadedKind.ts"
+import { ownKind } from "./ownKind.ts"
+import { builtInOf } from "./unloadedKind.ts"
 
 /** Returns a kind with everything that runs its jobs. Throws `TypeError` for anything but a kind. */
-export const wholeKind = (kind: Kind): JobKind => {
-  const load = loadOf(kind)
-  if (load !== undefined) return load({ JobKind, builtIn, runAsync })
-  if (typeof fieldOf(kind, "run") === "function") return kind as JobKind
-  throw new TypeError("expected a kind created by jobKind() or JobKind()")
-}
+export const wholeKind = (kind: Kind): JobKind => builtInOf(kind)?.(builtIn) ?? ownKind(kind)

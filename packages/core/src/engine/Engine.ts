@@ -16,7 +16,7 @@ import type {
 import { owns } from "../domain/index.ts"
 import { withForcedOff } from "../domain/Gate.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import { JobKinds } from "../kinds/JobKinds.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
 import {
   type BlobRange,
   type BlobStore,
@@ -169,7 +169,7 @@ export class Engine extends Context.Service<
     Engine,
     Effect.gen(function* () {
       const settings = yield* EngineConfig
-      const kinds = yield* JobKinds
+      const kinds = yield* installedKinds
       const store = yield* JobStore
       const switchboard = yield* Switchboard
       const context = yield* Effect.context<

@@ -19,7 +19,7 @@ import { withForcedOff } from "../domain/Gate.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { spendCapProblem } from "../domain/SpendCap.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import { JobKinds } from "../kinds/JobKinds.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
 import { closedKinds, unusedProblem } from "../kinds/pricing.ts"
 import { switchesOf } from "../kinds/switches.ts"
 import {
@@ -143,7 +143,7 @@ export class Operator extends Context.Service<
       const store = yield* JobStore
       const directory = yield* JobDirectory
       const switchboard = yield* Switchboard
-      const kinds = yield* JobKinds
+      const kinds = yield* installedKinds
       const context = yield* Effect.context<JobStore | JobDirectory | IdGenerator | WakeUp | JobEvents | Fingerprint>()
       const provide = Effect.provide(context)
       const events = yield* JobEvents

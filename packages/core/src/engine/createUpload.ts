@@ -1,25 +1,17 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
-import { audioFormats, limits, type Principal } from "../domain/index.ts"
+import type { Principal } from "../domain/index.ts"
 import { InvalidRequest, UploadsFull } from "../domain/Errors.ts"
-import { decodeFields } from "../kinds/decodeFields.ts"
-import { OneOf, PositiveUpTo } from "../kinds/fields.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"
 import { EngineConfig } from "./EngineConfig.ts"
-
-/** The fields of a request to announce an upload. */
-export const UploadRequest = Schema.Struct({
-  format: OneOf(audioFormats),
-  declaredSeconds: PositiveUpTo(limits.declaredSeconds),
-})
+import { readUpload } from "./readUpload.ts"
 
 /** Announces an upload, whose transfer follows. Fails with `UploadsFull` at the limit of uploads that wait for jobs. */
 export const createUpload = Effect.fnUntraced(function* (principal: Principal, input: unknown) {
   const config = yield* EngineConfig
   const ids = yield* IdGenerator
   const store = yield* UploadStore
-  const request = decodeFields(UploadRequest, input)
+  const request = readUpload(input)
   if (Result.isFailure(request)) return yield* Effect.fail(new InvalidRequest({ errors: request.failure }))
   const { maxTransfers } = config.upload
   const { uploads } = config.uploadCap

@@ -1,5 +1,4 @@
 export * from "./FinishHandlers.ts"
-export { UploadRequest } from "./createUpload.ts"
 export * from "./Engine.ts"
 export * from "./EngineConfig.ts"
 export {

@@ -1,6 +1,7 @@
 import type * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
+import * as SchemaParser from "effect/SchemaParser"
 import {
   meters as builtInMeters,
   type Gate,
@@ -177,7 +178,7 @@ const maxUsageOf =
 const outputCheck = (schema: object | undefined): ((output: JsonObject) => string | undefined) => {
   if (schema === undefined) return () => undefined
   if (!isStandardSchema(schema)) {
-    const decode = Schema.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
+    const decode = SchemaParser.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
     return (output) => (Result.isSuccess(decode(output)) ? undefined : "the output does not match its schema")
   }
   return (output) =>

@@ -1,21 +1,8 @@
 import * as Context from "effect/Context"
 import { builtInKinds } from "./builtInKinds.ts"
-import { builtInPorts, type ProviderPort } from "../providers/index.ts"
 import type { JobKind } from "./JobKind.ts"
 
 /** The job kinds of this installation; by default the four built-in ones. */
 export const JobKinds = Context.Reference<ReadonlyArray<JobKind>>("@kiln/core/kinds/JobKinds", {
   defaultValue: () => builtInKinds(),
 })
-
-/**
- * Returns the provider ports of an installation: the built-in ones and those its kinds declare. Throws `TypeError` if two ports
- * have the same name.
- */
-export const portsOf = (kinds: ReadonlyArray<JobKind>): ReadonlyArray<ProviderPort> => {
-  const ports = new Set<ProviderPort>([...builtInPorts, ...kinds.flatMap((kind) => kind.ports)])
-  const names = [...ports].map(({ name }) => name)
-  const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined) throw new TypeError(`two provider ports are named "${twice}"; rename one of them`)
-  return [...ports]
-}

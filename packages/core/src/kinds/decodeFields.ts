@@ -1,7 +1,9 @@
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaParser from "effect/SchemaParser"
 import "./fieldRuleAnnotation.ts"
+import { fieldRules } from "./fieldRules.ts"
 import type { FieldError } from "../domain/index.ts"
 import type { FieldRule } from "../domain/FieldError.ts"
 
@@ -18,12 +20,12 @@ const typeNames: Record<string, string> = { String: "a string", Number: "a numbe
 export const fieldsDecoder = <T>(
   schema: FieldsSchema<T>,
 ): ((input: unknown) => Result.Result<T, ReadonlyArray<FieldError>>) => {
-  const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
+  const decode = SchemaParser.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
   const declared = Object.keys(schema.fields)
   return (input) => {
     const decoded = decode(input)
     if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
-    return Result.fail(fieldErrors(decoded.failure.issue, declared))
+    return Result.fail(fieldErrors(decoded.failure, declared))
   }
 }
 
@@ -34,7 +36,7 @@ export const decodeFields = <T>(schema: FieldsSchema<T>, input: unknown): Result
 const fieldErrors = (issue: SchemaIssue.Issue, declared: ReadonlyArray<string>): ReadonlyArray<FieldError> => {
   const found = new Map<string, FieldError>()
   collect(issue, undefined, found)
-  if (found.size === 0) found.set("", { field: "", reason: "type", message: "must be an object" })
+  if (found.size === 0) found.set("", { field: "", ...fieldRules.notObject })
   const rank = (error: FieldError) =>
     error.reason === "unknown_field" ? declared.length : declared.indexOf(error.field)
   return [...found.values()].sort((a, b) => rank(a) - rank(b))
@@ -53,11 +55,11 @@ const collect = (issue: SchemaIssue.Issue, field: string | undefined, found: Map
     case "Filter":
       return note(issue.filter.annotations?.fieldRule ?? { reason: "type", message: "is not valid" })
     case "MissingKey":
-      return note({ reason: "required", message: "is required" })
+      return note(fieldRules.required)
     case "UnexpectedKey":
-      return note({ reason: "unknown_field", message: "is not a field of this request" })
+      return note(fieldRules.unknown)
     case "InvalidType":
-      return note({ reason: "type", message: `must be ${typeNames[issue.ast._tag] ?? "of another type"}` })
+      return note(fieldRules.type(typeNames[issue.ast._tag] ?? "of another type"))
     case "Encoding":
       return collect(issue.issue, field, found)
     default:

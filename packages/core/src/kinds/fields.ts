@@ -1,6 +1,7 @@
 import * as Schema from "effect/Schema"
 import { isStorableText } from "../domain/index.ts"
 import "./fieldRuleAnnotation.ts"
+import { fieldRules } from "./fieldRules.ts"
 
 /** Counts Unicode code points, and stops counting past the limit. */
 const isLongerThan = (text: string, limit: number): boolean => {
@@ -35,7 +36,7 @@ export const Text = (maxLength: number) =>
 export const OneOf = <const Names extends ReadonlyArray<string>>(names: Names) =>
   Schema.String.check(
     Schema.makeFilter((text: string) => names.includes(text), {
-      fieldRule: { reason: "enum", allowed: names, message: `must be one of: ${names.join(", ")}` },
+      fieldRule: fieldRules.oneOf(names),
       toJsonSchema: () => ({ enum: [...names] }),
     }),
   ) as Schema.Codec<string> as Schema.Codec<Names[number]>
@@ -44,13 +45,13 @@ export const OneOf = <const Names extends ReadonlyArray<string>>(names: Names) =
  * Tells the JSON Schema that a number is never written as "Infinity". It comes after the bounds, which such numbers violate, so
  * callers see the bound's message.
  */
-const jsonNumber = Schema.isFinite({ fieldRule: { reason: "type", message: "must be a number" } })
+const jsonNumber = Schema.isFinite({ fieldRule: fieldRules.type("a number") })
 
 /** An integer between two bounds, both inclusive. */
 export const IntegerBetween = (min: number, max: number) =>
   Schema.Number.check(
     Schema.makeFilter((value: number) => Number.isInteger(value), {
-      fieldRule: { reason: "type", message: "must be an integer" },
+      fieldRule: fieldRules.type("an integer"),
       toJsonSchema: () => ({ type: "integer" }),
     }),
     Schema.makeFilter((value: number) => value >= min, {
@@ -58,7 +59,7 @@ export const IntegerBetween = (min: number, max: number) =>
       toJsonSchema: () => ({ minimum: min }),
     }),
     Schema.makeFilter((value: number) => value <= max, {
-      fieldRule: { reason: "max", max, message: `must be at most ${max}` },
+      fieldRule: fieldRules.atMost(max),
       toJsonSchema: () => ({ maximum: max }),
     }),
     jsonNumber,
@@ -68,11 +69,11 @@ export const IntegerBetween = (min: number, max: number) =>
 export const PositiveUpTo = (max: number) =>
   Schema.Number.check(
     Schema.makeFilter((value: number) => value > 0, {
-      fieldRule: { reason: "min", exclusiveMin: 0, message: "must be greater than 0" },
+      fieldRule: fieldRules.positive,
       toJsonSchema: () => ({ exclusiveMinimum: 0 }),
     }),
     Schema.makeFilter((value: number) => value <= max, {
-      fieldRule: { reason: "max", max, message: `must be at most ${max}` },
+      fieldRule: fieldRules.atMost(max),
       toJsonSchema: () => ({ maximum: max }),
     }),
     jsonNumber,

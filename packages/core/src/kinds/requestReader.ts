@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
+import * as SchemaParser from "effect/SchemaParser"
 import { type FieldError, isPlainObject, type JsonObject } from "../domain/index.ts"
 import { asJsonObject } from "./asJson.ts"
 import { fieldsDecoder, type FieldsSchema } from "./decodeFields.ts"
@@ -40,7 +40,7 @@ export const requestReader = <Request>(schema: RequestSchema<Request>): RequestR
         fields: Object.keys(schema.fields),
         names: Object.keys(schema.fields),
         read: fieldsReader(schema),
-        readStored: Schema.decodeUnknownResult(schema, { onExcessProperty: "error" }),
+        readStored: SchemaParser.decodeUnknownResult(schema, { onExcessProperty: "error" }),
       }
 
 /** Zod calls the fields of an object `shape`, and Valibot `entries`. */
@@ -53,7 +53,7 @@ const namesIn = (schema: object): ReadonlyArray<string> | undefined => {
 /** Stores the re-encoded value, which is certain to decode again. */
 const fieldsReader = <Request>(schema: FieldsSchema<Request>): RequestReader<Request>["read"] => {
   const decode = fieldsDecoder(schema)
-  const encode = Schema.encodeSync(schema)
+  const encode = SchemaParser.encodeSync(schema)
   return (input) =>
     Result.map(decode(input), (value) => {
       const stored = asJsonObject(encode(value))

@@ -6,7 +6,8 @@ import type { Rate } from "../domain/Rate.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { IdGenerator, RateLimitStore } from "../ports/index.ts"
 import { type CallRate, Providers } from "../providers/index.ts"
-import { JobKinds, portsOf } from "../kinds/JobKinds.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
+import { portsOf } from "../kinds/portsOf.ts"
 import { SharedRate } from "./SharedRate.ts"
 
 /** The rates of the installation that limit this worker, by the name of a provider, and by kind and mode. */
@@ -25,7 +26,7 @@ export class Rates extends Context.Service<
     Effect.gen(function* () {
       const { providers: settings } = yield* EngineConfig
       const { live } = yield* Providers
-      const kinds = yield* JobKinds
+      const kinds = yield* installedKinds
       const ofProvider = portsOf(kinds).flatMap(({ bounds, name }) => {
         const { rate } = settings[name] ?? bounds
         return rate === undefined || live[name] === undefined ? [] : [[`provider ${name}`, rate] as const]

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { type Board, type ConcurrencyLimits, isLimiting, jobBlobKey, projectShare } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
-import { JobKinds } from "../kinds/JobKinds.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
 import { type ClaimRef, WakeUp } from "../ports/index.ts"
 import { Providers } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
@@ -24,7 +24,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
   const guard = yield* ProviderGuard
   const rates = yield* Rates
   const { live } = yield* Providers
-  const kinds = yield* JobKinds
+  const kinds = yield* installedKinds
   const installationLimits = limitsWith(limits, kinds)
   const liveProviders = new Map(kinds.map((kind) => [kind.name, servedBy(live, kind) ?? []]))
   const room = Room.empty(concurrency, limits.perProject === "share" ? projectShare(concurrency) : 0)

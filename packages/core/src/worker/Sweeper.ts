@@ -7,7 +7,8 @@ import { EngineConfig, type EngineSettings } from "../engine/EngineConfig.ts"
 import { emitFailed, type JobEvents } from "../engine/JobEvents.ts"
 import { purgeBlobs } from "../engine/purgeBlobs.ts"
 import { finiteAges, retentionPeriods } from "../engine/retentionPeriods.ts"
-import { type JobKind, JobKinds } from "../kinds/index.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
 import {
   type BlobStore,
   type IdGenerator,
@@ -75,7 +76,7 @@ export interface Pruned {
  */
 const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: boolean }) {
   const config = yield* EngineConfig
-  const { data, jobs: records } = retentionPeriods(config, yield* JobKinds)
+  const { data, jobs: records } = retentionPeriods(config, yield* installedKinds)
   // An older copy of the store could remove blobs that the newer one still uses. If the blob store is unavailable, nothing can be
   // removed, but overdue data becomes unreachable nevertheless.
   yield* Effect.catchTag(requireCurrentStore, "BlobUnavailable", () => Effect.void)
@@ -207,7 +208,7 @@ const untilOriginal = Effect.fnUntraced(function* (intervalMs: number) {
  */
 const sweep = Effect.gen(function* () {
   const config = yield* EngineConfig
-  const kinds = yield* JobKinds
+  const kinds = yield* installedKinds
   const guard = yield* BlobGuard
   const joined = Effect.catchTag(guard.join, "BlobUnavailable", () => Effect.void)
   yield* untilOriginal(yield* guard.intervalMs)

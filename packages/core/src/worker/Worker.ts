@@ -21,7 +21,8 @@ import {
   type UploadStore,
   WakeUp,
 } from "../ports/index.ts"
-import { JobKinds, portsOf } from "../kinds/JobKinds.ts"
+import { InstalledKinds, installedKinds } from "../kinds/installedKinds.ts"
+import { portsOf } from "../kinds/portsOf.ts"
 import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
@@ -65,7 +66,7 @@ const layerProviderGuard = Layer.effect(
   Effect.gen(function* () {
     const { circuit, providers: settings } = yield* EngineConfig
     const { live } = yield* Providers
-    const ports = portsOf(yield* JobKinds)
+    const ports = portsOf(yield* installedKinds)
     const names = ports.map(({ name }) => name)
     const unknown = Object.keys(settings).find((name) => !names.includes(name))
     if (unknown !== undefined)
@@ -118,7 +119,8 @@ export class Worker extends Context.Service<
     Worker,
     Effect.gen(function* () {
       const context = yield* Effect.context<MakerNeeds>()
-      return yield* Effect.provide(makeWorker, context)
+      // Each claim reads them, and must not wait for a module.
+      return yield* Effect.provide(makeWorker, Context.add(context, InstalledKinds, yield* installedKinds))
     }),
   ).pipe(Layer.provide(layerWatches))
 
@@ -217,7 +219,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
 /** The modes in which this worker serves at least one kind. */
 const servedModes = Effect.gen(function* () {
   const providers = yield* Providers
-  const kinds = yield* JobKinds
+  const kinds = yield* installedKinds
   const modes: ReadonlyArray<JobMode> = ["live", "sandbox"]
   return modes.filter((mode) => kinds.some((kind) => servedBy(providers[mode], kind) !== undefined))
 })

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { JobEvents } from "../engine/JobEvents.ts"
-import { JobKinds } from "../kinds/JobKinds.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
 import type { AttemptMeter } from "./AttemptMeter.ts"
 import type { MetricFamilies, MetricFamily } from "./MetricFamilies.ts"
 
@@ -98,7 +98,7 @@ const countJobs = (families: MetricFamilies, attempts: MetricFamily): JobMetrics
   return Effect.gen(function* () {
     const events = yield* JobEvents
     // A series begins at 0, so that its first job is visible as an increase.
-    for (const { name } of yield* JobKinds)
+    for (const { name } of yield* installedKinds)
       for (const mode of ["live", "sandbox"])
         for (const family of [created, completed, attempts]) family.record([name, mode], 0)
     yield* Effect.acquireRelease(

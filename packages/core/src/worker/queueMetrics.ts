@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JobMode } from "../domain/index.ts"
-import { JobKinds } from "../kinds/JobKinds.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
 import { JobDirectory, type QueueDepth } from "../ports/index.ts"
 import type { MetricFamilies } from "./MetricFamilies.ts"
 
@@ -43,7 +43,7 @@ export const queueMeasurement = (families: MetricFamilies) =>
     const directory = yield* JobDirectory
     const seen = new Map<string, Pick<QueueDepth, "kind" | "mode">>()
     const note = (kind: string, mode: JobMode) => seen.set(`${kind} ${mode}`, { kind, mode })
-    for (const { name } of yield* JobKinds) for (const mode of ["live", "sandbox"] as const) note(name, mode)
+    for (const { name } of yield* installedKinds) for (const mode of ["live", "sandbox"] as const) note(name, mode)
     const measure = Effect.gen(function* () {
       const depths = yield* directory.measureQueue({ limit: maxCounted })
       for (const { kind, mode } of depths) note(kind, mode)

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Board, JobMode, KindQuota, StoreUnavailable } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import { JobKinds } from "../kinds/JobKinds.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
 import type { Runnable } from "../ports/index.ts"
 import { type CallRate, Providers, type ProviderSet } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
@@ -25,7 +25,7 @@ export const servedBy = (providers: ProviderSet, kind: JobKind): ReadonlyArray<s
 /** The kinds this process can serve live, whether or not they may run now. */
 export const liveKinds = Effect.gen(function* () {
   const { live } = yield* Providers
-  return (yield* JobKinds).filter((kind) => servedBy(live, kind) !== undefined).map((kind) => kind.name)
+  return (yield* installedKinds).filter((kind) => servedBy(live, kind) !== undefined).map((kind) => kind.name)
 })
 
 /** Returns an entry for each version whose requests the kind can run. */
@@ -61,7 +61,7 @@ export const runnableKinds: Effect.Effect<
   }
   const runnable: Array<Runnable> = []
   let atMost = Infinity
-  for (const kind of yield* JobKinds) {
+  for (const kind of yield* installedKinds) {
     if (board.pausedKinds.includes(kind.name)) continue
     if (servedBy(sandbox, kind) !== undefined) add(kind, "sandbox", yield* roomIn([rates.ofKind(kind.name, "sandbox")]))
     const names = servedBy(live, kind)

@@ -7,7 +7,7 @@ import { traceOf } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
 import { inSpan, type SpanOptions } from "../engine/spans.ts"
-import { JobKinds } from "../kinds/JobKinds.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
 import type { Claim } from "../ports/index.ts"
 import { Attempt } from "./Attempt.ts"
 import { HeldLease } from "./HeldLease.ts"
@@ -25,7 +25,7 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
     leaseDurationMs,
   } = yield* EngineConfig
   const events = yield* JobEvents
-  const kinds = new Map((yield* JobKinds).map((kind) => [kind.name, kind]))
+  const kinds = new Map((yield* installedKinds).map((kind) => [kind.name, kind]))
   const runAttempt = yield* attemptRunner(slots)
 
   const attemptAt = (claim: Claim, askedAtMs: number): Attempt => {
