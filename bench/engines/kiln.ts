@@ -1,9 +1,11 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
+import type * as Blobs from "@kiln/adapter-blobs"
 import type * as Core from "@kiln/core"
 import type * as Postgres from "@kiln/adapter-postgres"
 import type * as Sqlite from "@kiln/adapter-sqlite"
-import type * as Testing from "@kiln/testing"
 import type { Engine, OpenOptions, Payload } from "./Engine.ts"
 
 /** Loads the built package of this name. */
@@ -56,6 +58,14 @@ const storeFor = async ({ kiln, place }: OpenOptions): Promise<Core.StoreAdapter
   return sqliteStore({ path: place }) as Core.StoreAdapter
 }
 
+/** Stores no blobs, because no job here has a file: in a directory that this process removes when it ends. */
+const blobsFor = async ({ kiln }: OpenOptions): Promise<Core.BlobAdapter> => {
+  const { fileBlobs } = await loadBuilt<typeof Blobs>(kiln, "adapter-blobs")
+  const directory = mkdtempSync(join(tmpdir(), "kiln-bench-blobs-"))
+  process.on("exit", () => rmSync(directory, { recursive: true }))
+  return fileBlobs({ directory })
+}
+
 /** Waits until at most this many calls are open; a million open promises would measure memory. */
 const inChunks = async (
   payloads: ReadonlyArray<Payload>,
@@ -68,7 +78,6 @@ const inChunks = async (
 export const kiln: Engine = {
   open: async (options) => {
     const core = await loadBuilt<typeof Core>(options.kiln, "core")
-    const testing = await loadBuilt<typeof Testing>(options.kiln, "testing")
     const noop = core.jobKind({
       name: "noop",
       request: anyPayload,
@@ -79,8 +88,7 @@ export const kiln: Engine = {
     })
     const engine = await core.createEngine({
       store: await storeFor(options),
-      // No job here has a file.
-      blobs: testing.memoryBlobs(),
+      blobs: await blobsFor(options),
       kinds: [noop],
       autoStart: false,
       settings: { concurrency: 500, queueCap: 0, limits: { perProject: 0 } },
