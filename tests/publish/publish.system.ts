@@ -147,7 +147,7 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
   })
 
   it.each([
-    { name: "@kiln/core", own: 16, code: `await import("@kiln/core/effect")` },
+    { name: "@kiln/core", own: 26, code: `await import("@kiln/core/effect")` },
     { name: "@kiln/adapter-postgres", own: 1, code: `await import("@kiln/adapter-postgres")` },
     { name: "@kiln/adapter-sqlite", own: 1, code: `await import("@kiln/adapter-sqlite")` },
   ])("loads $name from at most $own files, and Kysely from none", ({ code: program, name, own }) => {
