@@ -5,6 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Scheduler from "effect/Scheduler"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { StoreUnavailable } from "../domain/index.ts"
@@ -118,7 +119,7 @@ const committing = <In, Out>(verb: BatchVerb<In, Out>, report: (error: unknown) 
 }
 
 interface Grouping {
-  /** Runs before each call and lets others join; by default, those that are about to call in this turn. */
+  /** Runs before each call and lets more join than those that are about to call in this turn. */
   readonly gather?: Effect.Effect<void>
   /** Maximum number of calls in progress at the same time; default 1. There is a second one only while many callers wait. */
   readonly parallelCalls?: number | undefined
@@ -133,12 +134,13 @@ const engineClosed = () => Exit.fail(new StoreUnavailable({ operation: "groupCom
  */
 export const groupCommit = <In, Out>(
   verb: BatchVerb<In, Out>,
-  { gather = Effect.yieldNow, parallelCalls = 1 }: Grouping = {},
+  { gather, parallelCalls = 1 }: Grouping = {},
 ): Effect.Effect<GroupedVerb<In, Out>, never, Scope.Scope> =>
   Effect.gen(function* () {
     // Several callers share a call, so it is not part of the trace of one of them.
     const context = Context.omit(Tracer.ParentSpan)(yield* Effect.context())
     const fork = Effect.runForkWith(context)
+    const dispatcher = Context.get(context, Scheduler.Scheduler).makeDispatcher()
     const report = (error: unknown) => void fork(Effect.logError("a callback of a shared store call failed", error))
     const { commit, severedEnded } = committing(verb, report)
     const waiting: Array<Waiting<In, Out>> = []
@@ -150,16 +152,21 @@ export const groupCommit = <In, Out>(
     const commitNext = Effect.uninterruptible(
       Effect.suspend(() => (waiting.length === 0 ? Effect.void : commit(detachBatch(waiting)))),
     )
+    const gatherAndCommit = gather === undefined ? commitNext : Effect.andThen(gather, commitNext)
     /** Whether enough is waiting for one more call beside `others`. */
     const isWorthACall = (others: number): boolean =>
       others === 0 ? waiting.length > 0 : others < parallelCalls && waiting.length >= minParallelBatch
-    const drain = Effect.gen(function* () {
-      while (isWorthACall(draining - 1)) {
-        yield* gather
-        yield* commitNext
-      }
+    const drain: Effect.Effect<void> = Effect.flatMap(gatherAndCommit, () => {
+      if (isWorthACall(draining - 1)) return Effect.andThen(Effect.yieldNow, drain)
       draining -= 1
+      return Effect.void
     })
+    /** Runs a turn after the first item was pushed, so that others that are about to call in this turn can join. */
+    const start = (): void => {
+      const fiber = fork(drain)
+      drains.add(fiber)
+      fiber.addObserver(() => drains.delete(fiber))
+    }
 
     yield* Effect.addFinalizer(() =>
       Effect.gen(function* () {
@@ -176,9 +183,7 @@ export const groupCommit = <In, Out>(
       waiting.push({ items, settle })
       if (!isWorthACall(draining)) return
       draining += 1
-      const fiber = fork(drain)
-      drains.add(fiber)
-      fiber.addObserver(() => drains.delete(fiber))
+      dispatcher.scheduleTask(start, 0)
     }
     return Object.assign(
       (items: ReadonlyArray<In>): Effect.Effect<ReadonlyArray<Out>, StoreUnavailable> =>
