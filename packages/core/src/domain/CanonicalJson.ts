@@ -16,15 +16,15 @@ export const canonicalJson = (value: unknown): string => {
   if (typeof value === "number" && Number.isFinite(value)) return String(value)
   // Array.from, because map would skip holes.
   if (Array.isArray(value)) return `[${Array.from(value, canonicalJson).join(",")}]`
-  if (isPlainObject(value)) return `{${members(value).join(",")}}`
+  if (isPlainObject(value)) return `{${members(value)}}`
   throw new TypeError("expected a JSON value")
 }
 
-const members = (object: Readonly<Record<string, unknown>>): ReadonlyArray<string> => {
-  const texts: Array<string> = []
-  for (const key of Object.keys(object).toSorted()) {
+const members = (object: Readonly<Record<string, unknown>>): string => {
+  let text = ""
+  for (const key of Object.keys(object).sort()) {
     const value = object[key]
-    if (value !== undefined) texts.push(`${JSON.stringify(key)}:${canonicalJson(value)}`)
+    if (value !== undefined) text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${canonicalJson(value)}`
   }
-  return texts
+  return text
 }

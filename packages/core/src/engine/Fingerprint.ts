@@ -13,8 +13,11 @@ export const fingerprintSecret = "fingerprint"
 export class Fingerprint extends Context.Service<
   Fingerprint,
   {
-    /** Lower-case hex. Requests that differ only in key order, white space or the spelling of numbers have the same one. */
-    readonly of: (kind: string, request: JsonObject) => string
+    /**
+     * Lower-case hex. Requests that differ only in key order, white space or the spelling of numbers have the same one. `canonical` is
+     * the canonical text of the request, for callers that have it.
+     */
+    readonly of: (kind: string, request: JsonObject, canonical?: string) => string
   }
 >()("@kiln/core/engine/Fingerprint") {
   /** The key is made once and lives in the store, apart from signing keys, and is never rotated. */
@@ -25,7 +28,9 @@ export class Fingerprint extends Context.Service<
         const random = yield* SecureRandom.SecureRandom
         const secrets = yield* SecretStore
         const digest = hmacSha256(yield* secrets.getOrCreate(fingerprintSecret, yield* random.randomBytes(32)), "hex")
-        return Fingerprint.of({ of: (kind, request) => digest(`${kind}\n${canonicalJson(request)}`) })
+        return Fingerprint.of({
+          of: (kind, request, canonical = canonicalJson(request)) => digest(`${kind}\n${canonical}`),
+        })
       }),
     )
 }

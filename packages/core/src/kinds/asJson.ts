@@ -9,9 +9,15 @@ export const asJson = (value: unknown): string | undefined => {
   }
 }
 
+/** A JSON copy of an object, with its canonical text. */
+export interface JsonCopy {
+  readonly stored: JsonObject
+  readonly canonical: string
+}
+
 /** Returns a JSON copy of an object; `undefined` if it is not an object or JSON cannot represent it. */
-export const asJsonObject = (value: unknown): JsonObject | undefined => {
+export const asJsonObject = (value: unknown): JsonCopy | undefined => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined
-  const json = asJson(value)
-  return json === undefined ? undefined : (JSON.parse(json) as JsonObject)
+  const canonical = asJson(value)
+  return canonical === undefined ? undefined : { stored: JSON.parse(canonical) as JsonObject, canonical }
 }

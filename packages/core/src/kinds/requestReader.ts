@@ -12,6 +12,8 @@ export interface ReadRequest<Request> {
   readonly value: Request
   /** The stored JSON, which each attempt decodes again. */
   readonly stored: JsonObject
+  /** The canonical text of `stored`. */
+  readonly canonical: string
 }
 
 /** Decodes requests of a kind, or reports every invalid field. */
@@ -56,9 +58,9 @@ const fieldsReader = <Request>(schema: FieldsSchema<Request>): RequestReader<Req
   const encode = SchemaParser.encodeSync(schema)
   return (input) =>
     Result.map(decode(input), (value) => {
-      const stored = asJsonObject(encode(value))
-      if (stored === undefined) throw new TypeError("the request schema of a job kind must encode to a JSON object")
-      return { value, stored }
+      const copy = asJsonObject(encode(value))
+      if (copy === undefined) throw new TypeError("the request schema of a job kind must encode to a JSON object")
+      return { value, ...copy }
     })
 }
 
@@ -67,10 +69,11 @@ const readStandard = <Request>(
   schema: StandardSchema<unknown, Request>,
   input: unknown,
 ): Result.Result<ReadRequest<Request>, ReadonlyArray<FieldError>> => {
-  const stored = asJsonObject(input)
-  if (stored === undefined) return Result.fail([{ field: "", reason: "type", message: "must be a JSON object" }])
+  const copy = asJsonObject(input)
+  if (copy === undefined) return Result.fail([{ field: "", reason: "type", message: "must be a JSON object" }])
+  const { canonical, stored } = copy
   const result = validated(schema, stored)
-  if (result.issues === undefined) return Result.succeed({ value: result.value, stored })
+  if (result.issues === undefined) return Result.succeed({ value: result.value, stored, canonical })
   return Result.fail(fieldErrors(result.issues, stored))
 }
 

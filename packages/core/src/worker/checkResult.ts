@@ -27,7 +27,7 @@ export const checkResult = (
   result: AttemptResult,
   defaultCurrency: string,
 ): CheckedResult => {
-  const output = asJsonObject(result.output)
+  const output = asJsonObject(result.output)?.stored
   const problem = output === undefined ? "is not a JSON object" : resultProblem(kind, output, result)
   if (output === undefined || problem !== undefined)
     return { problem: new KindBug(`the result of ${kind.name} ${problem}`) }
