@@ -136,7 +136,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     "an idempotency key's job",
     jobByIdempotencyKey.sql,
     [
-      "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_2 (key_id=? AND idempotency_key=?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_key (key_id=? AND idempotency_key=?)",
       "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
       ...longRequest,
     ],

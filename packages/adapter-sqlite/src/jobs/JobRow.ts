@@ -1,9 +1,11 @@
+import { sql } from "kysely"
 import {
   type Charge,
   type Job,
   type JobId,
   type JobState,
   type JsonObject,
+  keylessPrefix,
   type OutputFile,
   type PriceSnapshot,
   type Priority,
@@ -101,8 +103,22 @@ export const jobByOwner = statement((given: Given<Values<"jobs", "id" | "project
     .where("jobs.mode", "=", given.mode),
 )
 
+/** The condition of the index of idempotency keys. */
+export const isIndexedKey = sql<boolean>`idempotency_key <> ${sql.lit(keylessPrefix)} || ${sql.ref("jobs.id")}`
+
 export const jobByIdempotencyKey = statement((given: Given<Values<"jobs", "key_id" | "idempotency_key">>) =>
-  selectJobs.where("jobs.key_id", "=", given.keyId).where("jobs.idempotency_key", "=", given.idempotencyKey),
+  selectJobs
+    .where("jobs.key_id", "=", given.keyId)
+    .where("jobs.idempotency_key", "=", given.idempotencyKey)
+    .where(isIndexedKey),
+)
+
+/** The job whose idempotency key names the job itself. */
+export const jobByKeylessKey = statement((given: Given<Values<"jobs", "key_id" | "idempotency_key">>) =>
+  selectJobs
+    .where("jobs.id", "=", sql<JobId>`substr(${given.idempotencyKey}, ${sql.lit(keylessPrefix.length + 1)})`)
+    .where("jobs.key_id", "=", given.keyId)
+    .where("jobs.idempotency_key", "=", given.idempotencyKey),
 )
 
 export type JobRow = RowOf<typeof jobBySeq>

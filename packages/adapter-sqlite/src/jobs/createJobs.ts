@@ -2,6 +2,7 @@ import {
   type Job,
   type JobFacts,
   judgeJob,
+  keylessPrefix,
   maximumCostOf,
   type ProjectId,
   rankOf,
@@ -15,8 +16,8 @@ import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { ownUpload, uploadOf } from "../uploads.ts"
 import { ownJob } from "./eraseJobs.ts"
-import { insertJob, unfinishedJobs } from "./insertJob.ts"
-import { jobByIdempotencyKey, jobOf } from "./JobRow.ts"
+import { insertJob, namesAnotherJob, unfinishedJobs } from "./insertJob.ts"
+import { jobByIdempotencyKey, jobByKeylessKey, jobOf } from "./JobRow.ts"
 import { findScopeHolder, writeLabels } from "./labels.ts"
 import { bitOf } from "./laneRanks.ts"
 import { addRank, createLane, findLane, type LaneRow, mayBeClaimableAt } from "./lanes.ts"
@@ -53,11 +54,11 @@ class CreateBatch {
   /**
    * Most idempotency keys are new, so the job is first judged as if its key were, and the unique index of the insertion finds
    * the others. Any other outcome is judged again with the lookup, which comes first in the order of precedence. A retry and
-   * the first job of a lane write before the insertion, and so begin with the lookup.
+   * the first job of a lane write before the insertion, and so begin with the lookup, as does a key that names another job.
    */
   create(item: NewJob): CreateOutcome {
     const lane = this.#laneOf(item)
-    if (item.retryOf === null && lane !== undefined) {
+    if (item.retryOf === null && lane !== undefined && !namesAnotherJob(item)) {
       const outcome = judgeJob(
         item,
         this.#factsOf(item, () => undefined),
@@ -161,6 +162,8 @@ export const findByIdempotencyKey = (
   tx: Transaction,
   { idempotencyKey, keyId }: Values<"jobs", "key_id" | "idempotency_key">,
 ): Job | undefined => {
-  const row = tx.get(jobByIdempotencyKey, { keyId, idempotencyKey })
+  const row =
+    tx.get(jobByIdempotencyKey, { keyId, idempotencyKey }) ??
+    (idempotencyKey.startsWith(keylessPrefix) ? tx.get(jobByKeylessKey, { keyId, idempotencyKey }) : undefined)
   return row && jobOf(tx, row)
 }

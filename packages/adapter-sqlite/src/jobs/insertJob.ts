@@ -1,10 +1,11 @@
-import { sql } from "kysely"
-import { type Job, judgeJob, labelsOf, rankOf } from "@kiln/core/domain"
+import { type OnConflictBuilder, sql } from "kysely"
+import { type Job, judgeJob, keylessKey, keylessPrefix, labelsOf, rankOf } from "@kiln/core/domain"
 import { type CreateOutcome, decodeObject, type NewJob } from "@kiln/core/ports"
-import { assign, type Values } from "../columns.ts"
+import { assign, type Tables, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import { storedTime } from "../StoreClock.ts"
 import type { Transaction } from "../Transaction.ts"
+import { isIndexedKey } from "./JobRow.ts"
 import { knowsRank } from "./laneRanks.ts"
 
 /**
@@ -49,11 +50,21 @@ const initial = {
   lost_workers: 0,
 } as const
 
+const keyIsTaken = (conflict: OnConflictBuilder<Tables, "jobs">) =>
+  conflict.columns(["key_id", "idempotency_key"]).where(isIndexedKey).doNothing()
+
+/**
+ * Whether the idempotency key is one that only another job of that id can have. The index does not have it, so the insertion would not
+ * find that job.
+ */
+export const namesAnotherJob = ({ id, idempotencyKey }: Pick<NewJob, "id" | "idempotencyKey">): boolean =>
+  idempotencyKey.startsWith(keylessPrefix) && idempotencyKey !== keylessKey(id)
+
 const insertRow = statement((given: Given<NewRow & Values<"jobs", "lane_id">>) =>
   query
     .insertInto("jobs")
     .values({ ...assign(given, "lane_id", ...columns), ...initial })
-    .onConflict((conflict) => conflict.columns(["key_id", "idempotency_key"]).doNothing()),
+    .onConflict(keyIsTaken),
 )
 
 const insertData = statement((given: Given<Values<"job_data", "job_seq" | "request">>) =>
@@ -102,7 +113,7 @@ export const insertAtOnce = statement((given: Given<NewRow & { readonly cap: num
         .where(sql<boolean>`${given.createdAt} >= (${sql.raw(storedTime.sql)})`)
         .where(sql<boolean>`(${given.cap} = 0 OR (${countUnfinished(given)}) < ${given.cap})`),
     )
-    .onConflict((conflict) => conflict.columns(["key_id", "idempotency_key"]).doNothing())
+    .onConflict(keyIsTaken)
 })
 
 /** Returns the job as later reads will, with its JSON decoded again. */
@@ -172,7 +183,7 @@ export const insertJob = (
 export const createAtOnce = (tx: Transaction, item: NewJob): ReadonlyArray<CreateOutcome> | undefined => {
   if (item.gate !== null || item.uploadId !== null || item.retryOf !== null || item.unique !== undefined)
     return undefined
-  if (labelsOf(item.metadata).length > 0) return undefined
+  if (labelsOf(item.metadata).length > 0 || namesAnotherJob(item)) return undefined
   const outcome = judgeJob(item, {
     now: tx.now,
     existing: () => undefined,

@@ -29,9 +29,30 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a retry is inserted before it takes over the upload",
     file: createJobs,
-    from: "if (item.retryOf === null && lane !== undefined) {",
-    to: "if (lane !== undefined) {",
+    from: "if (item.retryOf === null && lane !== undefined && !namesAnotherJob(item)) {",
+    to: "if (lane !== undefined && !namesAnotherJob(item)) {",
     section: "JobStore.createJobs: retries",
+  },
+  {
+    bug: "a single job is created at once, although its key names another job",
+    file: "jobs/insertJob.ts",
+    from: " || namesAnotherJob(item)",
+    to: "",
+    section: "JobStore.createJobs: idempotency",
+  },
+  {
+    bug: "a job of a batch is inserted first, although its key names another job",
+    file: createJobs,
+    from: " && !namesAnotherJob(item)",
+    to: "",
+    section: "JobStore.createJobs: idempotency",
+  },
+  {
+    bug: "a job is not found by a key that names it",
+    file: createJobs,
+    from: "(idempotencyKey.startsWith(keylessPrefix) ?",
+    to: "(idempotencyKey === keylessPrefix ?",
+    section: "JobStore.createJobs: idempotency",
   },
   {
     bug: "a job that must be unique is judged by its scope before its idempotency key",

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { created, type JsonObject } from "@kiln/core/domain"
+import { created, type JsonObject, keylessKey } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
 import {
   advance,
@@ -191,6 +191,25 @@ export const createJobsIdempotency: Section = {
           ),
         ).toEqual(["Created", "Replayed", "KeyReused", "Created"])
         expect((yield* claim()).claims.map(({ job }) => job.id)).toEqual([jobId(1), jobId(4)])
+      }),
+    ),
+
+    check(
+      "a key that names its own job is like any other",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const own = newJob(1, { idempotencyKey: keylessKey(jobId(1)) })
+        const repeat = { ...newJob(2), idempotencyKey: own.idempotencyKey, fingerprint: own.fingerprint }
+        const reuse = { ...repeat, fingerprint: digest(99) }
+        const ofAnother = { ...repeat, id: jobId(3), keyId: keyId(2) }
+        const job = first(yield* create(own))
+        expect(yield* store.findByIdempotencyKey(job.keyId, job.idempotencyKey)).toEqual(job)
+        expect(yield* store.findByIdempotencyKey(keyId(2), job.idempotencyKey)).toBe(undefined)
+        expect(yield* createTags(repeat)).toEqual(["Replayed"])
+        expect(yield* createTags(reuse)).toEqual(["KeyReused"])
+        expect(yield* createTags(newJob(4), repeat, reuse)).toEqual(["Created", "Replayed", "KeyReused"])
+        expect(yield* createTags(ofAnother)).toEqual(["Created"])
+        expect(yield* createTags({ ...ofAnother, id: jobId(5) }, newJob(6))).toEqual(["Replayed", "Created"])
       }),
     ),
 

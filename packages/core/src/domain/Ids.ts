@@ -55,6 +55,14 @@ export const unknownUploadId: UploadId = "upl_00000000000000000000000000"
 /** Returns the part after the prefix: only `[0-9a-z]`, safe in blob keys and file names. */
 export const idBody = (id: string): string => id.slice(id.indexOf("_") + 1)
 
+export const keylessPrefix = "keyless "
+
+/**
+ * Returns the idempotency key of a job whose caller gave none. It names the job itself, so no other job has it, and contains a space,
+ * as no key of a caller does. A store need not index it.
+ */
+export const keylessKey = (id: JobId): string => `${keylessPrefix}${id}`
+
 /** Characters that hold the 48 bits of the time, after the two leading zero bits. */
 const TIME_LENGTH = 10
 

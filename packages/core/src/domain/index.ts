@@ -41,6 +41,8 @@ export {
   isId,
   idBody,
   idTime,
+  keylessKey,
+  keylessPrefix,
 } from "./Ids.ts"
 export {
   type ConcurrencyLimits,

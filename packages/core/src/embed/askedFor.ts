@@ -5,7 +5,6 @@ import { isDate } from "../domain/realms.ts"
 import { maxDelayMs } from "../engine/prepareJob.ts"
 import type { Asked, Engine } from "../engine/index.ts"
 import type { JobKind } from "../kinds/index.ts"
-import type { IdGenerator } from "../ports/index.ts"
 import { submittedFor, uniqueFor } from "./attached.ts"
 import { callerOf } from "./callers.ts"
 import { requireMode } from "./checkOptions.ts"
@@ -21,7 +20,6 @@ const kindNamed = (kinds: ReadonlyArray<JobKind>, name: string): JobKind => {
 /** Turns the arguments of `submit` and `submitMany` into what the engine takes. Throws `KindUnknown`, and `TypeError` for options. */
 export const makeAskedFor = (
   { kinds }: Engine["Service"],
-  ids: IdGenerator["Service"],
   clock: Clock.Clock,
   defaultMode: JobMode,
   capture: (() => Json | undefined) | undefined,
@@ -45,7 +43,7 @@ export const makeAskedFor = (
       grant,
       kind,
       request,
-      idempotencyKey: idempotencyKey ?? ids.next("req"),
+      idempotencyKey,
       placement: {
         priority,
         delayMs: delayOf(options),

@@ -9,7 +9,6 @@ import { type Accepted, type Asked, Engine, type JobOutcomes } from "../engine/i
 import { traceIn } from "../engine/prepareJob.ts"
 import { inSpan } from "../engine/spans.ts"
 import type { Kind } from "../kinds/index.ts"
-import { IdGenerator } from "../ports/index.ts"
 import { makeAskedFor } from "./askedFor.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
@@ -45,13 +44,7 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   capture: (() => Json | undefined) | undefined,
 ): Verbs<K, Transaction, SyncTransaction> => {
   const engine = Context.get(context, Engine)
-  const askedFor = makeAskedFor(
-    engine,
-    Context.get(context, IdGenerator),
-    runSync(Effect.clockWith(Effect.succeed)),
-    defaultMode,
-    capture,
-  )
+  const askedFor = makeAskedFor(engine, runSync(Effect.clockWith(Effect.succeed)), defaultMode, capture)
   const hasTracer = runSync(Effect.withFiber((fiber) => Effect.succeed(fiber.cache.tracer !== undefined)))
 
   const { defaultCurrency } = engine.settings

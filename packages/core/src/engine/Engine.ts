@@ -97,7 +97,7 @@ export class Engine extends Context.Service<
       grant: Grant,
       kind: JobKind,
       request: unknown,
-      idempotencyKey: string,
+      idempotencyKey: string | undefined,
       placement?: Placement,
     ) => Effect.Effect<Accepted, CreateJobError>
     /**

@@ -19,7 +19,7 @@ import {
   withTrace,
 } from "../domain/index.ts"
 import { InvalidRequest } from "../domain/Errors.ts"
-import { unknownUploadId } from "../domain/Ids.ts"
+import { keylessKey, unknownUploadId } from "../domain/Ids.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Unique } from "../domain/acceptance.ts"
 import { IdGenerator, type NewJob } from "../ports/index.ts"
@@ -58,7 +58,8 @@ export interface Asked {
   readonly grant: Grant
   readonly kind: JobKind
   readonly request: unknown
-  readonly idempotencyKey: string
+  /** Without one, every request makes a job. */
+  readonly idempotencyKey: string | undefined
   readonly placement?: Placement | undefined
 }
 
@@ -67,9 +68,11 @@ export interface Draft {
   readonly grant: Grant
   readonly kind: JobKind
   readonly stored: JsonObject
+  /** The canonical text of `stored`. */
+  readonly canonical: string
   /** The most that a live job can use, by meter; `null` if that is unknown or does not matter. */
   readonly maxUsage: Usage | null
-  readonly idempotencyKey: string
+  readonly idempotencyKey: string | undefined
   readonly priority: Priority
   readonly placement: Placement
 }
@@ -93,9 +96,9 @@ export const readDraft = ({
   const priority = readPriority(placement.priority ?? "normal")
   const request = kind.reader.read(input)
   if (Result.isFailure(request)) return Result.fail(new InvalidRequest({ errors: request.failure }))
-  const { stored, value } = request.success
+  const { canonical, stored, value } = request.success
   const maxUsage = grant.mode === "live" && kind.gate.price !== null ? kind.maxUsage(value) : null
-  return Result.succeed({ grant, kind, stored, maxUsage, idempotencyKey, priority, placement })
+  return Result.succeed({ grant, kind, stored, canonical, maxUsage, idempotencyKey, priority, placement })
 }
 
 /** The upload that a request names. A malformed identifier is looked up as one that does not exist. */
@@ -154,7 +157,7 @@ const newJobOf = (
     retryOf: null,
     uploadId: uploadOf(kind, stored),
     maxTransfers: config.upload.maxTransfers,
-    idempotencyKey,
+    idempotencyKey: idempotencyKey ?? keylessKey(made.id),
     gate: grant.mode === "live" ? gateOf(kind, requireLiveWorker, jobLimits.queueLimitMs) : null,
     maxUsage,
     forcedOff: config.forcedOff,
@@ -177,7 +180,7 @@ export const makePrepareJob: Effect.Effect<PrepareJob, never, IdGenerator | Fing
       config,
       {
         id: ids.next("job"),
-        fingerprint: fingerprint.of(draft.kind.name, draft.stored),
+        fingerprint: fingerprint.of(draft.kind.name, draft.stored, draft.canonical),
         ...(draft.placement.unique && { unique: uniqueOf(draft, draft.placement.unique, fingerprint) }),
       },
       trace,

@@ -1,4 +1,4 @@
-import { priorityRank, ranks } from "@kiln/core/domain"
+import { keylessPrefix, priorityRank, ranks } from "@kiln/core/domain"
 import { bitOf } from "../../jobs/laneRanks.ts"
 
 /**
@@ -77,7 +77,6 @@ CREATE TABLE kiln_jobs (
   -- NULL if it is long (then it is in kiln_job_data) or erased.
   request          TEXT,
 
-  UNIQUE (key_id, idempotency_key),
   CHECK (held = 0 OR status = 'processing'),
   CHECK (held = 0 OR claimable_at <= deadline_at),
   CHECK ((claimable_at     IS NULL)     = (status IN ('done', 'failed'))),
@@ -91,6 +90,8 @@ CREATE TABLE kiln_jobs (
   CHECK (retained = 'kept' OR (status IN ('done', 'failed') AND request IS NULL)),
   CHECK (mode = 'live' OR price_id IS NULL)
 ) STRICT;
+-- One job for each idempotency key. A key that names its own job needs no entry, because the id is unique.
+CREATE UNIQUE INDEX kiln_jobs_key ON kiln_jobs (key_id, idempotency_key) WHERE idempotency_key <> '${keylessPrefix}' || id;
 -- A job consumes its upload by this index; there is no other flag.
 CREATE UNIQUE INDEX kiln_jobs_upload ON kiln_jobs (upload_id) WHERE upload_id IS NOT NULL;
 -- The order of claims: one range per priority, so that jobs that are not yet claimable are not read. Finished jobs are not in it, so
