@@ -1,13 +1,14 @@
 import type * as Fiber from "effect/Fiber"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Claim } from "../ports/index.ts"
+import { nowhere, type Placed } from "./Bag.ts"
 import type { HeldLease } from "./HeldLease.ts"
 import type { IsolatedRun } from "./Isolation.ts"
 import type { ProgressReports } from "./ProgressReports.ts"
 import { UsedNames } from "./UsedNames.ts"
 
 /** One attempt at a job that this worker has claimed, from its claim until its end is written. */
-export class Attempt {
+export class Attempt implements Placed {
   readonly kind: JobKind
   readonly claim: Claim
   readonly lease: HeldLease
@@ -15,6 +16,7 @@ export class Attempt {
   readonly isolated: IsolatedRun | undefined
   /** Whether the kind's work has begun. */
   hasBegun = false
+  place = nowhere
   /** Writes what the attempt reports of its progress; `undefined` before the first report. */
   reports: ProgressReports | undefined
   #fiber: Fiber.Fiber<unknown, unknown> | undefined

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobStore } from "../ports/index.ts"
+import type { Bag } from "./Bag.ts"
 import type { HeldLease } from "./HeldLease.ts"
 
 /**
@@ -11,7 +12,7 @@ import type { HeldLease } from "./HeldLease.ts"
  *
  * A heartbeat does not wait for the previous one, because a slow answer would delay the leases of jobs claimed since.
  */
-export const heartbeat: (leases: ReadonlySet<HeldLease>) => Effect.Effect<never, never, JobStore> = Effect.fnUntraced(
+export const heartbeat: (leases: Bag<HeldLease>) => Effect.Effect<never, never, JobStore> = Effect.fnUntraced(
   function* (leases) {
     const { leaseDurationMs } = yield* EngineConfig
     while (true) {
@@ -44,7 +45,7 @@ const beat = Effect.fnUntraced(function* (held: ReadonlyArray<HeldLease>, leaseD
  * Checks regularly whether the claims of this worker still hold, so that a canceled job stops soon in any process. Heartbeats
  * check too, but only every third of a lease. If the store does not answer, all claims are assumed to hold.
  */
-export const checkClaims: (leases: ReadonlySet<HeldLease>) => Effect.Effect<never, never, JobStore> = Effect.fnUntraced(
+export const checkClaims: (leases: Bag<HeldLease>) => Effect.Effect<never, never, JobStore> = Effect.fnUntraced(
   function* (leases) {
     const { claimCheckIntervalMs } = yield* EngineConfig
     const store = yield* JobStore

@@ -1,4 +1,5 @@
 import type { ClaimRef } from "../ports/index.ts"
+import { nowhere, type Placed } from "./Bag.ts"
 
 /** Milliseconds before the end of a lease at which the worker stops, because its clock and the store's may drift apart. */
 const safetyMarginMs = 100
@@ -7,12 +8,13 @@ const safetyMarginMs = 100
  * The worker's side of a lease: the time on its own monotonic clock until which it may act. It is counted from before the call
  * to the store, so it always ends before the store's lease. All times are milliseconds of the monotonic clock.
  */
-export class HeldLease implements ClaimRef {
+export class HeldLease implements ClaimRef, Placed {
   readonly jobId: ClaimRef["jobId"]
   readonly token: number
   readonly #durationMs: number
   #endsAtMs = 0
   #askedAtMs: number
+  place = nowhere
   #isLast = false
   #state: "held" | "expired" | "refused" = "held"
   #whenLost: (() => void) | undefined

@@ -1,6 +1,7 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import { Bag } from "./Bag.ts"
 import type { HeldLease } from "./HeldLease.ts"
 
 /** Number of checks per lease that the process has not been frozen. */
@@ -19,7 +20,7 @@ interface Stall {
  * loop, a signal stopped the process, or the machine slept. Nothing could extend a lease meanwhile.
  */
 export class LeaseWatch {
-  readonly leases = new Set<HeldLease>()
+  readonly leases = new Bag<HeldLease>()
   readonly #clock: Clock.Clock
   readonly #checkMs: number
   readonly #rearmed = Latch.makeUnsafe(false)

@@ -9,6 +9,7 @@ import { type ClaimRef, WakeUp } from "../ports/index.ts"
 import { Providers } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
+import { Bag } from "./Bag.ts"
 import { makeIsolation } from "./Isolation.ts"
 import { LeaseWatch } from "./LeaseWatch.ts"
 import { limitsWith } from "./limitsWith.ts"
@@ -30,7 +31,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
   const room = Room.empty(concurrency, limits.perProject === "share" ? projectShare(concurrency) : 0)
   const watch = new LeaseWatch(yield* Clock.Clock, leaseDurationMs)
   const isolation = makeIsolation(leaseDurationMs)
-  const attempts = new Set<Attempt>()
+  const attempts = new Bag<Attempt>()
   const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
   let isLimited = isLimiting(installationLimits)
@@ -106,7 +107,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
 })
 
 /** Ends the attempts of jobs that this process cancels. */
-const onCanceled = (attempts: ReadonlySet<Attempt>) =>
+const onCanceled = (attempts: Bag<Attempt>) =>
   Effect.acquireRelease(
     Effect.map(JobEvents, (events) =>
       events.listenTo("canceled", (event) => {

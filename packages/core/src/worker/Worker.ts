@@ -26,6 +26,7 @@ import { portsOf } from "../kinds/portsOf.ts"
 import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
+import type { Bag } from "./Bag.ts"
 import { claimInto } from "./claimInto.ts"
 import { makeJointClaims } from "./JointClaims.ts"
 import { GateWatch } from "./GateWatch.ts"
@@ -234,7 +235,7 @@ const runInBackground = (run: Effect.Effect<never, never, MakerNeeds>) =>
  * their next poll.
  */
 const drain = Effect.fnUntraced(function* (
-  attempts: ReadonlySet<Attempt>,
+  attempts: Bag<Attempt>,
   beating: Fiber.Fiber<never>,
   drainMs: number,
 ) {
