@@ -19,11 +19,17 @@ export class Attempt implements Placed {
   place = nowhere
   /** Writes what the attempt reports of its progress; `undefined` before the first report. */
   reports: ProgressReports | undefined
+  /** When its work began, in milliseconds of the monotonic clock; 0 before that. */
+  beganAtMs = 0
+  /** How long its work took, in milliseconds; 0 before its end. */
+  durationMs = 0
   #fiber: Fiber.Fiber<unknown, unknown> | undefined
   #isStopping = false
   #isParked = false
   #names: UsedNames | undefined
   #written: Array<string> | undefined
+  #isOver = false
+  #whenOver: Array<() => void> | undefined
 
   constructor(kind: JobKind, claim: Claim, lease: HeldLease, isolated: IsolatedRun | undefined) {
     this.kind = kind
@@ -65,14 +71,29 @@ export class Attempt implements Placed {
     this.#isParked = true
   }
 
-  /** Sets the fiber that runs the attempt. Losing the lease interrupts it from now on. */
-  runsIn(fiber: Fiber.Fiber<unknown, unknown>): void {
+  /** Sets the fiber in which the work begins now. Losing the lease interrupts it from now on. */
+  runsIn(fiber: Fiber.Fiber<unknown, unknown>, nowMs: number): void {
+    this.beganAtMs = nowMs
     this.#fiber = fiber
     this.lease.whenLost(() => fiber.interruptUnsafe())
   }
 
-  get fiber(): Fiber.Fiber<unknown, unknown> | undefined {
-    return this.#fiber
+  workEnded(nowMs: number): void {
+    this.durationMs = nowMs - this.beganAtMs
+  }
+
+  /** Says that the attempt is over: its end is written, or nothing can be written any more. */
+  end(): void {
+    this.#isOver = true
+    const calls = this.#whenOver
+    this.#whenOver = undefined
+    if (calls !== undefined) for (const call of calls) call()
+  }
+
+  /** Calls the function when the attempt is over, or immediately if it already is. */
+  whenOver(call: () => void): void {
+    if (this.#isOver) return call()
+    ;(this.#whenOver ??= []).push(call)
   }
 
   /** Interrupts the work, so that the job is released. Has no effect on an end that is being written. */

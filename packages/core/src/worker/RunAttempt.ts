@@ -1,24 +1,31 @@
-import * as Cause from "effect/Cause"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import type * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import { isBuiltInErrorCode } from "../domain/ErrorCode.ts"
-import { unknownName } from "../domain/knownNames.ts"
-import { readSafely } from "../domain/realms.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
+import { GroupCommit } from "../engine/GroupCommit.ts"
+import { JobEvents, refOf } from "../engine/JobEvents.ts"
 import { type AttemptError, AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import { KindBug } from "../kinds/KindBug.ts"
 import { BlobStore, JobStore } from "../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
 import { attemptContexts } from "./AttemptContext.ts"
 import { AttemptMeter, type AttemptOutcome } from "./AttemptMeter.ts"
-import { type AttemptEnd, attemptEnd, describe, kindBugIn } from "./AttemptEnd.ts"
+import type { AttemptEnd } from "./AttemptEnd.ts"
 import { makeParentCheck } from "./canceledParents.ts"
-import { checkResult } from "./checkResult.ts"
+import { isWritten, leaseLost, type Tried } from "./fencedWriter.ts"
+import { type LoggedEnd, readEnd } from "./readEnd.ts"
 import type { Slots } from "./Slots.ts"
 import { endWriter, type Settled, type Written } from "./writeEnd.ts"
+
+type Needs =
+  | JobStore
+  | BlobStore
+  | JobEvents
+  | Effect.Services<ReturnType<typeof attemptContexts>>
+  | Effect.Services<ReturnType<typeof endWriter>>
+  | Effect.Services<typeof makeParentCheck>
 
 /** Runs an effect in its own fiber, because the current one may already be interrupted. */
 const inOwnFiber = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -28,12 +35,19 @@ const inOwnFiber = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E
     }),
   )
 
+/** Runs attempts of one worker. */
+export interface AttemptRunner {
+  /** Runs an attempt in the current fiber, which must not be interruptible. */
+  readonly run: (attempt: Attempt) => Effect.Effect<EndedAttempt>
+  /** Runs an attempt in fibers of its own. `freed` is called when its end is written. */
+  readonly start: (attempt: Attempt, context: Context.Context<never>, freed: () => void) => void
+}
+
 /**
- * Returns the function that runs one attempt of a worker: it runs the kind, checks the result, classifies the end, writes it and
- * cleans up. An attempt runs uninterruptibly in one fiber; only the kind's work in it can be interrupted, when the lease is lost
- * or the worker stops. The end is always written, unless the lease is lost.
+ * Returns what runs the attempts of a worker: it runs the kind, checks the result, classifies the end, writes it and cleans up. Only
+ * the kind's work can be interrupted, when the lease is lost or the worker stops. The end is always written, unless the lease is lost.
  */
-export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
+export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.fn.Return<AttemptRunner, never, Needs> {
   const { isolation, watch } = slots
   const { attempts, defaultCurrency } = yield* EngineConfig
   const contextOf = yield* attemptContexts(watch)
@@ -41,27 +55,40 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
   const removeOrphans = yield* orphanRemover
   const meter = yield* AttemptMeter
   const checkParent = yield* makeParentCheck
+  const events = yield* JobEvents
+  const grouped = Option.getOrUndefined(Context.getOption(yield* Effect.context<Needs>(), GroupCommit))
 
   /** Runs the kind. An exception is a defect. */
+  const runKind = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> => {
+    const { claim, kind } = attempt
+    isolation.begin(attempt.isolated, watch.now())
+    attempt.hasBegun = true
+    // It was valid when the job was accepted, for this version of the kind or another.
+    const request = kind.reader.readStored(attempt.claim.job.request)
+    if (Result.isFailure(request)) return notReadable
+    const run = () => inTime(kind, kind.run(contextOf(attempt, request.success)))
+    const checked = checkParent(claim)
+    return checked === undefined ? run() : Effect.andThen(checked, Effect.suspend(run))
+  }
+
+  /** Waits until the attempt may begin, and runs the kind. */
   const work = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
-    Effect.suspend(() => {
-      isolation.begin(attempt.isolated, watch.now())
-      attempt.hasBegun = true
-      // It was valid when the job was accepted, for this version of the kind or another.
-      const request = attempt.kind.reader.readStored(attempt.claim.job.request)
-      return Result.isSuccess(request)
-        ? Effect.andThen(
-            checkParent(attempt.claim),
-            Effect.suspend(() => inTime(attempt.kind, attempt.kind.run(contextOf(attempt, request.success)))),
-          )
-        : notReadable
+    Effect.withFiber((fiber) => {
+      attempt.runsIn(fiber, watch.now())
+      meter?.began(attempt.claim.job)
+      const { isolated } = attempt
+      const rate = slots.rateOf(attempt)
+      if (rate === undefined && isolated === undefined) return runKind(attempt)
+      const start = Effect.suspend(() => runKind(attempt))
+      const started = rate === undefined ? start : Effect.andThen(rate.take(attempt), start)
+      return isolated === undefined ? started : Effect.andThen(isolated.waitUntilQuiet, started)
     })
 
-  const begin = (attempt: Attempt) => {
-    const { isolated } = attempt
-    const rate = slots.rateOf(attempt)
-    const started = rate === undefined ? work(attempt) : Effect.andThen(rate.take(attempt), work(attempt))
-    return isolated === undefined ? started : Effect.andThen(isolated.waitUntilQuiet, started)
+  const endOf = (attempt: Attempt, exit: Exit.Exit<AttemptResult, AttemptError>): LoggedEnd => {
+    attempt.workEnded(watch.now())
+    if (attempt.hasBegun) isolation.end()
+    attempt.reports?.end()
+    return readEnd(attempt, exit, defaultCurrency)
   }
 
   /** Cleans up after an attempt whose result is not stored. */
@@ -72,27 +99,72 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
     return stalledMs > 0 ? "stalled" : written
   })
 
-  return Effect.fnUntraced(function* (attempt: Attempt): Effect.fn.Return<EndedAttempt> {
-    attempt.runsIn(yield* currentFiber)
+  /** Reports how an attempt ended. */
+  const report = (attempt: Attempt, end: AttemptEnd, settled: Settled): AttemptOutcome => {
     const { job } = attempt.claim
-    const beganAt = watch.now()
-    meter?.began(job)
-    const exit = yield* Effect.exit(Effect.interruptible(begin(attempt)))
-    if (attempt.hasBegun) isolation.end()
-    attempt.reports?.end()
-    const end =
-      readSafely(() => readEnd(attempt, exit, defaultCurrency)) ?? endOfFailure(attempt.kind, Cause.die(unreadable()))
+    const outcome = outcomeOf(end, settled)
+    if (settled === "committed") events.emit({ type: "completed", ...refOf(job) })
+    meter?.ended(job, outcome, watch.now() - attempt.beganAtMs, chargeOf(end, settled))
+    return outcome
+  }
+
+  /** Writes the end of an attempt and cleans up. `tried`: what the first try to write it came to, if there was one. */
+  const finish = Effect.fnUntraced(function* (
+    attempt: Attempt,
+    end: LoggedEnd,
+    tried?: Tried,
+  ): Effect.fn.Return<EndedAttempt> {
     if (end.log !== undefined) yield* end.log
     if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)
-    const durationMs = watch.now() - beganAt
-    const written = yield* writeEnd(attempt, end, { error: end.error, durationMs })
+    const { durationMs } = attempt
+    const written = yield* writeEnd(attempt, end, { error: end.error, durationMs }, tried)
     const settled = written === "committed" ? written : yield* cleanUp(attempt, written)
     if (settled !== "committed") slots.settle(attempt, settled)
-    const outcome = outcomeOf(end, settled)
-    meter?.ended(job, outcome, watch.now() - beganAt, chargeOf(end, settled))
+    const outcome = report(attempt, end, settled)
     yield* slots.announceRoom
     return { outcome, error: end.error }
   })
+
+  /**
+   * Ends an attempt whose work is over. Most completions join the next shared call of the store and are written by it; such an
+   * attempt needs no fiber any more.
+   */
+  const endWork = (
+    attempt: Attempt,
+    exit: Exit.Exit<AttemptResult, AttemptError>,
+    context: Context.Context<never>,
+    freed: () => void,
+  ): void => {
+    const fork = Effect.runForkWith(context)
+    const end = endOf(attempt, exit)
+    const finishInFiber = (tried?: Tried) =>
+      void fork(finish(attempt, end, tried), { uninterruptible: true }).addObserver(freed)
+    const isPlain = end._tag === "Completed" && end.log === undefined
+    if (!isPlain || grouped === undefined || !attempt.lease.holdsAt(watch.now())) return finishInFiber()
+    let isSettled = false
+    const settle = (tried: Tried): void => {
+      if (isSettled) return
+      isSettled = true
+      if (!isWritten(tried)) return finishInFiber(tried)
+      try {
+        report(attempt, end, "committed")
+        if (slots.isLimited()) fork(slots.announceRoom)
+      } finally {
+        freed()
+      }
+    }
+    attempt.lease.whenLost(() => settle(leaseLost))
+    grouped.completeJobs.push([end.completion], settle)
+  }
+
+  return {
+    run: (attempt) =>
+      Effect.flatMap(Effect.exit(Effect.interruptible(work(attempt))), (exit) => finish(attempt, endOf(attempt, exit))),
+    start: (attempt, context, freed) => {
+      const fiber = Effect.runForkWith(context)(work(attempt))
+      fiber.addObserver((exit) => endWork(attempt, exit, context, freed))
+    },
+  }
 })
 
 /** How an attempt ended, and what it threw. */
@@ -110,8 +182,6 @@ const outcomeOf = (end: AttemptEnd, settled: Settled): AttemptOutcome => {
 
 const chargeOf = (end: AttemptEnd, settled: Settled) =>
   end._tag === "Completed" && settled === "committed" ? end.completion.charge : null
-
-const currentFiber = Effect.withFiber((fiber) => Effect.succeed(fiber))
 
 /** Ends an attempt that takes longer than its kind allows. Kinds without such a limit need no fiber for it. */
 const inTime = <A>(
@@ -135,85 +205,6 @@ const notReadable = Effect.suspend(() =>
     new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request cannot be decoded" }),
   ),
 )
-
-type LoggedEnd = AttemptEnd & {
-  /** Logs why there is no result, or what is wrong with it. */
-  readonly log?: Effect.Effect<void>
-  /** What the attempt threw. */
-  readonly error?: unknown
-}
-
-/**
- * Classifies the end of the work. If the lease is lost or the worker stops, that decides, whatever the work returned. Otherwise,
- * the work's own result decides.
- */
-const readEnd = (
-  attempt: Attempt,
-  exit: Exit.Exit<AttemptResult, AttemptError>,
-  defaultCurrency: string,
-): LoggedEnd => {
-  if (attempt.lease.isLost) return { _tag: "LeaseLost" }
-  if (attempt.isStopping && Exit.isFailure(exit)) return { _tag: "Released" }
-  if (attempt.isParked) return { _tag: "Parked" }
-  const bug = attempt.nameBug
-  if (Exit.isFailure(exit))
-    return endOfFailure(attempt.kind, bug === undefined ? exit.cause : Cause.combine(exit.cause, Cause.die(bug)))
-  if (bug !== undefined) return endOfFailure(attempt.kind, Cause.die(bug))
-  const checked = checkSafely(attempt, exit.value, defaultCurrency)
-  if (Exit.isFailure(checked)) return endOfFailure(attempt.kind, checked.cause)
-  const { beyondMaximum, completion, uncharged } = checked.value
-  return {
-    _tag: "Completed",
-    completion,
-    ...(uncharged.length > 0 && { log: logUncharged(attempt, uncharged) }),
-    ...(beyondMaximum.length > 0 && { log: logBeyondMaximum(attempt, beyondMaximum) }),
-  }
-}
-
-/** Reading the result may throw, because it comes from code outside kiln. */
-const checkSafely = ({ claim, kind }: Attempt, result: AttemptResult, defaultCurrency: string) => {
-  try {
-    const checked = checkResult(kind, claim, result, defaultCurrency)
-    if (!("problem" in checked)) return Exit.succeed(checked)
-    return checked.problem instanceof KindBug ? Exit.die(checked.problem) : Exit.fail(checked.problem)
-  } catch (error) {
-    return Exit.die(error)
-  }
-}
-
-/** Code can throw what nothing can look into, such as a revoked proxy. Its job must end nevertheless. */
-const unreadable = () => new TypeError("the attempt threw a value that cannot be read")
-
-const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEnd => {
-  const thrown = attemptEnd(cause)
-  const undeclared = thrown._tag === "Failed" ? undeclaredCode(kind, thrown.failure.errorCode) : undefined
-  if (undeclared !== undefined) return endOfFailure(kind, Cause.die(undeclared))
-  const end = { ...thrown, error: Cause.squash(cause) }
-  const bug = kindBugIn(cause)
-  if (bug !== undefined)
-    return {
-      ...end,
-      log: Effect.logError(`the job failed because of a bug in its kind ${kind.name}`, `${bug.name}: ${bug.text}`),
-    }
-  if (end._tag === "Postponed") return { ...end, log: Effect.logDebug("a provider postponed its call") }
-  return { ...end, log: Effect.logWarning("attempt ended without a result", describe(cause)) }
-}
-
-/** The bug of failing with an error code that callers cannot know. */
-const undeclaredCode = ({ errorCodes, name }: JobKind, code: string): KindBug | undefined =>
-  isBuiltInErrorCode(code) || errorCodes.includes(code)
-    ? undefined
-    : new KindBug(unknownName(`error code "${code}" of ${name}: declare it in errorCodes`, code, errorCodes))
-
-const logUncharged = ({ claim: { job } }: Attempt, meters: ReadonlyArray<string>) =>
-  Effect.logError(
-    `usage of ${meters.join(", ")} was not charged: the job was accepted with version ${job.price?.version} of the price ${job.price?.name}, which does not name this meter`,
-  )
-
-const logBeyondMaximum = ({ claim: { job }, kind }: Attempt, meters: ReadonlyArray<string>) =>
-  Effect.logError(
-    `${job.id} used more ${meters.join(", ")} than maxUsage of its kind ${kind.name} states; only the maximum was charged`,
-  )
 
 /** Logs a blocked event loop. This attempt blocked it, or a concurrent one did. */
 const logStall = ({ claim: { job }, isolated, kind }: Attempt, stalledMs: number, maxLostWorkers: number) => {

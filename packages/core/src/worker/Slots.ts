@@ -71,6 +71,8 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
     withheld,
     /** Completes when the next job leaves its slot, counted from this call. */
     nextFreed: (): Effect.Effect<void> => Deferred.await((nextFreed ??= Deferred.makeUnsafe<void>())),
+    /** Whether the end of one job may let another start, in any process. */
+    isLimited: () => isLimited,
     /** Notifies other workers of a free place. If jobs are limited, the end of one lets another start, in any process. */
     announceRoom: Effect.suspend(() => (isLimited ? wakeUp.notify : Effect.void)),
     take: (attempt: Attempt): void => {
@@ -102,6 +104,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
       nextFreed = undefined
       if (freed !== undefined) Deferred.doneUnsafe(freed, Effect.void)
       onEnd()
+      attempt.end()
     },
   }
 })

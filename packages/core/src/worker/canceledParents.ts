@@ -11,7 +11,8 @@ const countsForMs = 1_000
 
 /**
  * Returns the check that a child's parent was not canceled. A parent that is canceled while it submits leaves children that its
- * cancellation does not find. They end here, before they cost anything. Jobs without a parent are not checked.
+ * cancellation does not find. They end here, before they cost anything. `undefined` for
+ * jobs without a parent, which are not checked.
  */
 export const makeParentCheck = Effect.gen(function* () {
   const context = yield* Effect.context<JobStore | JobDirectory | JobEvents>()
@@ -39,8 +40,8 @@ export const makeParentCheck = Effect.gen(function* () {
     return yield* new LeaseLost()
   })
 
-  return ({ job }: Claim): Effect.Effect<void, AttemptError> => {
+  return ({ job }: Claim): Effect.Effect<void, AttemptError> | undefined => {
     const { parent } = submittedOf(job)
-    return parent === undefined ? Effect.void : check(job.id, parent.jobId)
+    return parent === undefined ? undefined : check(job.id, parent.jobId)
   }
 })

@@ -16,7 +16,18 @@ type ItemOf<Verb extends EndVerb> = Parameters<JobStore["Service"][Verb]>[0][num
 type Outcomes = ReadonlyArray<FencedOutcome>
 type Write = Effect.Effect<Outcomes, StoreUnavailable>
 
-/** Returns the function that writes one end of an attempt. If the lease is lost, it returns `lapsed` instead. */
+/** What a try to write one end came to. */
+export type Tried = Exit.Exit<Outcomes, StoreUnavailable>
+
+export const isWritten = (tried: Tried): boolean => Exit.isSuccess(tried) && tried.value[0] === "Written"
+
+/** A try that the store refused, or whose answer no longer matters. */
+export const leaseLost: Tried = Exit.succeed(["LeaseLost"])
+
+/**
+ * Returns the function that writes one end of an attempt. If the lease is lost, it returns `lapsed` instead. `tried` is what a first
+ * try came to, if the caller has made it.
+ */
 export const fencedWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const store = yield* JobStore
   const grouped = Option.getOrUndefined(Context.getOption(yield* Effect.context<JobStore>(), GroupCommit))
@@ -26,13 +37,15 @@ export const fencedWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
     { lease }: Attempt,
     verb: Verb,
     item: ItemOf<Verb>,
+    tried?: Tried,
   ): Effect.Effect<"written" | "lapsed"> =>
     Effect.withFiber((fiber) => {
-      if (!lease.holdsAt(watch.now())) return Effect.succeed("lapsed")
+      if (tried === undefined && !lease.holdsAt(watch.now())) return lapsed
       const call = store[verb] as (items: ReadonlyArray<ItemOf<Verb>>) => Write
       // A traced call has a span under its attempt, which a call without a fiber cannot have.
       if (grouped === undefined || fiber.cache.tracer !== undefined) return insist(lease, call([item]))
-      return pushed(lease, grouped[verb] as GroupedVerb<ItemOf<Verb>, FencedOutcome>, item).pipe(
+      const first = tried ?? pushed(lease, grouped[verb] as GroupedVerb<ItemOf<Verb>, FencedOutcome>, item)
+      return Effect.flatMap(first, outcomeOf).pipe(
         Effect.catchTag("StoreUnavailable", (error) => insist(lease, startingWith(Effect.fail(error), call([item])))),
       )
     })
@@ -44,10 +57,10 @@ const written = Effect.succeed("written" as const)
 const outcomeOf = ([outcome]: Outcomes) => (outcome === "Written" ? written : lapsed)
 
 /** Adds the item to the next shared call, and waits for its outcome or until the lease is lost. */
-const pushed = <Item>(lease: HeldLease, verb: GroupedVerb<Item, FencedOutcome>, item: Item) =>
-  Effect.callback<"written" | "lapsed", StoreUnavailable>((resume) => {
-    lease.whenLost(() => resume(lapsed))
-    verb.push([item], (exit) => resume(Exit.isSuccess(exit) ? outcomeOf(exit.value) : Exit.failCause(exit.cause)))
+const pushed = <Item>(lease: HeldLease, verb: GroupedVerb<Item, FencedOutcome>, item: Item): Write =>
+  Effect.callback((resume) => {
+    lease.whenLost(() => resume(leaseLost))
+    verb.push([item], resume)
   })
 
 /** The first run has the outcome of `first`; every repetition runs `then`. */

@@ -1,6 +1,5 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as References from "effect/References"
 import * as Tracer from "effect/Tracer"
 import { traceOf } from "../domain/index.ts"
@@ -26,7 +25,7 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
   } = yield* EngineConfig
   const events = yield* JobEvents
   const kinds = new Map((yield* installedKinds).map((kind) => [kind.name, kind]))
-  const runAttempt = yield* attemptRunner(slots)
+  const runner = yield* attemptRunner(slots)
 
   const attemptAt = (claim: Claim, askedAtMs: number): Attempt => {
     const { job, leaseRemainingMs, token } = claim
@@ -43,11 +42,11 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
     events.emit({ type: "active", ...refOf(job), attempt: job.attempts })
     const about = { jobId: job.id, projectId: job.projectId, attempt: job.attempts }
     const annotations = { ...Context.get(context, References.CurrentLogAnnotations), ...about }
-    const run = isTraced ? inAttemptSpan(attempt, runAttempt(attempt)) : runAttempt(attempt)
-    const fiber = Effect.runForkWith(Context.add(context, References.CurrentLogAnnotations, annotations))(run, {
-      uninterruptible: true,
-    })
-    fiber.addObserver(() => slots.free(attempt))
+    const own = Context.add(context, References.CurrentLogAnnotations, annotations)
+    const freed = () => slots.free(attempt)
+    if (!isTraced) return runner.start(attempt, own, freed)
+    const run = inAttemptSpan(attempt, runner.run(attempt))
+    Effect.runForkWith(own)(run, { uninterruptible: true }).addObserver(freed)
   }
 
   return (claims: ReadonlyArray<Claim>, askedAtMs: number): Effect.Effect<ReadonlyArray<Attempt>> =>
@@ -91,7 +90,18 @@ const attemptSpan = ({ claim: { job } }: Attempt): SpanOptions => {
 
 /** Waits until these attempts have ended. */
 export const allEnded = (attempts: Iterable<Attempt>): Effect.Effect<void> =>
-  Effect.suspend(() => Effect.asVoid(Fiber.awaitAll([...attempts].flatMap(({ fiber }) => fiber ?? []))))
+  Effect.callback((resume) => {
+    let left = 1
+    const one = (): void => {
+      left -= 1
+      if (left === 0) resume(Effect.void)
+    }
+    for (const attempt of attempts) {
+      left += 1
+      attempt.whenOver(one)
+    }
+    one()
+  })
 
 /** Interrupts these attempts, and waits until each has released its job. */
 export const stopAll = (attempts: Iterable<Attempt>): Effect.Effect<void> =>

@@ -10,7 +10,7 @@ import type { JobEvent, JobRef } from "../engine/JobEvent.ts"
 import type { Attempt } from "./Attempt.ts"
 import { type AttemptEnd, describe, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
 import { policyAfter } from "./policyAfter.ts"
-import { fencedWriter } from "./fencedWriter.ts"
+import { fencedWriter, type Tried } from "./fencedWriter.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { workerName } from "./workerName.ts"
 
@@ -29,7 +29,10 @@ export interface Thrown {
   readonly durationMs: number
 }
 
-/** Returns the function that writes the end of an attempt and emits its event, for the attempts of a worker. */
+/**
+ * Returns the function that writes the end of an attempt, for the attempts of a worker. Emits the event of a failure. `tried` is what a
+ * first try to write a completion came to, if there was one.
+ */
 export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const write = yield* fencedWriter(watch)
   const events = yield* JobEvents
@@ -38,13 +41,14 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
 
   const emit = (job: Job, event: WithoutRef<AttemptEvent>) => events.emit({ ...refOf(job), ...event })
 
-  const complete = (attempt: Attempt, end: Extract<AttemptEnd, { readonly _tag: "Completed" }>, durationMs: number) =>
-    Effect.matchCauseEffect(write(attempt, "completeJobs", end.completion), {
-      onSuccess: (written) => {
-        if (written === "lapsed") return lapsed
-        emit(attempt.claim.job, { type: "completed" })
-        return committed
-      },
+  const complete = (
+    attempt: Attempt,
+    end: Extract<AttemptEnd, { readonly _tag: "Completed" }>,
+    durationMs: number,
+    tried: Tried | undefined,
+  ) =>
+    Effect.matchCauseEffect(write(attempt, "completeJobs", end.completion, tried), {
+      onSuccess: (written) => (written === "lapsed" ? lapsed : committed),
       // The store rejects this result, and would also reject that of another attempt.
       onFailure: (cause) =>
         Effect.andThen(
@@ -82,11 +86,11 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
     return failed
   })
 
-  const writeEnd = (attempt: Attempt, end: AttemptEnd, thrown: Thrown): Effect.Effect<Written> => {
+  const writeEnd = (attempt: Attempt, end: AttemptEnd, thrown: Thrown, tried?: Tried): Effect.Effect<Written> => {
     const { job, token } = attempt.claim
     switch (end._tag) {
       case "Completed":
-        return complete(attempt, end, thrown.durationMs)
+        return complete(attempt, end, thrown.durationMs, tried)
       case "LeaseLost":
         return Effect.as(Effect.logWarning("lease lost"), "lapsed")
       case "Released":
@@ -102,13 +106,13 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
     }
   }
 
-  return (attempt: Attempt, end: AttemptEnd, thrown: Thrown): Effect.Effect<Written> =>
-    Effect.catchCause(writeEnd(attempt, end, thrown), (cause) =>
+  return (attempt: Attempt, end: AttemptEnd, thrown: Thrown, tried?: Tried): Effect.Effect<Written> =>
+    Effect.catchCause(writeEnd(attempt, end, thrown, tried), (cause) =>
       Effect.as(Effect.logError("failed to write the end of an attempt", describe(cause)), "lapsed" as const),
     )
 })
 
 const committed = Effect.succeed("committed" as const)
 const lapsed = Effect.succeed("lapsed" as const)
-type AttemptEvent = Extract<JobEvent, { readonly type: "completed" | "failed" | "attempt_failed" }>
+type AttemptEvent = Extract<JobEvent, { readonly type: "failed" | "attempt_failed" }>
 type WithoutRef<Event> = Event extends unknown ? Omit<Event, keyof JobRef> : never
