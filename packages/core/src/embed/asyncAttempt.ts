@@ -37,23 +37,29 @@ export const runAsync =
     Effect.withFiber((fiber) =>
       Effect.callback<AttemptResult, AttemptError>((resume) => {
         const attempt = new AsyncAttempt(context, fiber.context)
-        const end = (effect: Effect.Effect<AttemptResult, AttemptError>) => {
-          attempt.end()
-          resume(effect)
-        }
-        const rejected = (thrown: unknown) => end(failing(thrown))
-        const restored = Context.get(fiber.context, RestoreContext)
-        const value = context.submitted.context
         try {
-          const ran =
-            restored === undefined || value === undefined ? run(attempt) : restored(value as never, () => run(attempt))
-          Promise.resolve(ran).then((outcome) => end(attempt.resultOf(outcome)), rejected)
+          Promise.resolve(called(run, attempt, context, fiber.context)).then(
+            (outcome) => resume(attempt.ended(outcome)),
+            (thrown) => resume(attempt.threw(thrown)),
+          )
         } catch (thrown) {
-          rejected(thrown)
+          resume(attempt.threw(thrown))
         }
         return Effect.sync(() => attempt.abort())
       }),
     )
+
+/** Calls the function, with what the program attached to the job if it restores that. */
+const called = (
+  run: AsyncRun,
+  attempt: Attempt,
+  { submitted }: AttemptContext<unknown>,
+  services: Context.Context<never>,
+): Promise<AttemptOutcome<JsonObject>> => {
+  const value = submitted.context
+  const restored = value === undefined ? undefined : Context.get(services, RestoreContext)
+  return restored === undefined ? run(attempt) : restored(value as never, () => run(attempt))
+}
 
 /** Turns a step's promise into an effect. An error ends the step as it would end the attempt. */
 const promised = <A>(work: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, AttemptError> =>
@@ -72,31 +78,42 @@ const withContent = (question: object): object => {
 
 /** What `run` of a kind with promises works with. Each part that not every kind uses is made when it is first read. */
 class AsyncAttempt implements Attempt {
-  readonly jobId: Attempt["jobId"]
-  readonly attempt: number
-  readonly failures: number
   readonly request: unknown
-  readonly kindVersion: number
-  readonly mode: Attempt["mode"]
-  readonly tags: Attempt["tags"]
   readonly #attempt: AttemptContext<unknown>
   readonly #context: Context.Context<never>
-  readonly #files: Array<OutputFile> = []
+  #files: Array<OutputFile> | undefined
   #isOver = false
   #controller: AbortController | undefined
   #ask: Attempt["ask"] | undefined
 
   constructor(attempt: AttemptContext<unknown>, context: Context.Context<never>) {
-    const { call } = attempt
-    this.jobId = call.jobId
-    this.attempt = call.attempt
-    this.failures = call.failures
     this.request = attempt.request
-    this.kindVersion = attempt.kindVersion
-    this.mode = attempt.mode
-    this.tags = attempt.submitted.tags ?? []
     this.#attempt = attempt
     this.#context = context
+  }
+
+  get jobId(): Attempt["jobId"] {
+    return this.#attempt.call.jobId
+  }
+
+  get attempt(): number {
+    return this.#attempt.call.attempt
+  }
+
+  get failures(): number {
+    return this.#attempt.call.failures
+  }
+
+  get kindVersion(): number {
+    return this.#attempt.kindVersion
+  }
+
+  get mode(): Attempt["mode"] {
+    return this.#attempt.mode
+  }
+
+  get tags(): Attempt["tags"] {
+    return this.#attempt.submitted.tags ?? []
   }
 
   get signal(): AbortSignal {
@@ -176,21 +193,29 @@ class AsyncAttempt implements Attempt {
       const written = Effect.onExit(this.#attempt.writeFile(name, created), (exit) =>
         Exit.isSuccess(exit) ? Effect.void : Effect.sync(() => controller.abort()),
       )
-      this.#files.push(await this.#run(written))
+      const file = await this.#run(written)
+      ;(this.#files ??= []).push(file)
     }
   }
 
-  /** The result of an outcome. JavaScript code may return nothing; the engine reports what is wrong with that. */
-  resultOf(outcome: Partial<AttemptOutcome<JsonObject>> | undefined): Effect.Effect<AttemptResult> {
-    return Effect.sync(() => {
+  /**
+   * Ends the attempt: no step begins after it. Returns its result. JavaScript code may return nothing; the engine reports what is wrong
+   * with that.
+   */
+  ended(outcome: Partial<AttemptOutcome<JsonObject>> | undefined): Exit.Exit<AttemptResult> {
+    this.#isOver = true
+    try {
       const { output, usage = {}, warningCode } = outcome ?? {}
-      return { output: output as JsonObject, files: this.#files, usage: usage as Usage, warningCode }
-    })
+      return Exit.succeed({ output: output as JsonObject, files: this.#files ?? [], usage: usage as Usage, warningCode })
+    } catch (error) {
+      return Exit.die(error)
+    }
   }
 
-  /** Says that the attempt has ended: no step begins after it. */
-  end(): void {
+  /** Ends the attempt with what its function threw. */
+  threw(thrown: unknown): Effect.Effect<never, AttemptError> {
     this.#isOver = true
+    return failing(thrown)
   }
 
   /** Aborts the signal and the steps. */

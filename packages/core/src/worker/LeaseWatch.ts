@@ -40,9 +40,9 @@ export class LeaseWatch {
 
   add(lease: HeldLease): void {
     this.leases.add(lease)
-    const now = this.now()
-    const due = Math.min(lease.endsAtMs, now + this.#checkMs)
-    if (due >= this.#dueMs) return
+    // While a check is due, it is due within its interval from now, so only a lease that ends before it needs an earlier one.
+    if (lease.endsAtMs >= this.#dueMs) return
+    const due = Math.min(lease.endsAtMs, this.now() + this.#checkMs)
     // Set before the fiber wakes, because an attempt may block the event loop immediately.
     this.#dueMs = due
     this.#rearmed.openUnsafe()

@@ -42,7 +42,8 @@ export class Rates extends Context.Service<
       const shared = yield* shareRates([...ofProvider, ...ofKind])
       return Rates.of({
         ofProvider: (name) => shared.get(`provider ${name}`),
-        ofKind: (kind, mode) => shared.get(`kind ${mode} ${kind}`),
+        // Asked several times for each job, most of which have no rate.
+        ofKind: (kind, mode) => (shared.size === 0 ? undefined : shared.get(`kind ${mode} ${kind}`)),
         nextInMs: Effect.map(
           Effect.forEach([...shared.values()], ({ nextInMs }) => nextInMs),
           (waits) => {

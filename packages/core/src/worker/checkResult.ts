@@ -67,17 +67,25 @@ const chargeOf = ({ mode, price }: Job, usage: Usage, defaultCurrency: string): 
   return price === null ? { currency: defaultCurrency, amount: "0", lineItems: [] } : chargeFor(price, usage)
 }
 
+/** Returns whether these are the files of the kind, each once, in any order. */
+const areDeclared = ({ files: declared }: JobKind, files: AttemptResult["files"]): boolean =>
+  files.length === declared.length &&
+  (files.length === 0 ||
+    files
+      .map(({ name }) => name)
+      .sort()
+      .join() === [...declared].sort().join())
+
 /** Returns how the result contradicts the kind's declaration. Quotes only names that the kind declares. */
 const resultProblem = (
   kind: JobKind,
   output: JsonObject,
   { files, usage, warningCode }: AttemptResult,
 ): string | undefined => {
-  const names = files.map(({ name }) => name).sort()
-  if (names.join() !== [...kind.files].sort().join())
+  if (!areDeclared(kind, files))
     return `must have exactly the files that the kind declares: "${kind.files.join(", ")}"`
-  const both = names.find((name) => Object.hasOwn(output, name))
-  if (both !== undefined) return `has "${both}" both as a field of its output and as a file`
+  const both = files.find(({ name }) => Object.hasOwn(output, name))
+  if (both !== undefined) return `has "${both.name}" both as a field of its output and as a file`
   if (JSON.stringify(output).length > limits.kindJsonLength) return "has an output that is too long"
   if (warningCode != null && !warningCodes.includes(warningCode))
     return `has an unknown warning code; known: ${warningCodes.join(", ")}`

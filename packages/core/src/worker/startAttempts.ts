@@ -4,7 +4,7 @@ import * as References from "effect/References"
 import * as Tracer from "effect/Tracer"
 import { traceOf } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
-import { JobEvents, refOf } from "../engine/JobEvents.ts"
+import { JobEvents } from "../engine/JobEvents.ts"
 import { inSpan, type SpanOptions } from "../engine/spans.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import type { Claim } from "../ports/index.ts"
@@ -39,9 +39,9 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
   const start = (attempt: Attempt, context: Context.Context<never>, isTraced: boolean): void => {
     const { job } = attempt.claim
     slots.take(attempt)
-    events.emit({ type: "active", ...refOf(job), attempt: job.attempts })
-    const about = { jobId: job.id, projectId: job.projectId, attempt: job.attempts }
-    const annotations = { ...Context.get(context, References.CurrentLogAnnotations), ...about }
+    const { attempts: count, id: jobId, kind, mode, projectId } = job
+    events.emit({ type: "active", jobId, kind, mode, projectId, attempt: count })
+    const annotations = { ...Context.get(context, References.CurrentLogAnnotations), jobId, projectId, attempt: count }
     const own = Context.add(context, References.CurrentLogAnnotations, annotations)
     const freed = () => slots.free(attempt)
     if (!isTraced) return runner.start(attempt, own, freed)
