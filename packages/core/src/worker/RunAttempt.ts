@@ -39,8 +39,8 @@ const inOwnFiber = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E
 export interface AttemptRunner {
   /** Runs an attempt in the current fiber, which must not be interruptible. */
   readonly run: (attempt: Attempt) => Effect.Effect<EndedAttempt>
-  /** Runs an attempt in fibers of its own. `freed` is called when its end is written. */
-  readonly start: (attempt: Attempt, context: Context.Context<never>, freed: () => void) => void
+  /** Runs an attempt in fibers of its own, and frees its slot. */
+  readonly start: (attempt: Attempt, context: Context.Context<never>) => void
 }
 
 /**
@@ -125,6 +125,11 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
     return { outcome, error: end.error }
   })
 
+  const finishInFiber = (attempt: Attempt, end: LoggedEnd, context: Context.Context<never>, tried?: Tried): void => {
+    const fiber = Effect.runForkWith(context)(finish(attempt, end, tried), { uninterruptible: true })
+    fiber.addObserver(() => slots.free(attempt))
+  }
+
   /**
    * Ends an attempt whose work is over. Most completions join the next shared call of the store and are written by it; such an
    * attempt needs no fiber any more.
@@ -133,24 +138,21 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
     attempt: Attempt,
     exit: Exit.Exit<AttemptResult, AttemptError>,
     context: Context.Context<never>,
-    freed: () => void,
   ): void => {
-    const fork = Effect.runForkWith(context)
     const end = endOf(attempt, exit)
-    const finishInFiber = (tried?: Tried) =>
-      void fork(finish(attempt, end, tried), { uninterruptible: true }).addObserver(freed)
     const isPlain = end._tag === "Completed" && end.log === undefined
-    if (!isPlain || grouped === undefined || !attempt.lease.holdsAt(watch.now())) return finishInFiber()
+    if (!isPlain || grouped === undefined || !attempt.lease.holdsAt(watch.now()))
+      return finishInFiber(attempt, end, context)
     let isSettled = false
     const settle = (tried: Tried): void => {
       if (isSettled) return
       isSettled = true
-      if (!isWritten(tried)) return finishInFiber(tried)
+      if (!isWritten(tried)) return finishInFiber(attempt, end, context, tried)
       try {
         report(attempt, end, "committed")
-        if (slots.isLimited()) fork(slots.announceRoom)
+        if (slots.isLimited()) Effect.runForkWith(context)(slots.announceRoom)
       } finally {
-        freed()
+        slots.free(attempt)
       }
     }
     attempt.lease.whenLost(() => settle(leaseLost))
@@ -160,9 +162,9 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
   return {
     run: (attempt) =>
       Effect.flatMap(Effect.exit(Effect.interruptible(work(attempt))), (exit) => finish(attempt, endOf(attempt, exit))),
-    start: (attempt, context, freed) => {
+    start: (attempt, context) => {
       const fiber = Effect.runForkWith(context)(work(attempt))
-      fiber.addObserver((exit) => endWork(attempt, exit, context, freed))
+      fiber.addObserver((exit) => endWork(attempt, exit, context))
     },
   }
 })

@@ -138,22 +138,39 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
   const context = yield* Effect.context<MakerNeeds>()
   const idling = yield* makeIdling
   const slots = yield* makeSlots(idling.attemptEnded)
-  const start = yield* attemptStarter(slots)
+  const starter = yield* attemptStarter(slots)
   const served = yield* servedModes
   let lastClaimAt: number | undefined
 
-  /** Starts the attempts of a claim's jobs. */
-  const startClaimed = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>, askedAtMs: number) {
-    lastClaimAt = yield* Clock.currentTimeMillis
-    return yield* start(claims, askedAtMs)
+  /** Attempts in slots that are not begun yet. */
+  let taken: ReadonlyArray<Attempt> = []
+  const beginTaken = Effect.suspend(() => {
+    const attempts = taken
+    taken = []
+    return starter.begin(attempts)
   })
 
-  /** Claims and starts jobs. Uninterruptible, because a job that was claimed but not started would count a lost worker. */
+  const take = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>, askedAtMs: number) {
+    lastClaimAt = yield* Clock.currentTimeMillis
+    taken = [...taken, ...starter.take(claims, askedAtMs)]
+    return taken
+  })
+
+  /**
+   * Claims jobs and takes slots for them. Uninterruptible, because a job that was claimed but not started would count a lost worker.
+   * The attempts of the claim before are begun meanwhile: the store works on this claim while they run.
+   */
   const claim = Effect.fnUntraced(function* (room: number | WorkerRoom) {
     yield* idling.asks
-    const claimed = yield* claimInto(slots, room)
+    const asking = yield* Effect.forkChild(claimInto(slots, room), { startImmediately: true, uninterruptible: "inherit" })
+    if (taken.length > 0) {
+      // The claim is sent in this turn.
+      yield* Effect.yieldNow
+      yield* beginTaken
+    }
+    const claimed = yield* Fiber.join(asking)
     yield* idling.wasAnswered
-    const attempts = yield* startClaimed(claimed.claims, claimed.askedAtMs)
+    const attempts = yield* take(claimed.claims, claimed.askedAtMs)
     return { attempts, nextInMs: claimed.nextInMs }
   }, Effect.uninterruptible)
 
@@ -163,6 +180,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
       yield* Effect.forkScoped(slots.watch.run, { startImmediately: true })
       yield* Effect.forkScoped(heartbeat(slots.watch.leases), { startImmediately: true })
       const { attempts } = yield* claim(config.concurrency)
+      yield* beginTaken
       yield* Effect.onInterrupt(allEnded(attempts), () => stopAll(attempts))
       return attempts.length
     }),
@@ -177,27 +195,32 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
       yield* Effect.forkScoped(watchWithheld(slots))
       yield* Effect.forkScoped(expireWhileHolding(() => leases.size > 0))
       const outage = makeOutageLog("claiming jobs")
-      yield* Effect.addFinalizer(() => drain(slots.attempts, beating, config.drainMs))
-      const joint = yield* makeJointClaims(slots, startClaimed, idling.nextClaimBy)
+      yield* Effect.addFinalizer(() => Effect.andThen(beginTaken, drain(slots.attempts, beating, config.drainMs)))
+      const startJoint = (claims: ReadonlyArray<Claim>, askedAtMs: number) =>
+        Effect.andThen(take(claims, askedAtMs), beginTaken)
+      const joint = yield* makeJointClaims(slots, startJoint, idling.nextClaimBy)
       const claimAndStart = Effect.gen(function* () {
         // Jobs of a joint claim that is still being answered also take slots.
         yield* joint.settled
         const room = slots.room()
         // Jobs that were committed together leave their slots together, so wait a turn: one claim then fills all of them.
         const freed = Effect.andThen(slots.nextFreed(), Effect.yieldNow)
-        if (served.every((mode) => room.free[mode] <= 0)) return yield* freed
+        const isFull = served.every((mode) => room.free[mode] <= 0)
         const reservedMs = slots.isolation.reservedMs(yield* monotonicMs)
+        if (isFull || reservedMs > 0) yield* beginTaken
+        if (isFull) return yield* freed
         if (reservedMs > 0) return yield* Effect.raceFirst(freed, idling.holdBack(reservedMs))
         const { attempts, nextInMs } = yield* claim(room)
         yield* outage.worked
         if (attempts.length > 0) idling.reset()
         // If the store has more claimable jobs, claim again immediately.
         if (attempts.length > 0 && nextInMs === 0) return
+        yield* beginTaken
         const rest = idling.rest(nextInMs)
         // `nextInMs` does not cover jobs that only wait for this worker's own slots, as the store knew them: some may have become
         // free while it answered.
-        const isFull = isTight(roomAfter(room, attempts)) || isTight(slots.room())
-        yield* joint.whileResting(isFull ? Effect.raceFirst(rest, freed) : rest)
+        const mayFree = isTight(roomAfter(room, attempts)) || isTight(slots.room())
+        yield* joint.whileResting(mayFree ? Effect.raceFirst(rest, freed) : rest)
       })
       return yield* Effect.forever(
         // The loop must survive every failure; otherwise, the worker would look healthy and do nothing.

@@ -35,7 +35,6 @@ export const checkResult = (
   if (wrong !== undefined)
     return { problem: new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong }) }
   const maxUsage = maxUsageOf(kind, job)
-  const used = usedMeters(result)
   const completion: Completion = {
     jobId: job.id,
     token,
@@ -46,8 +45,11 @@ export const checkResult = (
   }
   return {
     completion,
-    uncharged: job.price === null ? [] : uncoveredMeters(job.price, used),
-    beyondMaximum: used.filter((meter) => (result.usage[meter] ?? 0) > (maxUsage?.[meter] ?? Infinity)),
+    uncharged: job.price === null ? none : uncoveredMeters(job.price, usedMeters(result)),
+    beyondMaximum:
+      maxUsage === null
+        ? none
+        : usedMeters(result).filter((meter) => (result.usage[meter] ?? 0) > (maxUsage[meter] ?? Infinity)),
   }
 }
 
@@ -57,6 +59,8 @@ const maxUsageOf = (kind: JobKind, { mode, price, request }: Job): Usage | null 
   const read = kind.reader.readStored(request)
   return Result.isSuccess(read) ? kind.maxUsage(read.success) : null
 }
+
+const none: ReadonlyArray<string> = []
 
 const usedMeters = ({ usage }: AttemptResult): ReadonlyArray<string> =>
   Object.keys(usage).filter((meter) => (usage[meter] ?? 0) > 0)

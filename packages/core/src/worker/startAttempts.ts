@@ -14,10 +14,17 @@ import { needsIsolation } from "./Isolation.ts"
 import { attemptRunner, type EndedAttempt } from "./RunAttempt.ts"
 import type { Slots } from "./Slots.ts"
 
-/**
- * Returns the function that starts attempts of claimed jobs, each in a slot and in one fiber with the context of the caller.
- * `askedAtMs` is the start of the claim, in milliseconds of the monotonic clock.
- */
+/** Starts attempts of claimed jobs. */
+export interface AttemptStarter {
+  /**
+   * Gives the jobs of a claim their slots and holds their leases. Each of the attempts must be begun then. `askedAtMs` is the start
+   * of the claim, in milliseconds of the monotonic clock.
+   */
+  readonly take: (claims: ReadonlyArray<Claim>, askedAtMs: number) => ReadonlyArray<Attempt>
+  /** Begins attempts, each in fibers of its own with the context of the caller. */
+  readonly begin: (attempts: ReadonlyArray<Attempt>) => Effect.Effect<void>
+}
+
 export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
   const {
     attempts: { maxLostWorkers },
@@ -36,25 +43,29 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
     return new Attempt(kind, claim, lease, isolated)
   }
 
-  const start = (attempt: Attempt, context: Context.Context<never>, isTraced: boolean): void => {
-    const { job } = attempt.claim
-    slots.take(attempt)
-    const { attempts: count, id: jobId, kind, mode, projectId } = job
+  const begin = (attempt: Attempt, context: Context.Context<never>, isTraced: boolean): void => {
+    const { attempts: count, id: jobId, kind, mode, projectId } = attempt.claim.job
     events.emit({ type: "active", jobId, kind, mode, projectId, attempt: count })
     const annotations = { ...Context.get(context, References.CurrentLogAnnotations), jobId, projectId, attempt: count }
     const own = Context.add(context, References.CurrentLogAnnotations, annotations)
-    const freed = () => slots.free(attempt)
-    if (!isTraced) return runner.start(attempt, own, freed)
+    if (!isTraced) return runner.start(attempt, own)
     const run = inAttemptSpan(attempt, runner.run(attempt))
-    Effect.runForkWith(own)(run, { uninterruptible: true }).addObserver(freed)
+    Effect.runForkWith(own)(run, { uninterruptible: true }).addObserver(() => slots.free(attempt))
   }
 
-  return (claims: ReadonlyArray<Claim>, askedAtMs: number): Effect.Effect<ReadonlyArray<Attempt>> =>
-    Effect.withFiber(({ cache, context }) => {
+  const starter: AttemptStarter = {
+    take: (claims, askedAtMs) => {
       const attempts = claims.map((claim) => attemptAt(claim, askedAtMs))
-      for (const attempt of attempts) start(attempt, context, cache.tracer !== undefined)
-      return Effect.succeed(attempts)
-    })
+      for (const attempt of attempts) slots.take(attempt)
+      return attempts
+    },
+    begin: (attempts) =>
+      Effect.withFiber(({ cache, context }) => {
+        for (const attempt of attempts) begin(attempt, context, cache.tracer !== undefined)
+        return Effect.void
+      }),
+  }
+  return starter
 })
 
 /** Runs an attempt in a span that tells how it ended. The end is written already, so a failure concerns the span alone. */
