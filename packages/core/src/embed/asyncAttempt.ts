@@ -206,7 +206,12 @@ class AsyncAttempt implements Attempt {
     this.#isOver = true
     try {
       const { output, usage = {}, warningCode } = outcome ?? {}
-      return Exit.succeed({ output: output as JsonObject, files: this.#files ?? [], usage: usage as Usage, warningCode })
+      return Exit.succeed({
+        output: output as JsonObject,
+        files: this.#files ?? [],
+        usage: usage as Usage,
+        warningCode,
+      })
     } catch (error) {
       return Exit.die(error)
     }

@@ -21,8 +21,8 @@ export class Attempt implements Placed {
   reports: ProgressReports | undefined
   /** When its work began, in milliseconds of the monotonic clock; 0 before that. */
   beganAtMs = 0
-  /** How long its work took, in milliseconds; 0 before its end. */
-  durationMs = 0
+  /** When its work had ended and its result was checked; 0 before that. */
+  endedAtMs = 0
   #fiber: Fiber.Fiber<unknown, unknown> | undefined
   #isStopping = false
   #isParked = false
@@ -77,10 +77,6 @@ export class Attempt implements Placed {
     this.#fiber = fiber
     if (this.#isStopping) fiber.interruptUnsafe()
     this.lease.whenLost(() => fiber.interruptUnsafe())
-  }
-
-  workEnded(nowMs: number): void {
-    this.durationMs = nowMs - this.beganAtMs
   }
 
   /** Says that the attempt is over: its end is written, or nothing can be written any more. */

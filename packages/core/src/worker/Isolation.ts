@@ -60,12 +60,12 @@ export const makeIsolation = (leaseDurationMs: number) => {
   const waitUntilQuiet = Effect.asVoid(Effect.timeoutOption(untilQuiet, leasesOfWaiting * leaseDurationMs))
 
   return {
-    /** Must be called when an attempt begins its work, isolated or not. */
-    begin: (run: IsolatedRun | undefined, nowMs: number): void => {
+    /** Must be called when an attempt begins its work, isolated or not. `now` returns milliseconds of the monotonic clock. */
+    begin: (run: IsolatedRun | undefined, now: () => number): void => {
       const tracked = run && isolated.get(run)
       begun += 1
       if (tracked !== undefined) {
-        tracked.exclusiveUntilMs = Math.min(tracked.exclusiveUntilMs, nowMs + leasesAlone * leaseDurationMs)
+        tracked.exclusiveUntilMs = Math.min(tracked.exclusiveUntilMs, now() + leasesAlone * leaseDurationMs)
         tracked.beganAs = running === 0 ? begun : undefined
       }
       running += 1

@@ -49,6 +49,7 @@ export interface AttemptRunner {
  */
 export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.fn.Return<AttemptRunner, never, Needs> {
   const { isolation, watch } = slots
+  const now = () => watch.now()
   const { attempts, defaultCurrency } = yield* EngineConfig
   const contextOf = yield* attemptContexts(watch)
   const writeEnd = yield* endWriter(watch)
@@ -61,20 +62,27 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
   /** Runs the kind. An exception is a defect. */
   const runKind = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> => {
     const { claim, kind } = attempt
-    isolation.begin(attempt.isolated, watch.now())
+    isolation.begin(attempt.isolated, now)
     attempt.hasBegun = true
     // It was valid when the job was accepted, for this version of the kind or another.
     const request = kind.reader.readStored(attempt.claim.job.request)
     if (Result.isFailure(request)) return notReadable
-    const run = () => inTime(kind, kind.run(contextOf(attempt, request.success)))
     const checked = checkParent(claim)
-    return checked === undefined ? run() : Effect.andThen(checked, Effect.suspend(run))
+    return checked === undefined
+      ? runOn(attempt, request.success)
+      : Effect.andThen(
+          checked,
+          Effect.suspend(() => runOn(attempt, request.success)),
+        )
   }
+
+  const runOn = (attempt: Attempt, request: unknown) =>
+    inTime(attempt.kind, attempt.kind.run(contextOf(attempt, request)))
 
   /** Waits until the attempt may begin, and runs the kind. */
   const work = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
     Effect.withFiber((fiber) => {
-      attempt.runsIn(fiber, watch.now())
+      attempt.runsIn(fiber, now())
       meter?.began(attempt.claim.job)
       const { isolated } = attempt
       const rate = slots.rateOf(attempt)
@@ -85,10 +93,11 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
     })
 
   const endOf = (attempt: Attempt, exit: Exit.Exit<AttemptResult, AttemptError>): LoggedEnd => {
-    attempt.workEnded(watch.now())
     if (attempt.hasBegun) isolation.end()
     attempt.reports?.end()
-    return readEnd(attempt, exit, defaultCurrency)
+    const end = readEnd(attempt, exit, defaultCurrency)
+    attempt.endedAtMs = now()
+    return end
   }
 
   /** Cleans up after an attempt whose result is not stored. */
@@ -104,7 +113,7 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
     const { job } = attempt.claim
     const outcome = outcomeOf(end, settled)
     if (settled === "committed") events.emit({ type: "completed", ...refOf(job) })
-    meter?.ended(job, outcome, watch.now() - attempt.beganAtMs, chargeOf(end, settled))
+    meter?.ended(job, outcome, now() - attempt.beganAtMs, chargeOf(end, settled))
     return outcome
   }
 
@@ -116,7 +125,7 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
   ): Effect.fn.Return<EndedAttempt> {
     if (end.log !== undefined) yield* end.log
     if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)
-    const { durationMs } = attempt
+    const durationMs = attempt.endedAtMs - attempt.beganAtMs
     const written = yield* writeEnd(attempt, end, { error: end.error, durationMs }, tried)
     const settled = written === "committed" ? written : yield* cleanUp(attempt, written)
     if (settled !== "committed") slots.settle(attempt, settled)
@@ -141,7 +150,7 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
   ): void => {
     const end = endOf(attempt, exit)
     const isPlain = end._tag === "Completed" && end.log === undefined
-    if (!isPlain || grouped === undefined || !attempt.lease.holdsAt(watch.now()))
+    if (!isPlain || grouped === undefined || !attempt.lease.holdsAt(attempt.endedAtMs))
       return finishInFiber(attempt, end, context)
     let isSettled = false
     const settle = (tried: Tried): void => {

@@ -162,7 +162,10 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
    */
   const claim = Effect.fnUntraced(function* (room: number | WorkerRoom) {
     yield* idling.asks
-    const asking = yield* Effect.forkChild(claimInto(slots, room), { startImmediately: true, uninterruptible: "inherit" })
+    const asking = yield* Effect.forkChild(claimInto(slots, room), {
+      startImmediately: true,
+      uninterruptible: "inherit",
+    })
     if (taken.length > 0) {
       // The claim is sent in this turn.
       yield* Effect.yieldNow
@@ -257,11 +260,7 @@ const runInBackground = (run: Effect.Effect<never, never, MakerNeeds>) =>
  * ends, which nothing extends any more. Other workers are notified of released jobs; otherwise, they would find them only at
  * their next poll.
  */
-const drain = Effect.fnUntraced(function* (
-  attempts: Bag<Attempt>,
-  beating: Fiber.Fiber<never>,
-  drainMs: number,
-) {
+const drain = Effect.fnUntraced(function* (attempts: Bag<Attempt>, beating: Fiber.Fiber<never>, drainMs: number) {
   yield* Effect.timeoutOption(Effect.interruptible(allEnded(attempts)), drainMs)
   yield* Fiber.interrupt(beating)
   const releases = attempts.size > 0

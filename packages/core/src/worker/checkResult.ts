@@ -86,8 +86,7 @@ const resultProblem = (
   output: JsonObject,
   { files, usage, warningCode }: AttemptResult,
 ): string | undefined => {
-  if (!areDeclared(kind, files))
-    return `must have exactly the files that the kind declares: "${kind.files.join(", ")}"`
+  if (!areDeclared(kind, files)) return `must have exactly the files that the kind declares: "${kind.files.join(", ")}"`
   const both = files.find(({ name }) => Object.hasOwn(output, name))
   if (both !== undefined) return `has "${both.name}" both as a field of its output and as a file`
   if (JSON.stringify(output).length > limits.kindJsonLength) return "has an output that is too long"

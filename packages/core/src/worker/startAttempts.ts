@@ -43,10 +43,10 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
     return new Attempt(kind, claim, lease, isolated)
   }
 
-  const begin = (attempt: Attempt, context: Context.Context<never>, isTraced: boolean): void => {
+  const begin = (attempt: Attempt, context: Context.Context<never>, annotated: object, isTraced: boolean): void => {
     const { attempts: count, id: jobId, kind, mode, projectId } = attempt.claim.job
     events.emit({ type: "active", jobId, kind, mode, projectId, attempt: count })
-    const annotations = { ...Context.get(context, References.CurrentLogAnnotations), jobId, projectId, attempt: count }
+    const annotations = { ...annotated, jobId, projectId, attempt: count }
     const own = Context.add(context, References.CurrentLogAnnotations, annotations)
     if (!isTraced) return runner.start(attempt, own)
     const run = inAttemptSpan(attempt, runner.run(attempt))
@@ -61,7 +61,8 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
     },
     begin: (attempts) =>
       Effect.withFiber(({ cache, context }) => {
-        for (const attempt of attempts) begin(attempt, context, cache.tracer !== undefined)
+        const annotated = Context.get(context, References.CurrentLogAnnotations)
+        for (const attempt of attempts) begin(attempt, context, annotated, cache.tracer !== undefined)
         return Effect.void
       }),
   }
