@@ -338,7 +338,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a stored request without a voice is read with an empty voice",
     edits: [
       core(
-        "worker/RunAttempt.ts",
+        "worker/attemptWork.ts",
         "readStored(attempt.claim.job.request)",
         'readStored({ voice: "", ...attempt.claim.job.request })',
       ),

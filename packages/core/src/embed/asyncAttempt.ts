@@ -40,7 +40,7 @@ export const runAsync =
         try {
           Promise.resolve(called(run, attempt, context, fiber.context)).then(
             (outcome) => resume(attempt.ended(outcome)),
-            (thrown) => resume(attempt.threw(thrown)),
+            (thrown: unknown) => resume(attempt.threw(thrown)),
           )
         } catch (thrown) {
           resume(attempt.threw(thrown))

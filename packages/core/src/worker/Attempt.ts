@@ -75,7 +75,6 @@ export class Attempt implements Placed {
   runsIn(fiber: Fiber.Fiber<unknown, unknown>, nowMs: number): void {
     this.beganAtMs = nowMs
     this.#fiber = fiber
-    if (this.#isStopping) fiber.interruptUnsafe()
     this.lease.whenLost(() => fiber.interruptUnsafe())
   }
 
@@ -93,7 +92,7 @@ export class Attempt implements Placed {
     ;(this.#whenOver ??= []).push(call)
   }
 
-  /** Interrupts the work, now or when it begins, so that the job is released. Has no effect on an end that is being written. */
+  /** Interrupts the work, so that the job is released. Has no effect on an end that is being written. */
   stop(): void {
     this.#isStopping = true
     this.#fiber?.interruptUnsafe()

@@ -2,18 +2,15 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import * as Result from "effect/Result"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { GroupCommit } from "../engine/GroupCommit.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
-import { type AttemptError, AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
-import type { JobKind } from "../kinds/JobKind.ts"
+import type { AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import { BlobStore, JobStore } from "../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
-import { attemptContexts } from "./AttemptContext.ts"
 import { AttemptMeter, type AttemptOutcome } from "./AttemptMeter.ts"
 import type { AttemptEnd } from "./AttemptEnd.ts"
-import { makeParentCheck } from "./canceledParents.ts"
+import { attemptWork } from "./attemptWork.ts"
 import { isWritten, leaseLost, type Tried } from "./fencedWriter.ts"
 import { type LoggedEnd, readEnd } from "./readEnd.ts"
 import type { Slots } from "./Slots.ts"
@@ -23,9 +20,8 @@ type Needs =
   | JobStore
   | BlobStore
   | JobEvents
-  | Effect.Services<ReturnType<typeof attemptContexts>>
+  | Effect.Services<ReturnType<typeof attemptWork>>
   | Effect.Services<ReturnType<typeof endWriter>>
-  | Effect.Services<typeof makeParentCheck>
 
 /** Runs an effect in its own fiber, because the current one may already be interrupted. */
 const inOwnFiber = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -43,77 +39,19 @@ export interface AttemptRunner {
   readonly start: (attempt: Attempt, context: Context.Context<never>) => void
 }
 
-/**
- * Returns what runs the attempts of a worker: it runs the kind, checks the result, classifies the end, writes it and cleans up. Only
- * the kind's work can be interrupted, when the lease is lost or the worker stops. The end is always written, unless the lease is lost.
- */
-export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.fn.Return<AttemptRunner, never, Needs> {
-  const { isolation, watch } = slots
-  const now = () => watch.now()
-  const { attempts, defaultCurrency } = yield* EngineConfig
-  const contextOf = yield* attemptContexts(watch)
-  const writeEnd = yield* endWriter(watch)
-  const removeOrphans = yield* orphanRemover
+/** Returns what writes the ends of attempts in a fiber, and what reports them. */
+const finisher = Effect.fnUntraced(function* (slots: Slots) {
+  const writeEnd = yield* endWriter(slots.watch)
+  const cleanUp = yield* cleaner(slots)
   const meter = yield* AttemptMeter
-  const checkParent = yield* makeParentCheck
   const events = yield* JobEvents
-  const grouped = Option.getOrUndefined(Context.getOption(yield* Effect.context<Needs>(), GroupCommit))
-
-  /** Runs the kind. An exception is a defect. */
-  const runKind = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> => {
-    const { claim, kind } = attempt
-    isolation.begin(attempt.isolated, now)
-    attempt.hasBegun = true
-    // It was valid when the job was accepted, for this version of the kind or another.
-    const request = kind.reader.readStored(attempt.claim.job.request)
-    if (Result.isFailure(request)) return notReadable
-    const checked = checkParent(claim)
-    return checked === undefined
-      ? runOn(attempt, request.success)
-      : Effect.andThen(
-          checked,
-          Effect.suspend(() => runOn(attempt, request.success)),
-        )
-  }
-
-  const runOn = (attempt: Attempt, request: unknown) =>
-    inTime(attempt.kind, attempt.kind.run(contextOf(attempt, request)))
-
-  /** Waits until the attempt may begin, and runs the kind. */
-  const work = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
-    Effect.withFiber((fiber) => {
-      attempt.runsIn(fiber, now())
-      meter?.began(attempt.claim.job)
-      const { isolated } = attempt
-      const rate = slots.rateOf(attempt)
-      if (rate === undefined && isolated === undefined) return runKind(attempt)
-      const start = Effect.suspend(() => runKind(attempt))
-      const started = rate === undefined ? start : Effect.andThen(rate.take(attempt), start)
-      return isolated === undefined ? started : Effect.andThen(isolated.waitUntilQuiet, started)
-    })
-
-  const endOf = (attempt: Attempt, exit: Exit.Exit<AttemptResult, AttemptError>): LoggedEnd => {
-    if (attempt.hasBegun) isolation.end()
-    attempt.reports?.end()
-    const end = readEnd(attempt, exit, defaultCurrency)
-    attempt.endedAtMs = now()
-    return end
-  }
-
-  /** Cleans up after an attempt whose result is not stored. */
-  const cleanUp = Effect.fnUntraced(function* (attempt: Attempt, written: Written): Effect.fn.Return<Settled> {
-    const stalledMs = written === "lapsed" ? watch.frozenMs(attempt.lease) : 0
-    if (stalledMs > 0) yield* logStall(attempt, stalledMs, attempts.maxLostWorkers)
-    if (attempt.hasWritten) yield* inOwnFiber(removeOrphans(attempt))
-    return stalledMs > 0 ? "stalled" : written
-  })
 
   /** Reports how an attempt ended. */
   const report = (attempt: Attempt, end: AttemptEnd, settled: Settled): AttemptOutcome => {
     const { job } = attempt.claim
     const outcome = outcomeOf(end, settled)
     if (settled === "committed") events.emit({ type: "completed", ...refOf(job) })
-    meter?.ended(job, outcome, now() - attempt.beganAtMs, chargeOf(end, settled))
+    meter?.ended(job, outcome, slots.watch.now() - attempt.beganAtMs, chargeOf(end, settled))
     return outcome
   }
 
@@ -133,6 +71,28 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
     yield* slots.announceRoom
     return { outcome, error: end.error }
   })
+
+  return { finish, report }
+})
+
+/**
+ * Returns what runs the attempts of a worker: it runs the kind, checks the result, classifies the end, writes it and cleans up. Only
+ * the kind's work can be interrupted, when the lease is lost or the worker stops. The end is always written, unless the lease is lost.
+ */
+export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.fn.Return<AttemptRunner, never, Needs> {
+  const { isolation, watch } = slots
+  const { defaultCurrency } = yield* EngineConfig
+  const work = yield* attemptWork(slots)
+  const { finish, report } = yield* finisher(slots)
+  const grouped = Option.getOrUndefined(Context.getOption(yield* Effect.context<Needs>(), GroupCommit))
+
+  const endOf = (attempt: Attempt, exit: Exit.Exit<AttemptResult, AttemptError>): LoggedEnd => {
+    if (attempt.hasBegun) isolation.end()
+    attempt.reports?.end()
+    const end = readEnd(attempt, exit, defaultCurrency)
+    attempt.endedAtMs = watch.now()
+    return end
+  }
 
   const finishInFiber = (attempt: Attempt, end: LoggedEnd, context: Context.Context<never>, tried?: Tried): void => {
     const fiber = Effect.runForkWith(context)(finish(attempt, end, tried), { uninterruptible: true })
@@ -178,6 +138,20 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
   }
 })
 
+/** Returns what cleans up after an attempt whose result is not stored. */
+const cleaner = Effect.fnUntraced(function* ({ watch }: Slots) {
+  const {
+    attempts: { maxLostWorkers },
+  } = yield* EngineConfig
+  const removeOrphans = yield* orphanRemover
+  return Effect.fnUntraced(function* (attempt: Attempt, written: Written): Effect.fn.Return<Settled> {
+    const stalledMs = written === "lapsed" ? watch.frozenMs(attempt.lease) : 0
+    if (stalledMs > 0) yield* logStall(attempt, stalledMs, maxLostWorkers)
+    if (attempt.hasWritten) yield* inOwnFiber(removeOrphans(attempt))
+    return stalledMs > 0 ? "stalled" : written
+  })
+})
+
 /** How an attempt ended, and what it threw. */
 export interface EndedAttempt {
   readonly outcome: AttemptOutcome
@@ -193,29 +167,6 @@ const outcomeOf = (end: AttemptEnd, settled: Settled): AttemptOutcome => {
 
 const chargeOf = (end: AttemptEnd, settled: Settled) =>
   end._tag === "Completed" && settled === "committed" ? end.completion.charge : null
-
-/** Ends an attempt that takes longer than its kind allows. Kinds without such a limit need no fiber for it. */
-const inTime = <A>(
-  { limits: { attemptTimeoutMs } }: JobKind,
-  run: Effect.Effect<A, AttemptError>,
-): Effect.Effect<A, AttemptError> =>
-  attemptTimeoutMs === undefined
-    ? run
-    : Effect.timeoutOrElse(run, {
-        duration: attemptTimeoutMs,
-        orElse: () =>
-          new AttemptFailed({
-            errorCode: "job_timeout",
-            retry: true,
-            detail: `the attempt took longer than attemptTimeoutMs, ${attemptTimeoutMs} ms`,
-          }),
-      })
-
-const notReadable = Effect.suspend(() =>
-  Effect.fail(
-    new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request cannot be decoded" }),
-  ),
-)
 
 /** Logs a blocked event loop. This attempt blocked it, or a concurrent one did. */
 const logStall = ({ claim: { job }, isolated, kind }: Attempt, stalledMs: number, maxLostWorkers: number) => {

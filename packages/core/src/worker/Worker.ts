@@ -1,10 +1,9 @@
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import type { JobMode, StoreUnavailable, WorkerRoom } from "../domain/index.ts"
+import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
@@ -12,7 +11,6 @@ import type { Engine } from "../engine/Engine.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import {
   type BlobStore,
-  type Claim,
   type IdGenerator,
   type JobDirectory,
   type JobStore,
@@ -27,7 +25,7 @@ import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
 import type { Bag } from "./Bag.ts"
-import { claimInto } from "./claimInto.ts"
+import { makeClaiming } from "./claiming.ts"
 import { makeJointClaims } from "./JointClaims.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { checkClaims, heartbeat } from "./Heartbeat.ts"
@@ -39,7 +37,7 @@ import { watchWithheld } from "./recovery.ts"
 import { makeOutageLog } from "./outageLog.ts"
 import { isTight, roomAfter } from "./Room.ts"
 import { makeSlots } from "./Slots.ts"
-import { allEnded, attemptStarter, stopAll } from "./startAttempts.ts"
+import { allEnded, stopAll } from "./startAttempts.ts"
 import { expireWhileHolding } from "./Sweeper.ts"
 
 /** The services that a worker needs. */
@@ -138,52 +136,16 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
   const context = yield* Effect.context<MakerNeeds>()
   const idling = yield* makeIdling
   const slots = yield* makeSlots(idling.attemptEnded)
-  const starter = yield* attemptStarter(slots)
+  const claiming = yield* makeClaiming(slots, idling)
   const served = yield* servedModes
-  let lastClaimAt: number | undefined
-
-  /** Attempts in slots that are not begun yet. */
-  let taken: ReadonlyArray<Attempt> = []
-  const beginTaken = Effect.suspend(() => {
-    const attempts = taken
-    taken = []
-    return starter.begin(attempts)
-  })
-
-  const take = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>, askedAtMs: number) {
-    lastClaimAt = yield* Clock.currentTimeMillis
-    taken = [...taken, ...starter.take(claims, askedAtMs)]
-    return taken
-  })
-
-  /**
-   * Claims jobs and takes slots for them. Uninterruptible, because a job that was claimed but not started would count a lost worker.
-   * The attempts of the claim before are begun meanwhile: the store works on this claim while they run.
-   */
-  const claim = Effect.fnUntraced(function* (room: number | WorkerRoom) {
-    yield* idling.asks
-    const asking = yield* Effect.forkChild(claimInto(slots, room), {
-      startImmediately: true,
-      uninterruptible: "inherit",
-    })
-    if (taken.length > 0) {
-      // The claim is sent in this turn.
-      yield* Effect.yieldNow
-      yield* beginTaken
-    }
-    const claimed = yield* Fiber.join(asking)
-    yield* idling.wasAnswered
-    const attempts = yield* take(claimed.claims, claimed.askedAtMs)
-    return { attempts, nextInMs: claimed.nextInMs }
-  }, Effect.uninterruptible)
 
   const tick = Effect.scoped(
     Effect.gen(function* () {
       // Started immediately, because an attempt may block the event loop first.
       yield* Effect.forkScoped(slots.watch.run, { startImmediately: true })
       yield* Effect.forkScoped(heartbeat(slots.watch.leases), { startImmediately: true })
-      const { attempts } = yield* claim(config.concurrency)
-      yield* beginTaken
+      const { attempts } = yield* claiming.claim(config.concurrency)
+      yield* claiming.begin
       yield* Effect.onInterrupt(allEnded(attempts), () => stopAll(attempts))
       return attempts.length
     }),
@@ -198,10 +160,8 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
       yield* Effect.forkScoped(watchWithheld(slots))
       yield* Effect.forkScoped(expireWhileHolding(() => leases.size > 0))
       const outage = makeOutageLog("claiming jobs")
-      yield* Effect.addFinalizer(() => Effect.andThen(beginTaken, drain(slots.attempts, beating, config.drainMs)))
-      const startJoint = (claims: ReadonlyArray<Claim>, askedAtMs: number) =>
-        Effect.andThen(take(claims, askedAtMs), beginTaken)
-      const joint = yield* makeJointClaims(slots, startJoint, idling.nextClaimBy)
+      yield* Effect.addFinalizer(() => Effect.andThen(claiming.begin, drain(slots.attempts, beating, config.drainMs)))
+      const joint = yield* makeJointClaims(slots, claiming.start, idling.nextClaimBy)
       const claimAndStart = Effect.gen(function* () {
         // Jobs of a joint claim that is still being answered also take slots.
         yield* joint.settled
@@ -210,15 +170,15 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
         const freed = Effect.andThen(slots.nextFreed(), Effect.yieldNow)
         const isFull = served.every((mode) => room.free[mode] <= 0)
         const reservedMs = slots.isolation.reservedMs(yield* monotonicMs)
-        if (isFull || reservedMs > 0) yield* beginTaken
+        if (isFull || reservedMs > 0) yield* claiming.begin
         if (isFull) return yield* freed
         if (reservedMs > 0) return yield* Effect.raceFirst(freed, idling.holdBack(reservedMs))
-        const { attempts, nextInMs } = yield* claim(room)
+        const { attempts, nextInMs } = yield* claiming.claim(room)
         yield* outage.worked
         if (attempts.length > 0) idling.reset()
         // If the store has more claimable jobs, claim again immediately.
         if (attempts.length > 0 && nextInMs === 0) return
-        yield* beginTaken
+        yield* claiming.begin
         const rest = idling.rest(nextInMs)
         // `nextInMs` does not cover jobs that only wait for this worker's own slots, as the store knew them: some may have become
         // free while it answered.
@@ -237,7 +197,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
     run: Effect.provide(run, context),
     start: Effect.provide(runInBackground(run), Context.omit(Scope.Scope)(context)),
     running: Effect.sync(() => slots.watch.leases.size),
-    lastClaimAt: Effect.sync(() => lastClaimAt),
+    lastClaimAt: Effect.sync(claiming.lastClaimAt),
     nextClaimBy: Effect.sync(idling.nextClaimBy),
     providers: guard.standings,
   })

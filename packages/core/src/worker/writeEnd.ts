@@ -41,12 +41,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
 
   const emit = (job: Job, event: WithoutRef<AttemptEvent>) => events.emit({ ...refOf(job), ...event })
 
-  const complete = (
-    attempt: Attempt,
-    end: Extract<AttemptEnd, { readonly _tag: "Completed" }>,
-    durationMs: number,
-    tried: Tried | undefined,
-  ) =>
+  const complete = (attempt: Attempt, end: Completed, durationMs: number, tried: Tried | undefined) =>
     Effect.matchCauseEffect(write(attempt, "completeJobs", end.completion, tried), {
       onSuccess: (written) => (written === "lapsed" ? lapsed : committed),
       // The store rejects this result, and would also reject that of another attempt.
@@ -114,5 +109,6 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
 
 const committed = Effect.succeed("committed" as const)
 const lapsed = Effect.succeed("lapsed" as const)
+type Completed = Extract<AttemptEnd, { readonly _tag: "Completed" }>
 type AttemptEvent = Extract<JobEvent, { readonly type: "failed" | "attempt_failed" }>
 type WithoutRef<Event> = Event extends unknown ? Omit<Event, keyof JobRef> : never
