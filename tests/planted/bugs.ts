@@ -538,14 +538,26 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "an attempt that has ended frees its slot twice",
     edits: [
       core(
-        "worker/startAttempts.ts",
-        "fiber.addObserver(() => slots.free(attempt))",
-        "fiber.addObserver(() => {\n      slots.free(attempt)\n      slots.free(attempt)\n    })",
+        "worker/RunAttempt.ts",
+        "finally {\n        slots.free(attempt)",
+        "finally {\n        slots.free(attempt)\n        slots.free(attempt)",
       ),
       core("worker/Slots.ts", "if (!attempts.delete(attempt)) return", "attempts.delete(attempt)"),
     ],
     seed: 1,
     breaks: "no more concurrent calls than slots",
+  },
+  {
+    bug: "an attempt that a shared call has completed keeps its slot",
+    edits: [core("worker/RunAttempt.ts", "finally {\n        slots.free(attempt)", "finally {\n        void attempt")],
+    seed: 3,
+    breaks: "everything ends",
+  },
+  {
+    bug: "a worker that stops forgets the jobs that it has claimed and not begun",
+    edits: [core("worker/Worker.ts", "Effect.andThen(claiming.begin, drain(", "Effect.andThen(Effect.void, drain(")],
+    seed: 6,
+    breaks: "everything ends",
   },
   {
     bug: "the watch over all leases forgets every lease but the first",
@@ -556,8 +568,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "an attempt writes its end after its lease was lost",
     edits: [
-      core("worker/fencedWriter.ts", "if (!lease.holdsAt(watch.now()))", "if (watch.now() < 0)"),
-      core("worker/RunAttempt.ts", 'if (attempt.lease.isLost) return { _tag: "LeaseLost" }', ""),
+      core("worker/fencedWriter.ts", "if (tried === undefined && !lease.holdsAt(watch.now()))", "if (watch.now() < 0)"),
+      core("worker/readEnd.ts", 'if (attempt.lease.isLost) return { _tag: "LeaseLost" }', ""),
     ],
     seed: 3,
     breaks: "only providers' failures count as failures",
