@@ -39,7 +39,8 @@ export const makeClaiming = Effect.fnUntraced(function* (slots: Slots, idling: I
     claim: Effect.fnUntraced(function* (room: number | WorkerRoom) {
       yield* idling.asks
       const claims = claimInto(slots, room)
-      const asking = yield* Effect.forkChild(claims, { startImmediately: true, uninterruptible: "inherit" })
+      // Joined in any case. Not a child: fibers keep their children in a set, which keeps answers of ended claims (see `Bag`).
+      const asking = yield* Effect.forkDetach(claims, { startImmediately: true, uninterruptible: "inherit" })
       if (taken.length > 0) {
         // The claim is sent in this turn.
         yield* Effect.yieldNow
