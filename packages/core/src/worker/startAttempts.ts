@@ -25,6 +25,7 @@ export interface AttemptStarter {
   readonly begin: (attempts: ReadonlyArray<Attempt>) => Effect.Effect<void>
 }
 
+/** Returns what starts the attempts of a worker. */
 export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
   const {
     attempts: { maxLostWorkers },
