@@ -128,13 +128,23 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       [
         "a result of another job",
         end(2, failed).replace("SELECT seq, id", `SELECT ${seqOf(1)}, id`),
-        /job that has left the queue/,
+        /job that has left the queue|leaves the queue exactly when it ends/,
       ],
       ...["project_id", "kind", "mode", "created_at"].map((column): Attempt => [
         `a result with another ${column}`,
         end(2, failed).replace(new RegExp(`(SELECT .*?)${column}`), column === "created_at" ? "$11" : "$1'live'"),
-        /job that has left the queue/,
+        /leaves the queue exactly when it ends/,
       ]),
+      [
+        "a result under the id of another job",
+        end(2, failed).replace("SELECT seq, id", `SELECT seq, ${id(1)}`),
+        /leaves the queue exactly when it ends/,
+      ],
+      [
+        "a result of a job in the queue under an id of no job",
+        resultOf(2, failed).replace("SELECT seq, id", "SELECT seq, 'job_none'"),
+        /job that has left the queue/,
+      ],
       ["a result with attempts below zero", end(2, { ...failed, attempts: "-1" }), /results_count/],
       ["a result with a token below zero", end(2, { ...failed, token: "-1" }), /results_count/],
       ["a second result", resultOf(4, done), /unique.*results_pkey/],

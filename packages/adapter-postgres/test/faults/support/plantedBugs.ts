@@ -198,11 +198,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   missingGuard(
     "a result is inserted for a job that stays in the queue",
     "result without leaving",
-    inTriggers(
-      "jobTriggers",
-      ' OR EXISTS (SELECT FROM "kiln".queue WHERE id = ANY (ARRAY(SELECT job_id FROM added)))',
-      "",
-    ),
+    inTriggers("jobTriggers", ' OR EXISTS (SELECT FROM "kiln".queue WHERE id = ANY (ids))', ""),
   ),
   missingGuard(
     "a job leaves the queue without a result",
@@ -217,7 +213,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   missingGuard(
     "a result repeats another kind than its job's",
     "another kind",
-    inTriggers("jobTriggers", "job.kind = added.kind AND ", ""),
+    inTriggers("queue", "kind = removed.kind AND ", ""),
   ),
   missingGuard(
     "a result changes",
