@@ -122,9 +122,8 @@ const byTurn = (a: { turn: number; laneId: number }, b: { turn: number; laneId: 
 /** The order in which lanes were served, one job each. */
 const inOrder = (jobs: ReadonlyArray<ClaimedJob>, lanes: ReadonlyArray<Visited>): ReadonlyArray<ClaimedJob> => {
   const turns = new Map(lanes.map(({ id, start }) => [id, start]))
-  const placed = jobs.toSorted((a, b) => a.place - b.place)
-  if (lanes.length <= 1) return placed
-  return placed
+  if (lanes.length <= 1) return jobs
+  return jobs
     .map((claimed) => {
       const turn = turns.get(claimed.lane.id) ?? 0
       turns.set(claimed.lane.id, turn + 1)

@@ -23,6 +23,11 @@ export type ClaimedColumns = { readonly [Name in Column]: ReadonlyArray<Value<Na
 /** What only some jobs have. */
 export interface Rest {
   readonly id: JobId
+  readonly phaseStartedAt: number
+  readonly ranMs: number
+  readonly attempts: number
+  readonly failures: number
+  readonly lostWorkers: number
   readonly price: {
     readonly name: string
     readonly version: number
@@ -43,15 +48,13 @@ export interface LaneOfJobs {
   readonly mode: JobMode
 }
 
-/** A claimed job: its place in the columns, and what else was read. */
+/** A claimed job: its index in the columns, and what else was read. Without a rest, it was claimed for the first time. */
 export interface ClaimedJob {
   readonly columns: ClaimedColumns
   readonly index: number
   readonly id: JobId
   readonly token: number
   readonly claimableAt: number
-  /** Its place in the claim. */
-  readonly place: number
   readonly lane: LaneOfJobs
   readonly rest: Rest | undefined
 }
@@ -72,7 +75,6 @@ export const claimedJobsOf = (
       id,
       token: at(columns.token, index),
       claimableAt: at(columns.claimableAt, index),
-      place: at(columns.place, index),
       lane,
       rest: restOf.get(id),
     }
@@ -86,17 +88,18 @@ const at = <Item>(column: ReadonlyArray<Item>, index: number): Item => {
 
 /** Throws `UndecodableRow` where the row is damaged. */
 export const claimOf = (claimed: ClaimedJob, now: number): Claim => ({
-  job: jobOf(claimed),
+  job: jobOf(claimed, now),
   token: claimed.token,
   leaseRemainingMs: claimed.claimableAt - now,
   upload: claimed.rest?.upload == null ? null : uploadOf(claimed.rest.upload),
 })
 
-const jobOf = ({ claimableAt, columns, id, index, lane, rest, token }: ClaimedJob): Job => {
+const jobOf = ({ claimableAt, columns, id, index, lane, rest, token }: ClaimedJob, now: number): Job => {
   const kept = at(columns.kept, index)
   const request = at(columns.request, index)
   // The queue has an entry without a job's own row, or without its data.
   if (kept === null || request === null) throw new UndecodableRow(`${id} has lost its row or its data`)
+  if (rest === undefined && token > 1) throw new TypeError(`claim_jobs returned ${id} without its past`)
   return {
     id,
     projectId: lane.projectId,
@@ -118,12 +121,12 @@ const jobOf = ({ claimableAt, columns, id, index, lane, rest, token }: ClaimedJo
     held: true,
     claimableAt,
     deadlineAt: at(columns.deadlineAt, index),
-    phaseStartedAt: at(columns.phaseStartedAt, index),
-    ranMs: at(columns.ranMs, index),
+    phaseStartedAt: rest?.phaseStartedAt ?? now,
+    ranMs: rest?.ranMs ?? 0,
     waitedMs: at(columns.waitedMs, index),
-    attempts: at(columns.attempts, index),
-    failures: at(columns.failures, index),
-    lostWorkers: at(columns.lostWorkers, index),
+    attempts: rest?.attempts ?? 1,
+    failures: rest?.failures ?? 0,
+    lostWorkers: rest?.lostWorkers ?? 0,
     errorCode: null,
     finishedAt: null,
     retained: "kept",

@@ -57,7 +57,10 @@ const randomRequest = (random: Numbers): ClaimRequest => {
   }
 }
 
-/** Jobs of every shape, some with a checkpoint, lanes with bounds that are exact or low, and turns; some jobs have lost a worker, with this probability. */
+/**
+ * Jobs of every shape, some with a checkpoint, lanes with bounds that are exact or low, and turns; some jobs have lost a worker, with this
+ * probability. Only a job that was claimed has a past.
+ */
 const randomize = (lost: number) => `
 UPDATE "kiln".queue SET status = CASE WHEN random() < 0.5 THEN 'queued' ELSE 'processing' END, token = floor(random() * 9),
   attempts = floor(random() * 3), failures = floor(random() * 3), held = false, lost_workers = 0,
@@ -65,7 +68,8 @@ UPDATE "kiln".queue SET status = CASE WHEN random() < 0.5 THEN 'queued' ELSE 'pr
   claimable_at = ${now} + 400 - floor(random() * 2000), phase_started_at = ${now} + 100 - floor(random() * 2000),
   deadline_at = ${now} + 3000 - floor(random() * 3500), queue_limit_ms = floor(random() * 4000),
   run_limit_ms = floor(random() * 8000), ran_ms = floor(random() * 4000), waited_ms = floor(random() * 4000);
-UPDATE "kiln".queue SET status = 'processing', held = random() < 0.5, lost_workers = 1 WHERE random() < ${lost};
+UPDATE "kiln".queue SET status = 'queued', attempts = 0, failures = 0, ran_ms = 0 WHERE token = 0;
+UPDATE "kiln".queue SET status = 'processing', held = random() < 0.5, lost_workers = 1 WHERE token > 0 AND random() < ${lost};
 DELETE FROM "kiln".queue WHERE random() < 0.3;
 INSERT INTO "kiln".checkpoints SELECT id, 'first', '{"at":1}' FROM "kiln".queue WHERE token > 0 AND random() < 0.3;
 UPDATE "kiln".jobs SET priority = queue.priority, queue_limit_ms = queue.queue_limit_ms, run_limit_ms = queue.run_limit_ms

@@ -1,4 +1,4 @@
-import { columnArrays, queueColumns, readRests } from "./claimedColumns.ts"
+import { columnArrays, hasRest, queueColumns, readRests } from "./claimedColumns.ts"
 import { ranksOf } from "./ranks.ts"
 
 /** The SQLSTATE of a call that claimed some jobs and then met a lost worker. It is undone and decided by the rules. */
@@ -86,11 +86,12 @@ const shareTurns = `
 /**
  * Locks and claims the first jobs of each lane, as `lockHeads` finds them, unless one of them has lost a worker. The new state
  * is the one that `applyEvent` gives for a claim of a job that is not held. A repeated call returns what it claimed before. A job
- * is updated where it was locked: until the commit, nobody else can move it from there.
+ * is updated where it was locked: until the commit, nobody else can move it from there. Nested loops, of which all plans here
+ * consist, keep the jobs in the order in which they were locked.
  */
 const claimHeads = `
     WITH head AS MATERIALIZED (
-      SELECT row_number() OVER () AS place, head.* FROM unnest(lanes_found, floors, shares) AS item(lane_id, floor, share)
+      SELECT head.* FROM unnest(lanes_found, floors, shares) AS item(lane_id, floor, share)
       CROSS JOIN LATERAL (
         SELECT ready.* FROM ${ranksOf("item.lane_id", "item.floor")} AS step
         CROSS JOIN LATERAL (
@@ -111,21 +112,38 @@ const claimHeads = `
         phase_started_at = claim_time, waited_ms = waited, attempts = queue.attempts + 1, claim_id = claim
       FROM head
       WHERE queue.ctid = head.tid AND queue.token = head.token AND NOT (SELECT lost.found FROM lost)
-      RETURNING before + place AS place, ${queueColumns}
+      RETURNING ${queueColumns}
     ), mine AS (
       SELECT * FROM moved
       UNION ALL
-      SELECT queue.job_seq, ${queueColumns} FROM "kiln".queue WHERE is_claimed AND queue.held AND queue.claim_id = claim
+      (SELECT ${queueColumns} FROM "kiln".queue WHERE is_claimed AND queue.held AND queue.claim_id = claim ORDER BY queue.job_seq)
     )
     SELECT lost.found, claims.* INTO is_lost, claimed, served, with_rest FROM lost CROSS JOIN (
-      SELECT ${columnArrays}, array_agg(mine.lane_id), array_agg(mine.job_seq) FILTER (
-        WHERE mine.token > 1 OR jobs.upload_id IS NOT NULL OR jobs.price_id IS NOT NULL)
+      SELECT ${columnArrays}, array_agg(mine.lane_id), array_agg(mine.job_seq) FILTER (WHERE ${hasRest})
       FROM mine LEFT JOIN "kiln".jobs ON jobs.seq = mine.job_seq) AS claims;`
 
 /**
  * When another job may become claimable: the first entry of each lane that was found and still has room, and the bounds of the
- * other lanes. A lane that was searched to its end counts from later entries; others are being claimed right now.
+ * other lanes. A lane that was searched to its end counts from later entries; others are being claimed right now. Where a job is
+ * claimable already, the rest is not looked at.
  */
+const findNext = `
+  FOR first_at IN
+    SELECT first.claimable_at FROM unnest(lanes_found, floors, slots, projects, is_empty)
+      AS item(lane_id, floor, slot, project, empty)
+    CROSS JOIN LATERAL ${ranksOf("item.lane_id", "item.floor")} AS step
+    CROSS JOIN LATERAL (
+      SELECT claimable_at FROM "kiln".queue
+      WHERE queue.lane_id = item.lane_id AND queue.priority = step.rank
+        AND claimable_at >= CASE WHEN item.empty THEN greatest(item.floor, claim_time + 1) ELSE item.floor END
+        AND deadline_at > greatest(claimable_at, claim_time)
+      ORDER BY claimable_at LIMIT 1) AS first
+    WHERE mode_room[item.slot] > 0 AND project_room[item.project] > 0
+  LOOP
+    soonest := least(soonest, first_at);
+    EXIT WHEN soonest <= claim_time;
+  END LOOP;`
+
 const summarize = `
   SELECT json_build_object('now', claim_time, 'clock', clock, 'isLost', is_lost, 'isPage', lane_count >= page,
     'lanesOfJobs', (
@@ -135,24 +153,14 @@ const summarize = `
       SELECT json_agg(json_build_object('id', lane_id, 'start', start, 'count', count, 'isEmpty', empty) ORDER BY ord)
       FROM unnest(lanes_found, starts, counts, is_empty, is_visited) WITH ORDINALITY AS found(lane_id, start, count, empty, visited, ord)
       WHERE visited),
-    'nextAt', least((
-      SELECT min(first.claimable_at) FROM unnest(lanes_found, floors, slots, projects, is_empty)
-        AS item(lane_id, floor, slot, project, empty)
-      CROSS JOIN LATERAL ${ranksOf("item.lane_id", "item.floor")} AS step
-      CROSS JOIN LATERAL (
-        SELECT claimable_at FROM "kiln".queue
-        WHERE queue.lane_id = item.lane_id AND queue.priority = step.rank
-          AND claimable_at >= CASE WHEN item.empty THEN greatest(item.floor, claim_time + 1) ELSE item.floor END
-          AND deadline_at > greatest(claimable_at, claim_time)
-        ORDER BY claimable_at LIMIT 1) AS first
-      WHERE mode_room[item.slot] > 0 AND project_room[item.project] > 0), (
+    'nextAt', CASE WHEN soonest <= claim_time THEN soonest ELSE least(soonest, (
       SELECT min(first.next_at) FROM json_to_recordset(kinds) AS runnable(kind text, version bigint, mode text)
       CROSS JOIN LATERAL (
         SELECT next_at FROM "kiln".lanes
         WHERE lanes.kind = runnable.kind AND kind_version = runnable.version AND lanes.mode = runnable.mode AND next_at >= 0
           AND lanes.id <> ALL (lanes_found) AND (lanes.mode || ' ' || project_id) <> ALL (full_projects)
         ORDER BY next_at LIMIT 1) AS first
-      WHERE mode_room[CASE runnable.mode WHEN 'live' THEN 2 ELSE 1 END] > 0))) INTO summary;`
+      WHERE mode_room[CASE runnable.mode WHEN 'live' THEN 2 ELSE 1 END] > 0)) END) INTO summary;`
 
 /**
  * Claims jobs in one call, where only the worker's own slots limit it. It decides like `claimJobs.ts`, which is used for
@@ -210,6 +218,8 @@ DECLARE
   turn_now bigint;
   lane_id bigint;
   taken bigint;
+  first_at bigint;
+  soonest bigint;
 BEGIN
 ${findLanes}
   lane_count := coalesce(cardinality(lanes_found), 0);
@@ -238,16 +248,23 @@ ${claimHeads}
 ${readRests}
       END IF;
       RETURN NEXT;
-      most := most - cardinality(served);
-      FOR lane, lane_id, taken IN
-        SELECT array_position(lanes_found, job.lane_id), job.lane_id, count(*) FROM unnest(served) AS job(lane_id) GROUP BY job.lane_id
-      LOOP
-        lanes_of_jobs := lanes_of_jobs || lane_id;
-        CONTINUE WHEN lane IS NULL;
-        counts[lane] := counts[lane] + taken;
-        shares[lane] := shares[lane] - taken;
-        turns[lane] := turns[lane] + taken;
-      END LOOP;
+      taken := cardinality(served);
+      most := most - taken;
+      IF lane_count = 1 AND NOT is_claimed THEN
+        lanes_of_jobs := lanes_found;
+        counts[1] := taken;
+        shares[1] := shares[1] - taken;
+      ELSE
+        FOR lane, lane_id, taken IN
+          SELECT array_position(lanes_found, job.lane_id), job.lane_id, count(*) FROM unnest(served) AS job(lane_id) GROUP BY job.lane_id
+        LOOP
+          lanes_of_jobs := lanes_of_jobs || lane_id;
+          CONTINUE WHEN lane IS NULL;
+          counts[lane] := counts[lane] + taken;
+          shares[lane] := shares[lane] - taken;
+          turns[lane] := turns[lane] + taken;
+        END LOOP;
+      END IF;
     END IF;
     IF is_lost AND before > 0 THEN
       RAISE EXCEPTION 'a lost worker holds a job, and others were claimed before it' USING ERRCODE = '${lostWorkerState}';
@@ -271,6 +288,7 @@ ${readRests}
       full_projects := full_projects || owners[lane];
     END IF;
   END LOOP;
+${findNext}
 ${summarize}
   claimed := NULL;
   rests := NULL;

@@ -312,7 +312,26 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     "least(claim_time + lease_ms, claim_time + run_limit_ms - ran_ms) AS lease_end",
     "claim_time + lease_ms AS lease_end",
   ),
-  inClaim("returns a job that was claimed before without its checkpoints", "mine.token > 1 OR ", ""),
-  inClaim("numbers the jobs of each search from 1", "RETURNING before + place", "RETURNING place"),
+  {
+    ...inClaim("returns a job that was claimed before without its checkpoints", "", ""),
+    edits: [
+      {
+        file: "adapter-postgres/src/migrations/initial/claimedColumns.ts",
+        from: "checkpoints WHERE job_id = jobs.id",
+        to: "checkpoints WHERE job_id = ''",
+      },
+    ],
+  },
+  {
+    ...inClaim("forgets how often a job was attempted before", "", ""),
+    edits: [
+      {
+        file: "adapter-postgres/src/migrations/initial/claimedColumns.ts",
+        from: "'attempts', queue.attempts",
+        to: "'attempts', 1",
+      },
+    ],
+  },
+  inClaim("takes the next job of one lane for the first of all", "EXIT WHEN soonest <= claim_time;", "EXIT;"),
   inClaim("gives no lane the turns that another leaves", "EXIT WHEN is_done OR is_claimed;", "EXIT;"),
 ]
