@@ -1,3 +1,4 @@
+import { claimAlone } from "./claimAlone.ts"
 import { columnArrays, hasRest, queueColumns, readRests } from "./claimedColumns.ts"
 import { ranksOf } from "./ranks.ts"
 
@@ -220,7 +221,13 @@ DECLARE
   taken bigint;
   first_at bigint;
   soonest bigint;
+  only_lane bigint;
+  only_floor bigint;
+  only_next bigint;
+  only_job text;
+  has_room boolean;
 BEGIN
+${claimAlone}
 ${findLanes}
   lane_count := coalesce(cardinality(lanes_found), 0);
   lanes_found := coalesce(lanes_found, '{}');
