@@ -1,10 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, type Scope } from "effect"
+import pg from "pg"
 import type { JobId } from "@kiln/core/domain"
 import { JobStore, WakeUp } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
 import { type PostgresOptions, PostgresStores } from "../src/index.ts"
-import { FinishedJobs, readFinished } from "../src/wakeUp/Listener.ts"
+import { FinishedJobs, finishedLock, readFinished } from "../src/wakeUp/Listener.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 
 const { completionOf, jobId, newJob, noLimits } = fixtures
@@ -44,6 +45,49 @@ const hearing = (
     return heard
   })
 
+/** The payloads that a connection of its own receives about finished jobs. */
+const overhearing = (url: string): Effect.Effect<ReadonlyArray<string>, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.promise(async () => {
+        const client = new pg.Client({ connectionString: url })
+        const payloads: Array<string> = []
+        client.on("notification", ({ payload = "" }) => void payloads.push(payload))
+        await client.connect()
+        await client.query('LISTEN "kiln.kiln"')
+        return { client, payloads }
+      }),
+      ({ client }) => Effect.promise(() => client.end()),
+    ),
+    ({ payloads }) => payloads,
+  )
+
+/** Begins a transaction with this statement. */
+const openTransaction = (url: string, statement: string) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.promise(async () => {
+        const client = new pg.Client({ connectionString: url })
+        await client.connect()
+        await client.query("BEGIN")
+        return { client, rows: (await client.query(statement)).rows }
+      }),
+      ({ client }) => Effect.promise(() => client.end()),
+    ),
+    ({ client, rows }) => ({ rows, end: Effect.promise(() => client.query("COMMIT")) }),
+  )
+
+/** How many sessions of kiln's listeners wait for a lock. */
+const waiting = (url: string): Effect.Effect<number> =>
+  Effect.map(
+    runSql(
+      url,
+      `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'kiln wake-up'
+         AND wait_event_type = 'Lock'`,
+    ),
+    (rows) => rows.length,
+  )
+
 const until = (holds: () => boolean) => Effect.repeat(Effect.yieldNow, { until: holds })
 
 describe("ends of jobs", () => {
@@ -82,9 +126,44 @@ describe("ends of jobs", () => {
       const url = yield* emptyDatabase
       const only = yield* process(url)
       yield* Effect.repeat(only.wakeUp.reach, { until: (reach) => reach === "installation" })
-      expect(yield* listening(url)).toEqual(['LISTEN "kiln_kiln"'])
+      expect(yield* listening(url), "no worker waits for work either").not.toContain(expect.stringContaining("LISTEN"))
       yield* Effect.scoped(hearing(url, only))
       yield* Effect.repeat(listening(url), { until: (queries) => queries.includes('UNLISTEN "kiln.kiln"') })
+    }),
+  )
+
+  it.live("are not announced to the server where no process listens", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const [one, other] = [yield* process(url), yield* process(url)]
+      // It listens as a stranger, without the lock that processes share.
+      const payloads = yield* overhearing(url)
+      const finish = Effect.fnUntraced(function* (n: number) {
+        yield* one.jobs.createJobs([newJob(n)])
+        const { claims } = yield* one.jobs.claimJobs(request)
+        yield* one.jobs.completeJobs(claims.map((claim) => completionOf(claim)))
+      })
+      yield* finish(1)
+      const heard = yield* hearing(url, other)
+      yield* finish(2)
+      yield* until(() => heard.has(jobId(2)) && payloads.length > 0)
+      expect(payloads.map((payload) => readFinished(payload).jobs)).toEqual([[jobId(2)]])
+    }),
+  )
+
+  it.live("reach a process that begins to listen while a job ends", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const only = yield* process(url)
+      const commit = yield* openTransaction(url, `SELECT pg_try_advisory_xact_lock(${finishedLock}) AS unheard`)
+      expect(commit.rows).toEqual([{ unheard: true }])
+      yield* Effect.repeat(only.wakeUp.reach, { until: (reach) => reach === "installation" })
+      let told = 0
+      yield* only.wakeUp.onFinished((jobs) => void (told += jobs === "any" ? 1 : 0))
+      yield* Effect.repeat(waiting(url), { until: (count) => count === 1 })
+      expect(told, "it would look for its job too early").toBe(0)
+      yield* commit.end
+      yield* until(() => told === 1)
     }),
   )
 

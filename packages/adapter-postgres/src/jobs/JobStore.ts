@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { JobId, StoreUnavailable } from "@kiln/core/domain"
-import { type ClaimRef, type FencedOutcome, JobStore, type PruneResult } from "@kiln/core/ports"
+import { type ClaimRef, JobStore, type PruneResult } from "@kiln/core/ports"
 import { recorded } from "../audit.ts"
 import type { Database } from "../Database.ts"
 import type { StateRow } from "./jobRow.ts"
@@ -15,7 +15,7 @@ import { Claims } from "./Claims.ts"
 import { confirmPurges, listPurges } from "./purges.ts"
 import { Creations } from "./createAtOnce.ts"
 import { RememberedLanes } from "./lanes.ts"
-import { completeJobs, failJobs } from "./endJobs.ts"
+import { type AnnounceFinished, completeJobs, failJobs } from "./endJobs.ts"
 import { deferJobs, releaseJobs } from "./returnJobs.ts"
 import { anyFinishedJob, deleteJobs } from "./deleteJobs.ts"
 import { anyKeptJob, eraseJobs, expireData } from "./eraseJobs.ts"
@@ -24,20 +24,6 @@ import { findByIdempotencyKey, findFile, findJobs, pollJobs } from "./findJobs.t
 import { findOrphans, readLineage, writeLineage } from "./blobs.ts"
 import { listCharges } from "./listCharges.ts"
 import { lockedJobs, lockedJobsAndLanes } from "./lockJobs.ts"
-
-/** Called with jobs that ended here. Never waits. */
-export type AnnounceFinished = (jobs: ReadonlyArray<JobId>) => void
-
-/** Runs the verb and announces the jobs it ended. */
-const ends = <Item extends { readonly jobId: JobId }, E>(
-  verb: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<FencedOutcome>, E>,
-  tell: AnnounceFinished,
-) => {
-  return (items: ReadonlyArray<Item>) =>
-    Effect.tap(verb(items), (outcomes) =>
-      Effect.sync(() => tell(items.flatMap(({ jobId }, index) => (outcomes[index] === "Written" ? [jobId] : [])))),
-    )
-}
 
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
@@ -122,8 +108,8 @@ export const makePostgresJobStore = (
         (tx, jobs) => extendLeases(tx, items, jobs),
       ),
     checkpointJobs: ending("checkpointJobs", checkpointJobs),
-    completeJobs: ends((items) => completeJobs(db, items), tell),
-    failJobs: ends((items) => failJobs(db, items), tell),
+    completeJobs: (items) => completeJobs(db, items, tell),
+    failJobs: (items) => failJobs(db, items, tell),
     deferJobs: returning("deferJobs", deferJobs),
     releaseJobs: returning("releaseJobs", releaseJobs),
     ...endingFromOutside(db, tell),

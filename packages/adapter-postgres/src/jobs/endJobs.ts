@@ -5,12 +5,14 @@ import {
   type ErrorCode,
   failedOutput,
   isRepeatedEnd,
+  type JobId,
   type StoreUnavailable,
 } from "@kiln/core/domain"
 import type { ClaimRef, Completion, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { briefLockTimeoutMs } from "../Session.ts"
 import { arrayText, type Given, query, statement } from "../Statement.ts"
+import { finishedLock } from "../wakeUp/Listener.ts"
 import { finishedStates } from "./lockJobs.ts"
 
 /** The end of a claim: the job is done, or it failed with a code. */
@@ -23,7 +25,13 @@ interface End extends ClaimRef {
   readonly record: AttemptRecord | undefined
 }
 
-/** Calls `end_jobs`, which is defined in the migration. Arrays are given as their text. */
+/** Called with jobs that ended here. Never waits. */
+export type AnnounceFinished = (jobs: ReadonlyArray<JobId>) => void
+
+/**
+ * Calls `end_jobs`, which is defined in the migration. Arrays are given as their text. `unheard`: no process listens to the ends of
+ * jobs, and one that begins to waits until this transaction has ended.
+ */
 const endStatement = statement(
   (
     given: Given<{
@@ -38,11 +46,12 @@ const endStatement = statement(
       brief: string
     }>,
   ) =>
-    query.selectNoFrom(
+    query.selectNoFrom([
       sql<ReadonlyArray<number> | null>`"kiln".end_jobs(${given.ids}::text[], ${given.tokens}::bigint[],
         ${given.errorCodes}::text[], ${given.outputs}::text[], ${given.warningCodes}::text[], ${given.charges}::text[],
         ${given.files}::json, ${given.failures}::json, ${given.brief}::text)`.as("ended"),
-    ),
+      sql<boolean>`pg_try_advisory_xact_lock(${sql.raw(finishedLock)})`.as("unheard"),
+    ]),
 )
 
 /** The text of an array; `null` if all its values are. */
@@ -69,6 +78,7 @@ const endJobs = (
   db: Database,
   operation: string,
   unsorted: ReadonlyArray<End>,
+  tell: AnnounceFinished,
 ): Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable> => {
   if (unsorted.length === 0) return Effect.succeed([])
   const ends = unsorted.toSorted((a, b) => (a.jobId < b.jobId ? -1 : a.jobId > b.jobId ? 1 : 0))
@@ -87,13 +97,18 @@ const endJobs = (
   )
   return Effect.flatMap(ending, (answer) => {
     if (answer === undefined) throw new TypeError("end_jobs returned no row")
-    if (answer.ended === null) return Effect.succeed(unsorted.map(() => "Written" as const))
+    if (answer.ended === null) {
+      if (!answer.unheard) tell(unsorted.map(({ jobId }) => jobId))
+      return Effect.succeed(unsorted.map(() => "Written" as const))
+    }
     const places = new Set(answer.ended)
     const written = new Set(ends.filter((_, index) => places.has(index + 1)))
     const missed = unsorted.filter((end) => !written.has(end))
-    return Effect.map(repeated(db, operation, missed), (repeats) =>
-      unsorted.map((end) => (written.has(end) || repeats.has(end) ? "Written" : "LeaseLost")),
-    )
+    return Effect.map(repeated(db, operation, missed), (repeats) => {
+      const isWritten = (end: End): boolean => written.has(end) || repeats.has(end)
+      if (!answer.unheard) tell(unsorted.filter(isWritten).map(({ jobId }) => jobId))
+      return unsorted.map((end) => (isWritten(end) ? "Written" : "LeaseLost"))
+    })
   })
 }
 
@@ -143,10 +158,10 @@ const failedOf = ({ errorCode, jobId, message, record, token }: Failure): End =>
   record,
 })
 
-/** Completes jobs, with their outputs, files and charges. */
-export const completeJobs = (db: Database, items: ReadonlyArray<Completion>) =>
-  endJobs(db, "JobStore.completeJobs", items.map(doneOf))
+/** Completes jobs, with their outputs, files and charges. Announces their ends if a process listens to them. */
+export const completeJobs = (db: Database, items: ReadonlyArray<Completion>, tell: AnnounceFinished) =>
+  endJobs(db, "JobStore.completeJobs", items.map(doneOf), tell)
 
-/** Fails jobs permanently, with an error code. */
-export const failJobs = (db: Database, items: ReadonlyArray<Failure>) =>
-  endJobs(db, "JobStore.failJobs", items.map(failedOf))
+/** Fails jobs permanently, with an error code. Announces their ends as `completeJobs` does. */
+export const failJobs = (db: Database, items: ReadonlyArray<Failure>, tell: AnnounceFinished) =>
+  endJobs(db, "JobStore.failJobs", items.map(failedOf), tell)

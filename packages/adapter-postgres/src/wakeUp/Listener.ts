@@ -1,5 +1,6 @@
 import pg from "pg"
 import type { JobId } from "@kiln/core/domain"
+import { inSchema } from "../Statement.ts"
 import { clientConfig, type ConnectionOptions, cutOff } from "../Connections.ts"
 
 /** A validated name, short enough for a prefix within the 63 bytes of an identifier. */
@@ -12,6 +13,12 @@ export const workChannel = ({ schema }: InSchema): string => `kiln_${schema}`
 
 /** The channel that announces finished jobs. Schema names contain no dot, so no two channels are the same. */
 export const finishedChannel = ({ schema }: InSchema): string => `kiln.${schema}`
+
+/**
+ * The advisory lock that processes share while they listen to finished jobs. A transaction that ends jobs tries to take it alone: if it
+ * can, nobody listens, and one who wants to must wait for its end and then finds the jobs finished.
+ */
+export const finishedLock = `hashtextextended(current_database() || ' "kiln".finished', 0)`
 
 /** Maximum bytes of a notification; the server's limit is 8,000. */
 const mostBytes = 7_900
@@ -95,6 +102,8 @@ export class Listener {
   #next: NodeJS.Timeout | undefined
   #retryMs = firstRetryMs
   #stopped = false
+  /** Whether a worker of this process has waited for work. */
+  #hasWorker = false
   /** Number of subscribers to finished jobs. */
   #askers = 0
   /** Whether this connection listens to the channel of finished jobs. */
@@ -131,7 +140,7 @@ export class Listener {
 
   async #listen(client: pg.Client): Promise<void> {
     await client.connect()
-    await client.query(`LISTEN ${pg.escapeIdentifier(workChannel(this.#options))}`)
+    if (this.#hasWorker) await this.#askForWork(client)
     if (client !== this.#client) return
     this.#listensToFinished = false
     this.listening = true
@@ -140,6 +149,20 @@ export class Listener {
     this.#checkLater(client)
     // Notifications sent before LISTEN were missed.
     this.#hearing.work()
+  }
+
+  /** Must be called when a worker begins to wait: a process without one is not told of work, which costs it and the server time. */
+  listenToWork(): void {
+    if (this.#hasWorker) return
+    this.#hasWorker = true
+    const client = this.#client
+    // A connection that is being made listens when it is there.
+    if (client === undefined || !this.listening) return
+    void this.#askForWork(client).then(this.#hearing.work, () => this.#lost(client))
+  }
+
+  async #askForWork(client: pg.Client): Promise<void> {
+    await client.query(`LISTEN ${pg.escapeIdentifier(workChannel(this.#options))}`)
   }
 
   /** Subscribes to finished jobs until the returned function is called. The connection listens only while there are subscribers. */
@@ -162,7 +185,15 @@ export class Listener {
     const wanted = this.#askers > 0
     if (wanted === this.#listensToFinished) return
     this.#listensToFinished = wanted
-    await client.query(`${wanted ? "LISTEN" : "UNLISTEN"} ${pg.escapeIdentifier(finishedChannel(this.#options))}`)
+    const channel = pg.escapeIdentifier(finishedChannel(this.#options))
+    const lock = inSchema(finishedLock, this.#options.schema)
+    // Sent together, so that a later change cannot come in between.
+    await Promise.all(
+      (wanted
+        ? [`SELECT pg_advisory_lock_shared(${lock})`, `LISTEN ${channel}`]
+        : [`SELECT pg_advisory_unlock_shared(${lock})`, `UNLISTEN ${channel}`]
+      ).map((text) => client.query(text)),
+    )
     // Jobs that ended before LISTEN were missed.
     if (wanted) this.#hearing.finished("any")
   }

@@ -65,7 +65,10 @@ export const makePostgresWakeUp = (
         latch.openUnsafe()
         work.notify()
       }),
-      wait: Effect.andThen(latch.await, Effect.asVoid(latch.close)),
+      wait: Effect.andThen(
+        Effect.sync(() => listener.listenToWork()),
+        Effect.andThen(latch.await, Effect.asVoid(latch.close)),
+      ),
       reach: Effect.sync(() => (listener.listening ? "installation" : "process")),
       onFinished: (hear) =>
         Effect.asVoid(
