@@ -58,10 +58,10 @@ const randomRequest = (random: Numbers): ClaimRequest => {
 }
 
 /**
- * Jobs of every shape, some with a checkpoint, lanes with bounds that are exact or low, and turns; some jobs have lost a worker, with this
- * probability. Only a job that was claimed has a past.
+ * Jobs of every shape, some with a checkpoint, lanes with bounds that are exact or low, and turns. `lost`: the probability of a job that
+ * has lost a worker. `most`: the number of jobs.
  */
-const randomize = (lost: number) => `
+const randomize = (lost: number, most: number) => `
 UPDATE "kiln".queue SET status = CASE WHEN random() < 0.5 THEN 'queued' ELSE 'processing' END, token = floor(random() * 9),
   attempts = floor(random() * 3), failures = floor(random() * 3), held = false, lost_workers = 0,
   priority = CASE WHEN random() < 0.7 THEN 0 ELSE floor(random() * 11) - 5 END,
@@ -71,7 +71,9 @@ UPDATE "kiln".queue SET status = CASE WHEN random() < 0.5 THEN 'queued' ELSE 'pr
 UPDATE "kiln".queue SET status = 'queued', attempts = 0, failures = 0, ran_ms = 0 WHERE token = 0;
 UPDATE "kiln".queue SET status = 'processing', held = random() < 0.5, lost_workers = 1 WHERE token > 0 AND random() < ${lost};
 DELETE FROM "kiln".queue WHERE random() < 0.3;
-DELETE FROM "kiln".queue WHERE id NOT IN (SELECT id FROM "kiln".queue ORDER BY random() LIMIT ${most});
+DELETE FROM "kiln".queue WHERE id NOT IN (
+  SELECT id FROM "kiln".queue
+  ORDER BY random() < 0.2 OR lane_id <> (SELECT lane_id FROM "kiln".queue ORDER BY random() LIMIT 1), random() LIMIT ${most});
 INSERT INTO "kiln".checkpoints SELECT id, 'first', '{"at":1}' FROM "kiln".queue WHERE token > 0 AND random() < 0.3;
 UPDATE "kiln".jobs SET priority = queue.priority, queue_limit_ms = queue.queue_limit_ms, run_limit_ms = queue.run_limit_ms
 FROM "kiln".queue WHERE queue.job_seq = jobs.seq;

@@ -61,7 +61,9 @@ export const claimAlone = `
           attempts = queue.attempts + 1, claim_id = claim
         WHERE queue.id = only_job
         RETURNING ${queueColumns})
-      SELECT ${columnsOfOne}, CASE WHEN ${hasRest} THEN ARRAY[mine.job_seq] END, least(only_next, mine.claimable_at)
+      SELECT ${columnsOfOne}, CASE WHEN ${hasRest} THEN ARRAY[mine.job_seq] END,
+        -- The job itself, unless it may not run for longer than its lease.
+        least(only_next, CASE WHEN mine.deadline_at > mine.claimable_at THEN mine.claimable_at END)
       INTO claimed, with_rest, only_next
       FROM mine LEFT JOIN "kiln".jobs ON jobs.seq = mine.job_seq;
       IF with_rest IS NOT NULL THEN
