@@ -73,7 +73,7 @@ UPDATE "kiln".queue SET status = 'processing', held = random() < 0.5, lost_worke
 DELETE FROM "kiln".queue WHERE random() < 0.3;
 DELETE FROM "kiln".queue WHERE id NOT IN (
   SELECT id FROM "kiln".queue
-  ORDER BY random() < 0.2 OR lane_id <> (SELECT lane_id FROM "kiln".queue ORDER BY random() LIMIT 1), random() LIMIT ${most});
+  ORDER BY random() < 0.5 OR lane_id <> (SELECT lane_id FROM "kiln".queue ORDER BY random() LIMIT 1), random() LIMIT ${most});
 INSERT INTO "kiln".checkpoints SELECT id, 'first', '{"at":1}' FROM "kiln".queue WHERE token > 0 AND random() < 0.3;
 UPDATE "kiln".jobs SET priority = queue.priority, queue_limit_ms = queue.queue_limit_ms, run_limit_ms = queue.run_limit_ms
 FROM "kiln".queue WHERE queue.job_seq = jobs.seq;

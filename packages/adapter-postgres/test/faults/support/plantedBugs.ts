@@ -59,6 +59,13 @@ const inClaim = (bug: string, from: string, to: string): PlantedBug => ({
   noticed: /^seed \d+: /,
 })
 
+const inClaimAlone = (bug: string, from: string, to: string): PlantedBug => ({
+  ...inClaim("", "", ""),
+  bug: `a claim of a job that seems to be alone ${bug}`,
+  edits: [{ file: "adapter-postgres/src/migrations/initial/claimAlone.ts", from, to }],
+  arguments: ["few"],
+})
+
 const committed = 'if (fate === "committed") return { _tag: "Done", value: lost.value }'
 
 const justRetry = [inDatabase(committed, 'if (fate === "committed") return { _tag: "Undone", error: lost.error }')]
@@ -334,4 +341,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   inClaim("takes the next job of one lane for the first of all", "EXIT WHEN soonest <= claim_time;", "EXIT;"),
   inClaim("gives no lane the turns that another leaves", "EXIT WHEN is_done OR is_claimed;", "EXIT;"),
+  inClaimAlone(
+    "ignores jobs of higher priority",
+    'SELECT 0 FROM "kiln".queue AS above',
+    'SELECT NULL::bigint FROM "kiln".queue AS above',
+  ),
+  inClaimAlone("ignores other jobs of the lane", "coalesce(only_next > claim_time, true)", "true"),
+  inClaimAlone("ignores other lanes", "count(*) FILTER (WHERE next_at <= claim_time) = 1", "true"),
+  inClaimAlone("takes a job from a lost worker without counting it", " AND NOT held AND lost_workers = 0", ""),
+  inClaimAlone("fills more than a project's slots", "project_slots > 1 + coalesce(", "project_slots > coalesce(-9 + "),
 ]
