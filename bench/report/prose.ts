@@ -34,7 +34,7 @@ export const method = `## Method
 - *best peer* is the best engine beside kiln that does not lose accepted jobs in a power failure. A ratio over 1 is good for
   rates and bad for latencies and memory.
 - A drain begins when the workers start on a full queue and ends when every job is finished in the store. After the queue is filled, Postgres
-  gets a \`VACUUM ANALYZE\` and a checkpoint. An engine that needs longer than 15 seconds (2 with \`--quick\`) is stopped; its rate is that of the jobs it has run.
+  gets a \`VACUUM ANALYZE\` and a checkpoint. An engine that needs longer than 8 seconds (2 with \`--quick\`) is stopped; its rate is that of the jobs it has run.
 - *submit to start* is the time from the call that adds a job to the first line of its handler. *apart* means that caller and
   worker are two processes.
 - *in the caller's transaction* is the time of the call alone, after \`BEGIN\` and an \`INSERT\` of the caller's and before its \`COMMIT\`: \`submitMany\` of kiln,

@@ -32,7 +32,7 @@ const figuresOf = ({ rate: measured, waitedMs, peakMb }: Result): Figures => ({
 
 const createBy = (bench: Bench, store: Store, callers: number) =>
   onEmpty(bench, store, async (setting) =>
-    figuresOf(await once(setting, { do: "create", callers, seconds: bench.quick ? 1 : 4 })),
+    figuresOf(await once(setting, { do: "create", callers, seconds: bench.quick ? 1 : 3 })),
   )
 
 const pace = (bench: Bench, store: Store, jobsPerSecond: number, isApart: boolean) =>
@@ -133,7 +133,7 @@ const manyJobs = (bench: Bench, store: Store): ReadonlyArray<Workload> => {
 /** Work that every engine does: add jobs one by one and in bulk, and run them. */
 export const queueWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> => {
   const jobs = bench.quick ? 4_000 : 20_000
-  const limitSeconds = bench.quick ? 2 : 15
+  const limitSeconds = bench.quick ? 2 : 8
   const common = { group: groupOf[store], subjects: subjectsOf(bench, peers[store], true) }
   const drainBy = (processes: number): Workload => ({
     ...common,
