@@ -192,7 +192,7 @@ export class Listener {
       (wanted
         ? [`SELECT pg_advisory_lock_shared(${lock})`, `LISTEN ${channel}`]
         : [`SELECT pg_advisory_unlock_shared(${lock})`, `UNLISTEN ${channel}`]
-      ).map((text) => client.query(text)),
+      ).map((statement) => client.query(statement)),
     )
     // Jobs that ended before LISTEN were missed.
     if (wanted) this.#hearing.finished("any")
