@@ -36,6 +36,7 @@ export class Claims {
   finish(request: ClaimRequest, claimed: ClaimedAtOnce): Effect.Effect<ClaimResult, StoreUnavailable> {
     const { abandoned, claims, exhausted, nextInMs, unreadable, visited } = claimed
     return Effect.gen({ self: this }, function* () {
+      this.positions.found(claims.length)
       if (unreadable.length > 0) yield* this.#failUnreadable(unreadable)
       if (visited.length === 0 && nextInMs === undefined) return { claims, abandoned, nextInMs }
       const due = this.positions.claimed(claimed, performance.now())

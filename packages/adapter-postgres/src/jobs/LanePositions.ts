@@ -51,6 +51,7 @@ export class LanePositions {
   readonly #advancedAt = new Map<number, number>()
   #clock = 0
   #savedAt = -Infinity
+  #mayBeAlone = true
 
   constructor(saveEveryMs: number) {
     this.#saveEveryMs = saveEveryMs
@@ -59,6 +60,16 @@ export class LanePositions {
   /** Whether everything is saved before a claim is answered. */
   get savesAtOnce(): boolean {
     return this.#saveEveryMs === 0
+  }
+
+  /** Whether the next claim may find a job alone: the last one found no more than one. */
+  get mayBeAlone(): boolean {
+    return this.#mayBeAlone
+  }
+
+  /** Records how many jobs a claim found. */
+  found(count: number): void {
+    this.#mayBeAlone = count <= 1
   }
 
   /** Returns the virtual time at which a lane was last served, as far as this process knows. */

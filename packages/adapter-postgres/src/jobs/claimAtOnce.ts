@@ -69,6 +69,7 @@ type Asked = {
   turns: string
   clock: number
   page: number
+  mayBeAlone: boolean
 }
 
 /** Some of the jobs, or at the end the summary. */
@@ -82,9 +83,8 @@ interface AnswerRow {
 const claimCall = (asked: Given<Asked>, most: RawBuilder<number> = sql`${asked.most}::bigint`) =>
   sql<AnswerRow>`"kiln".claim_jobs(${asked.claim}::bigint, ${asked.repeated}::boolean, ${asked.kinds}::json, ${most},
     ${asked.leaseMs}::bigint, ${asked.room}::bigint[], ${asked.projectSlots}::bigint, ${asked.held}::json,
-    ${asked.fullProjects}::text[], ${asked.turns}::json, ${asked.clock}::bigint, ${asked.page}::bigint)`.as<"claimed">(
-    sql`claimed`,
-  )
+    ${asked.fullProjects}::text[], ${asked.turns}::json, ${asked.clock}::bigint, ${asked.page}::bigint,
+    ${asked.mayBeAlone}::boolean)`.as<"claimed">(sql`claimed`)
 
 const claimStatement = statement((asked: Given<Asked>) =>
   query.selectFrom(claimCall(asked)).selectAll().$castTo<AnswerRow>(),
@@ -200,6 +200,7 @@ const askedOf = (
     turns: JSON.stringify(positions.turns()),
     clock: positions.clock(0),
     page: pageOfLanes({ limit }),
+    mayBeAlone: positions.mayBeAlone,
   }
 }
 

@@ -14,7 +14,7 @@ const columnsOfOne = `json_build_object(${Object.entries(claimedColumns)
  * second job is claimable, a lost worker is in play, the lane has jobs of other ranks, or the worker has no room for two.
  */
 export const claimAlone = `
-  IF most > 0 AND NOT is_repeated THEN
+  IF may_be_alone AND most > 0 AND NOT is_repeated THEN
     -- The lane that is due, if there is only one, and when the next one is.
     SELECT min(first.next_at) FILTER (WHERE next_at <= claim_time), min(first.next_at) FILTER (WHERE next_at > claim_time),
       CASE WHEN count(*) FILTER (WHERE next_at <= claim_time) = 1 THEN min(first.id) FILTER (WHERE next_at <= claim_time) END

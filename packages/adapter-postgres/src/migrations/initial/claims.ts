@@ -178,9 +178,11 @@ export const claimFunction = `
 -- full_projects: projects at that limit, each as 'mode id'
 -- noted_turns, noted_clock: positions of lanes that the process has not saved yet
 -- page:          maximum number of lanes of a kind that are read
+-- may_be_alone:  whether to look first for a job that is claimable alone
 -- Returns a row for the jobs of each lane or of several lanes, with an array for each column, and a last row with the summary.
 CREATE FUNCTION "kiln".claim_jobs(claim bigint, is_repeated boolean, kinds json, most bigint, lease_ms bigint, room bigint[],
-  project_slots bigint, held_jobs json, full_projects text[], noted_turns json, noted_clock bigint, page bigint)
+  project_slots bigint, held_jobs json, full_projects text[], noted_turns json, noted_clock bigint, page bigint,
+  may_be_alone boolean)
 RETURNS TABLE (claimed json, rests json, summary json) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
