@@ -121,7 +121,8 @@ describe('pooler: "transaction"', () => {
       const through = yield* open({ url: pooler.url, pooler: "transaction" })
       const silent = yield* open({ url: pooler.url, pooler: "transaction", notifications: false })
       yield* Effect.repeat(listening.reach, { until: (reach) => reach === "installation" })
-      // Consumes the notification of the start of listening.
+      // Consumes the notifications of the connection, and of the start of listening, which the first wait asks for.
+      yield* Effect.timeoutOption(listening.wait, 200)
       yield* Effect.timeoutOption(listening.wait, 200)
       yield* silent.notify
       expect(Option.isNone(yield* Effect.timeoutOption(listening.wait, 200))).toBe(true)

@@ -121,7 +121,7 @@ describe("killed in the middle of a live job", patience, () => {
   const edits: ReadonlyArray<Edit> = [
     {
       ...pauseBeforeCommit,
-      replace: `${pause('"commit " + attempt.claim.job.kind', "attempt.claim.job.id")} ${pauseBeforeCommit.find}`,
+      replace: `if (end._tag === "Completed") { ${pause('"commit " + attempt.claim.job.kind', "attempt.claim.job.id")} } ${pauseBeforeCommit.find}`,
     },
     {
       ...pauseAfterCheckpoint,

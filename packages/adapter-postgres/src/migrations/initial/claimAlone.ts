@@ -14,6 +14,13 @@ const columnsOfOne = `json_build_object(${Object.entries(claimedColumns)
  * second job is claimable, a lost worker is in play, the lane has jobs of other ranks, or the worker has no room for two.
  */
 export const claimAlone = `
+  DECLARE
+    only_lane bigint;
+    only_floor bigint;
+    only_next bigint;
+    only_job text;
+    has_room boolean;
+  BEGIN
   IF may_be_alone AND most > 0 AND NOT is_repeated THEN
     -- The lane that is due, if there is only one, and when the next one is.
     SELECT min(first.next_at) FILTER (WHERE next_at <= claim_time), min(first.next_at) FILTER (WHERE next_at > claim_time),
@@ -77,4 +84,5 @@ ${readRests}
     END IF;
   END IF;
   summary := NULL;
+  END;
 `

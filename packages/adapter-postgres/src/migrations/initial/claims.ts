@@ -181,8 +181,7 @@ export const claimFunction = `
 -- may_be_alone:  whether to look first for a job that is claimable alone
 -- Returns a row for the jobs of each lane or of several lanes, with an array for each column, and a last row with the summary.
 CREATE FUNCTION "kiln".claim_jobs(claim bigint, is_repeated boolean, kinds json, most bigint, lease_ms bigint, room bigint[],
-  project_slots bigint, held_jobs json, full_projects text[], noted_turns json, noted_clock bigint, page bigint,
-  may_be_alone boolean)
+  project_slots bigint, held_jobs json, full_projects text[], noted_turns json, noted_clock bigint, page bigint, may_be_alone boolean)
 RETURNS TABLE (claimed json, rests json, summary json) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -223,11 +222,6 @@ DECLARE
   taken bigint;
   first_at bigint;
   soonest bigint;
-  only_lane bigint;
-  only_floor bigint;
-  only_next bigint;
-  only_job text;
-  has_room boolean;
 BEGIN
 ${claimAlone}
 ${findLanes}

@@ -1,12 +1,12 @@
 import type { Edit } from "../fixtures/editModules.ts"
 
-const commit = "return complete(attempt, end, thrown.durationMs)"
+const endsWork = 'const isPlain = end._tag === "Completed" && end.log === undefined'
 
 /** Between the blob, which is durable, and the row that would name it. */
 export const pauseBeforeCommit: Edit = {
-  module: "packages/core/src/worker/writeEnd.ts",
-  find: commit,
-  replace: `globalThis.crashLab.pause("before commit"); ${commit}`,
+  module: "packages/core/src/worker/RunAttempt.ts",
+  find: endsWork,
+  replace: `if (end._tag === "Completed") globalThis.crashLab.pause("before commit"); ${endsWork}`,
 }
 
 /** When a step's value is committed, and nothing of the next one has begun: `kept transcribe`, `kept reply`. */
