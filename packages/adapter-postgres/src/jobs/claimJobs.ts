@@ -146,6 +146,11 @@ export const openClaim = async (
   }
 }
 
+/** Whether a job can count towards the limit of a kind and that of a project. */
+const limitsCross = ({ limits: { perKind, perProject, projects = {} }, worker }: ClaimRequest): boolean =>
+  Object.keys(perKind).length > 0 &&
+  (perProject > 0 || (worker?.perProject ?? 0) > 0 || Object.keys(projects).length > 0)
+
 /**
  * Serves lanes in turn, one job each, until the limit is reached. Turns are distributed as if every lane had enough jobs; lanes
  * with fewer drop out, and the remaining turns are distributed again. The result is the same as serving one by one.
@@ -162,7 +167,7 @@ export const claimJobs = async (
   let { lanes, more } = found
   try {
     while (round.picked.length < request.limit && lanes.length > 0) {
-      const shares = shareTurns(lanes, request.limit - round.picked.length, inProgress.copy())
+      const shares = shareTurns(lanes, request.limit - round.picked.length, inProgress, limitsCross(request))
       if (shares.length === 0) break
       for (const { lane } of shares) {
         visited.add(lane.id)

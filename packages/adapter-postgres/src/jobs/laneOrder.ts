@@ -181,33 +181,46 @@ export interface Share {
   count: number
 }
 
+/** Whether a lane would have room if only its own turns of this distribution counted. */
+const isHeldBack = (lane: Lane, own: number, inProgress: JobsInProgress): boolean => {
+  const alone = inProgress.copy()
+  for (let turn = 0; turn < own; turn += 1) alone.add(lane, Infinity, 0)
+  return !alone.isFull(lane)
+}
+
 /**
  * Distributes `total` turns among lanes by start-time fair queueing, as if each had unlimited jobs: a served lane returns one
- * turn later. Lanes leave in order, so they return in order. Each turn is added to `inProgress`, so no lane exceeds its limits.
+ * turn later. Lanes leave in order, so they return in order. No lane exceeds its limits. Where limits of kinds and of projects cross,
+ * it stops at a lane that only the turns of others hold back: if those prove to be empty, this lane comes before the ones behind it.
  */
 export const shareTurns = (
   lanes: ReadonlyArray<Lane>,
   total: number,
   inProgress: JobsInProgress,
+  limitsCross: boolean,
 ): ReadonlyArray<Share> => {
+  const given = inProgress.copy()
   const waiting = [...lanes].sort(byTurn)
   const served: Array<Lane> = []
   const shares = new Map<number, Share>()
   let next = 0
-  for (let given = 0; given < total;) {
+  for (let turns = 0; turns < total;) {
     const fresh = waiting[next]
     const again = served[0]
     const lane = fresh !== undefined && (again === undefined || byTurn(fresh, again) < 0) ? fresh : again
     if (lane === undefined) break
     if (lane === fresh) next += 1
     else served.shift()
-    if (inProgress.isFull(lane)) continue
-    inProgress.add(lane, Infinity, 0)
+    if (given.isFull(lane)) {
+      if (limitsCross && isHeldBack(lane, shares.get(lane.id)?.count ?? 0, inProgress)) break
+      continue
+    }
+    given.add(lane, Infinity, 0)
     const share = shares.get(lane.id) ?? { lane: lanes.find(({ id }) => id === lane.id) ?? lane, count: 0 }
     share.count += 1
     shares.set(lane.id, share)
     served.push({ ...lane, turn: lane.turn + 1 })
-    given += 1
+    turns += 1
   }
   return [...shares.values()]
 }
