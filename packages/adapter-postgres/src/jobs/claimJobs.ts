@@ -146,10 +146,11 @@ export const openClaim = async (
   }
 }
 
-/** Whether a job can count towards the limit of a kind and that of a project. */
-const limitsCross = ({ limits: { perKind, perProject, projects = {} }, worker }: ClaimRequest): boolean =>
-  Object.keys(perKind).length > 0 &&
-  (perProject > 0 || (worker?.perProject ?? 0) > 0 || Object.keys(projects).length > 0)
+/** Whether a job can count towards the limit or rate of a kind and the limit of a project. */
+const limitsCross = ({ limits: { perKind, perProject, projects = {} }, worker }: ClaimRequest): boolean => {
+  const limitsKinds = Object.keys(perKind).length > 0 || (worker?.quotas ?? []).length > 0
+  return limitsKinds && (perProject > 0 || (worker?.perProject ?? 0) > 0 || Object.keys(projects).length > 0)
+}
 
 /**
  * Serves lanes in turn, one job each, until the limit is reached. Turns are distributed as if every lane had enough jobs; lanes

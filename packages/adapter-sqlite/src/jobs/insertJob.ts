@@ -53,6 +53,9 @@ const initial = {
 const keyIsTaken = (conflict: OnConflictBuilder<Tables, "jobs">) =>
   conflict.columns(["key_id", "idempotency_key"]).where(isIndexedKey).doNothing()
 
+/** A repeated creation whose key names its own job. Comes after `keyIsTaken`. */
+const idIsTaken = sql`on conflict ("id") do nothing`
+
 /**
  * Whether the idempotency key is one that only another job of that id can have. The index does not have it, so the insertion would not
  * find that job.
@@ -64,7 +67,8 @@ const insertRow = statement((given: Given<NewRow & Values<"jobs", "lane_id">>) =
   query
     .insertInto("jobs")
     .values({ ...assign(given, "lane_id", ...columns), ...initial })
-    .onConflict(keyIsTaken),
+    .onConflict(keyIsTaken)
+    .modifyEnd(idIsTaken),
 )
 
 const insertData = statement((given: Given<Values<"job_data", "job_seq" | "request">>) =>
@@ -114,6 +118,7 @@ export const insertAtOnce = statement((given: Given<NewRow & { readonly cap: num
         .where(sql<boolean>`(${given.cap} = 0 OR (${countUnfinished(given)}) < ${given.cap})`),
     )
     .onConflict(keyIsTaken)
+    .modifyEnd(idIsTaken)
 })
 
 /** Returns the job as later reads will, with its JSON decoded again. */

@@ -205,9 +205,15 @@ export const createJobsIdempotency: Section = {
         const job = first(yield* create(own))
         expect(yield* store.findByIdempotencyKey(job.keyId, job.idempotencyKey)).toEqual(job)
         expect(yield* store.findByIdempotencyKey(keyId(2), job.idempotencyKey)).toBe(undefined)
+        expect(yield* createTags(own)).toEqual(["Replayed"])
         expect(yield* createTags(repeat)).toEqual(["Replayed"])
         expect(yield* createTags(reuse)).toEqual(["KeyReused"])
-        expect(yield* createTags(newJob(4), repeat, reuse)).toEqual(["Created", "Replayed", "KeyReused"])
+        expect(yield* createTags(newJob(4), repeat, reuse, own)).toEqual([
+          "Created",
+          "Replayed",
+          "KeyReused",
+          "Replayed",
+        ])
         expect(yield* createTags(ofAnother)).toEqual(["Created"])
         expect(yield* createTags({ ...ofAnother, id: jobId(5) }, newJob(6))).toEqual(["Replayed", "Created"])
       }),

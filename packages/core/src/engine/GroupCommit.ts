@@ -163,6 +163,8 @@ export const groupCommit = <In, Out>(
     })
     /** Runs a turn after the first item was pushed, so that others that are about to call in this turn can join. */
     const start = (): void => {
+      // What waits was settled at the close.
+      if (closed) return
       const fiber = fork(drain)
       drains.add(fiber)
       fiber.addObserver(() => drains.delete(fiber))

@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
+import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { GroupCommit } from "../engine/GroupCommit.ts"
@@ -132,8 +132,14 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
     run: (attempt) =>
       Effect.flatMap(Effect.exit(Effect.interruptible(work(attempt))), (exit) => finish(attempt, endOf(attempt, exit))),
     start: (attempt, context) => {
-      const fiber = Effect.runForkWith(context)(work(attempt))
-      fiber.addObserver((exit) => endWork(attempt, exit, context))
+      // Ended inside the fiber: a fiber that has ended first waits for those that the kind has forked and left.
+      const run = Effect.flatMap(Effect.exit(Effect.interruptible(work(attempt))), (exit) =>
+        Effect.sync(() => endWork(attempt, exit, context)),
+      )
+      const fiber = Effect.runForkWith(context)(run, { uninterruptible: true })
+      fiber.addObserver((exit) => {
+        if (Exit.isFailure(exit)) slots.free(attempt)
+      })
     },
   }
 })

@@ -144,8 +144,9 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
       // Started immediately, because an attempt may block the event loop first.
       yield* Effect.forkScoped(slots.watch.run, { startImmediately: true })
       yield* Effect.forkScoped(heartbeat(slots.watch.leases), { startImmediately: true })
-      const { attempts } = yield* claiming.claim(config.concurrency)
-      yield* claiming.begin
+      const { attempts } = yield* Effect.uninterruptible(
+        Effect.tap(claiming.claim(config.concurrency), () => claiming.begin),
+      )
       yield* Effect.onInterrupt(allEnded(attempts), () => stopAll(attempts))
       return attempts.length
     }),
