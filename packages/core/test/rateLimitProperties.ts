@@ -84,7 +84,7 @@ export const rateLimitProperties: Readonly<Record<string, (rules: RateLimitRules
       fc.property(policies, fc.array(steps, { minLength: 20, maxLength: 120, size: "max" }), (policy, history) => {
         expect(isOver(policy, play(rules, policy, history))).toBe(false)
       }),
-      { numRuns: 1_500 },
+      { numRuns: 10_000 },
     ),
 
   "a portion that is used at its very end leaves no room for others before": (rules) =>
