@@ -463,5 +463,20 @@ describe("groupCommit", () => {
         assert.strictEqual(settled.filter((outcome) => outcome < 0).length, 1)
       }),
     )
+
+    it.effect("a call that was about to begin at the close is not made", () =>
+      Effect.gen(function* () {
+        const { batches, free, push, scope, settled } = yield* slowCalls(2)
+        push(0, 1)
+        yield* turnsUntil(() => batches.length === 1)
+        push(1, 100)
+        const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+        yield* turnsUntil(() => batches.length === 2)
+        assert.strictEqual(batches.length, 1)
+        yield* free
+        yield* Fiber.join(closing)
+        assert.strictEqual(settled.filter((outcome) => outcome < 0).length, 100)
+      }),
+    )
   })
 })

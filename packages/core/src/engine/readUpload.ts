@@ -29,12 +29,15 @@ const problems = { format: formatProblem, declaredSeconds: secondsProblem } as c
 export const readUpload = (input: unknown): Result.Result<AnnouncedUpload, ReadonlyArray<FieldError>> => {
   if (typeof input !== "object" || input === null || Array.isArray(input))
     return Result.fail([{ field: "", ...fieldRules.notObject }])
+  // Read once, so that what was checked is what is returned.
+  const given: Readonly<Record<string, unknown>> = { ...input }
   const errors: Array<FieldError> = []
   for (const [field, problem] of Object.entries(problems)) {
-    const rule = Object.hasOwn(input, field) ? problem((input as Record<string, unknown>)[field]) : fieldRules.required
+    const rule = Object.hasOwn(given, field) ? problem(given[field]) : fieldRules.required
     if (rule !== undefined) errors.push({ field, ...rule })
   }
-  for (const field of Object.keys(input))
+  for (const field of Object.keys(given))
     if (!Object.hasOwn(problems, field)) errors.push({ field, ...fieldRules.unknown })
-  return errors.length > 0 ? Result.fail(errors) : Result.succeed(input as AnnouncedUpload)
+  if (errors.length > 0) return Result.fail(errors)
+  return Result.succeed({ format: given["format"] as AudioFormat, declaredSeconds: given["declaredSeconds"] as number })
 }

@@ -11,7 +11,7 @@ const columnsOfOne = `json_build_object(${Object.entries(claimedColumns)
 /**
  * The usual claim of a worker that rests: one job is claimable, alone. A first part of `claim_jobs`, because the statements that
  * decide between lanes and ranks cost the server several times as much, whatever they find. It leaves everything to them where a
- * second job is claimable, a lost worker is in play, the lane has jobs of other ranks, or the worker has no room for two.
+ * second job is claimable, a job has lost a worker, the lane has jobs of other ranks, or the worker has no room for two.
  */
 export const claimAlone = `
   DECLARE
@@ -57,7 +57,7 @@ export const claimAlone = `
       FROM "kiln".lanes, "kiln".fairness WHERE lanes.id = only_lane AND fairness.id = 1;
     END IF;
     IF has_room AND coalesce(only_next > claim_time, true) THEN
-      -- See below.
+      -- A repeated call waits here for this one.
       is_done := pg_advisory_xact_lock(claim) IS NULL;
       WITH mine AS (
         UPDATE "kiln".queue SET status = 'processing', token = queue.token + 1, held = true,
