@@ -1,5 +1,6 @@
 import type { ClientBase } from "pg"
 import type { Migration, SchemaDrift } from "@kiln/core/ports"
+import { createMigrationTable } from "./migrate.ts"
 import { inSchema } from "./Statement.ts"
 
 /** A part of a schema and its definition. */
@@ -86,6 +87,7 @@ export const schemaDrift = async (
   try {
     // Makes the server qualify all names in definitions.
     await client.query("SET LOCAL search_path = pg_catalog")
+    await client.query(inSchema(createMigrationTable, scratch))
     for (const { sql } of migrations) await client.query(inSchema(sql, scratch))
     const { rows } = await client.query<Namespaces>(
       `SELECT (SELECT oid::int8 FROM pg_namespace WHERE nspname = $1) AS actual, pg_my_temp_schema()::int8 AS fresh,
