@@ -60,7 +60,7 @@ const inspectionOf = (
     schemaDrift: Effect.flatMap(status, ({ applied, unknown }) => {
       const done = new Set(applied.map(({ name }) => name))
       const known = migrations.filter(({ name }) => done.has(name))
-      return ask(() => schemaDrift(client, wire.schema, known, unknown.length > 0))
+      return ask(() => schemaDrift(session, wire.schema, known, unknown.length > 0))
     }),
     damage: ask(() => failedChecksums(client)),
     namedBlobs: Stream.paginate(firstBlobs, (cursor) =>

@@ -1,48 +1,91 @@
-import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
 import {
-  type AppliedMigration,
   type ComparedMigrations,
   compareMigrations,
+  isOtherText,
   type Migration,
   type MigrationStatus,
+  type SchemaDrift,
 } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
+import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"
 import { migrations as bundled } from "./migrations/index.ts"
+import { sqlState } from "./postgresErrors.ts"
+import { changedFunctions, replaceFunctions } from "./replaceFunctions.ts"
+import { inSavepoint, schemaDrift } from "./schemaDrift.ts"
 import type { Session } from "./Session.ts"
-
-/** Creates the table of applied migrations, as the first version did. A migration adds the digests. */
-export const createMigrationTable = `CREATE TABLE IF NOT EXISTS "kiln".migrations (name text PRIMARY KEY, applied_at bigint NOT NULL)`
-
-const digestOf = ({ sql }: Migration): string => createHash("sha256").update(sql).digest("hex")
-
-/** `digests`: whether the table has a column for them. */
-interface MigrationTable {
-  readonly digests: boolean
-}
-
-const findTable = async (session: Session, schema: string): Promise<MigrationTable | undefined> => {
-  const [table] = await session.execute<MigrationTable>(
-    `SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = 'digest' AND NOT attisdropped) AS digests
-     FROM pg_class WHERE oid = to_regclass($1)`,
-    [`"${schema}".migrations`],
-  )
-  return table
-}
 
 const compare = async (
   session: Session,
   schema: string,
   migrations: ReadonlyArray<Migration>,
-): Promise<ComparedMigrations> => {
-  const table = await findTable(session, schema)
-  if (table === undefined) return compareMigrations([], migrations, digestOf)
-  const rows = await session.execute<AppliedMigration>(
-    `SELECT name, applied_at AS "appliedAt", ${table.digests ? "digest" : "NULL AS digest"}
-     FROM "kiln".migrations ORDER BY applied_at, name`,
-  )
-  return compareMigrations(rows, migrations, digestOf)
+): Promise<ComparedMigrations> => compareMigrations(await appliedMigrations(session, schema), migrations, digestOf)
+
+/** The state of the migrations, told by their digests, and by the schema itself where no digest was kept. */
+interface Found extends ComparedMigrations {
+  /** Parts of the schema by which a migration without digest has another text. */
+  readonly differences: ReadonlyArray<SchemaDrift>
+  /** Functions that have the text of an older version. Nothing else differs, so migrating replaces them. */
+  readonly olderFunctions: ReadonlyArray<string>
+}
+
+const noDifferences = { differences: [], olderFunctions: [] }
+
+const find = async (
+  session: Session,
+  schema: string,
+  migrations: ReadonlyArray<Migration>,
+  around?: typeof inSavepoint,
+): Promise<Found> => {
+  const compared = await compare(session, schema, migrations)
+  const { applied, changed, unknown, withoutDigest } = compared
+  if (withoutDigest.length === 0) return { ...compared, ...noDifferences }
+  const known = ofNames(migrations, applied)
+  const drift = await schemaDrift(session, schema, known, unknown.length > 0, around)
+  const differences = drift.filter(isOtherText)
+  if (differences.length === 0) return { ...compared, ...noDifferences }
+  const olderFunctions = changedFunctions(differences)
+  if (olderFunctions.length > 0) return { ...compared, differences, olderFunctions }
+  return { ...compared, changed: [...changed, ...withoutDigest.map(({ name }) => name)], differences, olderFunctions }
+}
+
+const ofNames = (migrations: ReadonlyArray<Migration>, names: ReadonlyArray<{ readonly name: string }>) => {
+  const wanted = new Set(names.map(({ name }) => name))
+  return migrations.filter(({ name }) => wanted.has(name))
+}
+
+/** The role may not create temporary tables, or the server accepts no writes: a comparison is not possible. */
+const cannotCompare = new Set(["42501", "25006"])
+
+/** The same for a role that may only read: without the right to compare, migrations without digest count as unchanged. */
+const findIfPossible = async (
+  session: Session,
+  schema: string,
+  migrations: ReadonlyArray<Migration>,
+): Promise<Found> => {
+  try {
+    return await find(session, schema, migrations)
+  } catch (error) {
+    if (!cannotCompare.has(sqlState(error) ?? "")) throw error
+    return { ...(await compare(session, schema, migrations)), ...noDifferences }
+  }
+}
+
+/** The same under the lock of migrations. Replaces functions of an older text. */
+const findWithFunctions = async (
+  session: Session,
+  schema: string,
+  migrations: ReadonlyArray<Migration>,
+): Promise<Found> => {
+  const before = await find(session, schema, migrations, inSavepoint)
+  if (before.olderFunctions.length === 0) return before
+  await session.execute("SAVEPOINT kiln_functions")
+  await replaceFunctions(session, schema, ofNames(migrations, before.applied), before.olderFunctions)
+  const after = await find(session, schema, migrations, inSavepoint)
+  if (after.differences.length === 0) return after
+  await session.execute("ROLLBACK TO SAVEPOINT kiln_functions")
+  return { ...after, changed: after.withoutDigest.map(({ name }) => name) }
 }
 
 /** Returns which migrations are applied and pending. Changes nothing. Without a schema, all are pending. */
@@ -51,29 +94,17 @@ export const migrationStatus = async (
   schema: string,
   migrations: ReadonlyArray<Migration> = bundled,
 ): Promise<MigrationStatus> => {
-  const { withoutDigest, ...status } = await compare(session, schema, migrations)
-  return status
+  const { applied, changed, pending, unknown } = await findIfPossible(session, schema, migrations)
+  return { applied, pending, unknown, changed }
 }
 
-/** Keeps the digests of applied migrations that have none. Does nothing before the migration that adds the column. */
-const recordDigests = async (session: Session, schema: string, migrations: ReadonlyArray<Migration>): Promise<void> => {
-  if ((await findTable(session, schema))?.digests !== true) return
-  for (const migration of migrations)
-    await session.execute(`UPDATE "kiln".migrations SET digest = $1 WHERE name = $2 AND digest IS NULL`, [
-      digestOf(migration),
-      migration.name,
-    ])
-}
-
-const mismatch = (changed: ReadonlyArray<string>) =>
-  Effect.fail(new StoreUnavailable({ operation: "migrate", cause: new SchemaMismatch({ changed }) }))
-
-/** The outcome of applying migrations. */
-interface Outcome {
-  readonly applied: ReadonlyArray<string>
-  /** If any, nothing was applied. */
-  readonly changed: ReadonlyArray<string>
-}
+/** Fails for a schema of another text. */
+const accepted = (found: Effect.Effect<Found, StoreUnavailable>): Effect.Effect<Found, StoreUnavailable> =>
+  Effect.flatMap(found, (all) =>
+    all.changed.length === 0
+      ? Effect.succeed(all)
+      : Effect.fail(new StoreUnavailable({ operation: "migrate", cause: new SchemaMismatch(all) })),
+  )
 
 /**
  * Applies pending migrations and returns their names. They run in one transaction under a database-wide lock: if several
@@ -85,31 +116,28 @@ export const applyMigrations = (
   database: Database,
   schema: string,
   migrations: ReadonlyArray<Migration> = bundled,
-): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> =>
-  Effect.gen(function* () {
-    const { applied, changed } = yield* database.bare("migrate", async (session): Promise<Outcome> => {
-      await session.execute(`SELECT pg_advisory_xact_lock(hashtextextended('kiln migrations', 0))`)
-      // A migration may take longer than any other statement.
-      await session.execute("SET LOCAL statement_timeout = 0")
-      const before = await compare(session, schema, migrations)
-      if (before.changed.length > 0) return { applied: [], changed: before.changed }
-      const [found] = await session.execute<{ there: boolean }>("SELECT to_regnamespace($1) IS NOT NULL AS there", [
-        schema,
-      ])
-      // A role that may not create schemas may still own this one.
-      if (found?.there !== true) await session.execute(`CREATE SCHEMA "${schema}"`)
-      await session.execute(createMigrationTable)
-      for (const { name, sql } of before.pending) {
-        await session.execute(sql)
-        await session.execute(`INSERT INTO "kiln".migrations (name, applied_at) VALUES ($1, "kiln".store_time())`, [
-          name,
-        ])
-      }
-      await recordDigests(session, schema, migrations)
-      return { applied: before.pending.map(({ name }) => name), changed: [] }
-    })
-    return changed.length > 0 ? yield* mismatch(changed) : applied
+): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> => {
+  const apply = database.bare("migrate", async (session) => {
+    await session.execute(`SELECT pg_advisory_xact_lock(hashtextextended('kiln migrations', 0))`)
+    // A migration may take longer than any other statement.
+    await session.execute("SET LOCAL statement_timeout = 0")
+    const before = await findWithFunctions(session, schema, migrations)
+    if (before.changed.length > 0) return before
+    const [found] = await session.execute<{ there: boolean }>("SELECT to_regnamespace($1) IS NOT NULL AS there", [
+      schema,
+    ])
+    // A role that may not create schemas may still own this one.
+    if (found?.there !== true) await session.execute(`CREATE SCHEMA "${schema}"`)
+    await session.execute(createMigrationTable)
+    for (const { name, sql } of before.pending) {
+      await session.execute(sql)
+      await session.execute(recordMigration, [name])
+    }
+    await recordDigests(session, schema, migrations)
+    return before
   })
+  return Effect.map(accepted(apply), ({ pending }) => pending.map(({ name }) => name))
+}
 
 /**
  * Ensures that the schema is up to date. If nothing is pending, nothing is written, so a role without the privilege to change
@@ -122,12 +150,12 @@ export const migrate = (
   migrations: ReadonlyArray<Migration> = bundled,
 ): Effect.Effect<void, StoreUnavailable> =>
   Effect.gen(function* () {
-    const { changed, pending } = yield* database.read("migrate", (session) =>
-      migrationStatus(session, schema, migrations),
+    const { pending, withoutDigest } = yield* accepted(
+      database.read("migrate", (session) => findIfPossible(session, schema, migrations)),
     )
-    if (changed.length > 0) return yield* mismatch(changed)
+    if (apply && pending.length + withoutDigest.length > 0)
+      return void (yield* applyMigrations(database, schema, migrations))
     if (pending.length === 0) return
-    if (apply) return void (yield* applyMigrations(database, schema, migrations))
     const names = pending.map(({ name }) => name).join(", ")
     return yield* Effect.fail(
       new StoreUnavailable({

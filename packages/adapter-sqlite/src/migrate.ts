@@ -1,18 +1,32 @@
-import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
-import { type AppliedMigration, compareMigrations, type Migration, type MigrationStatus } from "@kiln/core/ports"
+import {
+  type ComparedMigrations,
+  compareMigrations,
+  isOtherText,
+  type Migration,
+  type MigrationStatus,
+  type SchemaDrift,
+} from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
+import { schemaDrift } from "./inspect/schemaDrift.ts"
+import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"
 import { migrations as bundled } from "./migrations/index.ts"
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 
-/** Has a name that no program's own migrations use, since the file may be shared. */
-const migrationTable = "kiln_migrations"
+/** The state of the migrations, told by their digests, and by the schema itself where no digest was kept. */
+interface Found extends ComparedMigrations {
+  /** Parts of the schema by which a migration without digest has another text. */
+  readonly differences: ReadonlyArray<SchemaDrift>
+}
 
-/** Creates the table of applied migrations if it is missing, as the first version did. A migration adds the digests. */
-export const createMigrationTable = `CREATE TABLE IF NOT EXISTS ${migrationTable} (name TEXT NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT`
-
-const digestOf = ({ sql }: Migration): string => createHash("sha256").update(sql).digest("hex")
+const find = (connection: SqliteDatabase, migrations: ReadonlyArray<Migration>): Found => {
+  const compared = compareMigrations(appliedMigrations(connection), migrations, digestOf)
+  if (compared.withoutDigest.length === 0) return { ...compared, differences: [] }
+  const differences = schemaDrift({ connection }, migrations, compared).filter(isOtherText)
+  if (differences.length === 0) return { ...compared, differences }
+  return { ...compared, changed: [...compared.changed, ...compared.withoutDigest.map(({ name }) => name)], differences }
+}
 
 /**
  * Brings the schema up to date. All pending migrations are applied in one transaction that holds the write lock from its
@@ -27,55 +41,37 @@ export const migrate = (
 ): Effect.Effect<void, StoreUnavailable> =>
   Effect.gen(function* () {
     const { connection } = database
-    const compare = () => compareMigrations(appliedMigrations(connection), migrations, digestOf)
     // Check without the lock first: a start with nothing to migrate must not wait for a writer.
-    const { changed, pending, withoutDigest } = yield* database.read("migrate", compare)
-    if (changed.length > 0) return yield* mismatch(changed)
+    const { pending, withoutDigest } = yield* accepted(database.read("migrate", () => find(connection, migrations)))
     if (pending.length + withoutDigest.length === 0) return
-    const found = yield* database.write("migrate", ({ now }) => {
-      connection.exec(createMigrationTable)
-      const record = connection.prepare(`INSERT INTO ${migrationTable} (name, applied_at) VALUES (?, ?)`)
-      const before = compare()
-      if (before.changed.length > 0) return before.changed
-      for (const migration of before.pending) {
-        connection.exec(migration.sql)
-        record.run([migration.name, now])
-      }
-      recordDigests(connection, migrations)
-      return []
-    })
-    if (found.length > 0) return yield* mismatch(found)
+    yield* accepted(
+      database.write("migrate", ({ now }) => {
+        const found = find(connection, migrations)
+        if (found.changed.length > 0) return found
+        connection.exec(createMigrationTable)
+        const record = connection.prepare(recordMigration)
+        for (const migration of found.pending) {
+          connection.exec(migration.sql)
+          record.run([migration.name, now])
+        }
+        recordDigests(connection, migrations)
+        return found
+      }),
+    )
   })
 
-const mismatch = (changed: ReadonlyArray<string>) =>
-  Effect.fail(new StoreUnavailable({ operation: "migrate", cause: new SchemaMismatch({ changed }) }))
-
-/** Keeps the digests of applied migrations that have none. Does nothing before the migration that adds the column. */
-const recordDigests = (connection: SqliteDatabase, migrations: ReadonlyArray<Migration>): void => {
-  if (!hasDigests(connection)) return
-  const record = connection.prepare(`UPDATE ${migrationTable} SET digest = ? WHERE name = ? AND digest IS NULL`)
-  for (const migration of migrations) record.run([digestOf(migration), migration.name])
-}
+const accepted = (found: Effect.Effect<Found, StoreUnavailable>): Effect.Effect<Found, StoreUnavailable> =>
+  Effect.flatMap(found, (all) =>
+    all.changed.length === 0
+      ? Effect.succeed(all)
+      : Effect.fail(new StoreUnavailable({ operation: "migrate", cause: new SchemaMismatch(all) })),
+  )
 
 /** Reads which migrations were applied, by any version, and which are pending. Changes nothing. */
 export const migrationStatus = (
   connection: SqliteDatabase,
   migrations: ReadonlyArray<Migration> = bundled,
 ): MigrationStatus => {
-  const { withoutDigest, ...status } = compareMigrations(appliedMigrations(connection), migrations, digestOf)
-  return status
-}
-
-const hasDigests = (connection: SqliteDatabase): boolean =>
-  connection.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = 'digest'").get([migrationTable]) !== undefined
-
-const appliedMigrations = (connection: SqliteDatabase): ReadonlyArray<AppliedMigration> => {
-  const table = connection
-    .prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?")
-    .get([migrationTable])
-  if (table === undefined) return []
-  const digest = hasDigests(connection) ? "digest" : "NULL AS digest"
-  return connection
-    .prepare(`SELECT name, applied_at AS appliedAt, ${digest} FROM ${migrationTable}`)
-    .all([]) as ReadonlyArray<AppliedMigration>
+  const { applied, changed, pending, unknown } = find(connection, migrations)
+  return { applied, pending, unknown, changed }
 }

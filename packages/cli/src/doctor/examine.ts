@@ -134,7 +134,7 @@ const examineDatabase = (
       ),
     ])
     const { looks = [] } = found
-    // A schema that was never migrated has one check.
+    // A schema that was never migrated, or is another one, has one check.
     const blobs = look("blobs", openedBlobs(store, settings, limitMs), 3 * limitMs + 2 * shortLimitMs)
     return [...opened, ...planned, ...(yield* inOrder(database, looks.length > 1 ? [...looks, blobs] : looks))]
   })

@@ -1,23 +1,29 @@
+/** A part of the schema and how it differs. */
+interface Difference {
+  readonly object: string
+  readonly problem: "missing" | "changed" | "extra"
+}
+
 /** A database has kiln's tables, but other ones than this version's migrations of the same names create. */
 export class SchemaMismatch extends Error {
   override readonly name = "SchemaMismatch"
   readonly _tag = "SchemaMismatch"
   /** The migrations that were applied with another text. */
   readonly changed: ReadonlyArray<string>
-  /** Parts of the schema that differ, such as `column jobs.token is missing`; empty if only the digests were compared. */
-  readonly differences: ReadonlyArray<string>
+  /** The parts of the schema that show it; empty if the recorded digest does. */
+  readonly differences: ReadonlyArray<Difference>
 
   constructor({
     changed,
     differences = [],
   }: {
     readonly changed: ReadonlyArray<string>
-    readonly differences?: ReadonlyArray<string>
+    readonly differences?: ReadonlyArray<Difference>
   }) {
     super(
-      `this database was created by a development version of kiln whose schema this version cannot migrate ` +
-        `(${changed.join(", ")} had another text${listed(differences)}). Nothing was changed. Export its records with the ` +
-        "version that created it (kiln job list --json, kiln billing export), or begin with an empty database",
+      `its schema is that of another development version of kiln, or was changed by hand: ${changed.join(", ")} ` +
+        `had another text${listed(differences)}. Nothing was changed. Run the version of kiln that created it to finish ` +
+        "its jobs and to export its records (kiln job list --json, kiln billing export), and begin with an empty database",
     )
     this.changed = changed
     this.differences = differences
@@ -27,8 +33,9 @@ export class SchemaMismatch extends Error {
 /** Maximum number of differences in the message. */
 const mostListed = 3
 
-const listed = (differences: ReadonlyArray<string>): string => {
+const listed = (differences: ReadonlyArray<Difference>): string => {
   if (differences.length === 0) return ""
-  const more = differences.length - mostListed
-  return `: ${differences.slice(0, mostListed).join(", ")}${more > 0 ? ` and ${more} more differences` : ""}`
+  const first = differences.slice(0, mostListed).map(({ object, problem }) => `${object} is ${problem}`)
+  const more = differences.length - first.length
+  return ` (${first.join(", ")}${more > 0 ? `, and ${more} more` : ""})`
 }

@@ -1,4 +1,4 @@
-import type { Migration, MigrationStatus } from "./StoreInspection.ts"
+import type { Migration, MigrationStatus, SchemaDrift } from "./StoreInspection.ts"
 
 /** A row of a store's table of migrations. */
 export interface AppliedMigration {
@@ -37,3 +37,10 @@ export const compareMigrations = (
     withoutDigest: migrations.filter(({ name }) => byName.get(name)?.digest === null),
   }
 }
+
+/**
+ * Whether a difference shows that a migration was applied with another text. An operator may add an index or a trigger, but what is
+ * missing or changed, and what was added to a table itself, comes from another text.
+ */
+export const isOtherText = ({ object, problem }: SchemaDrift): boolean =>
+  problem !== "extra" || !/^(index|trigger) /.test(object)
