@@ -14,7 +14,8 @@ import { copiedProblem } from "../installation/copiedProblem.ts"
 import { engineSettings } from "../KilnConfig.ts"
 import { blobsUnusable, layerBlobs } from "../layerBlobs.ts"
 import { loadConfig } from "../loadModule.ts"
-import { openStoresBriefly, requireDatabase } from "../openStores.ts"
+import { requireDatabase } from "../database/requireDatabase.ts"
+import { openStoresBriefly } from "../openStores.ts"
 import { answer } from "../Output.ts"
 import { readEnvironment } from "../readEnvironment.ts"
 import { appendChange } from "../recordChange.ts"
@@ -72,7 +73,7 @@ export const backupCommand = Command.make("backup", flags, ({ directory, keep })
       return yield* misused(
         "kiln backup is for SQLite. Back up Postgres with pg_dump or your server's own backups, and the files after it: docs/guides/backup.md describes how",
       )
-    yield* requireDatabase(database, false)
+    yield* requireDatabase(database)
     const { takeBackup } = yield* Effect.tryPromise({
       try: () => import("../backup/takeBackup.ts"),
       catch: (cause) => failed(`cannot load the backup: ${String(cause)}`),
