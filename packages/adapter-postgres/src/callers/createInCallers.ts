@@ -4,12 +4,12 @@ import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { jobOf, jobsByIdempotencyKey } from "../jobs/jobRow.ts"
 import { type Session } from "../Session.ts"
 import { Superseded } from "../postgresErrors.ts"
-import { judgeJobs, keyName, readItems } from "../jobs/createJobs.ts"
+import { judgeJobs, keyName, readItems, withoutScope } from "../jobs/createJobs.ts"
 import { reserve } from "../spending.ts"
 import { addJobs, claimableRows, consumeUploads, detachRetried } from "../jobs/insertJobs.ts"
 import { type Accepted, type NewRow, rowsOf } from "../jobs/newRows.ts"
 import { query, statement, storeTime } from "../Statement.ts"
-import { writeLabels } from "../jobs/labels.ts"
+import { leaveScopesOf, writeLabels } from "../jobs/labels.ts"
 import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
 
 /** Maximum number of tries when keys are bound by others and become free again. */
@@ -88,9 +88,11 @@ export const createInCallers = async (
     )
     await lower(claimableRows(written))
   }
-  return outcomes.map((outcome, index) => {
+  const answers = outcomes.map((outcome, index) => {
     const item = items[index]
     const existing = item && theirs.get(keyName(item))
     return item && existing ? repeatOf(existing, item) : outcome
   })
+  await leaveScopesOf(session, withoutScope(items, answers))
+  return answers
 }
