@@ -9,6 +9,7 @@ import { migrations } from "../src/migrations/index.ts"
 const committed: Readonly<Record<string, string>> = {
   "0001Initial": "8bfbf61e2778b6dda4da0cb0786135912c03220a5821414c4ff8e1b6a51dbf83",
   "0002Digests": "0bc913692e400f2ac55fc0b08a8622b8ccf4e2eda38966ad617572eb73f10ed4",
+  "0006LaneLocks": "0f115b01046f1e4813b93ce4b8d751ddf2f33fb58b1f1cca90e5ed87071a05d2",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

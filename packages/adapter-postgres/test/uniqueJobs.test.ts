@@ -53,6 +53,26 @@ it.live("any number of unique jobs in a caller's transaction take a few places i
   }),
 )
 
+it.live("so do jobs of any number of projects, and all of them are claimable after the commit", () =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    const engine = yield* engineOn(url)
+    const transaction = yield* begun(url)
+    const locks = yield* Effect.promise(async () => {
+      const jobs = Array.from({ length: 700 }, (_, n) => ({ request: { n }, project: `tenant-${n}` }))
+      await engine.submitMany("hello", jobs, { transaction })
+      await engine.submit("hello", { n: 701 }, { transaction, project: "tenant-701" })
+      const held = await transaction.query("SELECT count(*)::int AS locks FROM pg_locks WHERE pid = pg_backend_pid()")
+      await transaction.query("COMMIT")
+      return (held.rows[0] as { readonly locks: number }).locks
+    })
+    expect(locks).toBeLessThan(400)
+    expect(yield* runSql(url, "SELECT count(*)::int AS lanes FROM kiln.lanes WHERE next_at IS NOT NULL")).toEqual([
+      { lanes: 701 },
+    ])
+  }),
+)
+
 it.live("a scope that a transaction has taken and not committed is waited for, and free after its rollback", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase

@@ -84,8 +84,8 @@ const operation = "CallerTransactions.createJobs"
 const savepoint = "kiln_create_jobs"
 
 /**
- * Creates jobs in transactions of callers. Until the caller commits, the transaction holds only the jobs' own rows and a shared
- * advisory lock for each lane, which does not block other additions. Changes that others would wait for are made on a
+ * Creates jobs in transactions of callers. Until the caller commits, the transaction holds only the jobs' own rows and shared
+ * advisory locks of their lanes, 256 at most, which do not block other additions. Changes that others would wait for are made on a
  * separate connection and committed before the verb returns: the lane is created and its `next_at` lowered. `settle_lanes`
  * skips the lane meanwhile, so a claim after the commit finds the job; until then claims may find the lane empty.
  *

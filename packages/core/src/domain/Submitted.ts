@@ -48,7 +48,10 @@ export const withUnique = (metadata: JsonObject, unique: Unique | undefined): Js
 /** Returns the scope that a job was accepted for, if it was to be the only one of it. Jobs of earlier versions do not have it. */
 export const uniqueOf = ({ metadata }: Pick<Job, "metadata">): Unique | undefined => {
   const field = Object.hasOwn(metadata, uniqueField) ? metadata[uniqueField] : undefined
-  return typeof field === "object" && field !== null ? (field as unknown as Unique) : undefined
+  if (typeof field !== "object" || field === null || Array.isArray(field)) return undefined
+  const { scope, while: duration } = field as JsonObject
+  const isKnown = duration === "queued" || duration === "unfinished" || typeof duration === "number"
+  return typeof scope === "string" && isKnown ? { scope, while: duration } : undefined
 }
 
 /** What the engine keeps in the metadata of a job. */

@@ -48,21 +48,22 @@ describe("unique", () => {
   })
 
   it("compares what the schema makes of a request, with defaults and transforms", async () => {
-    const greeting = jobKind({
-      name: "greeting",
-      request: z.object({
-        email: z.string().trim().toLowerCase(),
-        language: z.string().default("en"),
-        on: z.coerce.date().optional(),
-        tags: z
-          .array(z.string())
-          .transform((tags) => new Set(tags))
-          .optional(),
-      }),
-      run: async () => ({ output: {} }),
+    const schema = z.object({
+      email: z.string().trim().toLowerCase(),
+      language: z.string().default("en"),
+      on: z.iso
+        .date()
+        .or(z.iso.datetime())
+        .transform((text) => new Date(text))
+        .optional(),
+      tags: z
+        .array(z.string())
+        .transform((tags) => new Set(tags))
+        .optional(),
     })
+    const greeting = jobKind({ name: "greeting", request: schema, run: async () => ({ output: {} }) })
     await using engine = await openWith([greeting], { autoStart: false })
-    const idOf = async (request: z.input<typeof greeting.request>, by?: ReadonlyArray<string>) =>
+    const idOf = async (request: z.input<typeof schema>, by?: ReadonlyArray<string>) =>
       (await engine.submit("greeting", request, { unique: { ...(by && { by }), while: "unfinished" } })).id
     const whole = await idOf({ email: "a@b.example" })
     expect(await idOf({ email: " A@B.example", language: "en" })).toBe(whole)
