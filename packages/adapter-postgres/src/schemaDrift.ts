@@ -82,7 +82,8 @@ export const schemaDrift = async (
   besides: boolean,
 ): Promise<ReadonlyArray<SchemaDrift>> => {
   if (migrations.length === 0) return []
-  await client.query("BEGIN")
+  // Also for a role whose transactions are read-only by default: temporary tables are not kiln's.
+  await client.query("BEGIN READ WRITE")
   try {
     // Makes the server qualify all names in definitions.
     await client.query("SET LOCAL search_path = pg_catalog")

@@ -93,8 +93,8 @@ export interface UpkeepProblem {
   readonly problem: string
   /** A command, a statement or a setting. */
   readonly remedy: string
-  /** Whether committed data may be lost. */
-  readonly endangersData: boolean
+  /** True if committed data may be lost or jobs cannot go on, so that it must not wait. */
+  readonly isUrgent: boolean
 }
 
 /**
