@@ -12,7 +12,7 @@ const board: Board = {
   liveKinds: [],
   lastServedAt: {},
   pausedKinds: [],
-  projectLimits: {},
+  projectConcurrency: {},
 }
 const ready = (count: number, oldestMs: number): QueueGroup => ({
   kind: "report",
