@@ -10,7 +10,7 @@ import { readBoard } from "./board.ts"
 import { clientConfig, cutOff } from "./Connections.ts"
 import { countQueue } from "./countQueue.ts"
 import { countDeliveries } from "./deliveries.ts"
-import { migrations } from "./migrations/0001Initial.ts"
+import { migrations } from "./migrations/index.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
 import { readPlace } from "./place.ts"
 import { Session } from "./Session.ts"
@@ -60,7 +60,7 @@ const inspectionOf = (
     schemaDrift: Effect.flatMap(status, ({ applied, unknown }) => {
       const done = new Set(applied.map(({ name }) => name))
       const known = migrations.filter(({ name }) => done.has(name))
-      return ask(() => schemaDrift(client, wire.schema, known, unknown.length > 0))
+      return ask(() => schemaDrift(session, wire.schema, known, unknown.length > 0))
     }),
     damage: ask(() => failedChecksums(client)),
     namedBlobs: Stream.paginate(firstBlobs, (cursor) =>

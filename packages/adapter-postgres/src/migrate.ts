@@ -1,9 +1,92 @@
 import * as Effect from "effect/Effect"
-import { StoreUnavailable } from "@kiln/core/domain"
-import type { Migration, MigrationStatus } from "@kiln/core/ports"
+import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
+import {
+  type ComparedMigrations,
+  compareMigrations,
+  isOtherText,
+  type Migration,
+  type MigrationStatus,
+  type SchemaDrift,
+} from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
-import { migrations as bundled } from "./migrations/0001Initial.ts"
+import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"
+import { migrations as bundled } from "./migrations/index.ts"
+import { sqlState } from "./postgresErrors.ts"
+import { changedFunctions, replaceFunctions } from "./replaceFunctions.ts"
+import { inSavepoint, schemaDrift } from "./schemaDrift.ts"
 import type { Session } from "./Session.ts"
+
+const compare = async (
+  session: Session,
+  schema: string,
+  migrations: ReadonlyArray<Migration>,
+): Promise<ComparedMigrations> => compareMigrations(await appliedMigrations(session, schema), migrations, digestOf)
+
+/** The state of the migrations, told by their digests, and by the schema itself where no digest was kept. */
+interface Found extends ComparedMigrations {
+  /** Parts of the schema by which a migration without digest has another text. */
+  readonly differences: ReadonlyArray<SchemaDrift>
+  /** Functions that have the text of an older version. Nothing else differs, so migrating replaces them. */
+  readonly olderFunctions: ReadonlyArray<string>
+}
+
+const noDifferences = { differences: [], olderFunctions: [] }
+
+const find = async (
+  session: Session,
+  schema: string,
+  migrations: ReadonlyArray<Migration>,
+  around?: typeof inSavepoint,
+): Promise<Found> => {
+  const compared = await compare(session, schema, migrations)
+  const { applied, changed, unknown, withoutDigest } = compared
+  if (withoutDigest.length === 0) return { ...compared, ...noDifferences }
+  const known = ofNames(migrations, applied)
+  const drift = await schemaDrift(session, schema, known, unknown.length > 0, around)
+  const differences = drift.filter(isOtherText)
+  if (differences.length === 0) return { ...compared, ...noDifferences }
+  const olderFunctions = changedFunctions(differences)
+  if (olderFunctions.length > 0) return { ...compared, differences, olderFunctions }
+  return { ...compared, changed: [...changed, ...withoutDigest.map(({ name }) => name)], differences, olderFunctions }
+}
+
+const ofNames = (migrations: ReadonlyArray<Migration>, names: ReadonlyArray<{ readonly name: string }>) => {
+  const wanted = new Set(names.map(({ name }) => name))
+  return migrations.filter(({ name }) => wanted.has(name))
+}
+
+/** The role may not create temporary tables, or the server accepts no writes: a comparison is not possible. */
+const cannotCompare = new Set(["42501", "25006"])
+
+/** The same for a role that may only read: without the right to compare, migrations without digest count as unchanged. */
+const findIfPossible = async (
+  session: Session,
+  schema: string,
+  migrations: ReadonlyArray<Migration>,
+): Promise<Found> => {
+  try {
+    return await find(session, schema, migrations)
+  } catch (error) {
+    if (!cannotCompare.has(sqlState(error) ?? "")) throw error
+    return { ...(await compare(session, schema, migrations)), ...noDifferences }
+  }
+}
+
+/** The same under the lock of migrations. Replaces functions of an older text. */
+const findWithFunctions = async (
+  session: Session,
+  schema: string,
+  migrations: ReadonlyArray<Migration>,
+): Promise<Found> => {
+  const before = await find(session, schema, migrations, inSavepoint)
+  if (before.olderFunctions.length === 0) return before
+  await session.execute("SAVEPOINT kiln_functions")
+  await replaceFunctions(session, schema, ofNames(migrations, before.applied), before.olderFunctions)
+  const after = await find(session, schema, migrations, inSavepoint)
+  if (after.differences.length === 0) return after
+  await session.execute("ROLLBACK TO SAVEPOINT kiln_functions")
+  return { ...after, changed: after.withoutDigest.map(({ name }) => name) }
+}
 
 /** Returns which migrations are applied and pending. Changes nothing. Without a schema, all are pending. */
 export const migrationStatus = async (
@@ -11,53 +94,50 @@ export const migrationStatus = async (
   schema: string,
   migrations: ReadonlyArray<Migration> = bundled,
 ): Promise<MigrationStatus> => {
-  const [found] = await session.execute<{ there: boolean }>("SELECT to_regclass($1) IS NOT NULL AS there", [
-    `"${schema}".migrations`,
-  ])
-  const applied =
-    found?.there === true
-      ? await session.execute<{ name: string; appliedAt: number }>(
-          `SELECT name, applied_at AS "appliedAt" FROM "kiln".migrations ORDER BY applied_at, name`,
-        )
-      : []
-  const names = new Set(applied.map(({ name }) => name))
-  const known = new Set(migrations.map(({ name }) => name))
-  return {
-    applied: migrations.flatMap(({ name }) => applied.find((row) => row.name === name) ?? []),
-    pending: migrations.filter(({ name }) => !names.has(name)),
-    unknown: applied.flatMap(({ name }) => (known.has(name) ? [] : [name])),
-  }
+  const { applied, changed, pending, unknown } = await findIfPossible(session, schema, migrations)
+  return { applied, pending, unknown, changed }
 }
+
+/** Fails for a schema of another text. */
+const accepted = (found: Effect.Effect<Found, StoreUnavailable>): Effect.Effect<Found, StoreUnavailable> =>
+  Effect.flatMap(found, (all) =>
+    all.changed.length === 0
+      ? Effect.succeed(all)
+      : Effect.fail(new StoreUnavailable({ operation: "migrate", cause: new SchemaMismatch(all) })),
+  )
 
 /**
  * Applies pending migrations and returns their names. They run in one transaction under a database-wide lock: if several
  * processes start at once, one applies them, and a killed process leaves nothing behind. Unknown migrations belong to a newer
- * version, beside which this one can run.
+ * version, beside which this one can run. Fails with `SchemaMismatch` as the cause, and changes nothing, if a migration was
+ * applied with another text.
  */
 export const applyMigrations = (
   database: Database,
   schema: string,
   migrations: ReadonlyArray<Migration> = bundled,
-): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> =>
-  database.bare("migrate", async (session) => {
+): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> => {
+  const apply = database.bare("migrate", async (session) => {
     await session.execute(`SELECT pg_advisory_xact_lock(hashtextextended('kiln migrations', 0))`)
     // A migration may take longer than any other statement.
     await session.execute("SET LOCAL statement_timeout = 0")
+    const before = await findWithFunctions(session, schema, migrations)
+    if (before.changed.length > 0) return before
     const [found] = await session.execute<{ there: boolean }>("SELECT to_regnamespace($1) IS NOT NULL AS there", [
       schema,
     ])
     // A role that may not create schemas may still own this one.
     if (found?.there !== true) await session.execute(`CREATE SCHEMA "${schema}"`)
-    await session.execute(
-      `CREATE TABLE IF NOT EXISTS "kiln".migrations (name text PRIMARY KEY, applied_at bigint NOT NULL)`,
-    )
-    const { pending } = await migrationStatus(session, schema, migrations)
-    for (const { name, sql } of pending) {
+    await session.execute(createMigrationTable)
+    for (const { name, sql } of before.pending) {
       await session.execute(sql)
-      await session.execute(`INSERT INTO "kiln".migrations (name, applied_at) VALUES ($1, "kiln".store_time())`, [name])
+      await session.execute(recordMigration, [name])
     }
-    return pending.map(({ name }) => name)
+    await recordDigests(session, schema, migrations)
+    return before
   })
+  return Effect.map(accepted(apply), ({ pending }) => pending.map(({ name }) => name))
+}
 
 /**
  * Ensures that the schema is up to date. If nothing is pending, nothing is written, so a role without the privilege to change
@@ -70,9 +150,12 @@ export const migrate = (
   migrations: ReadonlyArray<Migration> = bundled,
 ): Effect.Effect<void, StoreUnavailable> =>
   Effect.gen(function* () {
-    const { pending } = yield* database.read("migrate", (session) => migrationStatus(session, schema, migrations))
+    const { pending, withoutDigest } = yield* accepted(
+      database.read("migrate", (session) => findIfPossible(session, schema, migrations)),
+    )
+    if (apply && pending.length + withoutDigest.length > 0)
+      return void (yield* applyMigrations(database, schema, migrations))
     if (pending.length === 0) return
-    if (apply) return void (yield* applyMigrations(database, schema, migrations))
     const names = pending.map(({ name }) => name).join(", ")
     return yield* Effect.fail(
       new StoreUnavailable({

@@ -1,5 +1,6 @@
-import type { ClientBase } from "pg"
 import type { Migration, SchemaDrift } from "@kiln/core/ports"
+import { createMigrationTable } from "./migrationTable.ts"
+import type { Session } from "./Session.ts"
 import { inSchema } from "./Statement.ts"
 
 /** A part of a schema and its definition. */
@@ -50,13 +51,15 @@ ORDER BY 1
 const qualifier = (names: ReadonlyArray<string>): RegExp =>
   new RegExp(`(?<![\\w"])(?:${names.map((name) => `"${name}"|${name}`).join("|")})\\.(?=[\\w"])`, "g")
 
+type Queries = Pick<Session, "execute">
+
 /** Reads a schema by its namespace's oid. `names`: validated schema names to remove from the definitions. */
 const readSchema = async (
-  client: Pick<ClientBase, "query">,
+  session: Queries,
   namespace: number,
   names: ReadonlyArray<string>,
 ): Promise<ReadonlyMap<string, SchemaPart>> => {
-  const { rows } = await client.query<SchemaPart>(parts, [namespace])
+  const rows = await session.execute<SchemaPart>(parts, [namespace])
   const named = qualifier(names)
   return new Map(rows.map((part) => [part.object, { ...part, definition: part.definition.replaceAll(named, "") }]))
 }
@@ -71,34 +74,46 @@ interface Namespaces {
 }
 
 /**
- * Compares a schema with the result of its migrations in a temporary schema, in a transaction that is rolled back. Ignores
- * tables that are not kiln's. `besides`: a newer version has added to the schema; then only missing parts and changed columns
- * are reported.
+ * Statements around a comparison, which creates the expected schema and takes it back. Read-write also for a role whose transactions
+ * are read-only by default: temporary tables are not kiln's.
+ */
+const inTransaction = { open: "BEGIN READ WRITE", close: "ROLLBACK" }
+/** The same within a transaction. */
+export const inSavepoint = {
+  open: "SAVEPOINT kiln_comparison",
+  close: "ROLLBACK TO SAVEPOINT kiln_comparison",
+}
+
+/**
+ * Compares a schema with the result of its migrations in a temporary schema, in a transaction or to a savepoint that is rolled
+ * back. Ignores tables that are not kiln's. `besides`: a newer version has added to the schema; then only missing parts and
+ * changed columns are reported.
  */
 export const schemaDrift = async (
-  client: Pick<ClientBase, "query">,
+  session: Queries,
   schema: string,
   migrations: ReadonlyArray<Migration>,
   besides: boolean,
+  { close, open } = inTransaction,
 ): Promise<ReadonlyArray<SchemaDrift>> => {
   if (migrations.length === 0) return []
-  // Also for a role whose transactions are read-only by default: temporary tables are not kiln's.
-  await client.query("BEGIN READ WRITE")
+  await session.execute(open)
   try {
     // Makes the server qualify all names in definitions.
-    await client.query("SET LOCAL search_path = pg_catalog")
-    for (const { sql } of migrations) await client.query(inSchema(sql, scratch))
-    const { rows } = await client.query<Namespaces>(
+    await session.execute("SET LOCAL search_path = pg_catalog")
+    for (const sql of [createMigrationTable, ...migrations.map((migration) => migration.sql)])
+      await session.execute(inSchema(sql, scratch))
+    const rows = await session.execute<Namespaces>(
       `SELECT (SELECT oid::int8 FROM pg_namespace WHERE nspname = $1) AS actual, pg_my_temp_schema()::int8 AS fresh,
          pg_my_temp_schema()::regnamespace::text AS "freshName"`,
       [schema],
     )
     const [{ actual, fresh, freshName } = { actual: null, fresh: 0, freshName: "" }] = rows
     const names = [schema, scratch, freshName]
-    const expected = await readSchema(client, fresh, names)
-    return compare(expected, await readSchema(client, actual ?? 0, names), besides)
+    const expected = await readSchema(session, fresh, names)
+    return compare(expected, await readSchema(session, actual ?? 0, names), besides)
   } finally {
-    await client.query("ROLLBACK")
+    await session.execute(close)
   }
 }
 

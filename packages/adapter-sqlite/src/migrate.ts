@@ -1,21 +1,39 @@
 import * as Effect from "effect/Effect"
-import type { StoreUnavailable } from "@kiln/core/domain"
-import type { Migration, MigrationStatus } from "@kiln/core/ports"
+import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
+import {
+  type ComparedMigrations,
+  compareMigrations,
+  isOtherText,
+  type Migration,
+  type MigrationStatus,
+  type SchemaDrift,
+} from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
+import { schemaDrift } from "./inspect/schemaDrift.ts"
+import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"
 import { migrations as bundled } from "./migrations/index.ts"
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 
-/** Has a name that no program's own migrations use, since the file may be shared. */
-const migrationTable = "kiln_migrations"
+/** The state of the migrations, told by their digests, and by the schema itself where no digest was kept. */
+interface Found extends ComparedMigrations {
+  /** Parts of the schema by which a migration without digest has another text. */
+  readonly differences: ReadonlyArray<SchemaDrift>
+}
 
-/** Creates the table of applied migrations if it is missing. */
-export const createMigrationTable = `CREATE TABLE IF NOT EXISTS ${migrationTable} (name TEXT NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT`
+const find = (connection: SqliteDatabase, migrations: ReadonlyArray<Migration>): Found => {
+  const compared = compareMigrations(appliedMigrations(connection), migrations, digestOf)
+  if (compared.withoutDigest.length === 0) return { ...compared, differences: [] }
+  const differences = schemaDrift({ connection }, migrations, compared).filter(isOtherText)
+  if (differences.length === 0) return { ...compared, differences }
+  return { ...compared, changed: [...compared.changed, ...compared.withoutDigest.map(({ name }) => name)], differences }
+}
 
 /**
  * Brings the schema up to date. All pending migrations are applied in one transaction that holds the write lock from its
  * beginning: if several processes start at once, one migrates and the others find it done, and a killed process leaves nothing
  * half done. (Kysely's migrator has neither the lock nor the transaction on SQLite.) Unknown migrations belong to a newer
- * version, and this version may still run beside it.
+ * version, and this version may still run beside it. Fails with `SchemaMismatch` as the cause, and changes nothing, if a
+ * migration was applied with another text.
  */
 export const migrate = (
   database: Database,
@@ -23,40 +41,37 @@ export const migrate = (
 ): Effect.Effect<void, StoreUnavailable> =>
   Effect.gen(function* () {
     const { connection } = database
-    const pending = () => migrationStatus(connection, migrations).pending
     // Check without the lock first: a start with nothing to migrate must not wait for a writer.
-    if ((yield* database.read("migrate", pending)).length === 0) return
-    yield* database.write("migrate", ({ now }) => {
-      connection.exec(createMigrationTable)
-      const record = connection.prepare(`INSERT INTO ${migrationTable} (name, applied_at) VALUES (?, ?)`)
-      for (const migration of pending()) {
-        connection.exec(migration.sql)
-        record.run([migration.name, now])
-      }
-    })
+    const { pending, withoutDigest } = yield* accepted(database.read("migrate", () => find(connection, migrations)))
+    if (pending.length + withoutDigest.length === 0) return
+    yield* accepted(
+      database.write("migrate", ({ now }) => {
+        const found = find(connection, migrations)
+        if (found.changed.length > 0) return found
+        connection.exec(createMigrationTable)
+        const record = connection.prepare(recordMigration)
+        for (const migration of found.pending) {
+          connection.exec(migration.sql)
+          record.run([migration.name, now])
+        }
+        recordDigests(connection, migrations)
+        return found
+      }),
+    )
   })
+
+const accepted = (found: Effect.Effect<Found, StoreUnavailable>): Effect.Effect<Found, StoreUnavailable> =>
+  Effect.flatMap(found, (all) =>
+    all.changed.length === 0
+      ? Effect.succeed(all)
+      : Effect.fail(new StoreUnavailable({ operation: "migrate", cause: new SchemaMismatch(all) })),
+  )
 
 /** Reads which migrations were applied, by any version, and which are pending. Changes nothing. */
 export const migrationStatus = (
   connection: SqliteDatabase,
   migrations: ReadonlyArray<Migration> = bundled,
 ): MigrationStatus => {
-  const rows = appliedMigrations(connection)
-  const byName = new Map(rows.map((row) => [row.name, row]))
-  const known = new Set(migrations.map(({ name }) => name))
-  return {
-    applied: migrations.flatMap(({ name }) => byName.get(name) ?? []),
-    pending: migrations.filter(({ name }) => !byName.has(name)),
-    unknown: rows.map(({ name }) => name).filter((name) => !known.has(name)),
-  }
-}
-
-const appliedMigrations = (connection: SqliteDatabase): MigrationStatus["applied"] => {
-  const table = connection
-    .prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?")
-    .get([migrationTable])
-  if (table === undefined) return []
-  return connection
-    .prepare(`SELECT name, applied_at AS appliedAt FROM ${migrationTable}`)
-    .all([]) as MigrationStatus["applied"]
+  const { applied, changed, pending, unknown } = find(connection, migrations)
+  return { applied, pending, unknown, changed }
 }

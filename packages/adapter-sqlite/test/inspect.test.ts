@@ -36,7 +36,7 @@ describe("sqliteMigrations", () => {
     Effect.gen(function* () {
       const path = yield* temporaryFile
       const status = yield* sqliteMigrations.status({ path })
-      expect(status).toEqual({ applied: [], pending: migrations, unknown: [] })
+      expect(status).toEqual({ applied: [], pending: migrations, unknown: [], changed: [] })
       expect(readdirSync(dirname(path))).toEqual([])
     }),
   )
@@ -64,7 +64,7 @@ describe("sqliteMigrations", () => {
         ${first.sql} INSERT INTO kiln_migrations VALUES ('${first.name}', 1)`)
       database.close()
       const status = yield* sqliteMigrations.status({ path })
-      expect(status).toEqual({ applied: [{ name: first.name, appliedAt: 1 }], pending: rest, unknown: [] })
+      expect(status).toEqual({ applied: [{ name: first.name, appliedAt: 1 }], pending: rest, unknown: [], changed: [] })
       expect(yield* sqliteMigrations.apply({ path })).toEqual(rest.map(({ name }) => name))
     }),
   )
@@ -141,7 +141,7 @@ describe("schemaDrift", () => {
   it.live("attributes additions to a newer version, and still reports missing objects", () =>
     Effect.gen(function* () {
       const inspection = yield* changedBy(`
-        INSERT INTO kiln_migrations VALUES ('9999Newer', 1);
+        INSERT INTO kiln_migrations (name, applied_at) VALUES ('9999Newer', 1);
         ALTER TABLE kiln_jobs ADD COLUMN newer TEXT; CREATE INDEX kiln_jobs_newer ON kiln_jobs (newer);
         DROP INDEX kiln_jobs_ready; ALTER TABLE kiln_projects DROP COLUMN created_at;`)
       expect(yield* inspection.schemaDrift).toEqual([

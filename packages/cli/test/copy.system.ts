@@ -253,7 +253,10 @@ describe("kiln copy", () => {
     }
     changeDatabase(data.path, "DELETE FROM kiln_migrations")
     expect(await copy()).toContain("has no kiln schema")
-    changeDatabase(data.path, "INSERT INTO kiln_migrations VALUES ('0001Initial', 1), ('9999Newer', 1)")
+    changeDatabase(
+      data.path,
+      "INSERT INTO kiln_migrations (name, applied_at) VALUES ('0001Initial', 1), ('0002Digests', 1), ('9999Newer', 1)",
+    )
     expect(await copy()).toContain("9999Newer")
     expect(existsSync(path)).toBe(true)
   })

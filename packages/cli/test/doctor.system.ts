@@ -162,7 +162,10 @@ describe("kiln doctor", () => {
     expect(behind.statuses["migrations"]).toBe("problem")
     expect(behind.findings("migrations")?.map(({ migration }) => migration)).toContain("0001Initial")
 
-    changeDatabase(data.path, "INSERT INTO kiln_migrations VALUES ('9999Newer', 1), ('0001Initial', 1)")
+    changeDatabase(
+      data.path,
+      "INSERT INTO kiln_migrations (name, applied_at) VALUES ('9999Newer', 1), ('0001Initial', 1), ('0002Digests', 1)",
+    )
     expect((await diagnose(env)).statuses["migrations"]).toBe("warning")
   })
 

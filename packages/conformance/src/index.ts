@@ -13,6 +13,7 @@ export { durabilityConformance, type DurableStore, runPlaceCheck } from "./durab
 export { arrangeEveryState } from "./everyState.ts"
 export { callEveryVerb } from "./everyVerb.ts"
 export * as fixtures from "./fixtures.ts"
+export { finishKeptJobs, type KeptJobs, readKeptDatabase } from "./keptDatabase.ts"
 export { compareWithMemory, type Comparison, findDifference } from "./referenceComparison.ts"
 export { rateLimitConformance } from "./rateLimitConformance.ts"
 export { storeSections } from "./sections.ts"

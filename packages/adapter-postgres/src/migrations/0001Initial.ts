@@ -39,7 +39,7 @@ BEGIN
 END $$;
 `
 
-const initial: Migration = {
+export const initial: Migration = {
   name: "0001Initial",
   sql:
     storeTime +
@@ -65,9 +65,3 @@ const initial: Migration = {
     callerFunctions +
     deliveryTables,
 }
-
-/**
- * In order; each is applied once. Migrations only add, because processes of the previous version run beside the new one during a
- * rollout. A released migration never changes.
- */
-export const migrations: ReadonlyArray<Migration> = [initial]

@@ -1,7 +1,7 @@
 import SqliteDatabase from "better-sqlite3"
 import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
-import { createMigrationTable } from "../migrate.ts"
+import { createMigrationTable } from "../migrationTable.ts"
 
 interface SchemaRow {
   readonly type: "table" | "index" | "trigger" | "view"
@@ -70,7 +70,7 @@ const columnDrift = (
 export const schemaDrift = (
   { connection }: Pick<Database, "connection">,
   migrations: ReadonlyArray<Migration>,
-  { applied, unknown }: MigrationStatus,
+  { applied, unknown }: Pick<MigrationStatus, "applied" | "unknown">,
 ): ReadonlyArray<SchemaDrift> => {
   if (applied.length === 0) return []
   const done = new Set(applied.map(({ name }) => name))

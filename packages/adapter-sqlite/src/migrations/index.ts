@@ -1,8 +1,14 @@
 import type { Migration } from "@kiln/core/ports"
 import { initial } from "./0001Initial.ts"
+import { digests } from "./0002Digests.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
- * one during a rollout. A released migration never changes.
+ * one during a rollout. A migration on the main branch never changes: its digest is in every database that has it, and in
+ * `test/migrationDigests.test.ts`. Each later change of the schema is a migration of its own.
  */
-export const migrations: ReadonlyArray<Migration> = [initial]
+export const migrations: ReadonlyArray<Migration> = [
+  initial,
+  digests,
+  // One per line.
+]

@@ -4,7 +4,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { EngineConfig } from "@kiln/core/effect"
-import type { JsonObject } from "@kiln/core/domain"
+import { type JsonObject, SchemaMismatch } from "@kiln/core/domain"
 import { BlobStore, placeSecret, type StoreInspection } from "@kiln/core/ports"
 import { comparePlaces, StoreCopied } from "@kiln/core/worker"
 import { failed, misused } from "../CommandFailed.ts"
@@ -36,8 +36,10 @@ const flags = {
 /** Opens the records for reading. Refuses a copy, whose backups would be taken for those of the original. */
 const openOriginal = Effect.fnUntraced(function* (settings: Settings) {
   const records = yield* (yield* storeMaintenance(settings.database)).inspect
-  if (records === undefined || (yield* records.migrations).applied.length === 0)
+  const { applied = [], changed = [] } = records === undefined ? {} : yield* records.migrations
+  if (records === undefined || applied.length === 0)
     return yield* failed("the database has no kiln schema yet, so there is nothing to back up")
+  if (changed.length > 0) return yield* databaseProblem(settings.database, new SchemaMismatch({ changed }))
   const place = yield* records.readPlace
   if (place === undefined) return records
   const { found, isSame, recorded = "" } = comparePlaces(yield* records.findSecret(placeSecret), place)

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type CopySource, CopySourceInUse, copyTables, openCopySource } from "@kiln/adapter-sqlite"
 import type { MigrationStatus } from "@kiln/core/ports"
-import type { StoreUnavailable } from "@kiln/core/domain"
+import { SchemaMismatch, type StoreUnavailable } from "@kiln/core/domain"
 import { type CommandFailed, failed } from "../CommandFailed.ts"
 import { describeDatabase, type PostgresPlace, type SqlitePlace } from "../database/DatabasePlace.ts"
 import { databaseProblem } from "../database/databaseProblem.ts"
@@ -21,7 +21,8 @@ interface Route {
 }
 
 /** Rejects schemas of other versions, because data of a newer version does not fit into this one's schema. */
-const refuseOtherVersions = (where: string, { applied, pending, unknown }: MigrationStatus) => {
+const refuseOtherVersions = (where: string, { applied, changed, pending, unknown }: MigrationStatus) => {
+  if (changed.length > 0) return Effect.fail(failed(`${where}: ${new SchemaMismatch({ changed }).message}`))
   if (unknown.length > 0)
     return Effect.fail(
       failed(

@@ -22,7 +22,15 @@ import { type Look, shortLimitMs } from "./inOrder.ts"
 const purgeOverdueMs = 3_600_000
 
 const checkMigrations = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
-  Effect.map(store.migrations, ({ applied, pending, unknown }) => {
+  Effect.map(store.migrations, ({ applied, changed, pending, unknown }) => {
+    if (changed.length > 0)
+      return problem("migrations", {
+        summary: "the schema is that of another development version of kiln, or was changed by hand",
+        remedy:
+          "run the version of kiln that created it to finish its jobs and to export its records (kiln job list --json, " +
+          "kiln billing export), and begin with an empty database: set KILN_DATA_DIR or DATABASE_URL",
+        findings: changed.map((name) => ({ message: `${name} had another text`, details: { migration: name } })),
+      })
     if (pending.length > 0)
       return problem("migrations", {
         summary: `${counted(pending.length, "migration")} pending`,
@@ -125,20 +133,20 @@ const checkUpkeep = (store: StoreInspection): Effect.Effect<Check, StoreUnavaila
     ),
   )
 
-/** The checks that need only the records. A schema that was never migrated has nothing to check. */
+/** The checks that need only the records. A schema that was never migrated, or is another one, has nothing to check. */
 export const storeChecks = (
   store: StoreInspection,
   settings: Settings,
   limitMs: number,
 ): Effect.Effect<ReadonlyArray<Look<never>>, StoreUnavailable> =>
-  Effect.map(store.migrations, ({ applied, pending }) => {
+  Effect.map(store.migrations, ({ applied, changed, pending }) => {
     const look = (name: string, check: Effect.Effect<Check, StoreUnavailable>, ms = shortLimitMs): Look<never> => ({
       name,
       limitMs: ms,
       run: Effect.map(check, (found) => [found]),
     })
     const migrations = look("migrations", checkMigrations(store))
-    if (applied.length === 0) return [migrations]
+    if (applied.length === 0 || changed.length > 0) return [migrations]
     const always = [
       migrations,
       look("schema", checkSchema(store)),

@@ -153,7 +153,7 @@ const examineDatabase = (
       },
     ])
     const { looks = [] } = found
-    // A schema that was never migrated has one check.
+    // A schema that was never migrated, or is another one, has one check.
     const blobs = {
       ...look("blobs", openedBlobs(store, settings, limitMs), 3 * limitMs + 2 * shortLimitMs),
       yields: ofBlobs,

@@ -95,6 +95,7 @@ export {
 } from "./RateLimit.ts"
 export type { Rate } from "./Rate.ts"
 export * from "./Submitted.ts"
+export { SchemaMismatch } from "./SchemaMismatch.ts"
 export * from "./StoreTime.ts"
 export {
   type UploadedFile,

@@ -11,9 +11,9 @@ import type { RetentionAges } from "./RetentionAges.ts"
 import type { PublishedWorker } from "./Switchboard.ts"
 import type { UploadStore } from "./UploadStore.ts"
 
-/** One step of a schema's history. */
+/** One step of a schema's history. Once it is released, neither its name nor its text changes. */
 export interface Migration {
-  /** Recorded once it is applied; never changes. */
+  /** Recorded once it is applied, with the digest of the text. */
   readonly name: string
   /** Runs in the same transaction as the record that it was applied. */
   readonly sql: string
@@ -30,6 +30,8 @@ export interface MigrationStatus {
   readonly pending: ReadonlyArray<Migration>
   /** Migrations applied by a newer version. This version may still run beside it. */
   readonly unknown: ReadonlyArray<string>
+  /** Migrations of this version that were applied with another text. The schema is another one, and opening the store fails. */
+  readonly changed: ReadonlyArray<string>
 }
 
 /** A part of the schema that differs from the result of the migrations. */

@@ -1,0 +1,25 @@
+import { createHash } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import { migrations } from "../src/migrations/index.ts"
+
+/**
+ * SHA-256 of each migration's text. Databases keep these digests, and a database of another text is refused: never change an entry.
+ * A change of the schema is a new migration, with a new entry at the end.
+ */
+const committed: Readonly<Record<string, string>> = {
+  "0001Initial": "8bfbf61e2778b6dda4da0cb0786135912c03220a5821414c4ff8e1b6a51dbf83",
+  "0002Digests": "0bc913692e400f2ac55fc0b08a8622b8ccf4e2eda38966ad617572eb73f10ed4",
+}
+
+const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)
+
+describe("migrations", () => {
+  it("keep the text that databases have applied", () => {
+    expect(Object.fromEntries(digests)).toEqual(committed)
+  })
+
+  it("are in the order of their numbers, and no number is used twice", () => {
+    const numbers = migrations.map(({ name }) => /^(\d{4})[A-Z][A-Za-z0-9]*$/.exec(name)?.[1] ?? name)
+    expect(numbers).toEqual([...new Set(numbers)].toSorted())
+  })
+})

@@ -1,0 +1,25 @@
+import { createHash } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import { migrations } from "../src/migrations/index.ts"
+
+/**
+ * SHA-256 of each migration's text. Databases keep these digests, and a database of another text is refused: never change an entry.
+ * A change of the schema is a new migration, with a new entry at the end.
+ */
+const committed: Readonly<Record<string, string>> = {
+  "0001Initial": "7739b6d44d034a7b073523a88483853cca01e08bec1e29d9860edf67a8fb8395",
+  "0002Digests": "976b55bcfea14e5b7299f4da8f4f03ed267a0057c83e361ae6ad04c420d58691",
+}
+
+const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)
+
+describe("migrations", () => {
+  it("keep the text that databases have applied", () => {
+    expect(Object.fromEntries(digests)).toEqual(committed)
+  })
+
+  it("are in the order of their numbers, and no number is used twice", () => {
+    const numbers = migrations.map(({ name }) => /^(\d{4})[A-Z][A-Za-z0-9]*$/.exec(name)?.[1] ?? name)
+    expect(numbers).toEqual([...new Set(numbers)].toSorted())
+  })
+})

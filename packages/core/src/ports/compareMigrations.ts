@@ -1,0 +1,46 @@
+import type { Migration, MigrationStatus, SchemaDrift } from "./StoreInspection.ts"
+
+/** A row of a store's table of migrations. */
+export interface AppliedMigration {
+  readonly name: string
+  /** Unix milliseconds of store time. */
+  readonly appliedAt: number
+  /** SHA-256 of the migration's text in lower-case hex; `null` if the version that applied it kept none. */
+  readonly digest: string | null
+}
+
+/** The comparison of a store's table of migrations with the migrations of this version. */
+export interface ComparedMigrations extends MigrationStatus {
+  /** Applied migrations of this version whose digest was not kept: only the schema itself shows whether their text is the same. */
+  readonly withoutDigest: ReadonlyArray<Migration>
+}
+
+/** Compares applied migrations with those of this version, by name and by the digest of their text. */
+export const compareMigrations = (
+  rows: ReadonlyArray<AppliedMigration>,
+  migrations: ReadonlyArray<Migration>,
+  digestOf: (migration: Migration) => string,
+): ComparedMigrations => {
+  const byName = new Map(rows.map((row) => [row.name, row]))
+  const known = new Set(migrations.map(({ name }) => name))
+  return {
+    applied: migrations.flatMap(({ name }) => {
+      const row = byName.get(name)
+      return row === undefined ? [] : [{ name, appliedAt: row.appliedAt }]
+    }),
+    pending: migrations.filter(({ name }) => !byName.has(name)),
+    unknown: rows.flatMap(({ name }) => (known.has(name) ? [] : [name])),
+    changed: migrations.flatMap((migration) => {
+      const digest = byName.get(migration.name)?.digest ?? null
+      return digest === null || digest === digestOf(migration) ? [] : [migration.name]
+    }),
+    withoutDigest: migrations.filter(({ name }) => byName.get(name)?.digest === null),
+  }
+}
+
+/**
+ * Whether a difference shows that a migration was applied with another text. An operator may add an index or a trigger, but what is
+ * missing or changed, and what was added to a table itself, comes from another text.
+ */
+export const isOtherText = ({ object, problem }: SchemaDrift): boolean =>
+  problem !== "extra" || !/^(index|trigger) /.test(object)
