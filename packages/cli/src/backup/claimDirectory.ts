@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { causeMessage, type CommandFailed, failed } from "../CommandFailed.ts"
 import { directoriesAround, findInstallation, isWithin, realPathOf } from "../installation/findInstallation.ts"
+import { backupMarker } from "./backupMarker.ts"
 import {
   type Generation,
   generationsOf,
@@ -17,9 +18,7 @@ import {
   writeDurably,
 } from "./BackupDirectory.ts"
 
-/** Marks a directory as one of backups. Without it, nothing in a directory is removed. */
-const markerFile = "kiln-backup.json"
-const unfinishedMarker = `${markerFile}.new`
+const unfinishedMarker = `${backupMarker}.new`
 const Marker = Schema.Struct({ contents: Schema.Literal("kiln backups"), format: Schema.Literal(1) })
 const decodeMarker = Schema.decodeUnknownSync(Schema.fromJsonString(Marker))
 
@@ -27,7 +26,7 @@ export const lockFile = "lock"
 
 /** Entries that a backup creates, and those of an empty file system. */
 const layout = new Set([
-  markerFile,
+  backupMarker,
   unfinishedMarker,
   lockFile,
   `${lockFile}-journal`,
@@ -101,7 +100,7 @@ const requireNamed = Effect.fnUntraced(function* (directory: string, earlier: Re
   if (first === undefined) return
   return yield* refused(
     directory,
-    `it has no ${markerFile}, and ${unnamed.length === 1 ? "a file" : `${unnamed.length} files`} that none of its backups names, such as ${first}. ` +
+    `it has no ${backupMarker}, and ${unnamed.length === 1 ? "a file" : `${unnamed.length} files`} that none of its backups names, such as ${first}. ` +
       `Begin a new directory, and keep this one until you no longer need its backups: kiln restore reads it`,
   )
 })
@@ -110,7 +109,7 @@ const refused = (directory: string, reason: string): Effect.Effect<never, Comman
   Effect.fail(failed(`cannot back up into ${directory}: ${reason}`))
 
 const isMarked = (directory: string): boolean => {
-  const path = join(directory, markerFile)
+  const path = join(directory, backupMarker)
   if (!existsSync(path)) return false
   try {
     decodeMarker(readFileSync(path, "utf8"))
@@ -139,6 +138,6 @@ export const claimDirectory = (directory: string) =>
     if (isMarked(directory)) return
     const marker = { contents: "kiln backups", format: 1 } satisfies typeof Marker.Type
     await writeDurably(join(directory, unfinishedMarker), `${JSON.stringify(marker)}\n`, "w")
-    renameSync(join(directory, unfinishedMarker), join(directory, markerFile))
+    renameSync(join(directory, unfinishedMarker), join(directory, backupMarker))
     await syncDirectory(directory)
   })

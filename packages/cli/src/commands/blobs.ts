@@ -1,7 +1,8 @@
 import * as Command from "effect/cli/Command"
+import { blobsCopyCommand } from "./blobsCopy.ts"
 import { blobsSweepCommand } from "./blobsSweep.ts"
 
 export const blobsCommand = Command.make("blobs").pipe(
   Command.withDescription("Maintain the blob store"),
-  Command.withSubcommands([blobsSweepCommand]),
+  Command.withSubcommands([blobsCopyCommand, blobsSweepCommand]),
 )

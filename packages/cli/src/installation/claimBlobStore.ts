@@ -17,14 +17,25 @@ export class ForeignBlobStore extends Schema.TaggedError<ForeignBlobStore>()("Fo
 }) {}
 
 /** The installation id of the records in lower-case hex, generated once and copied along with them, and whether it is new. */
-const installation: Effect.Effect<{ readonly id: string; readonly isNew: boolean }, StoreUnavailable, SecretStore> =
-  Effect.gen(function* () {
-    const secrets = yield* SecretStore
-    const random = yield* SecureRandom.SecureRandom
-    const candidate = yield* random.randomBytes(idBytes)
-    const id = Hex.encode(yield* secrets.getOrCreate(installationSecret, candidate))
-    return { id, isNew: id === Hex.encode(candidate) }
-  }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+export const installation: Effect.Effect<
+  { readonly id: string; readonly isNew: boolean },
+  StoreUnavailable,
+  SecretStore
+> = Effect.gen(function* () {
+  const secrets = yield* SecretStore
+  const random = yield* SecureRandom.SecureRandom
+  const candidate = yield* random.randomBytes(idBytes)
+  const id = Hex.encode(yield* secrets.getOrCreate(installationSecret, candidate))
+  return { id, isNew: id === Hex.encode(candidate) }
+}).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+
+/** Marks a blob store as one of the installation with this id. */
+export const writeMarker = (blobs: BlobStore["Service"], id: string): Effect.Effect<void, BlobUnavailable> => {
+  const content = new TextEncoder().encode(id)
+  return blobs
+    .put(markerOf(id), Stream.succeed(content), { maxBytes: content.length })
+    .pipe(Effect.catchTag("BlobTooLarge", (cause) => Effect.fail(new BlobUnavailable({ operation: "put", cause }))))
+}
 
 /**
  * Verifies that records and blobs belong together, and marks an unmarked blob store. Runs before any sweep, because a sweep
@@ -50,10 +61,7 @@ export const claimBlobStore: Effect.Effect<
       "the blob store has no marker, although this installation has marked one before: if it is a shared directory, check that it is mounted; files that are stored elsewhere cannot be served",
     )
   // Processes that start concurrently write the same marker.
-  const mark = new TextEncoder().encode(id)
-  yield* blobs
-    .put(markerOf(id), Stream.succeed(mark), { maxBytes: mark.length })
-    .pipe(Effect.catchTag("BlobTooLarge", (cause) => Effect.fail(new BlobUnavailable({ operation: "put", cause }))))
+  yield* writeMarker(blobs, id)
   // Another installation may have found it empty at the same time.
   yield* refuseForeign(yield* readMarkers)
 })
