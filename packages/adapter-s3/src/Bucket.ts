@@ -15,6 +15,13 @@ import { elementsOf, escaped, textOf } from "./xml.ts"
 export const objectKey = (client: S3Client, key: string): string => client.place.base + key
 export const partsKey = (client: S3Client, key: string, writeId: string): string =>
   `${client.place.base}_parts/${key}/${writeId}`
+
+const parts = /^_parts(\/[0-9a-z]+)+\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Returns whether `partsKey` made a key. The bucket may hold objects of others under the same prefix. */
+export const isPartsKey = (client: S3Client, key: string): boolean =>
+  key.startsWith(client.place.base) && parts.test(key.slice(client.place.base.length))
+
 /** Begins the keys of all unfinished blobs. */
 export const partsPrefix = (client: S3Client): string => `${client.place.base}_parts/`
 

@@ -11,6 +11,9 @@ const SUFFIX = ".part"
 
 const baseOf = (key: string): string => `${key.replaceAll("/", ".")}.`
 
+/** Only such a name is ours: `tmp` may hold other files, for example if the data directory is `/var`. */
+const ours = /^[0-9a-z]+(\.[0-9a-z]+)*\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.part$/
+
 export const temporaryName = (key: string, uuid: string): string => baseOf(key) + uuid + SUFFIX
 
 /**
@@ -21,7 +24,7 @@ export const removeTemporaries = async (directory: BlobDirectory, prefix: string
   const base = baseOf(prefix)
   try {
     for (const name of await readdir(directory.temporary))
-      if (name.startsWith(base) && name.endsWith(SUFFIX)) await rm(join(directory.temporary, name), { force: true })
+      if (name.startsWith(base) && ours.test(name)) await rm(join(directory.temporary, name), { force: true })
     // Syncs even if nothing was removed now: an earlier call or a failed put may have removed files without syncing.
     await syncDirectory(directory.temporary)
   } catch (error) {
@@ -44,7 +47,7 @@ export const removeAbandoned = Effect.fnUntraced(function* (directory: BlobDirec
   yield* attempt("start", async () => {
     let removed = false
     for (const name of await readdir(directory.temporary)) {
-      if (!name.endsWith(SUFFIX) || directory.writing.has(name)) continue
+      if (!ours.test(name) || directory.writing.has(name)) continue
       const path = join(directory.temporary, name)
       if (now - (await writtenAt(path)) < ABANDONED_AFTER_MS) continue
       await rm(path, { force: true })
