@@ -11,6 +11,7 @@ import type { Kind } from "../kinds/KindTypes.ts"
 import type { AudioInput } from "../providers/Provider.ts"
 import type { CallerContext } from "./CallerContext.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
+import { fieldOf } from "../providers/checks.ts"
 import { fail } from "./fail.ts"
 import { iterated, withStream } from "./fileBodies.ts"
 import type { Attempt, AttemptOutcome } from "./JobKindOptions.ts"
@@ -178,8 +179,10 @@ class AsyncAttempt implements Attempt {
 
   get children(): Attempt["children"] {
     return (step: string, kind: Kind | string, requests: ReadonlyArray<unknown>) =>
-      // Which kind the children have is what the kind's author wrote.
-      this.#run(this.#attempt.children(step, typeof kind === "string" ? kind : kind.name, requests)) as never
+      // The kind's author names the kind of the children, and JavaScript code may pass anything.
+      this.#run(
+        this.#attempt.children(step, (typeof kind === "string" ? kind : fieldOf(kind, "name")) as string, requests),
+      ) as never
   }
 
   get writeFile(): Attempt["writeFile"] {

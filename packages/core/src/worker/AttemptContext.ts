@@ -11,6 +11,7 @@ import {
   submittedOf,
 } from "../domain/index.ts"
 import { Engine } from "../engine/Engine.ts"
+import { Fingerprint } from "../engine/Fingerprint.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
 import { openNamed } from "../engine/openNamed.ts"
 import { inSpan } from "../engine/spans.ts"
@@ -47,6 +48,7 @@ interface Services extends ReportServices {
   readonly watch: LeaseWatch
   readonly engine: Engine["Service"]
   readonly directory: JobDirectory["Service"]
+  readonly fingerprint: Fingerprint["Service"]
 }
 
 /** Returns the function that builds the context of a kind's `run`, for the attempts of one worker. */
@@ -62,6 +64,7 @@ export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
     | GateWatch
     | ProviderGuard
     | Engine
+    | Fingerprint
   >()
   const services: Services = {
     store: Context.get(context, JobStore),
@@ -76,6 +79,7 @@ export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
     fork: Effect.runForkWith(context),
     engine: Context.get(context, Engine),
     directory: Context.get(context, JobDirectory),
+    fingerprint: Context.get(context, Fingerprint),
   }
   return (attempt: Attempt, request: unknown): AttemptContext<unknown> => new RunContext(services, attempt, request)
 })

@@ -41,6 +41,10 @@ export class UsedNames {
       })
 }
 
+/** A call of a context function, for messages to operators: `children("clips")`. */
+export const shownCall = (what: string, name: unknown): string =>
+  typeof name === "string" ? `${what}(${JSON.stringify(name.slice(0, shownLength))})` : `${what}()`
+
 /** Maximum length of the name of a step, in UTF-16 code units. Names are keys of stores, and part of the keys of children. */
 const maxStepLength = 200
 
