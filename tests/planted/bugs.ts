@@ -401,7 +401,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/AttemptContext.ts",
-        'return (name, effect) => this.#attempt.names.once("step", name)(Effect.andThen(this.#mayBuy, effect))',
+        'return (name, effect) => this.#named("lastStep", name)(Effect.andThen(this.#mayBuy, effect))',
         "return (_name, effect) => Effect.andThen(this.#mayBuy, Effect.retry(effect, { times: 1 }))",
       ),
     ],
@@ -459,7 +459,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/AttemptContext.ts",
-        'return (name, effect) => this.#attempt.names.once("step", name)(Effect.andThen(this.#mayBuy, effect))',
+        'return (name, effect) => this.#named("lastStep", name)(Effect.andThen(this.#mayBuy, effect))',
         "return (_name, effect) => effect",
       ),
     ],

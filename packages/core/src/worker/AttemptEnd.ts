@@ -70,8 +70,17 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
         _tag: "Failed",
         failure: { errorCode: error.errorCode, retry: error.retry, retryAfterMs: error.retryAfterMs },
       }
+    // JavaScript code may fail with anything.
+    default:
+      return internal(true)
   }
 }
+
+/**
+ * Returns whether an attempt that meets this cause cannot go on, through no failure of the job: it must wait, is released, or has lost
+ * its lease.
+ */
+export const cannotGoOn = (cause: Cause.Cause<AttemptError>): boolean => attemptEnd(cause)._tag !== "Failed"
 
 /**
  * Returns the log text of a cause. An expected failure is logged with its detail. A defect is logged only by its class and

@@ -8,6 +8,7 @@ import { unknownName } from "../domain/knownNames.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { Engine } from "../engine/Engine.ts"
+import type { Fingerprint } from "../engine/Fingerprint.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import {
   type BlobStore,
@@ -53,6 +54,7 @@ export type WorkerNeeds =
   | JobEvents
   | JobDirectory
   | Engine
+  | Fingerprint
 
 type MakerNeeds = WorkerNeeds | GateWatch | ProviderGuard | Rates
 

@@ -4,10 +4,12 @@ import { authorize, type Job, type JobStatus, submittedOf } from "../domain/inde
 import { childIndex, childKey, type ParentStep, stepLabel } from "../domain/Child.ts"
 import { KindUnknown } from "../domain/Errors.ts"
 import { idsOfLabel } from "../engine/childrenOf.ts"
-import type { Asked, Engine, JobOutcomes } from "../engine/index.ts"
+import type { Asked, Engine, Fingerprint, JobOutcomes } from "../engine/index.ts"
 import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished, GateShut } from "../kinds/AttemptContext.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { JobDirectory } from "../ports/index.ts"
+import { shownCall } from "./UsedNames.ts"
 
 /** Jobs in one page of a list, or in one call that reads them. */
 const pageSize = 500
@@ -44,15 +46,42 @@ const childOf = ({ errorCode, files, id, output, status }: Job): Child =>
       }
     : { id, status: "failed", errorCode: errorCode ?? "internal_error" }
 
-/** Reads the finished children of a step, in the order of their requests. */
-const readChildren = Effect.fnUntraced(function* (directory: Directory, parent: ParentStep) {
+/** Reads the finished children of a step, in the order of their requests. Each must be the job of the request at its place. */
+const readChildren = Effect.fnUntraced(function* (
+  { directory, fingerprint }: ChildServices,
+  parent: ParentStep,
+  kind: JobKind,
+  requests: ReadonlyArray<unknown>,
+) {
   const ids = yield* idsOfLabel(directory, stepLabel(parent))
   const children: Array<Child> = []
   for (let from = 0; from < ids.length; from += pageSize)
     for (const job of yield* directory.readJobs(ids.slice(from, from + pageSize)))
-      if (job !== undefined) children[childIndex(job.idempotencyKey)] = childOf(job)
+      if (job !== undefined) {
+        const index = childIndex(job.idempotencyKey)
+        if (!isRequestOf(job, kind, requests[index], fingerprint))
+          return yield* Effect.die(otherRequest(parent.step, index))
+        children[index] = childOf(job)
+      }
   return children
 })
+
+/** Returns whether a child has this kind and request. True for a request that the kind, which may be newer, no longer accepts. */
+const isRequestOf = (
+  job: Job,
+  { name, reader }: JobKind,
+  request: unknown,
+  fingerprint: Fingerprint["Service"],
+): boolean => {
+  if (job.kind !== name) return false
+  const read = reader.read(request)
+  return Result.isFailure(read) || fingerprint.of(name, read.success.stored, read.success.canonical) === job.fingerprint
+}
+
+const otherRequest = (step: string, index: number) =>
+  new KindBug(
+    `child ${index} of ${shownCall("children", step)} was another request in an earlier attempt; give a step the same requests each time`,
+  )
 
 /** Turns the first refusal of a child into the end of its parent's attempt. */
 const refusal = (outcomes: JobOutcomes, step: string): Effect.Effect<void, AttemptError> => {
@@ -63,10 +92,8 @@ const refusal = (outcomes: JobOutcomes, step: string): Effect.Effect<void, Attem
   if (error._tag === "StoreUnavailable") return Effect.fail(error)
   // As the parent itself would wait.
   if (error._tag === "LiveNotActive") return Effect.fail(new GateShut({ missing: error.missing }))
-  const detail =
-    error._tag === "IdempotencyKeyReused"
-      ? `child ${index} of step "${step}" was another request in an earlier attempt; give a step the same requests each time`
-      : `child ${index} of step "${step}" was refused: ${error._tag}`
+  if (error._tag === "IdempotencyKeyReused") return Effect.die(otherRequest(step, index))
+  const detail = `child ${index} of ${shownCall("children", step)} was refused: ${error._tag}`
   return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail, cause: error }))
 }
 
@@ -74,19 +101,26 @@ const refusal = (outcomes: JobOutcomes, step: string): Effect.Effect<void, Attem
 export interface ChildServices {
   readonly engine: Engine["Service"]
   readonly directory: Directory
+  readonly fingerprint: Fingerprint["Service"]
+}
+
+/** Returns the kind of the children of a step. Throws `KindBug` for arguments of `children` that JavaScript code got wrong. */
+const kindOfChildren = ({ kinds }: Engine["Service"], step: string, kindName: unknown, requests: unknown): JobKind => {
+  const call = shownCall("children", step)
+  if (!Array.isArray(requests)) throw new KindBug(`${call} expects an array of requests as its third argument`)
+  if (typeof kindName !== "string") throw new KindBug(`${call} expects a kind or its name as its second argument`)
+  const kind = kinds.find(({ name }) => name === kindName)
+  if (kind !== undefined) return kind
+  throw new KindBug(`${call}: ${new KindUnknown({ kind: kindName, known: kinds.map(({ name }) => name) }).message}`)
 }
 
 /** The requests for the children of a step. They belong to the parent's project and key, and have its mode, priority and context. */
 const askedFor = (
-  { kinds }: Engine["Service"],
   job: Job,
   parent: ParentStep,
-  kindName: string,
+  kind: JobKind,
   requests: ReadonlyArray<unknown>,
 ): ReadonlyArray<Asked> => {
-  const kind = kinds.find(({ name }) => name === kindName)
-  if (kind === undefined)
-    throw new KindBug(new KindUnknown({ kind: kindName, known: kinds.map(({ name }) => name) }).message)
   const { keyId, mode, priority, projectId } = job
   const { context } = submittedOf(job)
   const grant = authorize({ keyId, mode, projectId, scopes: [kind.keyScope] }, kind.keyScope)
@@ -105,25 +139,27 @@ const askedFor = (
  * `ChildrenUnfinished`, and the attempt ends without holding a slot.
  */
 export const awaitChildren = Effect.fnUntraced(function* (
-  { directory, engine }: ChildServices,
+  services: ChildServices,
   job: Job,
   step: string,
   kindName: string,
   requests: ReadonlyArray<unknown>,
 ): Effect.fn.Return<ReadonlyArray<Child>, AttemptError> {
+  const { directory, engine } = services
   const parent: ParentStep = { jobId: job.id, step }
+  const kind = kindOfChildren(engine, step, kindName, requests)
   const before = yield* countChildren(directory, parent)
   if (before.all < requests.length) {
-    const outcomes = yield* Effect.suspend(() => engine.createJobs(askedFor(engine, job, parent, kindName, requests)))
+    const outcomes = yield* Effect.suspend(() => engine.createJobs(askedFor(job, parent, kind, requests)))
     yield* refusal(outcomes, step)
     if (requests.length > 0) return yield* new ChildrenUnfinished()
   }
   if (before.all > requests.length)
     return yield* Effect.die(
       new KindBug(
-        `step "${step}" had ${before.all} children in an earlier attempt; give it the same requests each time`,
+        `${shownCall("children", step)} had ${before.all} requests in an earlier attempt and has ${requests.length} now; give a step the same requests each time`,
       ),
     )
   if (before.unfinished > 0) return yield* new ChildrenUnfinished()
-  return yield* readChildren(directory, parent)
+  return yield* readChildren(services, parent, kind, requests)
 })

@@ -213,7 +213,7 @@ describe("children", () => {
     [
       "a request that its kind refuses",
       (children) => children("a", "clip" as never, [{ n: "x" }] as never),
-      'child 0 of step "a" was refused: InvalidRequest',
+      'child 0 of children("a") was refused: InvalidRequest',
     ],
     [
       "a kind that the engine does not have",
@@ -227,6 +227,16 @@ describe("children", () => {
         return children("a", "clip" as never, [] as never)
       },
       'step "a" was used twice in this attempt',
+    ],
+    [
+      "requests that are no array",
+      (children) => children("a", "clip" as never, { n: 1 } as never),
+      'children("a") expects an array of requests as its third argument',
+    ],
+    [
+      "no kind at all",
+      (children) => children("a", undefined as never, [] as never),
+      'children("a") expects a kind or its name as its second argument',
     ],
   ])("fail their parent at once for %s", async (_, call, message) => {
     const told: Array<unknown> = []
@@ -242,6 +252,24 @@ describe("children", () => {
     kiln.on("failed", ({ error }) => void told.push(error))
     expect(await kiln.submit("bad", {})).toMatchObject({ status: "failed", errorCode: "internal_error", attempts: 1 })
     expect(String((told[0] as Error).message || (told[0] as { text?: string }).text)).toContain(message)
+  })
+
+  it("must have the same requests in each attempt, not only the same number", async () => {
+    let first = 1
+    const changing = jobKind({
+      name: "changing",
+      request: z.object({}),
+      run: async ({ children }) =>
+        ({ output: { found: await children("a", clip, [{ n: first++ }, { n: 1 }]) } }) as never,
+    })
+    const log: Array<string> = []
+    await using kiln = await testEngine({ kinds: [changing, clip] })
+    kiln.on("failed", ({ error }) => void log.push((error as Error).message))
+    expect(await kiln.submit("changing", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
+    expect(log).toEqual([
+      'child 0 of children("a") was another request in an earlier attempt; give a step the same requests each time',
+    ])
+    expect((await kiln.operator.list({ kind: "clip" })).jobs).toHaveLength(2)
   })
 
   it("must be the same in each attempt", async () => {
