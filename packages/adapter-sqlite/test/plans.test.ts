@@ -13,7 +13,7 @@ import { nextFinishedKind } from "../src/jobs/finishedKinds.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
 import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
 import { finishedByStatus, furthestJob, jobsInRange, nextJob, unfinishedByStatus } from "../src/directory.ts"
-import { depthByLane, firstClaimable } from "../src/queueDepth.ts"
+import { depthByLane, depthOfProject, firstClaimable } from "../src/queueDepth.ts"
 import { chargesAfter } from "../src/jobs/listCharges.ts"
 import { firstLanes, lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
 import { claimableJobs, claimableStates } from "../src/jobs/readyJobs.ts"
@@ -323,9 +323,20 @@ const counts: typeof answers = [
     depthByLane.sql,
     [
       "CO-ROUTINE counted",
-      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=?)",
       "SCAN counted",
       "SEARCH kiln_lanes USING INTEGER PRIMARY KEY (rowid=?)",
+      "USE TEMP B-TREE FOR GROUP BY",
+    ],
+  ],
+  [
+    "the depth of the queue of one project",
+    depthOfProject.sql,
+    [
+      "CO-ROUTINE counted",
+      "SEARCH kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=?)",
+      "SCAN counted",
       "USE TEMP B-TREE FOR GROUP BY",
     ],
   ],
@@ -333,7 +344,7 @@ const counts: typeof answers = [
     "the oldest ready jobs, lane by lane",
     firstClaimable.sql,
     [
-      "SCAN kiln_lanes USING INDEX kiln_lanes_by_next",
+      "SCAN kiln_lanes USING INDEX kiln_lanes_by_age",
       "USE TEMP B-TREE FOR GROUP BY",
       ...Array.from({ length: 2 * ranks.length }, (_, n) => [
         `CORRELATED SCALAR SUBQUERY ${n + 1}`,
