@@ -17,7 +17,10 @@ const jobsPerCall = 2
 export interface CallRate<out E> {
   /** How many more jobs should be claimed now. */
   readonly room: Effect.Effect<number>
-  /** Milliseconds until there is room; `undefined` if there is some now. */
+  /**
+   * Milliseconds until there may be room: 0 if there is some now; `undefined` if the last answer of `room` was not 0, or if only the
+   * jobs that run can make room.
+   */
   readonly nextInMs: Effect.Effect<number | undefined>
   /** Takes a token and returns whether that took time. Fails with `ProviderPostponed` if it would take longer than a moment. */
   readonly take: (job: object) => Effect.Effect<boolean, ProviderPostponed | E>

@@ -4,6 +4,7 @@ import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobStore, WakeUp } from "../ports/index.ts"
 import { growingPauses } from "./growingPauses.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
+import { Rates } from "./Rates.ts"
 
 /**
  * Decides how long a worker waits for work. After each poll that finds none, it waits longer: from `pollIntervalMs` up to
@@ -23,6 +24,7 @@ export const makeIdling = Effect.gen(function* () {
   const { idlePollIntervalMs, leaseDurationMs, pollIntervalMs } = yield* EngineConfig
   const { capabilities } = yield* JobStore
   const wakeUp = yield* WakeUp
+  const rates = yield* Rates
   const pauses = growingPauses(pollIntervalMs)
   const ended = yield* Latch.make(false)
   let nextClaimBy: number | undefined
@@ -44,6 +46,15 @@ export const makeIdling = Effect.gen(function* () {
     }),
   )
   const pause = (ms: number) => Effect.raceAllFirst([wakes, looksSoon, Effect.sleep(ms)])
+  /** Waits until there is room in a rate that has held jobs back. Running jobs change when that is. */
+  const rateHasRoom = Effect.gen(function* () {
+    for (;;) {
+      yield* rates.change.close
+      const ms = yield* rates.nextInMs
+      if (ms !== undefined && ms <= 0) return
+      yield* Effect.raceFirst(rates.change.await, ms === undefined ? Effect.never : Effect.sleep(ms))
+    }
+  })
 
   return {
     /** Must be called before a claim. */
@@ -76,7 +87,7 @@ export const makeIdling = Effect.gen(function* () {
       // Sleeps exactly until the known time: waking slightly early would only make it sleep again.
       const ms = Math.max(1, Math.min(nextInMs ?? pauseMs, pauseMs))
       nextClaimBy = (yield* monotonicMs) + ms
-      yield* pause(ms)
+      yield* Effect.raceFirst(pause(ms), rateHasRoom)
     }),
     /** Waits after a claim that failed. */
     restAfterFailure: Effect.suspend(() => {

@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import type { Rate } from "../domain/Rate.ts"
@@ -16,8 +17,15 @@ export class Rates extends Context.Service<
   {
     readonly ofProvider: (name: string) => CallRate<StoreUnavailable> | undefined
     readonly ofKind: (kind: string, mode: JobMode) => CallRate<StoreUnavailable> | undefined
-    /** Milliseconds until the first of those without room has some; `undefined` if all have room. */
+    /**
+     * Milliseconds until the first of those that had no room for the last claim may have some: 0 if it has some now, `undefined` if
+     * none held back a job or only a running job can make room.
+     */
     readonly nextInMs: Effect.Effect<number | undefined>
+    /** Opened when a running job changes that time. */
+    readonly change: Latch.Latch
+    /** Forgets which rates held jobs back. Must be called before the rooms for a claim are determined. */
+    readonly startClaim: () => void
   }
 >()("@kiln/core/worker/Rates") {
   /** Dies with a `TypeError` if there are rates and the store cannot share them. */
@@ -39,7 +47,8 @@ export class Rates extends Context.Service<
               [`kind sandbox ${name}`, rate],
             ] as const),
       )
-      const shared = yield* shareRates([...ofProvider, ...ofKind])
+      const change = yield* Latch.make(false)
+      const shared = yield* shareRates([...ofProvider, ...ofKind], () => void change.openUnsafe())
       return Rates.of({
         ofProvider: (name) => shared.get(`provider ${name}`),
         // Asked several times for each job, most of which have no rate.
@@ -51,13 +60,21 @@ export class Rates extends Context.Service<
             return first === Infinity ? undefined : first
           },
         ),
+        change,
+        startClaim: () => {
+          change.closeUnsafe()
+          for (const rate of shared.values()) rate.startClaim()
+        },
       })
     }),
   )
 }
 
-const shareRates = Effect.fnUntraced(function* (rates: ReadonlyArray<readonly [bucket: string, rate: Rate]>) {
-  const shared = new Map<string, CallRate<StoreUnavailable>>()
+const shareRates = Effect.fnUntraced(function* (
+  rates: ReadonlyArray<readonly [bucket: string, rate: Rate]>,
+  onChange: () => void,
+) {
+  const shared = new Map<string, SharedRate>()
   if (rates.length === 0) return shared
   const store = yield* Effect.serviceOption(RateLimitStore)
   if (store._tag === "None")
@@ -66,6 +83,6 @@ const shareRates = Effect.fnUntraced(function* (rates: ReadonlyArray<readonly [b
     )
   const process = (yield* IdGenerator).next("req")
   for (const [bucket, rate] of rates)
-    shared.set(bucket, yield* SharedRate.make({ bucket, rate, store: store.value, process }))
+    shared.set(bucket, yield* SharedRate.make({ bucket, rate, store: store.value, process, onChange }))
   return shared
 })

@@ -53,6 +53,7 @@ export const runnableKinds: Effect.Effect<
   const guard = yield* ProviderGuard
   const rates = yield* Rates
   const board = yield* (yield* GateWatch).board
+  rates.startClaim()
   const quotas: Array<KindQuota> = []
   const add = (kind: JobKind, mode: JobMode, count: number) => {
     if (count <= 0) return
