@@ -34,7 +34,7 @@ const pageSize = 500
 export const inspectSqlite = (
   options: SqliteOptions,
 ): Effect.Effect<StoreInspection | undefined, StoreUnavailable, Scope.Scope> =>
-  Effect.map(openReadOnly(options.path), (database) =>
+  Effect.map(openReadOnly(options), (database) =>
     database === undefined ? undefined : inspectionOf(database, sqlitePlace(options)),
   )
 

@@ -15,6 +15,7 @@ import { expireJobs } from "./expireJobs.ts"
 import { extendLeases } from "./extendLeases.ts"
 import { findFile, findJobs, findOrphans } from "./findJobs.ts"
 import { readLineage, writeLineage } from "./lineage.ts"
+import { prunedInParts } from "../disk/inParts.ts"
 import { createAtOnce } from "./insertJob.ts"
 import { listCharges } from "./listCharges.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -83,8 +84,10 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     checkClaims: (items) => db.read("JobStore.checkClaims", (tx) => checkClaims(tx, items)),
     expireJobs: (limit) => db.write("JobStore.expireJobs", (tx) => expireJobs(tx, limit)),
     eraseJobs: (items) => recording.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
-    expireData: (olderThanMs, limit) => db.write("JobStore.expireData", (tx) => expireData(tx, olderThanMs, limit)),
-    deleteJobs: (olderThanMs, limit) => db.write("JobStore.deleteJobs", (tx) => deleteJobs(tx, olderThanMs, limit)),
+    expireData: (olderThanMs, limit) =>
+      prunedInParts(limit, (part) => db.write("JobStore.expireData", (tx) => expireData(tx, olderThanMs, part))),
+    deleteJobs: (olderThanMs, limit) =>
+      prunedInParts(limit, (part) => db.write("JobStore.deleteJobs", (tx) => deleteJobs(tx, olderThanMs, part))),
     listCharges: (page) => db.write("JobStore.listCharges", (tx) => listCharges(tx, page)),
     listPurges: (limit) => db.read("JobStore.listPurges", (tx) => listPurges(tx, limit)),
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),

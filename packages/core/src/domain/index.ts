@@ -117,6 +117,7 @@ export {
   sniffContainer,
 } from "./AudioFormat.ts"
 export { crc32 } from "./crc32.ts"
+export { describeDiskProblem, type DiskPlace, DiskProblem } from "./diskProblem.ts"
 export { type EbmlNumber, readEbmlNumber } from "./ebmlNumber.ts"
 export * from "./CanonicalJson.ts"
 export * as Decimal from "./Decimal.ts"
