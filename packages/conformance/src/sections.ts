@@ -17,6 +17,7 @@ import { createAndClaimJobs } from "./JobStore/createAndClaimJobs.ts"
 import { createJobsQueueCap } from "./JobStore/createJobsQueueCap.ts"
 import { createJobsGate, createJobsPrecedence } from "./JobStore/createJobsRefusals.ts"
 import { createJobsSpendCap } from "./JobStore/createJobsSpendCap.ts"
+import { createJobsTicks } from "./JobStore/createJobsTicks.ts"
 import { uniqueJobs } from "./JobStore/createJobsUnique.ts"
 import { createJobsUpload } from "./JobStore/createJobsUpload.ts"
 import { delay } from "./JobStore/createJobsDelay.ts"
@@ -85,6 +86,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   metadataSection,
   retries,
   uniqueJobs,
+  createJobsTicks,
   createAndClaimJobs,
   findJobs,
   pollJobs,

@@ -1,4 +1,5 @@
 export { type JobFacts, judgeJob, maximumCostOf, repeatOf, type Unique } from "./acceptance.ts"
+export { advanceAfter, type JobTick } from "./Schedule.ts"
 export { exceedsCap, judgeTransfer, judgeUpload } from "./transferAcceptance.ts"
 export type { FieldError } from "./FieldError.ts"
 export * from "./Access.ts"

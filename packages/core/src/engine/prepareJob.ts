@@ -21,6 +21,7 @@ import {
 import { InvalidRequest } from "../domain/Errors.ts"
 import { keylessKey, unknownUploadId } from "../domain/Ids.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
+import type { JobTick } from "../domain/Schedule.ts"
 import type { Unique } from "../domain/acceptance.ts"
 import { IdGenerator, type NewJob } from "../ports/index.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
@@ -41,6 +42,8 @@ export interface Placement {
   readonly unique?: UniqueBy | undefined
   /** The queue cap does not apply: the job is a part of one that was accepted. */
   readonly uncapped?: boolean | undefined
+  /** The tick of a schedule that the job is for. */
+  readonly tick?: JobTick | undefined
 }
 
 /** Which jobs of one key, mode and kind count as the same, and for how long. */
@@ -145,6 +148,7 @@ const newJobOf = (
   const requireLiveWorker = placement.requireLiveWorker ?? config.requireLiveWorker
   return {
     ...made,
+    ...(placement.tick && { tick: placement.tick }),
     projectId: grant.projectId,
     keyId: grant.keyId,
     mode: grant.mode,
