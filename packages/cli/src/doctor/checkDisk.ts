@@ -4,6 +4,7 @@ import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import { causeMessage } from "../CommandFailed.ts"
 import type { Settings } from "../Settings.ts"
+import { localDirectories } from "../settings/localDirectories.ts"
 import { bytesText, type Check, graded, type GradedFinding, skipped, warning } from "./Check.ts"
 
 const name = "disk"
@@ -56,14 +57,6 @@ export const judgeRoom = ({
 
 /** The nearest directory that exists: an installation that has not begun has none of its own. */
 const existing = (path: string): string => (existsSync(path) || dirname(path) === path ? path : existing(dirname(path)))
-
-/** The directories on this machine that an installation writes to. */
-export const localDirectories = ({ blobs, dataDirectory, database }: Settings): ReadonlyArray<string> => [
-  ...new Set([
-    ...(database._tag === "Sqlite" ? [dirname(database.path)] : []),
-    ...(blobs._tag === "Directory" ? [blobs.path ?? dataDirectory] : []),
-  ]),
-]
 
 const readRoom = async (directory: string): Promise<Room & { readonly device: number }> => {
   const at = existing(directory)

@@ -146,7 +146,10 @@ const stuck = (line: Line, isMoving: boolean): Found => {
 }
 
 /** Checks that jobs that could run are running. */
-export const checkQueue = (store: Pick<StoreInspection, "countQueue">, board: Board): Effect.Effect<Check, StoreUnavailable> =>
+export const checkQueue = (
+  store: Pick<StoreInspection, "countQueue">,
+  board: Board,
+): Effect.Effect<Check, StoreUnavailable> =>
   Effect.map(countQueue(store), ({ moving, queue }) => {
     const total = queue.reduce((sum, { count }) => sum + count, 0)
     const findings = linesOf(queue).flatMap((line) => {
