@@ -59,9 +59,9 @@ describe("kiln blobs copy", () => {
       for (const id of kept) await service.audio(await service.api.job(id))
       expect((await run(["blobs", "sweep"], here)).exit).toBe(0)
       const [next] = places.slice(n + 1)
+      if (next === undefined) break
       const [gone = "", ...ids] = await speak(service, 6)
       kept.push(...ids)
-      if (next === undefined) break
       const flags = ["blobs", "copy", "--from", place, "--to", next]
       expect(await runJson([...flags, "--dry-run"], here)).toMatchObject({
         copied_files: kept.length + 1,

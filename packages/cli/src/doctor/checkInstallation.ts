@@ -25,7 +25,7 @@ export const checkInstallation = (
         findings: foreign.map((marker) => ({ message: `the blob store is marked ${marker}`, details: { marker } })),
       })
     if (markers.length > 0) return ok(name, "records and blobs belong to the same installation")
-    return hasLineage(yield* store.readLineage) && !(yield* hasEntries)
+    return secret !== undefined && hasLineage(yield* store.readLineage) && !(yield* hasEntries)
       ? problem(name, {
           summary: "the blob store is not the one that was used before: it has no marker of this installation",
           remedy: unmarkedAdvice,

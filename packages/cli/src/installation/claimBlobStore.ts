@@ -22,8 +22,12 @@ export class UnmarkedBlobStore extends Schema.TaggedError<UnmarkedBlobStore>()("
   installationId: Schema.String,
 }) {}
 
-/** The installation id of the records in lower-case hex, generated once and copied along with them. */
-export const installation: Effect.Effect<string, StoreUnavailable, SecretStore> = Effect.gen(function* () {
+/** The installation id of the records in lower-case hex, generated once and copied along with them, and whether it is new. */
+export const installation: Effect.Effect<
+  { readonly id: string; readonly isNew: boolean },
+  StoreUnavailable,
+  SecretStore
+> = Effect.gen(function* () {
   const secrets = yield* SecretStore
   const random = yield* SecureRandom.SecureRandom
   const candidate = yield* random.randomBytes(idBytes)
@@ -56,7 +60,7 @@ const claim = (ifUnmarked: "refuse" | "mark") =>
   Effect.gen(function* () {
     // Read before the markers: a process that joins a blob store has marked it.
     const wasUsed = hasLineage(yield* (yield* JobStore).readLineage)
-    const id = yield* installation
+    const { id, isNew } = yield* installation
     const blobs = yield* BlobStore
     const refuseForeign = (markers: ReadonlyArray<string>) => {
       const foreign = foreignMarkers(id, markers)
@@ -65,8 +69,8 @@ const claim = (ifUnmarked: "refuse" | "mark") =>
     const before = yield* readMarkers
     yield* refuseForeign(before)
     if (before.length > 0) return
-    // These records were used with a blob store, which has an entry since then. This is another one, or it was emptied.
-    if (ifUnmarked === "refuse" && wasUsed && !(yield* hasEntries))
+    // This installation has marked a blob store, and joined it. This is another one, or it was emptied.
+    if (ifUnmarked === "refuse" && !isNew && wasUsed && !(yield* hasEntries))
       return yield* new UnmarkedBlobStore({ installationId: id })
     // Processes that start concurrently write the same marker.
     yield* writeMarker(blobs, id)
