@@ -1,6 +1,6 @@
 // Keeps a SQLite and a Postgres database of the schema at this commit, with jobs in every state, for the tests that open the databases
 // of earlier states: node --conditions=@kiln/source scripts/keepDatabases.ts NAME. Run it on the last commit before a change of the
-// schema reaches the main branch, and add the name to `keptStates` in both tests of kept databases.
+// schema, and add the name to `keptStates` in both tests of kept databases.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"

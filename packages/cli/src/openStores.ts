@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync, readdirSync } from "node:fs"
+import { accessSync, constants, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -63,26 +63,6 @@ export const Init = GlobalFlag.Setting("init")({
 
 /** The requirement of effects that read `--init`. */
 export type InitFlag = GlobalFlag.Setting.Identifier<"init">
-
-/** A new volume holds a directory for recovered files. */
-const isEmpty = (directory: string): boolean =>
-  existsSync(directory) && readdirSync(directory).every((name) => name === "lost+found")
-
-/**
- * Fails if there is no database. Only `serve`, and a command with `--init`, begin an installation anywhere: in a wrong directory,
- * a command would otherwise answer from an empty database, and leave it there. `begins`: the command writes settings or keys, and may
- * begin one in an empty directory.
- */
-export const requireDatabase = (place: DatabasePlace, begins: boolean) =>
-  Effect.gen(function* () {
-    if (place._tag === "Postgres" || existsSync(place.path) || (yield* Init)) return
-    const directory = dirname(place.path)
-    if (begins && isEmpty(directory)) return
-    return yield* failed(
-      `there is no database ${place.path}${existsSync(directory) ? "" : ", and no such directory"}: ` +
-        "set KILN_DATA_DIR to the directory of the installation; to begin a new one there, run kiln serve or add --init",
-    )
-  })
 
 const openSqlite = (place: SqlitePlace): Layer.Layer<Stores, CommandFailed> =>
   Layer.unwrap(

@@ -14,7 +14,8 @@ import { copiedProblem } from "../installation/copiedProblem.ts"
 import { engineSettings } from "../KilnConfig.ts"
 import { blobsUnusable, layerBlobs } from "../layerBlobs.ts"
 import { loadConfig } from "../loadModule.ts"
-import { openStoresBriefly, requireDatabase } from "../openStores.ts"
+import { requireDatabase } from "../database/requireDatabase.ts"
+import { openStoresBriefly } from "../openStores.ts"
 import { answer, sizeOf } from "../Output.ts"
 import { readEnvironment } from "../readEnvironment.ts"
 import { appendChange } from "../recordChange.ts"
@@ -98,7 +99,7 @@ export const backupCommand = Command.make("backup", flags, ({ directory: given, 
       return yield* misused(
         "kiln backup is for SQLite. Back up Postgres with pg_dump or your server's own backups, and the files after it: docs/guides/backup.md describes how",
       )
-    yield* requireDatabase(database, false)
+    yield* requireDatabase(database)
     const { refuseOccupied, takeBackup } = yield* load
     const records = yield* openOriginal(settings)
     yield* refuseOccupied(directory, directoriesOf(settings))

@@ -14,7 +14,7 @@ import { answer, formatTime } from "../Output.ts"
 import { recordChange } from "../recordChange.ts"
 import { keyLimitFlag, limitFields, limitsWith } from "./keyLimitFlag.ts"
 import { duration } from "../settings/duration.ts"
-import { beginStores } from "../withStores.ts"
+import { withStores } from "../withStores.ts"
 
 const flags = {
   project: Flag.String("project").pipe(Flag.withDescription("Name or id of the project it belongs to")),
@@ -52,7 +52,7 @@ export const keyCreate = Command.make(
   "create",
   flags,
   ({ expires, limits: given, mode, name, project: nameOrId, scopes }) =>
-    beginStores(
+    withStores(
       Effect.gen(function* () {
         const problem = Option.isSome(name) ? nameProblem(name.value) : undefined
         if (problem !== undefined) return yield* misused(`--name ${problem}`)

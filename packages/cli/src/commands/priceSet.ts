@@ -46,8 +46,10 @@ const flags = {
 
 const unitAmounts = Effect.fnUntraced(function* (
   price: PriceName,
+  currency: string,
   given: Readonly<Record<MeterFlag, Option.Option<string>>>,
 ) {
+  if (!/^[a-z]{3}$/.test(currency)) return yield* misused("--currency must be a lower-case ISO 4217 code like usd")
   const amounts: Record<string, string> = {}
   for (const { flag, meter, price: priceOfMeter } of meterFlags) {
     const text = Option.getOrUndefined(given[flag])
@@ -64,9 +66,9 @@ const unitAmounts = Effect.fnUntraced(function* (
 
 export const priceSet = Command.make("set", flags, ({ currency, name, ...given }) =>
   beginStores(
+    Effect.asVoid(unitAmounts(name, currency, given)),
     Effect.gen(function* () {
-      if (!/^[a-z]{3}$/.test(currency)) return yield* misused("--currency must be a lower-case ISO 4217 code like usd")
-      const amounts = yield* unitAmounts(name, given)
+      const amounts = yield* unitAmounts(name, currency, given)
       const price = yield* (yield* Switchboard)
         .setPrice({ name, currency, unitAmounts: amounts })
         .pipe(recordChange({ action: "price.set", subject: name, details: { currency, unit_amounts: amounts } }))

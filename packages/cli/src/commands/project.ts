@@ -18,14 +18,19 @@ import { beginStores, withStores } from "../withStores.ts"
 const projectNameProblem = (name: string): string | undefined =>
   isId("prj", name) ? "must not have the form of a project id" : nameProblem(name)
 
+const checkName = (name: string) => {
+  const problem = projectNameProblem(name)
+  return problem === undefined ? Effect.void : Effect.fail(misused(`NAME ${problem}`))
+}
+
 const create = Command.make(
   "create",
   { name: Argument.String("NAME").pipe(Argument.withDescription("Name of the project")) },
   ({ name }) =>
     beginStores(
+      checkName(name),
       Effect.gen(function* () {
-        const problem = projectNameProblem(name)
-        if (problem !== undefined) return yield* misused(`NAME ${problem}`)
+        yield* checkName(name)
         const directory = yield* KeyDirectory
         const id = (yield* IdGenerator).next("prj")
         const project = yield* directory

@@ -11,7 +11,7 @@ import { storeMaintenance } from "../database/storeMaintenance.ts"
 import { claimBlobStore } from "../installation/claimBlobStore.ts"
 import { engineSettings } from "../KilnConfig.ts"
 import { loadConfig } from "../loadModule.ts"
-import { requireDatabase } from "../openStores.ts"
+import { requireDatabase } from "../database/requireDatabase.ts"
 import { answer, formatTable } from "../Output.ts"
 import { readEnvironment } from "../readEnvironment.ts"
 import { appendChange } from "../recordChange.ts"
@@ -66,7 +66,7 @@ const explained = (settings: Settings) =>
 
 const dryRun = Effect.gen(function* () {
   const settings = yield* readEnvironment
-  yield* requireDatabase(settings.database, false)
+  yield* requireDatabase(settings.database)
   const { due, periods, purges } = yield* explained(settings)
   yield* answer({
     json: { dry_run: true, ...countsOf(due), bytes: due.bytes, purges },

@@ -1,11 +1,17 @@
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import { switchNames } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
 import { answer, formatTable } from "../Output.ts"
 import { always, recordChange } from "../recordChange.ts"
 import { beginStores, withSettings } from "../withStores.ts"
+
+const checkSwitch = (known: ReadonlyArray<string>, name: string) =>
+  known.includes(name)
+    ? Effect.void
+    : Effect.fail(misused(`SWITCH must be one of ${known.join(", ")}, not ${JSON.stringify(name)}`))
 
 const setter = (word: "on" | "off") =>
   Command.make(
@@ -17,11 +23,11 @@ const setter = (word: "on" | "off") =>
     },
     ({ name }) =>
       beginStores(
+        // A new installation has no switches of other programs.
+        checkSwitch(switchNames, name),
         Effect.gen(function* () {
           const board = yield* Switchboard
-          const known = Object.keys((yield* board.readBoard).switches)
-          if (!known.includes(name))
-            return yield* misused(`SWITCH must be one of ${known.join(", ")}, not ${JSON.stringify(name)}`)
+          yield* checkSwitch(Object.keys((yield* board.readBoard).switches), name)
           yield* board
             .setSwitch(name, word === "on")
             .pipe(recordChange({ action: `switch.${word}`, subject: name }, always))
