@@ -40,6 +40,8 @@ export interface SpendingEntries {
   currency: string
   amount: string
   charged_at: number | null
+  /** An `xid8`. */
+  caller_xid: string | null
 }
 
 export interface JobLabels {

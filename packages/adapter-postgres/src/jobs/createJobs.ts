@@ -26,15 +26,8 @@ import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
 import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
 import { lockedSchedules, writeSchedule } from "../schedules.ts"
 import { loadBoard, type StoredBoard } from "../board.ts"
-import {
-  addUp,
-  lockSpending,
-  noSpending,
-  type ReadSpending,
-  type Reservation,
-  reserve,
-  spendingAt,
-} from "../spending.ts"
+import { type Reservation, reserve } from "../reservations.ts"
+import { addUp, lockSpending, noSpending, type ReadSpending, spendingAt } from "../spending.ts"
 
 /** The facts read before the items of a batch are judged. */
 export interface Read {
@@ -94,7 +87,7 @@ export const judgeJobs = (
     board,
     uploads: new Map(uploads.map((upload) => [uploadName(upload), upload])),
     spending: spendingAt(spending, now),
-    unfinished,
+    unfinished: new Map(unfinished),
     schedules: new Map(schedules),
     retried,
     retriedHere: new Set(),
@@ -113,7 +106,7 @@ export const createJobs = async (
   const { accepted, outcomes, reservations } = judgeJobs(tx.now, items, read)
   await insertJobs(tx, accepted, read.lanes)
   await advanceSchedules(tx, items, outcomes)
-  if (reservations.length > 0) tx.commitWith(reserve(tx, reservations), addUp(tx, read.spending))
+  if (reservations.length > 0) tx.commitWith(reserve(tx, reservations, null), addUp(tx, read.spending))
   return outcomes
 }
 
@@ -143,7 +136,14 @@ export const readBatch = async (session: Session, items: ReadonlyArray<NewJob>):
   return { ...read, lanes }
 }
 
-/** The same without lanes. `alone`: locks projects that have a cap until the transaction ends. */
+/** The owners whose spend caps decide about these items. */
+export const cappedOwners = (items: ReadonlyArray<NewJob>): ReadonlyArray<SpendOwner> =>
+  items.flatMap(({ gate, keyId, projectId }) => (gate !== null && gate.price !== null ? [keyId, projectId] : []))
+
+/**
+ * The same without lanes. `alone`: locks projects that have a queue cap, and spend caps, until the transaction ends. In a caller's
+ * transaction, nothing is locked that others need, and spending is not read.
+ */
 export const readItems = async (
   session: Session,
   items: ReadonlyArray<NewJob>,
@@ -152,19 +152,14 @@ export const readItems = async (
   const consumed = items.flatMap(({ keyId, mode, projectId, uploadId: id }) =>
     id === null ? [] : [{ id, projectId, keyId, mode }],
   )
-  const priced = items.filter(({ gate }) => gate !== null && gate.price !== null)
+  const owners = alone ? cappedOwners(items) : []
   const [schedules, holders, retried, , , spending, unfinished, board, uploads, jobs] = await Promise.all([
     lockedSchedules(session, items),
     lockedScopes(session, items),
     lockedRetried(session, items),
     session.batch(lockUploads, consumed, {}),
     alone && oneAtATimePerProject(session, items),
-    priced.length === 0
-      ? noSpending
-      : lockSpending(
-          session,
-          priced.flatMap(({ keyId, projectId }) => [keyId, projectId]),
-        ),
+    owners.length === 0 ? noSpending : lockSpending(session, owners),
     countUnfinished(session, items),
     items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
     session.batch(ownUploads, consumed, {}),

@@ -80,6 +80,7 @@ export {
   spendingOf,
   dailySums,
   withReservation,
+  withinReservation,
 } from "./SpendCap.ts"
 export {
   keyLimitNames,
