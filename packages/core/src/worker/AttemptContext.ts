@@ -10,6 +10,7 @@ import {
   type Submitted,
   submittedOf,
 } from "../domain/index.ts"
+import { countStep } from "../domain/Child.ts"
 import { Engine } from "../engine/Engine.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
 import { openNamed } from "../engine/openNamed.ts"
@@ -29,7 +30,7 @@ import { BlobStore, type Claim, IdGenerator, JobDirectory, JobStore, MediaProbe 
 import { builtInPorts, callProvider, type ProviderCall, Providers } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
-import { awaitChildren } from "./children.ts"
+import { awaitChildren, type KeptCount } from "./children.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { keepStep } from "./keepStep.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
@@ -170,9 +171,10 @@ class RunContext implements AttemptContext<unknown> {
         "step",
         step,
       )(
-        Effect.andThen(this.#mayBuy, awaitChildren(this.#services, this.#job, step, kind, requests)).pipe(
-          Effect.tapErrorTag("ChildrenUnfinished", () => Effect.sync(() => this.#attempt.park())),
-        ),
+        Effect.andThen(
+          this.#mayBuy,
+          awaitChildren(this.#services, this.#job, step, kind, requests, this.#countOf(step)),
+        ).pipe(Effect.tapErrorTag("ChildrenUnfinished", () => Effect.sync(() => this.#attempt.park()))),
       )
   }
 
@@ -225,6 +227,14 @@ class RunContext implements AttemptContext<unknown> {
       return [port.name, ask] as const
     })
     return Object.fromEntries(asks) as object as Ask
+  }
+
+  /** How many children a step has, and how that is kept: it stays with the step, whatever becomes of the children's records. */
+  #countOf(step: string): KeptCount {
+    const known = this.#job.checkpoints[countStep(step)]
+    return typeof known === "number"
+      ? { known, keep: () => Effect.void }
+      : { known: undefined, keep: (count) => this.#keep(countStep(step), count) }
   }
 
   #keep(step: string, value: Json): Effect.Effect<void, AttemptError> {
