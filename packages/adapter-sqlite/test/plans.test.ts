@@ -11,6 +11,7 @@ import { insertAtOnce, unfinishedJobs } from "../src/jobs/insertJob.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { nextFinishedKind } from "../src/jobs/finishedKinds.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
+import { nextDue } from "../src/jobs/purges.ts"
 import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
 import { finishedByStatus, furthestJob, jobsInRange, nextJob, unfinishedByStatus } from "../src/directory.ts"
 import { depthByLane, depthOfProject, firstClaimable } from "../src/queueDepth.ts"
@@ -43,6 +44,14 @@ const twice = (walks: ReadonlyArray<string>): ReadonlyArray<string> => [
 
 /** Runs only if the request is not in the job's row. */
 const longRequest = ["CORRELATED SCALAR SUBQUERY 1", "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?)"]
+
+/** Finished jobs of a kind, of which each looks for a label, and only a child for its parent. */
+const finishedAndNotNeeded = (subquery: number): ReadonlyArray<string> => [
+  "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
+  `CORRELATED SCALAR SUBQUERY ${subquery}`,
+  "SEARCH kiln_job_labels USING COVERING INDEX kiln_job_labels_job (job_seq=?)",
+  "SEARCH parent USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
+]
 
 /** A list of items, as the rows of a table. */
 const items = (count: number): ReadonlyArray<string> => [`SCAN ${count}-ROW VALUES CLAUSE`]
@@ -207,11 +216,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     [...items(16), "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"],
   ],
   ["the end of a job", updateFinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
-  [
-    "jobs whose data is to expire",
-    keptJobs.sql,
-    ["SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)"],
-  ],
+  ["jobs whose data is to expire", keptJobs.sql, finishedAndNotNeeded(1)],
   [
     "the kinds of finished jobs, one by one",
     nextFinishedKind.sql,
@@ -225,13 +230,14 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "LEFT",
       "MERGE (UNION ALL)",
       "LEFT",
-      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
+      ...finishedAndNotNeeded(1),
       "RIGHT",
-      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
+      ...finishedAndNotNeeded(3),
       "RIGHT",
-      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
+      ...finishedAndNotNeeded(5),
     ],
   ],
+  ["purges that are due", nextDue.sql, ["SCAN kiln_purges USING INDEX kiln_purges_due"]],
   [
     "how far a page of jobs looks",
     furthestJob.sql,

@@ -31,6 +31,7 @@ import { failJobs } from "./JobStore/failJobs.ts"
 import { expireData } from "./JobStore/expireData.ts"
 import { deleteJobs } from "./JobStore/deleteJobs.ts"
 import { purges } from "./JobStore/listPurges.ts"
+import { retentionRules } from "./JobStore/publishRetention.ts"
 import { findOrphans } from "./JobStore/findOrphans.ts"
 import { metadataSection } from "./JobStore/createJobsMetadata.ts"
 import { kindVersions } from "./JobStore/claimJobsKindVersions.ts"
@@ -114,6 +115,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   deleteJobs,
   listCharges,
   purges,
+  retentionRules,
   findOrphans,
   lineage,
 ]

@@ -141,7 +141,7 @@ const copy = Effect.fnUntraced(function* (from: Place, to: Place, options: { dry
   const { dryRun, force } = options
   const records = yield* (yield* storeMaintenance(to.settings.database)).inspect
   if (records === undefined) return yield* failed("the database has vanished")
-  const id = yield* installation
+  const { id } = yield* installation
   const source = yield* open(from)
   yield* requireOwn(source, id, from)
   const target = yield* openTarget(to, dryRun)

@@ -31,7 +31,8 @@ export const installation: Effect.Effect<
   const secrets = yield* SecretStore
   const random = yield* SecureRandom.SecureRandom
   const candidate = yield* random.randomBytes(idBytes)
-  return Hex.encode(yield* secrets.getOrCreate(installationSecret, candidate))
+  const id = Hex.encode(yield* secrets.getOrCreate(installationSecret, candidate))
+  return { id, isNew: id === Hex.encode(candidate) }
 }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
 
 /** Marks a blob store as one of the installation with this id. */

@@ -16,6 +16,8 @@ export {
 } from "./Billing.ts"
 export * from "./AttemptRecord.ts"
 export * from "./BlobKey.ts"
+export { isCountStep } from "./Child.ts"
+export { purgePauseMs } from "./Purge.ts"
 export * from "./ErrorCode.ts"
 export {
   type SwitchName,

@@ -15,7 +15,7 @@ export {
 export { eraseJobData } from "./eraseJobData.ts"
 export { CallerSpan } from "./CallerSpan.ts"
 export { purgeBlobs } from "./purgeBlobs.ts"
-export { retentionPeriods } from "./retentionPeriods.ts"
+export { retentionPublication, retentionRules } from "./retentionRules.ts"
 export { Fingerprint, fingerprintSecret } from "./Fingerprint.ts"
 export { GroupCommit, groupCommit, type GroupedVerb, layerGroupCommit } from "./GroupCommit.ts"
 export { hmacSha256 } from "./hmacSha256.ts"

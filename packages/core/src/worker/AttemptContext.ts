@@ -12,6 +12,7 @@ import {
   type Submitted,
   submittedOf,
 } from "../domain/index.ts"
+import { countStep } from "../domain/Child.ts"
 import { Engine } from "../engine/Engine.ts"
 import { Fingerprint } from "../engine/Fingerprint.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
@@ -33,7 +34,7 @@ import { builtInPorts, callProvider, type ProviderCall, Providers } from "../pro
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
 import { cannotGoOn } from "./AttemptEnd.ts"
-import { awaitChildren } from "./children.ts"
+import { awaitChildren, type KeptCount } from "./children.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { keepStep } from "./keepStep.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
@@ -185,7 +186,12 @@ class RunContext implements AttemptContext<unknown> {
       this.#named(
         "children",
         step,
-      )(Effect.andThen(this.#mayBuy, awaitChildren(this.#services, this.#job, step, kind, requests)))
+      )(
+        Effect.andThen(
+          this.#mayBuy,
+          awaitChildren(this.#services, this.#job, step, kind, requests, this.#countOf(step)),
+        ),
+      )
   }
 
   get keepFile(): AttemptContext<unknown>["keepFile"] {
@@ -260,6 +266,14 @@ class RunContext implements AttemptContext<unknown> {
       return [port.name, ask] as const
     })
     return Object.fromEntries(asks) as object as Ask
+  }
+
+  /** How many children a step has, and how that is kept: it stays with the step, whatever becomes of the children's records. */
+  #countOf(step: string): KeptCount {
+    const known = this.#job.checkpoints[countStep(step)]
+    return typeof known === "number"
+      ? { known, keep: () => Effect.void }
+      : { known: undefined, keep: (count) => this.#keep(countStep(step), count) }
   }
 
   #keep(step: string, value: Json): Effect.Effect<void, AttemptError> {

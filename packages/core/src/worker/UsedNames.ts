@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { isCountStep } from "../domain/Child.ts"
 import { isStorableText, progressStep } from "../domain/index.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 
@@ -66,7 +67,9 @@ const maxStepLength = 200
 const stepProblem = (name: unknown): string | undefined => {
   if (typeof name !== "string" || name.length > maxStepLength || !isStorableText(name))
     return `the name of a step must be text of up to ${maxStepLength} characters, without U+0000 or unpaired surrogates`
-  return name === progressStep ? `a step must not be named "${progressStep}"` : undefined
+  return name === progressStep || isCountStep(name)
+    ? `a step must not be named "${name.slice(0, shownLength)}"`
+    : undefined
 }
 
 const usedTwice = (what: "step" | "file", name: string): string => {

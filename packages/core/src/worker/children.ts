@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { authorize, type Job, type JobStatus, submittedOf } from "../domain/index.ts"
 import { childIndex, childKey, type ParentStep, stepLabel } from "../domain/Child.ts"
-import { KindUnknown } from "../domain/Errors.ts"
+import { KindUnknown, type SpendCapReached } from "../domain/Errors.ts"
 import { idsOfLabel } from "../engine/childrenOf.ts"
 import type { Asked, Engine, Fingerprint, JobOutcomes } from "../engine/index.ts"
 import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished, GateShut } from "../kinds/AttemptContext.ts"
@@ -84,7 +84,7 @@ const otherRequest = (step: string, index: number) =>
   )
 
 /** Turns the first refusal of a child into the end of its parent's attempt. */
-const refusal = (outcomes: JobOutcomes, step: string): Effect.Effect<void, AttemptError> => {
+const refusal = (outcomes: JobOutcomes, step: string, job: Job): Effect.Effect<void, AttemptError> => {
   const index = outcomes.findIndex(Result.isFailure)
   const outcome = outcomes[index]
   if (outcome === undefined || Result.isSuccess(outcome)) return Effect.void
@@ -92,9 +92,41 @@ const refusal = (outcomes: JobOutcomes, step: string): Effect.Effect<void, Attem
   if (error._tag === "StoreUnavailable") return Effect.fail(error)
   // As the parent itself would wait.
   if (error._tag === "LiveNotActive") return Effect.fail(new GateShut({ missing: error.missing }))
+  // Until the cap is raised or its period ends, but no longer than the parent may wait.
+  if (error._tag === "SpendCapReached")
+    return Effect.andThen(tellOfCap(error, step, job), Effect.fail(new ChildrenUnfinished()))
   if (error._tag === "IdempotencyKeyReused") return Effect.die(otherRequest(step, index))
   const detail = `child ${index} of ${shownCall("children", step)} was refused: ${error._tag}`
   return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail, cause: error }))
+}
+
+/** Logs ever more rarely: the parent looks again every few seconds. */
+const tellOfCap = ({ message }: SpendCapReached, step: string, { attempts }: Job): Effect.Effect<void> =>
+  (attempts & (attempts - 1)) === 0 ? Effect.logWarning(`the children of step "${step}" wait: ${message}`) : Effect.void
+
+/** How many children a step has. */
+export interface KeptCount {
+  /** As an earlier attempt kept it, once it had submitted all of them. */
+  readonly known: number | undefined
+  /** Keeps it, unless it is known. */
+  readonly keep: (count: number) => Effect.Effect<void, AttemptError>
+}
+
+/** Fails if the children that an earlier attempt submitted are not those that this one asks for, or not all there. None is made again. */
+const checkCount = (
+  step: string,
+  known: number | undefined,
+  asked: number,
+  found: number,
+): Effect.Effect<void, AttemptError> => {
+  if (known === undefined) return Effect.void
+  if (known !== asked)
+    return Effect.die(
+      new KindBug(`step "${step}" had ${known} children in an earlier attempt; give it the same requests each time`),
+    )
+  if (found >= known) return Effect.void
+  const detail = `${known - found} of ${known} children of step "${step}" were deleted before their parent had finished`
+  return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail }))
 }
 
 /** What children are made with. */
@@ -144,14 +176,17 @@ export const awaitChildren = Effect.fnUntraced(function* (
   step: string,
   kindName: string,
   requests: ReadonlyArray<unknown>,
+  count: KeptCount,
 ): Effect.fn.Return<ReadonlyArray<Child>, AttemptError> {
   const { directory, engine } = services
   const parent: ParentStep = { jobId: job.id, step }
   const kind = kindOfChildren(engine, step, kindName, requests)
   const before = yield* countChildren(directory, parent)
+  yield* checkCount(step, count.known, requests.length, before.all)
   if (before.all < requests.length) {
     const outcomes = yield* Effect.suspend(() => engine.createJobs(askedFor(job, parent, kind, requests)))
-    yield* refusal(outcomes, step)
+    yield* refusal(outcomes, step, job)
+    yield* count.keep(requests.length)
     if (requests.length > 0) return yield* new ChildrenUnfinished()
   }
   if (before.all > requests.length)
@@ -160,6 +195,7 @@ export const awaitChildren = Effect.fnUntraced(function* (
         `${shownCall("children", step)} had ${before.all} requests in an earlier attempt and has ${requests.length} now; give a step the same requests each time`,
       ),
     )
+  yield* count.keep(requests.length)
   if (before.unfinished > 0) return yield* new ChildrenUnfinished()
   return yield* readChildren(services, parent, kind, requests)
 })

@@ -33,4 +33,5 @@ export {
   type StoreWhereabouts,
   type UnfinishedJobs,
 } from "./copies.ts"
-export { expireOverdue, layerSweeps, pruneAndReport, type Pruned, pruneOnce } from "./Sweeper.ts"
+export { pruneAndReport, type Pruned, pruneOnce } from "./prune.ts"
+export { expireOverdue, layerSweeps } from "./Sweeper.ts"
