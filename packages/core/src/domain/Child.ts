@@ -23,6 +23,9 @@ export const childKey = ({ jobId, step }: ParentStep, index: number): string =>
 export const childIndex = (idempotencyKey: string): number =>
   Number(idempotencyKey.slice(idempotencyKey.lastIndexOf(" ") + 1))
 
+/** Milliseconds until a job looks again whether its children may be created, after a switch or a price was off. */
+export const gatePauseMs = 1_000
+
 const shortestPauseMs = 250
 const longestPauseMs = 5_000
 

@@ -1,4 +1,5 @@
 import type * as Fiber from "effect/Fiber"
+import type { ChildrenUnfinished } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Claim } from "../ports/index.ts"
 import { nowhere, type Placed } from "./Bag.ts"
@@ -25,7 +26,7 @@ export class Attempt implements Placed {
   endedAtMs = 0
   #fiber: Fiber.Fiber<unknown, unknown> | undefined
   #isStopping = false
-  #isParked = false
+  #parked: ChildrenUnfinished | undefined
   #names: UsedNames | undefined
   #written: Array<string> | undefined
   #isOver = false
@@ -62,13 +63,13 @@ export class Attempt implements Placed {
     return this.#isStopping
   }
 
-  /** Whether a step waits for children. It decides about the end, even if the kind catches the error. */
-  get isParked(): boolean {
-    return this.#isParked
+  /** Why a step waits for children. It decides about the end, even if the kind catches the error. */
+  get parked(): ChildrenUnfinished | undefined {
+    return this.#parked
   }
 
-  park(): void {
-    this.#isParked = true
+  park(reason: ChildrenUnfinished): void {
+    this.#parked = reason
   }
 
   /** Sets the fiber in which the work begins now. Losing the lease interrupts it from now on. */

@@ -171,7 +171,7 @@ class RunContext implements AttemptContext<unknown> {
         step,
       )(
         Effect.andThen(this.#mayBuy, awaitChildren(this.#services, this.#job, step, kind, requests)).pipe(
-          Effect.tapErrorTag("ChildrenUnfinished", () => Effect.sync(() => this.#attempt.park())),
+          Effect.tapErrorTag("ChildrenUnfinished", (reason) => Effect.sync(() => this.#attempt.park(reason))),
         ),
       )
   }

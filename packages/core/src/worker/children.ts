@@ -5,7 +5,7 @@ import { childIndex, childKey, type ParentStep, stepLabel } from "../domain/Chil
 import { KindUnknown } from "../domain/Errors.ts"
 import { idsOfLabel } from "../engine/childrenOf.ts"
 import type { Asked, Engine, JobOutcomes } from "../engine/index.ts"
-import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished, GateShut } from "../kinds/AttemptContext.ts"
+import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { JobDirectory } from "../ports/index.ts"
 
@@ -61,8 +61,7 @@ const refusal = (outcomes: JobOutcomes, step: string): Effect.Effect<void, Attem
   if (outcome === undefined || Result.isSuccess(outcome)) return Effect.void
   const error = outcome.failure
   if (error._tag === "StoreUnavailable") return Effect.fail(error)
-  // As the parent itself would wait.
-  if (error._tag === "LiveNotActive") return Effect.fail(new GateShut({ missing: error.missing }))
+  if (error._tag === "LiveNotActive") return Effect.fail(new ChildrenUnfinished({ missing: error.missing }))
   const detail =
     error._tag === "IdempotencyKeyReused"
       ? `child ${index} of step "${step}" was another request in an earlier attempt; give a step the same requests each time`
@@ -116,7 +115,7 @@ export const awaitChildren = Effect.fnUntraced(function* (
   if (before.all < requests.length) {
     const outcomes = yield* Effect.suspend(() => engine.createJobs(askedFor(engine, job, parent, kindName, requests)))
     yield* refusal(outcomes, step)
-    if (requests.length > 0) return yield* new ChildrenUnfinished()
+    if (requests.length > 0) return yield* new ChildrenUnfinished({ areNew: true })
   }
   if (before.all > requests.length)
     return yield* Effect.die(
@@ -124,6 +123,6 @@ export const awaitChildren = Effect.fnUntraced(function* (
         `step "${step}" had ${before.all} children in an earlier attempt; give it the same requests each time`,
       ),
     )
-  if (before.unfinished > 0) return yield* new ChildrenUnfinished()
+  if (before.unfinished > 0) return yield* new ChildrenUnfinished({})
   return yield* readChildren(directory, parent)
 })

@@ -4,7 +4,7 @@ import * as Exit from "effect/Exit"
 import { isBuiltInErrorCode } from "../domain/ErrorCode.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { readSafely } from "../domain/realms.ts"
-import type { AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
+import type { AttemptError, AttemptResult, ChildrenUnfinished } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { Attempt } from "./Attempt.ts"
@@ -38,7 +38,7 @@ const classify = (
 ): LoggedEnd => {
   if (attempt.lease.isLost) return { _tag: "LeaseLost" }
   if (attempt.isStopping && Exit.isFailure(exit)) return { _tag: "Released" }
-  if (attempt.isParked) return { _tag: "Parked" }
+  if (attempt.parked !== undefined) return parkedEnd(attempt.parked)
   const bug = attempt.nameBug
   if (Exit.isFailure(exit))
     return endOfFailure(attempt.kind, bug === undefined ? exit.cause : Cause.combine(exit.cause, Cause.die(bug)))
@@ -50,6 +50,11 @@ const classify = (
   if (uncharged.length > 0) return { _tag: "Completed", completion, log: logUncharged(attempt, uncharged) }
   return { _tag: "Completed", completion }
 }
+
+const parkedEnd = (reason: ChildrenUnfinished): LoggedEnd =>
+  reason.missing === undefined
+    ? { _tag: "Parked", reason }
+    : { _tag: "Parked", reason, log: Effect.logDebug("children may not be created now", reason.missing) }
 
 /** Reading the result may throw, because it comes from code outside kiln. */
 const checkSafely = ({ claim, kind }: Attempt, result: AttemptResult, defaultCurrency: string) => {
