@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type { CircuitLimits } from "../domain/Circuit.ts"
+import type { CallSource, CircuitLimits } from "../domain/Circuit.ts"
 import type { StoreUnavailable } from "../domain/index.ts"
 import type { ProviderPaused, ProviderStanding } from "./circuitBreaker.ts"
 import { type CallRate, type GuardedProvider, guardProvider } from "./GuardedProvider.ts"
@@ -18,12 +18,13 @@ export class ProviderGuard extends Context.Service<
     /**
      * Makes a call of a running job, which any object identifies, within the bounds of its provider, waiting while it has reached
      * its limit of concurrent calls. Runs `mayBuy` again after a wait. Fails without calling, with `ProviderPaused` if the provider
-     * is paused, and with `ProviderPostponed` if its rate allows no call within a moment.
+     * is paused, and with `ProviderPostponed` if its rate allows no call within a moment. Invalid answers count only with a source.
      */
     readonly call: <E>(
       name: string,
       job: object,
       mayBuy: Effect.Effect<void, E>,
+      source?: CallSource,
     ) => <A, E2>(
       call: Effect.Effect<A, E2>,
     ) => Effect.Effect<A, E | E2 | ProviderPaused | ProviderFailure | ProviderPostponed | StoreUnavailable>
@@ -57,7 +58,7 @@ export const makeProviderGuard = Effect.fnUntraced(function* (
   for (const [name, limits] of bounds)
     guarded.set(name, yield* guardProvider(name, limits, circuit, changed, rateOf(name)))
   return ProviderGuard.of({
-    call: (name, job, mayBuy) => (call) => guarded.get(name)?.call(job, mayBuy, call) ?? call,
+    call: (name, job, mayBuy, source) => (call) => guarded.get(name)?.call(job, mayBuy, call, source) ?? call,
     room: (names) =>
       Effect.map(
         Effect.forEach(names, (name) => guarded.get(name)?.room ?? Effect.succeed(Infinity)),

@@ -210,6 +210,8 @@ class RunContext implements AttemptContext<unknown> {
   #makeAsk(): Ask {
     const { guard } = this.#services
     const call = this.call
+    const { keyId, kind, projectId } = this.#job
+    const source = { caller: `${projectId} ${keyId}`, kind }
     const asks = [...builtInPorts, ...this.#attempt.kind.ports].map((port) => {
       const ask = (question: object): Effect.Effect<unknown, AttemptError> =>
         Effect.suspend(() => {
@@ -220,7 +222,7 @@ class RunContext implements AttemptContext<unknown> {
             kind: "client",
             attributes: { "kiln.provider": port.name, "kiln.job.id": call.jobId, "kiln.job.attempt": call.attempt },
           })
-          return this.mode === "sandbox" ? answer : guard.call(port.name, this.#attempt, this.#mayBuy)(answer)
+          return this.mode === "sandbox" ? answer : guard.call(port.name, this.#attempt, this.#mayBuy, source)(answer)
         })
       return [port.name, ask] as const
     })
