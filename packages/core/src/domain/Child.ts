@@ -31,6 +31,9 @@ export const countStep = (step: string): string => `${countPrefix}${step}`
 /** Whether a step of a kind would take the name of such a count. */
 export const isCountStep = (name: string): boolean => name.startsWith(countPrefix)
 
+/** Milliseconds until a job looks again whether its children may be created, after a switch or a price was off. */
+export const gatePauseMs = 1_000
+
 const shortestPauseMs = 250
 const longestPauseMs = 5_000
 

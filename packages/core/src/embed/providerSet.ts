@@ -37,13 +37,26 @@ export const providerSet = (
       return [
         [
           name,
-          "~provider" in provider ? (provider as object as AnyProvider) : fromPromise(name, provider as AsyncFunction),
+          "~provider" in provider
+            ? (provider as object as AnyProvider)
+            : convertedOnce(name, provider as AsyncFunction),
         ] as const,
       ]
     }),
   )
 
 type AsyncFunction = (request: object, call: AsyncCall) => Promise<unknown>
+
+/** A provider that serves both modes stays one provider. */
+const converted = new WeakMap<AsyncFunction, Map<string, AnyProvider>>()
+
+const convertedOnce = (name: string, provider: AsyncFunction): AnyProvider => {
+  const byPort = converted.get(provider) ?? new Map<string, AnyProvider>()
+  converted.set(provider, byPort)
+  const known = byPort.get(name) ?? fromPromise(name, provider)
+  byPort.set(name, known)
+  return known
+}
 
 /** Audio is read before the provider is called, so that a damaged file does not count as its failure. */
 const fromPromise =

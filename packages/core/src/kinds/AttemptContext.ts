@@ -55,8 +55,15 @@ export class LeaseLost extends Data.TaggedError("LeaseLost") {}
 /** A switch or price that live jobs of the kind need was turned off. The job is released at no cost and waits until it is on again. */
 export class GateShut extends Data.TaggedError("GateShut")<{ readonly missing: ReadonlyArray<string> }> {}
 
-/** The children of a step are not finished. The job waits without holding a slot, and its next attempt looks again. */
-export class ChildrenUnfinished extends Data.TaggedError("ChildrenUnfinished") {}
+/**
+ * The children of a step are not finished, or may not be created now: `missing` names the switches, prices and providers that they need.
+ * The job waits without holding a slot, and its next attempt looks again.
+ */
+export class ChildrenUnfinished extends Data.TaggedError("ChildrenUnfinished")<{
+  readonly missing?: ReadonlyArray<string>
+  /** Whether they were created just now. */
+  readonly areNew?: boolean
+}> {}
 
 /** A finished child of a step. */
 export type Child =

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Semaphore from "effect/Semaphore"
-import { type CircuitLimits } from "../domain/Circuit.ts"
+import { type CallSource, type CircuitLimits } from "../domain/Circuit.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { makeCircuitBreaker } from "./circuitBreaker.ts"
 import { type ProviderPostponed, providerUnavailable } from "./ProviderError.ts"
@@ -46,7 +46,12 @@ export const guardProvider = Effect.fnUntraced(function* <E3>(
   let calls = 0
   let jobs = 0
 
-  const callOnce = <A, E, E2>(mayBuy: Effect.Effect<void, E>, waited: boolean, call: Effect.Effect<A, E2>) =>
+  const callOnce = <A, E, E2>(
+    mayBuy: Effect.Effect<void, E>,
+    waited: boolean,
+    call: Effect.Effect<A, E2>,
+    source: CallSource | undefined,
+  ) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const { isProbe, leave } = yield* breaker.enter
@@ -57,7 +62,7 @@ export const guardProvider = Effect.fnUntraced(function* <E3>(
         const recorded = Effect.gen(function* () {
           const beganAt = yield* monotonicMs
           const exit = yield* Effect.exit(restore(timed))
-          yield* breaker.record(exit, isProbe, (yield* monotonicMs) - beganAt)
+          yield* breaker.record(exit, isProbe, (yield* monotonicMs) - beganAt, source)
           return yield* exit
         })
         const asked = waited ? Effect.andThen(restore(mayBuy), recorded) : recorded
@@ -83,16 +88,21 @@ export const guardProvider = Effect.fnUntraced(function* <E3>(
       else rate?.forget(job)
     },
     /** Makes a call within the bounds. Runs `mayBuy` once more if the call had to wait. */
-    call: <A, E, E2>(job: object, mayBuy: Effect.Effect<void, E>, call: Effect.Effect<A, E2>) =>
+    call: <A, E, E2>(
+      job: object,
+      mayBuy: Effect.Effect<void, E>,
+      call: Effect.Effect<A, E2>,
+      source: CallSource | undefined,
+    ) =>
       Effect.suspend(() => {
         const waits = concurrency > 0 && calls >= concurrency
         // The token is taken last: one that waits for anything would be used at a time that the rate does not know.
         const once =
           rate === undefined
-            ? callOnce(mayBuy, waits, call)
+            ? callOnce(mayBuy, waits, call, source)
             : Effect.andThen(
                 breaker.mayEnter,
-                Effect.flatMap(rate.take(job), (waited) => callOnce(mayBuy, waits || waited, call)),
+                Effect.flatMap(rate.take(job), (waited) => callOnce(mayBuy, waits || waited, call, source)),
               )
         return Effect.acquireUseRelease(
           Effect.sync(() => void calls++),

@@ -249,6 +249,8 @@ class RunContext implements AttemptContext<unknown> {
   #makeAsk(): Ask {
     const { guard } = this.#services
     const call = this.call
+    const { keyId, kind, projectId } = this.#job
+    const source = { caller: `${projectId} ${keyId}`, kind }
     const asks = [...builtInPorts, ...this.#attempt.kind.ports].map((port) => {
       const ask = (question: object): Effect.Effect<unknown, AttemptError> =>
         Effect.suspend(() => {
@@ -260,7 +262,9 @@ class RunContext implements AttemptContext<unknown> {
             attributes: { "kiln.provider": port.name, "kiln.job.id": call.jobId, "kiln.job.attempt": call.attempt },
           })
           return this.#part(
-            this.mode === "sandbox" ? answer : guard.call(port.name, this.#attempt, this.#mayBuy)(answer),
+            guard.guardedIn(this.mode, [port.name]).length === 0
+              ? answer
+              : guard.call(port.name, this.#attempt, this.#mayBuy, source)(answer),
           )
         })
       return [port.name, ask] as const

@@ -7,9 +7,10 @@ import type { Rate } from "../domain/Rate.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { IdGenerator, RateLimitStore } from "../ports/index.ts"
 import { type CallRate, Providers } from "../providers/index.ts"
+import { limitedInSandbox } from "../providers/sandboxLimits.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import { portsOf } from "../kinds/portsOf.ts"
-import { SharedRate } from "./SharedRate.ts"
+import { SharedRate, type SharedRateOptions } from "./SharedRate.ts"
 
 /** The rates of the installation that limit this worker, by the name of a provider, and by kind and mode. */
 export class Rates extends Context.Service<
@@ -24,6 +25,8 @@ export class Rates extends Context.Service<
     readonly nextInMs: Effect.Effect<number | undefined>
     /** Opened when a running job changes that time. */
     readonly change: Latch.Latch
+    /** Open while a running job waits for a token. */
+    readonly waits: Latch.Latch
     /** Forgets which rates held jobs back. Must be called before the rooms for a claim are determined. */
     readonly startClaim: () => void
   }
@@ -33,11 +36,14 @@ export class Rates extends Context.Service<
     Rates,
     Effect.gen(function* () {
       const { providers: settings } = yield* EngineConfig
-      const { live } = yield* Providers
+      const providers = yield* Providers
       const kinds = yield* installedKinds
-      const ofProvider = portsOf(kinds).flatMap(({ bounds, name }) => {
+      const ports = portsOf(kinds)
+      const inSandbox = limitedInSandbox(providers, ports, settings)
+      const isGuarded = (name: string) => providers.live[name] !== undefined || inSandbox.has(name)
+      const ofProvider = ports.flatMap(({ bounds, name }) => {
         const { rate } = settings[name] ?? bounds
-        return rate === undefined || live[name] === undefined ? [] : [[`provider ${name}`, rate] as const]
+        return rate === undefined || !isGuarded(name) ? [] : [[`provider ${name}`, rate] as const]
       })
       const ofKind = kinds.flatMap(({ limits: { rate }, name }) =>
         rate === undefined
@@ -48,7 +54,16 @@ export class Rates extends Context.Service<
             ] as const),
       )
       const change = yield* Latch.make(false)
-      const shared = yield* shareRates([...ofProvider, ...ofKind], () => void change.openUnsafe())
+      const waits = yield* Latch.make(false)
+      let waiting = 0
+      const shared = yield* shareRates([...ofProvider, ...ofKind], {
+        onChange: () => void change.openUnsafe(),
+        onWait: (more) => {
+          waiting += more
+          if (waiting > 0) waits.openUnsafe()
+          else waits.closeUnsafe()
+        },
+      })
       return Rates.of({
         ofProvider: (name) => shared.get(`provider ${name}`),
         // Asked several times for each job, most of which have no rate.
@@ -61,6 +76,7 @@ export class Rates extends Context.Service<
           },
         ),
         change,
+        waits,
         startClaim: () => {
           change.closeUnsafe()
           for (const rate of shared.values()) rate.startClaim()
@@ -72,7 +88,7 @@ export class Rates extends Context.Service<
 
 const shareRates = Effect.fnUntraced(function* (
   rates: ReadonlyArray<readonly [bucket: string, rate: Rate]>,
-  onChange: () => void,
+  on: Pick<SharedRateOptions, "onChange" | "onWait">,
 ) {
   const shared = new Map<string, SharedRate>()
   if (rates.length === 0) return shared
@@ -83,6 +99,6 @@ const shareRates = Effect.fnUntraced(function* (
     )
   const process = (yield* IdGenerator).next("req")
   for (const [bucket, rate] of rates)
-    shared.set(bucket, yield* SharedRate.make({ bucket, rate, store: store.value, process, onChange }))
+    shared.set(bucket, yield* SharedRate.make({ bucket, rate, store: store.value, process, ...on }))
   return shared
 })

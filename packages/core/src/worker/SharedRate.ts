@@ -5,7 +5,7 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { StoreUnavailable, TakenPortion } from "../domain/index.ts"
-import type { Rate } from "../domain/Rate.ts"
+import { policyOfRate, type Rate } from "../domain/Rate.ts"
 import { type RateLimitPolicy, TOKEN } from "../domain/RateLimit.ts"
 import type { RateLimitStore } from "../ports/index.ts"
 import { type CallRate, ProviderPostponed } from "../providers/index.ts"
@@ -18,21 +18,14 @@ import { Reservations } from "./Reservations.ts"
 const portionMs = 5_000
 /** A portion is used a little shorter than the store keeps it, because clocks differ in speed. */
 const usableMs = 0.95 * portionMs
-/** After how long without a request a portion is ended: unused tokens return, and used ones no longer hold up the bucket. */
+/** After how long without a request a portion is ended: used tokens then no longer hold up the bucket. */
 const idleMs = 1_500
 /** The longest wait for a token that keeps a slot. A job that would wait longer leaves its slot and is claimed again. */
 const waitInSlotMs = 1_000
 /** The longest pause between two requests to the store while the bucket has tokens, but fewer than wanted. */
 const longestPauseMs = 1_000
-/** How long a claim waits for the store to hand out a portion. */
+/** How long a claim waits for the store to hand out a portion, and the end of the process for it to take one back. */
 const answerLimitMs = 1_000
-const returnLimitMs = 1_000
-
-/** Returns the token bucket of a rate. */
-const policyOfRate = ({ limit, perMs, burst = Math.max(2, Math.ceil(limit / 10)) }: Rate): RateLimitPolicy => ({
-  perMinute: (limit * 60_000) / perMs,
-  burst,
-})
 
 /** The parts of a rate of the whole installation. */
 export interface SharedRateOptions {
@@ -43,6 +36,8 @@ export interface SharedRateOptions {
   readonly process: string
   /** Called when a running job changes when there is room again, after `room` has returned 0. */
   readonly onChange: () => void
+  /** Called when a job begins (1) or ends (-1) to wait for a token. */
+  readonly onWait: (change: 1 | -1) => void
 }
 
 /**
@@ -64,6 +59,7 @@ export class SharedRate implements CallRate<StoreUnavailable> {
   readonly #portion: number
   readonly #clock: Clock.Clock
   readonly #onChange: () => void
+  readonly #onWait: (change: 1 | -1) => void
   readonly #reservations: Reservations
   #tokens = 0
   #endsAt = 0
@@ -78,7 +74,7 @@ export class SharedRate implements CallRate<StoreUnavailable> {
   #returning: Fiber.Fiber<unknown, unknown> | undefined
 
   private constructor(
-    { bucket, onChange, process, rate, store }: SharedRateOptions,
+    { bucket, onChange, onWait, process, rate, store }: SharedRateOptions,
     scope: Scope.Scope,
     clock: Clock.Clock,
   ) {
@@ -88,6 +84,7 @@ export class SharedRate implements CallRate<StoreUnavailable> {
     this.#scope = scope
     this.#clock = clock
     this.#onChange = onChange
+    this.#onWait = onWait
     this.#policy = policyOfRate(rate)
     this.#reservations = new Reservations(this.#policy)
     this.#portion = Math.ceil(this.#policy.burst / 4)
@@ -97,7 +94,7 @@ export class SharedRate implements CallRate<StoreUnavailable> {
   static make(options: SharedRateOptions): Effect.Effect<SharedRate, never, Scope.Scope> {
     return Effect.gen(function* () {
       const rate = new SharedRate(options, yield* Effect.scope, yield* Clock.Clock)
-      yield* Effect.addFinalizer(() => Effect.timeoutOption(rate.#giveBackAtEnd, returnLimitMs))
+      yield* Effect.addFinalizer(() => Effect.timeoutOption(rate.#giveBackAtEnd, answerLimitMs))
       return rate
     })
   }
@@ -202,9 +199,17 @@ export class SharedRate implements CallRate<StoreUnavailable> {
         if (now >= this.#askAgainAt) yield* this.#ask
         else if (this.#askAgainAt > giveUpAt)
           return yield* new ProviderPostponed({ delayMs: Math.ceil(this.#askAgainAt - now) })
-        else yield* Effect.sleep(this.#askAgainAt - now)
+        else yield* this.#waitFor(this.#askAgainAt - now)
       }
     })
+  }
+
+  #waitFor(ms: number): Effect.Effect<void> {
+    return Effect.acquireUseRelease(
+      Effect.sync(() => this.#onWait(1)),
+      () => Effect.sleep(ms),
+      () => Effect.sync(() => this.#onWait(-1)),
+    )
   }
 
   /** Asks for the next portion. It arrives even if the job that needed it is gone. */

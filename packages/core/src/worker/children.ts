@@ -5,7 +5,7 @@ import { childIndex, childKey, type ParentStep, stepLabel } from "../domain/Chil
 import { KindUnknown, type SpendCapReached } from "../domain/Errors.ts"
 import { idsOfLabel } from "../engine/childrenOf.ts"
 import type { Asked, Engine, Fingerprint, JobOutcomes } from "../engine/index.ts"
-import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished, GateShut } from "../kinds/AttemptContext.ts"
+import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { JobDirectory } from "../ports/index.ts"
@@ -90,11 +90,10 @@ const refusal = (outcomes: JobOutcomes, step: string, job: Job): Effect.Effect<v
   if (outcome === undefined || Result.isSuccess(outcome)) return Effect.void
   const error = outcome.failure
   if (error._tag === "StoreUnavailable") return Effect.fail(error)
-  // As the parent itself would wait.
-  if (error._tag === "LiveNotActive") return Effect.fail(new GateShut({ missing: error.missing }))
+  if (error._tag === "LiveNotActive") return Effect.fail(new ChildrenUnfinished({ missing: error.missing }))
   // Until the cap is raised or its period ends, but no longer than the parent may wait.
   if (error._tag === "SpendCapReached")
-    return Effect.andThen(tellOfCap(error, step, job), Effect.fail(new ChildrenUnfinished()))
+    return Effect.andThen(tellOfCap(error, step, job), Effect.fail(new ChildrenUnfinished({})))
   if (error._tag === "IdempotencyKeyReused") return Effect.die(otherRequest(step, index))
   const detail = `child ${index} of ${shownCall("children", step)} was refused: ${error._tag}`
   return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail, cause: error }))
@@ -187,7 +186,7 @@ export const awaitChildren = Effect.fnUntraced(function* (
     const outcomes = yield* Effect.suspend(() => engine.createJobs(askedFor(job, parent, kind, requests)))
     yield* refusal(outcomes, step, job)
     yield* count.keep(requests.length)
-    if (requests.length > 0) return yield* new ChildrenUnfinished()
+    if (requests.length > 0) return yield* new ChildrenUnfinished({ areNew: true })
   }
   if (before.all > requests.length)
     return yield* Effect.die(
@@ -196,6 +195,6 @@ export const awaitChildren = Effect.fnUntraced(function* (
       ),
     )
   yield* count.keep(requests.length)
-  if (before.unfinished > 0) return yield* new ChildrenUnfinished()
+  if (before.unfinished > 0) return yield* new ChildrenUnfinished({})
   return yield* readChildren(services, parent, kind, requests)
 })
