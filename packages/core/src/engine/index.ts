@@ -15,6 +15,7 @@ export {
 export { eraseJobData } from "./eraseJobData.ts"
 export { CallerSpan } from "./CallerSpan.ts"
 export { purgeBlobs } from "./purgeBlobs.ts"
+export { retriedBy } from "./retryJob.ts"
 export { retentionPeriods } from "./retentionPeriods.ts"
 export { Fingerprint, fingerprintSecret } from "./Fingerprint.ts"
 export { GroupCommit, groupCommit, type GroupedVerb, layerGroupCommit } from "./GroupCommit.ts"

@@ -6,6 +6,7 @@ import {
   type Gate,
   type Grant,
   isId,
+  type JobId,
   type JobTrace,
   type JsonObject,
   type Priority,
@@ -41,6 +42,8 @@ export interface Placement {
   readonly unique?: UniqueBy | undefined
   /** The queue cap does not apply: the job is a part of one that was accepted. */
   readonly uncapped?: boolean | undefined
+  /** The failed job whose upload the job takes over. */
+  readonly retryOf?: JobId | undefined
 }
 
 /** Which jobs of one key, mode and kind count as the same, and for how long. */
@@ -154,7 +157,7 @@ const newJobOf = (
     metadata: withTrace(withSubmitted(metadataOf(kind, stored), placement.submitted), trace),
     priority,
     delayMs: Math.ceil(placement.delayMs ?? 0),
-    retryOf: null,
+    retryOf: placement.retryOf ?? null,
     uploadId: uploadOf(kind, stored),
     maxTransfers: config.upload.maxTransfers,
     idempotencyKey: idempotencyKey ?? keylessKey(made.id),
