@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import type { Rate } from "../domain/Rate.ts"
+import { givenField, valueOf } from "../domain/realms.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { IdGenerator, RateLimitStore } from "../ports/index.ts"
 import { type CallRate, Providers } from "../providers/index.ts"
@@ -28,8 +29,8 @@ export class Rates extends Context.Service<
       const { live } = yield* Providers
       const kinds = yield* installedKinds
       const ofProvider = portsOf(kinds).flatMap(({ bounds, name }) => {
-        const { rate } = settings[name] ?? bounds
-        return rate === undefined || live[name] === undefined ? [] : [[`provider ${name}`, rate] as const]
+        const { rate } = valueOf(settings, name) ?? bounds
+        return rate === undefined || givenField(live, name) === undefined ? [] : [[`provider ${name}`, rate] as const]
       })
       const ofKind = kinds.flatMap(({ limits: { rate }, name }) =>
         rate === undefined

@@ -6,6 +6,7 @@ import * as Scope from "effect/Scope"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
+import { givenField, valueOf } from "../domain/realms.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { Engine } from "../engine/Engine.ts"
 import type { Fingerprint } from "../engine/Fingerprint.ts"
@@ -74,9 +75,9 @@ const layerProviderGuard = Layer.effect(
       return yield* Effect.die(
         new TypeError(unknownName(`provider "${unknown}" in settings.providers`, unknown, names)),
       )
-    const served = ports.filter(({ name }) => live[name] !== undefined)
+    const served = ports.filter(({ name }) => givenField(live, name) !== undefined)
     return yield* makeProviderGuard(
-      new Map(served.map(({ bounds, name }) => [name, settings[name] ?? bounds])),
+      new Map(served.map(({ bounds, name }) => [name, valueOf(settings, name) ?? bounds])),
       circuit,
       (yield* Rates).ofProvider,
     )
