@@ -1,6 +1,7 @@
 import { type Charge, chargeFor, type Meter, type PriceSnapshot, type Usage } from "./Billing.ts"
 import * as Decimal from "./Decimal.ts"
 import type { KeyId, ProjectId } from "./Ids.ts"
+import { valueOf } from "./realms.ts"
 
 /** A calendar period of UTC, by store time. */
 export type SpendPeriod = "day" | "month"
@@ -142,7 +143,8 @@ export const maximumCost = (
   meters: ReadonlyArray<Meter>,
   maxUsage: Usage | null,
 ): string | undefined => {
-  const costs = (meter: Meter) => Decimal.compare(Decimal.parse(price.unitAmounts[meter] ?? "0"), Decimal.zero) !== 0
+  const costs = (meter: Meter) =>
+    Decimal.compare(Decimal.parse(valueOf(price.unitAmounts, meter) ?? "0"), Decimal.zero) !== 0
   const known = maxUsage ?? {}
   if (meters.some((meter) => costs(meter) && !Object.hasOwn(known, meter))) return undefined
   return chargeFor(price, known).amount
@@ -153,7 +155,10 @@ export const withinMaximum = (usage: Usage, maxUsage: Usage | null): Usage =>
   maxUsage === null
     ? usage
     : Object.fromEntries(
-        Object.entries(usage).map(([meter, quantity]) => [meter, Math.min(quantity, maxUsage[meter] ?? quantity)]),
+        Object.entries(usage).map(([meter, quantity]) => [
+          meter,
+          Math.min(quantity, valueOf(maxUsage, meter) ?? quantity),
+        ]),
       )
 
 /**

@@ -10,6 +10,7 @@ import type { Priority } from "./Priority.ts"
 import { maximumCost, type Spending, type SpendRefusal, spendRefusal } from "./SpendCap.ts"
 import type { JobTick } from "./Schedule.ts"
 import { type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
+import { valueOf } from "./realms.ts"
 
 /**
  * Makes a job the only one of its scope: while another one has the scope, that one is returned instead. The last accepted job has
@@ -166,7 +167,7 @@ const refusalOf = ({ maxTransfers, uploadId }: NewJob, facts: JobFacts): UploadR
 }
 
 const priceOf = ({ gate }: NewJob, { board }: JobFacts): PriceSnapshot | null =>
-  gate === null || gate.price === null ? null : (board().prices[gate.price] ?? null)
+  gate === null || gate.price === null ? null : (valueOf(board().prices, gate.price) ?? null)
 
 const newJob = (job: NewJob, price: PriceSnapshot | null, now: number): Job => ({
   ...created(now, job.limits, Math.ceil(job.delayMs)),

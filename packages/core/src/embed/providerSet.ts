@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isError, isTaggedError } from "../domain/index.ts"
+import { givenField } from "../domain/realms.ts"
 import {
   type AnyProvider,
   type AudioInput,
@@ -30,7 +31,7 @@ export const providerSet = (
 ): ProviderSet =>
   Object.fromEntries(
     ports.flatMap(({ name }) => {
-      const provider: unknown = (providers as Readonly<Record<string, unknown>> | undefined)?.[name]
+      const provider = providers === undefined ? undefined : givenField(providers, name)
       if (provider === undefined) return []
       if (typeof provider !== "function")
         throw new TypeError(`the provider of ${name} must be a function (request, call)`)

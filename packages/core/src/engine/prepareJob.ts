@@ -6,6 +6,7 @@ import {
   type Gate,
   type Grant,
   isId,
+  type JobId,
   type JobTrace,
   type JsonObject,
   type Priority,
@@ -44,6 +45,8 @@ export interface Placement {
   readonly uncapped?: boolean | undefined
   /** The tick of a schedule that the job is for. */
   readonly tick?: JobTick | undefined
+  /** The failed job whose upload the job takes over. */
+  readonly retryOf?: JobId | undefined
 }
 
 /** Which jobs of one key, mode and kind count as the same, and for how long. */
@@ -158,7 +161,7 @@ const newJobOf = (
     metadata: withTrace(withSubmitted(metadataOf(kind, stored), placement.submitted), trace),
     priority,
     delayMs: Math.ceil(placement.delayMs ?? 0),
-    retryOf: null,
+    retryOf: placement.retryOf ?? null,
     uploadId: uploadOf(kind, stored),
     maxTransfers: config.upload.maxTransfers,
     idempotencyKey: idempotencyKey ?? keylessKey(made.id),

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { authorize, type Job, type Principal, type Submitted, submittedOf } from "../domain/index.ts"
+import { authorize, isId, type Job, type JobId, type Principal, type Submitted, submittedOf } from "../domain/index.ts"
 import { JobNotRetryable, KindUnknown } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
@@ -16,6 +16,15 @@ const submittedByCaller = (failed: Job): Submitted => {
   return submitted
 }
 
+/** The idempotency key of the retry of a job. It contains a space, which no key of a caller does. */
+const retryKey = (jobId: JobId): string => `retry ${jobId}`
+
+/** Returns the job that the job with this idempotency key retries; `undefined` if it is no retry. */
+export const retriedBy = (idempotencyKey: string): JobId | undefined => {
+  const id = idempotencyKey.startsWith("retry ") ? idempotencyKey.slice("retry ".length) : ""
+  return isId("job", id) ? id : undefined
+}
+
 /**
  * Retries a failed job as a new one. Its idempotency key consists of the failed job's id and a space, which no key of a caller
  * contains: two retries of one job create one job, and a retry that failed can be retried too.
@@ -28,7 +37,7 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   if (failed.status !== "failed" || failed.request === null) return yield* Effect.fail(new JobNotRetryable())
   const { keyId, mode, projectId } = failed
   const store = yield* JobStore
-  const key = `retry ${failed.id}`
+  const key = retryKey(failed.id)
   // Looked up first: an earlier retry has taken over the upload, so a second draft would be refused.
   const earlier = yield* store.findByIdempotencyKey(keyId, key)
   if (earlier !== undefined) return { job: earlier, replayed: true } satisfies Accepted
@@ -40,7 +49,7 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
     kind,
     request: failed.request,
     idempotencyKey: key,
-    placement: { priority: failed.priority, submitted: submittedByCaller(failed) },
+    placement: { priority: failed.priority, submitted: submittedByCaller(failed), retryOf: failed.id },
   })
   // The kind may have changed since, and refuse the stored request.
   if (draft._tag === "Failure") return yield* Effect.fail(new JobNotRetryable())
@@ -48,7 +57,7 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   const job = yield* Effect.withFiber((fiber) => Effect.succeed(prepare(draft.success, traceIn(fiber))))
   // A retry that was deleted by age had taken over the upload.
   if (job.uploadId !== failed.uploadId) return yield* Effect.fail(new JobNotRetryable())
-  const [outcome] = yield* store.createJobs([{ ...job, retryOf: failed.id }])
+  const [outcome] = yield* store.createJobs([job])
   if (outcome?._tag === "NotRetryable") return yield* Effect.fail(new JobNotRetryable())
   return yield* Effect.fromResult(acceptedOf(outcome))
 })

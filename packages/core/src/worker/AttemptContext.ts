@@ -13,6 +13,7 @@ import {
   submittedOf,
 } from "../domain/index.ts"
 import { countStep } from "../domain/Child.ts"
+import { givenField } from "../domain/realms.ts"
 import { Engine } from "../engine/Engine.ts"
 import { Fingerprint } from "../engine/Fingerprint.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
@@ -30,7 +31,7 @@ import {
 import { KindBug } from "../kinds/KindBug.ts"
 import { measureUpload } from "../kinds/uploadedAudio.ts"
 import { BlobStore, type Claim, IdGenerator, JobDirectory, JobStore, MediaProbe } from "../ports/index.ts"
-import { builtInPorts, callProvider, type ProviderCall, Providers } from "../providers/index.ts"
+import { type AnyProvider, builtInPorts, callProvider, type ProviderCall, Providers } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
 import { cannotGoOn } from "./AttemptEnd.ts"
@@ -133,7 +134,7 @@ class RunContext implements AttemptContext<unknown> {
   }
 
   get has(): AttemptContext<unknown>["has"] {
-    return (name) => this.#providers[name] !== undefined
+    return (name) => givenField(this.#providers, name) !== undefined
   }
 
   get audio(): Effect.Effect<MeasuredAudio, AttemptError> {
@@ -254,7 +255,7 @@ class RunContext implements AttemptContext<unknown> {
     const asks = [...builtInPorts, ...this.#attempt.kind.ports].map((port) => {
       const ask = (question: object): Effect.Effect<unknown, AttemptError> =>
         Effect.suspend(() => {
-          const provider = this.#providers[port.name]
+          const provider = givenField(this.#providers, port.name) as AnyProvider | undefined
           if (provider === undefined)
             return Effect.die(new KindBug(`the kind does not declare the provider "${port.name}"`))
           const answer = inSpan(`Provider.${port.name}`, callProvider(port, provider, question, call), {

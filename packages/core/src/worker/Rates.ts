@@ -4,6 +4,7 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import type { Rate } from "../domain/Rate.ts"
+import { givenField, valueOf } from "../domain/realms.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { IdGenerator, RateLimitStore } from "../ports/index.ts"
 import { type CallRate, Providers } from "../providers/index.ts"
@@ -40,9 +41,9 @@ export class Rates extends Context.Service<
       const kinds = yield* installedKinds
       const ports = portsOf(kinds)
       const inSandbox = limitedInSandbox(providers, ports, settings)
-      const isGuarded = (name: string) => providers.live[name] !== undefined || inSandbox.has(name)
+      const isGuarded = (name: string) => givenField(providers.live, name) !== undefined || inSandbox.has(name)
       const ofProvider = ports.flatMap(({ bounds, name }) => {
-        const { rate } = settings[name] ?? bounds
+        const { rate } = valueOf(settings, name) ?? bounds
         return rate === undefined || !isGuarded(name) ? [] : [[`provider ${name}`, rate] as const]
       })
       const ofKind = kinds.flatMap(({ limits: { rate }, name }) =>

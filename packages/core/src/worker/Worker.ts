@@ -6,6 +6,7 @@ import * as Scope from "effect/Scope"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
+import { givenField, valueOf } from "../domain/realms.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { Engine } from "../engine/Engine.ts"
 import type { Fingerprint } from "../engine/Fingerprint.ts"
@@ -77,9 +78,9 @@ const layerProviderGuard = Layer.effect(
         new TypeError(unknownName(`provider "${unknown}" in settings.providers`, unknown, names)),
       )
     const inSandbox = limitedInSandbox(providers, ports, settings)
-    const served = ports.filter(({ name }) => providers.live[name] !== undefined || inSandbox.has(name))
+    const served = ports.filter(({ name }) => givenField(providers.live, name) !== undefined || inSandbox.has(name))
     return yield* makeProviderGuard(
-      new Map(served.map(({ bounds, name }) => [name, settings[name] ?? bounds])),
+      new Map(served.map(({ bounds, name }) => [name, valueOf(settings, name) ?? bounds])),
       circuit,
       (yield* Rates).ofProvider,
       inSandbox,

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { authorize, type Job, type JobStatus, submittedOf } from "../domain/index.ts"
+import { authorize, isFinished, type Job, type JobStatus, submittedOf } from "../domain/index.ts"
 import { childIndex, childKey, type ParentStep, stepLabel } from "../domain/Child.ts"
 import { KindUnknown, type SpendCapReached } from "../domain/Errors.ts"
 import { idsOfLabel } from "../engine/childrenOf.ts"
@@ -8,7 +8,8 @@ import type { Asked, Engine, Fingerprint, JobOutcomes } from "../engine/index.ts
 import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { KindBug } from "../kinds/KindBug.ts"
-import type { JobDirectory } from "../ports/index.ts"
+import type { JobDirectory, JobStore } from "../ports/index.ts"
+import { submitChildren } from "./retriedChildren.ts"
 import { shownCall } from "./UsedNames.ts"
 
 /** Jobs in one page of a list, or in one call that reads them. */
@@ -63,6 +64,17 @@ const readChildren = Effect.fnUntraced(function* (
           return yield* Effect.die(otherRequest(parent.step, index))
         children[index] = childOf(job)
       }
+  return children
+})
+
+/** Reads finished children, whose order is known. */
+const readInOrder = Effect.fnUntraced(function* (directory: Directory, jobs: ReadonlyArray<Job>) {
+  const children: Array<Child> = []
+  for (let from = 0; from < jobs.length; from += pageSize) {
+    const page = jobs.slice(from, from + pageSize)
+    const found = yield* directory.readJobs(page.map(({ id }) => id))
+    children.push(...page.map((job, index) => childOf(found[index] ?? job)))
+  }
   return children
 })
 
@@ -133,6 +145,7 @@ export interface ChildServices {
   readonly engine: Engine["Service"]
   readonly directory: Directory
   readonly fingerprint: Fingerprint["Service"]
+  readonly store: JobStore["Service"]
 }
 
 /** Returns the kind of the children of a step. Throws `KindBug` for arguments of `children` that JavaScript code got wrong. */
@@ -183,10 +196,14 @@ export const awaitChildren = Effect.fnUntraced(function* (
   const before = yield* countChildren(directory, parent)
   yield* checkCount(step, count.known, requests.length, before.all)
   if (before.all < requests.length) {
-    const outcomes = yield* Effect.suspend(() => engine.createJobs(askedFor(job, parent, kind, requests)))
+    const outcomes = yield* Effect.suspend(() =>
+      submitChildren(services, job, parent, askedFor(job, parent, kind, requests)),
+    )
     yield* refusal(outcomes, step, job)
     yield* count.keep(requests.length)
-    if (requests.length > 0) return yield* new ChildrenUnfinished({ areNew: true })
+    const submitted = outcomes.flatMap((outcome) => (Result.isSuccess(outcome) ? [outcome.success.job] : []))
+    if (!submitted.every(isFinished)) return yield* new ChildrenUnfinished({ areNew: true })
+    return yield* readInOrder(directory, submitted)
   }
   if (before.all > requests.length)
     return yield* Effect.die(

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { Board, JobMode, KindQuota, StoreUnavailable } from "../domain/index.ts"
+import { givenField } from "../domain/realms.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import type { Runnable } from "../ports/index.ts"
@@ -20,7 +21,7 @@ export interface RunnableNow {
 
 /** Returns the providers that serve the kind here; `undefined` if none of its sets is complete. */
 export const servedBy = (providers: ProviderSet, kind: JobKind): ReadonlyArray<string> | undefined =>
-  kind.providers.find((names) => names.every((name) => providers[name] !== undefined))
+  kind.providers.find((names) => names.every((name) => givenField(providers, name) !== undefined))
 
 /** The kinds this process can serve live, whether or not they may run now. */
 export const liveKinds = Effect.gen(function* () {

@@ -176,6 +176,50 @@ describe("children", () => {
     expect(await kiln.get(job)).toMatchObject({ status: "done", output: { found: ["failed", "done"] } })
   })
 
+  it.each(["failed", "done"] as const)(
+    "of a retried parent have the upload that a child which is %s had",
+    async (end) => {
+      const ran: Array<string> = []
+      let isBroken = true
+      const listen = jobKind({
+        name: "listen",
+        request: z.object({ uploadId: z.string() }),
+        output: z.object({ bytes: z.number() }),
+        upload: "uploadId",
+        limits: { maxFailures: 1 },
+        run: async ({ audio, jobId }) => {
+          ran.push(jobId)
+          if (isBroken && end === "failed") throw new Error("not yet")
+          return { output: { bytes: (await audio()).bytes } }
+        },
+      })
+      const parent = jobKind({
+        name: "parent",
+        request: z.object({ uploadId: z.string() }),
+        limits: { maxFailures: 1 },
+        run: async ({ children, request: { uploadId } }) => {
+          await children("clips", clip, [{ n: 1 }])
+          const [heard] = await children("listen", listen, [{ uploadId }])
+          if (isBroken) throw new Error("broken")
+          return { output: { bytes: heard?.status === "done" ? (heard.output?.bytes ?? null) : null } }
+        },
+      })
+      await using engine = await openWith([parent, listen, clip])
+      const upload = await engine.createUpload({ format: "wav", declaredSeconds: 1 })
+      await engine.receiveUpload(upload, "audio/wav", new TextEncoder().encode("RIFF0000WAVEfmt "))
+      const first = await engine.submitAndWait("parent", { uploadId: upload.id }, { timeoutMs: 60_000 })
+      expect(first).toMatchObject({ status: "failed", errorCode: "internal_error" })
+      // A retry that fails too hands the upload on once more.
+      const second = await engine.wait(await engine.operator.retry(first), { timeoutMs: 60_000 })
+      expect(second).toMatchObject({ status: "failed" })
+      isBroken = false
+      const third = await engine.wait(await engine.operator.retry(second), { timeoutMs: 60_000 })
+      expect(third).toMatchObject({ status: "done", output: { bytes: 16 } })
+      // What is done is not done again.
+      expect(new Set(ran).size).toBe(end === "done" ? 1 : 3)
+    },
+  )
+
   it("carry the context of the parent's submission", async () => {
     let user: string | undefined
     const child = jobKind({
