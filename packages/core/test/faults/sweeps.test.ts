@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { defaultEngineSettings, Engine, EngineConfig } from "@kiln/core/effect"
 import { jobBlobKey } from "@kiln/core/domain"
 import { BlobStore, JobStore, UploadStore } from "@kiln/core/ports"
-import { collectOrphans, layerSweeps, pruneOnce, Worker } from "@kiln/core/worker"
+import { layerSweeps, pruneOnce, sweepOrphans, Worker } from "@kiln/core/worker"
 import { Effect, Layer, Stream } from "effect"
 import { blobsDown, blobsWith, makeOutage, storesWith } from "../support/faults.ts"
 import { principal, within } from "../support/harness.ts"
@@ -197,23 +197,27 @@ describe("a sweep is best effort", () => {
     }).pipe(within({ blobs, stores }))
   })
 
-  it.effect("a leftover file that cannot be removed does not prevent the removal of others", () => {
-    const blobs = blobsWith((store) => ({
-      remove: (prefix) => (prefix.endsWith("/stuck") ? Effect.fail(blobsDown) : store.remove(prefix)),
-    }))
-    return Effect.gen(function* () {
-      const store = yield* BlobStore
-      const { id } = yield* submitSpeech("k")
-      yield* (yield* Worker).tick
-      yield* passUntil(
-        "it is done",
-        Effect.map(readJob(id), ({ status }) => status === "done"),
-        "1 minute",
-      )
-      const keys = ["stuck", "one", "two"].map((name) => jobBlobKey(id, 1, name))
-      for (const key of keys) yield* store.put(key, Stream.succeed(new Uint8Array(1)), { maxBytes: 1 })
-      yield* collectOrphans
-      assert.deepStrictEqual(yield* storedForJobs, [jobBlobKey(id, 1, "audio"), keys[0]])
-    }).pipe(within({ blobs }))
-  })
+  it.effect(
+    "leftover files that cannot be removed, more than one page of them, do not prevent the removal of others",
+    () => {
+      const blobs = blobsWith((store) => ({
+        remove: (prefix) => (prefix.includes("/stuck") ? Effect.fail(blobsDown) : store.remove(prefix)),
+      }))
+      return Effect.gen(function* () {
+        const store = yield* BlobStore
+        const { id } = yield* submitSpeech("k")
+        yield* (yield* Worker).tick
+        yield* passUntil(
+          "it is done",
+          Effect.map(readJob(id), ({ status }) => status === "done"),
+          "1 minute",
+        )
+        const stuck = Array.from({ length: 510 }, (_, n) => jobBlobKey(id, 1, `stuck${n}`))
+        const keys = [...stuck, ...["one", "two"].map((name) => jobBlobKey(id, 1, name))]
+        for (const key of keys) yield* store.put(key, Stream.succeed(new Uint8Array(1)), { maxBytes: 1 })
+        yield* sweepOrphans({ force: true })
+        assert.deepStrictEqual(new Set(yield* storedForJobs), new Set([jobBlobKey(id, 1, "audio"), ...stuck]))
+      }).pipe(within({ blobs }))
+    },
+  )
 })
