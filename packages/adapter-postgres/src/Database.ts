@@ -6,7 +6,7 @@ import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { ShortLockWait } from "@kiln/core/ports"
 import { cutOff } from "./Connections.ts"
-import { isContention, meaningOf, sqlState } from "./postgresErrors.ts"
+import { isContention, meaningOf, sqlState, withPoolerHint } from "./postgresErrors.ts"
 import { begin, type Fate, type Mark, readFate, Session, Transaction, type Wire } from "./Session.ts"
 
 /** Milliseconds between two tries; short at first, because most conflicts end with another commit. */
@@ -296,4 +296,4 @@ const withSettings = async <A>(client: pg.PoolClient, beginning: string, send: (
 
 /** A connection that cannot be made counts as an undone try. */
 const settle = <A>(attempt: () => Promise<Try<A>>): Promise<Try<A>> =>
-  attempt().catch((error: unknown): Try<A> => ({ _tag: "Undone", error }))
+  attempt().catch((error: unknown): Try<A> => ({ _tag: "Undone", error: withPoolerHint(error) }))

@@ -78,3 +78,10 @@ export const sqlState = (error: unknown): string | undefined => {
     ? error.code
     : undefined
 }
+
+/** Names the option for a pooler that rejects the settings of our sessions. The code stays. */
+export const withPoolerHint = (error: unknown): unknown => {
+  if (isError(error) && /unsupported startup parameter/.test(error.message) && !error.message.includes("pooler"))
+    error.message += `: a pooler in front of the server rejects session settings; set pooler: "transaction"`
+  return error
+}

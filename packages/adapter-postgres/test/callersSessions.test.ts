@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, type Scope } from "effect"
-import { Kysely, PostgresDialect } from "kysely"
+import { Kysely, ParseJSONResultsPlugin, PostgresDialect } from "kysely"
 import pg from "pg"
 import { CallerTransactions, type NewJob } from "@kiln/core/ports"
 import { transactionPooler } from "@kiln/postgres-lab"
@@ -105,6 +105,48 @@ describe("a caller's session", () => {
       }).pipe(Effect.provide(PostgresStores.layer({ url, poolSize: 3, notifications: false })))
     }),
   )
+
+  it.live("may have plugins of Kysely, which would parse answers that are JSON", () =>
+    inDatabase((_, url) =>
+      Effect.gen(function* () {
+        const kysely = new Kysely({
+          dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url, max: 1 }) }),
+          plugins: [new ParseJSONResultsPlugin()],
+        })
+        for (const n of [1, 2]) {
+          const transaction = yield* Effect.promise(() => kysely.startTransaction().execute())
+          expect(yield* tags(transaction, newJob(n), newUploadJob(n + 10))).toEqual(["Created", "UploadRefused"])
+          expect(yield* tags(transaction, newJob(n + 20))).toEqual(["Created"])
+          yield* Effect.promise(() => transaction.commit().execute())
+        }
+        yield* Effect.promise(() => kysely.destroy())
+      }),
+    ),
+  )
+
+  for (const [setting, value, problem] of [
+    ["client_encoding", "LATIN1", "the connection has client_encoding LATIN1, which would change the texts of jobs"],
+    [
+      "session_replication_role",
+      "replica",
+      "the connection has session_replication_role replica, which turns off the triggers of kiln's tables",
+    ],
+  ] as const)
+    it.live(`with ${setting} ${value} is refused by name, and stays usable`, () =>
+      inDatabase((client) =>
+        Effect.gen(function* () {
+          // The first call reads where the transaction is, and the second one is decided by one statement.
+          for (const n of [1, 2]) {
+            yield* sql(client, `BEGIN; SET LOCAL ${setting} = '${value}'`)
+            const exit = yield* Effect.exit(create(client, newJob(n)))
+            expect(Exit.isFailure(exit) && String(Cause.squash(exit.cause))).toContain(`TypeError: ${problem}`)
+            yield* sql(client, `SET LOCAL ${setting} = DEFAULT`)
+            expect(yield* tags(client, newJob(n))).toEqual(["Created"])
+            yield* sql(client, "COMMIT")
+          }
+        }),
+      ),
+    )
 
   it.live("works behind a pooler", () =>
     Effect.gen(function* () {

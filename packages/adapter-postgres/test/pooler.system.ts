@@ -137,7 +137,7 @@ describe('pooler: "transaction"', () => {
       const error = yield* Effect.flip(
         Effect.scoped(Layer.build(PostgresStores.layer({ url: pooler.url, poolSize: 2 }))),
       )
-      expect(String(error.cause)).toContain("unsupported startup parameter")
+      expect(String(error.cause)).toMatch(/unsupported startup parameter.*set pooler: "transaction"/)
     }),
   )
 

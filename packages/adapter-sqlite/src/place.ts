@@ -26,13 +26,14 @@ const identityOf = (path: string): FileIdentity => {
 }
 
 const isText = (value: unknown): value is string => typeof value === "string"
+const isInteger = (value: unknown): value is string => isText(value) && /^\d+$/.test(value)
 
 /** Decodes a kept identity; `undefined` for anything else. */
 const decode = (document: string): FileIdentity | undefined => {
   const kept: unknown = JSON.parse(document)
   if (typeof kept !== "object" || kept === null) return undefined
   const { born, device, inode, isUnchanged } = kept as { readonly [Field in keyof FileIdentity]?: unknown }
-  return isText(inode) && isText(device) && isText(born) && typeof isUnchanged === "boolean"
+  return isText(inode) && isText(device) && isInteger(born) && typeof isUnchanged === "boolean"
     ? { inode, born, isUnchanged, device }
     : undefined
 }
@@ -40,12 +41,23 @@ const decode = (document: string): FileIdentity | undefined => {
 const tellsBirth = (one: FileIdentity, other: FileIdentity): boolean =>
   one.born !== "0" && other.born !== "0" && !(one.isUnchanged && other.isUnchanged)
 
+/** The finest unit in which a runtime reports times: some report nanoseconds, others whole milliseconds. */
+const unitOf = (born: bigint): bigint => [1_000_000_000n, 1_000_000n, 1_000n].find((unit) => born % unit === 0n) ?? 1n
+
+/** Whether both are one time, cut or rounded to the coarser unit of the two. */
+const isSameTime = (one: string, other: string): boolean => {
+  if (one === other) return true
+  const [first, second] = [BigInt(one), BigInt(other)]
+  const [apart, unit] = [first - second, unitOf(first) > unitOf(second) ? unitOf(first) : unitOf(second)]
+  return (apart < 0n ? -apart : apart) < unit
+}
+
 /**
  * Whether both are the same file. File systems number their files alike and reuse numbers, so the number alone is not enough: the
  * creation time decides, or the file system where that is unknown.
  */
 export const isSameFile = (kept: FileIdentity, now: FileIdentity): boolean =>
-  kept.inode === now.inode && (tellsBirth(kept, now) ? kept.born === now.born : kept.device === now.device)
+  kept.inode === now.inode && (tellsBirth(kept, now) ? isSameTime(kept.born, now.born) : kept.device === now.device)
 
 /** Tells where the file is; nothing if copies are allowed. */
 export const sqlitePlace = ({

@@ -65,6 +65,7 @@ describe("the place of a database file", () => {
   )
 
   const file: FileIdentity = { inode: "12", born: "1000", isUnchanged: false, device: "2049" }
+  const born = (time: string): FileIdentity => ({ ...file, born: time })
   it.each<[string, FileIdentity, FileIdentity, boolean]>([
     ["the file system was mounted under another number", file, { ...file, device: "2050" }, true],
     ["a fresh file system numbers its files alike", file, { ...file, born: "2000" }, false],
@@ -83,6 +84,13 @@ describe("the place of a database file", () => {
       { ...file, born: "9", isUnchanged: true },
       true,
     ],
+    // Some runtimes report whole milliseconds, cut or rounded, and others nanoseconds.
+    ["a time in milliseconds", born("1795693135115987654"), born("1795693135115000000"), true],
+    ["a time rounded to milliseconds", born("1795693135115987654"), born("1795693135116000000"), true],
+    ["a time in microseconds", born("1795693135115987654"), born("1795693135115987000"), true],
+    ["a time in milliseconds, and in microseconds", born("1795693135115000000"), born("1795693135115987000"), true],
+    ["another millisecond", born("1795693135115987654"), born("1795693135117000000"), false],
+    ["another nanosecond", born("1795693135115987654"), born("1795693135115987655"), false],
   ])("%s", (_what, kept, now, expected) => {
     expect(isSameFile(kept, now)).toBe(expected)
     expect(isSameFile(now, kept)).toBe(expected)

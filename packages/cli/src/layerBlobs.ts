@@ -8,6 +8,7 @@ import type { BlobStore } from "@kiln/core/ports"
 import { backupMarker } from "./backup/backupMarker.ts"
 import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
 import { type DatabasePlace, describeDatabase } from "./database/DatabasePlace.ts"
+import { databaseProblem } from "./database/databaseProblem.ts"
 import { loadPostgres } from "./database/loadPostgres.ts"
 import { loadUnstorage } from "./loadModule.ts"
 import type { Settings } from "./Settings.ts"
@@ -73,7 +74,12 @@ const openDirectory = (directory: string, name: string): Layer.Layer<BlobStore, 
 const openPostgres = (place: DatabasePlace) =>
   place._tag === "Postgres"
     ? Effect.map(loadPostgres, ({ PostgresBlobStore }) =>
-        PostgresBlobStore.layer({ url: place.url, schema: place.schema, pooler: place.pooler }),
+        PostgresBlobStore.layer({ url: place.url, schema: place.schema, pooler: place.pooler }).pipe(
+          // The records are in the same database, and it is opened for both at once: whichever fails first, the message is one.
+          Layer.catchTag("BlobUnavailable", ({ cause }) =>
+            Layer.effectContext(Effect.fail(databaseProblem(place, cause))),
+          ),
+        ),
       )
     : Effect.die(new TypeError("the settings accept blobs in Postgres only with a Postgres database"))
 

@@ -123,6 +123,7 @@ describe("kiln key", { timeout: 120_000 }, () => {
   it("reports what cannot be found, and exits with 1", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
+    await run(["project", "create", "somebody"], env)
     const create = await run(["key", "create", "--project", "nobody", "--mode", "test", ...allScopes, "--json"], env)
     expect({ ...create, stderr: create.stderr.split(":")[1] }).toEqual({
       exit: 1,

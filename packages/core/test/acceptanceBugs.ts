@@ -76,7 +76,7 @@ export const acceptanceBugs = [
     order,
     "acceptance.ts",
     "  const existing = facts.existing()\n",
-    '  const first = job.unique && facts.scopeHolder()\n  if (first && keepsScope(first, job.unique, facts.now)) return { _tag: "Duplicate", job: first }\n  const existing = facts.existing()\n',
+    '  const first = job.unique && facts.scopeHolder()\n  if (first && keepsScope(first, job, facts.now)) return { _tag: "Duplicate", job: first }\n  const existing = facts.existing()\n',
   ),
   plant("an upload that does not exist is ready", order, "acceptance.ts", '? "not_found" :', "? undefined :"),
   plant(

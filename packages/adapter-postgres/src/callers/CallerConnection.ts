@@ -42,10 +42,14 @@ type Send = (text: string, values: ReadonlyArray<unknown>) => PromiseLike<Rows>
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
 
-const isKysely = (
-  handle: Readonly<Record<string, unknown>>,
-): handle is { isTransaction: unknown; executeQuery: (query: CompiledQuery) => ReturnType<Send> } =>
-  typeof handle["executeQuery"] === "function"
+interface KyselyHandle {
+  readonly isTransaction: unknown
+  readonly executeQuery: (query: CompiledQuery) => ReturnType<Send>
+  readonly withoutPlugins?: () => Pick<KyselyHandle, "executeQuery">
+}
+
+const isKysely = (handle: object): handle is KyselyHandle =>
+  "executeQuery" in handle && typeof handle.executeQuery === "function"
 
 const isClient = (handle: Readonly<Record<string, unknown>>): handle is { query: Send } =>
   typeof handle["query"] === "function"
@@ -56,7 +60,9 @@ const notAHandle = "expected a pg client, a Kysely transaction or an object with
 const senderOf = (handle: Readonly<Record<string, unknown>>): Send => {
   if (isKysely(handle)) {
     if (handle.isTransaction !== true) throw new TypeError("this Kysely instance is not a transaction")
-    return (text, values) => handle.executeQuery(CompiledQuery.raw(text, [...values]))
+    // Plugins might rename columns, or parse texts that are JSON.
+    const plain = handle.withoutPlugins?.() ?? handle
+    return (text, values) => plain.executeQuery(CompiledQuery.raw(text, [...values]))
   }
   if (isClient(handle)) return (text, values) => handle.query(text, [...values])
   throw new TypeError(notAHandle)

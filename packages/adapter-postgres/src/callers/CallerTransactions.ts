@@ -31,7 +31,7 @@ import {
 } from "./addInOneStatement.ts"
 import { reservingMeanwhile } from "./reservingMeanwhile.ts"
 import { createInCallers, LaneNotSeen } from "./createInCallers.ts"
-import { changeSettings, ourSettings } from "./settings.ts"
+import { changeSettings, ourSettings, sessionProblem, type SessionSettings } from "./settings.ts"
 
 interface Turn {
   readonly semaphore: Semaphore.Semaphore
@@ -56,8 +56,8 @@ const serialized = <A, E>(name: unknown, work: Effect.Effect<A, E>): Effect.Effe
     )
   })
 
-/** The database that a session uses. */
-interface Location {
+/** The database that a session uses, and the settings that are not changed for a call. */
+interface Location extends SessionSettings {
   readonly tables: string
   /** The id of the server process. */
   readonly backend: number
@@ -65,7 +65,12 @@ interface Location {
 
 /** Never fails, which would abort the caller's transaction. */
 const presentLocation = statement(() =>
-  query.selectNoFrom([tablesOfSession.as("tables"), sql<number>`pg_backend_pid()`.as("backend")]),
+  query.selectNoFrom([
+    tablesOfSession.as("tables"),
+    sql<number>`pg_backend_pid()`.as("backend"),
+    sql<string>`current_setting('client_encoding')`.as("encoding"),
+    sql<string>`current_setting('session_replication_role')`.as("role"),
+  ]),
 )
 
 const readLocation = async (session: Session): Promise<Location> => {
@@ -195,8 +200,11 @@ class CallerSteps {
   #createByFacts(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       const own = yield* this.#makeLanes(jobs)
-      const { backend, tables } = yield* this.#inSession(readLocation)
+      const location = yield* this.#inSession(readLocation)
+      const { backend, tables } = location
       if (tables !== own.tables) return yield* Effect.die(new TypeError(elsewhere))
+      const problem = sessionProblem(location)
+      if (problem !== undefined) return yield* Effect.die(new TypeError(problem))
       this.#known.tables = tables
       // Two handles of the same transaction would use each other's savepoints.
       return yield* serialized(`${tables} ${backend}`, this.#tryInside(jobs))

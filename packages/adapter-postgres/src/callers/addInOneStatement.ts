@@ -7,6 +7,7 @@ import { workChannel } from "../wakeUp/Listener.ts"
 import { inSchema } from "../Statement.ts"
 import { Session, type Wire } from "../Session.ts"
 import type { CallerConnection } from "./CallerConnection.ts"
+import { usableSession } from "./settings.ts"
 
 /**
  * Identifies the tables of a session, as `add_callers_jobs` does: the server by its start time, the database and the table by their
@@ -28,7 +29,10 @@ export const isDecidedInOneStatement = (jobs: ReadonlyArray<NewJob>): boolean =>
 /** What `add_callers_jobs` answers; `undecided` where the facts have to be read. */
 export type AddedInOneStatement =
   | { readonly _tag: "Added"; readonly acceptedAt: number; readonly isLater: boolean }
-  | { readonly _tag: "Undecided"; readonly why: "busy" | "elsewhere" | "lanes" | "full" | "bound" | "outside" }
+  | {
+      readonly _tag: "Undecided"
+      readonly why: "busy" | "elsewhere" | "lanes" | "full" | "bound" | "outside" | "session"
+    }
 
 type Answer =
   | { readonly answer: "added"; readonly accepted: number; readonly isLater: boolean }
@@ -39,9 +43,10 @@ type Answer =
       readonly detail: string
       readonly where: string
     }
-  | { readonly answer: "busy" | "elsewhere" | "lanes" | "full" | "bound" }
+  | { readonly answer: "busy" | "elsewhere" | "lanes" | "full" | "bound" | "session" }
 
-const text = `SELECT "kiln".add_callers_jobs($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text) AS answer`
+const text = `SELECT CASE WHEN ${usableSession} THEN "kiln".add_callers_jobs($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text)
+  ELSE '{"answer":"session"}' END AS answer`
 
 /** The rows of jobs that are accepted at any time, for lanes that are known. */
 export const addableRows = (jobs: ReadonlyArray<NewJob>, lanes: ReadonlyMap<string, number>): ReadonlyArray<NewRow> =>

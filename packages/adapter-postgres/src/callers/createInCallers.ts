@@ -4,13 +4,13 @@ import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { jobOf, jobsByIdempotencyKey } from "../jobs/jobRow.ts"
 import { type Session } from "../Session.ts"
 import { Superseded } from "../postgresErrors.ts"
-import { cappedOwners, type Judged, judgeJobs, keyName, readItems } from "../jobs/createJobs.ts"
+import { cappedOwners, type Judged, judgeJobs, keyName, readItems, withoutScope } from "../jobs/createJobs.ts"
 import type { Reservation } from "../reservations.ts"
 import { noSpending, type ReadSpending } from "../spending.ts"
 import { addJobs, claimableRows, consumeUploads, detachRetried } from "../jobs/insertJobs.ts"
 import { type Accepted, type NewRow, rowsOf } from "../jobs/newRows.ts"
 import { query, statement, storeTime } from "../Statement.ts"
-import { writeLabels } from "../jobs/labels.ts"
+import { leaveScopesOf, writeLabels } from "../jobs/labels.ts"
 import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
 
 /** Maximum number of tries when keys are bound by others and become free again. */
@@ -108,9 +108,11 @@ export const createInCallers = async (
     await writeLabels(session, written)
     await meanwhile.lower(claimableRows(written))
   }
-  return outcomes.map((outcome, index) => {
+  const answers = outcomes.map((outcome, index) => {
     const item = items[index]
     const existing = item && theirs.get(keyName(item))
     return item && existing ? repeatOf(existing, item) : outcome
   })
+  await leaveScopesOf(session, withoutScope(items, answers))
+  return answers
 }

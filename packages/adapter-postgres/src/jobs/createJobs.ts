@@ -20,7 +20,7 @@ import { jobOf, jobsByIdempotencyKey } from "./jobRow.ts"
 import { lockUploads, ownUploads, uploadOf } from "../uploads/uploadRow.ts"
 import { insertJobs } from "./insertJobs.ts"
 import { type Accepted } from "./newRows.ts"
-import { lockedScopes } from "./labels.ts"
+import { leaveScopesOf, lockedScopes } from "./labels.ts"
 import { findLanes } from "./lanes.ts"
 import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
 import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
@@ -98,6 +98,13 @@ export const judgeJobs = (
   return { outcomes, accepted: batch.accepted, reservations: batch.reservations }
 }
 
+/** Jobs that were refused although their scope was free. */
+export const withoutScope = (
+  items: ReadonlyArray<NewJob>,
+  outcomes: ReadonlyArray<CreateOutcome>,
+): ReadonlyArray<NewJob> =>
+  items.filter((_, index) => outcomes[index]?._tag !== "Created" && outcomes[index]?._tag !== "Duplicate")
+
 export const createJobs = async (
   tx: Transaction,
   items: ReadonlyArray<NewJob>,
@@ -106,6 +113,7 @@ export const createJobs = async (
   const { accepted, outcomes, reservations } = judgeJobs(tx.now, items, read)
   await insertJobs(tx, accepted, read.lanes)
   await advanceSchedules(tx, items, outcomes)
+  await leaveScopesOf(tx, withoutScope(items, outcomes))
   if (reservations.length > 0) tx.commitWith(reserve(tx, reservations, null), addUp(tx, read.spending))
   return outcomes
 }

@@ -7,24 +7,57 @@ import { jobOf, jobsBySeq } from "./jobRow.ts"
 
 type Scope = { scope: string }
 
+/** Stands for the job of a scope that is locked and was free. */
+const noJob = 0
+
 /**
- * Locks scopes until the transaction ends, in their order, so that what is read next is what the one before has written. Only
- * those who want the same scope wait.
+ * Enters scopes that no job has, so that there is a row to lock. Waits for another transaction that enters one. Advisory locks would
+ * need no row, but each takes a place in a table of the whole server until the transaction ends, and a caller's transaction may have
+ * any number of unique jobs. In the order of the scopes, as everybody locks them, so that no two wait for each other.
  */
-const lockScopes = batchStatement<Scope, {}, { locked: string }>({ scope: "text" }, (item) =>
+const enterScopes = batchStatement<Scope, {}, unknown>({ scope: "text" }, (item) =>
   query
-    .selectFrom((from) => from.selectFrom(item).select("item.scope").orderBy("item.scope").offset(0).as("ordered"))
-    .select(
-      sql<string>`pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(ordered.scope, 0))::text`.as("locked"),
-    ),
+    .insertInto("job_scopes")
+    .columns(["scope", "job_seq"])
+    .expression(
+      query
+        .selectFrom((from) => from.selectFrom(item).select("item.scope").orderBy("item.scope").offset(0).as("ordered"))
+        .select(["ordered.scope", sql.lit(noJob).as("job_seq")]),
+    )
+    .onConflict((conflict) => conflict.column("scope").doNothing()),
 )
 
-const holders = batchStatement<Scope, {}, Scope & { seq: number }>({ scope: "text" }, (item) =>
+/** Locks scopes until the transaction ends, and returns the jobs that took them last, as the one before has written them. */
+const lockScopes = batchStatement<Scope, {}, Scope & { seq: number }>({ scope: "text" }, (item) =>
   query
     .selectFrom("job_scopes")
     .innerJoin(item, (join) => join.onRef("item.scope", "=", "job_scopes.scope"))
-    .select(["job_scopes.scope", "job_scopes.job_seq as seq"]),
+    .select(["job_scopes.scope", "job_scopes.job_seq as seq"])
+    .orderBy("job_scopes.scope")
+    .forNoKeyUpdate("job_scopes"),
 )
+
+const leaveScopes = batchStatement<Scope, {}, unknown>({ scope: "text" }, (item) =>
+  query
+    .deleteFrom("job_scopes")
+    .using(item)
+    .whereRef("job_scopes.scope", "=", "item.scope")
+    .where("job_scopes.job_seq", "=", noJob),
+)
+
+/** Maximum number of tries when the records of the jobs that have scopes are deleted meanwhile. */
+const mostTries = 20
+
+const heldScopes = async (session: Session, scopes: ReadonlyArray<Scope>) => {
+  for (let tries = 0; tries < mostTries; tries++) {
+    const [, locked] = await Promise.all([
+      session.runBatch(enterScopes, scopes, {}),
+      session.batch(lockScopes, scopes, {}),
+    ])
+    if (locked.length === scopes.length) return locked.filter(({ seq }) => seq !== noJob)
+  }
+  throw new TypeError("scopes of unique jobs could not be locked")
+}
 
 const scopesOf = (items: ReadonlyArray<NewJob>): ReadonlyArray<Scope> =>
   [...new Set(items.flatMap(({ unique }) => unique?.scope ?? []))].toSorted().map((scope) => ({ scope }))
@@ -36,7 +69,7 @@ export const lockedScopes = async (
 ): Promise<ReadonlyMap<string, Job>> => {
   const scopes = scopesOf(items)
   if (scopes.length === 0) return new Map()
-  const [, found] = await Promise.all([session.batch(lockScopes, scopes, {}), session.batch(holders, scopes, {})])
+  const found = await heldScopes(session, scopes)
   const rows = await session.batch(
     jobsBySeq,
     found.map(({ seq }) => ({ seq })),
@@ -50,6 +83,10 @@ export const lockedScopes = async (
     }),
   )
 }
+
+/** Removes the entries of scopes that were locked for jobs which were not accepted. */
+export const leaveScopesOf = (session: Session, refused: ReadonlyArray<NewJob>): Promise<number> =>
+  session.runBatch(leaveScopes, scopesOf(refused), {})
 
 /** The scopes are locked. A snapshot that is older than an entry makes the statement fail, and the caller's transaction with it. */
 const takeScopes = batchStatement<Scope & { id: JobId }, {}, unknown>({ scope: "text", id: "text" }, (item) =>

@@ -52,36 +52,38 @@ export const keyCreate = Command.make(
   "create",
   flags,
   ({ expires, limits: given, mode, name, project: nameOrId, scopes }) =>
-    withStores(
-      Effect.gen(function* () {
-        const problem = Option.isSome(name) ? nameProblem(name.value) : undefined
-        if (problem !== undefined) return yield* misused(`--name ${problem}`)
-        const expiresAt = yield* expiryOf(expires)
-        const limits = yield* limitsWith({}, given)
-        const project = yield* findProject(nameOrId)
-        const { key, record } = yield* newKey({
-          projectId: project.id,
-          mode,
-          scopes: keyScopes.filter((scope) => scopes.includes(scope)),
-          name: Option.getOrNull(name),
-          expiresAt,
-          limits,
-        })
-        const created = yield* (yield* KeyDirectory)
-          .createKey(record)
-          .pipe(recordChange({ action: "key.create", subject: record.id, details: keyDetails(record) }))
-        if (created === undefined) return yield* failed(`the project ${JSON.stringify(nameOrId)} no longer exists`)
-        yield* answer({
-          json: {
-            ...keyDocument(key, record),
-            name: record.name,
-            expires_at: formatTime(expiresAt),
-            ...(given.length > 0 && { limits: limitFields(limits) }),
-          },
-          text: describe(key, record.id, project, expiresAt),
-        })
-      }),
-    ),
+    Effect.gen(function* () {
+      const problem = Option.isSome(name) ? nameProblem(name.value) : undefined
+      if (problem !== undefined) return yield* misused(`--name ${problem}`)
+      const expiresAt = yield* expiryOf(expires)
+      const limits = yield* limitsWith({}, given)
+      return yield* withStores(
+        Effect.gen(function* () {
+          const project = yield* findProject(nameOrId)
+          const { key, record } = yield* newKey({
+            projectId: project.id,
+            mode,
+            scopes: keyScopes.filter((scope) => scopes.includes(scope)),
+            name: Option.getOrNull(name),
+            expiresAt,
+            limits,
+          })
+          const created = yield* (yield* KeyDirectory)
+            .createKey(record)
+            .pipe(recordChange({ action: "key.create", subject: record.id, details: keyDetails(record) }))
+          if (created === undefined) return yield* failed(`the project ${JSON.stringify(nameOrId)} no longer exists`)
+          yield* answer({
+            json: {
+              ...keyDocument(key, record),
+              name: record.name,
+              expires_at: formatTime(expiresAt),
+              ...(given.length > 0 && { limits: limitFields(limits) }),
+            },
+            text: describe(key, record.id, project, expiresAt),
+          })
+        }),
+      )
+    }),
 ).pipe(
   Command.withDescription("Create an API key and show it once"),
   Command.withExamples([

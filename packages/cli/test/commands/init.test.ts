@@ -113,3 +113,19 @@ describe("a Postgres database without the schema", () => {
     expect(await jsonOf(["key", "list"], env)).toEqual({ keys: [] })
   })
 })
+
+describe("a database that cannot be reached, with the files in it too", () => {
+  it("is explained with the same words, whichever of the two is opened first", async () => {
+    using data = temporaryDirectory()
+    const env = {
+      KILN_DATA_DIR: data.path,
+      KILN_BLOBS: "postgres",
+      DATABASE_URL: "postgres://kiln:secret@127.0.0.1:1/kiln",
+      PORT: "0",
+    }
+    for (let run = 0; run < 4; run++)
+      expect(await refusalOf(["serve"], env, 1)).toBe(
+        "kiln: cannot open the Postgres database kiln at 127.0.0.1:1: no server is listening at this address\n",
+      )
+  })
+})

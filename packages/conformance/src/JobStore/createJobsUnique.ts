@@ -123,6 +123,44 @@ export const uniqueJobs: Section = {
     ),
 
     check(
+      "a retry with its scope is refused while another job has that, and takes it otherwise",
+      Effect.gen(function* () {
+        const retry = (n: number, of: number) => uniqueJob(n, "unfinished", { retryOf: jobId(of) })
+        yield* createFailed(uniqueJob(1, "unfinished"))
+        const newer = first(yield* create(uniqueJob(2, "unfinished")))
+        expect(yield* outcomesOf(retry(3, 1))).toEqual([{ _tag: "Duplicate", job: newer }])
+        yield* complete(yield* claimOne())
+        // A later one finds the retry before it.
+        expect(yield* createTags(retry(3, 1), uniqueJob(4, "unfinished"))).toEqual(["Created", "Duplicate"])
+        expect((yield* outcomesOf(uniqueJob(5, "unfinished"))).map(duplicateOf)).toEqual([jobId(3)])
+      }),
+    ),
+
+    check(
+      "a retry is no duplicate of the job that it retries, however long that keeps its scope",
+      Effect.gen(function* () {
+        yield* createFailed(uniqueJob(1, 1_000_000))
+        expect(yield* createTags(uniqueJob(2, 1_000_000))).toEqual(["Duplicate"])
+        expect(yield* createTags(uniqueJob(3, 1_000_000, { retryOf: jobId(1) }))).toEqual(["Created"])
+        expect((yield* outcomesOf(uniqueJob(4, 1_000_000))).map(duplicateOf)).toEqual([jobId(3)])
+      }),
+    ),
+
+    check(
+      "of a retry and submissions at once, one is created",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* createFailed(uniqueJob(1, "unfinished"))
+        const outcomes = yield* Effect.forEach(
+          Array.from({ length: 12 }, (_, n) => uniqueJob(n + 2, "unfinished", { retryOf: n === 6 ? jobId(1) : null })),
+          (job) => store.createJobs([job]),
+          { concurrency: "unbounded" },
+        )
+        expect(outcomes.flat().filter(({ _tag }) => _tag === "Created")).toHaveLength(1)
+      }),
+    ),
+
+    check(
       "a scope is free once the record of its job is deleted",
       Effect.gen(function* () {
         const store = yield* JobStore

@@ -1,3 +1,4 @@
+import type { JobId } from "./Ids.ts"
 import type { FieldError } from "./FieldError.ts"
 import { KilnError } from "./KilnError.ts"
 import type { SpendRefusal } from "./SpendCap.ts"
@@ -112,10 +113,19 @@ export class JobFinished extends KilnError<"JobFinished"> {
   }
 }
 
-/** The job did not fail, or its data is gone. */
+/** The job did not fail, or its data is gone, or another job has the scope of its `unique`. */
 export class JobNotRetryable extends KilnError<"JobNotRetryable"> {
-  constructor() {
-    super("JobNotRetryable", "only a failed job that still has its data can be retried")
+  /** The job that has the scope. */
+  readonly duplicateOf: JobId | undefined
+
+  constructor({ duplicateOf }: { readonly duplicateOf?: JobId | undefined } = {}) {
+    super(
+      "JobNotRetryable",
+      duplicateOf === undefined
+        ? "only a failed job that still has its data can be retried"
+        : `the job is unique, and ${duplicateOf} has taken its place: wait for that job, or cancel it first`,
+    )
+    this.duplicateOf = duplicateOf
   }
 }
 

@@ -3,6 +3,7 @@ import { deliveryField } from "./Delivery.ts"
 import type { Job } from "./Job.ts"
 import type { Json, JsonObject } from "./Json.ts"
 import { traceField } from "./JobTrace.ts"
+import type { Unique } from "./acceptance.ts"
 
 /**
  * The name under which a job's metadata carries what its caller attached to it. No field of a request has this name, as with
@@ -37,13 +38,26 @@ const fieldOf = (metadata: JsonObject): Submitted => {
 /** Returns what the caller of a job attached to it. */
 export const submittedOf = ({ metadata }: Pick<Job, "metadata">): Submitted => fieldOf(metadata)
 
+/** The name under which the metadata of a unique job carries its scope, for its retries. */
+const uniqueField = "kiln:unique"
+
+/** Keeps the scope of a new job. It comes first, because the mark of a delivery must stay last. */
+export const withUnique = (metadata: JsonObject, unique: Unique | undefined): JsonObject =>
+  unique === undefined ? metadata : { [uniqueField]: { scope: unique.scope, while: unique.while }, ...metadata }
+
+/** Returns the scope that a job was accepted for, if it was to be the only one of it. Jobs of earlier versions do not have it. */
+export const uniqueOf = ({ metadata }: Pick<Job, "metadata">): Unique | undefined => {
+  const field = Object.hasOwn(metadata, uniqueField) ? metadata[uniqueField] : undefined
+  return typeof field === "object" && field !== null ? (field as unknown as Unique) : undefined
+}
+
 /** What the engine keeps in the metadata of a job. */
-const own = [traceField, submittedField, deliveryField]
+const own = [traceField, submittedField, deliveryField, uniqueField]
 
 /** Returns a job's metadata for its caller: the fields of the request that its kind keeps, and what was attached. */
 export const callerMetadata = ({ metadata }: Pick<Job, "metadata">): JsonObject => {
   if (!own.some((field) => Object.hasOwn(metadata, field))) return metadata
-  const { [traceField]: _trace, [submittedField]: _submitted, [deliveryField]: _delivery, ...fields } = metadata
+  const fields = Object.fromEntries(Object.entries(metadata).filter(([name]) => !own.includes(name)))
   return { ...fields, ...fieldOf(metadata).metadata }
 }
 

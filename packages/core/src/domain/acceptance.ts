@@ -45,7 +45,7 @@ export interface NewJob {
    * data. The new job takes over its upload in the same transaction, so `uploadId` must be the failed job's.
    */
   readonly retryOf: JobId | null
-  /** Only for jobs that are not retries: a retry takes over the scope that the failed job had. */
+  /** A retry has the scope of the failed job. Without one, it takes over the scope of the failed job where that still has it. */
   readonly unique?: Unique | undefined
   /** Consumed by this job in the same transaction. */
   readonly uploadId: UploadId | null
@@ -121,7 +121,7 @@ export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
   const existing = facts.existing()
   if (existing !== undefined) return repeatOf(existing, job)
   const holder = job.unique === undefined ? undefined : facts.scopeHolder()
-  if (holder !== undefined && keepsScope(holder, job.unique, facts.now)) return { _tag: "Duplicate", job: holder }
+  if (holder !== undefined && keepsScope(holder, job, facts.now)) return { _tag: "Duplicate", job: holder }
   if (job.retryOf !== null && !isRetryable(facts.retried(), job)) return { _tag: "NotRetryable" }
   const missing =
     job.gate === null ? [] : missingPrerequisites(job.gate, withForcedOff(facts.board(), job.forcedOff), facts.now)
@@ -149,9 +149,12 @@ const overspending = (job: NewJob, price: PriceSnapshot, facts: JobFacts): Spend
 export const repeatOf = (existing: Job, { fingerprint }: Pick<NewJob, "fingerprint">): CreateOutcome =>
   existing.fingerprint === fingerprint ? { _tag: "Replayed", job: existing } : { _tag: "KeyReused" }
 
-/** Whether a job still has the scope it took. A status never goes back, so a scope that was lost stays lost. */
-const keepsScope = ({ createdAt, status }: Job, unique: Unique | undefined, now: number): boolean => {
-  if (unique === undefined) return false
+/**
+ * Whether a job still has the scope it took. A status never goes back, so a scope that was lost stays lost. A retry takes it from the
+ * job that it retries.
+ */
+const keepsScope = ({ createdAt, id, status }: Job, { retryOf, unique }: NewJob, now: number): boolean => {
+  if (unique === undefined || id === retryOf) return false
   if (typeof unique.while === "number") return now < createdAt + unique.while
   return status === "queued" || (unique.while === "unfinished" && status === "processing")
 }

@@ -6,8 +6,10 @@ import {
   type Gate,
   type Grant,
   isId,
+  isPlainObject,
   type JobId,
   type JobTrace,
+  type Json,
   type JsonObject,
   type Priority,
   type PriorityName,
@@ -18,9 +20,11 @@ import {
   withSubmitted,
   withDelivery,
   withTrace,
+  withUnique,
 } from "../domain/index.ts"
 import { InvalidRequest } from "../domain/Errors.ts"
 import { keylessKey, unknownUploadId } from "../domain/Ids.ts"
+import { isDate } from "../domain/realms.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { JobTick } from "../domain/Schedule.ts"
 import type { Unique } from "../domain/acceptance.ts"
@@ -76,6 +80,8 @@ export interface Draft {
   readonly stored: JsonObject
   /** The canonical text of `stored`. */
   readonly canonical: string
+  /** The request as its schema returns it, with defaults and transforms: what an attempt gets. */
+  readonly value: unknown
   /** The most that a live job can use, by meter; `null` if that is unknown or does not matter. */
   readonly maxUsage: Usage | null
   readonly idempotencyKey: string | undefined
@@ -104,7 +110,7 @@ export const readDraft = ({
   if (Result.isFailure(request)) return Result.fail(new InvalidRequest({ errors: request.failure }))
   const { canonical, stored, value } = request.success
   const maxUsage = grant.mode === "live" && kind.gate.price !== null ? kind.maxUsage(value) : null
-  return Result.succeed({ grant, kind, stored, canonical, maxUsage, idempotencyKey, priority, placement })
+  return Result.succeed({ grant, kind, stored, canonical, value, maxUsage, idempotencyKey, priority, placement })
 }
 
 /** The upload that a request names. A malformed identifier is looked up as one that does not exist. */
@@ -125,18 +131,43 @@ const gateOf = ({ gate, name, providers }: JobKind, requireLiveWorker: boolean, 
 })
 
 /** A digest, so that no text of a request is kept. */
-const uniqueOf = (
-  { grant: { keyId, mode }, kind: { name: kind }, stored }: Draft,
-  { by, while: duration }: UniqueBy,
-  fingerprint: Fingerprint["Service"],
-): Unique => {
+const uniqueFor = (draft: Draft, { by, while: duration }: UniqueBy, fingerprint: Fingerprint["Service"]): Unique => {
+  const { keyId, mode } = draft.grant
   const compared =
-    by === undefined ? { request: stored } : typeof by === "string" ? { text: by } : { fields: pick(stored, by) }
-  return { scope: fingerprint.of("unique", { keyId, mode, kind, ...compared }), while: duration }
+    by === undefined
+      ? { request: comparedRequest(draft) }
+      : typeof by === "string"
+        ? { text: by }
+        : { fields: pick(draft, by) }
+  return { scope: fingerprint.of("unique", { keyId, mode, kind: draft.kind.name, ...compared }), while: duration }
 }
 
-const pick = (request: JsonObject, names: ReadonlyArray<string>): JsonObject =>
-  Object.fromEntries(names.map((name) => [name, Object.hasOwn(request, name) ? (request[name] ?? null) : null]))
+/** Requests are compared as their schema reads them: a field that is left out equals its default. */
+const comparedRequest = ({ stored, value }: Draft): Json => asComparable(value) ?? stored
+
+const pick = ({ stored, value }: Draft, names: ReadonlyArray<string>): JsonObject => {
+  const read = isPlainObject(value) ? value : {}
+  const fieldOf = (name: string): Json => {
+    const field = Object.hasOwn(read, name) ? asComparable(read[name]) : undefined
+    if (field !== undefined) return field
+    return Object.hasOwn(stored, name) ? (stored[name] ?? null) : null
+  }
+  return Object.fromEntries(names.map((name) => [name, fieldOf(name)]))
+}
+
+/** Returns a value as JSON, with dates as texts; `undefined` for what JSON cannot tell apart, such as sets. */
+const asComparable = (value: unknown): Json | undefined => {
+  if (isDate(value)) return Number.isNaN(value.getTime()) ? undefined : value.toISOString()
+  if (value === null || typeof value === "string" || typeof value === "boolean") return value
+  if (typeof value === "number") return Number.isFinite(value) ? value : undefined
+  const items = Array.isArray(value) ? value.map(asComparable) : undefined
+  if (items !== undefined) return items.every((item) => item !== undefined) ? items : undefined
+  if (!isPlainObject(value)) return undefined
+  const fields = Object.entries(value).flatMap(([name, field]) =>
+    field === undefined ? [] : [[name, asComparable(field)] as const],
+  )
+  return fields.every(([, field]) => field !== undefined) ? (Object.fromEntries(fields) as JsonObject) : undefined
+}
 
 const newJobOf = (
   { grant, idempotencyKey, kind, maxUsage, placement, priority, stored }: Draft,
@@ -158,7 +189,7 @@ const newJobOf = (
     kind: kind.name,
     kindVersion: kind.version,
     request: stored,
-    metadata: withTrace(withSubmitted(metadataOf(kind, stored), placement.submitted), trace),
+    metadata: withUnique(withTrace(withSubmitted(metadataOf(kind, stored), placement.submitted), trace), made.unique),
     priority,
     delayMs: Math.ceil(placement.delayMs ?? 0),
     retryOf: placement.retryOf ?? null,
@@ -188,7 +219,7 @@ export const makePrepareJob: Effect.Effect<PrepareJob, never, IdGenerator | Fing
       {
         id: ids.next("job"),
         fingerprint: fingerprint.of(draft.kind.name, draft.stored, draft.canonical),
-        ...(draft.placement.unique && { unique: uniqueOf(draft, draft.placement.unique, fingerprint) }),
+        ...(draft.placement.unique && { unique: uniqueFor(draft, draft.placement.unique, fingerprint) }),
       },
       trace,
     )

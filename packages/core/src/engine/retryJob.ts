@@ -1,5 +1,15 @@
 import * as Effect from "effect/Effect"
-import { authorize, isId, type Job, type JobId, type Principal, type Submitted, submittedOf } from "../domain/index.ts"
+import {
+  authorize,
+  isId,
+  type Job,
+  type JobId,
+  type Principal,
+  type Submitted,
+  submittedOf,
+  uniqueOf,
+  withUnique,
+} from "../domain/index.ts"
 import { JobNotRetryable, KindUnknown } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
@@ -57,7 +67,11 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   const job = yield* Effect.withFiber((fiber) => Effect.succeed(prepare(draft.success, traceIn(fiber))))
   // A retry that was deleted by age had taken over the upload.
   if (job.uploadId !== failed.uploadId) return yield* Effect.fail(new JobNotRetryable())
-  const [outcome] = yield* store.createJobs([job])
+  const unique = uniqueOf(failed)
+  const metadata = withUnique(job.metadata, unique)
+  const [outcome] = yield* store.createJobs([{ ...job, metadata, unique }])
   if (outcome?._tag === "NotRetryable") return yield* Effect.fail(new JobNotRetryable())
+  // The caller asked for one job of this scope at a time, and got a newer one.
+  if (outcome?._tag === "Duplicate") return yield* Effect.fail(new JobNotRetryable({ duplicateOf: outcome.job.id }))
   return yield* Effect.fromResult(acceptedOf(outcome))
 })

@@ -47,6 +47,60 @@ describe("unique", () => {
     expect(await idOf({ team: "a" }, "team")).not.toBe(byTeam)
   })
 
+  it("compares what the schema makes of a request, with defaults and transforms", async () => {
+    const greeting = jobKind({
+      name: "greeting",
+      request: z.object({
+        email: z.string().trim().toLowerCase(),
+        language: z.string().default("en"),
+        on: z.coerce.date().optional(),
+        tags: z
+          .array(z.string())
+          .transform((tags) => new Set(tags))
+          .optional(),
+      }),
+      run: async () => ({ output: {} }),
+    })
+    await using engine = await openWith([greeting], { autoStart: false })
+    const idOf = async (request: z.input<typeof greeting.request>, by?: ReadonlyArray<string>) =>
+      (await engine.submit("greeting", request, { unique: { ...(by && { by }), while: "unfinished" } })).id
+    const whole = await idOf({ email: "a@b.example" })
+    expect(await idOf({ email: " A@B.example", language: "en" })).toBe(whole)
+    expect(await idOf({ email: "a@b.example", language: "de" })).not.toBe(whole)
+    const byLanguage = await idOf({ email: "x" }, ["language"])
+    expect(await idOf({ email: "y", language: "en" }, ["language"])).toBe(byLanguage)
+    const byDate = await idOf({ email: "x", on: "2026-01-01" }, ["on"])
+    expect(await idOf({ email: "y", on: "2026-01-01T00:00:00Z" }, ["on"])).toBe(byDate)
+    expect(await idOf({ email: "y", on: "2026-01-02" }, ["on"])).not.toBe(byDate)
+    // JSON cannot tell sets apart, so the request itself is compared.
+    const byTags = await idOf({ email: "x", tags: ["a"] }, ["tags"])
+    expect(await idOf({ email: "y", tags: ["a"] }, ["tags"])).toBe(byTags)
+    expect(await idOf({ email: "y", tags: ["b"] }, ["tags"])).not.toBe(byTags)
+  })
+
+  it("holds for retries: a job is not retried while a newer one has its place", async () => {
+    await using engine = await open()
+    const unique = { by: "nightly", while: "unfinished" } as const
+    const failed = await engine.submit("report", { team: "a" }, { unique })
+    await engine.operator.cancel(failed)
+    const newer = await engine.submit("report", { team: "b" }, { unique })
+    const refusal: unknown = await engine.operator.retry(failed).catch((error: unknown) => error)
+    expect(refusal).toMatchObject({ code: "job_not_retryable", duplicateOf: newer.id })
+    expect(String(refusal)).toContain(`${newer.id} has taken its place`)
+    await engine.operator.cancel(newer)
+    const retried = await engine.operator.retry(failed)
+    expect(await engine.submit("report", { team: "c" }, { unique })).toMatchObject({
+      id: retried.id,
+      deduplicated: true,
+    })
+    expect((await engine.operator.retry(failed)).id).toBe(retried.id)
+    // A retry that fails can be retried again, by the same rule.
+    await engine.operator.cancel(retried)
+    const last = await engine.submit("report", { team: "d" }, { unique })
+    await expect(engine.operator.retry(retried)).rejects.toMatchObject({ duplicateOf: last.id })
+    expect((await engine.operator.list()).jobs.filter(({ status }) => status === "queued")).toHaveLength(1)
+  })
+
   it("is a matter of one project, mode and kind", async () => {
     await using engine = await open()
     const unique = { by: "x", while: "unfinished" } as const

@@ -1,0 +1,98 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { createEngine, jobKind } from "@kiln/core"
+import { memoryBlobs } from "@kiln/testing"
+import { postgresStore } from "../src/index.ts"
+import { begun, emptyDatabase, runSql } from "./support/databases.ts"
+
+const hello = jobKind({
+  name: "hello",
+  request: {
+    "~standard": { version: 1, vendor: "test", validate: (value: unknown) => ({ value: value as { n: number } }) },
+  },
+  run: async () => ({ output: {} }),
+})
+
+const engineOn = (url: string) =>
+  Effect.acquireRelease(
+    Effect.promise(() =>
+      createEngine({
+        store: postgresStore({ url, poolSize: 4, notifications: false }),
+        blobs: memoryBlobs(),
+        kinds: [hello],
+        autoStart: false,
+        log: false,
+        settings: { queueCap: 0 },
+      }),
+    ),
+    (engine) => Effect.promise(() => engine.stop()),
+  )
+
+const unique = { by: ["n"], while: "unfinished" } as const
+const submissions = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, index) => ({ request: { n: from + index }, unique }))
+
+it.live("any number of unique jobs in a caller's transaction take a few places in the server's table of locks", () =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    const engine = yield* engineOn(url)
+    const transaction = yield* begun(url)
+    const { locks } = yield* Effect.promise(async () => {
+      await engine.submitMany("hello", submissions(0, 400), { transaction })
+      await engine.submit("hello", { n: 400 }, { transaction, unique })
+      // Other transactions wait for their own scopes only.
+      expect(await engine.submit("hello", { n: 401 }, { unique })).toMatchObject({ status: "queued" })
+      const held = await transaction.query("SELECT count(*)::int AS locks FROM pg_locks WHERE pid = pg_backend_pid()")
+      await transaction.query("COMMIT")
+      return held.rows[0] as { readonly locks: number }
+    })
+    expect(locks).toBeLessThan(100)
+    const again = yield* Effect.promise(() => engine.submitMany("hello", submissions(0, 402)))
+    expect(again.every((outcome) => "deduplicated" in outcome)).toBe(true)
+    expect(yield* runSql(url, "SELECT count(*)::int AS jobs FROM kiln.jobs")).toEqual([{ jobs: 402 }])
+  }),
+)
+
+it.live("a scope that a transaction has taken and not committed is waited for, and free after its rollback", () =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    const engine = yield* engineOn(url)
+    const transaction = yield* begun(url)
+    yield* Effect.promise(async () => {
+      await engine.submit("hello", { n: 1 }, { transaction, unique })
+      const waiting = engine.submit("hello", { n: 1 }, { unique })
+      const isOpen = Symbol("open")
+      const first = await Promise.race([waiting, new Promise((resolve) => setTimeout(resolve, 150, isOpen))])
+      expect(first).toBe(isOpen)
+      await transaction.query("ROLLBACK")
+      expect(await waiting).not.toHaveProperty("deduplicated")
+    })
+    expect(yield* runSql(url, "SELECT count(*)::int AS scopes FROM kiln.job_scopes WHERE job_seq > 0")).toEqual([
+      { scopes: 1 },
+    ])
+  }),
+)
+
+it.live("a refused job leaves no entry of its scope behind", () =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    const engine = yield* Effect.acquireRelease(
+      Effect.promise(() =>
+        createEngine({
+          store: postgresStore({ url, poolSize: 4, notifications: false }),
+          blobs: memoryBlobs(),
+          kinds: [hello],
+          autoStart: false,
+          log: false,
+          settings: { queueCap: 1 },
+        }),
+      ),
+      (made) => Effect.promise(() => made.stop()),
+    )
+    yield* Effect.promise(async () => {
+      await engine.submit("hello", { n: 1 }, { unique })
+      await expect(engine.submit("hello", { n: 2 }, { unique })).rejects.toMatchObject({ code: "queue_full" })
+    })
+    expect(yield* runSql(url, "SELECT count(*)::int AS scopes FROM kiln.job_scopes")).toEqual([{ scopes: 1 }])
+  }),
+)
