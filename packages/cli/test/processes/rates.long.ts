@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { temporaryDirectory } from "@kiln/service-lab"
-import { afterAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { shareOf, startsAt } from "./support/deliveredRates.ts"
 
 /** Rates that run at the same time, a second, and for how many seconds each group is measured. */
@@ -19,9 +19,9 @@ const places = [
   ["postgres", 3],
 ] as const
 
-const rows: Array<string> = []
-
 // Needs a machine that is idle otherwise: a process that stands still for longer than the burst lasts loses calls.
+process.stdout.write(`| store, processes | ${rates.map((rate) => `${rate}/s`).join(" | ")} |\n`)
+
 it.each(places)(
   "a backlog runs at its rate on %s, with %i processes",
   { timeout: 300_000 },
@@ -35,18 +35,10 @@ it.each(places)(
       const starts = await startsAt(place, processes, together, seconds + 1)
       for (const rate of together) shares.push(shareOf(starts[rate] ?? [], rate, seconds))
     }
-    rows.push(`| ${store}, ${processes} | ${shares.map((share) => share.toFixed(3)).join(" | ")} |`)
+    process.stdout.write(`| ${store}, ${processes} | ${shares.map((share) => share.toFixed(3)).join(" | ")} |\n`)
     for (const share of shares) {
       expect(share).toBeGreaterThanOrEqual(0.95)
       expect(share).toBeLessThanOrEqual(1.02)
     }
   },
 )
-
-afterAll(() => {
-  const head = [
-    `| processes | ${rates.map((rate) => `${rate}/s`).join(" | ")} |`,
-    `|---|${rates.map(() => "---|").join("")}`,
-  ]
-  process.stdout.write(`${[...head, ...rows].join("\n")}\n`)
-})
