@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { defaultEngineSettings, Engine, type EngineSettings } from "@kiln/core/effect"
 import { JobKind, JobKinds } from "@kiln/core/kinds"
-import { effectProvider, providerPort } from "@kiln/core/ports"
-import { Clock, Effect, Schema } from "effect"
+import { effectProvider, providerPort, RateLimitStore } from "@kiln/core/ports"
+import { MemoryStores } from "@kiln/testing"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { grantOf, within } from "./support/harness.ts"
 import { running } from "./support/jobs.ts"
 import { live } from "./support/liveSpeech.ts"
@@ -97,4 +98,44 @@ describe("a backlog runs at the rate of its provider", () => {
         Effect.provideService(JobKinds, [talk]),
       )
     })
+})
+
+describe("tokens of processes that do not use them", () => {
+  const rate = { limit: 10, perMs: 1_000 } as const
+  const forMs = 30_000
+
+  it.effect("are missing for a moment: two processes die with the whole burst, a third is idle", () => {
+    const starts: Array<number> = []
+    const ping = JobKind({
+      name: "ping",
+      keyScope: "audio.create",
+      request: Schema.Struct({}),
+      limits: { rate },
+      run: () => Effect.map(Clock.currentTimeMillis, (now) => (starts.push(now), result)),
+    })
+    let ttlMs = 0
+    const stores = Layer.effectContext(
+      Effect.map(Layer.build(MemoryStores.layer), (context) => {
+        const { takePortions } = Context.get(context, RateLimitStore)
+        const noting: typeof takePortions = (requests) => {
+          // Both take one of the two tokens just before this process asks for the first time, and are never heard of again.
+          const [request] = requests
+          const died = ttlMs > 0 || request === undefined ? [] : ["a", "b"]
+          ttlMs = request?.ttlMs ?? 0
+          const theirs = died.flatMap((name) => requests.map((one) => ({ ...one, process: name, wanted: 1 })))
+          return Effect.andThen(takePortions(theirs), takePortions(requests))
+        }
+        return Context.add(context, RateLimitStore, RateLimitStore.of({ takePortions: noting }))
+      }),
+    )
+    const settings = { queueCap: 0, concurrency: 40 }
+    return runBacklog(ping, 400, forMs, 2, settings).pipe(
+      Effect.map(() => {
+        assert.isAtMost(ttlMs, 5_000)
+        assert.isAtLeast(starts.length, 0.95 * allowedIn(rate, forMs - 5_000))
+      }),
+      within({ settings, stores }),
+      Effect.provideService(JobKinds, [ping]),
+    )
+  })
 })

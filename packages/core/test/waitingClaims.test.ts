@@ -13,7 +13,7 @@ import {
   Switchboard,
 } from "@kiln/core/ports"
 import { layerSweeps } from "@kiln/core/worker"
-import { Effect, Layer, Schema } from "effect"
+import { Clock, Effect, Layer, Schema } from "effect"
 import { storesWith } from "./support/faults.ts"
 import { grantOf, within } from "./support/harness.ts"
 import { readJob, running } from "./support/jobs.ts"
@@ -144,4 +144,24 @@ describe("a job that waits is claimed about once a second, at most", () => {
         assert.isAtMost(seen.claims, count * (seconds + 2))
       }).pipe(within({ stores, live: { voices: speak } }), Effect.provideService(JobKinds, [kind, stuck]))
     })
+})
+
+describe("a worker that is idle otherwise", () => {
+  it.effect("runs a deferred job when it is due, not at its next poll", () => {
+    const times: Array<number> = []
+    const later = doing(() =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        times.push(now)
+        return times.length < 5 ? Effect.fail(new ProviderPostponed({ delayMs: 200 })) : Effect.void
+      }),
+    )
+    return Effect.gen(function* () {
+      yield* running
+      yield* passEvenly(5_000, 5)
+      yield* Effect.flatMap(Engine, (engine) => engine.createJob(grantOf(live), later, {}, "one"))
+      yield* passEvenly(2_000, 200)
+      assert.strictEqual(times.length, 5)
+      for (const [n, time] of times.slice(1).entries()) assert.isAtMost(time - (times[n] ?? 0), 220)
+    }).pipe(within(), Effect.provideService(JobKinds, [later]))
+  })
 })

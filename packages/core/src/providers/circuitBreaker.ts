@@ -87,11 +87,12 @@ export const makeCircuitBreaker = Effect.fnUntraced(function* (
     ) {
       const { failure, outcome } = readExit(exit)
       yield* countCall(name, outcome, durationMs)
-      if (outcome === "invalid" && source !== undefined && (isProbe || circuit.state === "closed"))
-        yield* become(afterAnswerInvalid(circuit, source, limits, yield* monotonicMs))
-      else if (failure !== undefined) yield* become(afterCallFailed(circuit, failure, limits, yield* monotonicMs))
-      // A call that began before the pause does not show that the provider works now.
-      else if (outcome !== "interrupted" && (isProbe || circuit.state === "closed")) yield* become(closedCircuit)
+      if (failure !== undefined) return yield* become(afterCallFailed(circuit, failure, limits, yield* monotonicMs))
+      // A call that began before the pause does not show whether the provider works now.
+      const isRecent = outcome !== "interrupted" && (isProbe || circuit.state === "closed")
+      if (!isRecent) return
+      const isSuspect = outcome === "invalid" && source !== undefined
+      yield* become(isSuspect ? afterAnswerInvalid(circuit, source, limits, yield* monotonicMs) : closedCircuit)
     }),
     /** Paused until a probe succeeds, also after the pause is over. */
     standing: Effect.sync((): ProviderStanding =>

@@ -23,6 +23,8 @@ export class Attempt implements Placed {
   reports: ProgressReports | undefined
   /** When its work began, in milliseconds of the monotonic clock; 0 before that. */
   beganAtMs = 0
+  /** Milliseconds until the job is due again, if the attempt has deferred it. */
+  dueInMs: number | undefined
   /** When its work had ended and its result was checked; 0 before that. */
   endedAtMs = 0
   #fiber: Fiber.Fiber<unknown, unknown> | undefined

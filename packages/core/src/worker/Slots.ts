@@ -26,7 +26,7 @@ import { servedBy } from "./runnableKinds.ts"
 import type { Settled } from "./writeEnd.ts"
 
 /** Makes the slots of a worker. `onEnd` is called whenever an attempt has left its slot. */
-export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
+export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) => void) {
   const { concurrency, leaseDurationMs, limits } = yield* EngineConfig
   const wakeUp = yield* WakeUp
   const guard = yield* ProviderGuard
@@ -112,7 +112,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
       const freed = nextFreed
       nextFreed = undefined
       if (freed !== undefined) Deferred.doneUnsafe(freed, Effect.void)
-      onEnd()
+      onEnd(attempt)
       attempt.end()
     },
   }

@@ -55,6 +55,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
 
   const defer = (attempt: Attempt, delayMs: number, record?: AttemptRecord) => {
     const { jobId, token } = attempt.lease
+    attempt.dueInMs = delayMs
     return write(attempt, "deferJobs", { jobId, token, delayMs, countsAsFailure: record !== undefined, record })
   }
 

@@ -1,4 +1,5 @@
 import { createEngine, jobKind, providerBroken, providerPort } from "@kiln/core"
+import type { ProviderSet } from "@kiln/core/ports"
 import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
@@ -22,7 +23,7 @@ const requests = Array.from({ length: 5 }, () => ({ request: {} }))
 describe("the limits of a provider in the sandbox", () => {
   const one = () => null as never
   const other = () => null as never
-  it.each<[what: string, name: string, sandbox: object, live: object, own: object, isLimited: boolean]>([
+  it.each<[what: string, name: string, sandbox: ProviderSet, live: ProviderSet, own: object, isLimited: boolean]>([
     ["hold for a port of the program's own without another live provider", "mine", { mine: one }, {}, {}, true],
     ["hold for such a port whose provider serves both modes", "mine", { mine: one }, { mine: one }, {}, true],
     [
