@@ -401,7 +401,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/AttemptContext.ts",
-        'return (name, effect) => this.#attempt.names.once("step", name)(Effect.andThen(this.#mayBuy, effect))',
+        'return (name, effect) => this.#named("lastStep", name)(Effect.andThen(this.#mayBuy, effect))',
         "return (_name, effect) => Effect.andThen(this.#mayBuy, Effect.retry(effect, { times: 1 }))",
       ),
     ],
@@ -434,9 +434,9 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a failed purge is never retried",
     edits: [
       core(
-        "worker/Sweeper.ts",
-        "const due = yield* jobs.listPurges(mayBeStuck + stepSize)",
-        "const due = (yield* jobs.listPurges(mayBeStuck + stepSize)).slice(mayBeStuck + stepSize)",
+        "worker/prune.ts",
+        "const due = yield* jobs.nextPurges(stepSize)",
+        "const due = (yield* jobs.nextPurges(stepSize)).slice(stepSize)",
       ),
     ],
     seed: 2,
@@ -459,7 +459,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/AttemptContext.ts",
-        'return (name, effect) => this.#attempt.names.once("step", name)(Effect.andThen(this.#mayBuy, effect))',
+        'return (name, effect) => this.#named("lastStep", name)(Effect.andThen(this.#mayBuy, effect))',
         "return (_name, effect) => effect",
       ),
     ],
@@ -482,13 +482,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "data expires immediately",
-    edits: [core("worker/Sweeper.ts", "jobs.expireData(data, stepSize)", "jobs.expireData(0, stepSize)")],
+    edits: [core("worker/prune.ts", "jobs.expireData(data, stepSize)", "jobs.expireData(0, stepSize)")],
     seed: 1,
     breaks: "nothing is deleted before its retention has passed",
   },
   {
     bug: "uploads that no job uses are kept forever",
-    edits: [core("worker/Sweeper.ts", "yield* pruned(uploads.expireUploads(stepSize))", "0")],
+    edits: [core("worker/prune.ts", "yield* pruned(uploadStore.expireUploads(stepSize))", "0")],
     seed: 6,
     breaks: "nothing stays long after its retention has passed",
   },

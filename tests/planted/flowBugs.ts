@@ -24,7 +24,7 @@ export const flowBugs: ReadonlyArray<ScheduleBug> = [
     bug: "a parent that waits keeps its slot",
     edits: edit(
       "worker/children.ts",
-      "if (before.unfinished > 0) return yield* new ChildrenUnfinished()",
+      "if (before.unfinished > 0) return yield* new ChildrenUnfinished({})",
       "while ((yield* countChildren(directory, parent)).unfinished > 0) yield* Effect.sleep(500)",
     ),
   },

@@ -10,7 +10,7 @@ const edit = (file: string, from: string, to: string): ReadonlyArray<Edit> => [
   { file: `packages/core/src/${file}`, from, to },
 ]
 
-const submission = "  const submitted = yield* Effect.exit(submit(stored.name, schedule, kind, tick))"
+const submission = "  const submitted = yield* Effect.exit("
 const reading = "    const { now, schedules } = yield* store.nextSchedules(batchSize, after)"
 
 export const scheduleBugs: ReadonlyArray<ScheduleBug> = [
@@ -27,12 +27,8 @@ export const scheduleBugs: ReadonlyArray<ScheduleBug> = [
     ),
   },
   {
-    bug: "each process submits a tick under a key of its own",
-    edits: edit(
-      "worker/fireSchedules.ts",
-      "tickKey(name, tick), placement",
-      "`${tickKey(name, tick)} ${Math.random()}`, placement",
-    ),
+    bug: "a schedule that has moved submits its tick again",
+    edits: edit("domain/acceptance.ts", "facts.scheduleVersion() !== job.tick.version", "false"),
   },
   {
     bug: "every second tick is skipped",

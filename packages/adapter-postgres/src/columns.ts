@@ -15,6 +15,8 @@ import type {
 import type { Attempts, Checkpoints, Files } from "./attemptColumns.ts"
 import type {
   Deliveries,
+  Purges,
+  RetentionRules,
   JobLabels,
   JobScopes,
   RateBuckets,
@@ -126,12 +128,6 @@ interface ClosedLedger {
   id: Generated<1>
   closed_until: number
   complete_until: number
-}
-
-interface Purges {
-  id: Generated<number>
-  blob_prefix: string
-  recorded_at: number
 }
 
 interface Uploads {
@@ -273,6 +269,7 @@ export interface Tables {
   charges: Charges
   closed_ledger: ClosedLedger
   purges: Purges
+  retention_rules: RetentionRules
   uploads: Uploads
   projects: Projects
   api_keys: ApiKeys

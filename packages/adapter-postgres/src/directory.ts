@@ -236,7 +236,8 @@ export const makePostgresJobDirectory = (db: Database): JobDirectory["Service"] 
   JobDirectory.of({
     listJobs: (page) => db.read("JobDirectory.listJobs", (session) => listJobs(session, page)),
     countJobs: (question) => db.read("JobDirectory.countJobs", (session) => countJobs(session, question)),
-    measureQueue: ({ limit }) => db.read("JobDirectory.measureQueue", (session) => measureQueue(session, limit)),
+    measureQueue: ({ limit, projectId }) =>
+      db.read("JobDirectory.measureQueue", (session) => measureQueue(session, limit, projectId)),
     readJobs: (jobIds) => db.read("JobDirectory.readJobs", (session) => readJobs(session, jobIds)),
     listAttempts: (jobId) => db.read("JobDirectory.listAttempts", (session) => listAttempts(session, jobId)),
   })

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
 import { type DueRetention, retentionAgeOf, type RetentionPeriods } from "@kiln/core/ports"
-import { finishedKinds } from "./jobs/finishedKinds.ts"
+import { finishedKinds, isNotNeeded } from "./jobs/finishedKinds.ts"
 import { retainedPart } from "./jobs/jobRow.ts"
 import type { Session } from "./Session.ts"
 import { type Given, query, statement, storeTime, wholeAge } from "./Statement.ts"
@@ -17,6 +17,7 @@ const finished = (given: Given<ByKind>, retained: RetainedData) =>
     .where(retainedPart, "=", retained)
     .where("results.kind", "=", given.kind)
     .where("results.finished_at", "<=", given.by)
+    .where(isNotNeeded)
 
 const kindsThat = statement((given: Given<{ retained: RetainedData }>) =>
   query.selectFrom(finishedKinds(given.retained).as("kinds")).select("kinds.kind"),
@@ -61,10 +62,13 @@ const erasedUploads = sweptUploads(true)
 const currentTime = statement(() => query.selectNoFrom(storeTime.as("now")))
 
 /** Counts by the conditions of `expireData`, `deleteJobs`, `expireUploads` and `deleteUploads`. */
-export const readDueRetention = async (session: Session, { data, jobs }: RetentionPeriods): Promise<DueRetention> => {
+export const readDueRetention = async (
+  session: Session,
+  { data, jobs, uploads }: RetentionPeriods,
+): Promise<DueRetention> => {
   const now = (await session.get(currentTime, {}))?.now ?? 0
   const unused = await session.get(unusedUploads, { by: now })
-  const erased = await session.get(erasedUploads, { by: now - wholeAge(jobs.others) })
+  const erased = await session.get(erasedUploads, { by: now - wholeAge(uploads) })
   const due = {
     expiredData: 0,
     deletedJobs: 0,

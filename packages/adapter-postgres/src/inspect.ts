@@ -22,6 +22,7 @@ import { findSecret } from "./secrets.ts"
 import { findUploadOrphans } from "./uploads/sweepUploads.ts"
 import { listWorkers } from "./workers.ts"
 import { readDuePurges } from "./jobs/purges.ts"
+import { readRetention } from "./jobs/retentionRules.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 import { findUpkeep } from "./upkeep.ts"
 
@@ -71,6 +72,7 @@ const inspectionOf = (
     ),
     isNamed: (blob) => ask(() => isNamed(session, blob)),
     dueRetention: (periods) => ask(() => readDueRetention(session, periods)),
+    readRetention: ask(() => readRetention(session)),
     duePurges: ask(() => readDuePurges(session)),
     findSecret: (name) => ask(() => findSecret(session, name)),
     upkeep: ask(() => findUpkeep(client, wire.schema)),

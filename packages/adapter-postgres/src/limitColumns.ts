@@ -1,7 +1,24 @@
 import type { Generated } from "kysely"
 import type { JobId, SpendOwner } from "@kiln/core/domain"
 
-/** Columns of limits, schedules, labels and deliveries. */
+/** Columns of limits, schedules, labels, deliveries and retention. */
+
+export interface Purges {
+  id: Generated<number>
+  blob_prefix: string
+  recorded_at: number
+  failures: Generated<number>
+  due_at: Generated<number>
+}
+
+export interface RetentionRules {
+  kind: string
+  publisher: string
+  program: string
+  data_ms: number | null
+  jobs_ms: number | null
+  live_until: number
+}
 
 export interface Deliveries {
   job_id: JobId
@@ -40,6 +57,8 @@ export interface SpendingEntries {
   currency: string
   amount: string
   charged_at: number | null
+  /** An `xid8`. */
+  caller_xid: string | null
 }
 
 export interface JobLabels {

@@ -1,11 +1,18 @@
-import { sql } from "kysely"
-import { type QueueDepth, queueDepths } from "@kiln/core/ports"
+import { type RawBuilder, sql } from "kysely"
+import type { ProjectId } from "@kiln/core/domain"
+import { type DepthState, type QueueDepth, queueDepths } from "@kiln/core/ports"
 import { ranksOf } from "./migrations/initial/ranks.ts"
 import type { Session } from "./Session.ts"
 import { type Given, query, statement, storeTime } from "./Statement.ts"
 
+type Of = { projectId: ProjectId | null }
+
+/** `null` means all projects. */
+const ofProject = (projectId: RawBuilder<ProjectId | null>) =>
+  sql<boolean>`(${projectId}::text is null or lanes.project_id = ${projectId})`
+
 /** Counts jobs lane by lane, up to the limit. Also those that are not claimable again, such as held ones near their deadline. */
-export const depthByKind = statement((given: Given<{ limit: number }>) =>
+export const depthByKind = statement((given: Given<Of & { limit: number }>) =>
   query
     .selectFrom((from) =>
       from
@@ -14,9 +21,10 @@ export const depthByKind = statement((given: Given<{ limit: number }>) =>
         .select([
           "lanes.kind",
           "lanes.mode",
-          sql<"ready" | "delayed" | "running">`case when queue.claimable_at <= ${storeTime} then 'ready'
-            when queue.held then 'running' else 'delayed' end`.as("state"),
+          sql<DepthState>`case when queue.claimable_at <= ${storeTime} then 'ready' when queue.held then 'running'
+            when queue.status = 'queued' then 'delayed' else 'retrying' end`.as("state"),
         ])
+        .where(ofProject(given.projectId))
         .limit(given.limit)
         .as("counted"),
     )
@@ -25,7 +33,7 @@ export const depthByKind = statement((given: Given<{ limit: number }>) =>
 )
 
 /** For how long the first job of each kind and mode is ready: one look into the queue's index for each lane and rank. */
-export const oldestReady = statement(() =>
+export const oldestReady = statement((given: Given<Of>) =>
   query
     .selectFrom("lanes")
     .innerJoinLateral(
@@ -50,13 +58,21 @@ export const oldestReady = statement(() =>
     )
     // All of them, by their key.
     .where("lanes.id", ">", 0)
+    .where(ofProject(given.projectId))
     .where("first.at", "<=", storeTime)
     .select(["lanes.kind", "lanes.mode", sql<number>`${storeTime} - min(${sql.ref("first.at")})`.as("readyMs")])
     .groupBy(["lanes.kind", "lanes.mode"]),
 )
 
 /** Measures the queue by kind and mode: see `JobDirectory.measureQueue`. */
-export const measureQueue = async (session: Session, limit: number): Promise<ReadonlyArray<QueueDepth>> => {
-  const [counts, oldest] = await Promise.all([session.all(depthByKind, { limit }), session.all(oldestReady, {})])
+export const measureQueue = async (
+  session: Session,
+  limit: number,
+  projectId: ProjectId | null = null,
+): Promise<ReadonlyArray<QueueDepth>> => {
+  const [counts, oldest] = await Promise.all([
+    session.all(depthByKind, { limit, projectId }),
+    session.all(oldestReady, { projectId }),
+  ])
   return queueDepths(counts, oldest)
 }

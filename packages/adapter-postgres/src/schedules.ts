@@ -1,8 +1,14 @@
 import { sql } from "kysely"
-import { nextScheduleVersion, type ReadSchedules, type SchedulePosition, ScheduleStore } from "@kiln/core/ports"
+import {
+  type NewJob,
+  nextScheduleVersion,
+  type ReadSchedules,
+  type SchedulePosition,
+  ScheduleStore,
+} from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import type { Session, Transaction } from "./Session.ts"
-import { type Given, query, statement, storeTime } from "./Statement.ts"
+import { batchStatement, type Given, query, statement, storeTime } from "./Statement.ts"
 
 type Row = { name: string; version: number; nextAt: number | null; document: string }
 
@@ -47,11 +53,37 @@ const knownSchedule = statement((given: Given<{ name: string }>) =>
   query.selectFrom("schedules").select("version").where("name", "=", given.name),
 )
 
+/** Locks schedules until the transaction ends, in the order of their names to avoid deadlocks. */
+const lockSchedules = batchStatement<{ name: string }, {}, { readonly name: string; readonly version: number }>(
+  { name: "text" },
+  (item) =>
+    query
+      .selectFrom("schedules")
+      .innerJoin(item, (join) => join.onRef("item.name", "=", "schedules.name"))
+      .select(["schedules.name", "schedules.version"])
+      .orderBy("schedules.name")
+      .forUpdate("schedules"),
+)
+
+/** Locks the schedules of these jobs' ticks, and returns their versions by name. */
+export const lockedSchedules = async (
+  session: Session,
+  jobs: ReadonlyArray<NewJob>,
+): Promise<ReadonlyMap<string, number>> => {
+  const names = new Set(jobs.flatMap(({ tick }) => tick?.name ?? []))
+  const rows = await session.batch(
+    lockSchedules,
+    [...names].map((name) => ({ name })),
+    {},
+  )
+  return new Map(rows.map(({ name, version }) => [name, version]))
+}
+
 /** Before every schedule: no name is empty. */
 const first: SchedulePosition = { nextAt: Number.MIN_SAFE_INTEGER, name: "" }
 
 /** One statement each, which decides by the row as it is when it is locked. */
-const write = async (
+export const writeSchedule = async (
   tx: Transaction,
   name: string,
   expected: number,
@@ -82,5 +114,5 @@ export const makePostgresScheduleStore = (db: Pick<Database, "read" | "write">):
         read(session, session.all(nextSchedules, { limit, nextAt, name })),
       ),
     writeSchedule: (name, version, next) =>
-      db.write("ScheduleStore.writeSchedule", (tx) => write(tx, name, version, next)),
+      db.write("ScheduleStore.writeSchedule", (tx) => writeSchedule(tx, name, version, next)),
   })

@@ -73,8 +73,11 @@ interface Namespaces {
   readonly freshName: string
 }
 
-/** Statements around a comparison, which creates the expected schema and takes it back. */
-const inTransaction = { open: "BEGIN", close: "ROLLBACK" }
+/**
+ * Statements around a comparison, which creates the expected schema and takes it back. Read-write also for a role whose transactions
+ * are read-only by default: temporary tables are not kiln's.
+ */
+const inTransaction = { open: "BEGIN READ WRITE", close: "ROLLBACK" }
 /** The same within a transaction. */
 export const inSavepoint = {
   open: "SAVEPOINT kiln_comparison",

@@ -7,10 +7,9 @@ import {
   type SpendOwner,
   startOfPeriod,
 } from "@kiln/core/domain"
+import { callerHasEnded, hasJob, type Owner } from "./reservations.ts"
 import type { Session, Transaction } from "./Session.ts"
 import { batchStatement, type Given, query, type RowOf, statement, storeTime, whole } from "./Statement.ts"
-
-type Owner = { owner: SpendOwner }
 
 /** Number of charged entries from which an owner's are added up by day, so that reading them stays cheap. More than two months have days. */
 const mostCharged = 200
@@ -38,7 +37,7 @@ const dayOf = (column: string) => sql<number | null>`${sql.ref(column)} / ${dayM
 
 const exactSum = sql<string>`trim_scale(sum(amount::numeric))::text`
 
-/** Added up by day and currency. */
+/** Added up by day and currency. A reservation whose transaction was rolled back does not count. */
 const sums = batchStatement<Owner, {}, SpendEntry & Owner & { readonly entries: number }>({ owner: "text" }, (item) =>
   query
     .selectFrom("spending")
@@ -50,6 +49,7 @@ const sums = batchStatement<Owner, {}, SpendEntry & Owner & { readonly entries: 
       exactSum.as("amount"),
       of.fn.countAll<number>().as("entries"),
     ])
+    .where(sql<boolean>`(spending.caller_xid IS NULL OR NOT ${callerHasEnded} OR ${hasJob})`)
     .groupBy(["spending.owner", "spending.currency", dayOf("spending.charged_at")]),
 )
 
@@ -83,36 +83,6 @@ export const listSpending = async (session: Session): Promise<ReadonlyArray<Spen
     {},
   )
   return [...spendingAt({ caps, sums: read }, time?.now ?? 0).values()]
-}
-
-/** What a new job reserves for one owner. */
-export interface Reservation extends Owner {
-  readonly entry: string
-  readonly currency: string
-  readonly amount: string
-}
-
-const insertReservations = batchStatement<Reservation, {}, unknown>(
-  { owner: "text", entry: "text", currency: "text", amount: "text" },
-  (item) =>
-    query
-      .insertInto("spending")
-      .columns(["owner", "entry", "currency", "amount"])
-      .expression(query.selectFrom(item).select(["item.owner", "item.entry", "item.currency", "item.amount"])),
-)
-
-const takeTurn = batchStatement<Owner, {}, unknown>({ owner: "text" }, (item) =>
-  query
-    .updateTable("spend_caps")
-    .from(item)
-    .set({ turns: sql`turns + 1` })
-    .whereRef("spend_caps.owner", "=", "item.owner"),
-)
-
-/** Writes reservations. The caps were locked. */
-export const reserve = async (session: Session, reservations: ReadonlyArray<Reservation>): Promise<void> => {
-  const owners = [...new Set(reservations.map(({ owner }) => owner))].map((owner) => ({ owner }))
-  await Promise.all([session.runBatch(insertReservations, reservations, {}), session.runBatch(takeTurn, owners, {})])
 }
 
 /** Replaces the charged entries of an owner by one for each day and currency. One statement, so none is missed that is added meanwhile. */

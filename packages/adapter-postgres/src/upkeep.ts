@@ -36,15 +36,56 @@ const openTransactions = `SELECT pid, coalesce(nullif(application_name, ''), 'un
   WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL AND xact_start <= clock_timestamp() - $1 * interval '1 minute'
   ORDER BY xact_start LIMIT 5`
 
+interface RoleRow {
+  readonly role: string
+  readonly isStandby: boolean
+  readonly isReadOnly: boolean
+  /** Tables, sequences and functions that the role may not use as the service does. */
+  readonly denied: ReadonlyArray<string>
+}
+
+/** The rights that docs/guides/postgres.md grants to a service's role. */
+const roleRights = `SELECT quote_ident(current_user) AS role, pg_is_in_recovery() AS "isStandby",
+    current_setting('default_transaction_read_only') = 'on' AS "isReadOnly",
+    ARRAY(SELECT relname::text FROM pg_class, (SELECT oid FROM pg_namespace WHERE nspname = $1) AS own
+      WHERE relnamespace = own.oid AND (relkind = 'S' AND NOT has_sequence_privilege(pg_class.oid, 'USAGE') OR relkind = 'r' AND NOT (
+        CASE relname WHEN 'migrations' THEN has_table_privilege(pg_class.oid, 'SELECT')
+        WHEN 'charges' THEN has_table_privilege(pg_class.oid, 'SELECT') AND has_table_privilege(pg_class.oid, 'INSERT')
+        ELSE has_table_privilege(pg_class.oid, 'SELECT') AND has_table_privilege(pg_class.oid, 'INSERT')
+          AND has_table_privilege(pg_class.oid, 'UPDATE') AND has_table_privilege(pg_class.oid, 'DELETE') END))
+      UNION ALL SELECT proname::text FROM pg_proc WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)
+        AND NOT has_function_privilege(pg_proc.oid, 'EXECUTE') ORDER BY 1) AS denied`
+
+interface LockRow {
+  readonly pid: number
+  readonly program: string
+  readonly table: string
+  readonly mode: string
+  readonly state: string
+  /** `null` if this role may not see it. */
+  readonly seconds: number | null
+}
+
+/** Sessions that keep the whole of a table from being written. kiln itself takes such locks for moments only. */
+const tableLocks = `SELECT pid, coalesce(nullif(application_name, ''), 'unnamed') AS program, relname AS table, mode,
+    coalesce(state, 'unknown') AS state, floor(extract(epoch FROM clock_timestamp() - xact_start))::int AS seconds
+  FROM pg_locks JOIN pg_class ON pg_class.oid = pg_locks.relation LEFT JOIN pg_stat_activity USING (pid)
+  WHERE granted AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relkind = 'r' AND pid <> pg_backend_pid()
+    AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+    AND coalesce(xact_start <= clock_timestamp() - $2 * interval '1 second', true)
+  ORDER BY xact_start, relname LIMIT 5`
+
 /** Values up to which a condition is tolerated. */
 export interface UpkeepTolerance {
   /** Dead rows in a table. More are a problem if they are the majority. */
   readonly deadRows: number
   /** Minutes for which a transaction may be open. */
   readonly openMinutes: number
+  /** Seconds for which a transaction may lock a table. */
+  readonly lockSeconds: number
 }
 
-const tolerated: UpkeepTolerance = { deadRows: 100_000, openMinutes: 60 }
+const tolerated: UpkeepTolerance = { deadRows: 100_000, openMinutes: 60, lockSeconds: 3 }
 
 const ofServer = ({ autovacuum, fsync, fullPageWrites }: ServerRow): ReadonlyArray<UpkeepProblem> => [
   ...(autovacuum === "on"
@@ -53,7 +94,7 @@ const ofServer = ({ autovacuum, fsync, fullPageWrites }: ServerRow): ReadonlyArr
         {
           problem: "autovacuum is off, so the tables grow with every job",
           remedy: "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf()",
-          endangersData: false,
+          isUrgent: false,
         },
       ]),
   ...(["fsync", "full_page_writes"] as const)
@@ -61,7 +102,7 @@ const ofServer = ({ autovacuum, fsync, fullPageWrites }: ServerRow): ReadonlyArr
     .map((setting) => ({
       problem: `${setting} is off, so a crash of the server's machine can destroy the database`,
       remedy: `ALTER SYSTEM SET ${setting} = on; SELECT pg_reload_conf()`,
-      endangersData: true,
+      isUrgent: true,
     })),
 ]
 
@@ -74,7 +115,7 @@ const ofTable =
         {
           problem: `autovacuum skips the table ${table}`,
           remedy: `ALTER TABLE ${table} RESET (autovacuum_enabled)`,
-          endangersData: false,
+          isUrgent: false,
         },
       ]
     return dead > Math.max(deadRows, live)
@@ -82,7 +123,7 @@ const ofTable =
           {
             problem: `${dead} of ${dead + live} rows in ${table} are dead`,
             remedy: `VACUUM (VERBOSE, ANALYZE) ${table}`,
-            endangersData: false,
+            isUrgent: false,
           },
         ]
       : []
@@ -91,19 +132,72 @@ const ofTable =
 const ofSession = ({ minutes, pid, program }: SessionRow): UpkeepProblem => ({
   problem: `the program ${program} has kept a transaction open for ${minutes} minutes, so no dead row can be removed`,
   remedy: `SELECT pg_terminate_backend(${pid}), and set idle_in_transaction_session_timeout for its role`,
-  endangersData: false,
+  isUrgent: false,
 })
 
-/** Finds what lets the tables grow, and settings that endanger committed data. */
+const ofRole =
+  (schema: string) =>
+  ({ denied, isReadOnly, isStandby, role }: RoleRow): ReadonlyArray<UpkeepProblem> => {
+    const [first, ...others] = denied
+    const grants = [
+      `GRANT USAGE ON SCHEMA "${schema}" TO ${role}`,
+      `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "${schema}" TO ${role}`,
+      `GRANT USAGE ON ALL SEQUENCES IN SCHEMA "${schema}" TO ${role}`,
+      `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "${schema}" TO ${role}`,
+    ]
+    return [
+      ...(isStandby
+        ? [
+            {
+              problem: "this server is a standby, which accepts no writes",
+              remedy: "set DATABASE_URL to the primary server",
+              isUrgent: true,
+            },
+          ]
+        : []),
+      ...(isReadOnly
+        ? [
+            {
+              problem: `transactions of the role ${role} are read-only, so kiln cannot serve with it`,
+              remedy: `ALTER ROLE ${role} SET default_transaction_read_only = off, or set DATABASE_URL to the role of the service`,
+              isUrgent: true,
+            },
+          ]
+        : []),
+      ...(first === undefined
+        ? []
+        : [
+            {
+              problem: `the role ${role} lacks rights on "${schema}".${first}${others.length === 0 ? "" : ` and ${others.length} more`}, so kiln cannot serve with it`,
+              remedy: `as the owner of the schema: ${grants.join("; ")}; or set DATABASE_URL to the role of the service`,
+              isUrgent: true,
+            },
+          ]),
+    ]
+  }
+
+const ofLock =
+  (schema: string) =>
+  ({ mode, pid, program, seconds, state, table }: LockRow): UpkeepProblem => ({
+    problem: `the program ${program} (session ${pid}, ${state}) has locked "${schema}".${table}${seconds === null ? "" : ` for ${seconds} s`} (${mode}): steps that need the table wait or fail`,
+    remedy: `let it end, or end it: SELECT pg_terminate_backend(${pid})`,
+    isUrgent: true,
+  })
+
+/** Finds what blocks the tables or lets them grow, and settings that endanger committed data. */
 export const findUpkeep = async (
   client: Pick<ClientBase, "query">,
   schema: string,
-  { deadRows, openMinutes }: UpkeepTolerance = tolerated,
+  { deadRows, lockSeconds, openMinutes }: UpkeepTolerance = tolerated,
 ): Promise<ReadonlyArray<UpkeepProblem>> => {
   const server = await client.query<ServerRow>(serverSettings)
   const counted = await client.query<TableRow>(tables, [schema])
   const sessions = await client.query<SessionRow>(openTransactions, [openMinutes])
+  const roles = await client.query<RoleRow>(roleRights, [schema])
+  const locks = await client.query<LockRow>(tableLocks, [schema, lockSeconds])
   return [
+    ...roles.rows.flatMap(ofRole(schema)),
+    ...locks.rows.map(ofLock(schema)),
     ...server.rows.flatMap(ofServer),
     ...counted.rows.flatMap(ofTable(schema, deadRows)),
     ...sessions.rows.map(ofSession),

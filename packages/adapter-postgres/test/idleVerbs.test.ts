@@ -34,7 +34,17 @@ const idle: Record<string, Effect.Effect<unknown, unknown, JobStore | UploadStor
   expireJobs: Effect.flatMap(JobStore, (store) => store.expireJobs(100)),
   expireData: Effect.flatMap(JobStore, (store) => store.expireData(day, 100)),
   deleteJobs: Effect.flatMap(JobStore, (store) => store.deleteJobs(day, 100)),
-  listPurges: Effect.flatMap(JobStore, (store) => store.listPurges(100)),
+  nextPurges: Effect.flatMap(JobStore, (store) => store.nextPurges(100)),
+  publishRetention: Effect.flatMap(JobStore, (store) =>
+    store.publishRetention({
+      publisher: "process",
+      program: "kinds",
+      rules: [{ kind: "transcription", dataMs: day, jobsMs: null }],
+      ttlMs: 900_000,
+      graceMs: 7 * day,
+    }),
+  ),
+  readRetention: Effect.flatMap(JobStore, (store) => store.readRetention),
   expireUploads: Effect.flatMap(UploadStore, (store) => store.expireUploads(100)),
   deleteUploads: Effect.flatMap(UploadStore, (store) => store.deleteUploads(day, 100)),
   readBoard: Effect.flatMap(Switchboard, (board) => board.readBoard),

@@ -74,11 +74,13 @@ describe("an inspection", () => {
 })
 
 describe("upkeep", () => {
-  /** The server of the tests does not sync its files. */
+  /** Without the settings of the server of the tests, which does not sync its files. */
   const found = (url: string) =>
     Effect.promise(() =>
-      withClient(url, (client) => findUpkeep(client, "kiln", { deadRows: 10, openMinutes: 0 })),
-    ).pipe(Effect.map((problems) => problems.filter(({ endangersData }) => !endangersData)))
+      withClient(url, (client) => findUpkeep(client, "kiln", { deadRows: 10, openMinutes: 0, lockSeconds: 0 })),
+    ).pipe(
+      Effect.map((problems) => problems.filter(({ problem }) => !/^(fsync|full_page_writes) is off/.test(problem))),
+    )
 
   it.live("finds nothing in a new schema", () =>
     Effect.gen(function* () {
@@ -113,6 +115,56 @@ describe("upkeep", () => {
     }),
   )
 
+  it.live("names the session that has locked a table", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      yield* postgresMigrations.apply({ url })
+      const problems = yield* Effect.promise(() =>
+        withClient(url, async (client) => {
+          await client.query("SET application_name = 'report'; BEGIN; LOCK TABLE kiln.jobs IN ACCESS EXCLUSIVE MODE")
+          return Effect.runPromise(found(url))
+        }),
+      )
+      expect(problems).toContainEqual({
+        problem: expect.stringMatching(
+          /^the program report \(session \d+, idle in transaction\) has locked "kiln"\.jobs for \d+ s \(AccessExclusiveLock\): steps/,
+        ),
+        remedy: expect.stringMatching(/^let it end, or end it: SELECT pg_terminate_backend\(\d+\)$/),
+        isUrgent: true,
+      })
+    }),
+  )
+
+  it.live("finds a role with which kiln cannot serve, and its remedy is enough", () =>
+    Effect.gen(function* () {
+      const owner = yield* emptyDatabase
+      yield* postgresMigrations.apply({ url: owner })
+      const role = `reader_${Math.random().toString(36).slice(2)}`
+      yield* Effect.acquireRelease(runSql(owner, `CREATE ROLE ${role} LOGIN PASSWORD 'x'`), () =>
+        runSql(owner, `DROP OWNED BY ${role}; DROP ROLE ${role}`),
+      )
+      yield* runSql(
+        owner,
+        `ALTER ROLE ${role} SET default_transaction_read_only = on; GRANT USAGE ON SCHEMA kiln TO ${role}`,
+      )
+      const url = new URL(owner)
+      Object.assign(url, { username: role, password: "x" })
+      const before = yield* found(url.href)
+      expect(before.map(({ problem }) => problem)).toEqual([
+        `transactions of the role ${role} are read-only, so kiln cannot serve with it`,
+        expect.stringMatching(
+          new RegExp(`^the role ${role} lacks rights on "kiln"\\.\\w+ and \\d+ more, so kiln cannot serve with it$`),
+        ),
+      ])
+      for (const { remedy } of before)
+        yield* runSql(
+          owner,
+          remedy.replace(/^as the owner of the schema: /, "").replace(/[,;] or set DATABASE_URL.*/, ""),
+        )
+      expect(yield* found(url.href)).toEqual([])
+    }),
+  )
+
   it.live("finds the program that keeps a transaction open", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
@@ -129,7 +181,7 @@ describe("upkeep", () => {
           remedy: expect.stringMatching(
             /^SELECT pg_terminate_backend\(\d+\), and set idle_in_transaction_session_timeout/,
           ),
-          endangersData: false,
+          isUrgent: false,
         },
       ])
     }),

@@ -15,6 +15,13 @@ import { elementsOf, escaped, textOf } from "./xml.ts"
 export const objectKey = (client: S3Client, key: string): string => client.place.base + key
 export const partsKey = (client: S3Client, key: string, writeId: string): string =>
   `${client.place.base}_parts/${key}/${writeId}`
+
+const parts = /^_parts(\/[0-9a-z]+)+\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Returns whether `partsKey` made a key. The bucket may hold objects of others under the same prefix. */
+export const isPartsKey = (client: S3Client, key: string): boolean =>
+  key.startsWith(client.place.base) && parts.test(key.slice(client.place.base.length))
+
 /** Begins the keys of all unfinished blobs. */
 export const partsPrefix = (client: S3Client): string => `${client.place.base}_parts/`
 
@@ -141,7 +148,10 @@ export const putObject = (
   info: BlobInfo,
 ): Effect.Effect<void, S3Failure> => Effect.asVoid(client.send({ method: "PUT", key, headers: metadataOf(info), body }))
 
-/** Copies an object within the bucket, with the metadata of a blob. */
+/**
+ * Copies an object within the bucket, with the metadata of a blob. Succeeds only if the copy is known to have the blob's bytes: by the
+ * checksum in the response or, from a service that returns none for the whole object, by the headers of the copy.
+ */
 export const copyObject = Effect.fnUntraced(function* (client: S3Client, from: string, to: string, info: BlobInfo) {
   const { text } = yield* client.send({
     method: "PUT",
@@ -152,12 +162,21 @@ export const copyObject = Effect.fnUntraced(function* (client: S3Client, from: s
       "x-amz-copy-source": `/${client.place.bucket}/${from}`,
       "x-amz-metadata-directive": "REPLACE",
     },
+    result: "CopyObjectResult",
   })
   const checksum = textOf(text, "ChecksumSHA256")
   // A checksum of checksums ends with the number of parts.
-  if (checksum === undefined || checksum.includes("-")) return
-  if (checksum !== Buffer.from(info.sha256, "hex").toString("base64"))
+  const isCopied =
+    checksum === undefined || checksum.includes("-")
+      ? isSame(yield* headObject(client, to), info)
+      : checksum === Buffer.from(info.sha256, "hex").toString("base64")
+  if (!isCopied)
     return yield* Effect.fail(
       new S3Failure("the object that S3 assembled differs from the bytes that were sent", { retryable: false }),
     )
 })
+
+const isSame = (object: S3Answer | undefined, info: BlobInfo): boolean => {
+  const found = object === undefined ? "damaged" : infoOf(object)
+  return found !== "damaged" && found.bytes === info.bytes && found.sha256 === info.sha256
+}

@@ -8,7 +8,7 @@ import { openExchange, readText } from "./exchange.ts"
 import { requireCredentials, type S3Credentials, type S3Place } from "./S3BlobOptions.ts"
 import { failureOf, isExpired, S3Failure } from "./S3Failure.ts"
 import { presigned, type S3Request, signed } from "./sign.ts"
-import { textOf } from "./xml.ts"
+import { rootOf } from "./xml.ts"
 
 export interface S3Answer {
   readonly headers: IncomingHttpHeaders
@@ -79,12 +79,10 @@ export const openClient = (place: S3Place): Effect.Effect<S3Client, never, Scope
       send: (request) =>
         retrying(
           Effect.flatMap(attempt(request), (response) =>
-            Effect.flatMap(readText(place.url.host, response), (text) =>
-              // Requests that take long are answered 200 before they end: an error is then in the body.
-              /<Error>/.test(text.slice(0, 500)) && textOf(text, "Code") !== undefined && request.method !== "GET"
-                ? Effect.fail(failureOf({ status: 200, text, region: undefined }))
-                : Effect.succeed({ headers: response.headers, text }),
-            ),
+            Effect.flatMap(readText(place.url.host, response), (text) => {
+              const failure = failureIn(text, request.result)
+              return failure === undefined ? Effect.succeed({ headers: response.headers, text }) : Effect.fail(failure)
+            }),
           ),
         ),
       presign: (request, expiresInSeconds) =>
@@ -95,6 +93,17 @@ export const openClient = (place: S3Place): Effect.Effect<S3Client, never, Scope
         }),
     }
   })
+
+/**
+ * Reads the failure from the body of a response with a status of 2xx. For a request that takes long, S3 sends the status and
+ * then white space until it knows the outcome, so an error or nothing at all may follow.
+ */
+const failureIn = (text: string, result: string | undefined): S3Failure | undefined => {
+  const root = text === "" ? undefined : rootOf(text)
+  if (root === "Error") return failureOf({ status: 200, text, region: undefined })
+  if (result === undefined || root === result) return undefined
+  return new S3Failure(`S3 responded 200 without a ${result}`, { status: 200, retryable: true })
+}
 
 /** Reads a header that occurs once. */
 export const headerOf = (headers: IncomingHttpHeaders, name: string): string | undefined => {

@@ -59,7 +59,14 @@ export const completeMultipart = (
     `<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${listed.join("")}</CompleteMultipartUpload>`,
   )
   return Effect.asVoid(
-    client.send({ method: "POST", key, query: { uploadId }, headers: { "content-type": "application/xml" }, body }),
+    client.send({
+      method: "POST",
+      key,
+      query: { uploadId },
+      headers: { "content-type": "application/xml" },
+      body,
+      result: "CompleteMultipartUploadResult",
+    }),
   ).pipe(
     Effect.catchIf(
       ({ code, status }) => code === "NoSuchUpload" || status === 404,

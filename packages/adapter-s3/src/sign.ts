@@ -9,6 +9,11 @@ export interface S3Request {
   readonly query?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array
+  /**
+   * Root element of the body of a successful response. Required where S3 may respond 200 before the request is carried out: such a
+   * request has succeeded only if the body says so.
+   */
+  readonly result?: string
 }
 
 const emptySha256 = createHash("sha256").digest("hex")

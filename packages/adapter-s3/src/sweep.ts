@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { deleteObjects, listAll, partsPrefix } from "./Bucket.ts"
+import { deleteObjects, isPartsKey, listAll, partsPrefix } from "./Bucket.ts"
 import type { S3Client } from "./Client.ts"
 import { abortMultipart, listMultiparts } from "./Multipart.ts"
 
@@ -20,14 +20,16 @@ export const sweeper = (client: S3Client): Effect.Effect<void> => {
     const isAbandoned = (at: number) => now - at >= abandonedAfterMs
     const uploads = yield* listMultiparts(client, partsPrefix(client))
     yield* Effect.forEach(
-      uploads.filter(({ beganMs }) => isAbandoned(beganMs)),
+      uploads.filter(({ beganMs, key }) => isPartsKey(client, key) && isAbandoned(beganMs)),
       (upload) => abortMultipart(client, upload),
       { concurrency: 4, discard: true },
     )
     const objects = yield* listAll(client, partsPrefix(client))
     yield* deleteObjects(
       client,
-      objects.filter(({ lastModifiedMs }) => isAbandoned(lastModifiedMs)).map(({ key }) => key),
+      objects
+        .filter(({ key, lastModifiedMs }) => isPartsKey(client, key) && isAbandoned(lastModifiedMs))
+        .map(({ key }) => key),
     )
   }).pipe(Effect.ignore)
 }

@@ -8,6 +8,18 @@ const decode = (text: string): string =>
     return String.fromCodePoint(Number.parseInt(decimal ?? hex ?? "", decimal === undefined ? 16 : 10))
   })
 
+/** Returns the name of the document's root element, without a namespace prefix; `undefined` if the text is no complete document. */
+export const rootOf = (xml: string): string | undefined => {
+  const text = xml
+    .replaceAll(/<!--[\s\S]*?-->|<\?[\s\S]*?\?>/g, "")
+    .replace("\u{feff}", "")
+    .trim()
+  const [, name] = /^<([\w.:-]+)/.exec(text) ?? []
+  if (name === undefined) return undefined
+  const isComplete = text.endsWith(`</${name}>`) || /^<[^<>]*\/>$/.test(text)
+  return isComplete ? name.slice(name.indexOf(":") + 1) : undefined
+}
+
 /** Returns the content of each element with this name, as it is written. */
 export const elementsOf = (xml: string, name: string): ReadonlyArray<string> =>
   [...xml.matchAll(new RegExp(`<${name}(?:\\s[^>]*)?>([\\s\\S]*?)</${name}>`, "g"))].map(([, content = ""]) => content)

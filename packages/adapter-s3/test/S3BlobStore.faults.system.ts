@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process"
+import { createHash } from "node:crypto"
 import { once } from "node:events"
 import { join } from "node:path"
 import { BlobStore } from "@kiln/core/ports"
@@ -166,6 +167,72 @@ describe("faults that stay end, in bounds", { concurrent: true }, () => {
       ),
     )
 
+  const declaration = '<?xml version="1.0" encoding="UTF-8"?>'
+  const error = (code: string, name = "Error") => `<${name}><Code>${code}</Code><Message>test</Message></Error>`
+  /** Responses with status 200 to requests that were not carried out: S3 keeps a connection open with white space. */
+  const untrueSuccesses: Readonly<Record<string, string>> = {
+    "an error": declaration + error("InternalError"),
+    "an error after white space": declaration + " ".repeat(4_000) + error("InternalError"),
+    "an error with a namespace":
+      " ".repeat(600) + error("SlowDown", 'Error xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'),
+    "white space alone": declaration + " ".repeat(4_000),
+    "no body": "",
+    "a result that is cut off": `${declaration}<CopyObjectResult><ETag>&quot;1&quot;</ETag>`,
+  }
+  const lateSteps = ["the completion", "the copy"]
+  for (const [what, body] of Object.entries(untrueSuccesses))
+    for (const step of lateSteps)
+      it.live(`${step} with status 200 and ${what}: repeated, and a failure if it stays`, () =>
+        onS3((store, server) =>
+          Effect.gen(function* () {
+            const bytes = bytesOf(6 * MIB)
+            failing(server, 2, { kind: "pretend", body }, steps[step])
+            yield* store.put("a/b", inPieces(bytes), LIMIT)
+            expect(Buffer.compare(yield* readAll(store, "a/b"), bytes)).toBe(0)
+            yield* store.remove("a/b")
+            failing(server, 1_000, { kind: "pretend", body }, steps[step])
+            expect((yield* Effect.flip(store.put("a/b", inPieces(bytes), LIMIT)))._tag).toBe("BlobUnavailable")
+            server.fault = () => undefined
+            yield* nothingLeft(server)
+          }),
+        ),
+      )
+
+  it.live("a copy counts by the checksum in its response, otherwise by the headers of the copy", () =>
+    onS3((store, server) =>
+      Effect.gen(function* () {
+        const bytes = bytesOf(6 * MIB)
+        const isCopyChecked = () => server.requests.some(({ key, method }) => method === "HEAD" && key.startsWith("a/"))
+        const withChecksum = (digest: Buffer): Fault => ({
+          kind: "edit",
+          edit: (body) =>
+            Buffer.from(
+              body
+                .toString()
+                .replace(
+                  "</CopyObjectResult>",
+                  `<ChecksumSHA256>${digest.toString("base64")}</ChecksumSHA256></CopyObjectResult>`,
+                ),
+            ),
+        })
+        // This server returns no checksum.
+        yield* store.put("a/none", inPieces(bytes), LIMIT)
+        expect(isCopyChecked()).toBe(true)
+        server.requests.length = 0
+        failing(server, 1, withChecksum(createHash("sha256").update(bytes).digest()), steps["the copy"])
+        yield* store.put("a/right", inPieces(bytes), LIMIT)
+        expect(isCopyChecked()).toBe(false)
+        failing(server, 1, withChecksum(Buffer.alloc(32)), steps["the copy"])
+        expect((yield* Effect.flip(store.put("a/wrong", inPieces(bytes), LIMIT)))._tag).toBe("BlobUnavailable")
+        // Says that it copied, and did not.
+        const untrue: Fault = { kind: "pretend", body: "<CopyObjectResult><ETag>1</ETag></CopyObjectResult>" }
+        failing(server, 1_000, untrue, steps["the copy"])
+        expect((yield* Effect.flip(store.put("a/untrue", inPieces(bytes), LIMIT)))._tag).toBe("BlobUnavailable")
+        expect(yield* Effect.promise(server.keys)).toEqual(["a/none", "a/right"])
+      }),
+    ),
+  )
+
   it.live("403 is not retried", () =>
     onS3((store, server) =>
       Effect.gen(function* () {
@@ -276,12 +343,12 @@ describe("listings", () => {
 })
 
 describe("what a process leaves behind", () => {
-  it.live("25 MiB are nine requests", () =>
+  it.live("25 MiB are ten requests", () =>
     onS3((store, server) =>
       Effect.gen(function* () {
         yield* store.put("uploads/a/1", inPieces(bytesOf(25 * MIB)), LIMIT)
-        // Begin, five parts, complete, copy, delete.
-        expect(server.requests).toHaveLength(9)
+        // Begin, five parts, complete, copy, check the copy (not where its response has the checksum), delete.
+        expect(server.requests).toHaveLength(10)
       }),
     ),
   )
@@ -321,14 +388,16 @@ describe("what a process leaves behind", () => {
     ),
   )
 
-  it.live("killed between completion and copy: the sweep removes the object", () =>
+  it.live("killed between completion and copy: the sweep removes the object, and no object of others", () =>
     onS3((_, server) =>
       Effect.gen(function* () {
-        yield* Effect.promise(() => server.direct("PUT", "/_parts/jobs/a/1/audio/id", bytesOf(10)))
+        const left = `_parts/jobs/a/1/audio/${crypto.randomUUID()}`
+        const theirs = ["_parts/catalogue.csv", "_parts/jobs/a/1/audio/notes"]
+        for (const key of [left, ...theirs]) yield* Effect.promise(() => server.direct("PUT", `/${key}`, bytesOf(10)))
         yield* Effect.provide(Effect.service(BlobStore), onServer(server))
-        expect(yield* Effect.promise(server.keys)).toHaveLength(1)
+        expect(yield* Effect.promise(server.keys)).toHaveLength(3)
         yield* Effect.provide(Effect.service(BlobStore), onServer(server, { abandonedAfterMs: 0 }))
-        yield* nothingLeft(server)
+        expect((yield* Effect.promise(server.keys)).toSorted()).toEqual(theirs)
       }),
     ),
   )

@@ -52,8 +52,8 @@ describe("requests", () => {
       Effect.gen(function* () {
         const bytes = bytesOf(12 * MIB)
         yield* store.put("jobs/a/1/audio", inPieces(bytes, 700_000), LIMIT)
-        // Begin, three parts, complete, copy, delete.
-        expect(sentOf(server)).toEqual(["POST", "PUT", "PUT", "PUT", "POST", "PUT", "DELETE"])
+        // Begin, three parts, complete, copy, check the copy, delete.
+        expect(sentOf(server)).toEqual(["POST", "PUT", "PUT", "PUT", "POST", "PUT", "HEAD", "DELETE"])
         expect(yield* Effect.promise(server.keys)).toEqual(["jobs/a/1/audio"])
         expect(server.uploads.size).toBe(0)
         const opened = yield* store.open("jobs/a/1/audio")

@@ -5,6 +5,9 @@ import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
 import { describeJump, StoreUnavailable } from "@kiln/core/domain"
+import type { DatabaseFile } from "./disk/DatabaseFile.ts"
+import { explained, fullDisk, isFullDisk } from "./disk/explained.ts"
+import { roomOf } from "./disk/roomOf.ts"
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { isBusy, isDefect, sqliteCode } from "./sqliteErrors.ts"
 import { StoreClock, type StoredTime, storedTime, storeTime } from "./StoreClock.ts"
@@ -14,6 +17,19 @@ const nanosPerMs = 1_000_000n
 /** Milliseconds between two attempts while another process holds the lock. The first is short because most commits are. */
 const firstPauseMs = 2
 const longestPauseMs = 50
+/**
+ * Pages after which a commit copies the log into the database, 16 MB instead of the usual 4: creating a single job writes eight pages,
+ * most of them again and again, and copying takes two more syncs.
+ */
+const pagesPerCheckpoint = 4_000
+/** The same while the reserve is given up, so that the log stays small. */
+const fewPages = 16
+const pageBytes = 4_096
+/**
+ * On a full disk, copying the log makes the database longer before the log can be truncated, so the log must not hold more than the
+ * reserve can give.
+ */
+const shareOfReserve = 0.9
 
 /** The outcome of an attempt that met the lock of another connection. Nothing was written. */
 class Busy {
@@ -39,6 +55,7 @@ interface Step<A> {
  */
 export class Database {
   readonly connection: SqliteDatabase
+  readonly file: DatabaseFile
   readonly time = new StoreClock()
   /** Opened by every transaction that erased content. */
   readonly erasures = Latch.makeUnsafe(false)
@@ -52,8 +69,9 @@ export class Database {
   /** Set for a file without kiln's tables that is opened only for reading. */
   #hasNoStoredTime = false
 
-  constructor(connection: SqliteDatabase, options: { readonly retryForMs: number }) {
+  constructor(connection: SqliteDatabase, options: { readonly retryForMs: number; readonly file: DatabaseFile }) {
     this.connection = connection
+    this.file = options.file
     this.#retryForMs = options.retryForMs
     this.#statements = new PreparedStatements(connection)
   }
@@ -156,7 +174,42 @@ export class Database {
     )
   }
 
-  #attempt<A>({ atOnce, begin, operation, work }: Step<A>, clock: Clock.Clock): Exit.Exit<A, StoreUnavailable> | Busy {
+  /** Sets after how many pages a commit copies the log into the database. */
+  limitLog(pages: "usual" | "few"): void {
+    const { reserve } = this.file
+    const most = reserve.isWanted
+      ? Math.max(fewPages, (shareOfReserve * reserve.bytes) / pageBytes)
+      : pagesPerCheckpoint
+    const limit = pages === "few" ? fewPages : Math.floor(Math.min(pagesPerCheckpoint, most))
+    if (this.connection.open) this.connection.pragma(`wal_autocheckpoint = ${limit}`)
+  }
+
+  /**
+   * Gives up the reserve, and copies the log into the database, which also gives room: the log may be larger than what it holds.
+   * Returns whether an attempt may now succeed that met a full disk.
+   */
+  #makeRoom(): boolean {
+    const hasReserve = this.file.reserve.giveUp()
+    this.limitLog("few")
+    try {
+      this.connection.pragma("wal_checkpoint(TRUNCATE)")
+      return true
+    } catch {
+      return hasReserve
+    }
+  }
+
+  /** Returns why an operation must not begin: the file is not in its place, or the room is needed to delete jobs. */
+  refusal(operation: string, clock: Clock.Clock, writes: boolean): Error | undefined {
+    const absence = this.file.absence(clock.monotonicTimeNanosUnsafe(), writes)
+    if (absence !== undefined) return absence
+    return roomOf(operation) === "grows" && this.file.reserve.isSpent ? fullDisk(this.file.path) : undefined
+  }
+
+  #attempt<A>(step: Step<A>, clock: Clock.Clock, isRetry = false): Exit.Exit<A, StoreUnavailable> | Busy {
+    const { atOnce, begin, operation, work } = step
+    const refusal = this.refusal(operation, clock, begin === "BEGIN IMMEDIATE")
+    if (refusal !== undefined && this.connection.open) return unavailable(operation, refusal)
     try {
       const done = atOnce?.(new Transaction(this.#statements, () => this.#timeAt(clock, undefined)))
       if (done !== undefined) return Exit.succeed(done)
@@ -182,7 +235,11 @@ export class Database {
       if (this.connection.inTransaction) this.#statements.get("ROLLBACK").run([])
       const code = sqliteCode(error)
       if (code === undefined || isDefect(code)) return Exit.die(error)
-      return isBusy(code) ? new Busy(error) : unavailable(operation, error)
+      if (isBusy(code)) return new Busy(error)
+      const cause = explained(error, this.file.path)
+      if (isFullDisk(cause) && roomOf(operation) === "frees" && !isRetry && this.#makeRoom())
+        return this.#attempt(step, clock, true)
+      return unavailable(operation, cause)
     }
   }
 }

@@ -140,7 +140,21 @@ export const columns = {
   },
   closed_ledger: { id: integer<1>(), closed_until: integer() },
   store_time: { id: integer<1>(), latest: integer() },
-  purges: { id: generated(integer()), blob_prefix: text(), recorded_at: integer() },
+  purges: {
+    id: generated(integer()),
+    blob_prefix: text(),
+    recorded_at: integer(),
+    failures: generated(integer()),
+    due_at: generated(integer()),
+  },
+  retention_rules: {
+    kind: text(),
+    publisher: text(),
+    program: text(),
+    data_ms: nullable(integer()),
+    jobs_ms: nullable(integer()),
+    live_until: integer(),
+  },
   uploads: {
     seq: generated(integer()),
     id: text<UploadId>(),

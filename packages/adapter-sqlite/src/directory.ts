@@ -275,7 +275,8 @@ export const makeSqliteJobDirectory = (db: Database): JobDirectory["Service"] =>
   JobDirectory.of({
     listJobs: (page) => db.read("JobDirectory.listJobs", (tx) => listJobs(tx, page)),
     countJobs: (question) => db.read("JobDirectory.countJobs", (tx) => countJobs(tx, question)),
-    measureQueue: ({ limit }) => db.read("JobDirectory.measureQueue", (tx) => measureQueue(tx, limit)),
+    measureQueue: ({ limit, projectId }) =>
+      db.read("JobDirectory.measureQueue", (tx) => measureQueue(tx, limit, projectId)),
     readJobs: (jobIds) =>
       db.read("JobDirectory.readJobs", (tx) =>
         jobIds.map((id) => {

@@ -13,6 +13,10 @@ import {
   StoreUnavailable,
 } from "@kiln/core/domain"
 import { Database } from "./Database.ts"
+import { DatabaseFile } from "./disk/DatabaseFile.ts"
+import { explained, isFullDisk } from "./disk/explained.ts"
+import { keepReserve } from "./disk/keepReserve.ts"
+import { defaultReserveBytes, Reserve } from "./disk/Reserve.ts"
 import { migrate } from "./migrate.ts"
 import { isBusy, sqliteCode } from "./sqliteErrors.ts"
 import { returnFreeSpace } from "./returnFreeSpace.ts"
@@ -37,6 +41,11 @@ export interface SqliteOptions {
    * itself, such as templates of tests, and for file systems whose files change their identity.
    */
   readonly allowCopies?: boolean | undefined
+  /**
+   * Size in bytes of the reserve, default 16,777,216, and at most a sixteenth of the disk: a file `<path>-reserve`, which is deleted when
+   * the disk is full, so that jobs and their data can still be deleted, and made again once there is room. 0 for none.
+   */
+  readonly reserveBytes?: number | undefined
 }
 
 const optionNames: OptionNames<SqliteOptions> = {
@@ -44,18 +53,20 @@ const optionNames: OptionNames<SqliteOptions> = {
   busyTimeoutMs: true,
   retryForMs: true,
   allowCopies: true,
+  reserveBytes: true,
 }
 
 /** Throws `TypeError` for unknown options and invalid values. */
 export const checkSqliteOptions = (options: SqliteOptions): void => {
   requireOptions("sqliteStore()", options, optionNames)
-  const { allowCopies, busyTimeoutMs = 0, path, retryForMs = 0 } = options
+  const { allowCopies, busyTimeoutMs = 0, path, reserveBytes = 0, retryForMs = 0 } = options
   if (typeof path !== "string" || path === "")
     throw new TypeError("sqliteStore() requires the option path, the database file")
   // The maximum of timers, and of SQLite's own timeout.
   requireNumber("busyTimeoutMs", busyTimeoutMs, { least: 0, most: 2 ** 31 - 1 })
   requireNumber("retryForMs", retryForMs, { least: 0, most: 2 ** 31 - 1 })
   requireFlag("allowCopies", allowCopies)
+  requireNumber("reserveBytes", reserveBytes, { least: 0, most: 2 ** 40 })
 }
 
 const busyPauseMs = 25
@@ -63,32 +74,39 @@ const busyPauseMs = 25
 /** Opens the database for the lifetime of the scope and migrates it to the latest schema. */
 export const openDatabase = (options: SqliteOptions): Effect.Effect<Database, StoreUnavailable, Scope.Scope> =>
   Effect.gen(function* () {
-    const { busyTimeoutMs = 10, retryForMs = 5_000 } = options
+    const { allowCopies = false, busyTimeoutMs = 10, retryForMs = 5_000 } = options
+    const path = resolve(options.path)
+    const reserve = yield* reserveOf(options)
     const connection = yield* Effect.acquireRelease(
-      attempt("openDatabase", () => {
+      attempt("openDatabase", path, () => {
         const problem = nodeProblem(process.versions.node)
         if (problem !== undefined) throw new TypeError(problem)
-        const path = resolve(options.path)
         prepareFile(path)
         return new SqliteDatabase(path, { timeout: busyTimeoutMs })
       }),
       (opened) => Effect.sync(() => opened.close()),
     )
     // If several processes start at once, the first switches the file to WAL and the others find it locked meanwhile.
-    yield* attempt("openDatabase", () => configure(connection)).pipe(
+    yield* makingRoom(
+      reserve,
+      attempt("openDatabase", path, () => configure(connection)),
+    ).pipe(
       Effect.retry({
         while: (error) => isBusy(sqliteCode(error.cause) ?? ""),
         schedule: Schedule.spaced(busyPauseMs),
         times: Math.ceil(retryForMs / busyPauseMs),
       }),
     )
-    const database = new Database(connection, { retryForMs })
+    const file = new DatabaseFile({ path, reserve, mayChange: allowCopies })
+    const database = new Database(connection, { retryForMs, file })
+    database.limitLog("usual")
     yield* migrate(database)
     database.useStoreTime()
     // Logs a clock that is behind the stored time.
     yield* database.read("openDatabase", ({ now }) => now)
     yield* truncateLogAfterErasures(database)
     yield* returnFreeSpace(database)
+    yield* keepReserve(database)
     return database
   })
 
@@ -100,15 +118,24 @@ const readOnlyRetryForMs = 5_000
  * Opens the database for reading, for the lifetime of the scope, without migrating it or creating files. A server may be running
  * on it. Returns `undefined` if there is no database.
  */
-export const openReadOnly = (path: string): Effect.Effect<Database | undefined, StoreUnavailable, Scope.Scope> =>
+export const openReadOnly = (
+  options: Pick<SqliteOptions, "path" | "reserveBytes">,
+): Effect.Effect<Database | undefined, StoreUnavailable, Scope.Scope> =>
   Effect.gen(function* () {
-    const file = resolve(path)
-    if (!existsSync(file)) return undefined
+    const path = resolve(options.path)
+    if (!existsSync(path)) return undefined
+    const reserve = yield* reserveOf(options)
     const connection = yield* Effect.acquireRelease(
-      attempt("openReadOnly", () => new SqliteDatabase(file, { timeout: readOnlyBusyTimeoutMs, readonly: true })),
+      attempt("openReadOnly", path, () => new SqliteDatabase(path, { timeout: readOnlyBusyTimeoutMs, readonly: true })),
       (reader) => Effect.sync(() => reader.close()),
     )
-    const database = new Database(connection, { retryForMs: readOnlyRetryForMs })
+    // Where no other process has the database open, a reader too needs room for a moment: for the file of the shared memory.
+    yield* makingRoom(
+      reserve,
+      attempt("openReadOnly", path, () => connection.pragma("schema_version")),
+    )
+    const file = new DatabaseFile({ path, reserve, mayChange: true })
+    const database = new Database(connection, { retryForMs: readOnlyRetryForMs, file })
     database.useStoreTime()
     return database
   })
@@ -120,8 +147,23 @@ export const nodeProblem = (version: string): string | undefined => {
   return `@kiln/adapter-sqlite needs Node 22.14 or newer; this is Node ${version}`
 }
 
-const attempt = <A>(operation: string, run: () => A): Effect.Effect<A, StoreUnavailable> =>
-  Effect.try({ try: run, catch: (cause) => new StoreUnavailable({ operation, cause }) })
+const attempt = <A>(operation: string, path: string, run: () => A): Effect.Effect<A, StoreUnavailable> =>
+  Effect.try({ try: run, catch: (cause) => new StoreUnavailable({ operation, cause: explained(cause, path) }) })
+
+/** The reserve, which is made again when the scope closes if it was given up and there is room by then. */
+const reserveOf = ({ path, reserveBytes = defaultReserveBytes }: Pick<SqliteOptions, "path" | "reserveBytes">) =>
+  Effect.acquireRelease(
+    Effect.sync(() => new Reserve(resolve(path), reserveBytes)),
+    (reserve) => Effect.sync(() => reserve.restore()),
+  )
+
+/** Runs a step again after giving up the reserve, if a full disk prevents it. */
+const makingRoom = <A>(reserve: Reserve, step: Effect.Effect<A, StoreUnavailable>) =>
+  Effect.catchIf(
+    step,
+    (error) => isFullDisk(error.cause) && reserve.giveUp(),
+    () => step,
+  )
 
 /**
  * Creates the file with private permissions, because it holds secrets; SQLite gives the log beside it the same mode. A new
@@ -167,9 +209,6 @@ const configure = (connection: SqliteDatabase): void => {
   connection.pragma("secure_delete = ON")
   connection.pragma("trusted_schema = OFF")
   connection.pragma("temp_store = MEMORY")
-  // Pages after which a commit copies the log into the database, 16 MB instead of 4: creating a single job writes eight pages, most of
-  // them again and again, and copying takes two more syncs.
-  connection.pragma("wal_autocheckpoint = 4000")
   // Bytes to which the log is cut back after a burst.
   connection.pragma("journal_size_limit = 67108864")
 }

@@ -1,6 +1,6 @@
 import { sql } from "kysely"
-import { ranks } from "@kiln/core/domain"
-import { type QueueDepth, queueDepths } from "@kiln/core/ports"
+import { type ProjectId, ranks } from "@kiln/core/domain"
+import { type DepthState, type QueueDepth, queueDepths } from "@kiln/core/ports"
 import { bitOf } from "./jobs/laneRanks.ts"
 import { type Given, query, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
@@ -8,11 +8,10 @@ import type { Transaction } from "./Transaction.ts"
 type Limits = { readonly now: number; readonly limit: number }
 
 const stateAt = (now: Given<Limits>["now"]) =>
-  sql<
-    "ready" | "delayed" | "running"
-  >`CASE WHEN claimable_at <= ${now} THEN 'ready' WHEN held = 1 THEN 'running' ELSE 'delayed' END`
+  sql<DepthState>`CASE WHEN claimable_at <= ${now} THEN 'ready' WHEN held = 1 THEN 'running'
+    WHEN status = 'queued' THEN 'delayed' ELSE 'retrying' END`
 
-/** Reads the index of ready jobs alone, up to the limit, and then the lanes of what it found. */
+/** Reads the index of ready jobs up to the limit, of jobs that are not ready also their rows, and then the lanes of what it found. */
 export const depthByLane = statement((given: Given<Limits>) =>
   query
     .selectFrom((from) =>
@@ -29,6 +28,25 @@ export const depthByLane = statement((given: Given<Limits>) =>
     .groupBy(["lanes.kind", "lanes.mode", "counted.state"]),
 )
 
+/** The same for one project, lane by lane. */
+export const depthOfProject = statement((given: Given<Limits & { readonly projectId: ProjectId }>) =>
+  query
+    .selectFrom((from) =>
+      from
+        .selectFrom("lanes")
+        .crossJoin("jobs")
+        .select(["lanes.kind", "lanes.mode", stateAt(given.now).as("state")])
+        .where("lanes.project_id", "=", given.projectId)
+        .where("jobs.held", "in", [0, 1])
+        .whereRef("jobs.lane_id", "=", "lanes.id")
+        .where("claimable_at", "is not", null)
+        .limit(given.limit)
+        .as("counted"),
+    )
+    .select((of) => ["counted.kind", "counted.mode", "counted.state", of.fn.countAll<number>().as("count")])
+    .groupBy(["counted.kind", "counted.mode", "counted.state"]),
+)
+
 /** The first job of a lane with this rank, which is one look into the index of ready jobs, or none if the lane never had the rank. */
 const firstOf = (held: 0 | 1, rank: number) => sql<
   number | null
@@ -38,21 +56,24 @@ const firstOf = (held: 0 | 1, rank: number) => sql<
 
 const firsts = ranks.flatMap((rank) => [firstOf(0, rank), firstOf(1, rank)])
 
-/** The time since which a job of each lane is ready; a time in the future where none is. */
-export const firstClaimable = statement(() =>
+/** The time since which a job of each kind and mode is ready; a time in the future where none is. `null` means all projects. */
+export const firstClaimable = statement((given: Given<{ readonly projectId: ProjectId | null }>) =>
   query
     .selectFrom("lanes")
     .select(["lanes.kind", "lanes.mode"])
     .select(sql<number>`min(min(${sql.join(firsts.map((first) => sql`ifnull(${first}, 9e15)`))}))`.as("first"))
     .where("lanes.next_at", "is not", null)
+    .where(sql<boolean>`(${given.projectId} IS NULL OR ${sql.ref("lanes.project_id")} = ${given.projectId})`)
     .groupBy(["lanes.kind", "lanes.mode"]),
 )
 
 /** Measures the queue by kind and mode: see `JobDirectory.measureQueue`. */
-export const measureQueue = (tx: Transaction, limit: number): ReadonlyArray<QueueDepth> => {
+export const measureQueue = (tx: Transaction, limit: number, projectId?: ProjectId): ReadonlyArray<QueueDepth> => {
   const { now } = tx
   const oldest = tx
-    .all(firstClaimable, {})
+    .all(firstClaimable, { projectId: projectId ?? null })
     .flatMap(({ first, kind, mode }) => (first <= now ? [{ kind, mode, readyMs: now - first }] : []))
-  return queueDepths(tx.all(depthByLane, { now, limit }), oldest)
+  const counts =
+    projectId === undefined ? tx.all(depthByLane, { now, limit }) : tx.all(depthOfProject, { now, limit, projectId })
+  return queueDepths(counts, oldest)
 }

@@ -1,7 +1,9 @@
+import * as Effect from "effect/Effect"
 import { fullAt, type TakenPortion, takePortion } from "@kiln/core/domain"
 import { type BucketRequest, decodeBucket, RateLimitStore } from "@kiln/core/ports"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
+import { isFullDisk } from "./disk/explained.ts"
 import { type Given, query, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
 
@@ -27,19 +29,33 @@ const deleteFull = statement((given: Given<{ readonly now: number; readonly limi
     ),
 )
 
-const takeOne = (tx: Transaction, { bucket, ...request }: BucketRequest): TakenPortion => {
+const portionOf = (tx: Transaction, { bucket, ...request }: BucketRequest) => {
   const row = tx.get(bucketByName, { bucket })
-  const { bucket: next, taken } = takePortion(row && decodeBucket(row.state, bucket), request, tx.now)
+  return takePortion(row && decodeBucket(row.state, bucket), request, tx.now)
+}
+
+const takeOne = (tx: Transaction, request: BucketRequest): TakenPortion => {
+  const { bucket } = request
+  const { bucket: next, taken } = portionOf(tx, request)
   tx.run(upsertBucket, { bucket, state: JSON.stringify(next), fullAt: fullAt(next, request.policy) })
   return taken
 }
 
-export const makeSqliteRateLimitStore = (db: Pick<Database, "write">): RateLimitStore["Service"] =>
+export const makeSqliteRateLimitStore = (db: Pick<Database, "read" | "write">): RateLimitStore["Service"] =>
   RateLimitStore.of({
     takePortions: (requests) =>
-      db.write("RateLimitStore.takePortions", (tx) => {
-        const taken = requests.map((request) => takeOne(tx, request))
-        tx.run(deleteFull, { now: tx.now, limit: 2 * requests.length })
-        return taken
-      }),
+      db
+        .write("RateLimitStore.takePortions", (tx) => {
+          const taken = requests.map((request) => takeOne(tx, request))
+          tx.run(deleteFull, { now: tx.now, limit: 2 * requests.length })
+          return taken
+        })
+        .pipe(
+          // A request to delete data must not fail because its portion cannot be recorded.
+          Effect.catchIf(
+            ({ cause }) => isFullDisk(cause),
+            () =>
+              db.read("RateLimitStore.takePortions", (tx) => requests.map((request) => portionOf(tx, request).taken)),
+          ),
+        ),
   })

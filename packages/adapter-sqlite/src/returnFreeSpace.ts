@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { Database } from "./Database.ts"
+import { truncateLog } from "./truncateLogAfterErasures.ts"
 
 /** Milliseconds after an erasure before space is returned: another sweep may be about to erase more, or jobs to need it. */
 const delayMs = 60_000
@@ -54,12 +55,32 @@ const surplusOf = (database: Database): number => {
   return Math.floor(readPragma(database, "freelist_count") - kept)
 }
 
-/** Moves pages from the end of the file to unused places. Returns whether there was anything to do. */
-const step = (database: Database): Effect.Effect<boolean, StoreUnavailable> =>
+/** Pages in a transaction on a full disk: the log of one must fit into the little room that there is. */
+const pagesPerSmallStep = 32
+
+/** Returns free space on a full disk, step by step, until there is enough. Returns whether there is. */
+export const shrinkDatabase = (database: Database, isEnough: () => boolean): Effect.Effect<boolean> =>
+  Effect.gen(function* () {
+    if (readPragma(database, "auto_vacuum") !== incremental) return false
+    while (readPragma(database, "freelist_count") > 0) {
+      const stepped = yield* Effect.orElseSucceed(vacuum(database, pagesPerSmallStep), () => false)
+      if (!stepped || !truncateLog(database)) return false
+      if (isEnough()) return true
+      yield* Effect.yieldNow
+    }
+    return false
+  })
+
+const vacuum = (database: Database, pages: number): Effect.Effect<boolean, StoreUnavailable> =>
   database.write("returnFreeSpace", () => {
-    const pages = Math.min(pagesPerStep, surplusOf(database))
-    if (pages <= 0) return false
     // `exec`, because the pragma does a page for each row that is read.
     database.connection.exec(`PRAGMA incremental_vacuum(${pages})`)
     return true
+  })
+
+/** Moves pages from the end of the file to unused places. Returns whether there was anything to do. */
+const step = (database: Database): Effect.Effect<boolean, StoreUnavailable> =>
+  Effect.suspend(() => {
+    const pages = Math.min(pagesPerStep, surplusOf(database))
+    return pages <= 0 ? Effect.succeed(false) : vacuum(database, pages)
   })

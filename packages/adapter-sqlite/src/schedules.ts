@@ -56,7 +56,12 @@ const knownSchedule = statement((given: Given<Values<"schedules", "name">>) =>
 /** Before every schedule: no name is empty. */
 const first: SchedulePosition = { nextAt: Number.MIN_SAFE_INTEGER, name: "" }
 
-const write = (
+/** Returns the version of a schedule; `undefined` if it does not exist. */
+export const scheduleVersion = (tx: Transaction, name: string): number | undefined =>
+  tx.get(knownSchedule, { name })?.version
+
+/** Replaces the schedule if it still has this version, 0 for one that does not exist; `null` removes it. Returns whether it did. */
+export const writeSchedule = (
   tx: Transaction,
   name: string,
   expected: number,
@@ -88,5 +93,5 @@ export const makeSqliteScheduleStore = (db: Pick<Database, "read" | "write">): S
         schedules: tx.all(nextSchedules, { limit, nextAt, name }),
       })),
     writeSchedule: (name, version, next) =>
-      db.write("ScheduleStore.writeSchedule", (tx) => write(tx, name, version, next)),
+      db.write("ScheduleStore.writeSchedule", (tx) => writeSchedule(tx, name, version, next)),
   })

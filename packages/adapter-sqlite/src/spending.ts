@@ -54,6 +54,18 @@ export const reserve = (
   }
 }
 
+const reservationOfEntry = statement((given: Given<Values<"spending", "entry">>) =>
+  query
+    .selectFrom("spending")
+    .select(select("spending", "currency", "amount"))
+    .where("entry", "=", given.entry)
+    .where("charged_at", "is", null)
+    .limit(1),
+)
+
+/** Returns what an unfinished job reserves; `undefined` if it had no cap when it was accepted. */
+export const reservationOf = (tx: Transaction, jobId: string) => tx.get(reservationOfEntry, { entry: jobId })
+
 const chargedEntries = statement((given: Given<Owner>) =>
   query
     .selectFrom("spending")

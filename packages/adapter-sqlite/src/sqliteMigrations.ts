@@ -7,7 +7,7 @@ import { openDatabase, openReadOnly, type SqliteOptions } from "./openDatabase.t
 
 const status = (options: SqliteOptions): Effect.Effect<MigrationStatus, StoreUnavailable> =>
   Effect.gen(function* () {
-    const database = yield* openReadOnly(options.path)
+    const database = yield* openReadOnly(options)
     if (database === undefined) return { applied: [], pending: migrations, unknown: [], changed: [] }
     return yield* database.read("migrationStatus", () => migrationStatus(database.connection))
   }).pipe(Effect.scoped)

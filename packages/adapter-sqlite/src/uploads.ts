@@ -23,6 +23,7 @@ import {
 } from "@kiln/core/ports"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
+import { countedInParts, prunedInParts } from "./disk/inParts.ts"
 import { recordPurges } from "./jobs/purges.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
@@ -284,8 +285,11 @@ export const makeSqliteUploadStore = (db: Database): UploadStore["Service"] =>
     extendUpload: (transfer) => db.write("UploadStore.extendUpload", (tx) => extendUpload(tx, transfer)),
     completeUpload: (transfer) => db.write("UploadStore.completeUpload", (tx) => completeUpload(tx, transfer)),
     releaseUpload: (transfer) => db.write("UploadStore.releaseUpload", (tx) => releaseUpload(tx, transfer)),
-    expireUploads: (limit) => db.write("UploadStore.expireUploads", (tx) => expireUploads(tx, limit)),
+    expireUploads: (limit) =>
+      prunedInParts(limit, (part) => db.write("UploadStore.expireUploads", (tx) => expireUploads(tx, part))),
     deleteUploads: (olderThanMs, limit) =>
-      db.write("UploadStore.deleteUploads", (tx) => deleteUploads(tx, olderThanMs, limit)),
+      countedInParts(limit, (part) =>
+        db.write("UploadStore.deleteUploads", (tx) => deleteUploads(tx, olderThanMs, part)),
+      ),
     findUploadOrphans: (blobs) => db.read("UploadStore.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
   })

@@ -92,7 +92,7 @@ describe("schemaDrift", () => {
   )
 
   const drifts: ReadonlyArray<readonly [change: string, drift: ReadonlyArray<object>]> = [
-    ["DROP TABLE kiln_purges", [{ object: "table kiln_purges", problem: "missing" }]],
+    ["DROP TABLE kiln_paused_kinds", [{ object: "table kiln_paused_kinds", problem: "missing" }]],
     ["DROP INDEX kiln_jobs_ready", [{ object: "index kiln_jobs_ready", problem: "missing" }]],
     ["DROP TRIGGER kiln_jobs_updates", [{ object: "trigger kiln_jobs_updates", problem: "missing" }]],
     ["ALTER TABLE kiln_projects ADD COLUMN owner TEXT", [{ object: "column kiln_projects.owner", problem: "extra" }]],

@@ -11,9 +11,10 @@ import { insertAtOnce, unfinishedJobs } from "../src/jobs/insertJob.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { nextFinishedKind } from "../src/jobs/finishedKinds.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
+import { nextDue } from "../src/jobs/purges.ts"
 import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
 import { finishedByStatus, furthestJob, jobsInRange, nextJob, unfinishedByStatus } from "../src/directory.ts"
-import { depthByLane, firstClaimable } from "../src/queueDepth.ts"
+import { depthByLane, depthOfProject, firstClaimable } from "../src/queueDepth.ts"
 import { chargesAfter } from "../src/jobs/listCharges.ts"
 import { firstLanes, lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
 import { claimableJobs, claimableStates } from "../src/jobs/readyJobs.ts"
@@ -43,6 +44,14 @@ const twice = (walks: ReadonlyArray<string>): ReadonlyArray<string> => [
 
 /** Runs only if the request is not in the job's row. */
 const longRequest = ["CORRELATED SCALAR SUBQUERY 1", "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?)"]
+
+/** Finished jobs of a kind, of which each looks for a label, and only a child for its parent. */
+const finishedAndNotNeeded = (subquery: number): ReadonlyArray<string> => [
+  "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
+  `CORRELATED SCALAR SUBQUERY ${subquery}`,
+  "SEARCH kiln_job_labels USING COVERING INDEX kiln_job_labels_job (job_seq=?)",
+  "SEARCH parent USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
+]
 
 /** A list of items, as the rows of a table. */
 const items = (count: number): ReadonlyArray<string> => [`SCAN ${count}-ROW VALUES CLAUSE`]
@@ -207,11 +216,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     [...items(16), "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"],
   ],
   ["the end of a job", updateFinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
-  [
-    "jobs whose data is to expire",
-    keptJobs.sql,
-    ["SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)"],
-  ],
+  ["jobs whose data is to expire", keptJobs.sql, finishedAndNotNeeded(1)],
   [
     "the kinds of finished jobs, one by one",
     nextFinishedKind.sql,
@@ -225,13 +230,14 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "LEFT",
       "MERGE (UNION ALL)",
       "LEFT",
-      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
+      ...finishedAndNotNeeded(1),
       "RIGHT",
-      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
+      ...finishedAndNotNeeded(3),
       "RIGHT",
-      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
+      ...finishedAndNotNeeded(5),
     ],
   ],
+  ["purges that are due", nextDue.sql, ["SCAN kiln_purges USING INDEX kiln_purges_due"]],
   [
     "how far a page of jobs looks",
     furthestJob.sql,
@@ -323,9 +329,20 @@ const counts: typeof answers = [
     depthByLane.sql,
     [
       "CO-ROUTINE counted",
-      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=?)",
       "SCAN counted",
       "SEARCH kiln_lanes USING INTEGER PRIMARY KEY (rowid=?)",
+      "USE TEMP B-TREE FOR GROUP BY",
+    ],
+  ],
+  [
+    "the depth of the queue of one project",
+    depthOfProject.sql,
+    [
+      "CO-ROUTINE counted",
+      "SEARCH kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=?)",
+      "SCAN counted",
       "USE TEMP B-TREE FOR GROUP BY",
     ],
   ],
@@ -333,7 +350,7 @@ const counts: typeof answers = [
     "the oldest ready jobs, lane by lane",
     firstClaimable.sql,
     [
-      "SCAN kiln_lanes USING INDEX kiln_lanes_by_next",
+      "SCAN kiln_lanes USING INDEX kiln_lanes_by_age",
       "USE TEMP B-TREE FOR GROUP BY",
       ...Array.from({ length: 2 * ranks.length }, (_, n) => [
         `CORRELATED SCALAR SUBQUERY ${n + 1}`,

@@ -99,7 +99,7 @@ describe("space of erased content", () => {
         {
           problem: expect.stringMatching(/^7\d MB of 7\d MB in .*kiln\.db are unused/),
           remedy: expect.stringMatching(/sqlite3 .*kiln\.db "PRAGMA auto_vacuum = INCREMENTAL; VACUUM"$/),
-          endangersData: false,
+          isUrgent: false,
         },
       ])
     }),

@@ -9,19 +9,19 @@ export interface ProcessIo {
   /** Writes to standard error. */
   readonly writeError: (text: string) => void
   /** Reads standard input to its end. Fails with what the stream failed with. */
-  readonly readInput: () => Promise<string>
+  readonly readInput: (maxLength?: number) => Promise<string>
   /** Whether a person types the input. */
   readonly inputIsTerminal: boolean
 }
 
-/** Maximum length of input in characters. Commands read secrets of a few lines, never files. */
-const longestInput = 65_536
+/** Maximum length of input in characters, unless a command asks for more: most read a secret of a few lines. */
+const usualInput = 65_536
 
-const readInput = async (): Promise<string> => {
+const readInput = async (maxLength: number = usualInput): Promise<string> => {
   let text = ""
   for await (const part of process.stdin.setEncoding("utf8")) {
     text += String(part)
-    if (text.length > longestInput) throw new Error(`standard input has more than ${longestInput} characters`)
+    if (text.length > maxLength) throw new Error(`standard input has more than ${maxLength} characters`)
   }
   return text
 }

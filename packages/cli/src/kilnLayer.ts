@@ -3,6 +3,7 @@ import * as Layer from "effect/Layer"
 import {
   type Engine,
   EngineConfig,
+  type Fingerprint,
   type EngineSettings,
   layerCrypto,
   layerEngine,
@@ -51,6 +52,7 @@ export type Base =
   | IdGenerator
   | WakeUp
   | JobEvents
+  | Fingerprint
   | Readiness
 
 /** Loads the providers of live jobs. */

@@ -85,9 +85,15 @@ const exitCodeOf = (exit: Exit.Exit<void, CommandFailed | CliError.CliError>): E
   )
 }
 
+/** Accepts `kiln help key` and `kiln version`, which many programs have, for `kiln key --help` and `kiln --version`. */
+const inFlags = ([first, ...rest]: ReadonlyArray<string>): ReadonlyArray<string> => {
+  if (first === "help") return [...rest, "--help"]
+  return first === "version" && rest.length === 0 ? ["--version"] : [...(first === undefined ? [] : [first]), ...rest]
+}
+
 /** Runs one command line. Returns its exit code: 0, 1 if the command failed, 2 if it was used incorrectly. */
 export const runKiln = (args: ReadonlyArray<string>): Effect.Effect<number> =>
-  Command.runWith(kiln, { version, renderErrors: true })(args).pipe(
+  Command.runWith(kiln, { version, renderErrors: true })(inFlags(args)).pipe(
     Effect.exit,
     Effect.flatMap(exitCodeOf),
     Effect.provide(layerPlatform),

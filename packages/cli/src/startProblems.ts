@@ -1,4 +1,4 @@
-import type { StoreUnavailable } from "@kiln/core/domain"
+import { DiskProblem, type StoreUnavailable } from "@kiln/core/domain"
 import type { HttpSettingInvalid, ListenFailed } from "@kiln/http"
 import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
 
@@ -36,7 +36,10 @@ export const portProblem = (
 
 /** Explains a failure of the database after it was opened. */
 export const databaseSilent = (error: StoreUnavailable): CommandFailed =>
-  failed(`the database does not respond (${error.operation}): ${causeMessage(error.cause)}`)
+  // The message names the file and the remedy.
+  error.cause instanceof DiskProblem
+    ? failed(error.cause.message)
+    : failed(`the database does not respond (${error.operation}): ${causeMessage(error.cause)}`)
 
 /** Explains why the HTTP service does not start, in one line. */
 export const listenProblem = (error: HttpSettingInvalid | ListenFailed | StoreUnavailable): CommandFailed => {

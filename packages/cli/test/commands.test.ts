@@ -281,6 +281,10 @@ describe("kiln", { timeout: 120_000 }, () => {
       expect(help.stdout).toMatch(new RegExp(`^  ${command} `, "m"))
     expect((await run(["key", "create", "--help"])).stdout).toContain("--scope")
     expect((await run(["copy", "--help"])).stdout).toMatch(/--from[\s\S]*--to/)
+    // As many other programs spell it.
+    expect(await run(["version"])).toEqual(await run(["--version"]))
+    expect(await run(["help"])).toEqual(help)
+    expect(await run(["help", "key", "create"])).toEqual(await run(["key", "create", "--help"]))
   })
 
   it("warns about unknown settings on standard error, and continues", async () => {

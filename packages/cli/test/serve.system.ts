@@ -142,6 +142,17 @@ describe("a start that fails", () => {
     })
   })
 
+  it.each(["0.0.0.0", "::"])("warns that HOST=%s serves others whose URLs would not work", async (HOST) => {
+    using data = temporaryDirectory()
+    const listening = { KILN_DATA_DIR: data.path, HOST }
+    {
+      await using kiln = await serve(listening)
+      await kiln.says(/PUBLIC_URL is not set, so upload and file URLs begin with http:\/\/127\.0\.0\.1:\d+,/, "stderr")
+    }
+    await using told = await serve({ ...listening, PUBLIC_URL: "https://kiln.example" })
+    expect(told.stderr).not.toContain("PUBLIC_URL")
+  })
+
   it("says in one line that the data directory cannot be written or the database cannot be opened", async () => {
     using data = temporaryDirectory()
     writeFileSync(join(data.path, "file"), "in the way")

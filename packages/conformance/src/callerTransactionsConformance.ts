@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { type CallerCheck, type CallerPlace, makeBegin, type Through } from "./CallerTransactions/CallerTransaction.ts"
 import { concurrent } from "./CallerTransactions/concurrent.ts"
+import { spendCapsInTransactions } from "./CallerTransactions/spendCaps.ts"
 import { ending } from "./CallerTransactions/ending.ts"
 import { outcomes } from "./CallerTransactions/outcomes.ts"
 import { wakeUp } from "./CallerTransactions/wakeUp.ts"
@@ -23,7 +24,13 @@ export type CallerTransactionsUnderTest = {
 )
 
 /** All checks. */
-export const callerChecks: ReadonlyArray<CallerCheck> = [...ending, ...outcomes, ...concurrent, ...wakeUp]
+export const callerChecks: ReadonlyArray<CallerCheck> = [
+  ...ending,
+  ...outcomes,
+  ...concurrent,
+  ...spendCapsInTransactions,
+  ...wakeUp,
+]
 
 /** Runs one check at a new place. */
 export const runCallerCheck = (

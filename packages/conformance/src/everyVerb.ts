@@ -73,6 +73,16 @@ const runningJobs = Effect.gen(function* () {
   yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 })
   yield* jobs.findOrphans([{ blobKey: "a", jobId: jobId(4), token: 1 }])
   yield* jobs.writeLineage((yield* jobs.readLineage).version, "{}")
+  yield* jobs.publishRetention({
+    publisher: "p",
+    program: "a",
+    rules: [{ kind: "transcription", dataMs: 1, jobsMs: null }],
+    ttlMs: 1,
+    graceMs: 1,
+  })
+  yield* jobs.readRetention
+  yield* jobs.postponePurges(yield* jobs.nextPurges(1))
+  yield* jobs.hastenPurges
   yield* jobs.confirmPurges(yield* jobs.listPurges(1))
 })
 

@@ -17,6 +17,7 @@ import { createAndClaimJobs } from "./JobStore/createAndClaimJobs.ts"
 import { createJobsQueueCap } from "./JobStore/createJobsQueueCap.ts"
 import { createJobsGate, createJobsPrecedence } from "./JobStore/createJobsRefusals.ts"
 import { createJobsSpendCap } from "./JobStore/createJobsSpendCap.ts"
+import { createJobsTicks } from "./JobStore/createJobsTicks.ts"
 import { uniqueJobs } from "./JobStore/createJobsUnique.ts"
 import { createJobsUpload } from "./JobStore/createJobsUpload.ts"
 import { delay } from "./JobStore/createJobsDelay.ts"
@@ -30,6 +31,7 @@ import { failJobs } from "./JobStore/failJobs.ts"
 import { expireData } from "./JobStore/expireData.ts"
 import { deleteJobs } from "./JobStore/deleteJobs.ts"
 import { purges } from "./JobStore/listPurges.ts"
+import { retentionRules } from "./JobStore/publishRetention.ts"
 import { findOrphans } from "./JobStore/findOrphans.ts"
 import { metadataSection } from "./JobStore/createJobsMetadata.ts"
 import { kindVersions } from "./JobStore/claimJobsKindVersions.ts"
@@ -85,6 +87,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   metadataSection,
   retries,
   uniqueJobs,
+  createJobsTicks,
   createAndClaimJobs,
   findJobs,
   pollJobs,
@@ -112,6 +115,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   deleteJobs,
   listCharges,
   purges,
+  retentionRules,
   findOrphans,
   lineage,
 ]

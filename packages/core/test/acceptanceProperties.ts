@@ -2,6 +2,7 @@ import { expect } from "vitest"
 import fc from "fast-check"
 import type { Board, Job, JobFacts, Upload } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
+import type { Schedule } from "@kiln/core/worker"
 
 /** The function under examination, so that copies with planted bugs can be examined too. */
 export interface Acceptance {
@@ -12,6 +13,7 @@ const NOW = 1_000_000
 
 /** A situation with one value per check: the contents of the request and of the store. */
 interface Situation {
+  readonly tick: "none" | "due" | "taken" | "removed"
   readonly key: "free" | "same request" | "other request"
   /** The job that took the scope last; `none` if the job need not be unique. */
   readonly scope: "none" | "free" | "queued" | "processing" | "finished" | "fresh" | "old"
@@ -24,6 +26,7 @@ interface Situation {
 }
 
 const situations: fc.Arbitrary<Situation> = fc.record({
+  tick: fc.constantFrom("none", "none", "none", "due", "due", "taken", "removed"),
   key: fc.constantFrom("free", "free", "free", "same request", "other request"),
   scope: fc.constantFrom("none", "none", "none", "free", "queued", "processing", "finished", "fresh", "old"),
   until: fc.constantFrom<Situation["until"]>("queued", "unfinished", 500),
@@ -35,7 +38,8 @@ const situations: fc.Arbitrary<Situation> = fc.record({
 })
 
 const price = { name: "svc-audio", version: 3, currency: "usd", unitAmounts: { input_characters: "0.01" } }
-const requestOf = ({ gate, queue, retry, scope, spending, until, upload }: Situation): NewJob => ({
+const requestOf = ({ gate, queue, retry, scope, spending, tick, until, upload }: Situation): NewJob => ({
+  ...(tick !== "none" && { tick: { name: "nightly", version: 3, tick: 5, nextAt: 6, schedule: {} as Schedule } }),
   id: "job_new",
   projectId: "prj_a",
   keyId: "key_a",
@@ -145,6 +149,7 @@ const factsIn = (situation: Situation): { readonly facts: JobFacts; readonly ask
     asked,
     facts: {
       now: NOW,
+      scheduleVersion: told("tick", () => (situation.tick === "due" ? 3 : situation.tick === "taken" ? 4 : undefined)),
       existing: told("key", () => existing),
       scopeHolder: told("scope", () => holderIn(situation)),
       retried: told("retry", () => retriedIn(situation)),
@@ -176,9 +181,10 @@ const isPriced = ({ gate }: Situation): boolean => gate !== "none" && gate !== "
 
 /** The verdict of each check on a situation, in the order of the contract; `undefined` if it has no objection. */
 const checks = (situation: Situation): ReadonlyArray<readonly [check: string, objection: object | undefined]> => {
-  const { gate, key, queue, retry, spending, upload } = situation
+  const { gate, key, queue, retry, spending, tick, upload } = situation
   const refusal = { owner: "project", reason: spending === "over" ? "cap" : "unbounded" }
   return [
+    ["tick", tick === "taken" || tick === "removed" ? { _tag: "TickTaken" } : undefined],
     ["key", key === "free" ? undefined : key === "other request" ? { _tag: "KeyReused" } : { _tag: "Replayed" }],
     ["scope", keepsScope(situation) ? { _tag: "Duplicate" } : undefined],
     ["retry", retry === "none" || retry === "possible" ? undefined : { _tag: "NotRetryable" }],
@@ -218,8 +224,9 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
       const all = checks(situation)
       const decided = all.findIndex(([, objection]) => objection !== undefined)
       const reached = all.slice(0, decided === -1 ? all.length : decided + 1).map(([check]) => check)
-      const { gate, queue, retry, scope, upload } = situation
+      const { gate, queue, retry, scope, tick, upload } = situation
       const needed: Readonly<Record<string, boolean>> = {
+        tick: tick !== "none",
         key: true,
         scope: scope !== "none",
         retry: retry !== "none",

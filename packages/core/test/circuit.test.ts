@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import {
+  afterAnswerInvalid,
   afterCallFailed,
   type CallFailure,
+  type CallSource,
   type Circuit,
   type CircuitLimits,
   closedCircuit,
@@ -100,5 +102,66 @@ describe("a provider's circuit", () => {
         }
       }),
     )
+  })
+})
+
+describe("invalid answers", () => {
+  const source = fc.record({
+    caller: fc.constantFrom("a", "b", "c", "d"),
+    kind: fc.constantFrom("speech", "voice", "dub", "film"),
+  })
+  const sources = fc.array(source, { maxLength: 40 })
+  const run = (from: ReadonlyArray<CallSource>, begin: Circuit = closedCircuit) =>
+    from.reduce((circuit, one) => afterAnswerInvalid(circuit, one, limits, 0), begin)
+  const distinct = (values: ReadonlyArray<string>) => new Set(values).size
+
+  it("in a row open it exactly if they are enough, from several callers or several kinds", () => {
+    fc.assert(
+      fc.property(sources, (from) => {
+        const { state } = run(from)
+        // The circuit does not change any more once it is open, so some beginning of them decides.
+        const isEnough = from.some((_, n) => {
+          const first = from.slice(0, n + 1)
+          const callers = distinct(first.map(({ caller }) => caller))
+          const kinds = distinct(first.map(({ kind }) => kind))
+          return first.length >= limits.maxFailures && (callers >= 3 || kinds >= 3)
+        })
+        assert.strictEqual(state, isEnough ? "open" : "closed")
+      }),
+    )
+  })
+
+  it("of one caller never open it, between any calls of others that are answered or refused", () => {
+    const hostile = { caller: "a", kind: "speech" }
+    fc.assert(
+      fc.property(fc.array(fc.boolean(), { maxLength: 60 }), (isAnswered) => {
+        const circuit = isAnswered.reduce<Circuit>(
+          (before, answered) => (answered ? closedCircuit : run([hostile], before)),
+          closedCircuit,
+        )
+        assert.strictEqual(circuit.state, "closed")
+      }),
+    )
+  })
+
+  it("after a pause that they caused double it, and end any other", () => {
+    const spread = ["a", "b", "c"].map((caller) => ({ caller, kind: "speech" }))
+    const opened = run(spread)
+    assert.deepStrictEqual([opened.state, pauseOf({ circuit: opened, now: 0 })], ["open", 1_000])
+    const [one] = spread
+    if (one === undefined) return
+    const again = afterAnswerInvalid(opened, one, limits, 1_000)
+    assert.strictEqual(pauseOf({ circuit: again, now: 1_000 }), 2_000)
+    const { circuit, now } = failInTurn([quota])
+    assert.strictEqual(afterAnswerInvalid(circuit, one, limits, now + 10_000).state, "closed")
+  })
+
+  it("do not hide other failures in a row", () => {
+    const invalid = run([{ caller: "a", kind: "speech" }])
+    const failed = [failing, failing, failing].reduce<Circuit>(
+      (at, one) => afterCallFailed(at, one, limits, 0),
+      invalid,
+    )
+    assert.strictEqual(failed.state, "open")
   })
 })

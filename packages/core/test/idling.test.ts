@@ -59,7 +59,7 @@ describe("an idle process", () => {
       yield* passTime("10 minutes")
       assert.isAtMost(asked.length, 120, asked.join(" "))
       const kinds = new Set(asked)
-      for (const verb of ["claimJobs", "readBoard", "expireJobs", "publishWorker", "expireUploads", "listPurges"])
+      for (const verb of ["claimJobs", "readBoard", "expireJobs", "publishWorker", "expireUploads", "nextPurges"])
         assert.isTrue(kinds.has(verb), verb)
 
       channel.isDeaf = true

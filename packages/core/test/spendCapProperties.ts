@@ -198,6 +198,28 @@ export const spendCapProperties: Readonly<Record<string, (rules: SpendCapRules) 
       { numRuns: 1_000 },
     ),
 
+  "a charge is cut to its reservation, and only then": (rules) =>
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.constantFrom("a", "b", "c"), fc.constantFrom("0", "0.003", "1.5"), { noNullPrototype: true }),
+        fc.dictionary(fc.constantFrom("a", "b", "c"), fc.nat(40), { noNullPrototype: true }),
+        fc.nat(90_000),
+        (unitAmounts, usage, thousandths) => {
+          const charge = chargeFor({ name: "p", version: 1, currency: "usd", unitAmounts }, usage)
+          const reserved = { currency: "usd", amount: amount(thousandths) }
+          const cut = rules.withinReservation(charge, reserved)
+          const isAbove = (one: string, other: string) => Decimal.compare(Decimal.parse(one), Decimal.parse(other)) > 0
+          expect(isAbove(cut.amount, reserved.amount)).toBe(false)
+          if (!isAbove(charge.amount, reserved.amount)) expect(cut).toEqual(charge)
+          const quantities = Object.fromEntries(cut.lineItems.map(({ meter, quantity }) => [meter, quantity]))
+          expect(cut).toEqual(chargeFor({ name: "p", version: 1, currency: "usd", unitAmounts }, quantities))
+          expect(cut.lineItems.every(({ meter, quantity }) => quantity <= (usage[meter] ?? 0))).toBe(true)
+          expect(rules.withinReservation(charge, undefined)).toBe(charge)
+        },
+      ),
+      { numRuns: 500 },
+    ),
+
   "a refusal names the end of its period, in UTC": (rules) =>
     fc.assert(
       fc.property(fc.nat(800 * DAY), fc.constantFrom("day" as const, "month" as const), (ms, period) => {

@@ -34,7 +34,7 @@ describe("sweeps that find nothing", () => {
       yield* sweeping()
       yield* passTime("20 minutes")
       assert.deepStrictEqual(gaps(times("expireJobs")).slice(0, 7), [950, 1_900, 3_800, 7_600, 15_200, 28_500, 28_500])
-      for (const verb of ["expireData", "deleteJobs", "deleteUploads", "expireUploads", "listPurges"])
+      for (const verb of ["expireData", "deleteJobs", "deleteUploads", "expireUploads", "nextPurges"])
         assert.deepStrictEqual(gaps(times(verb)).slice(0, 5), [57_000, 114_000, 228_000, 285_000, 285_000], verb)
     }).pipe(within({ stores }), evenly)
   })

@@ -1,4 +1,5 @@
 import * as Context from "effect/Context"
+import type { RefusalCode } from "@kiln/client/api"
 import type { JobId, KeyId, ProjectId } from "@kiln/core/domain"
 
 /** A request with its response, without anything secret: no query, no header, no part of a body. */
@@ -11,6 +12,8 @@ export interface AnsweredRequest {
   /** The path as sent, without the query. */
   readonly path: string
   readonly status: number
+  /** The error's code; `undefined` for a success, and for a response that is not kiln's own error. */
+  readonly code: RefusalCode | undefined
   /** Milliseconds until the response was ready. A file is sent after that; a received one is included. */
   readonly durationMs: number
   readonly receivedBytes: number

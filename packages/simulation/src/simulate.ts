@@ -1,5 +1,5 @@
 import type * as Context from "effect/Context"
-import { isFinished, type Meter } from "@kiln/core/domain"
+import { isFinished, type Meter, purgePauseMs } from "@kiln/core/domain"
 import { callAgainAndAgain } from "./caller/callAgainAndAgain.ts"
 import { drawCopy, heal, unleash } from "./Chaos.ts"
 import { Dice } from "./Dice.ts"
@@ -107,7 +107,9 @@ const endWell = (installation: Installation, everythingEnded: () => boolean): vo
   // And a process that has just started waits for as long as a sweep is apart from the next, for others to object.
   kernel.runUntil(() => false, 2 * slowestAnswerMs + 5 * Math.max(orphanIntervalMs, pruneIntervalMs))
   // Expired data is purged continuously, so a purge may be pending at any time, but none may stay pending.
-  if (!kernel.runUntil(() => installation.duePurges === 0, 4 * pruneIntervalMs) && kernel.violation === undefined)
+  // One that has failed often waits for the longest pause.
+  const retriedWithinMs = purgePauseMs(Number.MAX_SAFE_INTEGER) + 4 * pruneIntervalMs
+  if (!kernel.runUntil(() => installation.duePurges === 0, retriedWithinMs) && kernel.violation === undefined)
     kernel.violate("purges are retried until done", `${installation.duePurges} are still due`)
   if (kernel.violation === undefined) blobs.nothingIsLeftOver()
   if (kernel.violation === undefined) installation.retention.nothingIsOverdue(3 * pruneIntervalMs)

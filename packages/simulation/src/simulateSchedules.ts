@@ -57,7 +57,7 @@ export const clockOf = (now: () => number): Clock.Clock => ({
 })
 
 /**
- * Lets five processes look at schedules for simulated days: with clocks up to a day apart, in any order, and killed at random before
+ * Lets five processes look at schedules that move from project to project, for simulated days: with clocks up to a day apart, in any order, and killed at random before
  * and after each call of the store. The store's clock is the only one that is right.
  */
 export const simulateSchedules = (seed: number, days: number): Effect.Effect<ScheduleOutcome, unknown> =>
@@ -86,9 +86,22 @@ export const simulateSchedules = (seed: number, days: number): Effect.Effect<Sch
         yield* atStore(scheduleStore.writeSchedule(name, 0, { nextAt, document: JSON.stringify(schedule) }))
       }
 
+      /** Gives a schedule to another owner, as a user may do while a process fires it. */
+      const move = Effect.gen(function* () {
+        if (!dice.chance(0.2)) return
+        const name = dice.pickAny(Object.keys(schedules)) ?? ""
+        const {
+          schedules: [stored],
+        } = yield* atStore(scheduleStore.findSchedule(name))
+        if (stored === undefined) return
+        const { keyId, projectId } = callerOf("sandbox", dice.pick(["a", "b", "c"]), [])
+        const owner: Schedule["owner"] = { projectId, keyId, mode: "sandbox" }
+        const document = JSON.stringify({ ...(JSON.parse(stored.document) as Schedule), owner })
+        yield* atStore(scheduleStore.writeSchedule(name, stored.version, { nextAt: stored.nextAt, document }))
+      })
       let kills = 0
       let looks = 0
-      const start = (index: number) => new SimulatedLooker(stores, atStore, dice, () => now + skewOf(index))
+      const start = (index: number) => new SimulatedLooker(stores, atStore, dice, () => now + skewOf(index), move)
       const skewOf = (index: number) => Math.round((index - 2) * 0.4 * dayMs)
       const processes = Array.from({ length: processCount }, (_, index) => ({ looker: start(index), downUntil: 0 }))
 
@@ -134,8 +147,15 @@ class SimulatedLooker {
     atStore: <A, E, R>(verb: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>,
     dice: Dice,
     now: () => number,
+    /** Runs between what the process reads and what it writes. */
+    meanwhile: Effect.Effect<void, unknown>,
   ) {
     const wrapped = this.#process.stores(stores, dice, { chance: 0.02 }, atStore)
+    const schedules = Context.get(wrapped as Context.Context<ScheduleStore>, ScheduleStore)
+    const interrupted = ScheduleStore.of({
+      ...schedules,
+      nextSchedules: (...args) => Effect.tap(schedules.nextSchedules(...args), () => Effect.orDie(meanwhile)),
+    })
     const engine = layerEngine.pipe(
       Layer.provide(Layer.succeed(EngineConfig, { ...defaultEngineSettings, queueCap: 0 })),
       Layer.provide(Layer.succeed(JobKinds, [kind as never])),
@@ -149,7 +169,7 @@ class SimulatedLooker {
       built === undefined
         ? Effect.map(
             Layer.buildWithScope(Layer.fresh(engine), this.#scope),
-            (services) => (built = Context.merge(services, wrapped as never)),
+            (services) => (built = Context.add(Context.merge(services, wrapped as never), ScheduleStore, interrupted)),
           )
         : Effect.succeed(built),
     )

@@ -2,14 +2,17 @@ import { readdir, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { BlobDirectory } from "./BlobDirectory.ts"
-import { attempt, hasCode, syncDirectory } from "./system.ts"
+import { attempt, type BlobDirectory } from "./BlobDirectory.ts"
+import { hasCode, syncDirectory } from "./system.ts"
 
 // The name of a temporary file contains the blob's key (`jobs.a.1.output.<uuid>.part`), so that removing a prefix also
 // finds the files a killed process left. Keys contain neither dots nor dashes, so a name cannot be mistaken for another key's.
 const SUFFIX = ".part"
 
 const baseOf = (key: string): string => `${key.replaceAll("/", ".")}.`
+
+/** Only such a name is ours: `tmp` may hold other files, for example if the data directory is `/var`. */
+const ours = /^[0-9a-z]+(\.[0-9a-z]+)*\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.part$/
 
 export const temporaryName = (key: string, uuid: string): string => baseOf(key) + uuid + SUFFIX
 
@@ -21,7 +24,7 @@ export const removeTemporaries = async (directory: BlobDirectory, prefix: string
   const base = baseOf(prefix)
   try {
     for (const name of await readdir(directory.temporary))
-      if (name.startsWith(base) && name.endsWith(SUFFIX)) await rm(join(directory.temporary, name), { force: true })
+      if (name.startsWith(base) && ours.test(name)) await rm(join(directory.temporary, name), { force: true })
     // Syncs even if nothing was removed now: an earlier call or a failed put may have removed files without syncing.
     await syncDirectory(directory.temporary)
   } catch (error) {
@@ -41,10 +44,10 @@ export const removeAbandoned = Effect.fnUntraced(function* (directory: BlobDirec
   const now = yield* Clock.currentTimeMillis
   if (now - directory.lookedThroughAt < LOOK_THROUGH_EVERY_MS) return
   directory.lookedThroughAt = now
-  yield* attempt("start", async () => {
+  yield* attempt(directory, "start", async () => {
     let removed = false
     for (const name of await readdir(directory.temporary)) {
-      if (!name.endsWith(SUFFIX) || directory.writing.has(name)) continue
+      if (!ours.test(name) || directory.writing.has(name)) continue
       const path = join(directory.temporary, name)
       if (now - (await writtenAt(path)) < ABANDONED_AFTER_MS) continue
       await rm(path, { force: true })

@@ -29,6 +29,7 @@ import {
   isDecidedInOneStatement,
   tablesOfSession,
 } from "./addInOneStatement.ts"
+import { reservingMeanwhile } from "./reservingMeanwhile.ts"
 import { createInCallers, LaneNotSeen } from "./createInCallers.ts"
 import { changeSettings, ourSettings, sessionProblem, type SessionSettings } from "./settings.ts"
 
@@ -87,7 +88,8 @@ const savepoint = "kiln_create_jobs"
  * Creates jobs in transactions of callers. Until the caller commits, the transaction holds only the jobs' own rows and shared
  * advisory locks of their lanes, 256 at most, which do not block other additions. Changes that others would wait for are made on a
  * separate connection and committed before the verb returns: the lane is created and its `next_at` lowered. `settle_lanes`
- * skips the lane meanwhile, so a claim after the commit finds the job; until then claims may find the lane empty.
+ * skips the lane meanwhile, so a claim after the commit finds the job; until then claims may find the lane empty. So are reservations
+ * under spend caps.
  *
  * Where only keys and queue caps can refuse the jobs, one statement adds them. Everything else is decided by the facts, under a
  * savepoint.
@@ -230,7 +232,10 @@ class CallerSteps {
   }
 
   async #create(session: Session, jobs: ReadonlyArray<NewJob>): Promise<ReadonlyArray<CreateOutcome>> {
-    const outcomes = await createInCallers(session, jobs, (rows) => Effect.runPromise(this.#lowerLanes(rows)))
+    const outcomes = await createInCallers(session, jobs, {
+      lower: (rows) => Effect.runPromise(this.#lowerLanes(rows)),
+      ...reservingMeanwhile(this.#db, operation),
+    })
     if (this.#notifications && outcomes.some(({ _tag }) => _tag === "Created"))
       await notify(session, workChannel(this.#wire), fromCaller)
     return outcomes

@@ -1,11 +1,12 @@
 import { sql } from "kysely"
-import { type Job, repeatOf } from "@kiln/core/domain"
+import { type Job, repeatOf, type SpendOwner } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { jobOf, jobsByIdempotencyKey } from "../jobs/jobRow.ts"
 import { type Session } from "../Session.ts"
 import { Superseded } from "../postgresErrors.ts"
-import { judgeJobs, keyName, readItems, withoutScope } from "../jobs/createJobs.ts"
-import { reserve } from "../spending.ts"
+import { cappedOwners, type Judged, judgeJobs, keyName, readItems, withoutScope } from "../jobs/createJobs.ts"
+import type { Reservation } from "../reservations.ts"
+import { noSpending, type ReadSpending } from "../spending.ts"
 import { addJobs, claimableRows, consumeUploads, detachRetried } from "../jobs/insertJobs.ts"
 import { type Accepted, type NewRow, rowsOf } from "../jobs/newRows.ts"
 import { query, statement, storeTime } from "../Statement.ts"
@@ -48,6 +49,8 @@ const addInCallers = async (
   throw new Superseded()
 }
 
+const thisTransaction = statement(() => query.selectNoFrom(sql<string>`pg_current_xact_id()::text`.as("transaction")))
+
 const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
 
 /** The snapshot of the caller's transaction is older than a lane. */
@@ -62,31 +65,48 @@ const requireLanes = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<stri
   )
 }
 
-/**
- * Judges and adds jobs in a caller's transaction. The lanes exist. `lower` lowers their `next_at` on another connection after the
- * jobs were added here, which keeps `settle_lanes` away from the lanes.
- */
+/** What is done on a connection of kiln's and committed before the caller's transaction ends, because others would wait for it. */
+export interface Meanwhile {
+  /** Lowers the lanes' `next_at`, after the jobs were added in the caller's transaction, which keeps `settle_lanes` away from the lanes. */
+  readonly lower: (rows: ReadonlyArray<MayBeClaimable>) => Promise<void>
+  /**
+   * Judges with what counts against the caps of these owners, and reserves for a transaction of the caller's. The reservations count
+   * until that transaction has ended without the jobs.
+   */
+  readonly reserve: (
+    owners: ReadonlyArray<SpendOwner>,
+    transaction: string,
+    judge: (spending: ReadSpending) => Judged,
+  ) => Promise<Judged>
+  readonly unreserve: (reservations: ReadonlyArray<Reservation>) => Promise<void>
+}
+
+/** Judges and adds jobs in a caller's transaction. The lanes exist. */
 export const createInCallers = async (
   session: Session,
   items: ReadonlyArray<NewJob>,
-  lower: (rows: ReadonlyArray<MayBeClaimable>) => Promise<void>,
+  meanwhile: Meanwhile,
 ): Promise<ReadonlyArray<CreateOutcome>> => {
   const now = (await session.get(timeNow, {}))?.now ?? 0
   const lanes = await findLanes(session, items)
-  const { accepted, outcomes, reservations } = judgeJobs(now, items, await readItems(session, items, false))
+  const facts = await readItems(session, items, false)
+  const judge = (spending: ReadSpending) => judgeJobs(now, items, { ...facts, spending })
+  const owners = cappedOwners(items)
+  const { accepted, outcomes, reservations } =
+    owners.length === 0
+      ? judge(noSpending)
+      : await meanwhile.reserve(owners, (await session.get(thisTransaction, {}))?.transaction ?? "", judge)
   requireLanes(accepted, lanes)
   const rows = rowsOf(accepted, lanes)
   const theirs = rows.length === 0 ? new Map<string, Job>() : await addInCallers(session, now, rows)
   const written = rows.filter(({ item }) => !theirs.has(keyName(item)))
+  const ids = new Set<string>(written.map(({ row }) => row.id))
+  const unused = reservations.filter(({ entry }) => !ids.has(entry))
+  if (unused.length > 0) await meanwhile.unreserve(unused)
   if (written.length > 0) {
     await consumeUploads(session, written)
     await writeLabels(session, written)
-    const ids = new Set<string>(written.map(({ row }) => row.id))
-    await reserve(
-      session,
-      reservations.filter(({ entry }) => ids.has(entry)),
-    )
-    await lower(claimableRows(written))
+    await meanwhile.lower(claimableRows(written))
   }
   const answers = outcomes.map((outcome, index) => {
     const item = items[index]

@@ -12,7 +12,8 @@ import { cancelJobs } from "./cancelJobs.ts"
 import { checkClaims, extendLeases } from "./extendLeases.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { Claims } from "./Claims.ts"
-import { confirmPurges, listPurges } from "./purges.ts"
+import { confirmPurges, hastenPurges, listPurges, nextPurges, postponePurges } from "./purges.ts"
+import { publishRetention, readRetention } from "./retentionRules.ts"
 import { Creations } from "./createAtOnce.ts"
 import { RememberedLanes } from "./lanes.ts"
 import { type AnnounceFinished, completeJobs, failJobs } from "./endJobs.ts"
@@ -138,7 +139,13 @@ export const makePostgresJobStore = (
         nothingPruned,
       ),
     listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
+    publishRetention: (publication) =>
+      db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
+    readRetention: db.read("JobStore.readRetention", readRetention),
     listPurges: (limit) => db.read("JobStore.listPurges", (session) => listPurges(session, limit)),
+    nextPurges: (limit) => db.read("JobStore.nextPurges", (session) => nextPurges(session, limit)),
+    postponePurges: (purges) => db.write("JobStore.postponePurges", (tx) => postponePurges(tx, purges)),
+    hastenPurges: db.read("JobStore.hastenPurges", hastenPurges),
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
     readLineage: db.read("JobStore.readLineage", readLineage),

@@ -21,8 +21,13 @@ import type { RememberedLanes } from "./lanes.ts"
 const operation = "JobStore.createJobs"
 
 /** Whether nothing but an idempotency key and a queue cap can stand in the way of a job, and it has no labels to write. */
-export const needsNoFacts = ({ gate, metadata, retryOf, unique, uploadId }: NewJob): boolean =>
-  gate === null && retryOf === null && uploadId === null && unique === undefined && labelsOf(metadata).length === 0
+export const needsNoFacts = ({ gate, metadata, retryOf, tick, unique, uploadId }: NewJob): boolean =>
+  tick === undefined &&
+  gate === null &&
+  retryOf === null &&
+  uploadId === null &&
+  unique === undefined &&
+  labelsOf(metadata).length === 0
 
 const nothing = (): never => {
   throw new TypeError("a job that needs no facts asked for one")
@@ -32,6 +37,7 @@ const nothing = (): never => {
 export const acceptedAt = (item: NewJob, now: number): CreateOutcome =>
   judgeJob(item, {
     now,
+    scheduleVersion: nothing,
     existing: () => undefined,
     scopeHolder: nothing,
     retried: nothing,

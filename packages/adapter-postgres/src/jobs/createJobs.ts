@@ -1,4 +1,5 @@
 import {
+  advanceAfter,
   type Job,
   type JobFacts,
   type JobId,
@@ -23,16 +24,10 @@ import { leaveScopesOf, lockedScopes } from "./labels.ts"
 import { findLanes } from "./lanes.ts"
 import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
 import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
+import { lockedSchedules, writeSchedule } from "../schedules.ts"
 import { loadBoard, type StoredBoard } from "../board.ts"
-import {
-  addUp,
-  lockSpending,
-  noSpending,
-  type ReadSpending,
-  type Reservation,
-  reserve,
-  spendingAt,
-} from "../spending.ts"
+import { type Reservation, reserve } from "../reservations.ts"
+import { addUp, lockSpending, noSpending, type ReadSpending, spendingAt } from "../spending.ts"
 
 /** The facts read before the items of a batch are judged. */
 export interface Read {
@@ -44,6 +39,8 @@ export interface Read {
   readonly spending: ReadSpending
   readonly unfinished: Map<ProjectId, number>
   readonly lanes: Map<string, number>
+  /** The versions of the schedules whose ticks these items are for, by name. */
+  readonly schedules: ReadonlyMap<string, number>
   /** By the index of the item that retries it. */
   readonly retried: ReadonlyMap<number, RetriedJob>
 }
@@ -57,6 +54,7 @@ interface Batch {
   readonly uploads: Map<string, Upload>
   readonly spending: Map<SpendOwner, Spending>
   readonly unfinished: Map<ProjectId, number>
+  readonly schedules: Map<string, number>
   readonly retried: ReadonlyMap<number, RetriedJob>
   /** Failed jobs whose upload was given to a retry in this batch. */
   readonly retriedHere: Set<JobId>
@@ -80,7 +78,7 @@ const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; i
 export const judgeJobs = (
   now: number,
   items: ReadonlyArray<NewJob>,
-  { board, holders, jobs, retried, spending, unfinished, uploads }: Omit<Read, "lanes">,
+  { board, holders, jobs, retried, schedules, spending, unfinished, uploads }: Omit<Read, "lanes">,
 ): Judged => {
   const batch: Batch = {
     now,
@@ -89,7 +87,8 @@ export const judgeJobs = (
     board,
     uploads: new Map(uploads.map((upload) => [uploadName(upload), upload])),
     spending: spendingAt(spending, now),
-    unfinished,
+    unfinished: new Map(unfinished),
+    schedules: new Map(schedules),
     retried,
     retriedHere: new Set(),
     accepted: [],
@@ -113,13 +112,29 @@ export const createJobs = async (
 ): Promise<ReadonlyArray<CreateOutcome>> => {
   const { accepted, outcomes, reservations } = judgeJobs(tx.now, items, read)
   await insertJobs(tx, accepted, read.lanes)
+  await advanceSchedules(tx, items, outcomes)
   await leaveScopesOf(tx, withoutScope(items, outcomes))
-  if (reservations.length > 0) tx.commitWith(reserve(tx, reservations), addUp(tx, read.spending))
+  if (reservations.length > 0) tx.commitWith(reserve(tx, reservations, null), addUp(tx, read.spending))
   return outcomes
 }
 
+/** Advances the schedules whose ticks have a job by now. They are locked. */
+const advanceSchedules = async (
+  tx: Transaction,
+  items: ReadonlyArray<NewJob>,
+  outcomes: ReadonlyArray<CreateOutcome>,
+): Promise<void> => {
+  await Promise.all(
+    outcomes.map((outcome, index) => {
+      const tick = items[index]?.tick
+      const advanced = tick && advanceAfter(tick, outcome)
+      return tick && advanced && writeSchedule(tx, tick.name, tick.version, advanced)
+    }),
+  )
+}
+
 /**
- * Reads the facts in one round trip. The order matters: scopes are locked first, because a transaction that waits for one should hold nothing
+ * Reads the facts in one round trip. The order matters: schedules and scopes are locked first, because a transaction that waits for one should hold nothing
  * that others need; retried jobs and uploads are locked before they are read, and keys are
  * looked up last, so that of two concurrent requests with one key, the one that finds the upload used or the queue full also
  * finds the other's job.
@@ -129,7 +144,14 @@ export const readBatch = async (session: Session, items: ReadonlyArray<NewJob>):
   return { ...read, lanes }
 }
 
-/** The same without lanes. `alone`: locks projects that have a cap until the transaction ends. */
+/** The owners whose spend caps decide about these items. */
+export const cappedOwners = (items: ReadonlyArray<NewJob>): ReadonlyArray<SpendOwner> =>
+  items.flatMap(({ gate, keyId, projectId }) => (gate !== null && gate.price !== null ? [keyId, projectId] : []))
+
+/**
+ * The same without lanes. `alone`: locks projects that have a queue cap, and spend caps, until the transaction ends. In a caller's
+ * transaction, nothing is locked that others need, and spending is not read.
+ */
 export const readItems = async (
   session: Session,
   items: ReadonlyArray<NewJob>,
@@ -138,28 +160,35 @@ export const readItems = async (
   const consumed = items.flatMap(({ keyId, mode, projectId, uploadId: id }) =>
     id === null ? [] : [{ id, projectId, keyId, mode }],
   )
-  const priced = items.filter(({ gate }) => gate !== null && gate.price !== null)
-  const [holders, retried, , , spending, unfinished, board, uploads, jobs] = await Promise.all([
+  const owners = alone ? cappedOwners(items) : []
+  const [schedules, holders, retried, , , spending, unfinished, board, uploads, jobs] = await Promise.all([
+    lockedSchedules(session, items),
     lockedScopes(session, items),
     lockedRetried(session, items),
     session.batch(lockUploads, consumed, {}),
     alone && oneAtATimePerProject(session, items),
-    priced.length === 0
-      ? noSpending
-      : lockSpending(
-          session,
-          priced.flatMap(({ keyId, projectId }) => [keyId, projectId]),
-        ),
+    owners.length === 0 ? noSpending : lockSpending(session, owners),
     countUnfinished(session, items),
     items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
     session.batch(ownUploads, consumed, {}),
     session.batch(jobsByIdempotencyKey, items, {}),
   ])
-  return { jobs: jobs.map(jobOf), holders, board, uploads: uploads.map(uploadOf), spending, unfinished, retried }
+  return {
+    jobs: jobs.map(jobOf),
+    holders,
+    board,
+    uploads: uploads.map(uploadOf),
+    spending,
+    unfinished,
+    retried,
+    schedules,
+  }
 }
 
 const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
   const outcome = judgeJob(item, factsOf(batch, item, index))
+  // A later item of this tick finds that it has its job.
+  if (item.tick !== undefined && advanceAfter(item.tick, outcome) !== undefined) batch.schedules.delete(item.tick.name)
   if (outcome._tag !== "Created") return outcome
   const job = asStored(outcome.job)
   const retried = batch.retried.get(index)
@@ -173,6 +202,7 @@ const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
 
 const factsOf = (batch: Batch, item: NewJob, index: number): JobFacts => ({
   now: batch.now,
+  scheduleVersion: () => (item.tick === undefined ? undefined : batch.schedules.get(item.tick.name)),
   existing: () => batch.jobs.get(keyName(item)),
   scopeHolder: () => (item.unique === undefined ? undefined : batch.holders.get(item.unique.scope)),
   retried: () => {

@@ -7,11 +7,13 @@ import {
   isRepeatedEnd,
   type JobId,
   type StoreUnavailable,
+  withinReservation,
 } from "@kiln/core/domain"
 import type { ClaimRef, Completion, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { briefLockTimeoutMs } from "../Session.ts"
 import { arrayText, type Given, query, statement } from "../Statement.ts"
+import { readReservations } from "../reservations.ts"
 import { finishedLock } from "../wakeUp/Listener.ts"
 import { finishedStates } from "./lockJobs.ts"
 
@@ -158,9 +160,23 @@ const failedOf = ({ errorCode, jobId, message, record, token }: Failure): End =>
   record,
 })
 
-/** Completes jobs, with their outputs, files and charges. Announces their ends if a process listens to them. */
-export const completeJobs = (db: Database, items: ReadonlyArray<Completion>, tell: AnnounceFinished) =>
-  endJobs(db, "JobStore.completeJobs", items.map(doneOf), tell)
+/**
+ * Completes jobs, with their outputs, files and charges. Announces their ends if a process listens to them. Reservations are read
+ * before the transaction: they do not change until their job ends.
+ */
+export const completeJobs = (db: Database, items: ReadonlyArray<Completion>, tell: AnnounceFinished) => {
+  const operation = "JobStore.completeJobs"
+  const priced = items.filter(({ charge }) => charge !== null && charge.amount !== "0")
+  if (priced.length === 0) return endJobs(db, operation, items.map(doneOf), tell)
+  const reserved = db.read(operation, (session) => readReservations(session, priced))
+  return Effect.flatMap(reserved, (reservations) => {
+    const bounded = items.map(({ charge, ...item }) => ({
+      ...item,
+      charge: charge === null ? null : withinReservation(charge, reservations.get(item.jobId)),
+    }))
+    return endJobs(db, operation, bounded.map(doneOf), tell)
+  })
+}
 
 /** Fails jobs permanently, with an error code. Announces their ends as `completeJobs` does. */
 export const failJobs = (db: Database, items: ReadonlyArray<Failure>, tell: AnnounceFinished) =>

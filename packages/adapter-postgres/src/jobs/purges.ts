@@ -1,7 +1,8 @@
 import { sql } from "kysely"
+import { purgePauseMs } from "@kiln/core/domain"
 import type { DuePurges, Purge } from "@kiln/core/ports"
 import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement, whole } from "../Statement.ts"
+import { batchStatement, type Given, query, statement, storeTime, whole } from "../Statement.ts"
 
 /** A purge that is already due keeps its position. */
 const insertPurges = batchStatement<{ blobPrefix: string }, { now: number }, unknown>(
@@ -46,10 +47,12 @@ const deletePurges = batchStatement<{ blobPrefix: string }, {}, unknown>({ blobP
   query.deleteFrom("purges").using(item).whereRef("purges.blob_prefix", "=", "item.blobPrefix"),
 )
 
+const inOrder = (purges: ReadonlyArray<Purge>) =>
+  purges.map(({ blobPrefix }) => ({ blobPrefix })).sort((a, b) => (a.blobPrefix < b.blobPrefix ? -1 : 1))
+
 /** Deletes confirmed purges, in a fixed order to avoid deadlocks. */
 export const confirmPurges = async (tx: Transaction, purges: ReadonlyArray<Purge>): Promise<void> => {
-  const sorted = purges.map(({ blobPrefix }) => ({ blobPrefix })).sort((a, b) => (a.blobPrefix < b.blobPrefix ? -1 : 1))
-  await tx.runBatch(deletePurges, sorted, {})
+  await tx.runBatch(deletePurges, inOrder(purges), {})
 }
 
 /** In the order in which they were recorded. */
@@ -59,6 +62,70 @@ const oldestPurges = statement((given: Given<{ limit: number }>) =>
 
 export const listPurges = (session: Session, limit: number): Promise<ReadonlyArray<Purge>> =>
   session.all(oldestPurges, { limit })
+
+/** In the order of an index, which also holds those that are not due. */
+export const nextDue = statement((given: Given<{ limit: number }>) =>
+  query
+    .selectFrom("purges")
+    .select("blob_prefix as blobPrefix")
+    .where("due_at", "<=", storeTime)
+    .orderBy("failures")
+    .orderBy("due_at")
+    .orderBy("id")
+    .limit(given.limit),
+)
+
+export const nextPurges = (session: Session, limit: number): Promise<ReadonlyArray<Purge>> =>
+  session.all(nextDue, { limit })
+
+type Standing = { blobPrefix: string; failures: number }
+
+const lockDue = batchStatement<{ blobPrefix: string }, { now: number }, Standing>(
+  { blobPrefix: "text" },
+  (item, given) =>
+    query
+      .selectFrom("purges")
+      .innerJoin(item, (join) => join.onRef("item.blobPrefix", "=", "purges.blob_prefix"))
+      .select(["item.blobPrefix", "purges.failures"])
+      .where("purges.due_at", "<=", given.now)
+      .orderBy("purges.blob_prefix")
+      .forUpdate(["purges"]),
+)
+
+const moveBack = batchStatement<Standing & { dueAt: number }, {}, unknown>(
+  { blobPrefix: "text", failures: "bigint", dueAt: "bigint" },
+  (item) =>
+    query
+      .updateTable("purges")
+      .from(item)
+      .set((set) => ({ failures: set.ref("item.failures"), due_at: set.ref("item.dueAt") }))
+      .whereRef("purges.blob_prefix", "=", "item.blobPrefix"),
+)
+
+/** In the order in which confirmations lock them. */
+export const postponePurges = async (tx: Transaction, purges: ReadonlyArray<Purge>): Promise<void> => {
+  const due = await tx.batch(lockDue, inOrder(purges), { now: tx.now })
+  const postponed = due.map(({ blobPrefix, failures }) => ({
+    blobPrefix,
+    failures: failures + 1,
+    dueAt: tx.now + purgePauseMs(failures),
+  }))
+  await tx.runBatch(moveBack, postponed, {})
+}
+
+const makeAllDue = statement(() =>
+  query
+    .with("waiting", (waiting) =>
+      waiting.selectFrom("purges").select("id").where("due_at", ">", 0).orderBy("blob_prefix").forUpdate(),
+    )
+    .updateTable("purges")
+    .set({ due_at: 0 })
+    .where("id", "in", sql<number>`(select id from waiting)`),
+)
+
+export const hastenPurges = async (session: Session): Promise<void> => {
+  await session.run(makeAllDue, {})
+}
 
 const purgesDue = statement(() =>
   query

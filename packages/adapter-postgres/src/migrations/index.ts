@@ -1,6 +1,8 @@
 import type { Migration } from "@kiln/core/ports"
 import { initial } from "./0001Initial.ts"
 import { digests } from "./0002Digests.ts"
+import { callersReservations } from "./0003CallersReservations.ts"
+import { retention } from "./0004Retention.ts"
 import { laneLocks } from "./0006LaneLocks.ts"
 
 /**
@@ -11,6 +13,8 @@ import { laneLocks } from "./0006LaneLocks.ts"
 export const migrations: ReadonlyArray<Migration> = [
   initial,
   digests,
+  callersReservations,
+  retention,
   laneLocks,
   // One per line.
 ]

@@ -28,8 +28,8 @@ export type Fault =
   /** No response. */
   | { readonly kind: "stall" }
   | { readonly kind: "respond"; readonly status: number; readonly code: string }
-  /** The response says that the request succeeded, but it is not handled. */
-  | { readonly kind: "pretend" }
+  /** The response has status 200 and this body, by default none, but the request is not handled. */
+  | { readonly kind: "pretend"; readonly body?: string }
   /** The body of the response is another. */
   | { readonly kind: "edit"; readonly edit: (body: Buffer) => Buffer }
 
@@ -65,9 +65,6 @@ const errorAnswer = (status: number, code: string): Answer => ({
     `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>test</Message></Error>`,
   ),
 })
-
-/** As if the request had succeeded. */
-const emptyAnswer: Answer = { status: 200, headers: {}, body: Buffer.alloc(0) }
 
 const collect = async (stream: IncomingMessage): Promise<Buffer> => {
   const chunks: Array<Buffer> = []
@@ -197,7 +194,7 @@ export const startS3 = Effect.acquireRelease(
       const answered =
         fault?.kind === "respond" || fault?.kind === "pretend"
           ? collect(request).then(() =>
-              fault.kind === "pretend" ? emptyAnswer : errorAnswer(fault.status, fault.code),
+              fault.kind === "pretend" ? xml(200, fault.body ?? "") : errorAnswer(fault.status, fault.code),
             )
           : handle(request, received)
       answered.then(

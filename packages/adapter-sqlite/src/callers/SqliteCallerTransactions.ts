@@ -67,6 +67,8 @@ export const makeSqliteCallerTransactions = (
         createJobs: (handle, jobs) =>
           Clock.clockWith((present) => {
             const clocks = readClocks(present)
+            const refusal = refusalOf(db, present)
+            if (refusal !== undefined) return Effect.fail(refusal)
             if (isKyselyTransaction(handle)) return onKysely(handle, jobs, clocks)
             if (isBetterSqlite(handle)) return attempt(() => onConnection(handle, jobs, clocks))
             return Effect.die(new TypeError(unknownHandle))
@@ -74,6 +76,8 @@ export const makeSqliteCallerTransactions = (
         synchronous: {
           createJobs: (handle, jobs) => {
             if (!isBetterSqlite(handle)) throw new TypeError(notSynchronous)
+            const refusal = refusalOf(db, clock)
+            if (refusal !== undefined) throw refusal
             try {
               return onConnection(handle, jobs, readClocks(clock))
             } catch (cause) {
@@ -84,6 +88,12 @@ export const makeSqliteCallerTransactions = (
       }),
     )
   })
+
+/** The caller's connection is another one, but its file is the store's. */
+const refusalOf = (db: Database, clock: Clock.Clock): StoreUnavailable | undefined => {
+  const cause = db.refusal("JobStore.createJobs", clock, true)
+  return cause && new StoreUnavailable({ operation: "CallerTransactions.createJobs", cause })
+}
 
 const unknownHandle = "expected a better-sqlite3 database in a transaction, or a Kysely transaction"
 const notSynchronous = "a synchronous submission needs a better-sqlite3 database in a transaction"

@@ -2,6 +2,7 @@ import { sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
 import { type DueRetention, retentionAgeOf, type RetentionPeriods } from "@kiln/core/ports"
 import { finishedKinds } from "../jobs/finishedKinds.ts"
+import { isNotNeeded } from "../jobs/neededChildren.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 
@@ -16,6 +17,7 @@ const finished = (given: Given<ByKind>, retained: RetainedData) =>
     .where("jobs.retained", "=", retained)
     .where("jobs.kind", "=", given.kind)
     .where("jobs.finished_at", "<=", given.by)
+    .where(isNotNeeded)
 
 const total = (column: "files.bytes" | "uploads.bytes") => sql<number>`coalesce(sum(${sql.ref(column)}), 0)`.as("bytes")
 
@@ -50,13 +52,13 @@ const unusedUploads = sweptUploads(0)
 const erasedUploads = sweptUploads(1)
 
 /** Counts by the conditions of `expireData`, `deleteJobs`, `expireUploads` and `deleteUploads`. */
-export const readDueRetention = (tx: Transaction, { data, jobs }: RetentionPeriods): DueRetention => {
+export const readDueRetention = (tx: Transaction, { data, jobs, uploads }: RetentionPeriods): DueRetention => {
   const unused = tx.get(unusedUploads, { by: tx.now })
   const due = {
     expiredData: 0,
     deletedJobs: 0,
     expiredUploads: unused?.count ?? 0,
-    deletedUploads: tx.get(erasedUploads, { by: tx.now - jobs.others })?.count ?? 0,
+    deletedUploads: tx.get(erasedUploads, { by: tx.now - uploads })?.count ?? 0,
     bytes: unused?.bytes ?? 0,
   }
   for (const retained of ["kept", "expired", "deleted"] as const)

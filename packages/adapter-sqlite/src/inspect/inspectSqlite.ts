@@ -13,6 +13,7 @@ import { countDeliveries } from "../deliveries.ts"
 import { findOrphans } from "../jobs/findJobs.ts"
 import { readLineage } from "../jobs/lineage.ts"
 import { readDuePurges } from "../jobs/purges.ts"
+import { readRetention } from "../jobs/retentionRules.ts"
 import { listKeys } from "../keys.ts"
 import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
 import { sqlitePlace } from "../place.ts"
@@ -34,7 +35,7 @@ const pageSize = 500
 export const inspectSqlite = (
   options: SqliteOptions,
 ): Effect.Effect<StoreInspection | undefined, StoreUnavailable, Scope.Scope> =>
-  Effect.map(openReadOnly(options.path), (database) =>
+  Effect.map(openReadOnly(options), (database) =>
     database === undefined ? undefined : inspectionOf(database, sqlitePlace(options)),
   )
 
@@ -53,6 +54,7 @@ const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]):
   ),
   isNamed: (blob) => db.read("inspect.isNamed", (tx) => isNamed(tx, blob)),
   dueRetention: (periods) => db.read("inspect.dueRetention", (tx) => readDueRetention(tx, periods)),
+  readRetention: db.read("inspect.readRetention", readRetention),
   duePurges: db.read("inspect.duePurges", readDuePurges),
   findSecret: (name) => db.read("inspect.findSecret", (tx) => findSecret(tx, name)),
   upkeep: db.read("inspect.upkeep", () => findUpkeep(db.connection)),

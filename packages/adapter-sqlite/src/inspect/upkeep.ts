@@ -26,7 +26,7 @@ export const findUpkeep = (connection: SqliteDatabase): ReadonlyArray<UpkeepProb
           {
             problem: `${megabytes(freeBytes)} of ${megabytes(bytes)} in ${path} are unused, and the file was not created by kiln, so they stay in it`,
             remedy: `stop every process that uses the file, then run sqlite3 ${path} "PRAGMA auto_vacuum = INCREMENTAL; VACUUM"`,
-            endangersData: false,
+            isUrgent: false,
           },
         ]
       : []),
@@ -35,7 +35,7 @@ export const findUpkeep = (connection: SqliteDatabase): ReadonlyArray<UpkeepProb
           {
             problem: `the write-ahead log ${log} has ${megabytes(logBytes)}: a program has kept a transaction open for a long time`,
             remedy: `find the program with lsof ${log}, and end its transaction`,
-            endangersData: false,
+            isUrgent: false,
           },
         ]
       : []),

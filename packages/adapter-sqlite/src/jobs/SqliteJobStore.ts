@@ -15,11 +15,13 @@ import { expireJobs } from "./expireJobs.ts"
 import { extendLeases } from "./extendLeases.ts"
 import { findFile, findJobs, findOrphans } from "./findJobs.ts"
 import { readLineage, writeLineage } from "./lineage.ts"
+import { prunedInParts } from "../disk/inParts.ts"
 import { createAtOnce } from "./insertJob.ts"
 import { listCharges } from "./listCharges.ts"
 import type { Transaction } from "../Transaction.ts"
-import { confirmPurges, listPurges } from "./purges.ts"
+import { confirmPurges, hastenPurges, listPurges, nextPurges, postponePurges } from "./purges.ts"
 import { pollJobs } from "./pollJobs.ts"
+import { publishRetention, readRetention } from "./retentionRules.ts"
 import { failUnreadable, UnreadableJob } from "./unreadableJobs.ts"
 
 /** Repeats the claim after failing each job that cannot be read. */
@@ -83,10 +85,17 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     checkClaims: (items) => db.read("JobStore.checkClaims", (tx) => checkClaims(tx, items)),
     expireJobs: (limit) => db.write("JobStore.expireJobs", (tx) => expireJobs(tx, limit)),
     eraseJobs: (items) => recording.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
-    expireData: (olderThanMs, limit) => db.write("JobStore.expireData", (tx) => expireData(tx, olderThanMs, limit)),
-    deleteJobs: (olderThanMs, limit) => db.write("JobStore.deleteJobs", (tx) => deleteJobs(tx, olderThanMs, limit)),
+    expireData: (olderThanMs, limit) =>
+      prunedInParts(limit, (part) => db.write("JobStore.expireData", (tx) => expireData(tx, olderThanMs, part))),
+    deleteJobs: (olderThanMs, limit) =>
+      prunedInParts(limit, (part) => db.write("JobStore.deleteJobs", (tx) => deleteJobs(tx, olderThanMs, part))),
     listCharges: (page) => db.write("JobStore.listCharges", (tx) => listCharges(tx, page)),
+    publishRetention: (publication) => db.write("JobStore.publishRetention", (tx) => publishRetention(tx, publication)),
+    readRetention: db.read("JobStore.readRetention", readRetention),
     listPurges: (limit) => db.read("JobStore.listPurges", (tx) => listPurges(tx, limit)),
+    nextPurges: (limit) => db.read("JobStore.nextPurges", (tx) => nextPurges(tx, limit)),
+    postponePurges: (purges) => db.write("JobStore.postponePurges", (tx) => postponePurges(tx, purges)),
+    hastenPurges: db.write("JobStore.hastenPurges", hastenPurges),
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (tx) => findOrphans(tx, blobs)),
     readLineage: db.read("JobStore.readLineage", readLineage),

@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from "kysely"
-import { isRepeatedEnd } from "@kiln/core/domain"
+import { isRepeatedEnd, withinReservation } from "@kiln/core/domain"
 import type { Completion, FencedOutcome } from "@kiln/core/ports"
 import { assign, type Row, type Values } from "../columns.ts"
+import { reservationOf } from "../spending.ts"
 import { type Given, listStatement, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { stateById, stateOf } from "./JobRow.ts"
@@ -64,7 +65,7 @@ const completeDistinct = (tx: Transaction, items: ReadonlyArray<Completion>): Re
     token,
     output: JSON.stringify(output),
     warningCode,
-    charge: charge === null ? null : JSON.stringify(charge),
+    charge: charge === null ? null : JSON.stringify(withinReservation(charge, reservationOf(tx, id))),
   }))
   const parts = [
     ...finishFree.over(done.filter(({ charge }) => charge === null)),

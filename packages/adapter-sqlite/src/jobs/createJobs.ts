@@ -1,4 +1,5 @@
 import {
+  advanceAfter,
   type Job,
   type JobFacts,
   judgeJob,
@@ -11,6 +12,7 @@ import {
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { loadBoard, type StoredBoard } from "../board.ts"
 import type { Values } from "../columns.ts"
+import { scheduleVersion, writeSchedule } from "../schedules.ts"
 import { readSpending, reserve } from "../spending.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -57,6 +59,14 @@ class CreateBatch {
    * the first job of a lane write before the insertion, and so begin with the lookup, as does a key that names another job.
    */
   create(item: NewJob): CreateOutcome {
+    const outcome = this.#create(item)
+    const advanced = item.tick && advanceAfter(item.tick, outcome)
+    if (item.tick !== undefined && advanced !== undefined)
+      writeSchedule(this.#tx, item.tick.name, item.tick.version, advanced)
+    return outcome
+  }
+
+  #create(item: NewJob): CreateOutcome {
     const lane = this.#laneOf(item)
     if (item.retryOf === null && lane !== undefined && !namesAnotherJob(item)) {
       const outcome = judgeJob(
@@ -82,6 +92,7 @@ class CreateBatch {
     const tx = this.#tx
     return {
       now: tx.now,
+      scheduleVersion: () => (item.tick === undefined ? undefined : scheduleVersion(tx, item.tick.name)),
       existing,
       scopeHolder: () => findScopeHolder(tx, item.unique),
       retried: () => (retryOf === null ? undefined : tx.get(ownJob, { id: retryOf, projectId, keyId, mode })),

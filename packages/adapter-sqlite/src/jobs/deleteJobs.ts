@@ -5,6 +5,7 @@ import { storeTime } from "../StoreClock.ts"
 import type { Transaction } from "../Transaction.ts"
 import { retentionColumns } from "./eraseJobs.ts"
 import { finishedKinds } from "./finishedKinds.ts"
+import { isNotNeeded } from "./neededChildren.ts"
 import { recordPurges } from "./purges.ts"
 
 type Due = { readonly kind: string; readonly finishedBy: number; readonly limit: number }
@@ -17,6 +18,7 @@ const finishedJobsThat = (given: Given<Due>, retained: RetainedData) =>
     .where("retained", "=", retained)
     .where("kind", "=", given.kind)
     .where("finished_at", "<=", given.finishedBy)
+    .where(isNotNeeded)
 
 /** Jobs of a kind, merged from three ranges of one index: longest finished first, whether or not their data is kept. */
 export const finishedJobs = statement((given: Given<Due>) =>

@@ -5,6 +5,7 @@ import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { eraseAttempts } from "./attempts.ts"
 import { finishedKinds } from "./finishedKinds.ts"
+import { isNotNeeded } from "./neededChildren.ts"
 import { purgesStillDue, recordPurges } from "./purges.ts"
 
 /** What erasing and deleting need to know about a job. */
@@ -90,6 +91,7 @@ export const keptJobs = statement((given: Given<Due>) =>
     .where("retained", "=", "kept")
     .where("kind", "=", given.kind)
     .where("finished_at", "<=", given.finishedBy)
+    .where(isNotNeeded)
     .orderBy("finished_at")
     .orderBy("seq")
     .limit(given.limit),

@@ -186,11 +186,18 @@ export const insertJob = (
  * written, if the job needs more than that or is not accepted.
  */
 export const createAtOnce = (tx: Transaction, item: NewJob): ReadonlyArray<CreateOutcome> | undefined => {
-  if (item.gate !== null || item.uploadId !== null || item.retryOf !== null || item.unique !== undefined)
+  if (
+    item.tick !== undefined ||
+    item.gate !== null ||
+    item.uploadId !== null ||
+    item.retryOf !== null ||
+    item.unique !== undefined
+  )
     return undefined
   if (labelsOf(item.metadata).length > 0 || namesAnotherJob(item)) return undefined
   const outcome = judgeJob(item, {
     now: tx.now,
+    scheduleVersion: () => undefined,
     existing: () => undefined,
     scopeHolder: () => undefined,
     retried: () => undefined,

@@ -1,3 +1,4 @@
+import { purgePauseMs } from "@kiln/core/domain"
 import type { DuePurges, Purge } from "@kiln/core/ports"
 import { assign, select, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
@@ -22,6 +23,34 @@ const oldestPurges = statement((given: Given<{ readonly limit: number }>) =>
   query.selectFrom("purges").select(select("purges", "blob_prefix")).orderBy("id").limit(given.limit),
 )
 
+/** In the order of an index, which also holds those that are not due. */
+export const nextDue = statement((given: Given<{ readonly now: number; readonly limit: number }>) =>
+  query
+    .selectFrom("purges")
+    .select(select("purges", "blob_prefix"))
+    .where("due_at", "<=", given.now)
+    .orderBy("failures")
+    .orderBy("due_at")
+    .orderBy("id")
+    .limit(given.limit),
+)
+
+const standingOf = statement((given: Given<Prefix>) =>
+  query
+    .selectFrom("purges")
+    .select(select("purges", "failures", "due_at"))
+    .where("blob_prefix", "=", given.blobPrefix),
+)
+
+const moveBack = statement((given: Given<Values<"purges", "blob_prefix" | "failures" | "due_at">>) =>
+  query
+    .updateTable("purges")
+    .set(assign(given, "failures", "due_at"))
+    .where("blob_prefix", "=", given.blobPrefix),
+)
+
+const makeAllDue = statement(() => query.updateTable("purges").set({ due_at: 0 }).where("due_at", ">", 0))
+
 const purgesDue = statement(() =>
   query
     .selectFrom("purges")
@@ -44,6 +73,20 @@ export const purgesStillDue = (tx: Transaction, prefixes: ReadonlyArray<string>)
   prefixes.flatMap((blobPrefix) => tx.get(duePurge, { blobPrefix }) ?? [])
 
 export const listPurges = (tx: Transaction, limit: number): ReadonlyArray<Purge> => tx.all(oldestPurges, { limit })
+
+export const nextPurges = (tx: Transaction, limit: number): ReadonlyArray<Purge> =>
+  tx.all(nextDue, { now: tx.now, limit })
+
+export const postponePurges = (tx: Transaction, purges: ReadonlyArray<Purge>): void => {
+  for (const { blobPrefix } of purges) {
+    const purge = tx.get(standingOf, { blobPrefix })
+    if (purge === undefined || purge.dueAt > tx.now) continue
+    const { failures } = purge
+    tx.run(moveBack, { blobPrefix, failures: failures + 1, dueAt: tx.now + purgePauseMs(failures) })
+  }
+}
+
+export const hastenPurges = (tx: Transaction): void => void tx.run(makeAllDue, {})
 
 export const readDuePurges = (tx: Transaction): DuePurges => {
   const row = tx.get(purgesDue, {})

@@ -1,6 +1,7 @@
 import type { Migration } from "@kiln/core/ports"
 import { initial } from "./0001Initial.ts"
 import { digests } from "./0002Digests.ts"
+import { retention } from "./0004Retention.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -10,5 +11,6 @@ import { digests } from "./0002Digests.ts"
 export const migrations: ReadonlyArray<Migration> = [
   initial,
   digests,
+  retention,
   // One per line.
 ]

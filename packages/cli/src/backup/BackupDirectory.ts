@@ -9,6 +9,7 @@ import { causeMessage, type CommandFailed, failed } from "../CommandFailed.ts"
 
 // A backup directory:
 //
+//   kiln-backup.json              marks it; only a directory with it is ever pruned (claimDirectory.ts)
 //   blobs/                          files of all generations, as in a data directory
 //   generations/20261123T064500000Z/   one backup, complete because it has this name
 //     manifest.json                 written last, with the checksums of the other two
@@ -55,6 +56,17 @@ export const databaseFile = "kiln.db"
 export const blobListFile = "blobs.txt"
 const manifestFile = "manifest.json"
 const partial = ".partial"
+const generationName = /^\d{8}T\d{9}Z$/
+
+/** Matches the names of a generation's files, including those that SQLite keeps beside an open database. */
+export const partFiles: RegExp = /^(kiln\.db(-wal|-shm|-journal)?|blobs\.txt|manifest\.json)$/
+
+/** Returns whether a backup gave this name to a generation. */
+export const isGenerationName = (name: string): boolean => generationName.test(name)
+
+/** Returns whether a backup gave this name to a generation that is not complete. */
+export const isPartialName = (name: string): boolean =>
+  name.endsWith(partial) && isGenerationName(name.slice(0, -partial.length))
 
 export const generationsOf = (directory: string): string => join(directory, "generations")
 
@@ -105,7 +117,7 @@ export const beginGeneration = (directory: string, now: number): Effect.Effect<s
   onFiles(directory, () => {
     const root = generationsOf(directory)
     mkdirSync(root, { recursive: true, mode: 0o700 })
-    for (const name of namesIn(directory)) if (name.endsWith(partial)) rmSync(join(root, name), { recursive: true })
+    for (const name of namesIn(directory)) if (isPartialName(name)) rmSync(join(root, name), { recursive: true })
     const name = new Date(now).toISOString().replaceAll(/[-:.]/g, "")
     const path = join(root, `${name}${partial}`)
     if (existsSync(join(root, name))) throw new Error(`${name} exists already`)
@@ -113,9 +125,9 @@ export const beginGeneration = (directory: string, now: number): Effect.Effect<s
     return path
   })
 
-/** Writes a private file durably. */
-const writeDurably = async (path: string, text: string): Promise<void> => {
-  const file = await open(path, "wx", 0o600)
+/** Writes a private file durably. By default, it must be a new one. */
+export const writeDurably = async (path: string, text: string, flag: "w" | "wx" = "wx"): Promise<void> => {
+  const file = await open(path, flag, 0o600)
   try {
     await file.writeFile(text)
     await file.sync()

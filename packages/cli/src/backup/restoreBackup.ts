@@ -14,30 +14,55 @@ import { join } from "node:path"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Stream from "effect/Stream"
 import { inspectSqlite, SqliteStores } from "@kiln/adapter-sqlite"
 import type { Job } from "@kiln/core/domain"
 import { JobDirectory, JobStore } from "@kiln/core/ports"
 import { failed } from "../CommandFailed.ts"
-import { markerOf } from "../installation/markers.ts"
+import { isWithin, realPathOf } from "../installation/findInstallation.ts"
+import { writeMarker } from "../installation/claimBlobStore.ts"
+import { markerRoot } from "../installation/markers.ts"
 import { databaseFile, type Generation, onFiles, sha256Of, syncDirectory } from "./BackupDirectory.ts"
-import { copyNamedBlobs } from "./copyBlobs.ts"
+import { copyNamedBlobs } from "../blobs/copyBlobs.ts"
 import { openBlobsIn } from "./takeBackup.ts"
 
 const batchSize = 100
 /** The restored database has this name until everything else is there, so an incomplete installation is never started. */
 const unfinishedFile = `${databaseFile}.restoring`
 
+/** Entries that a restore creates. */
+const layout = new Set(["blobs", "tmp", ...["", "-wal", "-shm", "-journal"].map((end) => unfinishedFile + end)])
+
+/** Returns why this is not a directory in which a restore was killed, and nothing else happened since. */
+const objectionTo = (to: string, names: ReadonlyArray<string>, installation: string): string | undefined => {
+  const other = names.find((name) => !layout.has(name))
+  if (other !== undefined) return `it contains ${other}`
+  if (existsSync(join(to, "blobs/lineage"))) return "an installation has used it since"
+  const markers = join(to, "blobs", markerRoot)
+  const foreign = existsSync(markers) ? readdirSync(markers).find((name) => name !== `${installation}.blob`) : undefined
+  return foreign === undefined ? undefined : "it contains the files of another installation"
+}
+
 /** Prepares an empty directory. One in which a restore was killed is emptied first. */
-const prepareTarget = (to: string) =>
+const prepareTarget = (directory: string, to: string, installation: string) =>
   Effect.gen(function* () {
+    if (isWithin(realPathOf(directory), realPathOf(to)))
+      return yield* failed(`${to} is inside the backup ${directory}: restore into a directory outside of it`)
     const names = yield* onFiles(to, () =>
       existsSync(to) ? readdirSync(to).filter((name) => name !== "lost+found") : [],
     )
-    if (names.length > 0 && !names.includes(unfinishedFile))
-      return yield* failed(`${to} is not empty: restore into a new directory, or move its contents away`)
+    if (names.length > 0) {
+      const objection = names.includes(unfinishedFile)
+        ? yield* onFiles(to, () => objectionTo(to, names, installation))
+        : ""
+      if (objection !== undefined)
+        return yield* failed(
+          `${to} is not empty: ${objection === "" ? "" : `a restore was interrupted there, but ${objection}; `}restore into a new directory, or move its contents away`,
+        )
+    }
     yield* onFiles(to, () => {
-      for (const name of names) rmSync(join(to, name), { recursive: true })
+      // The unfinished database is last, because only with it may the rest be removed.
+      for (const name of [...names.filter((other) => other !== unfinishedFile), unfinishedFile])
+        rmSync(join(to, name), { recursive: true, force: true })
       mkdirSync(to, { recursive: true, mode: 0o700 })
     })
   })
@@ -91,16 +116,6 @@ const applyErasures = (path: string, found: Generation, newest: Generation) =>
         }),
       )
 
-/** Marks the restored files as those of the restored records. */
-const mark = Effect.fnUntraced(function* (to: string, installation: string) {
-  if (installation === "") return
-  const blobs = yield* openBlobsIn(to)
-  const content = new TextEncoder().encode(installation)
-  yield* blobs
-    .put(markerOf(installation), Stream.succeed(content), { maxBytes: content.length })
-    .pipe(Effect.catchTag("BlobTooLarge", (error) => Effect.die(error)))
-})
-
 /** A log has the name of its database. Every connection is closed, so it is empty or gone. */
 const removeLogs = (path: string): void => {
   if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) throw new Error(`${path} is still in use`)
@@ -116,7 +131,7 @@ export const restoreBackup = Effect.fnUntraced(function* (
   const source = join(found.path, databaseFile)
   if ((yield* sha256Of(directory, source)) !== found.manifest.database.sha256)
     return yield* failed(`${databaseFile} of ${found.name} is damaged: restore another generation`)
-  yield* prepareTarget(to)
+  yield* prepareTarget(directory, to, found.manifest.installation_id)
   const path = join(to, unfinishedFile)
   yield* copyPrivately(source, path)
   const erased = yield* applyErasures(path, found, newest)
@@ -129,7 +144,8 @@ export const restoreBackup = Effect.fnUntraced(function* (
       return yield* copyNamedBlobs(records, pool, blobs)
     }),
   )
-  yield* mark(to, found.manifest.installation_id)
+  const { installation_id: installation } = found.manifest
+  if (installation !== "") yield* writeMarker(yield* openBlobsIn(to), installation)
   yield* onFiles(to, async () => {
     removeLogs(path)
     renameSync(path, join(to, databaseFile))

@@ -30,7 +30,8 @@ import {
   sha256Of,
   writeBlobList,
 } from "./BackupDirectory.ts"
-import { type BlobCopies, copyNamedBlobs } from "./copyBlobs.ts"
+import { claimDirectory, lockFile, refuseOccupied } from "./claimDirectory.ts"
+import { type BlobCopies, copyNamedBlobs } from "../blobs/copyBlobs.ts"
 
 /** Snapshots are repeated while files that they name are deleted before they are copied. Each repetition has less to copy. */
 const mostSnapshots = 10
@@ -49,6 +50,8 @@ export interface BackupSource {
   readonly records: StoreInspection
   readonly blobs: BlobStore["Service"]
   readonly version: string
+  /** The directories of the installation itself. No backup is written to them, into them or around them. */
+  readonly ownDirectories: ReadonlyArray<string>
 }
 
 /** Opens the files of a backup, or of a restored installation, while the scope is open. */
@@ -106,7 +109,7 @@ const snapshotAndCopy = Effect.fnUntraced(function* (
   )
 })
 
-/** Removes the oldest generations beyond `keep`, and then the files that no generation names. */
+/** Removes the oldest generations beyond `keep`, and then the files that no generation names. Only in a directory that is marked. */
 const prune = Effect.fnUntraced(function* (directory: string, keep: number, pool: BlobStore["Service"]) {
   const all = yield* listGenerations(directory)
   const old = all.slice(0, Math.max(0, all.length - keep))
@@ -136,8 +139,9 @@ const refuseOther = (directory: string, earlier: ReadonlyArray<Generation>, orig
 
 /** Backs up records and files into a directory, also while servers run. Earlier backups there are kept, and their files shared. */
 export const takeBackup = Effect.fnUntraced(function* (source: BackupSource, directory: string, keep: number) {
-  yield* onFiles(directory, () => mkdirSync(generationsOf(directory), { recursive: true, mode: 0o700 }))
-  yield* holdLock(join(directory, "lock")).pipe(
+  yield* refuseOccupied(directory, source.ownDirectories)
+  yield* onFiles(directory, () => mkdirSync(directory, { recursive: true, mode: 0o700 }))
+  yield* holdLock(join(directory, lockFile)).pipe(
     Effect.mapError((error) =>
       error._tag === "LockHeld"
         ? failed(`another kiln backup is writing to ${directory}: wait until it is finished`)
@@ -147,6 +151,7 @@ export const takeBackup = Effect.fnUntraced(function* (source: BackupSource, dir
   const installation = yield* installationOf(source.records)
   const origin = yield* originOf(source.records)
   yield* refuseOther(directory, yield* listGenerations(directory), origin)
+  yield* claimDirectory(directory)
   const now = yield* Clock.currentTimeMillis
   const pool = yield* openBlobsIn(directory)
   const path = yield* beginGeneration(directory, now)

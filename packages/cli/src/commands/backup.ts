@@ -16,7 +16,7 @@ import { blobsUnusable, layerBlobs } from "../layerBlobs.ts"
 import { loadConfig } from "../loadModule.ts"
 import { requireDatabase } from "../database/requireDatabase.ts"
 import { openStoresBriefly } from "../openStores.ts"
-import { answer } from "../Output.ts"
+import { answer, sizeOf } from "../Output.ts"
 import { readEnvironment } from "../readEnvironment.ts"
 import { appendChange } from "../recordChange.ts"
 import type { Settings } from "../Settings.ts"
@@ -27,6 +27,10 @@ const mostKept = 10_000
 const flags = {
   directory: Argument.String("DIR").pipe(
     Argument.withDescription("The directory of the backups, best on another disk; it is created if it does not exist"),
+  ),
+  startOver: Flag.Boolean("start-over").pipe(
+    Flag.withDescription("Begin again in an empty directory, although the last backup was written there"),
+    Flag.withDefault(false),
   ),
   keep: Flag.Int("keep").pipe(
     Flag.withDescription("Number of backups to keep; older ones are removed, with the files that only they need"),
@@ -47,6 +51,26 @@ const openOriginal = Effect.fnUntraced(function* (settings: Settings) {
   return isSame ? records : yield* copiedProblem(settings, new StoreCopied({ recorded, found }))
 })
 
+const load = Effect.tryPromise({
+  try: async () => ({
+    ...(await import("../backup/BackupDirectory.ts")),
+    ...(await import("../backup/claimDirectory.ts")),
+    ...(await import("../backup/takeBackup.ts")),
+  }),
+  catch: (cause) => failed(`cannot load the backup: ${String(cause)}`),
+})
+
+/** Refuses an empty directory that had the last backup: it is rather a disk that is not mounted than one that was cleared. */
+const requireMounted = Effect.fnUntraced(function* (records: StoreInspection, directory: string) {
+  if ((yield* records.migrations).pending.length > 0) return
+  const last = yield* records.findLastChange("backup.create")
+  const { listGenerations } = yield* load
+  if (last?.subject !== directory || (yield* listGenerations(directory)).length > 0) return
+  return yield* failed(
+    `the last backup was written to ${directory}, which now contains none: check that its disk is mounted. To begin again there, add --start-over`,
+  )
+})
+
 /**
  * Records the backup in the audit log, where the doctor finds its age. Before an upgrade there may be pending migrations, which a
  * backup must not apply; it is whole without the record.
@@ -61,11 +85,13 @@ const record = (settings: Settings, records: StoreInspection, directory: string,
     ),
   )
 
-const sizeOf = (bytes: number): string =>
-  bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
+/** The data directory, and the directory of the files. */
+const directoriesOf = ({ blobs, dataDirectory }: Settings): ReadonlyArray<string> =>
+  blobs._tag === "Directory" && blobs.path !== undefined ? [dataDirectory, blobs.path] : [dataDirectory]
 
-export const backupCommand = Command.make("backup", flags, ({ directory, keep }) =>
+export const backupCommand = Command.make("backup", flags, ({ directory: given, keep, startOver }) =>
   Effect.gen(function* () {
+    const directory = resolve(given)
     const settings = yield* readEnvironment
     const { database } = settings
     if (keep < 1 || keep > mostKept) return yield* misused(`--keep must be from 1 to ${mostKept}`)
@@ -74,16 +100,19 @@ export const backupCommand = Command.make("backup", flags, ({ directory, keep })
         "kiln backup is for SQLite. Back up Postgres with pg_dump or your server's own backups, and the files after it: docs/guides/backup.md describes how",
       )
     yield* requireDatabase(database)
-    const { takeBackup } = yield* Effect.tryPromise({
-      try: () => import("../backup/takeBackup.ts"),
-      catch: (cause) => failed(`cannot load the backup: ${String(cause)}`),
-    })
+    const { refuseOccupied, takeBackup } = yield* load
     const records = yield* openOriginal(settings)
+    yield* refuseOccupied(directory, directoriesOf(settings))
+    if (!startOver) yield* requireMounted(records, directory)
     const engine = engineSettings(yield* loadConfig(settings.configPath), settings.engine)
     const { blobs, counts, createdAt, name, removed } = yield* Effect.flatMap(BlobStore, (store) =>
-      takeBackup({ place: database, records, blobs: store, version }, resolve(directory), keep),
+      takeBackup(
+        { place: database, records, blobs: store, version, ownDirectories: directoriesOf(settings) },
+        directory,
+        keep,
+      ),
     ).pipe(Effect.provide(layerBlobs(settings)), Effect.provideService(EngineConfig, engine))
-    yield* record(settings, records, resolve(directory), {
+    yield* record(settings, records, directory, {
       backup: name,
       files: blobs.listed.length,
       bytes: blobs.bytes,

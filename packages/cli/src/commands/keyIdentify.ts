@@ -8,9 +8,10 @@ import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTime } from "../Output.ts"
 import { readSecretInput } from "../readSecretInput.ts"
 import { withStores } from "../withStores.ts"
+import { formatActivity, keyActivity } from "./keyActivity.ts"
 import { keyFields, keyStatus } from "./keyFields.ts"
 
-/** Whether the secret works now: `rotated` if the key has another one since and the overlap has ended. */
+/** Returns whether the secret works now; `rotated` if the key has another one since and the overlap has ended. */
 const secretStatus = ({ key, validUntil }: KeySecretRecord, now: number) => {
   const status = keyStatus(key, now)
   return status === "active" && validUntil !== null && validUntil <= now ? "rotated" : status
@@ -35,31 +36,68 @@ const describe = (key: ApiKeyRecord, project: string): string =>
   `This is the ${key.mode} key ${key.id}${key.name === null ? "" : ` (${key.name})`} of project ${project}, ` +
   `with ${key.scopes.join(" and ")}, created ${formatTime(key.createdAt)}, ${key.lastUsedAt === null ? "never used" : `last used ${formatTime(key.lastUsedAt)}`}.`
 
+/** Characters of standard input that are searched at most. */
+const longestText = 16 * 1024 * 1024
+/** At most so many keys are reported. */
+const mostKeys = 100
+
+/** Finds API keys in any text: a log, a file of settings, a message. A match without the right checksum is not a key. */
+const keysIn = (text: string): ReadonlyArray<string> => [
+  ...new Set((text.match(/kiln_(?:test|live)_[0-9A-Za-z]{49}/g) ?? []).filter((key) => parseApiKey(key) !== undefined)),
+]
+
+const identified = Effect.fnUntraced(function* (secret: string, now: number) {
+  const directory = yield* KeyDirectory
+  const found = yield* directory.identifyKey(createHash("sha256").update(secret).digest("hex"))
+  if (found === undefined) return undefined
+  const project = (yield* directory.listProjects).find(({ id }) => id === found.key.projectId)
+  const activity = yield* keyActivity(found.key, now)
+  return {
+    json: {
+      ...keyFields(found.key, now),
+      project_name: project?.name ?? null,
+      secret_status: secretStatus(found, now),
+      secret_expires_at: formatTime(found.validUntil),
+      ...activity,
+    },
+    text: [
+      describe(found.key, project?.name ?? found.key.projectId),
+      formatActivity(activity),
+      advice(found, now),
+    ].join("\n"),
+  }
+})
+
 export const keyIdentify = Command.make("identify", {}, () =>
   withStores(
     Effect.gen(function* () {
-      const text = yield* readSecretInput("API key")
-      if (parseApiKey(text) === undefined)
+      const secrets = keysIn(yield* readSecretInput("text with API keys", longestText))
+      if (secrets.length === 0)
         return yield* misused(
-          "standard input must be one API key, kiln_test_… or kiln_live_… with 49 more characters; this text is not one, or a character is wrong",
+          "standard input has no API key: kiln_test_… or kiln_live_… with 49 more characters, all of them right",
         )
-      const directory = yield* KeyDirectory
+      if (secrets.length > mostKeys)
+        return yield* misused(`standard input has ${secrets.length} API keys: pass at most ${mostKeys} at once`)
       const now = yield* Clock.currentTimeMillis
-      const found = yield* directory.identifyKey(createHash("sha256").update(text).digest("hex"))
-      if (found === undefined) return yield* failed("no key of this installation has or had this secret")
-      const project = (yield* directory.listProjects).find(({ id }) => id === found.key.projectId)
+      const answers = yield* Effect.forEach(secrets, (secret) => identified(secret, now))
+      const found = answers.filter((one) => one !== undefined)
+      const unknown = answers.length - found.length
+      if (found.length === 0)
+        return yield* failed(
+          answers.length === 1
+            ? "no key of this installation has or had this secret"
+            : `no key of this installation has or had one of these ${answers.length} secrets`,
+        )
+      const others = `${unknown} more in this text ${unknown === 1 ? "is no key" : "are no keys"} of this installation.`
       yield* answer({
-        json: {
-          ...keyFields(found.key, now),
-          project_name: project?.name ?? null,
-          secret_status: secretStatus(found, now),
-          secret_expires_at: formatTime(found.validUntil),
-        },
-        text: `${describe(found.key, project?.name ?? found.key.projectId)}\n${advice(found, now)}`,
+        json: { keys: found.map(({ json }) => json), unknown },
+        text: [...found.map(({ text }) => text), ...(unknown > 0 ? [others] : [])].join("\n\n"),
       })
     }),
   ),
 ).pipe(
-  Command.withDescription("Say whose API key this is and whether it works; reads the key from standard input"),
+  Command.withDescription(
+    "Find API keys in a text on standard input, and say whose they are, whether they work and what they were used for",
+  ),
   Command.withExamples([{ command: "kiln key identify < leaked.txt" }]),
 )

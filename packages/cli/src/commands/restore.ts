@@ -7,7 +7,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { causeMessage, failed, misused } from "../CommandFailed.ts"
 import type { Check } from "../doctor/Check.ts"
-import { checkDocument, checkLines } from "../doctor/checkReport.ts"
+import { checkDocument, checkLine } from "../doctor/checkReport.ts"
 import { answer } from "../Output.ts"
 import { duration } from "../settings/duration.ts"
 
@@ -69,7 +69,7 @@ const check = Effect.fnUntraced(function* (directory: string, name: string | und
       checks: checks.map(checkDocument),
     },
     text: [
-      checkLines(checks),
+      ...checks.map(checkLine),
       "",
       `${found.name}: ${Object.entries(database.counts)
         .map(([table, count]) => `${count} ${table}`)

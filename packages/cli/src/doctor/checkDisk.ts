@@ -4,6 +4,7 @@ import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import { causeMessage } from "../CommandFailed.ts"
 import type { Settings } from "../Settings.ts"
+import { localDirectories } from "../settings/localDirectories.ts"
 import { bytesText, type Check, graded, type GradedFinding, skipped, warning } from "./Check.ts"
 
 const name = "disk"
@@ -27,7 +28,7 @@ export const judgeRoom = ({
   freeBytes,
   freeFiles,
 }: Room): ReadonlyArray<GradedFinding & { readonly remedy: string }> => {
-  const remedy = `free or add space there: kiln retention run --dry-run shows what could go, KILN_DATA_RETENTION shortens how long data is kept`
+  const remedy = `free or add space there: kiln retention run removes what is past its retention, also on a full disk (--dry-run shows what), and KILN_DATA_RETENTION shortens how long data is kept`
   const isFull = freeBytes < Math.max(gigabyte / 4, Math.min(0.01 * bytes, 2 * gigabyte))
   const isScarce = freeBytes < Math.max(gigabyte, Math.min(0.05 * bytes, 20 * gigabyte))
   return [
@@ -56,14 +57,6 @@ export const judgeRoom = ({
 
 /** The nearest directory that exists: an installation that has not begun has none of its own. */
 const existing = (path: string): string => (existsSync(path) || dirname(path) === path ? path : existing(dirname(path)))
-
-/** The directories on this machine that an installation writes to. */
-export const localDirectories = ({ blobs, dataDirectory, database }: Settings): ReadonlyArray<string> => [
-  ...new Set([
-    ...(database._tag === "Sqlite" ? [dirname(database.path)] : []),
-    ...(blobs._tag === "Directory" ? [blobs.path ?? dataDirectory] : []),
-  ]),
-]
 
 const readRoom = async (directory: string): Promise<Room & { readonly device: number }> => {
   const at = existing(directory)

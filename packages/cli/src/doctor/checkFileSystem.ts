@@ -3,7 +3,7 @@ import { existsSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import type { Settings } from "../Settings.ts"
 import { type Check, graded, type GradedFinding, skipped } from "./Check.ts"
-import { localDirectories } from "./checkDisk.ts"
+import { localDirectories } from "../settings/localDirectories.ts"
 
 const name = "filesystem"
 

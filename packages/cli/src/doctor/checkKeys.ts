@@ -41,7 +41,7 @@ export const checkKeys = (store: StoreInspection): Effect.Effect<Check, StoreUna
   Effect.map(store.listKeys, (keys) => {
     const now = Date.now()
     if (keys.length === 0)
-      return warning(name, { summary: "there is no API key, so every request is rejected", remedy: keyCommand })
+      return warning(name, { summary: "there is no API key, so every request is rejected", remedy: keyCommand() })
     const active = keys.filter((key) => isActive(key, now)).length
     return graded(
       name,

@@ -12,6 +12,10 @@ const backlogMs = 900_000
 /** Another worker takes a job over within a second of the end of its lease. */
 const lapsedMs = 60_000
 
+/** Further looks at a line that seems idle, and the milliseconds between them. */
+const looks = 6
+const lookAgainMs = 500
+
 type Found = ReadonlyArray<GradedFinding & { readonly remedy: string }>
 
 /** The unfinished jobs of one kind and mode. */
@@ -25,6 +29,8 @@ const linesOf = (groups: ReadonlyArray<QueueGroup>): ReadonlyArray<Line> =>
   [...Map.groupBy(groups, ({ kind, mode }) => `${kind} ${mode}`).values()].flatMap(([first, ...rest]) =>
     first === undefined ? [] : [{ kind: first.kind, mode: first.mode, groups: [first, ...rest] }],
   )
+
+const nameOf = ({ kind, mode }: Line): string => `${kind} ${mode}`
 
 const ofState = ({ groups }: Line, state: QueueGroup["state"]): Pick<QueueGroup, "count" | "oldestMs"> =>
   groups.find((group) => group.state === state) ?? { count: 0, oldestMs: 0 }
@@ -72,15 +78,41 @@ const heldBack = (line: Line, board: Board): Found => {
   }))
 }
 
-/** Jobs that should run, but do not. */
-const stuck = (line: Line): Found => {
+/** Ready jobs that have waited long while none of their kind runs, unless short jobs run between two looks. */
+const isIdle = (line: Line): boolean =>
+  ofState(line, "ready").oldestMs >= idleMs && ofState(line, "running").count === 0
+
+/** Returns whether jobs of a line were claimed or ended between two looks. */
+const isDraining = (before: Line, after: Line): boolean =>
+  ofState(after, "running").count > 0 ||
+  ofState(after, "ready").count < ofState(before, "ready").count ||
+  ofState(after, "ready").oldestMs < ofState(before, "ready").oldestMs
+
+/** Looks again for a few seconds while a line seems idle: a worker that runs short jobs is seldom caught with one. */
+const countQueue = (store: Pick<StoreInspection, "countQueue">) =>
+  Effect.gen(function* () {
+    const first = yield* store.countQueue
+    let idle = linesOf(first).filter(isIdle)
+    const moving = new Set<string>()
+    for (let look = 0; look < looks && idle.length > 0; look++) {
+      yield* Effect.sleep(lookAgainMs)
+      const now = new Map(linesOf(yield* store.countQueue).map((line) => [nameOf(line), line]))
+      const drains = (line: Line) => isDraining(line, now.get(nameOf(line)) ?? { ...line, groups: [] })
+      for (const line of idle.filter(drains)) moving.add(nameOf(line))
+      idle = idle.filter((line) => !drains(line))
+    }
+    return { queue: first, moving }
+  })
+
+/** Jobs that should run, but do not. `isMoving`: some of them were seen to start or end. */
+const stuck = (line: Line, isMoving: boolean): Found => {
   const ready = ofState(line, "ready")
   const lapsed = ofState(line, "lapsed")
   const running = ofState(line, "running").count
   const type = `${line.kind} (${line.mode})`
   const details = { type: line.kind, mode: line.mode }
   return [
-    ...(ready.oldestMs >= idleMs && running === 0
+    ...(isIdle(line) && !isMoving
       ? [
           {
             isProblem: true,
@@ -94,7 +126,7 @@ const stuck = (line: Line): Found => {
         ? [
             {
               isProblem: false,
-              message: `${counted(ready.count, "job")} of type ${type} ready, the oldest for ${ageText(ready.oldestMs)}, and only ${running} running`,
+              message: `${counted(ready.count, "job")} of type ${type} ready, the oldest for ${ageText(ready.oldestMs)}, and ${running === 0 ? "few" : `only ${running}`} running`,
               remedy: "raise KILN_CONCURRENCY, start more workers, or raise the limits in KILN_CONFIG",
               details,
             },
@@ -114,13 +146,16 @@ const stuck = (line: Line): Found => {
 }
 
 /** Checks that jobs that could run are running. */
-export const checkQueue = (store: StoreInspection, board: Board): Effect.Effect<Check, StoreUnavailable> =>
-  Effect.map(store.countQueue, (queue) => {
+export const checkQueue = (
+  store: Pick<StoreInspection, "countQueue">,
+  board: Board,
+): Effect.Effect<Check, StoreUnavailable> =>
+  Effect.map(countQueue(store), ({ moving, queue }) => {
     const total = queue.reduce((sum, { count }) => sum + count, 0)
     const findings = linesOf(queue).flatMap((line) => {
       const reasons = heldBack(line, board)
       const groups = reasons.length === 0 ? line.groups : line.groups.filter(({ state }) => state === "lapsed")
-      return [...reasons, ...stuck({ ...line, groups })]
+      return [...reasons, ...stuck({ ...line, groups }, moving.has(nameOf(line)))]
     })
     return graded(name, findings, {
       well: total === 0 ? "no job is unfinished" : `${counted(total, "unfinished job")}, none of them stuck`,

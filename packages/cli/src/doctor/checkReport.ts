@@ -1,4 +1,5 @@
 import type { Check, CheckStatus } from "./Check.ts"
+import { checkNames } from "./Examination.ts"
 
 const words: Readonly<Record<CheckStatus, string>> = {
   ok: "ok",
@@ -12,18 +13,15 @@ const indent = " ".repeat(9)
 const fixOf = (remedy: string | undefined): ReadonlyArray<string> =>
   remedy === undefined ? [] : [`${indent}fix: ${remedy}`]
 
-const lineOf = ({ findings, name, remedy, status, summary }: Check, width: number): string =>
+const width = Math.max(...checkNames.map(({ length }) => length))
+
+/** Shows a check to people, in a line with its findings below it, and what to do. */
+export const checkLine = ({ findings, name, remedy, status, summary }: Check): string =>
   [
     `${words[status].padEnd(5)}  ${name.padEnd(width)}  ${summary}`,
     ...findings.flatMap((finding) => [`${indent}${finding.message}`, ...fixOf(finding.remedy)]),
     ...fixOf(remedy),
   ].join("\n")
-
-/** Shows checks to people, each in a line with its findings below it, and what to do. */
-export const checkLines = (checks: ReadonlyArray<Check>): string => {
-  const width = Math.max(...checks.map(({ name }) => name.length))
-  return checks.map((check) => lineOf(check, width)).join("\n")
-}
 
 /** A check for programs. */
 export const checkDocument = ({ findings, name, remedy, status, summary }: Check) => ({

@@ -2,7 +2,7 @@ import { existsSync, statSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import type { StoreInspection } from "@kiln/core/ports"
 import { type Board, type StoreUnavailable, withForcedOff } from "@kiln/core/domain"
-import { causeMessage } from "../CommandFailed.ts"
+import { causeMessage, codesOf } from "../CommandFailed.ts"
 import type { DatabasePlace } from "../database/DatabasePlace.ts"
 import type { Settings } from "../Settings.ts"
 import { ageText, type Check, counted, graded, ok, problem, warning } from "./Check.ts"
@@ -49,13 +49,24 @@ const checkMigrations = (store: StoreInspection): Effect.Effect<Check, StoreUnav
       : ok("migrations", `all ${applied.length} applied`)
   })
 
+/** What to do if the scratch schema for the comparison cannot be created. */
+const comparisonRemedy = (cause: unknown): string => {
+  const codes = codesOf(cause)
+  if (codes.includes("55P03") || codes.includes("57014"))
+    return "kiln doctor --only upkeep names the session that has locked a table"
+  if (codes.includes("25006") || codes.includes("25001")) return "run kiln doctor against the primary server"
+  return codes.includes("42501") && /temporary/.test(causeMessage(cause))
+    ? "GRANT TEMPORARY ON DATABASE … TO the role of kiln, or run kiln doctor as the schema's owner"
+    : "run kiln doctor as the schema's owner"
+}
+
 /** Compares the schema with the migrations. Needs a scratch schema, which not every user may create; a failure is not drift. */
 const checkSchema = (store: StoreInspection): Effect.Effect<Check> =>
   Effect.match(store.schemaDrift, {
     onFailure: ({ cause }) =>
       warning("schema", {
         summary: `could not be compared with the migrations: ${causeMessage(cause)}`,
-        remedy: "GRANT TEMPORARY ON DATABASE … TO the role of kiln, or run kiln doctor as the schema's owner",
+        remedy: comparisonRemedy(cause),
       }),
     onSuccess: (drift) =>
       drift.length === 0
@@ -117,7 +128,7 @@ const checkUpkeep = (store: StoreInspection): Effect.Effect<Check, StoreUnavaila
   Effect.map(store.upkeep, (found) =>
     graded(
       "upkeep",
-      found.map(({ endangersData, problem: message, remedy }) => ({ isProblem: endangersData, message, remedy })),
+      found.map(({ isUrgent, problem: message, remedy }) => ({ isProblem: isUrgent, message, remedy })),
       { well: "nothing to do", wrong: "the database needs attention" },
     ),
   )

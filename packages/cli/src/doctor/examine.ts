@@ -22,7 +22,8 @@ import { checkPermissions } from "./checkPermissions.ts"
 import { checkPublicUrl } from "./checkPublicUrl.ts"
 import { checkSettings, type CheckedSettings } from "./checkSettings.ts"
 import { storeChecks } from "./checkStore.ts"
-import { inOrder, type Look, shortLimitMs } from "./inOrder.ts"
+import { checkNames } from "./Examination.ts"
+import { inOrder, type Look, reported, shortLimitMs } from "./inOrder.ts"
 
 export interface ExamineOptions {
   /** Milliseconds for each check that reads everything: the database's integrity, the files, the orphans. */
@@ -32,6 +33,10 @@ export interface ExamineOptions {
 type Looked<R> = Effect.Effect<ReadonlyArray<Check>, StoreUnavailable | BlobUnavailable | CommandFailed, R>
 
 const look = <R>(name: string, run: Looked<R>, limitMs: number = shortLimitMs): Look<R> => ({ name, limitMs, run })
+
+/** The checks that read blobs, and those that read the database, which include them. */
+const ofBlobs = ["bucket", "machines", "installation", "blobs", "orphans"]
+const ofDatabase = checkNames.slice(checkNames.indexOf("database"))
 
 /** The checks of this machine and of the address, which need no database. */
 const examineSurroundings = ({
@@ -57,11 +62,12 @@ const examineSurroundings = ({
 const examineBlobs = (store: StoreInspection, settings: Settings, limitMs: number): Looked<BlobStore> =>
   Effect.gen(function* () {
     const installation = yield* checkInstallation(store)
+    const first = yield* reported(installation)
     if (installation.status === "problem")
-      return [installation, skipped("blobs", "skipped: they belong to another installation")]
+      return [...first, ...(yield* reported(skipped("blobs", "skipped: they belong to another installation")))]
     const { pending } = yield* store.migrations
     return [
-      installation,
+      ...first,
       ...(yield* inOrder(settings.database, [
         // The check ends by itself when its time is over.
         look(
@@ -86,15 +92,22 @@ const openedBlobs = (store: StoreInspection, settings: Settings, limitMs: number
   Effect.gen(function* () {
     const config = yield* Effect.orElseSucceed(loadConfig(settings.configPath), () => ({}))
     const hint = localFilesHint(settings)
-    const checks = yield* examineBlobs(store, settings, limitMs).pipe(
+    // Nothing is known about a bucket before it is listed.
+    const place = Effect.map(
+      Effect.forEach(
+        [
+          ...(settings.blobs._tag === "S3" ? [ok("bucket", `${describeBlobs(settings)} can be listed`)] : []),
+          ...(hint === undefined ? [] : [ok("machines", hint)]),
+        ],
+        reported,
+      ),
+      (checks) => checks.flat(),
+    )
+    return yield* Effect.all([place, examineBlobs(store, settings, limitMs)]).pipe(
+      Effect.map((checks) => checks.flat()),
       Effect.provide(layerBlobs(settings)),
       Effect.provideService(EngineConfig, engineSettings(config, settings.engine)),
     )
-    return [
-      ...(settings.blobs._tag === "S3" ? [ok("bucket", `${describeBlobs(settings)} can be listed`)] : []),
-      ...(hint === undefined ? [] : [ok("machines", hint)]),
-      ...checks,
-    ]
   })
 
 const openStore = ({ database }: Settings) => Effect.flatMap(storeMaintenance(database), ({ inspect }) => inspect)
@@ -114,35 +127,50 @@ const examineDatabase = (
     const { database } = settings
     const found: { store?: StoreInspection | undefined; looks?: ReadonlyArray<Look<never>> } = {}
     const opened = yield* inOrder(database, [
-      look(
-        "database",
-        Effect.map(openStore(settings), (store) => {
-          found.store = store
-          return [store === undefined ? noSchema(settings) : ok("database", describeDatabase(database))]
-        }),
-      ),
+      {
+        ...look(
+          "database",
+          Effect.flatMap(openStore(settings), (store) => {
+            found.store = store
+            return reported(store === undefined ? noSchema(settings) : ok("database", describeDatabase(database)))
+          }),
+        ),
+        yields: ofDatabase,
+      },
     ])
     const { store } = found
     if (store === undefined) return opened
     const planned = yield* inOrder(database, [
-      look(
-        "migrations",
-        Effect.map(storeChecks(store, settings, limitMs), (looks) => {
-          found.looks = looks
-          return []
-        }),
-      ),
+      {
+        ...look(
+          "migrations",
+          Effect.map(storeChecks(store, settings, limitMs), (looks) => {
+            found.looks = looks
+            return []
+          }),
+        ),
+        yields: ofDatabase,
+      },
     ])
     const { looks = [] } = found
     // A schema that was never migrated, or is another one, has one check.
-    const blobs = look("blobs", openedBlobs(store, settings, limitMs), 3 * limitMs + 2 * shortLimitMs)
+    const blobs = {
+      ...look("blobs", openedBlobs(store, settings, limitMs), 3 * limitMs + 2 * shortLimitMs),
+      yields: ofBlobs,
+    }
     return [...opened, ...planned, ...(yield* inOrder(database, looks.length > 1 ? [...looks, blobs] : looks))]
   })
 
-/** Checks all parts of an installation. Changes nothing, and can run next to a server. Ends also if nothing responds. */
+/**
+ * Checks all parts of an installation, or those that the `Examination` includes, and reports each result as soon as it is known. A
+ * problem that keeps a check from running is reported in any case. Changes nothing, and can run next to a server. Ends also if
+ * nothing responds.
+ */
 export const examine = (environment: Environment, { limitMs }: ExamineOptions): Effect.Effect<ReadonlyArray<Check>> =>
   Effect.gen(function* () {
     const { check, valid } = yield* checkSettings(environment)
-    if (valid === undefined) return [check, skipped("database", "skipped: the settings are invalid")]
-    return [check, ...(yield* examineSurroundings(valid)), ...(yield* examineDatabase(valid.settings, limitMs))]
+    const settings = yield* reported(check)
+    if (valid === undefined)
+      return [...settings, ...(yield* reported(skipped("database", "skipped: the settings are invalid")))]
+    return [...settings, ...(yield* examineSurroundings(valid)), ...(yield* examineDatabase(valid.settings, limitMs))]
   }).pipe(Effect.scoped)

@@ -19,6 +19,7 @@ const entryOf = ({ durationMs, method, path, route, ...answered }: AnsweredReque
   method: knownMethod(method),
   ...(route !== undefined && { route, path: shownPath(route, path) }),
   status: answered.status,
+  code: answered.code,
   durationMs: Math.round(durationMs * 1_000) / 1_000,
   receivedBytes: answered.receivedBytes,
   sentBytes: answered.sentBytes,

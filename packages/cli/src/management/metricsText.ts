@@ -2,6 +2,10 @@ import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import type { Worker } from "@kiln/core/worker"
 import { Readiness } from "@kiln/http"
+import type { Settings } from "../Settings.ts"
+import { localDirectories } from "../settings/localDirectories.ts"
+import { backupMeasurement } from "../telemetry/backupMetrics.ts"
+import { measureDisks } from "../telemetry/diskMetrics.ts"
 import { measureBackground, measureQueue, measureWorker } from "../telemetry/engineMetrics.ts"
 import { gauge } from "../telemetry/series.ts"
 
@@ -11,18 +15,21 @@ const ready = gauge("kiln_ready", "1 if every check of /readyz passes")
 const storeLimitMs = 2_000
 
 /** Returns the effect that brings all gauges up to date which are not kept so by themselves. */
-export const gaugeRefresh = (worker: () => Worker["Service"] | undefined) =>
+export const gaugeRefresh = (worker: () => Worker["Service"] | undefined, settings: Settings) =>
   Effect.gen(function* () {
     const readiness = yield* Readiness
     const refreshQueue = yield* measureQueue
     const refreshBackground = yield* measureBackground
-    const refreshStore = Effect.andThen(refreshQueue, refreshBackground)
+    // A Postgres server has backups of its own.
+    const refreshBackup = settings.database._tag === "Sqlite" ? yield* backupMeasurement : Effect.void
+    const refreshStore = Effect.andThen(Effect.andThen(refreshQueue, refreshBackground), refreshBackup)
+    const refreshDisks = measureDisks(localDirectories(settings))
     const context = yield* Effect.context()
     return Effect.gen(function* () {
       const running = worker()
       if (running !== undefined) yield* measureWorker(running)
       const [report] = yield* Effect.all(
-        [readiness.report, Effect.timeoutOption(Effect.interruptible(refreshStore), storeLimitMs)],
+        [readiness.report, Effect.timeoutOption(Effect.interruptible(refreshStore), storeLimitMs), refreshDisks],
         { concurrency: "unbounded" },
       )
       ready.record([], report.status === "ready" ? 1 : 0)

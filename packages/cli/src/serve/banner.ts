@@ -22,7 +22,7 @@ export const banner = (service: {
   const address = [`kiln is listening at ${url}`, ...(docs === undefined ? [] : [`documentation: ${docs}`])]
   if (firstKey === undefined) return address.join("\n")
   if (firstKey === "none")
-    return [...address, `No API keys exist. To create one, run this with the same environment: ${keyCommand}`].join(
+    return [...address, `No API keys exist. To create one, run this with the same environment: ${keyCommand()}`].join(
       "\n",
     )
   return [

@@ -5,6 +5,7 @@ import { keyScopes } from "@kiln/core/kinds"
 import { type AuditLog, IdGenerator, KeyDirectory, type NewApiKey } from "@kiln/core/ports"
 import { newKey } from "@kiln/http"
 import { keyDetails, keyDocument } from "../keyDocument.ts"
+import { programCommand } from "../programCommand.ts"
 import { recordChange } from "../recordChange.ts"
 
 /** A key for trying a new installation. */
@@ -15,10 +16,13 @@ export type FirstKeySetting = "on" | "print" | "off"
 
 const projectName = "default"
 
-/** The command that creates a test key. In a checkout, which has TypeScript sources, it uses pnpm. */
-export const keyCommand = `${import.meta.url.endsWith(".ts") ? "npx -y pnpm@12" : "npx"} kiln key create --project ${projectName} --mode test ${keyScopes
-  .map((scope) => `--scope ${scope}`)
-  .join(" ")}`
+/** Returns the command that creates a test key. */
+export const keyCommand = (): string =>
+  [
+    programCommand(),
+    `key create --project ${projectName} --mode test`,
+    ...keyScopes.map((scope) => `--scope ${scope}`),
+  ].join(" ")
 
 const wish = (projectId: ProjectId) =>
   ({ projectId, mode: "test", scopes: keyScopes, name: "first key", expiresAt: null }) as const

@@ -59,16 +59,17 @@ const start = Effect.fnUntraced(function* (
   const http = yield* Layer.buildWithScope(layerHttp, scope)
   yield* Scope.addFinalizer(scope, signals.delay(settings.stopDelayMs))
   yield* Effect.provide(announce(settings, asJson), http)
-  yield* warnOfUnreachableUrls(settings)
-  return Context.get(http, HttpService)
+  const service = Context.get(http, HttpService)
+  yield* warnOfUnreachableUrls(settings, service.url)
+  return service
 })
 
-/** Warns if the default public URL is wrong, which is the case for a host that does not include 127.0.0.1. */
-const warnOfUnreachableUrls = ({ http: { host, publicUrl } }: Settings): Effect.Effect<void> =>
-  publicUrl !== undefined || ["127.0.0.1", "localhost", "0.0.0.0", "::"].includes(host)
+/** Warns if the service serves other machines, and its signed URLs would not work there. */
+const warnOfUnreachableUrls = ({ http: { host, publicUrl } }: Settings, url: string): Effect.Effect<void> =>
+  publicUrl !== undefined || ["127.0.0.1", "localhost", "::1"].includes(host)
     ? Effect.void
     : Effect.logWarning(
-        `PUBLIC_URL is not set, so URLs begin with http://127.0.0.1, which is not reachable with HOST=${host}`,
+        `PUBLIC_URL is not set, so upload and file URLs begin with ${url}, which other machines cannot reach: set PUBLIC_URL to the address that clients use`,
       )
 
 const warnings = (settings: Settings): ReadonlyArray<string> => [

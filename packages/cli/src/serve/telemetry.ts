@@ -79,7 +79,7 @@ export const startMeasuring = (
     let worker: Worker["Service"] | undefined
     yield* measureProcess(version)
     yield* countJobs
-    const refresh = yield* gaugeRefresh(() => worker)
+    const refresh = yield* gaugeRefresh(() => worker, settings)
     if (management !== undefined)
       yield* serveManagement(management, { metrics: metricsText(refresh), readiness: yield* readiness })
     if (isExported) yield* Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(refreshMs)))

@@ -8,6 +8,12 @@ const requests = counter(
   "route",
   "status",
 )
+const refusals = counter(
+  "kiln_http_refusals_total",
+  "HTTP requests answered with an error, by its code",
+  "route",
+  "code",
+)
 const seconds = histogram(
   "kiln_http_request_duration_seconds",
   "Time until the response to an HTTP request was ready. Includes the upload of a file, not its download",
@@ -25,10 +31,10 @@ const uploadedBytes = counter("kiln_upload_received_bytes_total", "Bytes of uplo
 
 const uploadRoute = "/v1/audio/uploads/:id/file"
 
-const uploadOutcome = (status: number): string => {
+const uploadOutcome = ({ code, status }: Pick<AnsweredRequest, "code" | "status">): string => {
   if (status < 300) return "received"
-  // The only cause of a 400 is a sender that went away.
-  if (status === 400) return "broken"
+  // The code of a body whose sender went away.
+  if (code === "malformed_request") return "broken"
   return status >= 500 ? "failed" : "refused"
 }
 
@@ -38,13 +44,14 @@ export const makeHttpObserver = (log?: (answered: AnsweredRequest) => void): Htt
   return {
     began: () => inFlight.record([], (current += 1)),
     answered: (answered) => {
-      const { durationMs, receivedBytes, route = "unmatched", status } = answered
+      const { code, durationMs, receivedBytes, route = "unmatched", status } = answered
       const method = knownMethod(answered.method)
       inFlight.record([], (current -= 1))
       requests.record([method, route, String(status)], 1)
+      if (code !== undefined) refusals.record([route, code], 1)
       seconds.record([method, route], durationMs / 1_000)
       if (route === uploadRoute && method === "PUT") {
-        uploads.record([uploadOutcome(status)], 1)
+        uploads.record([uploadOutcome(answered)], 1)
         uploadedBytes.record([], receivedBytes)
       }
       log?.(answered)

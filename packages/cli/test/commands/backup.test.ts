@@ -180,7 +180,8 @@ describe("kiln backup", () => {
           })
         // Nothing is copied before the snapshot.
         const late = { ...records, namedBlobs: Stream.empty }
-        return yield* takeBackup({ place, records: late, blobs: { ...blobs, open }, version: "test" }, lab.directory, 1)
+        const source = { place, records: late, blobs: { ...blobs, open }, version: "test", ownDirectories: [lab.data] }
+        return yield* takeBackup(source, lab.directory, 1)
       }).pipe(Effect.provide(FileBlobStore.layer({ directory: lab.data })), Effect.scoped),
     )
     await engine.stop()

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
-import { parseApiKey } from "@kiln/core/domain"
-import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
+import { fixtures } from "@kiln/conformance"
+import { type KeyId, parseApiKey, type ProjectId } from "@kiln/core/domain"
+import { IdGenerator, JobStore, KeyDirectory } from "@kiln/core/ports"
 import { createKey } from "@kiln/service-lab"
 import { describe, expect, it } from "vitest"
 import * as Effect from "effect/Effect"
@@ -13,6 +14,12 @@ const never = `kiln_test_${"0".repeat(43)}`
 
 const makeKey = (installation: Installation, options: Parameters<typeof createKey>[0] = {}) =>
   installation.use(Effect.provide(createKey(options), IdGenerator.layer))
+
+/** Creates queued jobs with the key. */
+const createJobs = (installation: Installation, { id: keyId, projectId }: { id: KeyId; projectId: ProjectId }) =>
+  installation.use(
+    Effect.flatMap(JobStore, (jobs) => jobs.createJobs([1, 2].map((n) => fixtures.newJob(n, { projectId, keyId })))),
+  )
 
 /** Whether a server would find the key of this secret. */
 const isKnown = (installation: Installation, secret: string): Promise<boolean> =>
@@ -104,7 +111,12 @@ describe.each(installations)("kiln key on %s", (_name, open) => {
     await using installation = await open()
     const { env } = installation
     const key = await makeKey(installation)
-    const identify = (secret: string) => jsonOf(["key", "identify"], env, `  ${secret}\n`)
+    const identify = async (secret: string) => {
+      const { keys, unknown } = await jsonOf(["key", "identify"], env, `  ${secret}\n`)
+      expect(unknown).toBe(0)
+      expect(keys).toHaveLength(1)
+      return keys[0]
+    }
     expect(await identify(key.secret)).toMatchObject({
       key_id: key.id,
       project_id: key.projectId,
@@ -144,6 +156,30 @@ describe("kiln key identify", () => {
     await elsewhere[Symbol.asyncDispose]()
   })
 
+  it("finds every key in a text, and shows what each was used for", async () => {
+    await using installation = await sqliteInstallation()
+    const { env } = installation
+    const [used, idle] = [await makeKey(installation), await makeKey(installation)]
+    await using elsewhere = await sqliteInstallation()
+    const foreign = await makeKey(elsewhere)
+    const text = `{"a":"Bearer%20${used.secret}"}\\n${idle.secret}\\n${used.secret}\n${foreign.secret}x ${never}000000`
+    await createJobs(installation, used)
+    const { keys, unknown } = await jsonOf(["key", "identify"], env, text)
+    expect(unknown).toBe(1)
+    expect(keys.map(({ key_id }: { key_id: string }) => key_id)).toEqual([used.id, idle.id])
+    expect(keys[0]).toMatchObject({
+      jobs: [{ type: "speech_synthesis", status: "queued", count: 2 }],
+      first_job_at: time,
+      last_job_at: time,
+      charged: [],
+    })
+    expect(keys[1]).toMatchObject({ jobs: [], first_job_at: null })
+    const person = await runInProcess(["key", "identify"], env, text)
+    expect(person.stdout).toContain("It created 2 speech_synthesis queued; the first at ")
+    expect(person.stdout).toContain("1 more in this text is no key of this installation.")
+    for (const { secret } of [used, idle, foreign]) expect(person.stdout + person.stderr).not.toContain(secret)
+  })
+
   it.each([[""], [" \n"]])("refuses the empty input %j, exit code 2", async (input) => {
     await using installation = await sqliteInstallation()
     expect(await refusalOf(["key", "identify"], installation.env, 2, input)).toContain("standard input is empty")
@@ -154,7 +190,7 @@ describe("kiln key identify", () => {
     async (input) => {
       await using installation = await sqliteInstallation()
       const message = await refusalOf(["key", "identify"], installation.env, 2, input)
-      expect(message).toContain("standard input must be one API key")
+      expect(message).toContain("standard input has no API key")
       expect(message).not.toContain(input)
     },
   )

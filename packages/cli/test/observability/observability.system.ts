@@ -228,6 +228,13 @@ describe("a service that is observed", () => {
     expect(value('kiln_provider_calls_total{provider="speech",outcome="answered"}')).toBe(1)
     expect(value('kiln_http_requests_total{method="POST",route="/v1/audio/speech",status="401"}')).toBe(1)
     expect(value('kiln_http_requests_total{method="GET",route="unmatched",status="404"}')).toBe(1)
+    expect(value('kiln_http_refusals_total{route="/v1/audio/speech",code="invalid_api_key"}')).toBe(1)
+    expect(value('kiln_http_refusals_total{route="unmatched",code="not_found"}')).toBe(1)
+    expect(value(`kiln_disk_free_bytes{directory="${data.path}"}`)).toBeGreaterThan(0)
+    expect(value(`kiln_disk_size_bytes{directory="${data.path}"}`)).toBeGreaterThan(
+      value(`kiln_disk_free_bytes{directory="${data.path}"}`),
+    )
+    expect(text).toMatch(/^kiln_backup_last_timestamp_seconds 0$/m)
     expect(value("kiln_http_requests_in_flight")).toBe(0)
     expect(value('kiln_queue_oldest_ready_seconds{kind="speech_synthesis",mode="live"}')).toBe(0)
     expect(value('kiln_blob_operations_total{operation="put",outcome="done"}')).toBeGreaterThan(0)

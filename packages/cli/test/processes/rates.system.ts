@@ -6,6 +6,7 @@ import { createInterface } from "node:readline"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { temporaryDirectory, until } from "@kiln/service-lab"
 import { expect, it } from "vitest"
+import { startsAt } from "./support/deliveredRates.ts"
 import { patience } from "./support/Fleet.ts"
 
 const program = join(import.meta.dirname, "support/callAtRate.ts")
@@ -65,3 +66,18 @@ it.each(["sqlite", "postgres"])(
     expect(all.some(({ pid }) => pid === one.pid) && all.some(({ pid }) => pid === other.pid)).toBe(true)
   },
 )
+
+/** The most starts in any period of this length. */
+const mostWithin = (starts: ReadonlyArray<number>, periodMs: number): number =>
+  Math.max(0, ...starts.map((from) => starts.filter((at) => at >= from && at < from + periodMs).length))
+
+it.each(["sqlite", "postgres"])("a backlog runs at 10 a second in two processes on %s", patience, async (store) => {
+  using directory = temporaryDirectory()
+  await using database = store === "postgres" ? await freshDatabase() : null
+  const place = database?.url ?? join(directory.path, "kiln.db")
+  const starts = (await startsAt(place, 2, [10], 8))["10"] ?? []
+  // A machine that stands still loses calls, but hardly in each period.
+  expect(mostWithin(starts, 3_000)).toBeGreaterThanOrEqual(0.95 * 30)
+  // Times are those of the jobs, which start a little after their tokens arrived.
+  expect(mostWithin(starts, 1_000)).toBeLessThanOrEqual(2 * (10 + 2))
+})

@@ -64,6 +64,16 @@ const entries = {
     type: "invalid_request_error",
     message: "This key has no upload with this id. Create one with POST /v1/audio/uploads.",
   },
+  partial_upload: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "Content-Range is not supported. Send the whole file with one PUT, without this header.",
+  },
+  digest_mismatch: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "The file does not have the digest in its headers. Send it again to the same URL.",
+  },
   missing_api_key: {
     status: 401,
     type: "authentication_error",

@@ -31,6 +31,8 @@ export class SignedUrlsApi extends HttpApiGroup.make("signedUrls")
       payload: HttpApiSchema.StreamUint8Array({ contentType: audioMediaTypes, maxBytes: limits.uploadBytes }),
       success: HttpApiSchema.NoContent,
       error: errorsOf(
+        "partial_upload",
+        "digest_mismatch",
         "upload_url_invalid",
         "upload_timeout",
         "upload_in_progress",

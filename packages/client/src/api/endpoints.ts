@@ -10,11 +10,14 @@ const serverCodes = ["internal_error", "service_unavailable"] as const
 
 export const jobIdParam = { id: Id("job", "The job's identifier.") }
 
+/** The key in the examples of requests. */
+export const exampleIdempotencyKey = "8e03978e-40d5-43e8-bc93-6894a57f9324"
+
 export const idempotencyHeader = {
   "idempotency-key": Schema.String.annotate({
     description:
       "A unique value for each new job, 1 to 255 visible ASCII characters. Repeating a request with the same key returns the existing job.",
-    examples: ["8e03978e-40d5-43e8-bc93-6894a57f9324"],
+    examples: [exampleIdempotencyKey],
   }),
 }
 

@@ -1,5 +1,6 @@
 export { builtInRoutes } from "./builtInRoutes.ts"
 export { outputNames } from "./jobSchemas.ts"
+export { exampleIdempotencyKey } from "./endpoints.ts"
 export { type ApiOf, declareApi } from "./declareApi.ts"
 export {
   type ErrorEntry,

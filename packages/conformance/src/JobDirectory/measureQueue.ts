@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import type { ProjectId } from "@kiln/core/domain"
 import { JobDirectory, JobStore } from "@kiln/core/ports"
 import { advance, create, createAndClaim, createDone, createFailed, openAudioGate } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
@@ -8,7 +9,7 @@ import { jobId, leaseDurationMs, newJob, newLiveJob, projectId } from "../fixtur
 const measuring = (limit = 1_000) => Effect.flatMap(JobDirectory, (directory) => directory.measureQueue({ limit }))
 
 const sandbox = { kind: "speech_synthesis", mode: "sandbox" } as const
-const nothing = { ready: 0, delayed: 0, running: 0, oldestReadyMs: 0 }
+const nothing = { ready: 0, delayed: 0, retrying: 0, running: 0, oldestReadyMs: 0 }
 
 /** Measuring the queue by kind and mode. */
 export const measureQueue: Section = {
@@ -32,9 +33,9 @@ export const measureQueue: Section = {
         yield* create(newJob(2), newJob(3, { projectId: projectId(2), priority: "high" }))
         yield* create(newJob(4, { delayMs: 60_000 }), newJob(5, { kind: "transcription" }), newLiveJob(6))
         expect((yield* measuring()).map(({ oldestReadyMs: _, ...depth }) => depth)).toEqual([
-          { kind: "speech_synthesis", mode: "live", ready: 1, delayed: 0, running: 0 },
-          { kind: "speech_synthesis", mode: "sandbox", ready: 2, delayed: 1, running: 1 },
-          { kind: "transcription", mode: "sandbox", ready: 1, delayed: 0, running: 0 },
+          { kind: "speech_synthesis", mode: "live", ready: 1, delayed: 0, retrying: 0, running: 0 },
+          { kind: "speech_synthesis", mode: "sandbox", ready: 2, delayed: 1, retrying: 0, running: 1 },
+          { kind: "transcription", mode: "sandbox", ready: 1, delayed: 0, retrying: 0, running: 0 },
         ])
       }),
     ),
@@ -75,12 +76,28 @@ export const measureQueue: Section = {
     ),
 
     check(
-      "a job between two attempts is delayed",
+      "a job between two attempts is retrying, and ready when its delay is over",
       Effect.gen(function* () {
         const store = yield* JobStore
         const { token } = yield* createAndClaim(newJob(1))
         yield* store.deferJobs([{ jobId: jobId(1), token, delayMs: 60_000, countsAsFailure: true }])
-        expect(yield* measuring()).toEqual([{ ...sandbox, ...nothing, delayed: 1 }])
+        expect(yield* measuring()).toEqual([{ ...sandbox, ...nothing, retrying: 1 }])
+        yield* advance(60_010)
+        expect(yield* measuring()).toEqual([{ ...sandbox, ...nothing, ready: 1, oldestReadyMs: 10 }])
+      }),
+    ),
+
+    check(
+      "of one project alone",
+      Effect.gen(function* () {
+        const of = (project: ProjectId) =>
+          Effect.flatMap(JobDirectory, (directory) => directory.measureQueue({ limit: 1_000, projectId: project }))
+        yield* create(newJob(1, { projectId: projectId(2) }))
+        yield* advance(30)
+        yield* create(newJob(2, { projectId: projectId(3) }), newJob(3, { projectId: projectId(3), delayMs: 1_000 }))
+        expect(yield* of(projectId(2))).toEqual([{ ...sandbox, ...nothing, ready: 1, oldestReadyMs: 30 }])
+        expect(yield* of(projectId(3))).toEqual([{ ...sandbox, ...nothing, ready: 1, delayed: 1 }])
+        expect(yield* of(projectId(4))).toEqual([])
       }),
     ),
 

@@ -9,7 +9,7 @@ import { finishThree } from "./expireData.ts"
 
 /** Purges are recorded until their removal is verified. */
 export const purges: Section = {
-  name: "JobStore.listPurges, confirmPurges",
+  name: "JobStore.listPurges, nextPurges, postponePurges, hastenPurges, confirmPurges",
   checks: [
     check(
       "the oldest first, up to the limit, each once",
@@ -25,6 +25,50 @@ export const purges: Section = {
         expect(yield* store.listPurges(10)).toEqual(all)
         yield* store.confirmPurges(all.slice(1, 2))
         expect(yield* store.listPurges(10)).toEqual([all[0], all[2]])
+      }),
+    ),
+
+    check(
+      "a purge that failed is due again after a pause that doubles each time, from a minute up to an hour",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* createDone(newJob(1))
+        const { purges: all } = yield* store.expireData(0, 10)
+        for (const minutes of [1, 2, 4, 8, 16, 32, 60, 60]) {
+          expect(yield* store.nextPurges(10)).toEqual(all)
+          yield* store.postponePurges(all)
+          yield* advance(minutes * 60_000 - 1)
+          expect(yield* store.nextPurges(10)).toEqual([])
+          // It is not due: a second process that failed to remove it changes nothing.
+          yield* store.postponePurges(all)
+          yield* advance(1)
+        }
+        expect(yield* store.nextPurges(10)).toEqual(all)
+        expect(yield* store.listPurges(10)).toEqual(all)
+      }),
+    ),
+
+    check(
+      "those that failed least often come first, of these the longest due, up to the limit",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        for (const job of yield* finishThree) yield* store.eraseJobs([{ jobId: job.id, principal: ownerOf(job) }])
+        const [one, two, three] = [1, 2, 3].map((n) => ({ blobPrefix: jobBlobPrefix(jobId(n)) }))
+        if (one === undefined || two === undefined || three === undefined) return
+        yield* store.postponePurges([two])
+        yield* advance(1)
+        yield* store.postponePurges([one])
+        expect(yield* store.nextPurges(10)).toEqual([three])
+        yield* advance(60_000)
+        expect(yield* store.nextPurges(10)).toEqual([three, two, one])
+        expect(yield* store.nextPurges(1)).toEqual([three])
+        expect(yield* store.nextPurges(0)).toEqual([])
+        yield* store.postponePurges([two, { blobPrefix: "jobs/unknown" }])
+        expect(yield* store.nextPurges(10)).toEqual([three, one])
+        yield* store.hastenPurges
+        expect(yield* store.nextPurges(10)).toEqual([three, one, two])
+        yield* store.confirmPurges([three, one])
+        expect(yield* store.nextPurges(10)).toEqual([two])
       }),
     ),
 

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { JobStore } from "@kiln/core/ports"
+import { JobStore, Switchboard } from "@kiln/core/ports"
 import {
   advance,
   capSpending as cap,
@@ -12,6 +12,7 @@ import {
   createFailed,
   createTags,
   openAudioGate,
+  read,
   spendingOf,
 } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
@@ -38,6 +39,31 @@ export const reservations: Section = {
         yield* complete(claimed, { charge: { ...charge, amount: "0.00005" } })
         expect(yield* spendingOf(projectId(1))).toEqual({ reserved: "0", day: "0.00005", month: "0.00005" })
         expect(yield* createTags(newLiveJob(2), newLiveJob(3))).toEqual(["Created", "SpendCapReached"])
+      }),
+    ),
+
+    check(
+      "a charge never passes its reservation, whatever the completion says",
+      Effect.gen(function* () {
+        yield* openAudioGate
+        yield* cap(projectId(1), { day: "1" })
+        const claimed = yield* createAndClaim(newLiveJob(1))
+        const [item] = charge.lineItems
+        if (item === undefined) throw new Error("expected a line item")
+        // 25 characters; 10 are reserved.
+        const lineItems = [{ ...item, quantity: 25, amount: "0.000375" }]
+        yield* complete(claimed, { charge: { ...charge, amount: "0.000375", lineItems } })
+        expect(yield* spendingOf(projectId(1))).toEqual({ reserved: "0", day: most, month: most })
+        expect((yield* read(newLiveJob(1)))?.charge).toEqual({
+          ...charge,
+          amount: most,
+          lineItems: [{ ...item, quantity: 10, amount: most }],
+        })
+        // Without a cap at its acceptance, nothing bounds it.
+        yield* (yield* Switchboard).setSpendCap(projectId(1), null)
+        const unbounded = yield* createAndClaim(newLiveJob(2))
+        yield* complete(unbounded, { charge: { ...charge, amount: "0.000375", lineItems } })
+        expect((yield* read(newLiveJob(2)))?.charge?.amount).toBe("0.000375")
       }),
     ),
 

@@ -1,7 +1,8 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { withSubmitted } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
-import { advance, complete, createAndClaim, createDone, exists, read } from "../arrange.ts"
+import { advance, claimOne, complete, create, createAndClaim, createDone, exists, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { jobId, newJob } from "../fixtures.ts"
 
@@ -78,6 +79,26 @@ export const retentionPerKind = (verb: "expireData" | "deleteJobs"): Section["ch
       expect([(yield* sweep).count, yield* untouched(verb, 5)]).toEqual([1, [1, 2, 3, 5]])
       expect([(yield* sweep).count, yield* untouched(verb, 5)]).toEqual([1, [1, 2, 3]])
       expect((yield* sweep).count).toBe(0)
+    }),
+  ),
+
+  check(
+    "a child stays until its parent has finished, and does not use up the limit",
+    Effect.gen(function* () {
+      const store = yield* JobStore
+      yield* create(newJob(1, { kind: "retired" }))
+      const parent = { jobId: jobId(1), step: "all of them" }
+      for (const n of [2, 3]) yield* createDone(newJob(n, { metadata: withSubmitted({}, { parent }) }), n)
+      // A tag is no parent.
+      const tagged = withSubmitted({}, { tags: [jobId(1), `^${jobId(1)}`] })
+      for (const n of [4, 5]) yield* createDone(newJob(n, { metadata: tagged }), n)
+      yield* advance(10_000)
+      expect((yield* store[verb](1_000, 2)).count).toBe(2)
+      expect(yield* untouched(verb, 5)).toEqual([1, 2, 3])
+      expect((yield* store[verb](1_000, 2)).count).toBe(0)
+      yield* complete(yield* claimOne({ runnable: [{ kind: "retired", kindVersion: 1, mode: "sandbox" }] }))
+      expect((yield* store[verb](1_000, 10)).count).toBe(2)
+      expect(yield* untouched(verb, 5)).toEqual([1])
     }),
   ),
 

@@ -1,6 +1,7 @@
 import type { JobMode } from "./Access.ts"
 import * as Decimal from "./Decimal.ts"
 import type { JobStatus } from "./JobState.ts"
+import { valueOf } from "./realms.ts"
 
 /**
  * The name of a quantity that is charged: one of the four built-in meters, or a meter of a custom kind. Quantities are integers.
@@ -68,7 +69,7 @@ export const chargeFor = (price: PriceSnapshot, usage: Usage): Charge => {
   let total = Decimal.zero
   for (const meter of inOrder(Object.keys(usage))) {
     const quantity = usage[meter] ?? 0
-    const unitAmount = (Object.hasOwn(price.unitAmounts, meter) ? price.unitAmounts[meter] : undefined) ?? "0"
+    const unitAmount = valueOf(price.unitAmounts, meter) ?? "0"
     const amount = Decimal.multiply(Decimal.parse(unitAmount), quantity)
     total = Decimal.add(total, amount)
     lineItems.push({ meter, quantity, unitAmount, amount: Decimal.format(amount) })

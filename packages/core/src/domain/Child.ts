@@ -23,6 +23,17 @@ export const childKey = ({ jobId, step }: ParentStep, index: number): string =>
 export const childIndex = (idempotencyKey: string): number =>
   Number(idempotencyKey.slice(idempotencyKey.lastIndexOf(" ") + 1))
 
+const countPrefix = "kiln:children "
+
+/** The name under which a job keeps how many children a step has, as it keeps the values of steps. */
+export const countStep = (step: string): string => `${countPrefix}${step}`
+
+/** Whether a step of a kind would take the name of such a count. */
+export const isCountStep = (name: string): boolean => name.startsWith(countPrefix)
+
+/** Milliseconds until a job looks again whether its children may be created, after a switch or a price was off. */
+export const gatePauseMs = 1_000
+
 const shortestPauseMs = 250
 const longestPauseMs = 5_000
 

@@ -84,3 +84,15 @@ export const compare = (left: Decimal, right: Decimal): -1 | 0 | 1 => {
   const [a, b] = [coefficientAt(left, scale), coefficientAt(right, scale)]
   return a < b ? -1 : a > b ? 1 : 0
 }
+
+/** Returns how many times a positive amount fits into another, rounded down. */
+export const timesIn = (unit: Decimal, whole: Decimal): bigint => {
+  const scale = Math.max(unit.scale, whole.scale)
+  return coefficientAt(whole, scale) / coefficientAt(unit, scale)
+}
+
+/** Subtracts an amount that is not larger than the first. */
+export const subtract = (left: Decimal, right: Decimal): Decimal => {
+  const scale = Math.max(left.scale, right.scale)
+  return reduce(coefficientAt(left, scale) - coefficientAt(right, scale), scale)
+}

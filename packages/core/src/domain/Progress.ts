@@ -21,14 +21,23 @@ export const progressIntervalMs = 1_000
 /** Maximum length of a message, in UTF-16 code units. */
 const maxMessageLength = 200
 
+/** How far a share may lie outside of its range, because sums of fractions are not exact. */
+const tolerance = 1e-6
+
+/** Returns what is wrong with a report of progress; `undefined` if it is valid. NaN is valid: a share of nothing must not fail a job. */
+export const progressProblem = (value: unknown, message: unknown): string | undefined => {
+  if (typeof value !== "number")
+    return `the value of progress() must be a share from 0 to 1, not a value of type ${typeof value}`
+  if (value < -tolerance || value > 1 + tolerance)
+    return `the value of progress() must be a share from 0 to 1, not ${value}; for percent, divide by 100`
+  return message === undefined || typeof message === "string" ? undefined : "the message of progress() must be a string"
+}
+
 /**
- * Returns the progress that an attempt reports. Numbers are clamped to 0 to 1, and NaN counts as 0, because a share of nothing must not
- * fail a job. Longer messages are cut. Throws `TypeError` for other types.
+ * Returns the progress that an attempt reports, of valid values. NaN counts as 0, and inexact shares are moved into the range. Longer
+ * messages are cut.
  */
-export const progressFrom = (value: unknown, message: unknown): Progress => {
-  if (typeof value !== "number") throw new TypeError("the value of progress() must be a number from 0 to 1")
-  if (message !== undefined && typeof message !== "string")
-    throw new TypeError("the message of progress() must be a string")
+export const progressFrom = (value: number, message: string | undefined): Progress => {
   return {
     value: Number.isNaN(value) ? 0 : Math.min(1, Math.max(0, value)) + 0,
     message: message === undefined ? null : storable(message),

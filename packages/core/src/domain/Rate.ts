@@ -1,4 +1,5 @@
 import { unknownName } from "./knownNames.ts"
+import type { RateLimitPolicy } from "./RateLimit.ts"
 
 const maxRate = 1_000_000
 
@@ -29,3 +30,9 @@ export const rateProblem = (rate: unknown): string | undefined => {
 }
 
 const longestPeriodMs = 366 * 86_400_000
+
+/** Returns the token bucket of a rate. */
+export const policyOfRate = ({ limit, perMs, burst = Math.max(2, Math.ceil(limit / 10)) }: Rate): RateLimitPolicy => ({
+  perMinute: (limit * 60_000) / perMs,
+  burst,
+})

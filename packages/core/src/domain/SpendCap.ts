@@ -1,6 +1,7 @@
-import { chargeFor, type Meter, type PriceSnapshot, type Usage } from "./Billing.ts"
+import { type Charge, chargeFor, type Meter, type PriceSnapshot, type Usage } from "./Billing.ts"
 import * as Decimal from "./Decimal.ts"
 import type { KeyId, ProjectId } from "./Ids.ts"
+import { valueOf } from "./realms.ts"
 
 /** A calendar period of UTC, by store time. */
 export type SpendPeriod = "day" | "month"
@@ -142,7 +143,8 @@ export const maximumCost = (
   meters: ReadonlyArray<Meter>,
   maxUsage: Usage | null,
 ): string | undefined => {
-  const costs = (meter: Meter) => Decimal.compare(Decimal.parse(price.unitAmounts[meter] ?? "0"), Decimal.zero) !== 0
+  const costs = (meter: Meter) =>
+    Decimal.compare(Decimal.parse(valueOf(price.unitAmounts, meter) ?? "0"), Decimal.zero) !== 0
   const known = maxUsage ?? {}
   if (meters.some((meter) => costs(meter) && !Object.hasOwn(known, meter))) return undefined
   return chargeFor(price, known).amount
@@ -153,8 +155,36 @@ export const withinMaximum = (usage: Usage, maxUsage: Usage | null): Usage =>
   maxUsage === null
     ? usage
     : Object.fromEntries(
-        Object.entries(usage).map(([meter, quantity]) => [meter, Math.min(quantity, maxUsage[meter] ?? quantity)]),
+        Object.entries(usage).map(([meter, quantity]) => [
+          meter,
+          Math.min(quantity, valueOf(maxUsage, meter) ?? quantity),
+        ]),
       )
+
+/**
+ * Returns a charge that is not above what was reserved for its job when it was accepted: quantities are cut, in the order of the line
+ * items, to what the reservation pays for. The process that completes a job may have another version of the kind than the one that
+ * accepted it, with another maximum usage or none. Without a reservation, nothing is cut.
+ */
+export const withinReservation = (
+  charge: Charge,
+  reserved: { readonly currency: string; readonly amount: string } | undefined,
+): Charge => {
+  if (reserved === undefined || reserved.currency !== charge.currency) return charge
+  const limit = Decimal.parse(reserved.amount)
+  if (Decimal.compare(Decimal.parse(charge.amount), limit) <= 0) return charge
+  let left = limit
+  const lineItems = charge.lineItems.map((item) => {
+    const unit = Decimal.parse(item.unitAmount)
+    if (unit.coefficient === 0n) return item
+    const affordable = Decimal.timesIn(unit, left)
+    const quantity = affordable < BigInt(item.quantity) ? Number(affordable) : item.quantity
+    const amount = Decimal.multiply(unit, quantity)
+    left = Decimal.subtract(left, amount)
+    return { ...item, quantity, amount: Decimal.format(amount) }
+  })
+  return { ...charge, lineItems, amount: Decimal.format(Decimal.subtract(limit, left)) }
+}
 
 /** A job as far as caps are concerned: its price, and what it costs at most (`undefined` if that is unknown). */
 export interface PricedJob {

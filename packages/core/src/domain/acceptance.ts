@@ -8,7 +8,9 @@ import { created } from "./JobTransition.ts"
 import type { JsonObject } from "./Json.ts"
 import type { Priority } from "./Priority.ts"
 import { maximumCost, type Spending, type SpendRefusal, spendRefusal } from "./SpendCap.ts"
+import type { JobTick } from "./Schedule.ts"
 import { type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
+import { valueOf } from "./realms.ts"
 
 /**
  * Makes a job the only one of its scope: while another one has the scope, that one is returned instead. The last accepted job has
@@ -24,6 +26,8 @@ export interface Unique {
 /** A job to be accepted. */
 export interface NewJob {
   readonly id: JobId
+  /** The tick of a schedule that this job is for. The schedule advances in the same transaction, or there is no job. */
+  readonly tick?: JobTick | undefined
   readonly projectId: ProjectId
   readonly keyId: KeyId
   readonly mode: JobMode
@@ -62,6 +66,8 @@ export interface NewJob {
 
 /** The outcome of one item of `createJobs`, in order of precedence. */
 export type CreateOutcome =
+  /** The schedule no longer has the version that was read: its tick has a job already, or it was changed. */
+  | { readonly _tag: "TickTaken" }
   /** The idempotency key belongs to this job, whose request is the same. */
   | { readonly _tag: "Replayed"; readonly job: Job }
   /** The idempotency key belongs to a job with a different request. */
@@ -84,6 +90,8 @@ export type CreateOutcome =
 export interface JobFacts {
   /** Store time, Unix milliseconds. */
   readonly now: number
+  /** The version of the schedule that `tick` names; `undefined` if it does not exist. Called only if there is a `tick`. */
+  readonly scheduleVersion: () => number | undefined
   /** The job that has the idempotency key, if any. */
   readonly existing: () => Job | undefined
   /** The job that took the scope of `unique` last, if its record still exists. Called only if there is a `unique`. */
@@ -104,11 +112,12 @@ export interface JobFacts {
 }
 
 /**
- * Decides about a new job. The checks run in this order, and the first failure decides: idempotency key, scope, job to retry, gate
+ * Decides about a new job. The checks run in this order, and the first failure decides: tick, idempotency key, scope, job to retry, gate
  * (prices, switches, provider), upload, spend caps, queue cap. `Created` carries the job as the store must write it. A retry brings its
  * upload along, so that upload is not checked again.
  */
 export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
+  if (job.tick !== undefined && facts.scheduleVersion() !== job.tick.version) return { _tag: "TickTaken" }
   const existing = facts.existing()
   if (existing !== undefined) return repeatOf(existing, job)
   const holder = job.unique === undefined ? undefined : facts.scopeHolder()
@@ -161,7 +170,7 @@ const refusalOf = ({ maxTransfers, uploadId }: NewJob, facts: JobFacts): UploadR
 }
 
 const priceOf = ({ gate }: NewJob, { board }: JobFacts): PriceSnapshot | null =>
-  gate === null || gate.price === null ? null : (board().prices[gate.price] ?? null)
+  gate === null || gate.price === null ? null : (valueOf(board().prices, gate.price) ?? null)
 
 const newJob = (job: NewJob, price: PriceSnapshot | null, now: number): Job => ({
   ...created(now, job.limits, Math.ceil(job.delayMs)),

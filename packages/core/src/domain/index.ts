@@ -1,4 +1,5 @@
 export { type JobFacts, judgeJob, maximumCostOf, repeatOf, type Unique } from "./acceptance.ts"
+export { advanceAfter, type JobTick } from "./Schedule.ts"
 export { exceedsCap, judgeTransfer, judgeUpload } from "./transferAcceptance.ts"
 export type { FieldError } from "./FieldError.ts"
 export * from "./Access.ts"
@@ -15,6 +16,8 @@ export {
 } from "./Billing.ts"
 export * from "./AttemptRecord.ts"
 export * from "./BlobKey.ts"
+export { isCountStep } from "./Child.ts"
+export { purgePauseMs } from "./Purge.ts"
 export * from "./ErrorCode.ts"
 export {
   type SwitchName,
@@ -79,6 +82,7 @@ export {
   spendingOf,
   dailySums,
   withReservation,
+  withinReservation,
 } from "./SpendCap.ts"
 export {
   keyLimitNames,
@@ -117,6 +121,7 @@ export {
   sniffContainer,
 } from "./AudioFormat.ts"
 export { crc32 } from "./crc32.ts"
+export { describeDiskProblem, type DiskPlace, DiskProblem } from "./diskProblem.ts"
 export { type EbmlNumber, readEbmlNumber } from "./ebmlNumber.ts"
 export * from "./CanonicalJson.ts"
 export * as Decimal from "./Decimal.ts"

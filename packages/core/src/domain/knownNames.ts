@@ -1,5 +1,5 @@
 import { likelyName } from "./nearestName.ts"
-import { isPlainObject } from "./realms.ts"
+import { givenField, isPlainObject } from "./realms.ts"
 
 type KeysOf<Options> = Options extends unknown ? keyof Options : never
 
@@ -39,7 +39,7 @@ export const requireOptions = (place: string, given: unknown, names: Readonly<Re
 export const requireProviderNames = (place: string, given: unknown, names: ReadonlyArray<string>): void => {
   if ((typeof given !== "object" && typeof given !== "function") || given === null || Array.isArray(given))
     throw new TypeError(`${place} must be an object, not ${shownType(given)}`)
-  const isEmpty = !names.some((name) => name in given)
+  const isEmpty = !names.some((name) => givenField(given, name) !== undefined)
   if (!isPlainObject(given)) {
     if (isEmpty) throw new TypeError(`${place} must have at least one of ${names.join(", ")}`)
     return
@@ -47,7 +47,7 @@ export const requireProviderNames = (place: string, given: unknown, names: Reado
   const unknown = Object.keys(given).find((name) => {
     if (names.includes(name)) return false
     const likely = likelyName(name.slice(0, 100), names)
-    return isEmpty || (likely !== undefined && !(likely in given))
+    return isEmpty || (likely !== undefined && givenField(given, likely) === undefined)
   })
   if (unknown !== undefined) throw new TypeError(unknownName(`provider "${unknown}" in ${place}`, unknown, names))
 }

@@ -12,6 +12,19 @@ export const isPlainObject = (value: unknown): value is Readonly<Record<string, 
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, "isPrototypeOf")
 }
 
+/** Returns the value of a record under a name that anybody may have chosen, such as `constructor`; `undefined` if there is none. */
+export const valueOf = <Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined
+
+/**
+ * Returns a field of an object from outside, which may be a class instance with methods; `undefined` for what every object inherits,
+ * such as `constructor`.
+ */
+export const givenField = (object: object, name: string): unknown =>
+  Object.hasOwn(object, name) || !(name in Object.prototype)
+    ? (object as Readonly<Record<string, unknown>>)[name]
+    : undefined
+
 /** Returns what a function reads from a foreign value; `undefined` if a getter or a proxy throws. */
 export const readSafely = <A>(read: () => A): A | undefined => {
   try {

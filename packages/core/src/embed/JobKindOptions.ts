@@ -47,7 +47,10 @@ export interface Attempt<
   readonly attempt: number
   /** Attempts that have failed before this one. */
   readonly failures: number
-  /** Aborted when the job was canceled or taken over, or the worker stops. Give it to `fetch`. */
+  /**
+   * Aborted when the attempt cannot go on: the job was canceled, taken over or must wait, the attempt took too long, or the worker stops.
+   * Give it to `fetch`, and release local resources in its listeners: from then on the functions below never settle.
+   */
   readonly signal: AbortSignal
   /** The providers of the job's mode. Calls stay within the provider's limits, and answers are checked. */
   readonly ask: {
@@ -61,7 +64,8 @@ export interface Attempt<
   readonly upload: () => Promise<AttemptUpload>
   /**
    * Creates the error to throw when the attempt fails with a built-in error code or one that the kind declares in `errorCodes`:
-   * `throw fail("quota_used_up", { message: "402 from the account service" })`. Code that has no attempt imports `fail`.
+   * `throw fail("quota_used_up", { message: "402 from the account service" })`. An error that neither `run` nor a step throws fails the
+   * job as a bug of the kind. Code that has no attempt imports `fail`.
    */
   readonly fail: (code: BuiltInErrorCode | Code, options?: FailOptions) => Error
   /**
@@ -87,7 +91,8 @@ export interface Attempt<
   /**
    * Reports how far the attempt is: a share from 0 to 1, and what it is doing, at most 200 characters, which callers see as
    * `job.progress`: `progress(0.4, "encoding")`. Call it as often as you like: the newest report is stored at most once a second,
-   * without waiting, and a report that the store does not take has no effect. Numbers outside of the range are clamped, NaN is 0.
+   * without waiting, and a report that the store does not take has no effect. The newest one is also stored when the job waits. A number
+   * outside of the range, such as a percentage, fails the job as a bug of the kind; NaN is 0.
    */
   readonly progress: (value: number, message?: string) => void
   /**

@@ -7,7 +7,7 @@ import type { Spending } from "../domain/SpendCap.ts"
 import type { JobStatus } from "../domain/JobState.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { Kind, SwitchOf } from "../kinds/KindTypes.ts"
-import type { JobCount, JobSummary } from "../ports/JobListing.ts"
+import type { JobCount, JobSummary, QueueDepth } from "../ports/JobListing.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
 
 /** Selects jobs. All given conditions must hold. */
@@ -57,6 +57,9 @@ export interface ListedAttempt extends Omit<FailedAttempt, "startedAt"> {
 
 /** Number of jobs of one kind, mode and status. */
 export type JobTally = JobCount
+
+/** The unfinished jobs of one kind and mode, as a worker would find them now. */
+export type ListedQueue = QueueDepth
 
 /** The current state for all processes: paused kinds, switches, active prices, and the kinds that a worker can serve live. */
 export type OperatorBoard = Board
@@ -121,6 +124,11 @@ export interface OperatorVerbs<K extends Kind> {
     readonly tags?: ReadonlyArray<string>
     readonly metadata?: Readonly<Record<string, MetadataValue>>
   }) => Promise<ReadonlyArray<JobTally>>
+  /**
+   * Measures the queue by kind and mode: how many jobs are `ready`, `delayed` before their first attempt, `retrying` between two
+   * attempts and `running`, and how long the oldest ready one has waited.
+   */
+  readonly measureQueue: (question?: { readonly project?: string }) => Promise<ReadonlyArray<ListedQueue>>
   /**
    * Lists the failed attempts of a job, oldest first: code, message, stack, start, duration and worker of the newest 20, while the
    * job's data is kept. Attempts whose worker was lost have no record. Rejects with `JobNotFound`.

@@ -7,14 +7,18 @@ import type { Json, JsonObject } from "../domain/Json.ts"
 import type { OutputFile, Usage } from "../domain/index.ts"
 import { underCaller } from "../engine/CallerSpan.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
+import { KindBug } from "../kinds/KindBug.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
+import { fieldOf } from "../providers/checks.ts"
 import type { AudioInput } from "../providers/Provider.ts"
 import type { CallerContext } from "./CallerContext.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
-import { fail } from "./fail.ts"
+import { AttemptParts } from "./AttemptParts.ts"
 import { iterated, withStream } from "./fileBodies.ts"
 import type { Attempt, AttemptOutcome } from "./JobKindOptions.ts"
+import { MadeErrors } from "./MadeErrors.ts"
 import { wholeAudio } from "./providerSet.ts"
+import { shownCall } from "../worker/UsedNames.ts"
 import { failing, thrownFor } from "./thrownErrors.ts"
 
 /** The program's function that calls `run` with what its job carries. */
@@ -61,13 +65,6 @@ const called = (
   return restored === undefined ? run(attempt) : restored(value as never, () => run(attempt))
 }
 
-/** Turns a step's promise into an effect. An error ends the step as it would end the attempt. */
-const promised = <A>(work: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, AttemptError> =>
-  Effect.matchEffect(Effect.tryPromise({ try: async (signal) => work(signal), catch: (thrown) => thrown }), {
-    onSuccess: Effect.succeed,
-    onFailure: failing,
-  })
-
 /** Gives the audio of a request the content stream that providers read. */
 const withContent = (question: object): object => {
   if (!("audio" in question)) return question
@@ -83,6 +80,8 @@ class AsyncAttempt implements Attempt {
   readonly #context: Context.Context<never>
   #files: Array<OutputFile> | undefined
   #isOver = false
+  readonly #parts = new AttemptParts()
+  readonly #errors = new MadeErrors()
   #controller: AbortController | undefined
   #ask: Attempt["ask"] | undefined
 
@@ -131,7 +130,10 @@ class AsyncAttempt implements Attempt {
   get ask(): Attempt["ask"] {
     return (this.#ask ??= Object.fromEntries(
       Object.entries<(question: never) => Effect.Effect<unknown, AttemptError>>(this.#attempt.ask).map(
-        ([name, askOne]) => [name, (question: object) => this.#run(askOne(withContent(question) as never))],
+        ([name, askOne]) => [
+          name,
+          (question: object) => this.#run(`ask.${name}()`, askOne(withContent(question) as never)),
+        ],
       ),
     ) as never)
   }
@@ -139,6 +141,7 @@ class AsyncAttempt implements Attempt {
   get audio(): Attempt["audio"] {
     return () =>
       this.#run(
+        "audio()",
         Effect.flatMap(this.#attempt.audio, ({ content, ...about }) =>
           Effect.map(wholeAudio(content, about.bytes), (data) => ({ ...about, data })),
         ),
@@ -147,27 +150,28 @@ class AsyncAttempt implements Attempt {
 
   get upload(): Attempt["upload"] {
     return async () => {
-      const { content, ...about } = await this.#run(this.#attempt.audio)
+      const { content, ...about } = await this.#run("upload()", this.#attempt.audio)
       const kept = Stream.tapCause(content, (cause) => Effect.sync(() => thrownFor(cause, overReason)))
       return {
         ...about,
         stream: () =>
           iterated(
-            () => this.#run(Effect.succeed(kept)),
+            () => this.#run("upload().stream()", Effect.succeed(kept)),
             this.#context,
             () => [this.signal],
+            "hang",
           ),
       }
     }
   }
 
   get fail(): Attempt["fail"] {
-    return fail
+    return this.#errors.fail
   }
 
   get step(): Attempt["step"] {
     return <Value extends Json>(name: string, work: (signal: AbortSignal) => Promise<Value>) =>
-      this.#run(this.#attempt.step(name, promised(work)))
+      this.#runKept("step", name, this.#attempt.step(name, this.#work("step", name, work)))
   }
 
   get progress(): Attempt["progress"] {
@@ -178,23 +182,27 @@ class AsyncAttempt implements Attempt {
 
   get children(): Attempt["children"] {
     return (step: string, kind: Kind | string, requests: ReadonlyArray<unknown>) =>
-      // Which kind the children have is what the kind's author wrote.
-      this.#run(this.#attempt.children(step, typeof kind === "string" ? kind : kind.name, requests)) as never
+      // The kind's author names the kind of the children, and JavaScript code may pass anything.
+      this.#runKept(
+        "children",
+        step,
+        this.#attempt.children(step, (typeof kind === "string" ? kind : fieldOf(kind, "name")) as string, requests),
+      ) as never
   }
 
   get writeFile(): Attempt["writeFile"] {
-    return async (name, work) => {
+    return (name, work) => {
       // Aborted while the file is created, and while what it returned is read.
       const controller = new AbortController()
-      const created = Effect.map(
-        promised(() => work(controller.signal)),
-        withStream,
-      )
+      const created = Effect.map(this.#work("writeFile", name, work, controller.signal), withStream)
       const written = Effect.onExit(this.#attempt.writeFile(name, created), (exit) =>
         Exit.isSuccess(exit) ? Effect.void : Effect.sync(() => controller.abort()),
       )
-      const file = await this.#run(written)
-      ;(this.#files ??= []).push(file)
+      return this.#runKept(
+        "writeFile",
+        name,
+        Effect.map(written, (file) => void (this.#files ??= []).push(file)),
+      )
     }
   }
 
@@ -203,7 +211,9 @@ class AsyncAttempt implements Attempt {
    * with that.
    */
   ended(outcome: Partial<AttemptOutcome<JsonObject>> | undefined): Exit.Exit<AttemptResult> {
-    this.#isOver = true
+    const bug = this.#parts.bug ?? this.#errors.bug(outcome)
+    this.#end()
+    if (bug !== undefined) return Exit.die(bug)
     try {
       const { output, usage = {}, warningCode } = outcome ?? {}
       return Exit.succeed({
@@ -219,31 +229,66 @@ class AsyncAttempt implements Attempt {
 
   /** Ends the attempt with what its function threw. */
   threw(thrown: unknown): Effect.Effect<never, AttemptError> {
-    this.#isOver = true
+    this.#end()
     return failing(thrown)
   }
 
-  /** Aborts the signal and the steps. */
+  /** Interrupts the attempt. Aborts the signal and the parts that run, and nothing that the function waits for settles any more. */
   abort(): void {
     this.#isOver = true
+    this.#parts.cut()
     // A signal that nothing has read yet is aborted when it is read.
     this.#controller ??= new AbortController()
     this.#controller.abort()
   }
 
-  /** Runs a part of the attempt. It ends with the attempt, and does not begin after it. */
-  #run<A>(effect: Effect.Effect<A, AttemptError>): Promise<A> {
-    const began = this.#runNow(effect)
-    // An awaited step rejects for its caller. If nobody awaits it, the end of the attempt reports enough.
-    began.catch(() => undefined)
-    return began
+  /** Ends the attempt. The parts that still run are interrupted, because the next attempt would run them a second time beside them. */
+  #end(): void {
+    this.#isOver = true
+    if (this.#parts.isRunning) this.abort()
   }
 
-  async #runNow<A>(effect: Effect.Effect<A, AttemptError>): Promise<A> {
-    if (this.#isOver) throw thrownFor(Cause.interrupt(), overReason)
-    const { signal } = this
-    const exit = await Effect.runPromiseExitWith(underCaller(this.#context))(effect, { signal })
-    if (Exit.isSuccess(exit)) return exit.value
-    throw thrownFor(exit.cause, signal.aborted ? signal.reason : overReason)
+  /** Turns the function of a step or a file into an effect. An error ends the step as it would end the attempt. */
+  #work<A>(
+    call: string,
+    name: unknown,
+    work: (signal: AbortSignal) => Promise<A>,
+    own?: AbortSignal,
+  ): Effect.Effect<A, AttemptError> {
+    if (typeof work !== "function")
+      return Effect.die(new KindBug(`${shownCall(call, name)} expects a function as its second argument`))
+    return Effect.matchEffect(
+      Effect.tryPromise({ try: async (signal) => work(own ?? signal), catch: (thrown) => thrown }),
+      {
+        onSuccess: Effect.succeed,
+        onFailure: (thrown) => {
+          this.#errors.wasThrown(thrown)
+          return failing(thrown)
+        },
+      },
+    )
   }
+
+  #runKept<A>(call: string, name: unknown, effect: Effect.Effect<A, AttemptError>): Promise<A> {
+    return this.#run(shownCall(call, name), effect, true)
+  }
+
+  /** Runs a part of the attempt. It ends with the attempt, and does not begin after it. */
+  #run<A>(call: string, effect: Effect.Effect<A, AttemptError>, isKept = false): Promise<A> {
+    const parts = this.#parts
+    if (this.#isOver && !parts.isCut) return refused()
+    return parts.begin(
+      { call, isKept },
+      () => Effect.runPromiseExitWith(underCaller(this.#context))(effect, { signal: this.signal }),
+      ({ cause }) => thrownFor(cause as Cause.Cause<AttemptError>, overReason),
+    )
+  }
+}
+
+/** Rejects a part that is begun after the end of its attempt. Code that does not wait for it must not end the process. */
+const refused = <A>(): Promise<A> => {
+  thrownFor(Cause.interrupt(), overReason)
+  const rejected = Promise.reject<A>(overReason)
+  rejected.catch(() => undefined)
+  return rejected
 }

@@ -29,33 +29,51 @@ export const withStream = (file: AsyncFile): AttemptFile => {
   return { data: content, mediaType }
 }
 
-/** Iterates over content that is opened by the first read. Leaving the loop closes it; a signal that aborts ends it. */
+/**
+ * Iterates over content that is opened by the first read. Leaving the loop closes it. A signal that aborts closes it too: the loop then
+ * rejects, or with `hang` stands still for good.
+ */
 export const iterated = (
   open: () => Promise<Stream.Stream<Uint8Array, unknown>>,
   context: Context.Context<never>,
   signals: () => ReadonlyArray<AbortSignal | undefined>,
+  onAbort: "reject" | "hang" = "reject",
 ): AsyncIterable<Uint8Array> => ({
   async *[Symbol.asyncIterator]() {
     const either = AbortSignal.any(signals().filter((signal) => signal !== undefined))
     const pieces = Stream.toAsyncIterableWith(await open(), context)[Symbol.asyncIterator]()
+    // Not awaited: a stalled read must not delay a caller that stops reading.
+    const close = () => void Promise.resolve(pieces.return?.()).catch(() => undefined)
     try {
       for (;;) {
-        const piece = await orAborted(pieces.next(), either)
+        const piece = await orAborted(pieces.next(), either, (reject) => {
+          if (onAbort === "reject") reject(either.reason)
+          else close()
+        })
         if (piece.done === true) return
         yield piece.value
       }
     } finally {
-      // Not awaited: a stalled read must not delay a caller that stops reading.
-      void Promise.resolve(pieces.return?.()).catch(() => undefined)
+      close()
     }
   },
 })
 
-/** Returns the promise's value, unless the signal aborts first. */
-const orAborted = <A>(promise: Promise<A>, signal: AbortSignal): Promise<A> => {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(signal.reason)
-  if (signal.aborted) abort()
-  else signal.addEventListener("abort", abort, { once: true })
-  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", abort))
-}
+/** Returns the promise's value, unless the signal aborts first: then only `onAbort` can settle the result. */
+const orAborted = <A>(
+  promise: Promise<A>,
+  signal: AbortSignal,
+  onAbort: (reject: (reason: unknown) => void) => void,
+): Promise<A> =>
+  new Promise((resolve, reject) => {
+    const abort = () => onAbort(reject)
+    const ended =
+      <B>(settle: (value: B) => void) =>
+      (value: B) => {
+        signal.removeEventListener("abort", abort)
+        if (!signal.aborted) settle(value)
+      }
+    promise.then(ended(resolve), ended(reject))
+    if (signal.aborted) abort()
+    else signal.addEventListener("abort", abort, { once: true })
+  })

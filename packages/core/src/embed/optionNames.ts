@@ -110,6 +110,7 @@ export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>>
   tags: true,
   metadata: true,
 }
+export const queueQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["measureQueue"]>> = { project: true }
 export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]>> = {
   name: true,
   currency: true,

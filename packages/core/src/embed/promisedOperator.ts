@@ -28,6 +28,7 @@ import {
   listQuery,
   periodOptions,
   priceOptions,
+  queueQuestion,
   projectLimitOptions,
   spendCapOptions,
 } from "./optionNames.ts"
@@ -60,6 +61,11 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
       if (finishedWithinMs !== undefined) requireNumber("finishedWithinMs", finishedWithinMs, { least: 0 })
       const projectId = project === undefined ? undefined : projectAskedFor(project)
       return run(operator.count({ finishedWithinMs, projectId, labels: labelsAskedFor(question) }))
+    },
+    measureQueue: async (question = {}) => {
+      requireOptions("measureQueue()", question, queueQuestion)
+      const { project } = question
+      return run(operator.measureQueue({ projectId: project === undefined ? undefined : projectAskedFor(project) }))
     },
     listAttempts: (job) =>
       run(

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isError, isTaggedError } from "../domain/index.ts"
+import { givenField } from "../domain/realms.ts"
 import {
   type AnyProvider,
   type AudioInput,
@@ -30,20 +31,33 @@ export const providerSet = (
 ): ProviderSet =>
   Object.fromEntries(
     ports.flatMap(({ name }) => {
-      const provider: unknown = (providers as Readonly<Record<string, unknown>> | undefined)?.[name]
+      const provider = providers === undefined ? undefined : givenField(providers, name)
       if (provider === undefined) return []
       if (typeof provider !== "function")
         throw new TypeError(`the provider of ${name} must be a function (request, call)`)
       return [
         [
           name,
-          "~provider" in provider ? (provider as object as AnyProvider) : fromPromise(name, provider as AsyncFunction),
+          "~provider" in provider
+            ? (provider as object as AnyProvider)
+            : convertedOnce(name, provider as AsyncFunction),
         ] as const,
       ]
     }),
   )
 
 type AsyncFunction = (request: object, call: AsyncCall) => Promise<unknown>
+
+/** A provider that serves both modes stays one provider. */
+const converted = new WeakMap<AsyncFunction, Map<string, AnyProvider>>()
+
+const convertedOnce = (name: string, provider: AsyncFunction): AnyProvider => {
+  const byPort = converted.get(provider) ?? new Map<string, AnyProvider>()
+  converted.set(provider, byPort)
+  const known = byPort.get(name) ?? fromPromise(name, provider)
+  byPort.set(name, known)
+  return known
+}
 
 /** Audio is read before the provider is called, so that a damaged file does not count as its failure. */
 const fromPromise =

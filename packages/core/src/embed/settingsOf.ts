@@ -1,5 +1,6 @@
 import { isPlainObject, requireFlag, requireNumber, requireOneOf, switchNames } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
+import { givenField } from "../domain/realms.ts"
 import type { GivenSettings } from "../engine/EngineSettings.ts"
 import { defaultEngineSettings, type EngineSettings } from "../engine/index.ts"
 import { builtInPorts, type ProviderPort } from "../providers/index.ts"
@@ -34,7 +35,7 @@ const merged = (place: string, given: unknown, defaults: object, rules: object):
   const known: Fields = { ...defaults }
   const settings = { ...known }
   for (const [name, rule] of Object.entries<unknown>(rules as Fields)) {
-    const value = given[name]
+    const value = givenField(given, name)
     if (value === undefined) continue
     settings[name] = isRule(rule)
       ? checked(`${place}.${name}`, value, rule)

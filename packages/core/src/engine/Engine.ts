@@ -23,6 +23,7 @@ import {
   type IdGenerator,
   JobStore,
   type OpenBlob,
+  type CreateOutcome,
   type StoredFile,
   Switchboard,
   type UploadStore,
@@ -67,6 +68,7 @@ const operations = [
   "createUpload",
   "receiveUpload",
   "createJob",
+  "createTickJob",
   "createJobs",
   "createJobIn",
   "createJobsIn",
@@ -80,7 +82,7 @@ const operations = [
 ] as const
 
 /** The operations that accept jobs. */
-const producers = ["createJob", "createJobs", "createJobIn", "createJobsIn"] as const
+const producers = ["createJob", "createTickJob", "createJobs", "createJobIn", "createJobsIn"] as const
 
 /** The operations that callers have; each is in a file of its name. */
 export class Engine extends Context.Service<
@@ -100,6 +102,10 @@ export class Engine extends Context.Service<
       idempotencyKey: string | undefined,
       placement?: Placement,
     ) => Effect.Effect<Accepted, CreateJobError>
+    /** `createJob` for the tick of a schedule, which `placement` names. Returns the store's outcome, for `acceptedOf`. */
+    readonly createTickJob: (
+      asked: Asked,
+    ) => Effect.Effect<CreateOutcome | undefined, Errors.InvalidRequest | StoreUnavailable>
     /**
      * Accepts a list of jobs, in order, each with its own outcome. All requests are read before the first job is stored. The jobs
      * share store calls of up to 500 with each other and with other callers. A store that fails is an outcome of the jobs it
@@ -176,7 +182,7 @@ export class Engine extends Context.Service<
         JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobEvents | JobReader
       >()
       const provide = Effect.provide(context)
-      const { createJob, createJobs, pushJob } = yield* makeCreateJobs
+      const { createJob, createJobs, createTickJob, pushJob } = yield* makeCreateJobs
       const engine = Engine.of({
         settings,
         kinds,
@@ -184,6 +190,7 @@ export class Engine extends Context.Service<
         receiveUpload: (incoming) => provide(receiveUpload(incoming)),
         createJob: (grant, kind, request, idempotencyKey, placement) =>
           createJob({ grant, kind, request, idempotencyKey, placement }),
+        createTickJob,
         createJobs,
         pushJob,
         ...(yield* makeCreateJobsIn),

@@ -32,6 +32,7 @@ import {
   JobStore,
   type LedgerPage,
   type LedgerPart,
+  type QueueDepth,
   Switchboard,
   WakeUp,
 } from "../ports/index.ts"
@@ -53,6 +54,7 @@ const day = 24 * 3_600_000
 const verbs = [
   "list",
   "count",
+  "measureQueue",
   "listAttempts",
   "cancel",
   "retry",
@@ -79,6 +81,13 @@ export class Operator extends Context.Service<
       readonly projectId?: JobQuery["projectId"]
       readonly labels?: JobQuery["labels"]
     }) => Effect.Effect<ReadonlyArray<JobCount>, StoreUnavailable>
+    /**
+     * Measures the queue by kind and mode: how many jobs are ready, delayed, retrying and running, and how long the oldest ready one
+     * has waited.
+     */
+    readonly measureQueue: (question?: {
+      readonly projectId?: JobQuery["projectId"]
+    }) => Effect.Effect<ReadonlyArray<QueueDepth>, StoreUnavailable>
     /**
      * Lists the failed attempts of a job, oldest first: the newest 20, while its data is kept. Messages and stacks may quote the
      * request: not for callers. Attempts whose worker was lost have no record.
@@ -169,6 +178,7 @@ export class Operator extends Context.Service<
         list: jobLister(directory, known),
         count: ({ finishedWithinMs = day, labels, projectId } = {}) =>
           directory.countJobs({ finishedWithinMs, projectId, labels }),
+        measureQueue: ({ projectId } = {}) => directory.measureQueue({ limit: Number.MAX_SAFE_INTEGER, projectId }),
         listAttempts: (jobId) => provide(listAttempts(jobId)),
         cancel: (jobId) => provide(cancelJob(jobId)),
         retry: (jobId) => provide(retryJob(kinds, jobId)),

@@ -45,7 +45,7 @@ const uploadRefused: Record<UploadRefusal, () => UploadNotFound | UploadNotReady
     expired: () => new UploadExpired(),
   }
 
-/** Returns the accepted job, or why the store refused it. Throws `TypeError` for an outcome that only a retry can have. */
+/** Returns the accepted job, or why the store refused it. Throws `TypeError` for an outcome that only a retry or the job of a tick can have. */
 export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Accepted, Refused> => {
   switch (outcome?._tag) {
     case "Created":
@@ -65,8 +65,9 @@ export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Ac
     case "QueueFull":
       return Result.fail(new QueueFull())
     case "NotRetryable":
+    case "TickTaken":
     case undefined:
-      throw new TypeError(`createJobs returned ${outcome === undefined ? "no outcome" : "NotRetryable"} for a new job`)
+      throw new TypeError(`createJobs returned ${outcome === undefined ? "no outcome" : outcome._tag} for a new job`)
   }
 }
 

@@ -1,8 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
-import type { JobTrace } from "../domain/index.ts"
-import { type IdGenerator, JobStore } from "../ports/index.ts"
+import type { InvalidRequest } from "../domain/Errors.ts"
+import type { JobTrace, StoreUnavailable } from "../domain/index.ts"
+import { type CreateOutcome, type IdGenerator, JobStore } from "../ports/index.ts"
 import { type Accepted, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
 import { JobList, type JobOutcomes } from "./createJobs.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
@@ -16,6 +17,8 @@ interface CreateJobs {
    * checked here; everything after them, in the order replay, live prerequisites, upload, queue cap, in one step of the store.
    */
   readonly createJob: (asked: Asked) => Effect.Effect<Accepted, CreateJobError>
+  /** `createJob` for the tick of a schedule, which `placement` names. */
+  readonly createTickJob: (asked: Asked) => Effect.Effect<CreateOutcome | undefined, InvalidRequest | StoreUnavailable>
   /** `createJob` for a list: see `Engine.createJobs`. */
   readonly createJobs: (asked: ReadonlyArray<Asked>) => Effect.Effect<JobOutcomes>
   /** `createJob` without a fiber: see `Engine.pushJob`. */
@@ -30,18 +33,18 @@ export const makeCreateJobs: Effect.Effect<CreateJobs, never, JobStore | GroupCo
     const pushIn = (trace: JobTrace | undefined) => (draft: Draft, settle: SettleJob) =>
       grouped.createJobs.push([prepare(draft, trace)], (exit) => settle(Exit.map(exit, ([outcome]) => outcome)))
     const push = pushIn(undefined)
+    const create = (asked: Asked) =>
+      Effect.withFiber((fiber): ReturnType<CreateJobs["createTickJob"]> => {
+        const draft = readDraft(asked)
+        if (Result.isFailure(draft)) return Effect.fail(draft.failure)
+        // Uninterruptible: a caller that is interrupted learns of it once its job is stored.
+        return Effect.uninterruptible(
+          Effect.map(store.createJobs([prepare(draft.success, traceIn(fiber))]), ([outcome]) => outcome),
+        )
+      })
     return {
-      createJob: (asked) =>
-        Effect.withFiber((fiber): Effect.Effect<Accepted, CreateJobError> => {
-          const draft = readDraft(asked)
-          if (Result.isFailure(draft)) return Effect.fail(draft.failure)
-          // Uninterruptible: a caller that is interrupted learns of it once its job is stored.
-          return Effect.uninterruptible(
-            Effect.flatMap(store.createJobs([prepare(draft.success, traceIn(fiber))]), ([outcome]) =>
-              Effect.fromResult(acceptedOf(outcome)),
-            ),
-          )
-        }),
+      createJob: (asked) => Effect.flatMap(create(asked), (outcome) => Effect.fromResult(acceptedOf(outcome))),
+      createTickJob: create,
       createJobs: (asked) =>
         Effect.withFiber((fiber) => {
           const drafts = asked.map(readDraft)

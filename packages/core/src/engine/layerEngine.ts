@@ -11,11 +11,11 @@ import { Operator } from "./Operator.ts"
 
 /**
  * The engine over some adapter's stores and blobs, together with what it shares with a worker in the same process: the job
- * store whose callers share commits, wake-ups and events.
+ * store whose callers share commits, fingerprints, wake-ups and events.
  * Needs `SecureRandom`, which `layerCrypto` provides.
  */
 export const layerEngine = Layer.merge(Engine.layer, Operator.layer).pipe(
-  Layer.provide(Fingerprint.layer),
+  Layer.provideMerge(Fingerprint.layer),
   Layer.provideMerge(JobReader.layer),
   Layer.provideMerge(layerStoreSpans),
   Layer.provideMerge(layerGroupCommit),

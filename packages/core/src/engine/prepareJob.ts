@@ -7,6 +7,7 @@ import {
   type Grant,
   isId,
   isPlainObject,
+  type JobId,
   type JobTrace,
   type Json,
   type JsonObject,
@@ -25,6 +26,7 @@ import { InvalidRequest } from "../domain/Errors.ts"
 import { keylessKey, unknownUploadId } from "../domain/Ids.ts"
 import { isDate } from "../domain/realms.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
+import type { JobTick } from "../domain/Schedule.ts"
 import type { Unique } from "../domain/acceptance.ts"
 import { IdGenerator, type NewJob } from "../ports/index.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
@@ -45,6 +47,10 @@ export interface Placement {
   readonly unique?: UniqueBy | undefined
   /** The queue cap does not apply: the job is a part of one that was accepted. */
   readonly uncapped?: boolean | undefined
+  /** The tick of a schedule that the job is for. */
+  readonly tick?: JobTick | undefined
+  /** The failed job whose upload the job takes over. */
+  readonly retryOf?: JobId | undefined
 }
 
 /** Which jobs of one key, mode and kind count as the same, and for how long. */
@@ -176,6 +182,7 @@ const newJobOf = (
   const requireLiveWorker = placement.requireLiveWorker ?? config.requireLiveWorker
   return {
     ...made,
+    ...(placement.tick && { tick: placement.tick }),
     projectId: grant.projectId,
     keyId: grant.keyId,
     mode: grant.mode,
@@ -185,7 +192,7 @@ const newJobOf = (
     metadata: withUnique(withTrace(withSubmitted(metadataOf(kind, stored), placement.submitted), trace), made.unique),
     priority,
     delayMs: Math.ceil(placement.delayMs ?? 0),
-    retryOf: null,
+    retryOf: placement.retryOf ?? null,
     uploadId: uploadOf(kind, stored),
     maxTransfers: config.upload.maxTransfers,
     idempotencyKey: idempotencyKey ?? keylessKey(made.id),

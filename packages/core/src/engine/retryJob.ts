@@ -1,7 +1,9 @@
 import * as Effect from "effect/Effect"
 import {
   authorize,
+  isId,
   type Job,
+  type JobId,
   type Principal,
   type Submitted,
   submittedOf,
@@ -24,6 +26,15 @@ const submittedByCaller = (failed: Job): Submitted => {
   return submitted
 }
 
+/** The idempotency key of the retry of a job. It contains a space, which no key of a caller does. */
+const retryKey = (jobId: JobId): string => `retry ${jobId}`
+
+/** Returns the job that the job with this idempotency key retries; `undefined` if it is no retry. */
+export const retriedBy = (idempotencyKey: string): JobId | undefined => {
+  const id = idempotencyKey.startsWith("retry ") ? idempotencyKey.slice("retry ".length) : ""
+  return isId("job", id) ? id : undefined
+}
+
 /**
  * Retries a failed job as a new one. Its idempotency key consists of the failed job's id and a space, which no key of a caller
  * contains: two retries of one job create one job, and a retry that failed can be retried too.
@@ -36,7 +47,7 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   if (failed.status !== "failed" || failed.request === null) return yield* Effect.fail(new JobNotRetryable())
   const { keyId, mode, projectId } = failed
   const store = yield* JobStore
-  const key = `retry ${failed.id}`
+  const key = retryKey(failed.id)
   // Looked up first: an earlier retry has taken over the upload, so a second draft would be refused.
   const earlier = yield* store.findByIdempotencyKey(keyId, key)
   if (earlier !== undefined) return { job: earlier, replayed: true } satisfies Accepted
@@ -48,7 +59,7 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
     kind,
     request: failed.request,
     idempotencyKey: key,
-    placement: { priority: failed.priority, submitted: submittedByCaller(failed) },
+    placement: { priority: failed.priority, submitted: submittedByCaller(failed), retryOf: failed.id },
   })
   // The kind may have changed since, and refuse the stored request.
   if (draft._tag === "Failure") return yield* Effect.fail(new JobNotRetryable())
@@ -58,7 +69,7 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   if (job.uploadId !== failed.uploadId) return yield* Effect.fail(new JobNotRetryable())
   const unique = uniqueOf(failed)
   const metadata = withUnique(job.metadata, unique)
-  const [outcome] = yield* store.createJobs([{ ...job, metadata, unique, retryOf: failed.id }])
+  const [outcome] = yield* store.createJobs([{ ...job, metadata, unique }])
   if (outcome?._tag === "NotRetryable") return yield* Effect.fail(new JobNotRetryable())
   // The caller asked for one job of this scope at a time, and got a newer one.
   if (outcome?._tag === "Duplicate") return yield* Effect.fail(new JobNotRetryable({ duplicateOf: outcome.job.id }))

@@ -55,8 +55,15 @@ export class LeaseLost extends Data.TaggedError("LeaseLost") {}
 /** A switch or price that live jobs of the kind need was turned off. The job is released at no cost and waits until it is on again. */
 export class GateShut extends Data.TaggedError("GateShut")<{ readonly missing: ReadonlyArray<string> }> {}
 
-/** The children of a step are not finished. The job waits without holding a slot, and its next attempt looks again. */
-export class ChildrenUnfinished extends Data.TaggedError("ChildrenUnfinished") {}
+/**
+ * The children of a step are not finished, or may not be created now: `missing` names the switches, prices and providers that they need.
+ * The job waits without holding a slot, and its next attempt looks again.
+ */
+export class ChildrenUnfinished extends Data.TaggedError("ChildrenUnfinished")<{
+  readonly missing?: ReadonlyArray<string>
+  /** Whether they were created just now. */
+  readonly areNew?: boolean
+}> {}
 
 /** A finished child of a step. */
 export type Child =
@@ -104,7 +111,10 @@ export type Ask<Ref extends ProviderRef = ProviderName> = {
   ) => Effect.Effect<AnswerOf<Each>, AttemptError>
 }
 
-/** The context passed to `run`. */
+/**
+ * The context passed to `run`. If the attempt cannot go on, because it must wait, the worker stops or the lease is lost, `run` is
+ * interrupted in the effect that found out: handlers of failures and causes are skipped, finalizers run, and no other part begins.
+ */
 export interface AttemptContext<Request, Ref extends ProviderRef = never> {
   readonly request: Request
   /** The version of the kind that accepted the request, between the kind's `readsFrom` and `version`. */
@@ -144,7 +154,8 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
   ) => Effect.Effect<ReadonlyArray<Child>, AttemptError>
   /**
    * Reports how far the attempt is: a share from 0 to 1, and what it is doing, at most 200 characters, which callers see. The newest
-   * report is stored at most once a second; it never waits or fails because of the store. Other numbers are clamped.
+   * report is stored at most once a second, and once more when the job waits; it never waits or fails because of the store. A number
+   * outside of the range is a bug of the kind.
    */
   readonly progress: (value: number, message?: string) => Effect.Effect<void>
   /**

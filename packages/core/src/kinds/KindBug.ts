@@ -4,8 +4,8 @@ export class KindBug extends TypeError {
   /** The original message. Code that catches the error can add to `message`. */
   readonly text: string
 
-  constructor(text: string) {
-    super(text)
+  constructor(text: string, options?: ErrorOptions) {
+    super(text, options)
     this.text = text
   }
 }

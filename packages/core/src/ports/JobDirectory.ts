@@ -25,6 +25,8 @@ export class JobDirectory extends Context.Service<
      */
     readonly measureQueue: (question: {
       readonly limit: number
+      /** Measures the jobs of this project only. */
+      readonly projectId?: ProjectId | undefined
     }) => Effect.Effect<ReadonlyArray<QueueDepth>, StoreUnavailable>
     /** Returns these jobs, regardless of owner. */
     readonly readJobs: (jobIds: ReadonlyArray<JobId>) => Effect.Effect<ReadonlyArray<Job | undefined>, StoreUnavailable>

@@ -64,8 +64,10 @@ export interface QueueDepth {
   readonly mode: JobMode
   /** Jobs that a worker may claim now, including those whose worker was lost. */
   readonly ready: number
-  /** Jobs that wait for the end of a delay: their own, or the one after a failed attempt. */
+  /** Jobs that have not started and wait for the end of the delay of their submission. */
   readonly delayed: number
+  /** Jobs that have started and wait for their next attempt. */
+  readonly retrying: number
   /** Jobs that a worker holds under a lease. */
   readonly running: number
   /** Milliseconds since the first of the ready jobs became claimable; 0 without one. */

@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { FileId, Job, JobId, KeyId, OutputFile, PolledJob, Principal, StoreUnavailable } from "../domain/index.ts"
 import type { OrphanReason } from "../domain/Orphan.ts"
+import type { PublishedRule, RetentionPublication } from "./Retention.ts"
 import type { RetentionAge } from "./RetentionAges.ts"
 import type {
   Checkpoint,
@@ -180,11 +181,23 @@ export class JobStore extends Context.Service<
     /** Deletes the retained data of finished jobs: request, checkpoints, records of attempts, output, files, upload. */
     readonly eraseJobs: (items: ReadonlyArray<Erasure>) => Effect.Effect<ReadonlyArray<EraseOutcome>, StoreUnavailable>
 
-    /** Does the same for up to `limit` jobs that finished at least `olderThanMs` ago, of each kind the oldest first. */
+    /**
+     * Stores how long a process keeps the kinds that it knows. Replaces its own rules, and rules of these kinds by processes that
+     * have stopped: at once if they had the same program, otherwise after `graceMs`. All others stay, also when no process is left.
+     */
+    readonly publishRetention: (publication: RetentionPublication) => Effect.Effect<void, StoreUnavailable>
+    /** Lists the published rules by kind, then by publisher. */
+    readonly readRetention: Effect.Effect<ReadonlyArray<PublishedRule>, StoreUnavailable>
+
+    /**
+     * Does the same for up to `limit` jobs that finished at least `olderThanMs` ago, of each kind the oldest first. A child stays
+     * while its parent is unfinished, which may still need it.
+     */
     readonly expireData: (olderThanMs: RetentionAge, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
 
     /**
      * Removes the records and data of up to `limit` jobs that finished at least `olderThanMs` ago, of each kind the oldest first.
+     * A child stays while its parent is unfinished.
      */
     readonly deleteJobs: (olderThanMs: RetentionAge, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
 
@@ -196,6 +209,12 @@ export class JobStore extends Context.Service<
 
     /** Lists up to `limit` unconfirmed purges, oldest first. */
     readonly listPurges: (limit: number) => Effect.Effect<ReadonlyArray<Purge>, StoreUnavailable>
+    /** Lists up to `limit` purges that are due: those that failed least often first, of these the longest due. */
+    readonly nextPurges: (limit: number) => Effect.Effect<ReadonlyArray<Purge>, StoreUnavailable>
+    /** Notes that purges have failed, and moves them back by `purgePauseMs`. One that is not due any more stays as it is. */
+    readonly postponePurges: (purges: ReadonlyArray<Purge>) => Effect.Effect<void, StoreUnavailable>
+    /** Makes all purges due. */
+    readonly hastenPurges: Effect.Effect<void, StoreUnavailable>
     /** Records that the blobs under these prefixes are verified to be gone. */
     readonly confirmPurges: (purges: ReadonlyArray<Purge>) => Effect.Effect<void, StoreUnavailable>
 

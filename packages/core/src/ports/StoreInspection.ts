@@ -58,10 +58,12 @@ export interface DuePurges {
   readonly oldestAgeMs: number
 }
 
-/** How long finished jobs keep their data and their records. */
+/** How long finished jobs keep their data and their records, and how long records of unused uploads are kept. */
 export interface RetentionPeriods {
   readonly data: RetentionAges
   readonly jobs: RetentionAges
+  /** Milliseconds. */
+  readonly uploads: number
 }
 
 /** The data that retention would remove now. */
@@ -95,8 +97,8 @@ export interface UpkeepProblem {
   readonly problem: string
   /** A command, a statement or a setting. */
   readonly remedy: string
-  /** Whether committed data may be lost. */
-  readonly endangersData: boolean
+  /** True if committed data may be lost or jobs cannot go on, so that it must not wait. */
+  readonly isUrgent: boolean
 }
 
 /**
@@ -115,6 +117,8 @@ export interface StoreInspection {
   readonly isNamed: (blob: NamedBlob) => Effect.Effect<boolean, StoreUnavailable>
   /** Counts what retention would remove now. Needs all migrations. */
   readonly dueRetention: (periods: RetentionPeriods) => Effect.Effect<DueRetention, StoreUnavailable>
+  /** As in `JobStore`. Needs all migrations. */
+  readonly readRetention: JobStore["Service"]["readRetention"]
   readonly duePurges: Effect.Effect<DuePurges, StoreUnavailable>
   /** Returns a secret by name, if it exists. */
   readonly findSecret: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Semaphore from "effect/Semaphore"
-import { type CircuitLimits } from "../domain/Circuit.ts"
+import { type CallSource, type CircuitLimits } from "../domain/Circuit.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { makeCircuitBreaker } from "./circuitBreaker.ts"
 import { type ProviderPostponed, providerUnavailable } from "./ProviderError.ts"
@@ -17,7 +17,10 @@ const jobsPerCall = 2
 export interface CallRate<out E> {
   /** How many more jobs should be claimed now. */
   readonly room: Effect.Effect<number>
-  /** Milliseconds until there is room; `undefined` if there is some now. */
+  /**
+   * Milliseconds until there may be room: 0 if there is some now; `undefined` if the last answer of `room` was not 0, or if only the
+   * jobs that run can make room.
+   */
   readonly nextInMs: Effect.Effect<number | undefined>
   /** Takes a token and returns whether that took time. Fails with `ProviderPostponed` if it would take longer than a moment. */
   readonly take: (job: object) => Effect.Effect<boolean, ProviderPostponed | E>
@@ -43,7 +46,12 @@ export const guardProvider = Effect.fnUntraced(function* <E3>(
   let calls = 0
   let jobs = 0
 
-  const callOnce = <A, E, E2>(mayBuy: Effect.Effect<void, E>, waited: boolean, call: Effect.Effect<A, E2>) =>
+  const callOnce = <A, E, E2>(
+    mayBuy: Effect.Effect<void, E>,
+    waited: boolean,
+    call: Effect.Effect<A, E2>,
+    source: CallSource | undefined,
+  ) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const { isProbe, leave } = yield* breaker.enter
@@ -54,7 +62,7 @@ export const guardProvider = Effect.fnUntraced(function* <E3>(
         const recorded = Effect.gen(function* () {
           const beganAt = yield* monotonicMs
           const exit = yield* Effect.exit(restore(timed))
-          yield* breaker.record(exit, isProbe, (yield* monotonicMs) - beganAt)
+          yield* breaker.record(exit, isProbe, (yield* monotonicMs) - beganAt, source)
           return yield* exit
         })
         const asked = waited ? Effect.andThen(restore(mayBuy), recorded) : recorded
@@ -80,16 +88,21 @@ export const guardProvider = Effect.fnUntraced(function* <E3>(
       else rate?.forget(job)
     },
     /** Makes a call within the bounds. Runs `mayBuy` once more if the call had to wait. */
-    call: <A, E, E2>(job: object, mayBuy: Effect.Effect<void, E>, call: Effect.Effect<A, E2>) =>
+    call: <A, E, E2>(
+      job: object,
+      mayBuy: Effect.Effect<void, E>,
+      call: Effect.Effect<A, E2>,
+      source: CallSource | undefined,
+    ) =>
       Effect.suspend(() => {
         const waits = concurrency > 0 && calls >= concurrency
         // The token is taken last: one that waits for anything would be used at a time that the rate does not know.
         const once =
           rate === undefined
-            ? callOnce(mayBuy, waits, call)
+            ? callOnce(mayBuy, waits, call, source)
             : Effect.andThen(
                 breaker.mayEnter,
-                Effect.flatMap(rate.take(job), (waited) => callOnce(mayBuy, waits || waited, call)),
+                Effect.flatMap(rate.take(job), (waited) => callOnce(mayBuy, waits || waited, call, source)),
               )
         return Effect.acquireUseRelease(
           Effect.sync(() => void calls++),

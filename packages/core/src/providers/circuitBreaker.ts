@@ -4,8 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import {
+  afterAnswerInvalid,
   afterCallFailed,
   type CallFailure,
+  type CallSource,
   type Circuit,
   type CircuitLimits,
   closedCircuit,
@@ -76,13 +78,21 @@ export const makeCircuitBreaker = Effect.fnUntraced(function* (
     nextTryInMs: Effect.map(monotonicMs, (now) =>
       circuit.state === "open" && circuit.until > now ? Math.ceil(circuit.until - now) : undefined,
     ),
-    /** Records how a call ended: in the metrics, and in the state of the circuit. */
-    record: Effect.fnUntraced(function* (exit: Exit.Exit<unknown, unknown>, isProbe: boolean, durationMs: number) {
+    /** Records how a call ended: in the metrics, and in the state of the circuit. An invalid answer needs to have a source to count. */
+    record: Effect.fnUntraced(function* (
+      exit: Exit.Exit<unknown, unknown>,
+      isProbe: boolean,
+      durationMs: number,
+      source: CallSource | undefined,
+    ) {
       const { failure, outcome } = readExit(exit)
       yield* countCall(name, outcome, durationMs)
-      if (failure !== undefined) yield* become(afterCallFailed(circuit, failure, limits, yield* monotonicMs))
-      // A call that began before the pause does not show that the provider works now.
-      else if (outcome !== "interrupted" && (isProbe || circuit.state === "closed")) yield* become(closedCircuit)
+      if (failure !== undefined) return yield* become(afterCallFailed(circuit, failure, limits, yield* monotonicMs))
+      // A call that began before the pause does not show whether the provider works now.
+      const isRecent = outcome !== "interrupted" && (isProbe || circuit.state === "closed")
+      if (!isRecent) return
+      const isSuspect = outcome === "invalid" && source !== undefined
+      yield* become(isSuspect ? afterAnswerInvalid(circuit, source, limits, yield* monotonicMs) : closedCircuit)
     }),
     /** Paused until a probe succeeds, also after the pause is over. */
     standing: Effect.sync((): ProviderStanding =>

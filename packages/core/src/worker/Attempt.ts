@@ -1,4 +1,6 @@
+import type * as Cause from "effect/Cause"
 import type * as Fiber from "effect/Fiber"
+import type { AttemptError } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Claim } from "../ports/index.ts"
 import { nowhere, type Placed } from "./Bag.ts"
@@ -21,11 +23,13 @@ export class Attempt implements Placed {
   reports: ProgressReports | undefined
   /** When its work began, in milliseconds of the monotonic clock; 0 before that. */
   beganAtMs = 0
+  /** Milliseconds until the job is due again, if the attempt has deferred it. */
+  dueInMs: number | undefined
   /** When its work had ended and its result was checked; 0 before that. */
   endedAtMs = 0
   #fiber: Fiber.Fiber<unknown, unknown> | undefined
   #isStopping = false
-  #isParked = false
+  #cutBy: Cause.Cause<AttemptError> | undefined
   #names: UsedNames | undefined
   #written: Array<string> | undefined
   #isOver = false
@@ -48,6 +52,11 @@ export class Attempt implements Placed {
     return this.#names?.bug
   }
 
+  /** The bug of a result that did not wait for a step or a file, if that happened. Read when the work has succeeded. */
+  get unfinishedBug(): UsedNames["unfinishedBug"] {
+    return this.#names?.unfinishedBug
+  }
+
   /** Keys of the blobs that the attempt began to write. */
   get written(): Array<string> {
     return (this.#written ??= [])
@@ -62,13 +71,20 @@ export class Attempt implements Placed {
     return this.#isStopping
   }
 
-  /** Whether a step waits for children. It decides about the end, even if the kind catches the error. */
-  get isParked(): boolean {
-    return this.#isParked
+  /** The reason why the attempt cannot go on, if there is one. It decides about the end, whatever the work returns or throws. */
+  get cutBy(): Cause.Cause<AttemptError> | undefined {
+    return this.#cutBy
   }
 
-  park(): void {
-    this.#isParked = true
+  /** Whether no part of the attempt may begin any more. */
+  get isCut(): boolean {
+    return this.#cutBy !== undefined || this.#isStopping || this.lease.isLost
+  }
+
+  /** Ends the work, because the attempt cannot go on. The first reason counts. Has no effect on an end that is being written. */
+  cut(reason: Cause.Cause<AttemptError>): void {
+    this.#cutBy ??= reason
+    this.#fiber?.interruptUnsafe()
   }
 
   /** Sets the fiber in which the work begins now. Losing the lease interrupts it from now on. */

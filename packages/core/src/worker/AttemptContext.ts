@@ -1,3 +1,4 @@
+import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -7,10 +8,14 @@ import {
   type Json,
   type OutputFile,
   progressFrom,
+  progressProblem,
   type Submitted,
   submittedOf,
 } from "../domain/index.ts"
+import { countStep } from "../domain/Child.ts"
+import { givenField } from "../domain/realms.ts"
 import { Engine } from "../engine/Engine.ts"
+import { Fingerprint } from "../engine/Fingerprint.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
 import { openNamed } from "../engine/openNamed.ts"
 import { inSpan } from "../engine/spans.ts"
@@ -26,10 +31,11 @@ import {
 import { KindBug } from "../kinds/KindBug.ts"
 import { measureUpload } from "../kinds/uploadedAudio.ts"
 import { BlobStore, type Claim, IdGenerator, JobDirectory, JobStore, MediaProbe } from "../ports/index.ts"
-import { builtInPorts, callProvider, type ProviderCall, Providers } from "../providers/index.ts"
+import { type AnyProvider, builtInPorts, callProvider, type ProviderCall, Providers } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
-import { awaitChildren } from "./children.ts"
+import { cannotGoOn } from "./AttemptEnd.ts"
+import { awaitChildren, type KeptCount } from "./children.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { keepStep } from "./keepStep.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
@@ -47,6 +53,7 @@ interface Services extends ReportServices {
   readonly watch: LeaseWatch
   readonly engine: Engine["Service"]
   readonly directory: JobDirectory["Service"]
+  readonly fingerprint: Fingerprint["Service"]
 }
 
 /** Returns the function that builds the context of a kind's `run`, for the attempts of one worker. */
@@ -62,6 +69,7 @@ export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
     | GateWatch
     | ProviderGuard
     | Engine
+    | Fingerprint
   >()
   const services: Services = {
     store: Context.get(context, JobStore),
@@ -76,6 +84,7 @@ export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
     fork: Effect.runForkWith(context),
     engine: Context.get(context, Engine),
     directory: Context.get(context, JobDirectory),
+    fingerprint: Context.get(context, Fingerprint),
   }
   return (attempt: Attempt, request: unknown): AttemptContext<unknown> => new RunContext(services, attempt, request)
 })
@@ -125,18 +134,24 @@ class RunContext implements AttemptContext<unknown> {
   }
 
   get has(): AttemptContext<unknown>["has"] {
-    return (name) => this.#providers[name] !== undefined
+    return (name) => givenField(this.#providers, name) !== undefined
   }
 
   get audio(): Effect.Effect<MeasuredAudio, AttemptError> {
     const { blobs, probe } = this.#services
-    return Effect.provideService(uploadedAudio(this.#attempt.claim, blobs), MediaProbe, probe)
+    const measured = Effect.provideService(uploadedAudio(this.#attempt.claim, blobs), MediaProbe, probe)
+    return this.#part(
+      Effect.map(measured, (audio) => ({
+        ...audio,
+        content: Stream.catchCause(audio.content, (cause) => Stream.fromEffect(this.#cutOr(cause))),
+      })),
+    )
   }
 
   get step(): AttemptContext<unknown>["step"] {
     const { checkpoints } = this.#job
     return <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
-      this.#attempt.names.once(
+      this.#named(
         "step",
         name,
       )(
@@ -152,40 +167,65 @@ class RunContext implements AttemptContext<unknown> {
   }
 
   get lastStep(): AttemptContext<unknown>["lastStep"] {
-    return (name, effect) => this.#attempt.names.once("step", name)(Effect.andThen(this.#mayBuy, effect))
+    return (name, effect) => this.#named("lastStep", name)(Effect.andThen(this.#mayBuy, effect))
   }
 
   get progress(): AttemptContext<unknown>["progress"] {
     return (value, message) =>
-      Effect.sync(() => {
+      Effect.suspend(() => {
         const attempt = this.#attempt
+        const problem = progressProblem(value, message)
+        if (problem !== undefined) return Effect.die(new KindBug(problem))
         attempt.reports ??= new ProgressReports(this.#services, attempt.claim)
         attempt.reports.report(progressFrom(value, message))
+        return Effect.void
       })
   }
 
   get children(): AttemptContext<unknown>["children"] {
     return (step, kind, requests) =>
-      this.#attempt.names.once(
-        "step",
+      this.#named(
+        "children",
         step,
       )(
-        Effect.andThen(this.#mayBuy, awaitChildren(this.#services, this.#job, step, kind, requests)).pipe(
-          Effect.tapErrorTag("ChildrenUnfinished", () => Effect.sync(() => this.#attempt.park())),
+        Effect.andThen(
+          this.#mayBuy,
+          awaitChildren(this.#services, this.#job, step, kind, requests, this.#countOf(step)),
         ),
       )
   }
 
   get keepFile(): AttemptContext<unknown>["keepFile"] {
-    return (name, file) => this.#attempt.names.once("file", name)(this.#writeFile(name, file))
+    return (name, file) => this.#named("keepFile", name)(this.#writeFile(name, file))
   }
 
   get writeFile(): AttemptContext<unknown>["writeFile"] {
     return (name, effect) =>
-      this.#attempt.names.once(
-        "file",
+      this.#named(
+        "writeFile",
         name,
       )(Effect.flatMap(Effect.andThen(this.#mayBuy, effect), (file) => this.#writeFile(name, file)))
+  }
+
+  /** Runs a part of the attempt under a name that is used once. */
+  #named(call: Parameters<Attempt["names"]["once"]>[0], name: string) {
+    return <A>(effect: Effect.Effect<A, AttemptError>) => this.#part(this.#attempt.names.once(call, name)(effect))
+  }
+
+  /**
+   * Runs a part of the attempt. If the attempt cannot go on, the part does not fail: the work is interrupted, so that no code of the kind
+   * takes a wait for an error. No part begins after that.
+   */
+  #part<A>(effect: Effect.Effect<A, AttemptError>): Effect.Effect<A, AttemptError> {
+    return Effect.suspend(() =>
+      this.#attempt.isCut ? Effect.interrupt : Effect.catchCause(effect, (cause) => this.#cutOr(cause)),
+    )
+  }
+
+  #cutOr<E extends AttemptError>(cause: Cause.Cause<E>): Effect.Effect<never, E> {
+    if (!cannotGoOn(cause)) return Effect.failCause(cause)
+    this.#attempt.cut(cause)
+    return Effect.interrupt
   }
 
   /** Checks the lease last, so that nothing is awaited between its check and the step. */
@@ -210,21 +250,35 @@ class RunContext implements AttemptContext<unknown> {
   #makeAsk(): Ask {
     const { guard } = this.#services
     const call = this.call
+    const { keyId, kind, projectId } = this.#job
+    const source = { caller: `${projectId} ${keyId}`, kind }
     const asks = [...builtInPorts, ...this.#attempt.kind.ports].map((port) => {
       const ask = (question: object): Effect.Effect<unknown, AttemptError> =>
         Effect.suspend(() => {
-          const provider = this.#providers[port.name]
+          const provider = givenField(this.#providers, port.name) as AnyProvider | undefined
           if (provider === undefined)
             return Effect.die(new KindBug(`the kind does not declare the provider "${port.name}"`))
           const answer = inSpan(`Provider.${port.name}`, callProvider(port, provider, question, call), {
             kind: "client",
             attributes: { "kiln.provider": port.name, "kiln.job.id": call.jobId, "kiln.job.attempt": call.attempt },
           })
-          return this.mode === "sandbox" ? answer : guard.call(port.name, this.#attempt, this.#mayBuy)(answer)
+          return this.#part(
+            guard.guardedIn(this.mode, [port.name]).length === 0
+              ? answer
+              : guard.call(port.name, this.#attempt, this.#mayBuy, source)(answer),
+          )
         })
       return [port.name, ask] as const
     })
     return Object.fromEntries(asks) as object as Ask
+  }
+
+  /** How many children a step has, and how that is kept: it stays with the step, whatever becomes of the children's records. */
+  #countOf(step: string): KeptCount {
+    const known = this.#job.checkpoints[countStep(step)]
+    return typeof known === "number"
+      ? { known, keep: () => Effect.void }
+      : { known: undefined, keep: (count) => this.#keep(countStep(step), count) }
   }
 
   #keep(step: string, value: Json): Effect.Effect<void, AttemptError> {

@@ -4,7 +4,7 @@ import { type AttemptFailure, type AttemptLimits } from "../domain/Attempt.ts"
 import { type CircuitLimits } from "../domain/Circuit.ts"
 import { isError } from "../domain/index.ts"
 import { traceOfError } from "../engine/publicError.ts"
-import type { AttemptError } from "../kinds/AttemptContext.ts"
+import type { AttemptError, ChildrenUnfinished } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { Completion } from "../ports/index.ts"
 
@@ -21,7 +21,7 @@ export type AttemptEnd =
    */
   | { readonly _tag: "Unavailable"; readonly what: Unavailable }
   /** A step waits for children: the job looks again later, and no budget is charged. */
-  | { readonly _tag: "Parked" }
+  | { readonly _tag: "Parked"; readonly reason: ChildrenUnfinished }
   /** The provider asked to be called again later: retried after its delay, and no budget is charged. */
   | { readonly _tag: "Postponed"; readonly delayMs: number }
   /** The attempt failed. */
@@ -51,7 +51,7 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
     case "GateShut":
       return { _tag: "Released" }
     case "ChildrenUnfinished":
-      return { _tag: "Parked" }
+      return { _tag: "Parked", reason: error }
     case "StoreUnavailable":
     case "BlobUnavailable":
     case "ProviderPaused":
@@ -70,8 +70,17 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
         _tag: "Failed",
         failure: { errorCode: error.errorCode, retry: error.retry, retryAfterMs: error.retryAfterMs },
       }
+    // JavaScript code may fail with anything.
+    default:
+      return internal(true)
   }
 }
+
+/**
+ * Returns whether an attempt that meets this cause cannot go on, through no failure of the job: it must wait, is released, or has lost
+ * its lease.
+ */
+export const cannotGoOn = (cause: Cause.Cause<AttemptError>): boolean => attemptEnd(cause)._tag !== "Failed"
 
 /**
  * Returns the log text of a cause. An expected failure is logged with its detail. A defect is logged only by its class and

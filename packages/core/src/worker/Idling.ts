@@ -1,9 +1,12 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobStore, WakeUp } from "../ports/index.ts"
 import { growingPauses } from "./growingPauses.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
+import type { Attempt } from "./Attempt.ts"
+import { Rates } from "./Rates.ts"
 
 /**
  * Decides how long a worker waits for work. After each poll that finds none, it waits longer: from `pollIntervalMs` up to
@@ -23,6 +26,9 @@ export const makeIdling = Effect.gen(function* () {
   const { idlePollIntervalMs, leaseDurationMs, pollIntervalMs } = yield* EngineConfig
   const { capabilities } = yield* JobStore
   const wakeUp = yield* WakeUp
+  const rates = yield* Rates
+  const clock = yield* Clock.Clock
+  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
   const pauses = growingPauses(pollIntervalMs)
   const ended = yield* Latch.make(false)
   let nextClaimBy: number | undefined
@@ -35,21 +41,36 @@ export const makeIdling = Effect.gen(function* () {
       : pollIntervalMs,
   )
   const wakes = Effect.map(wakeUp.wait, pauses.reset)
-  // A job whose attempt has ended may be claimable soon: it may have been deferred, or its lease may have ended.
+  /** When the first job is due that was deferred since the last claim, in milliseconds of the monotonic clock. */
+  let deferredUntil = Infinity
+  // A job whose attempt has ended may be claimable soon: its lease may have ended, or it was deferred, for a known time.
   const looksSoon = Effect.andThen(
     ended.await,
     Effect.suspend(() => {
       pauses.reset()
-      return Effect.flatMap(pauses.next(pollIntervalMs), Effect.sleep)
+      return Effect.flatMap(pauses.next(pollIntervalMs), (ms) =>
+        Effect.sleep(Math.max(1, Math.min(ms, deferredUntil - nowMs()))),
+      )
     }),
   )
   const pause = (ms: number) => Effect.raceAllFirst([wakes, looksSoon, Effect.sleep(ms)])
+  /** Waits until there is room in a rate that has held jobs back. Running jobs change when that is. */
+  const rateHasRoom = Effect.gen(function* () {
+    for (;;) {
+      yield* rates.change.close
+      const ms = yield* rates.nextInMs
+      if (ms !== undefined && ms <= 0) return
+      yield* Effect.raceFirst(rates.change.await, ms === undefined ? Effect.never : Effect.sleep(ms))
+    }
+  })
 
   return {
     /** Must be called before a claim. */
     asks: Effect.gen(function* () {
       // The answer does not reflect attempts that end from here on.
       yield* ended.close
+      // The store knows when those are due.
+      deferredUntil = Infinity
       if (!isAsking && nextClaimBy !== undefined) nextClaimBy = yield* monotonicMs
       isAsking = true
     }),
@@ -58,7 +79,10 @@ export const makeIdling = Effect.gen(function* () {
       nextClaimBy = yield* monotonicMs
       isAsking = false
     }),
-    attemptEnded: (): void => void ended.openUnsafe(),
+    attemptEnded: ({ dueInMs }: Pick<Attempt, "dueInMs">): void => {
+      if (dueInMs !== undefined) deferredUntil = Math.min(deferredUntil, nowMs() + dueInMs)
+      ended.openUnsafe()
+    },
     /**
      * Waits because an isolated job reserves the worker, but no longer than a lease: that job's start may shorten the
      * reservation.
@@ -76,7 +100,7 @@ export const makeIdling = Effect.gen(function* () {
       // Sleeps exactly until the known time: waking slightly early would only make it sleep again.
       const ms = Math.max(1, Math.min(nextInMs ?? pauseMs, pauseMs))
       nextClaimBy = (yield* monotonicMs) + ms
-      yield* pause(ms)
+      yield* Effect.raceFirst(pause(ms), rateHasRoom)
     }),
     /** Waits after a claim that failed. */
     restAfterFailure: Effect.suspend(() => {

@@ -14,12 +14,15 @@ export interface ReportServices {
 
 /**
  * Writes what an attempt reports of its progress: the first report at once, later ones once a second, each time the newest. Best
- * effort: a report that the store did not take is written a second later, and what is left at the end of the attempt is dropped.
+ * effort: a report that the store did not take is written a second later. What is left at the end of the attempt is written if the job
+ * waits, because callers see it meanwhile, and dropped otherwise.
  */
 export class ProgressReports {
   readonly #services: ReportServices
   readonly #claim: Claim
   #next: Progress | undefined
+  /** The report that is being written. */
+  #underWay: Progress | undefined
   #fiber: Fiber.Fiber<void> | undefined
   #isWriting = false
   #isOver = false
@@ -38,10 +41,22 @@ export class ProgressReports {
     this.#fiber = this.#services.fork(this.#writeAll())
   }
 
-  /** Drops what is not written yet. */
+  /** Ends the writes of the attempt. What is not written yet is dropped, unless `writeLast` follows. */
   end(): void {
     this.#isOver = true
     this.#fiber?.interruptUnsafe()
+  }
+
+  /** Writes the newest report after the end, if it is not written yet. Tries once, and never fails. */
+  get writeLast(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const last = this.#next ?? this.#underWay
+      if (last === undefined) return Effect.void
+      this.#next = this.#underWay = undefined
+      return Effect.map(Effect.exit(this.#write(last)), (written) => {
+        if (Exit.isSuccess(written) && written.value[0] === "Written") this.#emit(last)
+      })
+    })
   }
 
   #writeAll(): Effect.Effect<void> {
@@ -52,6 +67,7 @@ export class ProgressReports {
         this.#isWriting = false
         return Effect.void
       }
+      this.#underWay = progress
       return Effect.exit(this.#write(progress)).pipe(
         Effect.map((written) => this.#wrote(progress, written)),
         Effect.andThen(Effect.sleep(progressIntervalMs)),
@@ -68,11 +84,20 @@ export class ProgressReports {
 
   #wrote(progress: Progress, written: Exit.Exit<ReadonlyArray<string>, unknown>): void {
     if (this.#isOver) return
+    this.#underWay = undefined
     if (Exit.isFailure(written)) this.#next ??= progress
-    else if (written.value[0] !== "Written") this.#isOver = true
-    else {
-      const { job } = this.#claim
-      this.#services.events.emit({ type: "progress", ...refOf(job), attempt: job.attempts, ...progress })
-    }
+    else if (written.value[0] === "Written") this.#emit(progress)
+    else this.#lose()
+  }
+
+  /** The claim is over, so nothing can be written any more. */
+  #lose(): void {
+    this.#isOver = true
+    this.#next = undefined
+  }
+
+  #emit(progress: Progress): void {
+    const { job } = this.#claim
+    this.#services.events.emit({ type: "progress", ...refOf(job), attempt: job.attempts, ...progress })
   }
 }

@@ -1,14 +1,17 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import type { Rate } from "../domain/Rate.ts"
+import { givenField, valueOf } from "../domain/realms.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { IdGenerator, RateLimitStore } from "../ports/index.ts"
 import { type CallRate, Providers } from "../providers/index.ts"
+import { limitedInSandbox } from "../providers/sandboxLimits.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import { portsOf } from "../kinds/portsOf.ts"
-import { SharedRate } from "./SharedRate.ts"
+import { SharedRate, type SharedRateOptions } from "./SharedRate.ts"
 
 /** The rates of the installation that limit this worker, by the name of a provider, and by kind and mode. */
 export class Rates extends Context.Service<
@@ -16,8 +19,17 @@ export class Rates extends Context.Service<
   {
     readonly ofProvider: (name: string) => CallRate<StoreUnavailable> | undefined
     readonly ofKind: (kind: string, mode: JobMode) => CallRate<StoreUnavailable> | undefined
-    /** Milliseconds until the first of those without room has some; `undefined` if all have room. */
+    /**
+     * Milliseconds until the first of those that had no room for the last claim may have some: 0 if it has some now, `undefined` if
+     * none held back a job or only a running job can make room.
+     */
     readonly nextInMs: Effect.Effect<number | undefined>
+    /** Opened when a running job changes that time. */
+    readonly change: Latch.Latch
+    /** Open while a running job waits for a token. */
+    readonly waits: Latch.Latch
+    /** Forgets which rates held jobs back. Must be called before the rooms for a claim are determined. */
+    readonly startClaim: () => void
   }
 >()("@kiln/core/worker/Rates") {
   /** Dies with a `TypeError` if there are rates and the store cannot share them. */
@@ -25,11 +37,14 @@ export class Rates extends Context.Service<
     Rates,
     Effect.gen(function* () {
       const { providers: settings } = yield* EngineConfig
-      const { live } = yield* Providers
+      const providers = yield* Providers
       const kinds = yield* installedKinds
-      const ofProvider = portsOf(kinds).flatMap(({ bounds, name }) => {
-        const { rate } = settings[name] ?? bounds
-        return rate === undefined || live[name] === undefined ? [] : [[`provider ${name}`, rate] as const]
+      const ports = portsOf(kinds)
+      const inSandbox = limitedInSandbox(providers, ports, settings)
+      const isGuarded = (name: string) => givenField(providers.live, name) !== undefined || inSandbox.has(name)
+      const ofProvider = ports.flatMap(({ bounds, name }) => {
+        const { rate } = valueOf(settings, name) ?? bounds
+        return rate === undefined || !isGuarded(name) ? [] : [[`provider ${name}`, rate] as const]
       })
       const ofKind = kinds.flatMap(({ limits: { rate }, name }) =>
         rate === undefined
@@ -39,7 +54,17 @@ export class Rates extends Context.Service<
               [`kind sandbox ${name}`, rate],
             ] as const),
       )
-      const shared = yield* shareRates([...ofProvider, ...ofKind])
+      const change = yield* Latch.make(false)
+      const waits = yield* Latch.make(false)
+      let waiting = 0
+      const shared = yield* shareRates([...ofProvider, ...ofKind], {
+        onChange: () => void change.openUnsafe(),
+        onWait: (more) => {
+          waiting += more
+          if (waiting > 0) waits.openUnsafe()
+          else waits.closeUnsafe()
+        },
+      })
       return Rates.of({
         ofProvider: (name) => shared.get(`provider ${name}`),
         // Asked several times for each job, most of which have no rate.
@@ -51,13 +76,22 @@ export class Rates extends Context.Service<
             return first === Infinity ? undefined : first
           },
         ),
+        change,
+        waits,
+        startClaim: () => {
+          change.closeUnsafe()
+          for (const rate of shared.values()) rate.startClaim()
+        },
       })
     }),
   )
 }
 
-const shareRates = Effect.fnUntraced(function* (rates: ReadonlyArray<readonly [bucket: string, rate: Rate]>) {
-  const shared = new Map<string, CallRate<StoreUnavailable>>()
+const shareRates = Effect.fnUntraced(function* (
+  rates: ReadonlyArray<readonly [bucket: string, rate: Rate]>,
+  on: Pick<SharedRateOptions, "onChange" | "onWait">,
+) {
+  const shared = new Map<string, SharedRate>()
   if (rates.length === 0) return shared
   const store = yield* Effect.serviceOption(RateLimitStore)
   if (store._tag === "None")
@@ -66,6 +100,6 @@ const shareRates = Effect.fnUntraced(function* (rates: ReadonlyArray<readonly [b
     )
   const process = (yield* IdGenerator).next("req")
   for (const [bucket, rate] of rates)
-    shared.set(bucket, yield* SharedRate.make({ bucket, rate, store: store.value, process }))
+    shared.set(bucket, yield* SharedRate.make({ bucket, rate, store: store.value, process, ...on }))
   return shared
 })

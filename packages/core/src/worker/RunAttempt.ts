@@ -64,6 +64,7 @@ const finisher = Effect.fnUntraced(function* (slots: Slots) {
     if (end.log !== undefined) yield* end.log
     if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)
     const durationMs = attempt.endedAtMs - attempt.beganAtMs
+    if (isWait(end) && attempt.reports !== undefined) yield* attempt.reports.writeLast
     const written = yield* writeEnd(attempt, end, { error: end.error, durationMs }, tried)
     const settled = written === "committed" ? written : yield* cleanUp(attempt, written)
     if (settled !== "committed") slots.settle(attempt, settled)
@@ -168,8 +169,11 @@ const outcomeOf = (end: AttemptEnd, settled: Settled): AttemptOutcome => {
   if (settled === "committed") return "done"
   if (settled !== "written") return settled === "stalled" ? "stalled" : "lease_lost"
   if (end._tag === "Released") return "released"
-  return end._tag === "Unavailable" || end._tag === "Postponed" || end._tag === "Parked" ? "deferred" : "failed"
+  return isWait(end) ? "deferred" : "failed"
 }
+
+/** Whether the job waits after this end, still in progress. */
+const isWait = ({ _tag }: AttemptEnd): boolean => _tag === "Unavailable" || _tag === "Postponed" || _tag === "Parked"
 
 const chargeOf = (end: AttemptEnd, settled: Settled) =>
   end._tag === "Completed" && settled === "committed" ? end.completion.charge : null

@@ -1,34 +1,31 @@
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { StoreUnavailable, TakenPortion } from "../domain/index.ts"
-import { monotonicMs } from "../domain/monotonicMs.ts"
-import type { Rate } from "../domain/Rate.ts"
+import { policyOfRate, type Rate } from "../domain/Rate.ts"
 import { type RateLimitPolicy, TOKEN } from "../domain/RateLimit.ts"
 import type { RateLimitStore } from "../ports/index.ts"
 import { type CallRate, ProviderPostponed } from "../providers/index.ts"
+import { Reservations } from "./Reservations.ts"
 
-/** How long a portion may be used. Unused tokens are returned before its end. */
-const portionMs = 60_000
+/**
+ * How long a portion may be used. The tokens of a process that was killed are missing for so long, and the bucket refills no further
+ * than the rest of its burst.
+ */
+const portionMs = 5_000
 /** A portion is used a little shorter than the store keeps it, because clocks differ in speed. */
 const usableMs = 0.95 * portionMs
+/** After how long without a request a portion is ended: used tokens then no longer hold up the bucket. */
+const idleMs = 1_500
 /** The longest wait for a token that keeps a slot. A job that would wait longer leaves its slot and is claimed again. */
 const waitInSlotMs = 1_000
 /** The longest pause between two requests to the store while the bucket has tokens, but fewer than wanted. */
 const longestPauseMs = 1_000
-/** How long a claim waits for the store to hand out a portion. */
+/** How long a claim waits for the store to hand out a portion, and the end of the process for it to take one back. */
 const answerLimitMs = 1_000
-/** When to look again if running jobs are expected to use all tokens and have not done so. */
-const expectedPauseMs = 1_000
-const returnLimitMs = 1_000
-
-/** Returns the token bucket of a rate. */
-const policyOfRate = ({ limit, perMs, burst = Math.max(2, Math.ceil(limit / 10)) }: Rate): RateLimitPolicy => ({
-  perMinute: (limit * 60_000) / perMs,
-  burst,
-})
 
 /** The parts of a rate of the whole installation. */
 export interface SharedRateOptions {
@@ -37,6 +34,10 @@ export interface SharedRateOptions {
   readonly store: RateLimitStore["Service"]
   /** Identifies this process among those that share the store. */
   readonly process: string
+  /** Called when a running job changes when there is room again, after `room` has returned 0. */
+  readonly onChange: () => void
+  /** Called when a job begins (1) or ends (-1) to wait for a token. */
+  readonly onWait: (change: 1 | -1) => void
 }
 
 /**
@@ -45,6 +46,9 @@ export interface SharedRateOptions {
  * Before jobs are claimed, `room` says for how many there are tokens. A process that used up its last portion, or got less than it
  * wanted, takes the next one before it claims; one without demand claims first, because its jobs can wait for a portion for a moment.
  * While the bucket is known to be empty, there is no room, and the store is not asked.
+ *
+ * A claimed job reserves a token until it takes one, or for a while (`Reservations`). If jobs do much other work first, no tokens are
+ * taken ahead of their calls, because held tokens keep the bucket from refilling.
  */
 export class SharedRate implements CallRate<StoreUnavailable> {
   readonly #bucket: string
@@ -53,98 +57,159 @@ export class SharedRate implements CallRate<StoreUnavailable> {
   readonly #scope: Scope.Scope
   readonly #policy: RateLimitPolicy
   readonly #portion: number
-  /** Running jobs that have not taken their token. */
-  readonly #expected = new Set<object>()
+  readonly #clock: Clock.Clock
+  readonly #onChange: () => void
+  readonly #onWait: (change: 1 | -1) => void
+  readonly #reservations: Reservations
   #tokens = 0
   #endsAt = 0
   #askAgainAt = 0
   #waiting = 0
   #inDemand = false
+  /** Whether `room` has returned 0 for the last claim. */
+  #isHeldBack = false
   /** Requests with an unknown outcome. */
   #failures = 0
   #asking: Deferred.Deferred<void, StoreUnavailable> | undefined
   #returning: Fiber.Fiber<unknown, unknown> | undefined
 
-  private constructor({ bucket, process, rate, store }: SharedRateOptions, scope: Scope.Scope) {
+  private constructor(
+    { bucket, onChange, onWait, process, rate, store }: SharedRateOptions,
+    scope: Scope.Scope,
+    clock: Clock.Clock,
+  ) {
     this.#bucket = bucket
     this.#store = store
     this.#process = process
     this.#scope = scope
+    this.#clock = clock
+    this.#onChange = onChange
+    this.#onWait = onWait
     this.#policy = policyOfRate(rate)
+    this.#reservations = new Reservations(this.#policy)
     this.#portion = Math.ceil(this.#policy.burst / 4)
   }
 
   /** Unused tokens are returned when the scope closes. */
   static make(options: SharedRateOptions): Effect.Effect<SharedRate, never, Scope.Scope> {
     return Effect.gen(function* () {
-      const rate = new SharedRate(options, yield* Effect.scope)
-      yield* Effect.addFinalizer(() => Effect.timeoutOption(rate.#giveBackAtEnd, returnLimitMs))
+      const rate = new SharedRate(options, yield* Effect.scope, yield* Clock.Clock)
+      yield* Effect.addFinalizer(() => Effect.timeoutOption(rate.#giveBackAtEnd, answerLimitMs))
       return rate
     })
   }
 
   expect(job: object): void {
-    this.#expected.add(job)
+    this.#reservations.add(job, this.#now())
   }
 
   forget(job: object): void {
-    this.#expected.delete(job)
+    if (this.#reservations.delete(job)) this.#changed()
   }
 
-  readonly room = Effect.suspend(() => this.#room())
+  startClaim(): void {
+    this.#isHeldBack = false
+  }
 
-  readonly nextInMs = Effect.map(monotonicMs, (now) => {
-    const held = this.#held(now)
-    if (held === 0 && now < this.#askAgainAt) return Math.ceil(this.#askAgainAt - now)
-    const expected = this.#expected.size
-    return expected > 0 && expected >= (held || this.#portion) ? expectedPauseMs : undefined
+  readonly room = Effect.tap(
+    Effect.suspend(() => this.#room()),
+    (room) =>
+      Effect.sync(() => {
+        if (room === 0) this.#isHeldBack = true
+      }),
+  )
+
+  readonly nextInMs = Effect.sync(() => {
+    if (!this.#isHeldBack) return undefined
+    const now = this.#now()
+    if (this.#roomAt(now) > 0) return 0
+    if (this.#held(now) === 0 && now < this.#askAgainAt) return Math.ceil(this.#askAgainAt - now)
+    const tooMany = this.#reserved(now) - (this.#held(now) || this.#portion) + 1
+    const at = this.#reservations.lapsedAt(tooMany, now)
+    // Otherwise, jobs wait for their tokens.
+    return at === undefined ? undefined : Math.ceil(at - now)
   })
 
   take(job: object): Effect.Effect<boolean, ProviderPostponed | StoreUnavailable> {
     return Effect.acquireUseRelease(
-      Effect.sync(() => (this.#waiting += 1)),
-      () => this.#take(job),
-      () => Effect.sync(() => (this.#waiting -= 1)),
+      Effect.sync(() => {
+        this.#waiting += 1
+        // From now on, it counts as waiting.
+        this.#reservations.ask(job, this.#now())
+      }),
+      () => this.#take(),
+      () =>
+        Effect.sync(() => {
+          this.#waiting -= 1
+          this.#changed()
+        }),
     )
+  }
+
+  #now(): number {
+    return Number(this.#clock.monotonicTimeNanosUnsafe()) / 1e6
   }
 
   #held(now: number): number {
     return now < this.#endsAt ? this.#tokens : 0
   }
 
+  /** Jobs for which tokens are kept. */
+  #reserved(now: number): number {
+    return this.#waiting + this.#reservations.count(now)
+  }
+
+  /** How many more jobs to claim, as far as is known without the store. */
+  #roomAt(now: number): number {
+    const held = this.#held(now)
+    if (held === 0 && now < this.#askAgainAt) return 0
+    return Math.max(0, (held || this.#portion) - this.#reserved(now))
+  }
+
+  #changed(): void {
+    if (this.#isHeldBack) this.#onChange()
+  }
+
   #room() {
     return Effect.gen({ self: this }, function* () {
-      const now = yield* monotonicMs
-      const expected = this.#expected.size
-      if (this.#held(now) > 0) return Math.max(0, this.#held(now) - expected)
-      if (now < this.#askAgainAt) return 0
-      if (!this.#inDemand) return Math.max(0, this.#portion - expected)
+      const now = this.#now()
+      const known = this.#roomAt(now)
+      if (known === 0 || this.#held(now) > 0 || !this.#inDemand || this.#reservations.callLate) return known
       // A store that hangs must not keep the worker from claiming other jobs.
       yield* Effect.raceFirst(
         Effect.interruptible(Effect.ignore(this.#ask)),
         Effect.interruptible(Effect.sleep(answerLimitMs)),
       )
-      return Math.max(0, this.#held(yield* monotonicMs) - this.#expected.size)
+      return this.#held(this.#now()) > 0 ? this.#roomAt(this.#now()) : 0
     })
   }
 
-  #take(job: object) {
+  #take() {
     return Effect.gen({ self: this }, function* () {
-      const giveUpAt = (yield* monotonicMs) + waitInSlotMs
+      const beganAt = this.#now()
+      const giveUpAt = beganAt + waitInSlotMs
       for (let waited = false; ; waited = true) {
-        const now = yield* monotonicMs
+        const now = this.#now()
         if (this.#held(now) > 0) {
           this.#tokens -= 1
-          if (this.#tokens === 0) this.#inDemand = true
-          this.#expected.delete(job)
+          if (this.#tokens === 0) yield* this.#usedUp
+          this.#reservations.waited(now - beganAt)
           return waited
         }
         if (now >= this.#askAgainAt) yield* this.#ask
         else if (this.#askAgainAt > giveUpAt)
           return yield* new ProviderPostponed({ delayMs: Math.ceil(this.#askAgainAt - now) })
-        else yield* Effect.sleep(this.#askAgainAt - now)
+        else yield* this.#waitFor(this.#askAgainAt - now)
       }
     })
+  }
+
+  #waitFor(ms: number): Effect.Effect<void> {
+    return Effect.acquireUseRelease(
+      Effect.sync(() => this.#onWait(1)),
+      () => Effect.sleep(ms),
+      () => Effect.sync(() => this.#onWait(-1)),
+    )
   }
 
   /** Asks for the next portion. It arrives even if the job that needed it is gone. */
@@ -176,9 +241,9 @@ export class SharedRate implements CallRate<StoreUnavailable> {
 
   #takePortion() {
     return Effect.gen({ self: this }, function* () {
-      const sentAt = yield* monotonicMs
+      const sentAt = this.#now()
       const unused = this.#tokens
-      const wanted = Math.max(this.#portion, this.#waiting, this.#expected.size)
+      const wanted = Math.max(this.#portion, this.#reserved(sentAt))
       this.#tokens = 0
       this.#returning?.interruptUnsafe()
       this.#askAgainAt = sentAt + longestPauseMs
@@ -187,22 +252,26 @@ export class SharedRate implements CallRate<StoreUnavailable> {
       this.#endsAt = sentAt + usableMs
       const isShort = taken.tokens < wanted
       if (isShort) this.#inDemand = true
-      this.#askAgainAt = isShort ? (yield* monotonicMs) + this.#pauseMs(taken) : 0
-      if (taken.tokens > 0) this.#returning = yield* Effect.forkIn(this.#giveBackLater, this.#scope)
+      this.#askAgainAt = isShort ? this.#now() + this.#pauseMs(taken) : 0
+      if (taken.tokens === 0) return
+      yield* this.#endIn(idleMs)
+      this.#changed()
     })
   }
 
-  /** The pause after a portion that was smaller than wanted: until there is a token, and long enough for some. */
-  #pauseMs({ level, tokens }: TakenPortion): number {
+  /** The pause after a portion that was smaller than wanted: until there are enough tokens for one, or some after a second. */
+  #pauseMs({ level }: TakenPortion): number {
     const { perMinute } = this.#policy
-    const untilToken = tokens === 0 ? Math.ceil((TOKEN - level) / perMinute) : 0
-    return Math.max(1, untilToken, Math.min(longestPauseMs, Math.ceil((this.#portion * TOKEN) / perMinute)))
+    const untilMs = (tokens: number) => Math.ceil((tokens * TOKEN - level) / perMinute)
+    return Math.max(1, untilMs(1), Math.min(longestPauseMs, untilMs(this.#portion)))
   }
 
-  /** Returns unused tokens, so that other processes can use them. */
-  readonly #giveBack: Effect.Effect<void> = Effect.suspend(() => {
+  /** Ends the portion, so that other processes can use what is left of it, and the bucket refills to its whole burst. */
+  readonly #end: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.#asking !== undefined) return Effect.void
     const unused = this.#tokens
-    if (unused === 0 || this.#asking !== undefined) return Effect.void
+    // Without demand, the next job is claimed before its token is asked for.
+    if (unused > 0) this.#inDemand = false
     this.#tokens = 0
     return Effect.ignore(this.#oneAtATime(Effect.asVoid(this.#request(unused, 0))))
   })
@@ -214,11 +283,18 @@ export class SharedRate implements CallRate<StoreUnavailable> {
     return unused === 0 ? Effect.void : Effect.ignore(this.#request(unused, 0))
   })
 
-  readonly #giveBackLater = Effect.andThen(
-    Effect.sleep(usableMs),
-    Effect.suspend(() => {
-      this.#inDemand = false
-      return this.#giveBack
-    }),
-  )
+  /** Ends the portion after a while without a request. */
+  #endIn(ms: number): Effect.Effect<void> {
+    return Effect.map(Effect.forkIn(Effect.andThen(Effect.sleep(ms), this.#end), this.#scope), (fiber) => {
+      this.#returning?.interruptUnsafe()
+      this.#returning = fiber
+    })
+  }
+
+  /** A portion that is used up keeps the bucket from refilling until it is ended, which the request before the next claim does. */
+  readonly #usedUp: Effect.Effect<void> = Effect.suspend(() => {
+    this.#inDemand = true
+    if (!this.#reservations.callLate) return Effect.void
+    return this.#endIn(Math.min(idleMs, (this.#portion * TOKEN) / this.#policy.perMinute / 4))
+  })
 }

@@ -1,7 +1,14 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import { type Board, type ConcurrencyLimits, isLimiting, jobBlobKey, projectShare } from "../domain/index.ts"
+import {
+  type Board,
+  type ConcurrencyLimits,
+  isLimiting,
+  jobBlobKey,
+  type JobMode,
+  projectShare,
+} from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
@@ -19,15 +26,17 @@ import { servedBy } from "./runnableKinds.ts"
 import type { Settled } from "./writeEnd.ts"
 
 /** Makes the slots of a worker. `onEnd` is called whenever an attempt has left its slot. */
-export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
+export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) => void) {
   const { concurrency, leaseDurationMs, limits } = yield* EngineConfig
   const wakeUp = yield* WakeUp
   const guard = yield* ProviderGuard
   const rates = yield* Rates
-  const { live } = yield* Providers
+  const providers = yield* Providers
   const kinds = yield* installedKinds
   const installationLimits = limitsWith(limits, kinds)
-  const liveProviders = new Map(kinds.map((kind) => [kind.name, servedBy(live, kind) ?? []]))
+  const guarded = (mode: JobMode): ReadonlyMap<string, ReadonlyArray<string>> =>
+    new Map(kinds.map((kind) => [kind.name, guard.guardedIn(mode, servedBy(providers[mode], kind) ?? [])]))
+  const guardedProviders = { live: guarded("live"), sandbox: guarded("sandbox") }
   const room = Room.empty(concurrency, limits.perProject === "share" ? projectShare(concurrency) : 0)
   const watch = new LeaseWatch(yield* Clock.Clock, leaseDurationMs)
   const isolation = makeIsolation(leaseDurationMs)
@@ -39,7 +48,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
   yield* onCanceled(attempts)
 
   const providersOf = ({ claim: { job }, kind }: Attempt): ReadonlyArray<string> =>
-    job.mode === "live" ? (liveProviders.get(kind.name) ?? []) : []
+    guardedProviders[job.mode].get(kind.name) ?? []
 
   const rateOf = ({ claim: { job } }: Attempt) => rates.ofKind(job.kind, job.mode)
 
@@ -103,7 +112,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
       const freed = nextFreed
       nextFreed = undefined
       if (freed !== undefined) Deferred.doneUnsafe(freed, Effect.void)
-      onEnd()
+      onEnd(attempt)
       attempt.end()
     },
   }

@@ -2,33 +2,20 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import type { BlobUnavailable } from "../domain/index.ts"
 import { EngineConfig, type EngineSettings } from "../engine/EngineConfig.ts"
 import { emitFailed, type JobEvents } from "../engine/JobEvents.ts"
-import { purgeBlobs } from "../engine/purgeBlobs.ts"
-import { finiteAges, retentionPeriods } from "../engine/retentionPeriods.ts"
+import { retentionPublication, retentionRules } from "../engine/retentionRules.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import {
-  type BlobStore,
-  type IdGenerator,
-  type JobDirectory,
-  JobStore,
-  type PruneResult,
-  UploadStore,
-} from "../ports/index.ts"
+import { type BlobStore, IdGenerator, type JobDirectory, JobStore, type UploadStore } from "../ports/index.ts"
 import { BlobGuard } from "./BlobGuard.ts"
 import { collectOrphans } from "./collectOrphans.ts"
 import { firstPause, growingPauses } from "./growingPauses.ts"
 import { requireOriginal } from "./copies.ts"
-import { requireCurrentStore } from "./lineage.ts"
 import { makeOutageLog } from "./outageLog.ts"
+import { inSteps, prune, totalOf } from "./prune.ts"
 import { measureSweep } from "./sweepMetrics.ts"
 
-/** Maximum number of records that one step of a sweep changes, so that a sweep never occupies the store for long. */
-const stepSize = 100
-/** After this many failed purges, a sweep leaves the rest to the next one: the whole blob store is probably unavailable. */
-const maxStuckPurges = 500
 /**
  * Each process starts its first sweep at a random moment within this time, so that processes started together do not
  * coincide.
@@ -37,106 +24,12 @@ const startWithinMs = 10_000
 /** The longest pause between sweeps, as a share of the limit that they enforce. Nothing ends later than by this share. */
 const shareOfLimit = 1 / 60
 
-/** Repeats a step until it finds fewer than `stepSize` records. Returns the total. */
-const untilDone = <E, R>(step: Effect.Effect<number, E, R>): Effect.Effect<number, E, R> =>
-  Effect.gen(function* () {
-    for (let found = 0; ; yield* Effect.yieldNow) {
-      const count = yield* step
-      found += count
-      if (count < stepSize) return found
-    }
-  })
-
-const notRemoved = (error: BlobUnavailable) =>
-  Effect.logWarning("could not remove some blobs; trying again later", error.cause)
-
 /** Fails jobs that waited or ran too long. Returns their number. */
 export const expireOverdue = Effect.flatMap(JobStore, (store) =>
-  untilDone(Effect.flatMap(store.expireJobs(stepSize), (expired) => Effect.as(emitFailed(expired), expired.length))),
+  inSteps((limit) =>
+    Effect.flatMap(store.expireJobs(limit), (expired) => Effect.as(emitFailed(expired), expired.length)),
+  ),
 )
-
-/** The number of records that retention has removed. */
-export interface Pruned {
-  /** Finished jobs whose data was erased. */
-  readonly expiredData: number
-  /** Records of finished jobs. */
-  readonly deletedJobs: number
-  /** Uploads that no job used. */
-  readonly expiredUploads: number
-  /** Records of uploads that were erased before. */
-  readonly deletedUploads: number
-  /** Earlier removals of files that had failed and were retried. */
-  readonly purges: number
-}
-
-/**
- * Erases data past its retention, and finishes purges that are still due. Returns the number of records and purges found. Erased
- * data is unreachable immediately. Without `removes`, its blobs stay and their purges remain due: a process on a fresh copy of the
- * store cannot know what the original has done with them since.
- */
-const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: boolean }) {
-  const config = yield* EngineConfig
-  const { data, jobs: records } = retentionPeriods(config, yield* installedKinds)
-  // An older copy of the store could remove blobs that the newer one still uses. If the blob store is unavailable, nothing can be
-  // removed, but overdue data becomes unreachable nevertheless.
-  yield* Effect.catchTag(requireCurrentStore, "BlobUnavailable", () => Effect.void)
-  const jobs = yield* JobStore
-  const uploads = yield* UploadStore
-  // A blob that cannot be removed now stays due and must not delay other removals.
-  const pruned = <E, R>(step: Effect.Effect<PruneResult, E, R>) =>
-    untilDone(
-      Effect.flatMap(step, (result) =>
-        Effect.as(
-          removes ? Effect.catchTag(purgeBlobs(result.purges), "BlobUnavailable", notRemoved) : Effect.void,
-          result.count,
-        ),
-      ),
-    )
-  return {
-    expiredData: finiteAges(data).length === 0 ? 0 : yield* pruned(jobs.expireData(data, stepSize)),
-    deletedJobs: finiteAges(records).length === 0 ? 0 : yield* pruned(jobs.deleteJobs(records, stepSize)),
-    // These uploads belong to no job, and so to no kind.
-    deletedUploads:
-      config.jobRetentionMs === 0 ? 0 : yield* untilDone(uploads.deleteUploads(config.jobRetentionMs, stepSize)),
-    expiredUploads: yield* pruned(uploads.expireUploads(stepSize)),
-    purges: removes ? yield* purgeDue : (yield* jobs.listPurges(1)).length,
-  } satisfies Pruned
-})
-
-const sumOf = ({ deletedJobs, deletedUploads, expiredData, expiredUploads, purges }: Pruned): number =>
-  expiredData + deletedJobs + expiredUploads + deletedUploads + purges
-
-/** Prunes, removes blobs, and returns the numbers of what it removed. Only for a process that knows that no other copy of the store is in use. */
-export const pruneAndReport = prune({ removes: true })
-
-/** Like `pruneAndReport`, but returns only how much it removed in all. */
-export const pruneOnce = Effect.map(pruneAndReport, sumOf)
-
-/**
- * Tries each due purge once. Failed ones stay at the head of the list, which is ordered by age, so it is read past them;
- * otherwise, a hundred that never succeed would block all others. Fails with the first failure.
- */
-const purgeDue = Effect.gen(function* () {
-  const jobs = yield* JobStore
-  const tried = new Set<string>()
-  let failure: BlobUnavailable | undefined
-  for (let mayBeStuck = 0; ;) {
-    const due = yield* jobs.listPurges(mayBeStuck + stepSize)
-    const fresh = due.filter(({ blobPrefix }) => !tried.has(blobPrefix))
-    const stuck = due.length - fresh.length
-    if (stuck >= maxStuckPurges) break
-    for (const { blobPrefix } of fresh) tried.add(blobPrefix)
-    const failed = yield* purgeBlobs(fresh).pipe(
-      Effect.as(undefined),
-      Effect.catchTag("BlobUnavailable", (error) => Effect.succeed(error)),
-    )
-    failure ??= failed
-    mayBeStuck = failed === undefined ? stuck : stuck + fresh.length
-    if (fresh.length < stepSize) break
-    yield* Effect.yieldNow
-  }
-  return failure === undefined ? tried.size : yield* Effect.fail(failure)
-})
 
 interface SweepPace {
   /** Interval while sweeps find something. */
@@ -175,8 +68,7 @@ const paceOfExpiry = (config: EngineSettings): SweepPace => ({
 })
 
 const paceOfPruning = (config: EngineSettings, kinds: ReadonlyArray<JobKind>): SweepPace => {
-  const { data, jobs } = retentionPeriods(config, kinds)
-  const kept = [...finiteAges(data), ...finiteAges(jobs)]
+  const kept = retentionRules(config, kinds).flatMap(({ dataMs, jobsMs }) => [dataMs ?? Infinity, jobsMs ?? Infinity])
   return {
     intervalMs: config.pruneIntervalMs,
     idleIntervalMs: Math.min(config.idlePruneIntervalMs, shareOfLimit * Math.min(config.upload.usableForMs, ...kept)),
@@ -212,6 +104,14 @@ const sweep = Effect.gen(function* () {
   const guard = yield* BlobGuard
   const joined = Effect.catchTag(guard.join, "BlobUnavailable", () => Effect.void)
   yield* untilOriginal(yield* guard.intervalMs)
+  const store = yield* JobStore
+  const publication = retentionPublication(config, kinds, (yield* IdGenerator).next("req"))
+  const publish = (ttlMs: number) =>
+    Effect.catchCause(store.publishRetention({ ...publication, ttlMs }), (cause) =>
+      Effect.logDebug("could not publish how long jobs are kept; the next sweep does", cause),
+    )
+  // First, so that no other process removes what this one keeps longer.
+  yield* publish(publication.ttlMs)
   yield* Effect.all(
     [
       every("expire", paceOfExpiry(config), expireOverdue),
@@ -221,13 +121,15 @@ const sweep = Effect.gen(function* () {
         paceOfPruning(config, kinds),
         Effect.andThen(
           joined,
-          Effect.flatMap(guard.isSettled, (isSettled) => Effect.map(prune({ removes: isSettled }), sumOf)),
+          Effect.flatMap(guard.isSettled, (removes) =>
+            Effect.flatMap(prune(publication, { removes, retries: false }), totalOf),
+          ),
         ),
       ),
       every("orphans", steadily(config.orphanIntervalMs), Effect.andThen(settle(guard), collectOrphans)),
     ],
     { concurrency: "unbounded", discard: true },
-  )
+  ).pipe(Effect.ensuring(publish(0)))
 })
 
 /** Runs the sweeps until the layer's scope closes. Every process runs them, whether or not it runs jobs. */

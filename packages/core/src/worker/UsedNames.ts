@@ -1,7 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { isCountStep } from "../domain/Child.ts"
 import { isStorableText, progressStep } from "../domain/index.ts"
 import { KindBug } from "../kinds/KindBug.ts"
+
+/** The functions of a context that use a name. */
+type NamedCall = "step" | "lastStep" | "children" | "keepFile" | "writeFile"
 
 /** Maximum length of a name in a message, and therefore in the log. */
 const shownLength = 64
@@ -12,7 +16,7 @@ const shownLength = 64
  * other.
  */
 export class UsedNames {
-  readonly #used = { step: new Set<string>(), file: new Set<string>() }
+  readonly #used = { step: new Map<string, NamedCall | undefined>(), file: new Map<string, NamedCall | undefined>() }
   #bug: KindBug | undefined
 
   /**
@@ -23,23 +27,38 @@ export class UsedNames {
     return this.#bug
   }
 
+  /** The bug of an attempt whose work returns now, although a step or a file has begun and not ended; `undefined` if all have ended. */
+  get unfinishedBug(): KindBug | undefined {
+    for (const used of [this.#used.step, this.#used.file])
+      for (const [name, running] of used)
+        if (running !== undefined)
+          return new KindBug(`run returned before ${shownCall(running, name)} had finished: await it`)
+    return undefined
+  }
+
   /** Runs an effect under a name. If it fails, the name may be used again, so that the same step can be retried. */
   readonly once =
-    (what: "step" | "file", name: string) =>
+    (call: NamedCall, name: string) =>
     <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.suspend(() => {
+        const what = call === "keepFile" || call === "writeFile" ? "file" : "step"
         const used = this.#used[what]
         const problem = used.has(name) ? usedTwice(what, name) : what === "step" ? stepProblem(name) : undefined
         if (problem !== undefined) this.#bug ??= new KindBug(problem)
         if (this.#bug !== undefined) return Effect.die(this.#bug)
-        used.add(name)
+        used.set(name, call)
         return Effect.onExit(effect, (exit) =>
           Effect.sync(() => {
             if (Exit.isFailure(exit)) used.delete(name)
+            else used.set(name, undefined)
           }),
         )
       })
 }
+
+/** A call of a context function, for messages to operators: `children("clips")`. */
+export const shownCall = (what: string, name: unknown): string =>
+  typeof name === "string" ? `${what}(${JSON.stringify(name.slice(0, shownLength))})` : `${what}()`
 
 /** Maximum length of the name of a step, in UTF-16 code units. Names are keys of stores, and part of the keys of children. */
 const maxStepLength = 200
@@ -48,7 +67,9 @@ const maxStepLength = 200
 const stepProblem = (name: unknown): string | undefined => {
   if (typeof name !== "string" || name.length > maxStepLength || !isStorableText(name))
     return `the name of a step must be text of up to ${maxStepLength} characters, without U+0000 or unpaired surrogates`
-  return name === progressStep ? `a step must not be named "${progressStep}"` : undefined
+  return name === progressStep || isCountStep(name)
+    ? `a step must not be named "${name.slice(0, shownLength)}"`
+    : undefined
 }
 
 const usedTwice = (what: "step" | "file", name: string): string => {

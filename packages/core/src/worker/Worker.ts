@@ -6,8 +6,10 @@ import * as Scope from "effect/Scope"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
+import { givenField, valueOf } from "../domain/realms.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { Engine } from "../engine/Engine.ts"
+import type { Fingerprint } from "../engine/Fingerprint.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import {
   type BlobStore,
@@ -23,12 +25,14 @@ import { InstalledKinds, installedKinds } from "../kinds/installedKinds.ts"
 import { portsOf } from "../kinds/portsOf.ts"
 import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
+import { limitedInSandbox } from "../providers/sandboxLimits.ts"
 import type { Attempt } from "./Attempt.ts"
 import type { Bag } from "./Bag.ts"
 import { makeClaiming } from "./claiming.ts"
 import { makeJointClaims } from "./JointClaims.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { checkClaims, heartbeat } from "./Heartbeat.ts"
+import { earlier } from "./claimInto.ts"
 import { makeIdling } from "./Idling.ts"
 import { Rates } from "./Rates.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
@@ -53,6 +57,7 @@ export type WorkerNeeds =
   | JobEvents
   | JobDirectory
   | Engine
+  | Fingerprint
 
 type MakerNeeds = WorkerNeeds | GateWatch | ProviderGuard | Rates
 
@@ -64,7 +69,7 @@ const layerProviderGuard = Layer.effect(
   ProviderGuard,
   Effect.gen(function* () {
     const { circuit, providers: settings } = yield* EngineConfig
-    const { live } = yield* Providers
+    const providers = yield* Providers
     const ports = portsOf(yield* installedKinds)
     const names = ports.map(({ name }) => name)
     const unknown = Object.keys(settings).find((name) => !names.includes(name))
@@ -72,11 +77,13 @@ const layerProviderGuard = Layer.effect(
       return yield* Effect.die(
         new TypeError(unknownName(`provider "${unknown}" in settings.providers`, unknown, names)),
       )
-    const served = ports.filter(({ name }) => live[name] !== undefined)
+    const inSandbox = limitedInSandbox(providers, ports, settings)
+    const served = ports.filter(({ name }) => givenField(providers.live, name) !== undefined || inSandbox.has(name))
     return yield* makeProviderGuard(
-      new Map(served.map(({ bounds, name }) => [name, settings[name] ?? bounds])),
+      new Map(served.map(({ bounds, name }) => [name, valueOf(settings, name) ?? bounds])),
       circuit,
       (yield* Rates).ofProvider,
+      inSandbox,
     )
   }),
 )
@@ -111,6 +118,13 @@ export class Worker extends Context.Service<
     readonly nextClaimBy: Effect.Effect<number | undefined>
     /** The standings of this process's live providers. */
     readonly providers: Effect.Effect<ReadonlyArray<ProviderStanding>>
+    /**
+     * Milliseconds until a paused provider is tried again, or a rate that held jobs back at the last claim has room; `undefined` if
+     * neither holds back a job. For tests.
+     */
+    readonly heldBackMs: Effect.Effect<number | undefined>
+    /** Waits until a running job waits for a rate. For tests. */
+    readonly untilWaitsForRate: Effect.Effect<void>
   }
 >()("@kiln/core/worker/Worker") {
   /** A worker that does nothing until one of its methods is called. */
@@ -133,6 +147,7 @@ export class Worker extends Context.Service<
 const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Scope> = Effect.gen(function* () {
   const config = yield* EngineConfig
   const guard = yield* ProviderGuard
+  const rates = yield* Rates
   const context = yield* Effect.context<MakerNeeds>()
   const idling = yield* makeIdling
   const slots = yield* makeSlots(idling.attemptEnded)
@@ -201,6 +216,10 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
     lastClaimAt: Effect.sync(claiming.lastClaimAt),
     nextClaimBy: Effect.sync(idling.nextClaimBy),
     providers: guard.standings,
+    heldBackMs: Effect.flatMap(guard.nextTryInMs, (paused) =>
+      Effect.map(rates.nextInMs, (held) => earlier(paused, held)),
+    ),
+    untilWaitsForRate: rates.waits.await,
   })
 })
 

@@ -1,7 +1,7 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { type AttemptError, AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
-import type { JobKind } from "../kinds/JobKind.ts"
 import type { Attempt } from "./Attempt.ts"
 import { attemptContexts } from "./AttemptContext.ts"
 import { AttemptMeter } from "./AttemptMeter.ts"
@@ -33,8 +33,7 @@ export const attemptWork = Effect.fnUntraced(function* (slots: Slots) {
         )
   }
 
-  const runOn = (attempt: Attempt, request: unknown) =>
-    inTime(attempt.kind, attempt.kind.run(contextOf(attempt, request)))
+  const runOn = (attempt: Attempt, request: unknown) => inTime(attempt, attempt.kind.run(contextOf(attempt, request)))
 
   // Waits until the attempt may begin, and runs the kind.
   return (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
@@ -51,21 +50,27 @@ export const attemptWork = Effect.fnUntraced(function* (slots: Slots) {
 })
 
 /** Ends an attempt that takes longer than its kind allows. Kinds without such a limit need no fiber for it. */
-const inTime = <A>(
-  { limits: { attemptTimeoutMs } }: JobKind,
-  run: Effect.Effect<A, AttemptError>,
-): Effect.Effect<A, AttemptError> =>
-  attemptTimeoutMs === undefined
-    ? run
-    : Effect.timeoutOrElse(run, {
-        duration: attemptTimeoutMs,
-        orElse: () =>
-          new AttemptFailed({
-            errorCode: "job_timeout",
-            retry: true,
-            detail: `the attempt took longer than attemptTimeoutMs, ${attemptTimeoutMs} ms`,
-          }),
-      })
+const inTime = <A>(attempt: Attempt, run: Effect.Effect<A, AttemptError>): Effect.Effect<A, AttemptError> => {
+  const { attemptTimeoutMs } = attempt.kind.limits
+  if (attemptTimeoutMs === undefined) return run
+  return Effect.raceFirst(
+    run,
+    Effect.andThen(
+      Effect.sleep(attemptTimeoutMs),
+      Effect.suspend(() => {
+        attempt.cut(Cause.fail(tookTooLong(attemptTimeoutMs)))
+        return Effect.never
+      }),
+    ),
+  )
+}
+
+const tookTooLong = (attemptTimeoutMs: number) =>
+  new AttemptFailed({
+    errorCode: "job_timeout",
+    retry: true,
+    detail: `the attempt took longer than attemptTimeoutMs, ${attemptTimeoutMs} ms`,
+  })
 
 const notReadable = Effect.suspend(() =>
   Effect.fail(

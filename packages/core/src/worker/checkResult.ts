@@ -1,6 +1,7 @@
 import * as Result from "effect/Result"
 import { uncoveredMeters } from "../domain/Billing.ts"
 import { type Charge, chargeFor, type Job, type JsonObject, limits, type Usage, warningCodes } from "../domain/index.ts"
+import { valueOf } from "../domain/realms.ts"
 import { withinMaximum } from "../domain/SpendCap.ts"
 import { asJsonObject } from "../kinds/asJson.ts"
 import { AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
@@ -49,7 +50,7 @@ export const checkResult = (
     beyondMaximum:
       maxUsage === null
         ? none
-        : usedMeters(result).filter((meter) => (result.usage[meter] ?? 0) > (maxUsage[meter] ?? Infinity)),
+        : usedMeters(result).filter((meter) => (result.usage[meter] ?? 0) > (valueOf(maxUsage, meter) ?? Infinity)),
   }
 }
 

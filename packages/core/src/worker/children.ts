@@ -1,13 +1,16 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { authorize, type Job, type JobStatus, submittedOf } from "../domain/index.ts"
+import { authorize, isFinished, type Job, type JobStatus, submittedOf } from "../domain/index.ts"
 import { childIndex, childKey, type ParentStep, stepLabel } from "../domain/Child.ts"
-import { KindUnknown } from "../domain/Errors.ts"
+import { KindUnknown, type SpendCapReached } from "../domain/Errors.ts"
 import { idsOfLabel } from "../engine/childrenOf.ts"
-import type { Asked, Engine, JobOutcomes } from "../engine/index.ts"
-import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished, GateShut } from "../kinds/AttemptContext.ts"
+import type { Asked, Engine, Fingerprint, JobOutcomes } from "../engine/index.ts"
+import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished } from "../kinds/AttemptContext.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
 import { KindBug } from "../kinds/KindBug.ts"
-import type { JobDirectory } from "../ports/index.ts"
+import type { JobDirectory, JobStore } from "../ports/index.ts"
+import { submitChildren } from "./retriedChildren.ts"
+import { shownCall } from "./UsedNames.ts"
 
 /** Jobs in one page of a list, or in one call that reads them. */
 const pageSize = 500
@@ -44,49 +47,124 @@ const childOf = ({ errorCode, files, id, output, status }: Job): Child =>
       }
     : { id, status: "failed", errorCode: errorCode ?? "internal_error" }
 
-/** Reads the finished children of a step, in the order of their requests. */
-const readChildren = Effect.fnUntraced(function* (directory: Directory, parent: ParentStep) {
+/** Reads the finished children of a step, in the order of their requests. Each must be the job of the request at its place. */
+const readChildren = Effect.fnUntraced(function* (
+  { directory, fingerprint }: ChildServices,
+  parent: ParentStep,
+  kind: JobKind,
+  requests: ReadonlyArray<unknown>,
+) {
   const ids = yield* idsOfLabel(directory, stepLabel(parent))
   const children: Array<Child> = []
   for (let from = 0; from < ids.length; from += pageSize)
     for (const job of yield* directory.readJobs(ids.slice(from, from + pageSize)))
-      if (job !== undefined) children[childIndex(job.idempotencyKey)] = childOf(job)
+      if (job !== undefined) {
+        const index = childIndex(job.idempotencyKey)
+        if (!isRequestOf(job, kind, requests[index], fingerprint))
+          return yield* Effect.die(otherRequest(parent.step, index))
+        children[index] = childOf(job)
+      }
   return children
 })
 
+/** Reads finished children, whose order is known. */
+const readInOrder = Effect.fnUntraced(function* (directory: Directory, jobs: ReadonlyArray<Job>) {
+  const children: Array<Child> = []
+  for (let from = 0; from < jobs.length; from += pageSize) {
+    const page = jobs.slice(from, from + pageSize)
+    const found = yield* directory.readJobs(page.map(({ id }) => id))
+    children.push(...page.map((job, index) => childOf(found[index] ?? job)))
+  }
+  return children
+})
+
+/** Returns whether a child has this kind and request. True for a request that the kind, which may be newer, no longer accepts. */
+const isRequestOf = (
+  job: Job,
+  { name, reader }: JobKind,
+  request: unknown,
+  fingerprint: Fingerprint["Service"],
+): boolean => {
+  if (job.kind !== name) return false
+  const read = reader.read(request)
+  return Result.isFailure(read) || fingerprint.of(name, read.success.stored, read.success.canonical) === job.fingerprint
+}
+
+const otherRequest = (step: string, index: number) =>
+  new KindBug(
+    `child ${index} of ${shownCall("children", step)} was another request in an earlier attempt; give a step the same requests each time`,
+  )
+
 /** Turns the first refusal of a child into the end of its parent's attempt. */
-const refusal = (outcomes: JobOutcomes, step: string): Effect.Effect<void, AttemptError> => {
+const refusal = (outcomes: JobOutcomes, step: string, job: Job): Effect.Effect<void, AttemptError> => {
   const index = outcomes.findIndex(Result.isFailure)
   const outcome = outcomes[index]
   if (outcome === undefined || Result.isSuccess(outcome)) return Effect.void
   const error = outcome.failure
   if (error._tag === "StoreUnavailable") return Effect.fail(error)
-  // As the parent itself would wait.
-  if (error._tag === "LiveNotActive") return Effect.fail(new GateShut({ missing: error.missing }))
-  const detail =
-    error._tag === "IdempotencyKeyReused"
-      ? `child ${index} of step "${step}" was another request in an earlier attempt; give a step the same requests each time`
-      : `child ${index} of step "${step}" was refused: ${error._tag}`
+  if (error._tag === "LiveNotActive") return Effect.fail(new ChildrenUnfinished({ missing: error.missing }))
+  // Until the cap is raised or its period ends, but no longer than the parent may wait.
+  if (error._tag === "SpendCapReached")
+    return Effect.andThen(tellOfCap(error, step, job), Effect.fail(new ChildrenUnfinished({})))
+  if (error._tag === "IdempotencyKeyReused") return Effect.die(otherRequest(step, index))
+  const detail = `child ${index} of ${shownCall("children", step)} was refused: ${error._tag}`
   return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail, cause: error }))
+}
+
+/** Logs ever more rarely: the parent looks again every few seconds. */
+const tellOfCap = ({ message }: SpendCapReached, step: string, { attempts }: Job): Effect.Effect<void> =>
+  (attempts & (attempts - 1)) === 0 ? Effect.logWarning(`the children of step "${step}" wait: ${message}`) : Effect.void
+
+/** How many children a step has. */
+export interface KeptCount {
+  /** As an earlier attempt kept it, once it had submitted all of them. */
+  readonly known: number | undefined
+  /** Keeps it, unless it is known. */
+  readonly keep: (count: number) => Effect.Effect<void, AttemptError>
+}
+
+/** Fails if the children that an earlier attempt submitted are not those that this one asks for, or not all there. None is made again. */
+const checkCount = (
+  step: string,
+  known: number | undefined,
+  asked: number,
+  found: number,
+): Effect.Effect<void, AttemptError> => {
+  if (known === undefined) return Effect.void
+  if (known !== asked)
+    return Effect.die(
+      new KindBug(`step "${step}" had ${known} children in an earlier attempt; give it the same requests each time`),
+    )
+  if (found >= known) return Effect.void
+  const detail = `${known - found} of ${known} children of step "${step}" were deleted before their parent had finished`
+  return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail }))
 }
 
 /** What children are made with. */
 export interface ChildServices {
   readonly engine: Engine["Service"]
   readonly directory: Directory
+  readonly fingerprint: Fingerprint["Service"]
+  readonly store: JobStore["Service"]
+}
+
+/** Returns the kind of the children of a step. Throws `KindBug` for arguments of `children` that JavaScript code got wrong. */
+const kindOfChildren = ({ kinds }: Engine["Service"], step: string, kindName: unknown, requests: unknown): JobKind => {
+  const call = shownCall("children", step)
+  if (!Array.isArray(requests)) throw new KindBug(`${call} expects an array of requests as its third argument`)
+  if (typeof kindName !== "string") throw new KindBug(`${call} expects a kind or its name as its second argument`)
+  const kind = kinds.find(({ name }) => name === kindName)
+  if (kind !== undefined) return kind
+  throw new KindBug(`${call}: ${new KindUnknown({ kind: kindName, known: kinds.map(({ name }) => name) }).message}`)
 }
 
 /** The requests for the children of a step. They belong to the parent's project and key, and have its mode, priority and context. */
 const askedFor = (
-  { kinds }: Engine["Service"],
   job: Job,
   parent: ParentStep,
-  kindName: string,
+  kind: JobKind,
   requests: ReadonlyArray<unknown>,
 ): ReadonlyArray<Asked> => {
-  const kind = kinds.find(({ name }) => name === kindName)
-  if (kind === undefined)
-    throw new KindBug(new KindUnknown({ kind: kindName, known: kinds.map(({ name }) => name) }).message)
   const { keyId, mode, priority, projectId } = job
   const { context } = submittedOf(job)
   const grant = authorize({ keyId, mode, projectId, scopes: [kind.keyScope] }, kind.keyScope)
@@ -105,25 +183,35 @@ const askedFor = (
  * `ChildrenUnfinished`, and the attempt ends without holding a slot.
  */
 export const awaitChildren = Effect.fnUntraced(function* (
-  { directory, engine }: ChildServices,
+  services: ChildServices,
   job: Job,
   step: string,
   kindName: string,
   requests: ReadonlyArray<unknown>,
+  count: KeptCount,
 ): Effect.fn.Return<ReadonlyArray<Child>, AttemptError> {
+  const { directory, engine } = services
   const parent: ParentStep = { jobId: job.id, step }
+  const kind = kindOfChildren(engine, step, kindName, requests)
   const before = yield* countChildren(directory, parent)
+  yield* checkCount(step, count.known, requests.length, before.all)
   if (before.all < requests.length) {
-    const outcomes = yield* Effect.suspend(() => engine.createJobs(askedFor(engine, job, parent, kindName, requests)))
-    yield* refusal(outcomes, step)
-    if (requests.length > 0) return yield* new ChildrenUnfinished()
+    const outcomes = yield* Effect.suspend(() =>
+      submitChildren(services, job, parent, askedFor(job, parent, kind, requests)),
+    )
+    yield* refusal(outcomes, step, job)
+    yield* count.keep(requests.length)
+    const submitted = outcomes.flatMap((outcome) => (Result.isSuccess(outcome) ? [outcome.success.job] : []))
+    if (!submitted.every(isFinished)) return yield* new ChildrenUnfinished({ areNew: true })
+    return yield* readInOrder(directory, submitted)
   }
   if (before.all > requests.length)
     return yield* Effect.die(
       new KindBug(
-        `step "${step}" had ${before.all} children in an earlier attempt; give it the same requests each time`,
+        `${shownCall("children", step)} had ${before.all} requests in an earlier attempt and has ${requests.length} now; give a step the same requests each time`,
       ),
     )
-  if (before.unfinished > 0) return yield* new ChildrenUnfinished()
-  return yield* readChildren(directory, parent)
+  yield* count.keep(requests.length)
+  if (before.unfinished > 0) return yield* new ChildrenUnfinished({})
+  return yield* readChildren(services, parent, kind, requests)
 })

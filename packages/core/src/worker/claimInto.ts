@@ -69,14 +69,17 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
  */
 const mostAtOnce = (concurrency: number): number => Math.max(100, Math.ceil(concurrency / 2))
 
-/** Live jobs are limited by their providers' concurrency, sandbox jobs only by their slots. */
+/** Jobs are limited by the concurrency of their providers, as far as it is limited in their mode, and by their slots. */
 const boundsOf = (
   room: number | WorkerRoom,
   { atMost, quotas }: Pick<RunnableNow, "atMost" | "quotas">,
   mostJobs: number,
 ): Pick<ClaimRequest, "limit" | "worker"> => {
-  if (typeof room === "number") return { limit: Math.min(room, atMost) }
-  const free = { live: Math.max(0, Math.min(room.free.live, atMost)), sandbox: Math.max(0, room.free.sandbox) }
+  if (typeof room === "number") return { limit: Math.min(room, Math.min(atMost.live, atMost.sandbox)) }
+  const free = {
+    live: Math.max(0, Math.min(room.free.live, atMost.live)),
+    sandbox: Math.max(0, Math.min(room.free.sandbox, atMost.sandbox)),
+  }
   return {
     limit: Math.min(free.live + free.sandbox, mostJobs),
     worker: quotas.length === 0 ? { ...room, free } : { ...room, free, quotas },
@@ -120,7 +123,8 @@ const fillsQuota = (worker: WorkerRoom | undefined, claims: ReadonlyArray<Claim>
     ({ count, kind, mode }) => claims.filter(({ job }) => job.kind === kind && job.mode === mode).length >= count,
   )
 
-const earlier = (a: number | undefined, b: number | undefined): number | undefined =>
+/** The earlier of two times that may be unknown. */
+export const earlier = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
 
 /** Fails if the answer takes longer than a lease: its leases would already have ended, and a shutdown must not wait for it. */

@@ -2,8 +2,9 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import { authorize, type JobId } from "../domain/index.ts"
-import { dueTick, type Schedule, tickKey } from "../domain/Schedule.ts"
+import { authorize } from "../domain/index.ts"
+import { dueTick, type JobTick, type Schedule, tickKey } from "../domain/Schedule.ts"
+import { acceptedOf } from "../engine/acceptedOf.ts"
 import { decodeSchedule } from "../engine/changeSchedule.ts"
 import { Engine } from "../engine/Engine.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
@@ -65,9 +66,9 @@ const look = Effect.fnUntraced(
 )
 
 /**
- * Handles what is due of one schedule. The job comes first, under a key that only this tick has; only then does the schedule
- * advance, if no other process has advanced it. After a crash in between, the next process gets the same job. A refused job is
- * tried again until the next tick is due.
+ * Handles what is due of one schedule. The job and the advance of the schedule are one transaction, which has an effect only while the
+ * schedule is the one that was read: whatever processes, crashes and changes of the schedule meet at a tick, it gets one job. A
+ * refused job is tried again until the next tick is due.
  */
 const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Schedule, kind: JobKind, now: number) {
   const store = yield* ScheduleStore
@@ -83,12 +84,13 @@ const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Sche
     if (advanced) yield* tellBackground((meter) => meter.ticked(kind.name, "missed"))
     return Math.max(0, nextAt - now)
   }
-  const submitted = yield* Effect.exit(submit(stored.name, schedule, kind, tick))
+  const submitted = yield* Effect.exit(
+    submit(kind, { name: stored.name, version: stored.version, tick, schedule, nextAt }),
+  )
   if (Exit.isSuccess(submitted)) {
-    const jobId = submitted.value
-    const advanced = yield* advance({ ...(jobId !== undefined && { last: { tick, jobId } }), refusal: null }, nextAt)
-    // Of several processes that meet at a tick, one counts.
-    if (advanced) yield* tellBackground((meter) => meter.ticked(kind.name, "submitted"))
+    // Another process submitted the job, or the schedule was changed: it is read again.
+    if (submitted.value === "TickTaken") return 0
+    yield* tellBackground((meter) => meter.ticked(kind.name, "submitted"))
     return Math.max(0, nextAt - now)
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(submitted.cause))
@@ -107,19 +109,16 @@ const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Sche
   return refusedPauseMs
 })
 
-/**
- * Submits the job of a tick; a repeat returns the same job. Another request under the key means that the tick already has one, from
- * before the schedule was changed; then, nothing is returned.
- */
-const submit = Effect.fnUntraced(function* (name: string, schedule: Schedule, kind: JobKind, tick: number) {
+/** Submits the job of a tick. A tick that has a job from an earlier version of this package counts as submitted. */
+const submit = Effect.fnUntraced(function* (kind: JobKind, tick: JobTick) {
   const engine = yield* Engine
-  const grant = authorize({ ...schedule.owner, scopes: [kind.keyScope] }, kind.keyScope)
+  const { owner, priority, request } = tick.schedule
+  const grant = authorize({ ...owner, scopes: [kind.keyScope] }, kind.keyScope)
   if (grant === undefined) return yield* Effect.die(new Error("authorize() refused a scope that the principal has"))
-  const placement = { priority: schedule.priority }
-  const accepted = engine.createJob(grant, kind, schedule.request, tickKey(name, tick), placement)
-  return yield* Effect.map(accepted, ({ job }): JobId | undefined => job.id).pipe(
-    Effect.catchTag("IdempotencyKeyReused", () => Effect.undefined),
-  )
+  const idempotencyKey = tickKey(tick.name, tick.tick)
+  const outcome = yield* engine.createTickJob({ grant, kind, request, idempotencyKey, placement: { priority, tick } })
+  if (outcome?._tag === "TickTaken" || outcome?._tag === "KeyReused") return outcome._tag
+  return (yield* Effect.fromResult(acceptedOf(outcome))).job.id
 })
 
 /** Fires schedules indefinitely. `changed` ends a pause, once a schedule was changed through this process. */

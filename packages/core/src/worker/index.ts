@@ -22,7 +22,7 @@ export {
   surveyOrphans,
   sweepOrphans,
 } from "./collectOrphans.ts"
-export { adoptBlobs, requireCurrent } from "./lineage.ts"
+export { adoptBlobs, publishNewest, requireCurrent } from "./lineage.ts"
 export { StoreCopied } from "../domain/StoreCopied.ts"
 export {
   adoptCopy,
@@ -33,4 +33,5 @@ export {
   type StoreWhereabouts,
   type UnfinishedJobs,
 } from "./copies.ts"
-export { expireOverdue, layerSweeps, pruneAndReport, type Pruned, pruneOnce } from "./Sweeper.ts"
+export { pruneAndReport, type Pruned, pruneOnce } from "./prune.ts"
+export { expireOverdue, layerSweeps } from "./Sweeper.ts"

@@ -57,7 +57,10 @@ export const requireCurrent = Effect.fnUntraced(function* (store: Pick<JobStore[
 
 export const requireCurrentStore = Effect.flatMap(JobStore, requireCurrent)
 
-/** Writes an entry to the blob store, and then removes the ones that it replaces. */
+/**
+ * Writes an entry to the blob store, and then removes the ones that it replaces. One that cannot be removed is left to the next
+ * call: this store knows it, so it is in nobody's way, and must not keep the process from all other removals.
+ */
 export const publishNewest = Effect.fnUntraced(function* (lineage: BlobLineage) {
   const newest = lineage.entries.at(-1)
   if (newest === undefined) return
@@ -67,7 +70,14 @@ export const publishNewest = Effect.fnUntraced(function* (lineage: BlobLineage) 
     .put(lineageKey(newest), Stream.succeed(content), { maxBytes: content.length })
     .pipe(Effect.catchTag("BlobTooLarge", (cause) => Effect.fail(new BlobUnavailable({ operation: "put", cause }))))
   const stale = staleEntries(lineage, yield* listEntries)
-  yield* Effect.forEach(stale, (entry) => blobs.remove(lineageKey(entry)), { discard: true })
+  yield* Effect.forEach(
+    stale,
+    (entry) =>
+      Effect.catchTag(blobs.remove(lineageKey(entry)), "BlobUnavailable", ({ cause }) =>
+        Effect.logWarning("could not remove an old entry of this store from the blob store; trying again later", cause),
+      ),
+    { discard: true },
+  )
 })
 
 /** Writes the store's next lineage. Returns `undefined` if another process wrote first; then read again and retry. */
@@ -97,7 +107,11 @@ const addEntry = Effect.fnUntraced(function* (next: typeof startLineage) {
 export const joinBlobs = Effect.gen(function* () {
   const { entries, lineage } = yield* requireCurrentStore
   const newest = lineage.entries.at(-1)
-  if (newest !== undefined && entries.length > 0 && !entries.includes(newest))
+  if (newest !== undefined && entries.length === 0)
+    yield* Effect.logError(
+      "the blob store has no entry of this database, which has used one before: it is another one, or it was emptied, and files written since cannot be read; check that the blob store's place is mounted",
+    )
+  else if (newest !== undefined && !entries.includes(newest))
     yield* Effect.logWarning(
       "the blob store lacks the newest entry of this database: if it is an older copy of the blob store, files written since are missing; check KILN_BLOBS",
     )

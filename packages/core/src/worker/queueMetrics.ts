@@ -11,7 +11,7 @@ const maxCounted = 100_000
 /** Milliseconds for which a measurement is good, however often metrics are read. */
 const goodForMs = 5_000
 
-const states = ["ready", "delayed", "running"] as const
+const states = ["ready", "delayed", "retrying", "running"] as const
 
 /**
  * Returns the effect that sets the gauges of the queue. Each process asks the store at most once in five seconds. If the store
@@ -21,7 +21,7 @@ export const queueMeasurement = (families: MetricFamilies) =>
   Effect.gen(function* () {
     const jobs = families.gauge(
       "kiln_queue_jobs",
-      "Unfinished jobs of the installation by state: ready, delayed or running. Every process reports the same; use max",
+      "Unfinished jobs of the installation by state: ready, delayed, retrying or running. Every process reports the same; use max",
       "kind",
       "mode",
       "state",
@@ -54,7 +54,10 @@ export const queueMeasurement = (families: MetricFamilies) =>
         for (const state of states) jobs.record([kind, mode, state], depth?.[state] ?? 0)
         oldest.record([kind, mode], (depth?.oldestReadyMs ?? 0) / 1_000)
       }
-      const counted = depths.reduce((sum, { delayed, ready, running }) => sum + ready + delayed + running, 0)
+      const counted = depths.reduce(
+        (sum, { delayed, ready, retrying, running }) => sum + ready + delayed + retrying + running,
+        0,
+      )
       isPartial.record([], counted >= maxCounted ? 1 : 0)
       measuredAt.record([], (yield* Clock.currentTimeMillis) / 1_000)
     })

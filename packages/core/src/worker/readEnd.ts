@@ -28,8 +28,8 @@ export const readEnd = (
   readSafely(() => classify(attempt, exit, defaultCurrency)) ?? endOfFailure(attempt.kind, Cause.die(unreadable()))
 
 /**
- * Classifies the end of the work. If the lease is lost or the worker stops, that decides, whatever the work returned. Otherwise,
- * the work's own result decides.
+ * Classifies the end of the work. If the lease is lost, the worker stops or the attempt cannot go on, that decides, whatever the work
+ * returned or threw. Otherwise, the work's own result decides.
  */
 const classify = (
   attempt: Attempt,
@@ -38,11 +38,12 @@ const classify = (
 ): LoggedEnd => {
   if (attempt.lease.isLost) return { _tag: "LeaseLost" }
   if (attempt.isStopping && Exit.isFailure(exit)) return { _tag: "Released" }
-  if (attempt.isParked) return { _tag: "Parked" }
   const bug = attempt.nameBug
+  if (bug === undefined && attempt.cutBy !== undefined) return endOfFailure(attempt.kind, attempt.cutBy)
   if (Exit.isFailure(exit))
-    return endOfFailure(attempt.kind, bug === undefined ? exit.cause : Cause.combine(exit.cause, Cause.die(bug)))
-  if (bug !== undefined) return endOfFailure(attempt.kind, Cause.die(bug))
+    return endOfFailure(attempt.kind, bug === undefined ? exit.cause : Cause.combine(Cause.die(bug), exit.cause))
+  const early = bug ?? attempt.unfinishedBug
+  if (early !== undefined) return endOfFailure(attempt.kind, Cause.die(early))
   const checked = checkSafely(attempt, exit.value, defaultCurrency)
   if (Exit.isFailure(checked)) return endOfFailure(attempt.kind, checked.cause)
   const { beyondMaximum, completion, uncharged } = checked.value
@@ -76,6 +77,10 @@ const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEn
       ...end,
       log: Effect.logError(`the job failed because of a bug in its kind ${kind.name}`, `${bug.name}: ${bug.text}`),
     }
+  if (end._tag === "Parked") {
+    const { missing } = end.reason
+    return missing === undefined ? end : { ...end, log: Effect.logDebug("children may not be created now", missing) }
+  }
   if (end._tag === "Postponed") return { ...end, log: Effect.logDebug("a provider postponed its call") }
   return { ...end, log: Effect.logWarning("attempt ended without a result", describe(cause)) }
 }

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { Board, JobMode, KindQuota, StoreUnavailable } from "../domain/index.ts"
+import { givenField } from "../domain/realms.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import type { Runnable } from "../ports/index.ts"
@@ -11,7 +12,7 @@ import { Rates } from "./Rates.ts"
 /** The kinds that this process can run now, and the maximum number of jobs to claim at once. */
 export interface RunnableNow {
   readonly runnable: ReadonlyArray<Runnable>
-  readonly atMost: number
+  readonly atMost: Readonly<Record<JobMode, number>>
   /** For the kinds that rates limit. */
   readonly quotas: ReadonlyArray<KindQuota>
   /** The concurrency limits that projects have of their own. */
@@ -20,7 +21,7 @@ export interface RunnableNow {
 
 /** Returns the providers that serve the kind here; `undefined` if none of its sets is complete. */
 export const servedBy = (providers: ProviderSet, kind: JobKind): ReadonlyArray<string> | undefined =>
-  kind.providers.find((names) => names.every((name) => providers[name] !== undefined))
+  kind.providers.find((names) => names.every((name) => givenField(providers, name) !== undefined))
 
 /** The kinds this process can serve live, whether or not they may run now. */
 export const liveKinds = Effect.gen(function* () {
@@ -53,25 +54,30 @@ export const runnableKinds: Effect.Effect<
   const guard = yield* ProviderGuard
   const rates = yield* Rates
   const board = yield* (yield* GateWatch).board
+  rates.startClaim()
   const quotas: Array<KindQuota> = []
   const add = (kind: JobKind, mode: JobMode, count: number) => {
-    if (count <= 0) return
     runnable.push(...versionsIn(mode, kind))
     if (count !== Infinity) quotas.push({ kind: kind.name, mode, count })
   }
   const runnable: Array<Runnable> = []
-  let atMost = Infinity
+  const atMost = { live: Infinity, sandbox: Infinity }
+  /** Adds a kind as far as its providers and rates allow it now. */
+  const addGuarded = Effect.fnUntraced(function* (kind: JobKind, mode: JobMode, served: ReadonlyArray<string>) {
+    const names = guard.guardedIn(mode, served)
+    const room = names.length === 0 ? Infinity : yield* guard.room(names)
+    if (room === 0) return
+    const quota = yield* roomIn([rates.ofKind(kind.name, mode), ...guard.rates(names)])
+    if (quota === 0) return
+    add(kind, mode, quota)
+    atMost[mode] = Math.min(atMost[mode], room)
+  })
   for (const kind of yield* installedKinds) {
     if (board.pausedKinds.includes(kind.name)) continue
-    if (servedBy(sandbox, kind) !== undefined) add(kind, "sandbox", yield* roomIn([rates.ofKind(kind.name, "sandbox")]))
+    const simulated = servedBy(sandbox, kind)
+    if (simulated !== undefined) yield* addGuarded(kind, "sandbox", simulated)
     const names = servedBy(live, kind)
-    if (names === undefined || missingOf(kind.gate, board).length > 0) continue
-    const room = names.length === 0 ? Infinity : yield* guard.room(names)
-    if (room === 0) continue
-    const quota = yield* roomIn([rates.ofKind(kind.name, "live"), ...guard.rates(names)])
-    if (quota === 0) continue
-    add(kind, "live", quota)
-    atMost = Math.min(atMost, room)
+    if (names !== undefined && missingOf(kind.gate, board).length === 0) yield* addGuarded(kind, "live", names)
   }
   return { runnable, atMost, quotas, projects: board.projectConcurrency }
 })

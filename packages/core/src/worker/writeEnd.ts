@@ -1,12 +1,13 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
-import { childrenPauseMs } from "../domain/Child.ts"
+import { childrenPauseMs, gatePauseMs } from "../domain/Child.ts"
 import { afterFailure } from "../domain/Attempt.ts"
 import { type AttemptRecord, attemptRecord, type Job } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
 import type { JobEvent, JobRef } from "../engine/JobEvent.ts"
+import type { ChildrenUnfinished } from "../kinds/AttemptContext.ts"
 import type { Attempt } from "./Attempt.ts"
 import { type AttemptEnd, describe, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
 import { policyAfter } from "./policyAfter.ts"
@@ -54,6 +55,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
 
   const defer = (attempt: Attempt, delayMs: number, record?: AttemptRecord) => {
     const { jobId, token } = attempt.lease
+    attempt.dueInMs = delayMs
     return write(attempt, "deferJobs", { jobId, token, delayMs, countsAsFailure: record !== undefined, record })
   }
 
@@ -93,7 +95,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       case "Unavailable":
         return defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit))
       case "Parked":
-        return defer(attempt, childrenPauseMs(job.attempts))
+        return defer(attempt, parkedMs(end.reason, job.attempts))
       case "Postponed":
         return defer(attempt, postponedDelayMs(end.delayMs, attempts))
       case "Failed":
@@ -106,6 +108,9 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       Effect.as(Effect.logError("failed to write the end of an attempt", describe(cause)), "lapsed" as const),
     )
 })
+
+const parkedMs = ({ areNew = false, missing }: ChildrenUnfinished, attempts: number): number =>
+  missing === undefined ? childrenPauseMs(areNew ? 1 : attempts) : gatePauseMs
 
 const committed = Effect.succeed("committed" as const)
 const lapsed = Effect.succeed("lapsed" as const)

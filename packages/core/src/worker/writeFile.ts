@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes, isStorableText, jobBlobKey, type OutputFile } from "../domain/index.ts"
+import { valueOf } from "../domain/realms.ts"
 import { type AttemptError, AttemptFailed, type AttemptFile } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { BlobStore, IdGenerator } from "../ports/index.ts"
@@ -28,7 +29,7 @@ export const writeFile = Effect.fnUntraced(function* (
   const blobKey = jobBlobKey(job.id, token, name)
   if (!isStorableText(mediaType))
     return yield* Effect.die(new KindBug("the media type of a file must be text without U+0000 or unpaired surrogates"))
-  const maxBytes = kind.fileLimits[name] ?? defaultMaxBytes
+  const maxBytes = valueOf(kind.fileLimits, name) ?? defaultMaxBytes
   // A stream cannot be read again, so a write is repeated only if it did not begin.
   let begun = false
   const content: Stream.Stream<Uint8Array, AttemptError> = isBytes(data)

@@ -176,6 +176,50 @@ describe("children", () => {
     expect(await kiln.get(job)).toMatchObject({ status: "done", output: { found: ["failed", "done"] } })
   })
 
+  it.each(["failed", "done"] as const)(
+    "of a retried parent have the upload that a child which is %s had",
+    async (end) => {
+      const ran: Array<string> = []
+      let isBroken = true
+      const listen = jobKind({
+        name: "listen",
+        request: z.object({ uploadId: z.string() }),
+        output: z.object({ bytes: z.number() }),
+        upload: "uploadId",
+        limits: { maxFailures: 1 },
+        run: async ({ audio, jobId }) => {
+          ran.push(jobId)
+          if (isBroken && end === "failed") throw new Error("not yet")
+          return { output: { bytes: (await audio()).bytes } }
+        },
+      })
+      const parent = jobKind({
+        name: "parent",
+        request: z.object({ uploadId: z.string() }),
+        limits: { maxFailures: 1 },
+        run: async ({ children, request: { uploadId } }) => {
+          await children("clips", clip, [{ n: 1 }])
+          const [heard] = await children("listen", listen, [{ uploadId }])
+          if (isBroken) throw new Error("broken")
+          return { output: { bytes: heard?.status === "done" ? (heard.output?.bytes ?? null) : null } }
+        },
+      })
+      await using engine = await openWith([parent, listen, clip])
+      const upload = await engine.createUpload({ format: "wav", declaredSeconds: 1 })
+      await engine.receiveUpload(upload, "audio/wav", new TextEncoder().encode("RIFF0000WAVEfmt "))
+      const first = await engine.submitAndWait("parent", { uploadId: upload.id }, { timeoutMs: 60_000 })
+      expect(first).toMatchObject({ status: "failed", errorCode: "internal_error" })
+      // A retry that fails too hands the upload on once more.
+      const second = await engine.wait(await engine.operator.retry(first), { timeoutMs: 60_000 })
+      expect(second).toMatchObject({ status: "failed" })
+      isBroken = false
+      const third = await engine.wait(await engine.operator.retry(second), { timeoutMs: 60_000 })
+      expect(third).toMatchObject({ status: "done", output: { bytes: 16 } })
+      // What is done is not done again.
+      expect(new Set(ran).size).toBe(end === "done" ? 1 : 3)
+    },
+  )
+
   it("carry the context of the parent's submission", async () => {
     let user: string | undefined
     const child = jobKind({
@@ -213,7 +257,7 @@ describe("children", () => {
     [
       "a request that its kind refuses",
       (children) => children("a", "clip" as never, [{ n: "x" }] as never),
-      'child 0 of step "a" was refused: InvalidRequest',
+      'child 0 of children("a") was refused: InvalidRequest',
     ],
     [
       "a kind that the engine does not have",
@@ -227,6 +271,16 @@ describe("children", () => {
         return children("a", "clip" as never, [] as never)
       },
       'step "a" was used twice in this attempt',
+    ],
+    [
+      "requests that are no array",
+      (children) => children("a", "clip" as never, { n: 1 } as never),
+      'children("a") expects an array of requests as its third argument',
+    ],
+    [
+      "no kind at all",
+      (children) => children("a", undefined as never, [] as never),
+      'children("a") expects a kind or its name as its second argument',
     ],
   ])("fail their parent at once for %s", async (_, call, message) => {
     const told: Array<unknown> = []
@@ -242,6 +296,24 @@ describe("children", () => {
     kiln.on("failed", ({ error }) => void told.push(error))
     expect(await kiln.submit("bad", {})).toMatchObject({ status: "failed", errorCode: "internal_error", attempts: 1 })
     expect(String((told[0] as Error).message || (told[0] as { text?: string }).text)).toContain(message)
+  })
+
+  it("must have the same requests in each attempt, not only the same number", async () => {
+    let first = 1
+    const changing = jobKind({
+      name: "changing",
+      request: z.object({}),
+      run: async ({ children }) =>
+        ({ output: { found: await children("a", clip, [{ n: first++ }, { n: 1 }]) } }) as never,
+    })
+    const log: Array<string> = []
+    await using kiln = await testEngine({ kinds: [changing, clip] })
+    kiln.on("failed", ({ error }) => void log.push((error as Error).message))
+    expect(await kiln.submit("changing", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
+    expect(log).toEqual([
+      'child 0 of children("a") was another request in an earlier attempt; give a step the same requests each time',
+    ])
+    expect((await kiln.operator.list({ kind: "clip" })).jobs).toHaveLength(2)
   })
 
   it("must be the same in each attempt", async () => {

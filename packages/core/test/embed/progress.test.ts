@@ -1,9 +1,10 @@
 import { jobKind, type JobEvent } from "@kiln/core"
 import { JobKind } from "@kiln/core/kinds"
+import { testEngine } from "@kiln/testing"
 import { Effect, Schema } from "effect"
 import { describe, expect, it, vi } from "vitest"
 import { z } from "zod"
-import { progressFrom } from "../../src/domain/index.ts"
+import { progressFrom, progressProblem } from "../../src/domain/Progress.ts"
 import { openWith } from "./support.ts"
 
 const request = z.object({})
@@ -102,14 +103,46 @@ describe("progress", () => {
     await engine.wait(job)
   })
 
-  it("is clamped and cut, and its types are checked", () => {
-    expect([-1, 2, Number.NaN, Infinity, 0.5].map((value) => progressFrom(value, undefined).value)).toEqual([
-      0, 1, 0, 1, 0.5,
+  it("is the newest report while the job waits for its children", async () => {
+    const clip = jobKind({ name: "clip", request: z.object({ n: z.number() }), run: async () => ({ output: {} }) })
+    const film = jobKind({
+      name: "film",
+      request,
+      run: async ({ children, progress }) => {
+        progress(0.1, "cutting")
+        await children("first", clip, [{ n: 1 }])
+        progress(0.4, "half")
+        progress(0.5, "gluing")
+        await children("second", clip, [{ n: 2 }])
+        progress(0.9, "polishing")
+        return { output: {} }
+      },
+    })
+    await using kiln = await testEngine({ kinds: [film, clip], mode: "manual" })
+    const told: Array<number> = []
+    kiln.on("progress", ({ value }) => told.push(value))
+    const job = await kiln.submit("film", {})
+    await kiln.drain()
+    expect(await kiln.get(job)).toMatchObject({ attempts: 1, progress: { value: 0.1, message: "cutting" } })
+    await kiln.advance(1_000)
+    await kiln.drain()
+    expect(await kiln.get(job)).toMatchObject({ attempts: 2, progress: { value: 0.5, message: "gluing" } })
+    await kiln.advance(10_000)
+    await kiln.drain()
+    expect(await kiln.get(job)).toMatchObject({ status: "done" })
+    expect(told.filter((value) => value === 0.5)).toHaveLength(1)
+  })
+
+  it("is moved into its range if it is inexact, and cut; anything else is refused", () => {
+    expect([-1e-9, 1 + 1e-9, Number.NaN, 0.5].map((value) => progressFrom(value, undefined).value)).toEqual([
+      0, 1, 0, 0.5,
     ])
     expect(progressFrom(0, "x".repeat(300)).message).toHaveLength(200)
     expect(progressFrom(0, "a\u0000\ud800").message).toBe("a\ufffd\ufffd")
-    expect(() => progressFrom("0.5", undefined)).toThrow(TypeError)
-    expect(() => progressFrom(0.5, 7)).toThrow("message of progress()")
+    for (const value of [50, -1, 1.1, Infinity, "0.5", undefined, 1n])
+      expect(progressProblem(value, undefined)).toContain("must be a share from 0 to 1, not")
+    expect(progressProblem(0.5, 7)).toBe("the message of progress() must be a string")
+    expect(progressProblem(Number.NaN, "none of none")).toBeUndefined()
   })
 
   it("keeps its checkpoint to itself: a step cannot have its name", async () => {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { defaultEngineSettings, Engine, EngineConfig } from "@kiln/core/effect"
 import { jobBlobKey } from "@kiln/core/domain"
 import { BlobStore, JobStore, UploadStore } from "@kiln/core/ports"
-import { collectOrphans, layerSweeps, pruneOnce, Worker } from "@kiln/core/worker"
+import { layerSweeps, pruneOnce, sweepOrphans, Worker } from "@kiln/core/worker"
 import { Effect, Layer, Stream } from "effect"
 import { blobsDown, blobsWith, makeOutage, storesWith } from "../support/faults.ts"
 import { principal, within } from "../support/harness.ts"
@@ -122,6 +122,7 @@ describe("a sweep is best effort", () => {
       for (const id of ids) yield* Effect.flip(engine.eraseJobData(principal(), id))
       assert.strictEqual((yield* storedForJobs).length, 3)
       yield* outage.end
+      yield* passTime("60 seconds")
       assert.strictEqual((yield* Effect.flip(pruneOnce))._tag, "BlobUnavailable")
       assert.deepStrictEqual(yield* storedForJobs, [stuck])
     }).pipe(within({ blobs }))
@@ -142,6 +143,7 @@ describe("a sweep is best effort", () => {
       yield* outage.begin
       for (const id of ids) yield* Effect.flip(engine.eraseJobData(principal(), id))
       yield* outage.end
+      yield* passTime("60 seconds")
       const due = yield* store.listPurges(1_000)
       for (const { blobPrefix } of due.slice(0, 210)) stuck.add(blobPrefix)
       assert.strictEqual((yield* Effect.flip(pruneOnce))._tag, "BlobUnavailable")
@@ -151,9 +153,36 @@ describe("a sweep is best effort", () => {
     }).pipe(within({ blobs, settings: { concurrency: 230 } }))
   })
 
+  it.effect("more purges than a sweep tries, none of which succeeds, delay others by one sweep", () => {
+    const stuck = new Set<string>()
+    const blobs = blobsWith((store) => ({
+      remove: (prefix) => (stuck.has(prefix) ? Effect.fail(blobsDown) : store.remove(prefix)),
+    }))
+    return Effect.gen(function* () {
+      const store = yield* JobStore
+      const ids: Array<string> = []
+      for (let n = 0; n < 610; n++) ids.push((yield* submitSpeech(`${n}`)).id)
+      yield* Effect.flatMap(Worker, (worker) => worker.tick)
+      const { purges } = yield* store.expireData(0, 1_000)
+      for (const { blobPrefix } of purges.slice(0, 605)) stuck.add(blobPrefix)
+      const left = Effect.map(store.listPurges(1_000), (all) => all.length)
+      assert.strictEqual((yield* Effect.flip(pruneOnce))._tag, "BlobUnavailable")
+      assert.deepStrictEqual([purges.length, yield* left], [610, 610])
+      // The next sweep is soon enough for the first 500 to be paused still.
+      assert.strictEqual((yield* Effect.flip(pruneOnce))._tag, "BlobUnavailable")
+      assert.strictEqual(yield* left, 605)
+      // All are paused, so there is nothing to fail.
+      assert.strictEqual(yield* pruneOnce, 0)
+      stuck.clear()
+      yield* passTime("60 seconds")
+      assert.strictEqual(yield* pruneOnce, 605)
+      assert.deepStrictEqual(yield* storedForJobs, [])
+    }).pipe(within({ blobs, settings: { concurrency: 610 } }))
+  })
+
   it.effect("while the blob store is unavailable, at most some hundreds of purges are tried at once", () => {
     const due = Array.from({ length: 5_000 }, (_, n) => ({ blobPrefix: `jobs/${n}/` }))
-    const stores = storesWith(JobStore, () => ({ listPurges: (limit) => Effect.succeed(due.slice(0, limit)) }))
+    const stores = storesWith(JobStore, () => ({ nextPurges: (limit) => Effect.succeed(due.slice(0, limit)) }))
     let tried = 0
     const blobs = blobsWith(() => ({
       remove: () =>
@@ -168,23 +197,27 @@ describe("a sweep is best effort", () => {
     }).pipe(within({ blobs, stores }))
   })
 
-  it.effect("a leftover file that cannot be removed does not prevent the removal of others", () => {
-    const blobs = blobsWith((store) => ({
-      remove: (prefix) => (prefix.endsWith("/stuck") ? Effect.fail(blobsDown) : store.remove(prefix)),
-    }))
-    return Effect.gen(function* () {
-      const store = yield* BlobStore
-      const { id } = yield* submitSpeech("k")
-      yield* (yield* Worker).tick
-      yield* passUntil(
-        "it is done",
-        Effect.map(readJob(id), ({ status }) => status === "done"),
-        "1 minute",
-      )
-      const keys = ["stuck", "one", "two"].map((name) => jobBlobKey(id, 1, name))
-      for (const key of keys) yield* store.put(key, Stream.succeed(new Uint8Array(1)), { maxBytes: 1 })
-      yield* collectOrphans
-      assert.deepStrictEqual(yield* storedForJobs, [jobBlobKey(id, 1, "audio"), keys[0]])
-    }).pipe(within({ blobs }))
-  })
+  it.effect(
+    "leftover files that cannot be removed, more than one page of them, do not prevent the removal of others",
+    () => {
+      const blobs = blobsWith((store) => ({
+        remove: (prefix) => (prefix.includes("/stuck") ? Effect.fail(blobsDown) : store.remove(prefix)),
+      }))
+      return Effect.gen(function* () {
+        const store = yield* BlobStore
+        const { id } = yield* submitSpeech("k")
+        yield* (yield* Worker).tick
+        yield* passUntil(
+          "it is done",
+          Effect.map(readJob(id), ({ status }) => status === "done"),
+          "1 minute",
+        )
+        const stuck = Array.from({ length: 510 }, (_, n) => jobBlobKey(id, 1, `stuck${n}`))
+        const keys = [...stuck, ...["one", "two"].map((name) => jobBlobKey(id, 1, name))]
+        for (const key of keys) yield* store.put(key, Stream.succeed(new Uint8Array(1)), { maxBytes: 1 })
+        yield* sweepOrphans({ force: true })
+        assert.deepStrictEqual(new Set(yield* storedForJobs), new Set([jobBlobKey(id, 1, "audio"), ...stuck]))
+      }).pipe(within({ blobs }))
+    },
+  )
 })

@@ -7,6 +7,14 @@ const turns = (count: number) =>
     for (let turn = 0; turn < count; turn++) await new Promise<void>((resolve) => void setImmediate(resolve))
   })
 
+/** Passes exactly that much virtual time in equal steps, and lets all work continue before each. */
+export const passEvenly = Effect.fnUntraced(function* (durationMs: number, steps: number) {
+  for (let step = 0; step < steps; step++) {
+    yield* turns(turnsBefore)
+    yield* TestClock.adjust(durationMs / steps)
+  }
+})
+
 const turnsBefore = 20
 const longestStepMs = 1_000
 

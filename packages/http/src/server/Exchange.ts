@@ -1,3 +1,4 @@
+import type { RefusalCode } from "@kiln/client/api"
 import { isId, type JobId, type KeyId, type KeyLimits, type ProjectId } from "@kiln/core/domain"
 import type { RequestSource } from "./RequestSource.ts"
 
@@ -34,6 +35,8 @@ export class Exchange {
   route: string | undefined = undefined
   /** The value of the route's placeholder. */
   placeholder = ""
+  /** The code of the error that the response has. */
+  refusalCode: RefusalCode | undefined = undefined
   /** The job that the request has created. */
   createdJobId: JobId | undefined = undefined
   /** The caller, once its key was verified. */

@@ -68,9 +68,10 @@ export const makeApp = (options: AppOptions): App => {
       {
         onSuccess: (reply) => Effect.succeed(complete(exchange, reply)),
         onFailure: (cause) =>
-          Effect.map(refusalOf(exchange, cause), (refusal) =>
-            complete(exchange, refusalReply(refusal, exchange.requestId)),
-          ),
+          Effect.map(refusalOf(exchange, cause), (refusal) => {
+            exchange.refusalCode = refusal.code
+            return complete(exchange, refusalReply(refusal, exchange.requestId))
+          }),
       },
     )
   const observed = observer === undefined ? answerIn : observing(observer, answerIn)
@@ -110,6 +111,7 @@ const observing =
           route: exchange.route,
           path: exchange.path,
           status: reply.status,
+          code: exchange.refusalCode,
           durationMs: Number(clock.monotonicTimeNanosUnsafe() - beganAt) / 1e6,
           receivedBytes: exchange.bytesRead,
           sentBytes: length === undefined ? undefined : Number(length),

@@ -12,6 +12,6 @@ export const corsHeaders: Readonly<Record<string, string>> = {
 export const preflightHeaders = (methods: string): Readonly<Record<string, string>> => ({
   "access-control-allow-methods": methods,
   // Authorization is ignored on signed URLs, but clients that always send it must not fail.
-  "access-control-allow-headers": "Authorization, Content-Type, Range, If-Range",
+  "access-control-allow-headers": "Authorization, Content-Digest, Content-Type, Range, If-Range",
   "access-control-max-age": "86400",
 })

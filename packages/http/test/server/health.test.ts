@@ -141,6 +141,8 @@ describe("Readiness", () => {
       lastClaimAt: Effect.sync(() => (nextClaimBy === undefined ? undefined : 0)),
       nextClaimBy: Effect.sync(() => nextClaimBy),
       providers: Effect.succeed([]),
+      heldBackMs: Effect.succeed(undefined),
+      untilWaitsForRate: Effect.never,
     })
     const layer = layerWorkerReadiness.pipe(Layer.provideMerge(Readiness.layer), Layer.provide(worker))
     return Effect.gen(function* () {

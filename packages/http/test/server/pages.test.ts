@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto"
+import { runInNewContext } from "node:vm"
+import { exampleIdempotencyKey } from "@kiln/client/api"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { defaultRateLimits } from "../../src/wire/RateLimiter.ts"
 import { startServer, type TestServer } from "./startServer.ts"
@@ -66,6 +68,36 @@ describe("/docs", () => {
     expect(policy).toContain("default-src 'none'")
     expect(policy.match(/https?:\/\/[^\s;]+/g)).toEqual(["https://api.example"])
     expect(text).toContain("/v1/voice/turns")
+  })
+})
+
+describe("the reference's requests", () => {
+  /** The requests that the page's first script lets through. */
+  const sentBy = async (...keys: ReadonlyArray<string>) => {
+    const { text } = await page("/docs")
+    const [, script = ""] = /^[\s\S]*?<head><script>([\s\S]*?)<\/script>/.exec(text) ?? []
+    const sent: Array<string | null> = []
+    const scope = {
+      Request,
+      crypto,
+      fetch: (request: Request) => void sent.push(request.headers.get("idempotency-key")),
+    }
+    runInNewContext(script.replaceAll("globalThis", "scope"), { scope, Request, crypto, Uint8Array, Array })
+    for (const key of keys)
+      scope.fetch(
+        ...([`${local()}/v1/x`, { method: "POST", headers: { "Idempotency-Key": key } }] as unknown as [Request]),
+      )
+    return sent
+  }
+
+  it("have a new idempotency key each, unless the reader types one", async () => {
+    const example = exampleIdempotencyKey
+    const [one, two, own] = await sentBy(example, example, "mine")
+    expect(one).toMatch(/^[0-9a-f]{32}$/)
+    expect(two).toMatch(/^[0-9a-f]{32}$/)
+    expect(two).not.toBe(one)
+    expect(own).toBe("mine")
+    expect(JSON.stringify(JSON.parse((await page("/openapi.json")).text))).toContain(example)
   })
 })
 

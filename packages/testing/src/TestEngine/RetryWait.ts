@@ -8,7 +8,7 @@ import type { VirtualTime } from "./VirtualTime.ts"
 /** Milliseconds of one wait for a paused provider. */
 const pauseStepMs = 5_000
 
-/** Lets time pass until a job may run again, unless no wait can help. */
+/** Lets time pass until a job may run again: its delay is over, its provider resumes, or its rate has room, unless no wait can help. */
 export interface RetryWait {
   /** Forgets earlier waits, because a job ran. */
   readonly reset: () => void
@@ -36,6 +36,11 @@ export const makeRetryWait = (
       if (mayBePaused && (await inside(worker.providers)).some(({ status }) => status === "paused")) {
         pausedMs += pauseStepMs
         await advanceTo(Math.min(next, time.now() + pauseStepMs))
+        return true
+      }
+      const heldMs = later.length < claimableAt.length ? await inside(worker.heldBackMs) : undefined
+      if (heldMs !== undefined) {
+        await advanceTo(Math.min(next, time.now() + Math.max(1, heldMs)))
         return true
       }
       if (later.length > 0) await advanceTo(next)

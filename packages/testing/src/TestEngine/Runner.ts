@@ -2,6 +2,7 @@ import { isFinished, type JobId, type JobStatus } from "@kiln/core/domain"
 import { type EmbeddedServices, EngineConfig } from "@kiln/core/effect"
 import { JobKinds } from "@kiln/core/kinds"
 import { JobDirectory } from "@kiln/core/ports"
+import { Worker } from "@kiln/core/worker"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { FakeProviders } from "../fakes/FakeProviders.ts"
@@ -35,9 +36,10 @@ export const makeRunner = (
   const directory = Context.get(context, JobDirectory)
   const { runningAttempts, make } = makeAttempts(context, inside)
   const limited = hasLimits(context)
-  // A fake that hangs or is late waits for time to advance. Anything else an attempt waits for is real, so time must not run
-  // ahead of it.
-  const attemptInTime = () => make(Effect.forever(Effect.andThen(fakes.untilWaiting, timeTravel.advanceToNextWake)))
+  // A fake that hangs or is late waits for time to advance, and so does a job that waits for a rate. Anything else an attempt waits
+  // for is real, so time must not run ahead of it.
+  const untilWaiting = Effect.raceFirst(fakes.untilWaiting, Context.get(context, Worker).untilWaitsForRate)
+  const attemptInTime = () => make(Effect.forever(Effect.andThen(untilWaiting, timeTravel.advanceToNextWake)))
   const attemptOnce = mode === "inline" ? attemptInTime : () => make(Effect.never)
   const newRetryWait = () => makeRetryWait(context, inside, time, timeTravel)
 

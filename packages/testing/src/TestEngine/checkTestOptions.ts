@@ -2,7 +2,14 @@ import type { Kind } from "@kiln/core"
 import { wholeKind } from "@kiln/core/effect"
 import { builtInKinds, portsOf } from "@kiln/core/kinds"
 import type { ProviderPort } from "@kiln/core/ports"
-import { isDate, type OptionNames, requireOneOf, requireOptions, requireProviderNames } from "@kiln/core/domain"
+import {
+  givenField,
+  isDate,
+  type OptionNames,
+  requireOneOf,
+  requireOptions,
+  requireProviderNames,
+} from "@kiln/core/domain"
 import type { RunMode, TestEngineOptions, TestPrice } from "./TestEngine.ts"
 
 const optionNames: OptionNames<TestEngineOptions<Kind>> = {
@@ -35,7 +42,7 @@ export const checkTestOptions = (options: object): void => {
   const providerNames = portsIn(kinds).map(({ name }) => name)
   requireProviderNames("providers", providers, providerNames)
   for (const name of providerNames) {
-    const provider: unknown = (providers as Readonly<Record<string, unknown>>)[name]
+    const provider = givenField(providers, name)
     if (typeof provider === "string") requireOneOf(`providers.${name}`, provider, ["fake", "none"])
   }
   if (prices !== false)

@@ -1,3 +1,4 @@
+import { givenField } from "@kiln/core/domain"
 import type { BuiltInKind, Kind } from "@kiln/core"
 import type { JobId } from "@kiln/core/domain"
 import { openEmbedded } from "@kiln/core/effect"
@@ -83,10 +84,10 @@ const partsOf = <K extends Kind>(
   { providers: fakes, voiceTurn }: Pick<FakeProviders, "providers" | "voiceTurn">,
 ) => {
   const faked: Readonly<Record<string, unknown>> = { ...fakes, voiceTurn }
-  const set: Record<string, unknown> = {}
+  const set = Object.create(null) as Record<string, unknown>
   for (const { name } of ports) {
-    const given = (providers as Readonly<Record<string, unknown>>)[name] ?? (name === "voiceTurn" ? "none" : "fake")
-    if (given !== "none") set[name] = given === "fake" ? faked[name] : given
+    const given = givenField(providers, name) ?? (name === "voiceTurn" ? "none" : "fake")
+    if (given !== "none") set[name] = given === "fake" ? givenField(faked, name) : given
   }
   return {
     blobs: memoryBlobs(),

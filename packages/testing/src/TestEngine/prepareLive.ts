@@ -1,3 +1,4 @@
+import { givenField } from "@kiln/core/domain"
 import { type EmbeddedServices, Operator } from "@kiln/core/effect"
 import { JobKinds, switchesOf } from "@kiln/core/kinds"
 import { IdGenerator, Providers, Switchboard } from "@kiln/core/ports"
@@ -32,7 +33,7 @@ export const openForLive = (
 export const serveLiveForEver: Effect.Effect<void, unknown, EmbeddedServices> = Effect.gen(function* () {
   const { live } = yield* Providers
   const served = (yield* JobKinds).filter((kind) =>
-    kind.providers.some((names) => names.every((name) => live[name] !== undefined)),
+    kind.providers.some((names) => names.every((name) => givenField(live, name) !== undefined)),
   )
   const workerId = (yield* IdGenerator).next("req")
   const liveKinds = served.map((kind) => kind.name)

@@ -1,5 +1,6 @@
 import { type Job, labelsOf } from "@kiln/core/domain"
 import {
+  type DepthState,
   type JobCount,
   JobDirectory,
   type JobList,
@@ -26,7 +27,14 @@ export const makeMemoryJobDirectory = (state: MemoryState): JobDirectory["Servic
           now,
         ),
       ),
-    measureQueue: ({ limit }) => step((now) => measureQueue([...state.jobs.values()], limit, now)),
+    measureQueue: ({ limit, projectId }) =>
+      step((now) =>
+        measureQueue(
+          [...state.jobs.values()].filter((job) => projectId === undefined || job.projectId === projectId),
+          limit,
+          now,
+        ),
+      ),
     readJobs: (jobIds) => step(() => jobIds.map((id) => state.jobs.get(id))),
     listAttempts: (jobId) => step(() => (state.jobs.has(jobId) ? (state.attempts.get(jobId) ?? []) : undefined)),
   })
@@ -100,8 +108,13 @@ const countByStatus = (jobs: ReadonlyArray<Job>, now: number): ReadonlyArray<Job
 }
 
 /** Which number of a `QueueDepth` counts an unfinished job. */
-const depthState = ({ claimableAt, held }: Job, now: number): "ready" | "delayed" | "running" =>
-  claimableAt !== null && claimableAt <= now ? "ready" : held ? "running" : "delayed"
+const depthState = ({ claimableAt, held, status }: Job, now: number): DepthState => {
+  if (claimableAt !== null && claimableAt <= now) return "ready"
+  if (held) return "running"
+  return status === "queued" ? "delayed" : "retrying"
+}
+
+const emptyDepth = { ready: 0, delayed: 0, retrying: 0, running: 0, oldestReadyMs: 0 }
 
 const measureQueue = (jobs: ReadonlyArray<Job>, limit: number, now: number): ReadonlyArray<QueueDepth> => {
   const depths = new Map<string, QueueDepth>()
@@ -110,11 +123,14 @@ const measureQueue = (jobs: ReadonlyArray<Job>, limit: number, now: number): Rea
     const { claimableAt, kind, mode } = job
     const state = depthState(job, now)
     const readyMs = state === "ready" ? now - (claimableAt ?? now) : 0
-    const before = depths.get(`${kind} ${mode}`) ?? { kind, mode, ready: 0, delayed: 0, running: 0, oldestReadyMs: 0 }
+    const before = depths.get(`${kind} ${mode}`) ?? { kind, mode, ...emptyDepth }
     const counted = index < limit ? { [state]: before[state] + 1 } : {}
     depths.set(`${kind} ${mode}`, { ...before, ...counted, oldestReadyMs: Math.max(before.oldestReadyMs, readyMs) })
   }
   return [...depths.values()]
-    .filter(({ delayed, oldestReadyMs, ready, running }) => ready + delayed + running + oldestReadyMs > 0)
+    .filter(
+      ({ delayed, oldestReadyMs, ready, retrying, running }) =>
+        ready + delayed + retrying + running + oldestReadyMs > 0,
+    )
     .toSorted((one, other) => (`${one.kind} ${one.mode}` < `${other.kind} ${other.mode}` ? -1 : 1))
 }

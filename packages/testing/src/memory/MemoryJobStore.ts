@@ -19,6 +19,8 @@ import { findOrphans } from "./jobs/findOrphans.ts"
 import { readLineage, writeLineage } from "./jobs/lineage.ts"
 import { listCharges } from "./jobs/listCharges.ts"
 import { deleteJobs, expireData } from "./jobs/pruneJobs.ts"
+import { confirmPurges, hastenPurges, listPurges, nextPurges, postponePurges } from "./jobs/purges.ts"
+import { publishRetention, readRetention } from "./jobs/retentionRules.ts"
 import { type MemoryState, step } from "./MemoryState.ts"
 
 /** The reference model of `JobStore`: the pure domain functions over maps. */
@@ -58,11 +60,13 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
     expireData: (olderThanMs, limit) => step((now) => expireData(state, olderThanMs, limit, now)),
     deleteJobs: (olderThanMs, limit) => step((now) => deleteJobs(state, olderThanMs, limit, now)),
     listCharges: (page) => step((now) => listCharges(state, page, now)),
-    listPurges: (limit) => step(() => [...state.purges.values()].slice(0, limit)),
-    confirmPurges: (purges) =>
-      step(() => {
-        for (const { blobPrefix } of purges) state.purges.delete(blobPrefix)
-      }),
+    publishRetention: (publication) => step((now) => publishRetention(state, publication, now)),
+    readRetention: step((now) => readRetention(state, now)),
+    listPurges: (limit) => step(() => listPurges(state, limit)),
+    nextPurges: (limit) => step((now) => nextPurges(state, limit, now)),
+    postponePurges: (purges) => step((now) => postponePurges(state, purges, now)),
+    hastenPurges: step(() => hastenPurges(state)),
+    confirmPurges: (purges) => step(() => confirmPurges(state, purges)),
     findOrphans: (blobs) => step(() => findOrphans(state, blobs)),
     readLineage: step((now) => readLineage(state, now)),
     writeLineage: (version, document) => step(() => writeLineage(state, version, document)),

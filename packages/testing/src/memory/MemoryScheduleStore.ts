@@ -21,19 +21,19 @@ export const makeMemoryScheduleStore = (state: MemoryState): ScheduleStore["Serv
       step((now) => {
         if ((state.schedules.get(name)?.version ?? 0) !== version) return false
         if (next === null) state.schedules.delete(name)
-        else
-          state.schedules.set(
-            name,
-            Object.freeze({
-              name,
-              version: nextScheduleVersion(version, now),
-              nextAt: next.nextAt,
-              document: next.document,
-            }),
-          )
+        else replaceSchedule(state, { name, version }, next, now)
         return true
       }),
   })
+
+/** Replaces a schedule that has this version. */
+export const replaceSchedule = (
+  state: MemoryState,
+  { name, version }: Pick<StoredSchedule, "name" | "version">,
+  { document, nextAt }: Pick<StoredSchedule, "nextAt" | "document">,
+  now: number,
+): void =>
+  void state.schedules.set(name, Object.freeze({ name, version: nextScheduleVersion(version, now), nextAt, document }))
 
 type Timed = Pick<StoredSchedule, "name" | "nextAt">
 

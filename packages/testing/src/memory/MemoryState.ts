@@ -22,7 +22,7 @@ import type {
   PriceVersion,
   Project,
   PublishedWorker,
-  Purge,
+  PublishedRule,
   StoredSchedule,
 } from "@kiln/core/ports"
 
@@ -51,6 +51,16 @@ export interface Reservation {
   readonly amount: string
 }
 
+/** A purge, with how often it has failed. */
+export interface DuePurge {
+  readonly blobPrefix: string
+  readonly failures: number
+  readonly dueAt: number
+}
+
+/** A published rule of retention, and until when its process counts as running. */
+export type StoredRule = Omit<PublishedRule, "stoppedForMs"> & { readonly liveUntil: number }
+
 /** The state of one memory store. Only the verbs change it, each in one synchronous step. */
 export interface MemoryState {
   readonly jobs: Map<JobId, Job>
@@ -70,7 +80,9 @@ export interface MemoryState {
   ledgerClosedUntil: number
   readonly uploads: Map<UploadId, Upload>
   /** By prefix, oldest first. */
-  readonly purges: Map<string, Purge>
+  readonly purges: Map<string, DuePurge>
+  /** By kind and publisher. */
+  readonly retentionRules: Map<string, StoredRule>
   readonly projects: Map<ProjectId, Project>
   readonly keys: Map<KeyId, ApiKeyRecord>
   readonly secrets: Map<string, KeySecret>
@@ -105,6 +117,7 @@ export const emptyState = (): MemoryState => ({
   ledgerClosedUntil: 0,
   uploads: new Map(),
   purges: new Map(),
+  retentionRules: new Map(),
   projects: new Map(),
   keys: new Map(),
   secrets: new Map(),
@@ -138,6 +151,7 @@ const savedOf = (state: MemoryState) =>
     ledgerClosedUntil: state.ledgerClosedUntil,
     uploads: [...state.uploads],
     purges: [...state.purges],
+    retentionRules: [...state.retentionRules],
     projects: [...state.projects],
     keys: [...state.keys],
     secrets: [...state.secrets],
@@ -174,6 +188,7 @@ export const decodeState = (text: string): MemoryState => {
     ledgerClosedUntil: saved.ledgerClosedUntil,
     uploads: new Map(saved.uploads),
     purges: new Map(saved.purges),
+    retentionRules: new Map(saved.retentionRules),
     projects: new Map(saved.projects),
     keys: new Map(saved.keys),
     secrets: new Map(saved.secrets),
@@ -274,9 +289,9 @@ export const putUpload = (state: MemoryState, upload: Upload): Upload => {
 }
 
 /** Records purges. A purge that is already due keeps its place. */
-export const addPurges = (state: MemoryState, prefixes: ReadonlyArray<string>): ReadonlyArray<Purge> =>
+export const addPurges = (state: MemoryState, prefixes: ReadonlyArray<string>) =>
   prefixes.map((blobPrefix) => {
-    const purge = state.purges.get(blobPrefix) ?? Object.freeze({ blobPrefix })
-    state.purges.set(blobPrefix, purge)
-    return purge
+    if (!state.purges.has(blobPrefix))
+      state.purges.set(blobPrefix, Object.freeze({ blobPrefix, failures: 0, dueAt: 0 }))
+    return { blobPrefix }
   })

@@ -7,6 +7,8 @@ export const catalogue: Readonly<
   idempotency_key_missing: { status: 400, type: "idempotency_error" },
   idempotency_key_invalid: { status: 400, type: "idempotency_error" },
   upload_not_found: { status: 400, type: "invalid_request_error" },
+  partial_upload: { status: 400, type: "invalid_request_error" },
+  digest_mismatch: { status: 400, type: "invalid_request_error" },
   missing_api_key: { status: 401, type: "authentication_error" },
   invalid_api_key: { status: 401, type: "authentication_error" },
   spend_cap_reached: { status: 402, type: "permission_error" },

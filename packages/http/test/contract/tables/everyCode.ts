@@ -47,6 +47,8 @@ const provocations: Readonly<Record<string, (api: Api) => Promise<Answer>>> = {
   idempotency_key_missing: (api) => api.send({ ...speech, headers: { "idempotency-key": null } }),
   idempotency_key_invalid: (api) => api.send({ ...speech, headers: { "idempotency-key": "" } }),
   upload_not_found: (api) => api.send(transcribe("upl_x")),
+  partial_upload: (api) => put(api, wav(1), { "content-range": "bytes 0-99/200" }),
+  digest_mismatch: (api) => put(api, wav(1), { "content-md5": Buffer.alloc(16).toString("base64") }),
   missing_api_key: (api) => api.get(`/v1/jobs/${id}`, { key: null }),
   invalid_api_key: (api) => api.get(`/v1/jobs/${id}`, { headers: { authorization: "Bearer x" } }),
   insufficient_scope: async (api) => api.send({ ...speech, key: await api.newKey({ scopes: [] }) }),

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import { expect } from "vitest"
 import { type Api, putCall } from "../support/Api.ts"
 import { wav } from "@kiln/service-lab"
@@ -113,6 +114,74 @@ const life = [
   }),
 ]
 
+const digestOf = (algorithm: string, body: Uint8Array) => createHash(algorithm).update(body).digest("base64")
+const digestHeaders: Readonly<Record<string, (body: Uint8Array) => Record<string, string>>> = {
+  "Content-MD5": (body) => ({ "content-md5": digestOf("md5", body) }),
+  Digest: (body) => ({ digest: `crc32c=AAAA, SHA-256=${digestOf("sha256", body)}` }),
+  "Content-Digest": (body) => ({ "content-digest": `sha-512=:${digestOf("sha512", body)}:;a=1, unixsum=:AAAA:` }),
+  "Repr-Digest": (body) => ({ "repr-digest": `sha-256=:${digestOf("sha256", body)}:` }),
+}
+/** Digest headers that promise a check which nobody can make. */
+const unverifiable: ReadonlyArray<Record<string, string>> = [
+  { "content-md5": "" },
+  { "content-md5": "no base64" },
+  { digest: "crc32c=AAAA" },
+  { digest: "constructor=AAAA" },
+  { "content-digest": `sha-256=${digestOf("sha256", wav(1))}` },
+  { "repr-digest": "md6=:AAAA:" },
+]
+
+const bodyHeaders = [
+  row("a part of a file is refused, costs no transfer and leaves the URL usable", async (api) => {
+    const { id, upload_url } = await api.upload()
+    const half = wav(2).subarray(0, 5_000)
+    for (let n = 0; n < 6; n++) {
+      const answer = await api.put(upload_url, half, { "content-range": `bytes 0-4999/${wav(2).length}` })
+      expect([answer.status, answer.code]).toEqual([400, "partial_upload"])
+    }
+    expect((await transcribe(api, id)).code).toBe("upload_not_ready")
+    expect((await api.put(upload_url, wav(2))).status).toBe(204)
+  }),
+  ...rows(
+    Object.entries(digestHeaders),
+    ([name]) => `${name}: the file must have this digest`,
+    async (api, [, of]) => {
+      const { id, upload_url } = await api.upload()
+      const answer = await api.put(upload_url, wav(1), of(wav(2)))
+      expect([answer.status, answer.code]).toEqual([400, "digest_mismatch"])
+      expect((await transcribe(api, id)).code).toBe("upload_not_ready")
+      const connection = await begin(api, upload_url, { ...chunkedHeaders, ...of(wav(3)) })
+      connection.send(chunk(wav(3))).send(chunk(""))
+      expect((await api.answerOn(connection, "PUT")).status).toBe(204)
+      connection.destroy()
+      expect((await transcribe(api, id)).status).toBe(202)
+    },
+  ),
+  row("one of several digests that differs is enough to refuse the file", async (api) => {
+    const headers = { ...digestHeaders["Content-Digest"]!(wav(1)), ...digestHeaders["Content-MD5"]!(wav(2)) }
+    expect((await api.put((await api.upload()).upload_url, wav(1), headers)).code).toBe("digest_mismatch")
+  }),
+  row("a digest that cannot be verified is refused by the name of its header", async (api) => {
+    const { upload_url } = await api.upload()
+    for (const headers of unverifiable) {
+      const answer = await api.put(upload_url, wav(1), headers)
+      expect([answer.status, answer.code]).toEqual([400, "digest_mismatch"])
+      expect(answer.json.error.message.toLowerCase()).toContain(Object.keys(headers)[0])
+    }
+    expect((await api.put(upload_url, wav(1))).status).toBe(204)
+  }),
+  ...rows(
+    ["gzip", "aws-chunked", "identity, br"],
+    (coding) => `Content-Encoding: ${coding} is refused`,
+    async (api, coding) => {
+      const { upload_url } = await api.upload()
+      const answer = await api.put(upload_url, wav(1), { "content-encoding": coding })
+      expect([answer.status, answer.code]).toEqual([415, "unsupported_content_type"])
+      expect((await api.put(upload_url, wav(1), { "content-encoding": "identity" })).status).toBe(204)
+    },
+  ),
+]
+
 interface PutViolation {
   readonly code: string
   /** Brings the upload into the state; what it returns is called when the row is over. */
@@ -131,6 +200,8 @@ const putViolations: ReadonlyArray<PutViolation> = [
     target: (_, id) =>
       signedTarget({ purpose: "upload", path: uploadPath(id), expires: Math.floor(Date.now() / 1000) - 1 }),
   },
+  { code: "partial_upload", headers: { "content-range": "bytes 0-99/200" } },
+  { code: "digest_mismatch", headers: { "content-digest": "crc32=:AAAA:" } },
   { code: "upload_already_completed", arrange: (api, url) => api.put(url, wav(1)) },
   {
     code: "upload_in_progress",
@@ -197,4 +268,4 @@ const putOrder = [
   }),
 ]
 
-export const transfers = table("transfers", life, putOrder)
+export const transfers = table("transfers", life, bodyHeaders, putOrder)

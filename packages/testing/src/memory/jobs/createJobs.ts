@@ -1,6 +1,7 @@
-import { type Board, type Job, type JobFacts, judgeJob, maximumCostOf, owns } from "@kiln/core/domain"
+import { advanceAfter, type Board, type Job, type JobFacts, judgeJob, maximumCostOf, owns } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { idempotencyIndex, insertJob, keep, type MemoryState, putJob, putUpload } from "../MemoryState.ts"
+import { replaceSchedule } from "../MemoryScheduleStore.ts"
 import { readBoard } from "../MemorySwitchboard.ts"
 import { readSpending } from "../spending.ts"
 
@@ -16,11 +17,14 @@ export const createJobs = (
 
 const createJob = (state: MemoryState, item: NewJob, board: Board, now: number): CreateOutcome => {
   const outcome = judgeJob(item, factsOf(state, item, board, now))
+  const advanced = item.tick && advanceAfter(item.tick, outcome)
+  if (item.tick !== undefined && advanced !== undefined) replaceSchedule(state, item.tick, advanced, now)
   return outcome._tag === "Created" ? { _tag: "Created", job: write(state, item, outcome.job) } : outcome
 }
 
 const factsOf = (state: MemoryState, item: NewJob, board: Board, now: number): JobFacts => ({
   now,
+  scheduleVersion: () => (item.tick === undefined ? undefined : state.schedules.get(item.tick.name)?.version),
   existing: () => findByIdempotencyKey(state, item.keyId, item.idempotencyKey),
   scopeHolder: () => {
     const holder = item.unique === undefined ? undefined : state.scopes.get(item.unique.scope)

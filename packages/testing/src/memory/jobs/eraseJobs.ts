@@ -13,7 +13,10 @@ export const eraseJobs = (state: MemoryState, items: ReadonlyArray<Erasure>): Re
     if (!isFinished(job)) return { _tag: "Unfinished" }
     if (job.retained === "kept") return { _tag: "Erased", purges: blank(state, job, "deleted") }
     if (job.retained === "expired") blank(state, job, "deleted", false)
-    return { _tag: "AlreadyErased", purges: blobPrefixesOf(job).flatMap((prefix) => state.purges.get(prefix) ?? []) }
+    return {
+      _tag: "AlreadyErased",
+      purges: blobPrefixesOf(job).flatMap((blobPrefix) => (state.purges.has(blobPrefix) ? [{ blobPrefix }] : [])),
+    }
   })
 
 /** Deletes the retained data of a finished job, and records the purges. */

@@ -9,6 +9,7 @@ import {
   type Job,
   maxAttemptRecords,
   type TransitionEvent,
+  withinReservation,
 } from "@kiln/core/domain"
 import type {
   Checkpoint,
@@ -140,7 +141,7 @@ export const completeJobs = (
         output: keep(item.output),
         files: keep(item.files),
         warningCode: item.warningCode,
-        charge: item.charge === null ? null : keep(item.charge),
+        charge: item.charge === null ? null : keep(withinReservation(item.charge, state.reservations.get(item.jobId))),
       }),
     ),
   )

@@ -1,7 +1,14 @@
-import { blobPrefixesOf, type Job } from "@kiln/core/domain"
+import { blobPrefixesOf, isFinished, type Job, submittedOf } from "@kiln/core/domain"
 import { type PruneResult, type RetentionAge, retentionAgeOf } from "@kiln/core/ports"
 import { addPurges, idempotencyIndex, type MemoryState } from "../MemoryState.ts"
 import { blank } from "./eraseJobs.ts"
+
+/** A parent may still need what it was told about its children. */
+const isNeeded = (state: MemoryState, job: Job): boolean => {
+  const { parent } = submittedOf(job)
+  const needing = parent && state.jobs.get(parent.jobId)
+  return needing !== undefined && !isFinished(needing)
+}
 
 const finishedLongAgo = (
   state: MemoryState,
@@ -12,7 +19,11 @@ const finishedLongAgo = (
 ): ReadonlyArray<Job> =>
   [...state.jobs.values()]
     .filter(
-      (job) => job.finishedAt !== null && job.finishedAt <= now - retentionAgeOf(olderThanMs, job.kind) && wanted(job),
+      (job) =>
+        job.finishedAt !== null &&
+        job.finishedAt <= now - retentionAgeOf(olderThanMs, job.kind) &&
+        wanted(job) &&
+        !isNeeded(state, job),
     )
     .sort((a, b) => (a.finishedAt ?? 0) - (b.finishedAt ?? 0))
     .slice(0, limit)

@@ -1,0 +1,91 @@
+import { createEngine, jobKind, providerBroken, providerPort } from "@kiln/core"
+import type { ProviderSet } from "@kiln/core/ports"
+import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
+import { describe, expect, it } from "vitest"
+import { z } from "zod"
+import { limitedInSandbox } from "../../src/providers/sandboxLimits.ts"
+
+const bounds = { concurrency: 0, callLimitMs: 60_000 }
+const rate = { limit: 1, perMs: 60_000, burst: 2 } as const
+const embedding = providerPort({ name: "embedding", check: String, example: "0.5", rate })
+const embed = jobKind({
+  name: "embed",
+  request: z.object({}),
+  providers: [embedding],
+  run: async ({ ask }) => {
+    await ask.embedding({})
+    return { output: {} }
+  },
+})
+const kinds = [embed]
+const requests = Array.from({ length: 5 }, () => ({ request: {} }))
+
+describe("the limits of a provider in the sandbox", () => {
+  const one = () => null as never
+  const other = () => null as never
+  it.each<[what: string, name: string, sandbox: ProviderSet, live: ProviderSet, own: object, isLimited: boolean]>([
+    ["hold for a port of the program's own without another live provider", "mine", { mine: one }, {}, {}, true],
+    ["hold for such a port whose provider serves both modes", "mine", { mine: one }, { mine: one }, {}, true],
+    [
+      "do not hold for a provider that stands in for a live one",
+      "mine",
+      { mine: one },
+      { mine: other },
+      { rate },
+      false,
+    ],
+    ["do not hold for a built-in port that nobody has limited", "speech", { speech: one }, {}, {}, false],
+    ["hold for a built-in port with a rate", "speech", { speech: one }, {}, { rate }, true],
+    ["hold for a built-in port with a limit of calls", "speech", { speech: one }, {}, { concurrency: 1 }, true],
+    ["do not hold for what is not there", "mine", {}, { mine: one }, { rate }, false],
+  ])("%s", (_, name, sandbox, live, own, isLimited) => {
+    const limited = limitedInSandbox({ live, sandbox }, [{ name, bounds }], { [name]: { ...bounds, ...own } })
+    expect([...limited]).toEqual(isLimited ? [name] : [])
+  })
+
+  it("are those that the program has set, in the default mode", async () => {
+    let calls = 0
+    const answer = async () => {
+      calls += 1
+      return "0.5"
+    }
+    for (const providers of [
+      { sandbox: { embedding: answer } },
+      { sandbox: { embedding: answer }, live: { embedding: answer } },
+    ]) {
+      calls = 0
+      await using engine = await createEngine({
+        store: memoryStore(),
+        blobs: memoryBlobs(),
+        kinds,
+        providers,
+        log: false,
+      })
+      const [first, second] = await Promise.all(requests.map(() => engine.submit("embed", {})))
+      if (first === undefined || second === undefined) throw new Error("no jobs")
+      await Promise.all([engine.wait(first), engine.wait(second)])
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      expect(calls).toBe(2)
+    }
+  })
+
+  it("follow virtual time", async () => {
+    await using kiln = await testEngine({ kinds, mode: "manual" })
+    await kiln.submitMany("embed", requests)
+    expect(await kiln.drain()).toBe(2)
+    await kiln.advance(60_000)
+    expect(await kiln.drain()).toBe(1)
+    expect(kiln.providers.embedding.calls).toHaveLength(3)
+  })
+
+  it("pause it when it is broken", async () => {
+    await using kiln = await testEngine({
+      kinds,
+      mode: "manual",
+      providers: { embedding: async () => Promise.reject(providerBroken("quota", "none left")) },
+    })
+    await kiln.submitMany("embed", requests)
+    expect(await kiln.drain()).toBe(1)
+    expect(await kiln.runNext()).toBe(undefined)
+  })
+})
