@@ -157,7 +157,7 @@ describe("kiln doctor", () => {
       },
     ])
 
-    changeDatabase(data.path, "DELETE FROM kiln_migrations")
+    changeDatabase(data.path, "DELETE FROM kiln_migrations WHERE name = '0001Initial'")
     const behind = await diagnose(env)
     expect(behind.statuses["migrations"]).toBe("problem")
     expect(behind.findings("migrations")?.map(({ migration }) => migration)).toContain("0001Initial")
