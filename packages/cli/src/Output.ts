@@ -39,3 +39,7 @@ export const formatTable = (
     )
     .join("\n")
 }
+
+/** `39 kB`, `1.2 MB`. */
+export const sizeOf = (bytes: number): string =>
+  bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`

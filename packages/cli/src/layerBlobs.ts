@@ -1,8 +1,11 @@
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { FileBlobStore, UnstorageBlobStore } from "@kiln/adapter-blobs"
 import type { BlobUnavailable } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
+import { backupMarker } from "./backup/backupMarker.ts"
 import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
 import { type DatabasePlace, describeDatabase } from "./database/DatabasePlace.ts"
 import { loadPostgres } from "./database/loadPostgres.ts"
@@ -31,31 +34,41 @@ export const localFilesHint = ({ blobs, dataDirectory, database }: Settings): st
 const s3Name = ({ bucket, endpoint, prefix }: S3Url): string =>
   `s3://${bucket}${prefix === undefined ? "" : `/${prefix}`}${endpoint === undefined ? "" : ` at ${endpoint}`}`
 
-export const blobsUnusable = (error: BlobUnavailable): CommandFailed =>
-  failed(`KILN_BLOBS: cannot use the blob store: ${causeMessage(error.cause)}`)
+/** `name` is the setting or the flag that names the blob store. */
+export const blobsUnusable = (error: BlobUnavailable, name = "KILN_BLOBS"): CommandFailed =>
+  failed(`${name}: cannot use the blob store: ${causeMessage(error.cause)}`)
 
 /** Opens the configured blob store. */
-export const layerBlobs = (settings: Settings): Layer.Layer<BlobStore, CommandFailed> =>
-  openBlobs(settings).pipe(
-    Layer.catchTag("BlobUnavailable", (error) => Layer.effectContext(Effect.fail(blobsUnusable(error)))),
+export const layerBlobs = (settings: Settings, name = "KILN_BLOBS"): Layer.Layer<BlobStore, CommandFailed> =>
+  openBlobs(settings, name).pipe(
+    Layer.catchTag("BlobUnavailable", (error) => Layer.effectContext(Effect.fail(blobsUnusable(error, name)))),
   )
 
-const openBlobs = ({
-  blobs,
-  dataDirectory,
-  database,
-}: Settings): Layer.Layer<BlobStore, CommandFailed | BlobUnavailable> => {
+const openBlobs = (
+  { blobs, dataDirectory, database }: Settings,
+  name: string,
+): Layer.Layer<BlobStore, CommandFailed | BlobUnavailable> => {
   switch (blobs._tag) {
     case "Directory":
-      return FileBlobStore.layer({ directory: blobs.path ?? dataDirectory })
+      return openDirectory(blobs.path ?? dataDirectory, name)
     case "Postgres":
       return Layer.unwrap(openPostgres(database))
     case "Module":
-      return Layer.unwrap(Effect.map(loadUnstorage(blobs.path), (storage) => UnstorageBlobStore.layer({ storage })))
+      return Layer.unwrap(
+        Effect.map(loadUnstorage(blobs.path, name), (storage) => UnstorageBlobStore.layer({ storage })),
+      )
     case "S3":
-      return Layer.unwrap(openS3(blobs))
+      return Layer.unwrap(openS3(blobs, name))
   }
 }
+
+/** Sweeps there would remove what only older backups need. */
+const openDirectory = (directory: string, name: string): Layer.Layer<BlobStore, CommandFailed | BlobUnavailable> =>
+  existsSync(join(directory, backupMarker))
+    ? Layer.effectContext(
+        Effect.fail(failed(`${name}: ${directory} holds backups, not the files of an installation: see kiln restore`)),
+      )
+    : FileBlobStore.layer({ directory })
 
 const openPostgres = (place: DatabasePlace) =>
   place._tag === "Postgres"
@@ -65,7 +78,7 @@ const openPostgres = (place: DatabasePlace) =>
     : Effect.die(new TypeError("the settings accept blobs in Postgres only with a Postgres database"))
 
 /** The adapter is loaded on demand, so that others do not wait for it. */
-const openS3 = ({ bucket, endpoint, prefix, region, style }: S3Url) =>
+const openS3 = ({ bucket, endpoint, prefix, region, style }: S3Url, name: string) =>
   Effect.tryPromise({
     try: async () => {
       const { awsCredentials, awsRegion, S3BlobStore } = await import("@kiln/adapter-s3")
@@ -78,5 +91,5 @@ const openS3 = ({ bucket, endpoint, prefix, region, style }: S3Url) =>
         credentials: awsCredentials(process.env),
       })
     },
-    catch: (cause) => misused(`KILN_BLOBS: ${causeMessage(cause)}`),
+    catch: (cause) => misused(`${name}: ${causeMessage(cause)}`),
   })

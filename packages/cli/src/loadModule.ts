@@ -35,10 +35,10 @@ const isUnstorage = (value: unknown): value is UnstorageLike =>
   value !== null &&
   unstorageMethods.every((name) => typeof Reflect.get(value, name) === "function")
 
-/** Loads the unstorage instance that the module named by `KILN_BLOBS` exports. */
-export const loadUnstorage = (path: string): Effect.Effect<UnstorageLike, CommandFailed> =>
-  Effect.flatMap(loadDefault("KILN_BLOBS", path), (storage) =>
+/** Loads the unstorage instance that the module named by a setting exports. */
+export const loadUnstorage = (path: string, setting: string): Effect.Effect<UnstorageLike, CommandFailed> =>
+  Effect.flatMap(loadDefault(setting, path), (storage) =>
     isUnstorage(storage)
       ? Effect.succeed(storage)
-      : Effect.fail(misused(`KILN_BLOBS: ${path}: its default export must be an unstorage instance`)),
+      : Effect.fail(misused(`${setting}: ${path}: its default export must be an unstorage instance`)),
   )

@@ -5,7 +5,7 @@ import { EngineConfig } from "@kiln/core/effect"
 import type { BlobStore } from "@kiln/core/ports"
 import { BlobGuard, requireOriginal, type StoreBehindBlobs, type StoreCopied } from "@kiln/core/worker"
 import type { CommandFailed } from "./CommandFailed.ts"
-import type { ForeignBlobStore } from "./installation/claimBlobStore.ts"
+import type { ForeignBlobStore, UnmarkedBlobStore } from "./installation/claimBlobStore.ts"
 import { installationProblems } from "./installation/layerInstallation.ts"
 import { engineSettings } from "./KilnConfig.ts"
 import { blobsUnusable, layerBlobs } from "./layerBlobs.ts"
@@ -14,7 +14,14 @@ import type { InitFlag } from "./openStores.ts"
 import type { Settings } from "./Settings.ts"
 import { type CommandNeeds, withSettings } from "./withStores.ts"
 
-type Failure = CommandFailed | StoreUnavailable | BlobUnavailable | StoreBehindBlobs | StoreCopied | ForeignBlobStore
+type Failure =
+  | CommandFailed
+  | StoreUnavailable
+  | BlobUnavailable
+  | StoreBehindBlobs
+  | StoreCopied
+  | ForeignBlobStore
+  | UnmarkedBlobStore
 
 /** Runs a command on the stores and the blob store, even while a server is running on them. Refuses records that are a copy. */
 export const withBlobs = <A, R>(command: (settings: Settings) => Effect.Effect<A, Failure, R>) =>

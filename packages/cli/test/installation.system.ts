@@ -1,9 +1,9 @@
-import { existsSync, readdirSync, rmSync } from "node:fs"
+import { cpSync, existsSync, readdirSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { Api } from "./support/Api.ts"
 import { changeDatabase } from "./support/changeDatabase.ts"
-import { run, serve, temporaryDirectory } from "@kiln/service-lab"
+import { run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
 
 const markersIn = (directory: string): ReadonlyArray<string> => {
   const place = join(directory, "blobs/installation")
@@ -78,15 +78,50 @@ describe("an installation", () => {
     expect(await run(["serve"], { ...env, PORT: "0" })).toMatchObject({ exit: 1, stdout: "" })
   })
 
-  it("reports a blob store that is not the one it marked", async () => {
+  it.each(["all", "api", "worker"])(
+    "as %s does not start on a blob store that is not the one it used",
+    async (role) => {
+      using data = temporaryDirectory()
+      const all = { KILN_DATA_DIR: data.path }
+      const env = { ...all, KILN_ROLE: role, PORT: "0" }
+      await visit(all)
+      // As a share looks that is not mounted.
+      renameSync(join(data.path, "blobs"), join(data.path, "hidden"))
+      const { exit, stderr, stdout } = await run(["serve"], env)
+      expect({ exit, stdout }).toEqual({ exit: 1, stdout: "" })
+      expect(stderr).toMatch(/^kiln: the blob store .* has no marker installation\/[0-9a-f]{32}, although .*\n$/)
+      expect(markersIn(data.path)).toEqual([])
+      // The doctor says the same, and commands that remove files refuse it.
+      expect((await run(["doctor"], env)).stdout).toContain("run kiln blobs claim")
+      expect(await run(["blobs", "sweep"], env)).toMatchObject({
+        exit: 1,
+        stderr: expect.stringContaining("has no marker"),
+      })
+      rmSync(join(data.path, "blobs"), { recursive: true })
+      renameSync(join(data.path, "hidden"), join(data.path, "blobs"))
+      await visit(all)
+    },
+  )
+
+  it("starts on a blob store without its marker once an operator claims it, and not while files are missing there", async () => {
     using data = temporaryDirectory()
+    using elsewhere = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
-    await visit(env)
-    // As a share looks that is not mounted.
-    rmSync(join(data.path, "blobs"), { recursive: true })
-    await using server = await serve(env)
-    server.kill("SIGTERM")
-    expect((await server.ended()).stderr).toContain("check that it is mounted")
+    {
+      await using server = await serve(env)
+      const api = new Api(server.listening.url, server.listening.first_key?.key ?? "")
+      await api.finished(await api.createSpeech("kept"))
+    }
+    const moved = { ...env, KILN_BLOBS: `file:${elsewhere.path}` }
+    expect(await run(["blobs", "claim"], moved)).toMatchObject({
+      exit: 1,
+      stderr: expect.stringContaining("lacks 1 file of the 1 that the database names"),
+    })
+    expect(markersIn(elsewhere.path)).toEqual([])
+    cpSync(join(data.path, "blobs/jobs"), join(elsewhere.path, "blobs/jobs"), { recursive: true })
+    expect(await run(["serve"], { ...moved, PORT: "0" })).toMatchObject({ exit: 1, stdout: "" })
+    expect(await runJson(["blobs", "claim"], moved)).toMatchObject({ files: 1, missing_files: [] })
+    await visit(moved)
   })
 
   it("is started by several processes at once, and all of them start", async () => {

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { causeMessage, type CommandFailed, failed } from "../CommandFailed.ts"
 import { directoriesAround, findInstallation, isWithin, realPathOf } from "../installation/findInstallation.ts"
+import { backupMarker } from "./backupMarker.ts"
 import {
   type Generation,
   generationsOf,
@@ -17,9 +18,7 @@ import {
   writeDurably,
 } from "./BackupDirectory.ts"
 
-/** Marks a directory as one of backups. Without it, nothing in a directory is removed. */
-const markerFile = "kiln-backup.json"
-const unfinishedMarker = `${markerFile}.new`
+const unfinishedMarker = `${backupMarker}.new`
 const Marker = Schema.Struct({ contents: Schema.Literal("kiln backups"), format: Schema.Literal(1) })
 const decodeMarker = Schema.decodeUnknownSync(Schema.fromJsonString(Marker))
 
@@ -27,7 +26,7 @@ export const lockFile = "lock"
 
 /** Entries that a backup creates, and those of an empty file system. */
 const layout = new Set([
-  markerFile,
+  backupMarker,
   unfinishedMarker,
   lockFile,
   `${lockFile}-journal`,
@@ -36,6 +35,10 @@ const layout = new Set([
   "tmp",
   "lost+found",
 ])
+
+/** Entries of `blobs`: the files, and the identity that a file store gives its directory. */
+const storeIdentity = ".store"
+const poolLayout = new Set(["jobs", "uploads", storeIdentity])
 
 const elsewhere = "choose an empty or new directory, best on another disk"
 
@@ -79,7 +82,7 @@ const doubtOf = (directory: string): string | undefined => {
     const more = second === undefined ? "" : others.length === 2 ? ` and ${second}` : ` and ${others.length - 1} more`
     return `it is neither empty nor a backup directory (it contains ${first}${more}): ${elsewhere}, such as ${join(directory, "kiln")}`
   }
-  const blobs = namesIn(join(directory, "blobs")).find((name) => name !== "jobs" && name !== "uploads")
+  const blobs = namesIn(join(directory, "blobs")).find((name) => !poolLayout.has(name))
   if (blobs !== undefined) return `it contains blobs/${blobs}, which is not part of a backup: ${elsewhere}`
   for (const name of namesIn(generationsOf(directory))) {
     const part = namesIn(join(generationsOf(directory), name)).find((file) => !partFiles.test(file))
@@ -91,7 +94,7 @@ const doubtOf = (directory: string): string | undefined => {
 
 /** Refuses files that no backup names: a version that set no marker may have been pointed at a directory of someone else's files. */
 const requireNamed = Effect.fnUntraced(function* (directory: string, earlier: ReadonlyArray<Generation>) {
-  const named = new Set<string>()
+  const named = new Set([join(directory, "blobs", storeIdentity)])
   for (const generation of earlier)
     for (const key of yield* readBlobKeys(directory, generation)) named.add(join(directory, "blobs", `${key}.blob`))
   const unnamed = yield* onFiles(directory, () =>
@@ -101,7 +104,7 @@ const requireNamed = Effect.fnUntraced(function* (directory: string, earlier: Re
   if (first === undefined) return
   return yield* refused(
     directory,
-    `it has no ${markerFile}, and ${unnamed.length === 1 ? "a file" : `${unnamed.length} files`} that none of its backups names, such as ${first}. ` +
+    `it has no ${backupMarker}, and ${unnamed.length === 1 ? "a file" : `${unnamed.length} files`} that none of its backups names, such as ${first}. ` +
       `Begin a new directory, and keep this one until you no longer need its backups: kiln restore reads it`,
   )
 })
@@ -110,7 +113,7 @@ const refused = (directory: string, reason: string): Effect.Effect<never, Comman
   Effect.fail(failed(`cannot back up into ${directory}: ${reason}`))
 
 const isMarked = (directory: string): boolean => {
-  const path = join(directory, markerFile)
+  const path = join(directory, backupMarker)
   if (!existsSync(path)) return false
   try {
     decodeMarker(readFileSync(path, "utf8"))
@@ -139,6 +142,6 @@ export const claimDirectory = (directory: string) =>
     if (isMarked(directory)) return
     const marker = { contents: "kiln backups", format: 1 } satisfies typeof Marker.Type
     await writeDurably(join(directory, unfinishedMarker), `${JSON.stringify(marker)}\n`, "w")
-    renameSync(join(directory, unfinishedMarker), join(directory, markerFile))
+    renameSync(join(directory, unfinishedMarker), join(directory, backupMarker))
     await syncDirectory(directory)
   })

@@ -14,15 +14,15 @@ import { join } from "node:path"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Stream from "effect/Stream"
 import { inspectSqlite, SqliteStores } from "@kiln/adapter-sqlite"
 import type { Job } from "@kiln/core/domain"
 import { JobDirectory, JobStore } from "@kiln/core/ports"
 import { failed } from "../CommandFailed.ts"
 import { isWithin, realPathOf } from "../installation/findInstallation.ts"
-import { markerOf, markerRoot } from "../installation/markers.ts"
+import { writeMarker } from "../installation/claimBlobStore.ts"
+import { markerRoot } from "../installation/markers.ts"
 import { databaseFile, type Generation, onFiles, sha256Of, syncDirectory } from "./BackupDirectory.ts"
-import { copyNamedBlobs } from "./copyBlobs.ts"
+import { copyNamedBlobs } from "../blobs/copyBlobs.ts"
 import { openBlobsIn } from "./takeBackup.ts"
 
 const batchSize = 100
@@ -116,16 +116,6 @@ const applyErasures = (path: string, found: Generation, newest: Generation) =>
         }),
       )
 
-/** Marks the restored files as those of the restored records. */
-const mark = Effect.fnUntraced(function* (to: string, installation: string) {
-  if (installation === "") return
-  const blobs = yield* openBlobsIn(to)
-  const content = new TextEncoder().encode(installation)
-  yield* blobs
-    .put(markerOf(installation), Stream.succeed(content), { maxBytes: content.length })
-    .pipe(Effect.catchTag("BlobTooLarge", (error) => Effect.die(error)))
-})
-
 /** A log has the name of its database. Every connection is closed, so it is empty or gone. */
 const removeLogs = (path: string): void => {
   if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) throw new Error(`${path} is still in use`)
@@ -154,7 +144,8 @@ export const restoreBackup = Effect.fnUntraced(function* (
       return yield* copyNamedBlobs(records, pool, blobs)
     }),
   )
-  yield* mark(to, found.manifest.installation_id)
+  const { installation_id: installation } = found.manifest
+  if (installation !== "") yield* writeMarker(yield* openBlobsIn(to), installation)
   yield* onFiles(to, async () => {
     removeLogs(path)
     renameSync(path, join(to, databaseFile))

@@ -31,7 +31,7 @@ import {
   writeBlobList,
 } from "./BackupDirectory.ts"
 import { claimDirectory, lockFile, refuseOccupied } from "./claimDirectory.ts"
-import { type BlobCopies, copyNamedBlobs } from "./copyBlobs.ts"
+import { type BlobCopies, copyNamedBlobs } from "../blobs/copyBlobs.ts"
 
 /** Snapshots are repeated while files that they name are deleted before they are copied. Each repetition has less to copy. */
 const mostSnapshots = 10

@@ -4,7 +4,7 @@ import * as Flag from "effect/cli/Flag"
 import { adoptCopy, copyStanding, eraseHereToo, findErasedElsewhere } from "@kiln/core/worker"
 import { failed, misused } from "../CommandFailed.ts"
 import { describeDatabase } from "../database/DatabasePlace.ts"
-import { claimBlobStore } from "../installation/claimBlobStore.ts"
+import { claimAnyBlobStore } from "../installation/claimBlobStore.ts"
 import { describeBlobs } from "../layerBlobs.ts"
 import { answer } from "../Output.ts"
 import { recordChange } from "../recordChange.ts"
@@ -59,7 +59,7 @@ export const adoptCommand = Command.make("adopt", flags, ({ force, moved, restor
         return yield* failed(
           `another copy of ${database} has used ${describeBlobs(settings)} after this copy was made: run kiln adopt --restored`,
         )
-      yield* claimBlobStore
+      yield* claimAnyBlobStore
       const erased = restored ? yield* eraseMissing(settings, force) : 0
       const { canceled, entries, skipped } = yield* adoptCopy(restored ? "cancel" : "keep", (step, adoption) =>
         step.pipe(

@@ -15,7 +15,7 @@ import { engineSettings } from "../KilnConfig.ts"
 import { blobsUnusable, layerBlobs } from "../layerBlobs.ts"
 import { loadConfig } from "../loadModule.ts"
 import { openStoresBriefly, requireDatabase } from "../openStores.ts"
-import { answer } from "../Output.ts"
+import { answer, sizeOf } from "../Output.ts"
 import { readEnvironment } from "../readEnvironment.ts"
 import { appendChange } from "../recordChange.ts"
 import type { Settings } from "../Settings.ts"
@@ -85,9 +85,6 @@ const record = (settings: Settings, records: StoreInspection, directory: string,
 /** The data directory, and the directory of the files. */
 const directoriesOf = ({ blobs, dataDirectory }: Settings): ReadonlyArray<string> =>
   blobs._tag === "Directory" && blobs.path !== undefined ? [dataDirectory, blobs.path] : [dataDirectory]
-
-const sizeOf = (bytes: number): string =>
-  bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 
 export const backupCommand = Command.make("backup", flags, ({ directory: given, keep, startOver }) =>
   Effect.gen(function* () {

@@ -9,7 +9,7 @@ import { blobsUnusable, describeBlobs } from "../layerBlobs.ts"
 import { formatTime } from "../Output.ts"
 import type { Settings } from "../Settings.ts"
 import { databaseSilent } from "../startProblems.ts"
-import { claimBlobStore, type ForeignBlobStore } from "./claimBlobStore.ts"
+import { claimBlobStore, type ForeignBlobStore, type UnmarkedBlobStore } from "./claimBlobStore.ts"
 import { adoptionAdvice, copiedProblem } from "./copiedProblem.ts"
 import { markerOf } from "./markers.ts"
 
@@ -17,6 +17,16 @@ const foreign = (settings: Settings, { installationId, markers }: ForeignBlobSto
   failed(
     `${describeBlobs(settings)} belongs to another installation than ${describeDatabase(settings.database)}: ` +
       `its marker is ${markers.join(", ")} instead of ${markerOf(installationId)}; check that DATABASE_URL, KILN_DATA_DIR and KILN_BLOBS name the same installation`,
+  )
+
+/** What an operator does about a blob store without the marker, in words for messages. */
+export const unmarkedAdvice =
+  "If it is a mounted disk or a shared directory, mount it, and check that KILN_BLOBS and KILN_DATA_DIR name the right place. To move the files to it, run " +
+  "kiln blobs copy --from OLD --to NEW. If they were copied in another way, or are lost, run kiln blobs claim"
+
+const unmarked = (settings: Settings, { installationId }: UnmarkedBlobStore): CommandFailed =>
+  failed(
+    `${describeBlobs(settings)} has no marker ${markerOf(installationId)}, although ${describeDatabase(settings.database)} was used with one before. ${unmarkedAdvice}`,
   )
 
 /** `0000000012/01k…` as `generation 12 of 2026-11-22T14:13:57Z`. */
@@ -36,6 +46,7 @@ const behind = (settings: Settings, { entries, generation }: StoreBehindBlobs): 
 /** Messages for records and blobs that do not belong together. */
 export const installationProblems = (settings: Settings) => ({
   ForeignBlobStore: (error: ForeignBlobStore) => Effect.fail(foreign(settings, error)),
+  UnmarkedBlobStore: (error: UnmarkedBlobStore) => Effect.fail(unmarked(settings, error)),
   StoreBehindBlobs: (error: StoreBehindBlobs) => Effect.fail(behind(settings, error)),
   StoreCopied: (error: StoreCopied) => Effect.fail(copiedProblem(settings, error)),
 })

@@ -22,7 +22,7 @@ export {
   surveyOrphans,
   sweepOrphans,
 } from "./collectOrphans.ts"
-export { adoptBlobs, requireCurrent } from "./lineage.ts"
+export { adoptBlobs, publishNewest, requireCurrent } from "./lineage.ts"
 export { StoreCopied } from "../domain/StoreCopied.ts"
 export {
   adoptCopy,

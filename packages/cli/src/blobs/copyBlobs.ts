@@ -2,28 +2,35 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { BlobStore, NamedBlob, StoreInspection } from "@kiln/core/ports"
-import type { ListedBlob } from "./BackupDirectory.ts"
+import type { ListedBlob } from "../backup/BackupDirectory.ts"
 
 type Blobs = BlobStore["Service"]
 
-const copiesAtOnce = 4
+const copiesAtOnce = 8
 
 /** The result of copying one file. */
-type Copied = "kept" | "copied" | "missing" | "damaged"
+export type Copied = "kept" | "copied" | "missing" | "damaged"
 
-const isThere = (to: Blobs, { blobKey, bytes, sha256 }: NamedBlob): Effect.Effect<boolean, BlobUnavailable> =>
+type Present = "whole" | "absent" | "damaged"
+
+const presenceIn = (to: Blobs, { blobKey, bytes, sha256 }: NamedBlob): Effect.Effect<Present, BlobUnavailable> =>
   to.open(blobKey).pipe(
-    Effect.map((found) => found.bytes === bytes && found.sha256 === sha256),
-    // A copy that is damaged is made again.
-    Effect.catchTags({ BlobNotFound: () => Effect.succeed(false), BlobCorrupt: () => Effect.succeed(false) }),
+    Effect.map((found) => (found.bytes === bytes && found.sha256 === sha256 ? ("whole" as const) : "damaged")),
+    Effect.catchTags({
+      BlobNotFound: () => Effect.succeed("absent" as const),
+      BlobCorrupt: () => Effect.succeed("damaged" as const),
+    }),
   )
 
 /** Copies one file, unless it is there. The source checks the SHA-256 while it is read, and a failed copy leaves nothing. */
 const copyBlob = (from: Blobs, to: Blobs, named: NamedBlob): Effect.Effect<Copied, BlobUnavailable> =>
   Effect.gen(function* () {
-    if (yield* isThere(to, named)) return "kept" as const
+    const present = yield* presenceIn(to, named)
+    if (present === "whole") return "kept" as const
     const { bytes, content, sha256 } = yield* from.open(named.blobKey)
     if (bytes !== named.bytes || sha256 !== named.sha256) return "damaged" as const
+    // A copy that is damaged is made again. A key must be free before it is written.
+    if (present === "damaged") yield* to.remove(named.blobKey)
     yield* to.put(named.blobKey, content, { maxBytes: bytes })
     return "copied" as const
   }).pipe(
@@ -44,6 +51,21 @@ export interface BlobCopies {
   readonly failed: ReadonlyArray<{ readonly named: NamedBlob; readonly problem: "missing" | "damaged" }>
 }
 
+/** Copies every file that these records name, unless it is there already, and reports each. */
+export const copyEach = <E>(
+  records: Pick<StoreInspection, "namedBlobs">,
+  from: Blobs,
+  to: Blobs,
+  report: (named: NamedBlob, outcome: Copied) => Effect.Effect<void, E>,
+): Effect.Effect<void, StoreUnavailable | BlobUnavailable | E> =>
+  Stream.runDrain(
+    Stream.mapEffect(
+      records.namedBlobs,
+      (named) => Effect.flatMap(copyBlob(from, to, named), (outcome) => report(named, outcome)),
+      { concurrency: copiesAtOnce },
+    ),
+  )
+
 /** Copies every file that these records name, unless it is there already. */
 export const copyNamedBlobs = (
   records: Pick<StoreInspection, "namedBlobs">,
@@ -54,16 +76,16 @@ export const copyNamedBlobs = (
     const listed: Array<ListedBlob> = []
     const failed: Array<BlobCopies["failed"][number]> = []
     const sum = { bytes: 0, copied: 0, copiedBytes: 0 }
-    const copy = Effect.fnUntraced(function* (named: NamedBlob) {
-      const outcome = yield* copyBlob(from, to, named)
-      if (outcome === "missing" || outcome === "damaged") return void failed.push({ named, problem: outcome })
-      const { blobKey, bytes, sha256 } = named
-      listed.push({ blobKey, bytes, sha256 })
-      sum.bytes += bytes
-      if (outcome === "kept") return
-      sum.copied += 1
-      sum.copiedBytes += bytes
-    })
-    yield* Stream.runDrain(Stream.mapEffect(records.namedBlobs, copy, { concurrency: copiesAtOnce }))
+    yield* copyEach(records, from, to, (named, outcome) =>
+      Effect.sync(() => {
+        if (outcome === "missing" || outcome === "damaged") return void failed.push({ named, problem: outcome })
+        const { blobKey, bytes, sha256 } = named
+        listed.push({ blobKey, bytes, sha256 })
+        sum.bytes += bytes
+        if (outcome === "kept") return
+        sum.copied += 1
+        sum.copiedBytes += bytes
+      }),
+    )
     return { listed, failed, ...sum }
   })
