@@ -15,6 +15,7 @@ import { scheduleTables } from "./initial/schedules.ts"
 import { spendingTables } from "./initial/spending.ts"
 import { submittedTables } from "./initial/submitted.ts"
 import { vacuumSettings } from "./initial/vacuum.ts"
+import { waits } from "./0005Waits.ts"
 
 /**
  * Store time is the database's clock, read when the function is called and not when the transaction began: processes on many
@@ -70,4 +71,4 @@ const initial: Migration = {
  * In order; each is applied once. Migrations only add, because processes of the previous version run beside the new one during a
  * rollout. A released migration never changes.
  */
-export const migrations: ReadonlyArray<Migration> = [initial]
+export const migrations: ReadonlyArray<Migration> = [initial, waits]

@@ -14,6 +14,9 @@ export {
   billingOf,
 } from "./Billing.ts"
 export * from "./AttemptRecord.ts"
+export * from "./AttemptWait.ts"
+export * from "./WorkerScope.ts"
+export * from "./WaitingFor.ts"
 export * from "./BlobKey.ts"
 export * from "./ErrorCode.ts"
 export {
