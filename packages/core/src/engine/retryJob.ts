@@ -1,11 +1,13 @@
 import * as Effect from "effect/Effect"
 import { authorize, type Job, type Principal, type Submitted, submittedOf } from "../domain/index.ts"
-import { JobNotRetryable, KindUnknown } from "../domain/Errors.ts"
+import { JobNotRetryable } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
+import { retryKey } from "./latestRetry.ts"
 import { type Accepted, acceptedOf } from "./acceptedOf.ts"
 import { makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
+import { retryUnknownKind } from "./retryUnknownKind.ts"
 
 /**
  * What the retry of a job carries. The parent of a failed child is not its parent: it has that failure as the child's result, and a
@@ -18,27 +20,33 @@ const submittedByCaller = (failed: Job): Submitted => {
 
 /**
  * Retries a failed job as a new one. Its idempotency key consists of the failed job's id and a space, which no key of a caller
- * contains: two retries of one job create one job, and a retry that failed can be retried too.
+ * contains: two retries of one job create one job, and a retry that failed can be retried too. A kind that this process does not
+ * know is retried with the stored request as it is.
  */
 export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKind>, jobId: string) {
   const failed = yield* readJob(jobId)
   const kind = kinds.find(({ name }) => name === failed.kind)
-  if (kind === undefined)
-    return yield* Effect.fail(new KindUnknown({ kind: failed.kind, known: kinds.map(({ name }) => name) }))
-  if (failed.status !== "failed" || failed.request === null) return yield* Effect.fail(new JobNotRetryable())
-  const { keyId, mode, projectId } = failed
+  const { keyId, mode, projectId, request } = failed
+  if (failed.status !== "failed" || request === null) return yield* Effect.fail(new JobNotRetryable())
   const store = yield* JobStore
-  const key = `retry ${failed.id}`
+  const key = retryKey(failed.id)
   // Looked up first: an earlier retry has taken over the upload, so a second draft would be refused.
   const earlier = yield* store.findByIdempotencyKey(keyId, key)
   if (earlier !== undefined) return { job: earlier, replayed: true } satisfies Accepted
+  if (kind === undefined) {
+    const trace = yield* Effect.withFiber((fiber) => Effect.succeed(traceIn(fiber)))
+    const copied = yield* retryUnknownKind({ ...failed, request }, key, trace)
+    const [outcome] = yield* store.createJobs([copied])
+    if (outcome?._tag === "NotRetryable") return yield* Effect.fail(new JobNotRetryable())
+    return yield* Effect.fromResult(acceptedOf(outcome))
+  }
   const owner: Principal = { keyId, mode, projectId, scopes: [kind.keyScope] }
   const grant = authorize(owner, kind.keyScope)
   if (grant === undefined) return yield* Effect.die(new Error("authorize() refused a scope that the principal has"))
   const draft = readDraft({
     grant,
     kind,
-    request: failed.request,
+    request,
     idempotencyKey: key,
     placement: { priority: failed.priority, submitted: submittedByCaller(failed) },
   })
