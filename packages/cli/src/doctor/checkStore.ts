@@ -15,6 +15,7 @@ import { checkLive } from "./checkLive.ts"
 import { checkProviders } from "./checkProviders.ts"
 import { checkQueue } from "./checkQueue.ts"
 import { checkSchedules } from "./checkSchedules.ts"
+import { checkWorkers } from "./checkWorkers.ts"
 import { checkSigningKeys } from "./checkSigningKeys.ts"
 import { type Look, shortLimitMs } from "./inOrder.ts"
 
@@ -169,6 +170,7 @@ export const storeChecks = (
         onBoard((board) => checkLive(store, board)),
       ),
       look("providers", checkProviders(store)),
+      look("workers", checkWorkers(store)),
       look(
         "queue",
         onBoard((board) => checkQueue(store, board)),

@@ -10,12 +10,12 @@ import { limitsWith } from "./limitsWith.ts"
 import { makeOutageLog } from "./outageLog.ts"
 import { liveKinds, servedBy } from "./runnableKinds.ts"
 
-const intervalMs = 20_000
+const intervalMs = 8_000
 /**
- * Outlives a store outage of more than a minute, so that live jobs are accepted as soon as the store is available again. A clean
- * shutdown withdraws the entry. A crashed worker's entry stays this long in case it restarts.
+ * A worker that died is forgotten after this time: readiness, metrics and the doctor show who runs. Live jobs are accepted for as long
+ * as a worker served their kind within the queue limit, so a short life refuses nobody. A clean shutdown withdraws the entry.
  */
-const ttlMs = 6 * intervalMs
+const ttlMs = 3 * intervalMs
 /** Milliseconds before a failed publication is retried. */
 const retryMs = 1_000
 
