@@ -64,7 +64,7 @@ export const listPurges = (session: Session, limit: number): Promise<ReadonlyArr
   session.all(oldestPurges, { limit })
 
 /** In the order of an index, which also holds those that are not due. */
-export const nextDue = statement((given: Given<{ limit: number }>) =>
+const nextDue = statement((given: Given<{ limit: number }>) =>
   query
     .selectFrom("purges")
     .select("blob_prefix as blobPrefix")

@@ -124,7 +124,7 @@ const planted: ReadonlyArray<Planted> = [
   },
   {
     what: "a migration that was not applied",
-    plant: ({ directory }) => changeDatabase(directory, "DELETE FROM kiln_migrations WHERE name = '0001Initial'"),
+    plant: ({ directory }) => changeDatabase(directory, "DELETE FROM kiln_migrations"),
     check: "migrations",
     status: "problem",
     seen: /0001Initial was not applied/,
