@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { defaultEngineSettings, Engine, type EngineSettings } from "@kiln/core/effect"
 import { JobKind, JobKinds } from "@kiln/core/kinds"
-import { effectProvider, providerPort, RateLimitStore } from "@kiln/core/ports"
+import { effectProvider, JobStore, providerPort, RateLimitStore } from "@kiln/core/ports"
 import { MemoryStores } from "@kiln/testing"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { storesWith } from "./support/faults.ts"
 import { grantOf, within } from "./support/harness.ts"
 import { running } from "./support/jobs.ts"
 import { live } from "./support/liveSpeech.ts"
@@ -24,7 +25,7 @@ const rates = [
   [{ limit: 200, perMs: 1_000 }, 500],
   [{ limit: 1_000, perMs: 1_000 }, 600],
 ] as const
-type Rate = (typeof rates)[number][0]
+type Rate = { readonly limit: number; readonly perMs: number }
 
 const burstOf = ({ limit }: Rate) => Math.max(2, Math.ceil(limit / 10))
 const allowedIn = ({ limit, perMs }: Rate, forMs: number) => (limit * forMs) / perMs
@@ -138,4 +139,55 @@ describe("tokens of processes that do not use them", () => {
       Effect.provideService(JobKinds, [ping]),
     )
   })
+})
+
+/** Stores that take this long to hand out portions and to claim. They must be fast at the end, when no time passes. */
+const slowStores = (latencyMs: () => number) =>
+  Layer.effectContext(
+    Effect.map(
+      Layer.build(storesWith(JobStore, ({ claimJobs }) => ({ claimJobs: delayed(claimJobs, latencyMs) }))),
+      (context) => {
+        const { takePortions } = Context.get(context, RateLimitStore)
+        return Context.add(
+          context,
+          RateLimitStore,
+          RateLimitStore.of({ takePortions: delayed(takePortions, latencyMs) }),
+        )
+      },
+    ),
+  )
+
+const delayed =
+  <Request, A, E>(verb: (request: Request) => Effect.Effect<A, E>, latencyMs: () => number) =>
+  (request: Request): Effect.Effect<A, E> =>
+    Effect.suspend(() => Effect.andThen(Effect.sleep(latencyMs()), verb(request)))
+
+describe("a store that takes 5 ms for each call", () => {
+  for (const [rate, forMs] of [
+    [{ limit: 10, perMs: 1_000 }, 6_000],
+    [{ limit: 50, perMs: 1_000 }, 2_000],
+    [{ limit: 200, perMs: 1_000 }, 1_000],
+    [{ limit: 1_000, perMs: 1_000 }, 1_000],
+  ] as const)
+    it.effect(`does not keep a backlog from its rate of ${rate.limit} a second`, () => {
+      const starts: Array<number> = []
+      const ping = JobKind({
+        name: "ping",
+        keyScope: "audio.create",
+        request: Schema.Struct({}),
+        limits: { rate },
+        run: () => Effect.map(Clock.currentTimeMillis, (now) => (starts.push(now), result)),
+      })
+      let latencyMs = 5
+      const settings = { queueCap: 0, concurrency: 100 }
+      const count = Math.ceil(1.1 * allowedIn(rate, forMs)) + burstOf(rate)
+      return runBacklog(ping, count, forMs, 1, settings).pipe(
+        Effect.map(() => {
+          latencyMs = 0
+          assertDelivered(starts, rate, forMs)
+        }),
+        within({ settings, stores: slowStores(() => latencyMs) }),
+        Effect.provideService(JobKinds, [ping]),
+      )
+    })
 })

@@ -134,7 +134,6 @@ export class SharedRate implements CallRate<StoreUnavailable> {
     return Effect.acquireUseRelease(
       Effect.sync(() => {
         this.#waiting += 1
-        // From now on, it counts as waiting.
         this.#reservations.ask(job, this.#now())
       }),
       () => this.#take(),
@@ -196,11 +195,11 @@ export class SharedRate implements CallRate<StoreUnavailable> {
           this.#reservations.waited(now - beganAt)
           return waited
         }
-        // The answer to a request in progress comes sooner than the time that holds without one.
+        // The time to ask again is not known until a request in progress is answered.
         if (this.#asking !== undefined || now >= this.#askAgainAt) yield* this.#ask
         else if (this.#askAgainAt > giveUpAt)
           return yield* new ProviderPostponed({ delayMs: Math.ceil(this.#askAgainAt - now) })
-        else yield* this.#waitFor(this.#askAgainAt - now)
+        else yield* this.#waitFor(Math.ceil(this.#askAgainAt - now))
       }
     })
   }
@@ -244,14 +243,15 @@ export class SharedRate implements CallRate<StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       const sentAt = this.#now()
       const unused = this.#tokens
-      const wanted = Math.max(this.#portion, this.#reserved(sentAt))
+      const needed = Math.max(this.#portion, this.#reserved(sentAt))
+      const wanted = this.#inDemand ? Math.max(needed, 2 * this.#portion) : needed
       this.#tokens = 0
       this.#returning?.interruptUnsafe()
       this.#askAgainAt = sentAt + longestPauseMs
       const taken = yield* this.#request(unused, wanted)
       this.#tokens = taken.tokens
       this.#endsAt = sentAt + usableMs
-      const isShort = taken.tokens < wanted
+      const isShort = taken.tokens < needed
       if (isShort) this.#inDemand = true
       this.#askAgainAt = isShort ? this.#now() + this.#pauseMs(taken) : 0
       if (taken.tokens > 0) yield* this.#endIn(idleMs)

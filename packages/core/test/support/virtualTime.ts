@@ -7,11 +7,12 @@ const turns = (count: number) =>
     for (let turn = 0; turn < count; turn++) await new Promise<void>((resolve) => void setImmediate(resolve))
   })
 
-/** Passes exactly that much virtual time in equal steps, and lets all work continue before each. */
+/** Passes exactly that much virtual time in about as many equal steps, and lets all work continue before each. */
 export const passEvenly = Effect.fnUntraced(function* (durationMs: number, steps: number) {
-  for (let step = 0; step < steps; step++) {
+  const stepMs = Math.ceil(durationMs / steps)
+  for (let leftMs = durationMs; leftMs > 0; leftMs -= stepMs) {
     yield* turns(turnsBefore)
-    yield* TestClock.adjust(durationMs / steps)
+    yield* TestClock.adjust(Math.min(stepMs, leftMs))
   }
 })
 
