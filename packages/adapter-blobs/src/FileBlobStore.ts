@@ -2,7 +2,7 @@ import { BlobStore } from "@kiln/core/ports"
 import type { BlobUnavailable } from "@kiln/core/domain"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { openBlobDirectory } from "./file/BlobDirectory.ts"
+import { attempt, openBlobDirectory } from "./file/BlobDirectory.ts"
 import { list } from "./file/list.ts"
 import { open } from "./file/open.ts"
 import { put } from "./file/put.ts"
@@ -26,7 +26,7 @@ import { removeAbandoned } from "./file/Temporary.ts"
  */
 export const FileBlobStore = {
   /**
-   * Creates `directory` if it does not exist. Temporary files left by a killed process are deleted after an hour without
+   * Creates `directory` if it does not exist. It is created only here: if it is gone later, every operation fails until it is back. Temporary files left by a killed process are deleted after an hour without
    * writes: at startup, or by the next `put` or `list`.
    */
   layer: (options: { readonly directory: string }): Layer.Layer<BlobStore, BlobUnavailable> =>
@@ -38,6 +38,7 @@ export const FileBlobStore = {
           open: open(directory),
           remove: remove(directory),
           list: list(directory),
+          checkPresence: attempt(directory, "checkPresence", () => directory.root.expectPresent()),
         }),
       ),
     ),

@@ -59,7 +59,7 @@ describe("the directory", () => {
         const stalled = Stream.fromEffectDrain(Effect.andThen(Deferred.succeed(waiting, undefined), Effect.never))
         const fiber = yield* Effect.forkChild(store.put("a/b/c", Stream.concat(content, stalled), LIMIT))
         yield* Deferred.await(waiting)
-        expect(yield* tree(directory)).toHaveLength(3)
+        expect(yield* tree(directory)).toHaveLength(EMPTY.length + 1)
         yield* Fiber.interrupt(fiber)
         expect(yield* tree(directory)).toEqual(EMPTY)
       }),
@@ -97,7 +97,7 @@ describe("the directory", () => {
   it.effect("may lose empty directories to an external cleanup while in use", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
-        for (const part of ["tmp", "blobs"]) yield* Effect.promise(() => rm(join(directory, part), { recursive: true }))
+        yield* Effect.promise(() => rm(join(directory, "tmp"), { recursive: true }))
         yield* store.put("a/b", content, LIMIT)
         yield* drain(store, "a/b")
       }),
@@ -118,7 +118,7 @@ describe("the directory", () => {
       yield* aged("young.part", 59)
       yield* aged("other", 1000)
       yield* Effect.provide(BlobStore, FileBlobStore.layer({ directory }))
-      expect(yield* tree(directory)).toEqual(["blobs/", "tmp/", "tmp/other", "tmp/young.part"])
+      expect(yield* tree(directory)).toEqual([...EMPTY, "tmp/other", "tmp/young.part"])
     }),
   )
 })

@@ -1,8 +1,9 @@
 import { mkdir } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
-import type { BlobUnavailable } from "@kiln/core/domain"
+import { BlobUnavailable } from "@kiln/core/domain"
 import * as Effect from "effect/Effect"
-import { attempt, DIRECTORY_MODE, hasCode, syncDirectory } from "./system.ts"
+import { BlobRoot } from "./BlobRoot.ts"
+import { DIRECTORY_MODE, hasCode, syncDirectory } from "./system.ts"
 
 /** The directories of one store, and its state in this process. */
 export interface BlobDirectory {
@@ -10,6 +11,7 @@ export interface BlobDirectory {
   readonly blobs: string
   /** Holds files that are being written. On the same file system, because the rename must be atomic. */
   readonly temporary: string
+  readonly root: BlobRoot
   /** Names of files in `temporary` that this process is writing. */
   readonly writing: Set<string>
   /** Time of the last scan of `temporary`, in Unix milliseconds. */
@@ -28,18 +30,23 @@ export const openBlobDirectory = Effect.fnUntraced(function* (
   path: string,
 ): Effect.fn.Return<BlobDirectory, BlobUnavailable> {
   const base = resolve(path)
-  const directory: BlobDirectory = {
-    blobs: join(base, "blobs"),
-    temporary: join(base, "tmp"),
-    writing: new Set(),
-    lookedThroughAt: -Infinity,
-  }
-  yield* attempt("start", async () => {
-    const created = await mkdir(directory.blobs, { recursive: true, mode: DIRECTORY_MODE })
-    await mkdir(directory.temporary, { recursive: true, mode: DIRECTORY_MODE })
-    await syncUpwards(directory.blobs, dirname(created ?? base))
+  const blobs = join(base, "blobs")
+  const temporary = join(base, "tmp")
+  return yield* Effect.tryPromise({
+    try: async () => {
+      const created = await mkdir(blobs, { recursive: true, mode: DIRECTORY_MODE })
+      await mkdir(temporary, { recursive: true, mode: DIRECTORY_MODE })
+      await syncUpwards(blobs, dirname(created ?? base))
+      return {
+        blobs,
+        temporary,
+        root: await BlobRoot.open(blobs, base),
+        writing: new Set<string>(),
+        lookedThroughAt: -Infinity,
+      }
+    },
+    catch: (cause) => new BlobUnavailable({ operation: "start", cause }),
   })
-  return directory
 })
 
 /** Syncs the directories above one that was just created: its entry and those of the directories below must survive a power failure. */
@@ -54,3 +61,17 @@ const syncUpwards = async (from: string, top: string): Promise<void> => {
     if (path === top) return
   }
 }
+
+/** Runs file system calls. Their errors become `BlobUnavailable`, explained. Interruption stops only the wait, not the system call. */
+export const attempt = <A>(
+  { root }: Pick<BlobDirectory, "root">,
+  operation: string,
+  run: () => Promise<A>,
+): Effect.Effect<A, BlobUnavailable> =>
+  Effect.tryPromise({
+    try: () =>
+      run().catch(async (error: unknown) => {
+        throw await root.explain(error)
+      }),
+    catch: (cause) => new BlobUnavailable({ operation, cause }),
+  })

@@ -2,8 +2,8 @@ import { readdir, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { BlobDirectory } from "./BlobDirectory.ts"
-import { attempt, hasCode, syncDirectory } from "./system.ts"
+import { attempt, type BlobDirectory } from "./BlobDirectory.ts"
+import { hasCode, syncDirectory } from "./system.ts"
 
 // The name of a temporary file contains the blob's key (`jobs.a.1.output.<uuid>.part`), so that removing a prefix also
 // finds the files a killed process left. Keys contain neither dots nor dashes, so a name cannot be mistaken for another key's.
@@ -41,7 +41,7 @@ export const removeAbandoned = Effect.fnUntraced(function* (directory: BlobDirec
   const now = yield* Clock.currentTimeMillis
   if (now - directory.lookedThroughAt < LOOK_THROUGH_EVERY_MS) return
   directory.lookedThroughAt = now
-  yield* attempt("start", async () => {
+  yield* attempt(directory, "start", async () => {
     let removed = false
     for (const name of await readdir(directory.temporary)) {
       if (!name.endsWith(SUFFIX) || directory.writing.has(name)) continue

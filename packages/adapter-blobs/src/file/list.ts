@@ -5,7 +5,7 @@ import { BlobUnavailable, isBlobKey } from "@kiln/core/domain"
 import { type BlobStore, requireBlobKey } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { BLOB_SUFFIX, type BlobDirectory, directoryOf } from "./BlobDirectory.ts"
+import { attempt, BLOB_SUFFIX, type BlobDirectory, directoryOf } from "./BlobDirectory.ts"
 import { hasCode } from "./system.ts"
 import { removeAbandoned } from "./Temporary.ts"
 
@@ -13,14 +13,17 @@ import { removeAbandoned } from "./Temporary.ts"
 export const list =
   (directory: BlobDirectory): BlobStore["Service"]["list"] =>
   (prefix) =>
-    Stream.concat(
-      Stream.fromEffectDrain(Effect.andThen(requireBlobKey(prefix), Effect.ignore(removeAbandoned(directory)))),
-      Stream.suspend(() =>
-        Stream.fromAsyncIterable(
-          keysBelow(directoryOf(directory, prefix), prefix),
-          (cause) => new BlobUnavailable({ operation: "list", cause }),
+    Stream.fromEffectDrain(Effect.andThen(requireBlobKey(prefix), Effect.ignore(removeAbandoned(directory)))).pipe(
+      Stream.concat(
+        Stream.suspend(() =>
+          Stream.fromAsyncIterable(
+            keysBelow(directoryOf(directory, prefix), prefix),
+            (cause) => new BlobUnavailable({ operation: "list", cause }),
+          ),
         ),
       ),
+      // A directory that is gone has no keys. That must not count as an empty store.
+      Stream.concat(Stream.fromEffectDrain(attempt(directory, "list", () => directory.root.expectPresent()))),
     )
 
 /** Reads directories lazily, because a store may hold more keys than fit into memory. */

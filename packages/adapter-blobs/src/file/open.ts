@@ -13,9 +13,9 @@ import {
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { READ_CHUNK_BYTES } from "../readChunk.ts"
-import { type BlobDirectory, fileOf } from "./BlobDirectory.ts"
+import { attempt, type BlobDirectory, fileOf } from "./BlobDirectory.ts"
 import { decodeFooter, FOOTER_BYTES } from "./Footer.ts"
-import { attempt, hasCode, readAt } from "./system.ts"
+import { hasCode, readAt } from "./system.ts"
 
 /** Opens a blob. The file is opened again when its content is read, so a blob that is never read holds no descriptor. */
 export const open = (directory: BlobDirectory): BlobStore["Service"]["open"] =>
@@ -31,12 +31,12 @@ export const open = (directory: BlobDirectory): BlobStore["Service"]["open"] =>
 const openFile = Effect.fnUntraced(function* (directory: BlobDirectory, key: string) {
   const handle = yield* Effect.acquireRelease(
     Effect.mapError(
-      attempt("open", () => openHandle(fileOf(directory, key), "r")),
+      attempt(directory, "open", () => openHandle(fileOf(directory, key), "r")),
       (error) => (hasCode(error.cause, "ENOENT") ? new BlobNotFound({ key }) : error),
     ),
-    (opened) => Effect.ignore(attempt("open", () => opened.close())),
+    (opened) => Effect.ignore(attempt(directory, "open", () => opened.close())),
   )
-  const info = yield* attempt("open", () => readInfo(handle))
+  const info = yield* attempt(directory, "open", () => readInfo(handle))
   if (info === undefined) return yield* Effect.fail(new BlobCorrupt({ key }))
   return { handle, info }
 })

@@ -7,9 +7,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import { type BlobDirectory, fileOf } from "./BlobDirectory.ts"
+import { attempt, type BlobDirectory, fileOf } from "./BlobDirectory.ts"
 import { encodeFooter } from "./Footer.ts"
-import { attempt, DIRECTORY_MODE, FILE_MODE, hasCode, moveDurably, removeEmptyDirectories, writeAll } from "./system.ts"
+import { DIRECTORY_MODE, FILE_MODE, hasCode, moveDurably, removeEmptyDirectories, writeAll } from "./system.ts"
 import { removeAbandoned, temporaryName } from "./Temporary.ts"
 
 export const put = (directory: BlobDirectory): BlobStore["Service"]["put"] =>
@@ -21,15 +21,15 @@ export const put = (directory: BlobDirectory): BlobStore["Service"]["put"] =>
       openDraft(directory, key),
       (draft) =>
         Effect.gen(function* () {
-          const info = yield* write(draft.handle, content, maxBytes)
-          yield* attempt("put", () => finish(draft.handle, info))
+          const info = yield* write(directory, draft.handle, content, maxBytes)
+          yield* attempt(directory, "put", () => finish(draft.handle, info))
           yield* moveIntoPlace(directory, draft)
           return info
         }),
       (draft, exit) =>
         Exit.isSuccess(exit)
           ? Effect.sync(() => directory.writing.delete(draft.name))
-          : Effect.ignore(attempt("put", () => discard(directory, draft))),
+          : Effect.ignore(attempt(directory, "put", () => discard(directory, draft))),
     )
   })
 
@@ -44,13 +44,15 @@ interface Draft {
 }
 
 const openDraft = (directory: BlobDirectory, key: string) =>
-  attempt("put", async (): Promise<Draft> => {
+  attempt(directory, "put", async (): Promise<Draft> => {
     const name = temporaryName(key, SecureRandom.uuidV4Unsafe())
     const path = join(directory.temporary, name)
+    await directory.root.expectPresent()
     const create = () => open(path, "wx", FILE_MODE)
     const handle = await create().catch(async (error: unknown) => {
       // The directory was removed from outside.
       if (!hasCode(error, "ENOENT")) throw error
+      await directory.root.expectPresent()
       await mkdir(directory.temporary, { recursive: true, mode: DIRECTORY_MODE })
       return create()
     })
@@ -60,6 +62,7 @@ const openDraft = (directory: BlobDirectory, key: string) =>
 
 /** Writes what arrives together in one call, hashes it meanwhile, and only then pulls more. */
 const write = Effect.fnUntraced(function* <E>(
+  directory: BlobDirectory,
   handle: FileHandle,
   content: Stream.Stream<Uint8Array, E>,
   maxBytes: number,
@@ -69,7 +72,7 @@ const write = Effect.fnUntraced(function* <E>(
   yield* Stream.runForEachArray(content, (pieces): Effect.Effect<void, BlobTooLarge | BlobUnavailable> => {
     for (const piece of pieces) bytes += piece.length
     if (bytes > maxBytes) return Effect.fail(new BlobTooLarge({ maxBytes }))
-    return attempt("put", async () => {
+    return attempt(directory, "put", async () => {
       const writing = writeAll(handle, pieces)
       for (const piece of pieces) hash.update(piece)
       await writing
@@ -88,7 +91,7 @@ const finish = async (handle: FileHandle, info: BlobInfo): Promise<void> => {
 /** Renames the blob into place. Not interruptible: an interruption takes effect afterwards, and then removes the blob again. */
 const moveIntoPlace = (directory: BlobDirectory, draft: Draft) =>
   Effect.uninterruptible(
-    attempt("put", () => {
+    attempt(directory, "put", () => {
       draft.moving = true
       return moveDurably(draft.path, draft.target, directory.blobs)
     }),

@@ -2,14 +2,14 @@ import { access, rm } from "node:fs/promises"
 import { dirname } from "node:path"
 import { type BlobStore, requireBlobKey } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
-import { type BlobDirectory, directoryOf, fileOf } from "./BlobDirectory.ts"
-import { attempt, hasCode, removeEmptyDirectories } from "./system.ts"
+import { attempt, type BlobDirectory, directoryOf, fileOf } from "./BlobDirectory.ts"
+import { hasCode, removeEmptyDirectories } from "./system.ts"
 import { removeTemporaries } from "./Temporary.ts"
 
 export const remove = (directory: BlobDirectory): BlobStore["Service"]["remove"] =>
   Effect.fnUntraced(function* (prefix) {
     yield* requireBlobKey(prefix)
-    yield* attempt("remove", () => removeDurably(directory, prefix))
+    yield* attempt(directory, "remove", () => removeDurably(directory, prefix))
   })
 
 // More than one attempt is needed only while another call writes below the prefix.
@@ -17,6 +17,8 @@ const PASSES = 5
 
 /** Removes and syncs. Syncs even if there is nothing to remove, because an earlier call may have been killed before its sync. */
 const removeDurably = async (directory: BlobDirectory, prefix: string): Promise<void> => {
+  // In another directory, there is nothing to remove, and the blobs would come back with this one.
+  await directory.root.expectPresent()
   const file = fileOf(directory, prefix)
   const below = directoryOf(directory, prefix)
   for (let pass = 1; pass <= PASSES; pass++) {
@@ -28,6 +30,7 @@ const removeDurably = async (directory: BlobDirectory, prefix: string): Promise<
     })
     if ((await isGone(file)) && (await isGone(below))) {
       await removeEmptyDirectories(dirname(file), directory.blobs)
+      await directory.root.expectPresent()
       return
     }
   }

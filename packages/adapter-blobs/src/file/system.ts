@@ -1,15 +1,10 @@
 import { access, type FileHandle, mkdir, open, rename, rmdir } from "node:fs/promises"
 import { dirname } from "node:path"
-import { BlobUnavailable, isError } from "@kiln/core/domain"
-import * as Effect from "effect/Effect"
+import { isError } from "@kiln/core/domain"
 
 // Blobs hold customers' speech and texts, so other users of the machine must not read them.
 export const DIRECTORY_MODE = 0o700
 export const FILE_MODE = 0o600
-
-/** Runs file system calls; their errors become `BlobUnavailable`. Interruption stops only the wait, not the system call. */
-export const attempt = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, BlobUnavailable> =>
-  Effect.tryPromise({ try: run, catch: (cause) => new BlobUnavailable({ operation, cause }) })
 
 export const hasCode = (error: unknown, ...codes: ReadonlyArray<string>): boolean =>
   isError(error) && "code" in error && codes.includes(String(error.code))
@@ -66,14 +61,14 @@ export const syncDirectory = async (path: string): Promise<void> => {
 const MOVE_TRIES = 10
 
 /**
- * Renames `from` to `to`, which is below `top`, creates the directories in between, and returns once all their entries
+ * Renames `from` to `to`, which is below `top`, creates the directories in between (never `top` itself), and returns once all their entries
  * are durable. Fails if `from` was removed. Syncs existing directories too, because the process that created them may not
  * have synced them yet.
  */
 export const moveDurably = async (from: string, to: string, top: string): Promise<void> => {
   for (let tried = 1; ; tried++) {
     try {
-      await mkdir(dirname(to), { recursive: true, mode: DIRECTORY_MODE })
+      await makeBelow(top, dirname(to))
       await rename(from, to)
       break
     } catch (error) {
@@ -86,6 +81,25 @@ export const moveDurably = async (from: string, to: string, top: string): Promis
     if (path === top) return
   }
 }
+
+/** Creates the directories between `top` and `path`, and `path`, but not `top`. Fails with ENOENT if one is removed meanwhile. */
+const makeBelow = async (top: string, path: string): Promise<void> => {
+  if (path === top || (await made(path))) return
+  await makeBelow(top, dirname(path))
+  if (!(await made(path)))
+    throw Object.assign(new Error(`${path} was removed while it was created`), { code: "ENOENT" })
+}
+
+/** Creates one directory. Returns false if the one above it is missing. */
+const made = (path: string): Promise<boolean> =>
+  mkdir(path, { mode: DIRECTORY_MODE }).then(
+    () => true,
+    (error: unknown) => {
+      if (hasCode(error, "EEXIST")) return true
+      if (hasCode(error, "ENOENT")) return false
+      throw error
+    },
+  )
 
 /** Removes empty directories from `path` up to `top` (exclusive), and makes the removal of their contents durable. */
 export const removeEmptyDirectories = async (path: string, top: string): Promise<void> => {

@@ -29,7 +29,7 @@ export const tree = (directory: string) =>
       .sort()
   })
 
-export const EMPTY = ["blobs/", "tmp/"]
+export const EMPTY = ["blobs/", "blobs/.store", "tmp/"]
 
 export const nextTurn = Effect.callback<void>((resume) => {
   setImmediate(() => resume(Effect.void))

@@ -10,6 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { StoreUnavailable } from "../domain/index.ts"
 import {
+  BlobStore,
   type Checkpoint,
   type ClaimRef,
   type Completion,
@@ -25,6 +26,7 @@ import {
   UploadStore,
   WakeUp,
 } from "../ports/index.ts"
+import { whileBlobsPresent } from "./blobPresence.ts"
 import { type IdleWorker, makeCreation } from "./creation.ts"
 import { JobEvents } from "./JobEvents.ts"
 
@@ -216,6 +218,7 @@ export class GroupCommit extends Context.Service<
 /**
  * The stores whose single calls share commits, and `GroupCommit`. They stand between any adapter and the engine. A call that
  * created jobs wakes workers once, or claims for an idle one, and emits the jobs' `queued` events, before its callers are settled.
+ * While the blob store is gone, creations and claims fail.
  */
 export const layerGroupCommit: Layer.Layer<
   GroupCommit | JobStore | UploadStore,
@@ -223,8 +226,8 @@ export const layerGroupCommit: Layer.Layer<
   JobStore | UploadStore | WakeUp | JobEvents
 > = Layer.effectContext(
   Effect.gen(function* () {
-    const store = yield* JobStore
-    const uploads = yield* UploadStore
+    const blobs = Option.getOrUndefined(yield* Effect.serviceOption(BlobStore))
+    const { store, uploads } = whileBlobsPresent(blobs, yield* JobStore, yield* UploadStore)
     const creation = makeCreation(store, yield* WakeUp, yield* JobEvents)
     const grouped = {
       createJobs: yield* groupCommit(creation.createJobs, { parallelCalls: store.parallelCreations }),

@@ -62,6 +62,11 @@ export class BlobStore extends Context.Service<
     /** Lists the keys under `prefix/`, in no particular order, without blobs that are still being written. */
     readonly list: (prefix: string) => Stream.Stream<string, BlobUnavailable>
     /**
+     * Fails if the place that was opened is gone or was replaced by another one, for instance a directory whose disk was unmounted. Reads
+     * little, because it runs before claims. Absent in stores whose place cannot go unnoticed.
+     */
+    readonly checkPresence?: Effect.Effect<void, BlobUnavailable>
+    /**
      * Returns a URL from which anyone can GET the blob. Absent in stores that do not serve blobs themselves. Does not check that
      * the blob exists. Removing the blob ends the URL.
      */

@@ -4,14 +4,20 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import type { LineageFailure } from "../domain/BlobLineage.ts"
+import { BlobUnavailable } from "../domain/index.ts"
+import { presenceOf } from "../engine/blobPresence.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
-import { type BlobStore, type IdGenerator, JobStore } from "../ports/index.ts"
+import { BlobStore, type IdGenerator, JobStore } from "../ports/index.ts"
 import { continueBlobs, joinBlobs, listEntries, publishNewest, requireCurrentStore } from "./lineage.ts"
 
 /** A running installation adds an entry after this many checks, so an older copy is recognized when it starts. */
 const checksPerEntry = 5
 /** Checks that every running process completes before a process that has just started may remove anything. */
 const checksBeforeRemoval = 3
+
+const emptied =
+  "the blob store no longer has the entries of this installation: it was emptied, or another one is in its place. No job is accepted or " +
+  "run until they are back; see whether KILN_BLOBS names the right, mounted place"
 
 /** If a process sweeps more often than it should check, it checks as often as it sweeps. */
 const checkIntervalMs = Effect.map(EngineConfig, ({ blobWatchIntervalMs, orphanIntervalMs }) =>
@@ -44,6 +50,9 @@ export class BlobGuard extends Context.Service<
       let known: ReadonlyArray<string> = []
       let enteredAtMs = 0
       let objection: string | undefined
+      /** Whether the blob store had entries before. */
+      let hasEntries = false
+      const presence = presenceOf(yield* BlobStore)
 
       const entered = Effect.fnUntraced(function* ({ entries }: { readonly entries: ReadonlyArray<string> }) {
         known = entries
@@ -73,6 +82,15 @@ export class BlobGuard extends Context.Service<
         if (joined === undefined) return yield* objecting(join)
         const due = (yield* Clock.currentTimeMillis) - enteredAtMs >= checksPerEntry * (yield* checkIntervalMs)
         const found = yield* listEntries
+        if (found.length > 0) {
+          hasEntries = true
+          presence.report(undefined)
+        } else if (hasEntries) {
+          // Not published again: it would make an empty store look like this installation's.
+          const loss = new BlobUnavailable({ operation: "list", cause: new Error(emptied) })
+          presence.report(loss)
+          return yield* Effect.fail(loss)
+        }
         // Usually one listing suffices, and the store is not read.
         if (!due && found.length > 0 && found.every((entry) => known.includes(entry))) {
           objection = undefined

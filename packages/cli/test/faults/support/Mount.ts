@@ -12,6 +12,31 @@ export const smallDisk = (megabytes: number) => {
   return disposable(directory)
 }
 
+/** An empty directory on a file system of its own that can be taken away and given back, with its content, under running processes. */
+export const removableDisk = (megabytes: number) => {
+  const disk = smallDisk(megabytes)
+  const place = temporaryDirectory()
+  const giveBack = (): void => mount("--bind", disk.path, place.path)
+  giveBack()
+  let isThere = true
+  return {
+    path: place.path,
+    takeAway: (): void => {
+      execFileSync("umount", ["-l", place.path])
+      isThere = false
+    },
+    giveBack: (): void => {
+      giveBack()
+      isThere = true
+    },
+    [Symbol.dispose]: () => {
+      if (isThere) execFileSync("umount", ["-l", place.path])
+      place[Symbol.dispose]()
+      disk[Symbol.dispose]()
+    },
+  }
+}
+
 /** An empty directory that can be made read-only as a whole, for root too. */
 export const switchableDisk = () => {
   const directory = temporaryDirectory()

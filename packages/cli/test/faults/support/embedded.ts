@@ -13,10 +13,10 @@ export const databaseOf = (directory: string): string => join(directory, "kiln.d
 const leaseMs = 1_000
 
 /** An engine with its worker over a data directory, with real stores and every sweep in haste. */
-export const openEngine = (directory: string): Promise<EmbeddedEngine<BuiltInKind>> =>
+export const openEngine = (directory: string, blobs: string = directory): Promise<EmbeddedEngine<BuiltInKind>> =>
   createEngine({
     store: sqliteStore({ path: databaseOf(directory) }),
-    blobs: fileBlobs({ directory }),
+    blobs: fileBlobs({ directory: blobs }),
     probe: audioProbe(),
     providers: { sandbox: sandboxProviders({ steering: true }), live: sandboxProviders({ steering: false }) },
     settings: {
