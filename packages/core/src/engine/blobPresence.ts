@@ -25,7 +25,7 @@ class BlobPresence {
   }
 
   /** Runs a verb only while the store is there. Looks at most once a second, in real time, which is that of disks. */
-  readonly require =
+  readonly whenPresent =
     (operation: string) =>
     <A, E, R>(verb: Effect.Effect<A, E, R>): Effect.Effect<A, E | StoreUnavailable, R> =>
       Effect.suspend(() => {
@@ -65,17 +65,17 @@ export const whileBlobsPresent = (
   uploads: UploadStore["Service"],
 ): { readonly store: JobStore["Service"]; readonly uploads: UploadStore["Service"] } => {
   if (blobs === undefined) return { store, uploads }
-  const { require } = presenceOf(blobs)
+  const { whenPresent } = presenceOf(blobs)
   return {
     store: JobStore.of({
       ...store,
-      createJobs: (jobs) => require("createJobs")(store.createJobs(jobs)),
-      createAndClaimJobs: (jobs, request) => require("createJobs")(store.createAndClaimJobs(jobs, request)),
-      claimJobs: (request) => require("claimJobs")(store.claimJobs(request)),
+      createJobs: (jobs) => whenPresent("createJobs")(store.createJobs(jobs)),
+      createAndClaimJobs: (jobs, request) => whenPresent("createJobs")(store.createAndClaimJobs(jobs, request)),
+      claimJobs: (request) => whenPresent("claimJobs")(store.claimJobs(request)),
     }),
     uploads: UploadStore.of({
       ...uploads,
-      createUploads: (items) => require("createUploads")(uploads.createUploads(items)),
+      createUploads: (items) => whenPresent("createUploads")(uploads.createUploads(items)),
     }),
   }
 }
