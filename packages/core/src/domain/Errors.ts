@@ -1,4 +1,5 @@
 import type { FieldError } from "./FieldError.ts"
+import type { ProjectId } from "./Ids.ts"
 import { KilnError } from "./KilnError.ts"
 import type { SpendRefusal } from "./SpendCap.ts"
 import { unknownName } from "./knownNames.ts"
@@ -68,8 +69,17 @@ export class SpendCapReached extends KilnError<"SpendCapReached"> {
 
 /** The project has reached its limit of unfinished jobs (`queueCap`). */
 export class QueueFull extends KilnError<"QueueFull"> {
-  constructor() {
-    super("QueueFull", "the project has reached its limit of unfinished jobs; wait until some have finished")
+  readonly projectId: ProjectId
+  /** The limit. */
+  readonly limit: number
+
+  constructor({ limit, projectId }: { readonly limit: number; readonly projectId: ProjectId }) {
+    super(
+      "QueueFull",
+      `the project ${projectId} has ${limit} unfinished jobs, its limit (settings.queueCap, KILN_QUEUE_CAP of the server); wait until some have finished`,
+    )
+    this.projectId = projectId
+    this.limit = limit
   }
 }
 

@@ -11,7 +11,7 @@ export type OptionNames<Options> = { readonly [Name in KeysOf<Options>]-?: true 
  * is similar, it lists all of them.
  */
 export const unknownName = (what: string, written: string, known: ReadonlyArray<string>): string => {
-  const likely = likelyName(written.slice(0, 100), known)
+  const likely = likelyName(String(written).slice(0, 100), known)
   if (likely !== undefined) return `unknown ${what}; did you mean "${likely}"?`
   return known.length === 0 ? `unknown ${what}: no names are defined` : `unknown ${what}; known: ${known.join(", ")}`
 }
@@ -79,6 +79,13 @@ const described = (least: number, most: number, whole: boolean): string => {
   if (most < Number.MAX_SAFE_INTEGER) return `${article} ${kind} between ${least} and ${most}`
   if (least === 0) return `a non-negative ${kind}`
   return whole && least === 1 ? "a positive integer" : `${article} ${kind} of at least ${least}`
+}
+
+/** Throws `TypeError` unless the value is an `AbortSignal` or `undefined`. Signals of other libraries have the same methods. */
+export const requireSignal = (name: string, value: unknown): void => {
+  if (value === undefined) return
+  if (typeof value === "object" && value !== null && typeof givenField(value, "throwIfAborted") === "function") return
+  throw new TypeError(`${name} must be an AbortSignal`)
 }
 
 /** Throws `TypeError` unless the value is `true`, `false` or `undefined`. */

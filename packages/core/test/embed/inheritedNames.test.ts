@@ -45,7 +45,7 @@ const kindOf = (name: string) => {
       }
     },
   })
-  return { kind: kind as unknown as Kind, port, file }
+  return { kind: kind as object as Kind, port, file }
 }
 
 const inner = jobKind({
@@ -99,7 +99,7 @@ describe.each(names)("%s", (name) => {
     expect(calls).toEqual([port.name])
     // Charged up to the maximum that the kind states.
     const charge = (
-      job as unknown as { readonly billing: { readonly amount: string; readonly lineItems: ReadonlyArray<object> } }
+      job as object as { readonly billing: { readonly amount: string; readonly lineItems: ReadonlyArray<object> } }
     ).billing
     expect(charge.amount).toBe("1.5")
     expect(charge.lineItems).toMatchObject([{ meter: name, quantity: 3, unitAmount: "0.5" }])
