@@ -136,7 +136,7 @@ export class KindUnknown extends KilnError<"KindUnknown"> {
   readonly known: ReadonlyArray<string>
 
   constructor({ kind, known }: { readonly kind: string; readonly known: ReadonlyArray<string> }) {
-    super("KindUnknown", unknownName(`job kind "${kind}"`, kind, known))
+    super("KindUnknown", unknownName(`job kind "${kind}"`, `${kind}`, known))
     this.kind = kind
     this.known = known
   }

@@ -11,7 +11,7 @@ export type OptionNames<Options> = { readonly [Name in KeysOf<Options>]-?: true 
  * is similar, it lists all of them.
  */
 export const unknownName = (what: string, written: string, known: ReadonlyArray<string>): string => {
-  const likely = likelyName(String(written).slice(0, 100), known)
+  const likely = likelyName(written.slice(0, 100), known)
   if (likely !== undefined) return `unknown ${what}; did you mean "${likely}"?`
   return known.length === 0 ? `unknown ${what}: no names are defined` : `unknown ${what}; known: ${known.join(", ")}`
 }

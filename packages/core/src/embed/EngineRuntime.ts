@@ -45,6 +45,11 @@ const startIn = (scope: Scope.Scope, schedulesChanged: Effect.Effect<void> | und
     yield* Effect.forkScoped(runDeliveries)
   }).pipe(Effect.provideService(Scope.Scope, scope))
 
+const throwIfAborted = (signal: AbortSignal | undefined): void => {
+  requireSignal("signal", signal)
+  signal?.throwIfAborted()
+}
+
 /** Opens the stores. Rejects when one of them cannot be opened, after closing the others. */
 export const openRuntime = async (assembly: Assembly, working: boolean): Promise<EngineRuntime> => {
   let drainMs = assembly.settings.drainMs
@@ -76,8 +81,7 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     return span === undefined ? effect : Effect.provideService(effect, Tracer.ParentSpan, span)
   }
   const run: Run = async (effect, signal) => {
-    requireSignal("signal", signal)
-    signal?.throwIfAborted()
+    throwIfAborted(signal)
     closing.signal.throwIfAborted()
     const either = signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal])
     return settled(await runtime.runPromiseExit(traced(effect), { signal: either }), either)

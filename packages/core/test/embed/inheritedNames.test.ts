@@ -35,7 +35,7 @@ const kindOf = (name: string) => {
       }
       const kept = await step(name, async () => ({ answer: (await ask[port.name]?.({})) ?? null }))
       const [child] = await children(`${name}-children`, "inner", [Object.fromEntries([[name, 1]])] as never)
-      await writeFile(file as never, async () => ({ data: Uint8Array.of(1, 2), mediaType: "text/plain" }))
+      await writeFile(file, async () => ({ data: Uint8Array.of(1, 2), mediaType: "text/plain" }))
       return {
         output: Object.fromEntries([
           [`${name}!`, kept.answer],
