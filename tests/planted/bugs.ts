@@ -373,7 +373,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "every live job is priced as audio",
     edits: [
-      core("domain/acceptance.ts", "(board().prices[gate.price] ?? null)", '(board().prices["svc-audio"] ?? null)'),
+      core(
+        "domain/acceptance.ts",
+        "(valueOf(board().prices, gate.price) ?? null)",
+        '(board().prices["svc-audio"] ?? null)',
+      ),
     ],
     seed: 1,
     breaks: "the price is the one at acceptance",

@@ -16,7 +16,7 @@ export const flowBugs: ReadonlyArray<ScheduleBug> = [
     bug: "children are handed over in the order in which they were found",
     edits: edit(
       "worker/children.ts",
-      "children[childIndex(job.idempotencyKey)] = childOf(job)",
+      "children[index] = childOf(job)",
       "children.push(childOf(job))",
     ),
   },

@@ -51,7 +51,7 @@ describe("a job kind", () => {
     for (const name of ["", "speech@2"])
       assert.throws(
         () => JobKind({ name, request: Schema.Struct({}), run: () => Effect.die("never run") }),
-        /a name must not be empty or contain "@"/,
+        /a name must be 1 to 100 letters/,
       )
   })
 })

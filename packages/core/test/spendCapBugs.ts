@@ -66,7 +66,7 @@ export const spendCapBugs = [
     "more than the maximum is charged",
     maximum,
     file,
-    "Math.min(quantity, maxUsage[meter] ?? quantity)",
+    "Math.min(quantity, valueOf(maxUsage, meter) ?? quantity)",
     "quantity",
   ),
   plant("an unknown maximum counts as nothing", maximum, file, "costs(meter) && !Object.hasOwn(known, meter)", "false"),

@@ -6,6 +6,21 @@ import { abandon } from "./boundedResponse.ts"
 import { isPublicAddress } from "./isPublicAddress.ts"
 import { assertFetchable, makePublicFetch, type PublicFetchOptions } from "./publicFetch.ts"
 
+/** The longest time of a timer, about 24 days. */
+const longestTimerMs = 2 ** 31 - 1
+
+/** The answer to a webhook is not 2xx. The log shows its name, which has the status. */
+class WebhookRefused extends Error {
+  override readonly name: string
+  readonly status: number
+
+  constructor(status: number) {
+    super(`the webhook was answered with ${status}`)
+    this.name = `WebhookRefused (status ${status})`
+    this.status = status
+  }
+}
+
 /** A finished job, as far as every webhook needs it. */
 export interface WebhookJob {
   readonly id: string
@@ -53,7 +68,7 @@ export const webhook = <Job extends WebhookJob = WebhookJob>(
 ): ((finished: { readonly job: Job; readonly signal: AbortSignal }) => Promise<void>) => {
   requireOptions("webhook()", options, optionNames)
   const { allowPrivateAddresses = false, data = (job: Job) => job, lookup, timeoutMs = 15_000 } = options
-  requireNumber("timeoutMs", timeoutMs, { least: 1 })
+  requireNumber("timeoutMs", timeoutMs, { least: 1, most: longestTimerMs, whole: true })
   requireFlag("allowPrivateAddresses", allowPrivateAddresses)
   const url = urlOf(options.url)
   const keys = [options.secret].flat().map(keyOf)
@@ -84,7 +99,7 @@ export const webhook = <Job extends WebhookJob = WebhookJob>(
     })
     const response = await send(request)
     abandon(response)
-    if (!response.ok) throw new Error(`the webhook was answered with ${response.status}`)
+    if (!response.ok) throw new WebhookRefused(response.status)
   }
 }
 

@@ -82,7 +82,10 @@ describe("webhook", () => {
 
   it.each([400, 410, 429, 500])("rejects when the answer is %i", async (status) => {
     const { url } = await receiver(status)
-    await expect(webhook({ ...local, url })(finished())).rejects.toThrow(`answered with ${status}`)
+    const answered = webhook({ ...local, url })(finished())
+    // The log shows the name of an error, never its message.
+    await expect(answered).rejects.toMatchObject({ status, name: `WebhookRefused (status ${status})` })
+    await expect(answered).rejects.toThrow(`answered with ${status}`)
   })
 
   it("rejects when no answer comes in time, and when the engine aborts", async () => {
@@ -123,6 +126,10 @@ describe("webhook", () => {
     ["24 to 64 bytes", { url: "https://example.com", secret: "whsec_c2hvcnQ=" }],
     ["empty list", { url: "https://example.com", secret: [] }],
     ["timeoutMs", { url: "https://example.com", secret, timeoutMs: 0 }],
+    [
+      "timeoutMs must be an integer between 1 and 2147483647",
+      { url: "https://example.com", secret, timeoutMs: 2 ** 31 },
+    ],
     ["allowPrivateAddresses", { url: "https://example.com", secret, allowPrivateAddresses: "yes" }],
     ['did you mean "timeoutMs"?', { url: "https://example.com", secret, timeoutMS: 5 }],
   ])("reports an invalid %s", (message, options) => {

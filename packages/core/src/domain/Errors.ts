@@ -1,5 +1,6 @@
 import type { JobId } from "./Ids.ts"
 import type { FieldError } from "./FieldError.ts"
+import type { ProjectId } from "./Ids.ts"
 import { KilnError } from "./KilnError.ts"
 import type { SpendRefusal } from "./SpendCap.ts"
 import { unknownName } from "./knownNames.ts"
@@ -69,8 +70,17 @@ export class SpendCapReached extends KilnError<"SpendCapReached"> {
 
 /** The project has reached its limit of unfinished jobs (`queueCap`). */
 export class QueueFull extends KilnError<"QueueFull"> {
-  constructor() {
-    super("QueueFull", "the project has reached its limit of unfinished jobs; wait until some have finished")
+  readonly projectId: ProjectId
+  /** The limit. */
+  readonly limit: number
+
+  constructor({ limit, projectId }: { readonly limit: number; readonly projectId: ProjectId }) {
+    super(
+      "QueueFull",
+      `the project ${projectId} has ${limit} unfinished jobs, its limit (settings.queueCap, KILN_QUEUE_CAP of the server); wait until some have finished`,
+    )
+    this.projectId = projectId
+    this.limit = limit
   }
 }
 
@@ -136,7 +146,7 @@ export class KindUnknown extends KilnError<"KindUnknown"> {
   readonly known: ReadonlyArray<string>
 
   constructor({ kind, known }: { readonly kind: string; readonly known: ReadonlyArray<string> }) {
-    super("KindUnknown", unknownName(`job kind "${kind}"`, kind, known))
+    super("KindUnknown", unknownName(`job kind "${kind}"`, `${kind}`, known))
     this.kind = kind
     this.known = known
   }

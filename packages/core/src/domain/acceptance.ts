@@ -80,7 +80,7 @@ export type CreateOutcome =
   | { readonly _tag: "UploadRefused"; readonly reason: UploadRefusal }
   /** The job could pass a spend cap of its key or project. */
   | { readonly _tag: "SpendCapReached"; readonly refusal: SpendRefusal }
-  | { readonly _tag: "QueueFull" }
+  | { readonly _tag: "QueueFull"; readonly projectId: ProjectId; readonly limit: number }
   | { readonly _tag: "Created"; readonly job: Job }
 
 /**
@@ -131,7 +131,8 @@ export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
   const price = priceOf(job, facts)
   const refusal = price === null ? undefined : overspending(job, price, facts)
   if (refusal !== undefined) return { _tag: "SpendCapReached", refusal }
-  if (job.queueCap > 0 && facts.unfinished() >= job.queueCap) return { _tag: "QueueFull" }
+  if (job.queueCap > 0 && facts.unfinished() >= job.queueCap)
+    return { _tag: "QueueFull", projectId: job.projectId, limit: job.queueCap }
   return { _tag: "Created", job: newJob(job, price, facts.now) }
 }
 

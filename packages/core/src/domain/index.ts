@@ -140,4 +140,5 @@ export {
   requireFlag,
 } from "./knownNames.ts"
 export * from "./realms.ts"
+export { EngineClosed } from "./EngineClosed.ts"
 export { errorMessageOf, failedOutput } from "./ErrorMessage.ts"

@@ -81,6 +81,13 @@ const described = (least: number, most: number, whole: boolean): string => {
   return whole && least === 1 ? "a positive integer" : `${article} ${kind} of at least ${least}`
 }
 
+/** Throws `TypeError` unless the value is an `AbortSignal` or `undefined`. Signals of other libraries have the same methods. */
+export const requireSignal = (name: string, value: unknown): void => {
+  if (value === undefined) return
+  if (typeof value === "object" && value !== null && typeof givenField(value, "throwIfAborted") === "function") return
+  throw new TypeError(`${name} must be an AbortSignal`)
+}
+
 /** Throws `TypeError` unless the value is `true`, `false` or `undefined`. */
 export const requireFlag = (name: string, value: unknown): void => {
   if (value !== undefined && typeof value !== "boolean") throw new TypeError(`${name} must be true or false`)

@@ -12,7 +12,7 @@ export const isPlainObject = (value: unknown): value is Readonly<Record<string, 
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, "isPrototypeOf")
 }
 
-/** Returns the value of a record under a name that anybody may have chosen, such as `constructor`; `undefined` if there is none. */
+/** Returns the value of a record under a name that anybody may have chosen, such as `constructor`; `undefined` without one. */
 export const valueOf = <Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined
 

@@ -86,8 +86,8 @@ export class AttemptParts {
   }
 
   /**
-   * The bug of work that returns now although a part has not ended, or has failed and nothing waited for it; `undefined` if there is
-   * none.
+   * The bug of work that returns now although a part has not ended, or has failed and nothing waited for it; `undefined`
+   * without one.
    */
   get bug(): KindBug | undefined {
     for (const { call, error, isKept, promise } of this.#open) {

@@ -6,7 +6,8 @@ import * as Latch from "effect/Latch"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
-import { requireNumber, requireOptions } from "../domain/index.ts"
+import { EngineClosed, requireNumber, requireOptions } from "../domain/index.ts"
+import { requireSignal } from "../domain/knownNames.ts"
 import { CallerSpan } from "../engine/CallerSpan.ts"
 import { runDeliveries } from "../worker/deliverFinished.ts"
 import { runSchedules } from "../worker/fireSchedules.ts"
@@ -44,6 +45,11 @@ const startIn = (scope: Scope.Scope, schedulesChanged: Effect.Effect<void> | und
     yield* Effect.forkScoped(runDeliveries)
   }).pipe(Effect.provideService(Scope.Scope, scope))
 
+const throwIfAborted = (signal: AbortSignal | undefined): void => {
+  requireSignal("signal", signal)
+  signal?.throwIfAborted()
+}
+
 /** Opens the stores. Rejects when one of them cannot be opened, after closing the others. */
 export const openRuntime = async (assembly: Assembly, working: boolean): Promise<EngineRuntime> => {
   let drainMs = assembly.settings.drainMs
@@ -75,13 +81,13 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     return span === undefined ? effect : Effect.provideService(effect, Tracer.ParentSpan, span)
   }
   const run: Run = async (effect, signal) => {
-    signal?.throwIfAborted()
+    throwIfAborted(signal)
     closing.signal.throwIfAborted()
     const either = signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal])
     return settled(await runtime.runPromiseExit(traced(effect), { signal: either }), either)
   }
   const close = async () => {
-    closing.abort(new DOMException("the engine is closed", "AbortError"))
+    closing.abort(new EngineClosed())
     await starting?.catch(() => undefined)
     // Closed in this order: users of the engine, the worker, the stores. A failure does not prevent the next one from closing.
     const ends = [
@@ -91,7 +97,7 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     ]
     const failures: Array<unknown> = []
     for (const end of ends) await end().catch((error: unknown) => failures.push(error))
-    ended.abort()
+    ended.abort(new EngineClosed())
     if (failures.length > 0) throw failures[0]
   }
   return {

@@ -18,7 +18,7 @@ export class MadeErrors {
     this.#codes?.delete(thrown)
   }
 
-  /** The bug of a function that returns this after it made an error that nothing has thrown; `undefined` if there is none. */
+  /** The bug of a function that returns this after it made an error that nothing has thrown; `undefined` without one. */
   bug(returned: unknown): KindBug | undefined {
     if (isTaggedError<AttemptFailed>(returned, "AttemptFailed"))
       return new KindBug(`run returned fail("${returned.errorCode}"): write throw fail("${returned.errorCode}")`)

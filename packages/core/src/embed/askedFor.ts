@@ -1,5 +1,5 @@
 import type * as Clock from "effect/Clock"
-import { authorize, type JobMode, type Json, requireOptions } from "../domain/index.ts"
+import { authorize, type JobMode, type Json, readPriority, requireNumber, requireOptions } from "../domain/index.ts"
 import { KindUnknown } from "../domain/Errors.ts"
 import { isDate } from "../domain/realms.ts"
 import { maxDelayMs } from "../engine/prepareJob.ts"
@@ -11,7 +11,10 @@ import { requireMode } from "./checkOptions.ts"
 import type { Submission, SubmitOptions } from "./EmbeddedEngine.ts"
 import { submissionFields } from "./optionNames.ts"
 
+const isIdempotencyKey = (value: unknown): boolean => typeof value === "string" && /^[\x21-\x7e]{1,255}$/.test(value)
+
 const kindNamed = (kinds: ReadonlyArray<JobKind>, name: string): JobKind => {
+  if (typeof name !== "string") throw new TypeError("the kind of a job must be given by its name, a text")
   const kind = kinds.find((known) => known.name === name)
   if (kind === undefined) throw new KindUnknown({ kind: name, known: kinds.map((known) => known.name) })
   return kind
@@ -25,6 +28,7 @@ export const makeAskedFor = (
   capture: (() => Json | undefined) | undefined,
 ) => {
   const delayOf = ({ delayMs, runAt }: SubmitOptions): number | undefined => {
+    if (delayMs !== undefined) requireNumber("delayMs", delayMs, { least: 0, most: maxDelayMs })
     if (runAt === undefined) return delayMs
     if (delayMs !== undefined) throw new TypeError("give either delayMs or runAt, not both")
     if (!isDate(runAt) || Number.isNaN(runAt.getTime())) throw new TypeError("runAt must be a valid Date")
@@ -35,8 +39,9 @@ export const makeAskedFor = (
   const askedOf = (kind: JobKind, request: unknown, options: SubmitOptions): Asked => {
     const { idempotencyKey, mode = defaultMode, priority, project } = options
     requireMode(mode)
-    if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey))
-      throw new TypeError("idempotencyKey must be 1 to 255 visible ASCII characters without spaces")
+    if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey))
+      throw new TypeError("idempotencyKey must be a text of 1 to 255 visible ASCII characters without spaces")
+    if (priority !== undefined) readPriority(priority)
     const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
     if (grant === undefined) throw new TypeError(`no grant for ${kind.keyScope}`)
     return {

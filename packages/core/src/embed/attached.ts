@@ -9,7 +9,7 @@ import {
 import { unknownName } from "../domain/knownNames.ts"
 import { isPlainObject } from "../domain/realms.ts"
 import { maxDelayMs, type UniqueBy } from "../engine/prepareJob.ts"
-import { asJson } from "../kinds/asJson.ts"
+import { asJson, jsonProblem } from "../kinds/asJson.ts"
 import type { JobKind } from "../kinds/index.ts"
 import type { SubmitOptions } from "./EmbeddedEngine.ts"
 import { uniqueOptions } from "./optionNames.ts"
@@ -76,7 +76,9 @@ const captured = (capture: () => Json | undefined): Json | undefined => {
   if (context === undefined) return undefined
   const json = asJson(context)
   if (json === undefined || json.length > maxContextLength)
-    throw new TypeError(`context.capture must return JSON of at most ${maxContextLength} characters, or undefined`)
+    throw new TypeError(
+      `context.capture must return JSON of at most ${maxContextLength} characters, or undefined${json === undefined ? `; the value${jsonProblem(context)}` : ""}`,
+    )
   return context
 }
 

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import { requireOneOf, requireOptions } from "../domain/index.ts"
 import { JobEvents } from "../engine/index.ts"
+import { requireSignal } from "../domain/knownNames.ts"
 import type { EmbeddedEngine, Subscription } from "./EmbeddedEngine.ts"
 import type { JobEvent } from "../engine/JobEvent.ts"
 import { eventTypes, verbOptions } from "./optionNames.ts"
@@ -24,6 +25,8 @@ export const eventVerbs = ({ context, ended: stopped }: EngineRuntime): Pick<Emb
     },
     events: (options = {}) => {
       requireOptions("events()", options, verbOptions.events)
+      requireSignal("signal", options.signal)
+      stopped.throwIfAborted()
       const { signal } = options
       return eventStream(events, signal === undefined ? stopped : AbortSignal.any([stopped, signal]))
     },

@@ -6,6 +6,7 @@ import { readJob } from "../engine/readJob.ts"
 import { inSpan } from "../engine/spans.ts"
 import { waitForJob } from "../engine/waitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
+import { fieldOf } from "../providers/checks.ts"
 import { callOptions } from "./callOptions.ts"
 import { projectIdOf } from "./callers.ts"
 import type { AbortOption, EmbeddedEngine, ProjectOption, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
@@ -22,7 +23,11 @@ type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
   "submit" | "submitSync" | "submitMany" | "submitManySync" | "get" | "wait" | "submitAndWait" | "eraseData"
 >
 
-export const idOf = (job: JobReference<string>): string => (typeof job === "string" ? job : job.id)
+export const idOf = (job: JobReference<string>): string => {
+  const id: unknown = typeof job === "string" ? job : fieldOf(job, "id")
+  if (typeof id !== "string") throw new TypeError("expected a job or the id of a job")
+  return id
+}
 
 /** Converts a job for the program. */
 export const shown = (job: Job) =>

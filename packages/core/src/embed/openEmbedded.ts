@@ -48,11 +48,15 @@ const kindsOf = async (given: ReadonlyArray<Kind> = builtInKinds()): Promise<Rea
 }
 
 /** The types require this too, but a job of a kind without providers would wait silently until its queue limit. */
-const expectServed = (kinds: ReadonlyArray<JobKind>, { live, sandbox }: Assembly["providers"]): void => {
+const expectServed = (
+  kinds: ReadonlyArray<JobKind>,
+  { live, sandbox }: Assembly["providers"],
+  hasKinds: boolean,
+): void => {
   for (const kind of kinds)
     if (servedBy(sandbox, kind) === undefined && servedBy(live, kind) === undefined)
       throw new TypeError(
-        `providers.sandbox or providers.live must include the providers of the kind ${kind.name}: ${kind.providers.map((names) => names.join(", ")).join(", or ")}`,
+        `${hasKinds ? "" : "createEngine() runs the built-in kinds because it has no `kinds`: pass `kinds` to run your own. Otherwise "}providers.sandbox or providers.live must include the providers of the kind ${kind.name}: ${kind.providers.map((names) => names.join(", ")).join(", or ")}`,
       )
 }
 
@@ -79,7 +83,7 @@ export const openEmbedded = async <
     ...(concurrency !== undefined && { concurrency }),
   }
   checkLimits(settings.limits.perKind, kinds)
-  if (worker && inside.unserved !== true) expectServed(kinds, providers)
+  if (worker && inside.unserved !== true) expectServed(kinds, providers, options.kinds !== undefined)
   const finishHandlers = finishHandlersOf(kinds, options.onFinished, settings.defaultCurrency)
   const parts = {
     store,

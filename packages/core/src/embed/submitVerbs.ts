@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import { type JobMode, type JobTrace, type Json, requireOptions } from "../domain/index.ts"
+import { requireSignal } from "../domain/knownNames.ts"
 import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"
 import { type Accepted, type Asked, Engine, type JobOutcomes } from "../engine/index.ts"
 import { traceIn } from "../engine/prepareJob.ts"
@@ -65,6 +66,7 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
     submit: async (kind, request, given = {}) => {
       requireOptions("submit()", given, verbOptions.submit)
       const { signal } = given
+      requireSignal("signal", signal)
       signal?.throwIfAborted()
       closed.throwIfAborted()
       const asked = askedFor.one(kind, request, given)
@@ -85,6 +87,7 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
     submitMany: async (kind, submissions, given = {}) => {
       requireOptions("submitMany()", given, verbOptions.submitMany)
       const { signal } = given
+      requireSignal("signal", signal)
       signal?.throwIfAborted()
       closed.throwIfAborted()
       const asked = askedFor.many("submitMany()", kind, submissions)

@@ -63,7 +63,7 @@ export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Ac
     case "SpendCapReached":
       return Result.fail(new SpendCapReached(outcome.refusal))
     case "QueueFull":
-      return Result.fail(new QueueFull())
+      return Result.fail(new QueueFull(outcome))
     case "NotRetryable":
     case "TickTaken":
     case undefined:

@@ -1,7 +1,6 @@
 import {
   errorCodeForm,
   isBuiltInErrorCode,
-  isStorableText,
   type OptionNames,
   requireNumber,
   requireOneOf,
@@ -46,6 +45,8 @@ const definitionNames: OptionNames<AnyDefinition> = {
   onFinished: true,
 }
 
+type Given = { readonly [Name in keyof typeof definitionNames]?: unknown }
+
 const limitNames: OptionNames<KindLimits> = {
   queueLimitMs: true,
   runLimitMs: true,
@@ -66,7 +67,7 @@ const backoffNames = { baseMs: true, maxMs: true } as const
 /** Throws `TypeError` for a definition with an unknown, missing or invalid option. */
 export const checkDefinition = (definition: object): void => {
   requireOptions("a job kind", definition, definitionNames)
-  const given: { readonly [Name in keyof typeof definitionNames]?: unknown } = definition
+  const given: Given = definition
   const place = `job kind "${String(given.name)}"`
   if (typeof given.name !== "string") throw new TypeError("job kind: name is required")
   for (const name of ["run", "sandbox", "maxUsage", "onFinished"] as const)
@@ -88,15 +89,33 @@ export const checkDefinition = (definition: object): void => {
   requireDescribed(place, "errorCodes", given.errorCodes)
   requireErrorCodes(place, namesOf((given.errorCodes ?? []) as Names))
   requireName(given.name)
+  requireTexts(place, given)
   requireVersions(given.name, given)
   requireFileNames(namesOf((given.files ?? []) as Names))
   requireLimits(place, given.limits)
 }
 
-/** Stores write a kind and its version as one word, separated by "@". */
+/** Names are parts of scopes, which are separated by spaces, of metrics and of command lines; stores write `name@version`. */
+const kindNameForm = /^[\w.:/-]{1,100}$/
+
 const requireName = (name: string): void => {
-  if (name === "" || name.includes("@") || !isStorableText(name))
-    throw new TypeError(`job kind "${name}": a name must not be empty or contain "@", U+0000 or unpaired surrogates`)
+  if (!kindNameForm.test(name))
+    throw new TypeError(
+      `job kind ${JSON.stringify(name.slice(0, 100))}: a name must be 1 to 100 letters (A to Z, a to z), digits, "_", "-", ".", ":" and "/"`,
+    )
+}
+
+/** The other names of a kind that callers or operators write. */
+const requireTexts = (place: string, { example, keyScope, meters, price, upload }: Given): void => {
+  if (price !== undefined && (typeof price !== "string" || !/^[\w.-]{1,64}$/.test(price)))
+    throw new TypeError(`${place}: price must be 1 to 64 letters, digits, hyphens, dots and underscores`)
+  if (keyScope !== undefined && (typeof keyScope !== "string" || !/^[\x21-\x7e]{1,128}$/.test(keyScope)))
+    throw new TypeError(`${place}: keyScope must be 1 to 128 visible ASCII characters without spaces`)
+  if (example !== undefined && (typeof example !== "object" || example === null || Array.isArray(example)))
+    throw new TypeError(`${place}: example must be an object, a valid request`)
+  if (upload === "") throw new TypeError(`${place}: upload must be the name of a field of the request`)
+  if (Array.isArray(meters) && meters.includes(""))
+    throw new TypeError(`${place}: the name of a meter must not be empty`)
 }
 
 const requireVersions = (

@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import * as SchemaParser from "effect/SchemaParser"
 import { type FieldError, isPlainObject, type JsonObject } from "../domain/index.ts"
-import { asJsonObject } from "./asJson.ts"
+import { asJsonObject, jsonProblem } from "./asJson.ts"
 import { fieldsDecoder, type FieldsSchema } from "./decodeFields.ts"
 import { isStandardSchema, type StandardIssue, type StandardSchema } from "./StandardSchema.ts"
 import { validated } from "./validated.ts"
@@ -70,11 +70,16 @@ const readStandard = <Request>(
   input: unknown,
 ): Result.Result<ReadRequest<Request>, ReadonlyArray<FieldError>> => {
   const copy = asJsonObject(input)
-  if (copy === undefined) return Result.fail([{ field: "", reason: "type", message: "must be a JSON object" }])
+  if (copy === undefined) return Result.fail([{ field: "", reason: "type", message: notJsonObject(input) }])
   const { canonical, stored } = copy
   const result = validated(schema, stored)
   if (result.issues === undefined) return Result.succeed({ value: result.value, stored, canonical })
   return Result.fail(fieldErrors(result.issues, stored))
+}
+
+const notJsonObject = (input: unknown): string => {
+  const problem = typeof input === "object" && input !== null ? jsonProblem(input) : undefined
+  return problem === undefined ? "must be a JSON object" : `must be a JSON object: request${problem}`
 }
 
 /** The attempt gets a copy, which it may change. A stored request is JSON already, so it is not checked for that again. */

@@ -14,7 +14,7 @@ export interface ReportServices {
 
 /**
  * Writes what an attempt reports of its progress: the first report at once, later ones once a second, each time the newest. Best
- * effort: a report that the store did not take is written a second later. What is left at the end of the attempt is written if the job
+ * effort: a report that the store did not take is written a second later. The report that is left at the end of the attempt is written if the job
  * waits, because callers see it meanwhile, and dropped otherwise.
  */
 export class ProgressReports {
@@ -41,7 +41,7 @@ export class ProgressReports {
     this.#fiber = this.#services.fork(this.#writeAll())
   }
 
-  /** Ends the writes of the attempt. What is not written yet is dropped, unless `writeLast` follows. */
+  /** Ends the writes of the attempt. A report that is not written yet is dropped, unless `writeLast` follows. */
   end(): void {
     this.#isOver = true
     this.#fiber?.interruptUnsafe()

@@ -3,7 +3,7 @@ import { uncoveredMeters } from "../domain/Billing.ts"
 import { type Charge, chargeFor, type Job, type JsonObject, limits, type Usage, warningCodes } from "../domain/index.ts"
 import { valueOf } from "../domain/realms.ts"
 import { withinMaximum } from "../domain/SpendCap.ts"
-import { asJsonObject } from "../kinds/asJson.ts"
+import { asJsonObject, jsonProblem } from "../kinds/asJson.ts"
 import { AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { KindBug } from "../kinds/KindBug.ts"
@@ -29,7 +29,7 @@ export const checkResult = (
   defaultCurrency: string,
 ): CheckedResult => {
   const output = asJsonObject(result.output)?.stored
-  const problem = output === undefined ? "is not a JSON object" : resultProblem(kind, output, result)
+  const problem = output === undefined ? notJsonObject(result.output) : resultProblem(kind, output, result)
   if (output === undefined || problem !== undefined)
     return { problem: new KindBug(`the result of ${kind.name} ${problem}`) }
   const wrong = kind.outputProblem(output)
@@ -52,6 +52,11 @@ export const checkResult = (
         ? none
         : usedMeters(result).filter((meter) => (result.usage[meter] ?? 0) > (valueOf(maxUsage, meter) ?? Infinity)),
   }
+}
+
+const notJsonObject = (output: unknown): string => {
+  const problem = jsonProblem(output)
+  return problem === undefined ? "has an output that is not a JSON object" : `is not a JSON object: output${problem}`
 }
 
 /** Only charged jobs have a maximum. It is what was reserved under a spend cap when the job was accepted. */

@@ -215,7 +215,7 @@ describe("children", () => {
       isBroken = false
       const third = await engine.wait(await engine.operator.retry(second), { timeoutMs: 60_000 })
       expect(third).toMatchObject({ status: "done", output: { bytes: 16 } })
-      // What is done is not done again.
+      // A child that is done does not run again.
       expect(new Set(ran).size).toBe(end === "done" ? 1 : 3)
     },
   )
@@ -273,7 +273,7 @@ describe("children", () => {
       'step "a" was used twice in this attempt',
     ],
     [
-      "requests that are no array",
+      "requests outside of an array",
       (children) => children("a", "clip" as never, { n: 1 } as never),
       'children("a") expects an array of requests as its third argument',
     ],

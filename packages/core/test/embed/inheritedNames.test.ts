@@ -35,7 +35,7 @@ const kindOf = (name: string) => {
       }
       const kept = await step(name, async () => ({ answer: (await ask[port.name]?.({})) ?? null }))
       const [child] = await children(`${name}-children`, "inner", [Object.fromEntries([[name, 1]])] as never)
-      await writeFile(file as never, async () => ({ data: Uint8Array.of(1, 2), mediaType: "text/plain" }))
+      await writeFile(file, async () => ({ data: Uint8Array.of(1, 2), mediaType: "text/plain" }))
       return {
         output: Object.fromEntries([
           [`${name}!`, kept.answer],
@@ -45,7 +45,7 @@ const kindOf = (name: string) => {
       }
     },
   })
-  return { kind: kind as unknown as Kind, port, file }
+  return { kind: kind as object as Kind, port, file }
 }
 
 const inner = jobKind({
@@ -99,7 +99,7 @@ describe.each(names)("%s", (name) => {
     expect(calls).toEqual([port.name])
     // Charged up to the maximum that the kind states.
     const charge = (
-      job as unknown as { readonly billing: { readonly amount: string; readonly lineItems: ReadonlyArray<object> } }
+      job as object as { readonly billing: { readonly amount: string; readonly lineItems: ReadonlyArray<object> } }
     ).billing
     expect(charge.amount).toBe("1.5")
     expect(charge.lineItems).toMatchObject([{ meter: name, quantity: 3, unitAmount: "0.5" }])

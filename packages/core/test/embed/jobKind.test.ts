@@ -259,8 +259,8 @@ describe("a custom job kind", () => {
   })
 
   it.each([
-    ["what JSON does not carry", 1n, "is not JSON"],
-    ["too much", "x".repeat(4_194_304), "is too long"],
+    ["what JSON does not carry", 1n, "a value that is not JSON: the value is a bigint"],
+    ["too much", "x".repeat(4_194_304), "a value of 4194306 characters of JSON; the limit is 4194304"],
   ])("logs a step that returns %s", async (_, value, said) => {
     const kind = jobKind({
       name: "steps",
@@ -271,7 +271,7 @@ describe("a custom job kind", () => {
     const told: Array<LogEntry> = []
     await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
     expect(await engine.submitAndWait("steps", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
-    expect(told.map(({ message }) => message).join("\n")).toContain(`KindBug: the value of a step ${said}`)
+    expect(told.map(({ message }) => message).join("\n")).toContain(`KindBug: step("first") returned ${said}`)
   })
 
   it("fails with its original error, even if code on the way changed the message", async () => {

@@ -110,7 +110,7 @@ describe("a job whose handler is wrong fails at once, and its operator reads why
       'run returned fail("content_rejected"): write throw fail("content_rejected")',
     ],
     [
-      "a step that is no function",
+      "a step without a function",
       async ({ step }) => {
         await step("mail", later() as never)
         return done

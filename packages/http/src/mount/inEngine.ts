@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
+import { EngineClosed } from "@kiln/core/domain"
 import { embeddedContext } from "@kiln/core/effect"
 import type { MountedEngine } from "./MountOptions.ts"
 import type { MountNeeds } from "./mountService.ts"
@@ -13,8 +14,7 @@ export const inEngine = async <A, E>(
   effect: Effect.Effect<A, E, MountNeeds | Scope.Scope>,
 ): Promise<A> => {
   const context = embeddedContext(engine)
-  if (Context.get(context, Scope.Scope).state._tag === "Closed")
-    throw new DOMException("the engine is closed", "AbortError")
+  if (Context.get(context, Scope.Scope).state._tag === "Closed") throw new EngineClosed()
   const exit = await Effect.runPromiseExitWith(context)(effect)
   if (Exit.isSuccess(exit)) return exit.value
   throw Cause.squash(exit.cause)

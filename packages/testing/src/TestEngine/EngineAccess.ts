@@ -1,3 +1,4 @@
+import { EngineClosed } from "@kiln/core/domain"
 import type { EmbeddedEngine } from "@kiln/core"
 import { embeddedContext, type EmbeddedServices } from "@kiln/core/effect"
 import type * as Context from "effect/Context"
@@ -37,7 +38,7 @@ export const accessEngine = (engine: Pick<EmbeddedEngine, "stop">): EngineAccess
       return promise
     },
     stop: async (options) => {
-      closing.abort(new DOMException("the engine is closed", "AbortError"))
+      closing.abort(new EngineClosed())
       await Promise.all(running)
       await stop(options)
     },
