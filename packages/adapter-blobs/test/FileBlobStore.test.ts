@@ -123,7 +123,8 @@ describe("the directory", () => {
       yield* aged("jobs.a.1.audio.part", 1000)
       yield* Effect.provide(BlobStore, FileBlobStore.layer({ directory }))
       const kept = [nameOf("jobs.b.1.audio"), "other", "download.part", "jobs.a.1.audio.part"]
-      expect(yield* tree(directory)).toEqual([...EMPTY, ...kept.map((name) => `tmp/${name}`).toSorted()])
+      const left = (yield* tree(directory)).filter((path) => path.startsWith("tmp/"))
+      expect(left).toEqual(["tmp/", ...kept.map((name) => `tmp/${name}`).toSorted()])
     }),
   )
 })

@@ -48,7 +48,7 @@ const contentsOf = (directory: string): string =>
     .join("\n")
 
 /** An installation with two finished jobs, made once and copied for each history: a neighbor whose directory is mistyped. */
-export const makeNeighbor = async (directory: string): Promise<void> => {
+const makeNeighbor = async (directory: string): Promise<void> => {
   const engine = await engineOn(directory)
   for (const text of ["one", "two"]) await speak(engine, text)
   await engine.stop()
@@ -277,10 +277,11 @@ class History implements Disposable {
     const all = Object.keys(steps) as ReadonlyArray<keyof typeof steps>
     const frequent = [...all, "backup", "backup", "restore", "restore"] as const
     await this.#work()
+    // As the first server does, this marks the files.
+    await this.#run("start", ["blobs", "sweep"])
     for (let n = 0; n < stepsOf && this.violations.length === 0; n++) {
       const step = this.#pick(frequent)
       await steps[step]()
-      this.done[step] ??= 0
       if (step === "trouble") continue
       const during = this.#trouble === undefined ? "" : ` with a disk ${this.#trouble.what}`
       // A disk in trouble stays so for a few steps.
