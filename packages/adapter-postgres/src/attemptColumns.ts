@@ -1,5 +1,5 @@
 import type { Generated } from "kysely"
-import type { ErrorCode, FileId, JobId } from "@kiln/core/domain"
+import type { ErrorCode, FileId, JobId, WaitReason } from "@kiln/core/domain"
 
 /** Columns of what attempts leave behind. */
 export interface Attempts {
@@ -11,6 +11,18 @@ export interface Attempts {
   started_at: number
   duration_ms: number
   worker: string
+}
+
+export interface Waits {
+  job_seq: number
+  first_attempt: number
+  last_attempt: number
+  count: number
+  reason: WaitReason
+  subject: string | null
+  cause: string | null
+  first_at: number
+  last_at: number
 }
 
 export interface Checkpoints {

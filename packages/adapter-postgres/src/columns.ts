@@ -12,7 +12,7 @@ import type {
   UploadId,
   WarningCode,
 } from "@kiln/core/domain"
-import type { Attempts, Checkpoints, Files } from "./attemptColumns.ts"
+import type { Attempts, Checkpoints, Files, Waits } from "./attemptColumns.ts"
 import type {
   Deliveries,
   Purges,
@@ -239,6 +239,7 @@ interface Workers {
   live_kinds: JsonText
   live_until: number
   providers: JsonText
+  scope: JsonText | null
 }
 
 interface BlobLineage {
@@ -265,6 +266,7 @@ export interface Tables {
   job_scopes: JobScopes
   checkpoints: Checkpoints
   attempts: Attempts
+  waits: Waits
   files: Files
   charges: Charges
   closed_ledger: ClosedLedger

@@ -1,12 +1,14 @@
 import { sql } from "kysely"
-import type { Job, JobId, JobMode, JobStatus, ProjectId } from "@kiln/core/domain"
+import type { Job, JobId, JobMode, JobStatus, KeyId, ProjectId } from "@kiln/core/domain"
 import { JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
 import { listAttempts } from "./jobs/attempts.ts"
+import { findPlace } from "./jobs/findPlace.ts"
 import { either, jobOf, jobsById, priorityOf, retained, statusPart } from "./jobs/jobRow.ts"
+import { listWaits } from "./jobs/waits.ts"
 import { countJobs, hasLabels } from "./countJobs.ts"
 import { measureQueue } from "./queueDepth.ts"
 import type { Session } from "./Session.ts"
-import { batchStatement, type Given, query } from "./Statement.ts"
+import { batchStatement, type Given, query, statement } from "./Statement.ts"
 import type { Database } from "./Database.ts"
 
 /** Maximum number of rows that a page examines in each part: rare matches give short pages. */
@@ -29,6 +31,8 @@ type Page = {
   kind: string | null
   mode: JobMode | null
   status: JobStatus | null
+  keyId: KeyId | null
+  errorCode: string | null
   /** The label whose jobs are read; empty for the other parts. */
   label: string
   /** A JSON list of labels. */
@@ -51,6 +55,7 @@ const walk = (given: Given<Page>) => {
     query
       .selectFrom("queue")
       .select(["job_seq as seq", "project_id", "kind", "mode", sql<JobStatus>`status`.as("status")])
+      .select(sql<string | null>`null::text`.as("error_code"))
       .where(sql<boolean>`item.part = ${held ? "held" : "waiting"}`)
       .where("held", "=", held)
       .where(sql<boolean>`(created_at, id) < (${given.time}, ${given.id})`)
@@ -61,6 +66,7 @@ const walk = (given: Given<Page>) => {
   const finished = query
     .selectFrom("results")
     .select(["job_seq as seq", "project_id", "kind", "mode", sql<JobStatus>`status`.as("status")])
+    .select(sql<string | null>`error_code`.as("error_code"))
     .where(sql<boolean>`${statusPart} = item.part`)
     .where(sql<boolean>`(created_at, job_id) < (${given.time}, ${given.id})`)
     .where("created_at", ">=", given.from)
@@ -82,6 +88,7 @@ const walkLabeled = (given: Given<Page>) =>
     .leftJoin("queue", "queue.id", "jobs.id")
     .leftJoin("results", "results.job_seq", "jobs.seq")
     .select(["jobs.seq", "jobs.project_id", "jobs.kind", "jobs.mode", either<JobStatus>("status").as("status")])
+    .select(sql<string | null>`results.error_code`.as("error_code"))
     .where("job_labels.label", "=", given.label)
     .where(sql<boolean>`(job_labels.created_at, job_labels.job_id) < (${given.time}, ${given.id})`)
     .where("job_labels.created_at", ">=", given.from)
@@ -102,6 +109,9 @@ const jobsBeforeIn = (walkPart: typeof walk | typeof walkLabeled) =>
         and (${given.kind}::text is null or walked.kind = ${given.kind})
         and (${given.mode}::text is null or walked.mode = ${given.mode})
         and (${given.status}::text is null or walked.status = ${given.status})
+        and (${given.errorCode}::text is null or walked.error_code is not distinct from ${given.errorCode})
+        and (${given.keyId}::text is null or
+          (select own.key_id from "kiln".jobs as own where own.seq = walked.seq) = ${given.keyId})
         and ${walkPart === walk ? sql.lit(true) : hasLabels(sql<number>`walked.seq`, given.labels)}`.as("matches"),
     ])
     return query
@@ -152,8 +162,12 @@ const parts: ReadonlyArray<Part> = [{ part: "waiting" }, { part: "held" }, { par
 
 const labeled: ReadonlyArray<Part> = [{ part: "labeled" }]
 
-const partsOf = (status: JobStatus | undefined): ReadonlyArray<Part> =>
-  status === undefined ? parts : parts.filter(({ part }) => partsByStatus[status].includes(part))
+/** The parts that may have a match. Only failed jobs have an error code. */
+const partsOf = ({ errorCode, status }: JobPage): ReadonlyArray<Part> =>
+  parts.filter(
+    ({ part }) =>
+      (status === undefined || partsByStatus[status].includes(part)) && (errorCode === undefined || part === "failed"),
+  )
 
 const partsByStatus: Readonly<Record<JobStatus, ReadonlyArray<Part["part"]>>> = {
   queued: ["waiting"],
@@ -202,7 +216,7 @@ const listJobs = async (session: Session, page: JobPage): Promise<JobList> => {
   const lookAt = Math.max(mostLookedAt, page.limit + 1)
   const [label, ...labels] = page.labels ?? []
   const isLabeled = label !== undefined
-  const rows = await session.batch(isLabeled ? labeledBefore : jobsBefore, isLabeled ? labeled : partsOf(page.status), {
+  const rows = await session.batch(isLabeled ? labeledBefore : jobsBefore, isLabeled ? labeled : partsOf(page), {
     ...startOf(page),
     from: wholeTime(page.createdFrom ?? 0),
     lookAt,
@@ -211,6 +225,8 @@ const listJobs = async (session: Session, page: JobPage): Promise<JobList> => {
     kind: page.kind ?? null,
     mode: page.mode ?? null,
     status: page.status ?? null,
+    keyId: page.keyId ?? null,
+    errorCode: page.errorCode ?? null,
     label: label ?? "",
     labels: JSON.stringify(labels),
   })
@@ -220,6 +236,11 @@ const listJobs = async (session: Session, page: JobPage): Promise<JobList> => {
   const end = known.length > page.limit ? jobs.at(-1) : frontier
   return { jobs: jobs.map(summaryOf), next: end && cursorOf(end) }
 }
+
+/** Lanes stay when their jobs are deleted. */
+export const allKinds = statement(() =>
+  query.selectFrom("lanes").select("kind").distinct().where("id", ">", 0).orderBy("kind"),
+)
 
 /** Regardless of owner, for the operator. */
 const readJobs = async (session: Session, jobIds: ReadonlyArray<JobId>): Promise<ReadonlyArray<Job | undefined>> => {
@@ -239,5 +260,10 @@ export const makePostgresJobDirectory = (db: Database): JobDirectory["Service"] 
     measureQueue: ({ limit, projectId }) =>
       db.read("JobDirectory.measureQueue", (session) => measureQueue(session, limit, projectId)),
     readJobs: (jobIds) => db.read("JobDirectory.readJobs", (session) => readJobs(session, jobIds)),
+    findPlace: (jobId) => db.read("JobDirectory.findPlace", (session) => findPlace(session, jobId)),
+    listKinds: db.read("JobDirectory.listKinds", async (session) =>
+      (await session.all(allKinds, {})).map(({ kind }) => kind),
+    ),
+    listWaits: (jobId) => db.read("JobDirectory.listWaits", (session) => listWaits(session, jobId)),
     listAttempts: (jobId) => db.read("JobDirectory.listAttempts", (session) => listAttempts(session, jobId)),
   })

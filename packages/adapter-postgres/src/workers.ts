@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from "kysely"
 import { lastServedStepMs } from "@kiln/core/domain"
-import { decodeStandings, decodeStrings, type PublishedWorker } from "@kiln/core/ports"
+import { decodeScope, decodeStandings, decodeStrings, encodeScope, type PublishedWorker } from "@kiln/core/ports"
 import type { Session } from "./Session.ts"
 import { type Given, query, statement, storeTime, whole } from "./Statement.ts"
 
@@ -16,7 +16,16 @@ const kindsIn = (liveKinds: RawBuilder<string>) =>
  * In the order of the kinds, so that no two workers wait for each other.
  */
 const publish = statement(
-  (given: Given<{ workerId: string; liveKinds: string; providers: string; ttlMs: number; stepMs: number }>) =>
+  (
+    given: Given<{
+      workerId: string
+      liveKinds: string
+      providers: string
+      scope: string | null
+      ttlMs: number
+      stepMs: number
+    }>,
+  ) =>
     query
       .with("forgotten", (forget) =>
         forget
@@ -63,12 +72,14 @@ const publish = statement(
         worker_id: given.workerId,
         live_kinds: given.liveKinds,
         providers: given.providers,
+        scope: given.scope,
         live_until: sql<number>`${storeTime} + ${whole(given.ttlMs)}`,
       })
       .onConflict((conflict) =>
         conflict.column("worker_id").doUpdateSet((set) => ({
           live_kinds: set.ref("excluded.live_kinds"),
           providers: set.ref("excluded.providers"),
+          scope: set.ref("excluded.scope"),
           live_until: set.ref("excluded.live_until"),
         })),
       ),
@@ -76,12 +87,13 @@ const publish = statement(
 
 export const publishWorker = async (
   session: Session,
-  { liveKinds, providers, ttlMs, workerId }: PublishedWorker & { readonly ttlMs: number },
+  { liveKinds, providers, scope, ttlMs, workerId }: PublishedWorker & { readonly ttlMs: number },
 ): Promise<void> => {
   await session.run(publish, {
     workerId,
     liveKinds: JSON.stringify(liveKinds),
     providers: JSON.stringify(providers),
+    scope: encodeScope(scope),
     ttlMs: Math.ceil(ttlMs),
     // A worker that shuts down writes the exact time.
     stepMs: ttlMs > 0 ? lastServedStepMs : 0,
@@ -91,14 +103,15 @@ export const publishWorker = async (
 const publications = statement(() =>
   query
     .selectFrom("workers")
-    .select(["worker_id as workerId", "live_kinds as liveKinds", "providers"])
+    .select(["worker_id as workerId", "live_kinds as liveKinds", "providers", "scope"])
     .where("live_until", ">", storeTime)
     .orderBy("worker_id"),
 )
 
 export const listWorkers = async (session: Session): Promise<ReadonlyArray<PublishedWorker>> =>
-  (await session.all(publications, {})).map(({ liveKinds, providers, workerId }) => ({
+  (await session.all(publications, {})).map(({ liveKinds, providers, scope, workerId }) => ({
     workerId,
     liveKinds: decodeStrings(liveKinds, `worker ${workerId}`),
     providers: decodeStandings(providers, `worker ${workerId}`),
+    ...decodeScope(scope, `worker ${workerId}`),
   }))

@@ -94,7 +94,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
   [
     "a page of jobs, newest first",
     jobsBefore.sql,
-    ["jobs_pkey", "queue_by_age", "queue_held", "queue_pkey", "results_by_status", "results_pkey"],
+    ["jobs_pkey", "jobs_pkey", "queue_by_age", "queue_held", "queue_pkey", "results_by_status", "results_pkey"],
   ],
   ["entries of the ledger, in order", chargesAfter.sql, ["charges_by_time"]],
   ["a project's stored uploads", storedUploads.sql, ["jobs_upload", "uploads_stored"]],

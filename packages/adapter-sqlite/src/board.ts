@@ -2,8 +2,10 @@ import { sql } from "kysely"
 import { type Board, lastServedStepMs, type PriceSnapshot, type ProjectId, switchesWith } from "@kiln/core/domain"
 import {
   decodeAmounts,
+  decodeScope,
   decodeStandings,
   decodeStrings,
+  encodeScope,
   type PriceVersion,
   type PublishedWorker,
   Switchboard,
@@ -45,7 +47,7 @@ const operatorLimits = statement(() =>
 const liveWorkers = statement((given: Given<Now>) =>
   query
     .selectFrom("workers")
-    .select(select("workers", "worker_id", "live_kinds", "providers"))
+    .select(select("workers", "worker_id", "live_kinds", "providers", "scope"))
     .where("live_until", ">", given.now)
     .orderBy("worker_id"),
 )
@@ -198,8 +200,8 @@ const activatePrice = (tx: Transaction, name: string, active: boolean): boolean 
 // Workers
 
 const upsertWorker = statement(
-  (given: Given<Values<"workers", "worker_id" | "live_kinds" | "providers" | "live_until">>) => {
-    const published = assign(given, "live_kinds", "providers", "live_until")
+  (given: Given<Values<"workers", "worker_id" | "live_kinds" | "providers" | "scope" | "live_until">>) => {
+    const published = assign(given, "live_kinds", "providers", "scope", "live_until")
     return query
       .insertInto("workers")
       .values({ worker_id: given.workerId, ...published })
@@ -226,7 +228,7 @@ const recordServed = statement(
 
 const publishWorker = (
   tx: Transaction,
-  { liveKinds, providers, ttlMs, workerId }: PublishedWorker & { readonly ttlMs: number },
+  { liveKinds, providers, scope, ttlMs, workerId }: PublishedWorker & { readonly ttlMs: number },
 ): void => {
   const { now } = tx
   tx.run(forgetWorkers, { now })
@@ -234,6 +236,7 @@ const publishWorker = (
     workerId,
     liveKinds: JSON.stringify(liveKinds),
     providers: JSON.stringify(providers),
+    scope: encodeScope(scope),
     liveUntil: now + ttlMs,
   })
   // The last publication of a worker that stops is exact.
@@ -242,10 +245,11 @@ const publishWorker = (
 }
 
 export const listWorkers = (tx: Transaction): ReadonlyArray<PublishedWorker> =>
-  tx.all(liveWorkers, { now: tx.now }).map(({ liveKinds, providers, workerId }) => ({
+  tx.all(liveWorkers, { now: tx.now }).map(({ liveKinds, providers, scope, workerId }) => ({
     workerId,
     liveKinds: decodeStrings(liveKinds, `worker ${workerId}`),
     providers: decodeStandings(providers, `worker ${workerId}`),
+    ...decodeScope(scope, `worker ${workerId}`),
   }))
 
 export const makeSqliteSwitchboard = (db: Pick<Database, "read" | "write">): Switchboard["Service"] =>

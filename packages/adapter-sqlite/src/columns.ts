@@ -12,6 +12,7 @@ import type {
   RetainedData,
   SpendOwner,
   UploadId,
+  WaitReason,
   WarningCode,
 } from "@kiln/core/domain"
 
@@ -118,6 +119,17 @@ export const columns = {
     duration_ms: integer(),
     worker: text(),
   },
+  waits: {
+    job_seq: integer(),
+    first_attempt: integer(),
+    last_attempt: integer(),
+    count: integer(),
+    reason: text<WaitReason>(),
+    subject: nullable(text()),
+    cause: nullable(text()),
+    first_at: integer(),
+    last_at: integer(),
+  },
   files: {
     seq: generated(integer()),
     id: text<FileId>(),
@@ -223,7 +235,7 @@ export const columns = {
     active: integer<Flag>(),
     created_at: integer(),
   },
-  workers: { worker_id: text(), live_kinds: json(), live_until: integer(), providers: json() },
+  workers: { worker_id: text(), live_kinds: json(), live_until: integer(), providers: json(), scope: nullable(json()) },
   blob_lineage: { id: integer<1>(), version: integer(), document: json() },
   served_kinds: { kind: text(), served_at: integer() },
   deliveries: { job_id: text<JobId>(), kind: text(), due_at: integer(), attempts: integer(), token: integer() },

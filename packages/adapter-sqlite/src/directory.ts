@@ -1,11 +1,13 @@
 import { type Expression, type RawBuilder, sql } from "kysely"
-import type { JobMode, JobStatus, ProjectId } from "@kiln/core/domain"
+import type { JobMode, JobStatus, KeyId, ProjectId } from "@kiln/core/domain"
 import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
 import { select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { listAttempts } from "./jobs/attempts.ts"
+import { findPlace } from "./jobs/findPlace.ts"
 import { finishedKinds } from "./jobs/finishedKinds.ts"
 import { jobById, jobOf, priorityOf } from "./jobs/JobRow.ts"
+import { listWaits } from "./jobs/waits.ts"
 import { measureQueue } from "./queueDepth.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
@@ -75,6 +77,8 @@ type Filter = {
   readonly kind: string | null
   readonly mode: JobMode | null
   readonly status: JobStatus | null
+  readonly keyId: KeyId | null
+  readonly errorCode: string | null
 }
 
 const summaryColumns = select(
@@ -103,7 +107,9 @@ const matches = (given: Given<Filter>) =>
   sql<boolean>`(${given.projectId} IS NULL OR project_id = ${given.projectId})
     AND (${given.kind} IS NULL OR kind = ${given.kind})
     AND (${given.mode} IS NULL OR mode = ${given.mode})
-    AND (${given.status} IS NULL OR status = ${given.status})`
+    AND (${given.status} IS NULL OR status = ${given.status})
+    AND (${given.keyId} IS NULL OR key_id = ${given.keyId})
+    AND (${given.errorCode} IS NULL OR error_code = ${given.errorCode})`
 
 export const jobsInRange = statement((given: Given<Range & Filter & { readonly limit: number }>) =>
   jobsIn(given).select(summaryColumns).where(matches(given)).limit(given.limit),
@@ -172,6 +178,8 @@ const listJobs = (tx: Transaction, page: JobPage): JobList => {
     kind: page.kind ?? null,
     mode: page.mode ?? null,
     status: page.status ?? null,
+    keyId: page.keyId ?? null,
+    errorCode: page.errorCode ?? null,
     limit: limit + 1,
   }
   const rows = labels === undefined ? tx.all(jobsInRange, wanted) : tx.all(labeledInRange, { ...wanted, ...labels })
@@ -259,6 +267,9 @@ const countJobs = (
   return summed(rows.map(({ count, kind, mode, state: status }) => ({ kind, mode, status, count })))
 }
 
+/** Lanes stay when their jobs are deleted. */
+const allKinds = statement(() => query.selectFrom("lanes").select("kind").distinct().orderBy("kind"))
+
 const nameOf = ({ kind, mode, status }: JobCount): string => `${kind} ${mode} ${status}`
 
 /** Adds up the counts of several index ranges, and sorts them. */
@@ -284,5 +295,8 @@ export const makeSqliteJobDirectory = (db: Database): JobDirectory["Service"] =>
           return row && jobOf(tx, row)
         }),
       ),
+    findPlace: (jobId) => db.read("JobDirectory.findPlace", (tx) => findPlace(tx, jobId)),
+    listKinds: db.read("JobDirectory.listKinds", (tx) => tx.all(allKinds, {}).map(({ kind }) => kind)),
+    listWaits: (jobId) => db.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobId)),
     listAttempts: (jobId) => db.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
   })

@@ -1,6 +1,6 @@
 import type { AnyProvider } from "@kiln/core"
-import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
-import { builtInKinds, defaultVoices, type Voices } from "@kiln/core/kinds"
+import { defaultEngineSettings, type EngineSettings, wholeKind } from "@kiln/core/effect"
+import { builtInKinds, defaultVoices, type JobKind, type Kind, portsOf, type Voices } from "@kiln/core/kinds"
 import { type ProviderName, providerNames, rateProblem } from "@kiln/core/ports"
 import type { NamedEngineSettings } from "./Settings.ts"
 
@@ -10,9 +10,17 @@ import type { NamedEngineSettings } from "./Settings.ts"
  */
 export interface KilnConfig {
   /** The providers of live jobs, as functions (request, call). Sandbox jobs never reach them. */
-  readonly providers?: { readonly [Name in ProviderName]?: AnyProvider<Name> | undefined }
+  readonly providers?: { readonly [Name in ProviderName]?: AnyProvider<Name> | undefined } & {
+    /** The provider of a port of one of `kinds`. */
+    readonly [name: string]: unknown
+  }
   /** Public voice names, and the provider's voice for each. */
   readonly voices?: Voices
+  /**
+   * Job kinds of your own, as `jobKind` returns them, which `kiln serve` runs beside the built-in ones. Their jobs come from programs that
+   * embed the engine on the same store, and from schedules; `/v1` does not offer them.
+   */
+  readonly kinds?: ReadonlyArray<Kind>
   /** Limits of the engine; durations in milliseconds. */
   readonly engine?: EngineOverrides
 }
@@ -35,11 +43,12 @@ const unknownFields = (fields: Fields, known: ReadonlyArray<string>, prefix: str
     .filter((name) => !known.includes(name))
     .map((name) => `${prefix}${name} is unknown; known: ${known.join(", ")}`)
 
-const providerProblems = (providers: unknown): ReadonlyArray<string> => {
+const providerProblems = (providers: unknown, known: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (!isFields(providers)) return ["providers must be an object"]
+  const names = [...new Set(known)]
   return [
-    ...unknownFields(providers, providerNames, "providers."),
-    ...providerNames.flatMap((name) =>
+    ...unknownFields(providers, names, "providers."),
+    ...names.flatMap((name) =>
       providers[name] === undefined || typeof providers[name] === "function"
         ? []
         : [`providers.${name} must be a function (request, call)`],
@@ -91,10 +100,10 @@ const tooLittle = (engine: Fields): ReadonlyArray<string> =>
 const isWhole = (value: unknown, minimum: number): boolean => Number.isSafeInteger(value) && Number(value) >= minimum
 
 /** Checks the concurrency limits. A limit of 0 would keep the jobs of a kind until they time out. */
-const limitProblems = (limits: unknown): ReadonlyArray<string> => {
+const limitProblems = (limits: unknown, own: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (!isFields(limits)) return ["engine.limits must be an object"]
   const { perKind = {}, perProject = "share" } = limits
-  const kinds = builtInKinds().map(({ name }) => name)
+  const kinds = [...builtInKinds().map(({ name }) => name), ...own]
   return [
     ...unknownFields(limits, Object.keys(defaultEngineSettings.limits), "engine.limits."),
     ...(isFields(perKind)
@@ -141,27 +150,60 @@ const withoutRates = (engine: Fields): Fields => {
   return { ...engine, providers: Object.fromEntries(bounds) }
 }
 
-const engineProblems = (engine: unknown): ReadonlyArray<string> => {
+const engineProblems = (engine: unknown, own: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (!isFields(engine)) return ["engine must be an object"]
   // The kinds in it are not fields of the defaults.
   const { limits, ...bounds } = engine
   return [
     ...boundProblems(withoutRates(bounds), { ...defaultEngineSettings }, "engine"),
-    ...(limits === undefined ? [] : limitProblems(limits)),
+    ...(limits === undefined ? [] : limitProblems(limits, own)),
     ...tooLittle(engine),
     ...providerBoundProblems(engine["providers"]),
   ]
 }
 
+/** Reads the list of kinds: the kinds, and what is wrong with them. */
+const readKinds = (
+  kinds: unknown,
+): { readonly own: ReadonlyArray<JobKind>; readonly problems: ReadonlyArray<string> } => {
+  if (kinds === undefined) return { own: [], problems: [] }
+  if (!Array.isArray(kinds)) return { own: [], problems: ["kinds must be a list of kinds made with jobKind()"] }
+  const taken: Array<string> = builtInKinds().map(({ name }) => name)
+  const own: Array<JobKind> = []
+  const problems: Array<string> = []
+  for (const [index, given] of kinds.entries()) {
+    try {
+      const kind = wholeKind(given as Kind)
+      if (taken.includes(kind.name)) problems.push(`kinds[${index}]: the name ${kind.name} is taken`)
+      else own.push(kind)
+      taken.push(kind.name)
+    } catch (error) {
+      problems.push(`kinds[${index}]: ${error instanceof TypeError ? error.message : "is not a kind"}`)
+    }
+  }
+  return { own, problems }
+}
+
+/** Returns the kinds of this process: the built-in ones, and those of the config file. */
+export const configuredKinds = ({ kinds = [], voices = defaultVoices }: KilnConfig): ReadonlyArray<JobKind> => [
+  ...builtInKinds(voices),
+  ...kinds.map(wholeKind),
+]
+
 /** Returns the problems of a config file's default export; empty if it is a valid `KilnConfig`. */
 export const configProblems = (exported: unknown): ReadonlyArray<string> => {
   if (!isFields(exported)) return ["its default export must be an object"]
-  const { engine, providers, voices } = exported
+  const { engine, kinds, providers, voices } = exported
+  const { own, problems } = readKinds(kinds)
+  const names = own.map(({ name }) => name)
   return [
-    ...unknownFields(exported, ["providers", "voices", "engine"], ""),
-    ...(providers === undefined ? [] : providerProblems(providers)),
+    ...unknownFields(exported, ["providers", "voices", "kinds", "engine"], ""),
+    ...problems,
+    ...(providers === undefined
+      ? []
+      : providerProblems(providers, [...providerNames, ...portsOf(own).map(({ name }) => name)])),
     ...(voices === undefined ? [] : voiceProblems(voices)),
-    ...(engine === undefined ? [] : engineProblems(engine)),
+    ...(engine === undefined ? [] : engineProblems(engine, names)),
   ]
 }
 

@@ -5,13 +5,15 @@ import {
   EngineConfig,
   type Fingerprint,
   type EngineSettings,
+  FinishHandlers,
+  finishHandlersOf,
   layerCrypto,
   layerEngine,
   type JobEvents,
   type Operator,
   providerSet,
 } from "@kiln/core/effect"
-import { builtInKinds, defaultVoices, JobKinds } from "@kiln/core/kinds"
+import { JobKinds, portsOf } from "@kiln/core/kinds"
 import {
   type BlobStore,
   type IdGenerator,
@@ -20,7 +22,7 @@ import {
   type ProviderSet,
   type WakeUp,
 } from "@kiln/core/ports"
-import { layerSweeps, runSchedules, Worker } from "@kiln/core/worker"
+import { layerSweeps, runDeliveries, runSchedules, Worker } from "@kiln/core/worker"
 import { MediaProbeLive } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import {
@@ -33,7 +35,7 @@ import {
 } from "@kiln/http"
 import { type CommandFailed, misused } from "./CommandFailed.ts"
 import { layerInstallation } from "./installation/layerInstallation.ts"
-import { engineSettings, type KilnConfig } from "./KilnConfig.ts"
+import { configuredKinds, engineSettings, type KilnConfig } from "./KilnConfig.ts"
 import { layerBlobs } from "./layerBlobs.ts"
 import { databaseSilent, listenProblem } from "./startProblems.ts"
 import { loadConfig } from "./loadModule.ts"
@@ -58,7 +60,7 @@ export type Base =
 /** Loads the providers of live jobs. */
 const liveProviders = (settings: Settings, config: KilnConfig): Effect.Effect<ProviderSet, CommandFailed> => {
   const { provider } = settings
-  if (provider === undefined) return Effect.succeed(providerSet(config.providers))
+  if (provider === undefined) return Effect.succeed(providerSet(config.providers, portsOf(configuredKinds(config))))
   if (config.providers !== undefined)
     return Effect.fail(
       misused("KILN_PROVIDER and the providers in KILN_CONFIG both configure live jobs: unset one of them"),
@@ -66,12 +68,15 @@ const liveProviders = (settings: Settings, config: KilnConfig): Effect.Effect<Pr
   return provider._tag === "OpenAi" ? loadOpenAi(provider) : Effect.succeed(sandboxProviders({ steering: false }))
 }
 
-const layerReferences = (engine: EngineSettings, config: KilnConfig, settings: Settings): Layer.Layer<never> =>
-  Layer.mergeAll(
+const layerReferences = (engine: EngineSettings, config: KilnConfig, settings: Settings): Layer.Layer<never> => {
+  const kinds = configuredKinds(config)
+  return Layer.mergeAll(
     Layer.succeed(EngineConfig, engine),
-    Layer.succeed(JobKinds, builtInKinds(config.voices ?? defaultVoices)),
+    Layer.succeed(JobKinds, kinds),
+    Layer.succeed(FinishHandlers, finishHandlersOf(kinds, undefined, engine.defaultCurrency)),
     Layer.succeed(HttpConfig, settings.http),
   )
+}
 
 /** Provides the blob store, with its operations measured if that is asked for. */
 const layerBlobsOf = (settings: Settings, isMeasured: boolean): ReturnType<typeof layerBlobs> =>
@@ -114,10 +119,15 @@ export const layerBase = (settings: Settings, isMeasured = false): Layer.Layer<B
 /** Commands change schedules in other processes, so none ends a pause. */
 const layerSchedules = Layer.effectDiscard(Effect.forkScoped(runSchedules(Effect.never)))
 
+/** Calls `onFinished` of the kinds of the config file. */
+const layerDeliveries = Layer.effectDiscard(Effect.forkScoped(runDeliveries))
+
 /** Runs jobs in this process, and submits those of schedules. */
-export const layerWorker: Layer.Layer<Worker, never, Base> = Layer.merge(layerWorkerReadiness, layerSchedules).pipe(
-  Layer.provideMerge(Worker.layerRunning),
-)
+export const layerWorker: Layer.Layer<Worker, never, Base> = Layer.mergeAll(
+  layerWorkerReadiness,
+  layerSchedules,
+  layerDeliveries,
+).pipe(Layer.provideMerge(Worker.layerRunning))
 
 /** Answers requests in this process. */
 export const layerHttp: Layer.Layer<HttpService, CommandFailed, Base> = HttpService.layer.pipe(

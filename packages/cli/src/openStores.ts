@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { SqliteStores } from "@kiln/adapter-sqlite"
-import type { StoreUnavailable } from "@kiln/core/domain"
+import { describeDiskProblem, type StoreUnavailable } from "@kiln/core/domain"
 import type {
   AuditLog,
   DeliveryStore,
@@ -18,7 +18,7 @@ import type {
   Switchboard,
   UploadStore,
 } from "@kiln/core/ports"
-import { causeMessage, type CommandFailed, failed } from "./CommandFailed.ts"
+import { causeMessage, codesOf, type CommandFailed, failed } from "./CommandFailed.ts"
 import type { DatabasePlace, PostgresPlace, SqlitePlace } from "./database/DatabasePlace.ts"
 import { explainDatabase } from "./database/databaseProblem.ts"
 import { loadPostgres } from "./database/loadPostgres.ts"
@@ -44,10 +44,12 @@ export const prepareDirectory = (path: string): Effect.Effect<void, CommandFaile
       mkdirSync(path, { recursive: true, mode: 0o700 })
       accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
     },
-    catch: (cause) =>
-      failed(
-        `cannot write to the data directory ${path} (${causeMessage(cause)}): set KILN_DATA_DIR to one that this user may write`,
-      ),
+    catch: (cause) => {
+      const remedy =
+        describeDiskProblem(codesOf(cause)[0], { path, freeBytes: undefined }) ??
+        "set KILN_DATA_DIR to one that this user may write"
+      return failed(`cannot write to the data directory ${path} (${causeMessage(cause)}): ${remedy}`)
+    },
   })
 
 const explained = <A>(place: DatabasePlace, stores: Layer.Layer<A, StoreUnavailable>): Layer.Layer<A, CommandFailed> =>

@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { EngineConfig, Fingerprint, JobEvents, Operator } from "@kiln/core/effect"
-import { builtInKinds, defaultVoices, JobKinds } from "@kiln/core/kinds"
+import { JobKinds } from "@kiln/core/kinds"
 import { WakeUp } from "@kiln/core/ports"
 import type { CommandFailed } from "./CommandFailed.ts"
-import { engineSettings } from "./KilnConfig.ts"
+import { configuredKinds, engineSettings } from "./KilnConfig.ts"
 import { loadConfig } from "./loadModule.ts"
 import type { InitFlag } from "./openStores.ts"
 import { type CommandNeeds, withSettings } from "./withStores.ts"
@@ -20,7 +20,7 @@ export const withOperator = <A, R>(
       const layer = Operator.layer.pipe(
         Layer.provide(Layer.mergeAll(Fingerprint.layer, JobEvents.layer, WakeUp.layer)),
         Layer.provide(Layer.succeed(EngineConfig, engineSettings(config, settings.engine))),
-        Layer.provide(Layer.succeed(JobKinds, builtInKinds(config.voices ?? defaultVoices))),
+        Layer.provide(Layer.succeed(JobKinds, configuredKinds(config))),
       )
       return yield* Effect.provide(
         Effect.flatMap(Operator, (operator) => command(operator)),

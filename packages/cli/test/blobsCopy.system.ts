@@ -100,11 +100,11 @@ describe("kiln blobs copy", () => {
       await copy.ended().catch(() => undefined)
     }
     const before = blobsIn(target.path).length
-    if (!hasMarker(target.path)) {
-      expect((await run(["serve"], { ...env, KILN_BLOBS: `file:${target.path}`, PORT: "0" })).stderr).toContain(
-        "has no marker",
-      )
-    }
+    // It may have ended just before it was killed.
+    const started = hasMarker(target.path)
+      ? undefined
+      : await run(["serve"], { ...env, KILN_BLOBS: `file:${target.path}`, PORT: "0" })
+    expect(started?.stderr ?? "has no marker").toContain("has no marker")
     expect(await runJson(flags, env)).toMatchObject({ files: ids.length, copied_files: ids.length - before })
     expect(blobsIn(target.path)).toEqual(blobsIn(data.path))
     for (const name of blobsIn(data.path))
@@ -154,7 +154,8 @@ describeWith("mounts", "kiln blobs copy to a full disk", () => {
     const flags = ["blobs", "copy", "--from", "file:", "--to", `file:${disk.path}`]
     const refused = await run(flags, env)
     expect(refused).toMatchObject({ exit: 1, stdout: "" })
-    expect(refused.stderr).toContain(`--to file:${disk.path}: ENOSPC`)
+    expect(refused.stderr).toContain(`--to file:${disk.path}: `)
+    expect(refused.stderr).toMatch(/ENOSPC|full/)
     expect(hasMarker(disk.path)).toBe(false)
     makeRoom()
     expect(await runJson(flags, env)).toMatchObject({ files: ids.length, usable: true })

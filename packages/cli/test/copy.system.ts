@@ -68,6 +68,7 @@ describe("kiln copy", () => {
       charges: 2,
       closed_ledger: 1,
       purges: 3,
+      retention_rules: 0,
       blob_lineage: 1,
       served_kinds: 1,
       spend_caps: 0,

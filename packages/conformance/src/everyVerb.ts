@@ -102,6 +102,9 @@ const directory = Effect.gen(function* () {
   yield* jobs.measureQueue({ limit: 1_000 })
   yield* jobs.readJobs([jobId(1)])
   yield* jobs.listAttempts(jobId(1))
+  yield* jobs.listWaits(jobId(1))
+  yield* jobs.findPlace(jobId(1))
+  yield* jobs.listKinds
 })
 
 const uploadsAndRetention = Effect.gen(function* () {

@@ -6,6 +6,8 @@ import { claimDeliveries, settleDeliveries } from "./DeliveryStore/claimDeliveri
 import { countJobs, readJobs } from "./JobDirectory/countJobs.ts"
 import { labels } from "./JobDirectory/labels.ts"
 import { listAttempts } from "./JobDirectory/listAttempts.ts"
+import { findPlace } from "./JobDirectory/findPlace.ts"
+import { listWaits } from "./JobDirectory/listWaits.ts"
 import { listJobs } from "./JobDirectory/listJobs.ts"
 import { measureQueue } from "./JobDirectory/measureQueue.ts"
 import { cancelJobs } from "./JobStore/cancelJobs.ts"
@@ -128,6 +130,8 @@ export const jobDirectorySections: ReadonlyArray<Section> = [
   measureQueue,
   readJobs,
   listAttempts,
+  listWaits,
+  findPlace,
 ]
 
 /** Checks of `UploadStore`. Jobs consume uploads, so the other ports take part. */

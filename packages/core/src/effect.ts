@@ -6,4 +6,5 @@ export { type EmbeddedContext, embeddedContext, type EmbeddedServices } from "./
 export { partsOfSubmitAndWait } from "./embed/jobVerbs.ts"
 export { type EmbeddedOverrides, openEmbedded } from "./embed/openEmbedded.ts"
 export type { EmbeddedInside } from "./embed/layerEmbedded.ts"
+export { finishHandlersOf } from "./embed/finishHandlers.ts"
 export { wholeKind } from "./embed/wholeKind.ts"

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { defaultEngineSettings, EngineConfig, type EngineSettings } from "@kiln/core/effect"
 import { builtInKinds, JobKinds } from "@kiln/core/kinds"
 import { layerSweeps } from "@kiln/core/worker"
+import { Switchboard } from "@kiln/core/ports"
 import { MemoryStores } from "@kiln/testing"
 import { Clock, Effect, Layer, Random } from "effect"
 import { everyVerbOf } from "./support/everyVerb.ts"
@@ -113,11 +114,16 @@ describe("processes started at the same time", () => {
     }),
   )
 
-  it.effect("publish nothing if they serve no live jobs", () => {
+  it.effect("publish what they serve although they serve no live jobs, and no kind as live", () => {
     const { stores, times } = watched()
     return Effect.gen(function* () {
       yield* passTime("1 minutes")
-      assert.deepStrictEqual([times("publishWorker"), times("claimJobs").length > 0], [[], true])
+      assert.deepStrictEqual([times("publishWorker").length, times("claimJobs").length > 0], [4, true])
+      const board = yield* Switchboard
+      const [worker] = yield* board.listWorkers
+      assert.deepStrictEqual([worker?.liveKinds, (yield* board.readBoard).liveKinds], [[], []])
+      const speech = worker?.scope?.kinds.find(({ kind }) => kind === "speech_synthesis")
+      assert.deepStrictEqual(speech?.modes, ["sandbox"])
     }).pipe(within({ stores, worker: "running" }))
   })
 })

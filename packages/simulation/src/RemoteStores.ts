@@ -195,6 +195,9 @@ export const remoteJobDirectory = (line: Line, store: JobDirectory["Service"]): 
     measureQueue: (question) => read("measureQueue", store.measureQueue(question)),
     readJobs: (ids) => read("readJobs", store.readJobs(ids)),
     listAttempts: (id) => read("listAttempts", store.listAttempts(id)),
+    findPlace: (id) => read("findPlace", store.findPlace(id)),
+    listKinds: Effect.suspend(() => read("listKinds", store.listKinds)),
+    listWaits: (id) => read("listWaits", store.listWaits(id)),
   })
 }
 

@@ -1,9 +1,9 @@
 import { type BigIntStats } from "node:fs"
-import { open, readFile, rm, stat, statfs } from "node:fs/promises"
+import { readFile, stat, statfs, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { describeDiskProblem, DiskProblem } from "@kiln/core/domain"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import { FILE_MODE, hasCode, syncDirectory } from "./system.ts"
+import { FILE_MODE, hasCode } from "./system.ts"
 
 /** Holds the identity of the store. Not a key, so no listing returns it. */
 const NAME = ".store"
@@ -89,27 +89,18 @@ const readId = async (path: string): Promise<string | undefined> => {
   }
 }
 
-/** Reads the identity, or writes one. Best effort, because a full or read-only store must open. */
+/**
+ * Reads the identity, or writes one. Best effort, because a full or read-only store must open. Not synced: it only has to outlive the
+ * processes that have read it, and a power failure does not.
+ */
 const identify = async (path: string): Promise<string | undefined> => {
   const known = await readId(path)
   if (known !== undefined) return known
-  const id = SecureRandom.uuidV4Unsafe()
-  const file = join(path, NAME)
   try {
-    const handle = await open(file, "wx", FILE_MODE)
-    try {
-      await handle.writeFile(id)
-      await handle.sync()
-    } catch (error) {
-      await rm(file, { force: true })
-      throw error
-    } finally {
-      await handle.close()
-    }
-    await syncDirectory(path)
-    return id
-  } catch (error) {
-    // Another process that starts at the same time may still be writing it; without it, the directory's own numbers decide.
-    return hasCode(error, "EEXIST") ? readId(path) : undefined
+    await writeFile(join(path, NAME), SecureRandom.uuidV4Unsafe(), { mode: FILE_MODE })
+  } catch {
+    return undefined
   }
+  // Read again, because another process that starts at the same time may have written one too.
+  return readId(path)
 }

@@ -78,6 +78,40 @@ const endingFromOutside = (
       .pipe(Effect.tap((jobs) => Effect.sync(() => tell(jobs)))),
 })
 
+/** Verbs that keep jobs by their age. */
+const retaining = (
+  db: Database,
+): Pick<JobStore["Service"], "expireData" | "deleteJobs" | "publishRetention" | "readRetention"> => ({
+  expireData: (olderThanMs, limit) =>
+    db.writeIf(
+      "JobStore.expireData",
+      (session) => session.any(anyKeptJob, agesFrom(olderThanMs)),
+      (tx) => expireData(tx, olderThanMs, limit),
+      nothingPruned,
+    ),
+  deleteJobs: (olderThanMs, limit) =>
+    db.writeIf(
+      "JobStore.deleteJobs",
+      (session) => session.any(anyFinishedJob, agesFrom(olderThanMs)),
+      (tx) => deleteJobs(tx, olderThanMs, limit),
+      nothingPruned,
+    ),
+  publishRetention: (publication) =>
+    db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
+  readRetention: db.read("JobStore.readRetention", readRetention),
+})
+
+/** Verbs about blobs that are to be removed. */
+const purging = (
+  db: Database,
+): Pick<JobStore["Service"], "listPurges" | "nextPurges" | "postponePurges" | "hastenPurges" | "confirmPurges"> => ({
+  listPurges: (limit) => db.read("JobStore.listPurges", (session) => listPurges(session, limit)),
+  nextPurges: (limit) => db.read("JobStore.nextPurges", (session) => nextPurges(session, limit)),
+  postponePurges: (purges) => db.write("JobStore.postponePurges", (tx) => postponePurges(tx, purges)),
+  hastenPurges: db.read("JobStore.hastenPurges", hastenPurges),
+  confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
+})
+
 /** One line per verb. Heartbeats have their own connections, so that a busy pool loses no lease. */
 export const makePostgresJobStore = (
   db: Database,
@@ -124,29 +158,9 @@ export const makePostgresJobStore = (
           async (tx) => record(tx, await eraseJobs(tx, items)),
         ),
       ),
-    expireData: (olderThanMs, limit) =>
-      db.writeIf(
-        "JobStore.expireData",
-        (session) => session.any(anyKeptJob, agesFrom(olderThanMs)),
-        (tx) => expireData(tx, olderThanMs, limit),
-        nothingPruned,
-      ),
-    deleteJobs: (olderThanMs, limit) =>
-      db.writeIf(
-        "JobStore.deleteJobs",
-        (session) => session.any(anyFinishedJob, agesFrom(olderThanMs)),
-        (tx) => deleteJobs(tx, olderThanMs, limit),
-        nothingPruned,
-      ),
+    ...retaining(db),
     listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
-    publishRetention: (publication) =>
-      db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
-    readRetention: db.read("JobStore.readRetention", readRetention),
-    listPurges: (limit) => db.read("JobStore.listPurges", (session) => listPurges(session, limit)),
-    nextPurges: (limit) => db.read("JobStore.nextPurges", (session) => nextPurges(session, limit)),
-    postponePurges: (purges) => db.write("JobStore.postponePurges", (tx) => postponePurges(tx, purges)),
-    hastenPurges: db.read("JobStore.hastenPurges", hastenPurges),
-    confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
+    ...purging(db),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
     readLineage: db.read("JobStore.readLineage", readLineage),
     writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),

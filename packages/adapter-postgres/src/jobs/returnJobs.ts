@@ -1,15 +1,24 @@
-import { applyEvent, type AttemptRecord, type ClaimEnd, isRepeatedEnd, type JobId } from "@kiln/core/domain"
+import {
+  applyEvent,
+  type AttemptRecord,
+  type AttemptWait,
+  type ClaimEnd,
+  isRepeatedEnd,
+  type JobId,
+} from "@kiln/core/domain"
 import type { ClaimRef, Deferral, FencedOutcome } from "@kiln/core/ports"
 import { keepAttempts, type KeptAttempt } from "./attempts.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { type Move, moveJobs } from "./writeStates.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
+import { keepWaits, type KeptWait } from "./waits.ts"
 
 /** The end of one claim of a batch. */
 interface Return extends ClaimRef {
   readonly endOf: (job: StateRow) => ClaimEnd
   readonly record?: AttemptRecord | undefined
+  readonly wait?: AttemptWait | undefined
 }
 
 /**
@@ -24,6 +33,7 @@ const returnToQueue = async (
   const queued = new Map(jobs.map((job) => [job.id, job]))
   const moves = new Map<JobId, Move>()
   const attempts: Array<KeptAttempt> = []
+  const waits: Array<KeptWait> = []
   const outcomes = items.map((item): FencedOutcome => {
     const job = queued.get(item.jobId)
     // A job that has left the queue was not returned by this claim.
@@ -34,10 +44,11 @@ const returnToQueue = async (
     if (to === undefined) return isRepeatedEnd(present, end) ? "Written" : "LeaseLost"
     moves.set(job.id, { from: job, to })
     if (item.record !== undefined) attempts.push({ seq: job.seq, number: to.attempts, record: item.record })
+    if (item.wait !== undefined) waits.push({ seq: job.seq, number: to.attempts, wait: item.wait })
     return "Written"
   })
   const all = [...moves.values()]
-  tx.commitWith(moveJobs(tx, all), keepAttempts(tx, attempts))
+  tx.commitWith(moveJobs(tx, all), keepAttempts(tx, attempts), keepWaits(tx, waits))
   await mayBeClaimableAt(
     tx,
     all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
@@ -53,10 +64,11 @@ export const deferJobs = (
 ): Promise<ReadonlyArray<FencedOutcome>> =>
   returnToQueue(
     tx,
-    items.map(({ countsAsFailure, delayMs, jobId, record, token }) => ({
+    items.map(({ countsAsFailure, delayMs, jobId, record, token, wait }) => ({
       jobId,
       token,
       record,
+      wait,
       endOf: () => ({ event: "deferred", token, delayMs: Math.ceil(delayMs), countsAsFailure }),
     })),
     jobs,

@@ -3,6 +3,7 @@ import { initial } from "./0001Initial.ts"
 import { digests } from "./0002Digests.ts"
 import { callersReservations } from "./0003CallersReservations.ts"
 import { retention } from "./0004Retention.ts"
+import { waits } from "./0005Waits.ts"
 import { laneLocks } from "./0006LaneLocks.ts"
 
 /**
@@ -15,6 +16,7 @@ export const migrations: ReadonlyArray<Migration> = [
   digests,
   callersReservations,
   retention,
+  waits,
   laneLocks,
   // One per line.
 ]

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, rmSync, statfsSync, writeSync } from "node:fs"
+import { closeSync, openSync, rmSync, statfsSync, writeSync } from "node:fs"
 import { dirname } from "node:path"
 import { isError } from "@kiln/core/domain"
 
@@ -28,7 +28,6 @@ const probe = (path: string): string | undefined => {
     const file = openSync(beside, "w", 0o600)
     try {
       writeSync(file, Buffer.alloc(probeBytes, 1))
-      fsyncSync(file)
     } finally {
       closeSync(file)
       rmSync(beside, { force: true })

@@ -1,23 +1,16 @@
-import {
-  applyEvent,
-  type AttemptRecord,
-  type ClaimEnd,
-  failedOutput,
-  holdsClaim,
-  isRepeatedEnd,
-  type JsonObject,
-} from "@kiln/core/domain"
+import { applyEvent, type ClaimEnd, failedOutput, holdsClaim, isRepeatedEnd, type JsonObject } from "@kiln/core/domain"
 import type { ClaimRef, Deferral, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Transaction } from "../Transaction.ts"
 import { keepAttempt } from "./attempts.ts"
 import { stateById, stateOf, type StateRow } from "./JobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
+import { keepWait } from "./waits.ts"
 import { writeState } from "./writeState.ts"
 
 /** Ends a claim without a result: the job fails or waits for its next attempt. A repeat is recognized and writes nothing. */
 const endClaim = (
   tx: Transaction,
-  { jobId, record }: ClaimRef & { readonly record?: AttemptRecord | undefined },
+  { jobId, record, wait }: ClaimRef & Pick<Deferral, "record" | "wait">,
   endOf: (job: StateRow) => ClaimEnd,
   output?: JsonObject,
 ): FencedOutcome => {
@@ -29,6 +22,7 @@ const endClaim = (
   if (next === undefined || !writeState(tx, job, next, output))
     return isRepeatedEnd(state, end) ? "Written" : "LeaseLost"
   if (record !== undefined) keepAttempt(tx, job.seq, job.attempts, record)
+  if (wait !== undefined) keepWait(tx, job.seq, job.attempts, wait)
   if (next.claimableAt !== null) mayBeClaimableAt(tx, job.laneId, next.claimableAt)
   return "Written"
 }

@@ -2,6 +2,7 @@ import type { Migration } from "@kiln/core/ports"
 import { initial } from "./0001Initial.ts"
 import { digests } from "./0002Digests.ts"
 import { retention } from "./0004Retention.ts"
+import { waits } from "./0005Waits.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -12,5 +13,6 @@ export const migrations: ReadonlyArray<Migration> = [
   initial,
   digests,
   retention,
+  waits,
   // One per line.
 ]

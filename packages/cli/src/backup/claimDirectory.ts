@@ -36,6 +36,10 @@ const layout = new Set([
   "lost+found",
 ])
 
+/** Entries of `blobs`: the files, and the identity that a file store gives its directory. */
+const storeIdentity = ".store"
+const poolLayout = new Set(["jobs", "uploads", storeIdentity])
+
 const elsewhere = "choose an empty or new directory, best on another disk"
 
 const namesIn = (path: string): ReadonlyArray<string> => (existsSync(path) ? readdirSync(path) : [])
@@ -78,7 +82,7 @@ const doubtOf = (directory: string): string | undefined => {
     const more = second === undefined ? "" : others.length === 2 ? ` and ${second}` : ` and ${others.length - 1} more`
     return `it is neither empty nor a backup directory (it contains ${first}${more}): ${elsewhere}, such as ${join(directory, "kiln")}`
   }
-  const blobs = namesIn(join(directory, "blobs")).find((name) => name !== "jobs" && name !== "uploads")
+  const blobs = namesIn(join(directory, "blobs")).find((name) => !poolLayout.has(name))
   if (blobs !== undefined) return `it contains blobs/${blobs}, which is not part of a backup: ${elsewhere}`
   for (const name of namesIn(generationsOf(directory))) {
     const part = namesIn(join(generationsOf(directory), name)).find((file) => !partFiles.test(file))
@@ -90,7 +94,7 @@ const doubtOf = (directory: string): string | undefined => {
 
 /** Refuses files that no backup names: a version that set no marker may have been pointed at a directory of someone else's files. */
 const requireNamed = Effect.fnUntraced(function* (directory: string, earlier: ReadonlyArray<Generation>) {
-  const named = new Set<string>()
+  const named = new Set([join(directory, "blobs", storeIdentity)])
   for (const generation of earlier)
     for (const key of yield* readBlobKeys(directory, generation)) named.add(join(directory, "blobs", `${key}.blob`))
   const unnamed = yield* onFiles(directory, () =>

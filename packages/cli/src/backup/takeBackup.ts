@@ -178,7 +178,8 @@ export const takeBackup = Effect.fnUntraced(function* (source: BackupSource, dir
       unusable: copies.failed.map(({ named }) => named.blobKey),
     },
   })
-  const removed = yield* prune(directory, keep, pool)
+  // Older backups may have the files that this one lacks.
+  const removed = copies.failed.length > 0 ? [] : yield* prune(directory, keep, pool)
   return { name: final.slice(generationsOf(directory).length + 1), createdAt, counts, blobs: copies, removed }
 }, Effect.scoped) satisfies (
   ...given: never

@@ -10,7 +10,9 @@ import { comparePlaces, StoreCopied } from "@kiln/core/worker"
 import { failed, misused } from "../CommandFailed.ts"
 import { databaseProblem } from "../database/databaseProblem.ts"
 import { storeMaintenance } from "../database/storeMaintenance.ts"
+import { compareBlobStore } from "../installation/claimBlobStore.ts"
 import { copiedProblem } from "../installation/copiedProblem.ts"
+import { installationProblems } from "../installation/layerInstallation.ts"
 import { engineSettings } from "../KilnConfig.ts"
 import { blobsUnusable, layerBlobs } from "../layerBlobs.ts"
 import { loadConfig } from "../loadModule.ts"
@@ -71,6 +73,17 @@ const requireMounted = Effect.fnUntraced(function* (records: StoreInspection, di
   )
 })
 
+/** Refuses another blob store than that of the records: a backup without their files would replace those with them. */
+const requireFiles = Effect.fnUntraced(function* (settings: Settings, records: StoreInspection) {
+  if ((yield* records.migrations).pending.length > 0) return
+  const standing = yield* compareBlobStore(records)
+  const problems = installationProblems(settings)
+  if (typeof standing === "string") return
+  return yield* standing._tag === "ForeignBlobStore"
+    ? problems.ForeignBlobStore(standing)
+    : problems.UnmarkedBlobStore(standing)
+})
+
 /**
  * Records the backup in the audit log, where the doctor finds its age. Before an upgrade there may be pending migrations, which a
  * backup must not apply; it is whole without the record.
@@ -106,10 +119,13 @@ export const backupCommand = Command.make("backup", flags, ({ directory: given, 
     if (!startOver) yield* requireMounted(records, directory)
     const engine = engineSettings(yield* loadConfig(settings.configPath), settings.engine)
     const { blobs, counts, createdAt, name, removed } = yield* Effect.flatMap(BlobStore, (store) =>
-      takeBackup(
-        { place: database, records, blobs: store, version, ownDirectories: directoriesOf(settings) },
-        directory,
-        keep,
+      Effect.andThen(
+        requireFiles(settings, records),
+        takeBackup(
+          { place: database, records, blobs: store, version, ownDirectories: directoriesOf(settings) },
+          directory,
+          keep,
+        ),
       ),
     ).pipe(Effect.provide(layerBlobs(settings)), Effect.provideService(EngineConfig, engine))
     yield* record(settings, records, directory, {
@@ -137,7 +153,7 @@ export const backupCommand = Command.make("backup", flags, ({ directory: given, 
     })
     if (blobs.failed.length > 0)
       return yield* failed(
-        `the backup is complete except for ${blobs.failed.length} files that are missing or damaged in the installation itself: run kiln doctor`,
+        `the backup is complete except for ${blobs.failed.length} files that are missing or damaged in the installation itself: run kiln doctor. Older backups are kept, because they may have these files`,
       )
   }).pipe(
     Effect.scoped,

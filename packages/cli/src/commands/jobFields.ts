@@ -1,4 +1,4 @@
-import { type FailedAttempt, isCountStep, type Job, progressOf, progressStep } from "@kiln/core/domain"
+import { type FailedAttempt, isCountStep, type Job, progressOf, progressStep, type WaitRun } from "@kiln/core/domain"
 import type { JobSummary } from "@kiln/core/ports"
 import { formatTime } from "../Output.ts"
 
@@ -64,23 +64,50 @@ export const attemptFields = (attempt: FailedAttempt) => ({
   stack: attempt.stack,
 })
 
-/** Formats failed attempts for people, with their messages and stacks. */
-export const formatAttempts = (attempts: ReadonlyArray<FailedAttempt>): string =>
-  attempts
-    .map((attempt) => {
-      const {
-        attempt: number,
-        duration_seconds,
-        error_code,
-        message,
-        stack,
-        started_at,
-        worker,
-      } = attemptFields(attempt)
-      const head = `attempt ${number}  ${started_at}  ${duration_seconds} s  ${error_code}  ${worker}`
-      return [head, ...[message, ...(stack === null ? [] : [stack])].flatMap(indented)].join("\n")
-    })
+/** Formats consecutive attempts that waited for the same, as `job attempts --json` prints them. */
+export const waitFields = ({ cause, count, firstAt, firstAttempt, lastAt, lastAttempt, reason, subject }: WaitRun) => ({
+  first_attempt: firstAttempt,
+  last_attempt: lastAttempt,
+  count,
+  reason,
+  subject,
+  cause,
+  first_at: formatTime(firstAt),
+  last_at: formatTime(lastAt),
+})
+
+const waitReasons: Readonly<Record<WaitRun["reason"], string>> = {
+  children: "waited for its children",
+  provider: "waited for the provider",
+  gate: "waited for what its children need:",
+  store: "waited for the store, which did not answer",
+  blobs: "waited for the blob store, which did not answer",
+  isolation: "waited for a turn alone, because its workers were lost",
+}
+
+const waitText = (run: WaitRun): string => {
+  const { cause, count, firstAt, firstAttempt, lastAt, lastAttempt, reason, subject } = run
+  const numbers = count === 1 ? `attempt ${firstAttempt}` : `attempts ${firstAttempt} to ${lastAttempt}`
+  const times = count === 1 ? formatTime(firstAt) : `${formatTime(firstAt)} to ${formatTime(lastAt)}`
+  const about = [waitReasons[reason], subject, cause === null ? null : `(${cause})`].filter((part) => part !== null)
+  return `${numbers}  ${times}  ${about.join(" ")}`
+}
+
+/** Formats attempts for people, oldest first: failed ones with their messages and stacks. */
+export const formatAttempts = (attempts: ReadonlyArray<FailedAttempt>, waits: ReadonlyArray<WaitRun>): string =>
+  [
+    ...attempts.map((attempt) => ({ number: attempt.number, text: failureText(attempt) })),
+    ...waits.map((run) => ({ number: run.firstAttempt, text: waitText(run) })),
+  ]
+    .toSorted((one, other) => one.number - other.number)
+    .map(({ text }) => text)
     .join("\n\n")
+
+const failureText = (attempt: FailedAttempt): string => {
+  const { attempt: number, duration_seconds, error_code, message, stack, started_at, worker } = attemptFields(attempt)
+  const head = `attempt ${number}  ${started_at}  ${duration_seconds} s  ${error_code}  ${worker}`
+  return [head, ...[message, ...(stack === null ? [] : [stack])].flatMap(indented)].join("\n")
+}
 
 /** Control characters of foreign texts must not reach the terminal. */
 const indented = (text: string): ReadonlyArray<string> =>

@@ -2,14 +2,14 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { builtInKinds } from "@kiln/core/kinds"
+import { requireKnownKind } from "@kiln/core/effect"
+import { JobKinds } from "@kiln/core/kinds"
 import { JobDirectory, type JobPage, type JobSummary } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
-import { findProjectId, projectFlag } from "../findProject.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
-import { withStores } from "../withStores.ts"
-import { momentOf } from "./billingMoment.ts"
+import { withKinds } from "../withKinds.ts"
 import { summaryFields } from "./jobFields.ts"
+import { filterFlags, queryOf } from "./jobFilter.ts"
 
 const mostJobs = 1_000
 
@@ -18,25 +18,7 @@ const flags = {
     Flag.withDescription("Only jobs with this status"),
     Flag.optional,
   ),
-  type: Flag.Literals(
-    "type",
-    builtInKinds().map(({ name }) => name),
-  ).pipe(Flag.withDescription("Only jobs of this type"), Flag.optional),
-  mode: Flag.Literals("mode", ["sandbox", "live"]).pipe(
-    Flag.withDescription("Only jobs of test keys (sandbox) or of live keys"),
-    Flag.optional,
-  ),
-  project: projectFlag,
-  from: Flag.String("from").pipe(
-    Flag.withMetavar("DATE"),
-    Flag.withDescription("Only jobs created at this time or later: 2026-11-01 (midnight in UTC) or RFC 3339"),
-    Flag.optional,
-  ),
-  to: Flag.String("to").pipe(
-    Flag.withMetavar("DATE"),
-    Flag.withDescription("Only jobs created before this time"),
-    Flag.optional,
-  ),
+  ...filterFlags,
   limit: Flag.Int("limit").pipe(Flag.withDescription(`Maximum number of jobs, 1 to ${mostJobs}`), Flag.withDefault(50)),
   after: Flag.String("after").pipe(
     Flag.withMetavar("CURSOR"),
@@ -45,12 +27,14 @@ const flags = {
   ),
 }
 
-const optionalMoment = (flag: string, text: Option.Option<string>) =>
-  Option.isNone(text) ? Effect.succeed(undefined) : momentOf(flag, text.value)
-
-/** A store may answer with short pages where few jobs match. */
-const readJobs = Effect.fnUntraced(function* (query: JobPage) {
+/** Reads up to `limit` jobs. A store may answer with short pages where few jobs match. An unknown type is refused with the nearest name. */
+export const readMatching = Effect.fnUntraced(function* (query: JobPage) {
   const directory = yield* JobDirectory
+  const known = (yield* JobKinds).map(({ name }) => name)
+  if (query.kind !== undefined)
+    yield* requireKnownKind(query.kind, known).pipe(
+      Effect.catchTag("KindUnknown", (error) => Effect.fail(misused(`--type: ${error.message}`))),
+    )
   const jobs: Array<JobSummary> = []
   let after = query.after
   do {
@@ -68,17 +52,13 @@ const refuseCursor = (defect: unknown) =>
     : Effect.die(defect)
 
 export const jobList = Command.make("list", flags, (given) =>
-  withStores(
+  withKinds(
     Effect.gen(function* () {
       const { limit } = given
       if (limit < 1 || limit > mostJobs) return yield* misused(`--limit must be from 1 to ${mostJobs}`)
-      const { jobs, next } = yield* readJobs({
+      const { jobs, next } = yield* readMatching({
         status: Option.getOrUndefined(given.status),
-        kind: Option.getOrUndefined(given.type),
-        mode: Option.getOrUndefined(given.mode),
-        projectId: yield* findProjectId(given.project),
-        createdFrom: yield* optionalMoment("from", given.from),
-        createdTo: yield* optionalMoment("to", given.to),
+        ...(yield* queryOf(given)),
         after: Option.getOrUndefined(given.after),
         limit,
       }).pipe(Effect.catchDefect(refuseCursor))
@@ -107,5 +87,6 @@ export const jobList = Command.make("list", flags, (given) =>
   Command.withDescription("List jobs of all projects, newest first"),
   Command.withExamples([
     { command: "kiln job list --status failed --from 2026-11-01", description: "Failed jobs since November 1" },
+    { command: "kiln job list --error-code provider_unavailable --tag nightly", description: "By code and tag" },
   ]),
 )

@@ -1,13 +1,18 @@
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import { builtInKinds } from "@kiln/core/kinds"
-import type { JobCount, QueueDepth } from "@kiln/core/ports"
+import type { WaitingFor } from "@kiln/core/domain"
+import { measureQueues } from "@kiln/core/effect"
+import { type JobCount, JobDirectory, type QueueDepth, Switchboard } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
 import { findProjectId, projectFlag } from "../findProject.ts"
 import { answer, formatTable } from "../Output.ts"
 import { always, recordChange } from "../recordChange.ts"
+import { withKinds } from "../withKinds.ts"
 import { withOperator } from "../withOperator.ts"
+import { waitingFields, waitingText } from "./waitingText.ts"
+
+type Depth = QueueDepth & Pick<Queue, "heldBack">
 
 type Numbers = Omit<QueueDepth, "kind" | "mode"> & Readonly<Record<JobCount["status"], number>>
 
@@ -17,6 +22,7 @@ interface Queue {
   readonly mode: string
   readonly paused: boolean
   readonly numbers: Numbers
+  readonly heldBack: ReadonlyArray<WaitingFor>
 }
 
 const none: Numbers = {
@@ -27,7 +33,7 @@ const none: Numbers = {
 /** Groups numbers by type and mode. Paused types are listed even without jobs. */
 const queuesOf = (
   counts: ReadonlyArray<JobCount>,
-  depths: ReadonlyArray<QueueDepth>,
+  depths: ReadonlyArray<Depth>,
   paused: ReadonlyArray<string>,
 ): ReadonlyArray<Queue> => {
   const known = [...counts, ...depths]
@@ -41,11 +47,19 @@ const queuesOf = (
     const { mode, type } = group
     const isOf = (each: Pick<JobCount, "kind" | "mode">) => each.kind === type && each.mode === mode
     const byStatus = Object.fromEntries(counts.filter(isOf).map((each) => [each.status, each.count]))
-    return [{ type, mode, paused: paused.includes(type), numbers: { ...none, ...byStatus, ...depths.find(isOf) } }]
+    const depth = depths.find(isOf)
+    const isPaused = paused.includes(type)
+    const held = depth?.heldBack ?? []
+    return [{ type, mode, paused: isPaused, numbers: { ...none, ...byStatus, ...depth }, heldBack: held }]
   })
 }
 
-const queueFields = ({ mode, numbers, paused, type }: Queue) => ({
+const heldBackText = ({ heldBack, paused }: Queue): string =>
+  [...(paused ? ["paused"] : []), ...heldBack.filter(({ reason }) => reason !== "kind_paused").map(waitingText)].join(
+    "; ",
+  )
+
+const queueFields = ({ heldBack, mode, numbers, paused, type }: Queue) => ({
   type,
   mode,
   ready: numbers.ready,
@@ -59,23 +73,29 @@ const queueFields = ({ mode, numbers, paused, type }: Queue) => ({
   done_24h: numbers.done,
   failed_24h: numbers.failed,
   paused,
+  held_back: heldBack.map(waitingFields),
 })
 
+const dayMs = 24 * 3_600_000
+
 const stats = Command.make("stats", { project: projectFlag }, ({ project }) =>
-  withOperator((operator) =>
+  withKinds(
     Effect.gen(function* () {
       const projectId = yield* findProjectId(project)
-      const { pausedKinds } = yield* operator.board
-      const depths = yield* operator.measureQueue({ projectId })
-      const queues = queuesOf(yield* operator.count({ projectId }), depths, pausedKinds)
-      const rows = queues.map(({ mode, numbers, paused, type }) => [
-        type,
-        mode,
-        ...[numbers.ready, numbers.running, numbers.retrying, numbers.delayed, numbers.done, numbers.failed].map(
-          String,
-        ),
-        paused ? "paused" : "",
-      ])
+      const { pausedKinds } = yield* (yield* Switchboard).readBoard
+      const counts = yield* (yield* JobDirectory).countJobs({ finishedWithinMs: dayMs, projectId })
+      const queues = queuesOf(counts, yield* measureQueues(projectId), pausedKinds)
+      const rows = queues.map((queue) => {
+        const { mode, numbers, type } = queue
+        return [
+          type,
+          mode,
+          ...[numbers.ready, numbers.running, numbers.retrying, numbers.delayed, numbers.done, numbers.failed].map(
+            String,
+          ),
+          heldBackText(queue),
+        ]
+      })
       yield* answer({
         json: {
           project_id: projectId ?? null,
@@ -96,8 +116,9 @@ const stats = Command.make("stats", { project: projectFlag }, ({ project }) =>
   ),
 )
 
-const types: ReadonlyArray<string> = builtInKinds().map(({ name }) => name)
-const type = Argument.String("TYPE").pipe(Argument.withDescription(types.join(", ")))
+const type = Argument.String("TYPE").pipe(
+  Argument.withDescription("A type of jobs, also one that only other processes know: see `kiln queue stats`"),
+)
 
 const setter = (word: "pause" | "resume") =>
   Command.make(word, { type }, (given) =>
@@ -106,9 +127,7 @@ const setter = (word: "pause" | "resume") =>
         const paused = word === "pause"
         yield* (paused ? operator.pause(given.type) : operator.resume(given.type)).pipe(
           recordChange({ action: `queue.${word}`, subject: given.type }, always),
-          Effect.catchTag("KindUnknown", () =>
-            misused(`TYPE must be one of ${types.join(", ")}, not ${JSON.stringify(given.type)}`),
-          ),
+          Effect.catchTag("KindUnknown", (error) => misused(`TYPE: ${error.message}`)),
         )
         yield* answer({
           json: { type: given.type, paused },

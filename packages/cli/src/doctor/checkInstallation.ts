@@ -1,11 +1,9 @@
 import * as Effect from "effect/Effect"
-import * as Hex from "effect/encoding/Hex"
 import type { StoreInspection } from "@kiln/core/ports"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
-import { hasEntries, hasLineage } from "../installation/claimBlobStore.ts"
+import { compareBlobStore } from "../installation/claimBlobStore.ts"
 import { unmarkedAdvice } from "../installation/layerInstallation.ts"
-import { foreignMarkers, installationSecret, readMarkers } from "../installation/markers.ts"
 import { type Check, ok, problem, warning } from "./Check.ts"
 
 const name = "installation"
@@ -14,24 +12,24 @@ const name = "installation"
 export const checkInstallation = (
   store: StoreInspection,
 ): Effect.Effect<Check, StoreUnavailable | BlobUnavailable, BlobStore> =>
-  Effect.gen(function* () {
-    const secret = yield* store.findSecret(installationSecret)
-    const markers = yield* readMarkers
-    const foreign = foreignMarkers(secret === undefined ? "" : Hex.encode(secret), markers)
-    if (foreign.length > 0)
-      return problem(name, {
-        summary: "the blob store belongs to another installation",
-        remedy: "correct DATABASE_URL, KILN_DATA_DIR or KILN_BLOBS, so that they name the same installation",
-        findings: foreign.map((marker) => ({ message: `the blob store is marked ${marker}`, details: { marker } })),
+  Effect.map(compareBlobStore(store), (standing) => {
+    if (standing === "own") return ok(name, "records and blobs belong to the same installation")
+    if (standing === "unmarked")
+      return warning(name, {
+        summary: "the blob store is not marked yet",
+        remedy: "see whether KILN_BLOBS names the right, mounted place; the next kiln serve marks it",
       })
-    if (markers.length > 0) return ok(name, "records and blobs belong to the same installation")
-    return secret !== undefined && hasLineage(yield* store.readLineage) && !(yield* hasEntries)
+    return standing._tag === "UnmarkedBlobStore"
       ? problem(name, {
           summary: "the blob store is not the one that was used before: it has no marker of this installation",
           remedy: unmarkedAdvice,
         })
-      : warning(name, {
-          summary: "the blob store is not marked yet",
-          remedy: "see whether KILN_BLOBS names the right, mounted place; the next kiln serve marks it",
+      : problem(name, {
+          summary: "the blob store belongs to another installation",
+          remedy: "correct DATABASE_URL, KILN_DATA_DIR or KILN_BLOBS, so that they name the same installation",
+          findings: standing.markers.map((marker) => ({
+            message: `the blob store is marked ${marker}`,
+            details: { marker },
+          })),
         })
   })

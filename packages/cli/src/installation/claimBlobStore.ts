@@ -4,7 +4,7 @@ import * as Stream from "effect/Stream"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Hex from "effect/encoding/Hex"
 import { BlobUnavailable, type StoreUnavailable } from "@kiln/core/domain"
-import { BlobStore, JobStore, SecretStore, type StoredLineage } from "@kiln/core/ports"
+import { BlobStore, JobStore, SecretStore, type StoredLineage, type StoreInspection } from "@kiln/core/ports"
 import { decodeLineage, lineageRoot } from "@kiln/core/worker"
 import { foreignMarkers, installationSecret, markerOf, readMarkers } from "./markers.ts"
 
@@ -44,7 +44,7 @@ export const writeMarker = (blobs: BlobStore["Service"], id: string): Effect.Eff
 }
 
 /** Whether the records were used with a blob store before. A record that cannot be read is reported by the next step. */
-export const hasLineage = ({ document }: StoredLineage): boolean => {
+const hasLineage = ({ document }: StoredLineage): boolean => {
   try {
     return decodeLineage(document).generation > 0
   } catch {
@@ -53,9 +53,23 @@ export const hasLineage = ({ document }: StoredLineage): boolean => {
 }
 
 /** Whether a copy of the records has used the blob store. */
-export const hasEntries: Effect.Effect<boolean, BlobUnavailable, BlobStore> = Effect.flatMap(BlobStore, (blobs) =>
+const hasEntries = Effect.flatMap(BlobStore, (blobs) =>
   Effect.map(Stream.runCollect(Stream.take(blobs.list(lineageRoot), 1)), (keys) => keys.length > 0),
 )
+
+/** Compares a blob store with the records, and changes nothing. */
+export const compareBlobStore = Effect.fnUntraced(function* (
+  records: Pick<StoreInspection, "findSecret" | "readLineage">,
+) {
+  const secret = yield* records.findSecret(installationSecret)
+  const id = secret === undefined ? "" : Hex.encode(secret)
+  const markers = yield* readMarkers
+  const foreign = foreignMarkers(id, markers)
+  if (foreign.length > 0) return new ForeignBlobStore({ installationId: id, markers: foreign })
+  if (markers.length > 0) return "own" as const
+  const isOther = secret !== undefined && hasLineage(yield* records.readLineage) && !(yield* hasEntries)
+  return isOther ? new UnmarkedBlobStore({ installationId: id }) : ("unmarked" as const)
+})
 
 const claim = (ifUnmarked: "refuse" | "mark") =>
   Effect.gen(function* () {

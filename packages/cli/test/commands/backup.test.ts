@@ -191,16 +191,33 @@ describe("kiln backup", () => {
 
   it("says which files are unusable in the installation itself, and fails", async () => {
     using lab = await arrange()
+    const { backup } = await backUp(lab.directory, lab.env)
     const [lost = "", damaged = ""] = blobsIn(lab.data)
-    rmSync(join(lab.data, lost))
-    appendFileSync(join(lab.data, damaged), "x")
-    const { exit, stderr, stdout } = await runInProcess(["backup", lab.directory, "--json"], lab.env)
+    for (const pool of [lab.data, lab.directory]) rmSync(join(pool, lost))
+    for (const pool of [lab.data, lab.directory]) appendFileSync(join(pool, damaged), "x")
+    const { exit, stderr, stdout } = await runInProcess(["backup", lab.directory, "--keep", "1", "--json"], lab.env)
     expect(exit).toBe(1)
+    // An older backup may have what this one lacks.
+    expect(JSON.parse(stdout).removed_backups).toEqual([])
+    expect(readdirSync(join(lab.directory, "generations"))).toContain(backup)
     expect(stderr).toContain("complete except for 2 files that are missing or damaged in the installation itself")
     const keys = [lost, damaged].map((path) => path.replace(/^blobs\//, "").replace(/\.blob$/, ""))
     expect(JSON.parse(stdout).unusable_files.toSorted()).toEqual(keys)
     const checked = await check(lab.directory)
     expect(checked).toMatchObject({ exit: 1, stderr: expect.stringContaining("cannot be relied on: blobs") })
+  })
+
+  it("makes no backup of a blob store that is not mounted", async () => {
+    using lab = await arrange()
+    await backUp(lab.directory, lab.env, "--keep", "1")
+    const before = blobsIn(lab.directory)
+    const engine = await engineOn(lab.data)
+    await engine.stop()
+    await jsonOf(["blobs", "sweep"], lab.env)
+    renameSync(join(lab.data, "blobs"), join(lab.data, "hidden"))
+    expect(await refusalOf(["backup", lab.directory, "--keep", "1"], lab.env, 1)).toContain("has no marker")
+    expect(blobsIn(lab.directory)).toEqual(before)
+    expect(readdirSync(join(lab.directory, "generations"))).toHaveLength(1)
   })
 
   it("refuses what it would spoil: a copy, another installation's backups, two backups at once, Postgres", async () => {

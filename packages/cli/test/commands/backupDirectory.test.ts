@@ -168,6 +168,8 @@ describe("kiln backup DIR", () => {
     using target = temporaryDirectory()
     const directory = join(target.path, "backups")
     await withoutMarker(directory)
+    // As a file store that knows its directory again leaves it.
+    writeFileSync(join(directory, "blobs/.store"), "identity")
     expect(await jsonOf(["restore", directory, "--check"], {})).toMatchObject({ ok: true })
     expect(await jsonOf(["backup", directory], env)).toMatchObject({ copied_files: 0 })
     expect(JSON.parse(readFileSync(join(directory, marker), "utf8"))).toEqual({ contents: "kiln backups", format: 1 })

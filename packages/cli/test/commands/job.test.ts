@@ -92,11 +92,16 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
       error_code: "provider_unavailable",
       worker: "host:1",
     }
+    const waited = {
+      ...{ first_attempt: 1, last_attempt: 1, count: 1, first_at: time, last_at: time },
+      ...{ reason: "provider", subject: "speech", cause: "quota" },
+    }
     const { message, stack } = fixtures.record
     for (const n of [3, 5]) {
       expect(await jsonOf(["job", "attempts", jobId(n)], env)).toEqual({
         job_id: jobId(n),
         attempts: [{ ...failure, message, stack }],
+        waits: n === 3 ? [waited] : [],
       })
       const shown = await jsonOf(["job", "show", jobId(n)], env)
       expect(shown.failed_attempts).toEqual([failure])
@@ -108,7 +113,7 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
     )
     expect(stdout).toContain("\n      at call (provider.ts:1:1)\n")
     expect((await runInProcess(["job", "attempts", jobId(1)], env)).stdout).toBe(
-      `no attempt of ${jobId(1)} has left an error\n`,
+      `no attempt of ${jobId(1)} has failed or ended to wait\n`,
     )
     expect(await refusalOf(["job", "attempts", unknownId], env, 1)).toContain("there is no job")
   })

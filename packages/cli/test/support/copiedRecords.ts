@@ -61,6 +61,8 @@ const seedBoard = Effect.gen(function* () {
   yield* (yield* JobStore).writeLineage(0, encodeLineage(startLineage(emptyLineage, "n0", 1)))
 })
 
+const wait = { reason: "provider", subject: "speech", cause: "quota" } as const
+
 /**
  * One job in every state. 1 queued, 2 held with a checkpoint, 3 waiting after a failure with a checkpoint, 4 done with a
  * file, 5 failed, 6 live and done, 7 live and held, 8 done with an upload, 9 erased, 10 queued with an upload, 11 queued,
@@ -90,7 +92,7 @@ export const seedEveryState = Effect.gen(function* () {
   yield* jobs.completeJobs([completionOf(yield* claimed(8, "sandbox", 1))])
   yield* jobs.completeJobs([completionOf(yield* claimed(9))])
   yield* jobs.eraseJobs([{ jobId: jobId(9), principal: ownerOf(newJob(9)) }])
-  yield* jobs.deferJobs([{ jobId: jobId(3), token, delayMs: 60_000, countsAsFailure: true, record }])
+  yield* jobs.deferJobs([{ jobId: jobId(3), token, delayMs: 60_000, countsAsFailure: true, record, wait }])
   yield* jobs.createJobs([newJob(10, { uploadId: uploadId(4) }), newJob(1), newJob(11, { kindVersion: 2 })])
 })
 
@@ -110,6 +112,7 @@ export const readEverything = Effect.gen(function* () {
   return {
     jobs: yield* jobs.findJobs(owned),
     attempts: yield* Effect.forEach(owned, ({ jobId: id }) => directory.listAttempts(id)),
+    waits: yield* Effect.forEach(owned, ({ jobId: id }) => directory.listWaits(id)),
     charges: (yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 100 })).entries,
     file: yield* jobs.findFile(fixtures.fileId(4)),
     purges: yield* jobs.listPurges(100),

@@ -35,9 +35,17 @@ export const accepted = <S extends Schema.Top>(job: S) =>
     ),
   })
 
-/** 200, with `Retry-After` while the job is not finished. */
+/** 200, with `Retry-After` while the job is not finished, and with `Link` if it failed and was retried. */
 export const polled = <S extends Schema.Top>(job: S) =>
-  HttpApiSchema.WithHeaders(job, { "retry-after": Schema.optionalKey(retryAfter) })
+  HttpApiSchema.WithHeaders(job, {
+    "retry-after": Schema.optionalKey(retryAfter),
+    link: Schema.optionalKey(
+      Schema.String.annotate({
+        description:
+          'Present if an operator retried the failed job: the URL of the newest retry, with `rel="latest-version"`.',
+      }),
+    ),
+  })
 
 export const uploadErrors = errorsOf(...jsonCodes, "uploads_full", ...serverCodes)
 export const creationErrors = <const Codes extends ReadonlyArray<RefusalCode>>(...more: Codes) =>

@@ -105,6 +105,12 @@ export const listJobs: Section = {
         expect(yield* numbers({ status: "processing" })).toEqual([3])
         expect(yield* numbers({ status: "done" })).toEqual([4])
         expect(yield* numbers({ status: "failed" })).toEqual([5])
+        expect(yield* numbers({ keyId: keyId(2) })).toEqual([7])
+        expect(yield* numbers({ keyId: keyId(9) })).toEqual([])
+        const [failed] = yield* (yield* JobDirectory).readJobs([jobId(5)])
+        expect(yield* numbers({ errorCode: failed?.errorCode ?? "" })).toEqual([5])
+        expect(yield* numbers({ errorCode: "a code nobody knows" })).toEqual([])
+        expect(yield* numbers({ errorCode: failed?.errorCode ?? "", status: "done" })).toEqual([])
       }),
     ),
 

@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import type { WorkerScope } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { advance } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
@@ -50,6 +51,25 @@ export const workers: Section<Switchboard> = {
   ],
 }
 
+const scope: WorkerScope = {
+  slots: 8,
+  share: 6,
+  perProject: 0,
+  forcedOff: ["ai"],
+  kinds: [
+    {
+      kind: "speech_synthesis",
+      fromVersion: 1,
+      toVersion: 2,
+      modes: ["live", "sandbox"],
+      providers: ["speech"],
+      switches: ["ai", "audio"],
+      limit: null,
+      rates: [{ provider: "speech", limit: 10, perMs: 1_000 }],
+    },
+  ],
+}
+
 const published = Effect.flatMap(Switchboard, (board) => board.listWorkers)
 const liveUntil = (workerId: string, ttlMs: number) =>
   Effect.flatMap(Switchboard, (board) =>
@@ -76,6 +96,21 @@ export const publishedWorkers: Section<Switchboard> = {
         ])
         yield* board.publishWorker({ workerId: "b", liveKinds: [], providers: paused.slice(0, 1), ttlMs: 1_000 })
         expect((yield* published).at(-1)).toEqual({ workerId: "b", liveKinds: [], providers: paused.slice(0, 1) })
+      }),
+    ),
+
+    check(
+      "what a worker serves is published with it, and replaced with it",
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        const entry = { workerId: "a", liveKinds: [], providers: [] }
+        yield* board.publishWorker({ ...entry, scope, ttlMs: 1_000 })
+        expect(yield* published).toEqual([{ ...entry, scope }])
+        const drained = { ...scope, kinds: [] }
+        yield* board.publishWorker({ ...entry, scope: drained, ttlMs: 1_000 })
+        expect(yield* published).toEqual([{ ...entry, scope: drained }])
+        yield* board.publishWorker({ ...entry, ttlMs: 1_000 })
+        expect(yield* published).toEqual([entry])
       }),
     ),
 

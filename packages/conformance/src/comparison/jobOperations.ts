@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { errorCodes, jobBlobKey, type Json } from "@kiln/core/domain"
+import { type AttemptWait, errorCodes, jobBlobKey, type Json } from "@kiln/core/domain"
 import { type EraseOutcome, JobStore, type PruneResult, type Purge, type RetentionAge } from "@kiln/core/ports"
 import { charge, fileId, jobId, keyId, outputFile, ownerOf, record as fixtureRecord } from "../fixtures.ts"
 import { claimJobs } from "./claimJobs.ts"
@@ -105,7 +105,7 @@ const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
         ...claimFrom(claim, history),
         delayMs,
         countsAsFailure,
-        ...recordOf(isRecorded, history),
+        ...(isRecorded ? recordOf(isRecorded, history) : { wait: waits[countsAsFailure ? 1 : 0] }),
       }))
       return Effect.flatMap(JobStore, (store) => store.deferJobs(items))
     },
@@ -228,6 +228,11 @@ const listCharges = operation("listCharges", ledgerPage, ({ after, from, limit, 
 })
 
 /** With their weights. */
+const waits: ReadonlyArray<AttemptWait> = [
+  { reason: "provider", subject: "speech", cause: "quota" },
+  { reason: "children", subject: null, cause: null },
+]
+
 export const jobOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [
   { weight: 14, arbitrary: createJobs },
   { weight: 12, arbitrary: claimJobs },

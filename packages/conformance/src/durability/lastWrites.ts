@@ -129,7 +129,7 @@ const steps: Steps = {
       onJobs((jobs) => jobs.failJobs([{ ...ref, errorCode: "content_rejected", record }])),
     ),
     deferJobs: Effect.flatMap(held(3), (ref) =>
-      onJobs((jobs) => jobs.deferJobs([{ ...ref, delayMs: 1_000, countsAsFailure: true, record }])),
+      onJobs((jobs) => jobs.deferJobs([{ ...ref, delayMs: 1_000, countsAsFailure: true, record, wait }])),
     ),
     releaseJobs: Effect.flatMap(held(4), (ref) => onJobs((jobs) => jobs.releaseJobs([ref]))),
     cancelJobs: onJobs((jobs) => jobs.cancelJobs([jobId(5)])),
@@ -180,6 +180,8 @@ const steps: Steps = {
   },
 }
 
+const wait = { reason: "provider", subject: "speech", cause: "quota" } as const
+
 /** What reading verbs show: a verb that writes would save what the one before it left unsaved. */
 const shown = Effect.gen(function* () {
   const [jobs, uploads, keys, board] = [yield* JobStore, yield* UploadStore, yield* KeyDirectory, yield* Switchboard]
@@ -189,6 +191,7 @@ const shown = Effect.gen(function* () {
     lineage: { document, version },
     jobs: yield* directory.readJobs([1, 2, 3, 4, 5, 6, 7].map(jobId)),
     attempts: yield* Effect.forEach([1, 2, 3], (n) => directory.listAttempts(jobId(n))),
+    waits: yield* directory.listWaits(jobId(3)),
     purges: yield* jobs.listPurges(10),
     duePurges: yield* jobs.nextPurges(10),
     retention: yield* jobs.readRetention,

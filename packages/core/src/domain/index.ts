@@ -15,6 +15,9 @@ export {
   billingOf,
 } from "./Billing.ts"
 export * from "./AttemptRecord.ts"
+export * from "./AttemptWait.ts"
+export * from "./WorkerScope.ts"
+export * from "./WaitingFor.ts"
 export * from "./BlobKey.ts"
 export { isCountStep } from "./Child.ts"
 export { purgePauseMs } from "./Purge.ts"

@@ -44,6 +44,8 @@ export interface FailedJob<Name extends string = string, Code extends string = E
   readonly errorCode: Code
   /** What the kind tells the caller (`publicMessage` of `fail`); `null` if it tells nothing, and once the job's data is erased. */
   readonly errorMessage: string | null
+  /** Only from `get`, for a job that was retried (`operator.retry`): the newest retry. */
+  readonly retriedAs?: JobId
 }
 
 /** A job. Its type is narrowed by `status`. */

@@ -1,11 +1,13 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { FailedAttempt } from "../domain/AttemptRecord.ts"
+import type { WaitRun } from "../domain/AttemptWait.ts"
 import type { LineItem } from "../domain/Billing.ts"
 import type { Board } from "../domain/Gate.ts"
 import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
 import type { Spending } from "../domain/SpendCap.ts"
 import type { JobStatus } from "../domain/JobState.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
+import type { WaitingFor } from "../domain/WaitingFor.ts"
 import type { Kind, SwitchOf } from "../kinds/KindTypes.ts"
 import type { JobCount, JobSummary, QueueDepth } from "../ports/JobListing.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
@@ -17,6 +19,10 @@ export interface ListQuery {
   readonly kind?: string
   readonly mode?: JobMode
   readonly status?: JobStatus
+  /** The id of the key of the mounted API that created the jobs, `key_…`. */
+  readonly keyId?: KeyId
+  /** The error code of failed jobs. */
+  readonly errorCode?: string
   /** Inclusive. */
   readonly createdFrom?: Date
   /** Exclusive. */
@@ -55,11 +61,26 @@ export interface ListedAttempt extends Omit<FailedAttempt, "startedAt"> {
   readonly startedAt: Date
 }
 
+/** Consecutive attempts that ended to wait for the same reason, at no cost to the job's budget of failures. */
+export interface ListedWait extends Omit<WaitRun, "firstAt" | "lastAt"> {
+  readonly firstAt: Date
+  readonly lastAt: Date
+}
+
+/** One thing that an unfinished job waits for. */
+export interface WaitingReason extends Omit<WaitingFor, "until"> {
+  /** When the job goes on by itself, or is tried again; `null` if that is unknown. */
+  readonly until: Date | null
+}
+
 /** Number of jobs of one kind, mode and status. */
 export type JobTally = JobCount
 
 /** The unfinished jobs of one kind and mode, as a worker would find them now. */
-export type ListedQueue = QueueDepth
+export interface ListedQueue extends QueueDepth {
+  /** What holds back all of them: the kind is paused, a switch is off, no worker runs it, or its providers are paused. */
+  readonly heldBack: ReadonlyArray<WaitingReason>
+}
 
 /** The current state for all processes: paused kinds, switches, active prices, and the kinds that a worker can serve live. */
 export type OperatorBoard = Board
@@ -112,7 +133,7 @@ export type ListedSpending = Spending
 
 /** Operator methods, for the jobs of all projects. */
 export interface OperatorVerbs<K extends Kind> {
-  /** Lists a page of jobs, newest first. Rejects with `KindUnknown` for a kind that neither this engine nor a stored job has. */
+  /** Lists a page of jobs, newest first. Rejects with `KindUnknown` for a kind that neither this engine nor the installation knows. */
   readonly list: (query?: ListQuery) => Promise<ListPage>
   /** Iterates over all matching jobs, page by page. */
   readonly listAll: (query?: Omit<ListQuery, "after">) => AsyncIterableIterator<ListedJob>
@@ -126,7 +147,7 @@ export interface OperatorVerbs<K extends Kind> {
   }) => Promise<ReadonlyArray<JobTally>>
   /**
    * Measures the queue by kind and mode: how many jobs are `ready`, `delayed` before their first attempt, `retrying` between two
-   * attempts and `running`, and how long the oldest ready one has waited.
+   * attempts and `running`, how long the oldest ready one has waited, and what holds back all of them.
    */
   readonly measureQueue: (question?: { readonly project?: string }) => Promise<ReadonlyArray<ListedQueue>>
   /**
@@ -134,6 +155,17 @@ export interface OperatorVerbs<K extends Kind> {
    * job's data is kept. Attempts whose worker was lost have no record. Rejects with `JobNotFound`.
    */
   readonly listAttempts: (job: JobReference<string>) => Promise<ReadonlyArray<ListedAttempt>>
+  /**
+   * Lists why attempts of a job ended to wait, oldest first: the newest 20 runs of attempts with the same reason, as long as the job's
+   * record exists. Rejects with `JobNotFound`.
+   */
+  readonly listWaits: (job: JobReference<string>) => Promise<ReadonlyArray<ListedWait>>
+  /**
+   * Returns what an unfinished job waits for, such as `{ reason: "provider_paused", subject: "speech", cause: "quota", until }`: first
+   * what an operator has to change, then delays and limits that pass by themselves, or its place in the line. Empty for a running or
+   * finished job. Rejects with `JobNotFound`.
+   */
+  readonly waitingFor: (job: JobReference<string>) => Promise<ReadonlyArray<WaitingReason>>
   /**
    * Fails an unfinished job (`canceled_by_operator`). A running attempt is interrupted, immediately in this process and within a
    * second in others. The provider may still charge for calls it has started.
@@ -147,7 +179,7 @@ export interface OperatorVerbs<K extends Kind> {
     job: JobReference<Name>,
   ) => Promise<JobResult<Extract<K, { readonly name: Name }>>>
   /**
-   * Pauses a kind: its jobs are accepted and wait, and running ones continue. Takes effect immediately in this process and within
+   * Pauses a kind, also one of other processes: its jobs are accepted and wait, and running ones continue. Takes effect immediately in this process and within
    * a second in others.
    */
   readonly pause: (kind: string) => Promise<void>

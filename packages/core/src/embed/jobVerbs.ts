@@ -28,6 +28,13 @@ export const idOf = (job: JobReference<string>): string => (typeof job === "stri
 export const shown = (job: Job) =>
   Effect.map(EngineConfig, ({ defaultCurrency }) => toJobResult<never>(job, defaultCurrency))
 
+/** Converts a job for the program, with its newest retry. */
+const shownWithRetry = Effect.fnUntraced(function* (job: Job) {
+  const result = yield* shown(job)
+  const retriedAs = yield* (yield* Engine).latestRetry({ ...job, scopes: [] }, job)
+  return retriedAs === undefined ? result : ({ ...(result as object), retriedAs } as never)
+})
+
 /** Returns a test whether a job belongs to this project; without a project, every job does. */
 const isOf = (project: string | undefined): ((job: Job) => boolean) => {
   const projectId = project === undefined ? undefined : projectIdOf(project)
@@ -63,7 +70,7 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
     ...submitVerbs<K, Transaction, SyncTransaction>(runtime, defaultMode, capture),
     get: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
       const { project, signal } = callOptions("get()", verbOptions.get, options, rest)
-      return run(Effect.flatMap(inSpan("Engine.getJob", findJob(job, project)), shown), signal)
+      return run(Effect.flatMap(inSpan("Engine.getJob", findJob(job, project)), shownWithRetry), signal)
     },
     wait: async (job, options?: WaitOptions, ...rest: ReadonlyArray<unknown>) => {
       const { project, signal, timeoutMs = defaultWaitMs } = callOptions("wait()", verbOptions.wait, options, rest)

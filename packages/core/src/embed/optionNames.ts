@@ -97,6 +97,8 @@ export const listQuery: OptionNames<ListQuery> = {
   kind: true,
   mode: true,
   status: true,
+  keyId: true,
+  errorCode: true,
   createdFrom: true,
   createdTo: true,
   tags: true,

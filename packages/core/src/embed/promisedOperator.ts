@@ -10,6 +10,7 @@ import {
   requireOneOf,
   requireOptions,
   type SpendOwner,
+  type WaitingFor,
 } from "../domain/index.ts"
 import { Operator } from "../engine/index.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
@@ -32,7 +33,14 @@ import {
   projectLimitOptions,
   spendCapOptions,
 } from "./optionNames.ts"
-import type { ListedJob, ListQuery, OperatorVerbs, ProjectLimits, SpendCapOwner } from "./OperatorVerbs.ts"
+import type {
+  ListedJob,
+  ListQuery,
+  OperatorVerbs,
+  ProjectLimits,
+  SpendCapOwner,
+  WaitingReason,
+} from "./OperatorVerbs.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 
 /**
@@ -65,7 +73,9 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
     measureQueue: async (question = {}) => {
       requireOptions("measureQueue()", question, queueQuestion)
       const { project } = question
-      return run(operator.measureQueue({ projectId: project === undefined ? undefined : projectAskedFor(project) }))
+      const projectId = project === undefined ? undefined : projectAskedFor(project)
+      const queues = await run(operator.measureQueue({ projectId }))
+      return queues.map((queue) => ({ ...queue, heldBack: queue.heldBack.map(shownReason) }))
     },
     listAttempts: (job) =>
       run(
@@ -73,6 +83,13 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
           attempts.map((attempt) => ({ ...attempt, startedAt: new Date(attempt.startedAt) })),
         ),
       ),
+    listWaits: (job) =>
+      run(
+        Effect.map(operator.listWaits(idOf(job)), (waits) =>
+          waits.map((wait) => ({ ...wait, firstAt: new Date(wait.firstAt), lastAt: new Date(wait.lastAt) })),
+        ),
+      ),
+    waitingFor: (job) => run(Effect.map(operator.waitingFor(idOf(job)), (reasons) => reasons.map(shownReason))),
     cancel: (job) => run(operator.cancel(idOf(job))),
     retry: (job) => run(Effect.flatMap(operator.retry(idOf(job)), (accepted) => shown(accepted.job))),
     pause: (kind) => run(operator.pause(kind)),
@@ -112,6 +129,11 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
     },
   }
 }
+
+const shownReason = ({ until, ...reason }: WaitingFor): WaitingReason => ({
+  ...reason,
+  until: until === null ? null : new Date(until),
+})
 
 const statuses: { readonly [Status in JobStatus]: true } = { queued: true, processing: true, done: true, failed: true }
 

@@ -7,6 +7,7 @@ import type {
   Board,
   Grant,
   Job,
+  JobId,
   JobTrace,
   PolledJob,
   Principal,
@@ -39,6 +40,7 @@ import { eraseJobData } from "./eraseJobData.ts"
 import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { makeGetJob, makePollJob } from "./getJob.ts"
+import { makeLatestRetry } from "./latestRetry.ts"
 import type { JobEvents } from "./JobEvents.ts"
 import type { JobReader } from "./waitForJob.ts"
 import { findFile, openFile } from "./openFile.ts"
@@ -74,6 +76,7 @@ const operations = [
   "createJobsIn",
   "getJob",
   "pollJob",
+  "latestRetry",
   "waitForJob",
   "eraseJobData",
   "findFile",
@@ -139,6 +142,14 @@ export class Engine extends Context.Service<
       principal: Principal,
       jobId: string,
     ) => Effect.Effect<PolledJob, Errors.JobNotFound | StoreUnavailable>
+    /**
+     * Returns the newest retry of a failed job of this principal; `undefined` if it was not retried. The job must have been read for
+     * the same principal.
+     */
+    readonly latestRetry: (
+      principal: Principal,
+      job: Pick<Job, "id" | "status">,
+    ) => Effect.Effect<JobId | undefined, StoreUnavailable>
     /** Waits until the job is finished, through outages of the store. Without `timeoutMs`, it waits without a limit. */
     readonly waitForJob: (
       principal: Principal,
@@ -182,6 +193,7 @@ export class Engine extends Context.Service<
         JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobEvents | JobReader
       >()
       const provide = Effect.provide(context)
+      const latestRetry = makeLatestRetry(store)
       const { createJob, createJobs, createTickJob, pushJob } = yield* makeCreateJobs
       const engine = Engine.of({
         settings,
@@ -196,6 +208,7 @@ export class Engine extends Context.Service<
         ...(yield* makeCreateJobsIn),
         getJob: makeGetJob(store),
         pollJob: makePollJob(store),
+        latestRetry: ({ keyId }, { id, status }) => latestRetry({ id, keyId, status }),
         waitForJob: (principal, jobId, timeoutMs) =>
           provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
         eraseJobData: (principal, jobId) => provide(eraseJobData(principal, jobId)),

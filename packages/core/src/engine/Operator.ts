@@ -4,7 +4,6 @@ import * as Layer from "effect/Layer"
 import {
   type Board,
   type FailedAttempt,
-  isStorableText,
   type PriceSnapshot,
   type ProjectId,
   type SpendCap,
@@ -12,8 +11,10 @@ import {
   type SpendOwner,
   type StoreUnavailable,
   switchesWith,
+  type WaitingFor,
+  type WaitRun,
 } from "../domain/index.ts"
-import { KindUnknown } from "../domain/Errors.ts"
+import type { KindUnknown } from "../domain/Errors.ts"
 import { priceProblem } from "../domain/Billing.ts"
 import { withForcedOff } from "../domain/Gate.ts"
 import { unknownName } from "../domain/knownNames.ts"
@@ -41,8 +42,11 @@ import { cancelJob } from "./cancelJob.ts"
 import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
-import { listAttempts } from "./listAttempts.ts"
+import { listAttempts, listWaits } from "./listAttempts.ts"
+import { readJob } from "./readJob.ts"
 import { retryJob } from "./retryJob.ts"
+import { requireKnownKind } from "./storedKinds.ts"
+import { measureQueues, waitingForJob } from "./waitingForJob.ts"
 import { EngineConfig } from "./EngineConfig.ts"
 import { withSpans } from "./spans.ts"
 
@@ -56,6 +60,8 @@ const verbs = [
   "count",
   "measureQueue",
   "listAttempts",
+  "listWaits",
+  "waitingFor",
   "cancel",
   "retry",
   "pause",
@@ -68,6 +74,8 @@ const verbs = [
   "listSpending",
   "listCharges",
 ] as const
+
+type OperatorNeeds = JobStore | JobDirectory | Switchboard | IdGenerator | WakeUp | JobEvents | Fingerprint
 
 /** What an operator can do, with the jobs of all projects. The verbs have the names of those for promises (`OperatorVerbs`). */
 export class Operator extends Context.Service<
@@ -82,12 +90,12 @@ export class Operator extends Context.Service<
       readonly labels?: JobQuery["labels"]
     }) => Effect.Effect<ReadonlyArray<JobCount>, StoreUnavailable>
     /**
-     * Measures the queue by kind and mode: how many jobs are ready, delayed, retrying and running, and how long the oldest ready one
-     * has waited.
+     * Measures the queue by kind and mode: how many jobs are ready, delayed, retrying and running, how long the oldest ready one has
+     * waited, and what holds back all of them.
      */
     readonly measureQueue: (question?: {
       readonly projectId?: JobQuery["projectId"]
-    }) => Effect.Effect<ReadonlyArray<QueueDepth>, StoreUnavailable>
+    }) => Effect.Effect<ReadonlyArray<QueueDepth & { readonly heldBack: ReadonlyArray<WaitingFor> }>, StoreUnavailable>
     /**
      * Lists the failed attempts of a job, oldest first: the newest 20, while its data is kept. Messages and stacks may quote the
      * request: not for callers. Attempts whose worker was lost have no record.
@@ -95,6 +103,18 @@ export class Operator extends Context.Service<
     readonly listAttempts: (
       jobId: string,
     ) => Effect.Effect<ReadonlyArray<FailedAttempt>, Errors.JobNotFound | StoreUnavailable>
+    /**
+     * Lists why attempts of a job ended to wait, oldest first: the newest 20 runs of attempts with the same reason, as long as the job's
+     * record exists.
+     */
+    readonly listWaits: (jobId: string) => Effect.Effect<ReadonlyArray<WaitRun>, Errors.JobNotFound | StoreUnavailable>
+    /**
+     * Returns what an unfinished job waits for: first what an operator has to change, then delays and limits that pass by themselves, or
+     * its place in the line. Empty for a running or finished job.
+     */
+    readonly waitingFor: (
+      jobId: string,
+    ) => Effect.Effect<ReadonlyArray<WaitingFor>, Errors.JobNotFound | StoreUnavailable>
     /**
      * Fails an unfinished job (`canceled_by_operator`). An attempt in progress is interrupted: in this process at once, in
      * others within a second. A call that a provider has begun may still be paid for.
@@ -106,13 +126,10 @@ export class Operator extends Context.Service<
      */
     readonly retry: (
       jobId: string,
-    ) => Effect.Effect<
-      Accepted,
-      Errors.JobNotFound | Errors.JobNotRetryable | Errors.KindUnknown | Refused | StoreUnavailable
-    >
-    /** Pauses a kind: jobs are accepted but do not start. Takes effect in this process at once, in others within a second. */
+    ) => Effect.Effect<Accepted, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable>
+    /** Pauses a kind, also one of other processes: jobs are accepted but do not start. Takes effect in this process at once, in others within a second. */
     readonly pause: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
-    /** Resumes a paused kind, also one that this engine no longer has. */
+    /** Resumes a paused kind, also one of other processes. */
     readonly resume: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
     /** Reads paused kinds, switches (all those of this engine's kinds) and active prices. A switch that this process's settings force off is off. */
     readonly board: Effect.Effect<Board, StoreUnavailable>
@@ -142,18 +159,14 @@ export class Operator extends Context.Service<
     readonly listCharges: (page: LedgerPage) => Effect.Effect<LedgerPart, StoreUnavailable>
   }
 >()("@kiln/core/engine/Operator") {
-  static readonly layer: Layer.Layer<
-    Operator,
-    never,
-    JobStore | JobDirectory | Switchboard | IdGenerator | WakeUp | JobEvents | Fingerprint
-  > = Layer.effect(
+  static readonly layer: Layer.Layer<Operator, never, OperatorNeeds> = Layer.effect(
     Operator,
     Effect.gen(function* () {
       const store = yield* JobStore
       const directory = yield* JobDirectory
       const switchboard = yield* Switchboard
       const kinds = yield* installedKinds
-      const context = yield* Effect.context<JobStore | JobDirectory | IdGenerator | WakeUp | JobEvents | Fingerprint>()
+      const context = yield* Effect.context<OperatorNeeds>()
       const provide = Effect.provide(context)
       const events = yield* JobEvents
       const wakeUp = yield* WakeUp
@@ -172,21 +185,19 @@ export class Operator extends Context.Service<
         withForcedOff({ ...read, switches: switchesWith([...off, ...Object.entries(read.switches)]) }, forcedOff),
       )
       const known = kinds.map(({ name }) => name)
-      const requireKind = (kind: string, others: ReadonlyArray<string>) =>
-        known.includes(kind) || others.includes(kind) ? Effect.void : Effect.fail(new KindUnknown({ kind, known }))
+      const requireKind = (kind: string) => provide(requireKnownKind(kind, known))
       const operator = Operator.of({
-        list: jobLister(directory, known),
+        list: jobLister(directory, requireKind),
         count: ({ finishedWithinMs = day, labels, projectId } = {}) =>
           directory.countJobs({ finishedWithinMs, projectId, labels }),
-        measureQueue: ({ projectId } = {}) => directory.measureQueue({ limit: Number.MAX_SAFE_INTEGER, projectId }),
+        measureQueue: ({ projectId } = {}) => provide(measureQueues(projectId)),
         listAttempts: (jobId) => provide(listAttempts(jobId)),
+        listWaits: (jobId) => provide(listWaits(jobId)),
+        waitingFor: (jobId) => provide(Effect.flatMap(readJob(jobId), waitingForJob)),
         cancel: (jobId) => provide(cancelJob(jobId)),
         retry: (jobId) => provide(retryJob(kinds, jobId)),
-        pause: (kind) => Effect.andThen(requireKind(kind, []), changing(switchboard.pauseKind(kind, true))),
-        resume: (kind) =>
-          Effect.flatMap(board, ({ pausedKinds }) =>
-            Effect.andThen(requireKind(kind, pausedKinds), changing(switchboard.pauseKind(kind, false))),
-          ),
+        pause: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, true))),
+        resume: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, false))),
         board,
         setSwitch: (name, on) =>
           switches.includes(name)
@@ -211,24 +222,17 @@ export class Operator extends Context.Service<
   )
 }
 
-/** Lists jobs. A program without a kind still lists the jobs of one that has it; a kind without a job is a mistake. */
+/** Lists jobs. A program without a kind still lists the jobs of one that has it; a kind that nobody has is a mistake. */
 const jobLister =
-  (directory: JobDirectory["Service"], known: ReadonlyArray<string>): Operator["Service"]["list"] =>
+  (
+    directory: JobDirectory["Service"],
+    requireKind: (kind: string) => Effect.Effect<void, KindUnknown | StoreUnavailable>,
+  ): Operator["Service"]["list"] =>
   ({ limit = defaultPageSize, ...page } = {}) => {
     if (!Number.isSafeInteger(limit) || limit < 1)
       return Effect.die(new TypeError(`limit must be a positive integer, not ${limit}`))
-    const { kind } = page
-    if (kind === undefined || known.includes(kind)) return directory.listJobs({ ...page, limit })
-    const unknown = Effect.fail(new KindUnknown({ kind, known }))
-    // A store cannot contain jobs of such a kind.
-    if (!isStorableText(kind)) return unknown
-    return Effect.tap(directory.listJobs({ ...page, limit }), ({ jobs }) =>
-      jobs.length > 0
-        ? Effect.void
-        : Effect.flatMap(directory.listJobs({ kind, limit: 1 }), (any) =>
-            any.jobs.length > 0 ? Effect.void : unknown,
-          ),
-    )
+    const list = directory.listJobs({ ...page, limit })
+    return page.kind === undefined ? list : Effect.andThen(requireKind(page.kind), list)
   }
 
 /** Sets a price, and warns about the kinds that it leaves inactive. */

@@ -1,5 +1,6 @@
 import type {
   AttemptRecord,
+  AttemptWait,
   Charge,
   ConcurrencyLimits,
   ErrorCode,
@@ -127,4 +128,6 @@ export interface Deferral extends ClaimRef {
   readonly countsAsFailure: boolean
   /** For an attempt that failed. Kept with the job's data. A repeat does not change it. */
   readonly record?: AttemptRecord | undefined
+  /** For an attempt that ended to wait. Kept with the job's record. A repeat does not change it. */
+  readonly wait?: AttemptWait | undefined
 }

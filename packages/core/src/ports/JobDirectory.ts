@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { FailedAttempt, Job, JobId, ProjectId, StoreUnavailable } from "../domain/index.ts"
+import type { FailedAttempt, Job, JobId, ProjectId, QueuePlace, StoreUnavailable, WaitRun } from "../domain/index.ts"
 import type { JobCount, JobList, JobPage, QueueDepth } from "./JobListing.ts"
 
 /** Reads jobs of all projects for the operator. */
@@ -28,6 +28,10 @@ export class JobDirectory extends Context.Service<
       /** Measures the jobs of this project only. */
       readonly projectId?: ProjectId | undefined
     }) => Effect.Effect<ReadonlyArray<QueueDepth>, StoreUnavailable>
+    /** Returns where an unfinished job stands, and what it competes with; `undefined` for any other. Its cost is bounded. */
+    readonly findPlace: (jobId: JobId) => Effect.Effect<QueuePlace | undefined, StoreUnavailable>
+    /** Lists the kinds of all jobs that were ever created in this store, sorted. */
+    readonly listKinds: Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
     /** Returns these jobs, regardless of owner. */
     readonly readJobs: (jobIds: ReadonlyArray<JobId>) => Effect.Effect<ReadonlyArray<Job | undefined>, StoreUnavailable>
     /**
@@ -35,5 +39,10 @@ export class JobDirectory extends Context.Service<
      * for an unknown job. Only attempts whose worker reported a failure have a record: not those of lost workers.
      */
     readonly listAttempts: (jobId: JobId) => Effect.Effect<ReadonlyArray<FailedAttempt> | undefined, StoreUnavailable>
+    /**
+     * Returns the newest `maxWaitRuns` runs of a job's attempts that ended to wait, oldest first, as long as its record exists. Returns
+     * `undefined` for an unknown job.
+     */
+    readonly listWaits: (jobId: JobId) => Effect.Effect<ReadonlyArray<WaitRun> | undefined, StoreUnavailable>
   }
 >()("@kiln/core/ports/JobDirectory") {}

@@ -1,5 +1,5 @@
 import type { JobMode } from "../domain/Access.ts"
-import type { ProjectId } from "../domain/Ids.ts"
+import type { KeyId, ProjectId } from "../domain/Ids.ts"
 import type { Job } from "../domain/Job.ts"
 import type { JobStatus } from "../domain/JobState.ts"
 
@@ -33,6 +33,10 @@ export interface JobQuery {
   readonly kind?: string | undefined
   readonly mode?: JobMode | undefined
   readonly status?: JobStatus | undefined
+  /** The key that created the jobs. */
+  readonly keyId?: KeyId | undefined
+  /** The error code of failed jobs. */
+  readonly errorCode?: string | undefined
   /** Unix milliseconds, inclusive. */
   readonly createdFrom?: number | undefined
   /** Unix milliseconds, exclusive. */

@@ -8,6 +8,7 @@ import type {
   Spending,
   SpendOwner,
   StoreUnavailable,
+  WorkerScope,
 } from "../domain/index.ts"
 import type { ProviderStanding } from "../providers/index.ts"
 
@@ -25,6 +26,8 @@ export interface PublishedWorker {
   readonly liveKinds: ReadonlyArray<string>
   /** Its live providers. */
   readonly providers: ReadonlyArray<ProviderStanding>
+  /** What it runs, and within which limits; missing for a worker of an earlier version. */
+  readonly scope?: WorkerScope
 }
 
 /** The operator's switches and prices, and the state that running workers publish. Everything is off in a new installation. */

@@ -1,4 +1,4 @@
-import type { Json, JsonObject, KeyLimits, LineItem, SharedBucket } from "../domain/index.ts"
+import type { Json, JsonObject, KeyLimits, LineItem, SharedBucket, WorkerScope } from "../domain/index.ts"
 import type { ProviderStanding } from "../providers/index.ts"
 
 /*
@@ -49,6 +49,14 @@ export const decodeLineItems = (text: string, record: string): ReadonlyArray<Lin
 /** Parses the state of a worker's providers. */
 export const decodeStandings = (text: string, record: string): ReadonlyArray<ProviderStanding> =>
   decodeObjects(text, record) as ReadonlyArray<JsonObject & ProviderStanding>
+
+/** Formats the scope of a worker for `decodeScope`. */
+export const encodeScope = (scope: WorkerScope | undefined): string | null =>
+  scope === undefined ? null : JSON.stringify(scope)
+
+/** Parses the scope of a worker, as a field of its publication. `null` means that it did not tell. */
+export const decodeScope = (text: string | null, record: string): { readonly scope?: WorkerScope } =>
+  text === null ? {} : { scope: decodeObject(text, record) as JsonObject & WorkerScope }
 
 /** Parses the limits of a key. `null` means that it has none of its own. */
 export const decodeLimits = (text: string | null, record: string): KeyLimits =>

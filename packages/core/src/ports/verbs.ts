@@ -76,7 +76,16 @@ export const storeVerbs = {
     readLineage: "read",
     writeLineage: "write",
   },
-  JobDirectory: { listJobs: "read", countJobs: "read", measureQueue: "read", readJobs: "read", listAttempts: "read" },
+  JobDirectory: {
+    listJobs: "read",
+    countJobs: "read",
+    measureQueue: "read",
+    readJobs: "read",
+    listAttempts: "read",
+    listWaits: "read",
+    findPlace: "read",
+    listKinds: "read",
+  },
   UploadStore: {
     createUploads: "write",
     findUpload: "read",

@@ -29,6 +29,10 @@ export interface ProviderStanding {
   readonly reason: "quota" | "configuration" | "failing" | null
   /** When it entered this state, unix milliseconds by the worker's clock. */
   readonly since: number
+  /**
+   * When it is tried again, unix milliseconds by the worker's clock: while it is paused, unless the worker has an earlier version.
+   */
+  readonly nextTryAt?: number
 }
 
 /** Creates the circuit breaker of one provider. It decides whether calls may go out, and learns from their outcomes. */
@@ -95,11 +99,12 @@ export const makeCircuitBreaker = Effect.fnUntraced(function* (
       yield* become(isSuspect ? afterAnswerInvalid(circuit, source, limits, yield* monotonicMs) : closedCircuit)
     }),
     /** Paused until a probe succeeds, also after the pause is over. */
-    standing: Effect.sync((): ProviderStanding =>
-      circuit.state === "open"
-        ? { provider: name, status: "paused", reason: circuit.reason, since }
-        : { provider: name, status: "ready", reason: null, since },
-    ),
+    standing: Effect.gen(function* (): Effect.fn.Return<ProviderStanding> {
+      if (circuit.state === "closed") return { provider: name, status: "ready", reason: null, since }
+      const now = yield* Clock.currentTimeMillis
+      const nextTryAt = Math.ceil(now + circuit.until - (yield* monotonicMs))
+      return { provider: name, status: "paused", reason: circuit.reason, since, nextTryAt }
+    }),
   }
 })
 

@@ -196,7 +196,8 @@ export class SharedRate implements CallRate<StoreUnavailable> {
           this.#reservations.waited(now - beganAt)
           return waited
         }
-        if (now >= this.#askAgainAt) yield* this.#ask
+        // The answer to a request in progress comes sooner than the time that holds without one.
+        if (this.#asking !== undefined || now >= this.#askAgainAt) yield* this.#ask
         else if (this.#askAgainAt > giveUpAt)
           return yield* new ProviderPostponed({ delayMs: Math.ceil(this.#askAgainAt - now) })
         else yield* this.#waitFor(this.#askAgainAt - now)
@@ -253,8 +254,7 @@ export class SharedRate implements CallRate<StoreUnavailable> {
       const isShort = taken.tokens < wanted
       if (isShort) this.#inDemand = true
       this.#askAgainAt = isShort ? this.#now() + this.#pauseMs(taken) : 0
-      if (taken.tokens === 0) return
-      yield* this.#endIn(idleMs)
+      if (taken.tokens > 0) yield* this.#endIn(idleMs)
       this.#changed()
     })
   }

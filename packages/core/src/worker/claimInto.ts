@@ -110,6 +110,7 @@ const oneIsolated = Effect.fnUntraced(function* (slots: Slots, claims: ReadonlyA
     token,
     delayMs: backInMs * (n + 1),
     countsAsFailure: false,
+    wait: { reason: "isolation" as const, subject: null, cause: null },
   }))
   const deferred = yield* Effect.exit(answeredWithin(leaseDurationMs / 3, "deferJobs", store.deferJobs(returns)))
   if (Exit.isFailure(deferred)) return { claims: [...others, ...kept, ...spare], backInMs: undefined }

@@ -1,4 +1,4 @@
-export { deliverFinished } from "./deliverFinished.ts"
+export { deliverFinished, runDeliveries } from "./deliverFinished.ts"
 export { fireSchedules, runSchedules } from "./fireSchedules.ts"
 export { nextTick, type Schedule, type ScheduleTiming, tickKey } from "../domain/Schedule.ts"
 export * from "../domain/Attempt.ts"

@@ -107,11 +107,7 @@ const addEntry = Effect.fnUntraced(function* (next: typeof startLineage) {
 export const joinBlobs = Effect.gen(function* () {
   const { entries, lineage } = yield* requireCurrentStore
   const newest = lineage.entries.at(-1)
-  if (newest !== undefined && entries.length === 0)
-    yield* Effect.logError(
-      "the blob store has no entry of this database, which has used one before: it is another one, or it was emptied, and files written since cannot be read; check that the blob store's place is mounted",
-    )
-  else if (newest !== undefined && !entries.includes(newest))
+  if (newest !== undefined && entries.length > 0 && !entries.includes(newest))
     yield* Effect.logWarning(
       "the blob store lacks the newest entry of this database: if it is an older copy of the blob store, files written since are missing; check KILN_BLOBS",
     )

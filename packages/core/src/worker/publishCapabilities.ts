@@ -1,9 +1,14 @@
 import * as Effect from "effect/Effect"
+import { projectShare, type WorkerScope } from "../domain/index.ts"
+import { EngineConfig } from "../engine/EngineConfig.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
 import { IdGenerator, Switchboard } from "../ports/index.ts"
+import { Providers } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import { firstPause } from "./growingPauses.ts"
+import { limitsWith } from "./limitsWith.ts"
 import { makeOutageLog } from "./outageLog.ts"
-import { liveKinds } from "./runnableKinds.ts"
+import { liveKinds, servedBy } from "./runnableKinds.ts"
 
 const intervalMs = 20_000
 /**
@@ -14,21 +19,61 @@ const ttlMs = 6 * intervalMs
 /** Milliseconds before a failed publication is retried. */
 const retryMs = 1_000
 
+/** What this worker runs, and within which limits. */
+const scopeOfWorker = Effect.gen(function* () {
+  const { concurrency, forcedOff, limits, providers: settings } = yield* EngineConfig
+  const { live, sandbox } = yield* Providers
+  const kinds = yield* installedKinds
+  const { perKind, perProject } = limitsWith(limits, kinds)
+  const served = kinds.flatMap((kind): WorkerScope["kinds"] => {
+    const { gate, name, ports, readsFrom, version } = kind
+    const providers = servedBy(live, kind)
+    const isSandbox = servedBy(sandbox, kind) !== undefined
+    if (providers === undefined && !isSandbox) return []
+    const ofProviders = (providers ?? []).flatMap((provider) => {
+      const port = ports.find((one) => one.name === provider)
+      const { rate } = settings[provider] ?? port?.bounds ?? {}
+      return rate === undefined ? [] : [{ provider, limit: rate.limit, perMs: rate.perMs }]
+    })
+    const { rate } = kind.limits
+    return [
+      {
+        kind: name,
+        fromVersion: readsFrom,
+        toVersion: version,
+        modes: [...(providers === undefined ? [] : (["live"] as const)), ...(isSandbox ? (["sandbox"] as const) : [])],
+        providers: providers ?? [],
+        switches: gate.switches,
+        limit: Object.hasOwn(perKind, name) ? (perKind[name] ?? null) : null,
+        rates: [
+          ...(rate === undefined ? [] : [{ provider: null, limit: rate.limit, perMs: rate.perMs }]),
+          ...ofProviders,
+        ],
+      },
+    ]
+  })
+  const share = limits.perProject === "share" ? projectShare(concurrency) : 0
+  return { slots: concurrency, share, perProject, forcedOff, kinds: served } satisfies WorkerScope
+})
+
 /**
- * Publishes in the store which kinds this worker can serve live, and the standings of its providers: at the start, regularly, and
+ * Publishes in the store what this worker runs, which kinds it can serve live, and the standings of its providers: at the start, regularly, and
  * whenever a provider is paused or resumes. Withdraws the entry when the worker stops.
  */
 export const publishCapabilities = Effect.gen(function* () {
   const switchboard = yield* Switchboard
   const guard = yield* ProviderGuard
   const kinds = yield* liveKinds
-  // A worker that serves no live kind publishes nothing.
-  if (kinds.length === 0) return
+  const scope = yield* scopeOfWorker
+  // A worker that serves no kind publishes nothing.
+  if (scope.kinds.length === 0) return
   const workerId = (yield* IdGenerator).next("req")
   const outage = makeOutageLog("publishing the kinds that this worker serves")
   const publish = (forMs: number) =>
     guard.standings.pipe(
-      Effect.flatMap((providers) => switchboard.publishWorker({ workerId, liveKinds: kinds, providers, ttlMs: forMs })),
+      Effect.flatMap((providers) =>
+        switchboard.publishWorker({ workerId, liveKinds: kinds, providers, scope, ttlMs: forMs }),
+      ),
       Effect.as(intervalMs),
       Effect.tap(() => outage.worked),
       Effect.catchCause((cause) => Effect.as(outage.failed(cause), retryMs)),

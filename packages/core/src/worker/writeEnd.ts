@@ -3,16 +3,18 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import { childrenPauseMs, gatePauseMs } from "../domain/Child.ts"
 import { afterFailure } from "../domain/Attempt.ts"
-import { type AttemptRecord, attemptRecord, type Job } from "../domain/index.ts"
+import { attemptRecord, type Job } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
 import type { JobEvent, JobRef } from "../engine/JobEvent.ts"
 import type { ChildrenUnfinished } from "../kinds/AttemptContext.ts"
+import type { Deferral } from "../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
 import { type AttemptEnd, describe, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
 import { policyAfter } from "./policyAfter.ts"
 import { fencedWriter, type Tried } from "./fencedWriter.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
+import { waitOf } from "./waitOf.ts"
 import { workerName } from "./workerName.ts"
 
 /**
@@ -53,10 +55,10 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
         ),
     })
 
-  const defer = (attempt: Attempt, delayMs: number, record?: AttemptRecord) => {
+  const defer = (attempt: Attempt, delayMs: number, why: Pick<Deferral, "record" | "wait">) => {
     const { jobId, token } = attempt.lease
     attempt.dueInMs = delayMs
-    return write(attempt, "deferJobs", { jobId, token, delayMs, countsAsFailure: record !== undefined, record })
+    return write(attempt, "deferJobs", { jobId, token, delayMs, countsAsFailure: why.record !== undefined, ...why })
   }
 
   const fail = Effect.fnUntraced(function* (
@@ -71,7 +73,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
     const record = attemptRecord(thrown.error, { errorCode, durationMs: thrown.durationMs, worker })
     if (after.next === "defer") {
       const retryInMs = after.delayMs
-      const deferred = yield* defer(attempt, retryInMs, record)
+      const deferred = yield* defer(attempt, retryInMs, { record })
       if (deferred === "written")
         emit(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs, ...thrown })
       return deferred
@@ -85,6 +87,8 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
 
   const writeEnd = (attempt: Attempt, end: AttemptEnd, thrown: Thrown, tried?: Tried): Effect.Effect<Written> => {
     const { job, token } = attempt.claim
+    const wait = (delayMs: number, why: Parameters<typeof waitOf>[0]) =>
+      defer(attempt, delayMs, { wait: waitOf(why, thrown.error, attempt.kind) })
     switch (end._tag) {
       case "Completed":
         return complete(attempt, end, thrown.durationMs, tried)
@@ -93,11 +97,11 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       case "Released":
         return write(attempt, "releaseJobs", { jobId: job.id, token })
       case "Unavailable":
-        return defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit))
+        return wait(unavailableDelayMs(end.what, job.attempts, attempts, circuit), end)
       case "Parked":
-        return defer(attempt, parkedMs(end.reason, job.attempts))
+        return wait(parkedMs(end.reason, job.attempts), end)
       case "Postponed":
-        return defer(attempt, postponedDelayMs(end.delayMs, attempts))
+        return wait(postponedDelayMs(end.delayMs, attempts), end)
       case "Failed":
         return fail(attempt, end.failure, thrown)
     }

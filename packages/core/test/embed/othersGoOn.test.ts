@@ -36,7 +36,7 @@ describe("what cannot be handled, more than one page of it, does not keep the re
         told.push(n)
       },
     })
-    await using kiln = await testEngine({ kinds: [digest], mode: "manual", log: false })
+    await using kiln = await testEngine({ kinds: [digest], mode: "manual", log: () => undefined })
     for (let n = 0; n <= 30; n++) await kiln.submit("digest", { n })
     await kiln.drain()
     await kiln.advance(0)

@@ -45,6 +45,7 @@ describe("a provider that is broken", () => {
         status: "paused",
         reason: "quota",
         since: 200,
+        nextTryAt: 60_200,
       })
       const before = asked
       yield* passTime("10 minutes")

@@ -1,13 +1,20 @@
 import * as Effect from "effect/Effect"
 import type { JobFamily } from "@kiln/client"
-import { errorMessageOf, isFinished, type KeyScope, type PolledJob, type Principal } from "@kiln/core/domain"
+import {
+  errorMessageOf,
+  isFinished,
+  type JobId,
+  type KeyScope,
+  type PolledJob,
+  type Principal,
+} from "@kiln/core/domain"
 import { whenReady } from "../server/Ready.ts"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { signDownload } from "../wire/SignedUrls.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import { outputBody, progressBody, stateBody } from "./jobBodies.ts"
+import { outputBody, pollingPath, progressBody, stateBody } from "./jobBodies.ts"
 import type { OfferedKind } from "./offerKinds.ts"
 import { refusalFor } from "./refusalFor.ts"
 
@@ -34,7 +41,7 @@ export const findJob = <A>(
 /** Returns the state of a job. Few steps and no generator, because this is the most frequent request. */
 export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler => {
   const { defaultCurrency } = context.engine.settings
-  const reply = (job: PolledJob, offer: OfferedKind, nowMs: number): Reply => {
+  const reply = (job: PolledJob, offer: OfferedKind, nowMs: number, retry?: JobId): Reply => {
     const expiresAtSeconds = Math.floor(nowMs / 1000) + fileUrlSeconds
     const fileUrl = (fileId: string) =>
       signDownload(context.keyring, { publicUrl: context.publicUrl(), fileId, expiresAtSeconds })
@@ -45,10 +52,24 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
       ...(message !== null && { error_message: message }),
       ...(job.progress !== null && { progress: progressBody(job.progress) }),
     }
-    return jsonReply(200, body, isFinished(job) ? undefined : { "retry-after": "2" })
+    if (!isFinished(job)) return jsonReply(200, body, { "retry-after": "2" })
+    if (retry === undefined) return jsonReply(200, body)
+    return jsonReply(200, body, { link: `<${context.publicUrl()}${pollingPath(family, retry)}>; rel="latest-version"` })
   }
+  /** Only a failed job may have been retried. */
+  const answer = (grant: Principal, job: PolledJob, offer: OfferedKind, nowMs: number) =>
+    job.status === "failed"
+      ? Effect.mapBoth(context.engine.latestRetry(grant, job), {
+          onFailure: (error) => refusalFor(error),
+          onSuccess: (retry) => reply(job, offer, nowMs, retry),
+        })
+      : Effect.succeed(reply(job, offer, nowMs))
   return (exchange, id, clock) =>
     whenReady(context.admit(exchange, keyScope, "read", clock), (grant) =>
-      findJob(context, grant, { family, id }, (job, offer) => reply(job, offer, clock.currentTimeMillisUnsafe())),
+      Effect.flatten(
+        findJob(context, grant, { family, id }, (job, offer) =>
+          answer(grant, job, offer, clock.currentTimeMillisUnsafe()),
+        ),
+      ),
     )
 }

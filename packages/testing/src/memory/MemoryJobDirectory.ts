@@ -1,4 +1,4 @@
-import { type Job, labelsOf } from "@kiln/core/domain"
+import { type Job, type JobId, labelsOf, maxAhead, type QueuePlace, rankOf } from "@kiln/core/domain"
 import {
   type DepthState,
   type JobCount,
@@ -36,6 +36,9 @@ export const makeMemoryJobDirectory = (state: MemoryState): JobDirectory["Servic
         ),
       ),
     readJobs: (jobIds) => step(() => jobIds.map((id) => state.jobs.get(id))),
+    findPlace: (jobId) => step((now) => findPlace(state, jobId, now)),
+    listKinds: step(() => [...new Set([...state.lanes.values()].map(({ kind }) => kind))].sort()),
+    listWaits: (jobId) => step(() => (state.jobs.has(jobId) ? (state.waits.get(jobId) ?? []) : undefined)),
     listAttempts: (jobId) => step(() => (state.jobs.has(jobId) ? (state.attempts.get(jobId) ?? []) : undefined)),
   })
 
@@ -67,6 +70,8 @@ const matches = (job: Job, query: JobQuery): boolean =>
   (query.kind === undefined || job.kind === query.kind) &&
   (query.mode === undefined || job.mode === query.mode) &&
   (query.status === undefined || job.status === query.status) &&
+  (query.keyId === undefined || job.keyId === query.keyId) &&
+  (query.errorCode === undefined || job.errorCode === query.errorCode) &&
   (query.createdFrom === undefined || job.createdAt >= query.createdFrom) &&
   (query.createdTo === undefined || job.createdAt < query.createdTo) &&
   hasLabels(job, query.labels)
@@ -115,6 +120,39 @@ const depthState = ({ claimableAt, held, status }: Job, now: number): DepthState
 }
 
 const emptyDepth = { ready: 0, delayed: 0, retrying: 0, running: 0, oldestReadyMs: 0 }
+
+const findPlace = (state: MemoryState, jobId: JobId, now: number): QueuePlace | undefined => {
+  const job = state.jobs.get(jobId)
+  if (job === undefined || job.claimableAt === null) return undefined
+  const unfinished = [...state.jobs.values()].filter((other) => other.mode === job.mode && other.claimableAt !== null)
+  const running = unfinished.filter((other) => depthState(other, now) === "running")
+  const ahead = unfinished.filter(
+    (other) =>
+      !other.held &&
+      depthState(other, now) === "ready" &&
+      other.projectId === job.projectId &&
+      other.kind === job.kind &&
+      other.kindVersion === job.kindVersion &&
+      isServedBefore(other, job),
+  )
+  return {
+    now,
+    ahead: Math.min(maxAhead, ahead.length),
+    running: {
+      kind: running.filter(({ kind }) => kind === job.kind).length,
+      project: running.filter(({ projectId }) => projectId === job.projectId).length,
+      all: running.length,
+    },
+  }
+}
+
+/** By priority, then by the time since when it may be claimed, then by id. */
+const isServedBefore = (one: Job, other: Job): boolean => {
+  const byRank = rankOf(one.priority) - rankOf(other.priority)
+  if (byRank !== 0) return byRank > 0
+  const byTime = (one.claimableAt ?? 0) - (other.claimableAt ?? 0)
+  return byTime < 0 || (byTime === 0 && one.id < other.id)
+}
 
 const measureQueue = (jobs: ReadonlyArray<Job>, limit: number, now: number): ReadonlyArray<QueueDepth> => {
   const depths = new Map<string, QueueDepth>()

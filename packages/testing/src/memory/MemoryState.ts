@@ -14,6 +14,7 @@ import type {
   SpendOwner,
   Upload,
   UploadId,
+  WaitRun,
 } from "@kiln/core/domain"
 import { isDelivered, isFinished, readClocks, StoreTime } from "@kiln/core/domain"
 import type {
@@ -66,6 +67,8 @@ export interface MemoryState {
   readonly jobs: Map<JobId, Job>
   /** Failed attempts of jobs that have any, oldest first. */
   readonly attempts: Map<JobId, ReadonlyArray<FailedAttempt>>
+  /** The runs of attempts that ended to wait, of jobs that have any, oldest first. */
+  readonly waits: Map<JobId, ReadonlyArray<WaitRun>>
   readonly jobByIdempotencyKey: Map<string, JobId>
   readonly unfinishedByProject: Map<ProjectId, number>
   readonly lanes: Map<string, Lane>
@@ -107,6 +110,7 @@ export interface MemoryState {
 export const emptyState = (): MemoryState => ({
   jobs: new Map(),
   attempts: new Map(),
+  waits: new Map(),
   jobByIdempotencyKey: new Map(),
   unfinishedByProject: new Map(),
   lanes: new Map(),
@@ -142,6 +146,7 @@ const savedOf = (state: MemoryState) =>
     switches: [...state.switches],
     jobs: [...state.jobs],
     attempts: [...state.attempts],
+    waits: [...state.waits],
     jobByIdempotencyKey: [...state.jobByIdempotencyKey],
     unfinishedByProject: [...state.unfinishedByProject],
     lanes: [...state.lanes].map(([key, lane]) => [key, { ...lane, unfinished: [...lane.unfinished] }] as const),
@@ -179,6 +184,8 @@ export const decodeState = (text: string): MemoryState => {
     switches: new Map(saved.switches),
     jobs: new Map(saved.jobs),
     attempts: new Map(saved.attempts),
+    // A file of an earlier version has none.
+    waits: new Map((saved as Partial<typeof saved>).waits),
     jobByIdempotencyKey: new Map(saved.jobByIdempotencyKey),
     unfinishedByProject: new Map(saved.unfinishedByProject),
     lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),

@@ -32,9 +32,10 @@ export const makeMemorySwitchboard = (state: MemoryState): Switchboard["Service"
     listSpending: step((now) =>
       [...state.spendCaps.keys()].sort().flatMap((owner) => readSpending(state, owner, now) ?? []),
     ),
-    publishWorker: ({ liveKinds, providers, ttlMs, workerId }) =>
+    publishWorker: ({ liveKinds, providers, scope, ttlMs, workerId }) =>
       step((now) => {
-        state.workers.set(workerId, { published: keep({ workerId, liveKinds, providers }), until: now + ttlMs })
+        const published = keep({ workerId, liveKinds, providers, ...(scope && { scope }) })
+        state.workers.set(workerId, { published, until: now + ttlMs })
         // A worker that stops publishes the exact time.
         const before = ttlMs > 0 ? now - lastServedStepMs : now
         for (const kind of liveKinds)

@@ -202,6 +202,14 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
     },
   },
   {
+    name: "postponePurges",
+    run: async (bench) => {
+      await finished(bench)
+      const { purges } = await promise(bench.stores.jobs.expireData(1_000, 10))
+      return () => bench.stores.jobs.postponePurges(purges.slice(0, 1))
+    },
+  },
+  {
     name: "confirmPurges",
     run: async (bench) => {
       await finished(bench)

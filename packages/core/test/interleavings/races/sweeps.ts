@@ -4,7 +4,7 @@ import { collectOrphans, expireOverdue, pruneOnce } from "@kiln/core/worker"
 import { Effect, Fiber, Stream } from "effect"
 import * as fc from "fast-check"
 import { principal } from "../../support/harness.ts"
-import { submitSpeech, submitVoiceTurn } from "../../support/jobs.ts"
+import { readJob, submitSpeech, submitVoiceTurn } from "../../support/jobs.ts"
 import { blobsIn, jobIn, later, pass, passes, sweepAll, verifyBlank, verifyDoneOnce, wakesUp } from "../support/look.ts"
 import type { Process } from "../support/Process.ts"
 import { race } from "../support/Race.ts"
@@ -96,6 +96,8 @@ export const sweepAndSweep = race({
       s.does(pruneOnce),
       t.does(collects ? Effect.andThen(collectOrphans, pruneOnce) : pruneOnce),
       Effect.gen(function* () {
+        // A sweep reads what is to be kept before it erases anything.
+        yield* eraser.does(Effect.andThen(readJob(erased.id), readJob(erased.id)))
         yield* erase(eraser, erased.id)
         const left = (yield* blobsIn(world)).filter((key) => key.startsWith(`jobs/${erased.id.slice(4)}`))
         assert.deepStrictEqual(left, [])

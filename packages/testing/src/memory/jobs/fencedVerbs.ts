@@ -1,6 +1,5 @@
 import {
   applyEvent,
-  type AttemptRecord,
   type ClaimEnd,
   failedAttempt,
   failedOutput,
@@ -10,6 +9,7 @@ import {
   maxAttemptRecords,
   type TransitionEvent,
   withinReservation,
+  withWait,
 } from "@kiln/core/domain"
 import type {
   Checkpoint,
@@ -64,10 +64,10 @@ const end = (
   return outcome(write(state, claim, event, now, changes))
 }
 
-/** Ends the claim of a failed attempt, and keeps the attempt's record. */
+/** Ends the claim of an attempt without a result, and keeps the attempt's record. */
 const endFailed = (
   state: MemoryState,
-  item: ClaimRef & { readonly record?: AttemptRecord | undefined },
+  item: ClaimRef & Pick<Deferral, "record" | "wait">,
   event: ClaimEnd,
   now: number,
   changes?: () => Partial<Job>,
@@ -75,7 +75,10 @@ const endFailed = (
   const held = state.jobs.get(item.jobId)?.token === item.token
   const ended = end(state, item, () => event, now, changes)
   const job = state.jobs.get(item.jobId)
-  if (!held || ended !== "Written" || item.record === undefined || job === undefined) return ended
+  if (!held || ended !== "Written" || job === undefined) return ended
+  if (item.wait !== undefined)
+    state.waits.set(job.id, keep(withWait(state.waits.get(job.id) ?? [], item.wait, job.attempts, now)))
+  if (item.record === undefined) return ended
   const attempts = [...(state.attempts.get(job.id) ?? []), keep(failedAttempt(item.record, job.attempts, now))]
   state.attempts.set(job.id, Object.freeze(attempts.slice(-maxAttemptRecords)))
   return ended

@@ -1,0 +1,89 @@
+import { sql } from "kysely"
+import { type JobId, type JobMode, maxAhead, type ProjectId, type QueuePlace, ranks } from "@kiln/core/domain"
+import type { Session } from "../Session.ts"
+import { batchStatement, type Given, query, statement, storeTime } from "../Statement.ts"
+
+const placeOfJob = statement((given: Given<{ id: JobId }>) =>
+  query
+    .selectFrom("queue")
+    .select([
+      "queue.lane_id as laneId",
+      "queue.priority",
+      "queue.claimable_at as claimableAt",
+      "queue.project_id as projectId",
+      "queue.kind",
+      "queue.mode",
+      sql<number>`${storeTime}`.as("now"),
+    ])
+    .where("queue.id", "=", given.id),
+)
+
+/** Counts the jobs of a lane that come before a place of each rank, up to a limit, in the order of the index. */
+export const jobsBeforePlace = batchStatement<
+  { priority: number; claimableAt: number; id: string },
+  { laneId: number; limit: number },
+  { readonly count: number }
+>({ priority: "bigint", claimableAt: "bigint", id: "text" }, (item, given) =>
+  query
+    .selectFrom(item)
+    .innerJoinLateral(
+      (from) =>
+        from
+          .selectFrom((inner) =>
+            inner
+              .selectFrom("queue")
+              .select("queue.lane_id")
+              .where("queue.lane_id", "=", given.laneId)
+              .where(sql<boolean>`queue.priority = item.priority`)
+              .where(sql<boolean>`(queue.claimable_at, queue.id) < (item."claimableAt", item.id)`)
+              .where("queue.held", "=", false)
+              .limit(given.limit)
+              .as("before"),
+          )
+          .select((of) => of.fn.countAll<number>().as("count"))
+          .as("counted"),
+      (join) => join.onTrue(),
+    )
+    .select("counted.count"),
+)
+
+/** Counts the jobs of a mode under a lease, of which a fleet holds few. */
+export const runningOfMode = statement((given: Given<{ mode: JobMode; kind: string; projectId: ProjectId }>) =>
+  query
+    .selectFrom("queue")
+    .select((of) => [
+      sql<number>`count(*) filter (where queue.kind = ${given.kind})`.as("kind"),
+      sql<number>`count(*) filter (where queue.project_id = ${given.projectId})`.as("project"),
+      of.fn.countAll<number>().as("all"),
+    ])
+    .where("queue.held", "=", true)
+    .where("queue.claimable_at", ">", storeTime)
+    .where("queue.mode", "=", given.mode),
+)
+
+/** Finds the place of an unfinished job: see `JobDirectory.findPlace`. */
+export const findPlace = async (session: Session, id: JobId): Promise<QueuePlace | undefined> => {
+  const job = await session.get(placeOfJob, { id })
+  if (job === undefined) return undefined
+  const { claimableAt, kind, laneId, mode, now, priority, projectId } = job
+  const items = ranks
+    .filter((rank) => rank >= priority)
+    .map((rank) =>
+      // No id is before the empty one, so jobs that become claimable after now are left out.
+      rank === priority && claimableAt <= now
+        ? { priority: rank, claimableAt, id }
+        : { priority: rank, claimableAt: now + 1, id: "" },
+    )
+  const [counts, running] = await Promise.all([
+    session.batch(jobsBeforePlace, items, { laneId, limit: maxAhead }),
+    session.get(runningOfMode, { mode: mode as JobMode, kind, projectId }),
+  ])
+  return {
+    now,
+    ahead: Math.min(
+      maxAhead,
+      counts.reduce((sum, { count }) => sum + count, 0),
+    ),
+    running: running ?? { kind: 0, project: 0, all: 0 },
+  }
+}

@@ -1,0 +1,137 @@
+import { type AttemptWait, type JobId, maxWaitRuns, type WaitReason, type WaitRun } from "@kiln/core/domain"
+import type { Session, Transaction } from "../Session.ts"
+import { sql } from "kysely"
+import { batchStatement, type Given, query, statement } from "../Statement.ts"
+
+type Row = Omit<AttemptWait, "reason"> & {
+  readonly seq: number
+  readonly number: number
+  readonly reason: string
+  readonly at: number
+}
+
+/** Lengthens the newest run of a job, or begins another, like `withWait`. */
+const putWaits = batchStatement<Row, {}, unknown>(
+  { seq: "bigint", number: "bigint", reason: "text", subject: "text", cause: "text", at: "bigint" },
+  (item) =>
+    query
+      .insertInto("waits")
+      .columns([
+        "job_seq",
+        "first_attempt",
+        "last_attempt",
+        "count",
+        "reason",
+        "subject",
+        "cause",
+        "first_at",
+        "last_at",
+      ])
+      .expression(
+        query
+          .selectFrom(item)
+          .leftJoinLateral(
+            (from) =>
+              from
+                .selectFrom("waits")
+                .selectAll()
+                .whereRef("waits.job_seq", "=", "item.seq")
+                .orderBy("waits.first_attempt", "desc")
+                .limit(1)
+                .as("newest"),
+            (join) =>
+              join
+                .on(sql<boolean>`newest.last_attempt = item.number - 1`)
+                .onRef("newest.reason", "=", sql.ref("item.reason"))
+                .onRef("newest.subject", "is not distinct from", "item.subject")
+                .onRef("newest.cause", "is not distinct from", "item.cause"),
+          )
+          .select((from) => [
+            "item.seq",
+            sql<number>`coalesce(newest.first_attempt, item.number)`.as("first"),
+            "item.number",
+            sql<number>`1::bigint`.as("count"),
+            from.ref("item.reason").$castTo<WaitReason>().as("reason"),
+            "item.subject",
+            "item.cause",
+            "item.at",
+            sql<number>`item.at`.as("last"),
+          ]),
+      )
+      .onConflict((conflict) =>
+        conflict.columns(["job_seq", "first_attempt"]).doUpdateSet((set) => ({
+          last_attempt: set.ref("excluded.last_attempt"),
+          last_at: set.ref("excluded.last_at"),
+          count: sql<number>`waits.count + 1`,
+        })),
+      ),
+)
+
+/** Runs are kept up to `maxWaitRuns`, the newest. */
+const dropWaits = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+  query
+    .deleteFrom("waits")
+    .using(item)
+    .whereRef("waits.job_seq", "=", "item.seq")
+    .where(
+      "waits.first_attempt",
+      "<=",
+      sql<number>`(select older.first_attempt from "kiln".waits as older where older.job_seq = item.seq
+        order by older.first_attempt desc limit 1 offset ${sql.lit(maxWaitRuns)})`,
+    ),
+)
+
+/** An attempt of a locked job that ends to wait. */
+export interface KeptWait {
+  readonly seq: number
+  readonly number: number
+  readonly wait: AttemptWait
+}
+
+/** Keeps that these attempts, which end in this transaction, ended to wait. */
+export const keepWaits = async (tx: Transaction, waits: ReadonlyArray<KeptWait>): Promise<void> => {
+  if (waits.length === 0) return
+  await Promise.all([
+    tx.runBatch(
+      putWaits,
+      waits.map(({ number, seq, wait: { cause, reason, subject } }) => ({
+        seq,
+        number,
+        reason,
+        subject,
+        cause,
+        at: tx.now,
+      })),
+      {},
+    ),
+    tx.runBatch(
+      dropWaits,
+      waits.flatMap(({ number, seq }) => (number > maxWaitRuns ? [{ seq }] : [])),
+      {},
+    ),
+  ])
+}
+
+/** A job without waits has one row without a reason. */
+const waitsOfJob = statement((given: Given<{ id: JobId }>) =>
+  query
+    .selectFrom("jobs")
+    .leftJoin("waits", "waits.job_seq", "jobs.seq")
+    .select([
+      "waits.reason",
+      "waits.subject",
+      "waits.cause",
+      "waits.first_attempt as firstAttempt",
+      "waits.last_attempt as lastAttempt",
+      "waits.count",
+      "waits.first_at as firstAt",
+      "waits.last_at as lastAt",
+    ])
+    .where("jobs.id", "=", given.id)
+    .orderBy("waits.first_attempt"),
+)
+
+export const listWaits = async (session: Session, id: JobId): Promise<ReadonlyArray<WaitRun> | undefined> => {
+  const rows = await session.all(waitsOfJob, { id })
+  return rows.length === 0 ? undefined : rows.filter((row): row is WaitRun => row.reason !== null)
+}

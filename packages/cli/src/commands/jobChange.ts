@@ -1,0 +1,203 @@
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import type { JobStatus } from "@kiln/core/domain"
+import type { Operator } from "@kiln/core/effect"
+import type { CreateOutcome, JobQuery, JobSummary } from "@kiln/core/ports"
+import { failed, misused } from "../CommandFailed.ts"
+import { answer } from "../Output.ts"
+import { hasTag, recordChange } from "../recordChange.ts"
+import { withOperator } from "../withOperator.ts"
+import { filterFlags, hasFilter, queryOf } from "./jobFilter.ts"
+import { readMatching } from "./jobList.ts"
+
+/** Jobs that one command changes at most. It can be repeated. */
+const mostJobs = 10_000
+
+export const unknownJob = (jobId: string) => failed(`there is no job ${jobId}: see kiln job list`)
+
+const changeFlags = {
+  id: Argument.String("JOB_ID").pipe(
+    Argument.withDescription("The job's id, from `kiln job list`; without it, all jobs that the flags select"),
+    Argument.optional,
+  ),
+  ...filterFlags,
+  dryRun: Flag.Boolean("dry-run").pipe(
+    Flag.withDescription("Count the jobs that the flags select, without changing anything"),
+    Flag.withDefault(false),
+  ),
+  yes: Flag.Boolean("yes").pipe(Flag.withDescription("Change all jobs that the flags select"), Flag.withDefault(false)),
+}
+
+/** Finds the jobs of these statuses that the query selects. */
+const findJobs = Effect.fnUntraced(function* (query: JobQuery, statuses: ReadonlyArray<JobStatus>) {
+  const jobs: Array<JobSummary> = []
+  let isComplete = true
+  for (const status of statuses) {
+    const limit = mostJobs - jobs.length
+    if (limit === 0) return { jobs, isComplete: false }
+    const page = yield* readMatching({ ...query, status, limit })
+    jobs.push(...page.jobs)
+    isComplete &&= page.next === undefined
+  }
+  return { jobs, isComplete }
+})
+
+const counted = (count: number): string => `${count} ${count === 1 ? "job" : "jobs"}`
+
+type CancelOutcome = "canceled" | "finished"
+type RetryOutcome = "retried" | "retried_before" | "refused"
+
+const canceled = (operator: Operator["Service"], jobId: string) =>
+  operator.cancel(jobId).pipe(recordChange({ action: "job.cancel", subject: jobId }, hasTag("Canceled")))
+
+/** The job that a retry created, in the answer of the store. */
+const newJobOf = (outcomes: unknown) => {
+  const [outcome] = outcomes as ReadonlyArray<CreateOutcome>
+  return outcome?._tag === "Created" ? { retried_as: outcome.job.id } : {}
+}
+
+const retried = (operator: Operator["Service"], jobId: string) =>
+  operator.retry(jobId).pipe(recordChange({ action: "job.retry", subject: jobId }, hasTag("Created"), newJobOf))
+
+type Given = Parameters<typeof hasFilter>[0] & { readonly dryRun: boolean; readonly yes: boolean }
+
+/** Selects the jobs of a command without a job id, and says how many there are unless it may change them. */
+const selected = Effect.fnUntraced(function* (
+  given: Given,
+  verb: "cancel" | "retry",
+  statuses: ReadonlyArray<JobStatus>,
+) {
+  if (!hasFilter(given))
+    return yield* misused(`kiln job ${verb} needs a JOB_ID, or flags that select jobs, such as --type or --error-code`)
+  const { isComplete, jobs } = yield* findJobs(yield* queryOf(given), statuses)
+  const more = isComplete ? "" : " at least; repeat the command for the rest"
+  if (given.dryRun) {
+    yield* answer({
+      json: { dry_run: true, matched: jobs.length, complete: isComplete, job_ids: jobs.map(({ id }) => id) },
+      text: `kiln job ${verb} would change ${counted(jobs.length)}${more} (--dry-run)`,
+    })
+    return undefined
+  }
+  if (!given.yes && jobs.length > 0)
+    return yield* misused(
+      `${counted(jobs.length)}${more} would be ${verb === "cancel" ? "canceled" : "retried"}: repeat with --yes to do it, or with --dry-run to list them`,
+    )
+  return { jobs, isComplete }
+})
+
+/** Counts outcomes by name. */
+const tally = <Outcome extends string>(outcomes: ReadonlyArray<Outcome>, names: ReadonlyArray<Outcome>) =>
+  Object.fromEntries(names.map((name) => [name, outcomes.filter((one) => one === name).length])) as Record<
+    Outcome,
+    number
+  >
+
+const cancelSelected = Effect.fnUntraced(function* (operator: Operator["Service"], given: Given) {
+  const found = yield* selected(given, "cancel", ["queued", "processing"])
+  if (found === undefined) return
+  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) =>
+    canceled(operator, id).pipe(
+      Effect.as<CancelOutcome>("canceled"),
+      // It ended meanwhile.
+      Effect.catchTags({
+        JobNotFound: () => Effect.succeed<CancelOutcome>("finished"),
+        JobFinished: () => Effect.succeed<CancelOutcome>("finished"),
+      }),
+    ),
+  )
+  const counts = tally(outcomes, ["canceled", "finished"])
+  yield* answer({
+    json: { matched: found.jobs.length, ...counts, complete: found.isComplete },
+    text: `${counted(counts.canceled)} canceled, ${counts.finished} had finished meanwhile${found.isComplete ? "" : "; there are more: repeat the command"}`,
+  })
+})
+
+const retrySelected = Effect.fnUntraced(function* (operator: Operator["Service"], given: Given) {
+  const found = yield* selected(given, "retry", ["failed"])
+  if (found === undefined) return
+  const refusals: Array<{ readonly job_id: string; readonly message: string }> = []
+  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) =>
+    retried(operator, id).pipe(
+      Effect.map(({ replayed }): RetryOutcome => (replayed ? "retried_before" : "retried")),
+      Effect.catch((error) => {
+        if (error._tag === "StoreUnavailable") return Effect.fail(error)
+        refusals.push({ job_id: id, message: error.message })
+        return Effect.succeed<RetryOutcome>("refused")
+      }),
+    ),
+  )
+  const counts = tally(outcomes, ["retried", "retried_before", "refused"])
+  const reasons = [...new Set(refusals.map(({ message }) => message))].map((message) => `\n  ${message}`)
+  yield* answer({
+    json: { matched: found.jobs.length, ...counts, refusals, complete: found.isComplete },
+    text:
+      `${counted(counts.retried)} retried, ${counts.retried_before} had been retried before, ${counts.refused} refused` +
+      (found.isComplete
+        ? ""
+        : "; there are more: repeat the command with --to, set to the time of the oldest of these") +
+      reasons.join(""),
+  })
+})
+
+const oneJob = (given: Given & { readonly id: Option.Option<string> }) =>
+  Effect.suspend(() => {
+    if (Option.isNone(given.id)) return Effect.succeed(undefined)
+    return hasFilter(given) || given.dryRun || given.yes
+      ? misused("give a JOB_ID or flags that select jobs, not both")
+      : Effect.succeed(given.id.value)
+  })
+
+export const jobCancel = Command.make("cancel", changeFlags, (given) =>
+  withOperator((operator) =>
+    Effect.gen(function* () {
+      const jobId = yield* oneJob(given)
+      if (jobId === undefined) return yield* cancelSelected(operator, given)
+      yield* canceled(operator, jobId).pipe(
+        Effect.catchTags({
+          JobNotFound: () => unknownJob(jobId),
+          JobFinished: () => failed(`${jobId} is finished already`),
+        }),
+      )
+      yield* answer({
+        json: { job_id: jobId, status: "failed", error_code: "canceled_by_operator" },
+        text: `${jobId} was canceled; a worker that runs it stops within seconds`,
+      })
+    }),
+  ),
+).pipe(
+  Command.withDescription(
+    "Fail an unfinished job (canceled_by_operator), or all that flags select; they are not charged",
+  ),
+)
+
+export const jobRetry = Command.make("retry", changeFlags, (given) =>
+  withOperator((operator) =>
+    Effect.gen(function* () {
+      const jobId = yield* oneJob(given)
+      if (jobId === undefined) return yield* retrySelected(operator, given)
+      const { job, replayed } = yield* retried(operator, jobId).pipe(
+        Effect.mapError((error) => {
+          switch (error._tag) {
+            case "JobNotFound":
+              return unknownJob(jobId)
+            case "StoreUnavailable":
+              return error
+            default:
+              return failed(`${jobId} was not retried: ${error.message}`)
+          }
+        }),
+      )
+      yield* answer({
+        json: { job_id: job.id, status: job.status, retry_of: jobId, replayed },
+        text: replayed ? `${jobId} was retried before, as ${job.id}` : `${jobId} is retried as ${job.id}`,
+      })
+    }),
+  ),
+).pipe(
+  Command.withDescription(
+    "Create a new job from the request of a failed one, or of all that flags select, at the current price",
+  ),
+)

@@ -1,0 +1,39 @@
+import type { JobMode } from "./Access.ts"
+
+/** What a worker runs, and within which limits, as it publishes them for operators. */
+export type WorkerScope = {
+  /** Its slots. Live and sandbox jobs have as many each. */
+  readonly slots: number
+  /** How many of its slots of a mode one project may hold; 0 means no limit. */
+  readonly share: number
+  /** How many jobs of a project without a limit of its own may run in all processes, for each mode; 0 means no limit. */
+  readonly perProject: number
+  /** Switches that its settings force off. */
+  readonly forcedOff: ReadonlyArray<string>
+  readonly kinds: ReadonlyArray<ServedKind>
+}
+
+/** A kind that a worker runs. */
+export type ServedKind = {
+  readonly kind: string
+  /** The oldest and the newest version of requests that it runs. */
+  readonly fromVersion: number
+  readonly toVersion: number
+  readonly modes: ReadonlyArray<JobMode>
+  /** The providers of its live jobs. */
+  readonly providers: ReadonlyArray<string>
+  /** The switches that its live jobs need. */
+  readonly switches: ReadonlyArray<string>
+  /** How many of its jobs may run in all processes, for each mode; `null` means no limit. */
+  readonly limit: number | null
+  /** The rates at which its jobs may start, or may call their providers. */
+  readonly rates: ReadonlyArray<ServedRate>
+}
+
+/** A rate of a kind, or of a provider. */
+export type ServedRate = {
+  /** The provider; `null` for the kind itself. */
+  readonly provider: string | null
+  readonly limit: number
+  readonly perMs: number
+}

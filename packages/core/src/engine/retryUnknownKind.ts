@@ -1,0 +1,58 @@
+import * as Effect from "effect/Effect"
+import { type Job, type JsonObject, withTrace } from "../domain/index.ts"
+import { traceField, type JobTrace } from "../domain/JobTrace.ts"
+import { submittedField, submittedOf } from "../domain/Submitted.ts"
+import { IdGenerator, type NewJob, Switchboard } from "../ports/index.ts"
+import { EngineConfig } from "./EngineConfig.ts"
+
+/** Metadata of the retry: not the trace of the failed job's submission, and not its parent, which has the failure as its result. */
+const metadataOf = (failed: Job, trace: JobTrace | undefined): JsonObject => {
+  const { [submittedField]: _submitted, [traceField]: _trace, ...fields } = failed.metadata
+  const { parent: _parent, ...submitted } = submittedOf(failed)
+  const kept = Object.keys(submitted).length === 0 ? fields : { ...fields, [submittedField]: submitted as JsonObject }
+  return withTrace(kept, trace)
+}
+
+/**
+ * Returns the retry of a job whose kind this process does not know: the stored request, version, limits and price name, with the
+ * switches that its running workers publish. What it may cost at most is unknown.
+ */
+export const retryUnknownKind = Effect.fnUntraced(function* (
+  failed: Job & { readonly request: JsonObject },
+  idempotencyKey: string,
+  trace: JobTrace | undefined,
+): Effect.fn.Return<NewJob, Effect.Error<Switchboard["Service"]["listWorkers"]>, IdGenerator | Switchboard> {
+  const { forcedOff, queueCap, upload } = yield* EngineConfig
+  const workers = yield* (yield* Switchboard).listWorkers
+  const served = workers.flatMap(({ scope }) => scope?.kinds.filter(({ kind }) => kind === failed.kind) ?? [])
+  return {
+    id: (yield* IdGenerator).next("job"),
+    projectId: failed.projectId,
+    keyId: failed.keyId,
+    mode: failed.mode,
+    kind: failed.kind,
+    kindVersion: failed.kindVersion,
+    request: failed.request,
+    metadata: metadataOf(failed, trace),
+    priority: failed.priority,
+    delayMs: 0,
+    retryOf: failed.id,
+    uploadId: failed.uploadId,
+    maxTransfers: upload.maxTransfers,
+    idempotencyKey,
+    fingerprint: failed.fingerprint,
+    gate:
+      failed.mode === "sandbox"
+        ? null
+        : {
+            price: failed.price?.name ?? null,
+            meters: Object.keys(failed.price?.unitAmounts ?? {}),
+            switches: [...new Set(served.flatMap(({ switches }) => switches))],
+            liveWorker: null,
+          },
+    maxUsage: null,
+    forcedOff,
+    limits: { queueLimitMs: failed.queueLimitMs, runLimitMs: failed.runLimitMs },
+    queueCap,
+  }
+})

@@ -1,0 +1,48 @@
+import * as Effect from "effect/Effect"
+import { heldBack, type Job, type ProjectId, waitingFor, withForcedOff } from "../domain/index.ts"
+import { childLabel } from "../domain/Child.ts"
+import { installedKinds } from "../kinds/installedKinds.ts"
+import { JobDirectory, Switchboard } from "../ports/index.ts"
+import { EngineConfig } from "./EngineConfig.ts"
+
+/** The facts that hold for all jobs of a kind: the board, the workers, and the switches of the kind if this process knows it. */
+const readKindFacts = Effect.gen(function* () {
+  const switchboard = yield* Switchboard
+  const { forcedOff } = yield* EngineConfig
+  const kinds = yield* installedKinds
+  const board = withForcedOff(yield* switchboard.readBoard, forcedOff)
+  const workers = yield* switchboard.listWorkers
+  return (kind: string) => ({
+    board,
+    workers,
+    switches: kinds.find(({ name }) => name === kind)?.gate.switches ?? [],
+  })
+})
+
+const unfinished: ReadonlySet<string> = new Set(["queued", "delayed", "processing"])
+
+const countUnfinishedChildren = Effect.fnUntraced(function* (jobId: Job["id"]) {
+  const counts = yield* (yield* JobDirectory).countJobs({ finishedWithinMs: 0, labels: [childLabel(jobId)] })
+  return counts.reduce((sum, { count, status }) => (unfinished.has(status) ? sum + count : sum), 0)
+})
+
+/** Measures the queue by kind and mode, with what holds back all jobs of each. */
+export const measureQueues = Effect.fnUntraced(function* (projectId?: ProjectId) {
+  const depths = yield* (yield* JobDirectory).measureQueue({ limit: Number.MAX_SAFE_INTEGER, projectId })
+  const factsOf = yield* readKindFacts
+  return depths.map((depth) => ({ ...depth, heldBack: heldBack(depth, factsOf(depth.kind)) }))
+})
+
+/** Reads the facts, and returns what a job waits for; nothing for a running or finished one. */
+export const waitingForJob = Effect.fnUntraced(function* (job: Job) {
+  const directory = yield* JobDirectory
+  const place = yield* directory.findPlace(job.id)
+  // It has ended since it was read.
+  if (place === undefined || job.claimableAt === null) return []
+  const factsOf = yield* readKindFacts
+  const waited = (yield* directory.listWaits(job.id))?.at(-1)
+  const failed = (yield* directory.listAttempts(job.id))?.at(-1)
+  const isParent = waited?.reason === "children" && waited.lastAttempt === job.attempts
+  const unfinishedChildren = isParent ? yield* countUnfinishedChildren(job.id) : 0
+  return waitingFor({ ...factsOf(job.kind), job, place, waited, failed, unfinishedChildren })
+})
