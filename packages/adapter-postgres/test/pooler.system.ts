@@ -31,7 +31,9 @@ const everything = Effect.gen(function* () {
 /** What the stores send, and what of it belongs to the notifications. */
 const hints = (proxy: TcpProxy): ReadonlyArray<string> =>
   // Functions of the schema only mention them.
-  [...proxy.statements().keys()].filter((text) => /listen|notify/i.test(text) && !text.includes("CREATE FUNCTION"))
+  [...proxy.statements().keys()].filter(
+    (text) => /listen|notify/i.test(text) && !/CREATE (OR REPLACE )?FUNCTION/.test(text),
+  )
 
 describe("notifications: false", () => {
   it.live("nothing is said of them, for servers that do not know them", () =>
