@@ -154,7 +154,10 @@ const slowStores = (latencyMs: () => number) =>
     Effect.map(
       Layer.build(storesWith(JobStore, ({ claimJobs }) => ({ claimJobs: delayed(claimJobs, latencyMs) }))),
       (context) => {
-        const { takePortions } = Context.get(context, RateLimitStore)
+        const { takePortions } = Context.get(
+          context as Context.Context<never> as Context.Context<RateLimitStore>,
+          RateLimitStore,
+        )
         return Context.add(
           context,
           RateLimitStore,
