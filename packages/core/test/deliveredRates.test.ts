@@ -32,6 +32,13 @@ const allowedIn = ({ limit, perMs }: Rate, forMs: number) => (limit * forMs) / p
 
 const result = { output: {}, files: [], usage: {} }
 
+/** Notes the time, and returns the value. */
+const noting = <A>(times: Array<number>, value: A): Effect.Effect<A> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    times.push(now)
+    return value
+  })
+
 /** Runs a backlog of a kind. */
 const runBacklog = (kind: JobKind, count: number, forMs: number, workers: number, settings: Partial<EngineSettings>) =>
   Effect.gen(function* () {
@@ -63,7 +70,7 @@ describe("a backlog runs at the rate of its kind", () => {
           keyScope: "audio.create",
           request: Schema.Struct({}),
           limits: { rate },
-          run: () => Effect.map(Clock.currentTimeMillis, (now) => (starts.push(now), result)),
+          run: () => noting(starts, result),
         })
         const settings = { queueCap: 0, concurrency: 40 }
         const count = Math.ceil(1.1 * allowedIn(rate, forMs)) + burstOf(rate)
@@ -81,7 +88,7 @@ describe("a backlog runs at the rate of its provider", () => {
   for (const workers of [1, 3])
     it.effect(`even if its jobs work for half a second before they call, with ${workers} workers`, () => {
       const calls: Array<number> = []
-      const tell = effectProvider(voices, () => Effect.map(Clock.currentTimeMillis, (now) => (calls.push(now), "told")))
+      const tell = effectProvider(voices, () => noting(calls, "told"))
       const talk = JobKind({
         name: "talk",
         keyScope: "audio.create",
@@ -112,7 +119,7 @@ describe("tokens of processes that do not use them", () => {
       keyScope: "audio.create",
       request: Schema.Struct({}),
       limits: { rate },
-      run: () => Effect.map(Clock.currentTimeMillis, (now) => (starts.push(now), result)),
+      run: () => noting(starts, result),
     })
     let ttlMs = 0
     const stores = Layer.effectContext(
@@ -147,7 +154,10 @@ const slowStores = (latencyMs: () => number) =>
     Effect.map(
       Layer.build(storesWith(JobStore, ({ claimJobs }) => ({ claimJobs: delayed(claimJobs, latencyMs) }))),
       (context) => {
-        const { takePortions } = Context.get(context, RateLimitStore)
+        const { takePortions } = Context.get(
+          context as Context.Context<never> as Context.Context<RateLimitStore>,
+          RateLimitStore,
+        )
         return Context.add(
           context,
           RateLimitStore,
@@ -176,7 +186,7 @@ describe("a store that takes 5 ms for each call", () => {
         keyScope: "audio.create",
         request: Schema.Struct({}),
         limits: { rate },
-        run: () => Effect.map(Clock.currentTimeMillis, (now) => (starts.push(now), result)),
+        run: () => noting(starts, result),
       })
       let latencyMs = 5
       const settings = { queueCap: 0, concurrency: 100 }

@@ -39,7 +39,11 @@ const child = JobKind({
   keyScope: "audio.create",
   request: Schema.Struct({}),
   switches: ["ai"],
-  run: () => Effect.sync(() => ((childRuns += 1), result)),
+  run: () =>
+    Effect.sync(() => {
+      childRuns += 1
+      return result
+    }),
 })
 const seconds = 60
 

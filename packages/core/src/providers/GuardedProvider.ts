@@ -65,8 +65,7 @@ export const guardProvider = Effect.fnUntraced(function* <E3>(
           yield* breaker.record(exit, isProbe, (yield* monotonicMs) - beganAt, source)
           return yield* exit
         })
-        const asked = waited ? Effect.andThen(restore(mayBuy), recorded) : recorded
-        return yield* Effect.ensuring(asked, leave)
+        return yield* Effect.ensuring(waited ? Effect.andThen(restore(mayBuy), recorded) : recorded, leave)
       }),
     )
 

@@ -71,8 +71,8 @@ export class Rates extends Context.Service<
         ofKind: (kind, mode) => (shared.size === 0 ? undefined : shared.get(`kind ${mode} ${kind}`)),
         nextInMs: Effect.map(
           Effect.forEach([...shared.values()], ({ nextInMs }) => nextInMs),
-          (waits) => {
-            const first = Math.min(...waits.map((ms) => ms ?? Infinity))
+          (times) => {
+            const first = Math.min(...times.map((ms) => ms ?? Infinity))
             return first === Infinity ? undefined : first
           },
         ),

@@ -191,7 +191,7 @@ export class SharedRate implements CallRate<StoreUnavailable> {
         const now = this.#now()
         if (this.#held(now) > 0) {
           this.#tokens -= 1
-          if (this.#tokens === 0) yield* this.#usedUp
+          if (this.#tokens === 0) yield* this.#usedUp()
           this.#reservations.waited(now - beganAt)
           return waited
         }
@@ -292,9 +292,9 @@ export class SharedRate implements CallRate<StoreUnavailable> {
   }
 
   /** A portion that is used up keeps the bucket from refilling until it is ended, which the request before the next claim does. */
-  readonly #usedUp: Effect.Effect<void> = Effect.suspend(() => {
+  #usedUp(): Effect.Effect<void> {
     this.#inDemand = true
     if (!this.#reservations.callLate) return Effect.void
     return this.#endIn(Math.min(idleMs, (this.#portion * TOKEN) / this.#policy.perMinute / 4))
-  })
+  }
 }
