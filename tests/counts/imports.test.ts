@@ -7,10 +7,10 @@ import { type LoadedModule, loadedModules } from "./loadedModules.ts"
  * modules above what it does: raise one only for a reason.
  */
 const limits = [
-  { door: "@kiln/core", modules: 96, effect: 16, kilobytes: 370 },
-  { door: "@kiln/core/domain", modules: 45, effect: 0, kilobytes: 139 },
+  { door: "@kiln/core", modules: 99, effect: 16, kilobytes: 381 },
+  { door: "@kiln/core/domain", modules: 45, effect: 0, kilobytes: 156 },
   { door: "@kiln/core/opentelemetry", modules: 6, effect: 0, kilobytes: 8 },
-  { door: "@kiln/core/ports", modules: 172, effect: 72, kilobytes: 1_860 },
+  { door: "@kiln/core/ports", modules: 175, effect: 72, kilobytes: 1_860 },
 ] as const
 
 /** Returns the modules that a program loads. */
