@@ -3,12 +3,20 @@ import { fileBlobs } from "@kiln/adapter-blobs"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { createEngine, type StoreAdapter } from "@kiln/core"
 import { run, serve, until } from "@kiln/service-lab"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { digest, translation } from "./fixtures/ownKinds.ts"
 import { installations } from "./support/installations.ts"
 
 const configPath = join(import.meta.dirname, "fixtures/ownKinds.config.ts")
+
+const read = (path: string): string => readFileSync(join(import.meta.dirname, path), "utf8")
+
+it("the guide shows the files of this test", () => {
+  const guide = read("../../../docs/guides/self-hosting.md")
+  for (const name of ["ownKinds.ts", "ownKinds.config.ts"]) expect(guide).toContain(read(`fixtures/${name}`))
+})
 
 describe.each(installations)("kinds in KILN_CONFIG on %s", (_name, open) => {
   it(
