@@ -238,7 +238,7 @@ const listJobs = async (session: Session, page: JobPage): Promise<JobList> => {
 }
 
 /** Lanes stay when their jobs are deleted. */
-export const allKinds = statement(() =>
+const allKinds = statement(() =>
   query.selectFrom("lanes").select("kind").distinct().where("id", ">", 0).orderBy("kind"),
 )
 

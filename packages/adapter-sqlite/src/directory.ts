@@ -7,6 +7,7 @@ import { listAttempts } from "./jobs/attempts.ts"
 import { findPlace } from "./jobs/findPlace.ts"
 import { finishedKinds } from "./jobs/finishedKinds.ts"
 import { jobById, jobOf, priorityOf } from "./jobs/JobRow.ts"
+import { listKinds } from "./jobs/lanes.ts"
 import { listWaits } from "./jobs/waits.ts"
 import { measureQueue } from "./queueDepth.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
@@ -267,9 +268,6 @@ const countJobs = (
   return summed(rows.map(({ count, kind, mode, state: status }) => ({ kind, mode, status, count })))
 }
 
-/** Lanes stay when their jobs are deleted. */
-const allKinds = statement(() => query.selectFrom("lanes").select("kind").distinct().orderBy("kind"))
-
 const nameOf = ({ kind, mode, status }: JobCount): string => `${kind} ${mode} ${status}`
 
 /** Adds up the counts of several index ranges, and sorts them. */
@@ -296,7 +294,7 @@ export const makeSqliteJobDirectory = (db: Database): JobDirectory["Service"] =>
         }),
       ),
     findPlace: (jobId) => db.read("JobDirectory.findPlace", (tx) => findPlace(tx, jobId)),
-    listKinds: db.read("JobDirectory.listKinds", (tx) => tx.all(allKinds, {}).map(({ kind }) => kind)),
+    listKinds: db.read("JobDirectory.listKinds", listKinds),
     listWaits: (jobId) => db.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobId)),
     listAttempts: (jobId) => db.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
   })

@@ -19,7 +19,7 @@ const placeOfJob = statement((given: Given<{ id: JobId }>) =>
 )
 
 /** Counts the jobs of a lane that come before a place of each rank, up to a limit, in the order of the index. */
-export const jobsBeforePlace = batchStatement<
+const jobsBeforePlace = batchStatement<
   { priority: number; claimableAt: number; id: string },
   { laneId: number; limit: number },
   { readonly count: number }
@@ -48,7 +48,7 @@ export const jobsBeforePlace = batchStatement<
 )
 
 /** Counts the jobs of a mode under a lease, of which a fleet holds few. */
-export const runningOfMode = statement((given: Given<{ mode: JobMode; kind: string; projectId: ProjectId }>) =>
+const runningOfMode = statement((given: Given<{ mode: JobMode; kind: string; projectId: ProjectId }>) =>
   query
     .selectFrom("queue")
     .select((of) => [
@@ -76,7 +76,7 @@ export const findPlace = async (session: Session, id: JobId): Promise<QueuePlace
     )
   const [counts, running] = await Promise.all([
     session.batch(jobsBeforePlace, items, { laneId, limit: maxAhead }),
-    session.get(runningOfMode, { mode: mode as JobMode, kind, projectId }),
+    session.get(runningOfMode, { mode, kind, projectId }),
   ])
   return {
     now,

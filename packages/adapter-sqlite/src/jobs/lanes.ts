@@ -63,3 +63,8 @@ const lowerNextAt = statement((given: Given<{ readonly id: number; readonly next
 export const mayBeClaimableAt = (tx: Transaction, id: number, nextAt: number): void => {
   tx.run(lowerNextAt, { id, nextAt })
 }
+
+const allKinds = statement(() => query.selectFrom("lanes").select("kind").distinct().orderBy("kind"))
+
+/** Lists the kinds of all jobs that ever were: lanes stay when their jobs are deleted. */
+export const listKinds = (tx: Transaction): ReadonlyArray<string> => tx.all(allKinds, {}).map(({ kind }) => kind)

@@ -3,10 +3,7 @@ import { assign, select, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 
-const names = [
-  ...(["first_attempt", "last_attempt", "count"] as const),
-  ...(["reason", "subject", "cause", "first_at", "last_at"] as const),
-] as const
+const names = ["first_attempt", "last_attempt", "count", "reason", "subject", "cause", "first_at", "last_at"] as const
 
 const waitsOfJob = statement((given: Given<Values<"waits", "job_seq">>) =>
   query

@@ -26,8 +26,15 @@ interface Queue {
 }
 
 const none: Numbers = {
-  ...{ ready: 0, delayed: 0, retrying: 0, running: 0, oldestReadyMs: 0 },
-  ...{ queued: 0, processing: 0, done: 0, failed: 0 },
+  ready: 0,
+  delayed: 0,
+  retrying: 0,
+  running: 0,
+  oldestReadyMs: 0,
+  queued: 0,
+  processing: 0,
+  done: 0,
+  failed: 0,
 }
 
 /** Groups numbers by type and mode. Paused types are listed even without jobs. */

@@ -43,6 +43,9 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
     expect(await ids("--from", "2100-01-01")).toEqual([])
     expect(await ids("--to", "2000-01-01")).toEqual([])
     expect(await ids("--project", "one", "--limit", "1000")).toEqual(all)
+    expect(await ids("--key", fixtures.keyId(1))).toEqual(all)
+    expect(await ids("--key", fixtures.keyId(9))).toEqual([])
+    expect(await ids("--error-code", "content_rejected")).toEqual([jobId(5)])
 
     const paged: Array<string> = []
     let next: string | null = null
@@ -93,8 +96,14 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
       worker: "host:1",
     }
     const waited = {
-      ...{ first_attempt: 1, last_attempt: 1, count: 1, first_at: time, last_at: time },
-      ...{ reason: "provider", subject: "speech", cause: "quota" },
+      first_attempt: 1,
+      last_attempt: 1,
+      count: 1,
+      first_at: time,
+      last_at: time,
+      reason: "provider",
+      subject: "speech",
+      cause: "quota",
     }
     const { message, stack } = fixtures.record
     for (const n of [3, 5]) {

@@ -14,12 +14,26 @@ describe.each(installations)("kiln queue on %s", (_name, open) => {
     const age = expect.any(Number)
     // One of the two jobs in processing runs; the other waits for its next attempt.
     const sandbox = {
-      ...{ ready: 3, running: 1, retrying: 1, delayed: 0, oldest_ready_seconds: age },
-      ...{ queued: 3, processing: 2, done_24h: 3, failed_24h: 1 },
+      ready: 3,
+      running: 1,
+      retrying: 1,
+      delayed: 0,
+      oldest_ready_seconds: age,
+      queued: 3,
+      processing: 2,
+      done_24h: 3,
+      failed_24h: 1,
     }
     const live = {
-      ...{ ready: 0, running: 1, retrying: 0, delayed: 0, oldest_ready_seconds: 0 },
-      ...{ queued: 0, processing: 1, done_24h: 1, failed_24h: 0 },
+      ready: 0,
+      running: 1,
+      retrying: 0,
+      delayed: 0,
+      oldest_ready_seconds: 0,
+      queued: 0,
+      processing: 1,
+      done_24h: 1,
+      failed_24h: 0,
     }
     const held_back = expect.any(Array)
     const queue = (mode: string, counts: object) => ({

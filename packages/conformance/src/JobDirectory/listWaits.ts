@@ -41,8 +41,11 @@ export const listWaits: Section = {
         yield* create(newJob(1))
         yield* waitFor(quota, quota, children, { ...children, subject: "x" }, quota)
         const alone = (attempt: number, at: number) => ({
-          ...{ firstAttempt: attempt, lastAttempt: attempt, count: 1 },
-          ...{ firstAt: at, lastAt: at },
+          firstAttempt: attempt,
+          lastAttempt: attempt,
+          count: 1,
+          firstAt: at,
+          lastAt: at,
         })
         expect(yield* waitsOf(jobId(1))).toEqual([
           { ...quota, firstAttempt: 1, lastAttempt: 2, count: 2, firstAt: 10, lastAt: 20 },

@@ -100,7 +100,11 @@ export interface WaitingFacts extends KindFacts {
 
 const one = (reason: WaitingReason, about: Partial<Omit<WaitingFor, "reason">> = {}): WaitingFor => ({
   reason,
-  ...{ subject: null, cause: null, until: null, count: null, limit: null },
+  subject: null,
+  cause: null,
+  until: null,
+  count: null,
+  limit: null,
   ...about,
 })
 

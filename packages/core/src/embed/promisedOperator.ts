@@ -70,26 +70,7 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
       const projectId = project === undefined ? undefined : projectAskedFor(project)
       return run(operator.count({ finishedWithinMs, projectId, labels: labelsAskedFor(question) }))
     },
-    measureQueue: async (question = {}) => {
-      requireOptions("measureQueue()", question, queueQuestion)
-      const { project } = question
-      const projectId = project === undefined ? undefined : projectAskedFor(project)
-      const queues = await run(operator.measureQueue({ projectId }))
-      return queues.map((queue) => ({ ...queue, heldBack: queue.heldBack.map(shownReason) }))
-    },
-    listAttempts: (job) =>
-      run(
-        Effect.map(operator.listAttempts(idOf(job)), (attempts) =>
-          attempts.map((attempt) => ({ ...attempt, startedAt: new Date(attempt.startedAt) })),
-        ),
-      ),
-    listWaits: (job) =>
-      run(
-        Effect.map(operator.listWaits(idOf(job)), (waits) =>
-          waits.map((wait) => ({ ...wait, firstAt: new Date(wait.firstAt), lastAt: new Date(wait.lastAt) })),
-        ),
-      ),
-    waitingFor: (job) => run(Effect.map(operator.waitingFor(idOf(job)), (reasons) => reasons.map(shownReason))),
+    ...readers({ context, run }),
     cancel: (job) => run(operator.cancel(idOf(job))),
     retry: (job) => run(Effect.flatMap(operator.retry(idOf(job)), (accepted) => shown(accepted.job))),
     pause: (kind) => run(operator.pause(kind)),
@@ -127,6 +108,35 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
       requireOneOf("unfinished", options.unfinished, ["cancel", "keep"])
       return run(Effect.map(adoptCopy(options.unfinished), ({ adopted, canceled }) => ({ adopted, canceled })))
     },
+  }
+}
+
+type Readers = Pick<OperatorVerbs<Kind>, "measureQueue" | "listAttempts" | "listWaits" | "waitingFor">
+
+/** What an operator asks about the queue and about one job. */
+const readers = ({ context, run }: Pick<EngineRuntime, "context" | "run">): Readers => {
+  const operator = Context.get(context, Operator)
+  return {
+    measureQueue: async (question = {}) => {
+      requireOptions("measureQueue()", question, queueQuestion)
+      const { project } = question
+      const projectId = project === undefined ? undefined : projectAskedFor(project)
+      const queues = await run(operator.measureQueue({ projectId }))
+      return queues.map((queue) => ({ ...queue, heldBack: queue.heldBack.map(shownReason) }))
+    },
+    listAttempts: (job) =>
+      run(
+        Effect.map(operator.listAttempts(idOf(job)), (attempts) =>
+          attempts.map((attempt) => ({ ...attempt, startedAt: new Date(attempt.startedAt) })),
+        ),
+      ),
+    listWaits: (job) =>
+      run(
+        Effect.map(operator.listWaits(idOf(job)), (waits) =>
+          waits.map((wait) => ({ ...wait, firstAt: new Date(wait.firstAt), lastAt: new Date(wait.lastAt) })),
+        ),
+      ),
+    waitingFor: (job) => run(Effect.map(operator.waitingFor(idOf(job)), (reasons) => reasons.map(shownReason))),
   }
 }
 

@@ -64,7 +64,7 @@ describe("operator methods", () => {
     expect((await second.operator.list({ kind: "work", status: "done" })).jobs).toEqual([])
     expect((await second.operator.list({ kind: "works" })).jobs).toEqual([])
     const unknown = second.operator.list({ kind: "worksheet" })
-    await expect(unknown).rejects.toMatchObject({ code: "kind_unknown", kind: "worksheet", known: ["works"] })
+    await expect(unknown).rejects.toMatchObject({ code: "kind_unknown", kind: "worksheet", known: ["works", "work"] })
   })
 
   it("count waiting, running and finished jobs", async () => {
