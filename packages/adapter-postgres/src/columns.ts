@@ -153,6 +153,15 @@ interface Uploads {
   sha256: Generated<string | null>
   erased: Generated<boolean>
   sweep_at: number | null
+  reserved_bytes: Generated<number | null>
+}
+
+interface KeptBytesRows {
+  project_id: ProjectId
+  mode: JobMode
+  slot: number
+  uploads: number
+  files: number
 }
 
 interface Projects {
@@ -274,6 +283,7 @@ export interface Tables {
   closed_ledger: ClosedLedger
   purges: Purges
   uploads: Uploads
+  kept_bytes: KeptBytesRows
   projects: Projects
   api_keys: ApiKeys
   key_secrets: KeySecrets

@@ -1,5 +1,5 @@
 import type { Migration } from "@kiln/core/ports"
-import { callersReservations } from "./0003CallersReservations.ts"
+import { limits } from "./0003Limits.ts"
 import { accessTables, boardTables, uploadTables } from "./initial/accounts.ts"
 import { callerFunctions } from "./initial/callers.ts"
 import { attemptTables } from "./initial/attempts.ts"
@@ -71,4 +71,4 @@ const initial: Migration = {
  * In order; each is applied once. Migrations only add, because processes of the previous version run beside the new one during a
  * rollout. A released migration never changes.
  */
-export const migrations: ReadonlyArray<Migration> = [initial, callersReservations]
+export const migrations: ReadonlyArray<Migration> = [initial, limits]

@@ -36,7 +36,7 @@ export const accepted = <S extends Schema.Top>(job: S) =>
 export const polled = <S extends Schema.Top>(job: S) =>
   HttpApiSchema.WithHeaders(job, { "retry-after": Schema.optionalKey(retryAfter) })
 
-export const uploadErrors = errorsOf(...jsonCodes, "uploads_full", ...serverCodes)
+export const uploadErrors = errorsOf(...jsonCodes, "uploads_full", "storage_full", ...serverCodes)
 export const creationErrors = <const Codes extends ReadonlyArray<RefusalCode>>(...more: Codes) =>
   errorsOf(
     ...jsonCodes,
@@ -46,6 +46,7 @@ export const creationErrors = <const Codes extends ReadonlyArray<RefusalCode>>(.
     "live_not_active",
     ...more,
     "spend_cap_reached",
+    "storage_full",
     "queue_full",
     ...serverCodes,
   )

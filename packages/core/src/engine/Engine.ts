@@ -57,6 +57,7 @@ export type ReceiveError =
   | Errors.UnsupportedContentType
   | Errors.FileTooLarge
   | Errors.UploadsFull
+  | Errors.StorageFull
   | Errors.EmptyFile
   | Errors.AudioFormatMismatch
   | Errors.UploadTimeout
@@ -93,7 +94,7 @@ export class Engine extends Context.Service<
     readonly createUpload: (
       principal: Principal,
       request: unknown,
-    ) => Effect.Effect<Upload, Errors.InvalidRequest | Errors.UploadsFull | StoreUnavailable>
+    ) => Effect.Effect<Upload, Errors.InvalidRequest | Errors.UploadsFull | Errors.StorageFull | StoreUnavailable>
     readonly receiveUpload: <E>(incoming: IncomingFile<E>) => Effect.Effect<void, ReceiveError | E>
     readonly createJob: (
       grant: Grant,

@@ -79,6 +79,7 @@ export const storeVerbs = {
     extendUpload: "write",
     completeUpload: "write",
     releaseUpload: "write",
+    keptBytes: "read",
     expireUploads: "write",
     deleteUploads: "write",
     findUploadOrphans: "read",

@@ -15,7 +15,7 @@ import type {
   Upload,
   UploadId,
 } from "@kiln/core/domain"
-import { isDelivered, isFinished, readClocks, StoreTime } from "@kiln/core/domain"
+import { isDelivered, isFinished, isUploadFault, readClocks, StoreTime, uploadBlobPrefix } from "@kiln/core/domain"
 import type {
   ApiKeyRecord,
   LedgerEntry,
@@ -69,6 +69,8 @@ export interface MemoryState {
   /** Charges from now on get this time or a later one. */
   ledgerClosedUntil: number
   readonly uploads: Map<UploadId, Upload>
+  /** What the latest transfer of an upload may store at most. */
+  readonly reservedBytes: Map<UploadId, number>
   /** By prefix, oldest first. */
   readonly purges: Map<string, Purge>
   readonly projects: Map<ProjectId, Project>
@@ -104,6 +106,7 @@ export const emptyState = (): MemoryState => ({
   reservations: new Map(),
   ledgerClosedUntil: 0,
   uploads: new Map(),
+  reservedBytes: new Map(),
   purges: new Map(),
   projects: new Map(),
   keys: new Map(),
@@ -137,6 +140,7 @@ const savedOf = (state: MemoryState) =>
     reservations: [...state.reservations],
     ledgerClosedUntil: state.ledgerClosedUntil,
     uploads: [...state.uploads],
+    reservedBytes: [...state.reservedBytes],
     purges: [...state.purges],
     projects: [...state.projects],
     keys: [...state.keys],
@@ -173,6 +177,7 @@ export const decodeState = (text: string): MemoryState => {
     reservations: new Map(saved.reservations),
     ledgerClosedUntil: saved.ledgerClosedUntil,
     uploads: new Map(saved.uploads),
+    reservedBytes: new Map(saved.reservedBytes ?? []),
     purges: new Map(saved.purges),
     projects: new Map(saved.projects),
     keys: new Map(saved.keys),
@@ -259,6 +264,7 @@ export const putJob = (state: MemoryState, next: Job): Job => {
   const finishes = isFinished(next) && before !== undefined && !isFinished(before)
   const job = Object.freeze(finishes ? { ...next, checkpoints: Object.freeze({}) } : next)
   if (finishes) {
+    if (isUploadFault(job.errorCode) && job.uploadId !== null) eraseFaulty(state, job.uploadId)
     laneOf(state, job).unfinished.delete(job.id)
     state.reservations.delete(job.id)
     if (isDelivered(job.metadata)) addDelivery(state, job)
@@ -266,6 +272,14 @@ export const putJob = (state: MemoryState, next: Job): Job => {
   }
   state.jobs.set(job.id, job)
   return job
+}
+
+/** No job can use the upload. */
+const eraseFaulty = (state: MemoryState, uploadId: UploadId): void => {
+  const upload = state.uploads.get(uploadId)
+  if (upload === undefined || upload.erased) return
+  putUpload(state, { ...upload, file: null, erased: true })
+  addPurges(state, [uploadBlobPrefix(uploadId)])
 }
 
 export const putUpload = (state: MemoryState, upload: Upload): Upload => {
