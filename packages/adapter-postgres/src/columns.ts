@@ -21,6 +21,7 @@ import type {
   Schedules,
   SpendCaps,
   SpendingEntries,
+  KeptBytesRows,
 } from "./limitColumns.ts"
 
 /** A JSON text, kept as it was written. */
@@ -154,14 +155,6 @@ interface Uploads {
   erased: Generated<boolean>
   sweep_at: number | null
   reserved_bytes: Generated<number | null>
-}
-
-interface KeptBytesRows {
-  project_id: ProjectId
-  mode: JobMode
-  slot: number
-  uploads: number
-  files: number
 }
 
 interface Projects {
