@@ -23,6 +23,7 @@ import type {
   Schedules,
   SpendCaps,
   SpendingEntries,
+  KeptBytesRows,
 } from "./limitColumns.ts"
 
 /** A JSON text, kept as it was written. */
@@ -149,6 +150,7 @@ interface Uploads {
   sha256: Generated<string | null>
   erased: Generated<boolean>
   sweep_at: number | null
+  reserved_bytes: Generated<number | null>
 }
 
 interface Projects {
@@ -273,6 +275,7 @@ export interface Tables {
   purges: Purges
   retention_rules: RetentionRules
   uploads: Uploads
+  kept_bytes: KeptBytesRows
   projects: Projects
   api_keys: ApiKeys
   key_secrets: KeySecrets

@@ -133,6 +133,7 @@ export const openCopyTarget = (options: {
           for (const { count, table } of expected) yield* compare(send, table, inSchema(table), count)
           yield* continueAfterHighest(send, schema)
           yield* triggers("ENABLE")
+          yield* send(`SELECT "${schema}".recount_kept_bytes()`)
           // Without statistics, the first plans would be made for empty tables.
           yield* send(`ANALYZE ${tables.map(inSchema).join(", ")}`)
           yield* send("COMMIT")

@@ -1,5 +1,5 @@
 import type { Generated } from "kysely"
-import type { JobId, SpendOwner } from "@kiln/core/domain"
+import type { JobId, JobMode, ProjectId, SpendOwner } from "@kiln/core/domain"
 
 /** Columns of limits, schedules, labels, deliveries and retention. */
 
@@ -71,4 +71,13 @@ export interface JobLabels {
 export interface JobScopes {
   scope: string
   job_seq: number
+}
+
+/** A project has several rows, whose sum counts. */
+export interface KeptBytesRows {
+  project_id: ProjectId
+  mode: JobMode
+  slot: number
+  uploads: number
+  files: number
 }

@@ -186,7 +186,9 @@ export const columns = {
     sha256: nullable(text()),
     erased: generated(integer<Flag>()),
     sweep_at: nullable(integer()),
+    reserved_bytes: nullable(integer()),
   },
+  kept_bytes: { project_id: text<ProjectId>(), mode: text<JobMode>(), uploads: integer(), files: integer() },
   projects: {
     seq: generated(integer()),
     id: text<ProjectId>(),

@@ -1,4 +1,4 @@
-import type { ProjectId } from "@kiln/core/domain"
+import type { JobMode, KeptBytes, ProjectId } from "@kiln/core/domain"
 import { type Given, query, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
 
@@ -63,3 +63,17 @@ export const countWaiting = (tx: Transaction, projectId: ProjectId, maxTransfers
 /** Returns the bytes of a project's files that wait for jobs. */
 export const storedBytes = (tx: Transaction, projectId: ProjectId): number =>
   tx.get(storedUploads, { projectId, now: tx.now })?.bytes ?? 0
+
+const kept = statement((given: Given<{ readonly projectId: ProjectId; readonly mode: JobMode }>) =>
+  query
+    .selectFrom("kept_bytes")
+    .select(["uploads", "files"])
+    .where("project_id", "=", given.projectId)
+    .where("mode", "=", given.mode),
+)
+
+export const nothingKept: KeptBytes = { uploads: 0, files: 0 }
+
+/** Returns the bytes that a project keeps, as triggers count them. */
+export const keptBytes = (tx: Transaction, projectId: ProjectId, mode: JobMode): KeptBytes =>
+  tx.get(kept, { projectId, mode }) ?? nothingKept

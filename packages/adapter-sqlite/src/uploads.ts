@@ -27,7 +27,7 @@ import { countedInParts, prunedInParts } from "./disk/inParts.ts"
 import { recordPurges } from "./jobs/purges.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
-import { countWaiting, storedBytes } from "./uploadCounts.ts"
+import { countWaiting, keptBytes, nothingKept, storedBytes } from "./uploadCounts.ts"
 
 type UploadKey = Values<"uploads", "id">
 
@@ -116,7 +116,10 @@ const createUploads = (tx: Transaction, uploads: ReadonlyArray<NewUpload>): Read
     return outcome
   })
 
-type Transfer = Values<"uploads", "id" | "token" | "claimed_until" | "transfers"> & { readonly fromToken: number }
+type Transfer = Values<"uploads", "id" | "token" | "claimed_until" | "transfers"> & {
+  readonly fromToken: number
+  readonly reservedBytes: number
+}
 
 /**
  * Updates the upload only as it was read. The new token becomes part of the blob's key, so a stale transfer cannot overwrite
@@ -125,7 +128,7 @@ type Transfer = Values<"uploads", "id" | "token" | "claimed_until" | "transfers"
 const beginTransfer = statement((given: Given<Transfer>) =>
   query
     .updateTable("uploads")
-    .set(assign(given, "token", "claimed_until", "transfers"))
+    .set({ ...assign(given, "token", "claimed_until", "transfers"), reserved_bytes: given.reservedBytes })
     .where("id", "=", given.id)
     .where("token", "=", given.fromToken)
     .where("blob_key", "is", null)
@@ -135,10 +138,12 @@ const beginTransfer = statement((given: Given<Transfer>) =>
 const claimUpload = (tx: Transaction, transfer: NewTransfer): ClaimUploadOutcome => {
   const upload = findUpload(tx, transfer.uploadId)
   const stored = upload !== undefined && (transfer.capBytes ?? 0) > 0 ? storedBytes(tx, upload.projectId) : 0
-  const outcome = judgeTransfer(transfer, upload, stored, tx.now)
+  const kept = upload === undefined ? nothingKept : keptBytes(tx, upload.projectId, upload.mode)
+  const outcome = judgeTransfer(transfer, upload, stored, kept, tx.now)
   if (outcome._tag !== "Claimed") return outcome
   const { id, claimedUntil, token, transfers } = outcome.upload
-  if (tx.run(beginTransfer, { id, fromToken: token - 1, token, claimedUntil, transfers }) !== 1)
+  const reservedBytes = transfer.storage?.bytes ?? 0
+  if (tx.run(beginTransfer, { id, fromToken: token - 1, token, claimedUntil, transfers, reservedBytes }) !== 1)
     throw new TypeError(`${id} changed while its transfer began`)
   return outcome
 }
@@ -285,6 +290,7 @@ export const makeSqliteUploadStore = (db: Database): UploadStore["Service"] =>
     extendUpload: (transfer) => db.write("UploadStore.extendUpload", (tx) => extendUpload(tx, transfer)),
     completeUpload: (transfer) => db.write("UploadStore.completeUpload", (tx) => completeUpload(tx, transfer)),
     releaseUpload: (transfer) => db.write("UploadStore.releaseUpload", (tx) => releaseUpload(tx, transfer)),
+    keptBytes: (projectId, mode) => db.read("UploadStore.keptBytes", (tx) => keptBytes(tx, projectId, mode)),
     expireUploads: (limit) =>
       prunedInParts(limit, (part) => db.write("UploadStore.expireUploads", (tx) => expireUploads(tx, part))),
     deleteUploads: (olderThanMs, limit) =>

@@ -47,6 +47,7 @@ describe("a copy's source", () => {
         const left = new Set([
           "kiln_migrations",
           "kiln_workers",
+          "kiln_kept_bytes",
           "kiln_rate_buckets",
           "kiln_store_time",
           "kiln_job_data",

@@ -27,7 +27,13 @@ export interface KilnConfig {
 
 /** Any part of the engine's settings. */
 export type EngineOverrides = {
-  readonly [Name in keyof EngineSettings]?: Name extends "upload" | "uploadCap" | "attempts" | "limits" | "circuit"
+  readonly [Name in keyof EngineSettings]?: Name extends
+    | "upload"
+    | "uploadCap"
+    | "storageCap"
+    | "attempts"
+    | "limits"
+    | "circuit"
     ? Partial<EngineSettings[Name]>
     : Name extends "providers"
       ? { readonly [Provider in ProviderName]?: Partial<EngineSettings["providers"][Provider]> }
@@ -214,6 +220,7 @@ export const engineSettings = (config: KilnConfig, environment: NamedEngineSetti
   ...environment,
   upload: { ...defaultEngineSettings.upload, ...config.engine?.upload },
   uploadCap: { ...defaultEngineSettings.uploadCap, ...config.engine?.uploadCap, ...environment.uploadCap },
+  storageCap: { ...defaultEngineSettings.storageCap, ...config.engine?.storageCap, ...environment.storageCap },
   attempts: { ...defaultEngineSettings.attempts, ...config.engine?.attempts },
   limits: { ...defaultEngineSettings.limits, ...config.engine?.limits, ...environment.limits },
   circuit: { ...defaultEngineSettings.circuit, ...config.engine?.circuit },

@@ -21,6 +21,7 @@ import {
 import { host, publicUrl } from "./settings/publicUrl.ts"
 import { type Environment, findSetting, type GivenSetting } from "./settings/settingFiles.ts"
 import { type ParsedSetting, parsed, type SettingType } from "./settings/SettingType.ts"
+import { storageCap } from "./settings/storageCap.ts"
 import { uploadCap } from "./settings/uploadCap.ts"
 import { rateLimits, signingKeys, trustedProxies } from "./settings/wireSettings.ts"
 
@@ -120,6 +121,7 @@ const types = {
   KILN_RATE_LIMITS: rateLimits,
   KILN_QUEUE_CAP: integer(0, 1_000_000_000),
   KILN_UPLOAD_CAP: uploadCap,
+  KILN_STORAGE_CAP: storageCap,
   KILN_DATA_RETENTION: retention,
   KILN_JOB_RETENTION: retention,
   KILN_AUDIT_RETENTION: retention,
@@ -186,6 +188,7 @@ const engineOf = (values: Values): NamedEngineSettings => {
     drainMs: values.KILN_DRAIN_SECONDS,
     queueCap: values.KILN_QUEUE_CAP,
     uploadCap: values.KILN_UPLOAD_CAP,
+    storageCap: values.KILN_STORAGE_CAP,
     dataRetentionMs: values.KILN_DATA_RETENTION,
     jobRetentionMs: values.KILN_JOB_RETENTION,
     orphanGraceMs: values.KILN_ORPHAN_GRACE,

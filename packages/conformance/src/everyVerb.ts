@@ -112,6 +112,7 @@ const uploadsAndRetention = Effect.gen(function* () {
   const uploads = yield* UploadStore
   yield* uploads.createUploads([newUpload(100)])
   yield* uploads.findUpload(uploadId(1))
+  yield* uploads.keptBytes(projectId(1), "sandbox")
   yield* uploads.extendUpload({ uploadId: uploadId(5), token: 1, leaseDurationMs: 1_000 })
   yield* uploads.releaseUpload({ uploadId: uploadId(5), token: 1 })
   yield* uploads.claimUpload({ uploadId: uploadId(5), leaseDurationMs: 1_000, maxTransfers: 5 })

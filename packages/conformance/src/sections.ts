@@ -71,6 +71,7 @@ import { expireUploads } from "./UploadStore/expireUploads.ts"
 import { deleteUploads } from "./UploadStore/deleteUploads.ts"
 import { findUploadOrphans } from "./UploadStore/findUploadOrphans.ts"
 import { transfers } from "./UploadStore/transfers.ts"
+import { keptBytes } from "./UploadStore/keptBytes.ts"
 import { uploadCaps } from "./UploadStore/uploadCaps.ts"
 
 // Data, so that the checks themselves can be checked with planted bugs.
@@ -140,6 +141,7 @@ export const uploadStoreSections: ReadonlyArray<Section> = [
   claimUploadSection,
   transfers,
   uploadCaps,
+  keptBytes,
   expireUploads,
   deleteUploads,
   findUploadOrphans,

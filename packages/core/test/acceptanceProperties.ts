@@ -13,12 +13,13 @@ const NOW = 1_000_000
 
 /** A situation with one value per check: the contents of the request and of the store. */
 interface Situation {
+  readonly storage: "no cap" | "room" | "full"
   readonly tick: "none" | "due" | "taken" | "removed"
   readonly key: "free" | "same request" | "other request"
   /** The job that took the scope last; `none` if the job need not be unique. */
   readonly scope: "none" | "free" | "queued" | "processing" | "finished" | "fresh" | "old"
   readonly until: "queued" | "unfinished" | 500
-  readonly retry: "none" | "possible" | "unknown" | "done" | "erased" | "upload gone"
+  readonly retry: "none" | "possible" | "unknown" | "done" | "erased" | "upload gone" | "upload fault"
   readonly gate: "none" | "open" | "free" | "no price" | "no meter" | "switched off" | "forced off" | "unserved"
   readonly upload: "none" | "ready" | "unknown" | "used" | "erased" | "too old" | "in transfer" | "never came"
   readonly spending: "no cap" | "room" | "over" | "unbounded"
@@ -26,11 +27,22 @@ interface Situation {
 }
 
 const situations: fc.Arbitrary<Situation> = fc.record({
+  storage: fc.constantFrom("no cap", "room", "full"),
   tick: fc.constantFrom("none", "none", "none", "due", "due", "taken", "removed"),
   key: fc.constantFrom("free", "free", "free", "same request", "other request"),
   scope: fc.constantFrom("none", "none", "none", "free", "queued", "processing", "finished", "fresh", "old"),
   until: fc.constantFrom<Situation["until"]>("queued", "unfinished", 500),
-  retry: fc.constantFrom("none", "none", "possible", "possible", "unknown", "done", "erased", "upload gone"),
+  retry: fc.constantFrom(
+    "none",
+    "none",
+    "possible",
+    "possible",
+    "unknown",
+    "done",
+    "erased",
+    "upload gone",
+    "upload fault",
+  ),
   gate: fc.constantFrom("none", "open", "free", "no price", "no meter", "switched off", "forced off", "unserved"),
   upload: fc.constantFrom("none", "ready", "unknown", "used", "erased", "too old", "in transfer", "never came"),
   spending: fc.constantFrom("no cap", "no cap", "room", "room", "over", "unbounded"),
@@ -38,7 +50,8 @@ const situations: fc.Arbitrary<Situation> = fc.record({
 })
 
 const price = { name: "svc-audio", version: 3, currency: "usd", unitAmounts: { input_characters: "0.01" } }
-const requestOf = ({ gate, queue, retry, scope, spending, tick, until, upload }: Situation): NewJob => ({
+const requestOf = ({ gate, queue, retry, scope, spending, storage, tick, until, upload }: Situation): NewJob => ({
+  ...(storage !== "no cap" && { storageCap: 10 }),
   ...(tick !== "none" && { tick: { name: "nightly", version: 3, tick: 5, nextAt: 6, schedule: {} as Schedule } }),
   id: "job_new",
   projectId: "prj_a",
@@ -91,6 +104,7 @@ const retriedIn = ({ retry, upload }: Situation): ReturnType<JobFacts["retried"]
   if (retry === "none" || retry === "unknown") return undefined
   return {
     status: retry === "done" ? "done" : "failed",
+    errorCode: retry === "done" ? null : retry === "upload fault" ? "audio_too_long" : "provider_unavailable",
     retained: retry === "erased" ? "deleted" : "kept",
     uploadId: retry === "upload gone" ? (uploadId === null ? "upl_a" : null) : uploadId,
   }
@@ -156,6 +170,7 @@ const factsIn = (situation: Situation): { readonly facts: JobFacts; readonly ask
       board: told("gate", () => boardIn(situation)),
       upload: told("upload", () => uploadIn(situation)),
       spending: told("spending", () => spendingIn(situation)),
+      kept: told("storage", () => ({ uploads: 4, files: situation.storage === "full" ? 6 : 5 })),
       unfinished: told("queue", () => (queue === "room" ? 2 : queue === "full" ? 3 : 4)),
     },
   }
@@ -181,13 +196,18 @@ const isPriced = ({ gate }: Situation): boolean => gate !== "none" && gate !== "
 
 /** The verdict of each check on a situation, in the order of the contract; `undefined` if it has no objection. */
 const checks = (situation: Situation): ReadonlyArray<readonly [check: string, objection: object | undefined]> => {
-  const { gate, key, queue, retry, spending, tick, upload } = situation
+  const { gate, key, queue, retry, spending, storage, tick, upload } = situation
   const refusal = { owner: "project", reason: spending === "over" ? "cap" : "unbounded" }
   return [
     ["tick", tick === "taken" || tick === "removed" ? { _tag: "TickTaken" } : undefined],
     ["key", key === "free" ? undefined : key === "other request" ? { _tag: "KeyReused" } : { _tag: "Replayed" }],
     ["scope", keepsScope(situation) ? { _tag: "Duplicate" } : undefined],
-    ["retry", retry === "none" || retry === "possible" ? undefined : { _tag: "NotRetryable" }],
+    [
+      "retry",
+      retry === "none" || retry === "possible" || (retry === "upload fault" && upload === "none")
+        ? undefined
+        : { _tag: "NotRetryable" },
+    ],
     ["gate", gate in missing ? { _tag: "GateClosed", missing: missing[gate as keyof typeof missing] } : undefined],
     [
       "upload",
@@ -201,6 +221,7 @@ const checks = (situation: Situation): ReadonlyArray<readonly [check: string, ob
         ? { _tag: "SpendCapReached", refusal }
         : undefined,
     ],
+    ["storage", storage === "full" ? { _tag: "StorageFull", capBytes: 10, kept: { uploads: 4, files: 6 } } : undefined],
     ["queue", queue === "full" || queue === "overfull" ? { _tag: "QueueFull" } : undefined],
   ]
 }
@@ -224,7 +245,7 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
       const all = checks(situation)
       const decided = all.findIndex(([, objection]) => objection !== undefined)
       const reached = all.slice(0, decided === -1 ? all.length : decided + 1).map(([check]) => check)
-      const { gate, queue, retry, scope, tick, upload } = situation
+      const { gate, queue, retry, scope, storage, tick, upload } = situation
       const needed: Readonly<Record<string, boolean>> = {
         tick: tick !== "none",
         key: true,
@@ -233,6 +254,7 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
         gate: gate !== "none",
         upload: upload !== "none" && retry === "none",
         spending: isPriced(situation),
+        storage: storage !== "no cap",
         queue: queue !== "no cap",
       }
       expect([...asked].toSorted()).toEqual(reached.filter((check) => needed[check]).toSorted())

@@ -210,6 +210,7 @@ export const remoteUploadStore = (
   const { coverage, watch } = line
   const [read, write] = [reading(line), writing(line)]
   return UploadStore.of({
+    keptBytes: (...args) => read("keptBytes", store.keptBytes(...args)),
     createUploads: (uploads) =>
       write("createUploads", store.createUploads(uploads), (made) => {
         for (const upload of made) if (upload !== "UploadsFull") watch.uploadTouched("createUploads", upload.id)

@@ -24,7 +24,8 @@ export const tablesOfSession = sql<string>`concat_ws(' ',
 export const fromCaller = "caller"
 
 /** Whether `add_callers_jobs` can decide about these jobs. */
-export const isDecidedInOneStatement = (jobs: ReadonlyArray<NewJob>): boolean => jobs.every(needsNoFacts)
+export const isDecidedInOneStatement = (jobs: ReadonlyArray<NewJob>): boolean =>
+  jobs.every((job) => needsNoFacts(job) && (job.storageCap ?? 0) === 0)
 
 /** What `add_callers_jobs` answers; `undecided` where the facts have to be read. */
 export type AddedInOneStatement =

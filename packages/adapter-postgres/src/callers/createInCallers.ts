@@ -65,7 +65,7 @@ const requireLanes = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<stri
   )
 }
 
-/** What is done on a connection of kiln's and committed before the caller's transaction ends, because others would wait for it. */
+/** Work on a connection of kiln's, committed before the caller's transaction ends, because others would wait for it. */
 export interface Meanwhile {
   /** Lowers the lanes' `next_at`, after the jobs were added in the caller's transaction, which keeps `settle_lanes` away from the lanes. */
   readonly lower: (rows: ReadonlyArray<MayBeClaimable>) => Promise<void>

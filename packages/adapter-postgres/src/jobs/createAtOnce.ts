@@ -17,6 +17,7 @@ import type { Claims } from "./Claims.ts"
 import { type Added, addJobs, type CapCheck } from "./insertJobs.ts"
 import { type Accepted, type NewRow, rowsOf } from "./newRows.ts"
 import type { RememberedLanes } from "./lanes.ts"
+import { StorageRoom } from "../uploads/keptBytes.ts"
 
 const operation = "JobStore.createJobs"
 
@@ -44,6 +45,7 @@ export const acceptedAt = (item: NewJob, now: number): CreateOutcome =>
     board: nothing,
     upload: nothing,
     spending: nothing,
+    kept: () => ({ uploads: 0, files: 0 }),
     unfinished: () => 0,
   })
 
@@ -133,19 +135,20 @@ export class Creations {
   readonly #lanes: RememberedLanes
   readonly #claims: Claims
   readonly #carrier: Carrier | undefined
+  readonly #room: StorageRoom
 
   constructor(db: Database, lanes: RememberedLanes, claims: Claims, carrier: Carrier | undefined) {
     this.#db = db
     this.#lanes = lanes
     this.#claims = claims
     this.#carrier = carrier
+    this.#room = new StorageRoom(db)
   }
 
   create(items: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
-    return Effect.suspend(() => {
-      const jobs = this.#addable(items)
-      return jobs === undefined ? createByFacts(this.#db, this.#lanes, items) : this.#add(jobs)
-    }).pipe(Effect.uninterruptible)
+    return Effect.flatMap(this.#addable(items), (jobs) =>
+      jobs === undefined ? createByFacts(this.#db, this.#lanes, items) : this.#add(jobs),
+    ).pipe(Effect.uninterruptible)
   }
 
   /** Claims nothing where more than one statement would be needed: then the worker claims by itself. */
@@ -154,14 +157,23 @@ export class Creations {
     request: ClaimRequest,
   ): Effect.Effect<CreatedAndClaimed, StoreUnavailable> {
     const onlyCreated = Effect.map(this.create(items), (created) => ({ created, claimed: undefined }))
-    return Effect.suspend(() => {
-      const jobs = isDecidedAtOnce(request) ? this.#addable(items) : undefined
-      if (jobs === undefined) return onlyCreated
-      return Effect.catchIf(this.#addAndClaim(jobs, request), needsRules, () => onlyCreated)
-    }).pipe(Effect.uninterruptible)
+    return Effect.flatMap(isDecidedAtOnce(request) ? this.#addable(items) : Effect.undefined, (jobs) =>
+      jobs === undefined
+        ? onlyCreated
+        : Effect.catchIf(this.#addAndClaim(jobs, request), needsRules, () => onlyCreated),
+    ).pipe(Effect.uninterruptible)
   }
 
-  #addable(items: ReadonlyArray<NewJob>): Addable | undefined {
+  /** Returns what one statement may add; `undefined` if the facts must decide. */
+  #addable(items: ReadonlyArray<NewJob>): Effect.Effect<Addable | undefined, StoreUnavailable> {
+    return Effect.suspend(() => {
+      const jobs = this.#simple(items)
+      if (jobs === undefined) return Effect.undefined
+      return Effect.map(this.#room.has(items), (hasRoom) => (hasRoom ? jobs : undefined))
+    })
+  }
+
+  #simple(items: ReadonlyArray<NewJob>): Addable | undefined {
     const known = items.length > 0 && items.every(needsNoFacts) ? this.#lanes.ofAll(items) : undefined
     if (known === undefined) return undefined
     const accepted = items.map((item): Accepted => {

@@ -18,6 +18,7 @@ import { type CreateOutcome, decodeObject, type NewJob } from "@kiln/core/ports"
 import type { Session, Transaction } from "../Session.ts"
 import { jobOf, jobsByIdempotencyKey } from "./jobRow.ts"
 import { lockUploads, ownUploads, uploadOf } from "../uploads/uploadRow.ts"
+import { keptOf, type KeptOfProjects, readKept } from "../uploads/keptBytes.ts"
 import { insertJobs } from "./insertJobs.ts"
 import { type Accepted } from "./newRows.ts"
 import { leaveScopesOf, lockedScopes } from "./labels.ts"
@@ -39,6 +40,7 @@ export interface Read {
   readonly spending: ReadSpending
   readonly unfinished: Map<ProjectId, number>
   readonly lanes: Map<string, number>
+  readonly kept: KeptOfProjects
   /** The versions of the schedules whose ticks these items are for, by name. */
   readonly schedules: ReadonlyMap<string, number>
   /** By the index of the item that retries it. */
@@ -55,6 +57,7 @@ interface Batch {
   readonly spending: Map<SpendOwner, Spending>
   readonly unfinished: Map<ProjectId, number>
   readonly schedules: Map<string, number>
+  readonly kept: KeptOfProjects
   readonly retried: ReadonlyMap<number, RetriedJob>
   /** Failed jobs whose upload was given to a retry in this batch. */
   readonly retriedHere: Set<JobId>
@@ -78,7 +81,7 @@ const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; i
 export const judgeJobs = (
   now: number,
   items: ReadonlyArray<NewJob>,
-  { board, holders, jobs, retried, schedules, spending, unfinished, uploads }: Omit<Read, "lanes">,
+  { board, holders, jobs, kept, retried, schedules, spending, unfinished, uploads }: Omit<Read, "lanes">,
 ): Judged => {
   const batch: Batch = {
     now,
@@ -89,6 +92,7 @@ export const judgeJobs = (
     spending: spendingAt(spending, now),
     unfinished: new Map(unfinished),
     schedules: new Map(schedules),
+    kept,
     retried,
     retriedHere: new Set(),
     accepted: [],
@@ -161,7 +165,7 @@ export const readItems = async (
     id === null ? [] : [{ id, projectId, keyId, mode }],
   )
   const owners = alone ? cappedOwners(items) : []
-  const [schedules, holders, retried, , , spending, unfinished, board, uploads, jobs] = await Promise.all([
+  const [schedules, holders, retried, , , spending, unfinished, kept, board, uploads, jobs] = await Promise.all([
     lockedSchedules(session, items),
     lockedScopes(session, items),
     lockedRetried(session, items),
@@ -169,6 +173,7 @@ export const readItems = async (
     alone && oneAtATimePerProject(session, items),
     owners.length === 0 ? noSpending : lockSpending(session, owners),
     countUnfinished(session, items),
+    readKept(session, items),
     items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
     session.batch(ownUploads, consumed, {}),
     session.batch(jobsByIdempotencyKey, items, {}),
@@ -182,6 +187,7 @@ export const readItems = async (
     unfinished,
     retried,
     schedules,
+    kept,
   }
 }
 
@@ -216,6 +222,7 @@ const factsOf = (batch: Batch, item: NewJob, index: number): JobFacts => ({
   },
   upload: () => (item.uploadId === null ? undefined : batch.uploads.get(uploadName({ ...item, id: item.uploadId }))),
   spending: () => [item.keyId, item.projectId].flatMap((owner) => batch.spending.get(owner) ?? []),
+  kept: () => keptOf(batch.kept, item),
   unfinished: () => batch.unfinished.get(item.projectId) ?? 0,
 })
 

@@ -4,7 +4,7 @@ import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
 /** A failed job that still has its data, locked until the transaction ends. */
-export interface RetriedJob extends Pick<Job, "id" | "status" | "retained" | "uploadId"> {
+export interface RetriedJob extends Pick<Job, "id" | "status" | "errorCode" | "retained" | "uploadId"> {
   readonly seq: number
 }
 
@@ -24,7 +24,15 @@ const lockRetried = batchStatement<
         .onRef("item.mode", "=", "jobs.mode"),
     )
     .innerJoin("results", "results.job_seq", "jobs.seq")
-    .select(["jobs.id", "jobs.seq", "results.status", "results.retained", "jobs.upload_id as uploadId", "item.ord"])
+    .select([
+      "jobs.id",
+      "jobs.seq",
+      "results.status",
+      "results.error_code as errorCode",
+      "results.retained",
+      "jobs.upload_id as uploadId",
+      "item.ord",
+    ])
     .where("results.status", "=", "failed")
     .where("results.retained", "=", "kept")
     .orderBy("jobs.id")

@@ -1,7 +1,7 @@
 import type { Migration } from "@kiln/core/ports"
 import { initial } from "./0001Initial.ts"
 import { digests } from "./0002Digests.ts"
-import { callersReservations } from "./0003CallersReservations.ts"
+import { limits } from "./0003Limits.ts"
 import { retention } from "./0004Retention.ts"
 import { waits } from "./0005Waits.ts"
 import { laneLocks } from "./0006LaneLocks.ts"
@@ -14,7 +14,7 @@ import { laneLocks } from "./0006LaneLocks.ts"
 export const migrations: ReadonlyArray<Migration> = [
   initial,
   digests,
-  callersReservations,
+  limits,
   retention,
   waits,
   laneLocks,

@@ -3,6 +3,7 @@ import type { Database } from "../Database.ts"
 import { wholeAge } from "../Statement.ts"
 import { claimUpload, completeUpload, extendUpload, releaseUpload } from "./transfers.ts"
 import { createUploads } from "./createUploads.ts"
+import { keptBytes } from "./keptBytes.ts"
 import { anyErasedUpload, anyUnusedUpload, deleteUploads, expireUploads, findUploadOrphans } from "./sweepUploads.ts"
 import { findUpload } from "./uploadRow.ts"
 
@@ -15,6 +16,7 @@ export const makePostgresUploadStore = (db: Database, heartbeats: Database): Upl
     extendUpload: (transfer) => heartbeats.write("UploadStore.extendUpload", (tx) => extendUpload(tx, transfer)),
     completeUpload: (transfer) => db.write("UploadStore.completeUpload", (tx) => completeUpload(tx, transfer)),
     releaseUpload: (transfer) => db.write("UploadStore.releaseUpload", (tx) => releaseUpload(tx, transfer)),
+    keptBytes: (projectId, mode) => db.read("UploadStore.keptBytes", (session) => keptBytes(session, projectId, mode)),
     expireUploads: (limit) =>
       db.writeIf(
         "UploadStore.expireUploads",

@@ -3,12 +3,14 @@ import {
   type AudioFormat,
   type JobMode,
   judgeUpload,
+  type KeptBytes,
   type KeyId,
   type ProjectId,
   type UploadId,
 } from "@kiln/core/domain"
 import type { CreateUploadOutcome, NewUpload } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
+import { keptBytes } from "./keptBytes.ts"
 import { batchStatement, type Given, query, statement, whole } from "../Statement.ts"
 
 /** Lets one transaction at a time add to a project's waiting uploads, until it ends. */
@@ -90,6 +92,15 @@ export const lockedBytes = async (tx: Transaction, projectId: ProjectId, capByte
     tx.get(storedUploads, { projectId, now: tx.now }),
   ])
   return stored?.bytes ?? 0
+}
+
+/**
+ * Returns the bytes that a project keeps, and lets one transaction at a time begin a transfer of the project, until it ends. Lock the upload first, to avoid
+ * deadlocks.
+ */
+export const lockedKept = async (tx: Transaction, projectId: ProjectId, mode: JobMode): Promise<KeptBytes> => {
+  const [, counted] = await Promise.all([tx.all(oneAtATime, { projectId }), keptBytes(tx, projectId, mode)])
+  return counted
 }
 
 /** The sweep examines an upload when no job may use it any more. */

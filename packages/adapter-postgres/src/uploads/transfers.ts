@@ -11,7 +11,7 @@ import type { ClaimUploadOutcome, FencedOutcome, NewTransfer, TransferRef, Uploa
 import type { Transaction } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import { findUpload, lockUploads } from "./uploadRow.ts"
-import { lockedBytes } from "./createUploads.ts"
+import { lockedBytes, lockedKept } from "./createUploads.ts"
 
 /**
  * Selects the upload while the transfer with this token may still commit: no other transfer has begun, and it has not ended. As
@@ -33,10 +33,24 @@ const lockedUpload = async (tx: Transaction, id: UploadId): Promise<Upload | und
 
 /** Writes a new token, which is part of the blob's key, so a stale transfer cannot overwrite the file. Only for the upload as it was read. */
 const beginTransfer = statement(
-  (given: Given<{ id: UploadId; fromToken: number; token: number; claimedUntil: number | null; transfers: number }>) =>
+  (
+    given: Given<{
+      id: UploadId
+      fromToken: number
+      token: number
+      claimedUntil: number | null
+      transfers: number
+      reservedBytes: number
+    }>,
+  ) =>
     query
       .updateTable("uploads")
-      .set({ token: given.token, claimed_until: given.claimedUntil, transfers: given.transfers })
+      .set({
+        token: given.token,
+        claimed_until: given.claimedUntil,
+        transfers: given.transfers,
+        reserved_bytes: given.reservedBytes,
+      })
       .where("id", "=", given.id)
       .where("token", "=", given.fromToken)
       .where("blob_key", "is", null)
@@ -46,10 +60,15 @@ const beginTransfer = statement(
 export const claimUpload = async (tx: Transaction, transfer: NewTransfer): Promise<ClaimUploadOutcome> => {
   const upload = await lockedUpload(tx, transfer.uploadId)
   const stored = upload === undefined ? 0 : await lockedBytes(tx, upload.projectId, transfer.capBytes)
-  const outcome = judgeTransfer(transfer, upload, stored, tx.now)
+  const { bytes: reservedBytes = 0, capBytes: storageCap = 0 } = transfer.storage ?? {}
+  const kept =
+    upload === undefined || storageCap === 0
+      ? { uploads: 0, files: 0 }
+      : await lockedKept(tx, upload.projectId, upload.mode)
+  const outcome = judgeTransfer(transfer, upload, stored, kept, tx.now)
   if (outcome._tag !== "Claimed") return outcome
   const { id, claimedUntil, token, transfers } = outcome.upload
-  if ((await tx.run(beginTransfer, { id, fromToken: token - 1, token, claimedUntil, transfers })) !== 1)
+  if ((await tx.run(beginTransfer, { id, fromToken: token - 1, token, claimedUntil, transfers, reservedBytes })) !== 1)
     throw new TypeError(`${id} changed while its transfer began`)
   return outcome
 }

@@ -7,7 +7,8 @@ export type CopyRow = Readonly<Record<string, string | number | boolean | null |
 
 /**
  * The copied tables, in an order in which no row refers to a later table. `workers` is left out because workers publish again,
- * `rate_buckets` because a bucket without a row is full, and `store_time` because it belongs to this store.
+ * `rate_buckets` because a bucket without a row is full, `store_time` because it belongs to this store, and
+ * `kept_bytes` because the target counts them again.
  */
 export const copyTables = [
   "switches",

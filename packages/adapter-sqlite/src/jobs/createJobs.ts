@@ -16,6 +16,7 @@ import { scheduleVersion, writeSchedule } from "../schedules.ts"
 import { readSpending, reserve } from "../spending.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import { keptBytes } from "../uploadCounts.ts"
 import { ownUpload, uploadOf } from "../uploads.ts"
 import { ownJob } from "./eraseJobs.ts"
 import { insertJob, namesAnotherJob, unfinishedJobs } from "./insertJob.ts"
@@ -102,6 +103,7 @@ class CreateBatch {
         return row && uploadOf(row)
       },
       spending: () => readSpending(tx, [keyId, projectId]),
+      kept: () => keptBytes(tx, projectId, mode),
       unfinished: () => this.#unfinishedOf(projectId),
     }
   }

@@ -9,7 +9,16 @@ import { isNotNeeded } from "./neededChildren.ts"
 import { purgesStillDue, recordPurges } from "./purges.ts"
 
 /** What erasing and deleting need to know about a job. */
-export const retentionColumns = select("jobs", "seq", "id", "upload_id", "status", "retained", "warning_code")
+export const retentionColumns = select(
+  "jobs",
+  "seq",
+  "id",
+  "upload_id",
+  "status",
+  "error_code",
+  "retained",
+  "warning_code",
+)
 
 /** The job of another owner counts as unknown. */
 export const ownJob = statement((given: Given<Values<"jobs", "id" | "project_id" | "key_id" | "mode">>) =>

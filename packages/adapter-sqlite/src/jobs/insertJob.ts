@@ -5,6 +5,7 @@ import { assign, type Tables, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import { storedTime } from "../StoreClock.ts"
 import type { Transaction } from "../Transaction.ts"
+import { keptBytes } from "../uploadCounts.ts"
 import { isIndexedKey } from "./JobRow.ts"
 import { knowsRank } from "./laneRanks.ts"
 
@@ -204,6 +205,7 @@ export const createAtOnce = (tx: Transaction, item: NewJob): ReadonlyArray<Creat
     board: neverAsked,
     upload: () => undefined,
     spending: neverAsked,
+    kept: () => keptBytes(tx, item.projectId, item.mode),
     unfinished: () => 0,
   })
   if (outcome._tag !== "Created") return undefined

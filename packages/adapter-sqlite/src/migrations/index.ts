@@ -1,6 +1,7 @@
 import type { Migration } from "@kiln/core/ports"
 import { initial } from "./0001Initial.ts"
 import { digests } from "./0002Digests.ts"
+import { limits } from "./0003Limits.ts"
 import { retention } from "./0004Retention.ts"
 import { waits } from "./0005Waits.ts"
 
@@ -12,6 +13,7 @@ import { waits } from "./0005Waits.ts"
 export const migrations: ReadonlyArray<Migration> = [
   initial,
   digests,
+  limits,
   retention,
   waits,
   // One per line.

@@ -2,7 +2,14 @@ import { defaultEngineSettings } from "@kiln/core/effect"
 import type { UploadCap } from "@kiln/core/domain"
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
-const bytesPer: Readonly<Record<string, number>> = { "": 1, KiB: 1_024, MiB: 1_024 ** 2, GiB: 1_024 ** 3 }
+/** Units of sizes. */
+export const bytesPer: Readonly<Record<string, number>> = {
+  "": 1,
+  KiB: 1_024,
+  MiB: 1_024 ** 2,
+  GiB: 1_024 ** 3,
+  TiB: 1_024 ** 4,
+}
 
 /** Parses limits on uploads that wait for a job: `200,2GiB` for their number and bytes. `0` means no limit. Without bytes, their default applies. */
 export const uploadCap: SettingType<UploadCap> = (text) => {

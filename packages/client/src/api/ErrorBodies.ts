@@ -56,6 +56,13 @@ const details = {
       description: "Maximum total size, in bytes, of uploads that wait for a job; 0 means no limit.",
     }),
   }),
+  storage_full: Schema.Struct({
+    max_bytes: Schema.Int.annotate({ description: "Maximum total size, in bytes, of all that the project keeps." }),
+    upload_bytes: Schema.Int.annotate({
+      description: "Size of its uploads. Deleting the data of a job also deletes the upload it used.",
+    }),
+    result_bytes: Schema.Int.annotate({ description: "Size of the files that its finished jobs generated." }),
+  }),
   file_too_large: Schema.Struct({ max_bytes: Schema.Int }),
   unsupported_content_type: Schema.Struct({ expected: Schema.Array(Schema.String) }),
   audio_format_mismatch: Schema.Struct({ declared: Schema.String, detected: Schema.NullOr(Schema.String) }),

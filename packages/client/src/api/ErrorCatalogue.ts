@@ -232,6 +232,13 @@ const entries = {
     // Only the caller's own jobs or an expiry make room, so sending the whole file again after a pause rarely helps.
     headers: { ...retryAfter(60), "x-should-retry": "false" },
   },
+  storage_full: {
+    status: 429,
+    type: "rate_limit_error",
+    message:
+      "The project has reached its limit of kept uploads and results; details has the limit and what is kept. Delete the data of finished jobs, or wait until some expires.",
+    headers: { ...retryAfter(60), "x-should-retry": "false" },
+  },
   headers_too_large: {
     status: 431,
     type: "invalid_request_error",

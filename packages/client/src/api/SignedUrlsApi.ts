@@ -44,6 +44,7 @@ export class SignedUrlsApi extends HttpApiGroup.make("signedUrls")
         "audio_format_mismatch",
         "rate_limited",
         "uploads_full",
+        "storage_full",
         "internal_error",
         "service_unavailable",
       ),

@@ -47,7 +47,7 @@ export const polled = <S extends Schema.Top>(job: S) =>
     ),
   })
 
-export const uploadErrors = errorsOf(...jsonCodes, "uploads_full", ...serverCodes)
+export const uploadErrors = errorsOf(...jsonCodes, "uploads_full", "storage_full", ...serverCodes)
 export const creationErrors = <const Codes extends ReadonlyArray<RefusalCode>>(...more: Codes) =>
   errorsOf(
     ...jsonCodes,
@@ -57,6 +57,7 @@ export const creationErrors = <const Codes extends ReadonlyArray<RefusalCode>>(.
     "live_not_active",
     ...more,
     "spend_cap_reached",
+    "storage_full",
     "queue_full",
     ...serverCodes,
   )

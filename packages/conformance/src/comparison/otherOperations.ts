@@ -57,8 +57,14 @@ const uploadOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
   ),
   operation(
     "claimUpload",
-    record({ pick, leaseDurationMs: fc.constantFrom(300, 1_000), maxTransfers: fc.constantFrom(2, 3) }),
-    ({ pick: at, ...request }, history) => {
+    record({
+      pick,
+      leaseDurationMs: fc.constantFrom(300, 1_000),
+      maxTransfers: fc.constantFrom(2, 3),
+      bytes: fc.nat(9_000),
+    }),
+    ({ bytes, pick: at, ...rest }, history) => {
+      const request = { ...rest, storage: { capBytes: 20_000, bytes } }
       const id = pickFrom(at, { present: history.seen.unused, ever: history.uploads })?.uploadId ?? uploadId(9_999)
       return Effect.flatMap(UploadStore, (store) => store.claimUpload({ uploadId: id, ...request }))
     },
@@ -82,6 +88,9 @@ const uploadOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
     const transfer = transferFrom(args, history)
     return Effect.flatMap(UploadStore, (store) => store.releaseUpload(transfer))
   }),
+  operation("keptBytes", record({ project: fc.constantFrom(1, 2), mode: fc.constantFrom("sandbox", "live") }), (of) =>
+    Effect.flatMap(UploadStore, (store) => store.keptBytes(projectId(of.project), of.mode)),
+  ),
   operation("expireUploads", fc.constant(10_000), (limit) =>
     Effect.flatMap(UploadStore, (store) =>
       Effect.map(store.expireUploads(limit), ({ count, purges }) => ({

@@ -47,3 +47,14 @@ export type WarningCode = (typeof warningCodes)[number]
 /** Returns the stronger of two warnings; `undefined` without any. */
 export const strongerWarning = (a: WarningCode | undefined, b: WarningCode | undefined): WarningCode | undefined =>
   a === undefined ? b : b === undefined ? a : warningCodes.indexOf(a) >= warningCodes.indexOf(b) ? a : b
+
+/** The failures that are the fault of the job's upload. It is erased with the failure: no job can use it. */
+export const uploadFaults = [
+  "audio_unreadable",
+  "audio_too_long",
+  "audio_too_short",
+] as const satisfies ReadonlyArray<ErrorCode>
+
+/** Returns whether a failure is the fault of the job's upload. */
+export const isUploadFault = (errorCode: ErrorCode | null): boolean =>
+  errorCode !== null && (uploadFaults as ReadonlyArray<ErrorCode>).includes(errorCode)

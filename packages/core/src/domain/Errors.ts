@@ -102,6 +102,27 @@ export class UploadsFull extends KilnError<"UploadsFull"> {
   }
 }
 
+/** The project has reached its limit of bytes that it keeps in this mode, in uploads and results (`storageCap`). */
+export class StorageFull extends KilnError<"StorageFull"> {
+  /** The limit. */
+  readonly maxBytes: number
+  /** Bytes of uploads that are kept or being sent; those of used ones go with the data of their jobs. */
+  readonly uploadBytes: number
+  /** Bytes of finished jobs' files. */
+  readonly resultBytes: number
+
+  constructor(sizes: { readonly maxBytes: number; readonly uploadBytes: number; readonly resultBytes: number }) {
+    const { maxBytes, resultBytes, uploadBytes } = sizes
+    super(
+      "StorageFull",
+      `the project has reached its limit of ${maxBytes} bytes that it keeps (${uploadBytes} of uploads, ${resultBytes} of results); erase the data of finished jobs, or wait until some expires`,
+    )
+    this.maxBytes = maxBytes
+    this.uploadBytes = uploadBytes
+    this.resultBytes = resultBytes
+  }
+}
+
 /** No job has this id, or it belongs to another project. */
 export class JobNotFound extends KilnError<"JobNotFound"> {
   constructor() {

@@ -10,6 +10,7 @@ export const kilnErrors = {
   SpendCapReached: { code: "spend_cap_reached", retryable: false },
   QueueFull: { code: "queue_full", retryable: true },
   UploadsFull: { code: "uploads_full", retryable: true },
+  StorageFull: { code: "storage_full", retryable: true },
   JobNotFound: { code: "job_not_found", retryable: false },
   JobProcessing: { code: "job_processing", retryable: true },
   JobFinished: { code: "job_finished", retryable: false },

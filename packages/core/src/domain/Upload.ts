@@ -66,6 +66,9 @@ export interface UploadCap {
   readonly bytes: number
 }
 
+/** How many bytes a project may keep, uploads and results together, by mode. 0 means no cap. */
+export type StorageCap = Readonly<Record<JobMode, number>>
+
 /** Why a job may not use an upload. */
 export type UploadRefusal = "not_found" | "already_used" | "expired" | "not_ready"
 

@@ -2,6 +2,7 @@ import { type Board, type Gate, missingPrerequisites, withForcedOff } from "./Ga
 import type { JobMode } from "./Access.ts"
 import type { PriceSnapshot, Usage } from "./Billing.ts"
 import type { JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
+import { isUploadFault } from "./ErrorCode.ts"
 import type { Job } from "./Job.ts"
 import type { JobLimits } from "./JobState.ts"
 import { created } from "./JobTransition.ts"
@@ -9,6 +10,7 @@ import type { JsonObject } from "./Json.ts"
 import type { Priority } from "./Priority.ts"
 import { maximumCost, type Spending, type SpendRefusal, spendRefusal } from "./SpendCap.ts"
 import type { JobTick } from "./Schedule.ts"
+import { hasRoom, type KeptBytes } from "./transferAcceptance.ts"
 import { type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
 import { valueOf } from "./realms.ts"
 
@@ -62,6 +64,8 @@ export interface NewJob {
   readonly limits: JobLimits
   /** Maximum number of unfinished jobs of the project, including this one; 0 means no cap. */
   readonly queueCap: number
+  /** Maximum bytes that the project keeps in this mode when a job is accepted that writes files; no cap by default. */
+  readonly storageCap?: number | undefined
 }
 
 /** The outcome of one item of `createJobs`, in order of precedence. */
@@ -80,6 +84,8 @@ export type CreateOutcome =
   | { readonly _tag: "UploadRefused"; readonly reason: UploadRefusal }
   /** The job could pass a spend cap of its key or project. */
   | { readonly _tag: "SpendCapReached"; readonly refusal: SpendRefusal }
+  /** The project keeps as many bytes as it may, and the job would add files. */
+  | { readonly _tag: "StorageFull"; readonly capBytes: number; readonly kept: KeptBytes }
   | { readonly _tag: "QueueFull"; readonly projectId: ProjectId; readonly limit: number }
   | { readonly _tag: "Created"; readonly job: Job }
 
@@ -97,7 +103,7 @@ export interface JobFacts {
   /** The job that took the scope of `unique` last, if its record still exists. Called only if there is a `unique`. */
   readonly scopeHolder: () => Job | undefined
   /** The job that `retryOf` names. Called only if there is a `retryOf`. */
-  readonly retried: () => Pick<Job, "status" | "retained" | "uploadId"> | undefined
+  readonly retried: () => Pick<Job, "status" | "errorCode" | "retained" | "uploadId"> | undefined
   /** Called only if there is a gate. */
   readonly board: () => Board
   /** The upload that `uploadId` names. Called only if there is an `uploadId` and no `retryOf`. */
@@ -107,13 +113,15 @@ export interface JobFacts {
    * transaction may accept a job under these caps until this one ends.
    */
   readonly spending: () => ReadonlyArray<Spending>
+  /** The bytes that the project keeps in the job's mode. Called only if there is a cap of them. */
+  readonly kept: () => KeptBytes
   /** Number of unfinished jobs of the project; counting may stop at the cap. Called only if there is a cap. */
   readonly unfinished: () => number
 }
 
 /**
  * Decides about a new job. The checks run in this order, and the first failure decides: tick, idempotency key, scope, job to retry, gate
- * (prices, switches, provider), upload, spend caps, queue cap. `Created` carries the job as the store must write it. A retry brings its
+ * (prices, switches, provider), upload, spend caps, kept bytes, queue cap. `Created` carries the job as the store must write it. A retry brings its
  * upload along, so that upload is not checked again.
  */
 export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
@@ -131,9 +139,17 @@ export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
   const price = priceOf(job, facts)
   const refusal = price === null ? undefined : overspending(job, price, facts)
   if (refusal !== undefined) return { _tag: "SpendCapReached", refusal }
+  const full = storageFull(job, facts)
+  if (full !== undefined) return full
   if (job.queueCap > 0 && facts.unfinished() >= job.queueCap)
     return { _tag: "QueueFull", projectId: job.projectId, limit: job.queueCap }
   return { _tag: "Created", job: newJob(job, price, facts.now) }
+}
+
+const storageFull = ({ storageCap: capBytes = 0 }: NewJob, facts: JobFacts): CreateOutcome | undefined => {
+  if (capBytes === 0) return undefined
+  const kept = facts.kept()
+  return hasRoom(kept, capBytes) ? undefined : { _tag: "StorageFull", capBytes, kept }
 }
 
 /** Returns what a job costs at most at its price; `undefined` if that is unknown. */
@@ -162,7 +178,11 @@ const keepsScope = ({ createdAt, id, status }: Job, { retryOf, unique }: NewJob,
 
 /** If another retry came first, it has taken over the upload, and the failed job no longer has it. */
 const isRetryable = (failed: ReturnType<JobFacts["retried"]>, { uploadId }: NewJob): boolean =>
-  failed?.status === "failed" && failed.retained === "kept" && failed.uploadId === uploadId
+  failed?.status === "failed" &&
+  failed.retained === "kept" &&
+  failed.uploadId === uploadId &&
+  // The upload was erased with the failure.
+  (uploadId === null || !isUploadFault(failed.errorCode))
 
 const refusalOf = ({ maxTransfers, uploadId }: NewJob, facts: JobFacts): UploadRefusal | undefined => {
   if (uploadId === null) return undefined

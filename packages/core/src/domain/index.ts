@@ -1,6 +1,13 @@
 export { type JobFacts, judgeJob, maximumCostOf, repeatOf, type Unique } from "./acceptance.ts"
 export { advanceAfter, type JobTick } from "./Schedule.ts"
-export { exceedsCap, judgeTransfer, judgeUpload } from "./transferAcceptance.ts"
+export {
+  exceedsCap,
+  hasRoom,
+  judgeTransfer,
+  judgeUpload,
+  type KeptBytes,
+  type StorageClaim,
+} from "./transferAcceptance.ts"
 export type { FieldError } from "./FieldError.ts"
 export * from "./Access.ts"
 export {
@@ -110,6 +117,7 @@ export {
   type TransferRefusal,
   transferRefusal,
   type UploadCap,
+  type StorageCap,
   isWaiting,
   holdsTransfer,
 } from "./Upload.ts"

@@ -58,23 +58,48 @@ export interface NewTransfer {
   readonly bytes?: number | undefined
   /** Maximum bytes of the project's stored files that wait for jobs, including this one; 0, the default, means no cap. */
   readonly capBytes?: number | undefined
+  /** Refuses the transfer if the project's kept bytes would exceed a cap; no cap by default. */
+  readonly storage?: StorageClaim | undefined
 }
+
+/** The bytes that a transfer reserves of what its project may keep. */
+export interface StorageClaim {
+  /** Maximum bytes that the project keeps in this mode; 0 for no cap. */
+  readonly capBytes: number
+  /** Bytes that the transfer may store at most. */
+  readonly bytes: number
+}
+
+/** The bytes that a project keeps in one mode. */
+export interface KeptBytes {
+  /** Files of uploads, and what transfers in progress reserve. */
+  readonly uploads: number
+  /** Files of finished jobs. */
+  readonly files: number
+}
+
+/** Returns whether a project that keeps this much is below its cap. */
+export const hasRoom = ({ files, uploads }: KeptBytes, capBytes: number): boolean => uploads + files < capBytes
 
 export type ClaimUploadOutcome =
   | { readonly _tag: "Claimed"; readonly upload: Upload; readonly token: number }
-  /** `uploads_full`: this file would exceed the cap of the project's bytes that wait for jobs. */
-  | { readonly _tag: "Refused"; readonly reason: TransferRefusal | "uploads_full" }
+  /**
+   * `uploads_full`: this file would exceed the cap of the project's bytes that wait for jobs; `storage_full`: that of all bytes that the
+   * project keeps.
+   */
+  | { readonly _tag: "Refused"; readonly reason: TransferRefusal | "uploads_full" | "storage_full" }
   | { readonly _tag: "NotFound" }
 
 /**
- * Decides about a new transfer, given that `storedBytes` of the project's files wait for jobs. The first failing check decides:
- * the upload exists, a transfer may begin (`transferRefusal`), cap of bytes. `Claimed` carries the upload as the store must write
+ * Decides about a new transfer, given that `storedBytes` of the project's files wait for jobs, and what it keeps in all. The first failing check decides:
+ * the upload exists, a transfer may begin (`transferRefusal`), cap of waiting bytes, cap of kept bytes. `Claimed` carries the upload as the store must write
  * it. Its new token is part of the blob key, so a stale transfer never overwrites the winner's file.
  */
 export const judgeTransfer = (
   transfer: NewTransfer,
   upload: Upload | undefined,
   storedBytes: number,
+  kept: KeptBytes,
   now: number,
 ): ClaimUploadOutcome => {
   if (upload === undefined) return { _tag: "NotFound" }
@@ -82,6 +107,8 @@ export const judgeTransfer = (
   if (reason !== undefined) return { _tag: "Refused", reason }
   if (exceedsCap(storedBytes, transfer.bytes ?? 1, transfer.capBytes))
     return { _tag: "Refused", reason: "uploads_full" }
+  if (exceedsCap(kept.uploads + kept.files, transfer.storage?.bytes ?? 0, transfer.storage?.capBytes))
+    return { _tag: "Refused", reason: "storage_full" }
   const token = upload.token + 1
   const claimedUntil = now + Math.ceil(transfer.leaseDurationMs)
   return { _tag: "Claimed", token, upload: { ...upload, token, claimedUntil, transfers: upload.transfers + 1 } }

@@ -83,6 +83,7 @@ export const settingRules: Rules<EngineSettings> = {
   },
   queueCap: countOrNone,
   uploadCap: { uploads: countOrNone, bytes: countOrNone },
+  storageCap: { sandbox: countOrNone, live: countOrNone },
   requireLiveWorker: "flag",
   dataRetentionMs: timeOrNone,
   jobRetentionMs: timeOrNone,

@@ -59,6 +59,7 @@ export type ReceiveError =
   | Errors.UnsupportedContentType
   | Errors.FileTooLarge
   | Errors.UploadsFull
+  | Errors.StorageFull
   | Errors.EmptyFile
   | Errors.AudioFormatMismatch
   | Errors.UploadTimeout
@@ -96,7 +97,7 @@ export class Engine extends Context.Service<
     readonly createUpload: (
       principal: Principal,
       request: unknown,
-    ) => Effect.Effect<Upload, Errors.InvalidRequest | Errors.UploadsFull | StoreUnavailable>
+    ) => Effect.Effect<Upload, Errors.InvalidRequest | Errors.UploadsFull | Errors.StorageFull | StoreUnavailable>
     readonly receiveUpload: <E>(incoming: IncomingFile<E>) => Effect.Effect<void, ReceiveError | E>
     readonly createJob: (
       grant: Grant,

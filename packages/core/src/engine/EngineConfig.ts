@@ -34,6 +34,7 @@ export const defaultEngineSettings: EngineSettings = {
   circuit: defaultCircuitLimits,
   queueCap: 1_000,
   uploadCap: { uploads: 200, bytes: 2 * 1_024 ** 3 },
+  storageCap: { sandbox: 10 * 1_024 ** 3, live: 100 * 1_024 ** 3 },
   requireLiveWorker: false,
   dataRetentionMs: 30 * days,
   jobRetentionMs: 90 * days,

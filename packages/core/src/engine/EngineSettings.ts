@@ -1,6 +1,6 @@
 import type { AttemptLimits } from "../domain/Attempt.ts"
 import type { CircuitLimits } from "../domain/Circuit.ts"
-import type { UploadCap } from "../domain/Upload.ts"
+import type { UploadCap, StorageCap } from "../domain/Upload.ts"
 import type { EngineLimits } from "../domain/JobsInProgress.ts"
 import type { ProviderName } from "../providers/builtInPorts.ts"
 import type { ProviderBounds } from "../providers/ProviderPort.ts"
@@ -57,6 +57,11 @@ export interface EngineSettings {
   readonly queueCap: number
   /** Maximum number and total bytes of a project's uploads that wait for jobs; 0 is no cap. Used, expired and erased uploads do not count. */
   readonly uploadCap: UploadCap
+  /**
+   * Maximum bytes that a project keeps in each mode, uploads and files of finished jobs together; 0 is no cap. At the cap, new uploads,
+   * transfers, and jobs whose kinds write files are refused (`StorageFull`). Jobs that were accepted before may pass it with their files.
+   */
+  readonly storageCap: StorageCap
   /**
    * Refuses a live job of a kind that no worker has served live within its queue limit, naming `provider:<kind>`. Off by
    * default: the queue is the buffer. The HTTP service always checks it, unless it is mounted with `requireLiveWorker: false`.

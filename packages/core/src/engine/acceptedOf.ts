@@ -7,11 +7,13 @@ import {
   LiveNotActive,
   QueueFull,
   SpendCapReached,
+  type StorageFull,
   UploadAlreadyUsed,
   UploadExpired,
   UploadNotFound,
   UploadNotReady,
 } from "../domain/Errors.ts"
+import { storageFull } from "./storageFull.ts"
 import type { StoreUnavailable } from "../domain/PortErrors.ts"
 import type { UploadRefusal } from "../domain/Upload.ts"
 import type { CreateOutcome } from "../ports/index.ts"
@@ -32,6 +34,7 @@ export type Refused =
   | UploadAlreadyUsed
   | UploadExpired
   | SpendCapReached
+  | StorageFull
   | QueueFull
 
 /** Why a job was not accepted, in order of precedence. */
@@ -62,6 +65,8 @@ export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Ac
       return Result.fail(uploadRefused[outcome.reason]())
     case "SpendCapReached":
       return Result.fail(new SpendCapReached(outcome.refusal))
+    case "StorageFull":
+      return Result.fail(storageFull(outcome.capBytes, outcome.kept))
     case "QueueFull":
       return Result.fail(new QueueFull(outcome))
     case "NotRetryable":

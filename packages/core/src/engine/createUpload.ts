@@ -1,12 +1,16 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { Principal } from "../domain/index.ts"
+import { hasRoom, type Principal } from "../domain/index.ts"
 import { InvalidRequest, UploadsFull } from "../domain/Errors.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"
 import { EngineConfig } from "./EngineConfig.ts"
+import { storageFull } from "./storageFull.ts"
 import { readUpload } from "./readUpload.ts"
 
-/** Announces an upload, whose transfer follows. Fails with `UploadsFull` at the limit of uploads that wait for jobs. */
+/**
+ * Announces an upload, whose transfer follows. Fails with `UploadsFull` at the limit of uploads that wait for jobs, and with
+ * `StorageFull` if the project may keep nothing more.
+ */
 export const createUpload = Effect.fnUntraced(function* (principal: Principal, input: unknown) {
   const config = yield* EngineConfig
   const ids = yield* IdGenerator
@@ -15,6 +19,11 @@ export const createUpload = Effect.fnUntraced(function* (principal: Principal, i
   if (Result.isFailure(request)) return yield* Effect.fail(new InvalidRequest({ errors: request.failure }))
   const { maxTransfers } = config.upload
   const { uploads } = config.uploadCap
+  const storageCap = config.storageCap[principal.mode]
+  if (storageCap > 0) {
+    const kept = yield* store.keptBytes(principal.projectId, principal.mode)
+    if (!hasRoom(kept, storageCap)) return yield* Effect.fail(storageFull(storageCap, kept))
+  }
   const [created] = yield* store.createUploads([
     {
       id: ids.next("upl"),

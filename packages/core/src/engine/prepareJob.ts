@@ -200,6 +200,8 @@ const newJobOf = (
     maxUsage,
     forcedOff: config.forcedOff,
     limits: jobLimits,
+    // Only jobs with files add to what the project keeps. What a child writes was accepted with its parent.
+    storageCap: kind.files.length === 0 || placement.uncapped === true ? 0 : config.storageCap[grant.mode],
     queueCap: placement.uncapped === true ? 0 : config.queueCap,
   }
 }

@@ -31,6 +31,7 @@ import {
   UploadTimeout,
 } from "../domain/Errors.ts"
 import { BlobStore, type TransferRef, UploadStore } from "../ports/index.ts"
+import { storageFull } from "./storageFull.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 
 /** An incoming transfer. */
@@ -58,7 +59,8 @@ const refused: Record<
  * that is part of the blob's key, so that another transfer can neither run at the same time nor overwrite the blob. A transfer
  * that fails leaves nothing readable and releases the claim.
  *
- * The order of checks is: expiry, completed, running, no transfers left, content type, length, bytes of waiting uploads. Then the
+ * The order of checks is: expiry, completed, running, no transfers left, content type, length, bytes of waiting uploads, bytes that the
+ * project keeps. Then the
  * transfer starts and counts, also if it fails. The store checks leases in its own time; the expiry of the URL is checked with
  * the clock of this process, like its signature.
  */
@@ -74,7 +76,7 @@ export const receiveUpload = Effect.fnUntraced(function* <E>(incoming: IncomingF
     return yield* Effect.fail(unacceptable)
   }
   return yield* Effect.acquireUseRelease(
-    beginTransfer(upload.id, config.maxTransfers, incoming.contentLength),
+    beginTransfer(upload, config.maxTransfers, incoming.contentLength),
     ({ token }) => transfer(upload, token, incoming.content),
     ({ token }, exit) => (Exit.isSuccess(exit) ? Effect.void : abandonTransfer({ uploadId: upload.id, token })),
   )
@@ -94,13 +96,17 @@ const headersRefused = (
 /** Does not start a transfer that its headers rule out: claims one with no transfer allowed, which only returns any other refusal. */
 const nothingElseInTheWay = Effect.fnUntraced(function* (upload: Upload) {
   const { maxTransfers } = (yield* EngineConfig).upload
-  yield* Effect.catchTag(beginTransfer(upload.id, 0), "UploadExpired", (error) =>
+  yield* Effect.catchTag(beginTransfer(upload, 0), "UploadExpired", (error) =>
     upload.erased || upload.transfers >= maxTransfers ? Effect.fail(error) : Effect.void,
   )
 })
 
-const beginTransfer = Effect.fnUntraced(function* (uploadId: UploadId, maxTransfers: number, contentLength?: number) {
-  const { upload, uploadCap } = yield* EngineConfig
+const beginTransfer = Effect.fnUntraced(function* (
+  { id: uploadId, mode, projectId }: Upload,
+  maxTransfers: number,
+  contentLength?: number,
+) {
+  const { storageCap, upload, uploadCap } = yield* EngineConfig
   const uploads = yield* UploadStore
   const outcome = yield* uploads.claimUpload({
     uploadId,
@@ -108,12 +114,17 @@ const beginTransfer = Effect.fnUntraced(function* (uploadId: UploadId, maxTransf
     maxTransfers,
     bytes: contentLength,
     capBytes: uploadCap.bytes,
+    ...(storageCap[mode] > 0 && { storage: { capBytes: storageCap[mode], bytes: contentLength ?? upload.maxBytes } }),
   })
   switch (outcome._tag) {
     case "Claimed":
       return outcome
     case "Refused":
-      return yield* Effect.fail(refused[outcome.reason](uploadCap))
+      return yield* Effect.fail(
+        outcome.reason === "storage_full"
+          ? storageFull(storageCap[mode], yield* uploads.keptBytes(projectId, mode))
+          : refused[outcome.reason](uploadCap),
+      )
     case "NotFound":
       return yield* Effect.fail(new UploadNotFound())
   }

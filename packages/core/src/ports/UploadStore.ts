@@ -1,7 +1,13 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { StoreUnavailable, Upload, UploadedFile, UploadId } from "../domain/index.ts"
-import type { ClaimUploadOutcome, CreateUploadOutcome, NewTransfer, NewUpload } from "../domain/transferAcceptance.ts"
+import type { JobMode, ProjectId, StoreUnavailable, Upload, UploadedFile, UploadId } from "../domain/index.ts"
+import type {
+  ClaimUploadOutcome,
+  CreateUploadOutcome,
+  KeptBytes,
+  NewTransfer,
+  NewUpload,
+} from "../domain/transferAcceptance.ts"
 import type { FencedOutcome } from "./JobClaim.ts"
 import type { Orphan, PruneResult } from "./JobStore.ts"
 
@@ -26,7 +32,7 @@ export class UploadStore extends Context.Service<
     readonly findUpload: (uploadId: UploadId) => Effect.Effect<Upload | undefined, StoreUnavailable>
     /**
      * Begins a transfer. At most one runs at a time, and at most `maxTransfers` in total. A refusal states the first reason of:
-     * completed, running, used up, cap.
+     * completed, running, used up, cap of waiting bytes, cap of kept bytes.
      */
     readonly claimUpload: (transfer: NewTransfer) => Effect.Effect<ClaimUploadOutcome, StoreUnavailable>
     readonly extendUpload: (
@@ -48,6 +54,8 @@ export class UploadStore extends Context.Service<
      * `LeaseLost`. A repeat is recognized until the next transfer.
      */
     readonly releaseUpload: (transfer: TransferRef) => Effect.Effect<FencedOutcome, StoreUnavailable>
+    /** Returns the bytes that a project keeps in a mode. Takes constant time: the store counts them as they come and go. */
+    readonly keptBytes: (projectId: ProjectId, mode: JobMode) => Effect.Effect<KeptBytes, StoreUnavailable>
     /** Erases up to `limit` uploads that no job used in time. */
     readonly expireUploads: (limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
     /** Removes records of erased uploads that were created at least `olderThanMs` ago and that no job refers to. */

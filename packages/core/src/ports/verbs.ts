@@ -93,6 +93,7 @@ export const storeVerbs = {
     extendUpload: "write",
     completeUpload: "write",
     releaseUpload: "write",
+    keptBytes: "read",
     expireUploads: "write",
     deleteUploads: "write",
     findUploadOrphans: "read",

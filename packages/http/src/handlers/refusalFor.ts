@@ -31,6 +31,10 @@ const moreOf = (error: EngineError): Pick<Refusal, "details" | "cause"> => {
       return { details: spendDetails(error) }
     case "UploadsFull":
       return { details: { uploads: error.uploads, bytes: error.bytes } }
+    case "StorageFull":
+      return {
+        details: { max_bytes: error.maxBytes, upload_bytes: error.uploadBytes, result_bytes: error.resultBytes },
+      }
     case "UnsupportedContentType":
       return { details: { expected: error.expected } }
     case "FileTooLarge":

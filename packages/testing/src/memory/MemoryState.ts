@@ -16,7 +16,7 @@ import type {
   UploadId,
   WaitRun,
 } from "@kiln/core/domain"
-import { isDelivered, isFinished, readClocks, StoreTime } from "@kiln/core/domain"
+import { isDelivered, isFinished, isUploadFault, readClocks, StoreTime, uploadBlobPrefix } from "@kiln/core/domain"
 import type {
   ApiKeyRecord,
   LedgerEntry,
@@ -82,6 +82,8 @@ export interface MemoryState {
   /** Charges from now on get this time or a later one. */
   ledgerClosedUntil: number
   readonly uploads: Map<UploadId, Upload>
+  /** What the latest transfer of an upload may store at most. */
+  readonly reservedBytes: Map<UploadId, number>
   /** By prefix, oldest first. */
   readonly purges: Map<string, DuePurge>
   /** By kind and publisher. */
@@ -120,6 +122,7 @@ export const emptyState = (): MemoryState => ({
   reservations: new Map(),
   ledgerClosedUntil: 0,
   uploads: new Map(),
+  reservedBytes: new Map(),
   purges: new Map(),
   retentionRules: new Map(),
   projects: new Map(),
@@ -155,6 +158,7 @@ const savedOf = (state: MemoryState) =>
     reservations: [...state.reservations],
     ledgerClosedUntil: state.ledgerClosedUntil,
     uploads: [...state.uploads],
+    reservedBytes: [...state.reservedBytes],
     purges: [...state.purges],
     retentionRules: [...state.retentionRules],
     projects: [...state.projects],
@@ -194,6 +198,7 @@ export const decodeState = (text: string): MemoryState => {
     reservations: new Map(saved.reservations),
     ledgerClosedUntil: saved.ledgerClosedUntil,
     uploads: new Map(saved.uploads),
+    reservedBytes: new Map(saved.reservedBytes ?? []),
     purges: new Map(saved.purges),
     retentionRules: new Map(saved.retentionRules),
     projects: new Map(saved.projects),
@@ -281,6 +286,7 @@ export const putJob = (state: MemoryState, next: Job): Job => {
   const finishes = isFinished(next) && before !== undefined && !isFinished(before)
   const job = Object.freeze(finishes ? { ...next, checkpoints: Object.freeze({}) } : next)
   if (finishes) {
+    if (isUploadFault(job.errorCode) && job.uploadId !== null) eraseFaulty(state, job.uploadId)
     laneOf(state, job).unfinished.delete(job.id)
     state.reservations.delete(job.id)
     if (isDelivered(job.metadata)) addDelivery(state, job)
@@ -288,6 +294,14 @@ export const putJob = (state: MemoryState, next: Job): Job => {
   }
   state.jobs.set(job.id, job)
   return job
+}
+
+/** No job can use the upload. */
+const eraseFaulty = (state: MemoryState, uploadId: UploadId): void => {
+  const upload = state.uploads.get(uploadId)
+  if (upload === undefined || upload.erased) return
+  putUpload(state, { ...upload, file: null, erased: true })
+  addPurges(state, [uploadBlobPrefix(uploadId)])
 }
 
 export const putUpload = (state: MemoryState, upload: Upload): Upload => {

@@ -21,6 +21,7 @@ import {
   type TransferRef,
   UploadStore,
 } from "@kiln/core/ports"
+import { keptBytes } from "./keptBytes.ts"
 import { addPurges, keep, type MemoryState, putUpload, step } from "./MemoryState.ts"
 
 /** The reference model of `UploadStore`. */
@@ -33,6 +34,7 @@ export const makeMemoryUploadStore = (state: MemoryState): UploadStore["Service"
     completeUpload: (transfer) => step((now) => completeUpload(state, transfer, now)),
     releaseUpload: (transfer) =>
       step(() => end(state, transfer, {}, (upload) => isRepeatedGivingUp(upload, transfer.token))),
+    keptBytes: (projectId, mode) => step(() => keptBytes(state, projectId, mode)),
     expireUploads: (limit) => step((now) => expireUploads(state, limit, now)),
     deleteUploads: (olderThanMs, limit) => step((now) => deleteUploads(state, olderThanMs, limit, now)),
     findUploadOrphans: (blobs) =>
@@ -60,6 +62,8 @@ const waitingOf = (state: MemoryState, projectId: ProjectId, now: number, maxTra
 const storedBytes = (state: MemoryState, projectId: ProjectId, now: number): number =>
   waitingOf(state, projectId, now, Infinity).reduce((sum, { file }) => sum + (file?.bytes ?? 0), 0)
 
+const nothingKept = { uploads: 0, files: 0 }
+
 const createUpload = (state: MemoryState, upload: NewUpload, now: number): CreateUploadOutcome => {
   if (state.uploads.has(upload.id)) throw new TypeError(`upload ${upload.id} already exists`)
   const { cap, projectId } = upload
@@ -71,8 +75,12 @@ const createUpload = (state: MemoryState, upload: NewUpload, now: number): Creat
 const claimUpload = (state: MemoryState, transfer: NewTransfer, now: number): ClaimUploadOutcome => {
   const upload = state.uploads.get(transfer.uploadId)
   const stored = upload && (transfer.capBytes ?? 0) > 0 ? storedBytes(state, upload.projectId, now) : 0
-  const outcome = judgeTransfer(transfer, upload, stored, now)
-  if (outcome._tag === "Claimed") putUpload(state, outcome.upload)
+  const kept = upload === undefined ? nothingKept : keptBytes(state, upload.projectId, upload.mode)
+  const outcome = judgeTransfer(transfer, upload, stored, kept, now)
+  if (outcome._tag === "Claimed") {
+    putUpload(state, outcome.upload)
+    state.reservedBytes.set(transfer.uploadId, transfer.storage?.bytes ?? 0)
+  }
   return outcome
 }
 
@@ -127,6 +135,9 @@ const deleteUploads = (state: MemoryState, olderThanMs: number, limit: number, n
     .filter((upload) => upload.jobId === null && upload.erased && upload.createdAt <= now - olderThanMs)
     .sort((a, b) => a.createdAt - b.createdAt)
     .slice(0, limit)
-  for (const upload of uploads) state.uploads.delete(upload.id)
+  for (const upload of uploads) {
+    state.uploads.delete(upload.id)
+    state.reservedBytes.delete(upload.id)
+  }
   return uploads.length
 }

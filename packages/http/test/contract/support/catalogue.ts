@@ -37,6 +37,7 @@ export const catalogue: Readonly<
   rate_limited: { status: 429, type: "rate_limit_error" },
   queue_full: { status: 429, type: "rate_limit_error" },
   uploads_full: { status: 429, type: "rate_limit_error" },
+  storage_full: { status: 429, type: "rate_limit_error" },
   internal_error: { status: 500, type: "api_error" },
   service_unavailable: { status: 503, type: "api_error" },
 }

@@ -19,6 +19,14 @@ const headersOfCode: Readonly<Record<string, (answer: Answer) => void>> = {
     expect([answer.header("retry-after"), answer.header("x-should-retry")]).toEqual(["60", "false"])
     expect(answer.error.details).toEqual({ uploads: expect.any(Number), bytes: expect.any(Number) })
   },
+  storage_full: (answer) => {
+    expect([answer.header("retry-after"), answer.header("x-should-retry")]).toEqual(["60", "false"])
+    expect(answer.error.details).toEqual({
+      max_bytes: expect.any(Number),
+      upload_bytes: expect.any(Number),
+      result_bytes: expect.any(Number),
+    })
+  },
   queue_full: (answer) => expect(answer.header("retry-after")).toMatch(/^[1-9][0-9]*$/),
   method_not_allowed: (answer) => expect(answer.header("allow")).toMatch(/^[A-Z]+(, ?[A-Z]+)*$/),
   missing_api_key: (answer) => expect(answer.header("www-authenticate")).toBe('Bearer realm="api"'),

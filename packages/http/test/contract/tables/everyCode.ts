@@ -12,7 +12,12 @@ import { begin, chunkedHeaders } from "./uploads.ts"
 
 export const everyCodeSettings = {
   live: true,
-  engine: { queueCap: 2, uploadCap: { uploads: 2, bytes: 0 }, upload: { maxBytes: 1_000, stallLimitMs: 200 } },
+  engine: {
+    queueCap: 2,
+    uploadCap: { uploads: 2, bytes: 0 },
+    storageCap: { sandbox: 0, live: 1 },
+    upload: { maxBytes: 1_000, stallLimitMs: 200 },
+  },
   http: {
     rateLimits: {
       create: { perMinute: 0, burst: 0 },
@@ -116,6 +121,10 @@ const provocations: Readonly<Record<string, (api: Api) => Promise<Answer>>> = {
   uploads_full: async (api) => {
     for (let n = 0; n < 2; n++) await api.upload()
     return api.post("/v1/audio/uploads", { format: "wav", declared_seconds: 1 })
+  },
+  storage_full: async (api) => {
+    const { upload_url } = await api.upload("wav", 1, await api.newKey({ mode: "live" }))
+    return api.send(putCall(upload_url, wav(1)))
   },
   spend_cap_reached: async (api) => {
     await everythingOn(api)

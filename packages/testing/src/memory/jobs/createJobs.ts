@@ -2,6 +2,7 @@ import { advanceAfter, type Board, type Job, type JobFacts, judgeJob, maximumCos
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { idempotencyIndex, insertJob, keep, type MemoryState, putJob, putUpload } from "../MemoryState.ts"
 import { replaceSchedule } from "../MemoryScheduleStore.ts"
+import { keptBytes } from "../keptBytes.ts"
 import { readBoard } from "../MemorySwitchboard.ts"
 import { readSpending } from "../spending.ts"
 
@@ -34,6 +35,7 @@ const factsOf = (state: MemoryState, item: NewJob, board: Board, now: number): J
   board: () => board,
   upload: () => ownRecord(item, item.uploadId === null ? undefined : state.uploads.get(item.uploadId)),
   spending: () => [item.keyId, item.projectId].flatMap((owner) => readSpending(state, owner, now) ?? []),
+  kept: () => keptBytes(state, item.projectId, item.mode),
   unfinished: () => state.unfinishedByProject.get(item.projectId) ?? 0,
 })
 

@@ -1,0 +1,83 @@
+import { sql } from "kysely"
+import * as Effect from "effect/Effect"
+import { hasRoom, type JobMode, type KeptBytes, type ProjectId, type StoreUnavailable } from "@kiln/core/domain"
+import type { NewJob } from "@kiln/core/ports"
+import type { Database } from "../Database.ts"
+import type { Session } from "../Session.ts"
+import { batchStatement, query } from "../Statement.ts"
+
+type Owner = { projectId: ProjectId; mode: JobMode }
+
+/** A project has few rows, whatever it keeps: triggers count. */
+const kept = batchStatement<Owner, {}, KeptBytes & Owner>({ projectId: "text", mode: "text" }, (item) =>
+  query
+    .selectFrom("kept_bytes")
+    .innerJoin(item, (join) =>
+      join.onRef("item.projectId", "=", "kept_bytes.project_id").onRef("item.mode", "=", "kept_bytes.mode"),
+    )
+    .select([
+      "kept_bytes.project_id as projectId",
+      "kept_bytes.mode",
+      sql<number>`sum(uploads)::bigint`.as("uploads"),
+      sql<number>`sum(files)::bigint`.as("files"),
+    ])
+    .groupBy(["kept_bytes.project_id", "kept_bytes.mode"]),
+)
+
+const nothing: KeptBytes = { uploads: 0, files: 0 }
+
+/** Returns the bytes that a project keeps, as triggers count them. */
+export const keptBytes = async (session: Session, projectId: ProjectId, mode: JobMode): Promise<KeptBytes> => {
+  const [row] = await session.batch(kept, [{ projectId, mode }], {})
+  return row === undefined ? nothing : { uploads: row.uploads, files: row.files }
+}
+
+/** The bytes that projects keep, by project and mode. */
+export type KeptOfProjects = ReadonlyMap<string, KeptBytes>
+
+const nameOf = ({ mode, projectId }: Owner): string => `${projectId} ${mode}`
+
+export const keptOf = (all: KeptOfProjects, owner: Owner): KeptBytes => all.get(nameOf(owner)) ?? nothing
+
+/** Reads what the projects of these jobs keep, as far as a cap asks for it. */
+export const readKept = async (session: Session, items: ReadonlyArray<NewJob>): Promise<KeptOfProjects> => {
+  const capped = items.filter(({ storageCap = 0 }) => storageCap > 0)
+  const owners = new Map(capped.map(({ mode, projectId }) => [nameOf({ mode, projectId }), { mode, projectId }]))
+  const rows = await session.batch(kept, [...owners.values()], {})
+  return new Map(rows.map(({ files, uploads, ...owner }) => [nameOf(owner), { uploads, files }]))
+}
+
+/** How long a reading of a project that is far from its cap is used again, and how far that is. */
+const readingMs = 1_000
+const ampleBytes = 1_024 ** 3
+
+/**
+ * Says which jobs need no look at what their projects keep. Jobs add bytes when they finish, not when they are accepted, so a reading
+ * outside of the transaction is as good as one inside. A reading with ample room is used for a second.
+ */
+export class StorageRoom {
+  readonly #db: Database
+  readonly #ample = new Map<string, number>()
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  /** Returns whether the projects of these jobs are below their caps. */
+  has(items: ReadonlyArray<NewJob>): Effect.Effect<boolean, StoreUnavailable> {
+    const now = performance.now()
+    const unsure = items.filter((item) => (item.storageCap ?? 0) > 0 && (this.#ample.get(nameOf(item)) ?? 0) < now)
+    if (unsure.length === 0) return Effect.succeed(true)
+    return Effect.map(
+      this.#db.read("JobStore.createJobs", (session) => readKept(session, unsure)),
+      (read) => {
+        if (this.#ample.size > 10_000) this.#ample.clear()
+        return unsure.every((item) => {
+          const { storageCap = 0 } = item
+          if (hasRoom(keptOf(read, item), storageCap - ampleBytes)) this.#ample.set(nameOf(item), now + readingMs)
+          return hasRoom(keptOf(read, item), storageCap)
+        })
+      },
+    )
+  }
+}
