@@ -194,8 +194,8 @@ export const operatorBugs: ReadonlyArray<OperatorBug> = [
   },
   {
     bug: "a backup counts files as copied that are not there",
-    file: `${cli}backup/copyBlobs.ts`,
-    from: "if (yield* isThere(to, named)) return",
+    file: `${cli}blobs/copyBlobs.ts`,
+    from: 'if (present === "whole") return',
     to: "return",
     scenario: async (installation, command) => {
       const engine = await engineOn(installation.directory)
