@@ -9,7 +9,7 @@ import { migrations } from "../src/migrations/index.ts"
 const committed: Readonly<Record<string, string>> = {
   "0001Initial": "8bfbf61e2778b6dda4da0cb0786135912c03220a5821414c4ff8e1b6a51dbf83",
   "0002Digests": "0bc913692e400f2ac55fc0b08a8622b8ccf4e2eda38966ad617572eb73f10ed4",
-  "0003CallersReservations": "420c37149a2db9ac7bc9bf560cdd7cef309e3b185a1a1cdc135d18894432bc96",
+  "0003Limits": "27d68503114231f7dc5df1711739c5a6900c28b70a2ac891a274d8a686b355df",
   "0004Retention": "bfda599c06c1a965653c152395aeae1ccfc8fcc6d91fa32bd291d7c727748756",
   "0005Waits": "8fa6a0b56aa58b612fc691e72a746ad066b7a6fa15e0d7489c5b79c8f26f3be7",
   "0006LaneLocks": "0f115b01046f1e4813b93ce4b8d751ddf2f33fb58b1f1cca90e5ed87071a05d2",

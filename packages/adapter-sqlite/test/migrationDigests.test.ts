@@ -9,6 +9,7 @@ import { migrations } from "../src/migrations/index.ts"
 const committed: Readonly<Record<string, string>> = {
   "0001Initial": "7739b6d44d034a7b073523a88483853cca01e08bec1e29d9860edf67a8fb8395",
   "0002Digests": "976b55bcfea14e5b7299f4da8f4f03ed267a0057c83e361ae6ad04c420d58691",
+  "0003Limits": "24e2875be0e822d3f222099eed6cdb5fb2ce4047c0cdded5cff26cb9e6310d47",
   "0004Retention": "bee3ce30d261ccbbf5cf9fe5816ac9646076ba0f071a77fa669f5759fcf06a76",
   "0005Waits": "2c8e47f29ca203ac9a8b129fb05aeb8b4ee454b2b875802b577a88fd817baafa",
 }
