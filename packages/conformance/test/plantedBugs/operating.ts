@@ -49,7 +49,7 @@ export const operating = [
     "{ ...retried, uploadId: null }",
     "retried",
   ]),
-  plant("domain/acceptance.ts", retries, "two retries share one upload", [" && failed.uploadId === uploadId", ""]),
+  plant("domain/acceptance.ts", retries, "two retries share one upload", ["failed.uploadId === uploadId &&", ""]),
   plant("jobs/cancelJobs.ts", cancel, "a claimed job is not canceled", [
     "if (failed === undefined)",
     "if (failed === undefined || job.held)",
