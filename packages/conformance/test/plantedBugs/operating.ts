@@ -40,7 +40,7 @@ export const operating = [
     'failed?.status === "failed"',
     "failed !== undefined",
   ]),
-  plant("domain/acceptance.ts", retries, "a job without its data is retried", ['failed.retained === "kept" && ', ""]),
+  plant("domain/acceptance.ts", retries, "a job without its data is retried", ['failed.retained === "kept" &&', ""]),
   plant("domain/Access.ts", retries, "another key's failed job is retried", [
     "record.keyId === principal.keyId && ",
     "",
