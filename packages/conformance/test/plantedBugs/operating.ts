@@ -40,7 +40,7 @@ export const operating = [
     'failed?.status === "failed"',
     "failed !== undefined",
   ]),
-  plant("domain/acceptance.ts", retries, "a job without its data is retried", ['failed.retained === "kept" && ', ""]),
+  plant("domain/acceptance.ts", retries, "a job without its data is retried", ['failed.retained === "kept" &&', ""]),
   plant("domain/Access.ts", retries, "another key's failed job is retried", [
     "record.keyId === principal.keyId && ",
     "",
@@ -49,7 +49,7 @@ export const operating = [
     "{ ...retried, uploadId: null }",
     "retried",
   ]),
-  plant("domain/acceptance.ts", retries, "two retries share one upload", [" && failed.uploadId === uploadId", ""]),
+  plant("domain/acceptance.ts", retries, "two retries share one upload", ["failed.uploadId === uploadId &&", ""]),
   plant("jobs/cancelJobs.ts", cancel, "a claimed job is not canceled", [
     "if (failed === undefined)",
     "if (failed === undefined || job.held)",
