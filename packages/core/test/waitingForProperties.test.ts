@@ -85,7 +85,12 @@ const facts: fc.Arbitrary<WaitingFacts> = fc
         ? undefined
         : {
             reason: given.wait,
-            subject: given.wait === "gate" ? "switch:ai, price:svc-audio" : given.wait === "provider" ? "speech" : null,
+            subject:
+              given.wait === "gate"
+                ? "switch:ai, price:svc-audio, spend_cap:key"
+                : given.wait === "provider"
+                  ? "speech"
+                  : null,
             cause: given.wait === "provider" ? "quota" : null,
             firstAttempt: given.waitedAt,
             lastAttempt: given.waitedAt,

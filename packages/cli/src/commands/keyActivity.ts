@@ -15,12 +15,12 @@ const jobsOf = Effect.fnUntraced(function* (key: ApiKeyRecord) {
   do {
     const page = yield* directory.listJobs({
       projectId: key.projectId,
+      keyId: key.id,
       createdFrom: key.createdAt,
       limit: pageSize,
       after,
     })
     for (const job of page.jobs) {
-      if (job.keyId !== key.id) continue
       // Newest first.
       first = job.createdAt
       last ??= job.createdAt

@@ -42,6 +42,8 @@ const texts: Readonly<Record<WaitingReason, (why: WaitingFor) => string>> = {
       ? `switch ${why.subject} is forced off by the settings of every worker: KILN_SWITCH_${why.subject?.toUpperCase()}`
       : `switch ${why.subject} is off${forChildren(why)}: kiln switch on ${why.subject}`,
   price_missing: (why) => `price ${why.subject} is not active${forChildren(why)}: kiln price activate ${why.subject}`,
+  spend_cap: (why) =>
+    `the spend cap of its ${why.subject}, which its children could pass: kiln ${why.subject} cap shows and raises it`,
   no_worker: ({ cause, subject }) => `worker for ${subject}: ${workerLacks[cause ?? ""] ?? "none serves it"}`,
   provider_paused: (why) => `provider ${why.subject ?? "of the type"}: ${why.cause}${next(why, "next try")}`,
   kind_limit: ({ count, limit, subject }) => `concurrency limit of type ${subject}: ${count} of ${limit} run`,

@@ -11,6 +11,7 @@ export const waitingReasons = [
   "kind_paused",
   "switch_off",
   "price_missing",
+  "spend_cap",
   "no_worker",
   "provider_paused",
   "kind_limit",
@@ -38,7 +39,7 @@ export interface WaitingFor {
   /**
    * `provider_paused`: `quota`, `configuration`, `failing` or `postponed`. `retry`: the error code of the last attempt. `no_worker`:
    * `none` runs, or none runs the `kind`, its `version` or its `mode`. `switch_off`: `settings` if the settings of all workers force it
-   * off. `switch_off`, `price_missing` and `no_worker` for children that the job cannot create: `children`. `rate`: the rate, as
+   * off. `switch_off`, `price_missing`, `spend_cap` and `no_worker` for children that the job cannot create: `children`. `rate`: the rate, as
    * `10/1000ms`.
    */
   readonly cause: string | null
@@ -193,12 +194,17 @@ export const heldBack = (asked: Asked, facts: KindFacts): ReadonlyArray<WaitingF
   ]
 }
 
+const missedReasons: Readonly<Record<string, WaitingReason | undefined>> = {
+  switch: "switch_off",
+  price: "price_missing",
+  spend_cap: "spend_cap",
+}
+
 /** The prerequisites that an attempt missed for its children, such as `switch:ai, price:svc-audio`. */
 const missedByChildren = (missing: string): ReadonlyArray<WaitingFor> =>
   missing.split(", ").map((each) => {
     const [what = "", subject = ""] = each.split(":")
-    const reason = what === "switch" ? "switch_off" : what === "price" ? "price_missing" : "no_worker"
-    return one(reason, { subject, cause: "children" })
+    return one(missedReasons[what] ?? "no_worker", { subject, cause: "children" })
   })
 
 /** Why the job may not be claimed yet. */

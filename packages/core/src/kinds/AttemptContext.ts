@@ -56,7 +56,7 @@ export class LeaseLost extends Data.TaggedError("LeaseLost") {}
 export class GateShut extends Data.TaggedError("GateShut")<{ readonly missing: ReadonlyArray<string> }> {}
 
 /**
- * The children of a step are not finished, or may not be created now: `missing` names the switches, prices and providers that they need.
+ * The children of a step are not finished, or may not be created now: `missing` names the switches, prices, providers and spend caps that they need.
  * The job waits without holding a slot, and its next attempt looks again.
  */
 export class ChildrenUnfinished extends Data.TaggedError("ChildrenUnfinished")<{

@@ -105,7 +105,10 @@ const refusal = (outcomes: JobOutcomes, step: string, job: Job): Effect.Effect<v
   if (error._tag === "LiveNotActive") return Effect.fail(new ChildrenUnfinished({ missing: error.missing }))
   // Until the cap is raised or its period ends, but no longer than the parent may wait.
   if (error._tag === "SpendCapReached")
-    return Effect.andThen(tellOfCap(error, step, job), Effect.fail(new ChildrenUnfinished({})))
+    return Effect.andThen(
+      tellOfCap(error, step, job),
+      Effect.fail(new ChildrenUnfinished({ missing: [`spend_cap:${error.owner}`] })),
+    )
   if (error._tag === "IdempotencyKeyReused") return Effect.die(otherRequest(step, index))
   const detail = `child ${index} of ${shownCall("children", step)} was refused: ${error._tag}`
   return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail, cause: error }))

@@ -1,5 +1,4 @@
 import type { AttemptWait } from "../domain/index.ts"
-import { GateShut } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { ProviderPaused } from "../providers/circuitBreaker.ts"
 import { ProviderBroken } from "../providers/index.ts"
@@ -19,8 +18,10 @@ export const waitOf = (end: Waiting, error: unknown, { providers }: Pick<JobKind
   const ofProvider = (cause: string) =>
     wait("provider", error instanceof ProviderPaused ? error.provider : names === "" ? null : names, cause)
   if (end._tag === "Postponed") return ofProvider("postponed")
-  if (end._tag === "Parked")
-    return error instanceof GateShut ? wait("gate", error.missing.join(", ")) : wait("children")
+  if (end._tag === "Parked") {
+    const { missing } = end.reason
+    return missing === undefined ? wait("children") : wait("gate", missing.join(", "))
+  }
   switch (end.what) {
     case "ProviderPaused":
       return ofProvider("paused")

@@ -79,6 +79,9 @@ describe("a spend cap that its children reach", () => {
     await expect.poll(async () => (await engine.get(job)).attempts, { timeout: 30_000 }).toBeGreaterThan(3)
     expect(await engine.get(job)).toMatchObject({ status: "processing" })
     expect(await done()).toBe(2)
+    await expect
+      .poll(() => operator.waitingFor(job), { timeout: 30_000 })
+      .toMatchObject([{ reason: "spend_cap", subject: "project", cause: "children" }])
     expect(warnings.filter((line) => line.includes("spend cap")).length).toBeLessThan(4)
     expect(warnings[0]).toBe(
       'the children of step "all" wait: the job could cost up to 1 EUR, which passes the project\'s spend cap for this day',

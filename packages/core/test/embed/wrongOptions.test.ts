@@ -65,9 +65,7 @@ describe("jobKind()", () => {
     ["no field for an upload", { upload: "" }, "upload must be the name of a field"],
     ["a meter without a name", { meters: [""] }, "the name of a meter must not be empty"],
   ])("refuses %s", (_, options, message) => {
-    expect(() => jobKind({ name: "x", request, run: async () => ({ output: {} }), ...options })).toThrow(
-      message,
-    )
+    expect(() => jobKind({ name: "x", request, run: async () => ({ output: {} }), ...options })).toThrow(message)
   })
 
   it.each(["resize", "send-mail", "mail.send", "billing:invoice", "media/resize"])("accepts the name %s", (name) => {
