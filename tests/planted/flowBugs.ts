@@ -14,11 +14,7 @@ export const flowBugs: ReadonlyArray<ScheduleBug> = [
   },
   {
     bug: "children are handed over in the order in which they were found",
-    edits: edit(
-      "worker/children.ts",
-      "children[index] = childOf(job)",
-      "children.push(childOf(job))",
-    ),
+    edits: edit("worker/children.ts", "children[index] = childOf(job)", "children.push(childOf(job))"),
   },
   {
     bug: "a parent that waits keeps its slot",

@@ -21,9 +21,12 @@ const projects = ["a", "b", "c"] as const
 const cap = 40
 
 /** Numbers in [0, 1) that a seed repeats. */
-const chances = (seed: number) => () => {
-  seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
-  return seed / 2_147_483_648
+const chances = (seed: number) => {
+  let state = seed
+  return () => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
+    return state / 2_147_483_648
+  }
 }
 
 it.each([1, 2])(

@@ -90,12 +90,11 @@ export const simulateSchedules = (seed: number, days: number): Effect.Effect<Sch
       const move = Effect.gen(function* () {
         if (!dice.chance(0.2)) return
         const name = dice.pickAny(Object.keys(schedules)) ?? ""
-        const {
-          schedules: [stored],
-        } = yield* atStore(scheduleStore.findSchedule(name))
+        const found = yield* atStore(scheduleStore.findSchedule(name))
+        const [stored] = found.schedules
         if (stored === undefined) return
-        const { keyId, projectId } = callerOf("sandbox", dice.pick(["a", "b", "c"]), [])
-        const owner: Schedule["owner"] = { projectId, keyId, mode: "sandbox" }
+        const next = callerOf("sandbox", dice.pick(["a", "b", "c"]), [])
+        const owner: Schedule["owner"] = { projectId: next.projectId, keyId: next.keyId, mode: "sandbox" }
         const document = JSON.stringify({ ...(JSON.parse(stored.document) as Schedule), owner })
         yield* atStore(scheduleStore.writeSchedule(name, stored.version, { nextAt: stored.nextAt, document }))
       })
@@ -151,10 +150,10 @@ class SimulatedLooker {
     meanwhile: Effect.Effect<void, unknown>,
   ) {
     const wrapped = this.#process.stores(stores, dice, { chance: 0.02 }, atStore)
-    const schedules = Context.get(wrapped as Context.Context<ScheduleStore>, ScheduleStore)
+    const stored = Context.get(wrapped as Context.Context<ScheduleStore>, ScheduleStore)
     const interrupted = ScheduleStore.of({
-      ...schedules,
-      nextSchedules: (...args) => Effect.tap(schedules.nextSchedules(...args), () => Effect.orDie(meanwhile)),
+      ...stored,
+      nextSchedules: (...args) => Effect.tap(stored.nextSchedules(...args), () => Effect.orDie(meanwhile)),
     })
     const engine = layerEngine.pipe(
       Layer.provide(Layer.succeed(EngineConfig, { ...defaultEngineSettings, queueCap: 0 })),

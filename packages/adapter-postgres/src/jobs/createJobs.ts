@@ -129,10 +129,10 @@ const advanceSchedules = async (
   outcomes: ReadonlyArray<CreateOutcome>,
 ): Promise<void> => {
   await Promise.all(
-    outcomes.map((outcome, index) => {
+    outcomes.flatMap((outcome, index) => {
       const tick = items[index]?.tick
       const advanced = tick && advanceAfter(tick, outcome)
-      return tick && advanced && writeSchedule(tx, tick.name, tick.version, advanced)
+      return tick && advanced ? [writeSchedule(tx, tick.name, tick.version, advanced)] : []
     }),
   )
 }

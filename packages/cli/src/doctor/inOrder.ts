@@ -32,10 +32,10 @@ const failureOf = (database: DatabasePlace, error: StoreUnavailable | BlobUnavai
 }
 
 /** Error codes of Postgres for a statement that waited too long for a lock, or was too slow. */
-const blockedCodes = ["55P03", "57014"]
+const blockedCodes = new Set(["55P03", "57014"])
 
 const isBlocked = (error: StoreUnavailable | BlobUnavailable | CommandFailed): boolean =>
-  error._tag === "StoreUnavailable" && codesOf(error.cause).some((code) => blockedCodes.includes(code))
+  error._tag === "StoreUnavailable" && codesOf(error.cause).some((code) => blockedCodes.has(code))
 
 /** Turns a failure of a check into its result. */
 const unavailable = (

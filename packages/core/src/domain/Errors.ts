@@ -166,9 +166,11 @@ export class KindUnknown extends KilnError<"KindUnknown"> {
   /** The kinds it has. */
   readonly known: ReadonlyArray<string>
 
-  constructor({ kind, known }: { readonly kind: string; readonly known: ReadonlyArray<string> }) {
-    super("KindUnknown", unknownName(`job kind "${kind}"`, `${kind}`, known))
-    this.kind = kind
+  /** `kind`: a name, or what JavaScript code gave instead of one. */
+  constructor({ kind, known }: { readonly kind: unknown; readonly known: ReadonlyArray<string> }) {
+    const name = String(kind)
+    super("KindUnknown", unknownName(`job kind "${name}"`, name, known))
+    this.kind = name
     this.known = known
   }
 }

@@ -28,7 +28,7 @@ export const receiveFile = (context: HandlerContext): Handler =>
         ? exchange.singleHeader("content-type")
         : undefined,
       contentLength: exchange.contentLength,
-      content: yield* verified(exchange, streamBody(exchange)),
+      content: yield* checkedByDigest(exchange, streamBody(exchange)),
     })
     // A sender that goes away ends the transfer at once, and frees its claim.
     yield* Effect.mapError(Effect.interruptible(received), (error) => {
@@ -40,7 +40,7 @@ export const receiveFile = (context: HandlerContext): Handler =>
   })
 
 /** Fails the body at its end if it does not have the digests in its headers, so that the transfer leaves nothing. */
-const verified = <E>(
+const checkedByDigest = <E>(
   exchange: Exchange,
   content: Stream.Stream<Uint8Array, E>,
 ): Effect.Effect<Stream.Stream<Uint8Array, E | Refusal>, Refusal> => {
