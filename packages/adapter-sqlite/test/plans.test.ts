@@ -14,6 +14,7 @@ import { keptJobs } from "../src/jobs/eraseJobs.ts"
 import { nextDue } from "../src/jobs/purges.ts"
 import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
 import { finishedByStatus, furthestJob, jobsInRange, nextJob, unfinishedByStatus } from "../src/directory.ts"
+import { allKinds } from "../src/jobs/lanes.ts"
 import { depthByLane, depthOfProject, firstClaimable } from "../src/queueDepth.ts"
 import { chargesAfter } from "../src/jobs/listCharges.ts"
 import { firstLanes, lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
@@ -334,6 +335,11 @@ const counts: typeof answers = [
       "SEARCH kiln_lanes USING INTEGER PRIMARY KEY (rowid=?)",
       "USE TEMP B-TREE FOR GROUP BY",
     ],
+  ],
+  [
+    "the kinds of all lanes",
+    allKinds.sql,
+    ["SCAN kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1", "USE TEMP B-TREE FOR DISTINCT"],
   ],
   [
     "the depth of the queue of one project",

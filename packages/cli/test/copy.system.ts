@@ -77,6 +77,7 @@ describe("kiln copy", () => {
       job_labels: 0,
       job_scopes: 0,
       attempts: 2,
+      waits: 1,
       deliveries: 0,
       audit: 0,
     }

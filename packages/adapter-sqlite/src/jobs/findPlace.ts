@@ -15,7 +15,7 @@ const placeOfJob = statement((given: Given<Values<"jobs", "id">>) =>
 type Before = Values<"jobs", "lane_id" | "priority" | "id"> & { readonly claimableAt: number; readonly limit: number }
 
 /** Counts the jobs of a lane and rank that come before a place, up to a limit, in the order of the index. */
-export const jobsBeforePlace = statement((given: Given<Before>) =>
+const jobsBeforePlace = statement((given: Given<Before>) =>
   query
     .selectFrom((from) =>
       from

@@ -64,7 +64,8 @@ export const mayBeClaimableAt = (tx: Transaction, id: number, nextAt: number): v
   tx.run(lowerNextAt, { id, nextAt })
 }
 
-const allKinds = statement(() => query.selectFrom("lanes").select("kind").distinct().orderBy("kind"))
+/** Reads every lane. */
+export const allKinds = statement(() => query.selectFrom("lanes").select("kind").distinct().orderBy("kind"))
 
 /** Lists the kinds of all jobs that ever were: lanes stay when their jobs are deleted. */
 export const listKinds = (tx: Transaction): ReadonlyArray<string> => tx.all(allKinds, {}).map(({ kind }) => kind)
