@@ -6,7 +6,7 @@ const isTypeScript = ({ path }: TidyFile): boolean => path.endsWith(".ts")
 const isTest = ({ path }: TidyFile): boolean =>
   /\.(test|system|proof|long)\.ts$/.test(path) || path.startsWith("packages/conformance/src/")
 
-const MOST_LINES = 300
+const MOST_LINES = 400
 
 /** A file anyone can read in one go; the exceptions say why. */
 export const shortFiles = (

@@ -65,7 +65,7 @@ it.effect("the first end of a claim costs nothing extra: one statement per writt
       return counts
     }
     yield* jobs.completeJobs([completion])
-    expect(asked(), "its row and its file's").toEqual([0, 2])
+    expect(asked(), "its reservation; its row and its file's").toEqual([1, 2])
     yield* jobs.releaseJobs([{ jobId: jobId(2), token: 1 }])
     expect(asked(), "the job; its row and its lane's").toEqual([1, 2])
     yield* uploads.completeUpload({ uploadId: uploadId(5), token: 1, file: uploadedFile(uploadId(5), 1) })

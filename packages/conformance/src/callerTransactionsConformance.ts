@@ -18,9 +18,11 @@ export type CallerTransactionsUnderTest = {
   /** Which verbs take these handles; default `effect`. */
   readonly through?: Through
 } & (
-  | { readonly concurrent: true; readonly reason?: never }
+  | { readonly concurrent: true; readonly seesOpen?: true; readonly reason?: never }
+  /** Others do not see what an open transaction holds. Checks that need that are skipped with this reason. */
+  | { readonly concurrent: true; readonly seesOpen: false; readonly reason: string }
   /** The database allows one writing transaction at a time. Checks that need two are skipped with this reason. */
-  | { readonly concurrent: false; readonly reason: string }
+  | { readonly concurrent: false; readonly seesOpen?: never; readonly reason: string }
 )
 
 /** All checks. */
@@ -70,7 +72,8 @@ export const runCallerCheck = (
  */
 export const callerTransactionsConformance = (adapter: CallerTransactionsUnderTest): void => {
   describe(`${adapter.name} creates jobs in its caller's transactions`, () => {
-    const skipped = (check: CallerCheck): boolean => check.concurrent && !adapter.concurrent
+    const skipped = (check: CallerCheck): boolean =>
+      (check.concurrent && !adapter.concurrent) || (check.seesOpen === true && adapter.seesOpen === false)
     const checks = callerChecks
     for (const check of checks.filter((one) => !skipped(one))) it.live(check.name, () => runCallerCheck(check, adapter))
     for (const { name } of checks.filter(skipped))

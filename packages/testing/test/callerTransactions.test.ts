@@ -4,7 +4,13 @@ import { TestClock } from "effect/testing"
 import { callerChecks, callerTransactionsConformance, runCallerCheck } from "@kiln/conformance"
 import { memoryTransactions, type Wrongs } from "./support/memoryTransactions.ts"
 
-callerTransactionsConformance({ name: "Memory", place: memoryTransactions(), concurrent: true })
+callerTransactionsConformance({
+  name: "Memory",
+  place: memoryTransactions(),
+  concurrent: true,
+  seesOpen: false,
+  reason: "each decides on a copy",
+})
 callerTransactionsConformance({
   name: "Memory, synchronously",
   place: memoryTransactions(),

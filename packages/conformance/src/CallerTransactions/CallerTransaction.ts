@@ -43,6 +43,8 @@ export interface CallerCheck {
   readonly name: string
   /** Whether it needs two transactions that write at the same time. */
   readonly concurrent: boolean
+  /** Whether it needs that others see the keys and reservations that an open transaction holds. False by default. */
+  readonly seesOpen?: boolean
   readonly run: (begin: Begin, through: Through) => Effect.Effect<void, unknown, CallerPorts | Scope.Scope>
 }
 

@@ -16,6 +16,7 @@ export const spendCapsInTransactions: ReadonlyArray<CallerCheck> = [
   {
     name: "two open transactions that submit under the same caps in opposite order do not wait for each other",
     concurrent: true,
+    seesOpen: true,
     run: Effect.fnUntraced(function* (begin) {
       yield* openAudioGate
       for (const { projectId: owner } of [a, b]) yield* capSpending(owner, capOf(2))
@@ -39,6 +40,7 @@ export const spendCapsInTransactions: ReadonlyArray<CallerCheck> = [
   {
     name: "ordinary submissions under the same cap continue during an open transaction, whose reservation counts",
     concurrent: true,
+    seesOpen: true,
     run: Effect.fnUntraced(function* (begin) {
       yield* openAudioGate
       yield* capSpending(projectId(1), capOf(3))
@@ -55,6 +57,7 @@ export const spendCapsInTransactions: ReadonlyArray<CallerCheck> = [
   {
     name: "a reservation comes back with a rollback, and if the job of its key was another's",
     concurrent: true,
+    seesOpen: true,
     run: Effect.fnUntraced(function* (begin) {
       yield* openAudioGate
       yield* capSpending(projectId(1), capOf(2))
@@ -81,6 +84,7 @@ export const spendCapsInTransactions: ReadonlyArray<CallerCheck> = [
   {
     name: "a submission that waits for the key of an open transaction holds up no other of its project",
     concurrent: true,
+    seesOpen: true,
     run: Effect.fnUntraced(function* (begin) {
       yield* openAudioGate
       yield* capSpending(projectId(1), capOf(100))

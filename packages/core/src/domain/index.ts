@@ -1,5 +1,5 @@
 export { type JobFacts, judgeJob, maximumCostOf, repeatOf, type Unique } from "./acceptance.ts"
-export { advanceAfter, type JobTick } from "./Schedule.ts"
+export { advanceAfter, type JobTick } from "./JobTick.ts"
 export {
   exceedsCap,
   hasRoom,

@@ -10,12 +10,12 @@ import { limitsWith } from "./limitsWith.ts"
 import { makeOutageLog } from "./outageLog.ts"
 import { liveKinds, servedBy } from "./runnableKinds.ts"
 
-const intervalMs = 8_000
+const intervalMs = 10_000
 /**
  * A worker that died is forgotten after this time: readiness, metrics and the doctor show who runs. Live jobs are accepted for as long
  * as a worker served their kind within the queue limit, so a short life refuses nobody. A clean shutdown withdraws the entry.
  */
-const ttlMs = 3 * intervalMs
+const ttlMs = 28_000
 /** Milliseconds before a failed publication is retried. */
 const retryMs = 1_000
 

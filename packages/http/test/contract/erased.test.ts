@@ -52,8 +52,8 @@ it("deleted data is nowhere on disk once the service has stopped, and refused da
   expect(outputs).toHaveLength(2)
   for (const text of [...texts, ...outputs]) expect(holding(text), `${text} is there before`).not.toEqual([])
   for (const { path } of jobs) expect((await api.delete(`${path}/data`)).status).toBe(204)
-  // What a sweep writes for the installation itself belongs to no job.
-  const blobs = filesBelow(join(directory, "blobs")).filter((path) => !path.includes("/lineage/"))
+  // What the store and a sweep write for the installation itself belongs to no job.
+  const blobs = filesBelow(join(directory, "blobs")).filter((path) => !/\/lineage\/|\/\.store$/.test(path))
   expect(blobs, "files are gone when deletion is answered").toEqual([])
 
   const refused = "canary-text-refused-77d2"

@@ -77,16 +77,11 @@ describe("the reference's requests", () => {
     const { text } = await page("/docs")
     const [, script = ""] = /^[\s\S]*?<head><script>([\s\S]*?)<\/script>/.exec(text) ?? []
     const sent: Array<string | null> = []
-    const scope = {
-      Request,
-      crypto,
-      fetch: (request: Request) => void sent.push(request.headers.get("idempotency-key")),
+    const scope: { fetch: (input: Request | string, init?: RequestInit) => void } = {
+      fetch: (input, init) => void sent.push(new Request(input, init).headers.get("idempotency-key")),
     }
     runInNewContext(script.replaceAll("globalThis", "scope"), { scope, Request, crypto, Uint8Array, Array })
-    for (const key of keys)
-      scope.fetch(
-        ...([`${local()}/v1/x`, { method: "POST", headers: { "Idempotency-Key": key } }] as unknown as [Request]),
-      )
+    for (const key of keys) scope.fetch(`${local()}/v1/x`, { method: "POST", headers: { "Idempotency-Key": key } })
     return sent
   }
 

@@ -32,7 +32,13 @@ const place: Effect.Effect<CallerPlace> = Effect.gen(function* () {
   }
 })
 
-callerTransactionsConformance({ name: "testEngine", place, concurrent: true })
+callerTransactionsConformance({
+  name: "testEngine",
+  place,
+  concurrent: true,
+  seesOpen: false,
+  reason: "each decides on a copy",
+})
 callerTransactionsConformance({
   name: "testEngine, synchronously",
   place,
