@@ -116,3 +116,21 @@ it.live("a refused job leaves no entry of its scope behind", () =>
     expect(yield* runSql(url, "SELECT count(*)::int AS scopes FROM kiln.job_scopes")).toEqual([{ scopes: 1 }])
   }),
 )
+
+it.live("a process of the previous version, which locks scopes in its own way, is waited for", () =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    const engine = yield* engineOn(url)
+    yield* Effect.promise(() => engine.submit("hello", { n: 1 }, { unique }))
+    const older = yield* begun(url)
+    yield* Effect.promise(async () => {
+      await older.query("SELECT pg_advisory_xact_lock(hashtextextended(scope, 0)) FROM kiln.job_scopes")
+      const waiting = engine.submit("hello", { n: 1 }, { unique })
+      const isOpen = Symbol("open")
+      const first = await Promise.race([waiting, new Promise((resolve) => setTimeout(resolve, 150, isOpen))])
+      await older.query("COMMIT")
+      expect(first).toBe(isOpen)
+      expect(await waiting).toMatchObject({ deduplicated: true })
+    })
+  }),
+)

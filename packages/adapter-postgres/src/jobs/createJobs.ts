@@ -167,7 +167,7 @@ export const readItems = async (
   const owners = alone ? cappedOwners(items) : []
   const [schedules, holders, retried, , , spending, unfinished, kept, board, uploads, jobs] = await Promise.all([
     lockedSchedules(session, items),
-    lockedScopes(session, items),
+    lockedScopes(session, items, alone),
     lockedRetried(session, items),
     session.batch(lockUploads, consumed, {}),
     alone && oneAtATimePerProject(session, items),

@@ -27,6 +27,18 @@ const enterScopes = batchStatement<Scope, {}, unknown>({ scope: "text" }, (item)
     .onConflict((conflict) => conflict.column("scope").doNothing()),
 )
 
+/**
+ * Waits for transactions of processes of the previous version, which lock scopes in this way alone, and lets them wait. In the order of
+ * the scopes. Each lock takes a place in the table of the server, so only for kiln's own transactions, whose batches are bounded.
+ */
+const lockAsBefore = batchStatement<Scope, {}, { locked: string }>({ scope: "text" }, (item) =>
+  query
+    .selectFrom((from) => from.selectFrom(item).select("item.scope").orderBy("item.scope").offset(0).as("ordered"))
+    .select(
+      sql<string>`pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(ordered.scope, 0))::text`.as("locked"),
+    ),
+)
+
 /** Locks scopes until the transaction ends, and returns the jobs that took them last, as the one before has written them. */
 const lockScopes = batchStatement<Scope, {}, Scope & { seq: number }>({ scope: "text" }, (item) =>
   query
@@ -62,14 +74,18 @@ const heldScopes = async (session: Session, scopes: ReadonlyArray<Scope>) => {
 const scopesOf = (items: ReadonlyArray<NewJob>): ReadonlyArray<Scope> =>
   [...new Set(items.flatMap(({ unique }) => unique?.scope ?? []))].toSorted().map((scope) => ({ scope }))
 
-/** Locks the scopes of these jobs, and returns the jobs that took them last. */
+/**
+ * Locks the scopes of these jobs, and returns the jobs that took them last. `alone`: the transaction is kiln's own, and also excludes
+ * processes of the previous version. In a caller's transaction, which may have any number of unique jobs, it does not.
+ */
 export const lockedScopes = async (
   session: Session,
   items: ReadonlyArray<NewJob>,
+  alone: boolean,
 ): Promise<ReadonlyMap<string, Job>> => {
   const scopes = scopesOf(items)
   if (scopes.length === 0) return new Map()
-  const found = await heldScopes(session, scopes)
+  const [, found] = await Promise.all([alone && session.batch(lockAsBefore, scopes, {}), heldScopes(session, scopes)])
   const rows = await session.batch(
     jobsBySeq,
     found.map(({ seq }) => ({ seq })),
