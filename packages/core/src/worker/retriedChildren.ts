@@ -45,6 +45,27 @@ export const submitChildren = Effect.fnUntraced(function* (
   return settled
 })
 
+/**
+ * Counts the children of a step that are those of an earlier parent, because these have the uploads. They do not have the label of the
+ * step.
+ */
+export const countEarlierChildren = Effect.fnUntraced(function* (
+  services: Services,
+  parent: Job,
+  { jobId, step }: ParentStep,
+  asked: ReadonlyArray<Asked>,
+): Effect.fn.Return<number, StoreUnavailable> {
+  if (retriedBy(parent.idempotencyKey) === undefined) return 0
+  let count = 0
+  for (const [index, each] of asked.entries()) {
+    const own = yield* services.store.findByIdempotencyKey(parent.keyId, childKey({ jobId, step }, index))
+    if (own !== undefined) continue
+    const earlier = yield* earlierChild(services, parent, step, index)
+    if (earlier !== undefined && isOfRequest(services, each, earlier)) count += 1
+  }
+  return count
+})
+
 /** Finds the child that has the upload, of the job that the parent retries, or of the one that this retried. */
 const earlierChild = Effect.fnUntraced(function* (
   { directory, store }: Services,
