@@ -106,6 +106,36 @@ describe("a backlog runs at the rate of its provider", () => {
         Effect.provideService(JobKinds, [talk]),
       )
     })
+  for (const workers of [1, 3])
+    it.effect(`even if its jobs work for up to 1.5 seconds before they call, with ${workers} workers`, () => {
+      const calls: Array<number> = []
+      let begun = 0
+      const tell = effectProvider(voices, () => noting(calls, "told"))
+      // Evenly spread, in an irregular order.
+      const work = Effect.suspend(() => Effect.sleep(((begun++ * 0.618) % 1) * 1_500))
+      const talk = JobKind({
+        name: "talk",
+        keyScope: "audio.create",
+        request: Schema.Struct({}),
+        providers: [voices],
+        run: ({ ask }) => Effect.as(Effect.andThen(work, ask.voices({})), result),
+      })
+      const settings = {
+        queueCap: 0,
+        concurrency: 40,
+        providers: { ...defaultEngineSettings.providers, voices: { concurrency: 0, callLimitMs: 60_000, rate } },
+      }
+      return runBacklog(talk, 200, 15_000, workers, settings).pipe(
+        Effect.map(() => {
+          const [first = 0] = calls
+          const delivered = calls.filter((at) => at >= first + 3_000 && at < first + 13_000).length
+          assert.isAtLeast(delivered, 95)
+          assert.isAtMost(delivered, 100 + burstOf(rate))
+        }),
+        within({ live: { voices: tell }, settings }),
+        Effect.provideService(JobKinds, [talk]),
+      )
+    })
 })
 
 describe("tokens of processes that do not use them", () => {

@@ -3,6 +3,9 @@ import { type RateLimitPolicy, TOKEN } from "../domain/RateLimit.ts"
 /** The longest that reservations take to lapse, as a multiple of the time in which a token comes. */
 const mostSlowness = 8
 
+/** For how long jobs may wait for their tokens if they do other work first. */
+const sparesMs = 500
+
 interface Reservation {
   /** When the job was claimed. */
   readonly at: number
@@ -50,8 +53,13 @@ export class Reservations {
 
   /** Records for how long a job has waited for its token. */
   waited(ms: number): void {
-    const isLate = ms * this.#policy.perMinute > TOKEN
-    this.#slowness = isLate ? Math.min(mostSlowness, 1.25 * this.#slowness) : Math.max(1, 0.9 * this.#slowness)
+    const isLate = ms > Math.max(TOKEN / this.#policy.perMinute, this.callLate ? sparesMs : 0)
+    this.#slowness = isLate ? Math.min(mostSlowness, 1.1 * this.#slowness) : Math.max(1, 0.9 * this.#slowness)
+  }
+
+  /** Records that a job has waited in vain. Its work before is done again. */
+  gaveUp(): void {
+    this.#slowness = Math.min(mostSlowness, 1.25 * this.#slowness)
   }
 
   /** Returns how many have not lapsed. */
@@ -65,6 +73,14 @@ export class Reservations {
   lapsedAt(count: number, now: number): number | undefined {
     const ends = [...this.#jobs.values()].map(({ until }) => until).filter((until) => until > now)
     return ends.sort((one, other) => one - other)[count - 1]
+  }
+
+  /**
+   * How many jobs more than there are tokens may run, to wait for their tokens. If jobs do other work of different length first, they
+   * ask at irregular times, and the tokens of a time when none asks would be lost.
+   */
+  get spare(): number {
+    return this.callLate ? Math.floor((sparesMs * this.#policy.perMinute) / TOKEN / this.#slowness) : 0
   }
 
   /** Whether tokens that are taken before a claim would be held for so long that the bucket could not refill. */

@@ -64,7 +64,8 @@ export class SharedRate implements CallRate<StoreUnavailable> {
   #tokens = 0
   #endsAt = 0
   #askAgainAt = 0
-  #waiting = 0
+  /** The jobs that ask for a token, in the order in which they get one. */
+  readonly #waiting = new Set<Deferred.Deferred<void>>()
   #inDemand = false
   /** Whether `room` has returned 0 for the last claim. */
   #isHeldBack = false
@@ -123,8 +124,8 @@ export class SharedRate implements CallRate<StoreUnavailable> {
     if (!this.#isHeldBack) return undefined
     const now = this.#now()
     if (this.#roomAt(now) > 0) return 0
-    if (this.#held(now) === 0 && now < this.#askAgainAt) return Math.ceil(this.#askAgainAt - now)
-    const tooMany = this.#reserved(now) - (this.#held(now) || this.#portion) + 1
+    if (this.#isEmpty(now)) return Math.ceil(this.#askAgainAt - now)
+    const tooMany = this.#reserved(now) - this.#wanted(now) + 1
     const at = this.#reservations.lapsedAt(tooMany, now)
     // Otherwise, jobs wait for their tokens.
     return at === undefined ? undefined : Math.ceil(at - now)
@@ -133,13 +134,15 @@ export class SharedRate implements CallRate<StoreUnavailable> {
   take(job: object): Effect.Effect<boolean, ProviderPostponed | StoreUnavailable> {
     return Effect.acquireUseRelease(
       Effect.sync(() => {
-        this.#waiting += 1
+        const turn = Deferred.makeUnsafe<void>()
+        this.#waiting.add(turn)
         this.#reservations.ask(job, this.#now())
+        return turn
       }),
-      () => this.#take(),
-      () =>
+      (turn) => this.#take(turn),
+      (turn) =>
         Effect.sync(() => {
-          this.#waiting -= 1
+          this.#waiting.delete(turn)
           this.#changed()
         }),
     )
@@ -155,14 +158,22 @@ export class SharedRate implements CallRate<StoreUnavailable> {
 
   /** Jobs for which tokens are kept. */
   #reserved(now: number): number {
-    return this.#waiting + this.#reservations.count(now)
+    return this.#waiting.size + this.#reservations.count(now)
   }
 
   /** How many more jobs to claim, as far as is known without the store. */
   #roomAt(now: number): number {
-    const held = this.#held(now)
-    if (held === 0 && now < this.#askAgainAt) return 0
-    return Math.max(0, (held || this.#portion) - this.#reserved(now))
+    return this.#isEmpty(now) ? 0 : Math.max(0, this.#wanted(now) - this.#reserved(now))
+  }
+
+  /** Whether the bucket is known to have no token, and no job may be claimed to wait for one. */
+  #isEmpty(now: number): boolean {
+    return this.#held(now) === 0 && now < this.#askAgainAt && this.#reservations.spare === 0
+  }
+
+  /** For how many jobs to keep tokens. */
+  #wanted(now: number): number {
+    return (this.#held(now) || this.#portion) + this.#reservations.spare
   }
 
   #changed(): void {
@@ -183,31 +194,41 @@ export class SharedRate implements CallRate<StoreUnavailable> {
     })
   }
 
-  #take() {
+  #take(turn: Deferred.Deferred<void>) {
     return Effect.gen({ self: this }, function* () {
       const beganAt = this.#now()
       const giveUpAt = beganAt + waitInSlotMs
       for (let waited = false; ; waited = true) {
+        while (this.#waiting.has(turn) && this.#held(this.#now()) > 0) yield* this.#giveOne
         const now = this.#now()
-        if (this.#held(now) > 0) {
-          this.#tokens -= 1
-          if (this.#tokens === 0) yield* this.#usedUp()
+        if (!this.#waiting.has(turn)) {
           this.#reservations.waited(now - beganAt)
           return waited
         }
         // The time to ask again is not known until a request in progress is answered.
         if (this.#asking !== undefined || now >= this.#askAgainAt) yield* this.#ask
-        else if (this.#askAgainAt > giveUpAt)
+        else if (this.#askAgainAt > giveUpAt) {
+          this.#reservations.gaveUp()
           return yield* new ProviderPostponed({ delayMs: Math.ceil(this.#askAgainAt - now) })
-        else yield* this.#waitFor(Math.ceil(this.#askAgainAt - now))
+        } else yield* this.#waitFor(turn, Math.ceil(this.#askAgainAt - now))
       }
     })
   }
 
-  #waitFor(ms: number): Effect.Effect<void> {
+  /** Gives a token to the job that has waited longest. */
+  readonly #giveOne: Effect.Effect<void> = Effect.suspend(() => {
+    const [first] = this.#waiting
+    if (first === undefined) return Effect.void
+    this.#waiting.delete(first)
+    this.#tokens -= 1
+    Deferred.doneUnsafe(first, Effect.void)
+    return this.#tokens === 0 ? this.#usedUp() : Effect.void
+  })
+
+  #waitFor(turn: Deferred.Deferred<void>, ms: number): Effect.Effect<void> {
     return Effect.acquireUseRelease(
       Effect.sync(() => this.#onWait(1)),
-      () => Effect.sleep(ms),
+      () => Effect.raceFirst(Effect.sleep(ms), Deferred.await(turn)),
       () => Effect.sync(() => this.#onWait(-1)),
     )
   }

@@ -9,7 +9,7 @@ import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished } from
 import type { JobKind } from "../kinds/JobKind.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { JobDirectory, JobStore } from "../ports/index.ts"
-import { submitChildren } from "./retriedChildren.ts"
+import { countEarlierChildren, submitChildren } from "./retriedChildren.ts"
 import { shownCall } from "./UsedNames.ts"
 
 /** Jobs in one page of a list, or in one call that reads them. */
@@ -197,11 +197,12 @@ export const awaitChildren = Effect.fnUntraced(function* (
   const parent: ParentStep = { jobId: job.id, step }
   const kind = kindOfChildren(engine, step, kindName, requests)
   const before = yield* countChildren(directory, parent)
-  yield* checkCount(step, count.known, requests.length, before.all)
+  const asked = before.all < requests.length ? askedFor(job, parent, kind, requests) : []
+  const isShort = count.known !== undefined && before.all < count.known
+  const earlier = isShort ? yield* countEarlierChildren(services, job, parent, asked) : 0
+  yield* checkCount(step, count.known, requests.length, before.all + earlier)
   if (before.all < requests.length) {
-    const outcomes = yield* Effect.suspend(() =>
-      submitChildren(services, job, parent, askedFor(job, parent, kind, requests)),
-    )
+    const outcomes = yield* submitChildren(services, job, parent, asked)
     yield* refusal(outcomes, step, job)
     yield* count.keep(requests.length)
     const submitted = outcomes.flatMap((outcome) => (Result.isSuccess(outcome) ? [outcome.success.job] : []))
