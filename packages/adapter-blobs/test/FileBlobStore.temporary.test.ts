@@ -1,4 +1,4 @@
-import { utimes, writeFile } from "node:fs/promises"
+import { mkdir, utimes, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
@@ -29,6 +29,25 @@ describe("temporary files", () => {
         }),
       ),
     )
+
+  it.effect("are deleted although one of them cannot be", () =>
+    onFiles((store, directory) =>
+      Effect.gen(function* () {
+        const nameOf = (n: number) => `uploads.a.${n}.00000000-0000-4000-8000-000000000000.part`
+        const stuck = join(directory, "tmp", nameOf(1))
+        yield* Effect.promise(() => mkdir(stuck))
+        yield* Effect.promise(() => utimes(stuck, 0, 0))
+        for (const n of [0, 2, 3]) yield* left(directory, nameOf(n), 0)
+        yield* TestClock.adjust(120 * minutes)
+        yield* Stream.runDrain(store.list("uploads"))
+        expect(yield* tree(directory)).toEqual([...EMPTY, `tmp/${nameOf(1)}/`])
+        for (const n of [0, 2, 3]) yield* left(directory, nameOf(n), 0)
+        const { _tag } = yield* Effect.flip(store.remove("uploads/a"))
+        expect(_tag).toBe("BlobUnavailable")
+        expect(yield* tree(directory)).toEqual([...EMPTY, `tmp/${nameOf(1)}/`])
+      }),
+    ),
+  )
 
   it.effect("that this process is writing are not treated as abandoned", () =>
     onFiles((store, directory) =>

@@ -1,6 +1,7 @@
 import type { BlobInfo } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import { headerOf, type S3Answer, type S3Client } from "./Client.ts"
+import { forAll } from "./forAll.ts"
 import { S3Failure } from "./S3Failure.ts"
 import { elementsOf, escaped, textOf } from "./xml.ts"
 
@@ -65,33 +66,33 @@ export const deleteObject = (client: S3Client, key: string): Effect.Effect<void,
 
 const MOST_DELETES = 1_000
 
-/** Deletes objects, up to 1,000 with one request. */
+/** Returns the failures of a request for up to 1,000 objects. */
+const deleteBatch = Effect.fnUntraced(function* (client: S3Client, keys: ReadonlyArray<string>) {
+  const objects = keys.map((key) => `<Object><Key>${escaped(key)}</Key></Object>`)
+  const body = Buffer.from(`<Delete><Quiet>true</Quiet>${objects.join("")}</Delete>`)
+  const { text } = yield* client.send({
+    method: "POST",
+    query: { delete: "" },
+    headers: { "content-type": "application/xml" },
+    body,
+  })
+  const [error, ...others] = elementsOf(text, "Error")
+  if (error === undefined) return
+  const code = textOf(error, "Code")
+  const more = others.length === 0 ? "" : ` and ${others.length} more`
+  return yield* Effect.fail(
+    new S3Failure(`S3 did not delete ${textOf(error, "Key")}${more}: ${code}`, { code, retryable: false }),
+  )
+})
+
+/** Deletes objects, up to 1,000 with one request. Tries all of them, and then fails if some remain. */
 export const deleteObjects = (client: S3Client, keys: ReadonlyArray<string>): Effect.Effect<void, S3Failure> => {
   const [only] = keys
   if (only !== undefined && keys.length === 1) return deleteObject(client, only)
   const batches = Array.from({ length: Math.ceil(keys.length / MOST_DELETES) }, (_, index) =>
     keys.slice(index * MOST_DELETES, (index + 1) * MOST_DELETES),
   )
-  return Effect.forEach(
-    batches,
-    Effect.fnUntraced(function* (batch) {
-      const objects = batch.map((key) => `<Object><Key>${escaped(key)}</Key></Object>`)
-      const body = Buffer.from(`<Delete><Quiet>true</Quiet>${objects.join("")}</Delete>`)
-      const { text } = yield* client.send({
-        method: "POST",
-        query: { delete: "" },
-        headers: { "content-type": "application/xml" },
-        body,
-      })
-      const [error] = elementsOf(text, "Error")
-      if (error === undefined) return
-      const code = textOf(error, "Code")
-      return yield* Effect.fail(
-        new S3Failure(`S3 did not delete ${textOf(error, "Key")}: ${code}`, { code, retryable: false }),
-      )
-    }),
-    { discard: true },
-  )
+  return forAll(batches, (batch) => deleteBatch(client, batch), 1)
 }
 
 export interface ListedObject {

@@ -2,6 +2,7 @@ import { type BlobStore, requireBlobKey } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import { deleteObjects, headObject, listAll, objectKey, partsPrefix } from "./Bucket.ts"
 import { reporting, type S3Client } from "./Client.ts"
+import { forAll } from "./forAll.ts"
 import { abortMultipart, listMultiparts } from "./Multipart.ts"
 import { S3Failure } from "./S3Failure.ts"
 
@@ -16,8 +17,11 @@ const AT_ONCE = 8
 // More than one pass is needed only while another call writes below the prefix, or a listing is stale.
 const PASSES = 5
 
-const removeVerified = Effect.fnUntraced(function* (client: S3Client, prefix: string) {
-  yield* dropParts(client, prefix)
+/** A part that cannot be dropped keeps no blob from being removed. */
+const removeVerified = (client: S3Client, prefix: string) =>
+  forAll([dropParts(client, prefix), removeObjects(client, prefix)], (step) => step, 1)
+
+const removeObjects = Effect.fnUntraced(function* (client: S3Client, prefix: string) {
   const own = objectKey(client, prefix)
   const listed = Effect.map(listAll(client, own), (objects) =>
     objects.map(({ key }) => key).filter((key) => key === own || key.startsWith(`${own}/`)),
@@ -47,9 +51,15 @@ const dropParts = Effect.fnUntraced(function* (client: S3Client, prefix: string)
   const [uploads, objects] = yield* Effect.all([listMultiparts(client, parts), listAll(client, parts)], {
     concurrency: 2,
   })
-  yield* Effect.forEach(uploads, (upload) => abortMultipart(client, upload), { concurrency: AT_ONCE, discard: true })
-  yield* deleteObjects(
-    client,
-    objects.map(({ key }) => key),
+  yield* forAll(
+    [
+      forAll(uploads, (upload) => abortMultipart(client, upload), AT_ONCE),
+      deleteObjects(
+        client,
+        objects.map(({ key }) => key),
+      ),
+    ],
+    (step) => step,
+    1,
   )
 })

@@ -402,6 +402,36 @@ describe("what a process leaves behind", () => {
     ),
   )
 
+  it.live("the sweep goes on after an upload that cannot be aborted, and after a batch that cannot be deleted", () =>
+    onS3((_, server) =>
+      Effect.gen(function* () {
+        const partOf = (n: number) => `_parts/jobs/a/${n}/audio/${crypto.randomUUID()}`
+        for (const n of [1, 2, 3]) {
+          const key = partOf(n)
+          const { body } = yield* Effect.promise(() => server.direct("POST", `/${key}?uploads=`))
+          const id = /<UploadId>(.*)<\/UploadId>/.exec(body.toString())?.[1] ?? ""
+          server.uploads.set(id, { key, began: new Date(0).toISOString() })
+        }
+        for (let n = 1; n <= 1_002; n++)
+          yield* Effect.promise(() => server.direct("PUT", `/${partOf(n)}`, Buffer.from("p")))
+        const [first] = server.uploads.keys()
+        let batches = 0
+        server.fault = ({ method, query }) =>
+          query.get("uploadId") === first || (method === "POST" && query.has("delete") && batches++ === 0)
+            ? { kind: "respond", status: 403, code: "AccessDenied" }
+            : undefined
+        yield* Effect.provide(Effect.service(BlobStore), onServer(server, { abandonedAfterMs: 0 }))
+        expect([...server.uploads.keys()]).toEqual([first])
+        const { body: left } = yield* Effect.promise(() => server.direct("GET", "?list-type=2&max-keys=1000"))
+        expect(left.toString()).toContain("<KeyCount>1000</KeyCount>")
+        expect(left.toString()).toContain("<IsTruncated>false</IsTruncated>")
+        server.fault = () => undefined
+        yield* Effect.provide(Effect.service(BlobStore), onServer(server, { abandonedAfterMs: 0 }))
+        yield* nothingLeft(server)
+      }),
+    ),
+  )
+
   it.live("a removal takes the parts of an unfinished put, which then fails", () =>
     onS3((store, server) =>
       Effect.gen(function* () {

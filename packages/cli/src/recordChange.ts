@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import type { JsonObject } from "@kiln/core/domain"
 import { type AuditChange, audited, type AuditedVerb, AuditLog } from "@kiln/core/ports"
 import { ProcessIo } from "./ProcessIo.ts"
-import { readSettings } from "./Settings.ts"
 
 /** Names may come from the environment, and appear in tables. */
 const printable = (text: string): string => text.replaceAll(/[^\x20-\x7e]/g, "?").slice(0, 100)
@@ -30,12 +29,6 @@ const changedBy = Effect.map(ProcessIo, ({ environment }) => {
 const changeOf = (action: string, subject: string | null, details: JsonObject) =>
   Effect.map(changedBy, (by): AuditChange => ({ ...by, action, subject, details }))
 
-/** Each change also removes entries past their retention, so the log needs no sweep. */
-const prune = Effect.gen(function* () {
-  const read = readSettings((yield* ProcessIo).environment)
-  if (read.ok && read.settings.auditRetentionMs > 0) yield* (yield* AuditLog).prune(read.settings.auditRetentionMs)
-})
-
 /**
  * Records a change in the transaction that makes it. `changed` judges the answer of the store's verb; by default, every answer
  * but `undefined` and `false` is a change. `detailsOf` adds details from the answer. Details must contain no secret.
@@ -51,17 +44,12 @@ export const recordChange =
     detailsOf?: AuditedVerb["detailsOf"],
   ) =>
   <A, E, R>(operation: Effect.Effect<A, E, R>) =>
-    Effect.gen(function* () {
-      const answer = yield* audited(yield* changeOf(action, subject, details), operation, changed, detailsOf)
-      yield* prune
-      return answer
-    })
+    Effect.flatMap(changeOf(action, subject, details), (change) => audited(change, operation, changed, detailsOf))
 
 /** Records a change that takes several steps, before the first. It can be repeated if it is interrupted. */
 export const appendChange = (action: string, subject: string | null, details: JsonObject = {}) =>
   Effect.gen(function* () {
     yield* (yield* AuditLog).append(yield* changeOf(action, subject, details))
-    yield* prune
   })
 
 /** Whether an answer, or the answer for the first item of a batch, has this tag. */

@@ -23,14 +23,32 @@ export const temporaryName = (key: string, uuid: string): string => baseOf(key) 
 export const removeTemporaries = async (directory: BlobDirectory, prefix: string): Promise<void> => {
   const base = baseOf(prefix)
   try {
-    for (const name of await readdir(directory.temporary))
-      if (name.startsWith(base) && ours.test(name)) await rm(join(directory.temporary, name), { force: true })
-    // Syncs even if nothing was removed now: an earlier call or a failed put may have removed files without syncing.
-    await syncDirectory(directory.temporary)
+    const names = (await readdir(directory.temporary)).filter((name) => name.startsWith(base) && ours.test(name))
+    await removeAll(directory, names, () => true)
   } catch (error) {
     // The directory was removed from outside; the next put creates it again.
     if (!hasCode(error, "ENOENT")) throw error
   }
+}
+
+/** Durably removes files, also those after one that cannot be removed. Then fails with the first failure. */
+const removeAll = async (
+  directory: BlobDirectory,
+  names: ReadonlyArray<string>,
+  isWanted: (path: string) => boolean | Promise<boolean>,
+): Promise<void> => {
+  const failures: Array<unknown> = []
+  for (const name of names) {
+    const path = join(directory.temporary, name)
+    try {
+      if (await isWanted(path)) await rm(path, { force: true })
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  // Syncs even if nothing was removed now: an earlier call or a failed put may have removed files without syncing.
+  await syncDirectory(directory.temporary)
+  if (failures.length > 0) throw failures[0]
 }
 
 const ABANDONED_AFTER_MS = 60 * 60 * 1000
@@ -45,15 +63,8 @@ export const removeAbandoned = Effect.fnUntraced(function* (directory: BlobDirec
   if (now - directory.lookedThroughAt < LOOK_THROUGH_EVERY_MS) return
   directory.lookedThroughAt = now
   yield* attempt(directory, "start", async () => {
-    let removed = false
-    for (const name of await readdir(directory.temporary)) {
-      if (!ours.test(name) || directory.writing.has(name)) continue
-      const path = join(directory.temporary, name)
-      if (now - (await writtenAt(path)) < ABANDONED_AFTER_MS) continue
-      await rm(path, { force: true })
-      removed = true
-    }
-    if (removed) await syncDirectory(directory.temporary)
+    const names = (await readdir(directory.temporary)).filter((name) => ours.test(name) && !directory.writing.has(name))
+    await removeAll(directory, names, async (path) => now - (await writtenAt(path)) >= ABANDONED_AFTER_MS)
   })
 })
 

@@ -18,6 +18,7 @@ import { banner } from "./banner.ts"
 import { collectStartUp } from "./collectStartUp.ts"
 import { firstKey } from "./firstKey.ts"
 import { inheritedSocket } from "./inheritedSocket.ts"
+import { pruneAuditLog } from "./pruneAuditLog.ts"
 import { makeReload } from "./reload.ts"
 import { limitStop, makeStopSignals, type StopSignals } from "./stopSignal.ts"
 import { readTelemetry, startMeasuring, withTelemetry } from "./telemetry.ts"
@@ -118,6 +119,7 @@ const run = (
     const parts = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
     yield* Effect.addFinalizer(() => limitStop(settings.stopDelayMs + drainMs))
     yield* Effect.addFinalizer(() => Context.get(base, Readiness).markStopping)
+    yield* Effect.forkScoped(Effect.provide(pruneAuditLog(settings.auditRetentionMs), base))
     const services = Context.merge(base, observers)
     const http = yield* Effect.provide(start(settings, asJson, parts, signals, attach), services)
     yield* collectStartUp

@@ -3,6 +3,7 @@ import { fixtures } from "@kiln/conformance"
 import { AuditLog, KeyDirectory, SecretStore } from "@kiln/core/ports"
 import { describe, expect, it } from "vitest"
 import * as Effect from "effect/Effect"
+import { pruneAuditLog } from "../../src/serve/pruneAuditLog.ts"
 import { seedEveryState } from "../support/copiedRecords.ts"
 import { installations, type Installation, sqliteInstallation } from "../support/installations.ts"
 import { jsonOf, refusalOf, runInProcess } from "../support/runInProcess.ts"
@@ -150,7 +151,7 @@ describe.each(installations)("kiln audit on %s", (_name, open) => {
     expect((await actions(installation)).filter((action) => action.startsWith("job.retry"))).toHaveLength(1)
   })
 
-  it("continues after a page, filters by time, and forgets what is past KILN_AUDIT_RETENTION", async () => {
+  it("continues after a page, and filters by time", async () => {
     await using installation = await open()
     const { env } = installation
     for (const name of ["ai", "audio", "images"]) await jsonOf(["switch", "on", name], env)
@@ -162,11 +163,29 @@ describe.each(installations)("kiln audit on %s", (_name, open) => {
     expect(await changes(installation, "--to", "2000-01-01")).toEqual([])
     expect(await changes(installation, "--from", "2000-01-01")).toHaveLength(3)
     expect(await changes(installation, "--from", "2100-01-01")).toEqual([])
+  })
+
+  it("is pruned by the service, and by no command, whatever its environment", async () => {
+    await using installation = await open()
+    const { env } = installation
+    await jsonOf(["switch", "on", "ai"], env)
     await new Promise((resolve) => setTimeout(resolve, 1_100))
-    await jsonOf(["switch", "off", "ai"], { ...env, KILN_AUDIT_RETENTION: "0" })
-    expect(await changes(installation)).toHaveLength(4)
-    await jsonOf(["switch", "off", "ai"], { ...env, KILN_AUDIT_RETENTION: "1s" })
-    expect((await changes(installation)).map(({ subject }) => subject)).toEqual(["ai", "ai"])
+    const other = { ...env, KILN_AUDIT_RETENTION: "1s" }
+    await jsonOf(["switch", "off", "ai"], other)
+    await jsonOf(["retention", "run"], other)
+    const kept = await actions(installation)
+    expect(kept).toHaveLength(3)
+    await installation.use(pruneAuditLog(0))
+    expect(await actions(installation)).toEqual(kept)
+    const oldest = Effect.flatMap(AuditLog, (log) =>
+      log.list({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 }),
+    ).pipe(
+      Effect.map((listed) => listed.at(-1)?.action),
+      Effect.delay(20),
+      Effect.repeat({ while: (action) => action === "switch.on" }),
+    )
+    await installation.use(Effect.raceFirst(pruneAuditLog(1_000), oldest))
+    expect(await actions(installation)).not.toContain("switch.on ai")
   })
 
   it("stays as it was written", async () => {
