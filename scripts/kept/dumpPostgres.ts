@@ -1,11 +1,14 @@
 import pg from "pg"
-import { migrations } from "../../packages/adapter-postgres/src/migrations/index.ts"
+import { postgresMigrations } from "@kiln/adapter-postgres"
+import * as Effect from "effect/Effect"
 
 /**
  * Writes the schema `kiln` as statements that create it in an empty database: its migrations, and all rows. The first line says
  * when, so that a test can move its times.
  */
 export const dumpPostgres = async (url: string): Promise<string> => {
+  // In a schema that does not exist, all are pending.
+  const { pending } = await Effect.runPromise(postgresMigrations.status({ url, schema: "kiln_missing" }))
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   const read = async <Row>(sql: string, values: Array<unknown> = []) =>
@@ -32,7 +35,7 @@ export const dumpPostgres = async (url: string): Promise<string> => {
     `-- kept at ${Date.now()}`,
     "CREATE SCHEMA kiln;",
     "CREATE TABLE kiln.migrations (name text PRIMARY KEY, applied_at bigint NOT NULL);",
-    ...migrations.map(({ sql }) => sql),
+    ...pending.map(({ sql }) => sql),
     // Triggers judge changes, not rows that are kept.
     "SET session_replication_role = replica;",
     `TRUNCATE ${tables.map(({ name }) => `kiln.${name}`).join(", ")};`,

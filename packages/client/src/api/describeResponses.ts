@@ -30,6 +30,10 @@ const headers = {
     description: "Absolute URL to poll, or to download the file from.",
     schema: { type: "string", format: "uri" },
   },
+  Link: {
+    description: 'Of a failed job that was retried: the job with the newest retry, as `<URL>; rel="latest-version"`.',
+    schema: text,
+  },
   "Idempotency-Replayed": {
     description: "`true` if the request was a repeat: the job is the one that the first request created.",
     schema: { type: "string", enum: ["true"] },

@@ -2,7 +2,7 @@ import * as Exit from "effect/Exit"
 import { KindBug } from "../kinds/KindBug.ts"
 
 /** Settles never. It is collected with everything that waits for it. */
-export const unsettled = <A>(): Promise<A> => new Promise<A>(() => undefined)
+const unsettled = <A>(): Promise<A> => new Promise<A>(() => undefined)
 
 const noop = (): void => undefined
 

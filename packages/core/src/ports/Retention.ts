@@ -1,4 +1,12 @@
-import type { RetentionPeriods } from "./StoreInspection.ts"
+import type { RetentionAges } from "./RetentionAges.ts"
+
+/** How long finished jobs keep their data and their records, and how long records of unused uploads are kept. */
+export interface RetentionPeriods {
+  readonly data: RetentionAges
+  readonly jobs: RetentionAges
+  /** Milliseconds. */
+  readonly uploads: number
+}
 
 /** The name under which processes publish how long they keep records of uploads that no job used. No kind has an empty name. */
 export const ruleOfUploads = ""

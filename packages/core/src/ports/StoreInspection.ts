@@ -7,7 +7,7 @@ import type { JobStore } from "./JobStore.ts"
 import type { ApiKeyRecord } from "./KeyDirectory.ts"
 import type { ScheduleStore } from "./ScheduleStore.ts"
 import type { StorePlace } from "./StorePlace.ts"
-import type { RetentionAges } from "./RetentionAges.ts"
+import type { RetentionPeriods } from "./Retention.ts"
 import type { PublishedWorker } from "./Switchboard.ts"
 import type { UploadStore } from "./UploadStore.ts"
 
@@ -56,14 +56,6 @@ export interface DuePurges {
   readonly count: number
   /** Milliseconds of store time since the oldest was recorded; 0 without any. */
   readonly oldestAgeMs: number
-}
-
-/** How long finished jobs keep their data and their records, and how long records of unused uploads are kept. */
-export interface RetentionPeriods {
-  readonly data: RetentionAges
-  readonly jobs: RetentionAges
-  /** Milliseconds. */
-  readonly uploads: number
 }
 
 /** The data that retention would remove now. */

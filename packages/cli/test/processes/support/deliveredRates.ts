@@ -43,7 +43,7 @@ export const startsAt = async (
 }
 
 /** The default burst of a rate a second. */
-export const burstOf = (rate: number): number => Math.max(2, Math.ceil(rate / 10))
+const burstOf = (rate: number): number => Math.max(2, Math.ceil(rate / 10))
 
 /** Returns the share of the allowed starts since the first that there were, without the burst at the beginning. */
 export const shareOf = (starts: ReadonlyArray<number>, rate: number, seconds: number): number => {
