@@ -162,7 +162,7 @@ export class Lab implements AsyncDisposable {
   blobs(): ReadonlyArray<string> {
     return below(join(this.dataDirectory, "blobs"))
       .map((file) => file.replace(/\.blob$/, ""))
-      .filter((key) => !key.startsWith("installation/") && !key.startsWith("lineage/"))
+      .filter((key) => key !== ".store" && !key.startsWith("installation/") && !key.startsWith("lineage/"))
   }
 
   /** Paths of files that are being written, or were. */
