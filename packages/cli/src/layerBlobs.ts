@@ -1,11 +1,9 @@
-import { existsSync } from "node:fs"
-import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { FileBlobStore, UnstorageBlobStore } from "@kiln/adapter-blobs"
 import type { BlobUnavailable } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
-import { backupMarker } from "./backup/backupMarker.ts"
+import { holdsBackups } from "./backup/backupMarker.ts"
 import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
 import { type DatabasePlace, describeDatabase } from "./database/DatabasePlace.ts"
 import { databaseProblem } from "./database/databaseProblem.ts"
@@ -65,7 +63,7 @@ const openBlobs = (
 
 /** Sweeps there would remove what only older backups need. */
 const openDirectory = (directory: string, name: string): Layer.Layer<BlobStore, CommandFailed | BlobUnavailable> =>
-  existsSync(join(directory, backupMarker))
+  holdsBackups(directory)
     ? Layer.effectContext(
         Effect.fail(failed(`${name}: ${directory} holds backups, not the files of an installation: see kiln restore`)),
       )

@@ -6,6 +6,7 @@ import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { causeMessage, type CommandFailed, failed } from "../CommandFailed.ts"
+import { generationsOf, isGenerationName } from "./backupMarker.ts"
 
 // A backup directory:
 //
@@ -56,19 +57,13 @@ export const databaseFile = "kiln.db"
 export const blobListFile = "blobs.txt"
 const manifestFile = "manifest.json"
 const partial = ".partial"
-const generationName = /^\d{8}T\d{9}Z$/
 
 /** Matches the names of a generation's files, including those that SQLite keeps beside an open database. */
 export const partFiles: RegExp = /^(kiln\.db(-wal|-shm|-journal)?|blobs\.txt|manifest\.json)$/
 
-/** Returns whether a backup gave this name to a generation. */
-export const isGenerationName = (name: string): boolean => generationName.test(name)
-
 /** Returns whether a backup gave this name to a generation that is not complete. */
 export const isPartialName = (name: string): boolean =>
   name.endsWith(partial) && isGenerationName(name.slice(0, -partial.length))
-
-export const generationsOf = (directory: string): string => join(directory, "generations")
 
 /** Runs file system calls; their errors name the backup. */
 export const onFiles = <A>(directory: string, run: () => A | Promise<A>): Effect.Effect<A, CommandFailed> =>

@@ -4,11 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { causeMessage, type CommandFailed, failed } from "../CommandFailed.ts"
 import { directoriesAround, findInstallation, isWithin, realPathOf } from "../installation/findInstallation.ts"
-import { backupMarker } from "./backupMarker.ts"
+import { backupMarker, generationsOf, isGenerationName } from "./backupMarker.ts"
 import {
   type Generation,
-  generationsOf,
-  isGenerationName,
   isPartialName,
   listGenerations,
   onFiles,

@@ -22,7 +22,6 @@ import {
   completeGeneration,
   databaseFile,
   type Generation,
-  generationsOf,
   listGenerations,
   onFiles,
   readBlobKeys,
@@ -30,6 +29,7 @@ import {
   sha256Of,
   writeBlobList,
 } from "./BackupDirectory.ts"
+import { generationsOf } from "./backupMarker.ts"
 import { claimDirectory, lockFile, refuseOccupied } from "./claimDirectory.ts"
 import { type BlobCopies, copyNamedBlobs } from "../blobs/copyBlobs.ts"
 

@@ -89,8 +89,10 @@ export const keyIdentify = Command.make("identify", {}, () =>
             : `no key of this installation has or had one of these ${answers.length} secrets`,
         )
       const others = `${unknown} more in this text ${unknown === 1 ? "is no key" : "are no keys"} of this installation.`
+      const [first] = found
       yield* answer({
-        json: { keys: found.map(({ json }) => json), unknown },
+        // The fields of a text with one key are at the top too, where scripts read them.
+        json: { ...(answers.length === 1 && first?.json), keys: found.map(({ json }) => json), unknown },
         text: [...found.map(({ text }) => text), ...(unknown > 0 ? [others] : [])].join("\n\n"),
       })
     }),

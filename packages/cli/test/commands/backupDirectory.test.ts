@@ -183,6 +183,24 @@ describe("kiln backup DIR", () => {
     expect(readFileSync(join(target.path, "moved/notes.txt"), "utf8")).toBe("keep")
   })
 
+  it.each([
+    ["with", (_: string) => Promise.resolve()],
+    ["without", (directory: string) => Promise.resolve(rmSync(join(directory, marker)))],
+  ])("never becomes the blob store of an installation, %s a marker", async (_name, leave) => {
+    using target = temporaryDirectory()
+    const directory = join(target.path, "backups")
+    await jsonOf(["backup", directory], env)
+    await leave(directory)
+    const before = contentsOf(directory)
+    const place = `file:${directory}`
+    for (const refusal of [
+      await refusalOf(["blobs", "claim"], { ...env, KILN_BLOBS: place }, 1),
+      await refusalOf(["blobs", "copy", "--from", "file:", "--to", place], env, 1),
+    ])
+      expect(refusal).toContain(`${directory} holds backups, not the files of an installation`)
+    expect(contentsOf(directory)).toEqual(before)
+  })
+
   it("does not begin again where the last backup was, as on a disk that is not mounted", async () => {
     using target = temporaryDirectory()
     const directory = join(target.path, "backups")

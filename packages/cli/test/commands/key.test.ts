@@ -112,7 +112,8 @@ describe.each(installations)("kiln key on %s", (_name, open) => {
     const { env } = installation
     const key = await makeKey(installation)
     const identify = async (secret: string) => {
-      const { keys, unknown } = await jsonOf(["key", "identify"], env, `  ${secret}\n`)
+      const { keys, unknown, ...rest } = await jsonOf(["key", "identify"], env, `  ${secret}\n`)
+      expect(rest).toEqual(keys[0])
       expect(unknown).toBe(0)
       expect(keys).toHaveLength(1)
       return keys[0]
