@@ -109,7 +109,7 @@ export const createJobsTicks: Section<JobStore | ScheduleStore> = {
         const jobs = yield* JobStore
         const jobOf = yield* due
         yield* jobs.createJobs([newJob(1)])
-        expect(yield* jobs.createJobs([jobOf(2, { queueCap: 1 })])).toEqual([{ _tag: "QueueFull" }])
+        expect(yield* jobs.createJobs([jobOf(2, { queueCap: 1 })])).toMatchObject([{ _tag: "QueueFull", limit: 1 }])
         expect(yield* stored).toMatchObject({ nextAt: 1_000 })
         expect(yield* jobs.createJobs([jobOf(2, { queueCap: 2 })])).toMatchObject([{ _tag: "Created" }])
         expect(yield* stored).toMatchObject({ nextAt: 61_000 })
