@@ -12,7 +12,7 @@ const free = gauge(
 /** Milliseconds to wait for a file system, which may be on a network. */
 const limitMs = 1_000
 
-/** Returns the effect that reads the room on the disks of these directories. What cannot be read keeps its last value. */
+/** Returns the effect that reads the room on the disks of these directories. A disk that cannot be read keeps its last value. */
 export const measureDisks = (directories: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.forEach(
     directories,
