@@ -3,7 +3,10 @@ import type { AttemptFailed } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import { fail } from "./fail.ts"
 
-/** The errors that an attempt has made with `fail` and not thrown yet. An error that nothing throws has no effect, which is a bug. */
+/**
+ * The errors that an attempt has made with `fail` and not thrown yet. An error that nothing throws has no effect, which is a bug.
+ * One that the function throws and catches itself cannot be told from it.
+ */
 export class MadeErrors {
   #codes: Map<unknown, string> | undefined
 
@@ -25,6 +28,8 @@ export class MadeErrors {
     const [code] = this.#codes?.values() ?? []
     return code === undefined
       ? undefined
-      : new KindBug(`fail("${code}") has no effect unless its error is thrown: write throw fail("${code}")`)
+      : new KindBug(
+          `fail("${code}") has no effect unless its error ends run: write throw fail("${code}"); where run catches it, throw an error of your own`,
+        )
   }
 }

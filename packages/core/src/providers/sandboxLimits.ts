@@ -1,3 +1,4 @@
+import { givenField, valueOf } from "../domain/realms.ts"
 import { providerNames } from "./builtInPorts.ts"
 import type { Providers } from "./Provider.ts"
 import type { ProviderBounds, ProviderPort } from "./ProviderPort.ts"
@@ -17,10 +18,12 @@ export const limitedInSandbox = (
   new Set(
     ports
       .filter(({ bounds, name }) => {
-        const { concurrency, rate } = settings[name] ?? bounds
-        const standsIn = live[name] !== undefined && live[name] !== sandbox[name]
+        const { concurrency, rate } = valueOf(settings, name) ?? bounds
+        const inLive = givenField(live, name)
+        const inSandbox = givenField(sandbox, name)
+        const standsIn = inLive !== undefined && inLive !== inSandbox
         const isOwn = !providerNames.some((builtIn) => builtIn === name)
-        return sandbox[name] !== undefined && !standsIn && (isOwn || rate !== undefined || concurrency > 0)
+        return inSandbox !== undefined && !standsIn && (isOwn || rate !== undefined || concurrency > 0)
       })
       .map(({ name }) => name),
   )

@@ -3,7 +3,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import {
-  BlobCorrupt,
   type Job,
   type Json,
   type OutputFile,
@@ -17,7 +16,6 @@ import { givenField } from "../domain/realms.ts"
 import { Engine } from "../engine/Engine.ts"
 import { Fingerprint } from "../engine/Fingerprint.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
-import { openNamed } from "../engine/openNamed.ts"
 import { inSpan } from "../engine/spans.ts"
 import {
   type Ask,
@@ -29,8 +27,7 @@ import {
   type MeasuredAudio,
 } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
-import { measureUpload } from "../kinds/uploadedAudio.ts"
-import { BlobStore, type Claim, IdGenerator, JobDirectory, JobStore, MediaProbe } from "../ports/index.ts"
+import { BlobStore, IdGenerator, JobDirectory, JobStore, MediaProbe } from "../ports/index.ts"
 import { type AnyProvider, builtInPorts, callProvider, type ProviderCall, Providers } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
@@ -40,6 +37,7 @@ import { GateWatch } from "./GateWatch.ts"
 import { keepStep } from "./keepStep.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { ProgressReports, type ReportServices } from "./ProgressReports.ts"
+import { uploadedAudio } from "./uploadedAudio.ts"
 import { writeFile } from "./writeFile.ts"
 
 /** The services that attempts use, read once for all attempts of a worker. */
@@ -296,16 +294,3 @@ const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => (
   failures,
   deferrals: attempts - 1 - failures - lostWorkers,
 })
-
-/** Returns the job's upload with its measured duration. */
-const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>
-  Effect.suspend(() => {
-    const file = upload?.file
-    if (upload === null || file === null || file === undefined)
-      return Effect.die(new KindBug(`a job of ${job.kind} has no uploaded file`))
-    const content = Stream.unwrap(Effect.map(openNamed(blobs, file), (blob) => blob.content)).pipe(
-      // A row names the blob, so a missing blob is damage.
-      Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),
-    )
-    return measureUpload(upload, { bytes: file.bytes, content })
-  })

@@ -11,7 +11,8 @@ import { type CallRate, Providers } from "../providers/index.ts"
 import { limitedInSandbox } from "../providers/sandboxLimits.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import { portsOf } from "../kinds/portsOf.ts"
-import { SharedRate, type SharedRateOptions } from "./SharedRate.ts"
+import { SharedRate } from "./SharedRate.ts"
+import type { SharedRateOptions } from "./SharedRateOptions.ts"
 
 /** The rates of the installation that limit this worker, by the name of a provider, and by kind and mode. */
 export class Rates extends Context.Service<

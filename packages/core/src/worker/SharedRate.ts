@@ -5,40 +5,13 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { StoreUnavailable, TakenPortion } from "../domain/index.ts"
-import { policyOfRate, type Rate } from "../domain/Rate.ts"
+import { policyOfRate } from "../domain/Rate.ts"
 import { type RateLimitPolicy, TOKEN } from "../domain/RateLimit.ts"
 import type { RateLimitStore } from "../ports/index.ts"
 import { type CallRate, ProviderPostponed } from "../providers/index.ts"
+import { answerLimitMs, idleMs, longestPauseMs, portionMs, usableMs, waitInSlotMs } from "./rateTimes.ts"
 import { Reservations } from "./Reservations.ts"
-
-/**
- * How long a portion may be used. The tokens of a process that was killed are missing for so long, and the bucket refills no further
- * than the rest of its burst.
- */
-const portionMs = 5_000
-/** A portion is used a little shorter than the store keeps it, because clocks differ in speed. */
-const usableMs = 0.95 * portionMs
-/** After how long without a request a portion is ended: used tokens then no longer hold up the bucket. */
-const idleMs = 1_500
-/** The longest wait for a token that keeps a slot. A job that would wait longer leaves its slot and is claimed again. */
-const waitInSlotMs = 1_000
-/** The longest pause between two requests to the store while the bucket has tokens, but fewer than wanted. */
-const longestPauseMs = 1_000
-/** How long a claim waits for the store to hand out a portion, and the end of the process for it to take one back. */
-const answerLimitMs = 1_000
-
-/** The parts of a rate of the whole installation. */
-export interface SharedRateOptions {
-  readonly bucket: string
-  readonly rate: Rate
-  readonly store: RateLimitStore["Service"]
-  /** Identifies this process among those that share the store. */
-  readonly process: string
-  /** Called when a running job changes when there is room again, after `room` has returned 0. */
-  readonly onChange: () => void
-  /** Called when a job begins (1) or ends (-1) to wait for a token. */
-  readonly onWait: (change: 1 | -1) => void
-}
+import type { SharedRateOptions } from "./SharedRateOptions.ts"
 
 /**
  * A rate that all processes share. This process takes tokens from the store's bucket in portions, so that most calls write nothing.
@@ -199,7 +172,7 @@ export class SharedRate implements CallRate<StoreUnavailable> {
       const beganAt = this.#now()
       const giveUpAt = beganAt + waitInSlotMs
       for (let waited = false; ; waited = true) {
-        while (this.#waiting.has(turn) && this.#held(this.#now()) > 0) yield* this.#giveOne
+        while (this.#waiting.has(turn) && this.#held(this.#now()) > 0) yield* this.#giveOne()
         const now = this.#now()
         if (!this.#waiting.has(turn)) {
           this.#reservations.waited(now - beganAt)
@@ -216,14 +189,15 @@ export class SharedRate implements CallRate<StoreUnavailable> {
   }
 
   /** Gives a token to the job that has waited longest. */
-  readonly #giveOne: Effect.Effect<void> = Effect.suspend(() => {
-    const [first] = this.#waiting
-    if (first === undefined) return Effect.void
-    this.#waiting.delete(first)
-    this.#tokens -= 1
-    Deferred.doneUnsafe(first, Effect.void)
-    return this.#tokens === 0 ? this.#usedUp() : Effect.void
-  })
+  #giveOne(): Effect.Effect<void> {
+    for (const first of this.#waiting) {
+      this.#waiting.delete(first)
+      this.#tokens -= 1
+      Deferred.doneUnsafe(first, Effect.void)
+      return this.#tokens === 0 ? this.#usedUp() : Effect.void
+    }
+    return Effect.void
+  }
 
   #waitFor(turn: Deferred.Deferred<void>, ms: number): Effect.Effect<void> {
     return Effect.acquireUseRelease(

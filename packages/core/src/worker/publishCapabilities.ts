@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import { projectShare, type WorkerScope } from "../domain/index.ts"
+import { valueOf } from "../domain/realms.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import { IdGenerator, Switchboard } from "../ports/index.ts"
@@ -32,7 +33,7 @@ const scopeOfWorker = Effect.gen(function* () {
     if (providers === undefined && !isSandbox) return []
     const ofProviders = (providers ?? []).flatMap((provider) => {
       const port = ports.find((one) => one.name === provider)
-      const { rate } = settings[provider] ?? port?.bounds ?? {}
+      const { rate } = valueOf(settings, provider) ?? port?.bounds ?? {}
       return rate === undefined ? [] : [{ provider, limit: rate.limit, perMs: rate.perMs }]
     })
     const { rate } = kind.limits

@@ -102,7 +102,15 @@ describe("a job whose handler is wrong fails at once, and its operator reads why
         fail("content_rejected")
         return done
       },
-      'fail("content_rejected") has no effect unless its error is thrown: write throw fail("content_rejected")',
+      'fail("content_rejected") has no effect unless its error ends run: write throw fail("content_rejected"); where run catches it, throw an error of your own',
+    ],
+    [
+      "fail() that the handler throws and catches itself",
+      async ({ fail }) => {
+        const results = await Promise.allSettled([broken(), Promise.reject(fail("content_rejected"))])
+        return { output: { failed: results.length } }
+      },
+      'fail("content_rejected") has no effect unless its error ends run: write throw fail("content_rejected"); where run catches it, throw an error of your own',
     ],
     [
       "fail() that is returned",

@@ -37,6 +37,8 @@ describe("the limits of a provider in the sandbox", () => {
     ["do not hold for a built-in port that nobody has limited", "speech", { speech: one }, {}, {}, false],
     ["hold for a built-in port with a rate", "speech", { speech: one }, {}, { rate }, true],
     ["hold for a built-in port with a limit of calls", "speech", { speech: one }, {}, { concurrency: 1 }, true],
+    ["hold for a name that every object inherits", "constructor", { ["constructor"]: one }, {}, {}, true],
+    ["do not hold for what is not there, although every object inherits the name", "constructor", {}, {}, {}, false],
     ["do not hold for what is not there", "mine", {}, { mine: one }, { rate }, false],
   ])("%s", (_, name, sandbox, live, own, isLimited) => {
     const limited = limitedInSandbox({ live, sandbox }, [{ name, bounds }], { [name]: { ...bounds, ...own } })
