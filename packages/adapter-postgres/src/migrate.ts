@@ -11,6 +11,7 @@ import {
 import type { Database } from "./Database.ts"
 import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"
 import { migrations as bundled } from "./migrations/index.ts"
+import { shareRights, tablesOf } from "./newTables.ts"
 import { sqlState } from "./postgresErrors.ts"
 import { changedFunctions, replaceFunctions } from "./replaceFunctions.ts"
 import { inSavepoint, schemaDrift } from "./schemaDrift.ts"
@@ -129,10 +130,12 @@ export const applyMigrations = (
     // A role that may not create schemas may still own this one.
     if (found?.there !== true) await session.execute(`CREATE SCHEMA "${schema}"`)
     await session.execute(createMigrationTable)
+    const tables = await tablesOf(session, schema)
     for (const { name, sql } of before.pending) {
       await session.execute(sql)
       await session.execute(recordMigration, [name])
     }
+    await shareRights(session, schema, tables)
     await recordDigests(session, schema, migrations)
     return before
   })
