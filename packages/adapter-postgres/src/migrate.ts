@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
 import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
 import {
@@ -40,6 +41,20 @@ const find = async (
   around?: typeof inSavepoint,
 ): Promise<Found> => {
   const compared = await compare(session, schema, migrations)
+  const found = await withDifferences(session, schema, migrations, compared, around)
+  // Another process may have migrated between two statements: then what was read of the schema is not of these migrations.
+  if (found.differences.length === 0 || isDeepStrictEqual(await compare(session, schema, migrations), compared))
+    return found
+  return find(session, schema, migrations, around)
+}
+
+const withDifferences = async (
+  session: Session,
+  schema: string,
+  migrations: ReadonlyArray<Migration>,
+  compared: ComparedMigrations,
+  around?: typeof inSavepoint,
+): Promise<Found> => {
   const { applied, changed, unknown, withoutDigest } = compared
   if (withoutDigest.length === 0) return { ...compared, ...noDifferences }
   const known = ofNames(migrations, applied)
