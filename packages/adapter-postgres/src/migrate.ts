@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
 import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
 import {
@@ -11,6 +12,7 @@ import {
 import type { Database } from "./Database.ts"
 import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"
 import { migrations as bundled } from "./migrations/index.ts"
+import { shareRights, tablesOf } from "./newTables.ts"
 import { sqlState } from "./postgresErrors.ts"
 import { changedFunctions, replaceFunctions } from "./replaceFunctions.ts"
 import { inSavepoint, schemaDrift } from "./schemaDrift.ts"
@@ -39,6 +41,20 @@ const find = async (
   around?: typeof inSavepoint,
 ): Promise<Found> => {
   const compared = await compare(session, schema, migrations)
+  const found = await withDifferences(session, schema, migrations, compared, around)
+  // Another process may have migrated between two statements: then what was read of the schema is not of these migrations.
+  if (found.differences.length === 0 || isDeepStrictEqual(await compare(session, schema, migrations), compared))
+    return found
+  return find(session, schema, migrations, around)
+}
+
+const withDifferences = async (
+  session: Session,
+  schema: string,
+  migrations: ReadonlyArray<Migration>,
+  compared: ComparedMigrations,
+  around?: typeof inSavepoint,
+): Promise<Found> => {
   const { applied, changed, unknown, withoutDigest } = compared
   if (withoutDigest.length === 0) return { ...compared, ...noDifferences }
   const known = ofNames(migrations, applied)
@@ -129,10 +145,12 @@ export const applyMigrations = (
     // A role that may not create schemas may still own this one.
     if (found?.there !== true) await session.execute(`CREATE SCHEMA "${schema}"`)
     await session.execute(createMigrationTable)
+    const tables = await tablesOf(session, schema)
     for (const { name, sql } of before.pending) {
       await session.execute(sql)
       await session.execute(recordMigration, [name])
     }
+    await shareRights(session, schema, tables)
     await recordDigests(session, schema, migrations)
     return before
   })

@@ -4,6 +4,9 @@ import pg from "pg"
 import { randomBytes } from "node:crypto"
 import { arrangeEveryState, callEveryVerb, compareWithMemory } from "@kiln/conformance"
 import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
+import { applyMigrations } from "../src/migrate.ts"
+import { migrations } from "../src/migrations/index.ts"
+import { connect } from "../src/openDatabase.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 import { ownPlace } from "./support/ownPlace.ts"
 
@@ -38,11 +41,18 @@ const as = (url: string, role: { readonly name: string; readonly password: strin
   return other.href
 }
 
-/** A migrated database with nothing for everybody, and its URL for a role with the least rights. */
-const granted = Effect.gen(function* () {
+const applyFirst = (url: string, count: number) =>
+  Effect.scoped(
+    Effect.flatMap(connect({ url }), ({ connections, database }) =>
+      applyMigrations(database, connections.schema, migrations.slice(0, count)),
+    ),
+  )
+
+/** A database with the first migrations and nothing for everybody, and its URL for a role with the least rights. */
+const grantedAfter = Effect.fnUntraced(function* (count: number) {
   const role = yield* plainRole
   const admin = yield* emptyDatabase
-  yield* postgresMigrations.apply({ url: admin })
+  yield* applyFirst(admin, count)
   yield* runSql(
     admin,
     `REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA kiln FROM PUBLIC; REVOKE CREATE ON SCHEMA public FROM PUBLIC;
@@ -50,6 +60,8 @@ const granted = Effect.gen(function* () {
   )
   return { admin, role, url: as(admin, role) }
 })
+
+const granted = grantedAfter(migrations.length)
 
 /** The server's answer to a statement: what it says where it refuses. */
 const answerTo = (url: string, sql: string): Effect.Effect<string> =>
@@ -80,6 +92,25 @@ describe("a role without the privilege to change the schema", () => {
       const inspection = yield* inspectPostgres({ url })
       expect(yield* inspection?.duePurges ?? Effect.fail("no schema")).toMatchObject({ count: expect.any(Number) })
       expect(yield* postgresMigrations.status({ url })).toMatchObject({ pending: [], unknown: [] })
+    }),
+  )
+
+  it.live("needs no other rights after migrations that add tables, which triggers write to from the commit on", () =>
+    Effect.gen(function* () {
+      const { admin, role, url } = yield* grantedAfter(1)
+      yield* postgresMigrations.apply({ url: admin })
+      yield* Effect.provide(
+        Effect.andThen(arrangeEveryState, callEveryVerb),
+        PostgresStores.layer({ url, poolSize: 2, notifications: false }),
+      )
+      const withoutRight = yield* runSql(
+        admin,
+        `SELECT relname FROM pg_class WHERE relnamespace = 'kiln'::regnamespace AND relkind = 'r' AND relname NOT IN ('charges', 'migrations')
+         AND NOT has_table_privilege('${role.name}', oid, 'DELETE')`,
+      )
+      expect(withoutRight).toEqual([])
+      expect(yield* answerTo(url, "DELETE FROM kiln.migrations")).toBe(insufficient)
+      expect(yield* answerTo(url, "DELETE FROM kiln.charges")).toBe(insufficient)
     }),
   )
 

@@ -6,6 +6,9 @@ import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs } from "@kiln/testing"
 import { inspectPostgres, postgresMigrations, postgresStore } from "../src/index.ts"
 import { migrations } from "../src/migrations/index.ts"
+import { migrationStatus } from "../src/migrate.ts"
+import { connect } from "../src/openDatabase.ts"
+import type { Session } from "../src/Session.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 
 /**
@@ -68,6 +71,32 @@ describe("a kept schema", () => {
         expect(yield* everythingIn(url)).toEqual(before)
       }),
     )
+})
+
+describe("a process that starts while another one migrates a kept schema", () => {
+  /** A session after whose first reading of the applied migrations another process applies those that are pending. */
+  const migratedMeanwhile = (session: Session, url: string): Session => {
+    let others: Promise<unknown> | undefined
+    const execute: Session["execute"] = async (text, values) => {
+      const rows = await session.execute<never>(text, values)
+      if (text.includes('FROM "kiln".migrations'))
+        await (others ??= Effect.runPromise(postgresMigrations.apply({ url })))
+      return rows
+    }
+    return Object.assign(Object.create(session) as Session, { execute })
+  }
+
+  it.live("does not take a schema that has changed between two readings for one of another text", () =>
+    Effect.gen(function* () {
+      const url = yield* restore("2026-11-26")
+      const status = yield* Effect.scoped(
+        Effect.flatMap(connect({ url }), ({ connections, database }) =>
+          database.read("migrate", (session) => migrationStatus(migratedMeanwhile(session, url), connections.schema)),
+        ),
+      )
+      expect(status).toMatchObject({ pending: [], changed: [], unknown: [] })
+    }),
+  )
 })
 
 describe("digests", () => {

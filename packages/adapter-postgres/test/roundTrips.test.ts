@@ -5,7 +5,7 @@ import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
 import { fixtures } from "@kiln/conformance"
 import { openStores } from "./faults/support/openStores.ts"
 
-const { completionOf, newJob, noLimits } = fixtures
+const { audioGate, completionOf, newJob, newLiveJob, noLimits, projectId } = fixtures
 
 const open = async () => {
   const database = await freshDatabase()
@@ -56,6 +56,25 @@ const verbs: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
     const { claims } = await claim(10)
     return () => Effect.runPromise(opened.stores.jobs.completeJobs(claims.map((one) => completionOf(one))))
   },
+  "completeJobs with charges, under a cap": async () => {
+    const { board, jobs } = opened.stores
+    const kind = "speech_synthesis"
+    await Effect.runPromise(
+      Effect.gen(function* () {
+        for (const name of ["ai", "audio"]) yield* board.setSwitch(name, true)
+        const unitAmounts = { input_characters: "0.000015" }
+        yield* board.setPrice({ name: audioGate.price, currency: "usd", unitAmounts })
+        yield* board.activatePrice(audioGate.price, true)
+        yield* board.publishWorker({ workerId: "worker", liveKinds: [kind], providers: [], ttlMs: 600_000 })
+        yield* board.setSpendCap(projectId(1), { currency: "usd", day: "1", month: null })
+        yield* jobs.createJobs(Array.from({ length: 10 }, () => newLiveJob((numbers += 1))))
+      }),
+    )
+    const runnable = [{ kind, kindVersion: 1, mode: "live" as const }]
+    const { claims } = await Effect.runPromise(jobs.claimJobs({ ...request(10), runnable }))
+    expect(claims).toHaveLength(10)
+    return () => Effect.runPromise(jobs.completeJobs(claims.map((one) => completionOf(one))))
+  },
   checkpointJobs: async () => {
     await create(10)
     const { claims } = await claim(10)
@@ -77,6 +96,7 @@ const limits: ReadonlyArray<readonly [verb: string, statements: number, roundTri
   ["claimJobs after a claim that left work", 3, 1],
   ["createAndClaimJobs", 1, 1],
   ["completeJobs", 1, 1],
+  ["completeJobs with charges, under a cap", 1, 1],
   ["checkpointJobs", 5, 2],
 ]
 

@@ -30,30 +30,42 @@ interface End extends ClaimRef {
 /** Called with jobs that ended here. Never waits. */
 export type AnnounceFinished = (jobs: ReadonlyArray<JobId>) => void
 
+type EndedClaims = {
+  ids: string
+  tokens: string
+  errorCodes: string | null
+  outputs: string | null
+  warningCodes: string | null
+  charges: string | null
+  files: string | null
+  failures: string | null
+  brief: string
+}
+
+const calledWith = (given: Given<EndedClaims>) =>
+  sql`"kiln".end_jobs(${given.ids}::text[], ${given.tokens}::bigint[], ${given.errorCodes}::text[], ${given.outputs}::text[],
+    ${given.warningCodes}::text[], ${given.charges}::text[], ${given.files}::json, ${given.failures}::json, ${given.brief}::text)`
+
+const isUnheard = sql<boolean>`pg_try_advisory_xact_lock(${sql.raw(finishedLock)})`.as("unheard")
+
 /**
  * Calls `end_jobs`, which is defined in the migration. Arrays are given as their text. `unheard`: no process listens to the ends of
  * jobs, and one that begins to waits until this transaction has ended.
  */
-const endStatement = statement(
-  (
-    given: Given<{
-      ids: string
-      tokens: string
-      errorCodes: string | null
-      outputs: string | null
-      warningCodes: string | null
-      charges: string | null
-      files: string | null
-      failures: string | null
-      brief: string
-    }>,
-  ) =>
-    query.selectNoFrom([
-      sql<ReadonlyArray<number> | null>`"kiln".end_jobs(${given.ids}::text[], ${given.tokens}::bigint[],
-        ${given.errorCodes}::text[], ${given.outputs}::text[], ${given.warningCodes}::text[], ${given.charges}::text[],
-        ${given.files}::json, ${given.failures}::json, ${given.brief}::text)`.as("ended"),
-      sql<boolean>`pg_try_advisory_xact_lock(${sql.raw(finishedLock)})`.as("unheard"),
-    ]),
+const endStatement = statement((given: Given<EndedClaims>) =>
+  query.selectNoFrom([sql<ReadonlyArray<number> | null>`${calledWith(given)}`.as("ended"), isUnheard]),
+)
+
+/** The same for jobs with charges. Ends none if a charge is above what its job has reserved. */
+const endWithinReservations = statement((given: Given<EndedClaims>) =>
+  query.selectNoFrom([
+    sql<ReadonlyArray<number> | "above" | null>`CASE WHEN EXISTS (
+      SELECT FROM "kiln".spending JOIN unnest(${given.ids}::text[], ${given.charges}::text[]) AS item(id, charge) ON spending.entry = item.id
+      WHERE spending.charged_at IS NULL AND spending.currency = item.charge::json ->> 'currency'
+        AND spending.amount::numeric < (item.charge::json ->> 'amount')::numeric
+    ) THEN '"above"'::json ELSE ${calledWith(given)} END`.as("ended"),
+    isUnheard,
+  ]),
 )
 
 /** The text of an array; `null` if all its values are. */
@@ -73,7 +85,7 @@ const failuresOf = (ends: ReadonlyArray<End>): string | null => {
 }
 
 /**
- * Ends claims, each with its fence, in one statement. Only items whose claim was not held are looked up afterwards: the same
+ * Ends claims, each with its fence, in one statement; with `bounded`, only if no charge is above a reservation, and otherwise as that does. Only items whose claim was not held are looked up afterwards: the same
  * end may have been written before, by a call whose answer was lost or earlier in the batch.
  */
 const endJobs = (
@@ -81,11 +93,12 @@ const endJobs = (
   operation: string,
   unsorted: ReadonlyArray<End>,
   tell: AnnounceFinished,
+  bounded?: Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>,
 ): Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable> => {
   if (unsorted.length === 0) return Effect.succeed([])
   const ends = unsorted.toSorted((a, b) => (a.jobId < b.jobId ? -1 : a.jobId > b.jobId ? 1 : 0))
   const ending = db.writeAtOnce(operation, ends.length, (session) =>
-    session.get(endStatement, {
+    session.get(bounded === undefined ? endStatement : endWithinReservations, {
       ids: arrayText(ends, "jobId"),
       tokens: arrayText(ends, "token"),
       errorCodes: someText(ends, "errorCode"),
@@ -103,6 +116,7 @@ const endJobs = (
       if (!answer.unheard) tell(unsorted.map(({ jobId }) => jobId))
       return Effect.succeed(unsorted.map(() => "Written" as const))
     }
+    if (answer.ended === "above") return bounded ?? Effect.die(new TypeError("end_jobs compared no charges"))
     const places = new Set(answer.ended)
     const written = new Set(ends.filter((_, index) => places.has(index + 1)))
     const missed = unsorted.filter((end) => !written.has(end))
@@ -161,21 +175,22 @@ const failedOf = ({ errorCode, jobId, message, record, token }: Failure): End =>
 })
 
 /**
- * Completes jobs, with their outputs, files and charges. Announces their ends if a process listens to them. Reservations are read
- * before the transaction: they do not change until their job ends.
+ * Completes jobs, with their outputs, files and charges. Announces their ends if a process listens to them. Reservations are read if
+ * a charge is above one: they do not change until their job ends.
  */
 export const completeJobs = (db: Database, items: ReadonlyArray<Completion>, tell: AnnounceFinished) => {
   const operation = "JobStore.completeJobs"
   const priced = items.filter(({ charge }) => charge !== null && charge.amount !== "0")
   if (priced.length === 0) return endJobs(db, operation, items.map(doneOf), tell)
   const reserved = db.read(operation, (session) => readReservations(session, priced))
-  return Effect.flatMap(reserved, (reservations) => {
-    const bounded = items.map(({ charge, ...item }) => ({
+  const bounded = Effect.flatMap(reserved, (reservations) => {
+    const cut = items.map(({ charge, ...item }) => ({
       ...item,
       charge: charge === null ? null : withinReservation(charge, reservations.get(item.jobId)),
     }))
-    return endJobs(db, operation, bounded.map(doneOf), tell)
+    return endJobs(db, operation, cut.map(doneOf), tell)
   })
+  return endJobs(db, operation, items.map(doneOf), tell, bounded)
 }
 
 /** Fails jobs permanently, with an error code. Announces their ends as `completeJobs` does. */
