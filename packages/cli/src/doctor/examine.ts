@@ -1,9 +1,12 @@
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import type { StoreInspection } from "@kiln/core/ports"
+import { BlobStore, type StoreInspection } from "@kiln/core/ports"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
-import type { BlobStore } from "@kiln/core/ports"
 import { EngineConfig } from "@kiln/core/effect"
+import { emptyStore } from "../blobs/copyFiles.ts"
 import type { CommandFailed } from "../CommandFailed.ts"
 import { engineSettings } from "../KilnConfig.ts"
 import { loadConfig } from "../loadModule.ts"
@@ -88,6 +91,10 @@ const examineBlobs = (store: StoreInspection, settings: Settings, limitMs: numbe
     ]
   })
 
+/** Whether a blob store in a directory was ever used. To open one makes it, and the doctor makes nothing. */
+const hasDirectory = ({ blobs, dataDirectory }: Settings): boolean =>
+  blobs._tag !== "Directory" || existsSync(join(blobs.path ?? dataDirectory, "blobs"))
+
 const openedBlobs = (store: StoreInspection, settings: Settings, limitMs: number): Looked<never> =>
   Effect.gen(function* () {
     const config = yield* Effect.orElseSucceed(loadConfig(settings.configPath), () => ({}))
@@ -105,7 +112,7 @@ const openedBlobs = (store: StoreInspection, settings: Settings, limitMs: number
     )
     return yield* Effect.all([place, examineBlobs(store, settings, limitMs)]).pipe(
       Effect.map((checks) => checks.flat()),
-      Effect.provide(layerBlobs(settings)),
+      Effect.provide(hasDirectory(settings) ? layerBlobs(settings) : Layer.succeed(BlobStore, emptyStore)),
       Effect.provideService(EngineConfig, engineSettings(config, settings.engine)),
     )
   })

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs"
+import { existsSync, writeFileSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
@@ -70,10 +70,24 @@ describe("kiln doctor", () => {
     )
   })
 
+  it("makes nothing where KILN_BLOBS names a directory without files", async () => {
+    await using installation = await sqliteInstallation()
+    await makeWell(installation)
+    const place = join(installation.directory, "mistyped")
+    const diagnosis = await diagnose(
+      { ...installation.env, KILN_BLOBS: `file:${place}` },
+      "--only",
+      "installation,blobs",
+    )
+    expect(diagnosis.checks.map(({ name }) => name)).toEqual(["installation", "blobs"])
+    expect(named(diagnosis, "warning")).toEqual(["installation"])
+    expect(existsSync(place)).toBe(false)
+  })
+
   it("--only reports what keeps the named checks from running", async () => {
     await using installation = await sqliteInstallation()
     writeFileSync(join(installation.directory, "kiln.db"), "no database".repeat(100))
-    expect(named(await diagnose(installation.env, "--only", "queue"), "problem")).toEqual(["migrations"])
+    expect(named(await diagnose(installation.env, "--only", "queue"), "problem")).toEqual(["database"])
     const invalid = { ...installation.env, PORT: "x" }
     expect(named(await diagnose(invalid, "--only", "queue"), "problem")).toEqual(["settings"])
   })
