@@ -93,7 +93,7 @@ const ofServer = ({ autovacuum, fsync, fullPageWrites }: ServerRow): ReadonlyArr
     : [
         {
           problem: "autovacuum is off, so the tables grow with every job",
-          remedy: "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf()",
+          remedy: "as a superuser: ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf()",
           isUrgent: false,
         },
       ]),
@@ -101,7 +101,7 @@ const ofServer = ({ autovacuum, fsync, fullPageWrites }: ServerRow): ReadonlyArr
     .filter((setting) => (setting === "fsync" ? fsync : fullPageWrites) !== "on")
     .map((setting) => ({
       problem: `${setting} is off, so a crash of the server's machine can destroy the database`,
-      remedy: `ALTER SYSTEM SET ${setting} = on; SELECT pg_reload_conf()`,
+      remedy: `as a superuser: ALTER SYSTEM SET ${setting} = on; SELECT pg_reload_conf()`,
       isUrgent: true,
     })),
 ]

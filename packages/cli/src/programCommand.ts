@@ -12,7 +12,8 @@ const isOnPath = (path: string): boolean =>
   })
 
 /** Quotes a word for a POSIX shell if it needs that. */
-const quoted = (word: string): string => (/^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)
+export const quoted = (word: string): string =>
+  /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 
 /** The process that runs this program. */
 interface OwnProcess {

@@ -3,30 +3,15 @@ import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { Decimal, type Meter, priceNames } from "@kiln/core/domain"
+import { Decimal, priceNames } from "@kiln/core/domain"
 import { builtInKinds, closedKinds } from "@kiln/core/kinds"
 import { Switchboard } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
 import { answer } from "../Output.ts"
 import { recordChange } from "../recordChange.ts"
 import { beginStores } from "../withStores.ts"
+import { flagsOf, type MeterFlag, meterFlags, type PriceName } from "./meterFlags.ts"
 import { priceFields } from "./priceFields.ts"
-
-type PriceName = (typeof priceNames)[number]
-
-/** The flag of each meter, and the price it belongs to. */
-const meterFlags: ReadonlyArray<{ readonly meter: Meter; readonly flag: MeterFlag; readonly price: PriceName }> = [
-  { meter: "input_audio_seconds", flag: "input-audio-second", price: "svc-audio" },
-  { meter: "input_characters", flag: "input-character", price: "svc-audio" },
-  { meter: "output_tokens", flag: "output-token", price: "svc-audio" },
-  { meter: "images", flag: "image", price: "svc-image" },
-]
-const flagsOf = (lacking: ReadonlyArray<Meter>): string =>
-  meterFlags
-    .filter(({ meter }) => lacking.includes(meter))
-    .map(({ flag }) => `--${flag}`)
-    .join(" and ")
-type MeterFlag = "input-audio-second" | "input-character" | "output-token" | "image"
 
 const unitAmount = (name: MeterFlag, of: string) =>
   Flag.String(name).pipe(

@@ -1,4 +1,5 @@
 import { maxAhead, type WaitingFor, type WaitingReason } from "@kiln/core/domain"
+import { priceCommand } from "./meterFlags.ts"
 import { formatTime } from "../Output.ts"
 
 /** Formats a reason as `--json` prints it. */
@@ -41,7 +42,8 @@ const texts: Readonly<Record<WaitingReason, (why: WaitingFor) => string>> = {
     why.cause === "settings"
       ? `switch ${why.subject} is forced off by the settings of every worker: KILN_SWITCH_${why.subject?.toUpperCase()}`
       : `switch ${why.subject} is off${forChildren(why)}: kiln switch on ${why.subject}`,
-  price_missing: (why) => `price ${why.subject} is not active${forChildren(why)}: kiln price activate ${why.subject}`,
+  price_missing: (why) =>
+    `price ${why.subject} is not active, or lacks a meter${forChildren(why)}: ${priceCommand(String(why.subject))}, then kiln price activate ${why.subject}`,
   spend_cap: (why) =>
     `the spend cap of its ${why.subject}, which its children could pass: kiln ${why.subject} cap shows and raises it`,
   no_worker: ({ cause, subject }) => `worker for ${subject}: ${workerLacks[cause ?? ""] ?? "none serves it"}`,

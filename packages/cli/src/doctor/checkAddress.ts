@@ -20,50 +20,44 @@ export const checkAddress = ({ http, role }: Settings): Effect.Effect<ReadonlyAr
     const { host, publicUrl, rateLimits, trustedProxies } = http
     const publicHost = publicUrl === undefined ? undefined : hostOf(publicUrl)
     const isPublic = publicHost === undefined ? !isLoopback(host) : !isLoopback(publicHost)
-    const found = (
-      isProblem: boolean,
-      message: string,
-      remedy: string,
-    ): GradedFinding & { readonly remedy: string } => ({
-      isProblem,
-      message,
-      remedy,
-    })
-    const findings = [
+    const findings: ReadonlyArray<GradedFinding & { readonly remedy: string }> = [
       ...(publicUrl === undefined && isPublic
         ? [
-            found(
-              true,
-              `HOST is ${host}, but PUBLIC_URL is not set, so URLs of uploads and files begin with http://127.0.0.1`,
-              "set PUBLIC_URL to the address that callers use, such as https://kiln.example.com",
-            ),
+            {
+              isProblem: true,
+              message: `HOST is ${host}, but PUBLIC_URL is not set, so URLs of uploads and files begin with http://127.0.0.1`,
+              remedy: "set PUBLIC_URL to the address that callers use, such as https://kiln.example.com",
+            },
           ]
         : []),
       ...(publicUrl?.startsWith("http://") === true && isPublic
         ? [
-            found(
-              false,
-              "PUBLIC_URL begins with http://, so API keys and files are sent unencrypted",
-              "put a proxy with TLS in front, and set PUBLIC_URL to its https:// address: docs/guides/self-hosting.md",
-            ),
+            {
+              isProblem: false,
+              message: "PUBLIC_URL begins with http://, so API keys and files are sent unencrypted",
+              remedy:
+                "put a proxy with TLS in front, and set PUBLIC_URL to its https:// address: docs/guides/self-hosting.md",
+            },
           ]
         : []),
       ...(isPublic && Object.values(rateLimits).every(({ perMinute }) => perMinute === 0)
         ? [
-            found(
-              false,
-              "KILN_RATE_LIMITS is off at a public address, so keys can be guessed and one caller can use up the service",
-              "unset KILN_RATE_LIMITS, or set single limits as JSON",
-            ),
+            {
+              isProblem: false,
+              message:
+                "KILN_RATE_LIMITS is off at a public address, so keys can be guessed and one caller can use up the service",
+              remedy: "unset KILN_RATE_LIMITS, or set single limits as JSON",
+            },
           ]
         : []),
       ...(isPublic && publicUrl !== undefined && trustedProxies.length === 0 && !listensEverywhere(host)
         ? [
-            found(
-              false,
-              "KILN_TRUSTED_PROXIES is not set, so all callers behind the proxy share one limit for failed authentications",
-              "set KILN_TRUSTED_PROXIES to the address of the proxy: 127.0.0.1 on this machine",
-            ),
+            {
+              isProblem: false,
+              message:
+                "KILN_TRUSTED_PROXIES is not set, so all callers behind the proxy share one limit for failed authentications",
+              remedy: "set KILN_TRUSTED_PROXIES to the address of the proxy: 127.0.0.1 on this machine",
+            },
           ]
         : []),
     ]

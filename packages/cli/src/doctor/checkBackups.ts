@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { StoreInspection } from "@kiln/core/ports"
+import { quoted } from "../programCommand.ts"
 import type { Settings } from "../Settings.ts"
 import { ageText, type Check, ok, skipped, warning } from "./Check.ts"
 
@@ -22,7 +23,10 @@ export const checkBackups = (
       const summary = `the last backup, in ${directory}, is ${ageText(now - last.at)} old`
       return now - last.at <= backupAgeMs
         ? ok(name, summary)
-        : warning(name, { summary, remedy: `kiln backup ${directory}, every night; find out why it stopped` })
+        : warning(name, {
+            summary,
+            remedy: `kiln backup ${last.subject === null ? "DIR" : quoted(directory)}, every night; find out why it stopped`,
+          })
     }
     const firstKeyAt = Math.min(...(yield* store.listKeys).map(({ createdAt }) => createdAt))
     return now - firstKeyAt <= backupAgeMs

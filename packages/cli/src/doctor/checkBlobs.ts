@@ -62,7 +62,8 @@ export const checkBlobs = (
     if (findings.length > 0)
       return problem(name, {
         summary: `${faulty} of ${count} cannot be served`,
-        remedy: "restore them from a backup of the files: each belongs under the key that is shown",
+        remedy:
+          "restore them from a backup of the files: each belongs under the key that is shown (in a directory: blobs/KEY.blob, also in one of kiln backup)",
         findings,
       })
     return isComplete

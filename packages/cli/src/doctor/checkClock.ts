@@ -24,7 +24,7 @@ export const checkClock = (store: StoreInspection, database: DatabasePlace): Eff
       database._tag === "Sqlite"
         ? {
             summary: `this machine's clock is ${ageText(difference)} behind the latest time in the database: it was set back, or another machine's clock is wrong`,
-            remedy: "let the system set its clock: timedatectl set-ntp true",
+            remedy: `let the system set its clock: timedatectl set-ntp true; if it is right, the other clock was ahead, and nothing becomes due before ${new Date(now).toISOString()}`,
           }
         : {
             summary: `this machine's clock is ${ageText(difference)} ${ahead > 0 ? "behind" : "ahead of"} the database server's: signed URLs expire too ${ahead > 0 ? "late" : "early"}`,

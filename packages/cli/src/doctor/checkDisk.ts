@@ -28,7 +28,7 @@ export const judgeRoom = ({
   freeBytes,
   freeFiles,
 }: Room): ReadonlyArray<GradedFinding & { readonly remedy: string }> => {
-  const remedy = `free or add space there: kiln retention run removes what is past its retention, also on a full disk (--dry-run shows what), and KILN_DATA_RETENTION shortens how long data is kept`
+  const remedy = `free or add space there: kiln retention run removes what is past its retention, also on a full disk (--dry-run shows what), and a shorter KILN_DATA_RETENTION, once every kiln serve is restarted with it, makes more of it due`
   const isFull = freeBytes < Math.max(gigabyte / 4, Math.min(0.01 * bytes, 2 * gigabyte))
   const isScarce = freeBytes < Math.max(gigabyte, Math.min(0.05 * bytes, 20 * gigabyte))
   return [

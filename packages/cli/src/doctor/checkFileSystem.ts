@@ -29,27 +29,25 @@ export const judgeFileSystem = (
   type: number,
   holdsSqlite: boolean,
 ): ReadonlyArray<GradedFinding & { readonly remedy: string }> => {
-  const found = (message: string, remedy: string, isProblem: boolean) => [
-    { message: `${directory} is on ${message}`, remedy, isProblem, details: { directory } },
+  const found = (message: string, isProblem: boolean, advice: { readonly remedy: string }) => [
+    { message: `${directory} is on ${message}`, isProblem, ...advice, details: { directory } },
   ]
-  const moveDatabase =
-    "move the directory to a local disk and set KILN_DATA_DIR, or set DATABASE_URL to a Postgres server"
+  const moveRemedy =
+    "stop kiln, copy the directory to a local disk, set KILN_DATA_DIR to it and run kiln adopt --moved; or kiln copy the records to a Postgres server, and set DATABASE_URL"
   if (network[type] !== undefined && holdsSqlite)
-    return found(`${network[type]}, which can damage a SQLite database`, moveDatabase, true)
+    return found(`${network[type]}, which can damage a SQLite database`, true, { remedy: moveRemedy })
   if (uncertain[type] !== undefined && holdsSqlite)
-    return found(`${uncertain[type]}, which may not support the locks of a SQLite database`, moveDatabase, false)
+    return found(`${uncertain[type]}, which may not support the locks of a SQLite database`, false, {
+      remedy: moveRemedy,
+    })
   if (inMemory[type] !== undefined)
-    return found(
-      `${inMemory[type]}, so everything is lost at the next restart of the machine`,
-      "set KILN_DATA_DIR to a directory on a disk",
-      false,
-    )
+    return found(`${inMemory[type]}, so everything is lost at the next restart of the machine`, false, {
+      remedy: "stop kiln, copy the directory to a disk, set KILN_DATA_DIR to it, and run kiln adopt --moved",
+    })
   if (layered[type] !== undefined)
-    return found(
-      `${layered[type]}, so everything is lost with its container`,
-      "mount a volume there, for example with docker run --volume kiln:/data, and set KILN_DATA_DIR=/data",
-      false,
-    )
+    return found(`${layered[type]}, so everything is lost with its container`, false, {
+      remedy: "mount a volume there, for example with docker run --volume kiln:/data, and set KILN_DATA_DIR=/data",
+    })
   return []
 }
 

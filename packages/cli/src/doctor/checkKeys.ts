@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { ApiKeyRecord, StoreInspection } from "@kiln/core/ports"
+import { programCommand } from "../programCommand.ts"
 import { keyCommand } from "../serve/firstKey.ts"
 import { ageText, type Check, counted, graded, type GradedFinding, warning } from "./Check.ts"
 import { isActive } from "./checkLive.ts"
@@ -17,7 +18,7 @@ const nameOf = ({ id, name: given }: ApiKeyRecord): string => (given === null ? 
 const judge = (key: ApiKeyRecord, now: number): ReadonlyArray<GradedFinding & { readonly remedy: string }> => {
   const { expiresAt, lastUsedAt, projectId, revokedAt } = key
   if (expiresAt === null || revokedAt !== null) return []
-  const remedy = `kiln key create --project ${projectId} --mode ${key.mode} ${key.scopes.map((scope) => `--scope ${scope}`).join(" ")}, and give the new key to its users`
+  const remedy = `kiln key create --project ${projectId} --mode ${key.mode} ${key.scopes.map((scope) => `--scope ${scope}`).join(" ")}, give the new key to its users, then kiln key revoke ${key.id}`
   const details = { key_id: key.id }
   if (expiresAt > now)
     return expiresAt - now > expiringMs
@@ -41,7 +42,10 @@ export const checkKeys = (store: StoreInspection): Effect.Effect<Check, StoreUna
   Effect.map(store.listKeys, (keys) => {
     const now = Date.now()
     if (keys.length === 0)
-      return warning(name, { summary: "there is no API key, so every request is rejected", remedy: keyCommand() })
+      return warning(name, {
+        summary: "there is no API key, so every request is rejected",
+        remedy: `${programCommand()} project create default if there is no project yet, then ${keyCommand()}`,
+      })
     const active = keys.filter((key) => isActive(key, now)).length
     return graded(
       name,

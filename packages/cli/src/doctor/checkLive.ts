@@ -2,6 +2,8 @@ import * as Effect from "effect/Effect"
 import { type Board, missingPrerequisites, type StoreUnavailable } from "@kiln/core/domain"
 import { builtInKinds } from "@kiln/core/kinds"
 import type { ApiKeyRecord, StoreInspection } from "@kiln/core/ports"
+import { priceCommand } from "../commands/meterFlags.ts"
+import { switchRemedy } from "./switchRemedy.ts"
 import { type Check, skipped, graded, type GradedFinding } from "./Check.ts"
 
 const name = "live"
@@ -10,20 +12,24 @@ const name = "live"
 export const isActive = ({ expiresAt, revokedAt }: ApiKeyRecord, now: number): boolean =>
   revokedAt === null && (expiresAt === null || expiresAt > now)
 
-const fixOf = (missing: string): string => {
+const remedyOf = (missing: string, forcedOff: ReadonlyArray<string>): string => {
   const [what = "", which = ""] = missing.split(":")
   switch (what) {
     case "price":
-      return `kiln price set ${which}, with every meter, then kiln price activate ${which}; kiln price list shows what is there`
+      return `${priceCommand(which)}, then kiln price activate ${which}; kiln price list shows what is there`
     case "switch":
-      return `kiln switch on ${which}`
+      return switchRemedy(which, forcedOff)
     default:
       return "set KILN_PROVIDER, or providers in KILN_CONFIG, and start a worker with it"
   }
 }
 
-/** Checks that live jobs would be accepted, if there are live keys. */
-export const checkLive = (store: StoreInspection, board: Board): Effect.Effect<Check, StoreUnavailable> =>
+/** Checks that live jobs would be accepted, if there are live keys. `forcedOff`: switches that the environment turns off. */
+export const checkLive = (
+  store: StoreInspection,
+  board: Board,
+  forcedOff: ReadonlyArray<string> = [],
+): Effect.Effect<Check, StoreUnavailable> =>
   Effect.map(store.listKeys, (keys) => {
     const now = Date.now()
     const scopes = new Set(
@@ -40,7 +46,7 @@ export const checkLive = (store: StoreInspection, board: Board): Effect.Effect<C
     const findings = [...kindsOf].map(([missing, types]): GradedFinding & { readonly remedy: string } => ({
       isProblem: false,
       message: `live jobs of type ${types.join(", ")} are rejected: ${describe(missing)}`,
-      remedy: fixOf(missing),
+      remedy: remedyOf(missing, forcedOff),
       details: { missing },
     }))
     return graded(name, findings, {

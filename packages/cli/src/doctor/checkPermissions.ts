@@ -2,6 +2,7 @@ import { type Stats, statSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import type { GivenSetting } from "../settings/settingFiles.ts"
+import { quoted } from "../programCommand.ts"
 import type { Settings } from "../Settings.ts"
 import { type Check, graded, type GradedFinding, skipped } from "./Check.ts"
 
@@ -23,15 +24,15 @@ const writable = 0o022
 
 const octal = (mode: number): string => (mode & 0o777).toString(8).padStart(3, "0")
 
-/** A file with secrets or requests of callers. Its group may be meant to read it. */
-const judgePrivate = (path: string, mode: string): Found => {
+/** A file with secrets or requests of callers. Its group may be meant to read it. `all`: what the remedy changes. */
+const judgePrivate = (path: string, mode: string, all = quoted(path)): Found => {
   const stat = statOf(path)
   if (stat === undefined || (stat.mode & groupAndOthers) === 0) return []
   const isProblem = (stat.mode & others) !== 0
   return [
     {
       message: `${path} has mode ${octal(stat.mode)}: ${isProblem ? "other users" : "members of its group"} can read it`,
-      remedy: `chmod ${mode} ${path}`,
+      remedy: `chmod ${mode} ${all}`,
       isProblem,
       details: { path },
     },
@@ -56,12 +57,15 @@ const judgeProgram = (path: string): Found => {
     : [
         {
           message: `${path} has mode ${octal(stat.mode)}: other users can change the code that the service runs`,
-          remedy: `chmod go-w ${path}`,
+          remedy: `chmod go-w ${quoted(path)}`,
           isProblem: true,
           details: { path },
         },
       ]
 }
+
+/** The files of a database in a shell. SQLite creates the next ones with the mode and the owner of the first. */
+const withSiblings = ([path = ""]: ReadonlyArray<string>): string => `${quoted(path)}*`
 
 /** A command of another user, such as root, leaves files that the service cannot write to. */
 const judgeOwner = (directory: string, paths: ReadonlyArray<string>): Found => {
@@ -72,7 +76,7 @@ const judgeOwner = (directory: string, paths: ReadonlyArray<string>): Found => {
     : [
         {
           message: `${foreign.join(", ")} belong to another user than ${directory}: a process of either user may fail to write`,
-          remedy: `chown --reference=${directory} ${foreign.join(" ")}, and run commands as that user: sudo -u '#${owner}' kiln …`,
+          remedy: `chown --reference=${quoted(directory)} ${withSiblings(paths)}, and run commands as that user: sudo -u '#${owner}' kiln …`,
           isProblem: true,
           details: { directory },
         },
@@ -89,7 +93,7 @@ export const checkPermissions = (
     const { blobs, configPath, dataDirectory, database } = settings
     const databaseFiles = database._tag === "Sqlite" ? ["", "-wal", "-shm"].map((end) => database.path + end) : []
     const findings: Found = [
-      ...databaseFiles.flatMap((path) => judgePrivate(path, "600")),
+      ...databaseFiles.flatMap((path) => judgePrivate(path, "600", withSiblings(databaseFiles))),
       ...(blobs._tag === "Directory" ? judgePrivate(`${blobs.path ?? dataDirectory}/blobs`, "700") : []),
       ...Object.entries(given).flatMap(([setting, found]) =>
         found === undefined ? [] : judgeSecret([setting, found]),

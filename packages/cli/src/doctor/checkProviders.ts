@@ -12,7 +12,7 @@ const why: Readonly<Record<NonNullable<InstallationStanding["reason"]>, string>>
   failing: "it fails",
 }
 
-const fixes: typeof why = {
+const remedies: typeof why = {
   quota: "raise the limit or pay the bill at the provider; workers notice by themselves",
   configuration:
     "correct KILN_OPENAI_API_KEY, KILN_OPENAI_BASE_URL or the model; the worker's log contains the response",
@@ -21,7 +21,7 @@ const fixes: typeof why = {
 
 const findingOf = ({ pausedSince, pausedWorkers, provider, reason, workers }: InstallationStanding): Finding => ({
   message: `${provider} is paused in ${pausedWorkers} of ${counted(workers, "worker")}${reason === null ? "" : `: ${why[reason]}`}`,
-  remedy: fixes[reason ?? "failing"],
+  remedy: remedies[reason ?? "failing"],
   details: {
     provider,
     ...(reason !== null && { reason }),

@@ -2,6 +2,8 @@ import * as Effect from "effect/Effect"
 import { type Board, missingPrerequisites, type StoreUnavailable } from "@kiln/core/domain"
 import { builtInKinds } from "@kiln/core/kinds"
 import type { QueueGroup, StoreInspection } from "@kiln/core/ports"
+import { quoted } from "../programCommand.ts"
+import { switchRemedy } from "./switchRemedy.ts"
 import { ageText, type Check, counted, graded, type GradedFinding } from "./Check.ts"
 
 const name = "queue"
@@ -35,20 +37,15 @@ const nameOf = ({ kind, mode }: Line): string => `${kind} ${mode}`
 const ofState = ({ groups }: Line, state: QueueGroup["state"]): Pick<QueueGroup, "count" | "oldestMs"> =>
   groups.find((group) => group.state === state) ?? { count: 0, oldestMs: 0 }
 
-const remedyOf = (missing: string): string => {
+const remedyOf = (missing: string, forcedOff: ReadonlyArray<string>): string => {
   const [what = "", which = ""] = missing.split(":")
-  switch (what) {
-    case "switch":
-      return `kiln switch on ${which}`
-    case "price":
-      return `kiln price set ${which}, with every meter, and kiln price activate ${which}`
-    default:
-      return `start a worker with a provider for ${which}: KILN_ROLE=worker kiln serve, with KILN_PROVIDER or KILN_CONFIG`
-  }
+  return what === "switch"
+    ? switchRemedy(which, forcedOff)
+    : `start a worker with a provider for ${which}: KILN_ROLE=worker kiln serve, with KILN_PROVIDER or KILN_CONFIG`
 }
 
 /** Why jobs of a line are not started on purpose, in the order in which an operator can change it. */
-const heldBack = (line: Line, board: Board): Found => {
+const heldBack = (line: Line, board: Board, forcedOff: ReadonlyArray<string>): Found => {
   const { count, oldestMs } = ofState(line, "ready")
   const waiting = count + ofState(line, "delayed").count
   if (waiting === 0) return []
@@ -59,7 +56,7 @@ const heldBack = (line: Line, board: Board): Found => {
       {
         isProblem: false,
         message: `${what} held back: the type is paused`,
-        remedy: `kiln queue resume ${line.kind}`,
+        remedy: `kiln queue resume ${quoted(line.kind)}`,
         details,
       },
     ]
@@ -73,7 +70,7 @@ const heldBack = (line: Line, board: Board): Found => {
     message: missing.startsWith("switch:")
       ? `${what} held back until their time in the queue is over: the switch ${missing.slice("switch:".length)} is off`
       : `${what} held back: no running worker serves the type`,
-    remedy: remedyOf(missing),
+    remedy: remedyOf(missing, forcedOff),
     details,
   }))
 }
@@ -145,15 +142,16 @@ const stuck = (line: Line, isMoving: boolean): Found => {
   ]
 }
 
-/** Checks that jobs that could run are running. */
+/** Checks that jobs that could run are running. `forcedOff`: switches that the environment turns off. */
 export const checkQueue = (
   store: Pick<StoreInspection, "countQueue">,
   board: Board,
+  forcedOff: ReadonlyArray<string> = [],
 ): Effect.Effect<Check, StoreUnavailable> =>
   Effect.map(countQueue(store), ({ moving, queue }) => {
     const total = queue.reduce((sum, { count }) => sum + count, 0)
     const findings = linesOf(queue).flatMap((line) => {
-      const reasons = heldBack(line, board)
+      const reasons = heldBack(line, board, forcedOff)
       const groups = reasons.length === 0 ? line.groups : line.groups.filter(({ state }) => state === "lapsed")
       return [...reasons, ...stuck({ ...line, groups }, moving.has(nameOf(line)))]
     })

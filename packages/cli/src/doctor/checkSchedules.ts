@@ -3,6 +3,7 @@ import type { StoreUnavailable } from "@kiln/core/domain"
 import { decodeSchedule } from "@kiln/core/effect"
 import { nextTick } from "@kiln/core/worker"
 import type { StoreInspection, StoredSchedule } from "@kiln/core/ports"
+import { quoted } from "../programCommand.ts"
 import { ageText, type Check, counted, graded, type GradedFinding } from "./Check.ts"
 
 const name = "schedules"
@@ -22,7 +23,7 @@ const findingsOf = (stored: StoredSchedule, now: number): Found => {
       {
         isProblem: false,
         message: `the job of the schedule "${stored.name}" is refused (${refusal}), and is tried again until its next tick`,
-        remedy: `see the other checks and the log of the workers; to stop trying, kiln schedule pause ${stored.name}`,
+        remedy: `see the other checks and the log of the workers; to stop trying, kiln schedule pause ${quoted(stored.name)}`,
         details: { ...details, refusal },
       },
     ]
@@ -31,7 +32,7 @@ const findingsOf = (stored: StoredSchedule, now: number): Found => {
     {
       isProblem: true,
       message: `the schedule "${stored.name}" has been due for ${ageText(lateBy)}, and no worker has submitted its job`,
-      remedy: `start a worker that has the type ${kind}; if the job is no longer needed, kiln schedule pause ${stored.name}`,
+      remedy: `start a worker that has the type ${kind}; if the job is no longer needed, kiln schedule pause ${quoted(stored.name)}`,
       details,
     },
   ]

@@ -31,19 +31,27 @@ export const checkSettings = (environment: Environment): Effect.Effect<CheckedSe
       }
     }
     const { settings, warnings } = read
-    const wrong = (summary: string, remedy: string): CheckedSettings => ({
+    const wrong = (advice: { readonly summary: string; readonly remedy: string }): CheckedSettings => ({
       valid: read,
-      check: problem(name, { summary, remedy }),
+      check: problem(name, advice),
     })
     const config = yield* Effect.result(loadConfig(settings.configPath))
-    if (config._tag === "Failure") return wrong(config.failure.message, "correct the file, or unset KILN_CONFIG")
+    if (config._tag === "Failure")
+      return wrong({ summary: config.failure.message, remedy: "correct the file, or unset KILN_CONFIG" })
     if (settings.provider !== undefined && config.success.providers !== undefined)
-      return wrong("KILN_PROVIDER and the providers in KILN_CONFIG both configure live jobs", "unset one of them")
+      return wrong({
+        summary: "KILN_PROVIDER and the providers in KILN_CONFIG both configure live jobs",
+        remedy: "unset one of them",
+      })
     const keyless = settings.provider?._tag === "OpenAi" ? openAiProblem(settings.provider) : undefined
-    if (keyless !== undefined) return wrong(keyless, "set KILN_OPENAI_API_KEY, or a file in KILN_OPENAI_API_KEY_FILE")
+    if (keyless !== undefined)
+      return wrong({ summary: keyless, remedy: "set KILN_OPENAI_API_KEY, or a file in KILN_OPENAI_API_KEY_FILE" })
     const { leaseDurationMs, runLimitMs } = engineSettings(config.success, settings.engine)
     if (leaseDurationMs > runLimitMs)
-      return wrong("the lease is longer than the maximum run time of a job", "lower KILN_LEASE_SECONDS")
+      return wrong({
+        summary: "the lease is longer than the maximum run time of a job",
+        remedy: "lower KILN_LEASE_SECONDS",
+      })
     const findings = warnings.map((message) => ({ message }))
     return {
       valid: read,

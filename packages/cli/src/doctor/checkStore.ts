@@ -50,32 +50,47 @@ const checkMigrations = (store: StoreInspection): Effect.Effect<Check, StoreUnav
       : ok("migrations", `all ${applied.length} applied`)
   })
 
+const identifier = (name: string): string => `"${decodeURIComponent(name).replaceAll('"', '""')}"`
+
+/** The statement that lets the role of kiln create temporary tables. The URL may leave its names to the driver. */
+const grantTemporary = (database: DatabasePlace): string => {
+  if (database._tag === "Sqlite") return ""
+  const { pathname, username } = new URL(database.url)
+  const named = (name: string, other: string) => (name === "" ? other : identifier(name))
+  return `GRANT TEMPORARY ON DATABASE ${named(pathname.slice(1), "…")} TO ${named(username, "the role of kiln")}`
+}
+
 /** What to do if the scratch schema for the comparison cannot be created. */
-const comparisonRemedy = (cause: unknown): string => {
+const comparisonRemedy = (cause: unknown, database: DatabasePlace): string => {
   const codes = codesOf(cause)
   if (codes.includes("55P03") || codes.includes("57014"))
     return "kiln doctor --only upkeep names the session that has locked a table"
   if (codes.includes("25006") || codes.includes("25001")) return "run kiln doctor against the primary server"
   return codes.includes("42501") && /temporary/.test(causeMessage(cause))
-    ? "GRANT TEMPORARY ON DATABASE … TO the role of kiln, or run kiln doctor as the schema's owner"
+    ? `as the owner of the database: ${grantTemporary(database)}; or run kiln doctor as the schema's owner`
     : "run kiln doctor as the schema's owner"
 }
 
+/** The command that creates a schema to compare with, elsewhere. */
+const newInstallation = (database: DatabasePlace): string =>
+  database._tag === "Sqlite"
+    ? "KILN_DATA_DIR=./new kiln migrate --init"
+    : "KILN_DATABASE_SCHEMA=kiln_new kiln migrate (drop that schema afterwards)"
+
 /** Compares the schema with the migrations. Needs a scratch schema, which not every user may create; a failure is not drift. */
-const checkSchema = (store: StoreInspection): Effect.Effect<Check> =>
+const checkSchema = (store: StoreInspection, database: DatabasePlace): Effect.Effect<Check> =>
   Effect.match(store.schemaDrift, {
     onFailure: ({ cause }) =>
       warning("schema", {
         summary: `could not be compared with the migrations: ${causeMessage(cause)}`,
-        remedy: comparisonRemedy(cause),
+        remedy: comparisonRemedy(cause, database),
       }),
     onSuccess: (drift) =>
       drift.length === 0
         ? ok("schema", "matches the migrations")
         : problem("schema", {
             summary: "differs from the migrations",
-            remedy:
-              "undo what was changed by hand: compare with a new installation, which KILN_DATA_DIR=./new kiln migrate --init creates",
+            remedy: `undo what was changed by hand: compare with a new installation, which ${newInstallation(database)} creates`,
             findings: drift.map(({ object, problem: what }) => ({
               message: `${object} is ${what === "extra" ? "not kiln's" : what}`,
               details: { object, problem: what },
@@ -94,20 +109,20 @@ const checkIntegrity = (
   database: DatabasePlace,
   limitMs: number,
 ): Effect.Effect<Check, StoreUnavailable> =>
-  Effect.suspend(() => (takesMs(database) > limitMs ? Effect.succeed(tooLarge) : checkDamage(store)))
+  Effect.suspend(() => (takesMs(database) > limitMs ? Effect.succeed(tooLarge) : checkDamage(store, database)))
 
 const tooLarge = warning("integrity", {
   summary: "not checked, because the database is too large for the time limit",
   remedy: "kiln doctor --limit 2h, at a quiet time",
 })
 
-const checkDamage = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
+const checkDamage = (store: StoreInspection, database: DatabasePlace): Effect.Effect<Check, StoreUnavailable> =>
   Effect.map(store.damage, (damage) =>
     damage.length === 0
       ? ok("integrity", "no damage found")
       : problem("integrity", {
           summary: "the database is damaged",
-          remedy: "stop all processes, keep a copy of the database, and restore a backup",
+          remedy: `stop all processes, keep a copy of the database, and restore a backup: ${database._tag === "Sqlite" ? "kiln restore DIR --to NEW_DATA_DIR" : "docs/guides/backup.md describes how"}`,
           findings: damage.map((message) => ({ message })),
         }),
   )
@@ -121,7 +136,10 @@ const checkPurges = (store: StoreInspection): Effect.Effect<Check, StoreUnavaila
           summary: `${waiting}, the oldest for ${ageText(oldestAgeMs)}`,
           remedy: "start kiln serve, or run kiln retention run; its log says why the blob store removes nothing",
         })
-      : warning("purges", { summary: waiting, remedy: "wait a minute, while kiln serve runs" })
+      : warning("purges", {
+          summary: waiting,
+          remedy: "wait some minutes, while kiln serve runs, or run kiln retention run",
+        })
   })
 
 /** Checks what the store cannot mend itself: space that stays unused, and settings of the server. */
@@ -150,15 +168,16 @@ export const storeChecks = (
     if (applied.length === 0 || changed.length > 0) return [migrations]
     const always = [
       migrations,
-      look("schema", checkSchema(store)),
+      look("schema", checkSchema(store, settings.database)),
       look("integrity", checkIntegrity(store, settings.database, limitMs), limitMs),
       look("copy", checkCopy(store)),
       look("upkeep", checkUpkeep(store)),
       look("purges", checkPurges(store)),
     ]
     if (pending.length > 0) return always
+    const { forcedOff = [] } = settings.engine
     const onBoard = (check: (board: Board) => Effect.Effect<Check, StoreUnavailable>) =>
-      Effect.flatMap(store.readBoard, (board) => check(withForcedOff(board, settings.engine.forcedOff ?? [])))
+      Effect.flatMap(store.readBoard, (board) => check(withForcedOff(board, forcedOff)))
     return [
       ...always,
       look("clock", checkClock(store, settings.database)),
@@ -167,13 +186,13 @@ export const storeChecks = (
       look("signing-keys", checkSigningKeys(store, settings)),
       look(
         "live",
-        onBoard((board) => checkLive(store, board)),
+        onBoard((board) => checkLive(store, board, forcedOff)),
       ),
       look("providers", checkProviders(store)),
       look("workers", checkWorkers(store)),
       look(
         "queue",
-        onBoard((board) => checkQueue(store, board)),
+        onBoard((board) => checkQueue(store, board, forcedOff)),
       ),
       look("schedules", checkSchedules(store)),
       look("deliveries", checkDeliveries(store)),

@@ -123,7 +123,8 @@ const noSchema = ({ database }: Settings): Check =>
   problem("database", {
     summary: `${describeDatabase(database)} has no kiln schema yet`,
     remedy:
-      "kiln serve or kiln migrate --init creates it; if there should be one, correct KILN_DATA_DIR or DATABASE_URL",
+      "if there should be one, correct KILN_DATA_DIR or DATABASE_URL, or restore a backup; to begin a new one, kiln serve or kiln migrate --init, " +
+      "with KILN_DATA_DIR or KILN_BLOBS set to a place without files of another installation",
   })
 
 const examineDatabase = (

@@ -49,12 +49,12 @@ const unavailable = (
       remedy: "kiln doctor --only upkeep names the session and how to end it",
     })
   const isAboutBlobs = error._tag === "BlobUnavailable" || (error._tag === "CommandFailed" && name === "blobs")
-  const what = isAboutBlobs
+  const firstRemedy = isAboutBlobs
     ? "correct KILN_BLOBS or its credentials, or mount its disk"
     : database._tag === "Sqlite"
       ? "see whether the disk works and this user may read the file"
       : "start the server, or correct DATABASE_URL"
-  return problem(name, { summary: failureOf(database, error), remedy: `${what}, then run kiln doctor again` })
+  return problem(name, { summary: failureOf(database, error), remedy: `${firstRemedy}, then run kiln doctor again` })
 }
 
 const tookTooLong = ({ limitMs, name }: Pick<Look<never>, "name" | "limitMs">): Check =>

@@ -1,92 +1,33 @@
-import { fixtures } from "@kiln/conformance"
-import { JobStore, Switchboard } from "@kiln/core/ports"
-import { withClient } from "@kiln/postgres-lab"
-import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
-import { type Installation, installations } from "../support/installations.ts"
+import { installations } from "../support/installations.ts"
 import { checkOf, diagnose, named, withSecrets } from "./diagnose.ts"
+import { findAndMend, saidAbout } from "./planted/findAndMend.ts"
+import { reasonsOfPostgres, remediesOfPostgres, unexplained } from "./planted/uncovered.ts"
+import { postgresProblems, urlOf } from "./planted/postgres.ts"
 import { makeWell } from "./wellInstallation.ts"
 
 const open = installations.find(([name]) => name === "Postgres")?.[1]
 if (open === undefined) throw new Error("there is no installation on Postgres")
 
-const urlOf = ({ env }: Installation): string => env["DATABASE_URL"] ?? ""
-const runSql = (installation: Installation, sql: string) =>
-  withClient(urlOf(installation), async (client) => void (await client.query(sql)))
-
-interface Planted {
-  readonly what: string
-  readonly plant: (installation: Installation) => Promise<unknown>
-  readonly check: string
-  readonly status: "warning" | "problem"
-  readonly seen: RegExp
-  readonly remedy: RegExp
-}
-
-const planted: ReadonlyArray<Planted> = [
-  {
-    // The server of the tests is faster without.
-    what: "a server that does not sync its files",
-    plant: () => Promise.resolve(),
-    check: "upkeep",
-    status: "problem",
-    seen: /fsync is off, so a crash of the server's machine can destroy the database/,
-    remedy: /ALTER SYSTEM SET fsync = on/,
-  },
-  {
-    what: "a table without autovacuum",
-    plant: (installation) => runSql(installation, "ALTER TABLE kiln.jobs SET (autovacuum_enabled = false)"),
-    check: "upkeep",
-    status: "problem",
-    seen: /autovacuum skips the table "kiln"\.jobs/,
-    remedy: /ALTER TABLE "kiln"\.jobs RESET \(autovacuum_enabled\)/,
-  },
-  {
-    what: "a server whose clock is ahead",
-    plant: (installation) =>
-      runSql(
-        installation,
-        `CREATE OR REPLACE FUNCTION kiln.store_time() RETURNS bigint LANGUAGE sql VOLATILE AS
-          'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + 180000'`,
-      ),
-    check: "clock",
-    status: "problem",
-    seen: /clock is 3 min behind the database server's: signed URLs expire too late/,
-    remedy: /timedatectl set-ntp true/,
-  },
-  {
-    what: "a schema that was never migrated",
-    plant: (installation) => runSql(installation, "DROP SCHEMA kiln CASCADE"),
-    check: "database",
-    status: "problem",
-    seen: /has no kiln schema yet/,
-    remedy: /kiln migrate/,
-  },
-  {
-    what: "jobs of a paused type",
-    plant: (installation) =>
-      installation.use(
-        Effect.gen(function* () {
-          yield* (yield* JobStore).createJobs([fixtures.newJob(1)])
-          yield* (yield* Switchboard).pauseKind("speech_synthesis", true)
-        }),
-      ),
-    check: "queue",
-    status: "warning",
-    seen: /1 job of type speech_synthesis \(sandbox\) held back: the type is paused/,
-    remedy: /kiln queue resume speech_synthesis/,
-  },
-]
-
 describe("kiln doctor on Postgres", () => {
-  for (const { check, plant, remedy, seen, status, what } of planted)
-    it(`finds ${what}`, async () => {
-      await using installation = await open()
-      await makeWell(installation)
-      await plant(installation)
-      const found = checkOf(await diagnose({ ...installation.env, ...withSecrets }), check)
-      expect(found).toEqual({ status, seen: expect.stringMatching(seen), remedy: expect.stringMatching(remedy) })
+  for (const problem of postgresProblems) {
+    const ways = "carryOut" in problem ? [problem.carryOut].flat() : [undefined]
+    for (const [n, way] of ways.entries())
+      it(`finds ${problem.what}${way === undefined ? "" : `, and what it advises helps${n === 0 ? "" : ` (${n + 1})`}`}`, async () => {
+        await using installation = await open()
+        await makeWell(installation)
+        expect.hasAssertions()
+        await findAndMend(installation, problem, way)
+      })
+  }
+
+  it("prints no remedy about the upkeep that is neither carried out here nor listed with a reason", ({ skip }) => {
+    if (saidAbout.length < postgresProblems.length) skip("only some problems were planted")
+    expect(unexplained(remediesOfPostgres(), saidAbout, reasonsOfPostgres)).toEqual({
+      withoutReason: [],
+      withNeedlessReason: [],
     })
+  })
 
   it("finds nothing else to do in a well installation", async () => {
     await using installation = await open()
