@@ -57,7 +57,7 @@ export const set =
   }
 
 /** Variables of a service that must not leave this machine. */
-export const local = { KILN_PROVIDER: "sandbox", KILN_OPENAI_API_KEY: undefined } as const
+const local = { KILN_PROVIDER: "sandbox", KILN_OPENAI_API_KEY: undefined } as const
 
 const changed = (env: Environment, changes: Changes): Environment =>
   Object.fromEntries(
