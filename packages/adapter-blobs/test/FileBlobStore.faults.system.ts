@@ -88,8 +88,8 @@ describe("kill -9", () => {
   it("at any sync, or at the rename: the blob is complete or absent", async ({ skip }) => {
     skip(!strace, NO_STRACE)
     const outcomes: Array<unknown> = []
-    // Three syncs at startup; the file's, after which it is renamed; then those of the four directories above it.
-    for (const [call, nth] of [["fsync", 3], ["fsync", 4], ["rename", 1], ...upTo(9, "fsync").slice(4)] as const) {
+    // Four syncs at startup; the file's, after which it is renamed; then those of the four directories above it.
+    for (const [call, nth] of [["fsync", 4], ["fsync", 5], ["rename", 1], ...upTo(10, "fsync").slice(5)] as const) {
       const at = join(directory, `${call}${nth}`)
       const line = await runChild("putOnce", [at, "jobs/a/1/output", "100000"], inject(call, nth, "signal=SIGKILL"))
       const { found, keys } = await look("jobs/a/1/output", at)
@@ -97,14 +97,14 @@ describe("kill -9", () => {
       outcomes.push([call, nth, line === undefined ? "killed" : line["tag"], found])
     }
     expect(outcomes).toEqual([
-      ["fsync", 3, "killed", "BlobNotFound"],
       ["fsync", 4, "killed", "BlobNotFound"],
+      ["fsync", 5, "killed", "BlobNotFound"],
       ["rename", 1, "killed", "BlobNotFound"],
-      ["fsync", 5, "killed", 100_000],
       ["fsync", 6, "killed", 100_000],
       ["fsync", 7, "killed", 100_000],
       ["fsync", 8, "killed", 100_000],
-      ["fsync", 9, "Stored", 100_000],
+      ["fsync", 9, "killed", 100_000],
+      ["fsync", 10, "Stored", 100_000],
     ])
   }, 120_000)
 })
@@ -113,7 +113,7 @@ describe("system errors", () => {
   it("EIO on any sync: BlobUnavailable, nothing readable, nothing left behind", async ({ skip }) => {
     skip(!strace, NO_STRACE)
     const outcomes: Array<unknown> = []
-    for (let nth = 3; nth <= 9; nth++) {
+    for (let nth = 4; nth <= 10; nth++) {
       const at = join(directory, String(nth))
       const line = await runChild("putOnce", [at, "jobs/a/1/output", "100000"], inject("fsync", nth, "error=EIO"))
       outcomes.push(line?.["tag"] === "Stored" ? "Stored" : line)
@@ -130,8 +130,8 @@ describe("system errors", () => {
     skip(!strace, NO_STRACE)
     expect(await killAtFirstLine("putForever", [directory, "jobs/a/1/output"])).toBe("written")
     const outcomes: Array<unknown> = []
-    // After the three at startup.
-    for (let nth = 4; nth <= 6; nth++)
+    // After the four at startup.
+    for (let nth = 5; nth <= 7; nth++)
       outcomes.push(await runChild("removeOnce", [directory, "jobs/a"], inject("fsync", nth, "error=EIO")))
     const failed = { tag: "BlobUnavailable", operation: "remove", code: "EIO" }
     expect(outcomes).toEqual([failed, failed, { tag: "Removed" }])
