@@ -15,7 +15,7 @@ export const callerHasEnded = sql<boolean>`(pg_visible_in_snapshot(spending.call
 /** Whether the job of a reservation exists. */
 export const hasJob = sql<boolean>`EXISTS (SELECT FROM "kiln".jobs WHERE jobs.id = spending.entry)`
 
-/** What a new job reserves for one owner. */
+/** The amount of a new job that counts against the budget of one owner. */
 export interface Reservation extends Owner {
   readonly entry: string
   readonly currency: string

@@ -50,7 +50,7 @@ const chargesOf = Effect.fnUntraced(function* (key: ApiKeyRecord, now: number) {
   return [...sums].map(([currency, amount]) => ({ currency, amount: Decimal.format(amount) }))
 })
 
-/** What a key was used for. */
+/** The jobs that a key created, and the charges for them. */
 export const keyActivity = Effect.fnUntraced(function* (key: ApiKeyRecord, now: number) {
   const { counts, first, last } = yield* jobsOf(key)
   return {

@@ -36,7 +36,7 @@ export const checkNames = [
 /** Checks that read everything, and take longer the more there is. */
 export const thoroughChecks: ReadonlyArray<string> = ["integrity", "blobs", "orphans"]
 
-/** What one run of the doctor looks at, and how it reports. */
+/** One run of the doctor: its checks, and how it reports. */
 export interface Examination {
   /** Returns whether a check is wanted. */
   readonly includes: (name: string) => boolean

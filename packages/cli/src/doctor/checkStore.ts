@@ -60,7 +60,7 @@ const grantTemporary = (database: DatabasePlace): string => {
   return `GRANT TEMPORARY ON DATABASE ${named(pathname.slice(1), "…")} TO ${named(username, "the role of kiln")}`
 }
 
-/** What to do if the scratch schema for the comparison cannot be created. */
+/** The remedy if the scratch schema for the comparison cannot be created. */
 const comparisonRemedy = (cause: unknown, database: DatabasePlace): string => {
   const codes = codesOf(cause)
   if (codes.includes("55P03") || codes.includes("57014"))

@@ -19,7 +19,7 @@ const foreign = (settings: Settings, { installationId, markers }: ForeignBlobSto
       `its marker is ${markers.join(", ")} instead of ${markerOf(installationId)}; check that DATABASE_URL, KILN_DATA_DIR and KILN_BLOBS name the same installation`,
   )
 
-/** What an operator does about a blob store without the marker, in words for messages. */
+/** The remedy for a blob store without the marker, in words for messages. */
 export const unmarkedAdvice =
   "If it is a mounted disk or a shared directory, mount it, and check that KILN_BLOBS and KILN_DATA_DIR name the right place. To move the files to it, run " +
   "kiln blobs copy --from OLD --to NEW. If they were copied in another way, or are lost, run kiln blobs claim"

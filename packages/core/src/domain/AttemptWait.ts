@@ -8,7 +8,7 @@ export const maxWaitRuns = 20
  */
 export type WaitReason = "children" | "provider" | "gate" | "store" | "blobs" | "isolation"
 
-/** What a worker reports about an attempt that ended to wait. Nothing in it comes from a request. */
+/** A worker's report of an attempt that ended to wait. Nothing in it comes from a request. */
 export interface AttemptWait {
   readonly reason: WaitReason
   /** The provider, or the missing prerequisites; `null` for other reasons. */

@@ -63,7 +63,7 @@ export interface WorkerFacts {
   readonly scope?: WorkerScope
 }
 
-/** What holds back all jobs of a kind. */
+/** The facts of a kind that may hold back all its jobs. */
 export interface KindFacts {
   readonly board: Pick<Board, "pausedKinds" | "switches" | "projectConcurrency">
   readonly workers: ReadonlyArray<WorkerFacts>

@@ -1,6 +1,6 @@
 import type { JobMode } from "./Access.ts"
 
-/** What a worker runs, and within which limits, as it publishes them for operators. */
+/** The kinds a worker runs, and its limits, as it publishes them for operators. */
 export type WorkerScope = {
   /** Its slots. Live and sandbox jobs have as many each. */
   readonly slots: number

@@ -26,7 +26,7 @@ export interface PublishedWorker {
   readonly liveKinds: ReadonlyArray<string>
   /** Its live providers. */
   readonly providers: ReadonlyArray<ProviderStanding>
-  /** What it runs, and within which limits; missing for a worker of an earlier version. */
+  /** The kinds it runs, and its limits; missing for a worker of an earlier version. */
   readonly scope?: WorkerScope
 }
 

@@ -20,7 +20,7 @@ const ttlMs = 28_000
 /** Milliseconds before a failed publication is retried. */
 const retryMs = 1_000
 
-/** What this worker runs, and within which limits. */
+/** The kinds this worker runs, and its limits. */
 const scopeOfWorker = Effect.gen(function* () {
   const { concurrency, forcedOff, limits, providers: settings } = yield* EngineConfig
   const { live, sandbox } = yield* Providers
