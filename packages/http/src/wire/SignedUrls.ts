@@ -1,5 +1,4 @@
-import { hash, hkdfSync, timingSafeEqual } from "node:crypto"
-import { hmacSha256 } from "@kiln/core/effect"
+import { createHmac, createSecretKey, hash, hkdfSync, timingSafeEqual } from "node:crypto"
 
 /**
  * Signed URLs: a capability to send one upload's file, or to fetch one file, until it expires. Each capability has exactly
@@ -125,8 +124,14 @@ const signingKey = (kid: string, master: Uint8Array): SigningKey => {
   const subKey = (purpose: UrlPurpose) =>
     new Uint8Array(hkdfSync("sha256", master, "", `kiln/signed-url/${purpose}/v1`, KEY_BYTES))
   const [upload, download] = [subKey("upload"), subKey("download")]
-  const sign = { upload: hmacSha256(upload, "base64url"), download: hmacSha256(download, "base64url") }
+  const sign = { upload: signer(upload), download: signer(download) }
   return { kid, fingerprint: hash("sha256", upload, "hex").slice(0, 12), sign }
+}
+
+const signer = (subKey: Uint8Array): ((text: string) => string) => {
+  // Parsed once: `createHmac` with raw bytes takes ten times as long.
+  const key = createSecretKey(subKey)
+  return (text) => createHmac("sha256", key).update(text).digest("base64url")
 }
 
 const signatureOf = (key: SigningKey, purpose: UrlPurpose, path: string, e: string): string =>
