@@ -173,7 +173,8 @@ const resultOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>): Clai
     clock: lanes.reduce((last, { count, start }) => (count > 0 ? Math.max(last, start + count - 1) : last), clock),
     inProgress,
     claimedAt: now,
-    nextInMs: isPage ? 0 : nextAt === null ? undefined : Math.max(0, nextAt - now),
+    // Covers the lanes beyond the page too, but not those of a mode without free slots: claiming these again would find nothing.
+    nextInMs: nextAt === null ? undefined : Math.max(0, nextAt - now),
   }
 }
 

@@ -1,0 +1,54 @@
+import { createEngine, jobKind, type StoreAdapter } from "@kiln/core"
+import { insideOf, JobStore, storeAdapter } from "@kiln/core/ports"
+import { memoryBlobs } from "@kiln/testing"
+import { Context, Effect, Layer } from "effect"
+import { describe, expect, it } from "vitest"
+import { z } from "zod"
+import { everyStore } from "../support/everyStore.ts"
+
+/** Counts the jobs of each claim of a store. */
+const countClaims = (store: StoreAdapter, sizes: Array<number>): StoreAdapter => {
+  const stores = insideOf(store) as Layer.Layer<JobStore>
+  const counted = Layer.effectContext(
+    Effect.map(Effect.context<JobStore>(), (context) => {
+      const jobs = Context.get(context, JobStore)
+      return Context.add(context, JobStore, {
+        ...jobs,
+        claimJobs: (request) =>
+          Effect.tap(jobs.claimJobs(request), ({ claims }) => Effect.sync(() => sizes.push(claims.length))),
+      })
+    }),
+  )
+  return storeAdapter(Layer.provideMerge(counted, stores))
+}
+
+describe("a worker with eight slots and jobs of 200 projects", () => {
+  it.each(everyStore)("makes no claim that finds nothing while there are jobs (%s)", async (_, open) => {
+    await using opened = await open()
+    const sizes: Array<number> = []
+    const gate = Promise.withResolvers<void>()
+    const waiting = jobKind({
+      name: "wait",
+      request: z.object({}),
+      run: async () => {
+        await gate.promise
+        return { output: {} }
+      },
+    })
+    await using engine = await createEngine({
+      store: countClaims(opened.store, sizes),
+      blobs: memoryBlobs(),
+      kinds: [waiting],
+      settings: { concurrency: 8, pollIntervalMs: 60_000, claimCheckIntervalMs: 60_000 },
+      log: false,
+    })
+    const jobs = await Promise.all(
+      Array.from({ length: 200 }, (_empty, n) => engine.submit("wait", {}, { project: `project-${n}` })),
+    )
+    sizes.length = 0
+    gate.resolve()
+    await Promise.all(jobs.map((job) => engine.wait(job)))
+    // A claim that was sent before the gate opened may find all slots taken.
+    expect(sizes.filter((size) => size === 0).length).toBeLessThanOrEqual(1)
+  })
+})
