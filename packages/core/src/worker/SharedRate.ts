@@ -1,12 +1,12 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { StoreUnavailable, TakenPortion } from "../domain/index.ts"
 import { policyOfRate } from "../domain/Rate.ts"
 import { type RateLimitPolicy, TOKEN } from "../domain/RateLimit.ts"
+import { TokenPortion } from "../engine/TokenPortion.ts"
 import type { RateLimitStore } from "../ports/index.ts"
 import { type CallRate, ProviderPostponed } from "../providers/index.ts"
 import { answerLimitMs, idleMs, longestPauseMs, portionMs, usableMs, waitInSlotMs } from "./rateTimes.ts"
@@ -24,27 +24,22 @@ import type { SharedRateOptions } from "./SharedRateOptions.ts"
  * taken ahead of their calls, because held tokens keep the bucket from refilling.
  */
 export class SharedRate implements CallRate<StoreUnavailable> {
-  readonly #bucket: string
   readonly #store: RateLimitStore["Service"]
-  readonly #process: string
   readonly #scope: Scope.Scope
   readonly #policy: RateLimitPolicy
-  readonly #portion: number
-  readonly #clock: Clock.Clock
+  readonly #portion: TokenPortion
+  /** Tokens of a usual portion. */
+  readonly #usual: number
+  readonly #now: () => number
   readonly #onChange: () => void
   readonly #onWait: (change: 1 | -1) => void
   readonly #reservations: Reservations
-  #tokens = 0
-  #endsAt = 0
   #askAgainAt = 0
   /** The jobs that ask for a token, in the order in which they get one. */
   readonly #waiting = new Set<Deferred.Deferred<void>>()
   #inDemand = false
   /** Whether `room` has returned 0 for the last claim. */
   #isHeldBack = false
-  /** Requests with an unknown outcome. */
-  #failures = 0
-  #asking: Deferred.Deferred<void, StoreUnavailable> | undefined
   #returning: Fiber.Fiber<unknown, unknown> | undefined
 
   private constructor(
@@ -52,16 +47,15 @@ export class SharedRate implements CallRate<StoreUnavailable> {
     scope: Scope.Scope,
     clock: Clock.Clock,
   ) {
-    this.#bucket = bucket
     this.#store = store
-    this.#process = process
     this.#scope = scope
-    this.#clock = clock
+    this.#now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+    this.#portion = new TokenPortion({ store, process, scope, now: this.#now, ttlMs: portionMs, usableMs }, bucket)
     this.#onChange = onChange
     this.#onWait = onWait
     this.#policy = policyOfRate(rate)
     this.#reservations = new Reservations(this.#policy)
-    this.#portion = Math.ceil(this.#policy.burst / 4)
+    this.#usual = Math.ceil(this.#policy.burst / 4)
   }
 
   /** Unused tokens are returned when the scope closes. */
@@ -121,14 +115,6 @@ export class SharedRate implements CallRate<StoreUnavailable> {
     )
   }
 
-  #now(): number {
-    return Number(this.#clock.monotonicTimeNanosUnsafe()) / 1e6
-  }
-
-  #held(now: number): number {
-    return now < this.#endsAt ? this.#tokens : 0
-  }
-
   /** Jobs for which tokens are kept. */
   #reserved(now: number): number {
     return this.#waiting.size + this.#reservations.count(now)
@@ -141,12 +127,12 @@ export class SharedRate implements CallRate<StoreUnavailable> {
 
   /** Whether the bucket is known to have no token, and no job may be claimed to wait for one. */
   #isEmpty(now: number): boolean {
-    return this.#held(now) === 0 && now < this.#askAgainAt && this.#reservations.spare === 0
+    return this.#portion.held(now) === 0 && now < this.#askAgainAt && this.#reservations.spare === 0
   }
 
   /** For how many jobs to keep tokens. */
   #wanted(now: number): number {
-    return (this.#held(now) || this.#portion) + this.#reservations.spare
+    return (this.#portion.held(now) || this.#usual) + this.#reservations.spare
   }
 
   #changed(): void {
@@ -157,13 +143,13 @@ export class SharedRate implements CallRate<StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       const now = this.#now()
       const known = this.#roomAt(now)
-      if (known === 0 || this.#held(now) > 0 || !this.#inDemand || this.#reservations.callLate) return known
+      if (known === 0 || this.#portion.held(now) > 0 || !this.#inDemand || this.#reservations.callLate) return known
       // A store that hangs must not keep the worker from claiming other jobs.
       yield* Effect.raceFirst(
         Effect.interruptible(Effect.ignore(this.#ask)),
         Effect.interruptible(Effect.sleep(answerLimitMs)),
       )
-      return this.#held(this.#now()) > 0 ? this.#roomAt(this.#now()) : 0
+      return this.#portion.held(this.#now()) > 0 ? this.#roomAt(this.#now()) : 0
     })
   }
 
@@ -172,14 +158,14 @@ export class SharedRate implements CallRate<StoreUnavailable> {
       const beganAt = this.#now()
       const giveUpAt = beganAt + waitInSlotMs
       for (let waited = false; ; waited = true) {
-        while (this.#waiting.has(turn) && this.#held(this.#now()) > 0) yield* this.#giveOne()
+        while (this.#waiting.has(turn) && this.#portion.held(this.#now()) > 0) yield* this.#giveOne()
         const now = this.#now()
         if (!this.#waiting.has(turn)) {
           this.#reservations.waited(now - beganAt)
           return waited
         }
         // The time to ask again is not known until a request in progress is answered.
-        if (this.#asking !== undefined || now >= this.#askAgainAt) yield* this.#ask
+        if (this.#portion.answer !== undefined || now >= this.#askAgainAt) yield* this.#ask
         else if (this.#askAgainAt > giveUpAt) {
           this.#reservations.gaveUp()
           return yield* new ProviderPostponed({ delayMs: Math.ceil(this.#askAgainAt - now) })
@@ -192,9 +178,9 @@ export class SharedRate implements CallRate<StoreUnavailable> {
   #giveOne(): Effect.Effect<void> {
     for (const first of this.#waiting) {
       this.#waiting.delete(first)
-      this.#tokens -= 1
+      this.#portion.use()
       Deferred.doneUnsafe(first, Effect.void)
-      return this.#tokens === 0 ? this.#usedUp() : Effect.void
+      return this.#portion.tokens === 0 ? this.#usedUp() : Effect.void
     }
     return Effect.void
   }
@@ -208,74 +194,46 @@ export class SharedRate implements CallRate<StoreUnavailable> {
   }
 
   /** Asks for the next portion. It arrives even if the job that needed it is gone. */
-  readonly #ask: Effect.Effect<void, StoreUnavailable> = Effect.suspend(() =>
-    this.#oneAtATime(Effect.suspend(() => this.#takePortion())),
+  readonly #ask: Effect.Effect<void, StoreUnavailable> = Effect.suspend(
+    () => this.#portion.answer ?? this.#takePortion(),
   )
 
-  /** Requests of one process must not overtake each other: each ends the portion that the process has. */
-  #oneAtATime(request: Effect.Effect<void, StoreUnavailable>): Effect.Effect<void, StoreUnavailable> {
-    if (this.#asking !== undefined) return Deferred.await(this.#asking)
-    const answered = Deferred.makeUnsafe<void, StoreUnavailable>()
-    this.#asking = answered
-    const settled = Effect.onExit(request, (exit) =>
-      Effect.sync(() => {
-        // It may still reach the store. A new name keeps it from ending a later portion.
-        if (Exit.isFailure(exit)) this.#failures += 1
-        this.#asking = undefined
-        Deferred.doneUnsafe(answered, Exit.asVoid(exit))
+  #takePortion(): Effect.Effect<void, StoreUnavailable> {
+    const sentAt = this.#now()
+    const needed = Math.max(this.#usual, this.#reserved(sentAt))
+    const wanted = this.#inDemand ? Math.max(needed, 2 * this.#usual) : needed
+    this.#returning?.interruptUnsafe()
+    this.#askAgainAt = sentAt + longestPauseMs
+    return this.#portion.exchange(this.#policy, wanted, (taken) =>
+      Effect.gen({ self: this }, function* () {
+        const isShort = taken.tokens < needed
+        if (isShort) this.#inDemand = true
+        this.#askAgainAt = isShort ? this.#now() + this.#pauseMs(taken) : 0
+        if (taken.tokens > 0) yield* this.#endIn(idleMs)
+        this.#changed()
       }),
     )
-    return Effect.andThen(Effect.forkIn(settled, this.#scope, { startImmediately: true }), Deferred.await(answered))
-  }
-
-  #request(unused: number, wanted: number) {
-    const process = `${this.#process} ${this.#failures}`
-    const request = { bucket: this.#bucket, policy: this.#policy, process, unused, wanted, ttlMs: portionMs }
-    return Effect.map(this.#store.takePortions([request]), ([taken]) => taken ?? { tokens: 0, level: 0 })
-  }
-
-  #takePortion() {
-    return Effect.gen({ self: this }, function* () {
-      const sentAt = this.#now()
-      const unused = this.#tokens
-      const needed = Math.max(this.#portion, this.#reserved(sentAt))
-      const wanted = this.#inDemand ? Math.max(needed, 2 * this.#portion) : needed
-      this.#tokens = 0
-      this.#returning?.interruptUnsafe()
-      this.#askAgainAt = sentAt + longestPauseMs
-      const taken = yield* this.#request(unused, wanted)
-      this.#tokens = taken.tokens
-      this.#endsAt = sentAt + usableMs
-      const isShort = taken.tokens < needed
-      if (isShort) this.#inDemand = true
-      this.#askAgainAt = isShort ? this.#now() + this.#pauseMs(taken) : 0
-      if (taken.tokens > 0) yield* this.#endIn(idleMs)
-      this.#changed()
-    })
   }
 
   /** The pause after a portion that was smaller than wanted: until there are enough tokens for one, or some after a second. */
   #pauseMs({ level }: TakenPortion): number {
     const { perMinute } = this.#policy
     const untilMs = (tokens: number) => Math.ceil((tokens * TOKEN - level) / perMinute)
-    return Math.max(1, untilMs(1), Math.min(longestPauseMs, untilMs(this.#portion)))
+    return Math.max(1, untilMs(1), Math.min(longestPauseMs, untilMs(this.#usual)))
   }
 
   /** Ends the portion, so that other processes can use what is left of it, and the bucket refills to its whole burst. */
   readonly #end: Effect.Effect<void> = Effect.suspend(() => {
-    if (this.#asking !== undefined) return Effect.void
-    const unused = this.#tokens
+    if (this.#portion.answer !== undefined) return Effect.void
     // Without demand, the next job is claimed before its token is asked for.
-    if (unused > 0) this.#inDemand = false
-    this.#tokens = 0
-    return Effect.ignore(this.#oneAtATime(Effect.asVoid(this.#request(unused, 0))))
+    if (this.#portion.tokens > 0) this.#inDemand = false
+    return Effect.ignore(this.#portion.exchange(this.#policy, 0, () => Effect.void))
   })
 
   /** The same without a fiber of the scope, which is closing. A request in progress is then interrupted, and has the tokens. */
   readonly #giveBackAtEnd: Effect.Effect<void> = Effect.suspend(() => {
-    const unused = this.#tokens
-    this.#tokens = 0
-    return unused === 0 ? Effect.void : Effect.ignore(this.#request(unused, 0))
+    const rest = this.#portion.giveBack(this.#policy)
+    return rest === undefined ? Effect.void : Effect.ignore(this.#store.takePortions([rest]))
   })
 
   /** Ends the portion after a while without a request. */
@@ -290,6 +248,6 @@ export class SharedRate implements CallRate<StoreUnavailable> {
   #usedUp(): Effect.Effect<void> {
     this.#inDemand = true
     if (!this.#reservations.callLate) return Effect.void
-    return this.#endIn(Math.min(idleMs, (this.#portion * TOKEN) / this.#policy.perMinute / 4))
+    return this.#endIn(Math.min(idleMs, (this.#usual * TOKEN) / this.#policy.perMinute / 4))
   }
 }

@@ -1,9 +1,8 @@
-import type * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import { type KeyLimitName, type RateLimitPolicy, type StoreUnavailable, TOKEN } from "@kiln/core/domain"
+import { type PortionSource, TokenPortion } from "@kiln/core/effect"
 import type { RateLimitStore } from "@kiln/core/ports"
 import { type RateLimitDecision, RateLimiter, unlimited } from "../wire/RateLimiter.ts"
 
@@ -54,19 +53,16 @@ const returnLimitMs = 1_000
 
 /** The knowledge of this process about the bucket of a key. Times are those of the monotonic clock. */
 interface Held {
+  readonly portion: TokenPortion
   policy: RateLimitPolicy
-  /** The rest of the portion. */
-  tokens: number
   /** The portion as it was taken. */
   taken: number
   /** The level of the store's bucket then, in 1/60,000 of a token. */
   level: number
   takenAt: number
-  endsAt: number
   /** Until then, the bucket is known to be empty. */
   emptyUntil: number
   waiting: number
-  asking: Deferred.Deferred<void, StoreUnavailable> | undefined
 }
 
 const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
@@ -77,16 +73,12 @@ const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNa
  */
 export class SharedKeyLimiter implements KeyLimiter {
   readonly #name: KeyLimitName
-  readonly #store: RateLimitStore["Service"]
-  readonly #process: string
-  readonly #scope: Scope.Scope
+  readonly #source: PortionSource
   readonly #held = new Map<string, Held>()
 
-  private constructor(name: KeyLimitName, store: RateLimitStore["Service"], process: string, scope: Scope.Scope) {
+  private constructor(name: KeyLimitName, source: PortionSource) {
     this.#name = name
-    this.#store = store
-    this.#process = process
-    this.#scope = scope
+    this.#source = source
   }
 
   /** `process` identifies this process among those that share the store. */
@@ -96,121 +88,75 @@ export class SharedKeyLimiter implements KeyLimiter {
     process: string,
   ): Effect.Effect<SharedKeyLimiter, never, Scope.Scope> {
     return Effect.gen(function* () {
-      const limiter = new SharedKeyLimiter(name, store, process, yield* Effect.scope)
+      const clock = yield* Clock.Clock
+      const scope = yield* Effect.scope
+      const times = { now: () => monotonicMs(clock), ttlMs: portionMs, usableMs }
+      const limiter = new SharedKeyLimiter(name, { store, process, scope, ...times })
       yield* Effect.addFinalizer(() => limiter.#returnAll)
       return limiter
     })
   }
 
-  take(
-    keyId: string,
-    policy: RateLimitPolicy,
-    clock: Clock.Clock,
-  ): RateLimitDecision | Effect.Effect<RateLimitDecision, StoreUnavailable> {
+  take(keyId: string, policy: RateLimitPolicy): RateLimitDecision | Effect.Effect<RateLimitDecision, StoreUnavailable> {
     if (policy.perMinute === 0) return unlimited
-    const held = this.#heldOf(keyId, policy, monotonicMs(clock))
-    return decide(held, policy, monotonicMs(clock)) ?? this.#decideByStore(keyId, held, policy, clock)
+    const now = this.#source.now()
+    const held = this.#heldOf(keyId, policy, now)
+    return decide(held, policy, now) ?? this.#decideByStore(held, policy)
   }
 
   #heldOf(keyId: string, policy: RateLimitPolicy, now: number): Held {
     const known = this.#held.get(keyId)
     if (known !== undefined) return known
     if (this.#held.size >= mostKeys) this.#forget(now)
-    const held: Held = {
-      policy,
-      tokens: 0,
-      taken: 0,
-      level: 0,
-      takenAt: now,
-      endsAt: 0,
-      emptyUntil: 0,
-      waiting: 0,
-      asking: undefined,
-    }
+    const portion = new TokenPortion(this.#source, `${this.#name} ${keyId}`)
+    const held: Held = { portion, policy, taken: 0, level: 0, takenAt: now, emptyUntil: 0, waiting: 0 }
     this.#held.set(keyId, held)
     return held
   }
 
   /** Forgets portions that have ended; otherwise the oldest key, whose portion then ends in the store. */
   #forget(now: number): void {
-    for (const [keyId, { asking, emptyUntil, endsAt }] of this.#held)
-      if (asking === undefined && now >= endsAt && now >= emptyUntil) this.#held.delete(keyId)
+    for (const [keyId, { emptyUntil, portion }] of this.#held)
+      if (portion.answer === undefined && now >= portion.endsAt && now >= emptyUntil) this.#held.delete(keyId)
     const oldest = this.#held.size >= mostKeys ? this.#held.keys().next() : undefined
     if (oldest?.done === false) this.#held.delete(oldest.value)
   }
 
-  #decideByStore(
-    keyId: string,
-    held: Held,
-    policy: RateLimitPolicy,
-    clock: Clock.Clock,
-  ): Effect.Effect<RateLimitDecision, StoreUnavailable> {
+  #decideByStore(held: Held, policy: RateLimitPolicy): Effect.Effect<RateLimitDecision, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       held.waiting += 1
       while (true) {
-        const decision = decide(held, policy, monotonicMs(clock))
+        const decision = decide(held, policy, this.#source.now())
         if (decision !== undefined) return decision
-        yield* Deferred.await(held.asking ?? (yield* this.#ask(keyId, held, policy, clock)))
+        yield* held.portion.answer ?? this.#ask(held, policy)
       }
     }).pipe(Effect.ensuring(Effect.sync(() => (held.waiting -= 1))))
   }
 
-  /** Asks for the next portion. It arrives even if the request that needed it is gone. */
-  #ask(
-    keyId: string,
-    held: Held,
-    policy: RateLimitPolicy,
-    clock: Clock.Clock,
-  ): Effect.Effect<Deferred.Deferred<void, StoreUnavailable>> {
-    const answered = Deferred.makeUnsafe<void, StoreUnavailable>()
-    held.asking = answered
-    const sentAt = monotonicMs(clock)
-    const unused = held.tokens
+  #ask(held: Held, policy: RateLimitPolicy): Effect.Effect<void, StoreUnavailable> {
     const wanted = Math.max(Math.ceil(policy.burst / 4), held.waiting)
-    held.tokens = 0
-    const request = { bucket: this.#bucket(keyId), policy, process: this.#process, unused, wanted, ttlMs: portionMs }
-    const asking = Effect.map(this.#store.takePortions([request]), ([taken]) => {
-      if (taken === undefined) throw new TypeError("takePortions returned no portion")
-      const { level, tokens } = taken
-      const now = monotonicMs(clock)
-      const waitMs = Math.ceil((TOKEN - level) / policy.perMinute)
-      held.policy = policy
-      held.tokens = tokens
-      held.taken = tokens
-      held.level = level
-      held.takenAt = now
-      held.endsAt = sentAt + usableMs
-      held.emptyUntil = tokens === 0 ? now + Math.max(emptyMs, waitMs) : 0
-    })
-    const settled = Effect.onExit(asking, (exit) =>
+    return held.portion.exchange(policy, wanted, ({ level, tokens }) =>
       Effect.sync(() => {
-        held.asking = undefined
-        Deferred.doneUnsafe(answered, Exit.asVoid(exit))
+        const now = this.#source.now()
+        const waitMs = Math.ceil((TOKEN - level) / policy.perMinute)
+        held.policy = policy
+        held.taken = tokens
+        held.level = level
+        held.takenAt = now
+        held.emptyUntil = tokens === 0 ? now + Math.max(emptyMs, waitMs) : 0
       }),
     )
-    return Effect.as(Effect.forkIn(settled, this.#scope, { startImmediately: true }), answered)
-  }
-
-  #bucket(keyId: string): string {
-    return `${this.#name} ${keyId}`
   }
 
   get #returnAll(): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const rest = [...this.#held]
-        .filter(([, { tokens }]) => tokens > 0)
+      const rest = [...this.#held.values()]
+        .filter(({ portion }) => portion.tokens > 0)
         .slice(0, mostReturned)
-        .map(([keyId, { policy, tokens: unused }]) => ({
-          bucket: this.#bucket(keyId),
-          policy,
-          process: this.#process,
-          unused,
-          wanted: 0,
-          ttlMs: portionMs,
-        }))
+        .flatMap(({ policy, portion }) => portion.giveBack(policy) ?? [])
       this.#held.clear()
       if (rest.length === 0) return Effect.void
-      return Effect.ignore(Effect.timeoutOption(this.#store.takePortions(rest), returnLimitMs))
+      return Effect.ignore(Effect.timeoutOption(this.#source.store.takePortions(rest), returnLimitMs))
     })
   }
 }
@@ -218,8 +164,8 @@ export class SharedKeyLimiter implements KeyLimiter {
 /** Decides by what this process holds; `undefined` if it has to ask. */
 const decide = (held: Held, policy: RateLimitPolicy, now: number): RateLimitDecision | undefined => {
   if (!isSame(held.policy, policy)) return undefined
-  if (held.tokens > 0 && now < held.endsAt) {
-    held.tokens -= 1
+  if (held.portion.held(now) > 0) {
+    held.portion.use()
     return decision(held, now, true)
   }
   return now < held.emptyUntil ? decision(held, now, false) : undefined
@@ -227,14 +173,14 @@ const decide = (held: Held, policy: RateLimitPolicy, now: number): RateLimitDeci
 
 /** The store refills a bucket no further than the burst without the portions that processes hold. */
 const decision = (
-  { emptyUntil, level, policy, taken, takenAt, tokens }: Held,
+  { emptyUntil, level, policy, portion, taken, takenAt }: Held,
   now: number,
   allowed: boolean,
 ): RateLimitDecision => {
   const { burst, perMinute } = policy
   const elapsed = Math.floor(Math.max(0, now - takenAt))
   const refilled = Math.max(level, Math.min((burst - taken) * TOKEN, level + elapsed * perMinute))
-  const left = refilled + tokens * TOKEN
+  const left = refilled + portion.tokens * TOKEN
   return {
     allowed,
     limit: perMinute,

@@ -5,7 +5,7 @@ export interface PlantedBug {
   readonly bug: string
   readonly edits: ReadonlyArray<Edit>
   /** The file next to this one that runs with the bug. */
-  readonly scenario: "reportAnswerFromBefore.ts" | "reportTwoWorkers.ts"
+  readonly scenario: "reportAnswerFromBefore.ts"
   /** The output of that file, with and without the bug. */
   readonly noticed: string
   readonly unharmed: string
@@ -24,31 +24,5 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     scenario: "reportAnswerFromBefore.ts",
     noticed: "the job is done, the provider is ready",
     unharmed: "the job is done, the provider is paused",
-  },
-  {
-    bug: "each process grants itself the rate of a provider",
-    edits: [
-      {
-        file: "packages/core/src/worker/SharedRate.ts",
-        from: "{ bucket: this.#bucket, policy",
-        to: "{ bucket: this.#bucket + process, policy",
-      },
-    ],
-    scenario: "reportTwoWorkers.ts",
-    noticed: "too many calls, is used, no job failed",
-    unharmed: "the rate holds, is used, no job failed",
-  },
-  {
-    bug: "a token of a rate is used twice",
-    edits: [
-      {
-        file: "packages/core/src/worker/SharedRate.ts",
-        from: "this.#tokens -= 1\n",
-        to: "this.#tokens -= 0.5\n",
-      },
-    ],
-    scenario: "reportTwoWorkers.ts",
-    noticed: "too many calls, is used, no job failed",
-    unharmed: "the rate holds, is used, no job failed",
   },
 ]
