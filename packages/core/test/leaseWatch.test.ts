@@ -80,6 +80,23 @@ describe("the watch over the leases of a worker", () => {
     }).pipe(within()),
   )
 
+  it.effect("tells everything that waits for the loss of a lease, in order, and later callers at once", () =>
+    Effect.gen(function* () {
+      const { hold, lostAt } = yield* watching
+      const lease = hold("watched", 10_000)
+      const told: Array<string> = []
+      lease.whenLost(() => told.push("work"))
+      lease.whenLost(() => told.push("write"))
+      yield* passTime("5 seconds")
+      assert.deepStrictEqual(told, [])
+      lease.lose()
+      lease.lose()
+      lease.whenLost(() => told.push("late"))
+      assert.deepStrictEqual(told, ["work", "write", "late"])
+      assert.isTrue(lostAt.has("watched"))
+    }).pipe(within()),
+  )
+
   it.effect("tells a process that stood still from a store that did not answer", () =>
     Effect.gen(function* () {
       const { hold, watch } = yield* watching

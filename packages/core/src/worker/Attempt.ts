@@ -87,7 +87,10 @@ export class Attempt implements Placed {
     this.#fiber?.interruptUnsafe()
   }
 
-  /** Sets the fiber in which the work begins now. Losing the lease interrupts it from now on. */
+  /**
+   * Sets the fiber in which the work begins now. Losing the lease interrupts it from now on, which has no effect on an end that is
+   * being written.
+   */
   runsIn(fiber: Fiber.Fiber<unknown, unknown>, nowMs: number): void {
     this.beganAtMs = nowMs
     this.#fiber = fiber

@@ -17,7 +17,7 @@ export class HeldLease implements ClaimRef, Placed {
   place = nowhere
   #isLast = false
   #state: "held" | "expired" | "refused" = "held"
-  #whenLost: (() => void) | undefined
+  #whenLost: Array<() => void> | undefined
 
   constructor({ jobId, token }: ClaimRef, askedAtMs: number, remainingMs: number, durationMs: number) {
     this.jobId = jobId
@@ -73,16 +73,16 @@ export class HeldLease implements ClaimRef, Placed {
     if (this.#state === "held") this.#become("refused")
   }
 
-  /** Calls the function when the lease is lost, or immediately if it already is. Replaces the previous function. */
+  /** Calls the function when the lease is lost, or immediately if it already is. Each of several functions is called, in order. */
   whenLost(call: () => void): void {
     if (this.isLost) return call()
-    this.#whenLost = call
+    ;(this.#whenLost ??= []).push(call)
   }
 
   #become(state: "expired" | "refused"): void {
     this.#state = state
-    const call = this.#whenLost
+    const calls = this.#whenLost
     this.#whenLost = undefined
-    call?.()
+    if (calls !== undefined) for (const call of calls) call()
   }
 }
