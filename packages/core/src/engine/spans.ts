@@ -1,7 +1,9 @@
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import type * as Tracer from "effect/Tracer"
+import * as Tracer from "effect/Tracer"
 import {
   DeliveryStore,
   JobDirectory,
@@ -39,6 +41,32 @@ export const inSpan = <A, E, R>(
       : // The type leaves out the parent span, which no effect here requires.
         (Effect.withSpan(effect, name, { ...options, captureStackTrace: false }) as Effect.Effect<A, E, R>),
   )
+
+/** A span of work that no single fiber runs. It is ended by hand. */
+export class OpenSpan {
+  readonly #span: Tracer.Span
+  readonly #clock: Clock.Clock
+
+  /** Begins a span under that of the context, which must have a tracer. */
+  constructor(context: Context.Context<never>, name: string, options: SpanOptions = {}) {
+    this.#span = Effect.runSyncWith(context)(Effect.makeSpan(name, options))
+    this.#clock = Context.get(context, Clock.Clock)
+  }
+
+  /** Returns the context in which other spans are under this one. */
+  within(context: Context.Context<never>): Context.Context<never> {
+    return Context.add(context, Tracer.ParentSpan, this.#span)
+  }
+
+  attribute(name: string, value: unknown): void {
+    this.#span.attribute(name, value)
+  }
+
+  /** Ends the span. Calling it again has no effect. */
+  end(exit: Exit.Exit<unknown, unknown>): void {
+    if (this.#span.status._tag === "Started") this.#span.end(this.#clock.currentTimeNanosUnsafe(), exit)
+  }
+}
 
 type AnyEffect = Effect.Effect<unknown, unknown>
 type Verb = AnyEffect | ((...input: ReadonlyArray<never>) => AnyEffect)

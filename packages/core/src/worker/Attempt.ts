@@ -1,5 +1,6 @@
 import type * as Cause from "effect/Cause"
 import type * as Fiber from "effect/Fiber"
+import type { OpenSpan } from "../engine/spans.ts"
 import type { AttemptError } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Claim } from "../ports/index.ts"
@@ -21,6 +22,8 @@ export class Attempt implements Placed {
   place = nowhere
   /** Writes what the attempt reports of its progress; `undefined` before the first report. */
   reports: ProgressReports | undefined
+  /** Present if there is a tracer. */
+  span: OpenSpan | undefined
   /** When its work began, in milliseconds of the monotonic clock; 0 before that. */
   beganAtMs = 0
   /** Milliseconds until the job is due again, if the attempt has deferred it. */

@@ -5,6 +5,7 @@ import * as Option from "effect/Option"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { GroupCommit } from "../engine/GroupCommit.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
+import { OpenSpan } from "../engine/spans.ts"
 import type { AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import { BlobStore, JobStore } from "../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
@@ -33,8 +34,6 @@ const inOwnFiber = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E
 
 /** Runs attempts of one worker. */
 export interface AttemptRunner {
-  /** Runs an attempt in the current fiber, which must not be interruptible. */
-  readonly run: (attempt: Attempt) => Effect.Effect<EndedAttempt>
   /** Runs an attempt in fibers of its own, and frees its slot. */
   readonly start: (attempt: Attempt, context: Context.Context<never>) => void
 }
@@ -47,20 +46,17 @@ const finisher = Effect.fnUntraced(function* (slots: Slots) {
   const events = yield* JobEvents
 
   /** Reports how an attempt ended. */
-  const report = (attempt: Attempt, end: AttemptEnd, settled: Settled): AttemptOutcome => {
+  const report = (attempt: Attempt, end: LoggedEnd, settled: Settled): void => {
     const { job } = attempt.claim
     const outcome = outcomeOf(end, settled)
     if (settled === "committed") events.emit({ type: "completed", ...refOf(job) })
     meter?.ended(job, outcome, slots.watch.now() - attempt.beganAtMs, chargeOf(end, settled))
-    return outcome
+    attempt.span?.attribute("kiln.attempt.outcome", outcome)
+    attempt.span?.end(outcome === "failed" ? Exit.fail(end.error) : Exit.void)
   }
 
   /** Writes the end of an attempt and cleans up. `tried`: what the first try to write it came to, if there was one. */
-  const finish = Effect.fnUntraced(function* (
-    attempt: Attempt,
-    end: LoggedEnd,
-    tried?: Tried,
-  ): Effect.fn.Return<EndedAttempt> {
+  const finish = Effect.fnUntraced(function* (attempt: Attempt, end: LoggedEnd, tried?: Tried): Effect.fn.Return<void> {
     if (end.log !== undefined) yield* end.log
     if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)
     const durationMs = attempt.endedAtMs - attempt.beganAtMs
@@ -68,9 +64,8 @@ const finisher = Effect.fnUntraced(function* (slots: Slots) {
     const written = yield* writeEnd(attempt, end, { error: end.error, durationMs }, tried)
     const settled = written === "committed" ? written : yield* cleanUp(attempt, written)
     if (settled !== "committed") slots.settle(attempt, settled)
-    const outcome = report(attempt, end, settled)
+    report(attempt, end, settled)
     yield* slots.announceRoom
-    return { outcome, error: end.error }
   })
 
   return { finish, report }
@@ -126,12 +121,14 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
       }
     }
     attempt.lease.whenLost(() => settle(leaseLost))
-    grouped.completeJobs.push([end.completion], settle)
+    const span = attempt.span && new OpenSpan(context, "JobStore.completeJobs")
+    grouped.completeJobs.push([end.completion], (tried) => {
+      span?.end(tried)
+      settle(tried)
+    })
   }
 
   return {
-    run: (attempt) =>
-      Effect.flatMap(Effect.exit(Effect.interruptible(work(attempt))), (exit) => finish(attempt, endOf(attempt, exit))),
     start: (attempt, context) => {
       // Ended inside the fiber: a fiber that has ended first waits for those that the kind has forked and left.
       const run = Effect.flatMap(Effect.exit(Effect.interruptible(work(attempt))), (exit) =>
@@ -139,7 +136,9 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
       )
       const fiber = Effect.runForkWith(context)(run, { uninterruptible: true })
       fiber.addObserver((exit) => {
-        if (Exit.isFailure(exit)) slots.free(attempt)
+        if (Exit.isSuccess(exit)) return
+        attempt.span?.end(exit)
+        slots.free(attempt)
       })
     },
   }
@@ -158,12 +157,6 @@ const cleaner = Effect.fnUntraced(function* ({ watch }: Slots) {
     return stalledMs > 0 ? "stalled" : written
   })
 })
-
-/** How an attempt ended, and what it threw. */
-export interface EndedAttempt {
-  readonly outcome: AttemptOutcome
-  readonly error: unknown
-}
 
 const outcomeOf = (end: AttemptEnd, settled: Settled): AttemptOutcome => {
   if (settled === "committed") return "done"

@@ -4,6 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type { StoreUnavailable } from "../domain/index.ts"
 import { GroupCommit, type GroupedVerb } from "../engine/GroupCommit.ts"
+import { inSpan } from "../engine/spans.ts"
 import { type FencedOutcome, JobStore } from "../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
 import type { HeldLease } from "./HeldLease.ts"
@@ -39,12 +40,12 @@ export const fencedWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
     item: ItemOf<Verb>,
     tried?: Tried,
   ): Effect.Effect<"written" | "lapsed"> =>
-    Effect.withFiber((fiber) => {
+    Effect.suspend(() => {
       if (tried === undefined && !lease.holdsAt(watch.now())) return lapsed
       const call = store[verb] as (items: ReadonlyArray<ItemOf<Verb>>) => Write
-      // A traced call has a span under its attempt, which a call without a fiber cannot have.
-      if (grouped === undefined || fiber.cache.tracer !== undefined) return insist(lease, call([item]))
-      const first = tried ?? pushed(lease, grouped[verb] as GroupedVerb<ItemOf<Verb>, FencedOutcome>, item)
+      if (grouped === undefined) return insist(lease, call([item]))
+      const join = grouped[verb] as GroupedVerb<ItemOf<Verb>, FencedOutcome>
+      const first = tried ?? inSpan(`JobStore.${verb}`, pushed(lease, join, item))
       return Effect.flatMap(first, outcomeOf).pipe(
         Effect.catchTag("StoreUnavailable", (error) => insist(lease, startingWith(Effect.fail(error), call([item])))),
       )

@@ -5,13 +5,13 @@ import * as Tracer from "effect/Tracer"
 import { traceOf } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
-import { inSpan, type SpanOptions } from "../engine/spans.ts"
+import { OpenSpan, type SpanOptions } from "../engine/spans.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import type { Claim } from "../ports/index.ts"
 import { Attempt } from "./Attempt.ts"
 import { HeldLease } from "./HeldLease.ts"
 import { needsIsolation } from "./Isolation.ts"
-import { attemptRunner, type EndedAttempt } from "./RunAttempt.ts"
+import { attemptRunner } from "./RunAttempt.ts"
 import type { Slots } from "./Slots.ts"
 
 /** Starts attempts of claimed jobs. */
@@ -49,9 +49,8 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
     events.emit({ type: "active", jobId, kind, mode, projectId, attempt: count })
     const annotations = { ...annotated, jobId, projectId, attempt: count }
     const own = Context.add(context, References.CurrentLogAnnotations, annotations)
-    if (!isTraced) return runner.start(attempt, own)
-    const run = inAttemptSpan(attempt, runner.run(attempt))
-    Effect.runForkWith(own)(run, { uninterruptible: true }).addObserver(() => slots.free(attempt))
+    if (isTraced) attempt.span = new OpenSpan(own, "Worker.attempt", attemptSpan(attempt))
+    runner.start(attempt, attempt.span?.within(own) ?? own)
   }
 
   const starter: AttemptStarter = {
@@ -69,21 +68,6 @@ export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
   }
   return starter
 })
-
-/** Runs an attempt in a span that tells how it ended. The end is written already, so a failure concerns the span alone. */
-const inAttemptSpan = (attempt: Attempt, run: Effect.Effect<EndedAttempt>): Effect.Effect<unknown> =>
-  Effect.exit(
-    inSpan(
-      "Worker.attempt",
-      Effect.flatMap(run, ({ error, outcome }) =>
-        Effect.andThen(
-          Effect.annotateCurrentSpan("kiln.attempt.outcome", outcome),
-          outcome === "failed" ? Effect.fail(error) : Effect.void,
-        ),
-      ),
-      attemptSpan(attempt),
-    ),
-  )
 
 /** The span of an attempt is part of the trace of the request that created the job. */
 const attemptSpan = ({ claim: { job } }: Attempt): SpanOptions => {
