@@ -51,7 +51,7 @@ const jobsOf = (routes: ReadonlyArray<Route>): ReadonlyArray<string> => {
   )
   return [
     `/** The built-in kinds, by the \`type\` of their jobs. */\nexport interface BuiltInJobs {\n${types.join("")}}\n`,
-    `/** The routes of the built-in kinds. */\nexport const builtInRoutes = [\n${data.join(",\n")},\n] as const\n`,
+    `/** The routes of the built-in kinds. */\nexport const wireRoutes = [\n${data.join(",\n")},\n] as const\n`,
   ]
 }
 

@@ -7,7 +7,7 @@ import { randomHex } from "./random.ts"
 import type { JobRoute } from "./routes/jobRoute.ts"
 import { sendRequest } from "./sendRequest.ts"
 import { type FileBody, sendUpload } from "./sendUpload.ts"
-import { type BuiltInJobs, builtInRoutes, type CreateUpload, type Upload } from "./wire.ts"
+import { type BuiltInJobs, wireRoutes, type CreateUpload, type Upload } from "./wire.ts"
 
 /**
  * Creates a client for one service and one key. It holds no connection and needs no closing. It has methods for the built-in
@@ -21,7 +21,7 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
 ): Client<BuiltInJobs & RoutedJobs<Routes[number]>> => {
   checkClientOptions(given)
   const { apiKey, baseUrl, routes: more = [], timeoutMs = 60_000, ...transport } = given
-  const routes: ReadonlyArray<ClientRoute> = [...builtInRoutes, ...more]
+  const routes: ReadonlyArray<ClientRoute> = [...wireRoutes, ...more]
   const root = baseUrl.replace(/\/+$/, "")
   const ask: Ask = async (place, method, path, call, { fields, id = "", idempotencyKey } = {}) => {
     const { signal } = idempotencyKey === undefined ? checkedCall(place, call) : checkedCreation(place, call)

@@ -242,7 +242,7 @@ export interface BuiltInJobs {
 }
 
 /** The routes of the built-in kinds. */
-export const builtInRoutes = [
+export const wireRoutes = [
   {
     kind: { name: "transcription" },
     path: "/v1/audio/transcriptions",

@@ -28,11 +28,11 @@ describe("the promise client matches the declarations", () => {
       methods,
       ...(upload !== undefined && { upload }),
     }))
-    expect(wire.builtInRoutes).toEqual(expected)
+    expect(wire.wireRoutes).toEqual(expected)
   })
 
   it("at the paths of the declared endpoints, except for signed URLs and health", () => {
-    const asked = wire.builtInRoutes.flatMap(({ family, noun, path }) => [
+    const asked = wire.wireRoutes.flatMap(({ family, noun, path }) => [
       [`create${noun}`, ["POST", path]] as const,
       [`poll${family.noun}Job`, ["GET", family.poll]] as const,
       [`erase${family.noun}JobData`, ["DELETE", `${family.poll}/data`]] as const,

@@ -1,13 +1,7 @@
 export type { JobMode } from "./domain/Access.ts"
 export type { AudioFormat } from "./domain/AudioFormat.ts"
 export type { Billing, LineItem } from "./domain/Billing.ts"
-export {
-  type BuiltInErrorCode,
-  type ErrorCode,
-  errorCodes,
-  type WarningCode,
-  warningCodes,
-} from "./domain/ErrorCode.ts"
+export type { BuiltInErrorCode, ErrorCode, WarningCode } from "./domain/ErrorCode.ts"
 export * from "./domain/Errors.ts"
 export type { FieldError, FieldReason, FieldRule } from "./domain/FieldError.ts"
 export type { SwitchName } from "./domain/Gate.ts"
@@ -19,7 +13,7 @@ export { KilnError, type KilnErrorCode, kilnErrors, type KilnErrorName } from ".
 export { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "./domain/PortErrors.ts"
 export { SchemaMismatch } from "./domain/SchemaMismatch.ts"
 export { StoreCopied } from "./domain/StoreCopied.ts"
-export { priorities, type Priority, type PriorityName } from "./domain/Priority.ts"
+export type { Priority, PriorityName } from "./domain/Priority.ts"
 export type { EngineSettings, GivenSettings, ProviderSettings } from "./engine/EngineSettings.ts"
 export type {
   FileRef,
@@ -35,7 +29,7 @@ export type {
 export type { StandardIssue, StandardResult, StandardSchema } from "./kinds/StandardSchema.ts"
 export { defaultVoices, type Voices } from "./kinds/Voices.ts"
 export type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "./ports/adapters.ts"
-export { type NameOf, type ProviderName, providerNames, type ProviderRef } from "./providers/builtInPorts.ts"
+export type { NameOf, ProviderName, ProviderRef } from "./providers/builtInPorts.ts"
 export {
   type ProviderBounds,
   type ProviderPort,

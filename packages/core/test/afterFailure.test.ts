@@ -1,4 +1,4 @@
-import { afterFailure, type AttemptFailure, type AttemptLimits, defaultAttemptLimits } from "@kiln/core/worker"
+import { afterFailure, type FailureReason, type AttemptLimits, defaultAttemptLimits } from "@kiln/core/worker"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 
@@ -15,7 +15,7 @@ const jitter = fc.oneof(
   fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
 )
 const before = fc.nat(45)
-const busy: AttemptFailure = { errorCode: "provider_unavailable", retry: true }
+const busy: FailureReason = { errorCode: "provider_unavailable", retry: true }
 
 const ceilingOf = ({ backoffBaseMs, backoffMaxMs }: AttemptLimits, failuresBefore: number) => {
   let ceiling = backoffBaseMs
@@ -24,7 +24,7 @@ const ceilingOf = ({ backoffBaseMs, backoffMaxMs }: AttemptLimits, failuresBefor
 }
 
 /** The pause after a failure that is not the last. */
-const delayOf = (failure: AttemptFailure, failuresBefore: number, bounds: AttemptLimits, chance: number): number => {
+const delayOf = (failure: FailureReason, failuresBefore: number, bounds: AttemptLimits, chance: number): number => {
   const after = afterFailure(failure, failuresBefore, { ...bounds, maxFailures: failuresBefore + 2 }, chance)
   if (after.next !== "defer") throw new Error(`expected a deferral, got ${after.next}`)
   return after.delayMs
@@ -90,7 +90,7 @@ describe("after a failed attempt", () => {
 
   it("fails immediately if another attempt would not help, whatever the provider asks", () => {
     always((bounds, failuresBefore, chance) => {
-      const failure: AttemptFailure = { errorCode: "content_rejected", retry: false, retryAfterMs: 1_000 }
+      const failure: FailureReason = { errorCode: "content_rejected", retry: false, retryAfterMs: 1_000 }
       expect(afterFailure(failure, failuresBefore, bounds, chance)).toEqual({
         next: "fail",
         errorCode: "content_rejected",

@@ -97,7 +97,7 @@ export const selectAll = (table: CopyTable): string => {
 
 const flags = new Set(["enabled", "active", "erased", "held"])
 
-const jobOf = ({ long_request: longRequest, request, ...row }: CopyRow): CopyRow => ({
+const copiedJob = ({ long_request: longRequest, request, ...row }: CopyRow): CopyRow => ({
   ...row,
   request: request ?? longRequest ?? null,
 })
@@ -114,5 +114,5 @@ export const copyRow = (table: CopyTable, row: Readonly<Record<string, SqlValue>
     Object.entries(row).map(([name, value]) => [name, flags.has(name) ? value === 1 : plain(value)]),
   )
   if (table === "lanes") return laneOf(copied)
-  return table === "jobs" ? jobOf(copied) : copied
+  return table === "jobs" ? copiedJob(copied) : copied
 }

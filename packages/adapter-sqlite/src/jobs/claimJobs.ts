@@ -32,7 +32,7 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
   const turns = new Map<number, number>()
   const empty: Array<Lane> = []
   const settled = new Map<number, number | null>()
-  const taken: Taken = { claims: [], moves: [], abandoned: [] }
+  const taken: ClaimInProgress = { claims: [], moves: [], abandoned: [] }
   // Without others and limits, the claim takes all that it may from one lane.
   const firstPage = order.isAlone && !isLimiting(request.limits) ? request.limit + 1 : 2
   let more = false
@@ -61,7 +61,7 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
 const leaseOf = ({ leaseDurationMs }: ClaimRequest): number => Math.max(1, Math.ceil(leaseDurationMs))
 
 /** What one claim takes. Its moves are written together, at the end. */
-interface Taken {
+interface ClaimInProgress {
   readonly claims: Array<Claim>
   readonly moves: Array<Move>
   readonly abandoned: Array<JobId>
@@ -72,7 +72,7 @@ const serve = (
   tx: Transaction,
   jobs: ReadyJobs,
   request: ClaimRequest,
-  { abandoned, claims, moves }: Taken,
+  { abandoned, claims, moves }: ClaimInProgress,
 ): Claim | "empty" | "enough" => {
   // One more than it may claim: whether there is more to claim is part of the result.
   const atMost = Math.max(1, request.limit - claims.length + 1)

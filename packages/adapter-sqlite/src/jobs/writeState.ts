@@ -89,13 +89,13 @@ export interface Move {
   readonly to: JobState
 }
 
-type Claimed = { readonly seqs: string; readonly now: number; readonly leaseDurationMs: number }
+type ClaimValues = { readonly seqs: string; readonly now: number; readonly leaseDurationMs: number }
 
 /**
  * Claims jobs that nobody holds, given as a JSON list of row numbers, in one statement. Computes what `applyEvent` computes, because
  * binding the new values of each row costs a third of the statement.
  */
-export const updateWaiting = statement((given: Given<Claimed>) => {
+export const updateWaiting = statement((given: Given<ClaimValues>) => {
   const { leaseDurationMs, now } = given
   const waitedMs = sql<number>`(waited_ms + max(0, ${now} - phase_started_at))`
   const runsUntil = sql<number>`(${now} + run_limit_ms - ran_ms)`

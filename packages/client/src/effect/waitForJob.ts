@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 /** The job did not finish within the timeout. It keeps running. */
 export class WaitTimeout extends Data.TaggedError("WaitTimeout")<{ readonly afterMs: number }> {}
 
-export interface WaitOptions {
+export interface WaitForJobOptions {
   /** Maximum wait in milliseconds, default 600,000. */
   readonly timeoutMs?: number
 }
@@ -32,7 +32,7 @@ interface Polled<State> {
  */
 export const waitForJob = <State extends { readonly status: string }, E, R>(
   poll: Effect.Effect<Polled<State>, E, R>,
-  { timeoutMs = 600_000 }: WaitOptions = {},
+  { timeoutMs = 600_000 }: WaitForJobOptions = {},
 ): Effect.Effect<State & Final, E | WaitTimeout, R> =>
   Effect.gen(function* () {
     for (;;) {

@@ -49,7 +49,7 @@ const createFailedWithUpload = Effect.fnUntraced(function* (n: number, overrides
   return yield* createFailed(newUploadJob(n, overrides))
 })
 
-const jobOf = (outcome: CreateOutcome | undefined) =>
+const createdJob = (outcome: CreateOutcome | undefined) =>
   outcome !== undefined && "job" in outcome ? outcome.job : undefined
 
 /** Retrying failed jobs. */
@@ -223,7 +223,7 @@ export const retries: Section = {
           concurrency: "unbounded",
         })).flat()
         expect(tags.filter(({ _tag }) => _tag === "Created")).toHaveLength(1)
-        expect(new Set(tags.map((outcome) => jobOf(outcome)?.id)).size).toBe(1)
+        expect(new Set(tags.map((outcome) => createdJob(outcome)?.id)).size).toBe(1)
         yield* createFailedWithUpload(2)
         const apart = yield* Effect.forEach(numbers, (n) => createTags(retryWithUpload(30 + n, 2)), {
           concurrency: "unbounded",

@@ -24,7 +24,7 @@ export const defaultAttemptLimits: AttemptLimits = {
 }
 
 /** Why an attempt ended without a result. */
-export interface AttemptFailure {
+export interface FailureReason {
   readonly errorCode: ErrorCode
   /** What the caller of a failed job is told; nothing by default. */
   readonly publicMessage?: string | undefined
@@ -45,7 +45,7 @@ export type AfterFailure =
  * retried otherwise. `jitter` is uniform in [0, 1): full jitter, so that jobs that failed together are not retried together.
  */
 export const afterFailure = (
-  failure: AttemptFailure,
+  failure: FailureReason,
   failuresBefore: number,
   limits: AttemptLimits,
   jitter: number,

@@ -35,7 +35,7 @@ export const isLimiting = ({ perKind, perProject, projects = {} }: ConcurrencyLi
   perProject > 0 || Object.keys(perKind).length > 0 || Object.keys(projects).length > 0
 
 /** Jobs that count against one limit. */
-interface Taken {
+interface TakenSlots {
   readonly count: number
   /** When the first of their leases ends. */
   readonly firstEnd: number
@@ -49,7 +49,7 @@ export interface Limited {
 }
 
 /** Jobs in progress of one kind, project and mode, as counted by a store. */
-export interface InProgressCount extends Limited, Taken {}
+export interface InProgressCount extends Limited, TakenSlots {}
 
 /** How many more jobs of a kind, all its versions together, a worker may take now. */
 export interface KindQuota extends Pick<Limited, "kind" | "mode"> {
@@ -74,8 +74,8 @@ export interface WorkerRoom {
 export class JobsInProgress {
   readonly #limits: ConcurrencyLimits
   #worker: OwnSlots | undefined
-  readonly #byKind = { sandbox: new Map<string, Taken>(), live: new Map<string, Taken>() }
-  readonly #byProject = { sandbox: new Map<ProjectId, Taken>(), live: new Map<ProjectId, Taken>() }
+  readonly #byKind = { sandbox: new Map<string, TakenSlots>(), live: new Map<string, TakenSlots>() }
+  readonly #byProject = { sandbox: new Map<ProjectId, TakenSlots>(), live: new Map<ProjectId, TakenSlots>() }
 
   constructor(limits: ConcurrencyLimits, counted: Iterable<InProgressCount> = [], worker?: WorkerRoom) {
     this.#limits = limits
@@ -161,7 +161,7 @@ export class JobsInProgress {
     )
   }
 
-  #projectIsAtLimit(projectId: ProjectId, taken: Taken | undefined): boolean {
+  #projectIsAtLimit(projectId: ProjectId, taken: TakenSlots | undefined): boolean {
     if (taken === undefined) return false
     const limit = projectLimit(this.#limits, projectId)
     return limit > 0 && taken.count >= limit
@@ -227,7 +227,7 @@ class OwnSlots {
   }
 }
 
-const take = <Key>(by: Map<Key, Taken>, key: Key, count: number, firstEnd: number): void => {
+const take = <Key>(by: Map<Key, TakenSlots>, key: Key, count: number, firstEnd: number): void => {
   const taken = by.get(key)
   by.set(key, {
     count: (taken?.count ?? 0) + count,

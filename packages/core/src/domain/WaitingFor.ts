@@ -29,11 +29,11 @@ export const waitingReasons = [
   "line",
 ] as const
 
-export type WaitingReason = (typeof waitingReasons)[number]
+export type WaitingReasonName = (typeof waitingReasons)[number]
 
 /** One thing that an unfinished job waits for. */
 export interface WaitingFor {
-  readonly reason: WaitingReason
+  readonly reason: WaitingReasonName
   /** The kind, switch, price, provider or project that holds the job back; `null` for other reasons. */
   readonly subject: string | null
   /**
@@ -99,7 +99,7 @@ export interface WaitingFacts extends KindFacts {
   readonly unfinishedChildren: number
 }
 
-const one = (reason: WaitingReason, about: Partial<Omit<WaitingFor, "reason">> = {}): WaitingFor => ({
+const one = (reason: WaitingReasonName, about: Partial<Omit<WaitingFor, "reason">> = {}): WaitingFor => ({
   reason,
   subject: null,
   cause: null,
@@ -109,7 +109,7 @@ const one = (reason: WaitingReason, about: Partial<Omit<WaitingFor, "reason">> =
   ...about,
 })
 
-interface Asked {
+interface RunnableJob {
   readonly kind: string
   readonly mode: JobMode
   /** Any version if omitted. */
@@ -124,14 +124,14 @@ const servingKind = (workers: ReadonlyArray<WorkerFacts>, kind: string): Readonl
     return worker.scope === undefined || served === undefined ? [] : [{ worker, scope: worker.scope, served }]
   })
 
-const runsVersion = ({ served }: Serving, { kindVersion }: Asked): boolean =>
+const runsVersion = ({ served }: Serving, { kindVersion }: RunnableJob): boolean =>
   kindVersion === undefined || (served.fromVersion <= kindVersion && kindVersion <= served.toVersion)
 
-const servingJob = (workers: ReadonlyArray<WorkerFacts>, asked: Asked): ReadonlyArray<Serving> =>
+const servingJob = (workers: ReadonlyArray<WorkerFacts>, asked: RunnableJob): ReadonlyArray<Serving> =>
   servingKind(workers, asked.kind).filter((each) => runsVersion(each, asked) && each.served.modes.includes(asked.mode))
 
 /** Why no worker takes the job; `undefined` if one does, or if a worker of an earlier version may. */
-const lackingWorker = (workers: ReadonlyArray<WorkerFacts>, asked: Asked): string | undefined => {
+const lackingWorker = (workers: ReadonlyArray<WorkerFacts>, asked: RunnableJob): string | undefined => {
   if (servingJob(workers, asked).length > 0) return undefined
   const mayRun = ({ liveKinds, scope }: WorkerFacts) =>
     scope === undefined && (asked.mode === "sandbox" || liveKinds.includes(asked.kind))
@@ -143,7 +143,7 @@ const lackingWorker = (workers: ReadonlyArray<WorkerFacts>, asked: Asked): strin
 }
 
 const switchesOff = (
-  { mode }: Asked,
+  { mode }: RunnableJob,
   serving: ReadonlyArray<Serving>,
   { board, switches }: KindFacts,
 ): ReadonlyArray<WaitingFor> => {
@@ -158,7 +158,7 @@ const switchesOff = (
 }
 
 /** The providers that are paused in every worker that could run the job. */
-const providersPaused = ({ mode }: Asked, serving: ReadonlyArray<Serving>): ReadonlyArray<WaitingFor> => {
+const providersPaused = ({ mode }: RunnableJob, serving: ReadonlyArray<Serving>): ReadonlyArray<WaitingFor> => {
   if (mode === "sandbox") return []
   const names = [...new Set(serving.flatMap(({ served }) => served.providers))]
   return names.flatMap((name) => {
@@ -183,7 +183,7 @@ const providersPaused = ({ mode }: Asked, serving: ReadonlyArray<Serving>): Read
  * Returns what holds back all jobs of a kind and mode, whether or not there are any: it is paused, a switch is off, no worker runs it,
  * or its providers are paused. In this order; empty if nothing does.
  */
-export const heldBack = (asked: Asked, facts: KindFacts): ReadonlyArray<WaitingFor> => {
+export const heldBack = (asked: RunnableJob, facts: KindFacts): ReadonlyArray<WaitingFor> => {
   const serving = servingJob(facts.workers, asked)
   const lacking = lackingWorker(facts.workers, asked)
   return [
@@ -194,7 +194,7 @@ export const heldBack = (asked: Asked, facts: KindFacts): ReadonlyArray<WaitingF
   ]
 }
 
-const missedReasons: Readonly<Record<string, WaitingReason | undefined>> = {
+const missedReasons: Readonly<Record<string, WaitingReasonName | undefined>> = {
   switch: "switch_off",
   price: "price_missing",
   spend_cap: "spend_cap",
@@ -241,7 +241,7 @@ const sum = (numbers: ReadonlyArray<number>): number => numbers.reduce((all, eac
 const limitsReached = ({ board, job, place, workers }: WaitingFacts): ReadonlyArray<WaitingFor> => {
   const serving = servingJob(workers, job)
   const { running } = place
-  const reached = (reason: WaitingReason, subject: string | null, count: number, limit: number) =>
+  const reached = (reason: WaitingReasonName, subject: string | null, count: number, limit: number) =>
     limit > 0 && count >= limit ? [one(reason, { subject, count, limit })] : []
   const own = Object.hasOwn(board.projectConcurrency, job.projectId)
     ? board.projectConcurrency[job.projectId]

@@ -3,7 +3,7 @@ import { authorize, type JobMode, type Json, readPriority, requireNumber, requir
 import { KindUnknown } from "../domain/Errors.ts"
 import { isDate } from "../domain/realms.ts"
 import { maxDelayMs } from "../engine/prepareJob.ts"
-import type { Asked, Engine } from "../engine/index.ts"
+import type { JobRequest, Engine } from "../engine/index.ts"
 import type { JobKind } from "../kinds/index.ts"
 import { submittedFor, uniqueFor } from "./attached.ts"
 import { callerOf } from "./callers.ts"
@@ -36,7 +36,7 @@ export const makeAskedFor = (
     if (untilMs > maxDelayMs) throw new TypeError("runAt must be at most 366 days from now")
     return Math.max(0, untilMs)
   }
-  const askedOf = (kind: JobKind, request: unknown, options: SubmitOptions): Asked => {
+  const askedOf = (kind: JobKind, request: unknown, options: SubmitOptions): JobRequest => {
     const { idempotencyKey, mode = defaultMode, priority, project } = options
     requireMode(mode)
     if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey))
@@ -58,9 +58,9 @@ export const makeAskedFor = (
     }
   }
   return {
-    one: (name: string, request: unknown, options: SubmitOptions): Asked =>
+    one: (name: string, request: unknown, options: SubmitOptions): JobRequest =>
       askedOf(kindNamed(kinds, name), request, options),
-    many: (place: string, name: string, submissions: ReadonlyArray<Submission<unknown>>): ReadonlyArray<Asked> => {
+    many: (place: string, name: string, submissions: ReadonlyArray<Submission<unknown>>): ReadonlyArray<JobRequest> => {
       const kind = kindNamed(kinds, name)
       if (!Array.isArray(submissions)) throw new TypeError(`${place} expects an array of { request, … }`)
       return submissions.map((submission: Submission<unknown>, index) => {

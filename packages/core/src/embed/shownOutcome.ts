@@ -1,12 +1,12 @@
 import * as Result from "effect/Result"
-import type { Accepted, JobOutcomes } from "../engine/index.ts"
+import type { AcceptedJob, JobOutcomes } from "../engine/index.ts"
 import type { SubmitOutcome, SubmittedJob } from "./EmbeddedEngine.ts"
 import { toJobResult } from "./toJobResult.ts"
 
 // Which kind a job has is what its caller submitted.
 
 /** Converts an accepted job for the program. */
-export const shownSubmission = ({ deduplicated, job }: Accepted, currency: string): SubmittedJob<never> => {
+export const shownSubmission = ({ deduplicated, job }: AcceptedJob, currency: string): SubmittedJob<never> => {
   const result: object = toJobResult(job, currency)
   return (deduplicated === true ? { ...result, deduplicated } : result) as never
 }

@@ -6,7 +6,7 @@ import * as Result from "effect/Result"
 import { type JobMode, type JobTrace, type Json, requireOptions } from "../domain/index.ts"
 import { requireSignal } from "../domain/knownNames.ts"
 import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"
-import { type Accepted, type Asked, Engine, type JobOutcomes } from "../engine/index.ts"
+import { type AcceptedJob, type JobRequest, Engine, type JobOutcomes } from "../engine/index.ts"
 import { traceIn } from "../engine/prepareJob.ts"
 import { inSpan } from "../engine/spans.ts"
 import type { Kind } from "../kinds/index.ts"
@@ -49,10 +49,10 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   const hasTracer = runSync(Effect.withFiber((fiber) => Effect.succeed(fiber.cache.tracer !== undefined)))
 
   const { defaultCurrency } = engine.settings
-  const resultOf = (accepted: Accepted) => shownSubmission(accepted, defaultCurrency)
+  const resultOf = (accepted: AcceptedJob) => shownSubmission(accepted, defaultCurrency)
   const outcomeOf = (outcome: JobOutcomes[number]) => shownOutcome(outcome, defaultCurrency)
   /** Accepts a job without a fiber. */
-  const accepted = async (asked: Asked, signal: AbortSignal | undefined): Promise<Accepted> => {
+  const accepted = async (asked: JobRequest, signal: AbortSignal | undefined): Promise<AcceptedJob> => {
     const exit = await new Promise<Parameters<SettleJob>[0]>((resolve) => {
       engine.pushJob(asked, resolve)
     })

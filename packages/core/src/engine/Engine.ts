@@ -30,7 +30,7 @@ import {
   type UploadStore,
   type WakeUp,
 } from "../ports/index.ts"
-import type { Accepted, CreateJobError, SettleJob } from "./acceptedOf.ts"
+import type { AcceptedJob, CreateJobError, SettleJob } from "./acceptedOf.ts"
 import { makeCreateJobs } from "./createJob.ts"
 import { makeCreateJobsIn } from "./createJobIn.ts"
 import type { JobOutcomes } from "./createJobs.ts"
@@ -45,7 +45,7 @@ import type { JobEvents } from "./JobEvents.ts"
 import type { JobReader } from "./waitForJob.ts"
 import { findFile, openFile } from "./openFile.ts"
 import type { GroupCommit } from "./GroupCommit.ts"
-import type { Asked, Placement } from "./prepareJob.ts"
+import type { JobRequest, Placement } from "./prepareJob.ts"
 import { withSpans } from "./spans.ts"
 import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
 import { waitForJob } from "./waitForJob.ts"
@@ -105,38 +105,38 @@ export class Engine extends Context.Service<
       request: unknown,
       idempotencyKey: string | undefined,
       placement?: Placement,
-    ) => Effect.Effect<Accepted, CreateJobError>
+    ) => Effect.Effect<AcceptedJob, CreateJobError>
     /** `createJob` for the tick of a schedule, which `placement` names. Returns the store's outcome, for `acceptedOf`. */
     readonly createTickJob: (
-      asked: Asked,
+      asked: JobRequest,
     ) => Effect.Effect<CreateOutcome | undefined, Errors.InvalidRequest | StoreUnavailable>
     /**
      * Accepts a list of jobs, in order, each with its own outcome. All requests are read before the first job is stored. The jobs
      * share store calls of up to 500 with each other and with other callers. A store that fails is an outcome of the jobs it
      * affects; those can be repeated with their idempotency keys. An interrupted call stores no further jobs of its list.
      */
-    readonly createJobs: (asked: ReadonlyArray<Asked>) => Effect.Effect<JobOutcomes>
+    readonly createJobs: (asked: ReadonlyArray<JobRequest>) => Effect.Effect<JobOutcomes>
     /**
      * `createJob` without a fiber, for callers with promises: calls `settle` once, with an outcome for `acceptedOf`. Throws
      * `InvalidRequest`, and the defects of `createJob`. It has no span.
      */
-    readonly pushJob: (asked: Asked, settle: SettleJob) => void
+    readonly pushJob: (asked: JobRequest, settle: SettleJob) => void
     /**
      * `createJob` inside a transaction of the caller: the job exists exactly if that commits, and workers are woken then. The
      * store's adapter defines which handles are transactions; any other handle, and a store without them, is a defect.
      */
-    readonly createJobIn: (transaction: unknown, asked: Asked) => Effect.Effect<Accepted, CreateJobError>
+    readonly createJobIn: (transaction: unknown, asked: JobRequest) => Effect.Effect<AcceptedJob, CreateJobError>
     /** `createJobs` inside a transaction of the caller. Fails as a whole when the store fails. */
     readonly createJobsIn: (
       transaction: unknown,
-      asked: ReadonlyArray<Asked>,
+      asked: ReadonlyArray<JobRequest>,
     ) => Effect.Effect<JobOutcomes, StoreUnavailable>
     /**
      * `createJobIn` for synchronous handles. Throws what `createJobIn` fails with. It has no span; `trace` is stored with the job.
      */
-    readonly createJobInSync: (transaction: unknown, asked: Asked, trace?: JobTrace) => Accepted
+    readonly createJobInSync: (transaction: unknown, asked: JobRequest, trace?: JobTrace) => AcceptedJob
     /** `createJobsIn` for synchronous handles. Throws what `createJobsIn` fails with. */
-    readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<Asked>, trace?: JobTrace) => JobOutcomes
+    readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<JobRequest>, trace?: JobTrace) => JobOutcomes
     readonly getJob: (principal: Principal, jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
     /** `getJob`, with only the part of the job that its caller polls for. */
     readonly pollJob: (
@@ -222,4 +222,4 @@ export class Engine extends Context.Service<
   )
 }
 
-export type { Accepted, Asked, CreateJobError, IncomingFile, JobOutcomes, Placement }
+export type { AcceptedJob, JobRequest, CreateJobError, IncomingFile, JobOutcomes, Placement }

@@ -37,7 +37,7 @@ import {
   Switchboard,
   WakeUp,
 } from "../ports/index.ts"
-import type { Accepted, Refused } from "./acceptedOf.ts"
+import type { AcceptedJob, Refused } from "./acceptedOf.ts"
 import { cancelJob } from "./cancelJob.ts"
 import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
@@ -126,7 +126,7 @@ export class Operator extends Context.Service<
      */
     readonly retry: (
       jobId: string,
-    ) => Effect.Effect<Accepted, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable>
+    ) => Effect.Effect<AcceptedJob, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable>
     /** Pauses a kind, also one of other processes: jobs are accepted but do not start. Takes effect in this process at once, in others within a second. */
     readonly pause: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
     /** Resumes a paused kind, also one of other processes. */

@@ -97,7 +97,7 @@ export class TokenPortion {
     })
   }
 
-  /** Returns the request that gives back the rest, for the end of the process; `undefined` if there is none. */
+  /** Returns the request that gives back the rest, for the end of the process; `undefined` if nothing is left. */
   giveBack(policy: RateLimitPolicy): BucketRequest | undefined {
     return this.#tokens === 0 ? undefined : this.#request(policy, 0)
   }

@@ -19,7 +19,7 @@ import type { UploadRefusal } from "../domain/Upload.ts"
 import type { CreateOutcome } from "../ports/index.ts"
 
 /** An accepted job: a new one, the one this idempotency key already made, or the one that has the scope of `unique`. */
-export interface Accepted {
+export interface AcceptedJob {
   readonly job: Job
   readonly replayed: boolean
   readonly deduplicated?: boolean
@@ -49,7 +49,7 @@ const uploadRefused: Record<UploadRefusal, () => UploadNotFound | UploadNotReady
   }
 
 /** Returns the accepted job, or why the store refused it. Throws `TypeError` for an outcome that only a retry or the job of a tick can have. */
-export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Accepted, Refused> => {
+export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<AcceptedJob, Refused> => {
   switch (outcome?._tag) {
     case "Created":
       return Result.succeed({ job: outcome.job, replayed: false })

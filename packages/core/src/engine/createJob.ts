@@ -4,11 +4,11 @@ import * as Result from "effect/Result"
 import type { InvalidRequest } from "../domain/Errors.ts"
 import type { JobTrace, StoreUnavailable } from "../domain/index.ts"
 import { type CreateOutcome, type IdGenerator, JobStore } from "../ports/index.ts"
-import { type Accepted, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
+import { type AcceptedJob, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
 import { JobList, type JobOutcomes } from "./createJobs.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { GroupCommit } from "./GroupCommit.ts"
-import { type Asked, type Draft, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
+import { type JobRequest, type Draft, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 
 /** The ways to have jobs accepted outside a transaction of the caller. */
 interface CreateJobs {
@@ -16,13 +16,15 @@ interface CreateJobs {
    * Accepts a job, exactly once per key record and idempotency key. When it returns, the job survives any crash. Fields are
    * checked here; everything after them, in the order replay, live prerequisites, upload, queue cap, in one step of the store.
    */
-  readonly createJob: (asked: Asked) => Effect.Effect<Accepted, CreateJobError>
+  readonly createJob: (asked: JobRequest) => Effect.Effect<AcceptedJob, CreateJobError>
   /** `createJob` for the tick of a schedule, which `placement` names. */
-  readonly createTickJob: (asked: Asked) => Effect.Effect<CreateOutcome | undefined, InvalidRequest | StoreUnavailable>
+  readonly createTickJob: (
+    asked: JobRequest,
+  ) => Effect.Effect<CreateOutcome | undefined, InvalidRequest | StoreUnavailable>
   /** `createJob` for a list: see `Engine.createJobs`. */
-  readonly createJobs: (asked: ReadonlyArray<Asked>) => Effect.Effect<JobOutcomes>
+  readonly createJobs: (asked: ReadonlyArray<JobRequest>) => Effect.Effect<JobOutcomes>
   /** `createJob` without a fiber: see `Engine.pushJob`. */
-  readonly pushJob: (asked: Asked, settle: SettleJob) => void
+  readonly pushJob: (asked: JobRequest, settle: SettleJob) => void
 }
 
 export const makeCreateJobs: Effect.Effect<CreateJobs, never, JobStore | GroupCommit | IdGenerator | Fingerprint> =
@@ -33,7 +35,7 @@ export const makeCreateJobs: Effect.Effect<CreateJobs, never, JobStore | GroupCo
     const pushIn = (trace: JobTrace | undefined) => (draft: Draft, settle: SettleJob) =>
       grouped.createJobs.push([prepare(draft, trace)], (exit) => settle(Exit.map(exit, ([outcome]) => outcome)))
     const push = pushIn(undefined)
-    const create = (asked: Asked) =>
+    const create = (asked: JobRequest) =>
       Effect.withFiber((fiber): ReturnType<CreateJobs["createTickJob"]> => {
         const draft = readDraft(asked)
         if (Result.isFailure(draft)) return Effect.fail(draft.failure)

@@ -3,20 +3,20 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type { JobTrace, StoreUnavailable } from "../domain/index.ts"
 import { CallerTransactions, type CreateOutcome, type IdGenerator, type NewJob } from "../ports/index.ts"
-import { type Accepted, acceptedOf, type CreateJobError } from "./acceptedOf.ts"
+import { type AcceptedJob, acceptedOf, type CreateJobError } from "./acceptedOf.ts"
 import type { JobOutcomes } from "./createJobs.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
-import { type Asked, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
+import { type JobRequest, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 
 /** The operations that accept jobs in a transaction of the caller: the jobs exist exactly if it commits. */
 interface CreateJobsIn {
-  readonly createJobIn: (transaction: unknown, asked: Asked) => Effect.Effect<Accepted, CreateJobError>
+  readonly createJobIn: (transaction: unknown, asked: JobRequest) => Effect.Effect<AcceptedJob, CreateJobError>
   readonly createJobsIn: (
     transaction: unknown,
-    asked: ReadonlyArray<Asked>,
+    asked: ReadonlyArray<JobRequest>,
   ) => Effect.Effect<JobOutcomes, StoreUnavailable>
-  readonly createJobInSync: (transaction: unknown, asked: Asked, trace?: JobTrace) => Accepted
-  readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<Asked>, trace?: JobTrace) => JobOutcomes
+  readonly createJobInSync: (transaction: unknown, asked: JobRequest, trace?: JobTrace) => AcceptedJob
+  readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<JobRequest>, trace?: JobTrace) => JobOutcomes
 }
 
 /** Maximum number of jobs in one call of the store. Nobody else waits for the call, so it is larger than a shared batch. */
@@ -37,7 +37,7 @@ export const makeCreateJobsIn: Effect.Effect<CreateJobsIn, never, IdGenerator | 
   const transactions = Option.getOrUndefined(yield* Effect.serviceOption(CallerTransactions))
   const prepare = yield* makePrepareJob
 
-  const prepareAll = (asked: ReadonlyArray<Asked>, trace?: JobTrace): Prepared => {
+  const prepareAll = (asked: ReadonlyArray<JobRequest>, trace?: JobTrace): Prepared => {
     const jobs = asked.map((each) => Result.map(readDraft(each), (draft) => prepare(draft, trace)))
     const valid = jobs.filter(Result.isSuccess).map(({ success }) => success)
     return {

@@ -2,11 +2,11 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type { InvalidRequest } from "../domain/Errors.ts"
-import { type Accepted, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
+import { type AcceptedJob, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
 import type { Draft } from "./prepareJob.ts"
 
 /** The outcome of each job of a list, in its order. */
-export type JobOutcomes = ReadonlyArray<Result.Result<Accepted, CreateJobError>>
+export type JobOutcomes = ReadonlyArray<Result.Result<AcceptedJob, CreateJobError>>
 
 /**
  * Jobs of one list that may wait for the store at once: two batches in progress and the next one. Jobs of other callers get in
@@ -19,7 +19,7 @@ export class JobList {
   readonly #drafts: ReadonlyArray<Result.Result<Draft, InvalidRequest>>
   readonly #push: (draft: Draft, settle: SettleJob) => void
   readonly #done: (exit: Exit.Exit<JobOutcomes>) => void
-  readonly #outcomes: Array<Result.Result<Accepted, CreateJobError>> = []
+  readonly #outcomes: Array<Result.Result<AcceptedJob, CreateJobError>> = []
   #defect: Exit.Exit<never> | undefined
   #next = 0
   #waiting = 0

@@ -64,7 +64,7 @@ export interface UniqueBy {
 export const maxDelayMs = 366 * 24 * 3_600_000
 
 /** A request for a job. */
-export interface Asked {
+export interface JobRequest {
   readonly grant: Grant
   readonly kind: JobKind
   readonly request: unknown
@@ -99,7 +99,7 @@ export const readDraft = ({
   kind,
   placement = {},
   request: input,
-}: Asked): Result.Result<Draft, InvalidRequest> => {
+}: JobRequest): Result.Result<Draft, InvalidRequest> => {
   if (authorize(grant, kind.keyScope) === undefined)
     throw new Error(`the grant does not cover ${kind.keyScope}, which ${kind.name} needs`)
   const { delayMs = 0 } = placement

@@ -14,7 +14,7 @@ import { JobNotRetryable } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
 import { retryKey } from "./latestRetry.ts"
-import { type Accepted, acceptedOf } from "./acceptedOf.ts"
+import { type AcceptedJob, acceptedOf } from "./acceptedOf.ts"
 import { makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
 import { retryUnknownKind } from "./retryUnknownKind.ts"
@@ -41,7 +41,7 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   const key = retryKey(failed.id)
   // Looked up first: an earlier retry has taken over the upload, so a second draft would be refused.
   const earlier = yield* store.findByIdempotencyKey(keyId, key)
-  if (earlier !== undefined) return { job: earlier, replayed: true } satisfies Accepted
+  if (earlier !== undefined) return { job: earlier, replayed: true } satisfies AcceptedJob
   const kind = kinds.find(({ name }) => name === failed.kind)
   const trace = yield* Effect.withFiber((fiber) => Effect.succeed(traceIn(fiber)))
   const job = yield* kind === undefined

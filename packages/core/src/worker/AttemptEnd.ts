@@ -1,6 +1,6 @@
 import * as Cause from "effect/Cause"
 import * as Option from "effect/Option"
-import { type AttemptFailure, type AttemptLimits } from "../domain/Attempt.ts"
+import { type FailureReason, type AttemptLimits } from "../domain/Attempt.ts"
 import { type CircuitLimits } from "../domain/Circuit.ts"
 import { isError } from "../domain/index.ts"
 import { traceOfError } from "../engine/publicError.ts"
@@ -25,7 +25,7 @@ export type AttemptEnd =
   /** The provider asked to be called again later: retried after its delay, and no budget is charged. */
   | { readonly _tag: "Postponed"; readonly delayMs: number }
   /** The attempt failed. */
-  | { readonly _tag: "Failed"; readonly failure: AttemptFailure }
+  | { readonly _tag: "Failed"; readonly failure: FailureReason }
 
 type Unavailable = "StoreUnavailable" | "BlobUnavailable" | "ProviderPaused" | "ProviderBroken"
 

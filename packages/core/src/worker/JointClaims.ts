@@ -21,7 +21,7 @@ type Start = (claims: ReadonlyArray<Claim>, askedAtMs: number) => Effect.Effect<
 type Needs = Effect.Services<ReturnType<typeof claimRequest>> | Effect.Services<ReturnType<typeof acceptClaims>>
 
 /** A joint claim that the store has not answered, or whose jobs are not started. */
-interface Pending {
+interface PendingClaim {
   readonly request: ClaimRequest
   readonly askedAtMs: number
   readonly ended: Deferred.Deferred<void>
@@ -61,7 +61,7 @@ class JointClaims {
   readonly #hasMore = Latch.makeUnsafe(false)
   #isResting = false
   #reading: Fiber.Fiber<ClaimRequest, unknown> | undefined
-  #pending: Pending | undefined
+  #pending: PendingClaim | undefined
 
   constructor(
     slots: Slots,
@@ -116,7 +116,7 @@ class JointClaims {
     if (!isFree || this.#slots.isolation.reservedMs(this.#now()) > 0) return undefined
     const request = this.#requestNow()
     if (request === undefined || !jobs.some((job) => canRun(request, job))) return undefined
-    const claim: Pending = { request, askedAtMs: this.#now(), ended: Deferred.makeUnsafe() }
+    const claim: PendingClaim = { request, askedAtMs: this.#now(), ended: Deferred.makeUnsafe() }
     this.#pending = claim
     return {
       request: { ...request, limit: Math.min(request.limit, jobs.length) },
@@ -145,7 +145,7 @@ class JointClaims {
   }
 
   /** Uninterruptible: a claimed job is started, or its worker would count as lost when this one stops. */
-  #accept(claim: Pending, claimed: ClaimResult) {
+  #accept(claim: PendingClaim, claimed: ClaimResult) {
     return Effect.uninterruptible(
       Effect.gen({ self: this }, function* () {
         // The callers of the creation continue first.
@@ -158,7 +158,7 @@ class JointClaims {
     )
   }
 
-  #end(claim: Pending): void {
+  #end(claim: PendingClaim): void {
     if (this.#pending === claim) this.#pending = undefined
     Deferred.doneUnsafe(claim.ended, Effect.void)
   }

@@ -4,7 +4,7 @@ import { authorize, isFinished, type Job, type JobStatus, submittedOf } from "..
 import { childIndex, childKey, type ParentStep, stepLabel } from "../domain/Child.ts"
 import { KindUnknown, type SpendCapReached } from "../domain/Errors.ts"
 import { idsOfLabel } from "../engine/childrenOf.ts"
-import type { Asked, Engine, Fingerprint, JobOutcomes } from "../engine/index.ts"
+import type { JobRequest, Engine, Fingerprint, JobOutcomes } from "../engine/index.ts"
 import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { KindBug } from "../kinds/KindBug.ts"
@@ -167,7 +167,7 @@ const askedFor = (
   parent: ParentStep,
   kind: JobKind,
   requests: ReadonlyArray<unknown>,
-): ReadonlyArray<Asked> => {
+): ReadonlyArray<JobRequest> => {
   const { keyId, mode, priority, projectId } = job
   const { context } = submittedOf(job)
   const grant = authorize({ keyId, mode, projectId, scopes: [kind.keyScope] }, kind.keyScope)

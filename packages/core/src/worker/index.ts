@@ -23,7 +23,6 @@ export {
   sweepOrphans,
 } from "./collectOrphans.ts"
 export { adoptBlobs, publishNewest, requireCurrent } from "./lineage.ts"
-export { StoreCopied } from "../domain/StoreCopied.ts"
 export {
   adoptCopy,
   comparePlaces,

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
-import type { AttemptFailure, AttemptLimits } from "../domain/Attempt.ts"
+import type { FailureReason, AttemptLimits } from "../domain/Attempt.ts"
 import type { Attempt } from "./Attempt.ts"
 import { describe } from "./AttemptEnd.ts"
 
 interface Policy {
-  readonly failure: AttemptFailure
+  readonly failure: FailureReason
   readonly limits: AttemptLimits
 }
 
@@ -14,7 +14,7 @@ interface Policy {
  */
 export const policyAfter = (
   { claim: { job }, kind: { limits, retry } }: Attempt,
-  failure: AttemptFailure,
+  failure: FailureReason,
   error: unknown,
   attempts: AttemptLimits,
 ): Effect.Effect<Policy> => {

@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import { childKey, type ParentStep } from "../domain/Child.ts"
 import { isFinished, isUploadFault, type Job, type StoreUnavailable } from "../domain/index.ts"
 import {
-  type Asked,
+  type JobRequest,
   type Engine,
   type Fingerprint,
   type JobOutcomes,
@@ -32,7 +32,7 @@ export const submitChildren = Effect.fnUntraced(function* (
   services: Services,
   parent: Job,
   { step }: ParentStep,
-  asked: ReadonlyArray<Asked>,
+  asked: ReadonlyArray<JobRequest>,
 ): Effect.fn.Return<JobOutcomes, StoreUnavailable> {
   const outcomes = yield* services.engine.createJobs(asked)
   if (retriedBy(parent.idempotencyKey) === undefined) return outcomes
@@ -62,7 +62,7 @@ export const countEarlierChildren = Effect.fnUntraced(function* (
   services: Services,
   parent: Job,
   { jobId, step }: ParentStep,
-  asked: ReadonlyArray<Asked>,
+  asked: ReadonlyArray<JobRequest>,
 ): Effect.fn.Return<number, StoreUnavailable> {
   if (retriedBy(parent.idempotencyKey) === undefined) return 0
   let count = 0
@@ -101,7 +101,7 @@ const earlierChild = Effect.fnUntraced(function* (
   return undefined
 })
 
-const isOfRequest = ({ fingerprint }: Services, { kind, request }: Asked, child: Job): boolean => {
+const isOfRequest = ({ fingerprint }: Services, { kind, request }: JobRequest, child: Job): boolean => {
   const read = kind.reader.read(request)
   return (
     Result.isSuccess(read) &&
