@@ -6,10 +6,9 @@ import type { Kind, TypesOf } from "../kinds/KindTypes.ts"
 import type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "../ports/adapters.ts"
 import type { NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
 import type { AnyProvider } from "./AsyncProviders.ts"
-import type { BuiltInKind } from "./builtIn.ts"
 import type { CallerContext } from "./CallerContext.ts"
-import type { JobResult } from "./JobResult.ts"
-import type { OnFinished } from "./OnFinished.ts"
+import type { BuiltInKind } from "./jobKind.ts"
+import type { JobResult, OnFinished } from "./JobResult.ts"
 
 /** A log entry. Never contains a prompt, a transcript or a secret. */
 export interface LogEntry {

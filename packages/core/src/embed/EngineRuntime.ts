@@ -12,8 +12,7 @@ import { CallerSpan } from "../engine/CallerSpan.ts"
 import { runDeliveries } from "../worker/deliverFinished.ts"
 import { runSchedules } from "../worker/fireSchedules.ts"
 import { requireOriginal, Worker } from "../worker/index.ts"
-import { type Assembly, layerEmbedded } from "./layerEmbedded.ts"
-import type { EmbeddedContext, EmbeddedServices } from "./embeddedContext.ts"
+import { type Assembly, type EmbeddedContext, type EmbeddedServices, layerEmbedded } from "./layerEmbedded.ts"
 import { stopOptions } from "./optionNames.ts"
 
 /** Runs an operation as a promise that rejects with the error it fails with. Aborting the signal interrupts it. */

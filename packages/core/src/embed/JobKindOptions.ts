@@ -6,7 +6,7 @@ import type { MetadataValue } from "../domain/Submitted.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
 import type { ErrorCodeOf, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
-import type { FinishedJob, OnFinished } from "./OnFinished.ts"
+import type { FinishedJob, OnFinished } from "./JobResult.ts"
 import type { AudioDetails } from "../providers/transcription.ts"
 import type { AsyncAudio, AsyncFile, AsyncRequest } from "./AsyncProviders.ts"
 

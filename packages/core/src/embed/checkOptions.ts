@@ -1,8 +1,25 @@
-import { requireFlag, requireOneOf, requireOptions, requireProviderNames } from "../domain/index.ts"
+import {
+  isStorableText,
+  type JobMode,
+  type Json,
+  type MetadataValue,
+  type Principal,
+  type ProjectId,
+  requireFlag,
+  requireNumber,
+  requireOneOf,
+  requireOptions,
+  requireProviderNames,
+  type Submitted,
+} from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
+import { isPlainObject } from "../domain/realms.ts"
+import { maxDelayMs, type UniqueBy } from "../engine/prepareJob.ts"
+import { asJson, jsonProblem } from "../kinds/asJson.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { portsOf } from "../kinds/portsOf.ts"
-import { contextOptions, engineOptions, modeNames } from "./optionNames.ts"
+import type { SubmitOptions } from "./EmbeddedEngine.ts"
+import { contextOptions, engineOptions, modeNames, uniqueOptions } from "./optionNames.ts"
 
 const modes = Object.keys(modeNames)
 
@@ -50,4 +67,143 @@ export const checkLimits = (perKind: object, kinds: ReadonlyArray<JobKind>): voi
   const unknown = Object.keys(perKind).find((name) => !known.includes(name))
   if (unknown !== undefined)
     throw new TypeError(unknownName(`kind "${unknown}" in settings.limits.perKind`, unknown, known))
+}
+
+const maxTags = 16
+const maxTagLength = 64
+const maxFields = 16
+const maxNameLength = 64
+const maxTextLength = 256
+/** Length of its JSON text. */
+const maxContextLength = 4_096
+
+/** Throws `TypeError` unless these are tags. */
+export const requireTags = (place: string, tags: unknown): void => {
+  if (!Array.isArray(tags) || tags.length > maxTags || !tags.every((tag) => isText(tag, maxTagLength)))
+    throw new TypeError(`${place} must be a list of up to ${maxTags} texts of 1 to ${maxTagLength} characters`)
+}
+
+const isText = (value: unknown, longest: number): boolean =>
+  isStorableText(value) && value.length > 0 && value.length <= longest
+
+const isValue = (value: unknown): value is MetadataValue =>
+  typeof value === "boolean" ||
+  (typeof value === "number" && Number.isFinite(value)) ||
+  (isStorableText(value) && value.length <= maxTextLength)
+
+/** Throws `TypeError` unless this is metadata that can be attached to a job. */
+export const requireMetadata = (place: string, metadata: unknown): void => {
+  if (!isPlainObject(metadata)) throw new TypeError(`${place} must be an object`)
+  const fields = Object.entries(metadata)
+  if (fields.length > maxFields) throw new TypeError(`${place} must have at most ${maxFields} fields`)
+  for (const [name, value] of fields) {
+    if (!isText(name, maxNameLength) || name.startsWith("kiln:"))
+      throw new TypeError(`names in ${place} must have 1 to ${maxNameLength} characters and not begin with "kiln:"`)
+    if (!isValue(value))
+      throw new TypeError(`${place}.${name} must be a boolean, a number or a text of up to ${maxTextLength} characters`)
+  }
+}
+
+/** What a submission attaches to its job. Throws `TypeError` for what no job can have. */
+export const submittedFor = (
+  kind: JobKind,
+  { metadata, tags }: SubmitOptions,
+  capture: (() => Json | undefined) | undefined,
+): Submitted | undefined => {
+  if (tags !== undefined) requireTags("tags", tags)
+  if (metadata !== undefined) {
+    requireMetadata("metadata", metadata)
+    const declared = Object.keys(metadata).find((name) => kind.metadata.includes(name))
+    if (declared !== undefined)
+      throw new TypeError(`metadata.${declared}: the kind ${kind.name} keeps the request field of this name`)
+  }
+  const context = capture === undefined ? undefined : captured(capture)
+  if (tags === undefined && metadata === undefined && context === undefined) return undefined
+  return {
+    ...(tags !== undefined && { tags: [...new Set(tags)] }),
+    ...(metadata !== undefined && { metadata }),
+    ...(context !== undefined && { context }),
+  }
+}
+
+const captured = (capture: () => Json | undefined): Json | undefined => {
+  const context = capture()
+  if (context === undefined) return undefined
+  const json = asJson(context)
+  if (json === undefined || json.length > maxContextLength)
+    throw new TypeError(
+      `context.capture must return JSON of at most ${maxContextLength} characters, or undefined${json === undefined ? `; the value${jsonProblem(context)}` : ""}`,
+    )
+  return context
+}
+
+/**
+ * Throws `TypeError` for a field that neither the kind nor the request has. A misspelled name would compare nothing, so that all jobs of
+ * the kind would count as the same.
+ */
+const requireFields = (by: ReadonlyArray<string>, { name: kind, reader: { names } }: JobKind, request: unknown) => {
+  if (names === undefined) return
+  const present = typeof request === "object" && request !== null ? Object.keys(request) : []
+  const unknown = by.find((name) => !names.includes(name) && !present.includes(name))
+  if (unknown !== undefined)
+    throw new TypeError(unknownName(`field "${unknown}" of ${kind} in unique.by`, unknown, names))
+}
+
+/** Checks the option `unique`. Throws `TypeError`. */
+export const uniqueFor = (unique: SubmitOptions["unique"], kind: JobKind, request: unknown): UniqueBy | undefined => {
+  if (unique === undefined) return undefined
+  requireOptions("unique", unique, uniqueOptions)
+  const { by, while: duration } = unique as { readonly by?: unknown; readonly while?: unknown }
+  if (by !== undefined && typeof by !== "string" && !(Array.isArray(by) && by.length > 0 && by.every(isName)))
+    throw new TypeError("unique.by must be a text or a list of names of request fields")
+  if (typeof duration === "number") requireNumber("unique.while", duration, { least: 1, most: maxDelayMs })
+  else if (duration !== "queued" && duration !== "unfinished")
+    throw new TypeError(
+      typeof duration === "string"
+        ? unknownName(`unique.while "${duration.slice(0, 100)}"`, duration, ["queued", "unfinished"])
+        : 'unique.while must be "queued", "unfinished" or a number of milliseconds',
+    )
+  if (Array.isArray(by)) requireFields(by, kind, request)
+  return unique
+}
+
+const isName = (name: unknown): boolean => typeof name === "string"
+
+/**
+ * Returns the options of a call, `{}` by default. `ids.map(engine.get)` passes an index and the array, which are ignored. Throws
+ * `TypeError` for anything else that is not an object with these options.
+ */
+export const callOptions = <Options extends object>(
+  place: string,
+  names: Readonly<Record<string, true>>,
+  given: Options | undefined,
+  rest: ReadonlyArray<unknown>,
+): Partial<Options> => {
+  if (given === undefined || (typeof given === "number" && Array.isArray(rest[0]))) return {}
+  requireOptions(place, given, names)
+  return given
+}
+
+const plainName = /^[A-Za-z0-9_-]{1,64}$/
+
+/**
+ * Returns the id of a named project, by default `embedded`. Rejects names that look like an id, because two names would then mean
+ * one project.
+ */
+export const projectIdOf = (name = "embedded"): ProjectId => {
+  if (typeof name !== "string" || !plainName.test(name) || name.startsWith("prj_"))
+    throw new TypeError(
+      'a project name must be 1 to 64 letters, digits, hyphens or underscores, and must not start with "prj_"',
+    )
+  return `prj_${name}`
+}
+
+/** Does the same for queries, which may also name a project by its id. */
+export const projectAskedFor = (nameOrId?: string): ProjectId =>
+  projectIdOf(nameOrId?.startsWith("prj_") === true ? nameOrId.slice(4) : nameOrId)
+
+/** Returns the program's principal in one of its projects. Modes are separate, as everywhere. */
+export const callerOf = (mode: JobMode, project: string | undefined, scopes: ReadonlyArray<string>): Principal => {
+  const projectId = projectIdOf(project)
+  return { projectId, keyId: `key_${projectId.slice(4)}_${mode}`, mode, scopes }
 }

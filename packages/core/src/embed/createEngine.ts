@@ -1,4 +1,4 @@
-import type { BuiltInKind } from "./builtIn.ts"
+import type { BuiltInKind } from "./jobKind.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
 // Imported from its own file, because the declarations of this entry point contain no Effect types.

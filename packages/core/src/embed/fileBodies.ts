@@ -4,8 +4,7 @@ import * as Stream from "effect/Stream"
 import { isBlob, isBytes } from "../domain/index.ts"
 import type { AttemptError, AttemptFile } from "../kinds/AttemptContext.ts"
 import { fieldOf } from "../providers/checks.ts"
-import type { AsyncFile } from "./AsyncProviders.ts"
-import type { FileBody } from "./FileBody.ts"
+import type { AsyncFile, FileBody } from "./AsyncProviders.ts"
 import { failing } from "./thrownErrors.ts"
 
 /** The content of a file, read once. It fails with what the body throws. */
@@ -77,3 +76,14 @@ const orAborted = <A>(
     if (signal.aborted) abort()
     else signal.addEventListener("abort", abort, { once: true })
   })
+
+/** Joins chunks with this total number of bytes. */
+export const concat = (chunks: Iterable<Uint8Array>, bytes: number): Uint8Array => {
+  const whole = new Uint8Array(bytes)
+  let offset = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, offset)
+    offset += chunk.length
+  }
+  return whole
+}

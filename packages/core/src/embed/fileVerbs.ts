@@ -2,14 +2,11 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBlob, isBytes, type JobMode, requireOptions, type UploadId } from "../domain/index.ts"
 import { Engine } from "../engine/index.ts"
-import { callOptions } from "./callOptions.ts"
-import { requireMode } from "./checkOptions.ts"
-import { callerOf } from "./callers.ts"
-import { concat } from "./concat.ts"
-import { iterated, streamOf } from "./fileBodies.ts"
+import { callerOf, callOptions, requireMode } from "./checkOptions.ts"
 import type { AbortOption, EmbeddedEngine, ProjectOption } from "./EmbeddedEngine.ts"
-import { uploadFields, verbOptions } from "./optionNames.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
+import { concat, iterated, streamOf } from "./fileBodies.ts"
+import { uploadFields, verbOptions } from "./optionNames.ts"
 
 type CreateOptions = { readonly mode?: JobMode } & ProjectOption & AbortOption
 

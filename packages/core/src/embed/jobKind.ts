@@ -1,10 +1,14 @@
 import type { JsonObject } from "../domain/Json.ts"
+import type { builtIn as kinds } from "../kinds/builtInKinds.ts"
 import { checkDefinition } from "../kinds/checkDefinition.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
 import type { AnySchema } from "../kinds/KindDefinition.ts"
+import type { Kind } from "../kinds/KindTypes.ts"
+import { defaultVoices, type Voices } from "../kinds/Voices.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
-import type { AsyncRun } from "./asyncAttempt.ts"
+import { fieldOf } from "../providers/checks.ts"
+import type { AsyncRun, runAsync } from "./asyncAttempt.ts"
 import type { DefinedKind, JobKindOptions } from "./JobKindOptions.ts"
-import { unloadedKind } from "./unloadedKind.ts"
 
 /**
  * Defines a custom job kind: its request, output, price and attempts. Pass it to `createEngine` as one of its `kinds`, in every
@@ -38,3 +42,82 @@ export const jobKind = <
   })
   return kind as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>
 }
+
+/** What turns the kinds of a program into what the engine runs. It loads Effect. */
+export interface KindTools {
+  readonly JobKind: typeof JobKind
+  readonly runAsync: typeof runAsync
+}
+
+type LoadOwn = (tools: KindTools) => JobKind
+type LoadBuiltIn = (all: typeof kinds) => JobKind
+
+interface Unloaded {
+  readonly name: string
+  /** The field that names the upload, for `jobRoute`. */
+  readonly upload?: string | undefined
+}
+
+const unloaded = ({ name, upload }: Unloaded, load: object): Kind =>
+  ({ name, upload, "~kind": undefined, ...load }) as object as Kind
+
+/** Creates a kind that the engine completes when it is created, so that a program can define kinds before it loads Effect. */
+const unloadedKind = ({ load, ...kind }: Unloaded & { readonly load: LoadOwn }): Kind =>
+  unloaded(kind, { "~load": load })
+
+/** The same for a built-in kind, which also loads Effect Schema. */
+const unloadedBuiltIn = ({ from, ...kind }: Unloaded & { readonly from: LoadBuiltIn }): Kind =>
+  unloaded(kind, { "~builtIn": from })
+
+/** Returns how to complete a kind; `undefined` if it is complete or built in. */
+export const loadOf = (kind: Kind): LoadOwn | undefined => fieldOf(kind, "~load") as LoadOwn | undefined
+
+/** Returns how to choose this kind from the built-in ones; `undefined` for a kind of the program. */
+export const builtInOf = (kind: Kind): LoadBuiltIn | undefined => fieldOf(kind, "~builtIn") as LoadBuiltIn | undefined
+
+/** The types of a kind, spelled out, because the declarations of this entry point contain no Effect types. */
+type Plain<K> =
+  K extends Kind<infer Name, infer Types>
+    ? Kind<
+        Name,
+        {
+          readonly input: { readonly [Field in keyof Types["input"]]: Types["input"][Field] }
+          readonly request: { readonly [Field in keyof Types["request"]]: Types["request"][Field] }
+          readonly output: { readonly [Field in keyof Types["output"]]: Types["output"][Field] }
+          readonly needs: { readonly all: Types["needs"]["all"]; readonly or: Types["needs"]["or"] }
+          readonly upload: NonNullable<Types["upload"]>
+          readonly switch: NonNullable<Types["switch"]>
+          readonly meter: NonNullable<Types["meter"]>
+        }
+      >
+    : never
+
+type PlainKinds<Kinds> = {
+  readonly [Name in keyof Kinds]: Kinds[Name] extends (voices: Voices) => infer Made
+    ? (voices?: Voices) => Plain<Made>
+    : Plain<Kinds[Name]>
+}
+
+/** A built-in kind that is made once there is an engine: Effect Schema, which describes its request, takes long to load. */
+const later = <Name extends string>(name: Name, from: (all: typeof kinds) => JobKind<Name>, upload?: string) =>
+  unloadedBuiltIn({ name, upload, from }) as never
+
+/** The same, so that the compiler spells out its type in the declarations. */
+const plain = <Kinds extends object>(all: PlainKinds<Kinds>): { readonly [N in keyof Kinds]: PlainKinds<Kinds>[N] } =>
+  all
+
+/** The built-in kinds, by name. The ones that speak are functions of the voices: `builtIn.speechSynthesis()`. */
+export const builtIn = plain<typeof kinds>({
+  transcription: later("transcription", (all) => all.transcription, "uploadId"),
+  speechSynthesis: (voices = defaultVoices) => later("speech_synthesis", (all) => all.speechSynthesis(voices)),
+  voiceTurn: (voices = defaultVoices) => later("voice_turn", (all) => all.voiceTurn(voices), "uploadId"),
+  imageGeneration: later("image_generation", (all) => all.imageGeneration),
+})
+
+type Made<K> = K extends (voices?: Voices) => infer Result ? Result : K
+/** Any of the built-in kinds. */
+export type BuiltInKind = { [Name in keyof typeof builtIn]: Made<(typeof builtIn)[Name]> }[keyof typeof builtIn]
+
+/** Returns all built-in kinds, optionally with other voices. */
+export const builtInKinds = (voices: Voices = defaultVoices): ReadonlyArray<BuiltInKind> =>
+  Object.values(builtIn).map((kind) => (typeof kind === "function" ? kind(voices) : kind))

@@ -1,19 +1,32 @@
+import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
+import type * as Scope from "effect/Scope"
+import { isError, readSafely } from "../domain/index.ts"
+import { callSafely } from "../engine/callSafely.ts"
 import {
+  type Engine,
   EngineConfig,
   type EngineSettings,
   type FinishHandler,
   FinishHandlers,
+  type JobEvents,
+  type JobReader,
   layerCrypto,
   layerEngine,
+  type Operator,
 } from "../engine/index.ts"
 import { InstalledKinds } from "../kinds/installedKinds.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
+import type { Kind } from "../kinds/KindTypes.ts"
 import {
-  insideOf,
   type BlobStore,
   type DeliveryStore,
+  type IdGenerator,
+  insideOf,
   type JobDirectory,
   type JobStore,
   type KeyDirectory,
@@ -22,15 +35,55 @@ import {
   type SecretStore,
   type Switchboard,
   type UploadStore,
+  type WakeUp,
 } from "../ports/index.ts"
 import { Providers, type ProviderSet } from "../providers/index.ts"
 import { layerSweeps, Worker } from "../worker/index.ts"
-import type { EmbeddedServices } from "./embeddedContext.ts"
 import { RestoreContext } from "./asyncAttempt.ts"
 import type { CallerContext } from "./CallerContext.ts"
-import type { EngineParts } from "./EngineOptions.ts"
-import type { Kind } from "../kinds/KindTypes.ts"
-import { layerLog } from "./log.ts"
+import type { EngineParts, LogEntry } from "./EngineOptions.ts"
+
+/** The services of an embedded engine. */
+export type EmbeddedServices =
+  | Engine
+  | Operator
+  | Worker
+  | JobEvents
+  | JobReader
+  | JobStore
+  | JobDirectory
+  | UploadStore
+  | KeyDirectory
+  | Switchboard
+  | SecretStore
+  | ScheduleStore
+  | DeliveryStore
+  | BlobStore
+  | MediaProbe
+  | Providers
+  | IdGenerator
+  | WakeUp
+
+/**
+ * The services with a scope that closes when the engine is stopped, before its worker and its stores. For code built on the
+ * engine.
+ */
+export type EmbeddedContext = Context.Context<EmbeddedServices | Scope.Scope>
+
+/** On the engine itself: after a development server has reloaded modules, this one may exist twice. */
+const contextKey = Symbol.for("@kiln/core/embeddedContext")
+
+/** Keeps the services of an engine for `embeddedContext`. */
+export const keepContext = (engine: object, context: EmbeddedContext): void => {
+  Object.defineProperty(engine, contextKey, { value: context })
+}
+
+/** Returns the services of an engine created by `createEngine`, for code built on it with Effect, such as a server. */
+export const embeddedContext = (engine: object): EmbeddedContext => {
+  const context = Reflect.get(Object(engine), contextKey) as EmbeddedContext | undefined
+  if (context === undefined) throw new TypeError("expected an engine returned by createEngine()")
+  return context
+}
 
 type Stores =
   | JobStore
@@ -92,4 +145,37 @@ export const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices,
   const sweeps = assembly.sweeps === false ? Layer.empty : layerSweeps
   const engine = Layer.provideMerge(Layer.merge(Worker.layer, sweeps), layerEngine)
   return Layer.provideMerge(engine, adapters).pipe(Layer.provideMerge(references))
+}
+
+const levels: Readonly<Record<string, LogEntry["level"]>> = {
+  Trace: "debug",
+  Debug: "debug",
+  Info: "info",
+  Warn: "warning",
+  Error: "error",
+  Fatal: "error",
+}
+
+/** Sends the log of an engine to a function, nowhere (`false`), or by default warnings and errors to standard error. */
+const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): Layer.Layer<never> => {
+  if (log === undefined)
+    return Layer.merge(
+      Layer.succeed(References.MinimumLogLevel, "Warn"),
+      // Standard output belongs to the program.
+      Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)]),
+    )
+  if (log === false) return Logger.layer([])
+  return Logger.layer([
+    Logger.make(({ cause, date, fiber, logLevel, message }) => {
+      const parts = (Array.isArray(message) ? message : [message]) as ReadonlyArray<unknown>
+      const texts = parts.map((part) => readSafely(() => (isError(part) ? part.message : String(part))) ?? "")
+      const why = cause.reasons.length === 0 ? [] : [readSafely(() => Cause.pretty(cause)) ?? ""]
+      const fields = fiber.getRef(References.CurrentLogAnnotations)
+      callSafely(
+        () => log({ level: levels[logLevel] ?? "info", message: [...texts, ...why].join(" "), fields, at: date }),
+        // There is nowhere left to report it.
+        () => undefined,
+      )
+    }),
+  ])
 }

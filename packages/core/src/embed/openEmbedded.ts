@@ -1,30 +1,36 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import type { JobMode } from "../domain/Access.ts"
+import { JobEvents } from "../engine/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { portsOf } from "../kinds/portsOf.ts"
 import { switchesOf } from "../kinds/switches.ts"
+import { insideOf, type TelemetryAdapter } from "../ports/adapters.ts"
+import { servedBy } from "../worker/runnableKinds.ts"
+import { ownKind } from "./ownKind.ts"
 import { checkEngineOptions, checkLimits, checkProviders } from "./checkOptions.ts"
-import { type BuiltInKind, builtInKinds } from "./builtIn.ts"
-import { keepContext } from "./embeddedContext.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
-import type { EngineOptions } from "./EngineOptions.ts"
+import type { AttemptFailure, EngineOptions } from "./EngineOptions.ts"
+import { openRuntime } from "./EngineRuntime.ts"
 import { eventVerbs } from "./eventVerbs.ts"
-import { finishHandlersOf } from "./finishHandlers.ts"
 import { fileVerbs } from "./fileVerbs.ts"
+import { type BuiltInKind, builtInKinds, builtInOf } from "./jobKind.ts"
 import { jobVerbs } from "./jobVerbs.ts"
+import {
+  type Assembly,
+  type EmbeddedContext,
+  type EmbeddedInside,
+  type EmbeddedServices,
+  keepContext,
+} from "./layerEmbedded.ts"
 import { promisedOperator } from "./promisedOperator.ts"
 import { promisedSchedules } from "./promisedSchedules.ts"
 import { providerSet } from "./providerSet.ts"
-import type { Assembly, EmbeddedInside } from "./layerEmbedded.ts"
-import { reportErrors } from "./reportErrors.ts"
-import { openRuntime } from "./EngineRuntime.ts"
-import { servedBy } from "../worker/runnableKinds.ts"
 import { settingsOf } from "./settingsOf.ts"
-import { loadTelemetry } from "./Telemetry.ts"
-import { ownKind } from "./ownKind.ts"
-import { builtInOf } from "./unloadedKind.ts"
+import { finishHandlersOf } from "./toJobResult.ts"
 
 /** Overrides for code that builds engines for others, such as a testing kit. */
 export interface EmbeddedOverrides extends EmbeddedInside {
@@ -126,4 +132,35 @@ export const openEmbedded = async <
     })
   }
   return engine
+}
+
+/** What an adapter of telemetry adds to an engine. */
+export interface Telemetry {
+  /** The references of everything inside: the tracer, the caller's span, the meter of attempts. */
+  readonly references: Context.Context<never>
+  /** Measures the engine until the scope closes. */
+  readonly measure: Effect.Effect<void, never, EmbeddedServices | Scope.Scope>
+}
+
+/** Loads the telemetry inside an adapter: when an engine is created, and not before. */
+type LoadTelemetry = () => Promise<Telemetry>
+
+/** Returns the telemetry of an adapter. Throws `TypeError` for anything else. */
+const loadTelemetry = async (adapter: TelemetryAdapter): Promise<Telemetry> => {
+  const load = typeof adapter === "object" && adapter !== null ? insideOf(adapter) : undefined
+  if (typeof load !== "function")
+    throw new TypeError('"telemetry" must be a kiln adapter, such as openTelemetry(api) of @kiln/core/opentelemetry')
+  return (load as LoadTelemetry)()
+}
+
+/** Passes what failed attempts threw to the program. The bus of events logs an exception or a rejection of the listener. */
+const reportErrors = (context: EmbeddedContext, onError: (error: unknown, failure: AttemptFailure) => void): void => {
+  Context.get(context, JobEvents).listen((event) => {
+    if (event.type !== "attempt_failed" && event.type !== "failed") return undefined
+    const { attempt, durationMs, error, errorCode, jobId, kind, mode, projectId } = event
+    if (attempt === undefined || durationMs === undefined) return undefined
+    const retryInMs = event.type === "attempt_failed" ? event.retryInMs : undefined
+    // Returned, because an async function gives a promise, whose rejection the bus reports.
+    return onError(error, { jobId, projectId, kind, mode, attempt, errorCode, retryInMs, durationMs })
+  })
 }

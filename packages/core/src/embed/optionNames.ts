@@ -1,9 +1,11 @@
 import type { OptionNames } from "../domain/index.ts"
+import type { JobEventType } from "../engine/JobEvent.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type {
   AbortOption,
   EmbeddedEngine,
   ProjectOption,
+  ScheduleOptions,
   Submission,
   SubmitOptions,
   UniqueOptions,
@@ -11,8 +13,6 @@ import type {
 } from "./EmbeddedEngine.ts"
 import type { CallerContext } from "./CallerContext.ts"
 import type { EngineParts, ModeProviders } from "./EngineOptions.ts"
-import type { JobEventType } from "../engine/JobEvent.ts"
-import type { ScheduleOptions } from "./ScheduleVerbs.ts"
 import type { ListQuery, OperatorVerbs, ProjectLimits, SpendCapAmounts } from "./OperatorVerbs.ts"
 
 // The options of each call, checked at run time for JavaScript programs and for spreads that hide names from the compiler.

@@ -17,23 +17,14 @@ import { installedKinds } from "../kinds/installedKinds.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { switchesOf } from "../kinds/switches.ts"
 import type { JobSummary } from "../ports/index.ts"
-import { requireMetadata, requireTags } from "./attached.ts"
-import { requireMode } from "./checkOptions.ts"
-import { projectAskedFor } from "./callers.ts"
-import { idOf, shown } from "./jobVerbs.ts"
-import { listedCharges } from "./listedCharges.ts"
+import type { LedgerEntry, LedgerPage, LedgerPart } from "../ports/Ledger.ts"
 import { adoptCopy } from "../worker/index.ts"
-import {
-  adoptionOptions,
-  countQuestion,
-  listQuery,
-  periodOptions,
-  priceOptions,
-  queueQuestion,
-  projectLimitOptions,
-  spendCapOptions,
-} from "./optionNames.ts"
+import { projectAskedFor, requireMetadata, requireMode, requireTags } from "./checkOptions.ts"
+import type { EngineRuntime } from "./EngineRuntime.ts"
+import { idOf, shown } from "./jobVerbs.ts"
 import type {
+  ListedCharge,
+  ListedCharges,
   ListedJob,
   ListQuery,
   OperatorVerbs,
@@ -41,7 +32,16 @@ import type {
   SpendCapOwner,
   WaitingReason,
 } from "./OperatorVerbs.ts"
-import type { EngineRuntime } from "./EngineRuntime.ts"
+import {
+  adoptionOptions,
+  countQuestion,
+  listQuery,
+  periodOptions,
+  priceOptions,
+  projectLimitOptions,
+  queueQuestion,
+  spendCapOptions,
+} from "./optionNames.ts"
 
 /**
  * Returns the operator's methods as promises. Methods with plain arguments and results are passed through; the others convert
@@ -51,7 +51,7 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
   const operator = Context.get(context, Operator)
   const list: OperatorVerbs<K>["list"] = async (query = {}) => {
     checkQuery(query)
-    return run(Effect.map(operator.list(pageOf(query)), ({ jobs, next }) => ({ jobs: jobs.map(listed), next })))
+    return run(Effect.map(operator.list(pageOf(query)), ({ jobs, next }) => ({ jobs: jobs.map(listedJob), next })))
   }
   return {
     list,
@@ -197,9 +197,40 @@ const pageOf = ({ createdFrom, createdTo, metadata, project, tags, ...query }: L
   createdTo: createdTo?.getTime(),
 })
 
-const listed = ({ claimableAt, createdAt, finishedAt, ...job }: JobSummary): ListedJob => ({
+const listedJob = ({ claimableAt, createdAt, finishedAt, ...job }: JobSummary): ListedJob => ({
   ...job,
   createdAt: new Date(createdAt),
   claimableAt: claimableAt === null ? null : new Date(claimableAt),
   finishedAt: finishedAt === null ? null : new Date(finishedAt),
+})
+
+/** Number of entries per page. */
+const pageSize = 500
+
+/**
+ * Lists the charges of a period (Unix milliseconds) page by page, up to the time at which the first page reports the ledger
+ * complete.
+ */
+export const listedCharges = (
+  { from, to }: { readonly from: number; readonly to: number },
+  ask: (page: LedgerPage) => Promise<LedgerPart>,
+): ListedCharges => {
+  let first: Promise<LedgerPart> | undefined
+  const firstPage = () => (first ??= ask({ from, to, after: null, limit: pageSize }))
+  const list = async function* (): AsyncGenerator<ListedCharge, undefined> {
+    const { entries, until } = await firstPage()
+    for (let page = entries; ;) {
+      yield* page.map(listedCharge)
+      const after = page.at(-1)
+      if (after === undefined || page.length < pageSize) return
+      ;({ entries: page } = await ask({ from, to: until, after, limit: pageSize }))
+    }
+  }
+  return Object.assign(list(), { until: async () => new Date(Math.max(from, (await firstPage()).until)) })
+}
+
+const listedCharge = ({ charge, chargedAt, ...about }: LedgerEntry): ListedCharge => ({
+  ...about,
+  ...charge,
+  chargedAt: new Date(chargedAt),
 })

@@ -1,4 +1,6 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { InvalidRequest, KindUnknown } from "../domain/Errors.ts"
 import {
   type JobMode,
   type JsonObject,
@@ -7,9 +9,7 @@ import {
   requireOptions,
   type StoreUnavailable,
 } from "../domain/index.ts"
-import { InvalidRequest, KindUnknown } from "../domain/Errors.ts"
 import { nextTick, type Schedule, type ScheduleTiming, timingProblem } from "../domain/Schedule.ts"
-import * as Result from "effect/Result"
 import {
   changeSchedule,
   decodeSchedule,
@@ -22,12 +22,10 @@ import {
 } from "../engine/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { ScheduleStore, StoredSchedule } from "../ports/index.ts"
-import { callerOf } from "./callers.ts"
-import { requireMode } from "./checkOptions.ts"
-import type { AbortOption } from "./EmbeddedEngine.ts"
+import { callerOf, requireMode } from "./checkOptions.ts"
+import type { AbortOption, ListedSchedule, ScheduleOptions, ScheduleVerbs } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import { scheduleOptions, verbOptions } from "./optionNames.ts"
-import type { ListedSchedule, ScheduleOptions, ScheduleVerbs } from "./ScheduleVerbs.ts"
 
 /** The methods for schedules. `changed` is called after each change, so that a worker of this process looks at it. */
 export const promisedSchedules = <K extends Kind>(

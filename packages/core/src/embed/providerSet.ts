@@ -15,7 +15,7 @@ import {
   providerUnavailable,
 } from "../providers/index.ts"
 import type { AnyProvider as GivenProvider, AsyncCall } from "./AsyncProviders.ts"
-import { concat } from "./concat.ts"
+import { concat } from "./fileBodies.ts"
 
 type Providers = { readonly [Name in ProviderName]?: GivenProvider<Name> | undefined }
 

@@ -1,20 +1,31 @@
 import * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
-import { type JobMode, type JobTrace, type Json, requireOptions } from "../domain/index.ts"
+import { KindUnknown } from "../domain/Errors.ts"
+import {
+  authorize,
+  type JobMode,
+  type JobTrace,
+  type Json,
+  readPriority,
+  requireNumber,
+  requireOptions,
+} from "../domain/index.ts"
 import { requireSignal } from "../domain/knownNames.ts"
+import { isDate } from "../domain/realms.ts"
 import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"
-import { type AcceptedJob, type JobRequest, Engine, type JobOutcomes } from "../engine/index.ts"
-import { traceIn } from "../engine/prepareJob.ts"
+import { type AcceptedJob, Engine, type JobOutcomes, type JobRequest } from "../engine/index.ts"
+import { maxDelayMs, traceIn } from "../engine/prepareJob.ts"
 import { inSpan } from "../engine/spans.ts"
-import type { Kind } from "../kinds/index.ts"
-import { makeAskedFor } from "./askedFor.ts"
-import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
+import type { JobKind, Kind } from "../kinds/index.ts"
+import { callerOf, requireMode, submittedFor, uniqueFor } from "./checkOptions.ts"
+import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome, SubmittedJob } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import { verbOptions } from "./optionNames.ts"
-import { shownOutcome, shownSubmission } from "./shownOutcome.ts"
+import { submissionFields, verbOptions } from "./optionNames.ts"
+import { toJobResult } from "./toJobResult.ts"
 
 type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
   EmbeddedEngine<K, Transaction, SyncTransaction>,
@@ -102,5 +113,84 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
       const accept = (trace?: JobTrace) => engine.createJobsInSync(given.transaction, asked, trace)
       return (hasTracer ? inSyncSpan({ runSync }, "createJobsInSync", accept) : accept()).map(outcomeOf)
     },
+  }
+}
+
+const isIdempotencyKey = (value: unknown): boolean => typeof value === "string" && /^[\x21-\x7e]{1,255}$/.test(value)
+
+const kindNamed = (kinds: ReadonlyArray<JobKind>, name: string): JobKind => {
+  if (typeof name !== "string") throw new TypeError("the kind of a job must be given by its name, a text")
+  const kind = kinds.find((known) => known.name === name)
+  if (kind === undefined) throw new KindUnknown({ kind: name, known: kinds.map((known) => known.name) })
+  return kind
+}
+
+/** Turns the arguments of `submit` and `submitMany` into what the engine takes. Throws `KindUnknown`, and `TypeError` for options. */
+const makeAskedFor = (
+  { kinds }: Engine["Service"],
+  clock: Clock.Clock,
+  defaultMode: JobMode,
+  capture: (() => Json | undefined) | undefined,
+) => {
+  const delayOf = ({ delayMs, runAt }: SubmitOptions): number | undefined => {
+    if (delayMs !== undefined) requireNumber("delayMs", delayMs, { least: 0, most: maxDelayMs })
+    if (runAt === undefined) return delayMs
+    if (delayMs !== undefined) throw new TypeError("give either delayMs or runAt, not both")
+    if (!isDate(runAt) || Number.isNaN(runAt.getTime())) throw new TypeError("runAt must be a valid Date")
+    const untilMs = runAt.getTime() - clock.currentTimeMillisUnsafe()
+    if (untilMs > maxDelayMs) throw new TypeError("runAt must be at most 366 days from now")
+    return Math.max(0, untilMs)
+  }
+  const askedOf = (kind: JobKind, request: unknown, options: SubmitOptions): JobRequest => {
+    const { idempotencyKey, mode = defaultMode, priority, project } = options
+    requireMode(mode)
+    if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey))
+      throw new TypeError("idempotencyKey must be a text of 1 to 255 visible ASCII characters without spaces")
+    if (priority !== undefined) readPriority(priority)
+    const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
+    if (grant === undefined) throw new TypeError(`no grant for ${kind.keyScope}`)
+    return {
+      grant,
+      kind,
+      request,
+      idempotencyKey,
+      placement: {
+        priority,
+        delayMs: delayOf(options),
+        submitted: submittedFor(kind, options, capture),
+        unique: uniqueFor(options.unique, kind, request),
+      },
+    }
+  }
+  return {
+    one: (name: string, request: unknown, options: SubmitOptions): JobRequest =>
+      askedOf(kindNamed(kinds, name), request, options),
+    many: (place: string, name: string, submissions: ReadonlyArray<Submission<unknown>>): ReadonlyArray<JobRequest> => {
+      const kind = kindNamed(kinds, name)
+      if (!Array.isArray(submissions)) throw new TypeError(`${place} expects an array of { request, … }`)
+      return submissions.map((submission: Submission<unknown>, index) => {
+        requireOptions(`${place}, job ${index}`, submission, submissionFields)
+        return askedOf(kind, submission.request, submission)
+      })
+    },
+  }
+}
+
+// Which kind a job has is what its caller submitted.
+
+/** Converts an accepted job for the program. */
+const shownSubmission = ({ deduplicated, job }: AcceptedJob, currency: string): SubmittedJob<never> => {
+  const result: object = toJobResult(job, currency)
+  return (deduplicated === true ? { ...result, deduplicated } : result) as never
+}
+
+/** Converts the outcome of one job of a list. */
+const shownOutcome = (outcome: JobOutcomes[number], currency: string): SubmitOutcome<never> => {
+  if (Result.isFailure(outcome)) return { error: outcome.failure }
+  const { deduplicated, job, replayed } = outcome.success
+  return {
+    job: toJobResult<never>(job, currency),
+    replayed,
+    ...(deduplicated === true && { deduplicated: true as const }),
   }
 }

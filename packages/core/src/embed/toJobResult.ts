@@ -7,8 +7,9 @@ import {
   progressOf,
   submittedOf,
 } from "../domain/index.ts"
-import type { Kind } from "../kinds/index.ts"
-import type { JobResult } from "./JobResult.ts"
+import type { FinishHandler } from "../engine/index.ts"
+import type { JobKind, Kind } from "../kinds/index.ts"
+import type { FinishedJob, JobResult, OnFinished } from "./JobResult.ts"
 
 /** Converts a job, with its output and files under their names. */
 export const toJobResult = <K extends Kind>(job: Job, defaultCurrency: string): JobResult<K> => {
@@ -46,3 +47,21 @@ const outputOf = ({ files, output }: Job): object | null =>
 
 /** A day of store time, which is not this process's clock: only written differently. */
 const dateOf = (unixMs: number): Date => new Date(unixMs)
+
+/** Returns the handlers of the kinds: a kind's own, or else the engine's. */
+export const finishHandlersOf = (
+  kinds: ReadonlyArray<JobKind>,
+  engines: OnFinished<never> | undefined,
+  defaultCurrency: string,
+): ReadonlyMap<string, FinishHandler> =>
+  new Map(
+    kinds.flatMap((kind): ReadonlyArray<readonly [string, FinishHandler]> => {
+      const given = kind.onFinished ?? engines
+      if (given === undefined) return []
+      // Which kind's job it is was decided by the name under which the function is found.
+      const onFinished = given as OnFinished
+      const handler: FinishHandler = async (job, attempt, signal) =>
+        onFinished({ job: toJobResult(job, defaultCurrency) as FinishedJob, attempt, signal })
+      return [[kind.name, handler]]
+    }),
+  )

@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Tracer from "effect/Tracer"
-import type { Telemetry } from "../embed/Telemetry.ts"
+import type { Telemetry } from "../embed/openEmbedded.ts"
 import { CallerSpan } from "../engine/CallerSpan.ts"
 import { ProviderMeter } from "../providers/providerMetrics.ts"
 import { AttemptMeter } from "../worker/AttemptMeter.ts"

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import type { LedgerEntry, LedgerPage, LedgerPart } from "@kiln/core/ports"
-import { listedCharges } from "../../src/embed/listedCharges.ts"
+import { listedCharges } from "../../src/embed/promisedOperator.ts"
 
 const entry = (n: number): LedgerEntry => ({
   jobId: `job_${String(n).padStart(6, "0")}`,
