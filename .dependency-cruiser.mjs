@@ -3,7 +3,7 @@ import { dirname, join } from "node:path"
 
 // Rules for imports between packages. The direction is
 //
-//   effect <- domain <- providers <- ports <- kinds <- engine, worker; client <- http <- cli
+//   effect <- domain <- providers <- ports <- kinds <- engine <- installation <- worker; client <- http <- cli
 //
 // (the worker sees the engine, never the other way round), and everything outside of core reaches it
 // through its doors. Run by scripts/boundaries.ts, which also fails when nothing was read; tests/boundaries.proof.ts plants
@@ -33,7 +33,8 @@ const forbidden = [
   coreLayer("ports", ["domain", "providers"]),
   coreLayer("kinds", ["domain", "providers", "ports"]),
   coreLayer("engine", ["domain", "providers", "kinds", "ports"]),
-  coreLayer("worker", ["domain", "providers", "kinds", "ports", "engine"]),
+  coreLayer("installation", ["domain", "ports", "engine"]),
+  coreLayer("worker", ["domain", "providers", "kinds", "ports", "engine", "installation"]),
   {
     name: "core-is-pure",
     comment: "core depends on effect alone: no other package, and nothing of Node, so that it runs anywhere",

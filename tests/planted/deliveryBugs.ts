@@ -1,6 +1,6 @@
 import type { ScheduleBug } from "./scheduleBugs.ts"
 
-const file = "packages/core/src/worker/deliverFinished.ts"
+const file = "packages/core/src/worker/maintenance/deliverFinished.ts"
 const calling = "  const called = yield* Effect.exit(call(handler, job, attempt)).pipe("
 const confirming = "  if (Exit.isSuccess(called)) return yield* settle(null)"
 

@@ -1,4 +1,4 @@
-import type { MetricFamilies, MetricFamily } from "../worker/MetricFamilies.ts"
+import type { MetricFamilies, MetricFamily } from "../worker/metrics/MetricFamilies.ts"
 import type { OtelAttributes, OtelBatchCallback, OtelMeter, OtelMetricOptions } from "./OpenTelemetryApi.ts"
 
 const optionsOf = (name: string, description: string): OtelMetricOptions => ({

@@ -5,7 +5,7 @@ import {
   type ProviderMeter,
   providerPaused,
 } from "../providers/providerMetrics.ts"
-import type { MetricFamilies } from "../worker/MetricFamilies.ts"
+import type { MetricFamilies } from "../worker/metrics/MetricFamilies.ts"
 
 /** Measures the calls of live providers, under the names that Effect's registry has them. */
 export const providerMeter = (families: MetricFamilies): ProviderMeter => {

@@ -1,19 +1,19 @@
-export { deliverFinished, runDeliveries } from "./deliverFinished.ts"
-export { fireSchedules, runSchedules } from "./fireSchedules.ts"
+export { deliverFinished, runDeliveries } from "./maintenance/deliverFinished.ts"
+export { fireSchedules, runSchedules } from "./maintenance/fireSchedules.ts"
 export { nextTick, type Schedule, type ScheduleTiming, tickKey } from "../domain/Schedule.ts"
 export * from "../domain/Attempt.ts"
 export * from "../domain/BlobLineage.ts"
 export * from "../domain/Circuit.ts"
 export { Worker, type WorkerNeeds } from "./Worker.ts"
-export { AttemptMeter, type AttemptOutcome } from "./AttemptMeter.ts"
-export type { MetricFamilies, MetricFamily } from "./MetricFamilies.ts"
-export { BackgroundMeter } from "./BackgroundMeter.ts"
-export { backgroundMeasurement, backgroundMeter } from "./backgroundMetrics.ts"
-export { type JobMetrics, jobMetrics } from "./jobMetrics.ts"
-export { queueMeasurement } from "./queueMetrics.ts"
-export { workerMetrics } from "./workerMetrics.ts"
-export { BlobGuard } from "./BlobGuard.ts"
-export { eraseHereToo, type ErasedElsewhere, findErasedElsewhere } from "./erasedElsewhere.ts"
+export { AttemptMeter, type AttemptOutcome } from "./metrics/AttemptMeter.ts"
+export type { MetricFamilies, MetricFamily } from "./metrics/MetricFamilies.ts"
+export { BackgroundMeter } from "./metrics/BackgroundMeter.ts"
+export { backgroundMeasurement, backgroundMeter } from "./metrics/backgroundMetrics.ts"
+export { type JobMetrics, jobMetrics } from "./metrics/jobMetrics.ts"
+export { queueMeasurement } from "./metrics/queueMetrics.ts"
+export { workerMetrics } from "./metrics/workerMetrics.ts"
+export { BlobGuard } from "../installation/BlobGuard.ts"
+export { eraseHereToo, type ErasedElsewhere, findErasedElsewhere } from "./maintenance/erasedElsewhere.ts"
 export {
   collectOrphans,
   type OrphanRecords,
@@ -21,8 +21,8 @@ export {
   type OrphanSweep,
   surveyOrphans,
   sweepOrphans,
-} from "./collectOrphans.ts"
-export { adoptBlobs, publishNewest, requireCurrent } from "./lineage.ts"
+} from "./maintenance/collectOrphans.ts"
+export { adoptBlobs, publishNewest, requireCurrent } from "../installation/lineage.ts"
 export {
   adoptCopy,
   comparePlaces,
@@ -31,6 +31,6 @@ export {
   requireOriginal,
   type StoreWhereabouts,
   type UnfinishedJobs,
-} from "./copies.ts"
-export { pruneAndReport, type Pruned, pruneOnce } from "./prune.ts"
-export { expireOverdue, layerSweeps } from "./Sweeper.ts"
+} from "../installation/copies.ts"
+export { pruneAndReport, type Pruned, pruneOnce } from "./maintenance/prune.ts"
+export { expireOverdue, layerSweeps } from "./maintenance/Sweeper.ts"

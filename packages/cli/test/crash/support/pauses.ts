@@ -4,14 +4,14 @@ const endsWork = 'const isPlain = end._tag === "Completed" && end.log === undefi
 
 /** Between the blob, which is durable, and the row that would name it. */
 export const pauseBeforeCommit: Edit = {
-  module: "packages/core/src/worker/RunAttempt.ts",
+  module: "packages/core/src/worker/attempt/RunAttempt.ts",
   find: endsWork,
   replace: `if (end._tag === "Completed") globalThis.crashLab.pause("before commit"); ${endsWork}`,
 }
 
 /** When a step's value is committed, and nothing of the next one has begun: `kept transcribe`, `kept reply`. */
 export const pauseAfterCheckpoint: Edit = {
-  module: "packages/core/src/worker/AttemptContext.ts",
+  module: "packages/core/src/worker/attempt/AttemptContext.ts",
   find: "Effect.tap((value) => this.#keep(name, value)),",
   replace:
     'Effect.tap((value) => Effect.andThen(this.#keep(name, value), Effect.sync(() => globalThis.crashLab.pause("kept " + name)))),',

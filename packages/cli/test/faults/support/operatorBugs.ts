@@ -142,7 +142,7 @@ export const operatorBugs: ReadonlyArray<OperatorBug> = [
   },
   {
     bug: "a restored copy submits the jobs of ticks that the original may have charged",
-    file: "packages/core/src/worker/copies.ts",
+    file: "packages/core/src/installation/copies.ts",
     from: 'unfinished === "cancel" ? yield* skipTicks : 0',
     to: "0",
     scenario: adoptRestored,
@@ -150,7 +150,7 @@ export const operatorBugs: ReadonlyArray<OperatorBug> = [
   },
   {
     bug: "a restored copy runs live jobs that the original may have charged",
-    file: "packages/core/src/worker/copies.ts",
+    file: "packages/core/src/installation/copies.ts",
     from: 'unfinished === "cancel" ? yield* cancelLiveJobs : 0',
     to: "0",
     scenario: adoptRestored,

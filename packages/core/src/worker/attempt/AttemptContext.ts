@@ -1,0 +1,311 @@
+import type * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { countStep } from "../../domain/Child.ts"
+import {
+  BlobCorrupt,
+  type Job,
+  type Json,
+  type OutputFile,
+  progressFrom,
+  progressProblem,
+  type Submitted,
+  submittedOf,
+} from "../../domain/index.ts"
+import { givenField } from "../../domain/realms.ts"
+import { Engine } from "../../engine/Engine.ts"
+import { Fingerprint } from "../../engine/Fingerprint.ts"
+import { JobEvents } from "../../engine/JobEvents.ts"
+import { openNamed } from "../../engine/openNamed.ts"
+import { inSpan } from "../../engine/spans.ts"
+import {
+  type Ask,
+  type AttemptContext,
+  type AttemptError,
+  type AttemptFile,
+  GateShut,
+  LeaseLost,
+  type MeasuredAudio,
+} from "../../kinds/AttemptContext.ts"
+import { KindBug } from "../../kinds/KindBug.ts"
+import { measureUpload } from "../../kinds/uploadedAudio.ts"
+import { BlobStore, type Claim, IdGenerator, JobDirectory, JobStore, MediaProbe } from "../../ports/index.ts"
+import { type AnyProvider, builtInPorts, callProvider, type ProviderCall, Providers } from "../../providers/index.ts"
+import { ProviderGuard } from "../../providers/ProviderGuard.ts"
+import type { Attempt } from "./Attempt.ts"
+import { cannotGoOn } from "./AttemptEnd.ts"
+import { awaitChildren, type KeptCount } from "./children.ts"
+import { GateWatch } from "../claiming/GateWatch.ts"
+import { keepStep } from "./keepStep.ts"
+import type { LeaseWatch } from "./LeaseWatch.ts"
+import { ProgressReports, type ReportServices } from "./ProgressReports.ts"
+import { writeFile } from "./writeFile.ts"
+
+/** The services that attempts use, read once for all attempts of a worker. */
+interface Services extends ReportServices {
+  readonly blobs: BlobStore["Service"]
+  readonly ids: IdGenerator["Service"]
+  readonly probe: MediaProbe["Service"]
+  readonly providers: Providers["Service"]
+  readonly gates: GateWatch["Service"]
+  readonly guard: ProviderGuard["Service"]
+  readonly watch: LeaseWatch
+  readonly engine: Engine["Service"]
+  readonly directory: JobDirectory["Service"]
+  readonly fingerprint: Fingerprint["Service"]
+}
+
+/** Returns the function that builds the context of a kind's `run`, for the attempts of one worker. */
+export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
+  const context = yield* Effect.context<
+    | JobEvents
+    | JobStore
+    | JobDirectory
+    | BlobStore
+    | IdGenerator
+    | MediaProbe
+    | Providers
+    | GateWatch
+    | ProviderGuard
+    | Engine
+    | Fingerprint
+  >()
+  const services: Services = {
+    store: Context.get(context, JobStore),
+    blobs: Context.get(context, BlobStore),
+    ids: Context.get(context, IdGenerator),
+    probe: Context.get(context, MediaProbe),
+    providers: Context.get(context, Providers),
+    gates: Context.get(context, GateWatch),
+    guard: Context.get(context, ProviderGuard),
+    watch,
+    events: Context.get(context, JobEvents),
+    fork: Effect.runForkWith(context),
+    engine: Context.get(context, Engine),
+    directory: Context.get(context, JobDirectory),
+    fingerprint: Context.get(context, Fingerprint),
+  }
+  return (attempt: Attempt, request: unknown): AttemptContext<unknown> => new RunContext(services, attempt, request)
+})
+
+/**
+ * The context of `run`. Each part is created when the kind first reads it, because most kinds use few of them, and a kind that
+ * only computes uses none.
+ */
+class RunContext implements AttemptContext<unknown> {
+  readonly request: unknown
+  readonly #services: Services
+  readonly #attempt: Attempt
+  #ask: Ask | undefined
+
+  constructor(services: Services, attempt: Attempt, request: unknown) {
+    this.#services = services
+    this.#attempt = attempt
+    this.request = request
+  }
+
+  get #job(): Job {
+    return this.#attempt.claim.job
+  }
+
+  get #providers() {
+    return this.#services.providers[this.mode]
+  }
+
+  get kindVersion() {
+    return this.#job.kindVersion
+  }
+
+  get mode() {
+    return this.#job.mode
+  }
+
+  get call(): ProviderCall {
+    return callOf(this.#job)
+  }
+
+  get submitted(): Submitted {
+    return submittedOf(this.#job)
+  }
+
+  get ask(): Ask {
+    return (this.#ask ??= this.#makeAsk())
+  }
+
+  get has(): AttemptContext<unknown>["has"] {
+    return (name) => givenField(this.#providers, name) !== undefined
+  }
+
+  get audio(): Effect.Effect<MeasuredAudio, AttemptError> {
+    const { blobs, probe } = this.#services
+    const measured = Effect.provideService(uploadedAudio(this.#attempt.claim, blobs), MediaProbe, probe)
+    return this.#part(
+      Effect.map(measured, (audio) => ({
+        ...audio,
+        content: Stream.catchCause(audio.content, (cause) => Stream.fromEffect(this.#cutOr(cause))),
+      })),
+    )
+  }
+
+  get step(): AttemptContext<unknown>["step"] {
+    const { checkpoints } = this.#job
+    return <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
+      this.#named(
+        "step",
+        name,
+      )(
+        Effect.suspend(() =>
+          Object.hasOwn(checkpoints, name)
+            ? Effect.succeed(checkpoints[name] as A)
+            : this.#mayBuy.pipe(
+                Effect.andThen(inSpan("Attempt.step", effect, { attributes: { "kiln.step": name } })),
+                Effect.tap((value) => this.#keep(name, value)),
+              ),
+        ),
+      )
+  }
+
+  get lastStep(): AttemptContext<unknown>["lastStep"] {
+    return (name, effect) => this.#named("lastStep", name)(Effect.andThen(this.#mayBuy, effect))
+  }
+
+  get progress(): AttemptContext<unknown>["progress"] {
+    return (value, message) =>
+      Effect.suspend(() => {
+        const attempt = this.#attempt
+        const problem = progressProblem(value, message)
+        if (problem !== undefined) return Effect.die(new KindBug(problem))
+        attempt.reports ??= new ProgressReports(this.#services, attempt.claim)
+        attempt.reports.report(progressFrom(value, message))
+        return Effect.void
+      })
+  }
+
+  get children(): AttemptContext<unknown>["children"] {
+    return (step, kind, requests) =>
+      this.#named(
+        "children",
+        step,
+      )(
+        Effect.andThen(
+          this.#mayBuy,
+          awaitChildren(this.#services, this.#job, step, kind, requests, this.#countOf(step)),
+        ),
+      )
+  }
+
+  get keepFile(): AttemptContext<unknown>["keepFile"] {
+    return (name, file) => this.#named("keepFile", name)(this.#writeFile(name, file))
+  }
+
+  get writeFile(): AttemptContext<unknown>["writeFile"] {
+    return (name, effect) =>
+      this.#named(
+        "writeFile",
+        name,
+      )(Effect.flatMap(Effect.andThen(this.#mayBuy, effect), (file) => this.#writeFile(name, file)))
+  }
+
+  /** Runs a part of the attempt under a name that is used once. */
+  #named(call: Parameters<Attempt["names"]["once"]>[0], name: string) {
+    return <A>(effect: Effect.Effect<A, AttemptError>) => this.#part(this.#attempt.names.once(call, name)(effect))
+  }
+
+  /**
+   * Runs a part of the attempt. If the attempt cannot go on, the part does not fail: the work is interrupted, so that no code of the kind
+   * takes a wait for an error. No part begins after that.
+   */
+  #part<A>(effect: Effect.Effect<A, AttemptError>): Effect.Effect<A, AttemptError> {
+    return Effect.suspend(() =>
+      this.#attempt.isCut ? Effect.interrupt : Effect.catchCause(effect, (cause) => this.#cutOr(cause)),
+    )
+  }
+
+  #cutOr<E extends AttemptError>(cause: Cause.Cause<E>): Effect.Effect<never, E> {
+    if (!cannotGoOn(cause)) return Effect.failCause(cause)
+    this.#attempt.cut(cause)
+    return Effect.interrupt
+  }
+
+  /** Checks the lease last, so that nothing is awaited between its check and the step. */
+  get #mayBuy(): Effect.Effect<void, AttemptError> {
+    return Effect.andThen(this.#gateIsOpen, this.#holdsLease)
+  }
+
+  /** Fails while the gate of live jobs is closed. Sandbox jobs have no gate. */
+  get #gateIsOpen(): Effect.Effect<void, AttemptError> {
+    if (this.mode === "sandbox") return Effect.void
+    return Effect.flatMap(this.#services.gates.missing(this.#attempt.kind.gate), (missing) =>
+      missing.length === 0 ? Effect.void : Effect.fail(new GateShut({ missing })),
+    )
+  }
+
+  /** Fails if the claim is lost or its lease has ended. A worker that was frozen notices it here first. */
+  get #holdsLease(): Effect.Effect<void, LeaseLost> {
+    const { watch } = this.#services
+    return Effect.suspend(() => (this.#attempt.lease.holdsAt(watch.now()) ? Effect.void : Effect.fail(new LeaseLost())))
+  }
+
+  #makeAsk(): Ask {
+    const { guard } = this.#services
+    const call = this.call
+    const { keyId, kind, projectId } = this.#job
+    const source = { caller: `${projectId} ${keyId}`, kind }
+    const asks = [...builtInPorts, ...this.#attempt.kind.ports].map((port) => {
+      const ask = (question: object): Effect.Effect<unknown, AttemptError> =>
+        Effect.suspend(() => {
+          const provider = givenField(this.#providers, port.name) as AnyProvider | undefined
+          if (provider === undefined)
+            return Effect.die(new KindBug(`the kind does not declare the provider "${port.name}"`))
+          const answer = inSpan(`Provider.${port.name}`, callProvider(port, provider, question, call), {
+            kind: "client",
+            attributes: { "kiln.provider": port.name, "kiln.job.id": call.jobId, "kiln.job.attempt": call.attempt },
+          })
+          return this.#part(
+            guard.guardedIn(this.mode, [port.name]).length === 0
+              ? answer
+              : guard.call(port.name, this.#attempt, this.#mayBuy, source)(answer),
+          )
+        })
+      return [port.name, ask] as const
+    })
+    return Object.fromEntries(asks) as object as Ask
+  }
+
+  /** How many children a step has, and how that is kept: it stays with the step, whatever becomes of the children's records. */
+  #countOf(step: string): KeptCount {
+    const known = this.#job.checkpoints[countStep(step)]
+    return typeof known === "number"
+      ? { known, keep: () => Effect.void }
+      : { known: undefined, keep: (count) => this.#keep(countStep(step), count) }
+  }
+
+  #keep(step: string, value: Json): Effect.Effect<void, AttemptError> {
+    return keepStep(this.#services.store, this.#attempt.claim, step, value)
+  }
+
+  #writeFile(name: string, file: AttemptFile): Effect.Effect<OutputFile, AttemptError> {
+    return writeFile(this.#services, this.#attempt, name, file)
+  }
+}
+
+const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => ({
+  jobId: id,
+  attempt: attempts,
+  failures,
+  deferrals: attempts - 1 - failures - lostWorkers,
+})
+
+/** Returns the job's upload with its measured duration. */
+const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>
+  Effect.suspend(() => {
+    const file = upload?.file
+    if (upload === null || file === null || file === undefined)
+      return Effect.die(new KindBug(`a job of ${job.kind} has no uploaded file`))
+    const content = Stream.unwrap(Effect.map(openNamed(blobs, file), (blob) => blob.content)).pipe(
+      // A row names the blob, so a missing blob is damage.
+      Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),
+    )
+    return measureUpload(upload, { bytes: file.bytes, content })
+  })

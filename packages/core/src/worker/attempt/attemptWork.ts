@@ -1,0 +1,79 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { type AttemptError, AttemptFailed, type AttemptResult } from "../../kinds/AttemptContext.ts"
+import type { Attempt } from "./Attempt.ts"
+import { attemptContexts } from "./AttemptContext.ts"
+import { AttemptMeter } from "../metrics/AttemptMeter.ts"
+import { makeParentCheck } from "./canceledParents.ts"
+import type { Slots } from "../claiming/Slots.ts"
+
+/** Returns what does the work of an attempt, for the attempts of a worker. It can be interrupted. */
+export const attemptWork = Effect.fnUntraced(function* (slots: Slots) {
+  const { isolation, watch } = slots
+  const now = () => watch.now()
+  const contextOf = yield* attemptContexts(watch)
+  const meter = yield* AttemptMeter
+  const checkParent = yield* makeParentCheck
+
+  /** Runs the kind. An exception is a defect. */
+  const runKind = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> => {
+    const { claim, kind } = attempt
+    isolation.begin(attempt.isolated, now)
+    attempt.hasBegun = true
+    // It was valid when the job was accepted, for this version of the kind or another.
+    const request = kind.reader.readStored(attempt.claim.job.request)
+    if (Result.isFailure(request)) return notReadable
+    const checked = checkParent(claim)
+    return checked === undefined
+      ? runOn(attempt, request.success)
+      : Effect.andThen(
+          checked,
+          Effect.suspend(() => runOn(attempt, request.success)),
+        )
+  }
+
+  const runOn = (attempt: Attempt, request: unknown) => inTime(attempt, attempt.kind.run(contextOf(attempt, request)))
+
+  // Waits until the attempt may begin, and runs the kind.
+  return (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
+    Effect.withFiber((fiber) => {
+      attempt.runsIn(fiber, now())
+      meter?.began(attempt.claim.job)
+      const { isolated } = attempt
+      const rate = slots.rateOf(attempt)
+      if (rate === undefined && isolated === undefined) return runKind(attempt)
+      const start = Effect.suspend(() => runKind(attempt))
+      const started = rate === undefined ? start : Effect.andThen(rate.take(attempt), start)
+      return isolated === undefined ? started : Effect.andThen(isolated.waitUntilQuiet, started)
+    })
+})
+
+/** Ends an attempt that takes longer than its kind allows. Kinds without such a limit need no fiber for it. */
+const inTime = <A>(attempt: Attempt, run: Effect.Effect<A, AttemptError>): Effect.Effect<A, AttemptError> => {
+  const { attemptTimeoutMs } = attempt.kind.limits
+  if (attemptTimeoutMs === undefined) return run
+  return Effect.raceFirst(
+    run,
+    Effect.andThen(
+      Effect.sleep(attemptTimeoutMs),
+      Effect.suspend(() => {
+        attempt.cut(Cause.fail(tookTooLong(attemptTimeoutMs)))
+        return Effect.never
+      }),
+    ),
+  )
+}
+
+const tookTooLong = (attemptTimeoutMs: number) =>
+  new AttemptFailed({
+    errorCode: "job_timeout",
+    retry: true,
+    detail: `the attempt took longer than attemptTimeoutMs, ${attemptTimeoutMs} ms`,
+  })
+
+const notReadable = Effect.suspend(() =>
+  Effect.fail(
+    new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request cannot be decoded" }),
+  ),
+)

@@ -1,0 +1,117 @@
+import * as Result from "effect/Result"
+import { uncoveredMeters } from "../../domain/Billing.ts"
+import {
+  type Charge,
+  chargeFor,
+  type Job,
+  type JsonObject,
+  limits,
+  type Usage,
+  warningCodes,
+} from "../../domain/index.ts"
+import { valueOf } from "../../domain/realms.ts"
+import { withinMaximum } from "../../domain/SpendCap.ts"
+import { asJsonObject, jsonProblem } from "../../kinds/asJson.ts"
+import { AttemptFailed, type AttemptResult } from "../../kinds/AttemptContext.ts"
+import type { JobKind } from "../../kinds/JobKind.ts"
+import { KindBug } from "../../kinds/KindBug.ts"
+import type { Claim, Completion } from "../../ports/index.ts"
+
+/** A checked result: the completion to write, or the reason why it cannot be written. */
+export type CheckedResult =
+  | {
+      readonly completion: Completion
+      /** The used meters that the price does not name. Their usage is not charged. */
+      readonly uncharged: ReadonlyArray<string>
+      /** The meters used beyond the maximum that the kind states. Only the maximum is charged. */
+      readonly beyondMaximum: ReadonlyArray<string>
+    }
+  /** The result contradicts the kind's declaration, or the kind's schema rejects the output (`result_invalid`). */
+  | { readonly problem: KindBug | AttemptFailed }
+
+/** Checks a result against the declaration of its kind, and computes the charge. */
+export const checkResult = (
+  kind: JobKind,
+  { job, token }: Claim,
+  result: AttemptResult,
+  defaultCurrency: string,
+): CheckedResult => {
+  const output = asJsonObject(result.output)?.stored
+  const problem = output === undefined ? notJsonObject(result.output) : resultProblem(kind, output, result)
+  if (output === undefined || problem !== undefined)
+    return { problem: new KindBug(`the result of ${kind.name} ${problem}`) }
+  const wrong = kind.outputProblem(output)
+  if (wrong !== undefined)
+    return { problem: new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong }) }
+  const maxUsage = maxUsageOf(kind, job)
+  const completion: Completion = {
+    jobId: job.id,
+    token,
+    output,
+    files: result.files,
+    warningCode: result.warningCode ?? null,
+    charge: chargeOf(job, withinMaximum(result.usage, maxUsage), defaultCurrency),
+  }
+  return {
+    completion,
+    uncharged: job.price === null ? none : uncoveredMeters(job.price, usedMeters(result)),
+    beyondMaximum:
+      maxUsage === null
+        ? none
+        : usedMeters(result).filter((meter) => (result.usage[meter] ?? 0) > (valueOf(maxUsage, meter) ?? Infinity)),
+  }
+}
+
+const notJsonObject = (output: unknown): string => {
+  const problem = jsonProblem(output)
+  return problem === undefined ? "has an output that is not a JSON object" : `is not a JSON object: output${problem}`
+}
+
+/** Only charged jobs have a maximum. It is what was reserved under a spend cap when the job was accepted. */
+const maxUsageOf = (kind: JobKind, { mode, price, request }: Job): Usage | null => {
+  if (mode === "sandbox" || price === null) return null
+  const read = kind.reader.readStored(request)
+  return Result.isSuccess(read) ? kind.maxUsage(read.success) : null
+}
+
+const none: ReadonlyArray<string> = []
+
+const usedMeters = ({ usage }: AttemptResult): ReadonlyArray<string> =>
+  Object.keys(usage).filter((meter) => (usage[meter] ?? 0) > 0)
+
+/** A live job of a kind without a price has a charge of 0. Sandbox jobs have no charge. */
+const chargeOf = ({ mode, price }: Job, usage: Usage, defaultCurrency: string): Charge | null => {
+  if (mode === "sandbox") return null
+  return price === null ? { currency: defaultCurrency, amount: "0", lineItems: [] } : chargeFor(price, usage)
+}
+
+/** Returns whether these are the files of the kind, each once, in any order. */
+const areDeclared = ({ files: declared }: JobKind, files: AttemptResult["files"]): boolean =>
+  files.length === declared.length &&
+  (files.length === 0 ||
+    files
+      .map(({ name }) => name)
+      .sort()
+      .join() === [...declared].sort().join())
+
+/** Returns how the result contradicts the kind's declaration. Quotes only names that the kind declares. */
+const resultProblem = (
+  kind: JobKind,
+  output: JsonObject,
+  { files, usage, warningCode }: AttemptResult,
+): string | undefined => {
+  if (!areDeclared(kind, files)) return `must have exactly the files that the kind declares: "${kind.files.join(", ")}"`
+  const both = files.find(({ name }) => Object.hasOwn(output, name))
+  if (both !== undefined) return `has "${both.name}" both as a field of its output and as a file`
+  if (JSON.stringify(output).length > limits.kindJsonLength) return "has an output that is too long"
+  if (warningCode != null && !warningCodes.includes(warningCode))
+    return `has an unknown warning code; known: ${warningCodes.join(", ")}`
+  if (typeof usage !== "object" || usage === null) return "has a usage that is not an object"
+  for (const [meter, quantity] of Object.entries(usage)) {
+    if (!kind.meters.includes(meter))
+      return `uses a meter that the kind does not declare; declared: "${kind.meters.join(", ")}"`
+    if (!Number.isSafeInteger(quantity) || quantity < 0)
+      return `is invalid: usage.${meter} must be a non-negative integer`
+  }
+  return undefined
+}

@@ -1,0 +1,147 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import { afterFailure } from "../../domain/Attempt.ts"
+import { childrenPauseMs, gatePauseMs } from "../../domain/Child.ts"
+import { attemptRecord, type Job } from "../../domain/index.ts"
+import { EngineConfig } from "../../engine/EngineConfig.ts"
+import type { JobEvent, JobRef } from "../../engine/JobEvent.ts"
+import { JobEvents, refOf } from "../../engine/JobEvents.ts"
+import type { ChildrenUnfinished } from "../../kinds/AttemptContext.ts"
+import type { Deferral } from "../../ports/index.ts"
+import type { Attempt } from "./Attempt.ts"
+import { type AttemptEnd, describe, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
+import { fencedWriter, type Tried } from "./fencedWriter.ts"
+import type { LeaseWatch } from "./LeaseWatch.ts"
+import { policyAfter } from "./policyAfter.ts"
+import { waitOf } from "./waitOf.ts"
+
+/**
+ * How much of an attempt's end the store has: `committed`: its result; `written`: another end; `lapsed`: nothing, because the lease
+ * was lost or the store was unavailable.
+ */
+export type Written = "committed" | "written" | "lapsed"
+
+/** The same; `stalled` if the store has nothing because this process was frozen past the end of the lease. */
+export type Settled = Written | "stalled"
+
+/** What an attempt threw, and how long it ran, in milliseconds. */
+export interface Thrown {
+  readonly error: unknown
+  readonly durationMs: number
+}
+
+/**
+ * Returns the function that writes the end of an attempt, for the attempts of a worker. Emits the event of a failure. `tried` is what a
+ * first try to write a completion came to, if there was one.
+ */
+export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
+  const write = yield* fencedWriter(watch)
+  const events = yield* JobEvents
+  const { attempts, circuit } = yield* EngineConfig
+  const worker = workerName()
+
+  const emit = (job: Job, event: WithoutRef<AttemptEvent>) => events.emit({ ...refOf(job), ...event })
+
+  const complete = (attempt: Attempt, end: Completed, durationMs: number, tried: Tried | undefined) =>
+    Effect.matchCauseEffect(write(attempt, "completeJobs", end.completion, tried), {
+      onSuccess: (written) => (written === "lapsed" ? lapsed : committed),
+      // The store rejects this result, and would also reject that of another attempt.
+      onFailure: (cause) =>
+        Effect.andThen(
+          Effect.logError("the store rejected a result", describe(cause)),
+          fail(attempt, { errorCode: "internal_error", retry: false }, { error: Cause.squash(cause), durationMs }),
+        ),
+    })
+
+  const defer = (attempt: Attempt, delayMs: number, why: Pick<Deferral, "record" | "wait">) => {
+    const { jobId, token } = attempt.lease
+    attempt.dueInMs = delayMs
+    return write(attempt, "deferJobs", { jobId, token, delayMs, countsAsFailure: why.record !== undefined, ...why })
+  }
+
+  const fail = Effect.fnUntraced(function* (
+    attempt: Attempt,
+    failure: Extract<AttemptEnd, { readonly _tag: "Failed" }>["failure"],
+    thrown: Thrown,
+  ): Effect.fn.Return<Written> {
+    const { job, token } = attempt.claim
+    const policy = yield* policyAfter(attempt, failure, thrown.error, attempts)
+    const after = afterFailure(policy.failure, job.failures, policy.limits, yield* Random.next)
+    const { errorCode } = failure
+    const record = attemptRecord(thrown.error, { errorCode, durationMs: thrown.durationMs, worker })
+    if (after.next === "defer") {
+      const retryInMs = after.delayMs
+      const deferred = yield* defer(attempt, retryInMs, { record })
+      if (deferred === "written")
+        emit(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs, ...thrown })
+      return deferred
+    }
+    const end = { jobId: job.id, token, errorCode: after.errorCode, message: failure.publicMessage, record }
+    const failed = yield* write(attempt, "failJobs", end)
+    if (failed === "written")
+      emit(job, { type: "failed", attempt: job.attempts, errorCode: after.errorCode, ...thrown })
+    return failed
+  })
+
+  const writeEnd = (attempt: Attempt, end: AttemptEnd, thrown: Thrown, tried?: Tried): Effect.Effect<Written> => {
+    const { job, token } = attempt.claim
+    const wait = (delayMs: number, why: Parameters<typeof waitOf>[0]) =>
+      defer(attempt, delayMs, { wait: waitOf(why, thrown.error, attempt.kind) })
+    switch (end._tag) {
+      case "Completed":
+        return complete(attempt, end, thrown.durationMs, tried)
+      case "LeaseLost":
+        return Effect.as(Effect.logWarning("lease lost"), "lapsed")
+      case "Released":
+        return write(attempt, "releaseJobs", { jobId: job.id, token })
+      case "Unavailable":
+        return wait(unavailableDelayMs(end.what, job.attempts, attempts, circuit), end)
+      case "Parked":
+        return wait(parkedMs(end.reason, job.attempts), end)
+      case "Postponed":
+        return wait(postponedDelayMs(end.delayMs, attempts), end)
+      case "Failed":
+        return fail(attempt, end.failure, thrown)
+    }
+  }
+
+  return (attempt: Attempt, end: AttemptEnd, thrown: Thrown, tried?: Tried): Effect.Effect<Written> =>
+    Effect.catchCause(writeEnd(attempt, end, thrown, tried), (cause) =>
+      Effect.as(Effect.logError("failed to write the end of an attempt", describe(cause)), "lapsed" as const),
+    )
+})
+
+const parkedMs = ({ areNew = false, missing }: ChildrenUnfinished, attempts: number): number =>
+  missing === undefined ? childrenPauseMs(areNew ? 1 : attempts) : gatePauseMs
+
+const committed = Effect.succeed("committed" as const)
+const lapsed = Effect.succeed("lapsed" as const)
+type Completed = Extract<AttemptEnd, { readonly _tag: "Completed" }>
+type AttemptEvent = Extract<JobEvent, { readonly type: "failed" | "attempt_failed" }>
+type WithoutRef<Event> = Event extends unknown ? Omit<Event, keyof JobRef> : never
+
+interface Os {
+  readonly hostname: () => string
+}
+
+interface Process {
+  readonly pid?: number
+  readonly getBuiltinModule?: (id: "node:os") => Os | undefined
+}
+
+/** Returns the name of this process in records of attempts, like `host-1:4711`. Without a process id it is the host, or `worker`. */
+const workerName = (): string => {
+  const { process } = globalThis as { readonly process?: Process }
+  const host = hostOf(process) ?? "worker"
+  return process?.pid === undefined ? host : `${host}:${process.pid}`
+}
+
+/** A runtime may refuse to tell. */
+const hostOf = (process: Process | undefined): string | undefined => {
+  try {
+    return process?.getBuiltinModule?.("node:os")?.hostname()
+  } catch {
+    return undefined
+  }
+}

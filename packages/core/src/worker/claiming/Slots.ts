@@ -1,0 +1,133 @@
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import {
+  type Board,
+  type ConcurrencyLimits,
+  isLimiting,
+  jobBlobKey,
+  type JobMode,
+  projectShare,
+} from "../../domain/index.ts"
+import { EngineConfig } from "../../engine/EngineConfig.ts"
+import { JobEvents } from "../../engine/JobEvents.ts"
+import { installedKinds } from "../../kinds/installedKinds.ts"
+import { type ClaimRef, WakeUp } from "../../ports/index.ts"
+import { Providers } from "../../providers/index.ts"
+import { ProviderGuard } from "../../providers/ProviderGuard.ts"
+import type { Attempt } from "../attempt/Attempt.ts"
+import { Bag } from "../Bag.ts"
+import { makeIsolation } from "../attempt/Isolation.ts"
+import { LeaseWatch } from "../attempt/LeaseWatch.ts"
+import { limitsWith } from "./limitsWith.ts"
+import { Rates } from "./Rates.ts"
+import { Room } from "./Room.ts"
+import { servedBy } from "./runnableKinds.ts"
+import type { Settled } from "../attempt/writeEnd.ts"
+
+/** Makes the slots of a worker. `onEnd` is called whenever an attempt has left its slot. */
+export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) => void) {
+  const { concurrency, leaseDurationMs, limits } = yield* EngineConfig
+  const wakeUp = yield* WakeUp
+  const guard = yield* ProviderGuard
+  const rates = yield* Rates
+  const providers = yield* Providers
+  const kinds = yield* installedKinds
+  const installationLimits = limitsWith(limits, kinds)
+  const guarded = (mode: JobMode): ReadonlyMap<string, ReadonlyArray<string>> =>
+    new Map(kinds.map((kind) => [kind.name, guard.guardedIn(mode, servedBy(providers[mode], kind) ?? [])]))
+  const guardedProviders = { live: guarded("live"), sandbox: guarded("sandbox") }
+  const room = Room.empty(concurrency, limits.perProject === "share" ? projectShare(concurrency) : 0)
+  const watch = new LeaseWatch(yield* Clock.Clock, leaseDurationMs)
+  const isolation = makeIsolation(leaseDurationMs)
+  const attempts = new Bag<Attempt>()
+  const lapsed = new Set<ClaimRef>()
+  const withheld = new Map<string, string>()
+  let isLimited = isLimiting(installationLimits)
+  let nextFreed: Deferred.Deferred<void> | undefined
+  yield* onCanceled(attempts)
+
+  const providersOf = ({ claim: { job }, kind }: Attempt): ReadonlyArray<string> =>
+    guardedProviders[job.mode].get(kind.name) ?? []
+
+  const rateOf = ({ claim: { job } }: Attempt) => rates.ofKind(job.kind, job.mode)
+
+  return {
+    /** The rate at which attempts like this may start; `undefined` if their kind has none. */
+    rateOf,
+    /** The running attempts. */
+    attempts,
+    /** Ends leases whose time is up. Must run while there are attempts. */
+    watch,
+    isolation,
+    /** Returns the limits of the whole installation, given those that projects have of their own now. */
+    limitsNow: (projects: Board["projectConcurrency"]): ConcurrencyLimits => {
+      const limitsNow = Object.keys(projects).length === 0 ? installationLimits : { ...installationLimits, projects }
+      isLimited = isLimiting(limitsNow)
+      return limitsNow
+    },
+    room: () => room.now(),
+    /**
+     * Claims whose end could not be written, most likely because the store was unavailable for longer than their leases. They
+     * are released before the next claim; otherwise, the store would count this worker as lost.
+     */
+    lapsed,
+    /**
+     * Kinds whose last attempt found the blob store unavailable, each with a key to try it with. They are not claimed
+     * until it is available again, because every claim would pay for a result that cannot be stored. Kinds that write no files
+     * continue.
+     */
+    withheld,
+    /** Completes when the next job leaves its slot, counted from this call. */
+    nextFreed: (): Effect.Effect<void> => Deferred.await((nextFreed ??= Deferred.makeUnsafe<void>())),
+    /** Whether the end of one job may let another start, in any process. */
+    isLimited: () => isLimited,
+    /** Notifies other workers of a free place. If jobs are limited, the end of one lets another start, in any process. */
+    announceRoom: Effect.suspend(() => (isLimited ? wakeUp.notify : Effect.void)),
+    take: (attempt: Attempt): void => {
+      attempts.add(attempt)
+      watch.add(attempt.lease)
+      room.take(attempt.claim.job)
+      guard.countJobs(providersOf(attempt), 1, attempt)
+      rateOf(attempt)?.expect(attempt)
+    },
+    /** Records how much of an attempt's end the store has. */
+    settle: ({ lease }: Attempt, settled: Settled): void => {
+      // A job whose process was frozen past the lease stays claimed: the next claim, here or elsewhere, counts a lost worker.
+      if (settled === "lapsed" && !lease.isLast) lapsed.add({ jobId: lease.jobId, token: lease.token })
+    },
+    /** Stops claiming the kind of an attempt that found the blob store unavailable. */
+    withhold: ({ kind, lease }: Attempt): void => {
+      // Only this attempt uses keys with its token.
+      withheld.set(kind.name, jobBlobKey(lease.jobId, lease.token, "probe"))
+    },
+    /** Frees the slot of an attempt that has ended. Calling it again has no effect. */
+    free: (attempt: Attempt): void => {
+      if (!attempts.delete(attempt)) return
+      watch.delete(attempt.lease)
+      room.free(attempt.claim.job)
+      guard.countJobs(providersOf(attempt), -1, attempt)
+      rateOf(attempt)?.forget(attempt)
+      if (attempt.isolated !== undefined) isolation.leave(attempt.isolated, watch.now())
+      const freed = nextFreed
+      nextFreed = undefined
+      if (freed !== undefined) Deferred.doneUnsafe(freed, Effect.void)
+      onEnd(attempt)
+      attempt.end()
+    },
+  }
+})
+
+/** Ends the attempts of jobs that this process cancels. */
+const onCanceled = (attempts: Bag<Attempt>) =>
+  Effect.acquireRelease(
+    Effect.map(JobEvents, (events) =>
+      events.listenTo("canceled", (event) => {
+        for (const { lease } of attempts) if ("jobId" in event && lease.jobId === event.jobId) lease.lose()
+      }),
+    ),
+    (stopListening) => Effect.sync(stopListening),
+  )
+
+/** The jobs that a worker holds. */
+export type Slots = Effect.Success<ReturnType<typeof makeSlots>>

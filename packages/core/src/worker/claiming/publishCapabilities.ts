@@ -1,0 +1,90 @@
+import * as Effect from "effect/Effect"
+import { projectShare, type WorkerScope } from "../../domain/index.ts"
+import { valueOf } from "../../domain/realms.ts"
+import { EngineConfig } from "../../engine/EngineConfig.ts"
+import { installedKinds } from "../../kinds/installedKinds.ts"
+import { IdGenerator, Switchboard } from "../../ports/index.ts"
+import { Providers } from "../../providers/index.ts"
+import { ProviderGuard } from "../../providers/ProviderGuard.ts"
+import { firstPause } from "../growingPauses.ts"
+import { limitsWith } from "./limitsWith.ts"
+import { makeOutageLog } from "../outageLog.ts"
+import { liveKinds, servedBy } from "./runnableKinds.ts"
+
+const intervalMs = 10_000
+/**
+ * A worker that died is forgotten after this time: readiness, metrics and the doctor show who runs. Live jobs are accepted for as long
+ * as a worker served their kind within the queue limit, so a short life refuses nobody. A clean shutdown withdraws the entry.
+ */
+const ttlMs = 28_000
+/** Milliseconds before a failed publication is retried. */
+const retryMs = 1_000
+
+/** The kinds this worker runs, and its limits. */
+const scopeOfWorker = Effect.gen(function* () {
+  const { concurrency, forcedOff, limits, providers: settings } = yield* EngineConfig
+  const { live, sandbox } = yield* Providers
+  const kinds = yield* installedKinds
+  const { perKind, perProject } = limitsWith(limits, kinds)
+  const served = kinds.flatMap((kind): WorkerScope["kinds"] => {
+    const { gate, name, ports, readsFrom, version } = kind
+    const providers = servedBy(live, kind)
+    const isSandbox = servedBy(sandbox, kind) !== undefined
+    if (providers === undefined && !isSandbox) return []
+    const ofProviders = (providers ?? []).flatMap((provider) => {
+      const port = ports.find((one) => one.name === provider)
+      const { rate } = valueOf(settings, provider) ?? port?.bounds ?? {}
+      return rate === undefined ? [] : [{ provider, limit: rate.limit, perMs: rate.perMs }]
+    })
+    const { rate } = kind.limits
+    return [
+      {
+        kind: name,
+        fromVersion: readsFrom,
+        toVersion: version,
+        modes: [...(providers === undefined ? [] : (["live"] as const)), ...(isSandbox ? (["sandbox"] as const) : [])],
+        providers: providers ?? [],
+        switches: gate.switches,
+        limit: Object.hasOwn(perKind, name) ? (perKind[name] ?? null) : null,
+        rates: [
+          ...(rate === undefined ? [] : [{ provider: null, limit: rate.limit, perMs: rate.perMs }]),
+          ...ofProviders,
+        ],
+      },
+    ]
+  })
+  const share = limits.perProject === "share" ? projectShare(concurrency) : 0
+  return { slots: concurrency, share, perProject, forcedOff, kinds: served } satisfies WorkerScope
+})
+
+/**
+ * Publishes in the store what this worker runs, which kinds it can serve live, and the standings of its providers: at the start, regularly, and
+ * whenever a provider is paused or resumes. Withdraws the entry when the worker stops.
+ */
+export const publishCapabilities = Effect.gen(function* () {
+  const switchboard = yield* Switchboard
+  const guard = yield* ProviderGuard
+  const kinds = yield* liveKinds
+  const scope = yield* scopeOfWorker
+  // A worker that serves no kind publishes nothing.
+  if (scope.kinds.length === 0) return
+  const workerId = (yield* IdGenerator).next("req")
+  const outage = makeOutageLog("publishing the kinds that this worker serves")
+  const publish = (forMs: number) =>
+    guard.standings.pipe(
+      Effect.flatMap((providers) =>
+        switchboard.publishWorker({ workerId, liveKinds: kinds, providers, scope, ttlMs: forMs }),
+      ),
+      Effect.as(intervalMs),
+      Effect.tap(() => outage.worked),
+      Effect.catchCause((cause) => Effect.as(outage.failed(cause), retryMs)),
+    )
+  const again = Effect.andThen(
+    Effect.raceFirst(Effect.flatMap(firstPause(intervalMs), Effect.sleep), guard.changed),
+    // A change during a publication makes it stale: publish again without the pause.
+    Effect.forever(Effect.raceFirst(Effect.flatMap(publish(ttlMs), Effect.sleep), guard.changed)),
+  )
+  // First, so that live jobs are accepted as soon as the worker runs.
+  yield* Effect.acquireRelease(publish(ttlMs), () => publish(0))
+  yield* Effect.forkScoped(again)
+})

@@ -1,0 +1,123 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Latch from "effect/Latch"
+import * as Random from "effect/Random"
+import type * as Scope from "effect/Scope"
+import { deliveryPauseMs, type Job } from "../../domain/index.ts"
+import { type FinishHandler, FinishHandlers, JobEvents } from "../../engine/index.ts"
+import { type ClaimedDelivery, DeliveryStore, JobDirectory } from "../../ports/index.ts"
+import { describe } from "../attempt/AttemptEnd.ts"
+import { type DeliveryOutcome, tellBackground } from "../metrics/BackgroundMeter.ts"
+import { makeOutageLog } from "../outageLog.ts"
+
+/** Maximum number of concurrent calls for one kind in one process. A receiver that hangs must not hold up the other kinds. */
+const concurrency = 8
+/** The duration of one call, after which its signal is aborted and the call counts as failed. */
+const callTimeoutMs = 45_000
+/** Longer than a call, by the time that it takes to read the job and to write the end. */
+const leaseDurationMs = 60_000
+/** The pause between two looks. Ends of jobs in this process end it. */
+const pauseMs = 5_000
+
+type Handlers = ReadonlyMap<string, FinishHandler>
+
+const claim = (kinds: ReadonlyArray<string>, limit: number) =>
+  Effect.flatMap(DeliveryStore, (store) => store.claimDeliveries({ kinds, limit, leaseDurationMs }))
+
+/** Calls the handler. Its signal is aborted when the call takes too long, and when this process stops. */
+const call = (handler: FinishHandler, job: Job, attempt: number): Effect.Effect<unknown, unknown> =>
+  Effect.tryPromise({ try: async (signal) => handler(job, attempt, signal), catch: (thrown) => thrown }).pipe(
+    Effect.timeoutOrElse({
+      duration: callTimeoutMs,
+      orElse: () => Effect.fail(new Error(`the call took longer than ${callTimeoutMs / 1_000} s`)),
+    }),
+  )
+
+/**
+ * Makes one delivery: calls, and only then confirms. After a crash in between, the lease ends and a process calls again. A delivery
+ * whose process stops goes back without counting.
+ */
+const deliver = Effect.fnUntraced(function* (handlers: Handlers, { attempt, jobId, kind, token }: ClaimedDelivery) {
+  const store = yield* DeliveryStore
+  const settle = (retryInMs: number | null, counts = true) =>
+    store.settleDeliveries([{ jobId, token, retryInMs, counts }])
+  const handler = handlers.get(kind)
+  const [job] = yield* (yield* JobDirectory).readJobs([jobId])
+  if (job === undefined || handler === undefined) return yield* settle(job === undefined ? null : 0, false)
+  const tell = (outcome: DeliveryOutcome) => tellBackground((meter) => meter.delivered(kind, outcome))
+  const called = yield* Effect.exit(call(handler, job, attempt)).pipe(
+    Effect.tap((exit) => (Exit.isSuccess(exit) ? tell("confirmed") : Effect.void)),
+    Effect.onInterrupt(() => Effect.ignore(settle(0, false))),
+  )
+  if (Exit.isSuccess(called)) return yield* settle(null)
+  const retryInMs = deliveryPauseMs(attempt, yield* Random.next)
+  yield* tell(retryInMs === undefined ? "given_up" : "failed")
+  const why = describe(Cause.die(Cause.squash(called.cause)))
+  yield* retryInMs === undefined
+    ? Effect.logError(`onFinished failed ${attempt} times for ${jobId}; it is not called again`, why)
+    : Effect.logWarning(`onFinished failed for ${jobId}; trying again in ${Math.ceil(retryInMs / 1_000)} s`, why)
+  return yield* settle(retryInMs ?? null)
+})
+
+/** Makes all deliveries that are due, and returns once none is. */
+export const deliverFinished = Effect.gen(function* () {
+  const handlers = yield* FinishHandlers
+  if (handlers.size === 0) return
+  for (;;) {
+    // No more than run at once: a delivery that waits would use up its lease, and one of its attempts with it.
+    const claimed = yield* claim([...handlers.keys()], concurrency)
+    if (claimed.length === 0) return
+    yield* Effect.forEach(claimed, (delivery) => deliver(handlers, delivery), {
+      concurrency: "unbounded",
+      discard: true,
+    })
+  }
+})
+
+/** Makes deliveries indefinitely. Returns immediately if no kind has a handler. */
+export const runDeliveries: Effect.Effect<void, never, DeliveryStore | JobDirectory | JobEvents | Scope.Scope> =
+  Effect.gen(function* () {
+    const handlers = yield* FinishHandlers
+    if (handlers.size === 0) return
+    const events = yield* JobEvents
+    const due = Latch.makeUnsafe(false)
+    const listening = Effect.sync(() =>
+      events.listen((event) => {
+        if ((event.type === "completed" || event.type === "failed") && handlers.has(event.kind)) due.openUnsafe()
+      }),
+    )
+    yield* Effect.acquireRelease(listening, (end) => Effect.sync(end))
+    const outage = makeOutageLog("looking for finished jobs")
+    const running = new Map([...handlers.keys()].map((kind) => [kind, 0]))
+    const roomOf = (kind: string) => concurrency - (running.get(kind) ?? 0)
+    const start = (delivery: ClaimedDelivery) => {
+      const { kind } = delivery
+      running.set(kind, (running.get(kind) ?? 0) + 1)
+      const ended = Effect.sync(() => {
+        if (roomOf(kind) === 0) due.openUnsafe()
+        running.set(kind, (running.get(kind) ?? 0) - 1)
+      })
+      return deliver(handlers, delivery).pipe(
+        Effect.catchCause((cause) =>
+          Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("a delivery was not confirmed", cause),
+        ),
+        Effect.ensuring(ended),
+        Effect.forkScoped,
+      )
+    }
+    while (true) {
+      due.closeUnsafe()
+      const kinds = [...handlers.keys()].filter((kind) => roomOf(kind) > 0)
+      // All that are claimed may be of one kind.
+      const limit = Math.min(...kinds.map(roomOf))
+      const claimed =
+        kinds.length === 0
+          ? []
+          : yield* Effect.tap(claim(kinds, limit), () => outage.worked).pipe(
+              Effect.catchCause((cause) => Effect.as(outage.failed(cause), [])),
+            )
+      for (const delivery of claimed) yield* start(delivery)
+      if (claimed.length === 0) yield* Effect.race(Effect.sleep(pauseMs), due.await)
+    }
+  })

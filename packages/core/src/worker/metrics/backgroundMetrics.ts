@@ -1,0 +1,88 @@
+import * as Effect from "effect/Effect"
+import { listSchedules, type PlacedSchedule } from "../../engine/changeSchedule.ts"
+import { DeliveryStore, ScheduleStore } from "../../ports/index.ts"
+import type { BackgroundMeter } from "./BackgroundMeter.ts"
+import type { MetricFamilies } from "./MetricFamilies.ts"
+
+/** Milliseconds for which a measurement is good, however often metrics are read. */
+const goodForMs = 5_000
+
+/** Counts what this process does for schedules and finished jobs. */
+export const backgroundMeter = (families: MetricFamilies): BackgroundMeter => {
+  const ticks = families.counter(
+    "kiln_schedule_ticks_total",
+    "Ticks of schedules that this process has handled: submitted, missed, or refused and tried again",
+    "kind",
+    "outcome",
+  )
+  const calls = families.counter(
+    "kiln_delivery_calls_total",
+    "Calls of onFinished in this process: confirmed, failed and called again, or given up",
+    "kind",
+    "outcome",
+  )
+  return {
+    ticked: (kind, outcome) => ticks.record([kind, outcome], 1),
+    delivered: (kind, outcome) => calls.record([kind, outcome], 1),
+  }
+}
+
+const states = ["active", "refused", "paused"] as const
+
+const stateOf = ({ paused, refusal }: PlacedSchedule): (typeof states)[number] => {
+  if (paused) return "paused"
+  return refusal === null ? "active" : "refused"
+}
+
+/**
+ * Returns the effect that sets the gauges of schedules and deliveries. Each process asks the store at most once in five seconds. If
+ * the store does not answer, the gauges keep their values.
+ */
+export const backgroundMeasurement = (families: MetricFamilies) =>
+  Effect.gen(function* () {
+    const counted = families.gauge(
+      "kiln_schedules",
+      "Schedules of the installation by state: active, refused (the job of the current tick) or paused. Use max",
+      "state",
+    )
+    const late = families.gauge(
+      "kiln_schedule_oldest_due_seconds",
+      "Age of the oldest tick whose job is not submitted yet; 0 without one. Use max",
+    )
+    const pending = families.gauge(
+      "kiln_deliveries",
+      "Finished jobs of the installation whose delivery to onFinished is not confirmed. Use max",
+      "kind",
+    )
+    const repeated = families.gauge(
+      "kiln_deliveries_repeated",
+      "Those of kiln_deliveries whose first call was not confirmed. Use max",
+      "kind",
+    )
+    const oldest = families.gauge(
+      "kiln_delivery_oldest_due_seconds",
+      "Age of the oldest delivery that could be made; 0 without one. Use max",
+      "kind",
+    )
+    const scheduleStore = yield* ScheduleStore
+    const deliveries = yield* DeliveryStore
+    const seen = new Set<string>()
+    const measure = Effect.gen(function* () {
+      const { now, schedules } = yield* listSchedules
+      for (const state of states)
+        counted.record([state], schedules.filter((schedule) => stateOf(schedule) === state).length)
+      late.record([], Math.max(0, ...schedules.map(({ nextAt }) => (nextAt === null ? 0 : now - nextAt))) / 1_000)
+      const counts = yield* deliveries.countDeliveries
+      for (const { kind } of counts) seen.add(kind)
+      for (const kind of seen) {
+        const found = counts.find((each) => each.kind === kind)
+        pending.record([kind], found?.count ?? 0)
+        repeated.record([kind], found?.repeated ?? 0)
+        oldest.record([kind], (found?.oldestDueMs ?? 0) / 1_000)
+      }
+    }).pipe(Effect.provideService(ScheduleStore, scheduleStore))
+    return yield* Effect.cachedWithTTL(
+      Effect.catchCause(measure, (cause) => Effect.logDebug("could not measure schedules and deliveries", cause)),
+      goodForMs,
+    )
+  })
