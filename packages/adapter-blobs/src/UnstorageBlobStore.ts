@@ -1,13 +1,12 @@
-import type { BlobUnavailable } from "@kiln/core/domain"
-import { BlobStore } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { BlobUnavailable } from "@kiln/core/domain"
+import { BlobStore } from "@kiln/core/ports"
 import { writeSentinel } from "./unstorage/Items.ts"
 import { list } from "./unstorage/list.ts"
 import { open } from "./unstorage/open.ts"
 import { probeListing } from "./unstorage/probeListing.ts"
 import { put } from "./unstorage/put.ts"
-import { refuseDriver } from "./unstorage/refuseDriver.ts"
 import { remove } from "./unstorage/remove.ts"
 import type { UnstorageLike } from "./unstorage/UnstorageLike.ts"
 
@@ -51,4 +50,24 @@ export const UnstorageBlobStore = {
         })
       }),
     ),
+}
+
+/** Drivers of unstorage that are known not to list all items. */
+const refused: ReadonlyMap<string, string> = new Map([
+  ["null", "it stores nothing"],
+  ["s3", "it lists at most 1,000"],
+  ["uploadthing", "it lists one page"],
+  ["vercel-runtime-cache", "it lists none"],
+])
+
+/** Fails with the driver's name and the remedy, without writing to the storage. Unknown drivers are probed afterwards. */
+const refuseDriver = (storage: UnstorageLike): Effect.Effect<void, BlobUnavailable> => {
+  const name = storage.getMount?.("").driver.name
+  const reason = name === undefined ? undefined : refused.get(name)
+  if (reason === undefined) return Effect.void
+  const cause = new Error(
+    `unstorage's ${name} driver does not list all of its items (${reason}): use KILN_BLOBS=s3://bucket/prefix (S3BlobStore), ` +
+      "KILN_BLOBS=file:/a/directory (FileBlobStore), or a driver that lists all keys",
+  )
+  return Effect.fail(new BlobUnavailable({ operation: "start", cause }))
 }

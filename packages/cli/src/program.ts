@@ -1,13 +1,13 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Layer from "effect/Layer"
 import * as CliConfig from "effect/cli/CliConfig"
 import * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
 import { CommandFailed, exitFailed, exitUsage } from "./CommandFailed.ts"
 import { adoptCommand } from "./commands/adopt.ts"
 import { auditCommand } from "./commands/audit.ts"
@@ -32,7 +32,6 @@ import { signingKeyCommand } from "./commands/signingKey.ts"
 import { switchCommand } from "./commands/switch.ts"
 import { Init } from "./openStores.ts"
 import { Json } from "./Output.ts"
-import { makePresenter } from "./Presenter.ts"
 import { ProcessIo } from "./ProcessIo.ts"
 import { version } from "./version.ts"
 
@@ -98,3 +97,27 @@ export const runKiln = (args: ReadonlyArray<string>): Effect.Effect<number> =>
     Effect.flatMap(exitCodeOf),
     Effect.provide(layerPlatform),
   )
+
+const formatter = CliOutput.defaultFormatter({ colors: process.stdout.isTTY && process.env["NO_COLOR"] === undefined })
+
+/**
+ * Writes help, versions and usage errors. The default of `effect/cli` prints the complete help to standard output after a
+ * usage error, but `--json` promises a document or nothing.
+ */
+const makePresenter = ({ write, writeError }: ProcessIo): CliOutput.Presenter => ({
+  present: (event) => {
+    switch (event._tag) {
+      case "Help":
+        return line(event.reason === "Requested" ? write : writeError, formatter.formatHelpDoc(event.helpDoc))
+      case "Version":
+        return line(write, `${event.name} ${event.version}`)
+      case "InvalidInvocation": {
+        const problems = event.errors.map((error) => `kiln: ${formatter.formatCliError(error)}`)
+        const hint = `usage: ${event.helpDoc.usage}\n(see ${event.commandPath.join(" ")} --help)`
+        return line(writeError, [...problems, hint].join("\n"))
+      }
+    }
+  },
+})
+
+const line = (write: (text: string) => void, text: string) => Effect.sync(() => write(`${text}\n`))

@@ -1,5 +1,5 @@
 import { connect, type Socket } from "node:net"
-import { makeLine } from "./Line.ts"
+import { setTimeout as sleep } from "node:timers/promises"
 import { isCancelRequest, isEncryptionRequest, type Message, messageReader, nameOf, statementReader } from "./wire.ts"
 
 /** A fault of one statement: the connection is closed before the server receives it, or after the server responded and before the client gets the response. */
@@ -150,4 +150,26 @@ export class ProxiedConnection {
       withheld.fault.happened(withheld.statement)
     })
   }
+}
+
+/** One direction of a connection: runs actions in order, each after the delay that applied when it was added. */
+const makeLine = (delayMs: () => number): ((action: () => void) => void) => {
+  let waiting = 0
+  let tail = Promise.resolve()
+  return (action) => {
+    const delay = delayMs()
+    if (delay === 0 && waiting === 0) return action()
+    const due = performance.now() + delay
+    waiting += 1
+    tail = after(tail, due, () => {
+      waiting -= 1
+      action()
+    })
+  }
+}
+
+const after = async (before: Promise<void>, due: number, action: () => void): Promise<void> => {
+  await before
+  await sleep(Math.max(0, due - performance.now()))
+  action()
 }

@@ -1,6 +1,5 @@
-import { BlobUnavailable, isError } from "@kiln/core/domain"
 import * as Effect from "effect/Effect"
-import { toBytes } from "./toBytes.ts"
+import { BlobUnavailable, isArrayBuffer, isBlob, isBytes, isError } from "@kiln/core/domain"
 import type { UnstorageLike } from "./UnstorageLike.ts"
 
 /**
@@ -91,4 +90,22 @@ export const writeShared = (items: Items, key: string, bytes: Uint8Array): Effec
 export const writeSentinel = (storage: UnstorageLike): Effect.Effect<void, BlobUnavailable> => {
   const items = itemsOf(storage, "start")
   return Effect.andThen(writeShared(items, SENTINEL, Buffer.from("complete")), Effect.asVoid(items.keys(SENTINEL_BASE)))
+}
+
+const BASE64_PREFIX = "base64:"
+
+/**
+ * Converts a driver's value to bytes. Drivers return a Buffer, an ArrayBuffer, the text that unstorage makes for drivers
+ * without a raw form, or an error as a value. Throws for values that are not bytes; `undefined` if the item does not exist.
+ */
+const toBytes = async (value: unknown): Promise<Uint8Array | undefined> => {
+  if (value === null || value === undefined) return undefined
+  if (isError(value)) throw value
+  if (isBytes(value)) return value
+  if (isArrayBuffer(value)) return new Uint8Array(value)
+  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+  if (isBlob(value)) return new Uint8Array(await value.arrayBuffer())
+  if (typeof value === "string" && value.startsWith(BASE64_PREFIX))
+    return Buffer.from(value.slice(BASE64_PREFIX.length), "base64")
+  throw new TypeError(`the storage driver returned a ${typeof value} instead of bytes`)
 }

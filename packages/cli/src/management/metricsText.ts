@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
+import { statfs } from "node:fs/promises"
 import type { Worker } from "@kiln/core/worker"
 import { Readiness } from "@kiln/http"
 import type { Settings } from "../Settings.ts"
 import { localDirectories } from "../settings/localDirectories.ts"
 import { backupMeasurement } from "../telemetry/backupMetrics.ts"
-import { measureDisks } from "../telemetry/diskMetrics.ts"
 import { measureBackground, measureQueue, measureWorker } from "../telemetry/engineMetrics.ts"
 import { gauge } from "../telemetry/series.ts"
 
@@ -39,3 +39,29 @@ export const gaugeRefresh = (worker: () => Worker["Service"] | undefined, settin
 /** All metrics of this process in Prometheus's text format, after a refresh. */
 export const metricsText = (refresh: Effect.Effect<void>): Effect.Effect<string> =>
   Effect.andThen(refresh, PrometheusMetrics.format())
+
+const size = gauge("kiln_disk_size_bytes", "Size of the file system of a directory that kiln writes to", "directory")
+const free = gauge(
+  "kiln_disk_free_bytes",
+  "Bytes that kiln may still write to the file system of a directory",
+  "directory",
+)
+
+/** Milliseconds to wait for a file system, which may be on a network. */
+const limitMs = 1_000
+
+/** Returns the effect that reads the room on the disks of these directories. A directory that cannot be read keeps its last values. */
+const measureDisks = (directories: ReadonlyArray<string>): Effect.Effect<void> =>
+  Effect.forEach(
+    directories,
+    (directory) =>
+      Effect.tryPromise(() => statfs(directory)).pipe(
+        Effect.map(({ bavail, blocks, bsize }) => {
+          size.record([directory], blocks * bsize)
+          free.record([directory], bavail * bsize)
+        }),
+        Effect.timeoutOption(limitMs),
+        Effect.ignore,
+      ),
+    { concurrency: "unbounded", discard: true },
+  )

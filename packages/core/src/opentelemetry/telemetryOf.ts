@@ -3,17 +3,23 @@ import * as Effect from "effect/Effect"
 import * as Tracer from "effect/Tracer"
 import type { Telemetry } from "../embed/openEmbedded.ts"
 import { CallerSpan } from "../engine/CallerSpan.ts"
-import { ProviderMeter } from "../providers/providerMetrics.ts"
+import {
+  providerCallBoundaries,
+  providerCalls,
+  providerCallSeconds,
+  ProviderMeter,
+  providerPaused,
+} from "../providers/providerMetrics.ts"
 import { AttemptMeter } from "../worker/metrics/AttemptMeter.ts"
 import { BackgroundMeter } from "../worker/metrics/BackgroundMeter.ts"
 import { backgroundMeasurement, backgroundMeter } from "../worker/metrics/backgroundMetrics.ts"
 import { jobMetrics } from "../worker/metrics/jobMetrics.ts"
+import type { MetricFamilies } from "../worker/metrics/MetricFamilies.ts"
 import { queueMeasurement } from "../worker/metrics/queueMetrics.ts"
-import { Worker } from "../worker/Worker.ts"
 import { workerMetrics } from "../worker/metrics/workerMetrics.ts"
+import { Worker } from "../worker/Worker.ts"
 import { apiMetrics } from "./apiMetrics.ts"
 import { apiTracer } from "./apiTracer.ts"
-import { providerMeter } from "./providerMeter.ts"
 import type { OpenTelemetryApi, OtelMeter } from "./OpenTelemetryApi.ts"
 
 /** Milliseconds to wait for the store. Without its answer, the gauges of the queue keep their values. */
@@ -70,3 +76,23 @@ export const telemetryOf = (api: OpenTelemetryApi): Telemetry => {
 
 const references = ({ callerSpan, tracer }: ReturnType<typeof apiTracer>): Context.Context<never> =>
   Context.make(Tracer.Tracer, tracer).pipe(Context.add(CallerSpan, callerSpan))
+
+/** Measures the calls of live providers, under the names that Effect's registry has them. */
+const providerMeter = (families: MetricFamilies): ProviderMeter => {
+  const about = ({ description = "" }: { readonly description: string | undefined }) => description
+  const calls = families.counter(providerCalls.id, about(providerCalls), "provider", "outcome")
+  const seconds = families.histogram(
+    providerCallSeconds.id,
+    about(providerCallSeconds),
+    providerCallBoundaries,
+    "provider",
+  )
+  const paused = families.gauge(providerPaused.id, about(providerPaused), "provider", "reason")
+  return {
+    called: (provider, outcome, durationMs) => {
+      calls.record([provider, outcome], 1)
+      seconds.record([provider], durationMs / 1_000)
+    },
+    paused: (provider, reason, isPaused) => paused.record([provider, reason], isPaused ? 1 : 0),
+  }
+}

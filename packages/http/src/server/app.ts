@@ -8,9 +8,8 @@ import { corsHeaders } from "./cors.ts"
 import { Exchange, isUnder, localTarget } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
 import { refusalReply, type Reply } from "./Reply.ts"
-import { givenRequestId } from "./requestIds.ts"
-import { inRequestSpan } from "./requestSpan.ts"
 import type { RequestSource } from "./RequestSource.ts"
+import { inRequestSpan } from "./requestSpan.ts"
 import type { Router } from "./Router.ts"
 
 /** Responds to requests of any server. */
@@ -151,3 +150,13 @@ const refusalOf = Effect.fnUntraced(function* (exchange: Exchange, cause: Cause.
   yield* discardBody(exchange, exchange.discardLimit)
   return new Refusal({ code: "internal_error" })
 })
+
+/** Identifiers that proxies and callers usually send: UUIDs, hexadecimal digests, ULIDs. Safe in logs, headers and JSON. */
+const ACCEPTED = /^[0-9A-Za-z](?:[0-9A-Za-z._-]{6,126})[0-9A-Za-z]$/
+
+/** Returns the request's own `X-Request-Id`; `undefined` if it has none, several, or one that is not acceptable. */
+const givenRequestId = (source: RequestSource): string | undefined => {
+  const values = source.header("x-request-id")
+  const [value] = values ?? []
+  return value !== undefined && values?.length === 1 && ACCEPTED.test(value) ? value : undefined
+}

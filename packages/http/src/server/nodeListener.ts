@@ -4,11 +4,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import * as HttpMiddleware from "effect/http/HttpMiddleware"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import { CallerSpan } from "@kiln/core/effect"
 import type { App } from "./app.ts"
 import { isFirst, makeInTurn } from "./inTurn.ts"
@@ -16,7 +16,6 @@ import type { NodeListener, NodeRequest, NodeResponse } from "./NodeExchange.ts"
 import { gatherBody, hasBody, isShort, keepHostSpan, NodeSource, takeBody } from "./NodeSource.ts"
 import { PieceBudget } from "./PieceBudget.ts"
 import type { Reply } from "./Reply.ts"
-import { sliceBytes, writeWhole } from "./writeWhole.ts"
 
 /**
  * Handles requests of Node's server, each in a fiber that ends with the scope, or when its client disconnects.
@@ -207,3 +206,21 @@ const nextTurn = Effect.callback<void>((resume) => {
   const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))
 })
+
+/** Maximum number of bytes per write, because a system call that copies megabytes blocks other requests for many milliseconds. */
+const sliceBytes = 65_536
+
+/**
+ * Writes a short reply in one step. False, with nothing written, if the reply needs more than that: a stream, a large body, an
+ * HTTP/2 response, or a request whose body is still arriving.
+ */
+const writeWhole = ({ isReceived, message, response }: NodeSource, { body, headers, status }: Reply): boolean => {
+  if ("stream" in response || !isReceived || response.destroyed || response.writableEnded) return false
+  if (body === undefined) response.writeHead(status, headers).end()
+  else if (typeof body === "string" || (body instanceof Uint8Array && body.length <= sliceBytes)) {
+    response.writeHead(status, headers)
+    if (message.method === "HEAD") response.end()
+    else response.end(body)
+  } else return false
+  return true
+}

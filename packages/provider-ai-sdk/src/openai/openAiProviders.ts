@@ -1,10 +1,9 @@
 import { createOpenAI } from "@ai-sdk/openai"
+import * as Effect from "effect/Effect"
 import { type OptionNames, requireOptions } from "@kiln/core/domain"
-import { guardedFetch } from "@kiln/provider-http"
+import { downloadFile, guardedFetch, type GuardedFetchOptions } from "@kiln/provider-http"
 import { aiSdkProviders, type ProvidersOfModels } from "../aiSdkProviders.ts"
-import { inlineImages } from "./inlineImages.ts"
-import { plainTranscript } from "./plainTranscript.ts"
-import { withoutKey } from "./withoutKey.ts"
+import { type Answer, isAnswer, rewriteJson } from "./rewriteJson.ts"
 
 /** Model names. Without a name, its port is not served. */
 export interface OpenAiModels {
@@ -94,3 +93,53 @@ export const openAiProviders = <Models extends OpenAiModels>(
     image: image === undefined ? undefined : vendor(inlineImages(guard("image"), { baseUrl, apiKey })).image(image),
   }) as ProvidersOfModels<Models>
 }
+
+/**
+ * Replaces an image URL in a response with the image: some servers return a URL although base64 was requested, and the AI
+ * SDK supports only base64. The URL is fetched like any untrusted one; the key is sent only to its own origin.
+ */
+const inlineImages = (
+  guard: GuardedFetchOptions,
+  own: { readonly baseUrl: string; readonly apiKey: string | undefined },
+): typeof globalThis.fetch =>
+  rewriteJson(guardedFetch(guard), async ({ data }, signal) => {
+    const item: unknown = Array.isArray(data) ? data[0] : undefined
+    if (!isAnswer(item)) return { data }
+    if (isText(item["b64_json"]) || !isText(item["url"])) return { data: [onlyImage(item)] }
+    const url = item["url"]
+    const isOwn = URL.canParse(url) && new URL(url).origin === new URL(own.baseUrl).origin
+    const headers = isOwn && own.apiKey !== undefined ? { authorization: `Bearer ${own.apiKey}` } : {}
+    const file = await Effect.runPromise(
+      downloadFile(url, { ...guard, headers }),
+      signal === undefined ? {} : { signal },
+    )
+    return { data: [{ b64_json: Buffer.from(file.data).toString("base64") }] }
+  })
+
+/** Drops all other fields, such as usage, which are not used and may have any shape. */
+const onlyImage = (item: Answer): Answer => ({ b64_json: item["b64_json"] })
+
+const isText = (value: unknown): value is string => typeof value === "string" && value !== ""
+
+/**
+ * Keeps only the fields of a transcript that are used. The AI SDK rejects the whole response if a segment lacks one of ten
+ * fields, as with whisper.cpp and LocalAI, or if the duration is a string, as OpenAI long documented it.
+ */
+const plainTranscript = (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
+  rewriteJson(fetch, ({ text, duration, usage }) => ({
+    text,
+    duration: typeof duration === "string" ? finiteOrNull(duration) : typeof duration === "number" ? duration : null,
+    ...(isAnswer(usage) ? { usage } : {}),
+  }))
+
+const finiteOrNull = (text: string): number | null =>
+  text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : null
+
+/** Removes the `Authorization` that the AI SDK always sends, because a server without keys may reject a wrong one. */
+const withoutKey =
+  (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
+  (input, init) => {
+    const headers = new Headers(init?.headers)
+    headers.delete("authorization")
+    return fetch(input, { ...init, headers })
+  }
