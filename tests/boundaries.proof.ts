@@ -66,7 +66,6 @@ const planted: ReadonlyArray<readonly [rule: string, file: string, text: string]
   ["ai-sdk-sees-ports-and-http", "packages/provider-ai-sdk/src/Neighbor.ts", `import "@kiln/provider-sandbox"`],
   ["ai-sdk-sees-ports-and-http", "packages/provider-ai-sdk/src/Worker.ts", `import "@kiln/core/worker"`],
   ["testing-sees-domain-and-ports", "packages/testing/src/EngineInSuite.ts", `import "@kiln/core"`],
-  ["planted-bugs-see-tests", "scripts/plantedBugs/inside.ts", `import "../../packages/core/src/index.ts"`],
   ["test-engine-sees-core", "packages/testing/src/TestEngine/Sqlite.ts", `import "@kiln/adapter-sqlite"`],
   ["conformance-sees-ports-and-testing", "packages/conformance/src/EngineInSuite.ts", `import "@kiln/core"`],
   ["conformance-sees-ports-and-testing", "packages/conformance/src/Sqlite.ts", `import "@kiln/adapter-sqlite"`],

@@ -1,17 +1,8 @@
-import type * as Adapter from "@kiln/adapter-s3"
+import { describe, it } from "@effect/vitest"
+import { S3BlobStore } from "@kiln/adapter-s3"
 import { BlobStore } from "@kiln/core/ports"
-import { Deferred, Effect, Fiber, type Scope, Stream } from "effect"
-import { bucket, credentials, type Received, type S3Server, startS3 } from "./s3Server.ts"
-
-export interface PlantedBug {
-  readonly bug: string
-  /** Path below `src/`. */
-  readonly file: string
-  readonly from: string
-  readonly to: string
-  /** Succeeds if the store behaves correctly. */
-  readonly check: (adapter: typeof Adapter) => Effect.Effect<unknown, unknown, Scope.Scope>
-}
+import { Deferred, Effect, Fiber, Stream } from "effect"
+import { bucket, credentials, type Received, type S3Server, startS3 } from "./support/s3Server.ts"
 
 const LIMIT = { maxBytes: 64 * 1024 * 1024 }
 const KEY = "jobs/a/1/audio"
@@ -19,16 +10,14 @@ const bytes = (length: number, fill = 1) => Stream.succeed(Buffer.alloc(length, 
 /** Sent in parts. */
 const long = bytes(6 * 1024 * 1024)
 
-const openOn = (server: S3Server, { S3BlobStore }: typeof Adapter) =>
+const openOn = (server: S3Server) =>
   Effect.provide(BlobStore, S3BlobStore.layer({ bucket, endpoint: server.endpoint, credentials, timeoutMs: 20_000 }))
 
-const onS3 =
-  (check: (store: BlobStore["Service"], server: S3Server) => Effect.Effect<unknown, unknown>): PlantedBug["check"] =>
-  (adapter) =>
-    Effect.gen(function* () {
-      const server = yield* startS3
-      return yield* check(yield* openOn(server, adapter), server)
-    })
+const onS3 = (check: (store: BlobStore["Service"], server: S3Server) => Effect.Effect<unknown, unknown>) => () =>
+  Effect.gen(function* () {
+    const server = yield* startS3
+    return yield* check(yield* openOn(server), server)
+  })
 
 const must = (holds: boolean, what: string) => (holds ? Effect.void : Effect.fail(what))
 
@@ -52,13 +41,10 @@ const startPut = Effect.fnUntraced(function* (store: BlobStore["Service"]) {
   return putting
 })
 
-export const plantedBugs: ReadonlyArray<PlantedBug> = [
-  {
-    bug: "a put whose last response was lost stays readable after it failed",
-    file: "put.ts",
-    from: "if (published) yield* Effect.ignore(deleteObject(client, objectKey(client, key)))",
-    to: "",
-    check: onS3((store, server) =>
+describe("an S3 server that loses, edits or fakes responses", () => {
+  it.live(
+    "a put that failed because its last response was lost is not readable",
+    onS3((store, server) =>
       Effect.gen(function* () {
         server.fault = ({ method }) => (method === "PUT" ? { kind: "lose" } : undefined)
         yield* failsWith("BlobUnavailable", store.put(KEY, bytes(10), LIMIT))
@@ -66,38 +52,29 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         yield* failsWith("BlobNotFound", store.open(KEY))
       }),
     ),
-  },
-  {
-    bug: "an interrupted put leaves its parts",
-    file: "put.ts",
-    from: "yield* Effect.ignore(abortMultipart(client, multipart))",
-    to: "",
-    check: onS3((store, server) =>
+  )
+  it.live(
+    "an interrupted put leaves no parts",
+    onS3((store, server) =>
       Effect.gen(function* () {
         yield* Fiber.interrupt(yield* startPut(store))
         yield* nothingLeft(server)
       }),
     ),
-  },
-  {
-    bug: "a removal leaves the parts of an unfinished put, which then stores its blob",
-    file: "remove.ts",
-    from: "yield* dropParts(client, prefix)",
-    to: "",
-    check: onS3((store, server) =>
+  )
+  it.live(
+    "a removal aborts the parts of an unfinished put",
+    onS3((store, server) =>
       Effect.gen(function* () {
         yield* startPut(store)
         yield* store.remove("jobs/a")
         yield* must(server.uploads.size === 0, "parts are left")
       }),
     ),
-  },
-  {
-    bug: "a removal relies on a listing alone",
-    file: "remove.ts",
-    from: "if (found.length === 0 && (yield* headObject(client, own)) !== undefined) found = [own]",
-    to: "",
-    check: onS3((store, server) =>
+  )
+  it.live(
+    "a removal finds a blob that the listing lacks",
+    onS3((store, server) =>
       Effect.gen(function* () {
         yield* store.put(KEY, bytes(10), LIMIT)
         const edit = (body: Buffer) => Buffer.from(body.toString().replace(/<Contents>[\s\S]*<\/Contents>/, ""))
@@ -106,37 +83,28 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         yield* nothingLeft(server)
       }),
     ),
-  },
-  {
-    bug: "a removal relies on the response to its deletion",
-    file: "remove.ts",
-    from: "Effect.map(headObject(client, key), (object) => object !== undefined)",
-    to: "Effect.succeed(key === '')",
-    check: onS3((store, server) =>
+  )
+  it.live(
+    "a removal checks that the object is gone",
+    onS3((store, server) =>
       Effect.gen(function* () {
         yield* store.put(KEY, bytes(10), LIMIT)
         server.fault = ({ method }) => (method === "DELETE" ? { kind: "pretend" } : undefined)
         yield* failsWith("BlobUnavailable", store.remove(KEY))
       }),
     ),
-  },
-  {
-    bug: "an incomplete listing is accepted as complete",
-    file: "Bucket.ts",
-    from: 'truncated === undefined || (truncated === "true" && (next === undefined || next === token))',
-    to: "truncated === undefined",
-    check: onS3((store, server) => {
+  )
+  it.live(
+    "an incomplete listing is refused",
+    onS3((store, server) => {
       const edit = (body: Buffer) => Buffer.from(body.toString().replace("<IsTruncated>false", "<IsTruncated>true"))
       server.fault = (request) => (isListing(request) ? { kind: "edit", edit } : undefined)
       return failsWith("BlobUnavailable", Stream.runDrain(store.list("jobs")))
     }),
-  },
-  {
-    bug: "the digest of a whole read is not verified",
-    file: "open.ts",
-    from: 'hash.digest("hex") !== info.sha256',
-    to: 'hash.digest("hex") === ""',
-    check: onS3((store, server) =>
+  )
+  it.live(
+    "a whole read verifies the digest",
+    onS3((store, server) =>
       Effect.gen(function* () {
         yield* store.put(KEY, bytes(1_000), LIMIT)
         const { headers } = yield* Effect.promise(() => server.direct("HEAD", `/${KEY}`))
@@ -147,13 +115,10 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         yield* failsWith("BlobCorrupt", Stream.runDrain(content))
       }),
     ),
-  },
-  {
-    bug: "a read that breaks off starts again from the beginning",
-    file: "open.ts",
-    from: "response = yield* requestFrom(client, key, info, position, to)",
-    to: "response = yield* requestFrom(client, key, info, 0, to)",
-    check: onS3((store, server) =>
+  )
+  it.live(
+    "a read that breaks off continues where it stopped",
+    onS3((store, server) =>
       Effect.gen(function* () {
         const content = Buffer.concat([Buffer.alloc(600_000, 1), Buffer.alloc(600_000, 2)])
         yield* store.put(KEY, Stream.succeed(content), LIMIT)
@@ -164,32 +129,22 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         yield* must(read.equals(content), "the content differs")
       }),
     ),
-  },
-  {
-    bug: "the sweep aborts the parts of a living process",
-    file: "sweep.ts",
-    from: "now - at >= abandonedAfterMs",
-    to: "now >= at",
-    check: (adapter) =>
-      Effect.gen(function* () {
-        const server = yield* startS3
-        yield* startPut(yield* openOn(server, adapter))
-        yield* openOn(server, adapter)
-        yield* must(server.uploads.size === 1, "the put in progress lost its parts")
-      }),
-  },
-  {
-    bug: "the sweep leaves the parts of a killed process",
-    file: "sweep.ts",
-    from: "(upload) => abortMultipart(client, upload)",
-    to: "() => Effect.void",
-    check: (adapter) =>
-      Effect.gen(function* () {
-        const server = yield* startS3
-        yield* startPut(yield* openOn(server, adapter))
-        for (const upload of server.uploads.values()) upload.began = new Date(Date.now() - 86_400_000).toISOString()
-        yield* openOn(server, adapter)
-        yield* nothingLeft(server)
-      }),
-  },
-]
+  )
+  it.live("the sweep leaves the parts of a running process", () =>
+    Effect.gen(function* () {
+      const server = yield* startS3
+      yield* startPut(yield* openOn(server))
+      yield* openOn(server)
+      yield* must(server.uploads.size === 1, "the put in progress lost its parts")
+    }),
+  )
+  it.live("the sweep aborts the parts of a killed process", () =>
+    Effect.gen(function* () {
+      const server = yield* startS3
+      yield* startPut(yield* openOn(server))
+      for (const upload of server.uploads.values()) upload.began = new Date(Date.now() - 86_400_000).toISOString()
+      yield* openOn(server)
+      yield* nothingLeft(server)
+    }),
+  )
+})

@@ -1,20 +1,17 @@
-// Run by groupCommit.proof.ts in a process of its own, with and without a bug planted: pushes items into one group commit
-// and prints, on a line each, how they were settled and with which calls of the verb.
+import { assert, describe, it } from "@effect/vitest"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { groupCommit } from "@kiln/core/effect"
 import { ShortLockWait } from "@kiln/core/ports"
 import { Deferred, Effect, Exit, Fiber, Logger, Scope } from "effect"
 
-const calls: Array<ReadonlyArray<number>> = []
-const settled: Array<string> = []
-
-const program = Effect.gen(function* () {
+/** Pushes items into one group commit. Returns how each was settled, in order. */
+const everyFate = Effect.gen(function* () {
+  const settled: Array<string> = []
   const scope = yield* Scope.make()
   const unlocked = yield* Deferred.make<void>()
   const slow = yield* Deferred.make<void>()
   /** Doubles its items. 13 dies, 7 is locked by somebody else, 50 takes long. */
   const verb = Effect.fnUntraced(function* (items: ReadonlyArray<number>) {
-    calls.push(items)
     if (items.includes(13)) return yield* Effect.die(new Error("unlucky"))
     if (items.includes(7)) {
       if (yield* ShortLockWait)
@@ -53,10 +50,12 @@ const program = Effect.gen(function* () {
   yield* turns
   closing.interruptUnsafe()
   push(70)
+  return settled.join("; ")
 })
 
 /** Shows how many calls of two waves are in progress at most, how many callers are answered, and what closing leaves. */
 const overlapping = Effect.gen(function* () {
+  const seen: Array<string> = []
   const scope = yield* Scope.make()
   let inProgress = 0
   let most = 0
@@ -81,12 +80,12 @@ const overlapping = Effect.gen(function* () {
   }
   yield* push(1)
   yield* push(50)
-  settled.push(`few callers ${most}`)
+  seen.push(`few callers ${most}`)
   yield* push(700)
-  settled.push(`many ${most}`)
+  seen.push(`many ${most}`)
   yield* Deferred.succeed(free, undefined)
   yield* turns
-  settled.push(`answered ${answered}`)
+  seen.push(`answered ${answered}`)
   free = yield* Deferred.make<void>()
   freeAlone = yield* Deferred.make<void>()
   yield* push(1)
@@ -94,12 +93,26 @@ const overlapping = Effect.gen(function* () {
   const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
   yield* Deferred.succeed(freeAlone, undefined)
   yield* turns
-  settled.push(`closed ${closing.pollUnsafe() !== undefined}`)
+  seen.push(`closed ${closing.pollUnsafe() !== undefined}`)
   yield* Deferred.succeed(free, undefined)
   yield* Fiber.join(closing)
-  settled.push(`left ${inProgress}`)
+  seen.push(`left ${inProgress}`)
+  return seen.join("; ")
 })
 
-await Effect.runPromise(Effect.provide(Effect.andThen(program, overlapping), Logger.layer([])))
-console.log(`settled: ${settled.join("; ")}`)
-console.log(`calls: ${calls.map((call) => call.join("+")).join("; ")}`)
+describe("callers that share calls", () => {
+  it.effect("get their own items back, although one dies, one is locked and one callback throws", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(
+        yield* Effect.provide(everyFate, Logger.layer([])),
+        "1 2; 2 4; 3 6; 10 20; 4 8; 13 failed; 5 10; 6 12; 8 16; 7 14; 50 100; 60 failed; 70 failed",
+      )
+    }),
+  )
+
+  it.effect("have two calls in progress only if there are many of them, and closing waits for both", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* overlapping, "few callers 1; many 2; answered 751; closed false; left 0")
+    }),
+  )
+})

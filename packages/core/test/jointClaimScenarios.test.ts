@@ -1,14 +1,13 @@
-// Run by jointClaims.proof.ts in a process of its own, with and without a bug planted: runs the engine and an idle worker in
-// virtual time, and prints in one line the outcome of each scenario.
+import { assert, describe, it } from "@effect/vitest"
 import { JobStore, Switchboard, WakeUp } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { MemoryStores } from "@kiln/testing"
 import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
-import { storeDown, storesWith } from "./faults.ts"
-import { mp3, speaks, type Stores, within } from "./harness.ts"
-import { finished, readJob, running, submitSpeech } from "./jobs.ts"
-import { comesTrue, passTime } from "./virtualTime.ts"
-import { makeChannel } from "./wakeUps.ts"
+import { storeDown, storesWith } from "./support/faults.ts"
+import { mp3, speaks, type Stores, within } from "./support/harness.ts"
+import { finished, readJob, running, submitSpeech } from "./support/jobs.ts"
+import { comesTrue, passTime } from "./support/virtualTime.ts"
+import { makeChannel } from "./support/wakeUps.ts"
 
 type Joint = ReturnType<JobStore["Service"]["createAndClaimJobs"]>
 
@@ -44,7 +43,7 @@ const paused = Effect.suspend(() => {
     yield* passTime("1 seconds")
     const { id } = yield* submitSpeech("second")
     yield* passTime("1 minutes")
-    return `paused: ${(yield* readJob(id)).status}, ${calls.count} calls`
+    return `${(yield* readJob(id)).status}, ${calls.count} calls`
   }).pipe(within({ sandbox: speech }))
 })
 
@@ -72,7 +71,7 @@ const woken = Effect.suspend(() => {
     const before = claims
     yield* Deferred.succeed(through, undefined)
     yield* Fiber.join(submitted)
-    return `woken: ${before} claims before the answer`
+    return before
   }).pipe(within({ stores, sandbox: speaks(() => Effect.never) }))
 })
 
@@ -88,7 +87,7 @@ const told = Effect.suspend(() => {
     yield* settle
     yield* Effect.all([submitSpeech("first"), submitSpeech("second")], { concurrency: 2 })
     yield* settle
-    return `told: ${channel.said}`
+    return channel.said
   }).pipe(
     within({
       stores,
@@ -103,7 +102,7 @@ const damaged = Effect.gen(function* () {
   yield* running
   yield* settle
   const submitted = yield* Effect.exit(submitSpeech("k"))
-  return `damaged: ${Exit.isSuccess(submitted) ? submitted.value.status : "refused"}`
+  return Exit.isSuccess(submitted) ? submitted.value.status : "refused"
 }).pipe(within({ stores: joining(() => Effect.die(new Error("damaged"))) }))
 
 /** The answer is lost after the commit, and the caller repeats its request. */
@@ -126,7 +125,7 @@ const lost = Effect.suspend(() => {
     yield* settle
     const before = calls.count
     const { attempts, lostWorkers } = yield* finished(id, "2 minutes")
-    return `lost: ${before} calls, then ${calls.count}, ${attempts} attempts, ${lostWorkers} lost worker`
+    return `${before} calls, then ${calls.count}, ${attempts} attempts, ${lostWorkers} lost worker`
   }).pipe(within({ stores, sandbox: speech }))
 })
 
@@ -146,11 +145,25 @@ const stopping = Effect.suspend(() => {
     const { id } = yield* Fiber.join(submitted)
     yield* passTime("5 seconds")
     yield* Fiber.join(stopped)
-    return `stopped: ${(yield* readJob(id)).held ? "held" : "released"}`
+    return (yield* readJob(id)).held
   }).pipe(within({ stores, sandbox: speaks(() => Effect.never), settings: { drainMs: 1_000 } }))
 })
 
-const report: ReadonlyArray<string> = await Effect.runPromise(
-  Effect.all([paused, woken, told, damaged, lost, stopping].map((scenario) => Effect.orDie(Effect.scoped(scenario)))),
-)
-console.log(report.join("; "))
+describe("a creation that claims for an idle worker", () => {
+  it.effect("starts no job of a kind that was paused since", () =>
+    Effect.map(paused, (found) => assert.strictEqual(found, "queued, 1 calls")),
+  )
+  it.effect("keeps the worker from claiming meanwhile", () =>
+    Effect.map(woken, (claims) => assert.strictEqual(claims, 0)),
+  )
+  it.effect("wakes other workers for the jobs that it left", () =>
+    Effect.map(told, (said) => assert.strictEqual(said, 1)),
+  )
+  it.effect("succeeds although its claim meets a damaged job", () =>
+    Effect.map(damaged, (found) => assert.strictEqual(found, "queued")),
+  )
+  it.effect("whose answer was lost starts its job once, when the lease has ended", () =>
+    Effect.map(lost, (found) => assert.strictEqual(found, "0 calls, then 1, 2 attempts, 1 lost worker")),
+  )
+  it.effect("gives its job back when the worker stops", () => Effect.map(stopping, (held) => assert.isFalse(held)))
+})
