@@ -1,6 +1,6 @@
 import type { ClaimResult } from "@kiln/core/ports"
 import { Clock, Effect } from "effect"
-import { inJobs, type PlantedBug, present } from "./PlantedBug.ts"
+import { inJobs, type PlantedBug } from "./PlantedBug.ts"
 
 /** In leases and gates. */
 export const claiming: ReadonlyArray<PlantedBug> = [
@@ -37,24 +37,6 @@ export const claiming: ReadonlyArray<PlantedBug> = [
             currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + 15_000,
           }),
         ),
-    })),
-  },
-  {
-    bug: "a heartbeat extends another worker's lease: by id alone",
-    promise: 15,
-    race: "heartbeat × complete",
-    shows: /^true .*A wrote extendLeases with the token 1/,
-    plant: inJobs((adapters) => ({
-      extendLeases: (items) => Effect.flatMap(present(adapters, items), adapters.jobs.extendLeases),
-    })),
-  },
-  {
-    bug: "a release checks only the id, so it ends the new holder's claim",
-    promise: 15,
-    race: "release × takeover",
-    shows: /^true .*wrote releaseJobs with the token/,
-    plant: inJobs((adapters) => ({
-      releaseJobs: (items) => Effect.flatMap(present(adapters, items), adapters.jobs.releaseJobs),
     })),
   },
 ]
