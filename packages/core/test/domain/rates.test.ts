@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { policyOfRate, rateProblem } from "../../src/domain/Rate.ts"
-import { fullAt, keyLimitsProblem, TOKEN } from "../../src/domain/RateLimit.ts"
+import { fullAt, keyLimitsProblem, takePortion, TOKEN } from "../../src/domain/RateLimit.ts"
 
 const rate = { limit: 10, perMs: 1_000 }
 const year = 366 * 86_400_000
@@ -91,4 +91,37 @@ describe("a shared bucket", () => {
     [{ ...bucket, level: 0 }, { perMinute: 0, burst: 1 }, 1_000 + TOKEN],
     [{ ...bucket, level: TOKEN - 1 }, { perMinute: 2, burst: 1 }, 1_001],
   ])("%j is full again under %j at %i", (given, under, at) => expect(fullAt(given, under)).toBe(at))
+})
+
+describe("a portion of a shared bucket", () => {
+  const policy = { perMinute: 60, burst: 10 }
+  const request = { policy, process: "a", unused: 0, wanted: 10, ttlMs: 5_000 }
+  const empty = { level: 0, at: 0, portions: {} }
+
+  it("is at most half of the tokens, rounded up, and names the end of its time", () => {
+    expect(takePortion(undefined, request, 7)).toEqual({
+      bucket: { level: 5 * TOKEN, at: 7, portions: { a: { tokens: 5, until: 5_007 } } },
+      taken: { tokens: 5, level: 5 * TOKEN },
+    })
+  })
+
+  it("is not kept if it is empty", () => {
+    expect(takePortion(empty, request, 0).bucket.portions).toEqual({})
+  })
+
+  it("counts as used from its end on, to the millisecond, and portions end in their order", () => {
+    const portions = { late: { tokens: 6, until: 9_000 }, early: { tokens: 4, until: 1_000 } }
+    const levelAt = (now: number) => takePortion({ ...empty, portions }, { ...request, wanted: 0 }, now).bucket
+    expect(levelAt(1_000)).toMatchObject({ level: 0, portions: { late: portions.late } })
+    expect(levelAt(999)).toMatchObject({ level: 0, portions })
+    expect(levelAt(3_000)).toMatchObject({ level: 2 * TOKEN, portions: { late: portions.late } })
+    expect(levelAt(9_000)).toMatchObject({ level: 4 * TOKEN, portions: {} })
+    expect(levelAt(10_000)).toMatchObject({ level: 5 * TOKEN, portions: {} })
+  })
+
+  it("is no larger than a policy that became smaller allows beside the portions of others", () => {
+    const bucket = { level: 8 * TOKEN, at: 0, portions: { b: { tokens: 2, until: 9_000 } } }
+    const smaller = { ...request, policy: { perMinute: 60, burst: 4 } }
+    expect(takePortion(bucket, smaller, 0).taken).toEqual({ tokens: 1, level: TOKEN })
+  })
 })
