@@ -73,6 +73,10 @@ describe("the limits of a key", () => {
     [{ perMinute: 1, burst: 1_000_001 }, burst],
   ])("%j", (read, problem) => expect(keyLimitsProblem({ read })).toBe(problem))
 
+  it("name the one that is unknown", () => {
+    expect(keyLimitsProblem({ reed: { perMinute: 1, burst: 1 } } as never)).toContain('limit "reed"')
+  })
+
   it.each([null, 5])("cannot be %j", (limits) =>
     expect(keyLimitsProblem(limits as never)).toBe("limits must be an object"),
   )
@@ -111,17 +115,22 @@ describe("a portion of a shared bucket", () => {
 
   it("counts as used from its end on, to the millisecond, and portions end in their order", () => {
     const portions = { late: { tokens: 6, until: 9_000 }, early: { tokens: 4, until: 1_000 } }
-    const levelAt = (now: number) => takePortion({ ...empty, portions }, { ...request, wanted: 0 }, now).bucket
-    expect(levelAt(1_000)).toMatchObject({ level: 0, portions: { late: portions.late } })
-    expect(levelAt(999)).toMatchObject({ level: 0, portions })
-    expect(levelAt(3_000)).toMatchObject({ level: 2 * TOKEN, portions: { late: portions.late } })
-    expect(levelAt(9_000)).toMatchObject({ level: 4 * TOKEN, portions: {} })
-    expect(levelAt(10_000)).toMatchObject({ level: 5 * TOKEN, portions: {} })
+    const at = (now: number) => {
+      const { bucket } = takePortion({ ...empty, portions }, { ...request, wanted: 0 }, now)
+      return [bucket.level / TOKEN, Object.keys(bucket.portions).toSorted()]
+    }
+    expect(at(999)).toEqual([0, ["early", "late"]])
+    expect(at(1_000)).toEqual([0, ["late"]])
+    expect(at(3_000)).toEqual([2, ["late"]])
+    expect(at(9_000)).toEqual([4, []])
+    expect(at(10_000)).toEqual([5, []])
   })
 
   it("is no larger than a policy that became smaller allows beside the portions of others", () => {
     const bucket = { level: 8 * TOKEN, at: 0, portions: { b: { tokens: 2, until: 9_000 } } }
     const smaller = { ...request, policy: { perMinute: 60, burst: 4 } }
     expect(takePortion(bucket, smaller, 0).taken).toEqual({ tokens: 1, level: TOKEN })
+    const returned = { level: 0, at: 0, portions: { ...bucket.portions, a: { tokens: 3, until: 9_000 } } }
+    expect(takePortion(returned, { ...smaller, unused: 3 }, 0).taken).toEqual({ tokens: 1, level: TOKEN })
   })
 })

@@ -6,6 +6,7 @@ import {
   spendCapProblem,
   spendingOf,
   spendRefusal,
+  withinMaximum,
   withinReservation,
   withReservation,
 } from "../../src/domain/SpendCap.ts"
@@ -94,6 +95,14 @@ describe("the maximum cost of a job", () => {
     [["pages"], null, undefined],
     [["images", "tokens"], null, "0"],
   ])("of the meters %j with at most %j", (meters, usage, most) => expect(maximumCost(price, meters, usage)).toBe(most))
+})
+
+describe("a usage above its maximum", () => {
+  it("is cut, meter by meter", () => {
+    const usage = { pages: 5, images: 1, tokens: 9 }
+    expect(withinMaximum(usage, { pages: 3, images: 2 })).toEqual({ pages: 3, images: 1, tokens: 9 })
+    expect(withinMaximum(usage, null)).toBe(usage)
+  })
 })
 
 describe("a charge above the reservation", () => {
