@@ -105,7 +105,7 @@ describe("what holds back a kind", () => {
     ["nothing", {}, []],
     ["a pause", { board: { ...board, pausedKinds: ["other", kind] } }, [entry("kind_paused", { subject: kind })]],
     ["a pause of another kind", { board: { ...board, pausedKinds: ["other"] } }, []],
-    ["no worker at all", { workers: [] }, noWorker("none")],
+    ["no worker at all", { workers: [], switches: ["ai"] }, noWorker("none")],
     ["no worker of the kind", { workers: [workerOf(null)] }, noWorker("kind")],
     ["a later version", { workers: [workerOf({ fromVersion: 2 })] }, noWorker("version")],
     ["an earlier version", { workers: [workerOf({ fromVersion: 0, toVersion: 0 })] }, noWorker("version")],
