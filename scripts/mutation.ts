@@ -19,7 +19,7 @@ const parts: ReadonlyArray<{ readonly source: string; readonly tests: ReadonlyAr
       ),
       `${coreTests}/domain/*.test.ts`,
       `${coreTests}/{waitingForProperties,storeTime,Decimal,ApiKey,AudioFormat,CanonicalJson,attemptRecord,diskProblem}.test.ts`,
-      `${coreTests}/{uuidV7,realms,limitsWith,publicError,stepNames,cronTimes,copies/lineage}.test.ts`,
+      `${coreTests}/{uuidV7,realms,afterFailure,limitsWith,publicError,stepNames,cronTimes,copies/lineage}.test.ts`,
       "packages/conformance/test/model/*.test.ts",
       "packages/testing/test/memoryStores.test.ts",
       "tests/errors.test.ts",
