@@ -99,6 +99,8 @@ export interface AttemptFile {
 export interface MeasuredAudio extends AudioInput {
   /** The length that the caller declared. */
   readonly declaredSeconds: number
+  /** False if the file could not be measured, so that its length is the declared one. */
+  readonly isMeasured: boolean
 }
 
 /**

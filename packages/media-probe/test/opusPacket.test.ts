@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { opusPacketMs } from "../src/opusDuration.ts"
+import { opusPacketMs } from "../src/codecs/opusPacket.ts"
 
 // RFC 6716, table 2: milliseconds of a frame by configuration number.
 const frames = [
