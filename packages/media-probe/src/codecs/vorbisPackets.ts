@@ -1,3 +1,6 @@
+import { startsWith } from "@kiln/core/media"
+import { readVorbisSetup } from "./vorbisSetup.ts"
+
 /** The block sizes of one Vorbis stream, which determine the duration of its packets. */
 export interface VorbisModes {
   readonly sampleRate: number
@@ -20,40 +23,15 @@ export const readVorbisModes = (codecPrivate: Uint8Array): VorbisModes | undefin
   const [identificationBytes = 0, commentBytes = 0] = sizes
   const identification = codecPrivate.subarray(at, at + identificationBytes)
   const setup = codecPrivate.subarray(at + identificationBytes + commentBytes)
-  if (identification.length < 30 || identification[0] !== 1 || setup[0] !== 5) return undefined
+  if (identification.length < 30 || !startsWith(identification, 0, "\x01vorbis")) return undefined
   const view = new DataView(identification.buffer, identification.byteOffset, identification.length)
+  const channels = view.getUint8(11)
   const sampleRate = view.getUint32(12, true)
-  const blockBits = view.getUint8(28)
-  const isLong = readModes(setup)
-  if (sampleRate < 1 || sampleRate > 768_000 || isLong === undefined) return undefined
-  return { sampleRate, blocks: [2 ** (blockBits & 15), 2 ** (blockBits >> 4)], isLong }
-}
-
-/**
- * Reads the modes at the end of the setup. Only a decoder can parse the tables before them, so this reads backward from
- * the framing bit, while the bits look like modes and until their count matches the preceding field.
- */
-const readModes = (setup: Uint8Array): ReadonlyArray<boolean> | undefined => {
-  const total = setup.length * 8
-  const bit = (index: number): number => ((setup[setup.length - 1 - (index >> 3)] ?? 0) >> (7 - (index & 7))) & 1
-  const bits = (from: number, count: number): number => {
-    let value = 0
-    for (let i = from; i < from + count; i++) value = value * 2 + bit(i)
-    return value
-  }
-  let at = 0
-  while (at < total && bit(at) === 0) at++
-  at++
-  const found: Array<boolean> = []
-  let count = 0
-  // A mode, from its end: 8 bits of mapping, 16 of transform, 16 of window, 1 for the block size.
-  while (total - at >= 97 && found.length < 64) {
-    if (bits(at, 8) > 63 || bits(at + 8, 32) !== 0) break
-    found.push(bit(at + 40) === 1)
-    at += 41
-    if (bits(at, 6) + 1 === found.length) count = found.length
-  }
-  return count === 0 ? undefined : found.slice(0, count).toReversed()
+  const [short, long] = [view.getUint8(28) & 15, view.getUint8(28) >> 4]
+  const isValid = channels >= 1 && sampleRate >= 1 && sampleRate <= 768_000 && (view.getUint8(29) & 1) === 1
+  if (!isValid || short < 6 || long > 13 || long < short) return undefined
+  const isLong = readVorbisSetup(setup, channels)
+  return isLong && { sampleRate, blocks: [2 ** short, 2 ** long], isLong }
 }
 
 /** Returns 0 for a short and 1 for a long block, by the first byte of the packet; `undefined` if it is not an audio packet. */
