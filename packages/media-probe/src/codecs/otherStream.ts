@@ -1,4 +1,4 @@
-import { adtsFrameAt, crc16, startsWith } from "@kiln/core/media"
+import { adtsFrameAt, crc16, id3End, startsWith, viewOf } from "@kiln/core/media"
 import type { Walk, Work } from "../Work.ts"
 import { sureFrame } from "./mpegFrames.ts"
 
@@ -55,7 +55,7 @@ const checkedAc3Bytes: LengthAt = (data, at) => {
 }
 
 /** Steps of work for the checksum of a frame. */
-const CHECKSUM_STEPS = 60
+const CHECKSUM_STEPS = 600
 
 const framesFrom = (data: Uint8Array, from: number, lengthAt: LengthAt, enough: number): boolean => {
   let at = from
@@ -176,22 +176,43 @@ function* hasAdtsFrames(file: Uint8Array, work: Work): Walk<boolean> {
   return false
 }
 
-/** The beginnings of other files that decoders recognize, among them all that hold sound. */
+/**
+ * The beginnings of other files that hold sound and that ffmpeg recognizes, as far as they are text. A file that begins in another
+ * way than an MP3 is refused by `isLead`, so this list matters only for a beginning that could be the rest of a tag.
+ */
 const beginnings = (
-  "OggS,fLaC,RIFF,RIFX,RF64,BW64,riff,FORM,FRM8,.snd,caff,wvpk,MAC ,TTA1,tBaK,MPCK,MP+,#!AMR,#!SILK,ADIF,FLV,\x30\x26\xb2\x75," +
-  "\x1aE\xdf\xa3,.RMF,.ra\xfd,Creative,DSD ,MThd,NIST,ajkg,ea3,EA3,DTSHDHDR,2BIT,\x64\xa3,SOUND,\0\0\x01\xba,VQF,TWIN"
+  "OggS,fLaC,RIFF,RIFX,RF64,BW64,riff,FORM,FRM8,.snd,caff,wvpk,MAC ,TTA1,tBaK,MPCK,MP+,#!AMR,#!SILK,#!iLBC,ADIF,FLV,.RMF,.ra,.R1M," +
+  ".REC,Creative,DSD ,MThd,NIST,ajkg,ea3,EA3,DTSHDHDR,2BIT,SOUND,VQF,TWIN,PVF1,.SoX,XoS.,VAGp,1bit,RSTM,FSTM,CSTM,STRM,FSB,XVAG,MSF," +
+  "SShd,Svag,SVS,GENH,KVAG,@UTF,AAC ,AIXF,ALP ,CRYO_APC,ASF,BRPP,1FCB,DERF,DAHUA,DHAV,DEXA,1SNh,SCHl,SEAD,SHEN,kVGT,MADk,MPCh,MVhd," +
+  "MVIh,AVP6,fap , paf,KDK,FWSE,HCA,#EXTM3U,ffconcat,<,IMA_ADPCM_Sound,JV,LVFF,luo ,MADP,MUSX,MOVI,AMV,NSV,NuppelVideo,MythTVVideo," +
+  "Packed Animation,pmpm,ARMovie,RSD,SEDB,SRA,SDX:,FILM,SIFF,SMK,SANM,ANIM,THP,TMAV,vividas03,VPK ,ALawSoundFile,XA,BIK,KB2,SMUS,BF&I," +
+  "VID,YO,CWS,FWS,AV,RED,NESM,GBS,ZXAY,HESM,KSCC,KSSX,SAP,SNES,Vgm,GYMX,Extended Module:,IMPM,MTM,PSM,MAS_UTrack,OKTA,MMD,DDMF"
 ).split(",")
-const movieBoxes = ["ftyp", "moov", "mdat", "free", "skip", "wide", "pnot", "styp", "moof", "sidx"]
+
+/** What other files have at an offset, whatever their first bytes are. */
+const markers: ReadonlyArray<readonly [offset: number, text: string]> = [
+  ..."ftyp,moov,mdat,free,skip,wide,pnot,styp,moof,sidx,udta,ediw,junk,pict,uuid,prfl,\x82\x82\x7f\x7d,RED1,\x57\x90\x75\x36"
+    .split(",")
+    .map((text) => [4, text] as const),
+  [12, "xobX"],
+  [16, "\xaf\xde\0\0"],
+  [44, "SCRM"],
+  [65, "FSSD"],
+  [213, "Sega Stream"],
+  ...["M.K.", "M!K!", "FLT4", "FLT8", "4CHN", "6CHN", "8CHN", "CD81", "OKTA"].map((text) => [1080, text] as const),
+]
 
 /** What other files have anywhere in the bytes by which decoders choose. */
 const signatures = [
   { name: "NUT", bytes: Buffer.from("4e4d7a561f5f04ad", "hex") },
   { name: "MXF", bytes: Buffer.from("060e2b34020501010d010201", "hex") },
   { name: "NSV", bytes: Buffer.from("NSVs") },
+  { name: "Interplay MVE", bytes: Buffer.from("Interplay MVE File\x1a\0\x1a") },
+  { name: "TiVo", bytes: Buffer.from("f5467abd0000000200020000", "hex") },
 ]
 
 /** Decoders look at this many bytes first, and at twice as many each time that they are unsure. */
-export const MIN_PROBE = 2_048
+const MIN_PROBE = 2_048
 
 /** Returns the name of a format that decoders recognize anywhere in these bytes. */
 export const signatureIn = (window: Uint8Array): string | undefined => {
@@ -199,16 +220,39 @@ export const signatureIn = (window: Uint8Array): string | undefined => {
   return signatures.find(({ bytes }) => buffer.includes(bytes))?.name
 }
 
-/** Finds a format that decoders prefer to MP3, in the bytes by which they choose. Returns its name. */
-export function* otherStream(file: Uint8Array, from: number, to: number, work: Work): Walk<string | undefined> {
-  if (beginnings.some((text) => startsWith(file, from, text))) return "another kind of file"
-  if (movieBoxes.some((type) => startsWith(file, from + 4, type))) return "a movie"
-  const window = file.subarray(from, to)
-  for (let bytes = MIN_PROBE; ; bytes *= 2) {
-    if (work.spend(Math.min(bytes, window.length) / 20)) yield
-    if (isTransportStream(window.subarray(0, bytes))) return "MPEG-TS"
-    if (bytes >= window.length) break
+/**
+ * Returns the parts of the file by which decoders choose its format, until they are sure at the offset `sure`. ffmpeg skips only the
+ * first tag, and doubles its buffer from 2,048 bytes on, at least until some bytes follow the tag. The last part is the longest.
+ */
+export const probedWindows = (file: Uint8Array, sure = 0): readonly [...Array<Uint8Array>, Uint8Array] => {
+  const start = Math.min(file.length, id3End(file, 0))
+  const windows: Array<Uint8Array> = []
+  for (let end = MIN_PROBE; ; end *= 2) {
+    const window = file.subarray(start, end)
+    if (end >= file.length || end > Math.max(sure, start + 32)) return [...windows, window]
+    if (end > start + 16) windows.push(window)
   }
+}
+
+/** Returns whether probes take one of these windows for packets of MPEG-TS. */
+export function* isPacketStream(windows: ReadonlyArray<Uint8Array>, work: Work): Walk<boolean> {
+  for (const window of windows) {
+    if (work.spend(window.length / 20)) yield
+    if (isTransportStream(window)) return true
+  }
+  return false
+}
+
+/** Finds a format that decoders prefer to MP3, in the bytes by which they choose. Returns its name. */
+export function* otherStream(
+  windows: readonly [...Array<Uint8Array>, Uint8Array],
+  work: Work,
+): Walk<string | undefined> {
+  const window = windows[windows.length - 1] ?? windows[0]
+  if (isOtherFile(window)) return "another kind of file"
+  if (yield* isPacketStream(windows, work)) return "MPEG-TS"
+  const speech = yield* headlessSpeech(windows, work)
+  if (speech !== undefined) return speech
   const signature = signatureIn(window)
   if (signature !== undefined) return signature
   for (let at = 0; at < window.length; at++) {
@@ -222,6 +266,73 @@ export function* otherStream(file: Uint8Array, from: number, to: number, work: W
     }
   }
   return yield* wordsFound(window, 0, window.length, [...syncWords, programStream], work)
+}
+
+/** Returns whether a file begins like one of another format that holds sound. */
+export const isOtherFile = (file: Uint8Array): boolean =>
+  beginnings.some((text) => startsWith(file, 0, text)) ||
+  markers.some(([offset, text]) => startsWith(file, offset, text)) ||
+  isRedSpark(file) ||
+  isBank(file)
+
+/** Returns whether the second word is the one that RedSpark derives from the first, which is arbitrary. */
+const isRedSpark = (data: Uint8Array): boolean => {
+  if (data.length < 8) return false
+  const rotated = (value: number, count: number): number => (value << count) | (value >>> (32 - count))
+  const key = rotated(viewOf(data).getUint32(0) ^ 0x52656453, 11)
+  return ((viewOf(data).getUint32(4) ^ ((key + rotated(key, 3)) | 0)) | 0) === 0x7061726b
+}
+
+/** Returns whether the rates of a bank of sounds and of its first sound agree; the rest of such a file is hardly checked. */
+const isBank = (data: Uint8Array): boolean => {
+  if (data.length < 32) return false
+  const rate = viewOf(data).getUint32(4, true)
+  return [5512, 11_025, 22_050, 44_100].includes(rate) && rate === viewOf(data).getUint32(28, true)
+}
+
+const amrBytes = [
+  [13, 14, 16, 18, 20, 21, 27, 32, 6],
+  [18, 24, 33, 37, 41, 47, 51, 59, 61, 6],
+]
+
+/** Finds GSM and AMR without a header, which decoders recognize by a few bits of each frame, in each window. */
+function* headlessSpeech(windows: ReadonlyArray<Uint8Array>, work: Work): Walk<string | undefined> {
+  for (const window of windows) {
+    if (work.spend(window.length / 200)) yield
+    if (isGsm(window)) return "GSM"
+    if (amrBytes.some((sizes) => isAmr(window, sizes))) return "AMR"
+  }
+  return undefined
+}
+
+const isGsm = (data: Uint8Array): boolean => {
+  let [valid, invalid] = [0, 0]
+  for (let at = 0; at < data.length - 32; at += 33) {
+    if (((data[at] ?? 0) & 0xf0) === 0xd0) valid++
+    else invalid++
+  }
+  return valid >> 5 > invalid
+}
+
+const isAmr = (data: Uint8Array, sizes: ReadonlyArray<number>): boolean => {
+  let [valid, invalid] = [0, 0]
+  for (let at = 0; at < data.length;) {
+    const byte = data[at] ?? 0
+    let size = sizes[(byte >> 3) & 15] ?? 0
+    if (size === 0 || (byte & 4) === 0) {
+      valid = 0
+      invalid++
+      at++
+      continue
+    }
+    // Probes do not count frames of one repeated byte.
+    while (size-- > 0) if (data[++at] !== byte) break
+    if (size > 0) {
+      valid++
+      at += size
+    }
+  }
+  return valid > 100 && valid >> 4 > invalid
 }
 
 /** Returns whether most packets of a block begin with the sync byte, as probes count them. */

@@ -1,6 +1,6 @@
 import { id3End, mpegFrameAt, startsWith, viewOf } from "@kiln/core/media"
 import { afterAllTags, areMostlyFrames, followFrames, isSameMode, sureFrame } from "../codecs/mpegFrames.ts"
-import { MIN_PROBE, otherStream } from "../codecs/otherStream.ts"
+import { isOtherFile, otherStream, probedWindows } from "../codecs/otherStream.ts"
 import { type Measurement, unreadable } from "../Measurement.ts"
 import type { Walk, Work } from "../Work.ts"
 
@@ -23,8 +23,10 @@ export function* measureMp3(file: Uint8Array, work: Work): Walk<Measurement> {
   const from = table?.end ?? start
   const first = yield* firstFrame(file, from, work)
   if (first === undefined) return unreadable("mp3: no frames")
-  const other = yield* otherStream(file, start, probedEnd(file, start), work)
+  if (isOtherFile(file.subarray(start))) return unreadable("mp3: decoders find another kind of file")
+  const other = yield* otherStream(probedWindows(file, sureEnd(file, start)), work)
   if (other !== undefined) return unreadable(`mp3: decoders find ${other}`)
+  if (!isLead(file, start, first)) return unreadable("mp3: begins neither with a frame nor with the rest of a tag")
   const found = yield* followFrames(file, first, file.length, work)
   if (found.frames === 0) return unreadable("mp3: no frames")
   const lead = first - Math.min(first, yield* afterAllTags(file, from, file.length, work))
@@ -107,10 +109,27 @@ function* firstFrame(file: Uint8Array, from: number, work: Work): Walk<number | 
   return from
 }
 
-/** Returns the end of the bytes by which decoders choose the format of the file. */
-const probedEnd = (file: Uint8Array, start: number): number => {
-  const sure = sureFrame(file, start) ?? start + MAX_PROBE
-  let end = MIN_PROBE
-  while (end <= sure + 4) end *= 2
-  return Math.min(end, file.length)
+/** Returns the end of the bytes after which decoders are sure of MPEG audio. */
+const sureEnd = (file: Uint8Array, start: number): number => {
+  const sure = sureFrame(file, start)
+  return sure === undefined ? start + MAX_PROBE : sure + 4
+}
+
+/** Tags that writers state too long by their own header, so that the first frame seems to begin inside of them. */
+const ID3_HEADER_BYTES = 10
+
+/**
+ * Returns whether the bytes before the first frame are what MP3 files begin with: zeros and tags, the rest of a frame that a tag
+ * seems to cover, or the rest of a tag, which is text and zeros. All other formats that begin with bytes of their own are thereby
+ * excluded, except those that begin with text; `otherStream` knows these.
+ */
+const isLead = (file: Uint8Array, start: number, first: number): boolean => {
+  let at = start
+  while (at < first && file[at] === 0) at++
+  if (at === first || mpegFrameAt(file, at) !== undefined) return true
+  // Decoders search behind a tag in an invalid form, too.
+  if (["ID3", "APETAGEX", "TAG"].some((name) => startsWith(file, at, name))) return true
+  const covered = start - ID3_HEADER_BYTES
+  if (covered >= 0 && covered + (mpegFrameAt(file, covered)?.bytes ?? 0) === first) return true
+  return file.subarray(at, first).every((byte) => byte === 0 || (byte >= 0x20 && byte < 0x7f))
 }

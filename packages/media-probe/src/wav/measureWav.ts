@@ -1,6 +1,6 @@
-import { type Chunk, chunkAt, dataBytes, viewOf } from "@kiln/core/media"
+import { type Chunk, chunkAt, dataBytes, startsWith, viewOf } from "@kiln/core/media"
 import { areMostlyFrames, followFrames, type FramesFound } from "../codecs/mpegFrames.ts"
-import { burstsInSamples, MIN_PROBE, signatureIn, streamInSamples } from "../codecs/otherStream.ts"
+import { burstsInSamples, isPacketStream, probedWindows, signatureIn, streamInSamples } from "../codecs/otherStream.ts"
 import { type Measurement, unreadable } from "../Measurement.ts"
 import { afterId3 } from "../mp3/measureMp3.ts"
 import type { Walk, Work } from "../Work.ts"
@@ -43,11 +43,15 @@ export function* measureWav(file: Uint8Array, work: Work): Walk<Measurement> {
   if (wave.pieces.size > MAX_PIECES) return unreadable("wav: too many data chunks")
   if (format === undefined || !wave.isSupported) return unreadable("wav: missing, invalid or unsupported sample format")
   const pieces = [...wave.pieces.values()]
-  if (format.isMpeg) return yield* measureFrames(pieces, work)
+  const windows = probedWindows(file)
+  const window = windows[windows.length - 1] ?? file
   const stream =
-    signatureIn(file.subarray(start, start + MIN_PROBE)) ??
+    (isAct(window) ? "ACT" : undefined) ??
+    signatureIn(window) ??
+    ((yield* isPacketStream(windows, work)) ? "MPEG-TS" : undefined) ??
     (format.pcmBits > 0 ? yield* streamIn(file, wave, format, work) : undefined)
   if (stream !== undefined) return unreadable(`wav: ${stream} instead of samples`)
+  if (format.isMpeg) return yield* measureFrames(pieces, work)
   let samples = 0
   for (const { length } of pieces)
     samples +=
@@ -55,6 +59,17 @@ export function* measureWav(file: Uint8Array, work: Work): Walk<Measurement> {
       Math.max(0, format.samplesIn(length % format.blockBytes))
   return { seconds: samples / format.sampleRate }
 }
+
+/** Returns whether decoders take a file for one of a dictation device, whose speech follows a header of a WAVE file. */
+const isAct = (file: Uint8Array): boolean =>
+  file.length >= 512 &&
+  startsWith(file, 0, "RIFF") &&
+  startsWith(file, 16, "\x10\0\0\0") &&
+  file[256] === 0x84 &&
+  isZero(file.subarray(44, 256)) &&
+  isZero(file.subarray(264, 512))
+
+const isZero = (bytes: Uint8Array): boolean => bytes.every((byte) => byte === 0)
 
 /** Finds compressed frames from the beginning of each data chunk, because decoders differ in which they play first. */
 function* streamIn(file: Uint8Array, wave: Wave, format: SampleFormat, work: Work): Walk<string | undefined> {

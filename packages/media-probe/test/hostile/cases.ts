@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import type { AudioFormat } from "@kiln/core/domain"
-import { element, riffChunk, simpleBlock, wav, webm } from "../support/files.ts"
+import { element, lacedBlock, patched, riffChunk, simpleBlock, vorbisPrivate, wav, webm } from "../support/files.ts"
 import { fullBox, joinRunSamples, joinSamples, soundTrackOf, u32 } from "./mp4Edits.ts"
 import { id3 } from "./mp3Edits.ts"
 import { cloned, findAll, leaf, type Node, parent, render } from "./nodes.ts"
@@ -370,6 +370,22 @@ const webmCases: ReadonlyArray<readonly [name: string, seconds: number, file: ()
     SECONDS,
     () => webm([opus, { number: 1, type: 1, codec: "V_VP8" }], sixOf(1, 0)),
   ],
+  [
+    "Vorbis whose ignored bits look like a mode of short blocks",
+    21,
+    () =>
+      webm(
+        [
+          {
+            number: 1,
+            type: 2,
+            codec: "A_VORBIS",
+            codecPrivate: vorbisPrivate({ isLong: [true], mappingTime: 0x80, modeTypes: 1 }),
+          },
+        ],
+        sized(CLUSTER, time(0), times(4, lacedBlock(1, 0, 2, Buffer.concat([Buffer.from([255]), Buffer.alloc(256)])))),
+      ),
+  ],
 ]
 
 // MP3
@@ -415,6 +431,33 @@ const tagged =
   (): Buffer =>
     Buffer.concat([id3(0), times(frames, mp3Frame), other(), times(framesBehind, mp3Frame)])
 
+const manyFrames = times(200, mp3Frame)
+const behindTag = (other: () => Buffer) => (): Buffer => Buffer.concat([id3(0), other(), manyFrames])
+const nutStart = Buffer.from("4e4d7a561f5f04ad", "hex")
+const tagOf = (content: Buffer): Buffer => Buffer.concat([id3(content.length), content])
+const nutAndFrames = (): Buffer => Buffer.concat([block("tone.nut"), manyFrames])
+
+/** 320 kbit/s at 48 kHz: 960 bytes that play 24 ms. */
+const longFrame = Buffer.concat([Buffer.from([0xff, 0xfb, 0xe4, 0xc4]), Buffer.alloc(956)])
+/** Writes a byte at a distance again and again, except into the headers of frames, over which the previous one reaches. */
+const strided = (distance: number, byte: number): Buffer => {
+  const file = Buffer.from(times(1000, longFrame))
+  for (let at = distance === 33 ? 33 : 9; at < file.length; at += distance) {
+    if (distance === 13 && (at % longFrame.length) + distance > longFrame.length) {
+      // A frame of 32 bytes instead, beyond the header and the side information.
+      file[at] = 0x3c
+      at += 32 - distance
+    } else if (at % longFrame.length >= 4) file[at] = byte
+  }
+  return file
+}
+/** Returns the second word of a file of RedSpark, which depends on the first. */
+const redSparkKey = (word: number): Buffer => {
+  const rotated = (value: number, count: number): number => (value << count) | (value >>> (32 - count))
+  const key = rotated(word ^ 0x52656453, 11)
+  return u32(((key + rotated(key, 3)) ^ 0x7061726b) >>> 0)
+}
+
 const mp3Cases: ReadonlyArray<readonly [name: string, seconds: number, file: () => Buffer]> = [
   [
     "Ogg Opus between a tag and two frames, and behind them",
@@ -445,6 +488,18 @@ const mp3Cases: ReadonlyArray<readonly [name: string, seconds: number, file: () 
   ["DTS behind a tag", 1.28, tagged(() => times(12, block("tone.dts")))],
   ["ADTS behind a tag", 6, tagged(adts)],
   ["ADTS behind a tag, and ten frames behind it", 6, tagged(adts, 0, 10)],
+  ["PVF behind a tag", 72, behindTag(() => Buffer.from("PVF1\n1 100 16\n"))],
+  ["Sox behind a tag", 40, behindTag(() => Buffer.concat([Buffer.from(".SoX\x1c"), Buffer.alloc(27, 1)]))],
+  ["VAG behind a tag", 40, behindTag(() => Buffer.concat([Buffer.from("VAGp"), Buffer.alloc(44)]))],
+  ["a playlist behind a tag", 40, behindTag(() => Buffer.from("#EXTM3U\n#EXT-X-TARGETDURATION:3\n"))],
+  [
+    "NUT behind a second tag, whose content decides",
+    6,
+    () => Buffer.concat([id3(0), tagOf(nutStart), manyFrames, nutAndFrames()]),
+  ],
+  ["GSM in the bytes of frames", 581, () => strided(33, 0xd0)],
+  ["AMR in the bytes of frames", 1_000, () => strided(13, 0x04)],
+  ["RedSpark in the first two words", 40, () => patched(manyFrames, 4, ...redSparkKey(manyFrames.readUInt32BE(0)))],
 ]
 
 // WAV
@@ -486,6 +541,13 @@ const rf64 = (form: string, longBytes: number, shortBytes: number, data: Buffer)
   return Buffer.concat([file.subarray(0, 12), ds64(longBytes), file.subarray(12)])
 }
 
+const longTag = Buffer.concat([id3(32_768 - 26), Buffer.alloc(32_768 - 26)])
+const act = (): Buffer => {
+  const file = wav({ channels: 8, data: Buffer.alloc(100_000, 1) })
+  file.fill(0, 44, 512)
+  return patched(file, 256, 0x84)
+}
+
 const wavCases: ReadonlyArray<readonly [name: string, seconds: number, file: () => Buffer]> = [
   ["AC-3 where samples should be", 6, disguised(() => times(12, block("tone.ac3")))],
   ["E-AC-3 where samples should be", 6, disguised(() => times(12, block("tone.eac3")))],
@@ -512,6 +574,17 @@ const wavCases: ReadonlyArray<readonly [name: string, seconds: number, file: () 
   ["6 s in a 64-bit form that states a second in 64 bits", 1, () => rf64("RF64", 8000, 0xffff_ffff, six)],
   ["6 s in a 64-bit form that states a second in 32 bits", 6, () => rf64("RF64", six.length, 8000, six)],
   ["6 s in a BW64 form that states a second in 32 bits", 6, () => rf64("BW64", six.length, 8000, six)],
+  ["ACT, which begins like a WAV", 100, act],
+  [
+    "NUT behind a tag that enlarges the buffer",
+    6,
+    () => Buffer.concat([longTag, behindSilence(3000, () => block("tone.nut"))()]),
+  ],
+  [
+    "MPEG-TS behind a tag that enlarges the buffer",
+    6,
+    () => Buffer.concat([longTag, wav({ rate: 192_000, channels: 8, data: block("tone.mpegts") })]),
+  ],
 ]
 
 const casesOf = (
