@@ -274,8 +274,10 @@ const readBlock = (
   let seconds = 0
   let last = 0
   for (let frame = 0; frame + 1 < offsets.length; frame++) {
-    last = track.packetSeconds(file, offsets[frame] ?? 0, offsets[frame + 1] ?? 0)
-    seconds += last
+    const played = track.packetSeconds(file, offsets[frame] ?? 0, offsets[frame + 1] ?? 0)
+    if (played === undefined) throw new Refused("a description inside the stream")
+    last = played
+    seconds += played
   }
   const tick = recording.clusterTick + viewOf(file).getInt16(body - 3)
   track.firstTick = Math.min(track.firstTick ?? tick, tick)

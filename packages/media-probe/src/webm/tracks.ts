@@ -25,8 +25,8 @@ const Id = {
   bitDepth: 0x6264,
 } as const
 
-/** Returns the duration of one packet in seconds; 0 for a packet that does not play. */
-export type PacketSeconds = (file: Uint8Array, at: number, end: number) => number
+/** Returns the duration of one packet in seconds: 0 for one that does not play, `undefined` for one that changes how others play. */
+export type PacketSeconds = (file: Uint8Array, at: number, end: number) => number | undefined
 
 /** A track, and what its blocks have played so far. Times are in ticks of the segment. */
 export interface Track {
@@ -166,6 +166,8 @@ const vorbisSeconds = (codecPrivate: Uint8Array): PacketSeconds | undefined => {
   if (modes === undefined) return undefined
   let lastSamples = 0
   return (file, at, end) => {
+    // Decoders read a description again, and then play by it.
+    if (end - at > 7 && (file[at] === 1 || file[at] === 5)) return undefined
     const block = at === end ? undefined : blockOf(modes, file[at] ?? 0)
     if (block === undefined) return 0
     const played = lastSamples === 0 ? 0 : (lastSamples + modes.blocks[block]) / 4
