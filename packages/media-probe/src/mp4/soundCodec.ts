@@ -30,12 +30,14 @@ const soundFormats = new Set(
     "mp4a,ac-3,sac3,ima4,alac,samr,sawb,dtsc,dtsh,dtsl,dtse,DTS ,ec-3,vdva,dvca,agsm,ilbc,MAC3,MAC6,.mp1,.mp2,.mp3,mp3 ,nmos,NELL,alaw," +
     "fl32,fl64,ulaw,twos,sowt,lpcm,ipcm,fpcm,in24,in32,raw ,NONE,Qclp,Qclq,sqcp,QDM2,QDMC,spex,SPXN,sevc,ssmv,fLaC,mlpa,Opus,mhm1,mha1," +
     "mhm2,mha2,ac-4,sawp,GSM ,alas,wma ,owma,OPUS,WMA2,enca,dtsx,dtsy,Vrbs,m4ae,aac "
-  ).split(","),
+  )
+    .toUpperCase()
+    .split(","),
 )
 
-/** Returns whether decoders take a sample entry for sound, whatever the handler of its track. */
+/** Returns whether decoders take a sample entry for sound, whatever the handler of its track. They ignore the case of most names. */
 export const isSoundFormat = (format: string): boolean =>
-  soundFormats.has(format) || format.startsWith("ms") || format.startsWith("TS")
+  soundFormats.has(format.toUpperCase()) || format.startsWith("ms") || format.startsWith("TS")
 
 /** Returns the offset of the boxes in a sound entry, of which QuickTime has two longer versions. */
 export const soundBoxesAt = (file: Uint8Array, entry: Box, descriptionVersion: number): number => {
