@@ -1,3 +1,5 @@
+import { ambiguous } from "./fields.ts"
+
 /** The samples of a track that are present, in the order in which they are played. Of a file that is cut, the last one may be cut too. */
 export class Samples {
   starts = new Uint32Array(64)
@@ -45,6 +47,9 @@ const doubled = (values: Uint32Array): Uint32Array<ArrayBuffer> => {
 /** More than every offset in a file, so that two offsets fit in one number. */
 const PAIR = 2 ** 26
 
+/** More than any recording has. */
+const MAX_RANGES = 200_000
+
 /** The parts of a file that belong to samples. */
 export class Coverage {
   #ranges = new Float64Array(64)
@@ -61,6 +66,7 @@ export class Coverage {
       this.#ranges[this.#count - 1] = last - start + end
       return
     }
+    if (this.#count === MAX_RANGES) throw ambiguous("samples in too many places")
     if (this.#count === this.#ranges.length) {
       const larger = new Float64Array(2 * this.#count)
       larger.set(this.#ranges)
