@@ -1,4 +1,5 @@
 import type { Frame } from "@kiln/core/media"
+import type { Walk, Work } from "../Work.ts"
 
 const kbps = [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640]
 const rates = [48_000, 44_100, 32_000]
@@ -32,3 +33,46 @@ export const ac3FrameAt = (data: Uint8Array, at: number): Frame | undefined => {
   const count = rate === undefined ? 6 : (blocks[code] ?? 0)
   return { bytes, samples: isFirst ? count * BLOCK_SAMPLES : 0, sampleRate: rate ?? halfRate }
 }
+
+/** The frames that a decoder finds in AC-3. */
+export interface Ac3Found {
+  readonly seconds: number
+  readonly frames: number
+  /** Bytes that belong to no frame. */
+  readonly strayBytes: number
+  /** True if a frame was found whose bytes are swapped in pairs. The search ends there. */
+  readonly isSwapped: boolean
+}
+
+const SLICE_BYTES = 4_096
+const SLICE_STEPS = 40
+
+/** Follows frames as parsers do: from one to the next by their lengths, and where none follows, from the next header on. */
+export function* followAc3(data: Uint8Array, work: Work): Walk<Ac3Found> {
+  const swapped = new Uint8Array(SWAPPED_BYTES)
+  let [seconds, frames, strayBytes] = [0, 0, 0]
+  let at = 0
+  while (at < data.length) {
+    const frame = ac3FrameAt(data, at)
+    if (frame !== undefined) {
+      if (work.spend(1)) yield
+      // Decoders play nothing of a frame that is cut.
+      if (at + frame.bytes > data.length) break
+      seconds += frame.samples / frame.sampleRate
+      frames++
+      at += frame.bytes
+      continue
+    }
+    if (data[at] === 0x77 && data[at + 1] === 0x0b) {
+      for (let index = 0; index < SWAPPED_BYTES; index++) swapped[index] = data[at + (index ^ 1)] ?? 0
+      if (ac3FrameAt(swapped, 0) !== undefined) return { seconds, frames, strayBytes, isSwapped: true }
+    }
+    if (strayBytes % SLICE_BYTES === 0 && work.spend(SLICE_STEPS)) yield
+    strayBytes++
+    at++
+  }
+  return { seconds, frames, strayBytes, isSwapped: false }
+}
+
+/** Bytes of a header, up to the end of a pair. */
+const SWAPPED_BYTES = 8

@@ -1,5 +1,9 @@
 const rates = [0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000]
 
+/** Returns whether a FLAC frame may begin at `at`: whether its sync code is there. */
+export const mayBeFlacFrame = (data: Uint8Array, at: number): boolean =>
+  data[at] === 0xff && ((data[at + 1] ?? 0) & 0xfe) === 0xf8
+
 /**
  * Returns the seconds that the header of a FLAC frame at `at` states (RFC 9639, 9.1); 0 if there is no valid header. A frame without a
  * sample rate has the rate of the stream.

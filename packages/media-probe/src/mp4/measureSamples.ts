@@ -1,15 +1,16 @@
 import { limits } from "@kiln/core/domain"
 import { viewOf } from "@kiln/core/media"
-import { ac3FrameAt } from "../codecs/ac3Frame.ts"
+import { followAc3 } from "../codecs/ac3Frame.ts"
 import type { AacConfig } from "../codecs/aacConfig.ts"
 import { AacFrames } from "../codecs/aacFrame.ts"
-import { flacFrameSeconds } from "../codecs/flacFrame.ts"
+import { flacFrameSeconds, mayBeFlacFrame } from "../codecs/flacFrame.ts"
 import { followFrames } from "../codecs/mpegFrames.ts"
 import { opusPacketMs } from "../codecs/opusPacket.ts"
 import { unreadable } from "../Measurement.ts"
 import type { Walk, Work } from "../Work.ts"
 import type { Samples } from "./Samples.ts"
 import type { SoundCodec } from "./soundCodec.ts"
+import { isZero, SLICE_BYTES, SLICE_STEPS } from "./zeros.ts"
 
 /** The part of a duration that may be hidden in samples that are not as they should be. */
 const MAX_HIDDEN = 0.04
@@ -31,7 +32,7 @@ export function* measureSamples(file: Uint8Array, codec: SoundCodec, samples: Sa
         return ms === undefined ? undefined : ms / 1000
       })
     case "ac3":
-      return yield* packetSeconds(samples, work, (from, to) => ac3Seconds(file, from, to))
+      return yield* ac3Seconds(file, samples, work)
     case "flac":
       return yield* flacSeconds(file, codec.sampleRate, samples, work)
   }
@@ -48,20 +49,27 @@ function* packetSeconds(
 ): Walk<number> {
   let seconds = 0
   let damaged = 0
+  let damagedBytes = 0
   for (let index = 0; index < samples.count; index++) {
     if (work.spend(1)) yield
     const from = samples.starts[index] ?? 0
     const to = from + (samples.sizes[index] ?? 0)
     const found = secondsAt(from, to)
-    if (found === undefined) damaged++
-    else seconds += found
+    if (found === undefined) {
+      damaged++
+      damagedBytes += to - from
+    } else seconds += found
   }
-  if (damaged > MAX_HIDDEN * samples.count) throw unreadable("mp4: samples of another codec than stated")
+  if (damaged > MAX_HIDDEN * samples.count || damagedBytes > MAX_HIDDEN * samples.bytes)
+    throw unreadable("mp4: samples of another codec than stated")
   return seconds
 }
 
-/** AAC of at most this length is parsed as a whole; of more, only random samples are. */
+/** AAC of at most this length is parsed as a whole; of more, random samples and those that could hide much. */
 const MAX_PARSED_BYTES = 16 * 2 ** 20
+
+/** The part of a duration that a sample which is not parsed may hide. */
+const MAX_HIDDEN_BY_ONE = 0.005
 
 /** Huffman codes per step of work. */
 const CODES = 16
@@ -81,19 +89,20 @@ function* aacSeconds(file: Uint8Array, config: AacConfig, samples: Samples, work
   if (!config.mayHoldSeveral) return samples.count * frameSeconds
   const frames = new AacFrames(config)
   const share = Math.min(1, MAX_PARSED_BYTES / samples.bytes)
+  const maxSkippedBytes = MAX_HIDDEN_BY_ONE * samples.count * MIN_FRAME_BYTES
   let parsed = 0
   let hidden = 0
   let codes = 0
   for (let index = 0; index < samples.count; index++) {
     if (work.spend(1)) yield
-    if (share < 1 && work.random() > share) continue
     const from = samples.starts[index] ?? 0
     const to = from + (samples.sizes[index] ?? 0)
+    if (share < 1 && to - from < maxSkippedBytes && work.random() > share) continue
     const end = from + (frames.lengthAt(file, from, to) ?? 0)
     parsed++
     // Decoders play nothing of a frame that is cut, and ignore zeros after a frame.
     const isCut = end === from && to === file.length && to - from < MAX_CUT_BYTES
-    if (end < to && !isCut && (end === from || !isZero(file, end, to)))
+    if (end < to && !isCut && (end === from || !(yield* isZero(file, end, to, work))))
       hidden += Math.floor((to - end) / MIN_FRAME_BYTES)
     if (work.spend(Math.floor((frames.codes - codes) / CODES))) yield
     codes = frames.codes
@@ -105,13 +114,8 @@ function* aacSeconds(file: Uint8Array, config: AacConfig, samples: Samples, work
   return samples.count * frameSeconds
 }
 
-const isZero = (file: Uint8Array, from: number, to: number): boolean => {
-  for (let at = from; at < to; at++) if (file[at] !== 0) return false
-  return true
-}
-
-/** Measures MPEG audio, whose frames may begin in one sample and end in the next. */
-function* mpegSeconds(file: Uint8Array, samples: Samples, work: Work): Walk<number> {
+/** Copies the samples, one after the other. */
+function* joinedSamples(file: Uint8Array, samples: Samples, work: Work): Walk<Uint8Array> {
   const joined = new Uint8Array(samples.bytes)
   let at = 0
   for (let index = 0; index < samples.count; index++) {
@@ -121,6 +125,12 @@ function* mpegSeconds(file: Uint8Array, samples: Samples, work: Work): Walk<numb
     joined.set(file.subarray(from, from + bytes), at)
     at += bytes
   }
+  return joined
+}
+
+/** Measures MPEG audio, whose frames may begin in one sample and end in the next. */
+function* mpegSeconds(file: Uint8Array, samples: Samples, work: Work): Walk<number> {
+  const joined = yield* joinedSamples(file, samples, work)
   const found = yield* followFrames(joined, 0, joined.length, work)
   // Beyond the longest recording, frames are not followed to the end. The last one may be cut.
   const isWhole = found.seconds <= limits.maxMeasuredSeconds
@@ -149,17 +159,19 @@ const alacSeconds = (
   return stated === 0 || stated > codec.maxSamples ? undefined : stated / codec.sampleRate
 }
 
-/** Adds up the frames that follow each other in a sample; `undefined` if they do not fill it. */
-const ac3Seconds = (file: Uint8Array, from: number, to: number): number | undefined => {
-  let seconds = 0
-  for (let at = from; at < to;) {
-    const frame = ac3FrameAt(file, at)
-    if (frame === undefined || at + frame.bytes > to) return to === file.length ? seconds : undefined
-    seconds += frame.samples / frame.sampleRate
-    at += frame.bytes
-  }
-  return seconds
+/** Measures AC-3, whose frames decoders find wherever they begin in the samples. */
+function* ac3Seconds(file: Uint8Array, samples: Samples, work: Work): Walk<number> {
+  const joined = yield* joinedSamples(file, samples, work)
+  const found = yield* followAc3(joined, work)
+  if (found.frames === 0 || found.isSwapped || found.strayBytes > MAX_HIDDEN * joined.length + MAX_AC3_FRAME_BYTES)
+    throw unreadable("mp4: samples of another codec than stated")
+  return found.seconds
 }
+
+const MAX_AC3_FRAME_BYTES = 4_096
+
+/** Steps of work to read a header with its checksum. */
+const FLAC_HEADER_STEPS = 3
 
 /** Measures FLAC, whose frames state no length: a header anywhere in a sample may be one that decoders play. */
 function* flacSeconds(file: Uint8Array, sampleRate: number, samples: Samples, work: Work): Walk<number> {
@@ -169,8 +181,10 @@ function* flacSeconds(file: Uint8Array, sampleRate: number, samples: Samples, wo
     const from = samples.starts[index] ?? 0
     const bytes = samples.sizes[index] ?? 0
     const to = from + bytes
-    if (work.spend(1 + (bytes >> 8))) yield
-    for (let at = from; at !== -1 && at < to; at = file.subarray(0, to).indexOf(0xff, at + 1)) {
+    for (let at = from; at < to; at++) {
+      if ((at - from) % SLICE_BYTES === 0 && work.spend(SLICE_STEPS)) yield
+      if (!mayBeFlacFrame(file, at)) continue
+      if (work.spend(FLAC_HEADER_STEPS)) yield
       const found = flacFrameSeconds(file, at, to, sampleRate)
       if (at === from) first += found
       else further += found
