@@ -7,16 +7,30 @@ import { ambiguous, field, fourCharacters, u64 } from "./fields.ts"
 import type { Movie, Track } from "./Movie.ts"
 import { Coverage, Samples } from "./Samples.ts"
 import { contents, isPlaced, known, same, strict, structure } from "./places.ts"
+import { isCertainlyMovie } from "./recognized.ts"
 import { readTable } from "./sampleTable.ts"
 import { isSoundFormat, soundBoxesAt, soundCodec } from "./soundCodec.ts"
+import { isZero } from "./zeros.ts"
 
 /** More than any recording has. */
 const MAX_TRACKS = 64
 const MAX_ENTRIES = 16
 const MAX_INDEXED = 100_000
 
+/** Boxes for padding. In front of all others, this part of a file and as many bytes may be padding other than zeros. */
+const padding = new Set(["free", "skip", "wide"])
+const MAX_PADDING = 0.1
+const MAX_PADDING_BYTES = 65_536
+
+/** Boxes from which decoders take the codec or the type of a track that is neither sound nor video. */
+const codecBoxes = ["hdlr", "esds", "wave", "alac", "dOps", "dfLa", "dac3", "dec3", "frma"]
+const MAX_OTHER_ENTRY_BYTES = 65_536
+
+/** Bytes of the fields with which every description begins. */
+const COMMON_ENTRY_BYTES = 16
+
 /** Steps of work to enter a box. */
-const BOX_STEPS = 6
+const BOX_STEPS = 4
 
 /** Handlers by which decoders choose the type of a track. */
 const typeHandlers = new Set(["soun", "vide", "subp", "clcp", "m1a "])
@@ -51,6 +65,8 @@ export class MovieReader {
     const file = this.#file
     const movie = this.#movie
     const seen = new Set<string>()
+    let paddingBytes = 0
+    if (!isCertainlyMovie(file)) throw ambiguous("a file that decoders may not take for a movie")
     let at = 0
     for (let box = boxAt(file, at, file.length); box !== undefined; box = boxAt(file, at, file.length)) {
       if (this.#work.spend(1)) yield
@@ -65,8 +81,10 @@ export class MovieReader {
       } else if (!structure.has(box.type)) movie.otherBytes += at - box.body
       // A server's note that the index at the end counts, which may name any offset.
       else if (startsWith(file, box.body, "Anevia\x1a\x1a")) throw ambiguous("an index of fragments")
+      else if (seen.size === 0 && padding.has(box.type) && !(yield* isZero(file, box.body, at, this.#work)))
+        paddingBytes += at - box.body
     }
-    movie.otherBytes += file.length - at
+    movie.otherBytes += file.length - at + Math.max(0, paddingBytes - MAX_PADDING * file.length - MAX_PADDING_BYTES)
     if (this.#indexed.size > 0) throw ambiguous("an index that names no fragment")
     return movie
   }
@@ -200,11 +218,26 @@ export class MovieReader {
         yield* this.#boxes("sound", soundBoxesAt(file, entry, file[box.body] ?? 0), entry.end)
         track.codec = soundCodec(file, entry, this.#details, track.ticksPerSecond)
       } else {
-        // Some decoders go by the entry alone.
-        if (isSoundFormat(entry.type)) throw unreadable(`mp4: ${entry.type} in a track that is not called sound`)
+        // Some decoders go by the entry alone. The one of a stream of any type may be sound too.
+        if (isSoundFormat(entry.type) || entry.type === "mp4s")
+          throw unreadable(`mp4: ${entry.type} in a track that is not called sound`)
+        if (track.handler !== "vide") {
+          if (this.#work.spend(1 + ((entry.end - entry.start) >> 8))) yield
+          this.#checkOther(entry)
+        }
         yield* this.#boxes("picture", pictureBoxesAt(file, entry), entry.end)
       }
     }
+  }
+
+  /** Requires that the description of a track that is neither sound nor video has no box that would make it sound. */
+  #checkOther(entry: Box): void {
+    const { buffer, byteOffset } = this.#file
+    const from = entry.start + COMMON_ENTRY_BYTES
+    const bytes = Buffer.from(buffer, byteOffset + from, entry.end - from)
+    const type = codecBoxes.find((name) => bytes.includes(name, 0, "latin1"))
+    if (type !== undefined) throw ambiguous(`${type} in ${entry.type}`)
+    if (bytes.length > MAX_OTHER_ENTRY_BYTES) throw ambiguous("a description that is too long")
   }
 
   *#meta(box: Box): Walk<void> {
