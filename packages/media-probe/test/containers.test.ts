@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { measureMp4 } from "../src/mp4/measureMp4.ts"
+import { Work } from "../src/Work.ts"
 import {
   aac,
   blockGroup,
@@ -427,6 +429,74 @@ describe("mp4", () => {
       assert.match(yield* reasonOf("mp4", other), /not called sound/)
       const hidden = second(soundEntry("fLaC", 48_000, dfLa), Buffer.concat([flacFrame, flacFrame]), 12, 4096)
       assert.match(yield* reasonOf("mp4", hidden), /not one FLAC frame each/)
+    }),
+  )
+
+  it("parses every sample that could hide much, even of a file of which it parses some", () => {
+    const samples = [
+      Buffer.concat([aacFrame, Buffer.alloc(20 * 2 ** 20)]),
+      ...frames(30),
+      Buffer.concat(frames(50_000)),
+      aacFrame,
+    ]
+    const measured = measureMp4(mp4([{ samples }]), new Work(() => 1))
+    let step = measured.next()
+    while (step.done !== true) step = measured.next()
+    assert.strictEqual("reason" in step.value && step.value.reason, "mp4: samples that are not one AAC frame each")
+  })
+
+  it.effect("is unreadable if its samples are scattered, or take long to search for frames", () =>
+    Effect.gen(function* () {
+      const count = 200_002
+      const scattered = (at: number) => {
+        const offsets = Buffer.alloc(4 * count)
+        for (let index = 0; index < count; index++) offsets.writeUInt32BE(at + count - 1 - index, 4 * index)
+        return [stts([count, 1]), stsz(1, count), stsc(1, 1, 1), box("stco", Buffer.alloc(4), u32(count), offsets)]
+      }
+      const shape = { entry: soundEntry("ulaw", 8000), ticksPerSecond: 8000, tables: scattered }
+      assert.match(yield* reasonOf("mp4", mp4([shape], { unused: Buffer.alloc(count, 1) })), /in too many places/)
+      const sync = Buffer.alloc(4 * 2 ** 20, Buffer.from([0xff, 0xf8]))
+      const flac = mp4([{ entry: soundEntry("fLaC", 48_000, dfLa), samples: [Buffer.concat([flacFrame, sync])] }])
+      assert.match(yield* reasonOf("mp4", flac), /more work/)
+    }),
+  )
+
+  it.effect("is unreadable if another track's description has boxes of sound", () =>
+    Effect.gen(function* () {
+      const entry = (type: string) =>
+        box("stsd", u32(0), u32(1), box("priv", Buffer.alloc(8), box(type, Buffer.alloc(9))))
+      const withOther = (type: string) =>
+        mp4([{ samples: frames(9) }, { handler: "data", entry: entry(type), samples: frames(900) }])
+      for (const type of ["hdlr", "esds", "wave", "alac"])
+        assert.match(yield* reasonOf("mp4", withOther(type)), new RegExp(`${type} in priv`))
+      assert.closeTo((yield* secondsOf("mp4", withOther("note"))) ?? NaN, seconds(9), 1e-6)
+    }),
+  )
+
+  it.effect("is unreadable if decoders may prefer another format by its beginning", () =>
+    Effect.gen(function* () {
+      const movie = mp4([{ samples: frames(9) }])
+      const skipped = box("skip", Buffer.alloc(3000))
+      for (const file of [Buffer.concat([skipped, movie]), patched(movie, 8, ...Buffer.from("jp2 "))])
+        assert.match(yield* reasonOf("mp4", file), /may not take for a movie/)
+      const behind = (padding: Buffer) =>
+        mp4(
+          [
+            {
+              samples: [],
+              tables: (at) => [stts([9, 1024]), stsz(4, 9), stsc(1, 9, 1), stco(at + padding.length + 8)],
+            },
+          ],
+          {
+            unused: Buffer.concat(frames(9)),
+          },
+        )
+      const led = (byte: number) => {
+        const padding = Buffer.alloc(300_000, byte)
+        return Buffer.concat([box("free", padding), behind(padding)])
+      }
+      assert.closeTo((yield* secondsOf("mp4", led(0))) ?? NaN, seconds(9), 1e-6, "zeros in front")
+      assert.match(yield* reasonOf("mp4", led(1)), /belongs to no track/)
     }),
   )
 

@@ -1,6 +1,19 @@
 import { readFileSync } from "node:fs"
 import type { AudioFormat } from "@kiln/core/domain"
-import { element, lacedBlock, patched, riffChunk, simpleBlock, vorbisPrivate, wav, webm } from "../support/files.ts"
+import {
+  aac,
+  box,
+  element,
+  lacedBlock,
+  patched,
+  riffChunk,
+  simpleBlock,
+  soundEntry,
+  vorbisPrivate,
+  wav,
+  webm,
+} from "../support/files.ts"
+import { aacFrame, mp4 as movie } from "../support/mp4.ts"
 import { fullBox, joinRunSamples, joinSamples, soundTrackOf, u32 } from "./mp4Edits.ts"
 import { id3 } from "./mp3Edits.ts"
 import { cloned, findAll, leaf, type Node, parent, render } from "./nodes.ts"
@@ -216,6 +229,44 @@ const hiddenMovie = (name: string) => (): Buffer => {
   return render(root)
 }
 
+/** Returns a second of AAC behind a track that gets its codec from a box in a description which begins like none of sound. */
+const streamInEntry = (): Buffer => {
+  const esds = aac(8000).subarray(52)
+  const hdlr = box("hdlr", u32(0, 0), Buffer.from("soun"), Buffer.alloc(12))
+  const entry = box("stsd", u32(0, 1), box("mp4s", u32(0, 1), hdlr, esds, Buffer.alloc(8)))
+  const samples = (count: number) => Array.from({ length: count }, () => aacFrame)
+  const shape = { ticksPerSecond: 8000, ticks: 1024 }
+  return movie([
+    { ...shape, handler: "subp", entry, samples: samples(FRAMES) },
+    { ...shape, entry: aac(8000), samples: samples(SHORT_FRAMES) },
+  ])
+}
+
+const ac3Frames = (): Array<Buffer> => {
+  const all = times(12, block("tone.ac3"))
+  return Array.from({ length: 188 }, (_, index) => all.subarray(256 * index, 256 * (index + 1)))
+}
+
+/** Returns 6 s of AC-3, most of it in one sample that does not begin with a frame in the usual byte order. */
+const oddAc3 = (change: (frames: Buffer) => Buffer, after: number) => (): Buffer => {
+  const frames = ac3Frames()
+  const samples = [
+    ...frames.slice(0, 40),
+    change(Buffer.concat(frames.slice(40, 188 - after))),
+    ...frames.slice(188 - after),
+  ]
+  return movie([{ entry: soundEntry("ac-3", 48_000), ticks: 1536, samples }])
+}
+
+/** Returns a second of AAC behind another file in a box for padding. */
+const behindPadding = (type: string) => (): Buffer => {
+  const root = mp4("mono.mp4")
+  const stbl = first(root, "stbl")
+  stbl.children = [...boxesOf(stbl).filter((node) => !isTable(node)), ...shortTables(stbl)]
+  boxesOf(root).unshift(leaf("box", type, block("tone.nut")))
+  return render(root)
+}
+
 const mp4Cases: ReadonlyArray<readonly [name: string, seconds: number, file: () => Buffer]> = [
   ...["udta", "dinf", "wave", "ilst", "sinf", "schi", "tref", "edts"].map(
     (name) => [`the tables of 6 s in ${name}, behind those of a second`, SECONDS, hideTables(insideBox(name))] as const,
@@ -284,6 +335,25 @@ const mp4Cases: ReadonlyArray<readonly [name: string, seconds: number, file: () 
     SECONDS,
     secondTrack("nmos", () => Buffer.alloc(64 * 188, 0x35), { sampleBytes: 64, rate: 8000, ticks: 2, handler: "text" }),
   ],
+  [
+    "samples of 16 bits tagged in upper case in a second track that is not called sound",
+    SECONDS,
+    secondTrack("SOWT", () => Buffer.alloc(4 * 8000 * SECONDS, 1), {
+      sampleBytes: 4,
+      rate: 8000,
+      ticks: 1,
+      handler: "text",
+    }),
+  ],
+  ["AAC in a description of subtitles", SECONDS, streamInEntry],
+  ["AC-3 behind two other bytes", SECONDS, oddAc3((frames) => Buffer.concat([Buffer.from([1, 2]), frames]), 40)],
+  [
+    "AC-3 behind two other bytes, at the end",
+    SECONDS,
+    oddAc3((frames) => Buffer.concat([Buffer.from([1, 2]), frames]), 0),
+  ],
+  ["AC-3 in the other byte order", SECONDS, oddAc3((frames) => Buffer.from(frames).swap16(), 40)],
+  ["NUT in a box for padding at the beginning", SECONDS, behindPadding("free")],
   ["a description of version 2 in a table of version 1", SECONDS, entryVersions],
   ...[2, 3, 8, 24].map((count) => [`${count} AAC frames in each sample`, SECONDS, joins("mono.mp4", count)] as const),
   ...[2, 3, 8].map(
