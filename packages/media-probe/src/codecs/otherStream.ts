@@ -212,7 +212,7 @@ const signatures = [
 ]
 
 /** Decoders look at this many bytes first, and at twice as many each time that they are unsure. */
-const MIN_PROBE = 2_048
+export const MIN_PROBE = 2_048
 
 /** Returns the name of a format that decoders recognize anywhere in these bytes. */
 export const signatureIn = (window: Uint8Array): string | undefined => {
