@@ -24,5 +24,5 @@ export const isCertainlyMovie = (file: Uint8Array): boolean => {
   return isCommon && signatureIn(file.subarray(0, end)) === undefined
 }
 
-/** Brands of images, which are no sign of a movie. */
+/** Brands of images, which begin like movies. */
 const images = ["jp2 ", "jpx ", "jxl "]
