@@ -10,7 +10,7 @@ const BLOCK_SAMPLES = 256
  * Reads the header of the AC-3 or E-AC-3 frame at `at` (ETSI TS 102 366); `undefined` without one. Frames that belong to another
  * frame, or to a program beside the first one, have no samples.
  */
-export const ac3FrameAt = (data: Uint8Array, at: number): Frame | undefined => {
+const ac3FrameAt = (data: Uint8Array, at: number): Frame | undefined => {
   const byte = (offset: number): number => data[at + offset] ?? 0
   if (byte(0) !== 0x0b || byte(1) !== 0x77) return undefined
   const version = byte(5) >> 3
