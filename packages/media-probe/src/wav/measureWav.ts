@@ -18,6 +18,8 @@ const MAX_PIECES = 64
 
 /** The chunks of a file that matter. */
 interface Wave {
+  /** Whether the file is of a 64-bit form: decoders ignore the lengths of that form in others. */
+  readonly isLong: boolean
   format: SampleFormat | undefined
   formats: number
   /** Length of the data as 64-bit forms state it. */
@@ -90,6 +92,7 @@ function* streamIn(file: Uint8Array, wave: Wave, format: SampleFormat, work: Wor
  */
 function* readWave(file: Uint8Array, start: number, isPadded: boolean, work: Work): Walk<Wave> {
   const wave: Wave = {
+    isLong: !startsWith(file, start, "RIFF"),
     format: undefined,
     formats: 0,
     longBytes: 0,
@@ -120,7 +123,7 @@ const readChunk = (file: Uint8Array, wave: Wave, { body, bytes, name }: Chunk): 
   switch (name) {
     case "ds64":
       // Above 2^53 it is rounded, which is past any end.
-      if (bytes >= 16 && body + 16 <= file.length && wave.pieces.size === 0)
+      if (wave.isLong && bytes >= 16 && body + 16 <= file.length && wave.pieces.size === 0)
         wave.longBytes = viewOf(file).getUint32(body + 12, true) * 2 ** 32 + viewOf(file).getUint32(body + 8, true)
       return bytes
     case "fmt ":
