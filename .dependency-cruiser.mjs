@@ -28,8 +28,9 @@ const coreLayer = (layer, below) => ({
 })
 
 const forbidden = [
-  coreLayer("domain", []),
-  coreLayer("providers", ["domain"]),
+  coreLayer("media", []),
+  coreLayer("domain", ["media"]),
+  coreLayer("providers", ["domain", "media"]),
   coreLayer("ports", ["domain", "providers"]),
   coreLayer("kinds", ["domain", "providers", "ports"]),
   coreLayer("engine", ["domain", "providers", "kinds", "ports"]),
@@ -46,8 +47,18 @@ const forbidden = [
     name: "adapters-see-domain-and-ports",
     comment: "an adapter implements ports: of kiln it sees @kiln/core/domain and @kiln/core/ports",
     severity: "error",
-    from: { path: adapters, pathNot: "^packages/provider-ai-sdk/" },
+    from: { path: adapters, pathNot: "^packages/(provider-ai-sdk|media-probe)/" },
     to: { path: "^packages/(?!$1/)", pathNot: coreDomainAndPorts },
+  },
+  {
+    name: "probe-sees-media",
+    comment: "the probe also shares the walkers over containers with the checks of providers' answers",
+    severity: "error",
+    from: { path: "^packages/media-probe/src/" },
+    to: {
+      path: "^packages/(?!media-probe/)",
+      pathNot: [coreDomainAndPorts, "^packages/core/src/media/index[.]ts$"],
+    },
   },
   {
     name: "ai-sdk-sees-ports-and-http",
@@ -166,7 +177,7 @@ const forbidden = [
     name: "packages-by-name",
     comment: "another package is imported by its name, never by a relative path",
     severity: "error",
-    from: { path: "^(?:packages/([^/]+)|[^/]+)/", pathNot: "^scripts/plantedBugs/" },
+    from: { path: "^(?:packages/([^/]+)|[^/]+)/" },
     // A path that starts with a dot is `local`; a package found through node_modules is not.
     to: { path: "^packages/(?!$1/)", dependencyTypes: ["local"] },
   },
@@ -174,15 +185,8 @@ const forbidden = [
     name: "packages-through-doors",
     comment: "another package is entered through its exports",
     severity: "error",
-    from: { path: "^(?:packages/([^/]+)|[^/]+)/", pathNot: "^scripts/plantedBugs/" },
+    from: { path: "^(?:packages/([^/]+)|[^/]+)/" },
     to: { path: "^packages/(?!$1/)", pathNot: doors },
-  },
-  {
-    name: "planted-bugs-see-tests",
-    comment: "the page of planted bugs is made of the tests' own data, to which no door leads, and of nothing else",
-    severity: "error",
-    from: { path: "^scripts/plantedBugs/" },
-    to: { path: "^packages/(?![^/]+/test/)" },
   },
   {
     name: "no-deep-imports",

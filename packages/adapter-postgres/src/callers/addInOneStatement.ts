@@ -27,7 +27,7 @@ export const fromCaller = "caller"
 export const isDecidedInOneStatement = (jobs: ReadonlyArray<NewJob>): boolean =>
   jobs.every((job) => needsNoFacts(job) && (job.storageCap ?? 0) === 0)
 
-/** What `add_callers_jobs` answers; `undecided` where the facts have to be read. */
+/** The answer of `add_callers_jobs`; `undecided` if the facts have to be read. */
 export type AddedInOneStatement =
   | { readonly _tag: "Added"; readonly acceptedAt: number; readonly isLater: boolean }
   | {
@@ -68,7 +68,7 @@ export const addInOneStatement = async (
   }: {
     readonly jobs: ReadonlyArray<NewJob>
     readonly rows: ReadonlyArray<NewRow>
-    /** Where the tables are. */
+    /** The place of the tables. */
     readonly tables: string
     readonly notifications: boolean
   },

@@ -52,7 +52,7 @@ export interface UniqueOptions {
   /** A text, or names of request fields whose values are compared. Default the whole request. */
   readonly by?: string | ReadonlyArray<string>
   /**
-   * How long a job stands in the way of others: until its first attempt begins (`queued`), until it is done or failed
+   * The time for which a job counts as a duplicate: until its first attempt begins (`queued`), until it is done or failed
    * (`unfinished`), or for milliseconds from its creation. Never longer than its record is kept.
    */
   readonly while: "queued" | "unfinished" | number
@@ -245,7 +245,7 @@ interface ScheduleDetails extends ProjectOption {
   /** As for `submit`. */
   readonly priority?: PriorityName | number
   /**
-   * What happens to ticks at which no worker was running. `once` (the default) submits one job for all of them as soon as a worker
+   * The treatment of ticks at which no worker was running. `once` (the default) submits one job for all of them as soon as a worker
    * runs; `skip` waits for the next tick.
    */
   readonly missed?: MissedTicks

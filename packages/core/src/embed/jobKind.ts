@@ -43,7 +43,7 @@ export const jobKind = <
   return kind as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>
 }
 
-/** What turns the kinds of a program into what the engine runs. It loads Effect. */
+/** Converts the kinds of a program into those that the engine runs. Loads Effect. */
 export interface KindTools {
   readonly JobKind: typeof JobKind
   readonly runAsync: typeof runAsync

@@ -134,7 +134,7 @@ export const openEmbedded = async <
   return engine
 }
 
-/** What an adapter of telemetry adds to an engine. */
+/** The parts that a telemetry adapter adds to an engine. */
 export interface Telemetry {
   /** The references of everything inside: the tracer, the caller's span, the meter of attempts. */
   readonly references: Context.Context<never>

@@ -14,7 +14,7 @@ import { Reservations } from "./Reservations.ts"
 // All times are in milliseconds.
 
 /**
- * How long a portion may be used. The tokens of a process that was killed are missing for so long, and the bucket refills no further
+ * The time in which a portion may be used. The tokens of a process that was killed are missing for so long, and the bucket refills no further
  * than the rest of its burst.
  */
 const portionMs = 5_000
@@ -26,7 +26,7 @@ const idleMs = 1_500
 const waitInSlotMs = 1_000
 /** The longest pause between two requests to the store while the bucket has tokens, but fewer than wanted. */
 const longestPauseMs = 1_000
-/** How long a claim waits for the store to hand out a portion, and the end of the process for it to take one back. */
+/** The time that a claim waits for the store to hand out a portion, and that a stopping process waits to return one. */
 const answerLimitMs = 1_000
 
 /** The parts of a rate of the whole installation. */
@@ -149,7 +149,7 @@ export class SharedRate implements CallRate<StoreUnavailable> {
     return this.#waiting.size + this.#reservations.count(now)
   }
 
-  /** How many more jobs to claim, as far as is known without the store. */
+  /** The number of further jobs to claim, as far as is known without the store. */
   #roomAt(now: number): number {
     return this.#isEmpty(now) ? 0 : Math.max(0, this.#wanted(now) - this.#reserved(now))
   }

@@ -1,8 +1,11 @@
 import { defaultEngineSettings, EngineConfig, type EngineSettings } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
+import { MemoryStores } from "@kiln/testing"
 import { Clock, Context, Effect, Layer } from "effect"
-import { mp3, speaks } from "../../support/harness.ts"
-import { stopped } from "../../support/virtualTime.ts"
+import { mp3, speaks, type Stores, within } from "../../support/harness.ts"
+import { readJob, running } from "../../support/jobs.ts"
+import { live, open, submitMany } from "../../support/liveSpeech.ts"
+import { passTime, stopped } from "../../support/virtualTime.ts"
 
 /** Starts another worker over the same stores, like another process. */
 export const anotherWorker = (settings: Partial<EngineSettings>) =>
@@ -27,4 +30,19 @@ export const timedSpeech = () => {
       Effect.as(Effect.sleep("20 millis"), mp3),
     )
   return { calls, providers: speaks(speech) }
+}
+
+/** Two workers with 200 jobs, under a rate of 60 a minute and 8 at once. Returns the calls of the first minute, and the failures. */
+export const twoWorkers = (stores: Layer.Layer<Stores> = MemoryStores.layer) => {
+  const { calls, providers } = timedSpeech()
+  const settings = rated({ limit: 60, perMs: 60_000, burst: 8 })
+  return Effect.gen(function* () {
+    yield* open
+    const jobs = yield* submitMany(200)
+    yield* running
+    yield* anotherWorker(settings)
+    yield* passTime("1 minute")
+    const read = yield* Effect.forEach(jobs, ({ id }) => readJob(id, live))
+    return { calls: calls.length, failures: read.reduce((sum, { failures }) => sum + failures, 0) }
+  }).pipe(within({ live: providers, settings, stores }))
 }
