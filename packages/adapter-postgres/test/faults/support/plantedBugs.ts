@@ -1,30 +1,17 @@
 import type { Edit } from "../../../../../tests/planted/Edit.ts"
 
-/** A bug in how the store handles a lost answer, creates jobs in one round trip, or guards how jobs end. */
+/** A bug in how the store handles a lost answer, or guards how jobs end. */
 export interface PlantedBug {
   readonly bug: string
   readonly edits: ReadonlyArray<Edit>
   /** The script that runs the scenario, and its arguments. */
-  readonly scenario:
-    | "reportLostCommits.ts"
-    | "reportForgottenCommit.ts"
-    | "reportCreations.ts"
-    | "reportClaims.ts"
-    | "reportEnds.ts"
+  readonly scenario: "reportLostCommits.ts" | "reportForgottenCommit.ts" | "reportClaims.ts" | "reportEnds.ts"
   readonly arguments: ReadonlyArray<string>
   /** What the script reports. */
   readonly noticed: RegExp
 }
 
 const inDatabase = (from: string, to: string): Edit => ({ file: "adapter-postgres/src/Database.ts", from, to })
-
-const inCreation = (from: string, to: string): Edit => ({ file: "adapter-postgres/src/jobs/createAtOnce.ts", from, to })
-
-const inFunctions = (from: string, to: string): Edit => ({
-  file: "adapter-postgres/src/migrations/initial/functions.ts",
-  from,
-  to,
-})
 
 const inTriggers = (file: "jobTriggers" | "queue", from: string, to: string): Edit => ({
   file: `adapter-postgres/src/migrations/initial/${file}.ts`,
@@ -125,82 +112,6 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     scenario: "reportForgottenCommit.ts",
     arguments: [],
     noticed: /^createJobs: answered Created, 0 stored/,
-  },
-  {
-    bug: "a creation whose answer was lost takes its own job for another's",
-    edits: [inCreation('ours && outcome._tag === "Replayed"', 'outcome._tag !== "Replayed"')],
-    scenario: "reportCreations.ts",
-    arguments: ["lost answer"],
-    noticed: /^lost answer: Replayed, not Created/,
-  },
-  {
-    bug: "a remembered lane is used for one job without checking it",
-    edits: [
-      inFunctions(
-        `WHERE lanes.id = lane AND lanes.project_id = add_job.project_id
-    AND lanes.kind = add_job.kind AND`,
-        "WHERE lanes.id = lane AND",
-      ),
-    ],
-    scenario: "reportCreations.ts",
-    arguments: ["lane gone"],
-    noticed: /^lane gone: , not short_lived/,
-  },
-  {
-    bug: "remembered lanes are used for a list without checking them",
-    edits: [inFunctions("IF lanes_found < json_array_length(wanted) THEN", "IF false THEN")],
-    scenario: "reportCreations.ts",
-    arguments: ["lane of a list gone"],
-    noticed: /^lane of a list gone: , not short_lived,short_lived/,
-  },
-  {
-    bug: "a creation of one job does not lower the bound of its lane",
-    edits: [inFunctions("IF lane_next_at IS NULL OR lane_next_at >", "IF lane_next_at IS NULL AND lane_next_at >")],
-    scenario: "reportCreations.ts",
-    arguments: ["sooner"],
-    noticed: /^sooner: nothing, not the later job/,
-  },
-  {
-    bug: "a creation of one job answers a replay as created",
-    edits: [inFunctions("accepted := -1;", "")],
-    scenario: "reportCreations.ts",
-    arguments: ["replay of one"],
-    noticed: /^replay of one: Created, not Replayed/,
-  },
-  {
-    bug: "a creation of one job does not count the jobs of its project",
-    edits: [inFunctions('IF ${unfinishedOf("add_job")} >= cap THEN', "IF false THEN")],
-    scenario: "reportCreations.ts",
-    arguments: ["cap"],
-    noticed: /^cap: Created, not QueueFull/,
-  },
-  {
-    bug: "a list of jobs is added without counting the jobs of its project",
-    edits: [inFunctions('WHERE cap.adding + ${unfinishedOf("cap")} > cap.cap) THEN', "WHERE false) THEN")],
-    scenario: "reportCreations.ts",
-    arguments: ["cap of a list"],
-    noticed: /^cap of a list: Created, Created, not Created, QueueFull/,
-  },
-  {
-    bug: "a creation of one job does not keep its lane's bound down until it commits",
-    edits: [inFunctions('ignored := pg_advisory_xact_lock_shared(${laneLock("lane")});', "")],
-    scenario: "reportCreations.ts",
-    arguments: ["bound"],
-    noticed: /^bound: raised, not kept/,
-  },
-  {
-    bug: "a creation in one round trip answers a replay as created",
-    edits: [inCreation("if (unbound === null) return", "if (unbound !== undefined) return")],
-    scenario: "reportCreations.ts",
-    arguments: ["replay"],
-    noticed: /^replay: Created, Created, not/,
-  },
-  {
-    bug: "a creation in one round trip does not check the queue cap",
-    edits: [inCreation("caps: capsOf(items)", "caps: capsOf([])")],
-    scenario: "reportCreations.ts",
-    arguments: ["cap"],
-    noticed: /^cap: Created, not QueueFull/,
   },
   missingGuard(
     "a result is inserted for a job that stays in the queue",
