@@ -28,8 +28,9 @@ const coreLayer = (layer, below) => ({
 })
 
 const forbidden = [
-  coreLayer("domain", []),
-  coreLayer("providers", ["domain"]),
+  coreLayer("media", []),
+  coreLayer("domain", ["media"]),
+  coreLayer("providers", ["domain", "media"]),
   coreLayer("ports", ["domain", "providers"]),
   coreLayer("kinds", ["domain", "providers", "ports"]),
   coreLayer("engine", ["domain", "providers", "kinds", "ports"]),
@@ -45,8 +46,18 @@ const forbidden = [
     name: "adapters-see-domain-and-ports",
     comment: "an adapter implements ports: of kiln it sees @kiln/core/domain and @kiln/core/ports",
     severity: "error",
-    from: { path: adapters, pathNot: "^packages/provider-ai-sdk/" },
+    from: { path: adapters, pathNot: "^packages/(provider-ai-sdk|media-probe)/" },
     to: { path: "^packages/(?!$1/)", pathNot: coreDomainAndPorts },
+  },
+  {
+    name: "probe-sees-media",
+    comment: "the probe also shares the walkers over containers with the checks of providers' answers",
+    severity: "error",
+    from: { path: "^packages/media-probe/src/" },
+    to: {
+      path: "^packages/(?!media-probe/)",
+      pathNot: [coreDomainAndPorts, "^packages/core/src/media/index[.]ts$"],
+    },
   },
   {
     name: "ai-sdk-sees-ports-and-http",

@@ -1,4 +1,5 @@
-// Checks which modules import which: `node scripts/boundaries.ts [--json] [root]`.
+// Checks which modules import which: `node scripts/boundaries.ts [--json] [root]`, or `node scripts/boundaries.ts --files FILE…`,
+// which reads these files and what they import, and finds no cycles.
 //
 // dependency-cruiser does the reading, .dependency-cruiser.mjs holds the rules. This file adds what the tool cannot say:
 // that it really read every source file, and that a package declares what its shipped sources import.
@@ -36,6 +37,15 @@ export const checkBoundaries = async (root: string): Promise<BoundariesReport> =
     violations: dedupe([...broken(output), ...undeclared(output.modules)]),
     blind: blindSpots(output),
   }
+}
+
+/** Returns the violations of these files. It does not see cycles that go through others. */
+const checkFiles = async (root: string, files: ReadonlyArray<string>): Promise<ReadonlyArray<Violation>> => {
+  process.chdir(root)
+  const { options, ...ruleSet } = rules
+  const { output } = await cruise([...files], { ...options, ruleSet, validate: true, baseDir: root, maxDepth: 1 })
+  if (typeof output === "string") throw new Error(`dependency-cruiser gave text instead of a result: ${output}`)
+  return dedupe([...broken(output), ...undeclared(output.modules)]).filter(({ from }) => files.includes(from))
 }
 
 const broken = (output: ICruiseResult): Array<Violation> =>
@@ -88,7 +98,11 @@ const dedupe = (violations: ReadonlyArray<Violation>): Array<Violation> => [
 if (import.meta.main) {
   const args = process.argv.slice(2)
   const json = args.includes("--json")
-  const report = await checkBoundaries(resolve(args.find((arg) => arg !== "--json") ?? join(import.meta.dirname, "..")))
+  const repository = join(import.meta.dirname, "..")
+  const report =
+    args[0] === "--files"
+      ? { modules: args.length - 1, violations: await checkFiles(repository, args.slice(1)), blind: [] }
+      : await checkBoundaries(resolve(args.find((arg) => arg !== "--json") ?? repository))
   if (json) {
     console.log(JSON.stringify(report))
   } else {

@@ -210,8 +210,8 @@ job waits for its next attempt (*waiting*). Leases, tokens, attempts and budgets
 
 ## Every move
 
-The event is the name of the move. Its verb is the method of the \`JobStore\` port, the section of the conformance suite and the SQL
-file of an adapter. Any other move is impossible.
+The event is the name of the move. Its verb is the method of the \`JobStore\` port, a function in each SQL adapter and
+the section of the conformance suite. Any other move is impossible.
 
 ${table(["Event", "verb", "from", "to", "guard", "token", "meaning"], moveRows)}
 

@@ -7,8 +7,7 @@ machine; compare ratios. Jobs do nothing, so the figures show what an engine its
 
 export const options = `## Run it
 
-\`npx -y pnpm@12 bench\` installs the other engines into \`bench/node_modules\` from their own lockfile. Nothing else in this
-repository installs them.
+\`npx -y pnpm@12 bench\` installs the other engines into \`bench/node_modules\` from their own lockfile.
 
 | Option | |
 |---|---|
@@ -24,7 +23,7 @@ repository installs them.
 export const method = `## Method
 
 - Each figure is the median of the rounds, followed by the minimum and maximum if there are several. Each round runs every engine and starts
-  with a different one, so that a slow minute of the machine affects all of them.
+  with a different one.
 - Each measurement has an empty database and its own process. Memory is the largest resident set of the measured process, without the Postgres server.
 - kiln is measured as it is published: compiled packages, not sources.
 - Postgres runs with \`fsync=on\` and \`synchronous_commit=on\`, on the same machine. SQLite runs with \`synchronous=FULL\`, which
@@ -44,21 +43,21 @@ export const method = `## Method
 
 export const costs = `## Where the time goes
 
-Processor time per job or request, from profiles of the same machine on earlier runs, some of them beside other work. It explains the targets that are missed.
+Processor time per job or request, from profiles of earlier runs on the same machine. It explains the targets that are missed.
 
-| Work | Cost today | What reduced it | What remains |
-|---|---|---|---|
-| GET a finished job | 27 µs; bare \`node:http\` 10 to 13 µs | reading only what a poll shows: 63 to 48 µs; sending the replies of a turn of the event loop together: 48 to 34 µs, because each write woke a sleeping reader; checks that are done at once, without a step of Effect for each: 4% | writing the reply, mostly in the kernel, 17%; the statement 13%; key check and signed URL, with a hash and an HMAC, 7%; JSON of the reply 5%; Effect 5%; Node's own parsing and bookkeeping |
-| POST, durable | 53 to 65 µs; bare 18 to 28 µs, both on a busy machine | 64 connections share a commit of 53 to 60 jobs instead of 33 to 41; their replies are sent together after it, without generators in between: 3% | the commit is a third: about 7 pages for a single job, each with a checksum and two writes. Reading and checking the request 20%, the replies 16% |
-| upload of 24 MB | 44 to 49 ms; bare with SHA-256 and fsync 35 to 37 ms | freeing each received piece once it is written: 65 to 46 ms. V8 counted the pieces as growth of the heap, and collected all of it once or twice per upload | SHA-256 16 ms; three commits, which wait for the disk while another upload is written to it |
-| create, 1 caller, SQLite | 31 µs of processor time when warm and without a disk; 145 µs with one, of which plainjob takes 64 | HMAC by two one-shot hashes: 52 to 48 µs; no fiber that only waits for a turn, the canonical text of a request once, and no index entry for a job without a key: 36 to 31 µs | JavaScript takes 14 µs when nothing waits for the disk, but 65 µs after each sync, because its code and data have left the caches, and 40 µs from about the 10,000th job on. A commit writes 6 pages, each with a checksum and two writes, and a sync takes 126 µs |
-| create, 1 caller, Postgres | server, without a disk: 102 µs on an idle machine, 270 µs on a busy one. In one busy run, server and process took 337 and 362 µs, those of openworkflow 165 and 128 µs | a function for one job instead of lists of one; the request in the row of the job instead of a third table; the trigger that checked the queue now fills it; domains instead of CHECK constraints; an advisory lock instead of a row lock: together 540 to 270 µs. A process without a worker is no longer told of its own jobs: 13% more jobs | the row in the queue, which the trigger inserts, takes 47 of 102 µs, the look at the lane 20, its lock 9. One statement for both rows, without the guard of the trigger, would save 5 to 10%. The process needs about 120 µs from one answer to the next request, openworkflow 70 |
-| create, 32 callers, Postgres | server: 33 µs a job in batches of 32, 21 µs in batches of 500 | the same changes, except the first: 40 and 23 µs before | index entries 40%; reading the list 15%; checking the idempotency key before the insertion 10% |
-| submit to start, idle, SQLite | 1.1 ms: the commit and its sync 0.4 ms, the claim 129 µs, the way back to the worker 83, deciding what to claim 76, the insertion 72, preparing the job 63, starting the attempt 62, two turns of the event loop 43 | 15 statements instead of 22 for the creation and the claim: the claim takes 17% less; no fiber that only waits for a turn | the commit writes 10 to 11 pages: six of the job and its indexes, four of its lane, one of the clock that lanes share. 15 ms apart, all of it runs from cold caches. A log file that does not grow would save 65 µs of a sync, but a test with one showed no gain |
-| submit to start, idle, Postgres | one process: 390 µs of the server's processor time for the creation and the claim, on a busy machine. Apart, of 3.2 ms: the creation 1.3, the wake-up of the worker 0.3, the claim 1.1, the start 0.25 | looking first for a job that is claimable alone: 645 to 390 µs. Ends of jobs are announced only while a process listens: such a statement followed each job by up to 20 ms and met the next one | apart: two commits and two flights, where graphile-worker's worker takes one flight with a simpler statement. On a new connection, the first claim takes 8 ms and the first completion 2 ms, to load the catalog and to plan; with 200 jobs, that is the p99 |
-| drain, SQLite | 18 µs of the main thread when warm. Of that, the claim 7 µs and the completion 5 µs | one trigger for all guards of an update, and claims that compute the new state in SQL: 2 to 3 µs. An attempt ends with the callback of the shared call instead of a fiber, and allocates 3.4 KB in the engine instead of 7: 22 to 18 µs | code that V8 has not compiled, which is a third of 4,000 jobs; the update of a wide row at the claim and at the end, 3 µs each. Completing and claiming in one transaction would save 1 µs |
-| drain, Postgres | server: claim 14 to 17 µs, completion 12 to 13 µs, 1.5 KB of WAL; process: 12 to 14 µs of its main thread once warm, 16 to 20 µs in the first 20,000 jobs | held jobs in three indexes of the queue instead of five, and a claim in sets that returns columns instead of rows: claim 32 to 23 µs. Room in the index of ids, one look at a batch's jobs, and nothing returned that is the same for all: claim and completion 34 to 31 µs. The next claim is sent before the claimed jobs begin, and attempts end without a fiber of their own: together a third more jobs | pg-boss takes 37 µs in its server and 13 to 18 µs in its process. Each new connection of a pool costs 12 ms of planning and loading, which is 2 to 3 µs a job for 20,000 jobs. Of a claim, its update takes 5 µs, reading the jobs' own rows 2 µs. Tried without gain: held jobs out of the index of turns (0.6 µs), no lock before the update (0.3 to 0.8), no index by status (1.2, but lists need it), claims of a third or a quarter of the slots |
-| memory of a drain | once the engine is open, 99 MB (SQLite) and 104 MB (Postgres), of which Node takes 49, drivers 2 to 13, Effect and kiln the rest | packages in a few files and Effect Schema only where it is needed: 127 to 99 MB. Lists instead of sets of attempts, whose outgrown tables kept dead attempts alive; less garbage: drains of 100,000 jobs from 290 to 170 MB (SQLite) and from 330 to 255 MB (Postgres) | V8 enlarges its young generation from 32 to 128 MB while 500 jobs in progress survive each collection, and about 1 KB a job reaches the old one. \`--max-semi-space-size=16\` on SQLite: 144 MB in two of three runs. A program sets this flag, a library cannot. Bundling Effect as well would save 25 MB, but programs share their copy |`
+| Work | Cost | Largest parts |
+|---|---|---|
+| GET a finished job | 27 µs; bare \`node:http\` 10 to 13 µs | writing the reply 17%, the statement 13%, key check and signed URL 7% |
+| POST, durable | 53 to 65 µs; bare 18 to 28 µs | the commit a third, reading and checking the request 20%, the replies 16% |
+| upload of 24 MB | 44 to 49 ms; bare with SHA-256 and fsync 35 to 37 ms | SHA-256 16 ms, three commits |
+| create, 1 caller, SQLite | 145 µs with a disk, of which plainjob takes 64; 31 µs without | JavaScript that runs from cold caches after each sync, and a commit of 6 pages |
+| create, 1 caller, Postgres | server 102 µs without a disk | the row in the queue 47, the look at the lane 20, its lock 9. The process needs about 120 µs between an answer and the next request, openworkflow 70 |
+| create, 32 callers, Postgres | server 33 µs a job in batches of 32, 21 µs in batches of 500 | index entries 40%, reading the list 15%, idempotency keys 10% |
+| submit to start, idle, SQLite | 1.1 ms | the commit and its sync 0.4 ms, the claim 0.13 ms |
+| submit to start, idle, Postgres | server 390 µs; apart 3.2 ms | apart: the creation 1.3, the claim 1.1, the wake-up 0.3 ms. The first claim of a new connection takes 8 ms to plan |
+| drain, SQLite | 18 µs when warm | the claim 7, the completion 5 |
+| drain, Postgres | server 26 to 29 µs; process 12 to 14 µs when warm | the claim 14 to 17, the completion 12 to 13. pg-boss takes 37 µs in its server, 13 to 18 µs in its process |
+| memory of a drain | 99 MB (SQLite) and 104 MB (Postgres) with an open engine, of which Node takes 49 | V8 enlarges its young generation to 128 MB while 500 jobs in progress survive each collection. \`--max-semi-space-size\` limits it; a library cannot set it |`
 
 export const engines = `## Engines
 

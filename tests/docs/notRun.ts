@@ -3,7 +3,7 @@ export const notRun: Readonly<Record<string, ReadonlyArray<string>>> = {
   "docs/guides/adapters.md": [
     "The whole conformance suite: minutes. The same file runs in packages/adapter-sqlite/test.",
   ],
-  "docs/guides/embed.md": [
+  "docs/guides/transactions.md": [
     "Needs a Postgres server of the reader's. examples/transactional-enqueue runs the same.",
     "Continues within the reader's program. examples/transactional-enqueue runs the same.",
   ],

@@ -2,7 +2,7 @@ import type pg from "pg"
 import { sqlState } from "./postgresErrors.ts"
 import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "./Statement.ts"
 
-/** How statements are sent on the store's connections. */
+/** Settings for statements on the store's connections. */
 export interface Wire {
   readonly schema: string
   /** Whether statements stay prepared on the server. False behind a pooler in transaction mode. */
@@ -23,7 +23,7 @@ export interface Connection {
     readonly text: string
     readonly values: Array<SqlValue>
     readonly name?: string
-    /** What the caller needs: the rows, or the number of changed rows. The driver ignores it. */
+    /** The result that the caller needs: the rows, or the number of changed rows. The driver ignores it. */
     readonly answer: "rows" | "count"
   }): Promise<{ readonly rows: ReadonlyArray<unknown>; readonly rowCount: number | null }>
 }
@@ -55,7 +55,7 @@ export const begin = async (
   return { now: first.now, mark: first }
 }
 
-/** What the server says of a transaction; `null` when it is too old to tell. */
+/** The server's status of a transaction; `null` if the transaction is too old. */
 export type Fate = "committed" | "aborted" | "in progress" | null
 
 /** Returns the state of a transaction on the server. Fails with 22023 if the server has not assigned this number yet. */

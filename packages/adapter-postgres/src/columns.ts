@@ -44,7 +44,7 @@ interface Fairness {
   virtual_time: number
 }
 
-/** What a job was asked for. The state of an unfinished one is in `queue`, the end of a finished one in `results`. */
+/** The request of a job. The state of an unfinished one is in `queue`, the end of a finished one in `results`. */
 interface Jobs {
   seq: Generated<number>
   id: JobId

@@ -7,7 +7,7 @@ export class Superseded extends Error {
   override readonly name = "Superseded"
 }
 
-/** What an error means for the step that failed. */
+/** The consequence of an error for the step that failed. */
 export type ErrorMeaning =
   /** Another transaction interfered. Nothing was written; retrying helps. */
   | "conflict"

@@ -16,7 +16,7 @@ import { heldTransaction } from "./support/heldTransaction.ts"
 import { warmed } from "./support/warmed.ts"
 import { prismaClient, type PrismaTransaction } from "./support/prismaClient.ts"
 
-const guide = readFileSync(new URL("../../../docs/guides/embed.md", import.meta.url), "utf8")
+const guide = readFileSync(new URL("../../../docs/guides/transactions.md", import.meta.url), "utf8")
 const [, snippet = ""] = /```text\n(const fromPostgresJs.*?)```/su.exec(guide) ?? []
 const names = ["fromPostgresJs", "fromPrisma", "fromDrizzle", "fromKnex"] as const
 

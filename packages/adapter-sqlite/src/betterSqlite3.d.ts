@@ -1,4 +1,4 @@
-/** How a database is opened. Not exported: outside of this package, databases have the type `SqliteDatabase`. */
+/** Options for opening a database. Not exported: outside of this package, databases have the type `SqliteDatabase`. */
 declare module "better-sqlite3" {
   // An ambient module has no other way to import from a relative path.
   // oxlint-disable-next-line typescript/consistent-type-imports

@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import type { Environment } from "./settings/settingFiles.ts"
 
-/** What a command needs of its process. Tests provide their own, so that they need no process per command. */
+/** The parts of the process that a command uses. Tests provide their own, so that they need no process per command. */
 export interface ProcessIo {
   readonly environment: Environment
   /** Writes to standard output. */

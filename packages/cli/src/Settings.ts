@@ -43,7 +43,7 @@ export interface Settings {
   readonly engine: NamedEngineSettings
   /** Milliseconds for which the service keeps accepting requests after a stop signal, while `/readyz` reports `stopping`. */
   readonly stopDelayMs: number
-  /** How long entries of the audit log are kept; 0 keeps them. */
+  /** Retention of the audit log's entries; 0 keeps them. */
   readonly auditRetentionMs: number
   /** The age from which `kiln doctor` reports the last backup; 0 for no check. */
   readonly backupAgeMs: number
@@ -53,7 +53,7 @@ export interface Settings {
   readonly provider: { readonly _tag: "Sandbox" } | OpenAiPlace | undefined
   /** Absolute path of the config file. */
   readonly configPath: string | undefined
-  /** Where `/metrics` and probes are served; nowhere when undefined. */
+  /** The address of `/metrics` and probes; not served if undefined. */
   readonly management: ManagementPlace | undefined
   readonly logFormat: LogFormat
   /** Whether each request is logged. */

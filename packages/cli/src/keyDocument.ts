@@ -12,7 +12,7 @@ export const keyDocument = (key: string, record: NewApiKey) => ({
   scopes: record.scopes,
 })
 
-/** What the audit log says of a new key. */
+/** The audit log's details of a new key. */
 export const keyDetails = ({ expiresAt, limits = {}, mode, name, projectId, scopes }: NewApiKey): JsonObject => ({
   project_id: projectId,
   mode,

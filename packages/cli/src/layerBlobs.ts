@@ -24,7 +24,7 @@ export const describeBlobs = ({ blobs, dataDirectory, database }: Settings): str
   }
 }
 
-/** What several machines need, where the records are shared and the files are in this machine's data directory; else `undefined`. */
+/** Returns advice for several machines if records are shared and files are in this machine's data directory. */
 export const localFilesHint = ({ blobs, dataDirectory, database }: Settings): string | undefined =>
   database._tag === "Postgres" && blobs._tag === "Directory" && blobs.path === undefined
     ? `files are stored in ${dataDirectory} on this machine; processes on other machines need the same files: set KILN_BLOBS to postgres, an s3:// URL or a shared directory in all of them`

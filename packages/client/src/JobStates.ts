@@ -30,9 +30,9 @@ export type RoutedJobs<R extends JobRoute> = {
       readonly status: "queued"
     }
     readonly state: StateOf<Route["family"]["body"]> & {
-      /** How far the job is, while it is processing and its kind reports it. */
+      /** Progress of a processing job whose kind reports it. */
       readonly progress?: { readonly value: number; readonly message: string | null }
-      /** What the kind says about a failed job, as long as the job's data is kept. */
+      /** The kind's message about a failed job, as long as the job's data is kept. */
       readonly error_message?: string
       /** Present once the job is done, as long as its data is kept. */
       readonly output?: WireOutput<Route>

@@ -23,7 +23,7 @@ export type Stores =
   | ScheduleStore
   | DeliveryStore
 
-/** How the tests open stores. Store time must be the Effect `Clock`, so that leases end in virtual time, to the millisecond. */
+/** The way in which the tests open stores. Store time must be the Effect `Clock`, so that leases end in virtual time, to the millisecond. */
 export type Opening<R> =
   | {
       /** Each build must open a new, empty store (a new file, a new schema) and remove it with its scope. */

@@ -120,7 +120,7 @@ export const charge: Charge = {
   lineItems: [{ meter: "input_characters", quantity: 10, unitAmount: "0.000015", amount: "0.00015" }],
 }
 
-/** How the providers of a worker may stand: ready, and paused for each reason. */
+/** The possible standings of a worker's providers: ready, and paused for each reason. */
 export const standings: ReadonlyArray<ProviderStanding> = [
   { provider: "transcription", status: "ready", reason: null, since: 1_000 },
   { provider: "speech", status: "paused", reason: "quota", since: 2_000 },
@@ -128,7 +128,7 @@ export const standings: ReadonlyArray<ProviderStanding> = [
   { provider: "image", status: "paused", reason: "failing", since: 4_000 },
 ]
 
-/** What completes this claim, with a charge exactly if the job is live. */
+/** Returns the completion of this claim, with a charge if and only if the job is live. */
 export const completionOf = (claim: Pick<Claim, "job" | "token">, overrides: Partial<Completion> = {}): Completion => ({
   jobId: claim.job.id,
   token: claim.token,
@@ -150,7 +150,7 @@ export const newApiKey = (n: number, overrides: Partial<NewApiKey> = {}): NewApi
   ...overrides,
 })
 
-/** What a failed attempt left. */
+/** The record of a failed attempt. */
 export const record: AttemptRecord = {
   errorCode: "provider_unavailable",
   message: "503 from the provider",

@@ -15,7 +15,7 @@ export const readKeptDatabase = (file: URL, now: number): string => {
   return text.replaceAll(/(?<![\w.])1[789]\d{11}(?!\w)/g, (time) => String(Number(time) + later))
 }
 
-/** How the jobs of a kept database ended. */
+/** The ends of the jobs of a kept database. */
 export interface KeptJobs {
   readonly done: number
   readonly failed: number

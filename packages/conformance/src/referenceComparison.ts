@@ -15,7 +15,7 @@ import type { Operation } from "./comparison/Operation.ts"
 import { otherOperations, reopen } from "./comparison/otherOperations.ts"
 import { type Compared, openWorld } from "./comparison/World.ts"
 
-/** How to look for a difference. */
+/** Options of the search for a difference. */
 export interface Search {
   /** Random histories to perform. */
   readonly runs: number
@@ -23,7 +23,7 @@ export interface Search {
   readonly seed?: number | undefined
   /** `false` reports the first history that differs instead of looking for the smallest. */
   readonly shrink?: boolean | undefined
-  /** What to compare with, if not the memory stores. With the store itself, only the promises are checked. */
+  /** The reference, by default the memory stores. With the store itself, only the promises are checked. */
   readonly reference?: Layer.Layer<Stores, unknown> | undefined
   /** Told of moves, zombies and interruptions that histories meet. */
   readonly sighted?: ((what: string) => void) | undefined

@@ -6,6 +6,7 @@ import {
   audioFormats,
   containerMatches,
   isAudioFormat,
+  mayBeginWith,
   SNIFF_BYTES,
   sniffContainer,
   type AudioContainer,
@@ -37,14 +38,15 @@ const samples: ReadonlyArray<readonly [string, AudioContainer | undefined, Uint8
   ["ID3v2.4", "mp3", bytes("ID3", [4, 0, 0, 0, 0, 0, 35], "TSSE")],
   ["ID3 of version 255", undefined, bytes("ID3", [255, 0, 0, 0, 0, 15, 118])],
   ["ID3 of revision 255", undefined, bytes("ID3", [3, 255, 0, 0, 0, 15, 118])],
-  ["ID3 whose length is no length", undefined, bytes("ID3", [3, 0, 0, 0, 0x80, 15, 118])],
+  ["ID3 of a malformed length", "mp3", bytes("ID3", [3, 0, 0, 0, 0x80, 15, 118])],
+  ["APE tag", "mp3", bytes("APETAGEX", [208, 7, 0, 0])],
   ["ID3 cut short", undefined, bytes("ID3", [3, 0, 0, 0, 0, 15])],
   ["MPEG 1 layer III", "mp3", bytes([0xff, 0xfb, 0x90, 0x64])],
   ["MPEG 1 layer III with CRC", "mp3", bytes([0xff, 0xfa, 0x90, 0x64])],
   ["MPEG 2 layer III", "mp3", bytes([0xff, 0xf3, 0x84, 0xc4])],
   ["MPEG 2.5 layer III", "mp3", bytes([0xff, 0xe3, 0x18, 0xc4])],
   ["MPEG reserved version", undefined, bytes([0xff, 0xeb, 0x90, 0x64])],
-  ["MPEG 1 layer II", undefined, bytes([0xff, 0xfd, 0x90, 0x04])],
+  ["MPEG 1 layer II", "mp3", bytes([0xff, 0xfd, 0x90, 0x04])],
   ["AAC (ADTS)", undefined, bytes([0xff, 0xf1, 0x50, 0x80])],
   ["layer III without a bitrate", undefined, bytes([0xff, 0xfb, 0x00, 0x64])],
   ["layer III of an impossible bitrate", undefined, bytes([0xff, 0xfb, 0xf0, 0x64])],
@@ -145,6 +147,13 @@ describe("formats", () => {
       ["m4a", "mp4"],
     ])
     expect(audioFormats.some((format) => containerMatches(format, undefined))).toBe(false)
+  })
+
+  it("accepts an ID3 tag at the beginning of an MP3 and of a WAVE file", () => {
+    const tag = bytes("ID3", [4, 0, 0, 0, 0, 15, 118])
+    expect(audioFormats.filter((format) => mayBeginWith(format, tag))).toEqual(["mp3", "wav"])
+    expect(audioFormats.filter((format) => mayBeginWith(format, bytes("RIFF____WAVE")))).toEqual(["wav"])
+    expect(audioFormats.some((format) => mayBeginWith(format, bytes()))).toBe(false)
   })
 
   it("accepts its five names and no inherited ones", () => {

@@ -35,7 +35,7 @@ const plain = (environment: Environment): NodeJS.ProcessEnv => {
 /** Passes a listening socket as systemd does: the first descriptor after standard error, and the process it is meant for. */
 const withSocket = ["-c", 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$0" "$@"']
 
-/** How a process is started. */
+/** Options for starting a process. */
 export interface StartOptions {
   /** Another program that starts it; the whole command line becomes its last argument. */
   readonly inside?: ReadonlyArray<string>
@@ -89,7 +89,7 @@ export class KilnProcess implements AsyncDisposable {
     this.#child.stderr?.destroy()
   }
 
-  /** How it ended; kills it and fails when that takes too long. */
+  /** Waits for its end and returns it; kills the process and fails if that takes too long. */
   async ended(limitMs = 60_000): Promise<Ended> {
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), limitMs)
     const ended = await this.#ended

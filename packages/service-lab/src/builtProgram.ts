@@ -99,7 +99,7 @@ export interface BuiltProgram {
   readonly launcher: string
   /** For `NODE_COMPILE_CACHE`. */
   readonly compileCache: string
-  /** Where the build of a configuration file is that tests give to processes; other paths stay. */
+  /** The path of the build of a configuration file that tests give to processes; other paths stay. */
   readonly configOf: (path: string) => string
 }
 

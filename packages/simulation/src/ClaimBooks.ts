@@ -21,7 +21,7 @@ interface GrantedClaim {
   jumpedMs: number
 }
 
-/** How stale a worker's view of the switches may be, in milliseconds. */
+/** The maximum staleness of a worker's view of the switches, in milliseconds. */
 const gateAgeMs = 500
 
 /** Which provider a kept step pays for. */

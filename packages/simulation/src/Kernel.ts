@@ -24,7 +24,7 @@ export interface Violation {
   readonly atMs: number
 }
 
-/** Where virtual time begins, unix milliseconds: not at 0, so that a forgotten time shows. */
+/** The beginning of virtual time in unix milliseconds: not 0, so that a forgotten time shows. */
 const epochMs = 1_800_000_000_000
 
 /** Turns within one instant: more is a loop that never lets time pass. */

@@ -23,7 +23,7 @@ export interface Faults {
   readonly clockEveryMs: number
   /** Mean milliseconds between two changes of a switch; 0 for none. */
   readonly switchEveryMs: number
-  /** How far a process's wall clock may be off. */
+  /** The maximum error of a process's wall clock. */
   readonly clockOffsetMs: number
   /** Probability that a provider's call fails, temporarily or permanently. */
   readonly providerFails: number

@@ -4,7 +4,7 @@ import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
 import type { Coverage } from "./Coverage.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 
-/** What one process knows about one live provider. */
+/** The view that one process has of one live provider. */
 interface Known {
   /** When it was last told that the provider is broken. */
   brokenAt: number | undefined
@@ -60,5 +60,5 @@ export class ProviderBooks {
   }
 }
 
-/** How much faster a process's clock may run than the one these books go by: its pauses are that much shorter here. */
+/** The maximum speed of a process's clock relative to the clock of these books: its pauses are that much shorter here. */
 const slowestClock = 0.9

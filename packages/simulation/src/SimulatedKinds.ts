@@ -2,7 +2,7 @@ import * as Result from "effect/Result"
 import type { Job, JsonObject, Meter, UploadId, Usage } from "@kiln/core/domain"
 import type { JobKind } from "@kiln/core/kinds"
 
-/** How long every uploaded file lasts, in seconds. */
+/** The duration of every uploaded file, in seconds. */
 export const uploadSeconds = 3
 
 /** Computes a job's usage of a meter from its request. */

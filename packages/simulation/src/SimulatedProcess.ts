@@ -17,9 +17,9 @@ const nanosPerMicro = 1_000n
  */
 export class SimulatedProcess {
   readonly name: string
-  /** How fast its monotonic clock ticks, against the stores': 1 is as fast. */
+  /** The speed of its monotonic clock relative to the stores': 1 is equal. */
   readonly rate: number
-  /** How far its wall clock is off, in milliseconds. */
+  /** The error of its wall clock, in milliseconds. */
   clockOffsetMs: number
   /** `stopped`: it ended by itself after a clean shutdown. */
   state: "running" | "frozen" | "killed" | "stopped" = "running"

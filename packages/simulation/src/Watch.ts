@@ -14,7 +14,7 @@ import type { Coverage } from "./Coverage.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import { uploadChange } from "./uploadChange.ts"
 
-/** How the watch reads the stores: past every line and every fault. */
+/** The watch's access to the stores, which bypasses the network and its faults. */
 export interface Records {
   readonly job: (job: Pick<Job, "id" | "projectId" | "keyId" | "mode">) => Job | undefined
   readonly upload: (id: UploadId) => Upload | undefined

@@ -18,7 +18,7 @@ export interface SimulationOptions {
   readonly jobs?: number | undefined
   /** Kinds of the jobs. Each needs an example. Default: the built-in ones. */
   readonly kinds?: ReadonlyArray<JobKind> | undefined
-  /** How much of a meter a job uses, for meters that no built-in kind has. */
+  /** A job's usage of meters that no built-in kind has. */
   readonly meters?: Readonly<Record<Meter, MeterRule>> | undefined
   /** Sees every step, a line each. */
   readonly trace?: ((line: string) => void) | undefined
@@ -36,7 +36,7 @@ export interface SimulationOutcome {
   readonly finished: number
   /** Virtual time, milliseconds. */
   readonly elapsedMs: number
-  /** How often which state was reached; see `requiredCoverage`. */
+  /** The number of times that each state was reached; see `requiredCoverage`. */
   readonly coverage: ReadonlyMap<string, number>
 }
 

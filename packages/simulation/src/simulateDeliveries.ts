@@ -19,7 +19,7 @@ const processCount = 4
 /** Far more than all retries take. */
 const maxRounds = 5_000
 
-/** What a simulation of deliveries did, and what it found. */
+/** The report of a simulation of deliveries. */
 export interface DeliveryOutcome {
   readonly jobs: number
   readonly kills: number
@@ -74,7 +74,7 @@ class Look {
   }
 }
 
-/** What calls of `onFinished` did. */
+/** The results of calls of `onFinished`. */
 class CallBooks {
   calls = 0
   readonly violations: Array<string> = []

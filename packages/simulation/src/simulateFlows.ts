@@ -23,7 +23,7 @@ const leaseMs = 2_000
 /** Number of clips of each film of a series. */
 const shape = [4, 0, 7, 1, 12, 3, 3, 20]
 
-/** What a simulation of flows did, and what it found. */
+/** The report of a simulation of flows. */
 export interface FlowOutcome {
   readonly jobs: number
   readonly kills: number
@@ -78,7 +78,7 @@ const series = JobKind({
     ),
 })
 
-/** What a series must end with. */
+/** The expected end of a series. */
 const expected = shape.map((clips, number) =>
   Array.from({ length: clips }, (_, n) => (n % 5 === 4 ? null : number * 100 + n)),
 )

@@ -29,7 +29,7 @@ const schedules: Readonly<Record<string, ScheduleTiming>> = {
 
 const momentsAfterTick = [0, 100, ...Array.from({ length: 25 }, (_, minute) => (minute + 1) * minuteMs)]
 
-/** What a simulation of schedules did, and what it found. */
+/** The report of a simulation of schedules. */
 export interface ScheduleOutcome {
   readonly ticks: number
   readonly kills: number

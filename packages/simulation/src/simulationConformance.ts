@@ -10,7 +10,7 @@ export interface SimulatedStoresUnderTest {
   readonly layer: Layer.Layer<SimulatedStores, unknown>
   /** The first seed. */
   readonly seed: number
-  /** How many, one after the other. From some hundred on, the set must get into every kind of trouble there is. */
+  /** The number of runs, one after the other. From some hundred on, the set must reach every required state. */
   readonly runs: number
 }
 

@@ -113,10 +113,10 @@ const callerMistakes: Readonly<Record<string, string>> = {
   "3B001": "the transaction was rolled back before this call returned",
 }
 
-/** What a process has learned from earlier calls. */
+/** Facts that a process has learned from earlier calls. */
 interface Known {
   readonly facts: RememberedFacts
-  /** Where the tables are; `undefined` until a caller's transaction was there. */
+  /** The place of the tables; `undefined` until a caller's transaction was there. */
   tables: string | undefined
 }
 

@@ -52,7 +52,7 @@ export const addInOneStatement = async (
     tables,
   }: {
     readonly jobs: Addable
-    /** Where the tables are. */
+    /** The place of the tables. */
     readonly tables: string
     readonly notifications: boolean
   },

@@ -1,7 +1,7 @@
 import type { Migration } from "@kiln/core/ports"
 
 /**
- * How long jobs of each kind are kept, as the processes that know the kind say, and when purges that failed are tried again. A
+ * The retention rules that processes publish for each kind, and the times at which failed purges are tried again. A
  * process of the previous version records purges that are due immediately, and none that has failed.
  */
 export const retention: Migration = {

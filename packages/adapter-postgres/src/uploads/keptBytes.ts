@@ -47,7 +47,7 @@ export const readKept = async (session: Session, items: ReadonlyArray<NewJob>): 
   return new Map(rows.map(({ files, uploads, ...owner }) => [nameOf(owner), { uploads, files }]))
 }
 
-/** How long a reading of a project that is far from its cap is used again, and how far that is. */
+/** The time for which a reading is reused for a project far from its cap, and the distance that counts as far. */
 const readingMs = 1_000
 const ampleBytes = 1_024 ** 3
 

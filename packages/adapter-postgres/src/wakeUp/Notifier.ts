@@ -21,7 +21,7 @@ export class Notifier {
   #nextAt = -Infinity
   #tookMs = 0
   #carriedAt = -Infinity
-  /** How many announcements were asked for, how many the last notification covers, and how many are known to be covered. */
+  /** Numbers of announcements: requested, covered by the last notification, and known to be covered. */
   #asked = 0
   #covered = 0
   #told = 0

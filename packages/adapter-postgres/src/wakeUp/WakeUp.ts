@@ -11,7 +11,7 @@ import { longestPauseMs, Notifier } from "./Notifier.ts"
 import type { Session } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 
-/** How hints are sent: the channel's schema and the sender's mark. */
+/** Settings of the hints that are sent: the channel's schema and the sender's mark. */
 interface Sender {
   readonly options: Pick<ConnectionOptions, "schema">
   /** Empty for processes that do not listen. */

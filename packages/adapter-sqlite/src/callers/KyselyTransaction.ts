@@ -18,7 +18,7 @@ export const isKyselyTransaction = (handle: unknown): handle is KyselyHandle =>
   Reflect.get(handle, "isTransaction") === true &&
   ["executeQuery", "withoutPlugins", "selectFrom"].every((name) => typeof Reflect.get(handle, name) === "function")
 
-/** How only SQLite's dialects write a query. Nothing is sent, because a rejected query would end another database's transaction. */
+/** A query that only SQLite's dialects write. Nothing is sent, because a rejected query would end another database's transaction. */
 const probe = `select "kiln" from "kiln" where "kiln" = ?`
 const isSqliteDialect = (transaction: KyselyHandle): boolean =>
   transaction.selectFrom("kiln").select("kiln").where("kiln", "=", 1).compile().sql === probe

@@ -60,7 +60,7 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
 /** At least a millisecond: a job without a lease would be claimable again at once. */
 const leaseOf = ({ leaseDurationMs }: ClaimRequest): number => Math.max(1, Math.ceil(leaseDurationMs))
 
-/** What one claim takes. Its moves are written together, at the end. */
+/** The jobs that one claim takes. Its moves are written together, at the end. */
 interface Taken {
   readonly claims: Array<Claim>
   readonly moves: Array<Move>

@@ -8,7 +8,7 @@ import { finishedKinds } from "./finishedKinds.ts"
 import { isNotNeeded } from "./neededChildren.ts"
 import { purgesStillDue, recordPurges } from "./purges.ts"
 
-/** What erasing and deleting need to know about a job. */
+/** The facts about a job that erasing and deleting need. */
 export const retentionColumns = select(
   "jobs",
   "seq",

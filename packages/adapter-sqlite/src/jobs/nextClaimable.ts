@@ -83,7 +83,7 @@ export const settleLane = (
 /** Maximum number of lanes that one claim corrects, so that claims stay short after a burst in many lanes. */
 const maxCorrections = 16
 
-/** What a claim knows of the lanes. */
+/** A claim's view of the lanes. */
 export interface KnownLanes {
   /** When lanes may have something, before the claim. `undefined`: they must be read. */
   readonly times: ReadonlyArray<LaneTime> | undefined

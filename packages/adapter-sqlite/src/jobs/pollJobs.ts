@@ -16,7 +16,7 @@ const progress = sql<JsonText | null>`CASE WHEN ${sql.ref("jobs.status")} = 'pro
   SELECT value FROM ${sql.table("checkpoints")} WHERE job_seq = ${sql.ref("jobs.seq")} AND step = ${sql.lit(progressStep)}) END`
 
 /**
- * What a poll shows of a job, only for its owner. Has a row for each file, so that one statement reads everything from one
+ * The parts of a job that a poll shows, only to its owner. Has a row for each file, so that one statement reads everything from one
  * snapshot. The rows are not sorted: that would take SQLite a third of the time.
  */
 export const polledByOwner = statement((given: Given<Values<"jobs", "id" | "project_id" | "key_id" | "mode">>) =>

@@ -12,7 +12,7 @@ import { UnreadableJob } from "./unreadableJobs.ts"
 /** One range of the index of ready jobs: those of a lane and priority that are held, or are not. */
 type Range = Values<"jobs", "lane_id" | "held"> & { readonly rank: number }
 
-/** Where a page begins: after this job. The empty id sorts before every id. */
+/** The job after which a page begins. The empty id sorts before every id. */
 type After = { readonly afterTime: number; readonly afterId: JobId | "" }
 
 const start: After = { afterTime: -1, afterId: "" }

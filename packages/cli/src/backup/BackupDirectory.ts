@@ -18,7 +18,7 @@ import { generationsOf, isGenerationName } from "./backupMarker.ts"
 //     blobs.txt                     the files that the database names: key, bytes, SHA-256
 //   generations/*.partial/          a backup in progress, or one that was killed
 
-/** What a generation is, and the checksums of its parts. */
+/** The manifest of a generation, with the checksums of its parts. */
 const Manifest = Schema.Struct({
   format: Schema.Literal(1),
   /** Version of kiln that made it. */

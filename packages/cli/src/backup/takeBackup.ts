@@ -44,7 +44,7 @@ export interface TakenBackup {
   readonly removed: ReadonlyArray<string>
 }
 
-/** What a backup is made of. */
+/** The sources of a backup. */
 export interface BackupSource {
   readonly place: SqlitePlace
   readonly records: StoreInspection

@@ -13,7 +13,7 @@ import { withStores } from "../withStores.ts"
 export const periodText = (ms: number | null): string =>
   ms === null ? "kept indefinitely" : `after ${Number((ms / 86_400_000).toFixed(2))} d`
 
-/** How many running processes have published a rule for a kind, and whether they agree. */
+/** The number of running processes that have published a rule for a kind, and whether they agree. */
 const saidBy = (published: ReadonlyArray<PublishedRule>) => {
   const running = published.filter(({ stoppedForMs }) => stoppedForMs === null)
   const texts = new Set(published.map(({ dataMs, jobsMs }) => `${dataMs} ${jobsMs}`))

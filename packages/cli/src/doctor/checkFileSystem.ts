@@ -7,7 +7,7 @@ import { localDirectories } from "../settings/localDirectories.ts"
 
 const name = "filesystem"
 
-/** What Linux calls `f_type`, for file systems on other machines. SQLite's locks and shared memory do not reach them. */
+/** Values of Linux's `f_type` for file systems on other machines. SQLite's locks and shared memory do not reach them. */
 const network: Readonly<Record<number, string>> = {
   0x6969: "NFS",
   0xff534d42: "CIFS",

@@ -3,7 +3,7 @@ import { type CommandFailed, failed } from "../CommandFailed.ts"
 import { describeDatabase } from "../database/DatabasePlace.ts"
 import type { Settings } from "../Settings.ts"
 
-/** What an operator does about a copy, in words for messages. */
+/** Instructions for the operator of a copy, for messages. */
 export const adoptionAdvice =
   "To use the original instead, correct DATABASE_URL or KILN_DATA_DIR. To continue with this copy, stop every process on the original, " +
   "then run kiln adopt --moved if the original was not used after this copy was made (jobs continue), " +

@@ -10,7 +10,7 @@ const shownPath = (route: string, path: string): string => {
     .join("/")
 }
 
-/** What the access log says about a request. The path of a request without a route may be anything, so it is left out. */
+/** The access log's line for a request. The path of a request without a route may be anything, so it is left out. */
 const entryOf = ({ durationMs, method, path, route, ...answered }: AnsweredRequest) => ({
   requestId: answered.requestId,
   projectId: answered.projectId,

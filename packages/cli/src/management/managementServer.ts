@@ -8,7 +8,7 @@ import type { CommandFailed } from "../CommandFailed.ts"
 import type { ManagementPlace } from "../settings/management.ts"
 import { portProblem } from "../startProblems.ts"
 
-/** What the management server answers with. */
+/** Sources of the management server's responses. */
 export interface ManagementSources {
   /** All metrics in Prometheus's text format. */
   readonly metrics: Effect.Effect<string>

@@ -1,4 +1,4 @@
-/** Where the commands go to and with which key. `key` may be a shell variable, for pages that have no key to show. */
+/** The address and the key that the commands use. `key` may be a shell variable, for pages that have no key to show. */
 export interface CurlTarget {
   readonly url: string
   readonly key: string

@@ -40,7 +40,7 @@ export const withTelemetry = <A, R>(
 /** Milliseconds between refreshes of the gauges for the exporter of metrics. Prometheus refreshes them by reading them. */
 const refreshMs = 15_000
 
-/** What a process measures, and where it serves that. */
+/** The meters of a process and the server that exposes them. */
 export interface Measuring {
   /** The observers for the parts of the service. */
   readonly observers: Context.Context<never>

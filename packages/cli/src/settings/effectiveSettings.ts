@@ -137,7 +137,7 @@ const isConfigured = (setting: SettingName, { engine }: KilnConfig): boolean => 
   return name !== "limits" || engine.limits?.perProject !== undefined
 }
 
-/** What only the config file can set. Functions and other code are named, not printed. */
+/** Settings that only the config file can contain. Functions and other code are named, not printed. */
 const configOnly = ({ engine = {}, providers = {}, voices }: KilnConfig): ReadonlyArray<readonly [string, string]> => [
   ...Object.entries(engine)
     .filter(([name]) => name === "limits" || !Object.values(engineNames).some((known) => known === name))

@@ -4,7 +4,7 @@ import { fixedPort } from "./integer.ts"
 import { host as hostName } from "./publicUrl.ts"
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
-/** Where `/metrics` and probes are served. */
+/** The address of `/metrics` and probes. */
 export interface ManagementPlace {
   readonly host: string
   readonly port: number

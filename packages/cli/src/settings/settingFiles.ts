@@ -4,7 +4,7 @@ import { causeMessage, codesOf } from "../CommandFailed.ts"
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Where the text of a setting comes from. */
+/** The source of a setting's text. */
 export type SettingOrigin =
   | { readonly _tag: "Variable" }
   | { readonly _tag: "File"; readonly path: string; readonly by: string }

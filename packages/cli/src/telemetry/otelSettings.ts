@@ -7,7 +7,7 @@ const signals = ["TRACES", "METRICS", "LOGS"] as const
 export type Signal = (typeof signals)[number]
 export type Protocol = "http/protobuf" | "http/json"
 
-/** What the `OTEL_*` variables ask for. */
+/** The settings from the `OTEL_*` variables. */
 export interface OtelSettings {
   /** The signals to export, each with its protocol. */
   readonly exports: ReadonlyMap<Signal, Protocol>

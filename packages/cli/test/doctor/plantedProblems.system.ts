@@ -35,7 +35,7 @@ describe("kiln doctor on SQLite", () => {
     const diagnosis = await diagnose({ ...installation.env, ...withSecrets }, "--strict")
     // The disk of the machine that runs the test is not the test's.
     expect(named(diagnosis, "problem", "warning").filter((name) => !["disk", "filesystem"].includes(name))).toEqual([])
-    const page = readFileSync(new URL("../../../../docs/configuration.md", import.meta.url), "utf8")
+    const page = readFileSync(new URL("../../../../docs/guides/command-line.md", import.meta.url), "utf8")
     const documented = /^\| Check \| Finds \|\n([^]*?)\n\n/m.exec(page)?.[1] ?? ""
     for (const { name } of diagnosis.checks) expect(documented).toContain(`\`${name}\``)
   })

@@ -30,7 +30,7 @@ const putHalf = Effect.fnUntraced(function* (key: string) {
   return putting
 })
 
-/** What a blob store must keep over a restart and among several openings. */
+/** Promises of a blob store across restarts and concurrent openings. */
 export const blobPlaceChecks: ReadonlyArray<PlaceCheck<BlobStore>> = [
   {
     name: "after closing and reopening, every blob is complete",

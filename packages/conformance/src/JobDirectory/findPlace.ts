@@ -14,7 +14,7 @@ const placeOf = Effect.fnUntraced(function* (id: JobId) {
 const aheadOf = (...numbers: ReadonlyArray<number>) =>
   Effect.forEach(numbers, (n) => Effect.map(placeOf(jobId(n)), (place) => place?.ahead))
 
-/** Where an unfinished job stands. */
+/** The place of an unfinished job. */
 export const findPlace: Section = {
   name: "JobDirectory.findPlace",
   checks: [

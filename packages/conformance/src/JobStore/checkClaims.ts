@@ -10,7 +10,7 @@ const checking = Effect.fnUntraced(function* (...claims: ReadonlyArray<readonly 
   return yield* store.checkClaims(claims.map(([n, token]) => ({ jobId: jobId(n), token })))
 })
 
-/** Whether claims still hold their jobs. */
+/** Checks about claims that still hold their jobs, or no longer. */
 export const checkClaims: Section = {
   name: "JobStore.checkClaims",
   checks: [

@@ -9,7 +9,7 @@ import { repeatedEnds } from "./repeatedEnds.ts"
 /** A verb that only the holder of a job may use, with arguments that would change a lot. `live` jobs need a charge. */
 interface FencedVerb {
   readonly name: string
-  /** How it ends the claim. A second end of the same type is a repeat of the first. */
+  /** The type of the end. A second end of the same type is a repeat of the first. */
   readonly end?: "completion" | "failure" | "return"
   readonly run: (
     claims: ReadonlyArray<ClaimRef>,

@@ -34,7 +34,7 @@ const inForce = Effect.map(
   rulesInForce,
 )
 
-/** How long jobs are kept, as the processes that know their kinds say. */
+/** Retention rules that the processes with a kind publish. */
 export const retentionRules: Section = {
   name: "JobStore.publishRetention, readRetention",
   checks: [

@@ -25,7 +25,7 @@ const most = "0.00015"
 
 const nothing = { reserved: "0", day: "0", month: "0" }
 
-/** What counts against a spend cap, from a job's creation to its end and beyond. */
+/** Amounts that count against a spend cap, from a job's creation to its end and beyond. */
 export const reservations: Section = {
   name: "JobStore: reservations under spend caps",
   checks: [

@@ -25,7 +25,7 @@ const untouched = (verb: "expireData" | "deleteJobs", count: number) =>
         : Effect.map(read(newJob(n)), ({ retained }) => retained === "kept"),
   )
 
-/** How the ages of kinds apply, the same for data and for records. */
+/** The effect of the ages of kinds, the same for data and for records. */
 export const retentionPerKind = (verb: "expireData" | "deleteJobs"): Section["checks"] => [
   check(
     "each kind has its own age, to the millisecond; a kind that is not named has the age of all others",

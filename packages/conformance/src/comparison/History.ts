@@ -23,7 +23,7 @@ export interface KnownFile {
   readonly jobId: JobId
 }
 
-/** What the reference shows at present. Without it, most operations would meet nothing to act on. */
+/** The present state of the reference. Without it, most operations would meet nothing to act on. */
 export interface Seen {
   readonly held: ReadonlyArray<KnownClaim>
   /** Claims whose job went on without them. */
@@ -42,7 +42,7 @@ export interface Seen {
   readonly instants: ReadonlyArray<number>
 }
 
-/** What a history has brought about so far, as the reference answered. Later operations pick from it. */
+/** The results of a history so far, as the reference answered. Later operations pick from it. */
 export interface History {
   nextNumber: number
   readonly jobs: Array<KnownJob>
@@ -54,9 +54,9 @@ export interface History {
   readonly retries: Map<JobId, JobId>
   /** Which job an upload fed last, also when both are gone. */
   readonly fed: Map<UploadId, JobId>
-  /** What stood in the ledger after the last step. */
+  /** The ledger after the last step. */
   readonly ledger: Map<JobId, LedgerEntry>
-  /** How far the ledger was complete then. */
+  /** The time up to which the ledger was complete then. */
   ledgerUntil: number
   /** The jobs as they were after the last step. */
   present: ReadonlyMap<JobId, Job>

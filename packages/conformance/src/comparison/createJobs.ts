@@ -15,7 +15,7 @@ export const delays = fc.constantFrom(0, 1, 400, 1_000, 3_000)
 export const owner = fc.constantFrom(...owners)
 export const mode = fc.constantFrom("sandbox", "sandbox", ...modes)
 
-/** What a retry says of the job it tries again: that it is another key's, or that it had another upload. */
+/** Wrong claims of a retry about its job: that it belongs to another key, or had another upload. */
 type RetryOdd = "none" | "foreign" | "upload"
 const retryOdds: ReadonlyArray<RetryOdd> = ["none", "none", "none", "none", "foreign", "upload"]
 
@@ -50,7 +50,7 @@ const itemArguments = record({
 
 type Item = typeof itemArguments extends fc.Arbitrary<infer A> ? A : never
 
-/** What makes of a new job another try of an old one: mostly of one that allows it. */
+/** Turns a new job into a retry of an old one, mostly of one that can be retried. */
 const retryFrom = ({ retry }: Item, { jobs, present, seen }: History): Partial<NewJob> => {
   if (retry === undefined) return {}
   const known = latest(jobs, retry.pick.back)

@@ -26,7 +26,7 @@ const query = record({
 
 const anyJobs = fc.array(pick, { minLength: 1, maxLength: 3 })
 
-/** What an operator sees and does. With their weights. */
+/** Operations of an operator, with their weights. */
 export const directoryOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [
   {
     weight: 2,

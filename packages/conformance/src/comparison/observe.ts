@@ -44,7 +44,7 @@ export const presentJobs = ({ jobs }: Observation): ReadonlyMap<Job["id"], Job> 
 
 const knownJob = (job: Job): KnownJob => ({ jobId: job.id, principal: ownerOf(job) })
 
-/** What later operations may pick from. */
+/** Candidates for later operations. */
 export const seenFrom = ({ jobs, uploads, projects }: Observation, history: History): Seen => {
   const known = jobs.filter((job) => job !== undefined)
   const announced = uploads.filter((upload) => upload !== undefined)

@@ -218,7 +218,7 @@ const boardOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
   ),
 ]
 
-/** What a live job needs, at once: by chance it would be rare. */
+/** All prerequisites of a live job at once, which would be rare by chance. */
 const openGate = operation(
   "openGate",
   fc.constant(null),

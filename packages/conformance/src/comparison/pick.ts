@@ -5,7 +5,7 @@ import type { JobCount } from "@kiln/core/ports"
 export const record = <A>(parts: { readonly [K in keyof A]: fc.Arbitrary<A[K]> }): fc.Arbitrary<A> =>
   fc.record<A>(parts, { noNullPrototype: true })
 
-/** How to pick: mostly what is present, now and then anything that ever was. */
+/** A way to pick: mostly something present, occasionally anything that ever existed. */
 export interface Choice {
   readonly back: number
   readonly from: "present" | "ever" | "superseded" | "ended"

@@ -182,7 +182,7 @@ const steps: Steps = {
 
 const wait = { reason: "provider", subject: "speech", cause: "quota" } as const
 
-/** What reading verbs show: a verb that writes would save what the one before it left unsaved. */
+/** Results of reading verbs: a verb that writes would save changes that the one before it left unsaved. */
 const shown = Effect.gen(function* () {
   const [jobs, uploads, keys, board] = [yield* JobStore, yield* UploadStore, yield* KeyDirectory, yield* Switchboard]
   const directory = yield* JobDirectory

@@ -82,7 +82,7 @@ const everything = Effect.gen(function* () {
   }
 })
 
-/** What the ports together must keep over a restart and among several openings. */
+/** Promises of all ports together across restarts and concurrent openings. */
 export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
   ...lastWriteChecks,
   {

@@ -25,30 +25,31 @@ export const dataMismatch = (before: Job, after: Job, event: JobEventName): stri
 
 const unlike = (expected: Data, after: Job): string | undefined => {
   const field = differingField(jobDataFields, expected, after)
-  return field === undefined ? undefined : `it leaves ${field} alone`
+  return field === undefined ? undefined : `it must not change ${field}`
 }
 
 const checkpointMismatch = (before: Job, after: Job): string | undefined => {
   const [old, kept] = [before.checkpoints, after.checkpoints]
   const changed = Object.keys(kept).filter((step) => !Object.hasOwn(old, step) || !sameValue(old[step], kept[step]))
-  if (changed.length > 1) return "it keeps one step"
-  if (Object.keys(old).some((step) => !Object.hasOwn(kept, step))) return "it keeps the steps before it"
+  if (changed.length > 1) return "it must store only one step"
+  if (Object.keys(old).some((step) => !Object.hasOwn(kept, step))) return "it must keep earlier steps"
   return unlike({ ...before, checkpoints: kept }, after)
 }
 
 const completionMismatch = (before: Job, after: Job): string | undefined => {
   const blobPrefix = `${jobBlobPrefix(before.id)}/${before.token}/`
-  if (after.files.some((file) => !file.blobKey.startsWith(blobPrefix))) return "its files are those of its own attempt"
-  if (new Set(after.files.map((file) => file.name)).size < after.files.length) return "no two files have one name"
+  if (after.files.some((file) => !file.blobKey.startsWith(blobPrefix)))
+    return "its files must be under the attempt's key"
+  if (new Set(after.files.map((file) => file.name)).size < after.files.length) return "names of files must be unique"
   const { charge, files, output, warningCode } = after
   return unlike({ ...before, checkpoints: {}, charge, files, output, warningCode }, after)
 }
 
 const erasureMismatch = (before: Job, after: Job): string | undefined => {
   const { retained } = after
-  if (retained === "kept") return "it blanks"
+  if (retained === "kept") return "it must remove the data"
   // What expired by age can still be deleted on request; nothing comes back from that.
-  if (before.retained === "deleted") return "it happens once"
+  if (before.retained === "deleted") return "deleted data must not be deleted again"
   const warning = retained === "deleted" ? "data_deleted" : "data_expired"
   const warningCode = strongerWarning(before.warningCode ?? undefined, warning) ?? null
   return unlike({ ...before, retained, request: null, checkpoints: {}, output: null, files: [], warningCode }, after)

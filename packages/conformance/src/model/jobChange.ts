@@ -14,7 +14,7 @@ import { differingField, jobDataFields, jobOriginFields, jobStateFields } from "
 /** `removed` is the end of the record; `retried` says that another job is made of this failed one, which took over its upload. */
 export type JobMoveName = JobEventName | "removed" | "retried"
 
-/** What one store verb did to one job. */
+/** The change that one store verb made to one job. */
 export type JobChange =
   | { readonly _tag: "Unchanged" }
   /** Exactly one row of the table explains it, or it is a move of the record. */
@@ -88,7 +88,7 @@ const move = (before: Job, after: Job, now: number, verb: string | undefined): J
     if (refusal === undefined) return { _tag: "Moved", event: event.event }
     refusals.push(`${event.event}: ${refusal}`)
   }
-  if (after.token < before.token) refusals.push("the token fell")
+  if (after.token < before.token) refusals.push("the token decreased")
   return illegal(
     `${before.id}: ${before.status} -> ${after.status} is not a move of the table (${refusals.join("; ")})`,
   )
@@ -120,7 +120,7 @@ const candidates = (before: Job, after: Job, now: number): ReadonlyArray<Transit
 
 const mismatch = (before: Job, after: Job, event: TransitionEvent, now: number): string | undefined => {
   const expected = applyEvent(before, event, now)
-  if (expected === undefined) return "the table forbids it now"
+  if (expected === undefined) return "the guard of the table does not hold"
   const state = differingField(jobStateFields, expected, after)
   return state === undefined ? dataMismatch(before, after, event.event) : `${state} is wrong`
 }

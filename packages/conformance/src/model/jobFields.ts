@@ -43,11 +43,11 @@ const dataFields: Record<Exclude<keyof Job, keyof JobOrigin | keyof JobState>, t
   charge: true,
 }
 
-/** What a caller asked for: never changes, but for an upload that a retry takes over. */
+/** Fields of the request, which never change, except for an upload that a retry takes over. */
 export const jobOriginFields = Object.keys(originFields) as ReadonlyArray<keyof typeof originFields>
-/** What transitions change, as the table says. */
+/** Fields that transitions change, according to the table. */
 export const jobStateFields = Object.keys(stateFields) as ReadonlyArray<keyof typeof stateFields>
-/** What a job retains, its warning and its charge. */
+/** Retained data, warning and charge of a job. */
 export const jobDataFields = Object.keys(dataFields) as ReadonlyArray<keyof typeof dataFields>
 
 /** The part of a job that transitions change. */

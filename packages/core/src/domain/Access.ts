@@ -2,7 +2,7 @@ import type { KeyId, ProjectId } from "./Ids.ts"
 
 /** Test keys make sandbox jobs, live keys make live jobs. */
 export type KeyMode = "test" | "live"
-/** Whether a job uses real providers: a `sandbox` job never reaches a provider and is never charged. */
+/** The mode of a job: a `sandbox` job never reaches a provider and is never charged. */
 export type JobMode = "sandbox" | "live"
 
 export const jobModeOf = (mode: KeyMode): JobMode => (mode === "test" ? "sandbox" : "live")

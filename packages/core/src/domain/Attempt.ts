@@ -1,7 +1,7 @@
 import type { ErrorCode } from "./ErrorCode.ts"
 
 /**
- * How often a job may fail and how often it may lose its worker. The two budgets are separate, so a deployment never uses up the
+ * The number of times that a job may fail, and that it may lose its worker. The two budgets are separate, so a deployment never uses up the
  * first.
  */
 export interface AttemptLimits {
@@ -26,7 +26,7 @@ export const defaultAttemptLimits: AttemptLimits = {
 /** Why an attempt ended without a result. */
 export interface AttemptFailure {
   readonly errorCode: ErrorCode
-  /** What the caller of a failed job is told; nothing by default. */
+  /** A message for the caller of a failed job; none by default. */
   readonly publicMessage?: string | undefined
   /** True if another attempt may succeed. */
   readonly retry: boolean

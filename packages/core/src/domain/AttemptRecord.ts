@@ -14,7 +14,7 @@ const maxMessageBytes = 2 * 1_024
 const maxCauses = 5
 
 /**
- * What a worker reports about an attempt that failed. Messages and stacks of foreign code may quote a request: they are for operators,
+ * A worker's report about a failed attempt. Messages and stacks of foreign code may quote a request: they are for operators,
  * never for callers, and are erased with the job's data.
  */
 export interface AttemptRecord {
@@ -22,7 +22,7 @@ export interface AttemptRecord {
   readonly message: string
   /** The stack of the error and of its causes; `null` for a value that is not an error. */
   readonly stack: string | null
-  /** How long the attempt ran, in whole milliseconds. */
+  /** Duration of the attempt, in whole milliseconds. */
   readonly durationMs: number
   /** The name of the worker's process: host and process id. */
   readonly worker: string

@@ -1,4 +1,6 @@
-import { readEbmlNumber } from "./ebmlNumber.ts"
+import { readEbmlNumber } from "../media/ebmlNumber.ts"
+import { mpegFrameAt } from "../media/frames.ts"
+import { id3End } from "../media/tags.ts"
 
 /** The audio formats a client may declare. */
 
@@ -51,9 +53,16 @@ export const sniffContainer = (firstBytes: Uint8Array): AudioContainer | undefin
   if (isWave(bytes)) return "wav"
   if (isWebm(bytes)) return "webm"
   if (isMp4(bytes)) return "mp4"
-  if (hasId3Tag(bytes) || hasLayer3Frame(bytes)) return "mp3"
+  if (isTagged(bytes) || hasMpegFrame(bytes)) return "mp3"
   return undefined
 }
+
+/**
+ * Returns whether a file that begins with these bytes may be of this format. An ID3 tag is at the beginning of an MP3, but a WAVE
+ * file may follow it as well; that shows only when the file is measured.
+ */
+export const mayBeginWith = (format: AudioFormat, firstBytes: Uint8Array): boolean =>
+  containerMatches(format, sniffContainer(firstBytes)) || (format === "wav" && id3End(firstBytes, 0) > 0)
 
 const ascii = (bytes: Uint8Array, from: number, to: number): string => String.fromCharCode(...bytes.subarray(from, to))
 
@@ -61,43 +70,19 @@ const ascii = (bytes: Uint8Array, from: number, to: number): string => String.fr
 const isWave = (bytes: Uint8Array): boolean =>
   ["RIFF", "RF64", "BW64"].includes(ascii(bytes, 0, 4)) && ascii(bytes, 8, 12) === "WAVE"
 
-/** An ID3v2 tag: version 2 to 4 and a length of four 7-bit bytes, as the tag's own specification says to detect it. */
-const hasId3Tag = (bytes: Uint8Array): boolean => {
+/** An ID3v2 tag of version 2 to 4, or an APE tag. Some writers get the length wrong, so it does not matter here. */
+const isTagged = (bytes: Uint8Array): boolean => {
   const [major = 0, revision = 0xff] = bytes.subarray(3, 5)
-  const length = bytes.subarray(6, 10)
-  return (
-    ascii(bytes, 0, 3) === "ID3" &&
-    major >= 2 &&
-    major <= 4 &&
-    revision !== 0xff &&
-    length.length === 4 &&
-    length.every((byte) => byte < 0x80)
-  )
+  const hasId3 = ascii(bytes, 0, 3) === "ID3" && major >= 2 && major <= 4 && revision !== 0xff && bytes.length >= 10
+  return hasId3 || ascii(bytes, 0, 8) === "APETAGEX"
 }
 
 /**
- * The header of an MPEG audio frame of layer III with a bitrate and a sample rate that exist. Layer III only: in the
- * other layers' patterns lie the UTF-16 byte order mark (layer I) and AAC's ADTS (layer bits 00).
+ * The header of a frame of MPEG audio of layer II or III; `audio/mpeg` is the type of both. Not of layer I, whose pattern contains
+ * the UTF-16 byte order mark.
  */
-const hasLayer3Frame = (bytes: Uint8Array): boolean => {
-  if (bytes.length < 4) return false
-  const [sync = 0, kind = 0, rates = 0, mode = 0] = bytes
-  const version = (kind >> 3) & 3
-  const layer = (kind >> 1) & 3
-  const bitrate = rates >> 4
-  const sampleRate = (rates >> 2) & 3
-  const emphasis = mode & 3
-  return (
-    sync === 0xff &&
-    kind >= 0xe0 &&
-    version !== 1 &&
-    layer === 1 &&
-    bitrate !== 0 &&
-    bitrate !== 15 &&
-    sampleRate !== 3 &&
-    emphasis !== 2
-  )
-}
+const hasMpegFrame = (bytes: Uint8Array): boolean =>
+  bytes.length >= 4 && (mpegFrameAt(bytes, 0)?.layer ?? 1) !== 1 && ((bytes[3] ?? 0) & 3) !== 2
 
 /**
  * ISO base media (mp4, m4a, mov). A file begins with `ftyp`; older and QuickTime-like writers begin with the movie, the media or

@@ -58,7 +58,7 @@ export const passageOf = (circuit: Circuit, now: number): "open_to_all" | "one_c
   return now < circuit.until ? "paused" : "one_call"
 }
 
-/** What a failed call reveals about the provider itself. */
+/** The information about the provider itself in a failed call. */
 export interface CallFailure {
   readonly reason: PauseReason
   /** Milliseconds the provider asked us to wait. */

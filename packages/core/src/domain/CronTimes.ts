@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 
 const dayMs = 24 * 3_600_000
 
-/** What a local clock shows, as if it were UTC, in milliseconds. */
+/** The reading of a local clock, as if it were UTC, in milliseconds. */
 type WallTime = number
 
 /**

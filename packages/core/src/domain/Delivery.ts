@@ -8,7 +8,7 @@ import type { JsonObject } from "./Json.ts"
 export const deliveryField = "kiln:on_finished"
 
 /**
- * How the JSON text of marked metadata ends. No other text ends like this: quotes in a value are escaped, and an object in it, such as
+ * The end of the JSON text of marked metadata. No other text ends like this: quotes in a value are escaped, and an object in it, such as
  * what a caller has attached, ends before the whole does.
  */
 export const deliveryMark = `"${deliveryField}":true}`

@@ -42,7 +42,7 @@ export class SpendCapReached extends KilnError<"SpendCapReached"> {
   readonly reason: SpendRefusal["reason"]
   /** The currency of the job's price. */
   readonly currency: string
-  /** What the job could cost at most, as an exact decimal; `null` if it is not bounded. */
+  /** The job's maximum cost, as an exact decimal; `null` if it is not bounded. */
   readonly maximumCost: string | null
   /** The period whose cap the job could pass; `null` for the other reasons. */
   readonly period: SpendRefusal["period"]

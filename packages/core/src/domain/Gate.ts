@@ -4,7 +4,7 @@ import { type Meter, type PriceSnapshot, uncoveredMeters } from "./Billing.ts"
 /** A switch of the built-in kinds. Other kinds may have their own. */
 export type SwitchName = "ai" | "audio" | "images"
 export const switchNames: ReadonlyArray<SwitchName> = ["ai", "audio", "images"]
-/** What a switch may be called. */
+/** The pattern of switch names. */
 export const switchNameForm = /^[a-z][a-z0-9_-]{0,63}$/
 
 /** Switches by name. */
@@ -57,7 +57,7 @@ export interface Board {
   /** Job kinds that the operator has paused, sorted by name. Their jobs are accepted and wait, in both modes; none is claimed. */
   readonly pausedKinds: ReadonlyArray<string>
   /**
-   * How many jobs of a project may run at the same time, for the projects that have a limit of their own; 0 means no limit. It
+   * The maximum number of a project's concurrent jobs, for the projects that have their own limit; 0 means no limit. It
    * replaces `limits.perProject` of the settings.
    */
   readonly projectConcurrency: Readonly<Record<ProjectId, number>>

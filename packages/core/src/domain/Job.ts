@@ -45,7 +45,7 @@ export interface JobOrigin {
   readonly createdAt: number
 }
 
-/** Whether the job's data is still kept, and if not, how it was removed. */
+/** The state of the job's data: kept, or the way in which it was removed. */
 export type RetainedData = "kept" | "deleted" | "expired"
 
 /** A job as recorded in the store. */

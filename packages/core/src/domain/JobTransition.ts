@@ -19,7 +19,7 @@ export interface JobTransition {
   /** `same` for a move that keeps whatever status the job has. */
   readonly to: JobStatus | "same"
   /**
-   * What the store checks in the statement that writes, besides `from`:
+   * The check in the statement that writes, besides `from`:
    * - `none`: nothing, because the job does not exist yet
    * - `fence`: the job is held, and the caller's token is the job's
    * - `claimable`: `claimableAt` has passed and the deadline has not

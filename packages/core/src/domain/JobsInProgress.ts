@@ -1,7 +1,7 @@
 import type { JobMode } from "./Access.ts"
 import type { ProjectId } from "./Ids.ts"
 
-/** How many jobs may run at the same time, across all processes. Live and sandbox jobs are counted separately. */
+/** Limits of the jobs that run at the same time, across all processes. Live and sandbox jobs are counted separately. */
 export interface ConcurrencyLimits {
   /** For each kind, all its versions together, at least 1. A kind without an entry has no limit. */
   readonly perKind: Readonly<Record<string, number>>
@@ -51,12 +51,12 @@ export interface Limited {
 /** Jobs in progress of one kind, project and mode, as counted by a store. */
 export interface InProgressCount extends Limited, Taken {}
 
-/** How many more jobs of a kind, all its versions together, a worker may take now. */
+/** The number of further jobs of a kind, all its versions together, that a worker may take now. */
 export interface KindQuota extends Pick<Limited, "kind" | "mode"> {
   readonly count: number
 }
 
-/** How many slots of a worker are free, and how many of them one project may hold. Live and sandbox jobs have separate slots. */
+/** The free slots of a worker, and the number of them that one project may hold. Live and sandbox jobs have separate slots. */
 export interface WorkerRoom {
   /** Free slots, by mode. */
   readonly free: Readonly<Record<JobMode, number>>

@@ -1,11 +1,11 @@
 import type { JobStatus } from "./JobState.ts"
 import type { Json } from "./Json.ts"
 
-/** How far a job is. */
+/** The progress of a job. */
 export interface Progress {
   /** The finished share of the work, from 0 to 1. */
   readonly value: number
-  /** What the attempt is doing, for callers; `null` if it did not say. */
+  /** The current activity of the attempt, for callers; `null` if it did not report one. */
   readonly message: string | null
 }
 
@@ -21,7 +21,7 @@ export const progressIntervalMs = 1_000
 /** Maximum length of a message, in UTF-16 code units. */
 const maxMessageLength = 200
 
-/** How far a share may lie outside of its range, because sums of fractions are not exact. */
+/** The tolerance for shares outside their range, because sums of fractions are not exact. */
 const tolerance = 1e-6
 
 /** Returns what is wrong with a report of progress; `undefined` if it is valid. NaN is valid: a share of nothing must not fail a job. */

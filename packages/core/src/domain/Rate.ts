@@ -9,7 +9,7 @@ export interface Rate {
   readonly limit: number
   readonly perMs: number
   /**
-   * How many may start at once after a pause, from 1 to 1,000,000. Any period of `perMs` has at most `limit + burst` starts. By
+   * The number that may start at once after a pause, from 1 to 1,000,000. Any period of `perMs` has at most `limit + burst` starts. By
    * default a tenth of `limit`, but at least 2.
    */
   readonly burst?: number

@@ -66,7 +66,7 @@ export interface PortionRequest {
   readonly unused: number
   /** Tokens it would like to have; 0 only returns the rest. */
   readonly wanted: number
-  /** How long it may use them, in milliseconds. */
+  /** The time in which it may use them, in milliseconds. */
   readonly ttlMs: number
 }
 

@@ -7,7 +7,7 @@ import { valueOf } from "./realms.ts"
 export type SpendPeriod = "day" | "month"
 export const spendPeriods: ReadonlyArray<SpendPeriod> = ["day", "month"]
 
-/** What live jobs may cost at most in a calendar day and in a calendar month of UTC. Amounts are exact decimals. */
+/** The maximum cost of live jobs in a calendar day and in a calendar month of UTC. Amounts are exact decimals. */
 export interface SpendCap {
   /** Lower-case ISO 4217. Jobs whose price has another currency are refused. */
   readonly currency: string
@@ -28,7 +28,7 @@ export interface SpendEntry {
   readonly chargedAt: number | null
 }
 
-/** What an owner has spent under its cap, in the cap's currency. */
+/** The spending of an owner under its cap, in the cap's currency. */
 export interface Spending {
   readonly owner: SpendOwner
   readonly cap: SpendCap
@@ -51,7 +51,7 @@ export interface SpendRefusal {
   readonly owner: "key" | "project"
   /** The currency of the job's price. */
   readonly currency: string
-  /** What the job could cost at most; `null` if it is not bounded. */
+  /** The job's maximum cost; `null` if it is not bounded. */
   readonly maximumCost: string | null
   /** The period whose cap the job could pass; `null` for the other reasons. */
   readonly period: SpendPeriod | null

@@ -2,7 +2,7 @@
 const toleranceMs = 5_000
 
 /**
- * How fast store time passes while it is ahead of the wall clock: a lead of one hour is gone after ten. Leases and delays take
+ * The speed of store time while it is ahead of the wall clock: a lead of one hour is gone after ten. Leases and delays take
  * longer by the same factor.
  */
 const paceWhileAhead = 0.9

@@ -14,7 +14,7 @@ export const submittedField = "kiln:submitted"
 /** A value of attached metadata. Only values that can be compared exactly, because lists are filtered by them. */
 export type MetadataValue = string | number | boolean
 
-/** What a caller attached to a job. It is not part of the request, and stays for as long as the record exists. */
+/** Labels that a caller attached to a job. It is not part of the request, and stays for as long as the record exists. */
 export interface Submitted {
   readonly tags?: ReadonlyArray<string>
   readonly metadata?: Readonly<Record<string, MetadataValue>>
@@ -54,7 +54,7 @@ export const uniqueOf = ({ metadata }: Pick<Job, "metadata">): Unique | undefine
   return typeof scope === "string" && isKnown ? { scope, while: duration } : undefined
 }
 
-/** What the engine keeps in the metadata of a job. */
+/** The engine's own entries in the metadata of a job. */
 const own = [traceField, submittedField, deliveryField, uniqueField]
 
 /** Returns a job's metadata for its caller: the fields of the request that its kind keeps, and what was attached. */

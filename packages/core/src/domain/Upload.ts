@@ -58,7 +58,7 @@ export const transferRefusal = (upload: Upload, now: number, maxTransfers: numbe
           ? "expired"
           : undefined
 
-/** How many uploads of one project, and how many of their bytes, may wait for jobs. 0 means no cap. */
+/** The maximum number and total bytes of one project's uploads that wait for jobs. 0 means no cap. */
 export interface UploadCap {
   /** Uploads, announced or stored. */
   readonly uploads: number
@@ -66,7 +66,7 @@ export interface UploadCap {
   readonly bytes: number
 }
 
-/** How many bytes a project may keep, uploads and results together, by mode. 0 means no cap. */
+/** The maximum number of bytes that a project may keep, uploads and results together, by mode. 0 means no cap. */
 export type StorageCap = Readonly<Record<JobMode, number>>
 
 /** Why a job may not use an upload. */

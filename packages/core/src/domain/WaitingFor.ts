@@ -71,7 +71,7 @@ export interface KindFacts {
   readonly switches: ReadonlyArray<string>
 }
 
-/** Where an unfinished job stands, and what it competes with. */
+/** The position of an unfinished job, and the jobs that it competes with. */
 export interface QueuePlace {
   /** Store time, unix milliseconds. */
   readonly now: number

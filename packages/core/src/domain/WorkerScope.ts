@@ -4,9 +4,9 @@ import type { JobMode } from "./Access.ts"
 export type WorkerScope = {
   /** Its slots. Live and sandbox jobs have as many each. */
   readonly slots: number
-  /** How many of its slots of a mode one project may hold; 0 means no limit. */
+  /** The maximum number of its slots of a mode that one project may hold; 0 means no limit. */
   readonly share: number
-  /** How many jobs of a project without a limit of its own may run in all processes, for each mode; 0 means no limit. */
+  /** The maximum number of running jobs, in all processes and for each mode, of a project without its own limit; 0 means no limit. */
   readonly perProject: number
   /** Switches that its settings force off. */
   readonly forcedOff: ReadonlyArray<string>
@@ -24,7 +24,7 @@ export type ServedKind = {
   readonly providers: ReadonlyArray<string>
   /** The switches that its live jobs need. */
   readonly switches: ReadonlyArray<string>
-  /** How many of its jobs may run in all processes, for each mode; `null` means no limit. */
+  /** The maximum number of its running jobs in all processes, for each mode; `null` means no limit. */
   readonly limit: number | null
   /** The rates at which its jobs may start, or may call their providers. */
   readonly rates: ReadonlyArray<ServedRate>

@@ -21,7 +21,7 @@ import { valueOf } from "./realms.ts"
 export interface Unique {
   /** A digest of the key, the mode, the kind and what the caller named. */
   readonly scope: string
-  /** How long a job keeps its scope: until it is claimed, until it has finished, or for milliseconds from its creation. */
+  /** The time for which a job keeps its scope: until it is claimed, until it has finished, or for milliseconds from its creation. */
   readonly while: "queued" | "unfinished" | number
 }
 

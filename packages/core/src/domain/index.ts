@@ -128,12 +128,12 @@ export {
   type AudioContainer,
   acceptedMediaTypes,
   containerMatches,
+  mayBeginWith,
   SNIFF_BYTES,
   sniffContainer,
 } from "./AudioFormat.ts"
 export { crc32 } from "./crc32.ts"
 export { describeDiskProblem, type DiskPlace, DiskProblem } from "./diskProblem.ts"
-export { type EbmlNumber, readEbmlNumber } from "./ebmlNumber.ts"
 export * from "./CanonicalJson.ts"
 export * as Decimal from "./Decimal.ts"
 export { limits } from "./Limits.ts"

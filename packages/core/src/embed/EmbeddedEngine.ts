@@ -52,7 +52,7 @@ export interface UniqueOptions {
   /** A text, or names of request fields whose values are compared. Default the whole request. */
   readonly by?: string | ReadonlyArray<string>
   /**
-   * How long a job stands in the way of others: until its first attempt begins (`queued`), until it is done or failed
+   * The time for which a job counts as a duplicate: until its first attempt begins (`queued`), until it is done or failed
    * (`unfinished`), or for milliseconds from its creation. Never longer than its record is kept.
    */
   readonly while: "queued" | "unfinished" | number

@@ -31,7 +31,7 @@ export interface AttemptFailure {
   readonly errorCode: ErrorCode
   /** Milliseconds until the retry, at the earliest; `undefined` if the job has failed. */
   readonly retryInMs: number | undefined
-  /** How long the attempt ran, in milliseconds. */
+  /** Duration of the attempt, in milliseconds. */
   readonly durationMs: number
 }
 

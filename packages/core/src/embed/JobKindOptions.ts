@@ -116,12 +116,12 @@ export type ChildJob<K extends Kind = Kind> =
     }
   | { readonly id: JobId; readonly status: "failed"; readonly errorCode: ErrorCodeOf<K> }
 
-/** How a failure that `fail` creates is treated. */
+/** Options of a failure that `fail` creates. */
 export interface FailOptions {
-  /** What went wrong, for the log, `onError` and the events. Never a prompt, a transcript or a secret. Default the code. */
+  /** A description of the failure, for the log, `onError` and the events. Never a prompt, a transcript or a secret. Default the code. */
   readonly message?: string
   /**
-   * What the caller is told if the job fails with it: `job.errorMessage`, and `error_message` in polls of mounted kinds. At most 1,000
+   * A message for the caller if the job fails with it: `job.errorMessage`, and `error_message` in polls of mounted kinds. At most 1,000
    * characters; a longer one is cut. It may quote the request: it is no part of the log and is erased with the job's data.
    */
   readonly publicMessage?: string

@@ -27,7 +27,7 @@ export interface JobFields<Name extends string = string> {
 
 export interface UnfinishedJob<Name extends string = string> extends JobFields<Name> {
   readonly status: "queued" | "processing"
-  /** What the latest attempt reported; `null` if it reported nothing. */
+  /** The report of the latest attempt; `null` without one. */
   readonly progress: Progress | null
 }
 
@@ -42,7 +42,7 @@ export interface FailedJob<Name extends string = string, Code extends string = E
   readonly status: "failed"
   readonly finishedAt: Date
   readonly errorCode: Code
-  /** What the kind tells the caller (`publicMessage` of `fail`); `null` if it tells nothing, and once the job's data is erased. */
+  /** The kind's message for the caller (`publicMessage` of `fail`); `null` without one, and once the job's data is erased. */
   readonly errorMessage: string | null
   /** Only from `get`, for a job that was retried (`operator.retry`): the newest retry. */
   readonly retriedAs?: JobId

@@ -78,7 +78,7 @@ export type JobTally = JobCount
 
 /** The unfinished jobs of one kind and mode, as a worker would find them now. */
 export interface ListedQueue extends QueueDepth {
-  /** What holds back all of them: the kind is paused, a switch is off, no worker runs it, or its providers are paused. */
+  /** The reasons that hold back all of them: the kind is paused, a switch is off, no worker runs it, or its providers are paused. */
   readonly heldBack: ReadonlyArray<WaitingReason>
 }
 

@@ -31,7 +31,7 @@ interface ScheduleDetails extends ProjectOption {
   /** As for `submit`. */
   readonly priority?: PriorityName | number
   /**
-   * What happens to ticks at which no worker was running. `once` (the default) submits one job for all of them as soon as a worker
+   * The treatment of ticks at which no worker was running. `once` (the default) submits one job for all of them as soon as a worker
    * runs; `skip` waits for the next tick.
    */
   readonly missed?: MissedTicks

@@ -4,7 +4,7 @@ import type * as Scope from "effect/Scope"
 import { insideOf, type TelemetryAdapter } from "../ports/adapters.ts"
 import type { EmbeddedServices } from "./embeddedContext.ts"
 
-/** What an adapter of telemetry adds to an engine. */
+/** The parts that a telemetry adapter adds to an engine. */
 export interface Telemetry {
   /** The references of everything inside: the tracer, the caller's span, the meter of attempts. */
   readonly references: Context.Context<never>

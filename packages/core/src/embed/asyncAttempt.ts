@@ -73,7 +73,7 @@ const withContent = (question: object): object => {
   return { ...question, audio }
 }
 
-/** What `run` of a kind with promises works with. Each part that not every kind uses is made when it is first read. */
+/** The context of `run` of a kind with promises. Each part that not every kind uses is made when it is first read. */
 class AsyncAttempt implements Attempt {
   readonly request: unknown
   readonly #attempt: AttemptContext<unknown>

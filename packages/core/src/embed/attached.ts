@@ -49,7 +49,7 @@ export const requireMetadata = (place: string, metadata: unknown): void => {
   }
 }
 
-/** What a submission attaches to its job. Throws `TypeError` for what no job can have. */
+/** Returns the parts that a submission attaches to its job. Throws `TypeError` for invalid ones. */
 export const submittedFor = (
   kind: JobKind,
   { metadata, tags }: SubmitOptions,

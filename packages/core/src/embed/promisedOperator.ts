@@ -113,7 +113,7 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
 
 type Readers = Pick<OperatorVerbs<Kind>, "measureQueue" | "listAttempts" | "listWaits" | "waitingFor">
 
-/** What an operator asks about the queue and about one job. */
+/** Operations that read the queue and one job. */
 const readers = ({ context, run }: Pick<EngineRuntime, "context" | "run">): Readers => {
   const operator = Context.get(context, Operator)
   return {

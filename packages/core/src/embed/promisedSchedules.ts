@@ -74,7 +74,7 @@ const requireName = (name: unknown): void => {
     throw new TypeError("the name of a schedule must be 1 to 100 letters, digits, hyphens, underscores, dots or colons")
 }
 
-/** What `set` is called with, checked. The interval's start is not known yet. */
+/** The checked arguments of `set`. The interval's start is not known yet. */
 type Wanted = Pick<Schedule, "kind" | "request" | "owner" | "priority" | "missed"> & { readonly timing: Timing }
 type Timing = { readonly cron: string; readonly timeZone: string } | { readonly everyMs: number }
 

@@ -4,7 +4,7 @@ import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { runAsync } from "./asyncAttempt.ts"
 
-/** What turns the kinds of a program into what the engine runs. It loads Effect. */
+/** Converts the kinds of a program into those that the engine runs. Loads Effect. */
 export interface KindTools {
   readonly JobKind: typeof JobKind
   readonly runAsync: typeof runAsync

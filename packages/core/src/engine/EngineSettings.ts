@@ -15,9 +15,9 @@ export interface EngineSettings {
   readonly upload: {
     /** Inclusive. */
     readonly maxBytes: number
-    /** How long after the announcement a transfer may start. */
+    /** The time after the announcement in which a transfer may start. */
     readonly transferWindowMs: number
-    /** How long a received file can be used by a job. */
+    /** The time in which a job can use a received file. */
     readonly usableForMs: number
     readonly maxTransfers: number
     /** Lease of a running transfer; it is extended during the transfer. */
@@ -29,7 +29,7 @@ export interface EngineSettings {
   }
   /** Lease of a claim. Heartbeats extend it every third of this. */
   readonly leaseDurationMs: number
-  /** How often a worker checks its claims. It notices within this time that another process canceled a job. */
+  /** The interval at which a worker checks its claims. It notices within this time that another process canceled a job. */
   readonly claimCheckIntervalMs: number
   /** Live jobs that a worker runs at the same time. Sandbox jobs have as many separate slots, so neither waits for the other. */
   readonly concurrency: number
@@ -42,7 +42,7 @@ export interface EngineSettings {
    * worker that claims once per lease knows every running job, and takes it over as soon as its lease ends.
    */
   readonly idlePollIntervalMs: number
-  /** How long running jobs may continue after the worker began to stop. Then they are released. */
+  /** The time for which running jobs may continue after the worker began to stop. Then they are released. */
   readonly drainMs: number
   /** Maximum total waiting time of a job; then it fails with `queue_timeout`. */
   readonly queueLimitMs: number
@@ -67,27 +67,27 @@ export interface EngineSettings {
    * default: the queue is the buffer. The HTTP service always checks it, unless it is mounted with `requireLiveWorker: false`.
    */
   readonly requireLiveWorker: boolean
-  /** How long finished jobs keep their data; 0 keeps it until it is erased. */
+  /** Retention of the data of finished jobs; 0 keeps it until it is erased. */
   readonly dataRetentionMs: number
-  /** How long records of finished jobs are kept; 0 keeps them. */
+  /** Retention of the records of finished jobs; 0 keeps them. */
   readonly jobRetentionMs: number
-  /** How often a process looks for overdue jobs while it has running jobs, or finds overdue ones. */
+  /** The interval at which a process looks for overdue jobs while it has running jobs, or finds overdue ones. */
   readonly sweepIntervalMs: number
   /** The maximum of that interval otherwise; limited to a sixtieth of the shorter of `queueLimitMs` and `runLimitMs`. */
   readonly idleSweepIntervalMs: number
-  /** How often a process looks for expired data and unfinished purges while there are any. */
+  /** The interval at which a process looks for expired data and unfinished purges while there are any. */
   readonly pruneIntervalMs: number
   /** The maximum of that interval otherwise; limited to a sixtieth of the shortest retention. */
   readonly idlePruneIntervalMs: number
-  /** How often all blobs are checked for orphans, which belong to no record. */
+  /** The interval at which all blobs are checked for orphans, which belong to no record. */
   readonly orphanIntervalMs: number
   /**
-   * How long a blob without a record is kept, counted from the time in its owner's id. The clocks of two machines may differ by
+   * The time for which a blob without a record is kept, counted from the time in its owner's id. The clocks of two machines may differ by
    * up to this.
    */
   readonly orphanGraceMs: number
   /**
-   * How often a process checks whether another copy of its store uses the same blobs; a third of `orphanIntervalMs` if that is
+   * The interval at which a process checks whether another copy of its store uses the same blobs; a third of `orphanIntervalMs` if that is
    * less. Must be the same in all processes: a process that has just started waits three of these intervals before it collects
    * orphans, so that others can object.
    */

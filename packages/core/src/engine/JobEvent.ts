@@ -25,9 +25,9 @@ export type JobEvent =
       readonly attempt: number
       readonly errorCode: ErrorCode
       readonly retryInMs: number
-      /** What the attempt threw. Messages of foreign code may quote a request: not for callers. */
+      /** The error that the attempt threw. Messages of foreign code may quote a request: not for callers. */
       readonly error: unknown
-      /** How long the attempt ran, in milliseconds. */
+      /** Duration of the attempt, in milliseconds. */
       readonly durationMs: number
     })
   /** A worker completed the job. */

@@ -77,7 +77,7 @@ const verbs = [
 
 type OperatorNeeds = JobStore | JobDirectory | Switchboard | IdGenerator | WakeUp | JobEvents | Fingerprint
 
-/** What an operator can do, with the jobs of all projects. The verbs have the names of those for promises (`OperatorVerbs`). */
+/** Operations for the jobs of all projects. The verbs have the names of those for promises (`OperatorVerbs`). */
 export class Operator extends Context.Service<
   Operator,
   {

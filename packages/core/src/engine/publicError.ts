@@ -1,7 +1,7 @@
 import * as Cause from "effect/Cause"
 import { isError, readSafely } from "../domain/index.ts"
 
-/** What a trace may tell about an error: its name, its code, and where it came from. Messages of foreign code quote prompts. */
+/** The parts of an error that a trace may contain: its name, its code, and its origin. Messages of foreign code quote prompts. */
 export const publicError = (cause: Cause.Cause<unknown>): Error => {
   const error = Cause.squash(cause)
   const { code, tag } = readSafely(() => tagAndCode(error)) ?? {}

@@ -7,7 +7,7 @@ import * as Stream from "effect/Stream"
 import {
   acceptedMediaTypes,
   type BlobTooLarge,
-  containerMatches,
+  mayBeginWith,
   isId,
   SNIFF_BYTES,
   sniffContainer,
@@ -60,8 +60,7 @@ const refused: Record<
  * that fails leaves nothing readable and releases the claim.
  *
  * The order of checks is: expiry, completed, running, no transfers left, content type, length, bytes of waiting uploads, bytes that the
- * project keeps. Then the
- * transfer starts and counts, also if it fails. The store checks leases in its own time; the expiry of the URL is checked with
+ * project keeps. Then the transfer starts and counts, also if it fails. The store checks leases in its own time; the expiry of the URL is checked with
  * the clock of this process, like its signature.
  */
 export const receiveUpload = Effect.fnUntraced(function* <E>(incoming: IncomingFile<E>) {
@@ -183,10 +182,10 @@ const checkContainer =
       const check = (): Effect.Effect<void, EmptyFile | AudioFormatMismatch> => {
         checked = true
         if (seen === 0) return Effect.fail(new EmptyFile())
-        const detected = sniffContainer(head.subarray(0, seen))
-        return containerMatches(upload.format, detected)
-          ? Effect.void
-          : Effect.fail(new AudioFormatMismatch({ declared: upload.format, detected: detected ?? null }))
+        const firstBytes = head.subarray(0, seen)
+        if (mayBeginWith(upload.format, firstBytes)) return Effect.void
+        const detected = sniffContainer(firstBytes) ?? null
+        return Effect.fail(new AudioFormatMismatch({ declared: upload.format, detected }))
       }
       // What arrived together stays together, because each batch is written in one call.
       const look = (pieces: NonEmptyReadonlyArray<Uint8Array>) => {

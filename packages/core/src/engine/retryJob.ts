@@ -20,8 +20,8 @@ import { readJob } from "./readJob.ts"
 import { retryUnknownKind } from "./retryUnknownKind.ts"
 
 /**
- * What the retry of a job carries. The parent of a failed child is not its parent: it has that failure as the child's result, and a
- * step with one child more than it asked for would be a bug of its kind.
+ * Returns the parts of a job that its retry carries over. The parent of a failed child is not its parent: it has that failure as
+ * the child's result, and a step with one child more than it asked for would be a bug of its kind.
  */
 const submittedByCaller = (failed: Job): Submitted => {
   const { parent: _, ...submitted } = submittedOf(failed)

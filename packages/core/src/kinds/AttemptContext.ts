@@ -34,7 +34,7 @@ export class AttemptFailed extends Data.TaggedError("AttemptFailed")<{
   readonly retry: boolean
   /** For the log. Never a prompt, a transcript or a secret. */
   readonly detail: string
-  /** What the caller is told if the job fails with it, in up to 1,000 characters. It is erased with the job's data. */
+  /** A message for the caller if the job fails with it, in up to 1,000 characters. It is erased with the job's data. */
   readonly publicMessage?: string
   /** Milliseconds before which the job is not retried. */
   readonly retryAfterMs?: number
@@ -99,6 +99,8 @@ export interface AttemptFile {
 export interface MeasuredAudio extends AudioInput {
   /** The length that the caller declared. */
   readonly declaredSeconds: number
+  /** False if the file could not be measured, so that its length is the declared one. */
+  readonly isMeasured: boolean
 }
 
 /**
@@ -174,7 +176,7 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
 export interface AttemptResult<Output = JsonObject> {
   readonly output: Output
   readonly files: ReadonlyArray<OutputFile>
-  /** What a live job is charged for: non-negative integers by meter of the kind. */
+  /** The usage that a live job is charged for: non-negative integers by meter of the kind. */
   readonly usage: Usage
   readonly warningCode?: WarningCode | undefined
 }

@@ -20,15 +20,15 @@ export interface KindLimits {
   /** Attempts that start in a period of time in the whole installation, for each mode. Retries count, too. */
   readonly rate?: Rate
   /**
-   * How long finished jobs keep their data; 0: indefinitely. Every process that uses the store must define the kind: one that
+   * Retention of the data of finished jobs; 0: indefinitely. Every process that uses the store must define the kind: one that
    * does not know it applies the engine's setting to its jobs.
    */
   readonly dataRetentionMs?: number
-  /** How long the records of finished jobs are kept; 0: indefinitely. Data goes with its record. */
+  /** Retention of the records of finished jobs; 0: indefinitely. Deleting a record deletes its data. */
   readonly jobRetentionMs?: number
 }
 
-/** How failed attempts of one kind are retried, within `limits.maxFailures`. */
+/** The retry policy for failed attempts of one kind, within `limits.maxFailures`. */
 export interface RetryPolicy {
   /**
    * The delay before a retry: bounds for the exponential backoff with full jitter, which replace the engine's, or a function of
@@ -45,7 +45,7 @@ export interface RetryPolicy {
   readonly retryIf?: (error: unknown) => boolean
 }
 
-/** What a kind says about one of its files. */
+/** A kind's declaration of one of its files. */
 export interface FileOptions {
   /** One sentence for callers. */
   readonly description?: string
@@ -164,7 +164,7 @@ export interface KindDefinition<
   /** Alternative providers, used if all of them are available. */
   readonly orProviders?: ReadonlyArray<OrProvider>
   readonly limits?: KindLimits
-  /** How failed attempts are retried. By default with exponential backoff from 1 s to 60 s, with full jitter. */
+  /** The retry policy. By default exponential backoff from 1 s to 60 s, with full jitter. */
   readonly retry?: RetryPolicy
   /** The field of the request that names the upload a job consumes. Without it, jobs of the kind take no upload. */
   readonly upload?: Upload & keyof SchemaInput<S>

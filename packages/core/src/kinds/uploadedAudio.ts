@@ -8,15 +8,16 @@ const failed = (errorCode: AttemptFailed["errorCode"], detail: string) =>
   new AttemptFailed({ errorCode, retry: false, detail })
 
 /**
- * Measures an uploaded file. Fails if it does not decode, is too short or too long. If the file does not state its duration, the
- * declared one is used.
+ * Measures an uploaded file. Fails if it does not decode, is too short or too long. The declared duration is used if the probe
+ * returns none, as the default of an embedded engine does.
  */
 export const measureUpload = Effect.fnUntraced(function* (upload: Upload, file: Pick<AudioInput, "bytes" | "content">) {
   const probe = yield* MediaProbe
   const measured = yield* probe
-    .probe({ format: upload.format, bytes: file.bytes, content: file.content })
+    .probe({ format: upload.format, bytes: file.bytes, project: upload.projectId, content: file.content })
     .pipe(Effect.catchTag("MediaUnreadable", (error) => Effect.fail(failed("audio_unreadable", error.reason))))
-  const seconds = Number.isFinite(measured.seconds) ? (measured.seconds ?? 0) : upload.declaredSeconds
+  const isMeasured = measured.seconds !== undefined && Number.isFinite(measured.seconds)
+  const seconds = isMeasured ? (measured.seconds ?? 0) : upload.declaredSeconds
   if (seconds < limits.minMeasuredSeconds) return yield* failed("audio_too_short", `${seconds} s`)
   if (seconds > limits.maxMeasuredSeconds) return yield* failed("audio_too_long", `${seconds} s`)
   const audio: MeasuredAudio = {
@@ -25,6 +26,7 @@ export const measureUpload = Effect.fnUntraced(function* (upload: Upload, file: 
     content: file.content,
     seconds,
     declaredSeconds: upload.declaredSeconds,
+    isMeasured,
   }
   return audio
 })
@@ -34,14 +36,14 @@ const durationWarning = (seconds: number, declaredSeconds: number): WarningCode 
   Math.abs(seconds - declaredSeconds) > Math.max(2, declaredSeconds * 0.05) ? "duration_mismatch" : undefined
 
 /**
- * Determines the duration of a processed file for the limit, the charge (whole seconds, rounded up) and the warning: the longer
- * of the measured duration and the provider's.
+ * Determines the duration of a processed file for the limit, the charge (whole seconds, rounded up) and the warning: the measured
+ * one, or the longer of the declared duration and the provider's if the file was not measured.
  */
 export const heardAudio = (
   audio: MeasuredAudio,
   reportedSeconds: number | undefined,
 ): Effect.Effect<{ readonly billedSeconds: number; readonly warningCode: WarningCode | undefined }, AttemptFailed> => {
-  const seconds = Math.max(audio.seconds, reportedSeconds ?? 0)
+  const seconds = audio.isMeasured ? audio.seconds : Math.max(audio.seconds, reportedSeconds ?? 0)
   if (seconds > limits.maxMeasuredSeconds)
     return Effect.fail(failed("audio_too_long", `the provider reports ${seconds} s`))
   return Effect.succeed({

@@ -49,7 +49,7 @@ export type OtelBatchCallback = (result: {
   observe(gauge: object, value: number, attributes: OtelAttributes): void
 }) => Promise<void>
 
-/** What kiln uses of `@opentelemetry/api`, version 1.9 or later: the module itself has this type. */
+/** The part of `@opentelemetry/api`, version 1.9 or later, that kiln uses: the module itself has this type. */
 export interface OpenTelemetryApi {
   readonly ROOT_CONTEXT: OtelContext
   readonly context: {

@@ -25,7 +25,7 @@ export interface OpenBlob extends BlobInfo {
   readonly content: Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>
 }
 
-/** How long a URL of a blob is valid, and the headers it is served with. */
+/** The validity of a blob's URL, and the headers of its responses. */
 export interface BlobLink {
   /** A whole number from 1 to 604,800. */
   readonly expiresInSeconds: number

@@ -18,7 +18,7 @@ export interface DeliveryCount {
   readonly kind: string
   /** More than 0. */
   readonly count: number
-  /** How many of them were not confirmed by their first call: a second one has begun or ended. */
+  /** The number of those that were not confirmed by their first call: a second one has begun or ended. */
   readonly repeated: number
   /** Milliseconds since the first of them could be claimed; 0 if none can be claimed now. */
   readonly oldestDueMs: number

@@ -116,7 +116,7 @@ export interface Completion extends ClaimRef {
 
 export interface Failure extends ClaimRef {
   readonly errorCode: ErrorCode
-  /** What the job tells its caller. Stored as its output, by `failedOutput`. */
+  /** The job's message for its caller. Stored as its output, by `failedOutput`. */
   readonly message?: string | undefined
   /** Kept with the job's data. A repeat does not change it. */
   readonly record?: AttemptRecord | undefined

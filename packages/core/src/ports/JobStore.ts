@@ -78,7 +78,7 @@ export interface StoredFile extends OutputFile {
   readonly jobId: JobId
 }
 
-/** What a store survives, so that tests know what to expect of it. */
+/** The failures that a store survives, so that tests know what to expect. */
 export interface StoreCapabilities {
   /** Written records survive the process. */
   readonly durable: boolean

@@ -8,7 +8,7 @@ import type { AudioFormat, BlobCorrupt, BlobUnavailable } from "../domain/index.
 export class MediaUnreadable extends Data.TaggedError("MediaUnreadable")<{ readonly reason: string }> {}
 
 export interface MediaInfo {
-  /** `undefined` if the file does not state its duration and it could not be measured. */
+  /** `undefined` if this probe does not measure; the declared duration is used then. */
   readonly seconds: number | undefined
 }
 
@@ -19,6 +19,8 @@ export class MediaProbe extends Context.Service<
     readonly probe: (file: {
       readonly format: AudioFormat
       readonly bytes: number
+      /** Projects take turns when several files wait to be measured. */
+      readonly project?: string
       readonly content: Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>
     }) => Effect.Effect<MediaInfo, MediaUnreadable | BlobUnavailable | BlobCorrupt>
   }

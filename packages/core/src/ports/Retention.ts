@@ -1,6 +1,6 @@
 import type { RetentionAges } from "./RetentionAges.ts"
 
-/** How long finished jobs keep their data and their records, and how long records of unused uploads are kept. */
+/** Retention of the data and records of finished jobs, and of the records of unused uploads. */
 export interface RetentionPeriods {
   readonly data: RetentionAges
   readonly jobs: RetentionAges
@@ -11,7 +11,7 @@ export interface RetentionPeriods {
 /** The name under which processes publish how long they keep records of uploads that no job used. No kind has an empty name. */
 export const ruleOfUploads = ""
 
-/** How long finished jobs of a kind keep their data and their records, in milliseconds; `null` keeps them indefinitely. */
+/** Retention of the data and records of finished jobs of a kind, in milliseconds; `null` keeps them indefinitely. */
 export interface RetentionRule {
   readonly kind: string
   readonly dataMs: number | null

@@ -1,4 +1,4 @@
-/** How long ago a finished job must have ended, in milliseconds, for a sweep to change it. `Infinity` keeps the job. */
+/** The minimum age of a finished job, in milliseconds from its end, for a sweep to change it. `Infinity` keeps the job. */
 export interface RetentionAges {
   /** Applies to every kind that `byKind` leaves out, including kinds that this process does not know. */
   readonly others: number

@@ -124,7 +124,7 @@ export interface StoreInspection {
   readonly listKeys: Effect.Effect<ReadonlyArray<ApiKeyRecord>, StoreUnavailable>
   /** Returns the latest audit entry with this action. Needs all migrations. */
   readonly findLastChange: (action: string) => Effect.Effect<AuditEntry | undefined, StoreUnavailable>
-  /** Where the records are, as in `StorePlace`. */
+  /** The place of the records, as in `StorePlace`. */
   readonly readPlace: StorePlace["Service"]["read"]
   /** As in `ScheduleStore` and in `DeliveryStore`. Need all migrations. */
   readonly listSchedules: ScheduleStore["Service"]["listSchedules"]

@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "../domain/index.ts"
 
-/** Where a store's records are, by facts that a copy of them does not share. */
+/** The place of a store's records, by facts that a copy does not share. */
 export interface PlaceFacts {
   /** Names the place in a message, without secrets: `/srv/kiln/kiln.db`. */
   readonly description: string

@@ -23,7 +23,7 @@ interface StorePorts {
 /** The name of a port of a record store: the key of its service, and of its entry in `storeVerbs`. */
 export type StorePortName = keyof StorePorts
 
-/** Whether a verb may change records: `read` never does, `write` may. */
+/** The effect of a verb on records: `read` never changes them, `write` may. */
 export type VerbNature = "read" | "write"
 
 type AnyEffect = Effect.Effect<unknown, unknown>

@@ -15,7 +15,7 @@ const jobsPerCall = 2
 
 /** A rate of all processes, as one process uses it. A `job` is any object that identifies a running job. */
 export interface CallRate<out E> {
-  /** How many more jobs should be claimed now. */
+  /** The number of further jobs to claim now. */
   readonly room: Effect.Effect<number>
   /**
    * Milliseconds until there may be room: 0 if there is some now; `undefined` if the last answer of `room` was not 0, or if only the
@@ -73,7 +73,7 @@ export const guardProvider = Effect.fnUntraced(function* <E3>(
     standing: breaker.standing,
     /** Milliseconds until it is tried again; `undefined` unless it is paused. */
     nextTryInMs: breaker.nextTryInMs,
-    /** How many more jobs that ask it should be claimed: 0 while it is paused, 1 to probe it, else up to two for each allowed call. */
+    /** The number of further jobs that need it to claim: 0 while it is paused, 1 to probe it, otherwise up to two for each allowed call. */
     room: Effect.map(breaker.passage, (passage) => {
       if (passage === "paused") return 0
       const left = concurrency === 0 ? Infinity : Math.max(0, jobsPerCall * concurrency - jobs)

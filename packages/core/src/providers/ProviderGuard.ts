@@ -30,7 +30,7 @@ export class ProviderGuard extends Context.Service<
     ) => Effect.Effect<A, E | E2 | ProviderPaused | ProviderFailure | ProviderPostponed | StoreUnavailable>
     /** Returns those of these providers that are guarded in this mode. */
     readonly guardedIn: (mode: JobMode, names: ReadonlyArray<string>) => ReadonlyArray<string>
-    /** How many more jobs that ask all of these providers should be claimed now: 0 while one is paused, `Infinity` without limits. */
+    /** The number of further jobs that need all of these providers to claim now: 0 while one is paused, `Infinity` without limits. */
     readonly room: (names: ReadonlyArray<string>) => Effect.Effect<number>
     /** The rates of these providers. */
     readonly rates: (names: ReadonlyArray<string>) => ReadonlyArray<CallRate<StoreUnavailable>>

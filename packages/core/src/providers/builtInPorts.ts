@@ -13,7 +13,7 @@ type BuiltInPort = (typeof builtInPorts)[number]
 export type ProviderName = BuiltInPort["name"]
 export const providerNames: ReadonlyArray<ProviderName> = builtInPorts.map(({ name }) => name)
 
-/** How a kind refers to a port: a built-in one by name, any other by its declaration. */
+/** A kind's reference to a port: a built-in one by name, any other by its declaration. */
 export type ProviderRef = ProviderName | ProviderPort
 export type PortOf<Ref extends ProviderRef> = Ref extends ProviderName
   ? Extract<BuiltInPort, { readonly name: Ref }>

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type { PauseReason } from "../domain/Circuit.ts"
 
-/** How a call ended, as the metrics name it. */
+/** The outcome of a call, as the metrics name it. */
 export type CallOutcome = "answered" | "failed" | "refused" | "broken" | "invalid" | "interrupted"
 
 /** Upper bounds of the buckets of `providerCallSeconds`. */

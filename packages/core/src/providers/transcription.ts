@@ -14,7 +14,7 @@ export interface AudioDetails {
 export interface Transcript {
   /** Empty if nobody speaks. */
   readonly text: string
-  /** The length of the audio by the provider's measure. The longer of it and kiln's own measure is billed. */
+  /** The length of the audio by the provider's measure. Used only for audio that kiln could not measure, if it is longer than declared. */
   readonly seconds?: number | undefined
 }
 

@@ -271,7 +271,7 @@ class RunContext implements AttemptContext<unknown> {
     return Object.fromEntries(asks) as object as Ask
   }
 
-  /** How many children a step has, and how that is kept: it stays with the step, whatever becomes of the children's records. */
+  /** The number of children of a step, which stays with the step even if the children's records are deleted. */
   #countOf(step: string): KeptCount {
     const known = this.#job.checkpoints[countStep(step)]
     return typeof known === "number"

@@ -8,7 +8,7 @@ import type { AttemptError, ChildrenUnfinished } from "../kinds/AttemptContext.t
 import { KindBug } from "../kinds/KindBug.ts"
 import type { Completion } from "../ports/index.ts"
 
-/** How an attempt ended, which decides what happens to the job. */
+/** The end of an attempt, which decides what happens to the job. */
 export type AttemptEnd =
   | { readonly _tag: "Completed"; readonly completion: Completion }
   /** The lease is lost: nothing may be written. */

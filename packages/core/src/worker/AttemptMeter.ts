@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import type { Charge, Job } from "../domain/index.ts"
 
 /**
- * How an attempt ended. `failed`: with an error, whether or not another attempt follows. `deferred`: something was unavailable.
+ * The outcome of an attempt. `failed`: with an error, whether or not another attempt follows. `deferred`: something was unavailable.
  * `released`: the worker stopped or a switch was turned off. `lease_lost`: nothing could be written. `stalled`: the same, because
  * the process was frozen.
  */

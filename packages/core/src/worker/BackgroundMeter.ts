@@ -1,10 +1,10 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 
-/** How the look at a due schedule ended. `missed`: its due ticks got no job. `refused`: the job is tried again. */
+/** The outcome of a due schedule. `missed`: its due ticks got no job. `refused`: the job is tried again. */
 export type TickOutcome = "submitted" | "missed" | "refused"
 
-/** How a call of `onFinished` ended. `given_up`: it failed for the last time. */
+/** The outcome of a call of `onFinished`. `given_up`: it failed for the last time. */
 export type DeliveryOutcome = "confirmed" | "failed" | "given_up"
 
 /** Measures what this process does for schedules and finished jobs. It must be quick, and must not throw. */

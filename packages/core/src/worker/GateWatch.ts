@@ -83,6 +83,6 @@ export class GateWatch extends Context.Service<
   )
 }
 
-/** What keeps the gate of a job closed for a worker. It serves the kind itself, and charges the price of the job's acceptance. */
+/** Returns the missing prerequisites of a job for a worker, which serves the kind and charges the price of its acceptance. */
 export const missingOf = (gate: Gate, board: Board): ReadonlyArray<string> =>
   missingPrerequisites({ ...gate, meters: [], liveWorker: null }, board, 0)

@@ -10,15 +10,15 @@ import { monotonicMs } from "../domain/monotonicMs.ts"
 export const needsIsolation = ({ lostWorkers }: Pick<Job, "lostWorkers">, maxLostWorkers: number): boolean =>
   lostWorkers > 0 && lostWorkers + 1 >= maxLostWorkers
 
-/** How long a job waits at most for the worker's other attempts to end, in leases. It waits under its own lease. */
+/** The maximum time that a job waits for the worker's other attempts to end, in leases. It waits under its own lease. */
 const leasesOfWaiting = 1
 /**
- * How long, in leases from its start, the worker starts no other job. A job that blocks or kills its worker again does so by
+ * The time, in leases from its start, in which the worker starts no other job. A job that blocks or kills its worker again does so by
  * then.
  */
 const leasesAlone = 2
 
-/** How long, as a share of a lease, other jobs are claimed after an isolated job before the next isolated one. */
+/** The time, as a share of a lease, in which other jobs are claimed after an isolated job before the next isolated one. */
 const shareOfRest = 1 / 6
 /** The shortest delay of a job that cannot be isolated now, as a share of a lease. */
 const shareOfDelay = 1 / 3

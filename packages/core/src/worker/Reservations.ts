@@ -76,7 +76,7 @@ export class Reservations {
   }
 
   /**
-   * How many jobs more than there are tokens may run, to wait for their tokens. If jobs do other work of different length first, they
+   * The number of jobs beyond the tokens that may run, to wait for their tokens. If jobs do other work of different length first, they
    * ask at irregular times, and the tokens of a time when none asks would be lost.
    */
   get spare(): number {

@@ -159,7 +159,7 @@ const cleaner = Effect.fnUntraced(function* ({ watch }: Slots) {
   })
 })
 
-/** How an attempt ended, and what it threw. */
+/** The end of an attempt, and the error that it threw. */
 export interface EndedAttempt {
   readonly outcome: AttemptOutcome
   readonly error: unknown

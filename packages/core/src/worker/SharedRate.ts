@@ -134,7 +134,7 @@ export class SharedRate implements CallRate<StoreUnavailable> {
     return this.#waiting.size + this.#reservations.count(now)
   }
 
-  /** How many more jobs to claim, as far as is known without the store. */
+  /** The number of further jobs to claim, as far as is known without the store. */
   #roomAt(now: number): number {
     return this.#isEmpty(now) ? 0 : Math.max(0, this.#wanted(now) - this.#reserved(now))
   }

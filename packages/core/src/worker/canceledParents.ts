@@ -6,7 +6,7 @@ import type { JobEvents } from "../engine/JobEvents.ts"
 import { type AttemptError, LeaseLost } from "../kinds/AttemptContext.ts"
 import { type Claim, JobDirectory, type JobStore } from "../ports/index.ts"
 
-/** How long one look at a parent counts for its other children, in milliseconds. */
+/** The time for which one check of a parent counts for its other children, in milliseconds. */
 const countsForMs = 1_000
 
 /**

@@ -29,7 +29,7 @@ const countChildren = (directory: Directory, parent: ParentStep) =>
     },
   )
 
-/** What a parent is told about a finished child. */
+/** A finished child, as its parent sees it. */
 const childOf = ({ errorCode, files, id, output, status }: Job): Child =>
   status === "done"
     ? {
@@ -118,7 +118,7 @@ const refusal = (outcomes: JobOutcomes, step: string, job: Job): Effect.Effect<v
 const tellOfCap = ({ message }: SpendCapReached, step: string, { attempts }: Job): Effect.Effect<void> =>
   (attempts & (attempts - 1)) === 0 ? Effect.logWarning(`the children of step "${step}" wait: ${message}`) : Effect.void
 
-/** How many children a step has. */
+/** The number of children of a step. */
 export interface KeptCount {
   /** As an earlier attempt kept it, once it had submitted all of them. */
   readonly known: number | undefined
@@ -143,7 +143,7 @@ const checkCount = (
   return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail }))
 }
 
-/** What children are made with. */
+/** The arguments for creating children. */
 export interface ChildServices {
   readonly engine: Engine["Service"]
   readonly directory: Directory

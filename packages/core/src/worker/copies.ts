@@ -38,7 +38,7 @@ const decode = (bytes: Uint8Array): Kept | undefined => {
   }
 }
 
-/** Where the records were last used, and where they are now. */
+/** The place where the records were last used, and their place now. */
 export interface StoreWhereabouts {
   /** `undefined` before their first use. */
   readonly recorded: string | undefined
@@ -85,7 +85,7 @@ export const requireOriginal: Effect.Effect<void, StoreCopied | StoreUnavailable
   }
 })
 
-/** What happens to the unfinished live jobs of an adopted copy: the original may have run and charged them since. */
+/** The treatment of the unfinished live jobs of an adopted copy: the original may have run and charged them since. */
 export type UnfinishedJobs = "cancel" | "keep"
 
 /** The result of `adoptCopy`. */
@@ -124,7 +124,7 @@ const skipTicks = Effect.flatMap(Effect.serviceOption(ScheduleStore), (store) =>
   Option.isNone(store) ? Effect.succeed(0) : Effect.provideService(skipDueTicks, ScheduleStore, store.value),
 )
 
-/** Whether the records are a copy, and the entries of other copies in the blob store. */
+/** The result of looking for copies: the records' own state, and the entries of other copies in the blob store. */
 export const copyStanding = Effect.gen(function* () {
   const place = yield* Effect.serviceOption(StorePlace)
   const found = Option.isSome(place) ? yield* place.value.read : undefined

@@ -16,7 +16,7 @@ type ItemOf<Verb extends EndVerb> = Parameters<JobStore["Service"][Verb]>[0][num
 type Outcomes = ReadonlyArray<FencedOutcome>
 type Write = Effect.Effect<Outcomes, StoreUnavailable>
 
-/** What a try to write one end came to. */
+/** The result of one attempt to write an end. */
 export type Tried = Exit.Exit<Outcomes, StoreUnavailable>
 
 export const isWritten = (tried: Tried): boolean => Exit.isSuccess(tried) && tried.value[0] === "Written"

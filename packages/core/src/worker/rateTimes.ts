@@ -1,7 +1,7 @@
 /** The times, in milliseconds, of the rates that processes share. */
 
 /**
- * How long a portion may be used. The tokens of a process that was killed are missing for so long, and the bucket refills no further
+ * The time in which a portion may be used. The tokens of a process that was killed are missing for so long, and the bucket refills no further
  * than the rest of its burst.
  */
 export const portionMs = 5_000
@@ -13,5 +13,5 @@ export const idleMs = 1_500
 export const waitInSlotMs = 1_000
 /** The longest pause between two requests to the store while the bucket has tokens, but fewer than wanted. */
 export const longestPauseMs = 1_000
-/** How long a claim waits for the store to hand out a portion, and the end of the process for it to take one back. */
+/** The time that a claim waits for the store to hand out a portion, and that a stopping process waits to return one. */
 export const answerLimitMs = 1_000

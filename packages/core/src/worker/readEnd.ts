@@ -11,11 +11,11 @@ import type { Attempt } from "./Attempt.ts"
 import { type AttemptEnd, attemptEnd, describe, kindBugIn } from "./AttemptEnd.ts"
 import { checkResult } from "./checkResult.ts"
 
-/** How an attempt ended, with what to tell about it. */
+/** The end of an attempt, with the facts to report. */
 export type LoggedEnd = AttemptEnd & {
   /** Logs why there is no result, or what is wrong with it. */
   readonly log?: Effect.Effect<void>
-  /** What the attempt threw. */
+  /** The error that the attempt threw. */
   readonly error?: unknown
 }
 

@@ -19,7 +19,7 @@ interface Services {
   readonly store: JobStore["Service"]
 }
 
-/** How many retries of retries are followed. */
+/** The maximum number of retries of retries that are followed. */
 const longestChain = 100
 
 /**

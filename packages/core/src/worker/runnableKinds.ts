@@ -33,7 +33,7 @@ export const liveKinds = Effect.gen(function* () {
 const versionsIn = (mode: JobMode, { name, readsFrom, version }: JobKind): ReadonlyArray<Runnable> =>
   Array.from({ length: version - readsFrom + 1 }, (_, n) => ({ kind: name, kindVersion: readsFrom + n, mode }))
 
-/** How many more jobs of each of these the rates allow now; `Infinity` without rates. */
+/** The number of further jobs of each kind that the rates allow now; `Infinity` without rates. */
 const roomIn = Effect.fnUntraced(function* (rates: ReadonlyArray<CallRate<unknown> | undefined>) {
   let count = Infinity
   for (const rate of rates) if (rate !== undefined) count = Math.min(count, yield* rate.room)

@@ -18,7 +18,7 @@ import { waitOf } from "./waitOf.ts"
 import { workerName } from "./workerName.ts"
 
 /**
- * How much of an attempt's end the store has: `committed`: its result; `written`: another end; `lapsed`: nothing, because the lease
+ * The part of an attempt's end that the store has: `committed`: its result; `written`: another end; `lapsed`: nothing, because the lease
  * was lost or the store was unavailable.
  */
 export type Written = "committed" | "written" | "lapsed"
@@ -26,7 +26,7 @@ export type Written = "committed" | "written" | "lapsed"
 /** The same; `stalled` if the store has nothing because this process was frozen past the end of the lease. */
 export type Settled = Written | "stalled"
 
-/** What an attempt threw, and how long it ran, in milliseconds. */
+/** The error that an attempt threw, and its duration in milliseconds. */
 export interface Thrown {
   readonly error: unknown
   readonly durationMs: number

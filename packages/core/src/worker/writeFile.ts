@@ -50,7 +50,7 @@ export const writeFile = Effect.fnUntraced(function* (
   return { id: ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
 })
 
-/** What JavaScript code passes may be anything. */
+/** Returns the data as a stream of bytes. Checks it at run time, because JavaScript code may pass anything. */
 const piecesOf = (name: string, data: unknown): Stream.Stream<Uint8Array, AttemptError> => {
   const bug = new KindBug(`the data of file "${name}" must be bytes, or a stream of bytes`)
   if (!Stream.isStream(data)) return Stream.die(bug)

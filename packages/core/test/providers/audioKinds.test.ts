@@ -10,6 +10,9 @@ import { passTime, passUntil } from "../support/virtualTime.ts"
 const live = principal("live")
 const open = openBoard({ input_audio_seconds: "0.1", output_tokens: "0.01" })
 
+/** The length of a file that the probe could not measure. */
+const unmeasured = Number.NaN
+
 /** Runs one live job to its end with these providers. The file has the given length and was declared as 3 s. */
 const run = (submit: typeof submitTranscription, providers: ProviderSet, seconds = 3, stores = MemoryStores.layer) =>
   Effect.gen(function* () {
@@ -34,11 +37,21 @@ describe("the length of audio", () => {
   >([
     ["is the measured one if the provider reports none", undefined, 3.2, 4, null],
     ["is the measured one if the provider reports less", 1, 3.2, 4, null],
-    ["is the provider's if that is longer", 4.01, 3.2, 5, null],
-    ["is the provider's, with a warning if it differs much from the declared one", 5.01, 3, 6, "duration_mismatch"],
-    ["is what was measured, where the provider talks nonsense", Number.NaN, 3.2, 4, null],
-    ["is what was measured, where the provider knows no end", Infinity, 3.2, 4, null],
-    ["is what was measured, where the provider counts backwards", -1, 3.2, 4, null],
+    ["is the measured one if the provider reports more", 900, 3.2, 4, null],
+    ["is the measured one if the provider reports more than the limit", 901.5, 3.2, 4, null],
+    ["is the declared one if nothing was measured or reported", undefined, unmeasured, 3, null],
+    ["is the declared one if the provider reports less", 1, unmeasured, 3, null],
+    ["is the provider's if nothing was measured", 4.01, unmeasured, 5, null],
+    [
+      "is the provider's, with a warning if it differs much from the declared one",
+      5.01,
+      unmeasured,
+      6,
+      "duration_mismatch",
+    ],
+    ["is the declared one if the provider reports NaN", Number.NaN, unmeasured, 3, null],
+    ["is the declared one if the provider reports Infinity", Infinity, unmeasured, 3, null],
+    ["is the declared one if the provider reports a negative one", -1, unmeasured, 3, null],
   ])("%s", ([, seconds, measured, billed, warning]) =>
     Effect.gen(function* () {
       const job = yield* run(submitTranscription, hearing({ text: "hi", seconds }).providers, measured)
@@ -49,7 +62,17 @@ describe("the length of audio", () => {
   )
 
   const heard = (seconds: number, declaredSeconds: number, reported?: number) =>
-    heardAudio({ format: "wav", bytes: 1, content: Stream.empty, seconds, declaredSeconds }, reported)
+    heardAudio(
+      {
+        format: "wav",
+        bytes: 1,
+        content: Stream.empty,
+        seconds,
+        declaredSeconds,
+        isMeasured: reported === undefined,
+      },
+      reported,
+    )
 
   it.effect("gives a warning beyond 2 s and 5 % of the declared length, not of the measured one", () =>
     Effect.gen(function* () {
@@ -74,7 +97,7 @@ describe("the length of audio", () => {
   it.effect("exceeds the limit if the provider says so: the job fails at no charge", () =>
     Effect.gen(function* () {
       const fake = hearing({ text: "hi", seconds: 901.5 })
-      const job = yield* run(submitTranscription, fake.providers)
+      const job = yield* run(submitTranscription, fake.providers, unmeasured)
       assert.deepStrictEqual([job.status, job.errorCode, job.charge], ["failed", "audio_too_long", null])
       assert.strictEqual(fake.calls().length, 1)
     }),
@@ -83,7 +106,7 @@ describe("the length of audio", () => {
   it.effect("exceeds the limit for a voice turn before a reply is requested", () =>
     Effect.gen(function* () {
       const fake = hearing({ text: "hi", seconds: 901.5 })
-      const job = yield* run(submitVoiceTurn, fake.providers)
+      const job = yield* run(submitVoiceTurn, fake.providers, unmeasured)
       assert.deepStrictEqual([job.status, job.errorCode, job.charge], ["failed", "audio_too_long", null])
       assert.deepStrictEqual(
         fake.calls().map(({ provider }) => provider),
@@ -96,7 +119,7 @@ describe("the length of audio", () => {
     const fake = hearing({ text: "hi", seconds: 4.5 })
     fake.script("reply", failWith())
     return Effect.gen(function* () {
-      const job = yield* run(submitVoiceTurn, fake.providers)
+      const job = yield* run(submitVoiceTurn, fake.providers, unmeasured)
       assert.strictEqual(fake.callsOf("transcription").length, 1)
       assert.strictEqual(fake.callsOf("reply").length, 2)
       assert.deepStrictEqual(quantities(job), { input_audio_seconds: 5, output_tokens: 2 })
@@ -166,7 +189,7 @@ describe("a voice turn", () => {
         job.files.map(({ mediaType, name }) => ({ mediaType, name })),
         [{ mediaType: "audio/mpeg", name: "audio" }],
       )
-      assert.deepStrictEqual(quantities(job), { input_audio_seconds: 5, output_tokens: 3 })
+      assert.deepStrictEqual(quantities(job), { input_audio_seconds: 3, output_tokens: 3 })
     })
   })
 

@@ -100,7 +100,7 @@ const extensions: Readonly<Record<string, string>> = {
   "image/webp": "webp",
 }
 
-/** What a provider called its file goes into a header only if it can. */
+/** Matches names of files that a header can contain. */
 const VISIBLE = /^[\x20-\x7e]+$/
 
 const fileHeaders = (file: StoredFile) => ({

@@ -14,7 +14,7 @@ export const installationApi = (serverUrl: string, offers: OfferedKinds) =>
   )
 
 export interface DocumentOptions {
-  /** Where the service is. */
+  /** The address of the service. */
   readonly serverUrl: string
   /** The kinds of the engine; the built-in ones by default. */
   readonly kinds?: ReadonlyArray<Kind>

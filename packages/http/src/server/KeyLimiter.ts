@@ -40,7 +40,7 @@ export const localKeyLimiter = (): LocalKeyLimiter => {
   }
 }
 
-/** How long a portion may be used. Longer portions cost fewer writes; shorter ones leave less behind with a process that stays idle. */
+/** The time in which a portion may be used. Longer portions cost fewer writes; shorter ones leave less with an idle process. */
 const portionMs = 60_000
 /** A portion is used a little shorter than the store keeps it, because clocks differ in speed. */
 const usableMs = 0.98 * portionMs

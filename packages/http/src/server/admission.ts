@@ -11,7 +11,7 @@ import { Refusal } from "./Refusal.ts"
 /** The limiter of each limit of keys. */
 export type KeyLimiters = Readonly<Record<KeyLimitName, KeyLimiter>>
 
-/** How long a read waits for a store that is slow, in milliseconds, and how long the store is then not asked again. */
+/** The time that a read waits for a slow store, in milliseconds, and the time for which the store is then not asked again. */
 const slowMs = 250
 const restMs = 1_000
 

@@ -124,7 +124,7 @@ const observing =
       })
     })
 
-/** What a log entry says about a request. */
+/** The fields of a log entry about a request. */
 const aboutRequest = ({ jobId, method, projectId, requestId, route }: Exchange) => ({
   requestId,
   method,

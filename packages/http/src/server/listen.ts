@@ -34,7 +34,7 @@ export const makeServer = (): Server =>
     // Ends idle sockets, such as of a client that stopped reading its response.
     .setTimeout(120_000, (socket) => void socket.destroy())
 
-/** Where a server listens. */
+/** The address on which a server listens. */
 export interface ListenOptions {
   readonly host: string
   readonly port: number

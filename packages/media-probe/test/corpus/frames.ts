@@ -1,5 +1,5 @@
 const frame = (header: ReadonlyArray<number>, bytes: number): Buffer => {
-  const all = Buffer.alloc(bytes, 0x11)
+  const all = Buffer.alloc(bytes)
   all.set(header)
   return all
 }

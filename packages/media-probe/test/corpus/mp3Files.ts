@@ -23,14 +23,17 @@ export const mp3Files: ReadonlyArray<HostileFile> = family("mp3", {
     "audio_unreadable",
     () => Buffer.concat([second, times(10_100, apart(slowFrame, otherFrame))]),
   ],
-  "four minutes with a byte between the frames": [241, () => Buffer.concat([second, times(3400, apart(slowFrame))])],
+  "four minutes with a byte between the frames": [
+    "audio_unreadable",
+    () => Buffer.concat([second, times(3400, apart(slowFrame))]),
+  ],
   "20 minutes hidden in the payload of half a minute": [
-    "audio_too_long",
+    33,
     () => times(1350, Buffer.concat([fastFrame.subarray(0, 5), times(13, apart(slowFrame)), Buffer.alloc(6)])),
   ],
   "20 minutes of layer II behind a second": ["audio_too_long", () => Buffer.concat([second, times(8700, layer2Frame)])],
   "20 minutes of AAC behind a second": [
-    "audio_too_long",
+    "audio_unreadable",
     () => Buffer.concat([id3(0), second, times(9800, adtsFrame)]),
   ],
   "20 minutes of AAC alone": ["audio_unreadable", () => Buffer.concat([id3(0), times(9800, adtsFrame)])],
@@ -49,7 +52,7 @@ export const mp3Files: ReadonlyArray<HostileFile> = family("mp3", {
   ],
   "25 MiB of the beginnings of headers": ["audio_unreadable", () => largest(id3(0), Buffer.from([0xff, 0xe3]))],
   "25 MiB of noise behind a second": ["audio_unreadable", () => Buffer.concat([second, noise(LARGEST - 2000)])],
-  "25 MiB of zeros behind a second": ["audio_unreadable", () => largest(second, Buffer.alloc(1))],
+  "25 MiB of zeros behind a second": [2, () => largest(second, Buffer.alloc(1))],
   "another kind of file behind a few frames": [
     "audio_unreadable",
     () => Buffer.concat([id3(0), second, Buffer.from("fLaC"), noise(900_000)]),
@@ -59,6 +62,6 @@ export const mp3Files: ReadonlyArray<HostileFile> = family("mp3", {
   "a byte short": [3, () => honest().subarray(0, -1)],
   "a byte long": [3, () => Buffer.concat([honest(), Buffer.from([0])])],
   "two recordings in one": [6, () => Buffer.concat([honest(), fixture("vbr-tagged.mp3")])],
-  "a single frame": ["audio_too_short", () => slowFrame],
+  "a single frame": ["audio_unreadable", () => slowFrame],
   "a header": ["audio_unreadable", () => slowFrame.subarray(0, 4)],
 })

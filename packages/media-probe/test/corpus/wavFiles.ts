@@ -1,3 +1,4 @@
+import { crc16 } from "@kiln/core/media"
 import { patched, riffChunk, u32, wav, type WavShape } from "../support/files.ts"
 import { adtsFrame, slowFrame } from "./frames.ts"
 import { family, type HostileFile, largest, noise, times } from "./HostileFile.ts"
@@ -14,9 +15,13 @@ const extensible = (valid: number, codec: number): Buffer =>
 const widened = (file: Buffer, more: Buffer): Buffer =>
   Buffer.concat([patched(file, 16, 16 + more.length).subarray(0, 36), more, file.subarray(36)])
 const sixteen = { rate: 44_100, channels: 2 } as const
-const spdif = Buffer.concat([Buffer.from([0x72, 0xf8, 0x1f, 0x4e, 5, 0, 0, 1]), Buffer.alloc(1000, 0x33)])
-/** AC-3 at 48 kHz and 32 kbit/s: 32 ms in 128 bytes. */
-const ac3 = Buffer.concat([Buffer.from([0x0b, 0x77, 0, 0, 0x00, 0x40, 0x43]), Buffer.alloc(121, 0x33)])
+const spdif = Buffer.concat([Buffer.from([0x72, 0xf8, 0x1f, 0x4e, 5, 0, 0, 1]), Buffer.alloc(1528, 0x33)])
+/** AC-3 at 48 kHz and 32 kbit/s: 32 ms in 128 bytes, with the checksum. */
+const ac3 = (): Buffer => {
+  const frame = Buffer.concat([Buffer.from([0x0b, 0x77, 0, 0, 0x00, 0x40, 0x43]), Buffer.alloc(121, 0x33)])
+  frame.writeUInt16BE(crc16(frame, 2, 126), 126)
+  return frame
+}
 const ds64 = (bytes: number): Buffer => {
   const chunk = Buffer.alloc(28)
   chunk.writeBigUInt64LE(BigInt(bytes), 8)
@@ -29,10 +34,17 @@ export const wavFiles: ReadonlyArray<HostileFile> = family("wav", {
   "20 minutes, says nothing": ["audio_too_long", long({ dataLength: 0 })],
   "20 minutes, says endless": ["audio_too_long", long({ dataLength: 0xffff_ffff })],
   "20 minutes, says a gigabyte a second": ["audio_too_long", long({ byteRate: 1_000_000_000 })],
-  "20 minutes, says a second": ["audio_too_long", long({ dataLength: 8000 })],
+  "20 minutes, says a second": [1, long({ dataLength: 8000 })],
   "20 minutes in a second piece": ["audio_too_long", behind(() => riffChunk("data", minutes()))],
-  "20 minutes in a thousand pieces": [
+  "20 minutes behind a piece of odd length that is not padded": [
     "audio_too_long",
+    () => {
+      const odd = wav({ ...bytes8, data: second.subarray(1) })
+      return Buffer.concat([odd, riffChunk("data", minutes())])
+    },
+  ],
+  "20 minutes in a thousand pieces": [
+    "audio_unreadable",
     behind(() => times(1250, Buffer.concat([riffChunk("LIST", Buffer.alloc(3)), riffChunk("data", second)]))),
   ],
   "20 minutes, a 64-bit form that says a second twice over": [
@@ -46,7 +58,7 @@ export const wavFiles: ReadonlyArray<HostileFile> = family("wav", {
   ],
   "20 minutes, blocks smaller than their samples": ["audio_too_long", long({ bits: 64, blockBytes: 1 })],
   "20 minutes of GSM, blocks of 64 KiB": [
-    "audio_too_long",
+    "audio_unreadable",
     () => wav({ codec: 0x31, bits: 0, blockBytes: 65_535, data: Buffer.alloc(2_031_250, 0xd2) }),
   ],
   "20 minutes of ADPCM, a gigabyte a second": [
@@ -67,7 +79,7 @@ export const wavFiles: ReadonlyArray<HostileFile> = family("wav", {
   ],
   "20 minutes of AC-3 where samples should be": [
     "audio_unreadable",
-    () => wav({ ...sixteen, data: times(39_000, ac3) }),
+    () => wav({ ...sixteen, data: times(39_000, ac3()) }),
   ],
   "bursts of a digital link where samples should be": [
     "audio_unreadable",
@@ -97,7 +109,7 @@ export const wavFiles: ReadonlyArray<HostileFile> = family("wav", {
     () => largest(wav({ ...bytes8, data: second }), Buffer.from("data\0\0\0\0JUNK\0\0\0\0").subarray(8)),
   ],
   "25 MiB of samples that look like headers": [
-    "audio_unreadable",
+    "audio_too_long",
     () => largest(wav({ data: Buffer.alloc(0), dataLength: 0xffff_ffff }), Buffer.from([0xff, 0xe3, 0x18])),
   ],
   "25 MiB of 0xff, loud and fast": [

@@ -58,14 +58,14 @@ export const webmFiles: ReadonlyArray<HostileFile> = family("webm", {
   ],
   "20 minutes in the second track": ["audio_too_long", () => webm([opus, { ...opus, number: 2 }], second, atOnce(2))],
   "20 minutes behind an element that has no end": [
-    "audio_too_long",
+    "audio_unreadable",
     () => webm([opus], second, element(0xec, [], far), atOnce()),
   ],
   "20 minutes behind a block that has no end": [
-    "audio_too_long",
+    "audio_unreadable",
     () => webm([opus], second, element(0xa3, Buffer.from([0x82, 0, 0, 0]), far), atOnce()),
   ],
-  "20 minutes behind damage": ["audio_too_long", () => webm([opus], second, noise(100_000), atOnce())],
+  "20 minutes behind damage": ["audio_unreadable", () => webm([opus], second, noise(100_000), atOnce())],
   "20 minutes before their description": ["audio_unreadable", () => webm([opus], second, atOnce(2), tracksAgain)],
   "20 minutes packed once more": [
     "audio_unreadable",

@@ -146,31 +146,90 @@ export const element = (id: number, payload: Buffer | ReadonlyArray<Buffer>, siz
 }
 
 /** Vorbis at 48 kHz in blocks of 256 and 2,048 samples; a packet begins with 0 for a short and 2 for a long one. */
-export const vorbisPrivate = (): Buffer => {
+export const vorbisPrivate = ({
+  isLong = [false, true],
+  mappingTime = 0,
+  modeTypes = 0,
+}: {
+  readonly isLong?: ReadonlyArray<boolean>
+  /** Bits that decoders ignore: the placeholder of the mapping, and the window and transform types of the modes. */
+  readonly mappingTime?: number
+  readonly modeTypes?: number
+} = {}): Buffer => {
   const identification = Buffer.concat([
     Buffer.from("\x01vorbis\0\0\0\0\x01", "latin1"),
     u32le(48_000),
     Buffer.alloc(12),
     Buffer.from([0xb8, 1]),
   ])
-  const modes = [
-    [1, 6],
-    ...[0, 1].flatMap((flag) => [
-      [flag, 1],
-      [0, 32],
+  const fields: ReadonlyArray<readonly [value: number, bits: number]> = [
+    // One codebook, of two entries in one dimension, without a lookup.
+    ...([
       [0, 8],
-    ]),
+      [0x564342, 24],
+      [1, 16],
+      [2, 24],
+      [0, 1],
+      [0, 1],
+      [0, 5],
+      [0, 5],
+      [0, 4],
+    ] as const),
+    // A placeholder, and one floor of type 1 without partitions.
+    ...([
+      [0, 6],
+      [0, 16],
+      [0, 6],
+      [1, 16],
+      [0, 5],
+      [0, 2],
+      [4, 4],
+    ] as const),
+    // One residue of one classification, and one mapping.
+    ...([
+      [0, 6],
+      [0, 16],
+      [0, 24],
+      [0, 24],
+      [0, 24],
+      [0, 6],
+      [0, 8],
+      [0, 3],
+      [0, 1],
+    ] as const),
+    ...([
+      [0, 6],
+      [0, 16],
+      [0, 1],
+      [0, 1],
+      [0, 2],
+      [mappingTime, 8],
+      [0, 8],
+      [0, 8],
+    ] as const),
+    // The modes, and the framing bit.
+    [isLong.length - 1, 6],
+    ...isLong.flatMap(
+      (long) =>
+        [
+          [long ? 1 : 0, 1],
+          [modeTypes, 32],
+          [0, 8],
+        ] as const,
+    ),
     [1, 1],
   ]
-  let bits = 0n
-  let length = 0n
-  for (const [value = 0, count = 0] of modes) {
-    bits |= BigInt(value) << length
-    length += BigInt(count)
-  }
-  const tail = Buffer.from(Array.from({ length: 12 }, (_, i) => Number((bits >> BigInt(8 * i)) & 0xffn)))
-  const setup = Buffer.concat([Buffer.from("\x05vorbis"), Buffer.alloc(16), tail])
-  return Buffer.concat([Buffer.from([2, identification.length, 1, ...identification, 3]), setup])
+  const bits = fields.flatMap(([value, count]) => Array.from({ length: count }, (_, bit) => (value / 2 ** bit) & 1))
+  const packed = Buffer.alloc(Math.ceil(bits.length / 8))
+  for (const [index, bit] of bits.entries()) packed[index >> 3] = (packed[index >> 3] ?? 0) | (bit << (index & 7))
+  const comment = Buffer.from("\x03vorbis\0\0\0\0\0\0\0\0\x01", "latin1")
+  return Buffer.concat([
+    Buffer.from([2, identification.length, comment.length]),
+    identification,
+    comment,
+    Buffer.from("\x05vorbis"),
+    packed,
+  ])
 }
 
 const unknownSize = Buffer.from([1, 255, 255, 255, 255, 255, 255, 255])

@@ -7,7 +7,7 @@ import { Effect, Stream } from "effect"
 export const probeStream = (
   format: AudioFormat,
   content: Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>,
-  bytes = 0,
+  bytes = 1_048_576,
 ) => MediaProbe.use((probe) => probe.probe({ format, bytes, content })).pipe(Effect.provide(MediaProbeLive.layer))
 
 /** Probes bytes, delivered in chunks of one size (all at once by default). */

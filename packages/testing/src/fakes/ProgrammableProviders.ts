@@ -18,7 +18,7 @@ import { defaultAnswers } from "./defaultAnswers.ts"
 import type { FakeProviders } from "./FakeProviders.ts"
 
 /**
- * How a provider fails. Retried: `provider_unavailable`, `result_invalid`. Not retried: `content_rejected`,
+ * A failure of a provider. Retried: `provider_unavailable`, `result_invalid`. Not retried: `content_rejected`,
  * `provider_rejected`. Paused until the operator fixes it: `configuration`, `quota`.
  */
 export type FakeFailure =

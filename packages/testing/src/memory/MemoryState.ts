@@ -45,7 +45,7 @@ export interface KeySecret {
   readonly validUntil: number | null
 }
 
-/** What an unfinished job may cost at most, and whose caps it counts against. */
+/** The maximum cost of an unfinished job, and the owners of the caps that it counts against. */
 export interface Reservation {
   readonly owners: ReadonlyArray<SpendOwner>
   readonly currency: string
@@ -82,7 +82,7 @@ export interface MemoryState {
   /** Charges from now on get this time or a later one. */
   ledgerClosedUntil: number
   readonly uploads: Map<UploadId, Upload>
-  /** What the latest transfer of an upload may store at most. */
+  /** The maximum number of bytes that the latest transfer of an upload may store. */
   readonly reservedBytes: Map<UploadId, number>
   /** By prefix, oldest first. */
   readonly purges: Map<string, DuePurge>

@@ -55,7 +55,9 @@ it("fakes return given values, once or always, with defaults for the rest", asyn
     failures: 0,
     deferrals: 0,
     outcome: "answered",
-    request: { audio: { format: "mp3", bytes: fakeMp3("asked").length, seconds: 1, declaredSeconds: 1 } },
+    request: {
+      audio: { format: "mp3", bytes: fakeMp3("asked").length, seconds: 1, declaredSeconds: 1, isMeasured: false },
+    },
   })
 })
 

@@ -1,5 +1,5 @@
 /**
- * What a claim returns about its jobs, each as an array with a value for every job, and where it comes from. Arrays and not rows:
+ * The columns that a claim returns about its jobs, each an array with a value for every job, and their sources. Arrays and not rows:
  * a row more costs the server and this process more than a value in an array. In the order of the claim. What a first claim makes
  * the same of every job is not among them.
  */
@@ -37,7 +37,7 @@ export const columnArrays = `json_build_object(${Object.entries(claimedColumns)
 export const hasRest = "mine.token > 1 OR is_claimed OR jobs.upload_id IS NOT NULL OR jobs.price_id IS NOT NULL"
 
 /**
- * What only some jobs have, each with the id of its job: checkpoints and a past, which jobs can have that were claimed before; uploads;
+ * Parts that only some jobs have, each with the id of its job: checkpoints and a past, which jobs can have that were claimed before; uploads;
  * prices. Read after the jobs were locked, in a statement of its own, which sees all that was kept before.
  */
 export const readRests = `

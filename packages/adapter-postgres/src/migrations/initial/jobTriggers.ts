@@ -132,7 +132,7 @@ CREATE TRIGGER files_are_final BEFORE UPDATE ON "kiln".files
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a file cannot be changed');
 `
 
-/** What only some new jobs have: a price, or an upload that they take. */
+/** Parts that only some new jobs have: a price, or an upload that they take. */
 const consumption = `
 CREATE FUNCTION "kiln".price_and_upload() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,4 +1,4 @@
-/** What callers find their jobs by. Most jobs have no rows here. The trigger that deletes a job's data deletes them too. */
+/** Labels by which callers find their jobs. Most jobs have no rows here. The trigger that deletes a job's data deletes them too. */
 export const submittedTables = `
 -- The tags and metadata of a job, for lists and counts.
 CREATE TABLE "kiln".job_labels (

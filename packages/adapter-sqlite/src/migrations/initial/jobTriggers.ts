@@ -1,6 +1,6 @@
 import { deliveryMark } from "@kiln/core/domain"
 
-/** What no update may do, which a CHECK cannot see. `IS NOT` compares NULLs as values. */
+/** Guards against updates that a CHECK cannot see. `IS NOT` compares NULLs as values. */
 const forbidden = [
   {
     when: `NEW.status <> OLD.status AND NOT (

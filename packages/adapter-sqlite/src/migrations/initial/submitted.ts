@@ -1,4 +1,4 @@
-/** What callers find their jobs by. Most jobs have no rows here. */
+/** Labels by which callers find their jobs. Most jobs have no rows here. */
 export const submittedTables = `
 -- The tags and metadata of a job, for lists and counts.
 CREATE TABLE kiln_job_labels (

@@ -1,10 +1,9 @@
+import { afterTags, startsWith } from "../../media/index.ts"
 import { adtsProblem } from "./adtsProblem.ts"
-import { startsWith } from "./bytes.ts"
 import { flacProblem } from "./flacProblem.ts"
 import { mp3Problem } from "./mp3Problem.ts"
 import { mp4Problem } from "./mp4Problem.ts"
 import { oggProblem } from "./oggProblem.ts"
-import { afterTags } from "./tags.ts"
 import { wavProblem } from "./wavProblem.ts"
 import { webmProblem } from "./webmProblem.ts"
 

@@ -1,4 +1,4 @@
-import { startsWith } from "./bytes.ts"
+import { startsWith } from "../../media/index.ts"
 
 const PAGE_HEADER = 27
 

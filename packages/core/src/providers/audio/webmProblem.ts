@@ -1,5 +1,5 @@
-import { readEbmlNumber } from "../../domain/ebmlNumber.ts"
-import { MAX_PIECES, startsWith } from "./bytes.ts"
+import { elementAt, startsWith } from "../../media/index.ts"
+import { MAX_PIECES } from "./pieces.ts"
 
 const Id = {
   ebml: 0x1a45dfa3,
@@ -27,18 +27,17 @@ export const webmProblem = (data: Uint8Array): string | undefined => {
   let at = 0
   for (let elements = 0; at < data.length; elements++) {
     if (elements === MAX_PIECES) return `it has more than ${MAX_PIECES} elements`
-    const id = readEbmlNumber(data, at, 4)
-    const size = id && readEbmlNumber(data, at + id.bytes)
-    if (id === undefined || size === undefined) return `no whole element begins at ${at}`
-    const content = at + id.bytes + size.bytes
-    const end = size.isUnknown ? content : content + size.value
+    const element = elementAt(data, at, Infinity)
+    if (element === undefined) return `no whole element begins at ${at}`
+    const { body, id, isUnknown } = element
+    const end = isUnknown ? body : element.end
     if (end > data.length) return "its last element is cut short"
-    if (size.isUnknown && !entered.has(id.raw)) return `the element at ${at} has no size`
-    if (id.raw === Id.docType) seen.webm = startsWith(data, content, "webm")
-    if (id.raw === Id.trackType) seen.sound ||= data[end - 1] === 2
-    if (id.raw === Id.cluster) seen.cluster = true
-    if (id.raw === Id.simpleBlock || id.raw === Id.blockGroup) seen.block ||= seen.cluster && size.value > 0
-    at = entered.has(id.raw) ? content : end
+    if (isUnknown && !entered.has(id)) return `the element at ${at} has no size`
+    if (id === Id.docType) seen.webm = startsWith(data, body, "webm")
+    if (id === Id.trackType) seen.sound ||= data[end - 1] === 2
+    if (id === Id.cluster) seen.cluster = true
+    if (id === Id.simpleBlock || id === Id.blockGroup) seen.block ||= seen.cluster && end > body
+    at = entered.has(id) ? body : end
   }
   if (!seen.webm) return "it is Matroska, but not WebM"
   if (!seen.sound) return "it has no audio track"

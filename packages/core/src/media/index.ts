@@ -1,0 +1,8 @@
+export { type Box, boxAt } from "./boxes.ts"
+export { startsWith, viewOf } from "./bytes.ts"
+export { type Chunk, chunkAt, dataBytes } from "./chunks.ts"
+export { crc16 } from "./crc16.ts"
+export { type EbmlNumber, readEbmlNumber } from "./ebmlNumber.ts"
+export { type Element, elementAt } from "./elements.ts"
+export { adtsFrameAt, type Frame, type MpegFrame, mpegFrameAt } from "./frames.ts"
+export { afterTags, id3End, tagEnd } from "./tags.ts"
