@@ -87,19 +87,20 @@ describe("wav", () => {
     }),
   )
 
-  it.effect("reads the length of 64-bit formats from their ds64 chunk", () =>
+  it.effect("reads the length of 64-bit formats from their first chunk, which must state it", () =>
     Effect.gen(function* () {
       const ds64 = Buffer.alloc(28)
       ds64.writeBigUInt64LE(16_000n, 8)
+      const lengths = riffChunk("ds64", ds64)
       const after = riffChunk("junk", Buffer.alloc(9000))
-      for (const form of ["RF64", "BW64"])
-        assert.strictEqual(
-          yield* secondsOf(
-            "wav",
-            wav({ form, data: second, dataLength: HUGE, between: riffChunk("ds64", ds64), after }),
-          ),
-          1,
-        )
+      for (const form of ["RF64", "BW64"]) {
+        const file = wav({ form, data: second, dataLength: HUGE, after })
+        const whole = Buffer.concat([file.subarray(0, 12), lengths, file.subarray(12)])
+        assert.strictEqual(yield* secondsOf("wav", whole), 1)
+        assert.strictEqual(yield* reasonOf("wav", file), "wav: no 64-bit lengths")
+        const late = wav({ form, data: second, dataLength: HUGE, between: lengths, after })
+        assert.strictEqual(yield* reasonOf("wav", late), "wav: no 64-bit lengths")
+      }
     }),
   )
 

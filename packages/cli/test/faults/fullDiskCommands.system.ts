@@ -85,8 +85,9 @@ describeWith("mounts", "leaving a full disk", () => {
     await new Promise((resolve) => setTimeout(resolve, 31_000))
     const before = readRecords(disk.path)?.jobs.filter(({ status }) => status === "done").length ?? 0
     expect(before).toBeGreaterThan(5)
-    const { exit, stdout } = await run(["retention", "run", "--json"], environment)
-    expect({ exit, ...JSON.parse(stdout) }).toMatchObject({ exit: 0, deleted_jobs: before })
+    const { exit, stderr, stdout } = await run(["retention", "run", "--json"], environment)
+    expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" })
+    expect(JSON.parse(stdout)).toMatchObject({ deleted_jobs: before })
     expect(readRecords(disk.path)?.jobs.filter(({ status }) => status === "done")).toEqual([])
     makeRoom()
   })

@@ -18,12 +18,10 @@ const MAX_PIECES = 64
 
 /** The chunks of a file that matter. */
 interface Wave {
-  /** Whether the file is of a 64-bit form: decoders ignore the lengths of that form in others. */
-  readonly isLong: boolean
   format: SampleFormat | undefined
   formats: number
-  /** Length of the data as 64-bit forms state it. */
-  longBytes: number
+  /** Length of the data as 64-bit forms state it; 0 in others. */
+  readonly longBytes: number
   /** Content of the data chunks, by offset. */
   readonly pieces: Map<number, Uint8Array>
   /** Whether a chunk of odd length ends where another one seems to begin. */
@@ -37,6 +35,8 @@ interface Wave {
  */
 export function* measureWav(file: Uint8Array, work: Work): Walk<Measurement> {
   const start = yield* afterId3(file, work)
+  // Decoders take it for another format then, by what the samples look like.
+  if (isLongForm(file, start) && !startsWith(file, start + 12, "ds64")) return unreadable("wav: no 64-bit lengths")
   let wave = yield* readWave(file, start, true, work)
   // Some writers do not pad chunks.
   if (wave.pieces.size === 0 && wave.isUneven) wave = yield* readWave(file, start, false, work)
@@ -61,6 +61,14 @@ export function* measureWav(file: Uint8Array, work: Work): Walk<Measurement> {
       Math.max(0, format.samplesIn(length % format.blockBytes))
   return { seconds: samples / format.sampleRate }
 }
+
+const isLongForm = (file: Uint8Array, start: number): boolean => !startsWith(file, start, "RIFF")
+
+/** Returns the length of the data in the first chunk of a 64-bit form. Above 2^53 it is rounded, which is past any end. */
+const statedBytes = (file: Uint8Array, start: number): number =>
+  start + 36 > file.length
+    ? 0
+    : viewOf(file).getUint32(start + 32, true) * 2 ** 32 + viewOf(file).getUint32(start + 28, true)
 
 /** Returns whether decoders take a file for one of a dictation device, whose speech follows a header of a WAVE file. */
 const isAct = (file: Uint8Array): boolean =>
@@ -92,10 +100,9 @@ function* streamIn(file: Uint8Array, wave: Wave, format: SampleFormat, work: Wor
  */
 function* readWave(file: Uint8Array, start: number, isPadded: boolean, work: Work): Walk<Wave> {
   const wave: Wave = {
-    isLong: !startsWith(file, start, "RIFF"),
     format: undefined,
     formats: 0,
-    longBytes: 0,
+    longBytes: isLongForm(file, start) ? statedBytes(file, start) : 0,
     pieces: new Map(),
     isUneven: false,
     isSupported: true,
@@ -121,11 +128,6 @@ function* readWave(file: Uint8Array, start: number, isPadded: boolean, work: Wor
 /** Reads a chunk and returns its length. */
 const readChunk = (file: Uint8Array, wave: Wave, { body, bytes, name }: Chunk): number => {
   switch (name) {
-    case "ds64":
-      // Above 2^53 it is rounded, which is past any end.
-      if (wave.isLong && bytes >= 16 && body + 16 <= file.length && wave.pieces.size === 0)
-        wave.longBytes = viewOf(file).getUint32(body + 12, true) * 2 ** 32 + viewOf(file).getUint32(body + 8, true)
-      return bytes
     case "fmt ":
       if (wave.pieces.size > 0) return bytes
       wave.format = readSampleFormat(file, body, bytes)

@@ -633,6 +633,11 @@ const wavCases: ReadonlyArray<readonly [name: string, seconds: number, file: () 
   ["6 s in a 64-bit form that states a second in 64 bits", 1, () => rf64("RF64", 8000, 0xffff_ffff, six)],
   ["6 s in a 64-bit form that states a second in 32 bits", 6, () => rf64("RF64", six.length, 8000, six)],
   ["6 s in a BW64 form that states a second in 32 bits", 6, () => rf64("BW64", six.length, 8000, six)],
+  [
+    "MP3 in the samples of a 64-bit form without its lengths",
+    28,
+    () => wav({ ...plain, form: "RF64", data: times(400, mp3Frame) }),
+  ],
   ["ACT, which begins like a WAV", 100, act],
   [
     "NUT behind a tag that enlarges the buffer",

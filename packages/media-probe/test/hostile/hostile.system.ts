@@ -50,7 +50,8 @@ describe.skipIf(version === undefined)(
         const bytes = file()
         const sha256 = createHash("sha256").update(bytes).digest("hex")
         const played = await oracle.play(bytes, format, sha256)
-        if (played.seconds < 0.95 * seconds) wrong.push(`${name}: ${played.seconds} s`)
+        if (played.seconds < Math.min(0.95 * seconds, Oracle.limits.playedSeconds))
+          wrong.push(`${name}: ${played.seconds} s`)
       }
       assert.deepStrictEqual(wrong, [])
     })

@@ -24,6 +24,9 @@ export interface LivePoll {
   readonly error_code?: string | null
 }
 
+/** Length of each recording. */
+export const recordingSeconds = 1
+
 const kinds = {
   speech: "/v1/audio/speech",
   transcription: "/v1/audio/transcriptions",
@@ -72,7 +75,7 @@ export class LiveClient {
   async any(kind: LiveKind, text: string): Promise<LiveJob> {
     if (kind === "speech") return this.speak(text)
     if (kind === "image") return this.create("image", { prompt: text })
-    const upload_id = await this.uploaded(1)
+    const upload_id = await this.uploaded(recordingSeconds)
     if (kind === "transcription") return this.create("transcription", { upload_id })
     return this.create("turn", { upload_id, max_output_tokens: 20, instructions: text })
   }

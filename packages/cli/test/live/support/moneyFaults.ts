@@ -23,8 +23,8 @@ const behaviorFrom = (random: () => number): OpenAiBehavior<never> => {
   return chance < 0.5 ? answerLate(Math.floor(60 * random())) : answer()
 }
 
-/** The recording is longer to the provider than to us, and costs accordingly. */
-export const reportedSeconds = 2.5
+/** The provider says that the recording is longer than it is, which changes no charge. */
+const reportedSeconds = 2.5
 
 /** Scripts the first calls of every endpoint; those after them are answered. */
 export const scriptFaults = (standIn: OpenAiStandIn, random: () => number, jobs: number): void => {

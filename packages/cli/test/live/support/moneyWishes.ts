@@ -1,6 +1,6 @@
 import type { Wish } from "../../crash/support/RetryingClient.ts"
 import { exactSum, exactTimes } from "./exactSum.ts"
-import { reportedSeconds } from "./moneyFaults.ts"
+import { recordingSeconds } from "./LiveClient.ts"
 
 /** A request, and its cost when it is done. */
 export interface PricedWish extends Wish {
@@ -65,7 +65,7 @@ const turnTokens = 9
 
 /** What the wish must cost, item by item. */
 export const itemsOf = ({ kind, price, text }: PricedWish): ReadonlyArray<readonly [meter: string, amount: string]> => {
-  const seconds = ["input_audio_seconds", exactTimes(price.input_audio_second, Math.ceil(reportedSeconds))] as const
+  const seconds = ["input_audio_seconds", exactTimes(price.input_audio_second, recordingSeconds)] as const
   switch (kind) {
     case "speech":
       return [["input_characters", exactTimes(price.input_character, [...text].length)]]
