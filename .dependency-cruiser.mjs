@@ -176,7 +176,7 @@ const forbidden = [
     name: "packages-by-name",
     comment: "another package is imported by its name, never by a relative path",
     severity: "error",
-    from: { path: "^(?:packages/([^/]+)|[^/]+)/", pathNot: "^scripts/plantedBugs/" },
+    from: { path: "^(?:packages/([^/]+)|[^/]+)/" },
     // A path that starts with a dot is `local`; a package found through node_modules is not.
     to: { path: "^packages/(?!$1/)", dependencyTypes: ["local"] },
   },
@@ -184,15 +184,8 @@ const forbidden = [
     name: "packages-through-doors",
     comment: "another package is entered through its exports",
     severity: "error",
-    from: { path: "^(?:packages/([^/]+)|[^/]+)/", pathNot: "^scripts/plantedBugs/" },
+    from: { path: "^(?:packages/([^/]+)|[^/]+)/" },
     to: { path: "^packages/(?!$1/)", pathNot: doors },
-  },
-  {
-    name: "planted-bugs-see-tests",
-    comment: "the page of planted bugs is made of the tests' own data, to which no door leads, and of nothing else",
-    severity: "error",
-    from: { path: "^scripts/plantedBugs/" },
-    to: { path: "^packages/(?![^/]+/test/)" },
   },
   {
     name: "no-deep-imports",

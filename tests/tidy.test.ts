@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { repository } from "./support/plantTree.ts"
 import { longFiles } from "./tidy/longFiles.ts"
-import { plainEnglish } from "./tidy/plainEnglish.ts"
 import { exactVersions, linksResolve, noMachinePaths, noRegistryHosts } from "./tidy/repositoryRules.ts"
 import { noAmbientEffects, noSilentSkips, noTypeHoles, shortFiles } from "./tidy/sourceRules.ts"
 import { repositoryFiles } from "./tidy/TidyFile.ts"
@@ -25,6 +24,5 @@ describe("tidy: this repository", () => {
   it("names no path of one machine", () => expect(noMachinePaths(files)).toEqual([]))
   it("names no registry", () => expect(noRegistryHosts(files)).toEqual([]))
   it("has exact versions", () => expect(exactVersions(files)).toEqual([]))
-  it("is written in plain English", () => expect(plainEnglish(files)).toEqual([]))
   it("has links that lead somewhere", () => expect(linksResolve(files)).toEqual([]))
 })

@@ -28,4 +28,5 @@ export const findLines = ({ path, text }: TidyFile, pattern: RegExp, what: strin
   text.split("\n").flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}: ${what}`] : []))
 
 /** The checks themselves have to name what they forbid. */
-export const isAboutTidiness = ({ path }: TidyFile): boolean => /^tests\/tidy(\/|\.(test|proof)\.ts$)/.test(path)
+export const isAboutTidiness = ({ path }: TidyFile): boolean =>
+  /^tests\/(tidy\/|tidy\.test\.ts$|checks\.proof\.ts$)/.test(path)

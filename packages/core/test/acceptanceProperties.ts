@@ -4,7 +4,7 @@ import type { Board, Job, JobFacts, Upload } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import type { Schedule } from "@kiln/core/worker"
 
-/** The function under examination, so that copies with planted bugs can be examined too. */
+/** The function under examination. */
 export interface Acceptance {
   readonly judgeJob: (job: NewJob, facts: JobFacts) => CreateOutcome
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { attemptRecord, isStorableText, maxAttemptRecordBytes } from "../src/domain/index.ts"
+import { attemptRecord, failedAttempt, isStorableText, maxAttemptRecordBytes } from "../src/domain/index.ts"
 
 const about = { errorCode: "internal_error", durationMs: 12.6, worker: "host:1" } as const
 const bytes = (text: string) => new TextEncoder().encode(text).length
@@ -21,6 +21,20 @@ describe("the record of an attempt", () => {
       expect(bytes(message + stack)).toBeLessThanOrEqual(maxAttemptRecordBytes)
       expect(bytes(message + stack)).toBeGreaterThan(Math.min(2 * bytes(text), maxAttemptRecordBytes - 8))
     }
+  })
+
+  it("becomes a failed attempt that began as long before as it took", () => {
+    const record = { ...about, durationMs: 12, message: "cannot save", stack: null }
+    expect(failedAttempt(record, 3, 100)).toEqual({ ...record, number: 3, startedAt: 88 })
+  })
+
+  it("has the message of a cause without a stack, and replaces characters that a store cannot keep", () => {
+    const cause = Object.assign(new Error("no\u0000stack"), { stack: "" })
+    const error = Object.assign(new Error("x", { cause }), { stack: undefined })
+    expect(attemptRecord(error, about).stack).toBe("x\ncaused by: no\ufffdstack")
+    expect(attemptRecord(Object.assign(new Error("")), about).message).toBe("Error")
+    const nameless = Object.assign(new Error(""), { name: "" })
+    expect(attemptRecord(nameless, about).message).toBe("")
   })
 
   it("survives whatever code throws", () => {

@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest"
 import * as domain from "@kiln/core/domain"
-import { plantedBugs } from "./jobTransitionBugs.ts"
 import { type Transitions, transitionProperties } from "./jobTransitionProperties.ts"
-import { theyCatch } from "./support/theyCatch.ts"
 
 describe("job transitions", () => {
   for (const [name, holds] of Object.entries(transitionProperties))
@@ -45,5 +43,3 @@ describe("job transitions", () => {
     expect([...seen, "created"].toSorted()).toEqual(Object.keys(domain.jobTransitions).toSorted())
   })
 })
-
-theyCatch(plantedBugs, "JobTransition.ts", transitionProperties)

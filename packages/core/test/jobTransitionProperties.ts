@@ -9,7 +9,7 @@ import {
   type JobStatus,
 } from "@kiln/core/domain"
 
-/** The functions under examination, so that copies with planted bugs can be examined too. */
+/** The functions under examination. */
 export interface Transitions {
   readonly applyEvent: (job: JobState, event: TransitionEvent, now: number) => JobState | undefined
   readonly created: (now: number, limits: JobLimits, delayMs?: number) => JobState

@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest"
 import * as rules from "../src/domain/RateLimit.ts"
-import { rateLimitBugs } from "./rateLimitBugs.ts"
-import { type RateLimitRules, rateLimitProperties } from "./rateLimitProperties.ts"
-import { theyCatch } from "./support/theyCatch.ts"
+import { rateLimitProperties } from "./rateLimitProperties.ts"
 
 describe("portions of a rate limit", () => {
   for (const [name, holds] of Object.entries(rateLimitProperties))
@@ -18,5 +16,3 @@ describe("portions of a rate limit", () => {
     expect(rules.keyLimitsProblem(limits) ?? "valid").toContain(problem)
   })
 })
-
-theyCatch<RateLimitRules>(rateLimitBugs, "RateLimit.ts", rateLimitProperties)

@@ -3,7 +3,7 @@ import { expect } from "vitest"
 import type { SharedBucket } from "@kiln/core/domain"
 import type * as RateLimits from "../src/domain/RateLimit.ts"
 
-/** The module under examination, so that copies with planted bugs can be examined too. */
+/** The module under examination. */
 export type RateLimitRules = typeof RateLimits
 
 const BEGIN = 1_763_000_000_000

@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest"
 import * as rules from "../src/domain/SpendCap.ts"
-import { spendCapBugs } from "./spendCapBugs.ts"
-import { type SpendCapRules, spendCapProperties } from "./spendCapProperties.ts"
-import { theyCatch } from "./support/theyCatch.ts"
+import { spendCapProperties } from "./spendCapProperties.ts"
 
 describe("spend caps", () => {
   for (const [name, holds] of Object.entries(spendCapProperties))
@@ -19,5 +17,3 @@ describe("spend caps", () => {
   it("a cap of 0 can be set", () =>
     expect(rules.spendCapProblem({ currency: "usd", day: "0", month: null })).toBe(undefined))
 })
-
-theyCatch<SpendCapRules>(spendCapBugs, "SpendCap.ts", spendCapProperties)

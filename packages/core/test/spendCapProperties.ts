@@ -3,7 +3,7 @@ import { expect } from "vitest"
 import { chargeFor, Decimal, type SpendEntry, type Spending, type SpendOwner } from "@kiln/core/domain"
 import type * as SpendCaps from "../src/domain/SpendCap.ts"
 
-/** The module under examination, so that copies with planted bugs can be examined too. */
+/** The module under examination. */
 export type SpendCapRules = typeof SpendCaps
 
 const DAY = 86_400_000

@@ -7,8 +7,8 @@ import { explore } from "./support/Race.ts"
 const numRuns = 600
 
 describe("some order of turns reveals that", () => {
-  for (const { bug, plant, race: beginning, shows } of plantedBugs)
-    it(bug, async () => {
+  for (const { bug, plant, promise, race: beginning, shows } of plantedBugs)
+    it(`${bug} (promise ${promise})`, async () => {
       const [race, ...others] = races.filter((one) => one.name.startsWith(beginning))
       if (race === undefined || others.length > 0) throw new Error(`not one race begins with ${beginning}`)
       const { details } = await explore(race, numRuns, { plant })

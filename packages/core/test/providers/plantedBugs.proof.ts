@@ -1,21 +1,25 @@
-import { execFile } from "node:child_process"
-import { join } from "node:path"
-import { promisify } from "node:util"
-import { describe, expect, it } from "vitest"
-import { type Edit, planting } from "../../../../tests/planted/Edit.ts"
-import { type PlantedBug, plantedBugs } from "./support/plantedBugs.ts"
+import { assert, it } from "@effect/vitest"
+import { RateLimitStore } from "@kiln/core/ports"
+import { MemoryStores } from "@kiln/testing"
+import { Context, Effect, Layer } from "effect"
+import { twoWorkers } from "./support/twoWorkers.ts"
 
-const report = async (scenario: PlantedBug["scenario"], edits: ReadonlyArray<Edit>): Promise<string> => {
-  const args = ["--conditions=@kiln/source", join(import.meta.dirname, "support", scenario)]
-  const env = { PATH: process.env["PATH"], ...planting(edits) }
-  const { stdout } = await promisify(execFile)(process.execPath, args, { env })
-  return stdout.trim()
-}
-
-describe("the tests fail for a provider guard with a planted bug", () => {
-  for (const { bug, edits, noticed, scenario, unharmed } of plantedBugs)
-    it(bug, async () => {
-      expect(await report(scenario, [])).toBe(unharmed)
-      expect(await report(scenario, edits)).toBe(noticed)
+const grantingTwice = Layer.effectContext(
+  Effect.map(Layer.build(Layer.fresh(MemoryStores.layer)), (built) => {
+    const { takePortions } = Context.get(built, RateLimitStore)
+    return Context.add(built, RateLimitStore, {
+      takePortions: (requests) =>
+        Effect.map(takePortions(requests), (taken) =>
+          taken.map((portion) => ({ ...portion, tokens: portion.tokens * 2 })),
+        ),
     })
-})
+  }),
+)
+
+// Promise 87 of docs/invariants.md.
+it.effect("two workers exceed the rate of a provider if each of their portions is granted twice", () =>
+  Effect.gen(function* () {
+    const { calls } = yield* twoWorkers(grantingTwice)
+    assert.isAbove(calls, 68)
+  }),
+)

@@ -4,11 +4,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { serve, until } from "@kiln/service-lab"
-import type { Edit } from "../../../../../tests/planted/Edit.ts"
-import { planting } from "../../../../../tests/planted/Edit.ts"
 import type { Weapons } from "./shapes.ts"
 
 export const targetNames = ["kiln serve", "Express"] as const
+/** Variables of a process, besides its settings. */
+export type Environment = Readonly<Record<string, string>>
 export type TargetName = (typeof targetNames)[number]
 
 /** A process under attack. */
@@ -40,9 +40,6 @@ export const megabytesAllowed = 300
  */
 const expressFlags = ["--max-old-space-size=160", "--max-semi-space-size=16"]
 
-const environment = (edits: ReadonlyArray<Edit>): Readonly<Record<string, string>> =>
-  edits.length > 0 ? planting(edits) : {}
-
 /** Signed URLs a target has made, path and query as its clients send them. */
 const announceUploads = async (port: number, prefix: string, key: string): Promise<ReadonlyArray<string>> => {
   const announce = async () => {
@@ -67,7 +64,7 @@ const askForPages = async (port: number, prefix: string): Promise<void> => {
 }
 
 /** The program itself on SQLite and files, with its worker and every limit of requests off. */
-const startServe = async (edits: ReadonlyArray<Edit>): Promise<Target> => {
+const startServe = async (environment: Environment): Promise<Target> => {
   using cleanUp = new DisposableStack()
   // In memory where the system has such a place: what is measured is the service, not a disk that others write to as well.
   const memory = "/dev/shm"
@@ -76,7 +73,7 @@ const startServe = async (edits: ReadonlyArray<Edit>): Promise<Target> => {
   const kiln = await serve({
     KILN_DATA_DIR: directory,
     KILN_RATE_LIMITS: "off",
-    ...environment(edits),
+    ...environment,
   })
   const port = Number(new URL(kiln.listening.url).port)
   const key = kiln.listening.first_key?.key ?? ""
@@ -103,10 +100,10 @@ const startServe = async (edits: ReadonlyArray<Edit>): Promise<Target> => {
 }
 
 /** A host whose process must not notice what clients do to kiln. */
-const startExpress = async (edits: ReadonlyArray<Edit>): Promise<Target> => {
+const startExpress = async (environment: Environment): Promise<Target> => {
   const host = join(import.meta.dirname, "expressHost.ts")
   const child = spawn(process.execPath, ["--conditions=@kiln/source", ...expressFlags, host], {
-    env: { PATH: process.env["PATH"], ...environment(edits) },
+    env: { PATH: process.env["PATH"], ...environment },
     stdio: ["pipe", "pipe", "pipe"],
   })
   let said = ""
@@ -135,5 +132,5 @@ const startExpress = async (edits: ReadonlyArray<Edit>): Promise<Target> => {
   }
 }
 
-export const startTarget = (name: TargetName, edits: ReadonlyArray<Edit> = []): Promise<Target> =>
-  name === "Express" ? startExpress(edits) : startServe(edits)
+export const startTarget = (name: TargetName, environment: Environment = {}): Promise<Target> =>
+  name === "Express" ? startExpress(environment) : startServe(environment)

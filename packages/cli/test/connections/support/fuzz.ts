@@ -1,10 +1,9 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
-import type { Edit } from "../../../../../tests/planted/Edit.ts"
 import { attack, type AttackReport } from "./attack.ts"
 import type { ProbeReport } from "./ProbeReport.ts"
-import { startTarget, type TargetName } from "./Target.ts"
+import { type Environment, startTarget, type TargetName } from "./Target.ts"
 
 export interface FuzzOptions {
   readonly target: TargetName
@@ -12,8 +11,8 @@ export interface FuzzOptions {
   readonly seed: number
   /** One shape alone, by its name. */
   readonly only?: string
-  /** A bug the target is to have. */
-  readonly edits?: ReadonlyArray<Edit>
+  /** Variables that the target gets. */
+  readonly environment?: Environment
 }
 
 export interface FuzzReport extends AttackReport {
@@ -25,8 +24,14 @@ export interface FuzzReport extends AttackReport {
 }
 
 /** Attacks a separate process while a client in another process watches its health. */
-export const fuzz = async ({ connections, edits, only, seed, target: name }: FuzzOptions): Promise<FuzzReport> => {
-  await using target = await startTarget(name, edits)
+export const fuzz = async ({
+  connections,
+  environment,
+  only,
+  seed,
+  target: name,
+}: FuzzOptions): Promise<FuzzReport> => {
+  await using target = await startTarget(name, environment)
   const watching = await startProbe(`http://127.0.0.1:${target.port}${target.health}`, target.pid)
   const begunAt = performance.now()
   const attacked = await attack({

@@ -7,6 +7,8 @@ import type { Plant } from "../support/World.ts"
 /** A bug, and the race in which some order of turns exposes it. */
 export interface PlantedBug {
   readonly bug: string
+  /** The row of docs/invariants.md. */
+  readonly promise: number
   /** The beginning of the race's name. */
   readonly race: string
   /** The message of the race in that case, with the reason. */

@@ -30,6 +30,7 @@ const lookThenCreate = (
 export const accepting: ReadonlyArray<PlantedBug> = [
   {
     bug: "idempotency: looked up, then inserted without the constraint",
+    promise: 20,
     race: "create × create with the same idempotency key",
     shows: /^true .*expected [23] to equal 1/,
     plant: lookThenCreate(
@@ -42,6 +43,7 @@ export const accepting: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "an upload is checked, then used without the constraint",
+    promise: 29,
     race: "create × create with the same upload",
     shows: /^true .*expected [23] to equal 1/,
     plant: lookThenCreate(
@@ -56,6 +58,7 @@ export const accepting: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "the queue is counted, then the job inserted",
+    promise: 57,
     race: "create × create at the queue's cap",
     shows: /^true .*expected [23] to equal 1/,
     plant: (adapters, wait) => {
@@ -80,6 +83,7 @@ export const accepting: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "two transfers may begin at once: checked, then written",
+    promise: 26,
     race: "PUT × PUT: one",
     shows: /^true .*to deeply equal \[ Array\(1\) \]/,
     plant: inUploads(({ uploads }, wait) => ({
@@ -98,23 +102,13 @@ export const accepting: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "no fence: a transfer that lost its lease still commits",
+    promise: 26,
     race: "PUT × PUT after",
     shows: /^true .*(A wrote completeUpload with the token 1|to deeply equal)/,
     plant: inUploads(({ uploads }) => ({
       completeUpload: (transfer) =>
         Effect.flatMap(uploads.findUpload(transfer.uploadId), (upload) =>
           uploads.completeUpload({ ...transfer, token: upload?.token ?? transfer.token }),
-        ),
-    })),
-  },
-  {
-    bug: "a disconnected sender's claim is released by id alone",
-    race: "PUT × PUT after",
-    shows: /^true .*A wrote releaseUpload with the token 1/,
-    plant: inUploads(({ uploads }) => ({
-      releaseUpload: (transfer) =>
-        Effect.flatMap(uploads.findUpload(transfer.uploadId), (upload) =>
-          uploads.releaseUpload({ ...transfer, token: upload?.token ?? transfer.token }),
         ),
     })),
   },

@@ -1,12 +1,12 @@
 import type { ClaimResult } from "@kiln/core/ports"
 import { Clock, Effect } from "effect"
-import type { Adapters } from "../support/Adapters.ts"
-import { inJobs, type PlantedBug, present } from "./PlantedBug.ts"
+import { inJobs, type PlantedBug } from "./PlantedBug.ts"
 
 /** In leases and gates. */
 export const claiming: ReadonlyArray<PlantedBug> = [
   {
     bug: "two concurrent claims get the same job",
+    promise: 13,
     race: "claim × claim",
     shows: /^true .*(expected [23] to equal 1|while [ABC] had it)/,
     plant: inJobs(({ jobs }, wait) => {
@@ -26,6 +26,7 @@ export const claiming: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "leases are granted by one clock and compared by another",
+    promise: 17,
     race: "heartbeat × complete",
     shows: /^true .*while A had it/,
     plant: inJobs(({ jobs }) => ({
@@ -37,43 +38,5 @@ export const claiming: ReadonlyArray<PlantedBug> = [
           }),
         ),
     })),
-  },
-  {
-    bug: "a heartbeat is confirmed but not written",
-    race: "heartbeat × complete",
-    shows: /^true .*(while A had it|wrote extendLeases with the token)/,
-    plant: inJobs(() => ({
-      extendLeases: (items) =>
-        Effect.succeed(items.map((item) => ({ _tag: "Extended", leaseRemainingMs: item.leaseDurationMs }))),
-    })),
-  },
-  {
-    bug: "a heartbeat extends another worker's lease: by id alone",
-    race: "heartbeat × complete",
-    shows: /^true .*A wrote extendLeases with the token 1/,
-    plant: inJobs((adapters) => ({
-      extendLeases: (items) => Effect.flatMap(present(adapters, items), adapters.jobs.extendLeases),
-    })),
-  },
-  {
-    bug: "a release checks only the id, so it ends the new holder's claim",
-    race: "release × takeover",
-    shows: /^true .*wrote releaseJobs with the token/,
-    plant: inJobs((adapters) => ({
-      releaseJobs: (items) => Effect.flatMap(present(adapters, items), adapters.jobs.releaseJobs),
-    })),
-  },
-  {
-    bug: "a switch that was on is never read as off",
-    race: "switch off",
-    shows: /^true .*expected false to be true/,
-    plant: (adapters) => {
-      let on: Effect.Success<Adapters["board"]["readBoard"]> | undefined
-      const readBoard = Effect.map(adapters.board.readBoard, (board) => {
-        if (board.switches.audio) on = board
-        return on ?? board
-      })
-      return { ...adapters, board: { ...adapters.board, readBoard } }
-    },
   },
 ]

@@ -5,6 +5,7 @@ import { inBlobs, inJobs, type PlantedBug, present } from "./PlantedBug.ts"
 export const completing: ReadonlyArray<PlantedBug> = [
   {
     bug: "no fence: a completion is written regardless of the current holder",
+    promise: 15,
     race: "complete × takeover:",
     shows: /^true .*(wrote completeJobs with the token|to equal 1|BlobNotFound|to deeply equal)/,
     plant: inJobs((adapters) => ({
@@ -13,6 +14,7 @@ export const completing: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "no fence: a stale attempt's failure fails the job of another",
+    promise: 15,
     race: "fail, defer",
     shows: /^true .*A wrote failJobs with the token 1/,
     plant: inJobs((adapters) => ({
@@ -21,6 +23,7 @@ export const completing: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "check, then act: the token is compared in one step and the completion written in the next",
+    promise: 15,
     race: "complete × takeover:",
     shows: /^true .*(wrote completeJobs with the token|to equal 1|BlobNotFound|to deeply equal)/,
     plant: inJobs((adapters, wait) => ({
@@ -36,18 +39,8 @@ export const completing: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "a done job is reported as canceled",
-    race: "cancel × complete",
-    shows: /^true .*expected null to equal 'canceled_by_operator'/,
-    plant: inJobs(({ jobs }) => ({
-      cancelJobs: (ids) =>
-        Effect.map(jobs.cancelJobs(ids), (outcomes) =>
-          outcomes.map((outcome) => (outcome === "AlreadyFinished" ? "Canceled" : outcome)),
-        ),
-    })),
-  },
-  {
     bug: "a stale attempt writes its blob over the winner's: no token in the key",
+    promise: 18,
     race: "complete × takeover:",
     shows: /^true .*(BlobNotFound|to deeply equal)/,
     plant: (adapters) => {
@@ -65,13 +58,8 @@ export const completing: ReadonlyArray<PlantedBug> = [
     },
   },
   {
-    bug: "a stale attempt's blob is never collected",
-    race: "complete × takeover:",
-    shows: /^true .*to deeply equal \[ Array\(1\) \]/,
-    plant: inJobs(() => ({ findOrphans: () => Effect.succeed([]) })),
-  },
-  {
     bug: "row first, blob second: `put` returns before the bytes are stored",
+    promise: 32,
     race: "complete × erase:",
     shows: /^true .*(a row names jobs\/.*, which does not exist|to deeply equal \[\])/,
     plant: inBlobs(({ blobs }, wait) => ({

@@ -5,6 +5,7 @@ import { inJobs, inUploads, type PlantedBug, present } from "./PlantedBug.ts"
 export const deleting: ReadonlyArray<PlantedBug> = [
   {
     bug: "erase removes the blobs before the row says so",
+    promise: 32,
     race: "complete × erase:",
     shows: /^true .*(a row names jobs\/.*, which does not exist|BlobNotFound)/,
     plant: inJobs(({ blobs, jobs }, wait) => ({
@@ -18,6 +19,7 @@ export const deleting: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "a running job can be erased",
+    promise: 38,
     race: "complete × erase:",
     shows: /^true .*expected \[ 'failed', 'deleted'/,
     plant: inJobs((adapters) => ({
@@ -31,6 +33,7 @@ export const deleting: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "the second erasure reports that the data is gone while it still exists",
+    promise: 37,
     race: "erase × erase",
     shows: /^true .*to deeply equal \[\]/,
     plant: inJobs(({ jobs }) => ({
@@ -41,15 +44,8 @@ export const deleting: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "collection removes what a live attempt may still commit",
-    race: "sweep × running",
-    shows: /^true .*BlobNotFound/,
-    plant: inJobs(({ jobs }) => ({
-      findOrphans: (blobs) => jobs.findOrphans(blobs.map((blob) => ({ ...blob, token: 0 }))),
-    })),
-  },
-  {
     bug: "collection removes what a running transfer may still commit",
+    promise: 33,
     race: "sweep × running",
     shows: /^true .*to include 'uploads\//,
     plant: inUploads(({ uploads }) => ({
@@ -58,6 +54,7 @@ export const deleting: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "unused uploads are found, then erased, even if a job has used one in between",
+    promise: 30,
     race: "create × expiry",
     shows: /^true .*expected \[\] to deeply equal/,
     plant: inUploads(({ blobs, uploads }, wait) => ({

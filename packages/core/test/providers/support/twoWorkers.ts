@@ -1,7 +1,8 @@
 import { defaultEngineSettings, EngineConfig, type EngineSettings } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
+import { MemoryStores } from "@kiln/testing"
 import { Clock, Context, Effect, Layer } from "effect"
-import { mp3, speaks, within } from "../../support/harness.ts"
+import { mp3, speaks, type Stores, within } from "../../support/harness.ts"
 import { readJob, running } from "../../support/jobs.ts"
 import { live, open, submitMany } from "../../support/liveSpeech.ts"
 import { passTime, stopped } from "../../support/virtualTime.ts"
@@ -32,7 +33,7 @@ export const timedSpeech = () => {
 }
 
 /** Two workers with 200 jobs, under a rate of 60 a minute and 8 at once. Returns the calls of the first minute, and the failures. */
-export const twoWorkers = Effect.suspend(() => {
+export const twoWorkers = (stores: Layer.Layer<Stores> = MemoryStores.layer) => {
   const { calls, providers } = timedSpeech()
   const settings = rated({ limit: 60, perMs: 60_000, burst: 8 })
   return Effect.gen(function* () {
@@ -43,5 +44,5 @@ export const twoWorkers = Effect.suspend(() => {
     yield* passTime("1 minute")
     const read = yield* Effect.forEach(jobs, ({ id }) => readJob(id, live))
     return { calls: calls.length, failures: read.reduce((sum, { failures }) => sum + failures, 0) }
-  }).pipe(within({ live: providers, settings }))
-})
+  }).pipe(within({ live: providers, settings, stores }))
+}

@@ -1,0 +1,89 @@
+// Changes the sources in a copy of the repository, one small change (mutant) at a time, and runs the tests that reach it:
+// `pnpm mutation [path…]`, for example `pnpm mutation packages/core/src/domain/Lease.ts`. Prints the mutants that no test noticed.
+// The copy keeps an interrupted run from leaving mutants in the sources.
+import { execFileSync, spawnSync } from "node:child_process"
+import { cpSync, globSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+
+const root = join(import.meta.dirname, "..")
+const coreTests = "packages/core/test"
+
+/** Tests of a part, the fastest and strictest first: a mutant's tests stop at the first failure. */
+const parts: ReadonlyArray<{ readonly source: string; readonly tests: ReadonlyArray<string> }> = [
+  {
+    source: "packages/core/src/domain/",
+    tests: [
+      ...["jobTransition", "acceptance", "spendCap", "rateLimit", "repeatedEnd", "circuit"].map(
+        (name) => `${coreTests}/${name}.test.ts`,
+      ),
+      `${coreTests}/domain/*.test.ts`,
+      `${coreTests}/{waitingForProperties,storeTime,Decimal,ApiKey,AudioFormat,CanonicalJson,attemptRecord,diskProblem}.test.ts`,
+      `${coreTests}/{uuidV7,realms,afterFailure,limitsWith,publicError,stepNames,cronTimes,copies/lineage}.test.ts`,
+      "packages/conformance/test/model/*.test.ts",
+      "packages/testing/test/memoryStores.test.ts",
+      "tests/errors.test.ts",
+      `${coreTests}/{fairness,concurrencyLimits,rates,waitingClaims,embed/schedules,embed/progress}.test.ts`,
+    ],
+  },
+  { source: "packages/core/src/", tests: [`${coreTests}/**/*.test.ts`] },
+  { source: "packages/adapter-sqlite/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },
+  { source: "packages/adapter-postgres/src/", tests: ["packages/adapter-postgres/test/**/*.test.ts"] },
+]
+
+/** Copies the files that are or could be committed, and the links to installed packages. */
+const copyTo = (directory: string): void => {
+  const args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+  const files = execFileSync("git", args, { cwd: root, encoding: "utf8" }).split("\0")
+  for (const file of files) if (file !== "") cpSync(join(root, file), join(directory, file), { force: true })
+  const installed = ["node_modules/*", "node_modules/@*/*"].flatMap((glob) => [glob, `{packages,examples}/*/${glob}`])
+  for (const link of globSync(installed, { cwd: root, withFileTypes: true }).filter((entry) =>
+    entry.isSymbolicLink(),
+  )) {
+    const path = join(link.parentPath, link.name)
+    const to = join(directory, path.slice(root.length))
+    mkdirSync(dirname(to), { recursive: true })
+    // Links between packages are relative, so that they lead to the copies.
+    symlinkSync(readlinkSync(path), to)
+  }
+  symlinkSync(join(root, "node_modules/.pnpm"), join(directory, "node_modules/.pnpm"))
+}
+
+const partOf = (path: string): string => parts.find(({ source }) => `${path}/`.startsWith(source))?.source ?? ""
+
+const paths = process.argv.length > 2 ? process.argv.slice(2) : ["packages/core/src/domain"]
+const [source = "", ...others] = new Set(paths.map((path) => partOf(path)))
+if (source === "" || others.length > 0)
+  throw new TypeError(`expected paths in one of ${parts.map((part) => part.source).join(", ")}`)
+
+const directory = mkdtempSync(join(tmpdir(), "kiln-mutation-"))
+try {
+  copyTo(directory)
+  const report = join(tmpdir(), "kiln-mutation.json")
+  const config = {
+    inPlace: true,
+    mutate: paths.map((path) => (path.endsWith(".ts") ? path : `${path}/**/*.ts`)),
+    testRunner: "vitest",
+    plugins: ["@stryker-mutator/vitest-runner"],
+    vitest: { configFile: "scripts/mutation/vitest.config.ts", related: false },
+    // TypeScript 7 has no API that could read it.
+    tsconfigFile: "none",
+    coverageAnalysis: "perTest",
+    concurrency: 1,
+    timeoutMS: 20_000,
+    reporters: ["progress-append-only", "clear-text", "json"],
+    jsonReporter: { fileName: report },
+    clearTextReporter: { reportTests: false, logTests: false, allowColor: false },
+  }
+  writeFileSync(join(directory, "stryker.config.json"), JSON.stringify(config))
+  const tests = parts.find((part) => part.source === source)?.tests ?? []
+  const { status } = spawnSync(
+    process.execPath,
+    ["node_modules/@stryker-mutator/core/bin/stryker.js", "run", "stryker.config.json"],
+    { cwd: directory, stdio: "inherit", env: { ...process.env, KILN_MUTATION_TESTS: tests.join(" ") } },
+  )
+  console.log(`every mutant: ${report}`)
+  process.exitCode = status ?? 1
+} finally {
+  rmSync(directory, { recursive: true, force: true })
+}
