@@ -1,9 +1,12 @@
 import type { Store } from "../engines/engines.ts"
 
+/** A kind of submission besides the plain one, which only kiln is measured with. */
+export type Submission = "live with a price" | "with a tag" | "unique" | "under a cap" | "traced"
+
 /** A measurement that one process makes with one engine. Times in seconds, rates per second. */
 export type Task =
   /** Adds jobs one by one for `seconds`, by this many callers. Result: `rate`. */
-  | { readonly do: "create"; readonly callers: number; readonly seconds: number }
+  | { readonly do: "create"; readonly callers: number; readonly seconds: number; readonly as?: Submission }
   /** Adds `count` jobs at once. Result: `rate`. */
   | { readonly do: "bulk"; readonly count: number }
   /** Adds `size` jobs in each of `count` transactions of the caller, after some that are not measured. Result: `waitedMs` of each call. */

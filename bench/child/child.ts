@@ -14,6 +14,7 @@ const engine = await engineOf(options.store, options.engine).open({
   place: options.place,
   kiln: options.kiln,
   onStart: (payload) => onStart(payload),
+  as: options.task.do === "create" ? options.task.as : undefined,
 })
 
 const payload = (): Payload => ({ at: now() })

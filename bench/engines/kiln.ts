@@ -1,11 +1,14 @@
 import { mkdtempSync, rmSync } from "node:fs"
+import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import type * as Blobs from "@kiln/adapter-blobs"
 import type * as Core from "@kiln/core"
+import type * as Telemetry from "@kiln/core/opentelemetry"
 import type * as Postgres from "@kiln/adapter-postgres"
 import type * as Sqlite from "@kiln/adapter-sqlite"
+import type { Submission } from "../child/Task.ts"
 import type { Engine, OpenOptions, Payload } from "./Engine.ts"
 
 /** Loads the built package of this name. */
@@ -58,6 +61,25 @@ const storeFor = async ({ kiln, place }: OpenOptions): Promise<Core.StoreAdapter
   return sqliteStore({ path: place }) as Core.StoreAdapter
 }
 
+/** Reports to a provider that was not registered, which records nothing: what is left is kiln's own work. */
+const telemetryFor = async ({ as, kiln }: OpenOptions) => {
+  if (as !== "traced") return {}
+  const { openTelemetry } = (await import(
+    pathToFileURL(join(kiln, "packages/core/dist/opentelemetry/index.js")).href
+  )) as typeof Telemetry
+  const api: string = createRequire(join(kiln, "package.json")).resolve("@opentelemetry/api")
+  return { telemetry: openTelemetry((await import(pathToFileURL(api).href)) as never) }
+}
+
+/** The options of each submission. */
+const optionsFor = {
+  "live with a price": { mode: "live" },
+  "with a tag": { tags: ["one"] },
+  unique: { unique: { by: ["at"], while: "unfinished" } },
+  "under a cap": {},
+  traced: {},
+} as const satisfies Record<Submission, object>
+
 /** Stores no blobs, because no job here has a file: in a directory that this process removes when it ends. */
 const blobsFor = async ({ kiln }: OpenOptions): Promise<Core.BlobAdapter> => {
   const { fileBlobs } = await loadBuilt<typeof Blobs>(kiln, "adapter-blobs")
@@ -81,20 +103,25 @@ export const kiln: Engine = {
     const noop = core.jobKind({
       name: "noop",
       request: anyPayload,
+      ...(options.as === "live with a price" && { price: "noop", meters: ["jobs"], maxUsage: () => ({ jobs: 1 }) }),
       run: ({ request }) => {
         options.onStart(request)
         return Promise.resolve({ output: {} })
       },
     })
+    const isPriced = options.as === "live with a price"
     const engine = await core.createEngine({
       store: await storeFor(options),
       blobs: await blobsFor(options),
       kinds: [noop],
       autoStart: false,
-      settings: { concurrency: 500, queueCap: 0, limits: { perProject: 0 } },
+      settings: { concurrency: 500, queueCap: options.as === "under a cap" ? 1e9 : 0, limits: { perProject: 0 } },
+      ...(await telemetryFor(options)),
     })
+    if (isPriced) await engine.operator.setPrice({ name: "noop", currency: "usd", unitAmounts: { jobs: "0.001" } })
+    const submission = options.as === undefined ? {} : optionsFor[options.as]
     return {
-      add: (payload) => engine.submit("noop", payload),
+      add: (payload) => engine.submit("noop", payload, submission),
       addMany: (payloads) => inChunks(payloads, 5_000, (chunk) => submitAll(engine, chunk)),
       addInTransaction: (client, payloads) => submitAll(engine, payloads, client),
       start: () => engine.start(),

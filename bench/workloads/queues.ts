@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Result, Task } from "../child/Task.ts"
+import type { Result, Submission, Task } from "../child/Task.ts"
 import type { Store } from "../engines/engines.ts"
 import { drain, drainAmongFinished, once, processOf, type Setting } from "./drains.ts"
 import { type Bench, type Figures, type Metric, quantile, type Subject, subjectsOf, type Workload } from "./Workload.ts"
@@ -30,9 +30,24 @@ const figuresOf = ({ rate: measured, waitedMs, peakMb }: Result): Figures => ({
   peakMb,
 })
 
-const createBy = (bench: Bench, store: Store, callers: number) =>
+const createBy = (bench: Bench, store: Store, callers: number, as?: Submission) =>
   onEmpty(bench, store, async (setting) =>
-    figuresOf(await once(setting, { do: "create", callers, seconds: bench.quick ? 1 : 3 })),
+    figuresOf(await once(setting, { do: "create", callers, seconds: bench.quick ? 1 : 3, ...(as && { as }) })),
+  )
+
+const submissions: ReadonlyArray<Submission> = ["live with a price", "with a tag", "unique", "under a cap", "traced"]
+
+/** Submissions that need more than a row. Peers do not have most of them, so only kiln is measured. */
+const submissionWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> =>
+  submissions.flatMap((as) =>
+    [1, 32].map((callers) => ({
+      id: `${store}/create-${callers}-${as.replaceAll(" ", "-")}`,
+      group: groupOf[store],
+      title: `create ${as}, ${callers === 1 ? "1 caller" : `${callers} callers`}`,
+      metrics: [rate],
+      subjects: subjectsOf(bench, [], false),
+      run: createBy(bench, store, callers, as),
+    })),
   )
 
 const pace = (bench: Bench, store: Store, jobsPerSecond: number, isApart: boolean) =>
@@ -158,6 +173,7 @@ export const queueWorkloads = (bench: Bench, store: Store): ReadonlyArray<Worklo
       metrics: [rate, peak],
       run: createBy(bench, store, 32),
     },
+    ...(store === "postgres" ? submissionWorkloads(bench, store) : []),
     drainBy(1),
     ...(store === "postgres" ? [drainBy(2), ...(bench.quick ? [] : [drainBy(4)])] : []),
     ...latencyWorkloads(bench, store),

@@ -26,6 +26,7 @@ import { checkPostgresOptions, openDatabase, type OpenDatabase, type PostgresOpt
 import { makePostgresCallerTransactions } from "./callers/CallerTransactions.ts"
 import { makePostgresJobDirectory } from "./directory.ts"
 import { makePostgresJobStore } from "./jobs/JobStore.ts"
+import { RememberedFacts } from "./jobs/RememberedFacts.ts"
 import { makePostgresKeyDirectory } from "./keys.ts"
 import { makePostgresPlace } from "./place.ts"
 import { makePostgresRateLimitStore } from "./rateLimits.ts"
@@ -94,18 +95,19 @@ export const PostgresStores = {
           notifications === true
             ? yield* makePostgresWakeUp(connections, database)
             : yield* localWakeUp(open, notifications === "send")
+        const facts = new RememberedFacts(database)
         const positions = new LanePositions(options.noteLanesEveryMs ?? 1_000)
         yield* Effect.addFinalizer(() =>
           Effect.ignore(database.read("LanePositions.unsaved", (session) => saveTurns(session, positions.unsaved()))),
         )
         return Context.make(
           JobStore,
-          makePostgresJobStore(database, heartbeats, positions, announceFinished, carrier),
+          makePostgresJobStore(database, heartbeats, facts, positions, announceFinished, carrier),
         ).pipe(
           Context.add(JobDirectory, makePostgresJobDirectory(database)),
           Context.add(
             CallerTransactions,
-            makePostgresCallerTransactions(database, connections, notifications !== false),
+            makePostgresCallerTransactions(database, facts, connections, notifications !== false),
           ),
           Context.add(UploadStore, makePostgresUploadStore(database, heartbeats)),
           Context.add(KeyDirectory, makePostgresKeyDirectory(recording)),

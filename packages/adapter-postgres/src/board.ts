@@ -28,11 +28,17 @@ const board = statement(() =>
     jsonArrayFrom(select.selectFrom("paused_kinds").select("kind").orderBy("kind")).as("paused"),
     jsonArrayFrom(select.selectFrom("project_limits").select(["project_id as projectId", "concurrency"])).as("limits"),
     jsonArrayFrom(select.selectFrom("served_kinds").select(["kind", "served_at as servedAt"])).as("served"),
+    select.selectFrom("board_version").select("version").where("id", "=", 1).as("version"),
+    sql<number>`${storeTime}`.as("readAt"),
   ]),
 )
 
 /** The board, with the ids of its prices, which jobs refer to. */
 export interface StoredBoard extends Board {
+  /** Changes with every change of switches and prices. Compared by `create_jobs`. */
+  readonly version: string
+  /** Store time. */
+  readonly readAt: number
   readonly stored: Readonly<Record<string, { readonly id: number; readonly snapshot: PriceSnapshot }>>
 }
 
@@ -55,11 +61,13 @@ export const loadBoard = async (session: Session): Promise<StoredBoard> => {
       (row?.limits ?? []).map(({ concurrency, projectId }) => [projectId, concurrency]),
     ),
     stored: Object.fromEntries(prices.map((price) => [price.snapshot.name, price])),
+    version: row?.version ?? "",
+    readAt: row?.readAt ?? 0,
   }
 }
 
 export const readBoard = async (session: Session): Promise<Board> => {
-  const { stored: _, ...read } = await loadBoard(session)
+  const { readAt: _readAt, stored: _stored, version: _version, ...read } = await loadBoard(session)
   return read
 }
 

@@ -217,6 +217,12 @@ interface Switches {
   enabled: boolean
 }
 
+/** The version of switches and prices, which triggers write. Has no row until something was set. */
+interface BoardVersion {
+  id: 1
+  version: string
+}
+
 interface PausedKinds {
   kind: string
 }
@@ -282,6 +288,7 @@ export interface Tables {
   secrets: Secrets
   audit: Audit
   switches: Switches
+  board_version: BoardVersion
   paused_kinds: PausedKinds
   project_limits: ProjectLimits
   prices: Prices

@@ -10,25 +10,11 @@ import { workChannel } from "../wakeUp/Listener.ts"
 import type { Database } from "../Database.ts"
 import { meaningOf, sqlState } from "../postgresErrors.ts"
 import { notify } from "../wakeUp/WakeUp.ts"
-import { acceptedAt, jobOfOutcome } from "../jobs/createAtOnce.ts"
-import { asStored } from "../jobs/createJobs.ts"
+import { loadBoard } from "../board.ts"
 import { claimableRows } from "../jobs/insertJobs.ts"
-import {
-  anyLaneIsLater,
-  findLanes,
-  laneName,
-  makeLanes,
-  type MayBeClaimable,
-  mayBeClaimableAt,
-  RememberedLanes,
-} from "../jobs/lanes.ts"
-import {
-  addableRows,
-  addInOneStatement,
-  fromCaller,
-  isDecidedInOneStatement,
-  tablesOfSession,
-} from "./addInOneStatement.ts"
+import type { RememberedFacts } from "../jobs/RememberedFacts.ts"
+import { anyLaneIsLater, findLanes, laneName, makeLanes, type MayBeClaimable, mayBeClaimableAt } from "../jobs/lanes.ts"
+import { addInOneStatement, fromCaller, tablesOfSession } from "./addInOneStatement.ts"
 import { reservingMeanwhile } from "./reservingMeanwhile.ts"
 import { createInCallers, LaneNotSeen } from "./createInCallers.ts"
 import { changeSettings, ourSettings, sessionProblem, type SessionSettings } from "./settings.ts"
@@ -91,8 +77,8 @@ const savepoint = "kiln_create_jobs"
  * skips the lane meanwhile, so a claim after the commit finds the job; until then claims may find the lane empty. So are reservations
  * under spend caps.
  *
- * Where only keys and queue caps can refuse the jobs, one statement adds them. Everything else is decided by the facts, under a
- * savepoint.
+ * Where the process can accept the jobs from memory, one statement compares that and adds them. Everything else is decided by the facts,
+ * under a savepoint.
  *
  * Send nothing else on the transaction until a call has returned: if it fails, it may roll back to a savepoint, and with it any
  * statement that the caller sent in between. Nothing is rolled back if the call succeeds.
@@ -103,10 +89,11 @@ const savepoint = "kiln_create_jobs"
  */
 export const makePostgresCallerTransactions = (
   db: Database,
+  facts: RememberedFacts,
   wire: Wire,
   notifications: boolean,
 ): CallerTransactions["Service"] => {
-  const known: Known = { lanes: new RememberedLanes(), tables: undefined }
+  const known: Known = { facts, tables: undefined }
   return CallerTransactions.of({
     createJobs: (transaction, jobs) =>
       Effect.suspend(() => {
@@ -128,7 +115,7 @@ const callerMistakes: Readonly<Record<string, string>> = {
 
 /** Facts that a process has learned from earlier calls. */
 interface Known {
-  readonly lanes: RememberedLanes
+  readonly facts: RememberedFacts
   /** The place of the tables; `undefined` until a caller's transaction was there. */
   tables: string | undefined
 }
@@ -156,7 +143,7 @@ class CallerSteps {
 
   createJobs(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
-      const outcomes = isDecidedInOneStatement(jobs) ? yield* this.#addAtOnce(jobs) : undefined
+      const outcomes = yield* this.#addAtOnce(jobs, true)
       return outcomes ?? (yield* this.#createByFacts(jobs))
     })
   }
@@ -165,35 +152,36 @@ class CallerSteps {
    * Adds jobs in one round trip on the caller's connection; `undefined` if that cannot decide. The first call of a process reads where
    * the transaction is instead, because calling a function in a database without it would abort the transaction.
    */
-  #addAtOnce(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome> | undefined, StoreUnavailable> {
+  #addAtOnce(
+    jobs: ReadonlyArray<NewJob>,
+    mayRepeat: boolean,
+  ): Effect.Effect<ReadonlyArray<CreateOutcome> | undefined, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
-      const { tables } = this.#known
+      const { facts, tables } = this.#known
       if (tables === undefined) return undefined
-      let lanes = this.#known.lanes.ofAll(jobs)
-      if (lanes === undefined) {
-        yield* this.#makeLanes(jobs)
-        lanes = this.#known.lanes.ofAll(jobs)
-      }
-      if (lanes === undefined) return undefined
-      const rows = addableRows(jobs, lanes)
+      if (facts.lanes.ofAll(jobs) === undefined) yield* this.#makeLanes(jobs)
+      else if (facts.lacksBoard(jobs)) yield* facts.reloadBoard
+      const addable = yield* facts.addable(jobs)
+      if (addable === undefined) return undefined
       const notifications = this.#notifications
       const added = yield* this.#send(() =>
-        addInOneStatement(this.#connection, this.#wire, { jobs, rows, tables, notifications }).catch(
+        addInOneStatement(this.#connection, this.#wire, { jobs: addable, tables, notifications }).catch(
           (error: unknown) => {
             throw isElsewhere(error) ? new TypeError(elsewhere, { cause: error }) : error
           },
         ),
       )
       if (added._tag === "Undecided") {
-        if (added.why === "lanes") this.#known.lanes.forget()
-        return undefined
+        if (added.why === "lanes") facts.lanes.forget()
+        if (added.why !== "board" || !mayRepeat) return undefined
+        yield* facts.reloadBoard
+        return yield* this.#addAtOnce(jobs, false)
       }
       if (added.isLater)
-        yield* this.#lowerLanes(claimableRows(rows, added.acceptedAt)).pipe(Effect.onError(() => this.#abort()))
-      return jobs.map((item): CreateOutcome => ({
-        _tag: "Created",
-        job: asStored(jobOfOutcome(acceptedAt(item, added.acceptedAt))),
-      }))
+        yield* this.#lowerLanes(claimableRows(addable.rows, addable.lanes, added.acceptedAt)).pipe(
+          Effect.onError(() => this.#abort()),
+        )
+      return jobs.map((item): CreateOutcome => ({ _tag: "Created", job: addable.jobAt(item, added.acceptedAt) }))
     })
   }
 
@@ -242,17 +230,19 @@ class CallerSteps {
   }
 
   /**
-   * Creates lanes before anything is sent on the caller's connection, whose snapshot may be taken with its first statement.
-   * Returns where the lanes are.
+   * Creates lanes before anything is sent on the caller's connection, whose snapshot may be taken with its first statement. Reads the
+   * board where jobs have a gate. Returns where the lanes are.
    */
   #makeLanes(jobs: ReadonlyArray<NewJob>): Effect.Effect<Location, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
-      const [known, place] = yield* this.#db.read(operation, (session) =>
-        Promise.all([findLanes(session, jobs), readLocation(session)]),
+      const hasGate = jobs.some(({ gate }) => gate !== null)
+      const [known, place, board] = yield* this.#db.read(operation, (session) =>
+        Promise.all([findLanes(session, jobs), readLocation(session), hasGate ? loadBoard(session) : undefined]),
       )
       if (!jobs.every((job) => known.has(laneName(job))))
         yield* this.#db.write(operation, (tx) => makeLanes(tx, jobs, known))
-      this.#known.lanes.remember(known)
+      this.#known.facts.lanes.remember(known)
+      if (board !== undefined) this.#known.facts.rememberBoard(board)
       return place
     })
   }

@@ -7,10 +7,10 @@ import { Superseded } from "../postgresErrors.ts"
 import { cappedOwners, type Judged, judgeJobs, keyName, readItems, withoutScope } from "../jobs/createJobs.ts"
 import type { Reservation } from "../reservations.ts"
 import { noSpending, type ReadSpending } from "../spending.ts"
-import { addJobs, claimableRows, consumeUploads, detachRetried } from "../jobs/insertJobs.ts"
-import { type Accepted, type NewRow, rowsOf } from "../jobs/newRows.ts"
+import { addJobs, claimableRows, detachRetried } from "../jobs/insertJobs.ts"
+import type { Lanes, NewRow } from "../jobs/newRows.ts"
 import { query, statement, storeTime } from "../Statement.ts"
-import { leaveScopesOf, writeLabels } from "../jobs/labels.ts"
+import { inheritScopes, leaveScopesOf } from "../jobs/labels.ts"
 import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
 
 /** Maximum number of tries when keys are bound by others and become free again. */
@@ -26,14 +26,15 @@ const addInCallers = async (
   session: Session,
   acceptedAt: number,
   rows: ReadonlyArray<NewRow>,
+  lanes: Lanes,
 ): Promise<ReadonlyMap<string, Job>> => {
   const ours = new Set(rows.map(({ row }) => row.id))
   const theirs = new Map<string, Job>()
   let left = rows
   for (let tries = 0; tries < mostTries; tries++) {
     await detachRetried(session, left)
-    const unbound = new Set((await addJobs(session, left, { own: false, acceptedAt })).unbound)
-    left = left.filter((_, index) => unbound.has(index + 1))
+    const refused = new Set((await addJobs(session, left, lanes, { own: false, acceptedAt })).refused)
+    left = left.filter((_, index) => refused.has(index + 1))
     if (left.length === 0) return theirs
     const bound = new Set<string>()
     const items = left.map(({ item }) => item)
@@ -58,7 +59,7 @@ export class LaneNotSeen extends Error {
   override readonly name = "LaneNotSeen"
 }
 
-const requireLanes = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>): void => {
+const requireLanes = (accepted: ReadonlyArray<NewRow>, lanes: Lanes): void => {
   if (accepted.every(({ item }) => lanes.has(laneName(item)))) return
   throw new LaneNotSeen(
     "the transaction's snapshot is older than the first job of this project and kind; retry the transaction",
@@ -92,21 +93,22 @@ export const createInCallers = async (
   const facts = await readItems(session, items, false)
   const judge = (spending: ReadSpending) => judgeJobs(now, items, { ...facts, spending })
   const owners = cappedOwners(items)
-  const { accepted, outcomes, reservations } =
-    owners.length === 0
-      ? judge(noSpending)
-      : await meanwhile.reserve(owners, (await session.get(thisTransaction, {}))?.transaction ?? "", judge)
-  requireLanes(accepted, lanes)
-  const rows = rowsOf(accepted, lanes)
-  const theirs = rows.length === 0 ? new Map<string, Job>() : await addInCallers(session, now, rows)
+  const {
+    accepted: rows,
+    outcomes,
+    reservations,
+  } = owners.length === 0
+    ? judge(noSpending)
+    : await meanwhile.reserve(owners, (await session.get(thisTransaction, {}))?.transaction ?? "", judge)
+  requireLanes(rows, lanes)
+  const theirs = rows.length === 0 ? new Map<string, Job>() : await addInCallers(session, now, rows, lanes)
   const written = rows.filter(({ item }) => !theirs.has(keyName(item)))
   const ids = new Set<string>(written.map(({ row }) => row.id))
   const unused = reservations.filter(({ entry }) => !ids.has(entry))
   if (unused.length > 0) await meanwhile.unreserve(unused)
   if (written.length > 0) {
-    await consumeUploads(session, written)
-    await writeLabels(session, written)
-    await meanwhile.lower(claimableRows(written))
+    await inheritScopes(session, written)
+    await meanwhile.lower(claimableRows(written, lanes, now))
   }
   const answers = outcomes.map((outcome, index) => {
     const item = items[index]

@@ -15,7 +15,7 @@ import { Claims } from "./Claims.ts"
 import { confirmPurges, hastenPurges, listPurges, nextPurges, postponePurges } from "./purges.ts"
 import { publishRetention, readRetention } from "./retentionRules.ts"
 import { Creations } from "./createAtOnce.ts"
-import { RememberedLanes } from "./lanes.ts"
+import type { RememberedFacts } from "./RememberedFacts.ts"
 import { type AnnounceFinished, completeJobs, failJobs } from "./endJobs.ts"
 import { deferJobs, releaseJobs } from "./returnJobs.ts"
 import { anyFinishedJob, deleteJobs } from "./deleteJobs.ts"
@@ -116,6 +116,7 @@ const purging = (
 export const makePostgresJobStore = (
   db: Database,
   heartbeats: Database,
+  facts: RememberedFacts,
   positions: LanePositions,
   tell: AnnounceFinished,
   carrier?: Carrier,
@@ -123,7 +124,7 @@ export const makePostgresJobStore = (
   const ending = locking(db, lockedJobs)
   const returning = locking(db, lockedJobsAndLanes)
   const claims = new Claims(db, positions)
-  const creations = new Creations(db, new RememberedLanes(), claims, carrier)
+  const creations = new Creations(db, facts, claims, carrier)
   return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
     // A second call keeps another core of the server busy.

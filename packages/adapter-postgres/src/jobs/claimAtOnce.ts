@@ -18,17 +18,16 @@ import {
   type Rest,
 } from "./claimedJob.ts"
 import {
-  addedOf,
-  addingOf,
-  addingOfOne,
-  addJobCall,
-  addJobsCall,
   type Added,
-  type AddJob,
-  type AddJobs,
+  addedOf,
   type Adding,
+  type CreateJob,
+  createJobCall,
+  type CreateJobs,
+  createJobsCall,
+  parametersOf,
 } from "./insertJobs.ts"
-import type { NewRow } from "./newRows.ts"
+import type { Lanes, NewRow } from "./newRows.ts"
 import { distinctKinds, fullProjectNames } from "./laneOrder.ts"
 import type { LanePositions } from "./LanePositions.ts"
 
@@ -92,24 +91,24 @@ const claimStatement = statement((asked: Given<Asked>) =>
 
 /**
  * Adds jobs and then claims, in one transaction. Nothing is claimed if some jobs were not added, except by a repeated call, whose
- * own jobs are there already. The claim refers to the result of `add_jobs`, so it runs second and sees what that wrote.
+ * own jobs are there already. The claim refers to the result of `create_jobs`, so it runs second and sees what that wrote.
  */
-const addJobsAndClaim = statement((given: Given<AddJobs & Asked>) => {
-  const most = sql<number>`CASE WHEN added.accepted IS NOT NULL AND (added.unbound IS NULL OR ${given.repeated}::boolean)
+const createJobsAndClaim = statement((given: Given<CreateJobs & Asked>) => {
+  const most = sql<number>`CASE WHEN (added.accepted IS NOT NULL AND added.refused IS NULL) OR ${given.repeated}::boolean
     THEN ${given.most}::bigint ELSE 0 END`
   return query
-    .selectFrom(addJobsCall(given))
+    .selectFrom(createJobsCall(given))
     .innerJoinLateral(claimCall(given, most), (join) => join.onTrue())
     .selectAll("claimed")
-    .select(["added.accepted", "added.unbound"])
+    .select(["added.accepted", "added.refused", "added.reason"])
     .$castTo<AnswerRow & Added>()
 })
 
-const addJobAndClaim = statement((given: Given<AddJob & Asked>) => {
-  const most = sql<number>`CASE WHEN added.accepted >= 0 OR (added.accepted = -1 AND ${given.repeated}::boolean)
+const createJobAndClaim = statement((given: Given<CreateJob & Asked>) => {
+  const most = sql<number>`CASE WHEN added.accepted >= 0 OR ${given.repeated}::boolean
     THEN ${given.most}::bigint ELSE 0 END`
   return query
-    .selectFrom(query.selectNoFrom(addJobCall(given).as("accepted")).as("added"))
+    .selectFrom(query.selectNoFrom(createJobCall(given).as("accepted")).as("added"))
     .innerJoinLateral(claimCall(given, most), (join) => join.onTrue())
     .selectAll("claimed")
     .select("added.accepted")
@@ -253,24 +252,30 @@ export interface AddedAndClaimed extends Added {
   readonly claimed: ClaimedAtOnce | undefined
 }
 
+/** Jobs to be added, and how. */
+interface Addition {
+  readonly rows: ReadonlyArray<NewRow>
+  readonly lanes: Lanes
+  readonly how: Adding
+}
+
 /** Adds jobs and claims, in one statement. */
 export const addAndClaim = async (
   session: Session,
-  rows: ReadonlyArray<NewRow>,
-  adding: Adding,
+  { how, lanes, rows }: Addition,
   positions: LanePositions,
   request: ClaimRequest,
   call: ClaimCall,
 ): Promise<AddedAndClaimed> => {
   const asked = { ...askedOf(request, positions), ...call }
-  const [row] = rows
-  if (rows.length === 1 && row !== undefined) {
-    const answer = await session.all(addJobAndClaim, { ...addingOfOne(session, row, adding), ...asked })
+  const given = parametersOf(session, rows, lanes, how)
+  if ("one" in given) {
+    const answer = await session.all(createJobAndClaim, { ...given.one, ...asked })
     return { ...addedOf(answer[0]?.accepted ?? null), claimed: resultOf(request, answer) }
   }
-  const answer = await session.all(addJobsAndClaim, { ...addingOf(session, rows, adding), ...asked })
+  const answer = await session.all(createJobsAndClaim, { ...given.list, ...asked })
   const [added] = answer
-  if (added === undefined) throw new TypeError("add_jobs returned no row")
-  const { accepted, unbound } = added
-  return { accepted, unbound, claimed: resultOf(request, answer) }
+  if (added === undefined) throw new TypeError("create_jobs returned no row")
+  const { accepted, reason, refused } = added
+  return { accepted, refused, reason, claimed: resultOf(request, answer) }
 }

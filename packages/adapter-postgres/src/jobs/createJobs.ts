@@ -20,7 +20,7 @@ import { jobOf, jobsByIdempotencyKey } from "./jobRow.ts"
 import { lockUploads, ownUploads, uploadOf } from "../uploads/uploadRow.ts"
 import { keptOf, type KeptOfProjects, readKept } from "../uploads/keptBytes.ts"
 import { insertJobs } from "./insertJobs.ts"
-import { type Accepted } from "./newRows.ts"
+import { newRow, type NewRow } from "./newRows.ts"
 import { leaveScopesOf, lockedScopes } from "./labels.ts"
 import { findLanes } from "./lanes.ts"
 import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
@@ -61,14 +61,14 @@ interface Batch {
   readonly retried: ReadonlyMap<number, RetriedJob>
   /** Failed jobs whose upload was given to a retry in this batch. */
   readonly retriedHere: Set<JobId>
-  readonly accepted: Array<Accepted>
+  readonly accepted: Array<NewRow>
   readonly reservations: Array<Reservation>
 }
 
 /** The outcomes of a batch, and what is to be written for it. */
 export interface Judged {
   readonly outcomes: ReadonlyArray<CreateOutcome>
-  readonly accepted: ReadonlyArray<Accepted>
+  readonly accepted: ReadonlyArray<NewRow>
   readonly reservations: ReadonlyArray<Reservation>
 }
 
@@ -199,7 +199,7 @@ const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
   const job = asStored(outcome.job)
   const retried = batch.retried.get(index)
   const priceId = item.gate?.price == null ? null : (batch.board?.stored[item.gate.price]?.id ?? null)
-  batch.accepted.push({ item, job, priceId, retried })
+  batch.accepted.push(newRow(item, job, priceId, retried))
   noteAccepted(batch, job, retried)
   if (item.unique !== undefined) batch.holders.set(item.unique.scope, job)
   noteReserved(batch, item, job)

@@ -1,11 +1,11 @@
 import { type AliasedRawBuilder, type RawBuilder, sql } from "kysely"
-import type { UploadId } from "@kiln/core/domain"
+import { labelsOf } from "@kiln/core/domain"
 import { Superseded } from "../postgresErrors.ts"
 import { briefLockTimeoutMs, type Session, type Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
-import { writeLabels } from "./labels.ts"
+import { type Given, query, statement } from "../Statement.ts"
+import { inheritScopes } from "./labels.ts"
 import { makeLanes, type MayBeClaimable } from "./lanes.ts"
-import { type Accepted, type NewRow, packRows, rowsOf } from "./newRows.ts"
+import { laneOf, type Lanes, type NewRow, packRows } from "./newRows.ts"
 import { detachUploads } from "./retriedJobs.ts"
 
 /** How many unfinished jobs a project may have, and how many are added to it. */
@@ -15,20 +15,27 @@ export interface CapCheck {
   readonly adding: number
 }
 
-/** What `add_jobs` answers. */
+/** The reply of `create_jobs`. */
 export interface Added {
   /** Store time, Unix milliseconds; `null` where nothing was added. */
   readonly accepted: number | null
-  /** The places, counted from 1, of the jobs that were not added because their key is bound. */
-  readonly unbound: ReadonlyArray<number> | null
+  /** The places, counted from 1, of the jobs that were not added: their key is bound, or their scope or upload is not free. */
+  readonly refused: ReadonlyArray<number> | null
+  /** The reason why nothing was added: a fact differs, or has to be counted under locks. */
+  readonly reason: "lanes" | "board" | "full" | "capped" | null
 }
 
-/** The parameters of `add_jobs`. */
-export type AddJobs = {
+/** The parameters of `create_jobs`. */
+export type CreateJobs = {
   items: string
   shared: string
   wanted: string
   caps: string | null
+  labels: string | null
+  scopes: string | null
+  consumed: string | null
+  board: string | null
+  servedUntil: number | null
   acceptedAt: number | null
   own: boolean
   patientMs: string
@@ -37,124 +44,197 @@ export type AddJobs = {
   payload: string | null
 }
 
-/** The parameters of `add_job`. */
-export type AddJob = NewRow["row"] & {
+/** The parameters of `create_job`. */
+export type CreateJob = Omit<NewRow["row"], "upload_id"> & {
+  labels: string | null
   lane: number
   cap: number | null
+  board: string | null
+  servedUntil: number | null
   acceptedAt: number | null
   briefMs: string
   channel: string | null
   payload: string | null
 }
 
-/** Calls `add_job`, which is defined in the migration. */
-export const addJobCall = (given: Given<AddJob>): RawBuilder<number | null> =>
+/** Calls `create_job`, which is defined in the migration. */
+export const createJobCall = (given: Given<CreateJob>): RawBuilder<number | null> =>
   sql<
     number | null
-  >`"kiln".add_job(${given.id}::text, ${given.project_id}::text, ${given.key_id}::text, ${given.mode}::text,
-    ${given.kind}::text, ${given.kind_version}::bigint, ${given.upload_id}::text, ${given.priority}::smallint, ${given.kept}::text,
+  >`"kiln".create_job(${given.id}::text, ${given.project_id}::text, ${given.key_id}::text, ${given.mode}::text,
+    ${given.kind}::text, ${given.kind_version}::bigint, ${given.priority}::smallint, ${given.kept}::text,
     ${given.idempotency_key}::text, ${given.fingerprint}::text, ${given.price_id}::bigint, ${given.queue_limit_ms}::bigint,
-    ${given.run_limit_ms}::bigint, ${given.delay_ms}::bigint, ${given.request}::text, ${given.lane}::bigint, ${given.cap}::bigint,
-    ${given.acceptedAt}::bigint, ${given.briefMs}::text, ${given.channel}::text, ${given.payload}::text)`
+    ${given.run_limit_ms}::bigint, ${given.delay_ms}::bigint, ${given.request}::text, ${given.labels}::json, ${given.lane}::bigint,
+    ${given.cap}::bigint, ${given.board}::text, ${given.servedUntil}::bigint, ${given.acceptedAt}::bigint, ${given.briefMs}::text,
+    ${given.channel}::text, ${given.payload}::text)`
 
-const addJobStatement = statement((given: Given<AddJob>) => query.selectNoFrom(addJobCall(given).as("accepted")))
+const createJobStatement = statement((given: Given<CreateJob>) =>
+  query.selectNoFrom(createJobCall(given).as("accepted")),
+)
 
-/** Returns the answer of `add_job` as that of `add_jobs`. */
-export const addedOf = (accepted: number | null): Added => ({ accepted, unbound: accepted === -1 ? [1] : null })
+/** The meanings of the codes of `create_job`. */
+const reasons: Readonly<Record<string, Added["reason"]>> = { "-2": "board", "-3": "capped", "-4": "full" }
 
-/** Calls `add_jobs`, which is defined in the migration. */
-export const addJobsCall = (given: Given<AddJobs>): AliasedRawBuilder<Added, "added"> =>
-  sql<Added>`"kiln".add_jobs(${given.items}::json, ${given.shared}::json, ${given.wanted}::json, ${given.caps}::json,
+/** Returns the reply of `create_job` as that of `create_jobs`. */
+export const addedOf = (code: number | null): Added => {
+  if (code === null) return { accepted: null, refused: null, reason: "lanes" }
+  if (code >= 0) return { accepted: code, refused: null, reason: null }
+  const reason = reasons[code]
+  return reason == null ? { accepted: 0, refused: [1], reason: null } : { accepted: null, refused: null, reason }
+}
+
+/** Calls `create_jobs`, which is defined in the migration. */
+export const createJobsCall = (given: Given<CreateJobs>): AliasedRawBuilder<Added, "added"> =>
+  sql<Added>`"kiln".create_jobs(${given.items}::json, ${given.shared}::json, ${given.wanted}::json, ${given.caps}::json,
+    ${given.labels}::json, ${given.scopes}::json, ${given.consumed}::json, ${given.board}::text, ${given.servedUntil}::bigint,
     ${given.acceptedAt}::bigint, ${given.own}::boolean, ${given.patientMs}::text, ${given.briefMs}::text,
     ${given.channel}::text, ${given.payload}::text)`.as<"added">(sql`added`)
 
-const addJobsStatement = statement((given: Given<AddJobs>) =>
-  query.selectFrom(addJobsCall(given)).select(["added.accepted", "added.unbound"]),
-)
-
-/** Removes consumed uploads from the sweep's index. */
-const leaveSweep = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" }, (item) =>
-  query.updateTable("uploads").from(item).set({ sweep_at: null }).whereRef("uploads.id", "=", "item.id"),
+const createJobsStatement = statement((given: Given<CreateJobs>) =>
+  query.selectFrom(createJobsCall(given)).select(["added.accepted", "added.refused", "added.reason"]),
 )
 
 /** The lanes of these rows, each once, in the order in which lanes are locked. */
-const wantedLanes = (rows: ReadonlyArray<NewRow>) => {
+const wantedLanes = (rows: ReadonlyArray<NewRow>, known: Lanes) => {
   const lanes = new Map<
     number,
     Pick<NewRow["row"], "project_id" | "kind" | "kind_version" | "mode" | "delay_ms"> & { id: number }
   >()
-  for (const { laneId: id, row } of rows) {
+  for (const { item, row } of rows) {
+    const id = laneOf(known, item)
     const { delay_ms, kind, kind_version, mode, project_id } = row
-    const known = lanes.get(id)
-    if (known === undefined) lanes.set(id, { id, delay_ms, project_id, kind, kind_version, mode })
-    else known.delay_ms = Math.min(known.delay_ms, delay_ms)
+    const lane = lanes.get(id)
+    if (lane === undefined) lanes.set(id, { id, delay_ms, project_id, kind, kind_version, mode })
+    else lane.delay_ms = Math.min(lane.delay_ms, delay_ms)
   }
   return [...lanes.values()].sort((a, b) => a.id - b.id)
 }
 
-/** How jobs are added. */
-export interface Adding {
-  /** False in a transaction of a caller's. */
-  readonly own: boolean
-  readonly acceptedAt: number | null
-  readonly caps?: ReadonlyArray<CapCheck>
-  /** A notification to send with the commit. */
-  readonly hint?: { readonly channel: string; readonly payload: string } | undefined
+/** The labels by which jobs are found. */
+const labelsIn = (rows: ReadonlyArray<NewRow>) =>
+  rows.flatMap(({ item: { metadata }, row: { id } }) => labelsOf(metadata).map((label) => ({ id, label })))
+
+/** The scopes of unique jobs. The last job of a scope has it. */
+const scopesIn = (rows: ReadonlyArray<NewRow>) => {
+  const scopes = new Map<string, { id: string; place: number; scope: string; age_ms: number | null }>()
+  for (const [index, { item, row }] of rows.entries()) {
+    if (item.unique === undefined) continue
+    const { scope, while: duration } = item.unique
+    const age_ms = typeof duration === "number" ? Math.ceil(duration) : null
+    scopes.set(scope, { id: row.id, place: index + 1, scope, age_ms })
+  }
+  return [...scopes.values()]
 }
 
-/** Returns the parameters that add a job outside of a caller's transaction. */
-export const addingOfOne = (
-  session: Session,
-  { laneId: lane, row }: NewRow,
-  { acceptedAt, caps = [], hint }: Adding,
-): AddJob => ({
-  ...row,
-  lane,
-  cap: caps[0]?.cap ?? null,
-  acceptedAt,
-  briefMs: String(briefLockTimeoutMs(session)),
-  channel: hint?.channel ?? null,
-  payload: hint?.payload ?? null,
-})
+/** The uploads that jobs consume. */
+const consumedIn = (rows: ReadonlyArray<NewRow>) =>
+  rows.flatMap(({ row: { id: job, key_id, mode, project_id, upload_id: id } }, index) =>
+    id === null ? [] : [{ job, place: index + 1, id, project_id, key_id, mode }],
+  )
+
+const listOrNull = (list: ReadonlyArray<unknown>): string | null => (list.length === 0 ? null : JSON.stringify(list))
+
+/** The facts that decided, which the statement compares. */
+export interface Compared {
+  readonly caps: ReadonlyArray<CapCheck>
+  /** The version of the board; `null` if no job has a gate. */
+  readonly board: string | null
+  /** The store time until which live workers count as there; `null` if no job needs one. */
+  readonly servedUntil: number | null
+}
+
+/** How jobs are added. */
+export type Adding = {
+  /** False in a transaction of a caller's. */
+  readonly own: boolean
+  /** A notification to send with the commit. */
+  readonly hint?: { readonly channel: string; readonly payload: string } | undefined
+} & (
+  | {
+      /** The time at which everything was decided under locks. */
+      readonly acceptedAt: number
+    }
+  | { readonly compared: Compared }
+)
+
+const factsOf = (adding: Adding) =>
+  "compared" in adding
+    ? { ...adding.compared, acceptedAt: null }
+    : { caps: [], board: null, servedUntil: null, acceptedAt: adding.acceptedAt }
+
+/** Returns the parameters that add a job with neither a scope nor an upload, outside of a caller's transaction. */
+const addingOfOne = (session: Session, { item, row }: NewRow, lanes: Lanes, adding: Adding): CreateJob => {
+  const { acceptedAt, board, caps, servedUntil } = factsOf(adding)
+  const { upload_id: _, ...fields } = row
+  return {
+    ...fields,
+    labels: listOrNull(labelsOf(item.metadata)),
+    lane: laneOf(lanes, item),
+    cap: caps[0]?.cap ?? null,
+    board,
+    servedUntil,
+    acceptedAt,
+    briefMs: String(briefLockTimeoutMs(session)),
+    channel: adding.hint?.channel ?? null,
+    payload: adding.hint?.payload ?? null,
+  }
+}
 
 /** Returns the parameters that add these jobs. */
-export const addingOf = (
-  session: Session,
-  rows: ReadonlyArray<NewRow>,
-  { acceptedAt, caps = [], hint, own }: Adding,
-): AddJobs => {
+export const addingOf = (session: Session, rows: ReadonlyArray<NewRow>, lanes: Lanes, adding: Adding): CreateJobs => {
+  const { acceptedAt, board, caps, servedUntil } = factsOf(adding)
   const briefMs = String(briefLockTimeoutMs(session))
   return {
     ...packRows(rows),
-    wanted: JSON.stringify(wantedLanes(rows)),
-    caps: caps.length === 0 ? null : JSON.stringify(caps),
+    wanted: JSON.stringify(wantedLanes(rows, lanes)),
+    caps: listOrNull(caps),
+    labels: listOrNull(labelsIn(rows)),
+    scopes: listOrNull(scopesIn(rows)),
+    consumed: listOrNull(consumedIn(rows)),
+    board,
+    servedUntil,
     acceptedAt,
-    own,
+    own: adding.own,
     patientMs: rows.length > 1 ? String(session.lockTimeoutMs) : briefMs,
     briefMs,
-    channel: hint?.channel ?? null,
-    payload: hint?.payload ?? null,
+    channel: adding.hint?.channel ?? null,
+    payload: adding.hint?.payload ?? null,
   }
 }
 
-/**
- * Adds jobs. Returns the time and the jobs that were not added because their keys are bound. Waits for
- * transactions that are about to bind one of these keys.
- */
-export const addJobs = async (session: Session, rows: ReadonlyArray<NewRow>, adding: Adding): Promise<Added> => {
+/** Returns the parameters of `create_job` where that can add the rows, or those of `create_jobs`. */
+export const parametersOf = (
+  session: Session,
+  rows: ReadonlyArray<NewRow>,
+  lanes: Lanes,
+  adding: Adding,
+): { readonly one: CreateJob } | { readonly list: CreateJobs } => {
   const [row] = rows
-  if (rows.length === 1 && row !== undefined && adding.own) {
-    const answer = await session.get(addJobStatement, addingOfOne(session, row, adding))
-    return addedOf(answer?.accepted ?? null)
-  }
-  const added = await session.get(addJobsStatement, addingOf(session, rows, adding))
-  if (added === undefined) throw new TypeError("add_jobs returned no row")
+  const isOne = rows.length === 1 && adding.own && row?.item.unique === undefined && row?.row.upload_id === null
+  return isOne ? { one: addingOfOne(session, row, lanes, adding) } : { list: addingOf(session, rows, lanes, adding) }
+}
+
+/** Adds jobs, with their labels, scopes and uploads. Waits for transactions that are about to bind one of their keys. */
+export const addJobs = async (
+  session: Session,
+  rows: ReadonlyArray<NewRow>,
+  lanes: Lanes,
+  adding: Adding,
+): Promise<Added> => {
+  const given = parametersOf(session, rows, lanes, adding)
+  if ("one" in given) return addedOf((await session.get(createJobStatement, given.one))?.accepted ?? null)
+  const added = await session.get(createJobsStatement, given.list)
+  if (added === undefined) throw new TypeError("create_jobs returned no row")
   return added
 }
 
-/** The lanes and times of rows, for callers that lower `next_at` themselves. `since`: the time at which rows built for 0 are accepted. */
-export const claimableRows = (rows: ReadonlyArray<NewRow>, since: number = 0): ReadonlyArray<MayBeClaimable> =>
-  rows.map(({ claimableAt, laneId }) => ({ laneId, claimableAt: since + claimableAt }))
+/** The lanes of rows and when they become claimable, for callers that lower `next_at` themselves. */
+export const claimableRows = (
+  rows: ReadonlyArray<NewRow>,
+  lanes: Lanes,
+  acceptedAt: number,
+): ReadonlyArray<MayBeClaimable> =>
+  rows.map(({ item, row }) => ({ laneId: laneOf(lanes, item), claimableAt: acceptedAt + row.delay_ms }))
 
 /** Gives the uploads of retried jobs to their retries. */
 export const detachRetried = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
@@ -163,33 +243,23 @@ export const detachRetried = (session: Session, rows: ReadonlyArray<NewRow>): Pr
     rows.flatMap(({ retried }) => retried ?? []),
   )
 
-/** Tells the sweep about uploads that jobs consumed. */
-export const consumeUploads = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
-  session.runBatch(
-    leaveSweep,
-    rows.flatMap(({ row: { upload_id: id } }) => (id === null ? [] : [{ id }])),
-    {},
-  )
-
 /** Writes accepted jobs in one flight, if their lanes are known. Throws `Superseded` where another transaction has bound a key meanwhile. */
 export const insertJobs = async (
   tx: Transaction,
-  accepted: ReadonlyArray<Accepted>,
+  rows: ReadonlyArray<NewRow>,
   lanes: Map<string, number>,
 ): Promise<void> => {
-  if (accepted.length === 0) return
+  if (rows.length === 0) return
   await makeLanes(
     tx,
-    accepted.map(({ item }) => item),
+    rows.map(({ item }) => item),
     lanes,
   )
-  const rows = rowsOf(accepted, lanes)
   const [, added] = await Promise.all([
     detachRetried(tx, rows),
-    addJobs(tx, rows, { own: true, acceptedAt: tx.now }),
-    consumeUploads(tx, rows),
+    addJobs(tx, rows, lanes, { own: true, acceptedAt: tx.now }),
   ])
   // When the step starts over, it finds a replay, or that a lane is missing.
-  if (added.accepted === null || added.unbound !== null) throw new Superseded()
-  await writeLabels(tx, rows)
+  if (added.accepted === null || added.refused !== null) throw new Superseded()
+  await inheritScopes(tx, rows)
 }

@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { type Job, type JobId, labelsOf } from "@kiln/core/domain"
+import type { Job, JobId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
@@ -104,22 +104,8 @@ export const lockedScopes = async (
 export const leaveScopesOf = (session: Session, refused: ReadonlyArray<NewJob>): Promise<number> =>
   session.runBatch(leaveScopes, scopesOf(refused), {})
 
-/** The scopes are locked. A snapshot that is older than an entry makes the statement fail, and the caller's transaction with it. */
-const takeScopes = batchStatement<Scope & { id: JobId }, {}, unknown>({ scope: "text", id: "text" }, (item) =>
-  query
-    .insertInto("job_scopes")
-    .columns(["scope", "job_seq"])
-    .expression(
-      query
-        .selectFrom(item)
-        .innerJoin("jobs", (join) => join.onRef("jobs.id", "=", "item.id"))
-        .select(["item.scope", "jobs.seq"]),
-    )
-    .onConflict((conflict) => conflict.column("scope").doUpdateSet((of) => ({ job_seq: of.ref("excluded.job_seq") }))),
-)
-
 /** Retries take over the scopes of the failed jobs, where those still have them. */
-const inheritScopes = batchStatement<{ failed: number; id: JobId }, {}, unknown>(
+const moveScopes = batchStatement<{ failed: number; id: JobId }, {}, unknown>(
   { failed: "bigint", id: "text" },
   (item) =>
     query
@@ -130,44 +116,13 @@ const inheritScopes = batchStatement<{ failed: number; id: JobId }, {}, unknown>
       .whereRef("job_scopes.job_seq", "=", sql.ref("item.failed")),
 )
 
-const insertLabels = batchStatement<{ label: string; id: JobId }, {}, unknown>({ label: "text", id: "text" }, (item) =>
-  query
-    .insertInto("job_labels")
-    .columns(["label", "created_at", "job_id", "job_seq"])
-    .expression(
-      query
-        .selectFrom(item)
-        .innerJoin("jobs", (join) => join.onRef("jobs.id", "=", "item.id"))
-        .select(["item.label", "jobs.created_at", "jobs.id", "jobs.seq"]),
-    ),
-)
-
-/** A job that was inserted. */
-interface Inserted {
-  readonly item: NewJob
-  readonly retried: { readonly seq: number } | undefined
-  readonly row: { readonly id: JobId }
-}
-
-/** Writes what jobs are found by, besides their ids and keys. They were inserted before, in the same transaction. */
-export const writeLabels = async (session: Session, rows: ReadonlyArray<Inserted>): Promise<void> => {
-  const labels = rows.flatMap(({ item: { metadata }, row: { id } }) =>
-    labelsOf(metadata).map((label) => ({ label, id })),
+/** Gives the scopes of retried jobs to their retries, which were inserted before, in the same transaction. */
+export const inheritScopes = (
+  session: Session,
+  rows: ReadonlyArray<{ readonly retried: { readonly seq: number } | undefined; readonly row: { readonly id: JobId } }>,
+): Promise<number> =>
+  session.runBatch(
+    moveScopes,
+    rows.flatMap(({ retried, row: { id } }) => (retried === undefined ? [] : [{ failed: retried.seq, id }])),
+    {},
   )
-  // The last one of a batch has the scope.
-  const scopes = new Map(
-    rows.flatMap(({ item: { unique }, row: { id } }) => (unique === undefined ? [] : [[unique.scope, id] as const])),
-  )
-  const inherited = rows.flatMap(({ retried, row: { id } }) =>
-    retried === undefined ? [] : [{ failed: retried.seq, id }],
-  )
-  await Promise.all([
-    session.runBatch(insertLabels, labels, {}),
-    session.runBatch(
-      takeScopes,
-      [...scopes].map(([scope, id]) => ({ scope, id })),
-      {},
-    ),
-    session.runBatch(inheritScopes, inherited, {}),
-  ])
-}

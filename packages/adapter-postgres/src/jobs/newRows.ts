@@ -3,51 +3,49 @@ import type { NewJob } from "@kiln/core/ports"
 import { laneName } from "./lanes.ts"
 import type { RetriedJob } from "./retriedJobs.ts"
 
-/** A job that was decided to be accepted. */
-export interface Accepted {
-  readonly item: NewJob
-  readonly job: Job
-  readonly priceId: number | null
-  readonly retried: RetriedJob | undefined
+/** Returns an accepted job as it is written. */
+export const newRow = (item: NewJob, job: Job, priceId: number | null, retried: RetriedJob | undefined) => {
+  const { claimableAt, createdAt, deadlineAt, phaseStartedAt, queueLimitMs, runLimitMs } = job
+  if (claimableAt === null) throw new TypeError("a new job lacks its times")
+  // The trigger that gives a job its place in the queue derives these times from the delay.
+  if (phaseStartedAt !== claimableAt || deadlineAt !== claimableAt + queueLimitMs)
+    throw new TypeError("a new job waits from the end of its delay")
+  return {
+    item,
+    retried,
+    row: {
+      id: job.id,
+      project_id: job.projectId,
+      key_id: job.keyId,
+      mode: job.mode,
+      kind: job.kind,
+      kind_version: job.kindVersion,
+      upload_id: job.uploadId,
+      priority: rankOf(job.priority),
+      kept: JSON.stringify(item.metadata),
+      idempotency_key: job.idempotencyKey,
+      fingerprint: job.fingerprint,
+      price_id: priceId,
+      queue_limit_ms: queueLimitMs,
+      run_limit_ms: runLimitMs,
+      delay_ms: claimableAt - createdAt,
+      request: JSON.stringify(item.request),
+    },
+  }
 }
 
-/** Builds the rows of accepted jobs, in the order of the items. */
-export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>) =>
-  accepted.map(({ item, job, priceId, retried }) => {
-    const { claimableAt, createdAt, deadlineAt, phaseStartedAt, queueLimitMs, runLimitMs } = job
-    const laneId = lanes.get(laneName(item))
-    if (laneId === undefined || claimableAt === null) throw new TypeError("a new job lacks its lane or times")
-    // The trigger that gives a job its place in the queue derives these times from the delay.
-    if (phaseStartedAt !== claimableAt || deadlineAt !== claimableAt + queueLimitMs)
-      throw new TypeError("a new job waits from the end of its delay")
-    return {
-      item,
-      retried,
-      laneId,
-      claimableAt,
-      row: {
-        id: job.id,
-        project_id: job.projectId,
-        key_id: job.keyId,
-        mode: job.mode,
-        kind: job.kind,
-        kind_version: job.kindVersion,
-        upload_id: job.uploadId,
-        priority: rankOf(job.priority),
-        kept: JSON.stringify(item.metadata),
-        idempotency_key: job.idempotencyKey,
-        fingerprint: job.fingerprint,
-        price_id: priceId,
-        queue_limit_ms: queueLimitMs,
-        run_limit_ms: runLimitMs,
-        delay_ms: claimableAt - createdAt,
-        request: JSON.stringify(item.request),
-      },
-    }
-  })
+/** An accepted job, ready to be written. Its times follow from when it is accepted. */
+export type NewRow = ReturnType<typeof newRow>
 
-/** An accepted job, ready to be written. */
-export type NewRow = ReturnType<typeof rowsOf>[number]
+/** The lanes of jobs, by name. */
+export type Lanes = ReadonlyMap<string, number>
+
+/** Returns the lane of a job. Throws if it is not among the lanes. */
+export const laneOf = (lanes: Lanes, item: NewJob): number => {
+  const lane = lanes.get(laneName(item))
+  if (lane === undefined) throw new TypeError("a new job lacks its lane")
+  return lane
+}
 
 type Row = NewRow["row"]
 
@@ -90,7 +88,7 @@ const areAlike = (a: Row, b: Row): boolean =>
   a.delay_ms === b.delay_ms
 
 /**
- * The jobs as `add_jobs` takes them: what several have in common is sent once, and each job says where (from 1). Reading fields
+ * The jobs as `create_jobs` takes them: what several have in common is sent once, and each job says where (from 1). Reading fields
  * is a good part of what a job costs the server.
  */
 export const packRows = (rows: ReadonlyArray<NewRow>): { readonly items: string; readonly shared: string } => {

@@ -5,6 +5,7 @@ import { limits } from "./0003Limits.ts"
 import { retention } from "./0004Retention.ts"
 import { waits } from "./0005Waits.ts"
 import { laneLocks } from "./0006LaneLocks.ts"
+import { createJobsAtOnce } from "./0007CreateJobs.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -18,5 +19,6 @@ export const migrations: ReadonlyArray<Migration> = [
   retention,
   waits,
   laneLocks,
+  createJobsAtOnce,
   // One per line.
 ]
