@@ -6,7 +6,7 @@ import { drizzle as drizzleOfPostgresJs } from "drizzle-orm/postgres-js"
 import { sql as drizzleSql } from "drizzle-orm"
 import { Cause, Effect, Exit, type Scope } from "effect"
 import knex, { type Knex } from "knex"
-import pg from "pg"
+import { callersPool } from "@kiln/postgres-lab"
 import postgres from "postgres"
 import { CallerTransactions, type NewJob } from "@kiln/core/ports"
 import { callerTransactionsConformance, type CallerPlace, type CallerTransaction, fixtures } from "@kiln/conformance"
@@ -40,9 +40,7 @@ const libraries: Readonly<Record<string, (url: string) => Library>> = {
     }
   },
   "Drizzle on pg": (url) => {
-    const pool = new pg.Pool({ connectionString: url, max: 5 })
-    pool.on("error", () => undefined)
-    pool.on("connect", (client) => client.on("error", () => undefined))
+    const pool = callersPool(url)
     const db = drizzleOfPg(pool)
     type Tx = Parameters<Parameters<typeof db.transaction>[0]>[0]
     return {

@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
 import { Kysely, PostgresDialect } from "kysely"
-import pg from "pg"
+import { callersPool } from "@kiln/postgres-lab"
 import { callerTransactionsConformance, type CallerPlace } from "@kiln/conformance"
 import { type KyselyTransaction, type PgClient, PostgresStores } from "../src/index.ts"
 import { emptyDatabase } from "./support/databases.ts"
@@ -9,19 +9,17 @@ import { emptyDatabase } from "./support/databases.ts"
 const options = (url: string) => ({ url, poolSize: 4, noteLanesEveryMs: 0 })
 
 /** A pool of the embedding program's, with the driver's own settings. */
-const callersPool = Effect.flatMap(emptyDatabase, (url) =>
+const pools = Effect.flatMap(emptyDatabase, (url) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const pool = new pg.Pool({ connectionString: url, max: 5 })
-      pool.on("error", () => undefined)
-      pool.on("connect", (client) => client.on("error", () => undefined))
+      const pool = callersPool(url)
       return { url, pool }
     }),
     ({ pool }) => Effect.promise(() => pool.end()),
   ),
 )
 
-const pgPlace: Effect.Effect<CallerPlace, never, Scope.Scope> = Effect.map(callersPool, ({ pool, url }) => ({
+const pgPlace: Effect.Effect<CallerPlace, never, Scope.Scope> = Effect.map(pools, ({ pool, url }) => ({
   layer: PostgresStores.layer(options(url)),
   begin: async () => {
     const client = await pool.connect()
@@ -34,7 +32,7 @@ const pgPlace: Effect.Effect<CallerPlace, never, Scope.Scope> = Effect.map(calle
   },
 }))
 
-const kyselyPlace: Effect.Effect<CallerPlace, never, Scope.Scope> = Effect.map(callersPool, ({ pool, url }) => {
+const kyselyPlace: Effect.Effect<CallerPlace, never, Scope.Scope> = Effect.map(pools, ({ pool, url }) => {
   const db = new Kysely<object>({ dialect: new PostgresDialect({ pool }) })
   return {
     layer: PostgresStores.layer(options(url)),

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
 import { Kysely, PostgresDialect } from "kysely"
-import pg from "pg"
+import type pg from "pg"
 import { CallerTransactions, JobStore, type NewJob } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
-import { tcpProxy } from "@kiln/postgres-lab"
+import { callersPool, tcpProxy } from "@kiln/postgres-lab"
 import { PostgresStores } from "../src/index.ts"
 import { connected, emptyDatabase, runSql } from "./support/databases.ts"
 
@@ -141,7 +141,7 @@ describe("after the first call of a process, a submission in a caller's transact
       const { client, provided, url } = yield* warm(0)
       yield* provided(
         Effect.gen(function* () {
-          const pool = new pg.Pool({ connectionString: url })
+          const pool = callersPool(url)
           for (const handle of [client, pool]) {
             const refused = yield* failure(tags(handle, newJob(1)))
             expect(refused).toBeInstanceOf(TypeError)
@@ -204,7 +204,7 @@ describe("after the first call of a process, a submission in a caller's transact
           expect(yield* tags({ query }, newJob(1))).toEqual(["Created"])
           expect(texts.some((text) => text.startsWith("SAVEPOINT"))).toBe(true)
           yield* sql(client, "COMMIT")
-          const pool = new pg.Pool({ connectionString: url, max: 1 })
+          const pool = callersPool(url, 1)
           const db = new Kysely<object>({ dialect: new PostgresDialect({ pool }) })
           const transaction = yield* Effect.promise(() => db.startTransaction().execute())
           const retry = newJob(2, { retryOf: jobId(100), id: jobId(100) })

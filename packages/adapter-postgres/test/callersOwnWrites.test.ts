@@ -1,9 +1,10 @@
 import { expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber } from "effect"
 import { Kysely, PostgresDialect } from "kysely"
-import pg from "pg"
+import type pg from "pg"
 import { CallerTransactions, JobStore, type NewJob, UploadStore } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
+import { callersPool } from "@kiln/postgres-lab"
 import { type KyselyTransaction, type PgClient, PostgresStores } from "../src/index.ts"
 import { connected, emptyDatabase, runSql } from "./support/databases.ts"
 
@@ -125,8 +126,7 @@ it.live("distinguishes an aborted transaction from an unavailable store", () =>
 it.live("keeps the work of one handle if a concurrent call on another handle of the same transaction fails", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
-    const pool = new pg.Pool({ connectionString: url })
-    pool.on("connect", (client) => client.on("error", () => undefined))
+    const pool = callersPool(url)
     const db = new Kysely<object>({ dialect: new PostgresDialect({ pool }) })
     yield* Effect.gen(function* () {
       const { createJobs } = yield* JobStore

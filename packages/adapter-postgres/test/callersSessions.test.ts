@@ -3,7 +3,7 @@ import { Cause, Effect, Exit, type Scope } from "effect"
 import { Kysely, ParseJSONResultsPlugin, PostgresDialect } from "kysely"
 import pg from "pg"
 import { CallerTransactions, type NewJob } from "@kiln/core/ports"
-import { transactionPooler } from "@kiln/postgres-lab"
+import { callersPool, transactionPooler } from "@kiln/postgres-lab"
 import { fixtures } from "@kiln/conformance"
 import { type KyselyTransaction, type PgClient, PostgresStores } from "../src/index.ts"
 import { connected, emptyDatabase } from "./support/databases.ts"
@@ -110,7 +110,7 @@ describe("a caller's session", () => {
     inDatabase((_, url) =>
       Effect.gen(function* () {
         const kysely = new Kysely({
-          dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url, max: 1 }) }),
+          dialect: new PostgresDialect({ pool: callersPool(url, 1) }),
           plugins: [new ParseJSONResultsPlugin()],
         })
         for (const n of [1, 2]) {
@@ -174,7 +174,7 @@ describe("a caller's session", () => {
     inDatabase((client, url) =>
       Effect.gen(function* () {
         const db = new Kysely<object>({
-          dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url }) }),
+          dialect: new PostgresDialect({ pool: callersPool(url) }),
         })
         for (const handle of [client, db]) {
           const exit = yield* Effect.exit(

@@ -1,4 +1,5 @@
 export type { Backend } from "./Backends.ts"
+export { callersPool } from "./callersPool.ts"
 export type { Cluster, ClusterOptions } from "./Cluster.ts"
 export { type FreshDatabase, type FreshDatabaseOptions, freshDatabase } from "./freshDatabase.ts"
 export { postgresServer } from "./postgresServer.ts"
