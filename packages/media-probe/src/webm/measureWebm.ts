@@ -11,6 +11,7 @@ const Id = {
   info: 0x1549a966,
   timestampScale: 0x2ad7b1,
   seekHead: 0x114d9b74,
+  seek: 0x4dbb,
   tracks: 0x1654ae6b,
   cluster: 0x1f43b675,
   cues: 0x1c53bb6b,
@@ -46,9 +47,14 @@ const upper = new Set<number>([
 /** Numbers inside a cluster; decoders take longer ones for damage. */
 const numbers = new Set<number>([Id.clusterTimestamp, Id.blockDuration, Id.discardPadding, Id.referenceBlock])
 
-/** Decoders look for these after damage. Elements that are skipped do not contain them, except for a table of contents, which is short. */
+/** Decoders look for these after damage. Elements that are skipped do not contain them, except for a table of contents. */
 const hidden = [Id.cluster, Id.tracks].map((id) => Buffer.from(Uint32Array.of(id).buffer).swap32())
-const MAX_SEEK_HEAD_BYTES = 4_096
+
+const holdsMedia = (bytes: Buffer): boolean => hidden.some((id) => bytes.includes(id))
+
+/** Entries of a table of contents that are read, and filling between them. */
+const MAX_SEEKS = 100
+const MAX_FILLING_BYTES = 4_096
 
 /** Share of the bytes of clusters that may be other than blocks of known tracks. */
 const MAX_OTHER_SHARE = 0.1
@@ -60,15 +66,8 @@ const MAX_DIFFERENCE_SECONDS = 0.5
 /** Thrown for a file that is not measured, with the reason. */
 class Refused extends Error {}
 
-/** Thrown at the offset from which decoders search for the next cluster. */
-class Damage extends Error {
-  readonly at: number
-
-  constructor(at: number) {
-    super()
-    this.at = at
-  }
-}
+/** Thrown where decoders stop, and search for the next cluster. */
+class Damage extends Error {}
 
 /** The state of a walk. */
 interface Recording {
@@ -82,6 +81,8 @@ interface Recording {
   otherBytes: number
   /** Sum of the longest track so far. */
   seconds: number
+  /** Offset of the last element that decoders know, behind which they search after damage. */
+  knownAt: number
 }
 
 /**
@@ -101,13 +102,14 @@ export function* measureWebm(file: Uint8Array, work: Work): Walk<Measurement> {
     blockBytes: 0,
     otherBytes: 0,
     seconds: 0,
+    knownAt: 0,
   }
   try {
     yield* walk(file, work, recording)
   } catch (cause) {
     if (cause instanceof Refused) return unreadable(`webm: ${cause.message}`)
     if (!(cause instanceof Damage)) throw cause
-    if (yield* hidesMedia(file, work, cause.at, file.length)) return unreadable("webm: damaged")
+    if (yield* hidesMedia(file, work, recording.knownAt + 1, file.length)) return unreadable("webm: damaged")
   }
   return conclude(recording)
 }
@@ -137,8 +139,9 @@ function* walk(file: Uint8Array, work: Work, recording: Recording): Walk<void> {
     if (at >= segmentEnd) segmentEnd = Infinity
     const element = elementAt(file, at, Infinity)
     const isMaster = element !== undefined && (element.id === Id.segment || element.id === Id.cluster)
-    if (element === undefined || (element.isUnknown && !isMaster)) throw new Damage(at)
-    if (element.end > segmentEnd) throw new Damage(at)
+    if (element === undefined || (element.isUnknown && !isMaster)) throw new Damage()
+    if (element.end > segmentEnd) throw new Damage()
+    if (upper.has(element.id)) recording.knownAt = element.start
     if (element.id === Id.segment) {
       segmentEnd = element.end
       at = element.body
@@ -165,7 +168,7 @@ function* hidesMedia(file: Uint8Array, work: Work, from: number, to: number): Wa
     // An id may begin in one piece and end in the next one.
     const part = bufferOf(file, at, Math.min(at + SEARCH_BYTES + 3, end))
     if (work.spend(1 + part.length / 512)) yield
-    if (hidden.some((id) => part.includes(id))) return true
+    if (holdsMedia(part)) return true
   }
   return false
 }
@@ -187,8 +190,7 @@ function* readUpper(file: Uint8Array, work: Work, recording: Recording, element:
       throw new Refused("ambiguous description")
     return yield* requireNothingHidden(file, work, element)
   }
-  const isSeekHead = element.id === Id.seekHead && element.end - element.start <= MAX_SEEK_HEAD_BYTES
-  if (!isSeekHead) yield* requireNothingHidden(file, work, element)
+  if (element.id !== Id.seekHead || !areSeeks(file, element)) yield* requireNothingHidden(file, work, element)
   if (element.id !== Id.info) return
   // Another scale would change the times of blocks that were read.
   if (recording.info !== undefined && !sameBytes(file, recording.info, element))
@@ -200,6 +202,14 @@ function* readUpper(file: Uint8Array, work: Work, recording: Recording, element:
   if (scale[0] !== undefined) recording.nsPerTick = readNumber(file, scale[0]) || 1_000_000
 }
 
+/** Returns whether a table of contents holds nothing but ids, offsets and filling. */
+const areSeeks = (file: Uint8Array, seekHead: Element): boolean =>
+  childrenOf(file, seekHead, MAX_SEEKS)?.every((child) =>
+    child.id === Id.seek
+      ? childrenOf(file, child)?.every(({ body, end }) => end - body <= 8) === true
+      : child.end - child.body <= MAX_FILLING_BYTES && !holdsMedia(bufferOf(file, child.body, child.end)),
+  ) === true
+
 /** Reads the blocks of a cluster, and returns the offset after it. */
 function* walkCluster(file: Uint8Array, work: Work, recording: Recording, cluster: Element): Walk<number> {
   recording.clusterTick = 0
@@ -209,8 +219,9 @@ function* walkCluster(file: Uint8Array, work: Work, recording: Recording, cluste
     const element = elementAt(file, at, cluster.end)
     if (cluster.isUnknown && element !== undefined && upper.has(element.id)) return at
     if (element === undefined || element.isUnknown || element.end > Math.min(cluster.end, file.length))
-      throw new Damage(at)
-    if (!readInCluster(file, work, recording, element)) {
+      throw new Damage()
+    if (readInCluster(file, work, recording, element)) recording.knownAt = element.start
+    else {
       yield* requireNothingHidden(file, work, element)
       recording.otherBytes += element.end - element.start
     }
@@ -225,7 +236,7 @@ const readInCluster = (file: Uint8Array, work: Work, recording: Recording, eleme
   if (element.id === Id.simpleBlock) readBlock(file, work, recording, element)
   else if (element.id === Id.blockGroup) readBlockGroup(file, work, recording, element)
   else if (element.id === Id.clusterTimestamp) {
-    if (element.end - element.body > 8) throw new Damage(element.start)
+    if (element.end - element.body > 8) throw new Damage()
     recording.clusterTick = readNumber(file, element)
   } else return false
   recording.blockBytes += element.end - element.start
@@ -240,8 +251,8 @@ const readBlockGroup = (file: Uint8Array, work: Work, recording: Recording, grou
   const children = childrenOf(file, group, MAX_GROUP_CHILDREN)
   work.spend(MAX_GROUP_CHILDREN)
   const blocks = children?.filter(({ id }) => id === Id.block)
-  if (children === undefined || blocks === undefined || blocks.length > 1) throw new Damage(group.start)
-  if (children.some(({ body, end, id }) => numbers.has(id) && end - body > 8)) throw new Damage(group.start)
+  if (children === undefined || blocks === undefined || blocks.length > 1) throw new Damage()
+  if (children.some(({ body, end, id }) => numbers.has(id) && end - body > 8)) throw new Damage()
   const [block] = blocks
   if (block === undefined) return
   const find = (id: number): number => {
@@ -262,14 +273,13 @@ const readBlock = (
   const number = readEbmlNumber(file, block.body)
   const track = number && recording.tracks?.find((candidate) => candidate.number === number.value)
   const body = block.body + (number?.bytes ?? 0) + 3
-  if (track === undefined || body > block.end) throw new Damage(block.start)
+  if (track === undefined || body > block.end) throw new Damage()
   const offsets = readLacing(file, body, block.end, ((file[body - 1] ?? 0) >> 1) & 3)
-  if (offsets === undefined) throw new Damage(block.start)
+  if (offsets === undefined) throw new Damage()
   // The walk pauses before the next element.
   work.spend(offsets.length)
   // Decoders take some subtitles for damage, and search for media from there.
-  if (track.isSubtitles && hidden.some((id) => bufferOf(file, body, block.end).includes(id)))
-    throw new Refused("media where none belongs")
+  if (track.isSubtitles && holdsMedia(bufferOf(file, body, block.end))) throw new Refused("media where none belongs")
   if (track.packetSeconds === undefined) return
   let seconds = 0
   let last = 0

@@ -397,7 +397,11 @@ const stray = (id: number, content: Buffer) => (): Buffer => webm([opus], elemen
 
 const INFO = 0x1549a966
 const CLUSTER = 0x1f43b675
+const SEEK_HEAD = 0x114d9b74
 const BLOCK_GROUP = 0xa0
+
+/** An element that would end behind the one around it. */
+const excess = element(0xec, [], Buffer.from([0x4f, 0xff]))
 
 const webmCases: ReadonlyArray<readonly [name: string, seconds: number, file: () => Buffer]> = [
   ["a track number in the segment", 7, strayNumber()],
@@ -439,6 +443,19 @@ const webmCases: ReadonlyArray<readonly [name: string, seconds: number, file: ()
     "6 s in frames of a track with two descriptions",
     SECONDS,
     () => webm([opus, { number: 1, type: 1, codec: "V_VP8" }], sixOf(1, 0)),
+  ],
+  [
+    "6 s inside the last block before damage",
+    6,
+    () => {
+      const opusFrame = Buffer.from([0xfc, 1, 2, 3])
+      return webm([opus], sized(CLUSTER, time(0), simpleBlock(1, 0, Buffer.concat([opusFrame, sixOf(1, 0)])), excess))
+    },
+  ],
+  [
+    "2 s inside a table of contents",
+    3,
+    () => webm([opus], element(SEEK_HEAD, [excess, secondOf(1), secondOf(1, 1000)]), secondOf(1)),
   ],
   [
     "Vorbis whose ignored bits look like a mode of short blocks",
