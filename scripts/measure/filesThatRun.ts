@@ -87,7 +87,7 @@ const measure = async (place: Place): Promise<FilesThatRun> => {
   await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false })
   const idle = await open(place, false)
   const handler = await nodeHandler(idle, { publicUrl: "http://127.0.0.1" })
-  const server = createServer((request, response) => void handler(request, response)).listen(0, "127.0.0.1")
+  const server = createServer(handler).listen(0, "127.0.0.1")
   await once(server, "listening")
   const { key } = await createApiKey(idle, { project: "files", scopes: ["audio.create"] })
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -62,4 +62,3 @@ for (const store of ["sqlite", "postgres"] as const) {
 if (process.argv.includes("--files"))
   console.log(["small files", ...small.map((file) => relative(root, file))].join("\n  "))
 console.log(["| What | Now |", "|---|---|", ...rows.map(([what, count]) => `| ${what} | ${count} |`)].join("\n"))
-process.exit()
