@@ -1,14 +1,15 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { BlobUnavailable } from "@kiln/core/domain"
-import { BlobStore } from "@kiln/core/ports"
-import { writeSentinel } from "./unstorage/Items.ts"
-import { list } from "./unstorage/list.ts"
+import { BlobStore, requireBlobKey } from "@kiln/core/ports"
+import { itemsOf, writeSentinel } from "./unstorage/Items.ts"
 import { open } from "./unstorage/open.ts"
 import { probeListing } from "./unstorage/probeListing.ts"
 import { put } from "./unstorage/put.ts"
 import { remove } from "./unstorage/remove.ts"
 import type { UnstorageLike } from "./unstorage/UnstorageLike.ts"
+import * as Stream from "effect/Stream"
+import { baseOf, blobOfManifest } from "./unstorage/itemKeys.ts"
 
 const DEFAULT_CHUNK_BYTES = 1024 * 1024
 
@@ -70,4 +71,16 @@ const refuseDriver = (storage: UnstorageLike): Effect.Effect<void, BlobUnavailab
       "KILN_BLOBS=file:/a/directory (FileBlobStore), or a driver that lists all keys",
   )
   return Effect.fail(new BlobUnavailable({ operation: "start", cause }))
+}
+
+/** Lists keys. Drivers return complete listings, so this holds all keys in memory. */
+const list = (storage: UnstorageLike): BlobStore["Service"]["list"] => {
+  const items = itemsOf(storage, "list")
+  return (prefix) =>
+    Stream.fromIterableEffect(
+      requireBlobKey(prefix).pipe(
+        Effect.andThen(items.keys(baseOf(prefix))),
+        Effect.map((keys) => keys.flatMap((key) => blobOfManifest(key) ?? []).filter((key) => key !== prefix)),
+      ),
+    )
 }

@@ -1,16 +1,16 @@
-import type { BlobUnavailable } from "@kiln/core/domain"
-import { BlobStore } from "@kiln/core/ports"
+import { type BlobUnavailable, isBlobKey } from "@kiln/core/domain"
+import { BlobStore, requireBlobKey } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { reach } from "./Bucket.ts"
-import { openClient, reporting } from "./Client.ts"
-import { link } from "./link.ts"
-import { list } from "./list.ts"
+import { listPage, objectKey, reach } from "./Bucket.ts"
+import { openClient, reporting, type S3Client } from "./Client.ts"
 import { open } from "./open.ts"
 import { put } from "./put.ts"
 import { remove } from "./remove.ts"
 import { placeOf, type S3BlobOptions } from "./S3BlobOptions.ts"
 import { sweeper } from "./sweep.ts"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 
 /**
  * Stores blobs as objects of an S3 bucket, which any number of processes may share.
@@ -48,3 +48,30 @@ export const S3BlobStore = {
     )
   },
 }
+
+/** Returns a presigned URL. With temporary credentials, it ends with them if that is earlier. */
+const link =
+  (client: S3Client): NonNullable<BlobStore["Service"]["link"]> =>
+  (key, { contentDisposition, contentType, expiresInSeconds }) => {
+    const query = {
+      "response-cache-control": "private, no-store",
+      "response-content-disposition": contentDisposition,
+      "response-content-type": contentType,
+    }
+    const request = { method: "GET", key: objectKey(client, key), query } as const
+    return Effect.andThen(requireBlobKey(key), reporting("link")(client.presign(request, expiresInSeconds)))
+  }
+
+/** Lists keys, 1,000 with each request. Runs `sweep` first: the orphan sweep lists regularly, even in a store without writes. */
+const list =
+  (client: S3Client, sweep: Effect.Effect<void>): BlobStore["Service"]["list"] =>
+  (prefix) =>
+    Stream.concat(
+      Stream.fromEffectDrain(Effect.andThen(requireBlobKey(prefix), sweep)),
+      Stream.paginate(undefined as string | undefined, (token) =>
+        Effect.map(reporting("list")(listPage(client, `${objectKey(client, prefix)}/`, token)), ({ next, objects }) => {
+          const keys = objects.map(({ key }) => key.slice(client.place.base.length)).filter((key) => isBlobKey(key))
+          return [keys, next === undefined ? Option.none() : Option.some(next)] as const
+        }),
+      ),
+    )

@@ -5,8 +5,8 @@ import { type CommandFailed, failed, misused } from "../CommandFailed.ts"
 import { describeDatabase, type PostgresPlace } from "../database/DatabasePlace.ts"
 import { answer, formatTable } from "../Output.ts"
 import { databaseSchema, postgresUrl } from "../settings/database.ts"
-import type { SettingType } from "../settings/SettingType.ts"
-import { sqliteFile } from "../settings/storeUrl.ts"
+import { broken, parsed, type SettingType } from "../settings/SettingType.ts"
+import { resolve } from "node:path"
 
 const flags = {
   from: Flag.String("from").pipe(
@@ -72,3 +72,11 @@ export const copyCommand = Command.make("copy", flags, ({ dryRun, ...flag }) =>
 ).pipe(
   Command.withDescription("Move all records of an installation from SQLite to Postgres; its blobs stay where they are"),
 )
+
+/** Parses a SQLite file in commands: `sqlite:data/kiln.db`. Returns the absolute path. */
+const sqliteFile: SettingType<string> = (text) => {
+  const [, path = ""] = /^sqlite:(?:\/\/(?=\/))?(.*)$/s.exec(text) ?? []
+  return path === ""
+    ? broken("must be sqlite: and the path of the database file, like sqlite:./data/kiln.db")
+    : parsed(resolve(path))
+}

@@ -1,30 +1,31 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type {
-  BlobCorrupt,
-  BlobUnavailable,
-  Board,
-  Grant,
-  Job,
-  JobId,
-  PolledJob,
-  Principal,
-  StoreUnavailable,
-  Upload,
+import {
+  type BlobCorrupt,
+  type BlobUnavailable,
+  type Board,
+  type Grant,
+  isId,
+  type Job,
+  type JobId,
+  owns,
+  type PolledJob,
+  type Principal,
+  type StoreUnavailable,
+  type Upload,
 } from "../domain/index.ts"
 import type { JobTrace } from "../domain/JobTrace.ts"
-import { owns } from "../domain/index.ts"
 import { withForcedOff } from "../domain/Gate.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import {
   type BlobRange,
-  type BlobStore,
+  BlobStore,
+  type CreateOutcome,
   type IdGenerator,
   JobStore,
   type OpenBlob,
-  type CreateOutcome,
   type StoredFile,
   Switchboard,
   type UploadStore,
@@ -38,17 +39,16 @@ import { createUpload } from "./createUpload.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { eraseJobData } from "./eraseJobData.ts"
 import type * as Errors from "../domain/Errors.ts"
+import { FileGone, JobNotFound } from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
-import { makeGetJob, makePollJob } from "./getJob.ts"
 import { makeLatestRetry } from "./latestRetry.ts"
 import type { JobEvents } from "./JobEvents.ts"
-import type { JobReader } from "./waitForJob.ts"
-import { findFile, openFile } from "./openFile.ts"
+import { type JobReader, waitForJob } from "./waitForJob.ts"
 import type { GroupCommit } from "./GroupCommit.ts"
 import type { JobRequest, Placement } from "./prepareJob.ts"
 import { withSpans } from "./spans.ts"
 import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
-import { waitForJob } from "./waitForJob.ts"
+import { openNamed } from "./openNamed.ts"
 
 /** The errors of a transfer, in order of precedence. */
 export type ReceiveError =
@@ -223,3 +223,42 @@ export class Engine extends Context.Service<
 }
 
 export type { AcceptedJob, JobRequest, CreateJobError, IncomingFile, JobOutcomes, Placement }
+
+type Read<A> = (principal: Principal, jobId: string) => Effect.Effect<A, JobNotFound | StoreUnavailable>
+
+/*
+ * The only ways to read a caller's job: by id and principal together. They take the store once, because providing services to each
+ * call costs more than the rest of it, and polls are the most frequent calls.
+ */
+
+const makeGetJob =
+  (store: JobStore["Service"]): Read<Job> =>
+  (principal, jobId) =>
+    isId("job", jobId) ? Effect.flatMap(store.findJobs([{ jobId, principal }]), found) : notFound
+
+const makePollJob =
+  (store: JobStore["Service"]): Read<PolledJob> =>
+  (principal, jobId) =>
+    isId("job", jobId) ? Effect.flatMap(store.pollJobs([{ jobId, principal }]), found) : notFound
+
+const notFound = Effect.suspend(() => Effect.fail(new JobNotFound()))
+
+const found = <A>([job]: ReadonlyArray<A | undefined>): Effect.Effect<A, JobNotFound> =>
+  job === undefined ? notFound : Effect.succeed(job)
+
+/** Returns a generated file by its id. The signed URL is the authorization; each call checks in the row that the file still exists. */
+const findFile = Effect.fnUntraced(function* (fileId: string) {
+  if (!isId("fil", fileId)) return yield* Effect.fail(new FileGone())
+  const store = yield* JobStore
+  const file = yield* store.findFile(fileId)
+  if (file === undefined) return yield* Effect.fail(new FileGone())
+  return file satisfies StoredFile
+})
+
+/** Opens a file or a range of it. Fails with `FileGone` if its blob was deleted after its row was read. */
+const openFile = Effect.fnUntraced(function* (file: StoredFile, range?: BlobRange) {
+  const blobs = yield* BlobStore
+  return yield* openNamed(blobs, file, range).pipe(
+    Effect.catchTag("BlobNotFound", (error) => Effect.flatMap(findFile(file.id), () => Effect.die(error))),
+  )
+})

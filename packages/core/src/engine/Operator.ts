@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import {
   type Board,
   type FailedAttempt,
+  isId,
   type PriceSnapshot,
   type ProjectId,
   type SpendCap,
@@ -14,7 +15,8 @@ import {
   type WaitingFor,
   type WaitRun,
 } from "../domain/index.ts"
-import type { KindUnknown } from "../domain/Errors.ts"
+import type * as Errors from "../domain/Errors.ts"
+import { JobNotFound, type KindUnknown } from "../domain/Errors.ts"
 import { priceProblem } from "../domain/Billing.ts"
 import { withForcedOff } from "../domain/Gate.ts"
 import { unknownName } from "../domain/knownNames.ts"
@@ -39,10 +41,8 @@ import {
 } from "../ports/index.ts"
 import type { AcceptedJob, Refused } from "./acceptedOf.ts"
 import { cancelJob } from "./cancelJob.ts"
-import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
-import { listAttempts, listWaits } from "./listAttempts.ts"
 import { readJob } from "./readJob.ts"
 import { retryJob } from "./retryJob.ts"
 import { requireKnownKind } from "./storedKinds.ts"
@@ -253,3 +253,17 @@ const priceSetter =
       yield* changing(switchboard.activatePrice(price.name, active))
     })
   }
+
+/** Returns the failed attempts of a job of any project, for callers that may see all of them. */
+const listAttempts = Effect.fnUntraced(function* (jobId: string) {
+  if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
+  const attempts = yield* (yield* JobDirectory).listAttempts(jobId)
+  return attempts ?? (yield* Effect.fail(new JobNotFound()))
+})
+
+/** Returns why attempts of a job of any project ended to wait. */
+const listWaits = Effect.fnUntraced(function* (jobId: string) {
+  if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
+  const waits = yield* (yield* JobDirectory).listWaits(jobId)
+  return waits ?? (yield* Effect.fail(new JobNotFound()))
+})

@@ -7,10 +7,10 @@ import { ambiguous, field, fourCharacters, u64 } from "./fields.ts"
 import type { Movie, Track } from "./Movie.ts"
 import { Coverage, Samples } from "./Samples.ts"
 import { contents, isPlaced, known, same, strict, structure } from "./places.ts"
-import { isCertainlyMovie } from "./recognized.ts"
 import { readTable } from "./sampleTable.ts"
 import { isSoundFormat, soundBoxesAt, soundCodec } from "./soundCodec.ts"
 import { isZero } from "./zeros.ts"
+import { MIN_PROBE, signatureIn } from "../codecs/otherStream.ts"
 
 /** More than any recording has. */
 const MAX_TRACKS = 64
@@ -295,3 +295,29 @@ const pictureBoxesAt = (file: Uint8Array, entry: Box): number => {
   if (hasPalette && entry.end > at + 8) throw ambiguous("a palette in a description of pictures")
   return at
 }
+
+/** Boxes by which decoders are sure of a movie, and those by which they prefer a few other formats. */
+const sure = new Set(["moov", "mdat", "pnot", "udta", "ftyp"])
+const common = new Set(["free", "wide"])
+
+/** Bytes in which decoders look for a sign that a movie is a wrapped MPEG program stream. */
+const MAX_PROBE = 2 ** 20
+
+/** Returns whether decoders, which compare all formats, choose this one by the beginning of a file. */
+const isCertainlyMovie = (file: Uint8Array): boolean => {
+  const { buffer, byteOffset } = file
+  if (Buffer.from(buffer, byteOffset, Math.min(file.length, MAX_PROBE)).includes("mhlrMPEG")) return false
+  let isCommon = false
+  const end = Math.min(file.length, MIN_PROBE)
+  for (let at = 0; at + 8 <= end;) {
+    const box = boxAt(file, at, end)
+    if (box === undefined) break
+    if (sure.has(box.type)) return !(box.type === "ftyp" && images.some((brand) => startsWith(file, box.body, brand)))
+    isCommon ||= common.has(box.type)
+    at = box.end
+  }
+  return isCommon && signatureIn(file.subarray(0, end)) === undefined
+}
+
+/** Brands of images, which begin like movies. */
+const images = ["jp2 ", "jpx ", "jxl "]

@@ -1,27 +1,36 @@
 import {
+  applyEvent,
   type FileId,
   holdsClaim,
+  idBody,
   isFinished,
+  isOverdue,
   type Job,
   type JobId,
+  jobOrphanReason,
+  overdueEvent,
   owns,
   polledJob,
   type Principal,
 } from "@kiln/core/domain"
-import { JobStore, type StoredFile } from "@kiln/core/ports"
-import { cancelJobs } from "./jobs/cancelJobs.ts"
+import {
+  type CancelOutcome,
+  isReplaced,
+  JobStore,
+  type Orphan,
+  type PublishedRule,
+  type RetentionPublication,
+  type StoredFile,
+  type StoredLineage,
+} from "@kiln/core/ports"
 import { claimJobs } from "./jobs/claimJobs.ts"
 import { createJobs, findByIdempotencyKey } from "./jobs/createJobs.ts"
 import { eraseJobs } from "./jobs/eraseJobs.ts"
-import { expireJobs } from "./jobs/expireJobs.ts"
 import { checkpointJobs, completeJobs, deferJobs, extendLeases, failJobs, releaseJobs } from "./jobs/fencedVerbs.ts"
-import { findOrphans } from "./jobs/findOrphans.ts"
-import { readLineage, writeLineage } from "./jobs/lineage.ts"
 import { listCharges } from "./jobs/listCharges.ts"
 import { deleteJobs, expireData } from "./jobs/pruneJobs.ts"
 import { confirmPurges, hastenPurges, listPurges, nextPurges, postponePurges } from "./jobs/purges.ts"
-import { publishRetention, readRetention } from "./jobs/retentionRules.ts"
-import { type MemoryState, step } from "./MemoryState.ts"
+import { type MemoryState, putJob, step, type StoredRule } from "./MemoryState.ts"
 
 /** The reference model of `JobStore`: the pure domain functions over maps. */
 export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
@@ -87,3 +96,82 @@ const findFile = (state: MemoryState, fileId: FileId): StoredFile | undefined =>
   }
   return undefined
 }
+
+/** Fails unfinished jobs, even while a worker holds them. */
+const cancelJobs = (state: MemoryState, jobIds: ReadonlyArray<JobId>, now: number): ReadonlyArray<CancelOutcome> =>
+  jobIds.map((id) => {
+    const job = state.jobs.get(id)
+    if (job === undefined) return "NotFound"
+    const failed = applyEvent(job, { event: "canceled" }, now)
+    if (failed === undefined) return "AlreadyFinished"
+    putJob(state, { ...job, ...failed })
+    return "Canceled"
+  })
+
+/**
+ * Fails overdue jobs, the longest overdue first. A job whose worker vanished is returned to the queue instead, and does not
+ * count.
+ */
+const expireJobs = (state: MemoryState, limit: number, now: number): ReadonlyArray<JobId> => {
+  const overdue = [...state.jobs.values()]
+    .filter((job) => isOverdue(job, now))
+    .sort((a, b) => (a.deadlineAt ?? 0) - (b.deadlineAt ?? 0))
+  const failed: Array<JobId> = []
+  for (const job of overdue) {
+    if (failed.length >= limit) break
+    const next = applyEvent(job, overdueEvent(job, now), now)
+    if (next !== undefined && isFinished(putJob(state, { ...job, ...next }))) failed.push(job.id)
+  }
+  return failed
+}
+
+/** The rule is the domain's: `jobOrphanReason`. */
+const findOrphans = (
+  state: MemoryState,
+  blobs: ReadonlyArray<{ readonly blobKey: string; readonly jobId: JobId; readonly token: number }>,
+): ReadonlyArray<Orphan> =>
+  blobs.flatMap(({ blobKey, jobId, token }) => {
+    const job = state.jobs.get(jobId)
+    const named = job !== undefined && isFinished(job) && job.files.some((file) => file.blobKey === blobKey)
+    const reason = jobOrphanReason(job && { finished: isFinished(job), token: job.token }, { token, named })
+    return reason === undefined ? [] : [{ blobKey, reason }]
+  })
+
+const readLineage = (state: MemoryState, now: number): StoredLineage => {
+  const bodies = [...state.jobs.keys(), ...state.uploads.keys()].map(idBody)
+  const newestId = bodies.reduce<string | null>(
+    (newest, body) => (newest === null || body > newest ? body : newest),
+    null,
+  )
+  return { ...state.lineage, now, newestId }
+}
+
+const writeLineage = (state: MemoryState, version: number, document: string): boolean => {
+  if (state.lineage.version !== version) return false
+  state.lineage = { version: version + 1, document }
+  return true
+}
+
+const publishedRule = ({ liveUntil, ...rule }: StoredRule, now: number): PublishedRule => ({
+  ...rule,
+  stoppedForMs: liveUntil > now ? null : now - liveUntil,
+})
+
+const publishRetention = (state: MemoryState, publication: RetentionPublication, now: number): void => {
+  const { program, publisher, rules, ttlMs } = publication
+  for (const [name, rule] of state.retentionRules)
+    if (rule.publisher === publisher || isReplaced(publishedRule(rule, now), publication))
+      state.retentionRules.delete(name)
+  for (const { dataMs, jobsMs, kind } of rules)
+    state.retentionRules.set(
+      JSON.stringify([kind, publisher]),
+      Object.freeze({ kind, dataMs, jobsMs, publisher, program, liveUntil: now + Math.ceil(ttlMs) }),
+    )
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+const readRetention = (state: MemoryState, now: number): ReadonlyArray<PublishedRule> =>
+  [...state.retentionRules.values()]
+    .sort((a, b) => compare(a.kind, b.kind) || compare(a.publisher, b.publisher))
+    .map((rule) => publishedRule(rule, now))

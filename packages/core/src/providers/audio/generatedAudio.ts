@@ -1,11 +1,10 @@
-import { afterTags, startsWith } from "../../media/index.ts"
-import { adtsProblem } from "./adtsProblem.ts"
+import { adtsFrameAt, afterTags, boxAt, mpegFrameAt, startsWith } from "../../media/index.ts"
 import { flacProblem } from "./flacProblem.ts"
-import { mp3Problem } from "./mp3Problem.ts"
-import { mp4Problem } from "./mp4Problem.ts"
 import { oggProblem } from "./oggProblem.ts"
 import { wavProblem } from "./wavProblem.ts"
 import { webmProblem } from "./webmProblem.ts"
+import { framesProblem } from "./framesProblem.ts"
+import { MAX_PIECES } from "./pieces.ts"
 
 /** The media type of audio bytes, or why they are not valid audio, as a log message without any of the content. */
 export type GeneratedAudio = { readonly mediaType: string; readonly problem?: undefined } | { readonly problem: string }
@@ -16,6 +15,44 @@ interface Container {
   readonly begins: (data: Uint8Array, first: number) => boolean
   /** Returns what is wrong with bytes that begin like it; `undefined` if they are valid. */
   readonly problem: (data: Uint8Array) => string | undefined
+}
+
+/** Returns what is wrong with AAC in ADTS frames; `undefined` if there is at least one and all are complete. */
+const adtsProblem = (data: Uint8Array): string | undefined => framesProblem(data, adtsFrameAt)
+
+/** Returns what is wrong with an MP3; `undefined` if it has at least one frame of layer III and all are complete. */
+const mp3Problem = (data: Uint8Array): string | undefined =>
+  framesProblem(data, (_, at) => {
+    const frame = mpegFrameAt(data, at)
+    return frame?.layer === 3 ? frame : undefined
+  })
+
+/** Boxes whose children are checked: the path to a track's type. */
+const entered = new Set(["moov", "trak", "mdia"])
+
+/**
+ * Returns what is wrong with an MP4; `undefined` if all boxes are complete and include a movie with an audio track, and its
+ * media.
+ */
+const mp4Problem = (data: Uint8Array): string | undefined => {
+  const seen = { movie: false, sound: false, media: false, fragment: false }
+  let at = 0
+  for (let boxes = 0; at < data.length; boxes++) {
+    if (boxes === MAX_PIECES) return `it has more than ${MAX_PIECES} boxes`
+    const box = boxAt(data, at, data.length)
+    if (box === undefined || box.end > data.length) return "its last box is cut short"
+    if (box.type === "moov") seen.movie = true
+    if (box.type === "hdlr" && seen.movie) seen.sound ||= startsWith(data, box.body + 8, "soun")
+    // The description of a fragment: its media follow.
+    if (box.type === "moof") seen.fragment = true
+    if (box.type === "mdat") {
+      seen.media ||= box.end > box.body
+      seen.fragment = false
+    }
+    at = entered.has(box.type) ? box.body : box.end
+  }
+  if (!seen.sound) return "it has no audio track"
+  return seen.media && !seen.fragment ? undefined : "its media data is missing"
 }
 
 const containers: ReadonlyArray<Container> = [

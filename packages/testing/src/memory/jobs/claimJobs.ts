@@ -1,7 +1,16 @@
-import { applyEvent, isClaimable, isOverdue, type Job, type JobId, lostTooMany, rankOf } from "@kiln/core/domain"
+import {
+  applyEvent,
+  type ConcurrencyLimits,
+  isClaimable,
+  isOverdue,
+  type Job,
+  type JobId,
+  lostTooMany,
+  projectLimit,
+  rankOf,
+} from "@kiln/core/domain"
 import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
 import { type Lane, type MemoryState, putJob } from "../MemoryState.ts"
-import { roomAt } from "./roomAt.ts"
 
 /** A lane with its claimable jobs; the last one is claimed first. */
 interface Line {
@@ -107,3 +116,29 @@ const nextInMs = (
   })
   return times.length === 0 ? undefined : times.reduce((a, b) => Math.min(a, b)) - now
 }
+
+/** Returns when a lane has room under its limits if no job ends before its lease: `now` if it already has room. */
+const roomAt = (state: MemoryState, lane: Lane, limits: ConcurrencyLimits, now: number): number => {
+  const { perKind } = limits
+  const ofKind = Object.hasOwn(perKind, lane.kind) ? perKind[lane.kind] : undefined
+  const ofProject = projectLimit(limits, lane.projectId) || undefined
+  return Math.max(
+    ofKind === undefined ? now : roomAmong(state, ofKind, now, (other) => isOfKind(other, lane)),
+    ofProject === undefined ? now : roomAmong(state, ofProject, now, (other) => isOfProject(other, lane)),
+  )
+}
+
+const isOfKind = (other: Lane, lane: Lane): boolean => other.kind === lane.kind && other.mode === lane.mode
+const isOfProject = (other: Lane, lane: Lane): boolean => other.projectId === lane.projectId && other.mode === lane.mode
+
+const roomAmong = (state: MemoryState, limit: number, now: number, counts: (lane: Lane) => boolean): number => {
+  const leaseEnds = [...state.lanes.values()]
+    .filter(counts)
+    .flatMap(({ unfinished }) => [...unfinished])
+    .flatMap((id) => leaseEnd(state.jobs.get(id), now))
+  return leaseEnds.length < limit ? now : Math.min(...leaseEnds)
+}
+
+/** Returns the end of a running job's lease. */
+const leaseEnd = (job: Job | undefined, now: number): ReadonlyArray<number> =>
+  job?.held === true && job.claimableAt !== null && job.claimableAt > now ? [job.claimableAt] : []
