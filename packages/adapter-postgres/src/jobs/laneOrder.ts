@@ -2,7 +2,7 @@ import { sql } from "kysely"
 import { JobsInProgress, isLimiting, type JobMode, type Limited, type ProjectId } from "@kiln/core/domain"
 import type { ClaimRequest, Runnable } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
-import { batchStatement, type Given, plenty, query, statement, storeTime, whole } from "../Statement.ts"
+import { batchStatement, type Given, hidden, plenty, query, statement, storeTime, whole } from "../Statement.ts"
 import { heldNow } from "./heldNow.ts"
 import type { LanePositions } from "./LanePositions.ts"
 
@@ -97,7 +97,7 @@ const lanesBehind = batchStatement<Kind, Page, LaneRow>(kindColumns, (item, give
         selectLanes(given)
           .where("lanes.virtual_time", "<=", clockOf(given))
           .orderBy("lanes.id")
-          .limit(given.limit)
+          .limit(hidden(given.limit))
           .as("lane"),
       (join) => join.onTrue(),
     )
@@ -116,7 +116,7 @@ const lanesAhead = batchStatement<Kind, Page, LaneRow>(kindColumns, (item, given
           .where("lanes.virtual_time", ">", clockOf(given))
           .orderBy("lanes.virtual_time")
           .orderBy("lanes.id")
-          .limit(given.limit)
+          .limit(hidden(given.limit))
           .as("lane"),
       (join) => join.onTrue(),
     )
