@@ -25,6 +25,9 @@ export interface ConnectionOptions {
   readonly onClose: () => void
 }
 
+/** Sent ahead of another statement when ten seconds have passed, so it is not counted. */
+const housekeeping = "DISCARD PLANS"
+
 /** One client's connection through the proxy. When either side disconnects, the other side is disconnected too. */
 export class ProxiedConnection {
   readonly #options: ConnectionOptions
@@ -87,7 +90,8 @@ export class ProxiedConnection {
       this.#options.onFlight()
     }
     this.#options.onMessage(type === "" && isCancelRequest(bytes) ? "CancelRequest" : nameOf(type))
-    const statement = this.#statementOf(message)
+    const sent = this.#statementOf(message)
+    const statement = sent === housekeeping ? undefined : sent
     if (statement !== undefined) this.#sent = true
     const fault = statement === undefined ? undefined : this.#options.onStatement(statement)
     if (fault?.cut === "before") {

@@ -8,7 +8,7 @@ import { finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts
 import type { LanePositions, ClaimedLanes, Served } from "./LanePositions.ts"
 import { isCorrupt } from "../postgresErrors.ts"
 import { ranksOf } from "../migrations/initial/ranks.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, hidden, plenty, query } from "../Statement.ts"
 import { uploadOf, uploadsOfJobs } from "../uploads/uploadRow.ts"
 import { countHeldJobs } from "./laneOrder.ts"
 import { type Lane, type LanesFound, lanesWithWork, shareTurns } from "./laneOrder.ts"
@@ -76,16 +76,17 @@ export const lockHeads = batchStatement<{ laneId: number; floor: number; count: 
               (inRank) =>
                 inRank
                   .selectFrom("queue")
+                  .innerJoin(plenty, (join) => join.onTrue())
                   .select(stateColumns)
                   .whereRef("queue.lane_id", "=", sql`${sql.ref("item.laneId")}`)
                   .whereRef("queue.priority", "=", "step.rank")
                   .whereRef("queue.claimable_at", ">=", sql`${sql.ref("item.floor")}`)
-                  .where("queue.claimable_at", "<=", given.now)
-                  .where("queue.deadline_at", ">", given.now)
+                  .where("queue.claimable_at", "<=", hidden(given.now))
+                  .where("queue.deadline_at", ">", hidden(given.now))
                   .orderBy("queue.claimable_at")
                   .orderBy("queue.id")
                   .limit(sql<number>`${sql.ref("item.count")}`)
-                  .forUpdate()
+                  .forUpdate("queue")
                   .skipLocked()
                   .as("ready"),
               (join) => join.onTrue(),

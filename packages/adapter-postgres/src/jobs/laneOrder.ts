@@ -2,7 +2,8 @@ import { sql } from "kysely"
 import { JobsInProgress, isLimiting, type JobMode, type Limited, type ProjectId } from "@kiln/core/domain"
 import type { ClaimRequest, Runnable } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
-import { batchStatement, type Given, query, statement, storeTime, whole } from "../Statement.ts"
+import { batchStatement, type Given, hidden, plenty, query, statement, storeTime, whole } from "../Statement.ts"
+import { heldNow } from "./heldNow.ts"
 import type { LanePositions } from "./LanePositions.ts"
 
 /** Serializes claims with limits until the transaction ends, so that each counts the jobs claimed by the one before. */
@@ -12,18 +13,16 @@ const oneAtATime = statement(() =>
   ),
 )
 
-/** Counts held jobs in an index that contains only them. */
+/** Counts held jobs. */
 export const heldJobs = statement(() =>
   query
-    .selectFrom("queue")
-    .select(["mode", "kind", "project_id as projectId"])
+    .selectFrom(heldNow.as("held"))
+    .select(["held.mode", "held.kind", "held.project_id as projectId"])
     .select((select) => [
       select.fn.countAll<number>().as("count"),
-      select.fn.min<number>("claimable_at").as("firstEnd"),
+      select.fn.min<number>("held.claimable_at").as("firstEnd"),
     ])
-    .where("held", "=", true)
-    .where("claimable_at", ">", storeTime)
-    .groupBy(["mode", "kind", "project_id"]),
+    .groupBy(["held.mode", "held.kind", "held.project_id"]),
 )
 
 /** Counts held jobs if there are limits. The request states the jobs in the worker's own slots, which needs no lock. */
@@ -90,7 +89,7 @@ interface LaneRow {
  * Lanes behind the clock start at the clock: a lane without claimable jobs does not accumulate credit. They are ordered by
  * their creation.
  */
-export const lanesBehind = batchStatement<Kind, Page, LaneRow>(kindColumns, (item, given) =>
+const lanesBehind = batchStatement<Kind, Page, LaneRow>(kindColumns, (item, given) =>
   query
     .selectFrom(item)
     .innerJoinLateral(
@@ -98,7 +97,7 @@ export const lanesBehind = batchStatement<Kind, Page, LaneRow>(kindColumns, (ite
         selectLanes(given)
           .where("lanes.virtual_time", "<=", clockOf(given))
           .orderBy("lanes.id")
-          .limit(given.limit)
+          .limit(hidden(given.limit))
           .as("lane"),
       (join) => join.onTrue(),
     )
@@ -107,16 +106,17 @@ export const lanesBehind = batchStatement<Kind, Page, LaneRow>(kindColumns, (ite
 )
 
 /** Lanes ahead of the clock start at their own virtual time. */
-export const lanesAhead = batchStatement<Kind, Page, LaneRow>(kindColumns, (item, given) =>
+const lanesAhead = batchStatement<Kind, Page, LaneRow>(kindColumns, (item, given) =>
   query
     .selectFrom(item)
     .innerJoinLateral(
       () =>
         selectLanes(given)
+          .innerJoin(plenty, (join) => join.onTrue())
           .where("lanes.virtual_time", ">", clockOf(given))
           .orderBy("lanes.virtual_time")
           .orderBy("lanes.id")
-          .limit(given.limit)
+          .limit(hidden(given.limit))
           .as("lane"),
       (join) => join.onTrue(),
     )

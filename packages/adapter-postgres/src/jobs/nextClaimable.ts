@@ -8,7 +8,7 @@ import { fullProjectNames } from "./laneOrder.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 
 /** Finds the lane with the earliest `next_at` of some kinds. */
-export const earliestLane = batchStatement<
+const earliestLane = batchStatement<
   { kind: string; kindVersion: number; mode: JobMode },
   { fullProjects: ReadonlyArray<string>; without: ReadonlyArray<number> },
   { readonly id: number; readonly nextAt: number; readonly now: number }
