@@ -5,7 +5,6 @@ import { JobStore } from "@kiln/core/ports"
 import { arrangeEveryState, callEveryVerb, fixtures } from "@kiln/conformance"
 import { postgresMigrations, PostgresStores } from "../src/index.ts"
 import { jobByIdempotencyKey, jobsByOwner, jobsBySeq } from "../src/jobs/jobRow.ts"
-import { lockHeads } from "../src/jobs/claimJobs.ts"
 import { countAll, countOfProject } from "../src/countJobs.ts"
 import { depthByKind, oldestReady } from "../src/queueDepth.ts"
 import { anyFinishedJob, finishedJobs } from "../src/jobs/deleteJobs.ts"
@@ -16,8 +15,6 @@ import { unusedUploads } from "../src/uploads/sweepUploads.ts"
 import { jobsBefore } from "../src/directory.ts"
 import { insertCharged } from "../src/spending.ts"
 import { chargesAfter, closeLedger } from "../src/jobs/listCharges.ts"
-import { heldJobs } from "../src/jobs/laneOrder.ts"
-import { lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
 import { storedLineage } from "../src/jobs/blobs.ts"
 import { earliestLane } from "../src/jobs/nextClaimable.ts"
 import { unfinishedJobs } from "../src/jobs/queueCap.ts"
@@ -48,9 +45,6 @@ const isSortedForLimit = ({ above, index }: Scan): boolean =>
 
 /** From which index each question about many rows is answered. Plans that read other tables too name them all. */
 const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: ReadonlyArray<string>]> = [
-  ["a lane's claimable jobs, rank by rank and in order", lockHeads.sql, ["queue_by_turn", "queue_by_turn"]],
-  ["lanes behind the clock, by age", lanesBehind.sql, ["fairness_pkey", "lanes_by_age"]],
-  ["lanes ahead of it, by turn", lanesAhead.sql, ["fairness_pkey", "lanes_by_turn"]],
   ["the lane that is next to have something", earliestLane.sql, ["lanes_by_next"]],
   ["overdue jobs", overdueJobs.sql, ["queue_deadline", "queue_held"]],
   [
@@ -194,7 +188,6 @@ const anyLanes = [
  * many there are.
  */
 const wholeFor: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
-  [heldJobs.sql, ["queue_held"]],
   [jobsBefore.sql, ["queue_held"]],
   [storedLineage.sql, ["jobs_id_key", "uploads_id_key"]],
   // The charges of a month, when an operator sets a spend cap.
@@ -319,29 +312,10 @@ it.live("no statement is prepared or planned again when its parameters change", 
       const clients = new Set(query.mock.contexts.filter((context) => context instanceof pg.Client))
       const before = yield* preparedOn(clients)
       expect(clients.size).toBe(2)
-      expect(before.length).toBeGreaterThan(20)
+      expect(before.length).toBeGreaterThan(12)
       expect(before.filter(({ custom }) => custom > 0)).toEqual([])
       for (const round of [3, 4, 5]) yield* hotVerbs(jobs, round)
       expect(yield* preparedOn(clients)).toEqual(before)
-    }).pipe(Effect.provide(layer))
-    query.mockRestore()
-  }),
-)
-
-it.live("a claim without limits counts nothing", () =>
-  Effect.gen(function* () {
-    const query = vi.spyOn(pg.Client.prototype, "query")
-    const counts = () =>
-      query.mock.calls.some(([config]: ReadonlyArray<unknown>) => Object(config).text === heldJobs.sql)
-    const layer = PostgresStores.layer({ url: yield* everyState, poolSize: 2, notifications: false })
-    yield* Effect.gen(function* () {
-      const { claimJobs } = yield* JobStore
-      const runnable = [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" as const }]
-      const request = { runnable, limit: 1, leaseDurationMs: 1_000, maxLostWorkers: 3 }
-      yield* claimJobs({ ...request, limits: noLimits })
-      expect(counts()).toBe(false)
-      yield* claimJobs({ ...request, limits: { perKind: {}, perProject: 1 } })
-      expect(counts()).toBe(true)
     }).pipe(Effect.provide(layer))
     query.mockRestore()
   }),

@@ -6,6 +6,7 @@ import { retention } from "./0004Retention.ts"
 import { waits } from "./0005Waits.ts"
 import { laneLocks } from "./0006LaneLocks.ts"
 import { createJobsAtOnce } from "./0007CreateJobs.ts"
+import { takeJobs } from "./0009TakeJobs.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -20,5 +21,6 @@ export const migrations: ReadonlyArray<Migration> = [
   waits,
   laneLocks,
   createJobsAtOnce,
+  takeJobs,
   // One per line.
 ]

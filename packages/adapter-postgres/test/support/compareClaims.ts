@@ -2,15 +2,14 @@ import { Effect } from "effect"
 import pg from "pg"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { fixtures } from "@kiln/conformance"
-import { type JobMode, priorityOfRank, ranks } from "@kiln/core/domain"
+import { type ConcurrencyLimits, type JobMode, priorityOfRank, ranks } from "@kiln/core/domain"
 import type { ClaimRequest, Runnable } from "@kiln/core/ports"
 import { clientConfig } from "../../src/Connections.ts"
 import { connectionOptions } from "../../src/openDatabase.ts"
-import { claimInSession } from "../../src/jobs/claimAtOnce.ts"
 import { type Claimed, claimJobs, openClaim } from "../../src/jobs/claimJobs.ts"
-import { lostWorkerState } from "../../src/migrations/initial/claims.ts"
+import { type Taken, takeJobs } from "../../src/jobs/takeJobs.ts"
+import { failAbandoned } from "../../src/jobs/unreadableJobs.ts"
 import { LanePositions } from "../../src/jobs/LanePositions.ts"
-import { sqlState } from "../../src/postgresErrors.ts"
 import { Session, Transaction } from "../../src/Session.ts"
 import { openStores } from "../faults/support/openStores.ts"
 import { takeOverClock } from "./virtualTime.ts"
@@ -37,6 +36,15 @@ type Numbers = () => number
 
 const upTo = (random: Numbers, most: number): number => Math.floor(random() * (most + 1))
 
+const randomLimits = (random: Numbers): ConcurrencyLimits => {
+  if (random() < 0.4) return noLimits
+  return {
+    perKind: Object.fromEntries(kinds.filter(() => random() < 0.4).map((kind) => [kind, 1 + upTo(random, 8)])),
+    perProject: random() < 0.4 ? 0 : 1 + upTo(random, 5),
+    ...(random() < 0.4 && { projects: { [projectId(upTo(random, 2))]: upTo(random, 4) } }),
+  }
+}
+
 const randomRequest = (random: Numbers): ClaimRequest => {
   const all = kinds.flatMap((kind) => modes.map((mode): Runnable => ({ kind, kindVersion: 1, mode })))
   const perProject = upTo(random, 3)
@@ -46,14 +54,19 @@ const randomRequest = (random: Numbers): ClaimRequest => {
     held: modes.flatMap((mode) =>
       Array.from({ length: projects }, (_, n) => ({ mode, projectId: projectId(n), count: upTo(random, 2) })),
     ),
+    ...(random() < 0.5 && {
+      quotas: kinds.flatMap((kind) =>
+        modes.filter(() => random() < 0.5).map((mode) => ({ kind, mode, count: upTo(random, 6) })),
+      ),
+    }),
   }
   return {
     runnable: all.filter(() => random() < 0.8),
-    limits: noLimits,
+    limits: randomLimits(random),
     limit: 1 + upTo(random, 20),
     ...(random() < 0.7 && { worker }),
     leaseDurationMs: 1 + upTo(random, 5_000),
-    maxLostWorkers: 3,
+    maxLostWorkers: 1 + upTo(random, 2),
   }
 }
 
@@ -70,6 +83,8 @@ UPDATE "kiln".queue SET status = CASE WHEN random() < 0.5 THEN 'queued' ELSE 'pr
   run_limit_ms = floor(random() * 8000), ran_ms = floor(random() * 4000), waited_ms = floor(random() * 4000);
 UPDATE "kiln".queue SET status = 'queued', attempts = 0, failures = 0, ran_ms = 0 WHERE token = 0;
 UPDATE "kiln".queue SET status = 'processing', held = random() < 0.5, lost_workers = 1 WHERE token > 0 AND random() < ${lost};
+UPDATE "kiln".queue SET status = 'processing', held = true, claimable_at = ${now} + 1 + floor(random() * 2000), deadline_at = ${now} + 4000
+  WHERE token > 0 AND random() < ${lost === 0 ? 0 : 0.15};
 DELETE FROM "kiln".queue WHERE random() < 0.3;
 DELETE FROM "kiln".queue WHERE id NOT IN (
   SELECT id FROM "kiln".queue
@@ -99,9 +114,9 @@ const randomPositions = (random: Numbers): LanePositions => {
   return positions
 }
 
-const plain = ({ abandoned, claims, clock, exhausted, served, visited }: Claimed) => ({
+const plain = ({ abandoned, claims, clock, exhausted, served, visited }: Claimed | Taken) => ({
   claims,
-  abandoned,
+  abandoned: abandoned.toSorted(),
   clock,
   exhausted: [...exhausted].toSorted((a, b) => a - b),
   visited: visited.toSorted((a, b) => a - b),
@@ -119,6 +134,15 @@ const nextClaimable = async (client: pg.Client, { runnable }: ClaimRequest, { in
   )
   return open.length === 0 ? undefined : Math.max(0, Math.min(...open.map(({ at }) => at)) - now)
 }
+
+/** Every place in the queue, and every result. */
+const rowsIn = async (client: pg.Client) =>
+  (
+    await client.query<{ row: unknown }>(
+      `SELECT to_jsonb(queue) - 'claim_id' AS row FROM "kiln".queue
+       UNION ALL SELECT to_jsonb(results) FROM "kiln".results ORDER BY 1`,
+    )
+  ).rows
 
 /** A database with jobs in many lanes, on which claims are compared. */
 export const openComparison = async (server?: string) => {
@@ -160,28 +184,21 @@ export const openComparison = async (server?: string) => {
       await client.query("SAVEPOINT arranged")
       const tx = new Transaction(client, wire, now)
       const byRules = await claimJobs(tx, request, await openClaim(tx, request, positions))
-      const expected = plain(byRules)
+      const expected = { ...plain(byRules), rows: await rowsIn(client) }
       const next = await nextClaimable(client, request, byRules)
       await client.query("ROLLBACK TO arranged")
-      const call = { claim: 1, repeated: false }
-      const atOnce = await claimInSession(new Session(client, wire), positions, request, call).catch(
-        (error: unknown) => {
-          if (sqlState(error) === lostWorkerState) return undefined
-          throw error
-        },
-      )
-      const isLeft = byRules.abandoned.length > 0 || byRules.claims.some(({ job }) => job.lostWorkers > 0)
-      if (atOnce === undefined || isLeft) return { expected: { isLeft }, found: { isLeft: atOnce === undefined } }
-      const held = await client.query<{ count: number }>(`SELECT count(*) FROM "kiln".queue WHERE claim_id = 1`)
+      const taken = await takeJobs(new Session(client, wire), positions, request, { claim: 1, repeated: false })
+      if (taken.abandoned.length > 0) await failAbandoned(tx, taken.abandoned, request.maxLostWorkers)
       // When to claim next is a lower bound, and 0 only if there is more.
-      const foundNext = atOnce.nextInMs ?? Infinity
+      const foundNext = taken.nextInMs ?? Infinity
       return {
-        expected: { ...expected, isMore: next === 0, next, held: expected.claims.length },
+        request,
+        expected: { ...expected, isMore: next === 0, next },
         found: {
-          ...plain(atOnce),
+          ...plain(taken),
+          rows: await rowsIn(client),
           isMore: foundNext === 0,
-          next: foundNext <= (next ?? Infinity) ? next : atOnce.nextInMs,
-          held: held.rows[0]?.count,
+          next: foundNext <= (next ?? Infinity) ? next : taken.nextInMs,
         },
       }
     } finally {

@@ -88,7 +88,7 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
   },
   {
     name: "claimJobs",
-    commit: /claim_jobs/,
+    commit: /take_jobs/,
     run: async ({ stores }) => {
       await create(stores)
       return () => stores.jobs.claimJobs(claimRequest)
@@ -96,7 +96,7 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
   },
   {
     name: "createAndClaimJobs",
-    commit: /claim_jobs/,
+    commit: /take_jobs/,
     run: async ({ stores }) => {
       await create(stores)
       return () => stores.jobs.createAndClaimJobs([newJob(4)], claimRequest)
