@@ -2,15 +2,17 @@ import { Effect } from "effect"
 import pg from "pg"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { fixtures } from "@kiln/conformance"
-import { type ConcurrencyLimits, type JobMode, priorityOfRank, ranks } from "@kiln/core/domain"
+import { type ConcurrencyLimits, isLimiting, type Job, type JobMode, priorityOfRank, ranks } from "@kiln/core/domain"
 import type { ClaimRequest, Runnable } from "@kiln/core/ports"
 import { clientConfig } from "../../src/Connections.ts"
 import { connectionOptions } from "../../src/openDatabase.ts"
-import { type Claimed, claimJobs, openClaim } from "../../src/jobs/claimJobs.ts"
-import { type Taken, takeJobs } from "../../src/jobs/takeJobs.ts"
+import { jobOf, jobsBySeq } from "../../src/jobs/jobRow.ts"
+import { takeJobs } from "../../src/jobs/takeJobs.ts"
 import { failAbandoned } from "../../src/jobs/unreadableJobs.ts"
 import { LanePositions } from "../../src/jobs/LanePositions.ts"
 import { Session, Transaction } from "../../src/Session.ts"
+import { claimJobs as claimInMemory } from "../../../testing/src/memory/jobs/claimJobs.ts"
+import { emptyState, laneOf } from "../../../testing/src/memory/MemoryState.ts"
 import { openStores } from "../faults/support/openStores.ts"
 import { takeOverClock } from "./virtualTime.ts"
 
@@ -97,6 +99,14 @@ UPDATE "kiln".lanes SET virtual_time = floor(random() * 8), next_at = (
 ) - CASE WHEN random() < 0.5 THEN 0 ELSE floor(random() * 300) END;
 UPDATE "kiln".fairness SET virtual_time = floor(random() * 6);`
 
+/**
+ * Every job may run for longer. A job that has run for as long as it may is claimed under a lease that is over, which counts towards no
+ * limit. Turns are distributed before that is known, so the claims of other lanes under limits may then be others.
+ */
+const timeLeft = `
+UPDATE "kiln".queue SET run_limit_ms = run_limit_ms + 8000;
+UPDATE "kiln".jobs SET run_limit_ms = queue.run_limit_ms FROM "kiln".queue WHERE queue.job_seq = jobs.seq;`
+
 const randomPositions = (random: Numbers): LanePositions => {
   const positions = new LanePositions(60_000)
   const claim = (served: ReadonlyArray<{ id: number; start: number; count: number }>) =>
@@ -114,35 +124,38 @@ const randomPositions = (random: Numbers): LanePositions => {
   return positions
 }
 
-const plain = ({ abandoned, claims, clock, exhausted, served, visited }: Claimed | Taken) => ({
-  claims,
-  abandoned: abandoned.toSorted(),
-  clock,
-  exhausted: [...exhausted].toSorted((a, b) => a - b),
-  visited: visited.toSorted((a, b) => a - b),
-  served: served.toSorted((a, b) => a.id - b.id),
-})
+/** The jobs as they are in the database, without checkpoints, which triggers remove. */
+const jobsIn = async (session: Session, seqs: ReadonlyArray<number>): Promise<ReadonlyArray<Job>> =>
+  (
+    await session.batch(
+      jobsBySeq,
+      seqs.map((seq) => ({ seq })),
+      {},
+    )
+  ).map(jobOf)
 
-/** Returns when the next job outside full lanes may become claimable; `undefined` without such a job. */
-const nextClaimable = async (client: pg.Client, { runnable }: ClaimRequest, { inProgress }: Claimed) => {
-  const { rows } = await client.query<{ kind: string; mode: JobMode; projectId: never; at: number }>(
-    `SELECT lanes.kind, lanes.mode, lanes.project_id AS "projectId", min(claimable_at) AS at
-     FROM "kiln".queue JOIN "kiln".lanes ON lanes.id = lane_id WHERE deadline_at > greatest(claimable_at, ${now}) GROUP BY 1, 2, 3`,
-  )
-  const open = rows.filter(
-    (lane) => !inProgress.isFull(lane) && runnable.some(({ kind, mode }) => kind === lane.kind && mode === lane.mode),
-  )
-  return open.length === 0 ? undefined : Math.max(0, Math.min(...open.map(({ at }) => at)) - now)
+const withoutCheckpoints = (jobs: Iterable<Job>) => [...jobs].map(({ checkpoints: _, ...job }) => job)
+
+interface LaneRow extends Pick<Job, "projectId" | "kind" | "kindVersion" | "mode"> {
+  readonly id: number
+  readonly turn: number
 }
 
-/** Every place in the queue, and every result. */
-const rowsIn = async (client: pg.Client) =>
-  (
-    await client.query<{ row: unknown }>(
-      `SELECT to_jsonb(queue) - 'claim_id' AS row FROM "kiln".queue
-       UNION ALL SELECT to_jsonb(results) FROM "kiln".results ORDER BY 1`,
-    )
-  ).rows
+/** The same jobs and lanes in a memory store, whose claim serves jobs one by one. */
+const inMemory = async (client: pg.Client, jobs: ReadonlyArray<Job>, positions: LanePositions) => {
+  const state = emptyState()
+  const lanes = await client.query<LaneRow>(
+    `SELECT id, project_id AS "projectId", kind, kind_version AS "kindVersion", mode, virtual_time AS turn FROM "kiln".lanes ORDER BY id`,
+  )
+  const clock = await client.query<{ clock: number }>(`SELECT virtual_time AS clock FROM "kiln".fairness`)
+  state.virtualTime = positions.clock(clock.rows[0]?.clock ?? 0)
+  for (const lane of lanes.rows) laneOf(state, lane).virtualTime = positions.turn(lane.id, lane.turn)
+  for (const job of jobs) {
+    state.jobs.set(job.id, job)
+    laneOf(state, job).unfinished.add(job.id)
+  }
+  return state
+}
 
 /** A database with jobs in many lanes, on which claims are compared. */
 export const openComparison = async (server?: string) => {
@@ -173,32 +186,42 @@ export const openComparison = async (server?: string) => {
   await client.query(`UPDATE "kiln".test_clock SET now = ${now}`)
   const wire = { schema: "kiln", prepared: true, lockTimeoutMs: 3_000 }
 
-  /** Claims in one statement and by the rules, each from the same random state with at most so many jobs, and returns both. */
+  /** Claims from the same random state, with at most so many jobs, in one statement and in memory, and returns both. */
   const compare = async (seed: number, mostJobs: number = jobs.length) => {
     const random = numbersOf(seed)
     await client.query(`BEGIN; SET LOCAL session_replication_role = replica; SELECT setseed(${random()})`)
     try {
-      await client.query(randomize(random() < 0.3 ? 0.1 : 0, mostJobs))
       const request = randomRequest(random)
+      await client.query(randomize(random() < 0.3 ? 0.1 : 0, mostJobs))
+      if (isLimiting(request.limits)) await client.query(timeLeft)
       const positions = randomPositions(random)
-      await client.query("SAVEPOINT arranged")
-      const tx = new Transaction(client, wire, now)
-      const byRules = await claimJobs(tx, request, await openClaim(tx, request, positions))
-      const expected = { ...plain(byRules), rows: await rowsIn(client) }
-      const next = await nextClaimable(client, request, byRules)
-      await client.query("ROLLBACK TO arranged")
-      const taken = await takeJobs(new Session(client, wire), positions, request, { claim: 1, repeated: false })
-      if (taken.abandoned.length > 0) await failAbandoned(tx, taken.abandoned, request.maxLostWorkers)
+      if (random() < 0.5) positions.found(2)
+      const session = new Session(client, wire)
+      const { rows } = await client.query<{ seq: number }>(`SELECT job_seq AS seq FROM "kiln".queue ORDER BY 1`)
+      const seqs = rows.map(({ seq }) => seq)
+      const state = await inMemory(client, await jobsIn(session, seqs), positions)
+      const { abandoned, claims, nextInMs } = claimInMemory(state, request, now)
+      const taken = await takeJobs(session, positions, request, { claim: 1, repeated: false })
+      if (taken.abandoned.length > 0)
+        await failAbandoned(new Transaction(client, wire, now), taken.abandoned, request.maxLostWorkers)
       // When to claim next is a lower bound, and 0 only if there is more.
-      const foundNext = taken.nextInMs ?? Infinity
+      const isEarly = (taken.nextInMs ?? Infinity) <= (nextInMs ?? Infinity)
       return {
         request,
-        expected: { ...expected, isMore: next === 0, next },
+        lanes: taken.served.length,
+        expected: {
+          claims,
+          abandoned: abandoned.toSorted(),
+          jobs: withoutCheckpoints(state.jobs.values()),
+          isMore: nextInMs === 0,
+          nextInMs,
+        },
         found: {
-          ...plain(taken),
-          rows: await rowsIn(client),
-          isMore: foundNext === 0,
-          next: foundNext <= (next ?? Infinity) ? next : taken.nextInMs,
+          claims: taken.claims,
+          abandoned: taken.abandoned.toSorted(),
+          jobs: withoutCheckpoints(await jobsIn(session, seqs)),
+          isMore: taken.nextInMs === 0,
+          nextInMs: isEarly ? nextInMs : taken.nextInMs,
         },
       }
     } finally {

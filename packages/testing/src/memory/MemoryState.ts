@@ -255,9 +255,10 @@ const freeze = <A>(value: A): A => {
 
 export const idempotencyIndex = (keyId: KeyId, idempotencyKey: string): string => `${keyId} ${idempotencyKey}`
 
-const laneKey = (job: Job): string => `${job.projectId} ${job.mode} ${job.kindVersion} ${job.kind}`
+const laneKey = (job: Omit<Lane, "unfinished" | "virtualTime">): string =>
+  `${job.projectId} ${job.mode} ${job.kindVersion} ${job.kind}`
 
-const laneOf = (state: MemoryState, job: Job): Lane => {
+export const laneOf = (state: MemoryState, job: Omit<Lane, "unfinished" | "virtualTime">): Lane => {
   const key = laneKey(job)
   let lane = state.lanes.get(key)
   if (lane === undefined) {
