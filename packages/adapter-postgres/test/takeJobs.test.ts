@@ -136,6 +136,19 @@ it("a claim finds the job behind many empty lanes that cannot be set aside", asy
   expect((await client.query(`SELECT count(*)::int AS count FROM "kiln".queue`)).rows).toEqual([{ count: 1 }])
 })
 
+it("a repeated claim under limits returns what it claimed, although no lane is due any more", async () => {
+  const { client } = opened
+  await create(...normal(3))
+  const session = new Session(client, { schema: "kiln", prepared: false, lockTimeoutMs: 3_000 })
+  const limited = { ...request, limits: oneOfEach }
+  const take = (repeated: boolean) => takeJobs(session, new LanePositions(60_000), limited, { claim: 5, repeated })
+  const first = await take(false)
+  expect(first.claims.map(({ job }) => job.id)).toEqual([jobId(1)])
+  await client.query(`UPDATE "kiln".lanes SET next_at = NULL`)
+  const again = await take(true)
+  expect(again.claims.map(({ job, token }) => [job.id, token])).toEqual([[jobId(1), 1]])
+})
+
 describe("while another claim with limits is not committed", () => {
   const limits = { perKind: {}, perProject: 2 }
 
