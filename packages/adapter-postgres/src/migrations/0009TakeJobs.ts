@@ -133,7 +133,7 @@ END $$;
 `
 
 /**
- * One statement for every claim. \`claim_jobs\` stays for processes of the previous version, which use it where no limits, rates or
+ * One statement for every claim. `claim_jobs` stays for processes of the previous version, which use it where no limits, rates or
  * lost workers matter, and several statements elsewhere. Both take the same lock for limits.
  */
 export const takeJobs: Migration = { name: "0009TakeJobs", sql: takeFunction }

@@ -3,7 +3,7 @@ import { ranksOf } from "../initial/ranks.ts"
 import { countAgain } from "./limits.ts"
 
 /**
- * Locks the first jobs of each lane and claims them. The new state is the one that \`applyEvent\` gives for a claim. Jobs that have
+ * Locks the first jobs of each lane and claims them. The new state is the one that `applyEvent` gives for a claim. Jobs that have
  * lost too many workers are left for the caller, which fails them. A repeated call returns what it claimed before. A job is updated where it
  * was locked: until the commit, nobody else can move it from there. Nested loops, of which all plans here consist, keep the jobs
  * in the order in which they were locked.

@@ -103,6 +103,15 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
     },
   },
   {
+    name: "claimJobs, under limits",
+    commit: /take_jobs/,
+    run: async ({ advance, stores }) => {
+      await claimed(stores)
+      await advance(leaseDurationMs)
+      return () => stores.jobs.claimJobs({ ...claimRequest, limits: { perKind: {}, perProject: 2 } })
+    },
+  },
+  {
     name: "claimJobs, of lost workers",
     run: async ({ advance, stores }) => {
       await claimed(stores)
