@@ -90,8 +90,8 @@ DECLARE
   has_room boolean;
   ignored text;
 BEGIN
-${takeAlone}
 ${applyLimits}
+${takeAlone}
 ${findLanes}
   lane_count := coalesce(cardinality(lanes_found), 0);
   lanes_found := coalesce(lanes_found, '{}');

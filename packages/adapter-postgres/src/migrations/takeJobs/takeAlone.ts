@@ -1,5 +1,6 @@
 import { priorityRank } from "@kiln/core/domain"
 import { claimedColumns, hasRest, queueColumns, readRests } from "../initial/claimedColumns.ts"
+import { roomOfProject } from "./limits.ts"
 
 const { normal } = priorityRank
 
@@ -11,10 +12,10 @@ const columnsOfOne = `json_build_object(${Object.entries(claimedColumns)
 /**
  * The usual claim of a worker that rests: one job is claimable, alone. The statements that decide between lanes and ranks cost the
  * server several times as much, whatever they find. It leaves everything to them where a second job is claimable, a job has
- * lost a worker, the lane has jobs of other ranks, or the worker has no room for two.
+ * lost a worker, the lane has jobs of other ranks, or there is no room for two.
  */
 export const takeAlone = `
-  IF may_be_alone AND most > 0 AND kind_limits IS NULL AND NOT is_repeated THEN
+  IF may_be_alone AND most > 0 AND NOT is_repeated THEN
     -- The lane that is due, if there is only one, and when the next one is.
     SELECT min(first.next_at) FILTER (WHERE next_at <= claim_time), min(first.next_at) FILTER (WHERE next_at > claim_time),
       CASE WHEN count(*) FILTER (WHERE next_at <= claim_time) = 1 THEN min(first.id) FILTER (WHERE next_at <= claim_time) END,
@@ -36,7 +37,7 @@ export const takeAlone = `
         greatest(fairness.virtual_time, noted_clock),
         greatest(lanes.virtual_time, fairness.virtual_time, noted_clock, (noted_turns ->> only_lane::text)::bigint),
         mode_room[CASE lanes.mode WHEN 'live' THEN 2 ELSE 1 END] > 1 AND (lanes.mode || ' ' || project_id) <> ALL (full_projects) AND
-          (project_slots = 0 OR project_slots > 1 + coalesce((held_jobs ->> (lanes.mode || ' ' || project_id))::bigint, 0)),
+          ${roomOfProject("(lanes.mode || ' ' || project_id)", "0")} > 1,
         -- When the next job of the lane becomes claimable; 0 if it has jobs of other ranks.
         least((
           SELECT later.claimable_at FROM "kiln".queue AS later
@@ -67,7 +68,7 @@ export const takeAlone = `
         IF with_rest IS NOT NULL THEN
 ${readRests}
         END IF;
-        summary := json_build_object('now', claim_time, 'clock', clock, 'isPage', false,
+        summary := json_build_object('now', claim_time, 'clock', clock, 'isPage', false, 'full', full_now,
           'lanesOfJobs', json_build_array(summary), 'lanes', json_build_array(
             json_build_object('id', only_lane, 'start', turn_now, 'count', 1, 'isEmpty', most > 1)), 'nextAt', only_next);
         RETURN NEXT;
