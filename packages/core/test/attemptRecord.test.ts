@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { attemptRecord, failedAttempt, isStorableText, maxAttemptRecordBytes } from "../src/domain/index.ts"
+import { failedAttempt, isStorableText } from "../src/domain/index.ts"
+import { attemptRecord, maxAttemptRecordBytes } from "../src/domain/AttemptRecord.ts"
 
 const about = { errorCode: "internal_error", durationMs: 12.6, worker: "host:1" } as const
 const bytes = (text: string) => new TextEncoder().encode(text).length

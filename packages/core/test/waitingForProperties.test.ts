@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { heldBack, type WaitingFacts, waitingFor, waitingReasons, type WorkerFacts } from "@kiln/core/domain"
+import { heldBack, type WaitingFacts, waitingFor, waitingReasons, type WorkerFacts } from "../src/domain/WaitingFor.ts"
 
 const kind = fc.constantFrom("speech_synthesis", "report")
 const mode = fc.constantFrom("live" as const, "sandbox" as const)

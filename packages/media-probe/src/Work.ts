@@ -22,6 +22,7 @@ export class Work {
   #steps = 0
   #nextLook = STEPS_PER_LOOK
   #sliceBegan = performance.now()
+  #isOver = false
 
   constructor(random: () => number) {
     this.random = random
@@ -29,18 +30,20 @@ export class Work {
 
   /**
    * Counts steps of 50 to 150 ns: a row of a table, the header of a frame, half a KiB that is searched or copied. Returns whether the walk
-   * should pause: `if (work.spend(1)) yield`. Throws `TooMuchWork` beyond the limit.
+   * should pause: `if (work.spend(1)) yield`. It does so until `resume`, so a function that cannot pause leaves that to its caller. Throws `TooMuchWork` beyond the limit.
    */
   spend(steps: number): boolean {
     this.#steps += steps
-    if (this.#steps < this.#nextLook) return false
+    if (this.#steps < this.#nextLook) return this.#isOver
     if (this.#steps > MAX_STEPS) throw new TooMuchWork()
     this.#nextLook = this.#steps + STEPS_PER_LOOK
-    return performance.now() - this.#sliceBegan >= SLICE_MS
+    this.#isOver ||= performance.now() - this.#sliceBegan >= SLICE_MS
+    return this.#isOver
   }
 
   /** Begins a slice after a pause. */
   resume(): void {
+    this.#isOver = false
     this.#sliceBegan = performance.now()
   }
 }

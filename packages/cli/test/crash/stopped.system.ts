@@ -89,7 +89,7 @@ describe.each(makeStores)(
 it("planted bug: if a suspended process releases its claim, a job that blocks it never ends", patience, async () => {
   await using lab = await Lab.open()
   const givesBack = {
-    module: "worker/Slots.ts",
+    module: "packages/core/src/worker/claiming/Slots.ts",
     find: 'settled === "lapsed" && !lease.isLast',
     replace: '(settled === "lapsed" || settled === "stalled") && !lease.isLast',
   }

@@ -210,13 +210,6 @@ describe("a live job whose provider fails", patience, () => {
     await expectEnd("turn", "chat", content)
   })
 
-  it("audio that exceeds the limit according to the provider: no reply is requested", async () => {
-    standIn.script("transcription", answer({ seconds: 1_000 }), answer({ seconds: 1_000 }))
-    await expectEnd("transcription", "transcription", ["audio_too_long", 1])
-    const { job, poll } = await ended("turn")
-    expect([poll.error_code, callsTo(job, "chat")]).toEqual(["audio_too_long", 0])
-  })
-
   it("in total: done jobs are charged once, failed ones are not, leave no file and are not logged", async () => {
     const { chargedJobs, damaged, jobs: rows } = await audit(lab)
     const done = jobs.filter(({ poll }) => poll.status === "done").map(({ job }) => job.id)

@@ -153,13 +153,8 @@ describe("live jobs of a fresh installation", patience, () => {
     expect(poll).toMatchObject({ output: { transcript: canary }, warning_code: null })
   })
 
-  it("transcription: a longer length from the provider counts", async () => {
-    standIn.script("transcription", answer({ seconds: 7.2, text: canary }))
-    expect((await transcribed(2.3, 8)).poll.warning_code).toBe("duration_mismatch")
-  })
-
-  it("transcription: a shorter length from the provider does not count", async () => {
-    standIn.script("transcription", answer({ seconds: 0.5 }))
+  it.each([7.2, 0.5])("transcription: another length from the provider, %d s, changes nothing", async (seconds) => {
+    standIn.script("transcription", answer({ seconds }))
     expect((await transcribed(2.3, 3)).poll.warning_code).toBe(null)
   })
 

@@ -27,7 +27,7 @@ export const parseTraceparent = (text: string): JobTrace | undefined => {
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 }
 }
 
-export const formatTraceparent = ({ sampled, spanId, traceId }: JobTrace): string =>
+const formatTraceparent = ({ sampled, spanId, traceId }: JobTrace): string =>
   `00-${traceId.padStart(32, "0")}-${spanId}-${sampled ? "01" : "00"}`
 
 /** Adds a trace to the metadata of a new job. */

@@ -21,20 +21,28 @@ export {
   type Billing,
   billingOf,
 } from "./Billing.ts"
-export * from "./AttemptRecord.ts"
+export { maxAttemptRecords, type AttemptRecord, type FailedAttempt, failedAttempt } from "./AttemptRecord.ts"
 export * from "./AttemptWait.ts"
 export * from "./WorkerScope.ts"
-export * from "./WaitingFor.ts"
+export { type WaitingReasonName, type WaitingFor, type KindFacts, type QueuePlace, maxAhead } from "./WaitingFor.ts"
 export * from "./BlobKey.ts"
 export { isCountStep } from "./Child.ts"
 export { purgePauseMs } from "./Purge.ts"
-export * from "./ErrorCode.ts"
+export {
+  errorCodes,
+  type BuiltInErrorCode,
+  type ErrorCode,
+  isBuiltInErrorCode,
+  warningCodes,
+  type WarningCode,
+  strongerWarning,
+  uploadFaults,
+  isUploadFault,
+} from "./ErrorCode.ts"
 export {
   type SwitchName,
-  isBuiltInSwitch,
   type BoardSwitches,
   switchesWith,
-  switchNameForm,
   switchNames,
   priceNames,
   type Gate,
@@ -69,25 +77,33 @@ export {
 } from "./JobsInProgress.ts"
 export * from "./Job.ts"
 export * from "./JobState.ts"
-export * from "./JobTrace.ts"
-export * from "./Delivery.ts"
+export { parseTraceparent } from "./JobTrace.ts"
+export { deliveryMark, withDelivery, isDelivered, type PendingDelivery, maxDeliveryAttempts } from "./Delivery.ts"
 export * from "./JobTransition.ts"
 export * from "./Json.ts"
 export type { KilnErrorCode } from "./KilnError.ts"
 export * from "./PortErrors.ts"
 export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany } from "./Lease.ts"
 export { jobOrphanReason, uploadOrphanReason } from "./Orphan.ts"
-export * from "./Priority.ts"
-export * from "./Progress.ts"
+export {
+  type PriorityName,
+  type Priority,
+  priorities,
+  priorityRank,
+  ranks,
+  rankOf,
+  priorityOfRank,
+} from "./Priority.ts"
+export { type Progress, progressStep, progressCheckpoint, progressOf, progressIn } from "./Progress.ts"
 export * from "./RepeatedEnd.ts"
 export {
   spendPeriods,
   type SpendPeriod,
   type SpendCap,
+  type SpendRefusal,
   type SpendOwner,
   type SpendEntry,
   type Spending,
-  type SpendRefusal,
   startOfPeriod,
   spendingOf,
   dailySums,
@@ -108,14 +124,13 @@ export {
   fullAt,
 } from "./RateLimit.ts"
 export type { Rate } from "./Rate.ts"
-export * from "./Submitted.ts"
+export { type MetadataValue, type Submitted, withSubmitted, submittedOf, labelsWith, labelsOf } from "./Submitted.ts"
 export { SchemaMismatch } from "./SchemaMismatch.ts"
 export * from "./StoreTime.ts"
 export {
   type UploadedFile,
   type Upload,
   type TransferRefusal,
-  transferRefusal,
   type UploadCap,
   type StorageCap,
   isWaiting,
@@ -128,7 +143,6 @@ export {
   type AudioContainer,
   acceptedMediaTypes,
   containerMatches,
-  mayBeginWith,
   SNIFF_BYTES,
   sniffContainer,
 } from "./AudioFormat.ts"
@@ -147,6 +161,6 @@ export {
   requireNumber,
   requireFlag,
 } from "./knownNames.ts"
-export * from "./realms.ts"
+export { isPlainObject, givenField, isError, isTaggedError, isBytes, isArrayBuffer, isBlob, isDate } from "./realms.ts"
 export { EngineClosed } from "./EngineClosed.ts"
 export { errorMessageOf, failedOutput } from "./ErrorMessage.ts"

@@ -6,9 +6,9 @@ import type { AnySchema } from "../kinds/KindDefinition.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { defaultVoices, type Voices } from "../kinds/Voices.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
-import { fieldOf } from "../providers/checks.ts"
-import type { AsyncRun, runAsync } from "./asyncAttempt.ts"
+import type { AsyncRun } from "./asyncAttempt.ts"
 import type { DefinedKind, JobKindOptions } from "./JobKindOptions.ts"
+import { unloadedBuiltIn, unloadedKind } from "./unloadedKind.ts"
 
 /**
  * Defines a custom job kind: its request, output, price and attempts. Pass it to `createEngine` as one of its `kinds`, in every
@@ -42,38 +42,6 @@ export const jobKind = <
   })
   return kind as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>
 }
-
-/** Converts the kinds of a program into those that the engine runs. Loads Effect. */
-export interface KindTools {
-  readonly JobKind: typeof JobKind
-  readonly runAsync: typeof runAsync
-}
-
-type LoadOwn = (tools: KindTools) => JobKind
-type LoadBuiltIn = (all: typeof kinds) => JobKind
-
-interface Unloaded {
-  readonly name: string
-  /** The field that names the upload, for `jobRoute`. */
-  readonly upload?: string | undefined
-}
-
-const unloaded = ({ name, upload }: Unloaded, load: object): Kind =>
-  ({ name, upload, "~kind": undefined, ...load }) as object as Kind
-
-/** Creates a kind that the engine completes when it is created, so that a program can define kinds before it loads Effect. */
-const unloadedKind = ({ load, ...kind }: Unloaded & { readonly load: LoadOwn }): Kind =>
-  unloaded(kind, { "~load": load })
-
-/** The same for a built-in kind, which also loads Effect Schema. */
-const unloadedBuiltIn = ({ from, ...kind }: Unloaded & { readonly from: LoadBuiltIn }): Kind =>
-  unloaded(kind, { "~builtIn": from })
-
-/** Returns how to complete a kind; `undefined` if it is complete or built in. */
-export const loadOf = (kind: Kind): LoadOwn | undefined => fieldOf(kind, "~load") as LoadOwn | undefined
-
-/** Returns how to choose this kind from the built-in ones; `undefined` for a kind of the program. */
-export const builtInOf = (kind: Kind): LoadBuiltIn | undefined => fieldOf(kind, "~builtIn") as LoadBuiltIn | undefined
 
 /** The types of a kind, spelled out, because the declarations of this entry point contain no Effect types. */
 type Plain<K> =

@@ -5,7 +5,8 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import type * as Scope from "effect/Scope"
-import { isError, readSafely } from "../domain/index.ts"
+import { isError } from "../domain/index.ts"
+import { readSafely } from "../domain/realms.ts"
 import { callSafely } from "../engine/callSafely.ts"
 import {
   type Engine,

@@ -17,7 +17,8 @@ import type { AttemptFailure, EngineOptions } from "./EngineOptions.ts"
 import { openRuntime } from "./EngineRuntime.ts"
 import { eventVerbs } from "./eventVerbs.ts"
 import { fileVerbs } from "./fileVerbs.ts"
-import { type BuiltInKind, builtInKinds, builtInOf } from "./jobKind.ts"
+import { type BuiltInKind, builtInKinds } from "./jobKind.ts"
+import { builtInOf } from "./unloadedKind.ts"
 import { jobVerbs } from "./jobVerbs.ts"
 import {
   type Assembly,

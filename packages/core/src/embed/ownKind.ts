@@ -2,7 +2,7 @@ import { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
 import { runAsync } from "./asyncAttempt.ts"
-import { loadOf } from "./jobKind.ts"
+import { loadOf } from "./unloadedKind.ts"
 
 /** Returns a kind that is not built in, with everything that runs its jobs. Throws `TypeError` for anything but a kind. */
 export const ownKind = (kind: Kind): JobKind => {

@@ -1,14 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { InvalidRequest, KindUnknown } from "../domain/Errors.ts"
-import {
-  type JobMode,
-  type JsonObject,
-  readPriority,
-  requireOneOf,
-  requireOptions,
-  type StoreUnavailable,
-} from "../domain/index.ts"
+import { type JobMode, type JsonObject, requireOneOf, requireOptions, type StoreUnavailable } from "../domain/index.ts"
+import { readPriority } from "../domain/Priority.ts"
 import { nextTick, type Schedule, type ScheduleTiming, timingProblem } from "../domain/Schedule.ts"
 import {
   changeSchedule,

@@ -5,15 +5,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import { KindUnknown } from "../domain/Errors.ts"
-import {
-  authorize,
-  type JobMode,
-  type JobTrace,
-  type Json,
-  readPriority,
-  requireNumber,
-  requireOptions,
-} from "../domain/index.ts"
+import { authorize, type JobMode, type Json, requireNumber, requireOptions } from "../domain/index.ts"
+import type { JobTrace } from "../domain/JobTrace.ts"
+import { readPriority } from "../domain/Priority.ts"
 import { requireSignal } from "../domain/knownNames.ts"
 import { isDate } from "../domain/realms.ts"
 import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"

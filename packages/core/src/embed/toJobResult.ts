@@ -1,12 +1,5 @@
-import {
-  billingOf,
-  callerMetadata,
-  errorMessageOf,
-  type Job,
-  type JobStatus,
-  progressOf,
-  submittedOf,
-} from "../domain/index.ts"
+import { billingOf, errorMessageOf, type Job, type JobStatus, progressOf, submittedOf } from "../domain/index.ts"
+import { callerMetadata } from "../domain/Submitted.ts"
 import type { FinishHandler } from "../engine/index.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"
 import type { FinishedJob, JobResult, OnFinished } from "./JobResult.ts"

@@ -2,7 +2,7 @@ import { builtIn } from "../kinds/builtInKinds.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { ownKind } from "./ownKind.ts"
-import { builtInOf } from "./jobKind.ts"
+import { builtInOf } from "./unloadedKind.ts"
 
 /** Returns a kind with everything that runs its jobs. Throws `TypeError` for anything but a kind. */
 export const wholeKind = (kind: Kind): JobKind => builtInOf(kind)?.(builtIn) ?? ownKind(kind)

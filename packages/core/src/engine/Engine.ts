@@ -8,12 +8,12 @@ import type {
   Grant,
   Job,
   JobId,
-  JobTrace,
   PolledJob,
   Principal,
   StoreUnavailable,
   Upload,
 } from "../domain/index.ts"
+import type { JobTrace } from "../domain/JobTrace.ts"
 import { owns } from "../domain/index.ts"
 import { withForcedOff } from "../domain/Gate.ts"
 import type { JobKind } from "../kinds/JobKind.ts"

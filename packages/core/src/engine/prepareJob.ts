@@ -8,20 +8,19 @@ import {
   isId,
   isPlainObject,
   type JobId,
-  type JobTrace,
   type Json,
   type JsonObject,
   type Priority,
   type PriorityName,
-  readPriority,
   type UploadId,
   type Usage,
   type Submitted,
   withSubmitted,
   withDelivery,
-  withTrace,
-  withUnique,
 } from "../domain/index.ts"
+import { type JobTrace, withTrace } from "../domain/JobTrace.ts"
+import { readPriority } from "../domain/Priority.ts"
+import { withUnique } from "../domain/Submitted.ts"
 import { InvalidRequest } from "../domain/Errors.ts"
 import { keylessKey, unknownUploadId } from "../domain/Ids.ts"
 import { isDate } from "../domain/realms.ts"

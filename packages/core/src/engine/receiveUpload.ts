@@ -7,7 +7,6 @@ import * as Stream from "effect/Stream"
 import {
   acceptedMediaTypes,
   type BlobTooLarge,
-  mayBeginWith,
   isId,
   SNIFF_BYTES,
   sniffContainer,
@@ -17,6 +16,7 @@ import {
   type UploadCap,
   type UploadId,
 } from "../domain/index.ts"
+import { mayBeginWith } from "../domain/AudioFormat.ts"
 import { acceptsContentType } from "../domain/AudioFormat.ts"
 import {
   AudioFormatMismatch,

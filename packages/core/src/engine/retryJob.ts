@@ -1,15 +1,7 @@
 import * as Effect from "effect/Effect"
-import {
-  authorize,
-  type Job,
-  type JobTrace,
-  type JsonObject,
-  type Principal,
-  type Submitted,
-  submittedOf,
-  uniqueOf,
-  withUnique,
-} from "../domain/index.ts"
+import { authorize, type Job, type JsonObject, type Principal, type Submitted, submittedOf } from "../domain/index.ts"
+import type { JobTrace } from "../domain/JobTrace.ts"
+import { uniqueOf, withUnique } from "../domain/Submitted.ts"
 import { JobNotRetryable } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"

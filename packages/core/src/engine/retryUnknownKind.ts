@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { type Job, type JsonObject, withTrace } from "../domain/index.ts"
+import { type Job, type JsonObject } from "../domain/index.ts"
+import { withTrace } from "../domain/JobTrace.ts"
 import { traceField, type JobTrace } from "../domain/JobTrace.ts"
 import { submittedField, submittedOf } from "../domain/Submitted.ts"
 import { IdGenerator, type NewJob, Switchboard } from "../ports/index.ts"

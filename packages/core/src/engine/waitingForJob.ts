@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { heldBack, type Job, type ProjectId, waitingFor, withForcedOff } from "../domain/index.ts"
+import { type Job, type ProjectId, withForcedOff } from "../domain/index.ts"
+import { heldBack, waitingFor } from "../domain/WaitingFor.ts"
 import { childLabel } from "../domain/Child.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import { JobDirectory, Switchboard } from "../ports/index.ts"

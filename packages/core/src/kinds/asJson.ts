@@ -1,4 +1,5 @@
-import { canonicalJson, isPlainObject, type JsonObject, readSafely } from "../domain/index.ts"
+import { canonicalJson, isPlainObject, type JsonObject } from "../domain/index.ts"
+import { readSafely } from "../domain/realms.ts"
 
 /** Returns a value as JSON text; `undefined` if JSON cannot represent it. */
 export const asJson = (value: unknown): string | undefined => {

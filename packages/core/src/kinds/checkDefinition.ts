@@ -1,12 +1,6 @@
-import {
-  errorCodeForm,
-  isBuiltInErrorCode,
-  type OptionNames,
-  requireNumber,
-  requireOneOf,
-  requireOptions,
-  switchNameForm,
-} from "../domain/index.ts"
+import { isBuiltInErrorCode, type OptionNames, requireNumber, requireOneOf, requireOptions } from "../domain/index.ts"
+import { errorCodeForm } from "../domain/ErrorCode.ts"
+import { switchNameForm } from "../domain/Gate.ts"
 import { rateProblem } from "../domain/Rate.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
 import { fieldOf } from "../providers/checks.ts"

@@ -1,4 +1,5 @@
-import { type Board, isBuiltInSwitch, missingPrerequisites, switchesWith } from "@kiln/core/domain"
+import { type Board, missingPrerequisites, switchesWith } from "@kiln/core/domain"
+import { isBuiltInSwitch } from "../../src/domain/Gate.ts"
 import { describe, expect, it } from "vitest"
 import { switchNameForm } from "../../src/domain/Gate.ts"
 

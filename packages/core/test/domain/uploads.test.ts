@@ -1,5 +1,6 @@
 import { fixtures } from "@kiln/conformance"
-import { type Upload, transferRefusal } from "@kiln/core/domain"
+import { type Upload } from "@kiln/core/domain"
+import { transferRefusal } from "../../src/domain/Upload.ts"
 import { describe, expect, it } from "vitest"
 import { uploadOrphanReason } from "../../src/domain/Orphan.ts"
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { heldBack, waitingFor, type WaitingFacts, type WaitingFor, type WorkerFacts } from "@kiln/core/domain"
+import { type WaitingFor } from "@kiln/core/domain"
+import { heldBack, waitingFor, type WaitingFacts, type WorkerFacts } from "../../src/domain/WaitingFor.ts"
 
 const now = 1_000
 const kind = "speech"

@@ -49,7 +49,10 @@ export const wavFiles: ReadonlyArray<HostileFile> = family("wav", {
   ],
   "20 minutes, a 64-bit form that says a second twice over": [
     "audio_too_long",
-    () => wav({ ...bytes8, form: "RF64", between: ds64(10_000_000), dataLength: 8000, data: minutes() }),
+    () => {
+      const file = wav({ ...bytes8, form: "RF64", dataLength: 8000, data: minutes() })
+      return Buffer.concat([file.subarray(0, 12), ds64(10_000_000), file.subarray(12)])
+    },
   ],
   "20 minutes of A-law, eight bytes a sample": ["audio_too_long", long({ codec: 6, bits: 64, blockBytes: 8 })],
   "20 minutes, samples wider than what is valid of them": [

@@ -3,16 +3,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { countStep } from "../../domain/Child.ts"
-import {
-  BlobCorrupt,
-  type Job,
-  type Json,
-  type OutputFile,
-  progressFrom,
-  progressProblem,
-  type Submitted,
-  submittedOf,
-} from "../../domain/index.ts"
+import { BlobCorrupt, type Job, type Json, type OutputFile, type Submitted, submittedOf } from "../../domain/index.ts"
+import { progressFrom, progressProblem } from "../../domain/Progress.ts"
 import { givenField } from "../../domain/realms.ts"
 import { Engine } from "../../engine/Engine.ts"
 import { Fingerprint } from "../../engine/Fingerprint.ts"

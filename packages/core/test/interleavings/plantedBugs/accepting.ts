@@ -1,4 +1,5 @@
-import { type Job, transferRefusal } from "@kiln/core/domain"
+import { type Job } from "@kiln/core/domain"
+import { transferRefusal } from "../../../src/domain/Upload.ts"
 import type { NewJob } from "@kiln/core/ports"
 import { Clock, Effect } from "effect"
 import type { Adapters } from "../support/Adapters.ts"
