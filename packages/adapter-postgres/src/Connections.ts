@@ -75,8 +75,7 @@ export const beginAnywhere: string = [begin, ...setLocal(meanings)].join("; ")
 
 /**
  * Server settings of every session, or of every transaction. The time limits end transactions of clients that hang, and waits
- * for them. The planner settings keep plans on indexes, with one lookup per joined row: a plan made for a small table would
- * otherwise read the whole table after it has grown.
+ * for them. The planner's settings are left to the database: the statements are written so that they look up what they need.
  */
 const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions) => ({
   ...meanings,
@@ -84,16 +83,6 @@ const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions
   lock_timeout: lockTimeoutMs,
   idle_in_transaction_session_timeout: statementTimeoutMs,
   synchronous_commit: "on",
-  enable_indexscan: "on",
-  enable_indexonlyscan: "on",
-  enable_nestloop: "on",
-  enable_seqscan: "off",
-  enable_bitmapscan: "off",
-  enable_hashjoin: "off",
-  enable_mergejoin: "off",
-  enable_material: "off",
-  plan_cache_mode: "force_generic_plan",
-  jit: "off",
 })
 
 /** Begins a transaction. Without own sessions, each transaction sets the settings itself. */

@@ -6,6 +6,7 @@ import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { ShortLockWait } from "@kiln/core/ports"
 import { cutOff } from "./Connections.ts"
+import { renewPlans } from "./renewPlans.ts"
 import { isContention, meaningOf, sqlState, withPoolerHint } from "./postgresErrors.ts"
 import { begin, type Fate, type Mark, readFate, Session, Transaction, type Wire } from "./Session.ts"
 
@@ -57,10 +58,18 @@ export class Database {
     this.#contending = Semaphore.makeUnsafe(options.contenders)
   }
 
+  /** Returns a connection whose plans are recent. */
+  async #connect(): Promise<pg.PoolClient> {
+    const client = await this.#pool.connect()
+    // Behind a pooler, the next statement may go to another session.
+    if (this.#options.ownSessions) renewPlans(client)
+    return client
+  }
+
   /** Runs statements that each have their own snapshot and commit. A statement that writes may run twice. */
   read<A>(operation: string, work: (session: Session) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return this.#step(operation, async () => {
-      const client = await this.#pool.connect()
+      const client = await this.#connect()
       const session = new Session(client, this.#options.wire)
       return this.#guarded(client, async () => ({ _tag: "Done", value: await ending(session, work(session)) }))
     })
@@ -112,7 +121,7 @@ export class Database {
     return Effect.flatMap(ShortLockWait, (briefly) => {
       let repeated = false
       const attempt = async () => {
-        const client = await this.#pool.connect()
+        const client = await this.#connect()
         return this.#guarded(client, async (): Promise<Try<A>> => {
           const session = new Session(client, this.#options.wire)
           try {
@@ -146,7 +155,7 @@ export class Database {
   /** The same without store time, for creating the schema that contains it. */
   bare<A>(operation: string, work: (session: Session) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return this.#step(operation, async () => {
-      const client = await this.#pool.connect()
+      const client = await this.#connect()
       const make = async () => {
         const { mark } = await begin(client, this.#options.begin, "0")
         const session = new Session(client, this.#options.wire)
@@ -202,7 +211,7 @@ export class Database {
   }
 
   async #askFate(mark: Mark, limitMs: number): Promise<Fate> {
-    const client = await this.#pool.connect()
+    const client = await this.#connect()
     const asked = await this.#guarded(
       client,
       async () => ({ _tag: "Done", value: await readFate(client, mark) }),
@@ -221,7 +230,7 @@ export class Database {
     work: (tx: Transaction, opened: B) => Promise<A>,
   ): Promise<Try<A>> {
     const { wire } = this.#options
-    const client = await this.#pool.connect()
+    const client = await this.#connect()
     return this.#guarded(client, async () => {
       const first = new Session(client, wire)
       const [{ mark, now }, opened] = await ending(

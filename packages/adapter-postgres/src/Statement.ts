@@ -90,11 +90,24 @@ const compile = (built: Compilable) => {
   return { sql: compiled.sql, names, name: `kiln_${statements}` }
 }
 
+/**
+ * Hides the value of a number from the planner, which would otherwise plan a statement again for each value as long as some plans look a
+ * little cheaper than the one for all values: 0.3 ms of the server's time for each claim under limits.
+ */
+export const hidden = (parameter: RawBuilder<number>): RawBuilder<number> => sql<number>`(select ${parameter}::bigint)`
+
 /** Casts a parameter to bigint where its type cannot be inferred, as in a SELECT list. */
 export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<number>`${parameter}::bigint`
 
 /** Store time, for statements outside of a transaction. Evaluated once per statement, so that indexes can be searched by it. */
 export const storeTime: RawBuilder<number> = sql<number>`(select "${sql.raw(defaultSchema)}".store_time())`
+
+/**
+ * One row that the planner takes for a thousand, as the table `plenty`. Join it to the table below an ORDER BY with a LIMIT: the planner
+ * then reads the index in that order and stops. Without it, a table without statistics looks as if a condition picked a handful of its rows,
+ * and the planner reads and sorts all of them first: 150 ms for a page of 100,000 jobs, instead of 12.
+ */
+export const plenty: AliasedRawBuilder<{}, "plenty"> = sql<{}>`generate_series(1, (select 1))`.as("plenty")
 
 /** Rounds a caller's age up to whole milliseconds, at most the largest safe integer. */
 export const wholeAge = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER - 1)
@@ -138,7 +151,10 @@ export const batchStatement = <
   build: (item: BatchTable<Item>, given: Given<P>) => Compilable<Row>,
 ): BatchStatement<Item, P, Row> => {
   const fields = Object.keys(columns) as Array<keyof Item & string>
-  const arrays = sql.join(fields.map((field) => sql`${placeholder(`item.${field}`)}::${sql.raw(columns[field])}[]`))
+  // Subqueries, so that the planner does not see how many items there are: it would plan each size anew.
+  const arrays = sql.join(
+    fields.map((field) => sql`(select ${placeholder(`item.${field}`)}::${sql.raw(columns[field])}[])`),
+  )
   const names = sql.join([...fields, "ord"].map((field) => sql.id(field)))
   const item = sql<BatchRow<Item>>`unnest(${arrays}) with ordinality`.as<"item">(sql`item(${names})`)
   const { name, names: order, sql: text } = compile(build(item, placeholders<P>()))

@@ -3,7 +3,7 @@ import type { JobId } from "@kiln/core/domain"
 import { type DeliveryCount, DeliveryStore, type FencedOutcome, type Settlement } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import type { Session, Transaction } from "./Session.ts"
-import { type Given, query, statement, storeTime, whole } from "./Statement.ts"
+import { type Given, plenty, query, statement, storeTime, whole } from "./Statement.ts"
 
 /** Deliveries that another process is claiming are skipped. */
 const claimDue = statement(
@@ -12,13 +12,14 @@ const claimDue = statement(
       .with("due", () =>
         query
           .selectFrom("deliveries")
+          .innerJoin(plenty, (join) => join.onTrue())
           .select("job_id")
           .where(sql<boolean>`kind = any(${given.kinds}::text[])`)
           .where("due_at", "<=", given.now)
           .orderBy("due_at")
           .orderBy("job_id")
           .limit(given.limit)
-          .forUpdate()
+          .forUpdate("deliveries")
           .skipLocked(),
       )
       .updateTable("deliveries")

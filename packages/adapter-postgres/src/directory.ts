@@ -8,7 +8,7 @@ import { listWaits } from "./jobs/waits.ts"
 import { countJobs, hasLabels } from "./countJobs.ts"
 import { measureQueue } from "./queueDepth.ts"
 import type { Session } from "./Session.ts"
-import { batchStatement, type Given, query, statement } from "./Statement.ts"
+import { batchStatement, type Given, plenty, query, statement } from "./Statement.ts"
 import type { Database } from "./Database.ts"
 
 /** Maximum number of rows that a page examines in each part: rare matches give short pages. */
@@ -54,6 +54,7 @@ const walk = (given: Given<Page>) => {
   const unfinished = (held: boolean) =>
     query
       .selectFrom("queue")
+      .innerJoin(plenty, (join) => join.onTrue())
       .select(["job_seq as seq", "project_id", "kind", "mode", sql<JobStatus>`status`.as("status")])
       .select(sql<string | null>`null::text`.as("error_code"))
       .where(sql<boolean>`item.part = ${held ? "held" : "waiting"}`)
@@ -65,6 +66,7 @@ const walk = (given: Given<Page>) => {
       .limit(given.lookAt)
   const finished = query
     .selectFrom("results")
+    .innerJoin(plenty, (join) => join.onTrue())
     .select(["job_seq as seq", "project_id", "kind", "mode", sql<JobStatus>`status`.as("status")])
     .select(sql<string | null>`error_code`.as("error_code"))
     .where(sql<boolean>`${statusPart} = item.part`)
@@ -84,6 +86,7 @@ const walk = (given: Given<Page>) => {
 const walkLabeled = (given: Given<Page>) =>
   query
     .selectFrom("job_labels")
+    .innerJoin(plenty, (join) => join.onTrue())
     .innerJoin("jobs", "jobs.seq", "job_labels.job_seq")
     .leftJoin("queue", "queue.id", "jobs.id")
     .leftJoin("results", "results.job_seq", "jobs.seq")
@@ -155,7 +158,7 @@ const jobsBeforeIn = (walkPart: typeof walk | typeof walkLabeled) =>
       .orderBy("jobs.id", "desc")
   })
 
-export const jobsBefore = jobsBeforeIn(walk)
+const jobsBefore = jobsBeforeIn(walk)
 const labeledBefore = jobsBeforeIn(walkLabeled)
 
 const parts: ReadonlyArray<Part> = [{ part: "waiting" }, { part: "held" }, { part: "done" }, { part: "failed" }]

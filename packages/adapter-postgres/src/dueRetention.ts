@@ -5,6 +5,7 @@ import { finishedKinds, isNotNeeded } from "./jobs/finishedKinds.ts"
 import { retainedPart } from "./jobs/jobRow.ts"
 import type { Session } from "./Session.ts"
 import { type Given, query, statement, storeTime, wholeAge } from "./Statement.ts"
+import { isUnused } from "./uploads/uploadRow.ts"
 
 /** Inclusive. */
 type By = { by: number }
@@ -49,11 +50,7 @@ const sweptUploads = (erased: boolean) =>
       .select((of) => [of.fn.countAll<number>().as("count"), total("uploads.bytes")])
       .where("erased", "=", erased)
       .where("sweep_at", "<=", given.by)
-      .where((where) =>
-        where.not(
-          where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
-        ),
-      ),
+      .where(isUnused),
   )
 
 const unusedUploads = sweptUploads(false)

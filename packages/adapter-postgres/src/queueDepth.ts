@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from "kysely"
-import type { ProjectId } from "@kiln/core/domain"
+import { type ProjectId, ranks } from "@kiln/core/domain"
 import { type DepthState, type QueueDepth, queueDepths } from "@kiln/core/ports"
 import { ranksOf } from "./migrations/initial/ranks.ts"
 import type { Session } from "./Session.ts"
@@ -32,6 +32,11 @@ export const depthByKind = statement((given: Given<Of & { limit: number }>) =>
     .groupBy(["counted.kind", "counted.mode", "counted.state"]),
 )
 
+/** The ranks of a lane. The limit, which is not reached, tells the planner that there are not thousands. */
+const everyRank = sql<{
+  rank: number
+}>`(select listed.rank from ${sql.raw(ranksOf("lanes.id", "0"))} as listed limit ${sql.lit(ranks.length)})`
+
 /** For how long the first job of each kind and mode is ready: one look into the queue's index for each lane and rank. */
 export const oldestReady = statement((given: Given<Of>) =>
   query
@@ -39,7 +44,7 @@ export const oldestReady = statement((given: Given<Of>) =>
     .innerJoinLateral(
       (from) =>
         from
-          .selectFrom(sql<{ rank: number }>`${sql.raw(ranksOf("lanes.id", "0"))}`.as<"ranks">(sql`ranks`))
+          .selectFrom(everyRank.as<"ranks">(sql`ranks`))
           .innerJoinLateral(
             (inner) =>
               inner

@@ -1,8 +1,9 @@
+import { sql } from "kysely"
 import { fullAt, takePortion } from "@kiln/core/domain"
 import { type BucketRequest, decodeBucket, RateLimitStore } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import type { Session } from "./Session.ts"
-import { batchStatement, type Given, query, statement } from "./Statement.ts"
+import { batchStatement, type Given, hidden, plenty, query, statement } from "./Statement.ts"
 
 type Named = { bucket: string }
 
@@ -42,21 +43,23 @@ const updateBuckets = batchStatement<Named & { state: string; fullAt: number }, 
       .whereRef("rate_buckets.bucket", "=", "item.bucket"),
 )
 
-/** A bucket that is full again is as good as none. Those that another transaction uses are left alone. */
-const deleteFull = statement((given: Given<{ now: number; limit: number }>) =>
-  query
-    .deleteFrom("rate_buckets")
-    .where("bucket", "in", (from) =>
-      from
-        .selectFrom("rate_buckets")
-        .select("bucket")
-        .where("full_at", ">", 0)
-        .where("full_at", "<", given.now)
-        .limit(given.limit)
-        .forUpdate()
-        .skipLocked(),
-    ),
-)
+/**
+ * A bucket that is full again is as good as none. Those that another transaction uses are left alone. Deleted by a list, or the planner might
+ * read all buckets to find these.
+ */
+const deleteFull = statement((given: Given<{ now: number; limit: number }>) => {
+  const full = query
+    .selectFrom("rate_buckets")
+    .innerJoin(plenty, (join) => join.onTrue())
+    .select("bucket")
+    .where("full_at", ">", 0)
+    .where("full_at", "<", hidden(given.now))
+    .orderBy("full_at")
+    .limit(hidden(given.limit))
+    .forUpdate("rate_buckets")
+    .skipLocked()
+  return query.deleteFrom("rate_buckets").where(sql<boolean>`bucket = any (array(${full}))`)
+})
 
 const lock = async (session: Session, requests: ReadonlyArray<BucketRequest>): Promise<Map<string, string>> => {
   const named = requests.map(({ bucket }) => ({ bucket }))

@@ -66,6 +66,11 @@ describe("with nothing to do, a verb is one statement:", () => {
       await runtime.runPromise(verb)
       proxy.resetCounts()
       await runtime.runPromise(verb)
-      expect([...proxy.statements().values()], [...proxy.statements().keys()].join("\n")).toEqual([1])
+      // Ahead of it, a connection may renew its plans, without waiting for the answer.
+      const sent = [...proxy.statements()].filter(([text]) => text !== "DISCARD PLANS")
+      expect(
+        sent.map(([, count]) => count),
+        sent.join("\n"),
+      ).toEqual([1])
     })
 })

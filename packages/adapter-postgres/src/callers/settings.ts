@@ -11,10 +11,6 @@ interface Setting {
  * settings are restored afterwards.
  */
 export const ourSettings: ReadonlyArray<Setting> = [
-  ...["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_material"].map((name) => ({
-    name,
-    value: "off",
-  })),
   // Without it, a NULL in an array is read as a word.
   { name: "array_nulls", value: "on" },
   { name: "bytea_output", value: "hex" },

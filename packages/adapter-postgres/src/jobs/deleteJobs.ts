@@ -21,7 +21,7 @@ const dueInAll = (given: Given<Ages>, now: RawBuilder<number>, limit: RawBuilder
     .select("due.seq")
     .limit(limit)
 
-export const finishedJobs = statement((given: Given<Ages & { now: number; limit: number }>) =>
+const finishedJobs = statement((given: Given<Ages & { now: number; limit: number }>) =>
   dueInAll(given, whole(given.now), given.limit),
 )
 

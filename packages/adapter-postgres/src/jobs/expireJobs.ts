@@ -1,7 +1,7 @@
 import { applyEvent, isFinished, type JobId, overdueEvent } from "@kiln/core/domain"
 import { stateColumns, stateOf } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { type Given, query, statement, storeTime } from "../Statement.ts"
+import { type Given, plenty, query, statement, storeTime } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { lockedJobsAndLanes } from "./lockJobs.ts"
 import { finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
@@ -12,13 +12,14 @@ type Overdue = { now: number; limit: number }
 const overdueWaiting = ({ limit, now }: Given<Overdue>) =>
   query
     .selectFrom("queue")
+    .innerJoin(plenty, (join) => join.onTrue())
     .select(stateColumns)
     .where("queue.held", "=", false)
     .where("queue.deadline_at", "<=", now)
     .orderBy("queue.deadline_at")
     .orderBy("queue.job_seq")
     .limit(limit)
-    .forUpdate()
+    .forUpdate("queue")
     .skipLocked()
 
 /** Held ones, which are overdue only once their lease has ended. They are found by that, among the few jobs that are held. */
@@ -36,7 +37,7 @@ const overdueHeld = ({ limit, now }: Given<Overdue>) =>
     .skipLocked()
 
 /** Overdue jobs, oldest deadline first. */
-export const overdueJobs = statement((given: Given<Overdue>) =>
+const overdueJobs = statement((given: Given<Overdue>) =>
   query
     .with("waiting", () => overdueWaiting(given))
     .with("held", () => overdueHeld(given))
@@ -53,7 +54,8 @@ export const overdueJobs = statement((given: Given<Overdue>) =>
 export const anyOverdue = statement(() => {
   const overdue = query.selectFrom("queue").select("id").where("deadline_at", "<=", storeTime).limit(1)
   const waiting = overdue.where("held", "=", false).orderBy("deadline_at")
-  const held = overdue.where("held", "=", true).where("claimable_at", "<=", storeTime)
+  // Ordered, or the planner, which takes half of the queue for held, would look for one from the beginning of the table.
+  const held = overdue.where("held", "=", true).where("claimable_at", "<=", storeTime).orderBy("claimable_at")
   return query
     .selectFrom(waiting.as("waiting"))
     .selectAll()

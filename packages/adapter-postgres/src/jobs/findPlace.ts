@@ -1,5 +1,6 @@
 import { sql } from "kysely"
 import { type JobId, type JobMode, maxAhead, type ProjectId, type QueuePlace, ranks } from "@kiln/core/domain"
+import { heldNow } from "./heldNow.ts"
 import type { Session } from "../Session.ts"
 import { batchStatement, type Given, query, statement, storeTime } from "../Statement.ts"
 
@@ -50,15 +51,13 @@ const jobsBeforePlace = batchStatement<
 /** Counts the jobs of a mode under a lease, of which a fleet holds few. */
 const runningOfMode = statement((given: Given<{ mode: JobMode; kind: string; projectId: ProjectId }>) =>
   query
-    .selectFrom("queue")
+    .selectFrom(heldNow.as("held"))
     .select((of) => [
-      sql<number>`count(*) filter (where queue.kind = ${given.kind})`.as("kind"),
-      sql<number>`count(*) filter (where queue.project_id = ${given.projectId})`.as("project"),
+      sql<number>`count(*) filter (where held.kind = ${given.kind})`.as("kind"),
+      sql<number>`count(*) filter (where held.project_id = ${given.projectId})`.as("project"),
       of.fn.countAll<number>().as("all"),
     ])
-    .where("queue.held", "=", true)
-    .where("queue.claimable_at", ">", storeTime)
-    .where("queue.mode", "=", given.mode),
+    .where("held.mode", "=", given.mode),
 )
 
 /** Finds the place of an unfinished job: see `JobDirectory.findPlace`. */

@@ -1,7 +1,7 @@
 import { type AliasableExpression, type Compilable, type RawBuilder, sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
 import { type RetentionAge, retentionAgesOf } from "@kiln/core/ports"
-import { type Given, query, wholeAge } from "../Statement.ts"
+import { type Given, plenty, query, wholeAge } from "../Statement.ts"
 import { retainedPart } from "./jobRow.ts"
 
 /**
@@ -58,6 +58,7 @@ export const dueJobs = (
       () =>
         query
           .selectFrom("results")
+          .innerJoin(plenty, (join) => join.onTrue())
           .select("results.job_seq as seq")
           .where(retainedPart, "=", retained)
           .where(sql<boolean>`results.kind = kinds.kind`)

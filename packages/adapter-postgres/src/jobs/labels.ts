@@ -104,16 +104,24 @@ export const lockedScopes = async (
 export const leaveScopesOf = (session: Session, refused: ReadonlyArray<NewJob>): Promise<number> =>
   session.runBatch(leaveScopes, scopesOf(refused), {})
 
-/** Retries take over the scopes of the failed jobs, where those still have them. */
+/**
+ * Retries take over the scopes of the failed jobs, where those still have them. Scopes are found one job at a time, or the planner, which
+ * without statistics takes every job for one of hundreds of scopes, would read all of them.
+ */
 const moveScopes = batchStatement<{ failed: number; id: JobId }, {}, unknown>(
   { failed: "bigint", id: "text" },
   (item) =>
     query
       .updateTable("job_scopes")
-      .from(item)
-      .innerJoin("jobs", (join) => join.onRef("jobs.id", "=", sql.ref("item.id")))
-      .set((of) => ({ job_seq: of.ref("jobs.seq") }))
-      .whereRef("job_scopes.job_seq", "=", sql.ref("item.failed")),
+      .set({
+        job_seq: sql<number>`(select jobs.seq from ${item} join "kiln".jobs on jobs.id = item.id where item.failed = job_scopes.job_seq)`,
+      })
+      .where(
+        sql<boolean>`job_scopes.scope = any (array(select own.scope from ${item} cross join lateral (
+          select scope from "kiln".job_scopes where job_seq = item.failed offset 0) as own join "kiln".jobs on jobs.id = item.id))`,
+      )
+      // Still, if another transaction had it locked.
+      .where(sql<boolean>`job_scopes.job_seq in (select item.failed from ${item})`),
 )
 
 /** Gives the scopes of retried jobs to their retries, which were inserted before, in the same transaction. */

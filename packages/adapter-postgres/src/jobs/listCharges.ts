@@ -2,16 +2,17 @@ import { sql } from "kysely"
 import type { JobId } from "@kiln/core/domain"
 import { decodeLineItems, type LedgerEntry, type LedgerPage, type LedgerPart } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
-import { type Given, query, type RowOf, statement, storeTime, whole } from "../Statement.ts"
+import { type Given, plenty, query, type RowOf, statement, storeTime, whole } from "../Statement.ts"
 
 interface LockRow {
   readonly virtualtransaction: string
 }
 
 /** Entries after a position in the index, in its order. */
-export const chargesAfter = statement((given: Given<{ time: number; jobId: JobId | ""; to: number; limit: number }>) =>
+const chargesAfter = statement((given: Given<{ time: number; jobId: JobId | ""; to: number; limit: number }>) =>
   query
     .selectFrom("charges")
+    .innerJoin(plenty, (join) => join.onTrue())
     .select([
       "job_id as jobId",
       "project_id as projectId",
@@ -47,7 +48,7 @@ const pauseMs = 10
 const completeUntil = statement(() => query.selectFrom("closed_ledger").select("complete_until as completeUntil"))
 
 /** Closes the ledger up to `to`, but after now and the last entry at the latest. A closed time never moves back. */
-export const closeLedger = statement((given: Given<{ to: number }>) =>
+const closeLedger = statement((given: Given<{ to: number }>) =>
   query
     .updateTable("closed_ledger")
     .set((set) => ({

@@ -4,7 +4,7 @@ import { batchStatement, query } from "../Statement.ts"
 import { stateColumns, type StateRow } from "./jobRow.ts"
 
 /** Locks jobs in the queue until the transaction ends, in the order of their ids to avoid deadlocks. */
-export const lockJobs = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text" }, (item) =>
+const lockJobs = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text" }, (item) =>
   query
     .selectFrom("queue")
     .innerJoin(item, (join) => join.onRef("item.id", "=", "queue.id"))

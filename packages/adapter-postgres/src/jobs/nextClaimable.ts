@@ -7,7 +7,7 @@ import { firstRoomAt, fullNames, kindIsOpen, type Taken } from "./takeJobs.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 
 /** Finds the lane with the earliest `next_at` of some kinds. */
-export const earliestLane = batchStatement<
+const earliestLane = batchStatement<
   { kind: string; kindVersion: number; mode: JobMode },
   { fullProjects: ReadonlyArray<string>; without: ReadonlyArray<number> },
   { readonly id: number; readonly nextAt: number; readonly now: number }

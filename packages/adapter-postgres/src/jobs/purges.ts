@@ -43,8 +43,19 @@ export const stillDue = (session: Session, prefixes: ReadonlyArray<string>): Pro
     {},
   )
 
+/** Locks the rows in the order in which everybody does, whichever way the planner finds them. */
 const deletePurges = batchStatement<{ blobPrefix: string }, {}, unknown>({ blobPrefix: "text" }, (item) =>
-  query.deleteFrom("purges").using(item).whereRef("purges.blob_prefix", "=", "item.blobPrefix"),
+  query
+    .with("confirmed", () =>
+      query
+        .selectFrom("purges")
+        .innerJoin(item, (join) => join.onRef("item.blobPrefix", "=", "purges.blob_prefix"))
+        .select("purges.id")
+        .orderBy("purges.blob_prefix")
+        .forUpdate("purges"),
+    )
+    .deleteFrom("purges")
+    .where("purges.id", "in", sql<number>`(select id from confirmed)`),
 )
 
 const inOrder = (purges: ReadonlyArray<Purge>) =>

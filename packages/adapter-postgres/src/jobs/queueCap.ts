@@ -5,7 +5,7 @@ import { briefLockTimeoutMs, type Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
 /** Counts a project's entries in the queue, lane by lane in the index that claims use, and no further than the cap. */
-export const unfinishedJobs = batchStatement<
+const unfinishedJobs = batchStatement<
   { projectId: ProjectId; cap: number },
   {},
   { readonly projectId: ProjectId; readonly count: number }
@@ -16,8 +16,18 @@ export const unfinishedJobs = batchStatement<
       .selectFrom((from) =>
         from
           .selectFrom("lanes")
-          .innerJoin("queue", "queue.lane_id", "lanes.id")
-          .select("queue.lane_id")
+          // A limit of its own, or the planner may hash the whole queue for the lanes of one project.
+          .innerJoinLateral(
+            (inner) =>
+              inner
+                .selectFrom("queue")
+                .select("queue.lane_id")
+                .whereRef("queue.lane_id", "=", "lanes.id")
+                .limit((limit) => limit.ref("item.cap"))
+                .as("ofLane"),
+            (join) => join.onTrue(),
+          )
+          .select("ofLane.lane_id")
           .whereRef("lanes.project_id", "=", "item.projectId")
           .limit((limit) => limit.ref("item.cap"))
           .as("unfinished"),

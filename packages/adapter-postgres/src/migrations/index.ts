@@ -6,6 +6,7 @@ import { retention } from "./0004Retention.ts"
 import { waits } from "./0005Waits.ts"
 import { laneLocks } from "./0006LaneLocks.ts"
 import { createJobsAtOnce } from "./0007CreateJobs.ts"
+import { plans } from "./0008Plans.ts"
 import { takeJobs } from "./0009TakeJobs.ts"
 
 /**
@@ -21,6 +22,7 @@ export const migrations: ReadonlyArray<Migration> = [
   waits,
   laneLocks,
   createJobsAtOnce,
+  plans,
   takeJobs,
   // One per line.
 ]

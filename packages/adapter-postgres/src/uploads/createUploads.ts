@@ -12,6 +12,7 @@ import type { CreateUploadOutcome, NewUpload } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { keptBytes } from "./keptBytes.ts"
 import { batchStatement, type Given, query, statement, whole } from "../Statement.ts"
+import { isUnused } from "./uploadRow.ts"
 
 /** Lets one transaction at a time add to a project's waiting uploads, until it ends. */
 const oneAtATime = statement((given: Given<{ projectId: ProjectId }>) =>
@@ -25,7 +26,7 @@ const oneAtATime = statement((given: Given<{ projectId: ProjectId }>) =>
 type Project = Given<{ projectId: ProjectId; now: number }>
 
 /** Files that wait for jobs. The index contains no consumed ones; the condition is checked nevertheless. */
-export const storedUploads = statement((given: Project) =>
+const storedUploads = statement((given: Project) =>
   query
     .selectFrom("uploads")
     .select((select) => [
@@ -37,15 +38,11 @@ export const storedUploads = statement((given: Project) =>
     .where(sql<boolean>`coalesce(blob_key, '') <> ''`)
     .where(sql<boolean>`NOT erased`)
     .where("sweep_at", "is not", null)
-    .where((where) =>
-      where.not(
-        where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
-      ),
-    ),
+    .where(isUnused),
 )
 
 /** Uploads whose transfer may still begin or is in progress. */
-export const announcedUploads = statement((given: Given<{ projectId: ProjectId; now: number; maxTransfers: number }>) =>
+const announcedUploads = statement((given: Given<{ projectId: ProjectId; now: number; maxTransfers: number }>) =>
   query
     .selectFrom("uploads")
     .select((select) => select.fn.countAll<number>().as("count"))
@@ -58,7 +55,7 @@ export const announcedUploads = statement((given: Given<{ projectId: ProjectId; 
 )
 
 /** Uploads whose transfer began in time and continues past the expiry. */
-export const arrivingUploads = statement((given: Project) =>
+const arrivingUploads = statement((given: Project) =>
   query
     .selectFrom("uploads")
     .select((select) => select.fn.countAll<number>().as("count"))

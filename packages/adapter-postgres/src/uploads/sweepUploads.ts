@@ -1,8 +1,9 @@
 import { uploadBlobPrefix, type UploadId, uploadOrphanReason } from "@kiln/core/domain"
 import type { Orphan, PruneResult } from "@kiln/core/ports"
 import type { Session, Transaction } from "../Session.ts"
-import { ago, batchStatement, type Given, query, statement, storeTime } from "../Statement.ts"
+import { ago, batchStatement, type Given, plenty, query, statement, storeTime } from "../Statement.ts"
 import { recordPurges } from "../jobs/purges.ts"
+import { isUnused } from "./uploadRow.ts"
 
 /**
  * Uploads that no job took and that are due, oldest first: unused ones to erase, or erased ones to delete. The index contains no
@@ -12,24 +13,21 @@ const dueUploads = (erased: boolean) =>
   statement((given: Given<{ dueBy: number; limit: number }>) =>
     query
       .selectFrom("uploads")
+      .innerJoin(plenty, (join) => join.onTrue())
       .select("id")
       .where("erased", "=", erased)
       .where("sweep_at", "<=", given.dueBy)
-      .where((where) =>
-        where.not(
-          where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
-        ),
-      )
+      .where(isUnused)
       .orderBy("sweep_at")
       .orderBy("seq")
       .limit(given.limit)
-      .forUpdate()
+      .forUpdate("uploads")
       .skipLocked(),
   )
 
-export const unusedUploads = dueUploads(false)
+const unusedUploads = dueUploads(false)
 /** A consumed upload is deleted with its job. */
-export const erasedUploads = dueUploads(true)
+const erasedUploads = dueUploads(true)
 
 /** Looks for one that is due, in the same index. */
 export const anyUnusedUpload = statement(() =>
@@ -56,11 +54,7 @@ const eraseUnused = batchStatement<{ id: UploadId }, {}, { readonly id: UploadId
       sweep_at: set.ref("uploads.created_at"),
     }))
     .whereRef("uploads.id", "=", "item.id")
-    .where((where) =>
-      where.not(
-        where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
-      ),
-    )
+    .where(isUnused)
     .returning("uploads.id"),
 )
 

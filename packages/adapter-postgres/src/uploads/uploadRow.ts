@@ -1,3 +1,4 @@
+import { sql } from "kysely"
 import type { JobMode, KeyId, ProjectId, Upload, UploadId } from "@kiln/core/domain"
 import { batchStatement, type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Session } from "../Session.ts"
@@ -25,6 +26,12 @@ const selectUploads = query
     "uploads.erased",
     "jobs.id as jobId",
   ])
+
+/**
+ * Whether no job has consumed this upload. OFFSET 0: one look into the index of `jobs.upload_id` for each upload, or the planner may hash all
+ * jobs to answer for a few.
+ */
+export const isUnused = sql<boolean>`not exists (select from "kiln".jobs where jobs.upload_id = uploads.id offset 0)`
 
 export const uploadById = statement((given: Given<{ id: UploadId }>) =>
   selectUploads.where("uploads.id", "=", given.id),

@@ -127,9 +127,15 @@ describe("removal", () => {
         Effect.gen(function* () {
           const { scansOf } = yield* openPlanner(url)
           const statements = [
-            `SELECT key FROM kiln.blobs WHERE key > $1 AND key < $2 ORDER BY key LIMIT $3`,
-            `SELECT content FROM kiln.blob_chunks WHERE blob_id = $1 AND position <= $2 ORDER BY position DESC LIMIT 1`,
-            `DELETE FROM kiln.blob_chunks WHERE blob_id = $1`,
+            {
+              text: `SELECT key FROM kiln.blobs WHERE key > $1 AND key < $2 ORDER BY key LIMIT $3`,
+              values: ["jobs/j1", "jobs/j2", 10],
+            },
+            {
+              text: `SELECT content FROM kiln.blob_chunks WHERE blob_id = $1 AND position <= $2 ORDER BY position DESC LIMIT 1`,
+              values: [1, 0],
+            },
+            { text: `DELETE FROM kiln.blob_chunks WHERE blob_id = $1`, values: [1] },
           ]
           for (const statement of statements)
             for (const scan of yield* Effect.promise(() => scansOf(statement)))
