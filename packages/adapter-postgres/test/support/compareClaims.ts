@@ -1,9 +1,11 @@
 import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import pg from "pg"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { fixtures } from "@kiln/conformance"
 import { type ConcurrencyLimits, isLimiting, type Job, type JobMode, priorityOfRank, ranks } from "@kiln/core/domain"
-import type { ClaimRequest, Runnable } from "@kiln/core/ports"
+import { type ClaimRequest, JobStore, type Runnable } from "@kiln/core/ports"
+import { MemoryStores } from "@kiln/testing"
 import { clientConfig } from "../../src/Connections.ts"
 import { connectionOptions } from "../../src/openDatabase.ts"
 import { jobOf, jobsBySeq } from "../../src/jobs/jobRow.ts"
@@ -11,8 +13,6 @@ import { takeJobs } from "../../src/jobs/takeJobs.ts"
 import { failAbandoned } from "../../src/jobs/unreadableJobs.ts"
 import { LanePositions } from "../../src/jobs/LanePositions.ts"
 import { Session, Transaction } from "../../src/Session.ts"
-import { claimJobs as claimInMemory } from "../../../testing/src/memory/jobs/claimJobs.ts"
-import { emptyState, laneOf } from "../../../testing/src/memory/MemoryState.ts"
 import { openStores } from "../faults/support/openStores.ts"
 import { takeOverClock } from "./virtualTime.ts"
 
@@ -141,21 +141,49 @@ interface LaneRow extends Pick<Job, "projectId" | "kind" | "kindVersion" | "mode
   readonly turn: number
 }
 
-/** The same jobs and lanes in a memory store, whose claim serves jobs one by one. */
-const inMemory = async (client: pg.Client, jobs: ReadonlyArray<Job>, positions: LanePositions) => {
-  const state = emptyState()
+/** The same jobs and lanes, as a memory store saves them. */
+const savedInMemory = async (client: pg.Client, jobs: ReadonlyArray<Job>, positions: LanePositions) => {
   const lanes = await client.query<LaneRow>(
     `SELECT id, project_id AS "projectId", kind, kind_version AS "kindVersion", mode, virtual_time AS turn FROM "kiln".lanes ORDER BY id`,
   )
   const clock = await client.query<{ clock: number }>(`SELECT virtual_time AS clock FROM "kiln".fairness`)
-  state.virtualTime = positions.clock(clock.rows[0]?.clock ?? 0)
-  for (const lane of lanes.rows) laneOf(state, lane).virtualTime = positions.turn(lane.id, lane.turn)
-  for (const job of jobs) {
-    state.jobs.set(job.id, job)
-    laneOf(state, job).unfinished.add(job.id)
-  }
-  return state
+  return JSON.stringify({
+    virtualTime: positions.clock(clock.rows[0]?.clock ?? 0),
+    jobs: jobs.map((job) => [job.id, job]),
+    lanes: lanes.rows.map(({ id, turn, ...lane }) => [
+      `${lane.projectId} ${lane.mode} ${lane.kindVersion} ${lane.kind}`,
+      {
+        ...lane,
+        virtualTime: positions.turn(id, turn),
+        unfinished: jobs.filter((job) => isIn(job, lane)).map((job) => job.id),
+      },
+    ]),
+    namedSecrets: [],
+    ledgerClosedUntil: 0,
+    lineage: { version: 0, document: null },
+  })
 }
+
+const isIn = (job: Job, { kind, mode, projectId: project }: Omit<LaneRow, "id" | "turn">): boolean =>
+  job.kind === kind && job.mode === mode && job.projectId === project
+
+/** Claims in a memory store, which serves jobs one by one, and returns the jobs as they are then. */
+const claimInMemory = (saved: string, request: ClaimRequest) =>
+  Effect.gen(function* () {
+    yield* TestClock.setTime(now)
+    let last = saved
+    const stores = MemoryStores.layerPersisted({
+      capabilities: { durable: true, multiProcess: false },
+      load: Effect.succeed(saved),
+      save: (text) => Effect.sync(() => void (last = text)),
+    })
+    const result = yield* Effect.provide(
+      Effect.flatMap(JobStore, (jobs) => jobs.claimJobs(request)),
+      stores,
+    )
+    const { jobs } = JSON.parse(last) as { readonly jobs: ReadonlyArray<readonly [string, Job]> }
+    return { ...result, jobs: jobs.map(([, job]) => job) }
+  }).pipe(Effect.provide(TestClock.layer()), Effect.runPromise)
 
 /** A database with jobs in many lanes, on which claims are compared. */
 export const openComparison = async (server?: string) => {
@@ -199,8 +227,8 @@ export const openComparison = async (server?: string) => {
       const session = new Session(client, wire)
       const { rows } = await client.query<{ seq: number }>(`SELECT job_seq AS seq FROM "kiln".queue ORDER BY 1`)
       const seqs = rows.map(({ seq }) => seq)
-      const state = await inMemory(client, await jobsIn(session, seqs), positions)
-      const { abandoned, claims, nextInMs } = claimInMemory(state, request, now)
+      const saved = await savedInMemory(client, await jobsIn(session, seqs), positions)
+      const { abandoned, claims, jobs: after, nextInMs } = await claimInMemory(saved, request)
       const taken = await takeJobs(session, positions, request, { claim: 1, repeated: false })
       if (taken.abandoned.length > 0)
         await failAbandoned(new Transaction(client, wire, now), taken.abandoned, request.maxLostWorkers)
@@ -212,7 +240,7 @@ export const openComparison = async (server?: string) => {
         expected: {
           claims,
           abandoned: abandoned.toSorted(),
-          jobs: withoutCheckpoints(state.jobs.values()),
+          jobs: withoutCheckpoints(after),
           isMore: nextInMs === 0,
           nextInMs,
         },

@@ -255,10 +255,9 @@ const freeze = <A>(value: A): A => {
 
 export const idempotencyIndex = (keyId: KeyId, idempotencyKey: string): string => `${keyId} ${idempotencyKey}`
 
-const laneKey = (job: Omit<Lane, "unfinished" | "virtualTime">): string =>
-  `${job.projectId} ${job.mode} ${job.kindVersion} ${job.kind}`
+const laneKey = (job: Job): string => `${job.projectId} ${job.mode} ${job.kindVersion} ${job.kind}`
 
-export const laneOf = (state: MemoryState, job: Omit<Lane, "unfinished" | "virtualTime">): Lane => {
+const laneOf = (state: MemoryState, job: Job): Lane => {
   const key = laneKey(job)
   let lane = state.lanes.get(key)
   if (lane === undefined) {
