@@ -3,16 +3,25 @@ import type { Store } from "../engines/engines.ts"
 /** A kind of submission besides the plain one, which only kiln is measured with. */
 export type Submission = "live with a price" | "with a tag" | "unique" | "under a cap" | "traced"
 
+/** What limits the jobs of a drain, which only kiln is measured with. None of it holds back a job, except the number of slots. */
+export type Drain =
+  | "200 projects"
+  | "limit 10 a project"
+  | "limit of a kind"
+  | "a rate"
+  | "8 slots"
+  | "8 slots, 200 projects"
+
 /** A measurement that one process makes with one engine. Times in seconds, rates per second. */
 export type Task =
   /** Adds jobs one by one for `seconds`, by this many callers. Result: `rate`. */
   | { readonly do: "create"; readonly callers: number; readonly seconds: number; readonly as?: Submission }
   /** Adds `count` jobs at once. Result: `rate`. */
-  | { readonly do: "bulk"; readonly count: number }
+  | { readonly do: "bulk"; readonly count: number; readonly as?: Drain }
   /** Adds `size` jobs in each of `count` transactions of the caller, after some that are not measured. Result: `waitedMs` of each call. */
   | { readonly do: "inTransaction"; readonly count: number; readonly size: number }
   /** Waits for `go`, runs jobs, and reports how many it has run as it goes. */
-  | { readonly do: "drain"; readonly report: number }
+  | { readonly do: "drain"; readonly report: number; readonly as?: Drain }
   /** Adds `count` jobs at `rate`, or if that is 0, each when the one before has started. `worker` runs them here as well. */
   | { readonly do: "pace"; readonly count: number; readonly rate: number; readonly worker: boolean }
   /** Runs jobs of another process and reports how long each waited. */

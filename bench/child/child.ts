@@ -14,7 +14,7 @@ const engine = await engineOf(options.store, options.engine).open({
   place: options.place,
   kiln: options.kiln,
   onStart: (payload) => onStart(payload),
-  as: options.task.do === "create" ? options.task.as : undefined,
+  as: "as" in options.task ? options.task.as : undefined,
 })
 
 const payload = (): Payload => ({ at: now() })

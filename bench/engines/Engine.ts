@@ -1,5 +1,5 @@
 import type { Client } from "pg"
-import type { Submission } from "../child/Task.ts"
+import type { Drain, Submission } from "../child/Task.ts"
 
 /** The request of a job: when its submission began, in nanoseconds of the machine's monotonic clock. */
 export interface Payload {
@@ -13,8 +13,8 @@ export interface OpenOptions {
   readonly kiln: string
   /** Called when the handler of a job begins. */
   readonly onStart: (payload: Payload) => void
-  /** How jobs are submitted, if not plainly. Other engines ignore it. */
-  readonly as?: Submission | undefined
+  /** How jobs are submitted or limited, if not plainly. Other engines ignore it. */
+  readonly as?: Submission | Drain | undefined
 }
 
 /** An opened engine, as a program would use it. It is never closed: its process ends. */

@@ -8,7 +8,7 @@ import type * as Core from "@kiln/core"
 import type * as Telemetry from "@kiln/core/opentelemetry"
 import type * as Postgres from "@kiln/adapter-postgres"
 import type * as Sqlite from "@kiln/adapter-sqlite"
-import type { Submission } from "../child/Task.ts"
+import type { Drain, Submission } from "../child/Task.ts"
 import type { Engine, OpenOptions, Payload } from "./Engine.ts"
 
 /** Loads the built package of this name. */
@@ -19,7 +19,7 @@ interface BulkSubmit {
   /** Absent in checkouts that are older than it. */
   readonly submitMany?: (
     kind: "noop",
-    submissions: ReadonlyArray<{ readonly request: Payload }>,
+    submissions: ReadonlyArray<{ readonly request: Payload; readonly project?: string }>,
     options?: { readonly transaction: never },
   ) => Promise<ReadonlyArray<{ readonly error?: Error | undefined }>>
   readonly submit: (kind: "noop", request: Payload) => Promise<unknown>
@@ -30,6 +30,7 @@ const submitAll = async (
   engine: BulkSubmit,
   payloads: ReadonlyArray<Payload>,
   transaction?: unknown,
+  projects = 1,
 ): Promise<void> => {
   if (engine.submitMany === undefined) {
     await Promise.all(payloads.map((payload) => engine.submit("noop", payload)))
@@ -37,7 +38,7 @@ const submitAll = async (
   }
   const outcomes = await engine.submitMany(
     "noop",
-    payloads.map((request) => ({ request })),
+    payloads.map((request, n) => (projects === 1 ? { request } : { request, project: `project-${n % projects}` })),
     ...(transaction === undefined ? [] : [{ transaction: transaction as never }]),
   )
   const refused = outcomes.find(({ error }) => error !== undefined)
@@ -80,6 +81,31 @@ const optionsFor = {
   traced: {},
 } as const satisfies Record<Submission, object>
 
+/** How jobs of each drain are limited. */
+const drainFor: Readonly<
+  Record<
+    Drain,
+    {
+      readonly projects?: number
+      readonly slots?: number
+      readonly perProject?: number
+      readonly ofKind?: {
+        readonly concurrency?: number
+        readonly rate?: { readonly limit: number; readonly perMs: number; readonly burst: number }
+      }
+    }
+  >
+> = {
+  "200 projects": { projects: 200 },
+  "limit 10 a project": { projects: 200, perProject: 10 },
+  "limit of a kind": { projects: 200, ofKind: { concurrency: 5_000 } },
+  "a rate": { projects: 200, ofKind: { rate: { limit: 1_000_000, perMs: 1_000, burst: 1_000_000 } } },
+  "8 slots": { slots: 8 },
+  "8 slots, 200 projects": { slots: 8, projects: 200 },
+}
+
+const isDrain = (as: OpenOptions["as"]): as is Drain => as !== undefined && Object.hasOwn(drainFor, as)
+
 /** Stores no blobs, because no job here has a file: in a directory that this process removes when it ends. */
 const blobsFor = async ({ kiln }: OpenOptions): Promise<Core.BlobAdapter> => {
   const { fileBlobs } = await loadBuilt<typeof Blobs>(kiln, "adapter-blobs")
@@ -100,9 +126,11 @@ const inChunks = async (
 export const kiln: Engine = {
   open: async (options) => {
     const core = await loadBuilt<typeof Core>(options.kiln, "core")
+    const { ofKind = {}, perProject = 0, projects = 1, slots = 500 } = isDrain(options.as) ? drainFor[options.as] : {}
     const noop = core.jobKind({
       name: "noop",
       request: anyPayload,
+      limits: ofKind,
       ...(options.as === "live with a price" && { price: "noop", meters: ["jobs"], maxUsage: () => ({ jobs: 1 }) }),
       run: ({ request }) => {
         options.onStart(request)
@@ -115,14 +143,14 @@ export const kiln: Engine = {
       blobs: await blobsFor(options),
       kinds: [noop],
       autoStart: false,
-      settings: { concurrency: 500, queueCap: options.as === "under a cap" ? 1e9 : 0, limits: { perProject: 0 } },
+      settings: { concurrency: slots, queueCap: options.as === "under a cap" ? 1e9 : 0, limits: { perProject } },
       ...(await telemetryFor(options)),
     })
     if (isPriced) await engine.operator.setPrice({ name: "noop", currency: "usd", unitAmounts: { jobs: "0.001" } })
-    const submission = options.as === undefined ? {} : optionsFor[options.as]
+    const submission = options.as === undefined || isDrain(options.as) ? {} : optionsFor[options.as]
     return {
       add: (payload) => engine.submit("noop", payload, submission),
-      addMany: (payloads) => inChunks(payloads, 5_000, (chunk) => submitAll(engine, chunk)),
+      addMany: (payloads) => inChunks(payloads, 5_000, (chunk) => submitAll(engine, chunk, undefined, projects)),
       addInTransaction: (client, payloads) => submitAll(engine, payloads, client),
       start: () => engine.start(),
       isEmpty: async () =>

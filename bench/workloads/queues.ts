@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Result, Submission, Task } from "../child/Task.ts"
+import type { Drain, Result, Submission, Task } from "../child/Task.ts"
 import type { Store } from "../engines/engines.ts"
 import { drain, drainAmongFinished, once, processOf, type Setting } from "./drains.ts"
 import { type Bench, type Figures, type Metric, quantile, type Subject, subjectsOf, type Workload } from "./Workload.ts"
@@ -145,6 +145,35 @@ const manyJobs = (bench: Bench, store: Store): ReadonlyArray<Workload> => {
   return [...(bench.quick ? [] : [memory]), ...(bench.long ? [million] : [])]
 }
 
+/** The drains by name, and how many jobs they have compared with the plain one: a worker with few slots claims more often. */
+const limitedDrains: ReadonlyArray<readonly [as: Drain, share: number]> = [
+  ["200 projects", 1],
+  ["limit 10 a project", 1],
+  ["limit of a kind", 1],
+  ["a rate", 1],
+  ["8 slots", 0.25],
+  ["8 slots, 200 projects", 0.25],
+]
+
+/** Drains of jobs that limits apply to. A limit that holds back no job must cost little. */
+const limitWorkloads = (bench: Bench, store: Store, jobs: number, limitSeconds: number): ReadonlyArray<Workload> =>
+  limitedDrains.map(([as, share]) => ({
+    id: `${store}/drain-${as.replaceAll(/,? /g, "-")}`,
+    group: groupOf[store],
+    title: `drain, one process, ${as}`,
+    metrics: [rate],
+    subjects: subjectsOf(bench, [], false),
+    run: onEmpty(bench, store, async (setting) => {
+      const { rate: drained = Number.NaN } = await drain(setting, {
+        jobs: jobs * share,
+        processes: 1,
+        limitSeconds,
+        as,
+      })
+      return { rate: drained }
+    }),
+  }))
+
 /** Work that every engine does: add jobs one by one and in bulk, and run them. */
 export const queueWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> => {
   const jobs = bench.quick ? 4_000 : 20_000
@@ -176,6 +205,7 @@ export const queueWorkloads = (bench: Bench, store: Store): ReadonlyArray<Worklo
     ...(store === "postgres" ? submissionWorkloads(bench, store) : []),
     drainBy(1),
     ...(store === "postgres" ? [drainBy(2), ...(bench.quick ? [] : [drainBy(4)])] : []),
+    ...(store === "postgres" ? limitWorkloads(bench, store, jobs, limitSeconds) : []),
     ...latencyWorkloads(bench, store),
     ...(store === "postgres" ? transactionWorkloads(bench) : []),
     ...manyJobs(bench, store),

@@ -1,16 +1,11 @@
 import { describe, expect, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import pg from "pg"
-import { JobStore } from "@kiln/core/ports"
-import { fixtures } from "@kiln/conformance"
 import { postgresMigrations, PostgresStores } from "../src/index.ts"
-import { heldJobs } from "../src/jobs/laneOrder.ts"
 import { connected, emptyDatabase } from "./support/databases.ts"
 import { everyState } from "./support/everyState.ts"
 import { growing } from "./support/fillTables.ts"
 import { hotVerbs } from "./support/hotVerbs.ts"
-
-const { noLimits } = fixtures
 
 interface Prepared {
   readonly text: string
@@ -90,26 +85,7 @@ describe("functions that read tables which grow", () => {
   it.live("that claim and end jobs keep one plan for all parameters", () =>
     Effect.gen(function* () {
       const keeping = (yield* schema).filter(({ settings }) => settings.includes("plan_cache_mode=force_generic_plan"))
-      expect(keeping.map(({ name }) => name).toSorted()).toEqual(["claim_jobs", "end_jobs"])
+      expect(keeping.map(({ name }) => name).toSorted()).toEqual(["claim_jobs", "end_jobs", "take_jobs"])
     }),
   )
 })
-
-it.live("a claim without limits counts nothing", () =>
-  Effect.gen(function* () {
-    const query = vi.spyOn(pg.Client.prototype, "query")
-    const counts = () =>
-      query.mock.calls.some(([config]: ReadonlyArray<unknown>) => Object(config).text === heldJobs.sql)
-    const layer = PostgresStores.layer({ url: yield* everyState, poolSize: 2, notifications: false })
-    yield* Effect.gen(function* () {
-      const { claimJobs } = yield* JobStore
-      const runnable = [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" as const }]
-      const request = { runnable, limit: 1, leaseDurationMs: 1_000, maxLostWorkers: 3 }
-      yield* claimJobs({ ...request, limits: noLimits })
-      expect(counts()).toBe(false)
-      yield* claimJobs({ ...request, limits: { perKind: {}, perProject: 1 } })
-      expect(counts()).toBe(true)
-    }).pipe(Effect.provide(layer))
-    query.mockRestore()
-  }),
-)

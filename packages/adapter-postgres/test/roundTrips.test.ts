@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import type { ClaimResult } from "@kiln/core/ports"
+import type { ClaimRequest, ClaimResult } from "@kiln/core/ports"
 import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
 import { fixtures } from "@kiln/conformance"
 import { openStores } from "./faults/support/openStores.ts"
@@ -35,15 +35,43 @@ const request = (limit: number) => ({
   maxLostWorkers: 3,
 })
 
-const claim = (limit: number): Promise<ClaimResult> => Effect.runPromise(opened.stores.jobs.claimJobs(request(limit)))
+const claim = (limit: number, over: Partial<ClaimRequest> = {}): Promise<ClaimResult> =>
+  Effect.runPromise(opened.stores.jobs.claimJobs({ ...request(limit), ...over }))
+
+/** A claim of ten jobs, where an earlier one left work. */
+const claimOfSome = (over: Partial<ClaimRequest>) => async () => {
+  await create(30)
+  await claim(10)
+  return async () => {
+    const { claims } = await claim(10, over)
+    expect(claims).toHaveLength(10)
+  }
+}
 
 /** Each verb, with what must be there for it; run twice, so that statements are prepared and lanes are known. */
 const verbs: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
   createJobs: async () => () => create(10),
-  "claimJobs after a claim that left work": async () => {
-    await create(30)
-    await claim(10)
-    return () => claim(10)
+  "claimJobs after a claim that left work": claimOfSome({}),
+  "claimJobs under limits of kinds and projects": claimOfSome({
+    limits: { perKind: { speech_synthesis: 900 }, perProject: 1_000, projects: { [projectId(1)]: 800 } },
+  }),
+  "claimJobs of a kind with a rate": claimOfSome({
+    worker: {
+      free: { sandbox: 10, live: 10 },
+      perProject: 0,
+      held: [],
+      quotas: [{ kind: "speech_synthesis", mode: "sandbox", count: 50 }],
+    },
+  }),
+  "claimJobs of lost workers": async () => {
+    // What others left.
+    await claim(1_000)
+    await create(10)
+    await claim(10, { leaseDurationMs: 1 })
+    return async () => {
+      const { claims } = await claim(10)
+      expect(claims.map(({ job }) => job.lostWorkers)).toEqual(Array.from({ length: 10 }, () => 1))
+    }
   },
   createAndClaimJobs: async () => {
     await create(1)
@@ -94,6 +122,9 @@ const limits: ReadonlyArray<readonly [verb: string, statements: number, roundTri
   ["createJobs", 1, 1],
   // The claim, and two statements about lanes, for which nobody waits.
   ["claimJobs after a claim that left work", 3, 1],
+  ["claimJobs under limits of kinds and projects", 3, 1],
+  ["claimJobs of a kind with a rate", 3, 1],
+  ["claimJobs of lost workers", 3, 1],
   ["createAndClaimJobs", 1, 1],
   ["completeJobs", 1, 1],
   ["completeJobs with charges, under a cap", 1, 1],

@@ -130,7 +130,10 @@ export const makePostgresJobStore = (
     // A second call keeps another core of the server busy.
     parallelCreations: 2,
     createJobs: (items) => creations.create(items),
-    createAndClaimJobs: (items, request) => creations.createAndClaim(items, request),
+    createAndClaimJobs: (items, request) =>
+      Effect.tap(creations.createAndClaim(items, request), ({ claimed }) =>
+        Effect.sync(() => tell(claimed?.abandoned ?? [])),
+      ),
     findJobs: (items) => db.read("JobStore.findJobs", (session) => findJobs(session, items)),
     pollJobs: (items) => db.read("JobStore.pollJobs", (session) => pollJobs(session, items)),
     findByIdempotencyKey: (keyId, key) =>

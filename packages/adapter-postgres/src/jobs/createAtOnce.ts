@@ -11,9 +11,10 @@ import {
 import { recorded } from "../audit.ts"
 import type { Database } from "../Database.ts"
 import { createJobs, readBatch } from "./createJobs.ts"
-import { addAndClaim, isDecidedAtOnce, needsRules, nextClaim } from "./claimAtOnce.ts"
+import { addAndClaim } from "./createAndClaimJobs.ts"
+import { isCorrupt } from "../postgresErrors.ts"
 import type { Carrier } from "../wakeUp/WakeUp.ts"
-import type { Claims } from "./Claims.ts"
+import { type Claims, nextClaim } from "./Claims.ts"
 import { type Added, addJobs } from "./insertJobs.ts"
 import type { Addable, RememberedFacts } from "./RememberedFacts.ts"
 
@@ -102,16 +103,20 @@ export class Creations {
     )
   }
 
-  /** Claims nothing where more than one statement would be needed: then the worker claims by itself. */
+  /** Claims nothing where more than one statement is needed to create, where it is not its turn, or where a page is damaged: then the worker claims by itself. */
   createAndClaim(
     items: ReadonlyArray<NewJob>,
     request: ClaimRequest,
   ): Effect.Effect<CreatedAndClaimed, StoreUnavailable> {
     const onlyCreated = Effect.map(this.create(items), (created) => ({ created, claimed: undefined }))
-    return Effect.flatMap(isDecidedAtOnce(request) ? this.#facts.addable(items) : Effect.undefined, (jobs) =>
+    return Effect.flatMap(request.limit > 0 ? this.#facts.addable(items) : Effect.undefined, (jobs) =>
       jobs === undefined
         ? onlyCreated
-        : Effect.catchIf(this.#addAndClaim(jobs, request), needsRules, () => onlyCreated),
+        : Effect.catchIf(
+            this.#addAndClaim(jobs, request),
+            ({ cause }) => isCorrupt(cause),
+            () => onlyCreated,
+          ),
     ).pipe(Effect.uninterruptible)
   }
 
@@ -141,7 +146,8 @@ export class Creations {
         return addAndClaim(session, { rows, lanes, how }, this.#claims.positions, request, { claim, repeated })
       })
       const { claimed, ...added } = yield* adding
-      const isAny = claimed !== undefined && claimed.claims.length + claimed.unreadable.length > 0
+      const isAny =
+        claimed !== undefined && claimed.claims.length + claimed.unreadable.length + claimed.abandoned.length > 0
       const finished = isAny ? yield* Effect.option(this.#claims.finish(request, claimed)) : Option.none()
       const created = yield* this.#outcomesOf(jobs, added, { rounds: 1, isRepeated })
       return { created, claimed: Option.getOrUndefined(finished) }

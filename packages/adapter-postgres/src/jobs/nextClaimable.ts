@@ -3,8 +3,7 @@ import type { JobMode } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import type { LaneUpdate } from "./LanePositions.ts"
 import type { Session } from "../Session.ts"
-import type { Claimed } from "./claimJobs.ts"
-import { fullProjectNames } from "./laneOrder.ts"
+import { firstRoomAt, fullNames, kindIsOpen, type Taken } from "./takeJobs.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 
 /** Finds the lane with the earliest `next_at` of some kinds. */
@@ -75,8 +74,6 @@ interface Known {
   readonly corrected: ReadonlySet<number>
 }
 
-const noneCorrected: Known = { fullProjects: [], without: [], corrected: new Set() }
-
 /** Finds the earliest lane and corrects its `next_at` first: its job may have ended, or its lease may have been extended. */
 const correctedEarliest = async (session: Session, runnable: ReadonlyArray<Runnable>, known: Known) => {
   const { fullProjects, without } = known
@@ -87,18 +84,6 @@ const correctedEarliest = async (session: Session, runnable: ReadonlyArray<Runna
     corrected.add(earliest.id)
     await session.all(settleLanes, { laneIds: [earliest.id] })
   }
-}
-
-/** Returns whether there may be claimable jobs now, or when. One statement if the queue is empty. */
-export const lookForWork = async (
-  session: Session,
-  runnable: ReadonlyArray<Runnable>,
-): Promise<{ readonly now: boolean; readonly nextInMs: number | undefined }> => {
-  const [earliest] = await session.batch(earliestLane, runnable, noneCorrected)
-  if (earliest !== undefined && earliest.nextAt <= earliest.now) return { now: true, nextInMs: 0 }
-  const corrected = earliest && (await correctedEarliest(session, runnable, noneCorrected))
-  if (corrected === undefined) return { now: false, nextInMs: undefined }
-  return { now: corrected.nextAt <= corrected.now, nextInMs: Math.max(0, corrected.nextAt - corrected.now) }
 }
 
 /** Saves the positions of lanes. */
@@ -130,13 +115,14 @@ export const saveLanes = async (session: Session, due: LaneUpdate): Promise<void
 export const settleAfter = async (
   session: Session,
   runnable: ReadonlyArray<Runnable>,
-  { claimedAt, exhausted, inProgress, visited }: Claimed,
+  taken: Taken,
   due: LaneUpdate,
 ): Promise<number | undefined> => {
-  const open = runnable.filter((item) => !inProgress.kindIsFull(item))
+  const { claimedAt, exhausted, visited } = taken
+  const open = runnable.filter((item) => kindIsOpen(taken, item))
   const settled = new Set(due.settle)
   const known: Known = {
-    fullProjects: fullProjectNames(inProgress),
+    fullProjects: fullNames(taken),
     without: due.unsettled,
     // Lanes with more jobs, and lanes that were just corrected.
     corrected: new Set(visited.filter((id) => settled.has(id) || !exhausted.has(id))),
@@ -152,7 +138,7 @@ export const settleAfter = async (
   const now = earliest?.now ?? claimedAt
   const inMs = Math.min(
     (earliest?.nextAt ?? Infinity) - now,
-    inProgress.firstRoomAt(runnable) - now,
+    firstRoomAt(taken, runnable) - now,
     due.againInMs ?? Infinity,
     addedTo.length === 0 ? Infinity : beingAddedToMs,
   )

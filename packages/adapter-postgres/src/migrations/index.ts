@@ -7,6 +7,7 @@ import { waits } from "./0005Waits.ts"
 import { laneLocks } from "./0006LaneLocks.ts"
 import { createJobsAtOnce } from "./0007CreateJobs.ts"
 import { plans } from "./0008Plans.ts"
+import { takeJobs } from "./0009TakeJobs.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -22,5 +23,6 @@ export const migrations: ReadonlyArray<Migration> = [
   laneLocks,
   createJobsAtOnce,
   plans,
+  takeJobs,
   // One per line.
 ]

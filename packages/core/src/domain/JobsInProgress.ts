@@ -73,7 +73,7 @@ export interface WorkerRoom {
 /** Counts jobs in progress against the limits. The store counts them once; each job that a claim returns is then added. */
 export class JobsInProgress {
   readonly #limits: ConcurrencyLimits
-  #worker: OwnSlots | undefined
+  readonly #worker: OwnSlots | undefined
   readonly #byKind = { sandbox: new Map<string, TakenSlots>(), live: new Map<string, TakenSlots>() }
   readonly #byProject = { sandbox: new Map<ProjectId, TakenSlots>(), live: new Map<ProjectId, TakenSlots>() }
 
@@ -81,17 +81,6 @@ export class JobsInProgress {
     this.#limits = limits
     this.#worker = worker && OwnSlots.of(worker)
     for (const { count, firstEnd, ...lane } of counted) this.#count(lane, count, firstEnd)
-  }
-
-  /** Returns an independent copy. */
-  copy(): JobsInProgress {
-    const copied = new JobsInProgress(this.#limits)
-    copied.#worker = this.#worker?.copy()
-    for (const mode of ["sandbox", "live"] as const) {
-      for (const [kind, taken] of this.#byKind[mode]) copied.#byKind[mode].set(kind, taken)
-      for (const [projectId, taken] of this.#byProject[mode]) copied.#byProject[mode].set(projectId, taken)
-    }
-    return copied
   }
 
   /**
@@ -193,10 +182,6 @@ class OwnSlots {
       new Map(held.filter((one) => one.mode === mode).map(({ count, projectId }) => [projectId, count] as const))
     const left = quotas.map(({ count, kind, mode }) => [`${mode} ${kind}`, count] as const)
     return new OwnSlots(free, perProject, { live: of("live"), sandbox: of("sandbox") }, left)
-  }
-
-  copy(): OwnSlots {
-    return new OwnSlots(this.#free, this.#perProject, this.#held, this.#quotas)
   }
 
   take({ kind, mode, projectId }: Limited): void {

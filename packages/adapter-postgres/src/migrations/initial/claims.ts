@@ -3,7 +3,7 @@ import { columnArrays, hasRest, queueColumns, readRests } from "./claimedColumns
 import { ranksOf } from "./ranks.ts"
 
 /** The SQLSTATE of a call that claimed some jobs and then met a lost worker. It is undone and decided by the rules. */
-export const lostWorkerState = "KI001"
+const lostWorkerState = "KI001"
 
 /**
  * Finds the lanes that may have claimable jobs and are not full, in the order in which they are served: `lanesBehind` and

@@ -88,7 +88,7 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
   },
   {
     name: "claimJobs",
-    commit: /claim_jobs/,
+    commit: /take_jobs/,
     run: async ({ stores }) => {
       await create(stores)
       return () => stores.jobs.claimJobs(claimRequest)
@@ -96,10 +96,19 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
   },
   {
     name: "createAndClaimJobs",
-    commit: /claim_jobs/,
+    commit: /take_jobs/,
     run: async ({ stores }) => {
       await create(stores)
       return () => stores.jobs.createAndClaimJobs([newJob(4)], claimRequest)
+    },
+  },
+  {
+    name: "claimJobs, under limits",
+    commit: /take_jobs/,
+    run: async ({ advance, stores }) => {
+      await claimed(stores)
+      await advance(leaseDurationMs)
+      return () => stores.jobs.claimJobs({ ...claimRequest, limits: { perKind: {}, perProject: 2 } })
     },
   },
   {

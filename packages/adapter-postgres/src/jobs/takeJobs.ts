@@ -1,0 +1,310 @@
+import { type RawBuilder, sql } from "kysely"
+import { isLimiting, type JobId, type JobMode, JobsInProgress, type ProjectId } from "@kiln/core/domain"
+import { type Claim, type ClaimRequest, type Runnable, UndecodableRow } from "@kiln/core/ports"
+import type { Session } from "../Session.ts"
+import { type Given, query, statement } from "../Statement.ts"
+import {
+  type ClaimedColumns,
+  type ClaimedJob,
+  claimedJobsOf,
+  claimOf,
+  type LaneOfJobs,
+  type Rest,
+} from "./claimedJob.ts"
+import type { ClaimedLanes, LanePositions } from "./LanePositions.ts"
+
+/** A lane from which jobs were asked for. */
+interface Visited {
+  readonly id: number
+  /** The turn of its first job. */
+  readonly start: number
+  readonly count: number
+  /** Whether it had fewer jobs than its share. */
+  readonly isEmpty: boolean
+}
+
+/** A kind or a project that has as many jobs in progress as a limit of the installation allows. The other field is `null`. */
+export interface Full {
+  readonly mode: JobMode
+  readonly kind: string | null
+  readonly projectId: ProjectId | null
+  /** When the first of their leases ends. */
+  readonly firstEnd: number
+}
+
+interface Summary {
+  readonly now: number
+  readonly clock: number
+  /** Whether there may be more lanes. */
+  readonly isPage: boolean
+  readonly lanes: ReadonlyArray<Visited> | null
+  /** The lanes of the claimed jobs. */
+  readonly lanesOfJobs: ReadonlyArray<LaneOfJobs> | null
+  readonly nextAt: number | null
+  readonly full?: ReadonlyArray<Full> | null
+  readonly abandoned?: ReadonlyArray<JobId> | null
+}
+
+/** The parameters of `take_jobs`. */
+export type Asked = {
+  claim: number
+  repeated: boolean
+  kinds: string
+  most: number
+  leaseMs: number
+  maxLost: number
+  reads: boolean
+  mayBeAlone: boolean
+  modeRoom: ReadonlyArray<number>
+  kindRoom: ReadonlyArray<number>
+  projectSlots: number
+  held: string
+  kindLimits: string | null
+  projectLimit: number
+  ownLimits: string
+  limitsCross: boolean
+  fullProjects: ReadonlyArray<string>
+  turns: string
+  clock: number
+  skipped: ReadonlyArray<number>
+  page: number
+  turnMs: string | null
+}
+
+/** Some of the jobs, or at the end the summary. */
+export interface AnswerRow {
+  readonly claimed: ClaimedColumns | null
+  readonly rests: ReadonlyArray<Rest> | null
+  readonly summary: Summary | null
+}
+
+/** Calls `take_jobs`, which is defined in a migration. */
+export const takeCall = (asked: Given<Asked>, most: RawBuilder<number> = sql`${asked.most}::bigint`) =>
+  sql<AnswerRow>`"kiln".take_jobs(${asked.claim}::bigint, ${asked.repeated}::boolean, ${asked.kinds}::json, ${most},
+    ${asked.leaseMs}::bigint, ${asked.maxLost}::bigint, ${asked.reads}::boolean, ${asked.mayBeAlone}::boolean,
+    ${asked.modeRoom}::bigint[], ${asked.kindRoom}::bigint[], ${asked.projectSlots}::bigint, ${asked.held}::jsonb,
+    ${asked.kindLimits}::jsonb, ${asked.projectLimit}::bigint, ${asked.ownLimits}::jsonb, ${asked.limitsCross}::boolean,
+    ${asked.fullProjects}::text[], ${asked.turns}::jsonb, ${asked.clock}::bigint, ${asked.skipped}::bigint[],
+    ${asked.page}::bigint, ${asked.turnMs}::text)`.as<"claimed">(sql`claimed`)
+
+const takeStatement = statement((asked: Given<Asked>) =>
+  query.selectFrom(takeCall(asked)).selectAll().$castTo<AnswerRow>(),
+)
+
+/** Identifies a call, so that it can be repeated if its answer was lost. */
+export interface ClaimCall {
+  readonly claim: number
+  readonly repeated: boolean
+}
+
+/** How a claim is made. */
+export interface Manner {
+  /** Whether it waits for its turn among claims with limits. */
+  readonly waits: boolean
+  /** Whether it reads the jobs. Where a page is damaged, a claim can do without. */
+  readonly reads: boolean
+  /** Lanes that were searched already. */
+  readonly skipped: ReadonlyArray<number>
+}
+
+export const usually: Manner = { waits: true, reads: true, skipped: [] }
+
+/** More jobs than a claim asks for. */
+const unlimited = Number.MAX_SAFE_INTEGER
+
+const kindName = ({ kind, mode }: Pick<Runnable, "kind" | "mode">): string => `${mode} ${kind}`
+
+/** The kinds that are not full, each version once, and what the worker may start of each kind and mode. */
+const kindsOf = ({ runnable, worker }: ClaimRequest, own: JobsInProgress) => {
+  const room = new Map<string, number>()
+  for (const { count, kind, mode } of worker?.quotas ?? []) room.set(kindName({ kind, mode }), count)
+  const places = new Map<string, number>()
+  const kinds = new Map<string, { kind: string; version: number; mode: JobMode; place: number }>()
+  for (const item of runnable) {
+    if (own.kindIsFull(item)) continue
+    const name = kindName(item)
+    const place = places.get(name) ?? places.size + 1
+    places.set(name, place)
+    const { kind, kindVersion: version, mode } = item
+    kinds.set(`${version} ${name}`, { kind, version, mode, place })
+  }
+  return { kinds: [...kinds.values()], kindRoom: [...places.keys()].map((name) => room.get(name) ?? unlimited) }
+}
+
+/** Whether a job can count towards the limit or rate of a kind and the limit of a project. */
+const limitsCross = ({ limits: { perKind, perProject, projects = {} }, worker }: ClaimRequest): boolean => {
+  const limitsKinds = Object.keys(perKind).length > 0 || (worker?.quotas ?? []).length > 0
+  return limitsKinds && (perProject > 0 || (worker?.perProject ?? 0) > 0 || Object.keys(projects).length > 0)
+}
+
+/** Projects that hold all the slots of the worker that they may, each as `mode id`. */
+const ownFullNames = (own: JobsInProgress): ReadonlyArray<string> =>
+  (["sandbox", "live"] as const).flatMap((mode) => own.fullProjects(mode).map((id) => `${mode} ${id}`))
+
+/** The worker's own slots. */
+const ownSlots = ({ worker }: ClaimRequest): JobsInProgress =>
+  new JobsInProgress({ perKind: {}, perProject: 0 }, [], worker)
+
+const heldBy = (worker: ClaimRequest["worker"]): Readonly<Record<string, number>> => {
+  const held = new Map<string, number>()
+  if (worker !== undefined && worker.perProject > 0)
+    for (const { count, mode, projectId } of worker.held)
+      held.set(`${mode} ${projectId}`, count + (held.get(`${mode} ${projectId}`) ?? 0))
+  return Object.fromEntries(held)
+}
+
+export const askedOf = (
+  session: Session,
+  request: ClaimRequest,
+  positions: LanePositions,
+  { reads, skipped, waits }: Manner,
+): Omit<Asked, keyof ClaimCall> => {
+  const { leaseDurationMs, limit, limits, maxLostWorkers, worker } = request
+  const own = ownSlots(request)
+  const { kindRoom, kinds } = kindsOf(request, own)
+  return {
+    kinds: JSON.stringify(kinds),
+    most: limit,
+    // At least a millisecond: without a lease, the same claim would find the job claimable again.
+    leaseMs: Math.max(1, Math.ceil(leaseDurationMs)),
+    maxLost: Math.max(1, maxLostWorkers),
+    reads,
+    mayBeAlone: positions.mayBeAlone && reads && skipped.length === 0,
+    modeRoom: [worker?.free.sandbox ?? unlimited, worker?.free.live ?? unlimited],
+    kindRoom,
+    projectSlots: worker?.perProject ?? 0,
+    held: JSON.stringify(heldBy(worker)),
+    kindLimits: isLimiting(limits) ? JSON.stringify(limits.perKind) : null,
+    projectLimit: limits.perProject,
+    ownLimits: JSON.stringify(limits.projects ?? {}),
+    limitsCross: limitsCross(request),
+    fullProjects: ownFullNames(own),
+    turns: JSON.stringify(Object.fromEntries(positions.turns().map(({ id, turn }) => [id, turn]))),
+    clock: positions.clock(0),
+    skipped,
+    // Most lanes have a job; some turn out to be empty.
+    page: Math.max(32, limit),
+    turnMs: waits ? String(session.lockTimeoutMs) : null,
+  }
+}
+
+/** The result of a claim, and what to save about its lanes. */
+export interface Taken extends ClaimedLanes {
+  readonly claims: ReadonlyArray<Claim>
+  /** Claimed jobs that cannot be read, with their tokens. */
+  readonly unreadable: ReadonlyArray<{ readonly jobId: JobId; readonly token: number }>
+  /** Jobs that have lost too many workers. They are to be failed. */
+  readonly abandoned: ReadonlyArray<JobId>
+  /** The worker's own slots after the claim. */
+  readonly own: JobsInProgress
+  /** Kinds and projects at a limit of the installation. */
+  readonly full: ReadonlyArray<Full>
+  /** Store time, Unix milliseconds. */
+  readonly claimedAt: number
+  /** Milliseconds until something may be claimable in a lane that was not searched to its end; `undefined` if there is nothing. */
+  readonly nextInMs: number | undefined
+  /** Whether there may be more lanes than were searched. */
+  readonly isPage: boolean
+}
+
+const byTurn = (a: { turn: number; laneId: number }, b: { turn: number; laneId: number }): number =>
+  a.turn - b.turn || a.laneId - b.laneId
+
+/** The order in which lanes were served, one job each. */
+const inOrder = (jobs: ReadonlyArray<ClaimedJob>, lanes: ReadonlyArray<Visited>): ReadonlyArray<ClaimedJob> => {
+  const turns = new Map(lanes.map(({ id, start }) => [id, start]))
+  if (lanes.length <= 1) return jobs
+  return jobs
+    .map((claimed) => {
+      const turn = turns.get(claimed.lane.id) ?? 0
+      turns.set(claimed.lane.id, turn + 1)
+      return { claimed, turn, laneId: claimed.lane.id }
+    })
+    .sort(byTurn)
+    .map(({ claimed }) => claimed)
+}
+
+/** When a limit of the installation that holds back a lane for which the worker has room makes room itself, because a lease ends. */
+export const firstRoomAt = ({ full, own }: Rooms, runnable: ReadonlyArray<Pick<Runnable, "kind" | "mode">>): number => {
+  if (full.length === 0) return Infinity
+  const open = runnable.filter((item) => !own.kindIsFull(item))
+  const holdsBack = ({ kind, mode, projectId }: Full): boolean =>
+    open.some((item) => item.mode === mode && (kind === null || item.kind === kind)) &&
+    (projectId === null || !own.fullProjects(mode).includes(projectId))
+  return full.reduce((first, one) => (holdsBack(one) ? Math.min(first, one.firstEnd) : first), Infinity)
+}
+
+type Rooms = Pick<Taken, "full" | "own">
+
+/** Projects of which no further job may be claimed, each as `mode id`. */
+export const fullNames = ({ full, own }: Rooms): ReadonlyArray<string> => [
+  ...ownFullNames(own),
+  ...full.flatMap(({ mode, projectId }) => (projectId === null ? [] : [`${mode} ${projectId}`])),
+]
+
+/** Whether further jobs of a kind may be claimed. */
+export const kindIsOpen = ({ full, own }: Rooms, { kind, mode }: Pick<Runnable, "kind" | "mode">): boolean =>
+  !own.kindIsFull({ kind, mode }) && !full.some((one) => one.kind === kind && one.mode === mode)
+
+/** The answer of `take_jobs`; `undefined` if it was not this claim's turn. */
+export const takenOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>): Taken | undefined => {
+  const summary = answer.at(-1)?.summary
+  if (summary == null) return undefined
+  const { abandoned, clock, full, isPage, lanes: visited, lanesOfJobs, nextAt, now } = summary
+  const laneOf = new Map(lanesOfJobs?.map((lane) => [lane.id, lane]))
+  const jobs = answer.flatMap(({ claimed, rests }) =>
+    claimed === null ? [] : claimedJobsOf(claimed, rests ?? [], laneOf),
+  )
+  const lanes = visited ?? []
+  const own = ownSlots(request)
+  const claims: Array<Claim> = []
+  const unreadable: Array<{ readonly jobId: JobId; readonly token: number }> = []
+  for (const claimed of inOrder(jobs, lanes)) {
+    own.add(claimed.lane, claimed.claimableAt, now)
+    try {
+      claims.push(claimOf(claimed, now))
+    } catch (error) {
+      if (!(error instanceof UndecodableRow)) throw error
+      unreadable.push({ jobId: claimed.id, token: claimed.token })
+    }
+  }
+  const nextAtOrRoom = Math.min(nextAt ?? Infinity, firstRoomAt({ full: full ?? [], own }, request.runnable))
+  return {
+    claims,
+    unreadable,
+    abandoned: abandoned ?? [],
+    served: lanes.map(({ count, id, start }) => ({ id, start, count })),
+    visited: lanes.map(({ id }) => id),
+    exhausted: new Set(lanes.filter(({ isEmpty }) => isEmpty).map(({ id }) => id)),
+    clock: lanes.reduce((last, { count, start }) => (count > 0 ? Math.max(last, start + count - 1) : last), clock),
+    own,
+    full: full ?? [],
+    claimedAt: now,
+    // Covers the lanes beyond the page too, but not those of a mode without free slots: claiming these again would find nothing.
+    nextInMs: nextAtOrRoom === Infinity ? undefined : Math.max(0, nextAtOrRoom - now),
+    isPage,
+  }
+}
+
+/** Claims in one statement. */
+export const takeJobs = async (
+  session: Session,
+  positions: LanePositions,
+  request: ClaimRequest,
+  call: ClaimCall,
+  manner: Manner = usually,
+): Promise<Taken> => {
+  const asked = { ...askedOf(session, request, positions, manner), ...call }
+  const taken = takenOf(request, await session.all(takeStatement, asked))
+  if (taken === undefined) throw new TypeError("take_jobs returned no summary")
+  return taken
+}
+
+/** Both results of two searches, of which the first claimed nothing. */
+export const afterNothing = (before: Taken, found: Taken): Taken => ({
+  ...found,
+  abandoned: [...before.abandoned, ...found.abandoned],
+  served: [...before.served, ...found.served],
+  visited: [...before.visited, ...found.visited],
+  exhausted: new Set([...before.exhausted, ...found.exhausted]),
+})
