@@ -5,7 +5,7 @@ import * as Stream from "effect/Stream"
 import pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus, StoreInspection } from "@kiln/core/ports"
-import { findLastEntry } from "./audit.ts"
+import { findLastEntry, findSecret, listKeys, type Program, type Sql } from "@kiln/sql-store"
 import { readBoard } from "./board.ts"
 import { clientConfig, cutOff } from "./Connections.ts"
 import { countQueue } from "./countQueue.ts"
@@ -15,10 +15,9 @@ import { connectionOptions, postgresMigrations, type PostgresOptions } from "./o
 import { readPlace } from "./place.ts"
 import { Session } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
-import { listKeys } from "./keys.ts"
 import { findOrphans, firstBlobs, isNamed, listNamedBlobs, readLineage } from "./jobs/blobs.ts"
 import { listSchedules } from "./schedules.ts"
-import { findSecret } from "./secrets.ts"
+import { runOn } from "./transactionsOf.ts"
 import { findUploadOrphans } from "./uploads/sweepUploads.ts"
 import { listWorkers } from "./workers.ts"
 import { readDuePurges } from "./jobs/purges.ts"
@@ -56,6 +55,7 @@ const inspectionOf = (
 ): StoreInspection => {
   const wire = connectionOptions(options)
   const session = new Session(client, { ...wire, prepared: false })
+  const run = <A>(program: (sql: Sql) => Program<A>) => ask(() => runOn(session, program))
   return {
     migrations: status,
     schemaDrift: Effect.flatMap(status, ({ applied, unknown }) => {
@@ -74,12 +74,12 @@ const inspectionOf = (
     dueRetention: (periods) => ask(() => readDueRetention(session, periods)),
     readRetention: ask(() => readRetention(session)),
     duePurges: ask(() => readDuePurges(session)),
-    findSecret: (name) => ask(() => findSecret(session, name)),
+    findSecret: (name) => run((sql) => findSecret(sql, name)),
     upkeep: ask(() => findUpkeep(client, wire.schema)),
     countQueue: ask(() => countQueue(session)),
     readBoard: ask(() => readBoard(session)),
-    listKeys: ask(() => listKeys(session)),
-    findLastChange: (action) => ask(() => findLastEntry(session, action)),
+    listKeys: run(listKeys),
+    findLastChange: (action) => run((sql) => findLastEntry(sql, action)),
     readPlace: options.allowCopies === true ? Effect.undefined : ask(() => readPlace(session, wire)),
     listSchedules: ask(() => listSchedules(session)),
     countDeliveries: ask(() => countDeliveries(session)),

@@ -4,23 +4,22 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { isError, StoreUnavailable } from "@kiln/core/domain"
 import type { StoreInspection, StorePlace } from "@kiln/core/ports"
+import { findLastEntry, findSecret, listKeys } from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
 import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
-import { findLastEntry } from "../audit.ts"
 import { listWorkers, readBoard } from "../board.ts"
 import { countDeliveries } from "../deliveries.ts"
 import { findOrphans } from "../jobs/findJobs.ts"
 import { readLineage } from "../jobs/lineage.ts"
 import { readDuePurges } from "../jobs/purges.ts"
 import { readRetention } from "../jobs/retentionRules.ts"
-import { listKeys } from "../keys.ts"
 import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
 import { sqlitePlace } from "../place.ts"
 import { listSchedules } from "../schedules.ts"
-import { findSecret } from "../secrets.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
+import { transactionsOf } from "../transactionsOf.ts"
 import { findUploadOrphans } from "../uploads.ts"
 import { readDueRetention } from "./dueRetention.ts"
 import { firstBlobs, isNamed, listNamedBlobs } from "./namedBlobs.ts"
@@ -39,7 +38,11 @@ export const inspectSqlite = (
     database === undefined ? undefined : inspectionOf(database, sqlitePlace(options)),
   )
 
-const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]): StoreInspection => ({
+const inspectionOf = (
+  db: Database,
+  { read: readPlace }: StorePlace["Service"],
+  common = transactionsOf(db),
+): StoreInspection => ({
   migrations: db.read("inspect.migrations", () => migrationStatus(db.connection)),
   schemaDrift: db.read("inspect.schemaDrift", () => schemaDrift(db, migrations, migrationStatus(db.connection))),
   damage: Effect.try({
@@ -56,12 +59,12 @@ const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]):
   dueRetention: (periods) => db.read("inspect.dueRetention", (tx) => readDueRetention(tx, periods)),
   readRetention: db.read("inspect.readRetention", readRetention),
   duePurges: db.read("inspect.duePurges", readDuePurges),
-  findSecret: (name) => db.read("inspect.findSecret", (tx) => findSecret(tx, name)),
+  findSecret: (name) => common.read("inspect.findSecret", (sql) => findSecret(sql, name)),
   upkeep: db.read("inspect.upkeep", () => findUpkeep(db.connection)),
   countQueue: db.read("inspect.countQueue", countQueue),
   readBoard: db.read("inspect.readBoard", readBoard),
-  listKeys: db.read("inspect.listKeys", listKeys),
-  findLastChange: (action) => db.read("inspect.findLastChange", (tx) => findLastEntry(tx, action)),
+  listKeys: common.read("inspect.listKeys", listKeys),
+  findLastChange: (action) => common.read("inspect.findLastChange", (sql) => findLastEntry(sql, action)),
   readPlace,
   listSchedules: db.read("inspect.listSchedules", listSchedules),
   countDeliveries: db.read("inspect.countDeliveries", countDeliveries),

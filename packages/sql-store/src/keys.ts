@@ -1,0 +1,259 @@
+import type { KeyId, KeyLimits, ProjectId } from "@kiln/core/domain"
+import {
+  type ApiKeyRecord,
+  decodeLimits,
+  decodeStrings,
+  encodeLimits,
+  KeyDirectory,
+  type KeyRotation,
+  type KeySecretRecord,
+  type NewApiKey,
+  type Project,
+  type RotateOutcome,
+} from "@kiln/core/ports"
+import { assign } from "./column.ts"
+import { select, type Values } from "./columns.ts"
+import { each, type Program, type Sql, type Transactions } from "./Sql.ts"
+import { type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
+
+type Id = Values<"api_keys", "id">
+type ProjectKey = Values<"projects", "id">
+
+/** Only a name conflict is an outcome; an id conflict is a defect. */
+const insertProject = statement((given: Given<Values<"projects", "id" | "name" | "created_at">>) =>
+  query
+    .insertInto("projects")
+    .values(assign(given, "id", "name", "created_at"))
+    .onConflict((conflict) => conflict.column("name").doNothing()),
+)
+
+function* createProject(
+  sql: Sql,
+  { id, name }: { readonly id: ProjectId; readonly name: string },
+): Program<Project | undefined> {
+  const project = { id, name, createdAt: yield* sql.now(), disabledAt: null }
+  return (yield* sql.run(insertProject, project)) === 1 ? project : undefined
+}
+
+const selectProjects = query
+  .selectFrom("projects")
+  .select(select("projects", "id", "name", "created_at", "disabled_at"))
+
+/** In order of creation. */
+const allProjects = statement(() => selectProjects.orderBy("seq"))
+
+const projectById = statement((given: Given<ProjectKey>) => selectProjects.where("id", "=", given.id))
+
+/** Keeps the time of the first call. */
+const disable = statement((given: Given<ProjectKey & { readonly now: number }>) =>
+  query
+    .updateTable("projects")
+    .set({ disabled_at: given.now })
+    .where("id", "=", given.id)
+    .where("disabled_at", "is", null),
+)
+
+const enable = statement((given: Given<ProjectKey>) =>
+  query.updateTable("projects").set({ disabled_at: null }).where("id", "=", given.id),
+)
+
+function* disableProject(sql: Sql, id: ProjectId, disabled: boolean): Program<Project | undefined> {
+  if (disabled) yield* sql.run(disable, { id, now: yield* sql.now() })
+  else yield* sql.run(enable, { id })
+  return yield* sql.get(projectById, { id })
+}
+
+const selectKeys = query
+  .selectFrom("api_keys")
+  .select(
+    select(
+      "api_keys",
+      "id",
+      "project_id",
+      "mode",
+      "scopes",
+      "name",
+      "limits",
+      "created_at",
+      "expires_at",
+      "revoked_at",
+      "last_used_at",
+    ),
+  )
+
+/** In order of creation. */
+const allKeys = statement(() => selectKeys.orderBy("api_keys.seq"))
+
+const keyById = statement((given: Given<Id>) => selectKeys.where("api_keys.id", "=", given.id))
+
+const keyForUpdate = statement((given: Given<Id>) =>
+  selectKeys.where("api_keys.id", "=", given.id).forNoKeyUpdate("api_keys"),
+)
+
+/** Also by a secret whose overlap with its successor has ended. */
+const keyOfSecret = statement((given: Given<Values<"key_secrets", "secret_hash">>) =>
+  selectKeys
+    .innerJoin("key_secrets", "key_secrets.key_id", "api_keys.id")
+    .select("key_secrets.valid_until as validUntil")
+    .where("key_secrets.secret_hash", "=", given.secretHash),
+)
+
+/** A secret whose overlap has ended is as unknown as one that never was. */
+const keyBySecret = statement((given: Given<Values<"key_secrets", "secret_hash">>) =>
+  selectKeys
+    .innerJoin("key_secrets", "key_secrets.key_id", "api_keys.id")
+    .innerJoin("projects", "projects.id", "api_keys.project_id")
+    .where("projects.disabled_at", "is", null)
+    .where("key_secrets.secret_hash", "=", given.secretHash)
+    .where((where) =>
+      where.or([where("key_secrets.valid_until", "is", null), where("key_secrets.valid_until", ">", storeTime)]),
+    ),
+)
+
+const keyOf = (row: RowOf<typeof allKeys>): ApiKeyRecord => ({
+  ...row,
+  scopes: decodeStrings(row.scopes, `the scopes of ${row.id}`),
+  limits: decodeLimits(row.limits, `the limits of ${row.id}`),
+})
+
+function* findKeyById(sql: Sql, id: KeyId): Program<ApiKeyRecord | undefined> {
+  const row = yield* sql.get(keyById, { id })
+  return row && keyOf(row)
+}
+
+function* findKey(sql: Sql, secretHash: string): Program<ApiKeyRecord | undefined> {
+  const row = yield* sql.get(keyBySecret, { secretHash })
+  return row && keyOf(row)
+}
+
+function* identifyKey(sql: Sql, secretHash: string): Program<KeySecretRecord | undefined> {
+  const row = yield* sql.get(keyOfSecret, { secretHash })
+  if (row === undefined) return undefined
+  const { validUntil, ...key } = row
+  return { key: keyOf(key), validUntil }
+}
+
+export function* listKeys(sql: Sql): Program<ReadonlyArray<ApiKeyRecord>> {
+  return (yield* sql.all(allKeys, {})).map(keyOf)
+}
+
+type NewKey = "id" | "project_id" | "mode" | "scopes" | "name" | "limits" | "created_at" | "expires_at"
+
+const insertKey = statement((given: Given<Values<"api_keys", NewKey>>) =>
+  query
+    .insertInto("api_keys")
+    .values(assign(given, "id", "project_id", "mode", "scopes", "name", "limits", "created_at", "expires_at")),
+)
+
+/** Only the hash of a secret is stored. */
+const insertSecret = statement((given: Given<Values<"key_secrets", "secret_hash" | "key_id" | "created_at">>) =>
+  query.insertInto("key_secrets").values(assign(given, "secret_hash", "key_id", "created_at")),
+)
+
+function* createKey(sql: Sql, { secretHash, ...key }: NewApiKey): Program<ApiKeyRecord | undefined> {
+  const createdAt = yield* sql.now()
+  if ((yield* sql.get(projectById, { id: key.projectId })) === undefined) return undefined
+  const { expiresAt, id, limits = {}, mode, name, projectId, scopes } = key
+  const texts = { scopes: JSON.stringify(scopes), limits: encodeLimits(limits) }
+  yield* sql.run(insertKey, { id, projectId, mode, name, createdAt, expiresAt, ...texts })
+  yield* sql.run(insertSecret, { secretHash, keyId: id, createdAt })
+  const asked = { id, projectId, mode, scopes: [...scopes], name, limits: { ...limits }, createdAt, expiresAt }
+  return { ...asked, revokedAt: null, lastUsedAt: null }
+}
+
+const anyKey = statement(() => query.selectFrom("api_keys").select("seq").limit(1))
+
+/** If several processes start on an empty store, the first one to acquire the lock creates the key. */
+function* createFirstKey(
+  sql: Sql,
+  project: { readonly id: ProjectId; readonly name: string },
+  key: NewApiKey,
+): Program<boolean> {
+  yield* sql.lock("first key")
+  if ((yield* sql.get(anyKey, {})) !== undefined || (yield* createProject(sql, project)) === undefined) return false
+  if ((yield* createKey(sql, key)) === undefined)
+    throw new TypeError("the first key must belong to the project created with it")
+  return true
+}
+
+const updateLimits = statement((given: Given<Values<"api_keys", "id" | "limits">>) =>
+  query.updateTable("api_keys").set(assign(given, "limits")).where("id", "=", given.id),
+)
+
+function* limitKey(sql: Sql, id: KeyId, limits: KeyLimits): Program<ApiKeyRecord | undefined> {
+  yield* sql.run(updateLimits, { id, limits: encodeLimits(limits) })
+  return yield* findKeyById(sql, id)
+}
+
+/** Keeps the time of the first revocation. */
+const revoke = statement((given: Given<Id & { readonly now: number }>) =>
+  query
+    .updateTable("api_keys")
+    .set({ revoked_at: given.now })
+    .where("id", "=", given.id)
+    .where("revoked_at", "is", null),
+)
+
+function* revokeKey(sql: Sql, id: KeyId): Program<ApiKeyRecord | undefined> {
+  yield* sql.run(revoke, { id, now: yield* sql.now() })
+  return yield* findKeyById(sql, id)
+}
+
+/** The end of a secret is never put off. */
+const endSecrets = statement((given: Given<{ readonly keyId: KeyId; readonly endAt: number }>) =>
+  query
+    .updateTable("key_secrets")
+    .set({ valid_until: given.endAt })
+    .where("key_id", "=", given.keyId)
+    .where((where) => where.or([where("valid_until", "is", null), where("valid_until", ">", given.endAt)])),
+)
+
+/** The row's lock lets one rotation at a time decide which secrets end. */
+function* rotateKey(sql: Sql, { keyId, overlapMs, secretHash }: KeyRotation): Program<RotateOutcome> {
+  const now = yield* sql.now()
+  const row = yield* sql.get(keyForUpdate, { id: keyId })
+  if (row === undefined) return { _tag: "NotFound" }
+  const key = keyOf(row)
+  if (key.revokedAt !== null || (key.expiresAt !== null && key.expiresAt <= now)) return { _tag: "Ended", key }
+  const oldSecretsEndAt = now + overlapMs
+  yield* sql.run(endSecrets, { keyId, endAt: oldSecretsEndAt })
+  yield* sql.run(insertSecret, { secretHash, keyId, createdAt: now })
+  return { _tag: "Rotated", key, oldSecretsEndAt }
+}
+
+/** Uses are reported late and out of order; the time of the last use never decreases. */
+const touch = statement((given: Given<Id & { readonly usedAt: number }>) =>
+  query
+    .updateTable("api_keys")
+    .set({ last_used_at: given.usedAt })
+    .where("id", "=", given.id)
+    .where((where) => where.or([where("last_used_at", "is", null), where("last_used_at", "<", given.usedAt)])),
+)
+
+/** In the order of the ids, so that no two processes wait for each other. */
+function* touchKeys(sql: Sql, uses: ReadonlyArray<{ readonly keyId: KeyId; readonly usedAt: number }>): Program<void> {
+  const latest = new Map<KeyId, number>()
+  for (const { keyId, usedAt } of uses) latest.set(keyId, Math.max(usedAt, latest.get(keyId) ?? usedAt))
+  const inOrder = [...latest].sort(([one], [other]) => (one < other ? -1 : 1))
+  yield* each(inOrder.map(([id, usedAt]) => sql.run(touch, { id, usedAt })))
+}
+
+export const makeKeyDirectory = (db: Transactions): KeyDirectory["Service"] =>
+  KeyDirectory.of({
+    createProject: (project) => db.write("KeyDirectory.createProject", (sql) => createProject(sql, project)),
+    disableProject: (projectId, disabled) =>
+      db.write("KeyDirectory.disableProject", (sql) => disableProject(sql, projectId, disabled)),
+    listProjects: db.read("KeyDirectory.listProjects", function* (sql) {
+      return yield* sql.all(allProjects, {})
+    }),
+    createKey: (key) => db.write("KeyDirectory.createKey", (sql) => createKey(sql, key)),
+    createFirstKey: (project, key) =>
+      db.write("KeyDirectory.createFirstKey", (sql) => createFirstKey(sql, project, key)),
+    listKeys: db.read("KeyDirectory.listKeys", listKeys),
+    limitKey: (keyId, limits) => db.write("KeyDirectory.limitKey", (sql) => limitKey(sql, keyId, limits)),
+    revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (sql) => revokeKey(sql, keyId)),
+    rotateKey: (rotation) => db.write("KeyDirectory.rotateKey", (sql) => rotateKey(sql, rotation)),
+    identifyKey: (secretHash) => db.read("KeyDirectory.identifyKey", (sql) => identifyKey(sql, secretHash)),
+    findKey: (secretHash) => db.read("KeyDirectory.findKey", (sql) => findKey(sql, secretHash)),
+    touchKeys: (uses) => db.write("KeyDirectory.touchKeys", (sql) => touchKeys(sql, uses)),
+  })
