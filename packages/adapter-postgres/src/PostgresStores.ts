@@ -20,7 +20,7 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import { makeAuditLog, makeKeyDirectory, makeSecretStore } from "@kiln/sql-store"
+import { makeAuditLog, makeKeyDirectory, makeScheduleStore, makeSecretStore } from "@kiln/sql-store"
 import { auditedDatabase } from "./audit.ts"
 import { LanePositions } from "./jobs/LanePositions.ts"
 import { checkPostgresOptions, openDatabase, type OpenDatabase, type PostgresOptions } from "./openDatabase.ts"
@@ -31,7 +31,6 @@ import { RememberedFacts } from "./jobs/RememberedFacts.ts"
 import { makePostgresPlace } from "./place.ts"
 import { makePostgresRateLimitStore } from "./rateLimits.ts"
 import { makePostgresDeliveryStore } from "./deliveries.ts"
-import { makePostgresScheduleStore } from "./schedules.ts"
 import { makePostgresSwitchboard } from "./board.ts"
 import { transactionsOf } from "./transactionsOf.ts"
 import { makePostgresUploadStore } from "./uploads/UploadStore.ts"
@@ -113,7 +112,7 @@ export const PostgresStores = {
           Context.add(KeyDirectory, makeKeyDirectory(transactionsOf(recording))),
           Context.add(Switchboard, makePostgresSwitchboard(recording, hint)),
           Context.add(SecretStore, makeSecretStore(transactionsOf(recording))),
-          Context.add(ScheduleStore, makePostgresScheduleStore(recording)),
+          Context.add(ScheduleStore, makeScheduleStore(transactionsOf(recording))),
           Context.add(DeliveryStore, makePostgresDeliveryStore(database)),
           Context.add(RateLimitStore, makePostgresRateLimitStore(database)),
           Context.add(AuditLog, makeAuditLog(transactionsOf(database))),

@@ -5,21 +5,27 @@ import * as Stream from "effect/Stream"
 import pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus, StoreInspection } from "@kiln/core/ports"
-import { findLastEntry, findSecret, listKeys, type Program, type Sql } from "@kiln/sql-store"
+import {
+  countDeliveries,
+  findLastEntry,
+  findSecret,
+  listKeys,
+  listSchedules,
+  listWorkers,
+  type Program,
+  type Sql,
+} from "@kiln/sql-store"
 import { readBoard } from "./board.ts"
 import { clientConfig, cutOff } from "./Connections.ts"
 import { countQueue } from "./countQueue.ts"
-import { countDeliveries } from "./deliveries.ts"
 import { migrations } from "./migrations/index.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
 import { readPlace } from "./place.ts"
 import { Session } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
 import { findOrphans, firstBlobs, isNamed, listNamedBlobs, readLineage } from "./jobs/blobs.ts"
-import { listSchedules } from "./schedules.ts"
 import { runOn } from "./transactionsOf.ts"
 import { findUploadOrphans } from "./uploads/sweepUploads.ts"
-import { listWorkers } from "./workers.ts"
 import { readDuePurges } from "./jobs/purges.ts"
 import { readRetention } from "./jobs/retentionRules.ts"
 import { schemaDrift } from "./schemaDrift.ts"
@@ -81,9 +87,9 @@ const inspectionOf = (
     listKeys: run(listKeys),
     findLastChange: (action) => run((sql) => findLastEntry(sql, action)),
     readPlace: options.allowCopies === true ? Effect.undefined : ask(() => readPlace(session, wire)),
-    listSchedules: ask(() => listSchedules(session)),
-    countDeliveries: ask(() => countDeliveries(session)),
-    listWorkers: ask(() => listWorkers(session)),
+    listSchedules: run(listSchedules),
+    countDeliveries: run(countDeliveries),
+    listWorkers: run(listWorkers),
     readLineage: ask(() => readLineage(session)),
     findOrphans: (blobs) => ask(() => findOrphans(session, blobs)),
     findUploadOrphans: (blobs) => ask(() => findUploadOrphans(session, blobs)),

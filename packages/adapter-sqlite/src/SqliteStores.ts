@@ -20,7 +20,7 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import { makeAuditLog, makeKeyDirectory, makeSecretStore } from "@kiln/sql-store"
+import { makeAuditLog, makeKeyDirectory, makeScheduleStore, makeSecretStore } from "@kiln/sql-store"
 import { auditedDatabase } from "./audit.ts"
 import { makeSqliteSwitchboard } from "./board.ts"
 import type { BetterSqliteDatabase } from "./callers/BetterSqliteDatabase.ts"
@@ -33,7 +33,6 @@ import { checkSqliteOptions, openDatabase, type SqliteOptions } from "./openData
 import { sqlitePlace } from "./place.ts"
 import { makeSqliteRateLimitStore } from "./rateLimits.ts"
 import { makeSqliteDeliveryStore } from "./deliveries.ts"
-import { makeSqliteScheduleStore } from "./schedules.ts"
 import { transactionsOf } from "./transactionsOf.ts"
 import { makeSqliteUploadStore } from "./uploads.ts"
 
@@ -83,7 +82,7 @@ export const SqliteStores = {
           Context.add(KeyDirectory, makeKeyDirectory(transactionsOf(recording))),
           Context.add(Switchboard, makeSqliteSwitchboard(recording)),
           Context.add(SecretStore, makeSecretStore(transactionsOf(recording))),
-          Context.add(ScheduleStore, makeSqliteScheduleStore(recording)),
+          Context.add(ScheduleStore, makeScheduleStore(transactionsOf(recording))),
           Context.add(DeliveryStore, makeSqliteDeliveryStore(database)),
           Context.add(RateLimitStore, makeSqliteRateLimitStore(database)),
           Context.add(AuditLog, makeAuditLog(transactionsOf(database))),

@@ -77,6 +77,9 @@ export const statement = <P extends Parameters, Result>(
   build: (given: Given<P>) => Built<Result>,
 ): Statement<P, Result> => ({ built: build(placeholders<P>()) })
 
+/** A parameter as a whole number, where its type cannot be inferred, as in a SELECT list. */
+export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<number>`cast(${parameter} as bigint)`
+
 /** The text of a statement in the language of one database, and its parameters in their order there. */
 export interface Compiled {
   readonly sql: string

@@ -1,4 +1,5 @@
 export { appendEntry, findLastEntry, makeAuditLog } from "./audit.ts"
+export { boardOf, listWorkers, makeSwitchboard, type StoredBoard } from "./board.ts"
 export {
   assign,
   bytes,
@@ -19,7 +20,9 @@ export {
   type ValuesOf,
 } from "./column.ts"
 export { columns } from "./columns.ts"
+export { countDeliveries, makeDeliveryStore } from "./deliveries.ts"
 export { listKeys, makeKeyDirectory } from "./keys.ts"
+export { listSchedules, makeScheduleStore, writeSchedule } from "./schedules.ts"
 export { findSecret, makeSecretStore } from "./secrets.ts"
 export { type Answer, Known, type Program, type Sql, type Transactions } from "./Sql.ts"
 export {

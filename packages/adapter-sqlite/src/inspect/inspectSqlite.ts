@@ -4,19 +4,17 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { isError, StoreUnavailable } from "@kiln/core/domain"
 import type { StoreInspection, StorePlace } from "@kiln/core/ports"
-import { findLastEntry, findSecret, listKeys } from "@kiln/sql-store"
+import { countDeliveries, findLastEntry, findSecret, listKeys, listSchedules, listWorkers } from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
 import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
-import { listWorkers, readBoard } from "../board.ts"
-import { countDeliveries } from "../deliveries.ts"
+import { readBoard } from "../board.ts"
 import { findOrphans } from "../jobs/findJobs.ts"
 import { readLineage } from "../jobs/lineage.ts"
 import { readDuePurges } from "../jobs/purges.ts"
 import { readRetention } from "../jobs/retentionRules.ts"
 import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
 import { sqlitePlace } from "../place.ts"
-import { listSchedules } from "../schedules.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
 import { transactionsOf } from "../transactionsOf.ts"
@@ -66,9 +64,9 @@ const inspectionOf = (
   listKeys: common.read("inspect.listKeys", listKeys),
   findLastChange: (action) => common.read("inspect.findLastChange", (sql) => findLastEntry(sql, action)),
   readPlace,
-  listSchedules: db.read("inspect.listSchedules", listSchedules),
-  countDeliveries: db.read("inspect.countDeliveries", countDeliveries),
-  listWorkers: db.read("inspect.listWorkers", listWorkers),
+  listSchedules: common.read("inspect.listSchedules", listSchedules),
+  countDeliveries: common.read("inspect.countDeliveries", countDeliveries),
+  listWorkers: common.read("inspect.listWorkers", listWorkers),
   readLineage: db.read("inspect.readLineage", readLineage),
   findOrphans: (blobs) => db.read("inspect.findOrphans", (tx) => findOrphans(tx, blobs)),
   findUploadOrphans: (blobs) => db.read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),

@@ -10,7 +10,8 @@ import {
   type UploadId,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { loadBoard, type StoredBoard } from "../board.ts"
+import type { StoredBoard } from "@kiln/sql-store"
+import { loadBoard } from "../board.ts"
 import type { Values } from "../columns.ts"
 import { scheduleVersion, writeSchedule } from "../schedules.ts"
 import { readSpending, reserve } from "../spending.ts"

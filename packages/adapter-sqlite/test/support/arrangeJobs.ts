@@ -11,13 +11,12 @@ import {
   UploadStore,
 } from "@kiln/core/ports"
 import { arrangeEveryState, type Stores } from "@kiln/conformance"
-import { makeKeyDirectory, makeSecretStore } from "@kiln/sql-store"
+import { makeKeyDirectory, makeScheduleStore, makeSecretStore } from "@kiln/sql-store"
 import type { Database } from "../../src/Database.ts"
 import { openDatabase } from "../../src/openDatabase.ts"
 import { makeSqliteJobDirectory } from "../../src/directory.ts"
 import { makeSqliteJobStore } from "../../src/jobs/SqliteJobStore.ts"
 import { makeSqliteDeliveryStore } from "../../src/deliveries.ts"
-import { makeSqliteScheduleStore } from "../../src/schedules.ts"
 import { makeSqliteSwitchboard } from "../../src/board.ts"
 import { transactionsOf } from "../../src/transactionsOf.ts"
 import { makeSqliteUploadStore } from "../../src/uploads.ts"
@@ -30,7 +29,7 @@ export const storesOf = (database: Database) => ({
   keys: makeKeyDirectory(transactionsOf(database)),
   board: makeSqliteSwitchboard(database),
   secrets: makeSecretStore(transactionsOf(database)),
-  schedules: makeSqliteScheduleStore(database),
+  schedules: makeScheduleStore(transactionsOf(database)),
   deliveries: makeSqliteDeliveryStore(database),
 })
 
