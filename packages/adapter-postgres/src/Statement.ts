@@ -99,7 +99,8 @@ export const statement = <P extends Values, Row>(build: (given: Given<P>) => Bui
   return { sql: text, name, bind: (parameters) => names.map((parameter) => parameters[parameter] ?? null) }
 }
 
-const inDefaultSchema = new WithSchemaPlugin(defaultSchema)
+/** Names the schema in a query of both databases. */
+export const inDefaultSchema = new WithSchemaPlugin(defaultSchema)
 
 const compiled = new WeakMap<CommonStatement<never, unknown>, Statement<Values, unknown>>()
 

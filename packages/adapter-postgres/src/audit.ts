@@ -13,7 +13,7 @@ export const recorded = <A, E>(run: (record: RecordChange<A>) => Effect.Effect<A
   Effect.flatMap(Audited, (verb) =>
     run(async (tx, answer) => {
       const made = changeMade(verb, answer)
-      if (made !== undefined) await runOn(tx, (sql) => appendEntry(sql, made))
+      if (made !== undefined) await runOn(tx, (common) => appendEntry(common, made))
       return answer
     }),
   )

@@ -12,6 +12,7 @@ import {
   listKeys,
   listSchedules,
   listWorkers,
+  readLineage,
   type Program,
   type Sql,
 } from "@kiln/sql-store"
@@ -23,7 +24,7 @@ import { connectionOptions, postgresMigrations, type PostgresOptions } from "./o
 import { readPlace } from "./place.ts"
 import { Session } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
-import { findOrphans, firstBlobs, isNamed, listNamedBlobs, readLineage } from "./jobs/blobs.ts"
+import { findOrphans, firstBlobs, isNamed, listNamedBlobs } from "./jobs/blobs.ts"
 import { runOn } from "./transactionsOf.ts"
 import { findUploadOrphans } from "./uploads/sweepUploads.ts"
 import { readDuePurges } from "./jobs/purges.ts"
@@ -61,7 +62,7 @@ const inspectionOf = (
 ): StoreInspection => {
   const wire = connectionOptions(options)
   const session = new Session(client, { ...wire, prepared: false })
-  const run = <A>(program: (sql: Sql) => Program<A>) => ask(() => runOn(session, program))
+  const run = <A>(program: (tx: Sql) => Program<A>) => ask(() => runOn(session, program))
   return {
     migrations: status,
     schemaDrift: Effect.flatMap(status, ({ applied, unknown }) => {
@@ -80,17 +81,17 @@ const inspectionOf = (
     dueRetention: (periods) => ask(() => readDueRetention(session, periods)),
     readRetention: ask(() => readRetention(session)),
     duePurges: ask(() => readDuePurges(session)),
-    findSecret: (name) => run((sql) => findSecret(sql, name)),
+    findSecret: (name) => run((common) => findSecret(common, name)),
     upkeep: ask(() => findUpkeep(client, wire.schema)),
     countQueue: ask(() => countQueue(session)),
     readBoard: ask(() => readBoard(session)),
     listKeys: run(listKeys),
-    findLastChange: (action) => run((sql) => findLastEntry(sql, action)),
+    findLastChange: (action) => run((common) => findLastEntry(common, action)),
     readPlace: options.allowCopies === true ? Effect.undefined : ask(() => readPlace(session, wire)),
     listSchedules: run(listSchedules),
     countDeliveries: run(countDeliveries),
     listWorkers: run(listWorkers),
-    readLineage: ask(() => readLineage(session)),
+    readLineage: run(readLineage),
     findOrphans: (blobs) => ask(() => findOrphans(session, blobs)),
     findUploadOrphans: (blobs) => ask(() => findUploadOrphans(session, blobs)),
   }

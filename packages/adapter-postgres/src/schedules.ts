@@ -36,4 +36,4 @@ export const writeSchedule = (
   name: string,
   expected: number,
   next: { readonly nextAt: number | null; readonly document: string },
-): Promise<boolean> => runOn(tx, (sql) => write(sql, name, expected, next))
+): Promise<boolean> => runOn(tx, (common) => write(common, name, expected, next))

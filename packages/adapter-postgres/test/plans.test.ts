@@ -3,6 +3,7 @@ import { Effect, type Scope } from "effect"
 import pg from "pg"
 import { JobStore } from "@kiln/core/ports"
 import { arrangeEveryState, callEveryVerb, fixtures } from "@kiln/conformance"
+import { announcedUploads, arrivingUploads, chargesAfter, storedLineage, storedUploads } from "@kiln/sql-store"
 import { postgresMigrations, PostgresStores } from "../src/index.ts"
 import { jobByIdempotencyKey, jobsByOwner, jobsBySeq } from "../src/jobs/jobRow.ts"
 import { lockHeads } from "../src/jobs/claimJobs.ts"
@@ -15,13 +16,12 @@ import { overdueJobs } from "../src/jobs/expireJobs.ts"
 import { unusedUploads } from "../src/uploads/sweepUploads.ts"
 import { jobsBefore } from "../src/directory.ts"
 import { insertCharged } from "../src/spending.ts"
-import { chargesAfter, closeLedger } from "../src/jobs/listCharges.ts"
+import { closeLedger } from "../src/jobs/listCharges.ts"
 import { heldJobs } from "../src/jobs/laneOrder.ts"
 import { lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
-import { storedLineage } from "../src/jobs/blobs.ts"
 import { earliestLane } from "../src/jobs/nextClaimable.ts"
 import { unfinishedJobs } from "../src/jobs/queueCap.ts"
-import { announcedUploads, arrivingUploads, storedUploads } from "../src/uploads/createUploads.ts"
+import { ownOf } from "../src/Statement.ts"
 import { lockJobs } from "../src/jobs/lockJobs.ts"
 import { ownUploads } from "../src/uploads/uploadRow.ts"
 import { everyState } from "./support/everyState.ts"
@@ -96,10 +96,10 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
     jobsBefore.sql,
     ["jobs_pkey", "jobs_pkey", "queue_by_age", "queue_held", "queue_pkey", "results_by_status", "results_pkey"],
   ],
-  ["entries of the ledger, in order", chargesAfter.sql, ["charges_by_time"]],
-  ["a project's stored uploads", storedUploads.sql, ["jobs_upload", "uploads_stored"]],
-  ["a project's announced uploads", announcedUploads.sql, ["uploads_announced"]],
-  ["a project's arriving uploads", arrivingUploads.sql, ["uploads_arriving"]],
+  ["entries of the ledger, in order", ownOf(chargesAfter).sql, ["charges_by_time"]],
+  ["a project's stored uploads", ownOf(storedUploads).sql, ["jobs_upload", "uploads_stored"]],
+  ["a project's announced uploads", ownOf(announcedUploads).sql, ["uploads_announced"]],
+  ["a project's arriving uploads", ownOf(arrivingUploads).sql, ["uploads_arriving"]],
   ["uploads to expire", unusedUploads.sql, ["jobs_upload", "uploads_sweep"]],
   ["uploads to be deleted", erasedUploads.sql, ["jobs_upload", "uploads_sweep"]],
 ]
@@ -196,7 +196,7 @@ const anyLanes = [
 const wholeFor: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   [heldJobs.sql, ["queue_held"]],
   [jobsBefore.sql, ["queue_held"]],
-  [storedLineage.sql, ["jobs_id_key", "uploads_id_key"]],
+  [ownOf(storedLineage).sql, ["jobs_id_key", "uploads_id_key"]],
   // The charges of a month, when an operator sets a spend cap.
   [insertCharged.sql, ["charges_by_time"]],
   // The last entry alone, from the end of the index.

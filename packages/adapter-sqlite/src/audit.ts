@@ -14,7 +14,7 @@ export const auditedDatabase = (db: Database): Pick<Database, "read" | "write"> 
         : db.write(operation, (tx) => {
             const answer = work(tx)
             const made = changeMade(verb, answer)
-            if (made !== undefined) runIn(tx, (sql) => appendEntry(sql, made))
+            if (made !== undefined) runIn(tx, (common) => appendEntry(common, made))
             return answer
           }),
     ),

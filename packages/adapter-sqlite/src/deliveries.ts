@@ -1,4 +1,4 @@
-import { DeliveryStore } from "@kiln/core/ports"
+import type { DeliveryStore } from "@kiln/core/ports"
 import { makeDeliveryStore } from "@kiln/sql-store"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"

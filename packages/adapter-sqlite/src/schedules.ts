@@ -18,4 +18,4 @@ export const writeSchedule = (
   name: string,
   expected: number,
   next: { readonly nextAt: number | null; readonly document: string },
-): boolean => runIn(tx, (sql) => write(sql, name, expected, next))
+): boolean => runIn(tx, (common) => write(common, name, expected, next))

@@ -45,9 +45,9 @@ export interface Sql {
 /** The transactions of a database. */
 export interface Transactions {
   /** Runs a program that only reads. On Postgres each statement has its own snapshot. */
-  read<A>(operation: string, program: (sql: Sql) => Program<A>): Effect.Effect<A, StoreUnavailable>
+  read<A>(operation: string, program: (tx: Sql) => Program<A>): Effect.Effect<A, StoreUnavailable>
   /** Runs a program in a transaction. It may run more than once. If it throws, nothing is written. */
-  write<A>(operation: string, program: (sql: Sql) => Program<A>): Effect.Effect<A, StoreUnavailable>
+  write<A>(operation: string, program: (tx: Sql) => Program<A>): Effect.Effect<A, StoreUnavailable>
 }
 
 /** Gives every answer, in order. Made of statements that were sent before, it costs one round trip. */

@@ -12,8 +12,8 @@ const insertEntry = statement((given: Given<NewEntry>) =>
 )
 
 /** Records a change, in the transaction that makes it. */
-export function* appendEntry(sql: Sql, { details, ...change }: AuditChange): Program<void> {
-  yield* sql.run(insertEntry, { ...change, at: yield* sql.now(), details: JSON.stringify(details) })
+export function* appendEntry(tx: Sql, { details, ...change }: AuditChange): Program<void> {
+  yield* tx.run(insertEntry, { ...change, at: yield* tx.now(), details: JSON.stringify(details) })
 }
 
 /** Newest first. */
@@ -41,8 +41,8 @@ const entryOf = ({ details, ...entry }: RowOf<typeof entriesBefore>): AuditEntry
 })
 
 /** Returns the latest entry with this action. */
-export function* findLastEntry(sql: Sql, action: string): Program<AuditEntry | undefined> {
-  const row = yield* sql.get(lastEntry, { action })
+export function* findLastEntry(tx: Sql, action: string): Program<AuditEntry | undefined> {
+  const row = yield* tx.get(lastEntry, { action })
   return row && entryOf(row)
 }
 
@@ -52,14 +52,14 @@ const deleteEntries = statement((given: Given<{ readonly by: number }>) =>
 
 export const makeAuditLog = (db: Transactions): AuditLog["Service"] =>
   AuditLog.of({
-    append: (change) => db.write("AuditLog.append", (sql) => appendEntry(sql, change)),
+    append: (change) => db.write("AuditLog.append", (tx) => appendEntry(tx, change)),
     list: ({ after, from, limit, to }) =>
-      db.read("AuditLog.list", function* (sql) {
+      db.read("AuditLog.list", function* (tx) {
         const given = { from, to, before: after ?? Number.MAX_SAFE_INTEGER, limit }
-        return (yield* sql.all(entriesBefore, given)).map(entryOf)
+        return (yield* tx.all(entriesBefore, given)).map(entryOf)
       }),
     prune: (olderThanMs) =>
-      db.write("AuditLog.prune", function* (sql) {
-        return yield* sql.run(deleteEntries, { by: (yield* sql.now()) - wholeAge(olderThanMs) })
+      db.write("AuditLog.prune", function* (tx) {
+        return yield* tx.run(deleteEntries, { by: (yield* tx.now()) - wholeAge(olderThanMs) })
       }),
   })

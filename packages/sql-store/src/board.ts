@@ -61,8 +61,8 @@ const upsertSwitch = statement((given: Given<Values<"switches", "name" | "enable
     .onConflict((conflict) => conflict.column("name").doUpdateSet(assign(given, "enabled"))),
 )
 
-function* setSwitch(sql: Sql, name: string, enabled: boolean): Program<void> {
-  yield* sql.run(upsertSwitch, { name, enabled })
+function* setSwitch(tx: Sql, name: string, enabled: boolean): Program<void> {
+  yield* tx.run(upsertSwitch, { name, enabled })
 }
 
 /** A kind that is not paused has no row. */
@@ -78,8 +78,8 @@ const deletePause = statement((given: Given<Values<"paused_kinds", "kind">>) =>
 )
 
 /** Repeating it has no effect. Jobs that are claimed already are up to their workers, which read the board. */
-function* pauseKind(sql: Sql, kind: string, paused: boolean): Program<void> {
-  yield* sql.run(paused ? insertPause : deletePause, { kind })
+function* pauseKind(tx: Sql, kind: string, paused: boolean): Program<void> {
+  yield* tx.run(paused ? insertPause : deletePause, { kind })
 }
 
 const upsertProjectLimit = statement((given: Given<Values<"project_limits", "project_id" | "concurrency">>) =>
@@ -93,9 +93,9 @@ const deleteProjectLimit = statement((given: Given<Values<"project_limits", "pro
   query.deleteFrom("project_limits").where("project_id", "=", given.projectId),
 )
 
-function* limitProject(sql: Sql, projectId: ProjectId, concurrency: number | null): Program<void> {
-  if (concurrency === null) yield* sql.run(deleteProjectLimit, { projectId })
-  else yield* sql.run(upsertProjectLimit, { projectId, concurrency })
+function* limitProject(tx: Sql, projectId: ProjectId, concurrency: number | null): Program<void> {
+  if (concurrency === null) yield* tx.run(deleteProjectLimit, { projectId })
+  else yield* tx.run(upsertProjectLimit, { projectId, concurrency })
 }
 
 // Prices
@@ -143,12 +143,12 @@ const activateLatest = statement((given: Given<PriceName>) =>
 )
 
 /** Adds a version. Accepted jobs keep theirs. If the price was active, the new version is. */
-function* setPrice(sql: Sql, { currency, name, unitAmounts }: Omit<PriceSnapshot, "version">): Program<PriceVersion> {
-  yield* sql.lock(`price ${name}`)
-  const version = ((yield* sql.get(latestPrice, { name }))?.version ?? 0) + 1
-  const active = (yield* sql.run(deactivatePrice, { name })) > 0
-  const createdAt = yield* sql.now()
-  yield* sql.run(insertPrice, {
+function* setPrice(tx: Sql, { currency, name, unitAmounts }: Omit<PriceSnapshot, "version">): Program<PriceVersion> {
+  yield* tx.lock(`price ${name}`)
+  const version = ((yield* tx.get(latestPrice, { name }))?.version ?? 0) + 1
+  const active = (yield* tx.run(deactivatePrice, { name })) > 0
+  const createdAt = yield* tx.now()
+  yield* tx.run(insertPrice, {
     name,
     version,
     currency,
@@ -156,22 +156,20 @@ function* setPrice(sql: Sql, { currency, name, unitAmounts }: Omit<PriceSnapshot
     active,
     createdAt,
   })
-  const row = yield* sql.get(latestPrice, { name })
+  const row = yield* tx.get(latestPrice, { name })
   if (row === undefined) throw new TypeError("the inserted price was not found")
   return priceOf(row)
 }
 
 /** Activates the latest version, or deactivates the price. Returns whether the price exists. */
-function* activatePrice(sql: Sql, name: string, active: boolean): Program<boolean> {
-  yield* sql.lock(`price ${name}`)
-  yield* sql.run(deactivatePrice, { name })
-  return active
-    ? (yield* sql.run(activateLatest, { name })) === 1
-    : (yield* sql.get(latestPrice, { name })) !== undefined
+function* activatePrice(tx: Sql, name: string, active: boolean): Program<boolean> {
+  yield* tx.lock(`price ${name}`)
+  yield* tx.run(deactivatePrice, { name })
+  return active ? (yield* tx.run(activateLatest, { name })) === 1 : (yield* tx.get(latestPrice, { name })) !== undefined
 }
 
-function* listPrices(sql: Sql): Program<ReadonlyArray<PriceVersion>> {
-  return (yield* sql.all(allPrices, {})).map(priceOf)
+function* listPrices(tx: Sql): Program<ReadonlyArray<PriceVersion>> {
+  return (yield* tx.all(allPrices, {})).map(priceOf)
 }
 
 // Workers
@@ -185,8 +183,8 @@ const liveWorkers = statement(() =>
     .orderBy("worker_id"),
 )
 
-export function* listWorkers(sql: Sql): Program<ReadonlyArray<PublishedWorker>> {
-  return (yield* sql.all(liveWorkers, {})).map(({ liveKinds, providers, scope, workerId }) => ({
+export function* listWorkers(tx: Sql): Program<ReadonlyArray<PublishedWorker>> {
+  return (yield* tx.all(liveWorkers, {})).map(({ liveKinds, providers, scope, workerId }) => ({
     workerId,
     liveKinds: decodeStrings(liveKinds, `worker ${workerId}`),
     providers: decodeStandings(providers, `worker ${workerId}`),
@@ -208,23 +206,23 @@ export const makeSwitchboard = (
     ...own,
     pauseKind: (kind, paused) =>
       Effect.tap(
-        db.write("Switchboard.pauseKind", (sql) => pauseKind(sql, kind, paused)),
+        db.write("Switchboard.pauseKind", (tx) => pauseKind(tx, kind, paused)),
         hintIf(!paused),
       ),
     limitProject: (projectId, concurrency) =>
       Effect.tap(
-        db.write("Switchboard.limitProject", (sql) => limitProject(sql, projectId, concurrency)),
+        db.write("Switchboard.limitProject", (tx) => limitProject(tx, projectId, concurrency)),
         hintIf(true),
       ),
     setSwitch: (name, on) =>
       Effect.tap(
-        db.write("Switchboard.setSwitch", (sql) => setSwitch(sql, name, on)),
+        db.write("Switchboard.setSwitch", (tx) => setSwitch(tx, name, on)),
         hintIf(on),
       ),
-    setPrice: (price) => db.write("Switchboard.setPrice", (sql) => setPrice(sql, price)),
+    setPrice: (price) => db.write("Switchboard.setPrice", (tx) => setPrice(tx, price)),
     activatePrice: (name, active) =>
       Effect.tap(
-        db.write("Switchboard.activatePrice", (sql) => activatePrice(sql, name, active)),
+        db.write("Switchboard.activatePrice", (tx) => activatePrice(tx, name, active)),
         hintIf(active),
       ),
     listPrices: db.read("Switchboard.listPrices", listPrices),

@@ -10,7 +10,7 @@ declare const valueType: unique symbol
 declare const isFlag: unique symbol
 
 /** Marks the columns whose values are booleans. */
-interface AnyFlag {
+export interface AnyFlag {
   readonly [isFlag]: true
 }
 

@@ -23,13 +23,13 @@ const postpone = statement((given: Given<Held & { readonly dueAt: number; readon
 )
 
 /** One statement each, which decides by the row as it is when it is locked. */
-function* settle(sql: Sql, items: ReadonlyArray<Settlement>): Program<ReadonlyArray<FencedOutcome>> {
-  const now = yield* sql.now()
+function* settle(tx: Sql, items: ReadonlyArray<Settlement>): Program<ReadonlyArray<FencedOutcome>> {
+  const now = yield* tx.now()
   const changed = yield* each(
     items.map(({ counts, jobId, retryInMs, token }) =>
       retryInMs === null
-        ? sql.run(deleteDelivery, { jobId, token })
-        : sql.run(postpone, { jobId, token, dueAt: now + Math.ceil(retryInMs), uncounted: counts ? 0 : 1 }),
+        ? tx.run(deleteDelivery, { jobId, token })
+        : tx.run(postpone, { jobId, token, dueAt: now + Math.ceil(retryInMs), uncounted: counts ? 0 : 1 }),
     ),
   )
   return changed.map((count) => (count === 1 ? "Written" : "LeaseLost"))
@@ -56,9 +56,9 @@ const countsByKind = statement(() =>
 )
 
 /** Counts the deliveries that are not confirmed yet: see `DeliveryStore.countDeliveries`. */
-export function* countDeliveries(sql: Sql): Program<ReadonlyArray<DeliveryCount>> {
-  const counts = sql.all(countsByKind, {})
-  const now = yield* sql.now()
+export function* countDeliveries(tx: Sql): Program<ReadonlyArray<DeliveryCount>> {
+  const counts = tx.all(countsByKind, {})
+  const now = yield* tx.now()
   return (yield* counts)
     .map(({ firstAt, ...counted }) => ({ ...counted, oldestDueMs: Math.max(0, now - firstAt) }))
     .sort((one, other) => (one.kind < other.kind ? -1 : 1))
@@ -71,10 +71,10 @@ export const makeDeliveryStore = (
 ): DeliveryStore["Service"] =>
   DeliveryStore.of({
     claimDeliveries,
-    settleDeliveries: (items) => db.write("DeliveryStore.settleDeliveries", (sql) => settle(sql, items)),
+    settleDeliveries: (items) => db.write("DeliveryStore.settleDeliveries", (tx) => settle(tx, items)),
     listDeliveries: (limit) =>
-      db.read("DeliveryStore.listDeliveries", function* (sql) {
-        return yield* sql.all(allDeliveries, { limit })
+      db.read("DeliveryStore.listDeliveries", function* (tx) {
+        return yield* tx.all(allDeliveries, { limit })
       }),
     countDeliveries: db.read("DeliveryStore.countDeliveries", countDeliveries),
   })

@@ -1,11 +1,13 @@
 export { appendEntry, findLastEntry, makeAuditLog } from "./audit.ts"
 export { boardOf, listWorkers, makeSwitchboard, type StoredBoard } from "./board.ts"
 export {
+  type AnyFlag,
   assign,
   bytes,
   camel,
   type Column,
   type ColumnOf,
+  type Flag,
   flag,
   generated,
   integer,
@@ -21,6 +23,9 @@ export {
 } from "./column.ts"
 export { columns } from "./columns.ts"
 export { countDeliveries, makeDeliveryStore } from "./deliveries.ts"
+export { listAttempts, listWaits } from "./history.ts"
+export { chargesAfter, readCharges } from "./ledger.ts"
+export { readLineage, storedLineage, writeLineage } from "./lineage.ts"
 export { listKeys, makeKeyDirectory } from "./keys.ts"
 export { listSchedules, makeScheduleStore, writeSchedule } from "./schedules.ts"
 export { findSecret, makeSecretStore } from "./secrets.ts"
@@ -28,6 +33,7 @@ export { type Answer, Known, type Program, type Sql, type Transactions } from ".
 export {
   type Built,
   compile,
+  type Compiled,
   type Given,
   placeholders,
   Placeholder,
@@ -38,3 +44,5 @@ export {
   timeName,
 } from "./Statement.ts"
 export { wholeAge } from "./wholeAge.ts"
+export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } from "./uploads.ts"
+export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadCounts.ts"

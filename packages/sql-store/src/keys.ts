@@ -28,11 +28,11 @@ const insertProject = statement((given: Given<Values<"projects", "id" | "name" |
 )
 
 function* createProject(
-  sql: Sql,
+  tx: Sql,
   { id, name }: { readonly id: ProjectId; readonly name: string },
 ): Program<Project | undefined> {
-  const project = { id, name, createdAt: yield* sql.now(), disabledAt: null }
-  return (yield* sql.run(insertProject, project)) === 1 ? project : undefined
+  const project = { id, name, createdAt: yield* tx.now(), disabledAt: null }
+  return (yield* tx.run(insertProject, project)) === 1 ? project : undefined
 }
 
 const selectProjects = query
@@ -57,10 +57,10 @@ const enable = statement((given: Given<ProjectKey>) =>
   query.updateTable("projects").set({ disabled_at: null }).where("id", "=", given.id),
 )
 
-function* disableProject(sql: Sql, id: ProjectId, disabled: boolean): Program<Project | undefined> {
-  if (disabled) yield* sql.run(disable, { id, now: yield* sql.now() })
-  else yield* sql.run(enable, { id })
-  return yield* sql.get(projectById, { id })
+function* disableProject(tx: Sql, id: ProjectId, disabled: boolean): Program<Project | undefined> {
+  if (disabled) yield* tx.run(disable, { id, now: yield* tx.now() })
+  else yield* tx.run(enable, { id })
+  return yield* tx.get(projectById, { id })
 }
 
 const selectKeys = query
@@ -116,25 +116,25 @@ const keyOf = (row: RowOf<typeof allKeys>): ApiKeyRecord => ({
   limits: decodeLimits(row.limits, `the limits of ${row.id}`),
 })
 
-function* findKeyById(sql: Sql, id: KeyId): Program<ApiKeyRecord | undefined> {
-  const row = yield* sql.get(keyById, { id })
+function* findKeyById(tx: Sql, id: KeyId): Program<ApiKeyRecord | undefined> {
+  const row = yield* tx.get(keyById, { id })
   return row && keyOf(row)
 }
 
-function* findKey(sql: Sql, secretHash: string): Program<ApiKeyRecord | undefined> {
-  const row = yield* sql.get(keyBySecret, { secretHash })
+function* findKey(tx: Sql, secretHash: string): Program<ApiKeyRecord | undefined> {
+  const row = yield* tx.get(keyBySecret, { secretHash })
   return row && keyOf(row)
 }
 
-function* identifyKey(sql: Sql, secretHash: string): Program<KeySecretRecord | undefined> {
-  const row = yield* sql.get(keyOfSecret, { secretHash })
+function* identifyKey(tx: Sql, secretHash: string): Program<KeySecretRecord | undefined> {
+  const row = yield* tx.get(keyOfSecret, { secretHash })
   if (row === undefined) return undefined
   const { validUntil, ...key } = row
   return { key: keyOf(key), validUntil }
 }
 
-export function* listKeys(sql: Sql): Program<ReadonlyArray<ApiKeyRecord>> {
-  return (yield* sql.all(allKeys, {})).map(keyOf)
+export function* listKeys(tx: Sql): Program<ReadonlyArray<ApiKeyRecord>> {
+  return (yield* tx.all(allKeys, {})).map(keyOf)
 }
 
 type NewKey = "id" | "project_id" | "mode" | "scopes" | "name" | "limits" | "created_at" | "expires_at"
@@ -150,13 +150,13 @@ const insertSecret = statement((given: Given<Values<"key_secrets", "secret_hash"
   query.insertInto("key_secrets").values(assign(given, "secret_hash", "key_id", "created_at")),
 )
 
-function* createKey(sql: Sql, { secretHash, ...key }: NewApiKey): Program<ApiKeyRecord | undefined> {
-  const createdAt = yield* sql.now()
-  if ((yield* sql.get(projectById, { id: key.projectId })) === undefined) return undefined
+function* createKey(tx: Sql, { secretHash, ...key }: NewApiKey): Program<ApiKeyRecord | undefined> {
+  const createdAt = yield* tx.now()
+  if ((yield* tx.get(projectById, { id: key.projectId })) === undefined) return undefined
   const { expiresAt, id, limits = {}, mode, name, projectId, scopes } = key
   const texts = { scopes: JSON.stringify(scopes), limits: encodeLimits(limits) }
-  yield* sql.run(insertKey, { id, projectId, mode, name, createdAt, expiresAt, ...texts })
-  yield* sql.run(insertSecret, { secretHash, keyId: id, createdAt })
+  yield* tx.run(insertKey, { id, projectId, mode, name, createdAt, expiresAt, ...texts })
+  yield* tx.run(insertSecret, { secretHash, keyId: id, createdAt })
   const asked = { id, projectId, mode, scopes: [...scopes], name, limits: { ...limits }, createdAt, expiresAt }
   return { ...asked, revokedAt: null, lastUsedAt: null }
 }
@@ -165,13 +165,13 @@ const anyKey = statement(() => query.selectFrom("api_keys").select("seq").limit(
 
 /** If several processes start on an empty store, the first one to acquire the lock creates the key. */
 function* createFirstKey(
-  sql: Sql,
+  tx: Sql,
   project: { readonly id: ProjectId; readonly name: string },
   key: NewApiKey,
 ): Program<boolean> {
-  yield* sql.lock("first key")
-  if ((yield* sql.get(anyKey, {})) !== undefined || (yield* createProject(sql, project)) === undefined) return false
-  if ((yield* createKey(sql, key)) === undefined)
+  yield* tx.lock("first key")
+  if ((yield* tx.get(anyKey, {})) !== undefined || (yield* createProject(tx, project)) === undefined) return false
+  if ((yield* createKey(tx, key)) === undefined)
     throw new TypeError("the first key must belong to the project created with it")
   return true
 }
@@ -180,9 +180,9 @@ const updateLimits = statement((given: Given<Values<"api_keys", "id" | "limits">
   query.updateTable("api_keys").set(assign(given, "limits")).where("id", "=", given.id),
 )
 
-function* limitKey(sql: Sql, id: KeyId, limits: KeyLimits): Program<ApiKeyRecord | undefined> {
-  yield* sql.run(updateLimits, { id, limits: encodeLimits(limits) })
-  return yield* findKeyById(sql, id)
+function* limitKey(tx: Sql, id: KeyId, limits: KeyLimits): Program<ApiKeyRecord | undefined> {
+  yield* tx.run(updateLimits, { id, limits: encodeLimits(limits) })
+  return yield* findKeyById(tx, id)
 }
 
 /** Keeps the time of the first revocation. */
@@ -194,9 +194,9 @@ const revoke = statement((given: Given<Id & { readonly now: number }>) =>
     .where("revoked_at", "is", null),
 )
 
-function* revokeKey(sql: Sql, id: KeyId): Program<ApiKeyRecord | undefined> {
-  yield* sql.run(revoke, { id, now: yield* sql.now() })
-  return yield* findKeyById(sql, id)
+function* revokeKey(tx: Sql, id: KeyId): Program<ApiKeyRecord | undefined> {
+  yield* tx.run(revoke, { id, now: yield* tx.now() })
+  return yield* findKeyById(tx, id)
 }
 
 /** The end of a secret is never put off. */
@@ -209,15 +209,15 @@ const endSecrets = statement((given: Given<{ readonly keyId: KeyId; readonly end
 )
 
 /** The row's lock lets one rotation at a time decide which secrets end. */
-function* rotateKey(sql: Sql, { keyId, overlapMs, secretHash }: KeyRotation): Program<RotateOutcome> {
-  const now = yield* sql.now()
-  const row = yield* sql.get(keyForUpdate, { id: keyId })
+function* rotateKey(tx: Sql, { keyId, overlapMs, secretHash }: KeyRotation): Program<RotateOutcome> {
+  const now = yield* tx.now()
+  const row = yield* tx.get(keyForUpdate, { id: keyId })
   if (row === undefined) return { _tag: "NotFound" }
   const key = keyOf(row)
   if (key.revokedAt !== null || (key.expiresAt !== null && key.expiresAt <= now)) return { _tag: "Ended", key }
   const oldSecretsEndAt = now + overlapMs
-  yield* sql.run(endSecrets, { keyId, endAt: oldSecretsEndAt })
-  yield* sql.run(insertSecret, { secretHash, keyId, createdAt: now })
+  yield* tx.run(endSecrets, { keyId, endAt: oldSecretsEndAt })
+  yield* tx.run(insertSecret, { secretHash, keyId, createdAt: now })
   return { _tag: "Rotated", key, oldSecretsEndAt }
 }
 
@@ -231,29 +231,28 @@ const touch = statement((given: Given<Id & { readonly usedAt: number }>) =>
 )
 
 /** In the order of the ids, so that no two processes wait for each other. */
-function* touchKeys(sql: Sql, uses: ReadonlyArray<{ readonly keyId: KeyId; readonly usedAt: number }>): Program<void> {
+function* touchKeys(tx: Sql, uses: ReadonlyArray<{ readonly keyId: KeyId; readonly usedAt: number }>): Program<void> {
   const latest = new Map<KeyId, number>()
   for (const { keyId, usedAt } of uses) latest.set(keyId, Math.max(usedAt, latest.get(keyId) ?? usedAt))
   const inOrder = [...latest].sort(([one], [other]) => (one < other ? -1 : 1))
-  yield* each(inOrder.map(([id, usedAt]) => sql.run(touch, { id, usedAt })))
+  yield* each(inOrder.map(([id, usedAt]) => tx.run(touch, { id, usedAt })))
 }
 
 export const makeKeyDirectory = (db: Transactions): KeyDirectory["Service"] =>
   KeyDirectory.of({
-    createProject: (project) => db.write("KeyDirectory.createProject", (sql) => createProject(sql, project)),
+    createProject: (project) => db.write("KeyDirectory.createProject", (tx) => createProject(tx, project)),
     disableProject: (projectId, disabled) =>
-      db.write("KeyDirectory.disableProject", (sql) => disableProject(sql, projectId, disabled)),
-    listProjects: db.read("KeyDirectory.listProjects", function* (sql) {
-      return yield* sql.all(allProjects, {})
+      db.write("KeyDirectory.disableProject", (tx) => disableProject(tx, projectId, disabled)),
+    listProjects: db.read("KeyDirectory.listProjects", function* (tx) {
+      return yield* tx.all(allProjects, {})
     }),
-    createKey: (key) => db.write("KeyDirectory.createKey", (sql) => createKey(sql, key)),
-    createFirstKey: (project, key) =>
-      db.write("KeyDirectory.createFirstKey", (sql) => createFirstKey(sql, project, key)),
+    createKey: (key) => db.write("KeyDirectory.createKey", (tx) => createKey(tx, key)),
+    createFirstKey: (project, key) => db.write("KeyDirectory.createFirstKey", (tx) => createFirstKey(tx, project, key)),
     listKeys: db.read("KeyDirectory.listKeys", listKeys),
-    limitKey: (keyId, limits) => db.write("KeyDirectory.limitKey", (sql) => limitKey(sql, keyId, limits)),
-    revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (sql) => revokeKey(sql, keyId)),
-    rotateKey: (rotation) => db.write("KeyDirectory.rotateKey", (sql) => rotateKey(sql, rotation)),
-    identifyKey: (secretHash) => db.read("KeyDirectory.identifyKey", (sql) => identifyKey(sql, secretHash)),
-    findKey: (secretHash) => db.read("KeyDirectory.findKey", (sql) => findKey(sql, secretHash)),
-    touchKeys: (uses) => db.write("KeyDirectory.touchKeys", (sql) => touchKeys(sql, uses)),
+    limitKey: (keyId, limits) => db.write("KeyDirectory.limitKey", (tx) => limitKey(tx, keyId, limits)),
+    revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (tx) => revokeKey(tx, keyId)),
+    rotateKey: (rotation) => db.write("KeyDirectory.rotateKey", (tx) => rotateKey(tx, rotation)),
+    identifyKey: (secretHash) => db.read("KeyDirectory.identifyKey", (tx) => identifyKey(tx, secretHash)),
+    findKey: (secretHash) => db.read("KeyDirectory.findKey", (tx) => findKey(tx, secretHash)),
+    touchKeys: (uses) => db.write("KeyDirectory.touchKeys", (tx) => touchKeys(tx, uses)),
   })

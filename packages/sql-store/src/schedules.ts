@@ -54,34 +54,33 @@ const first: SchedulePosition = { nextAt: Number.MIN_SAFE_INTEGER, name: "" }
  * statement each, which decides by the row as it is when it is locked.
  */
 export function* writeSchedule(
-  sql: Sql,
+  tx: Sql,
   name: string,
   expected: number,
   next: { readonly nextAt: number | null; readonly document: string } | null,
 ): Program<boolean> {
   if (next === null)
     return expected === 0
-      ? (yield* sql.get(scheduleOfName, { name })) === undefined
-      : (yield* sql.run(deleteSchedule, { name, expected })) === 1
-  const version = nextScheduleVersion(expected, yield* sql.now())
+      ? (yield* tx.get(scheduleOfName, { name })) === undefined
+      : (yield* tx.run(deleteSchedule, { name, expected })) === 1
+  const version = nextScheduleVersion(expected, yield* tx.now())
   const row = { name, version, nextAt: next.nextAt, document: next.document }
-  return (yield* expected === 0 ? sql.run(insertSchedule, row) : sql.run(updateSchedule, { ...row, expected })) === 1
+  return (yield* expected === 0 ? tx.run(insertSchedule, row) : tx.run(updateSchedule, { ...row, expected })) === 1
 }
 
-function* read(sql: Sql, schedules: Answer<ReadonlyArray<Row>>): Program<ReadSchedules> {
-  const now = sql.now()
+function* read(tx: Sql, schedules: Answer<ReadonlyArray<Row>>): Program<ReadSchedules> {
+  const now = tx.now()
   return { now: yield* now, schedules: yield* schedules }
 }
 
-export const listSchedules = (sql: Sql): Program<ReadSchedules> => read(sql, sql.all(allSchedules, {}))
+export const listSchedules = (tx: Sql): Program<ReadSchedules> => read(tx, tx.all(allSchedules, {}))
 
 export const makeScheduleStore = (db: Transactions): ScheduleStore["Service"] =>
   ScheduleStore.of({
     listSchedules: db.read("ScheduleStore.listSchedules", listSchedules),
-    findSchedule: (name) =>
-      db.read("ScheduleStore.findSchedule", (sql) => read(sql, sql.all(scheduleOfName, { name }))),
+    findSchedule: (name) => db.read("ScheduleStore.findSchedule", (tx) => read(tx, tx.all(scheduleOfName, { name }))),
     nextSchedules: (limit, { name, nextAt } = first) =>
-      db.read("ScheduleStore.nextSchedules", (sql) => read(sql, sql.all(nextSchedules, { limit, nextAt, name }))),
+      db.read("ScheduleStore.nextSchedules", (tx) => read(tx, tx.all(nextSchedules, { limit, nextAt, name }))),
     writeSchedule: (name, version, next) =>
-      db.write("ScheduleStore.writeSchedule", (sql) => writeSchedule(sql, name, version, next)),
+      db.write("ScheduleStore.writeSchedule", (tx) => writeSchedule(tx, name, version, next)),
   })

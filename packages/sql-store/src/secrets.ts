@@ -29,35 +29,35 @@ const replaceSecret = statement((given: Given<Secret & { readonly expected: Uint
 const deleteSecret = statement((given: Given<Name>) => query.deleteFrom("secrets").where("name", "=", given.name))
 
 /** Returns a copy: the driver returns Node buffers, and callers may change theirs later. */
-export function* findSecret(sql: Sql, name: string): Program<Uint8Array | undefined> {
-  const known = yield* sql.get(secretByName, { name })
+export function* findSecret(tx: Sql, name: string): Program<Uint8Array | undefined> {
+  const known = yield* tx.get(secretByName, { name })
   return known && Uint8Array.from(known.value)
 }
 
 /** Of concurrent callers, the first one's secret stays: the other insertions wait for it and then find it. */
-function* getOrCreate(sql: Sql, name: string, candidate: Uint8Array): Program<Uint8Array> {
-  const known = yield* findSecret(sql, name)
+function* getOrCreate(tx: Sql, name: string, candidate: Uint8Array): Program<Uint8Array> {
+  const known = yield* findSecret(tx, name)
   if (known !== undefined) return known
-  yield* sql.run(insertSecret, { name, value: candidate })
-  const created = yield* findSecret(sql, name)
+  yield* tx.run(insertSecret, { name, value: candidate })
+  const created = yield* findSecret(tx, name)
   if (created === undefined) throw new TypeError("the secret was neither inserted nor found")
   return created
 }
 
 /** One statement, which decides by the row as it is when it is locked. */
-function* replace(sql: Sql, name: string, expected: Uint8Array | undefined, value: Uint8Array): Program<boolean> {
+function* replace(tx: Sql, name: string, expected: Uint8Array | undefined, value: Uint8Array): Program<boolean> {
   const changed =
-    expected === undefined ? sql.run(insertSecret, { name, value }) : sql.run(replaceSecret, { name, value, expected })
+    expected === undefined ? tx.run(insertSecret, { name, value }) : tx.run(replaceSecret, { name, value, expected })
   return (yield* changed) === 1
 }
 
 export const makeSecretStore = (db: Transactions): SecretStore["Service"] =>
   SecretStore.of({
-    getOrCreate: (name, candidate) => db.write("SecretStore.getOrCreate", (sql) => getOrCreate(sql, name, candidate)),
-    find: (name) => db.read("SecretStore.find", (sql) => findSecret(sql, name)),
-    replace: (name, expected, value) => db.write("SecretStore.replace", (sql) => replace(sql, name, expected, value)),
+    getOrCreate: (name, candidate) => db.write("SecretStore.getOrCreate", (tx) => getOrCreate(tx, name, candidate)),
+    find: (name) => db.read("SecretStore.find", (tx) => findSecret(tx, name)),
+    replace: (name, expected, value) => db.write("SecretStore.replace", (tx) => replace(tx, name, expected, value)),
     remove: (name) =>
-      db.write("SecretStore.remove", function* (sql) {
-        return (yield* sql.run(deleteSecret, { name })) === 1
+      db.write("SecretStore.remove", function* (tx) {
+        return (yield* tx.run(deleteSecret, { name })) === 1
       }),
   })

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { JobId, StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimRef, JobStore, type PruneResult } from "@kiln/core/ports"
+import { readLineage, writeLineage } from "@kiln/sql-store"
 import { recorded } from "../audit.ts"
 import type { Database } from "../Database.ts"
 import type { StateRow } from "./jobRow.ts"
@@ -22,7 +23,8 @@ import { anyFinishedJob, deleteJobs } from "./deleteJobs.ts"
 import { anyKeptJob, eraseJobs, expireData } from "./eraseJobs.ts"
 import { anyOverdue, expireJobs } from "./expireJobs.ts"
 import { findByIdempotencyKey, findFile, findJobs, pollJobs } from "./findJobs.ts"
-import { findOrphans, readLineage, writeLineage } from "./blobs.ts"
+import { findOrphans } from "./blobs.ts"
+import { transactionsOf } from "../transactionsOf.ts"
 import { listCharges } from "./listCharges.ts"
 import { lockedJobs, lockedJobsAndLanes } from "./lockJobs.ts"
 
@@ -121,6 +123,7 @@ export const makePostgresJobStore = (
   tell: AnnounceFinished,
   carrier?: Carrier,
 ): JobStore["Service"] => {
+  const common = transactionsOf(db)
   const ending = locking(db, lockedJobs)
   const returning = locking(db, lockedJobsAndLanes)
   const claims = new Claims(db, positions)
@@ -163,7 +166,8 @@ export const makePostgresJobStore = (
     listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
     ...purging(db),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
-    readLineage: db.read("JobStore.readLineage", readLineage),
-    writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
+    readLineage: common.read("JobStore.readLineage", readLineage),
+    writeLineage: (version, document) =>
+      common.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
   })
 }

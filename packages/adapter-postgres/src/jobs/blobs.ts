@@ -1,8 +1,7 @@
-import { sql } from "kysely"
-import { type FileId, idBody, type JobId, jobOrphanReason, type UploadId } from "@kiln/core/domain"
-import type { NamedBlob, Orphan, StoredLineage } from "@kiln/core/ports"
+import { type FileId, type JobId, jobOrphanReason, type UploadId } from "@kiln/core/domain"
+import type { NamedBlob, Orphan } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
-import { batchStatement, type Given, query, statement, storeTime } from "../Statement.ts"
+import { batchStatement, type Given, query, statement } from "../Statement.ts"
 
 /** A job's token is in `queue` while it is unfinished, and in `results` afterwards. */
 const facts = batchStatement<
@@ -130,49 +129,3 @@ export const isNamed = async (session: Session, { blobKey, id }: NamedBlob): Pro
     : await session.get(fileNaming, { id, blobKey })
   return row !== undefined
 }
-
-/** One statement, so from one snapshot. */
-export const storedLineage = statement(() =>
-  query
-    .selectNoFrom((select) => [
-      storeTime.as("now"),
-      select.selectFrom("jobs").select("id").orderBy("id", "desc").limit(1).as("newestJob"),
-      select.selectFrom("uploads").select("id").orderBy("id", "desc").limit(1).as("newestUpload"),
-      select.selectFrom("blob_lineage").select("version").as("version"),
-      select.selectFrom("blob_lineage").select("document").as("document"),
-    ])
-    .$castTo<{
-      readonly now: number
-      readonly newestJob: JobId | null
-      readonly newestUpload: UploadId | null
-      readonly version: number | null
-      readonly document: string | null
-    }>(),
-)
-
-/** If several processes write the first version, only one inserts the row. */
-const insertLineage = statement((given: Given<{ document: string }>) =>
-  query
-    .insertInto("blob_lineage")
-    .values({ id: 1, version: 1, document: given.document })
-    .onConflict((conflict) => conflict.column("id").doNothing()),
-)
-
-const replaceLineage = statement((given: Given<{ version: number; document: string }>) =>
-  query
-    .updateTable("blob_lineage")
-    .set({ version: sql<number>`version + 1`, document: given.document })
-    .where("version", "=", given.version),
-)
-
-export const readLineage = async (session: Session): Promise<StoredLineage> => {
-  const row = await session.get(storedLineage, {})
-  if (row === undefined) throw new TypeError("a statement without a table returned no row")
-  const ids = [row.newestJob, row.newestUpload].flatMap((id) => (id === null ? [] : [idBody(id)]))
-  return { version: row.version ?? 0, document: row.document, now: row.now, newestId: ids.toSorted().at(-1) ?? null }
-}
-
-export const writeLineage = async (session: Session, version: number, document: string): Promise<boolean> =>
-  version === 0
-    ? (await session.run(insertLineage, { document })) > 0
-    : (await session.run(replaceLineage, { version, document })) > 0

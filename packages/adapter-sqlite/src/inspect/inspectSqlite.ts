@@ -4,13 +4,20 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { isError, StoreUnavailable } from "@kiln/core/domain"
 import type { StoreInspection, StorePlace } from "@kiln/core/ports"
-import { countDeliveries, findLastEntry, findSecret, listKeys, listSchedules, listWorkers } from "@kiln/sql-store"
+import {
+  countDeliveries,
+  findLastEntry,
+  findSecret,
+  listKeys,
+  listSchedules,
+  listWorkers,
+  readLineage,
+} from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
 import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
 import { readBoard } from "../board.ts"
 import { findOrphans } from "../jobs/findJobs.ts"
-import { readLineage } from "../jobs/lineage.ts"
 import { readDuePurges } from "../jobs/purges.ts"
 import { readRetention } from "../jobs/retentionRules.ts"
 import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
@@ -57,17 +64,17 @@ const inspectionOf = (
   dueRetention: (periods) => db.read("inspect.dueRetention", (tx) => readDueRetention(tx, periods)),
   readRetention: db.read("inspect.readRetention", readRetention),
   duePurges: db.read("inspect.duePurges", readDuePurges),
-  findSecret: (name) => common.read("inspect.findSecret", (sql) => findSecret(sql, name)),
+  findSecret: (name) => common.read("inspect.findSecret", (tx) => findSecret(tx, name)),
   upkeep: db.read("inspect.upkeep", () => findUpkeep(db.connection)),
   countQueue: db.read("inspect.countQueue", countQueue),
   readBoard: db.read("inspect.readBoard", readBoard),
   listKeys: common.read("inspect.listKeys", listKeys),
-  findLastChange: (action) => common.read("inspect.findLastChange", (sql) => findLastEntry(sql, action)),
+  findLastChange: (action) => common.read("inspect.findLastChange", (tx) => findLastEntry(tx, action)),
   readPlace,
   listSchedules: common.read("inspect.listSchedules", listSchedules),
   countDeliveries: common.read("inspect.countDeliveries", countDeliveries),
   listWorkers: common.read("inspect.listWorkers", listWorkers),
-  readLineage: db.read("inspect.readLineage", readLineage),
+  readLineage: common.read("inspect.readLineage", readLineage),
   findOrphans: (blobs) => db.read("inspect.findOrphans", (tx) => findOrphans(tx, blobs)),
   findUploadOrphans: (blobs) => db.read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
 })
