@@ -9,10 +9,13 @@ import {
   countDeliveries,
   findLastEntry,
   findSecret,
+  firstBlobs,
   listKeys,
   listSchedules,
   listWorkers,
+  readDuePurges,
   readLineage,
+  readRetention,
   type Program,
   type Sql,
 } from "@kiln/sql-store"
@@ -24,11 +27,9 @@ import { connectionOptions, postgresMigrations, type PostgresOptions } from "./o
 import { readPlace } from "./place.ts"
 import { Session } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
-import { findOrphans, firstBlobs, isNamed, listNamedBlobs } from "./jobs/blobs.ts"
+import { findOrphans, isNamed, listNamedBlobs } from "./jobs/blobs.ts"
 import { runOn } from "./transactionsOf.ts"
 import { findUploadOrphans } from "./uploads/sweepUploads.ts"
-import { readDuePurges } from "./jobs/purges.ts"
-import { readRetention } from "./jobs/retentionRules.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 import { findUpkeep } from "./upkeep.ts"
 
@@ -73,20 +74,20 @@ const inspectionOf = (
     damage: ask(() => failedChecksums(client)),
     namedBlobs: Stream.paginate(firstBlobs, (cursor) =>
       Effect.map(
-        ask(() => listNamedBlobs(session, cursor, pageSize)),
+        run((tx) => listNamedBlobs(tx, cursor, pageSize)),
         ({ blobs, next }) => [blobs, Option.fromUndefinedOr(next)] as const,
       ),
     ),
-    isNamed: (blob) => ask(() => isNamed(session, blob)),
+    isNamed: (blob) => run((tx) => isNamed(tx, blob)),
     dueRetention: (periods) => ask(() => readDueRetention(session, periods)),
-    readRetention: ask(() => readRetention(session)),
-    duePurges: ask(() => readDuePurges(session)),
-    findSecret: (name) => run((common) => findSecret(common, name)),
+    readRetention: run(readRetention),
+    duePurges: run(readDuePurges),
+    findSecret: (name) => run((tx) => findSecret(tx, name)),
     upkeep: ask(() => findUpkeep(client, wire.schema)),
     countQueue: ask(() => countQueue(session)),
     readBoard: ask(() => readBoard(session)),
     listKeys: run(listKeys),
-    findLastChange: (action) => run((common) => findLastEntry(common, action)),
+    findLastChange: (action) => run((tx) => findLastEntry(tx, action)),
     readPlace: options.allowCopies === true ? Effect.undefined : ask(() => readPlace(session, wire)),
     listSchedules: run(listSchedules),
     countDeliveries: run(countDeliveries),

@@ -3,7 +3,7 @@ import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { callEveryVerb, fixtures } from "@kiln/conformance"
 import { ranks } from "@kiln/core/domain"
-import { announcedUploads, arrivingUploads, chargesAfter, storedUploads } from "@kiln/sql-store"
+import { announcedUploads, arrivingUploads, chargesAfter, nextDue, storedUploads } from "@kiln/sql-store"
 import type { Database } from "../src/Database.ts"
 import { jobByIdempotencyKey, jobByOwner } from "../src/jobs/JobRow.ts"
 import { polledByOwner } from "../src/jobs/pollJobs.ts"
@@ -12,7 +12,6 @@ import { insertAtOnce, unfinishedJobs } from "../src/jobs/insertJob.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { nextFinishedKind } from "../src/jobs/finishedKinds.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
-import { nextDue } from "../src/jobs/purges.ts"
 import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
 import { finishedByStatus, furthestJob, jobsInRange, nextJob, unfinishedByStatus } from "../src/directory.ts"
 import { allKinds } from "../src/jobs/lanes.ts"
@@ -238,7 +237,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       ...finishedAndNotNeeded(5),
     ],
   ],
-  ["purges that are due", nextDue.sql, ["SCAN kiln_purges USING INDEX kiln_purges_due"]],
+  ["purges that are due", compile(nextDue.built).sql, ["SCAN kiln_purges USING INDEX kiln_purges_due"]],
   [
     "how far a page of jobs looks",
     furthestJob.sql,

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { JobId, StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimRef, JobStore, type PruneResult } from "@kiln/core/ports"
-import { readLineage, writeLineage } from "@kiln/sql-store"
+import { listPurges, nextPurges, readLineage, readRetention, writeLineage } from "@kiln/sql-store"
 import { recorded } from "../audit.ts"
 import type { Database } from "../Database.ts"
 import type { StateRow } from "./jobRow.ts"
@@ -13,8 +13,8 @@ import { cancelJobs } from "./cancelJobs.ts"
 import { checkClaims, extendLeases } from "./extendLeases.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { Claims } from "./Claims.ts"
-import { confirmPurges, hastenPurges, listPurges, nextPurges, postponePurges } from "./purges.ts"
-import { publishRetention, readRetention } from "./retentionRules.ts"
+import { confirmPurges, hastenPurges, postponePurges } from "./purges.ts"
+import { publishRetention } from "./retentionRules.ts"
 import { Creations } from "./createAtOnce.ts"
 import type { RememberedFacts } from "./RememberedFacts.ts"
 import { type AnnounceFinished, completeJobs, failJobs } from "./endJobs.ts"
@@ -100,15 +100,15 @@ const retaining = (
     ),
   publishRetention: (publication) =>
     db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
-  readRetention: db.read("JobStore.readRetention", readRetention),
+  readRetention: transactionsOf(db).read("JobStore.readRetention", readRetention),
 })
 
 /** Verbs about blobs that are to be removed. */
 const purging = (
   db: Database,
 ): Pick<JobStore["Service"], "listPurges" | "nextPurges" | "postponePurges" | "hastenPurges" | "confirmPurges"> => ({
-  listPurges: (limit) => db.read("JobStore.listPurges", (session) => listPurges(session, limit)),
-  nextPurges: (limit) => db.read("JobStore.nextPurges", (session) => nextPurges(session, limit)),
+  listPurges: (limit) => transactionsOf(db).read("JobStore.listPurges", (tx) => listPurges(tx, limit)),
+  nextPurges: (limit) => transactionsOf(db).read("JobStore.nextPurges", (tx) => nextPurges(tx, limit)),
   postponePurges: (purges) => db.write("JobStore.postponePurges", (tx) => postponePurges(tx, purges)),
   hastenPurges: db.read("JobStore.hastenPurges", hastenPurges),
   confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),

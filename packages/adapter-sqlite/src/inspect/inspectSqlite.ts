@@ -8,18 +8,19 @@ import {
   countDeliveries,
   findLastEntry,
   findSecret,
+  firstBlobs,
   listKeys,
   listSchedules,
   listWorkers,
+  readDuePurges,
   readLineage,
+  readRetention,
 } from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
 import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
 import { readBoard } from "../board.ts"
 import { findOrphans } from "../jobs/findJobs.ts"
-import { readDuePurges } from "../jobs/purges.ts"
-import { readRetention } from "../jobs/retentionRules.ts"
 import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
 import { sqlitePlace } from "../place.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
@@ -27,7 +28,7 @@ import { isCorrupt } from "../sqliteErrors.ts"
 import { transactionsOf } from "../transactionsOf.ts"
 import { findUploadOrphans } from "../uploads.ts"
 import { readDueRetention } from "./dueRetention.ts"
-import { firstBlobs, isNamed, listNamedBlobs } from "./namedBlobs.ts"
+import { isNamed, listNamedBlobs } from "./namedBlobs.ts"
 import { countQueue } from "./countQueue.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 import { findUpkeep } from "./upkeep.ts"
@@ -56,14 +57,14 @@ const inspectionOf = (
   }),
   namedBlobs: Stream.paginate(firstBlobs, (cursor) =>
     Effect.map(
-      db.read("inspect.namedBlobs", (tx) => listNamedBlobs(tx, cursor, pageSize)),
+      common.read("inspect.namedBlobs", (tx) => listNamedBlobs(tx, cursor, pageSize)),
       ({ blobs, next }) => [blobs, Option.fromUndefinedOr(next)] as const,
     ),
   ),
-  isNamed: (blob) => db.read("inspect.isNamed", (tx) => isNamed(tx, blob)),
+  isNamed: (blob) => common.read("inspect.isNamed", (tx) => isNamed(tx, blob)),
   dueRetention: (periods) => db.read("inspect.dueRetention", (tx) => readDueRetention(tx, periods)),
-  readRetention: db.read("inspect.readRetention", readRetention),
-  duePurges: db.read("inspect.duePurges", readDuePurges),
+  readRetention: common.read("inspect.readRetention", readRetention),
+  duePurges: common.read("inspect.duePurges", readDuePurges),
   findSecret: (name) => common.read("inspect.findSecret", (tx) => findSecret(tx, name)),
   upkeep: db.read("inspect.upkeep", () => findUpkeep(db.connection)),
   countQueue: db.read("inspect.countQueue", countQueue),
