@@ -17,6 +17,8 @@ const doors = globSync("packages/*/package.json", { cwd: import.meta.dirname }).
 const coreDomainAndPorts = "^packages/core/src/(domain|ports)/index[.]ts$"
 const effect = "(^|/)node_modules/effect/"
 const adapters = "^packages/(adapter-[^/]+|media-probe|provider-[^/]+)/src/"
+const sqlAdapters = "^packages/(adapter-(?:sqlite|postgres))/src/"
+const sqlStore = "^packages/sql-store/src/index[.]ts$"
 
 /** A layer of core may import itself, `effect`, and the layers named here; any other file of core is out of reach. */
 const coreLayer = (layer, below) => ({
@@ -47,8 +49,32 @@ const forbidden = [
     name: "adapters-see-domain-and-ports",
     comment: "an adapter implements ports: of kiln it sees @kiln/core/domain and @kiln/core/ports",
     severity: "error",
-    from: { path: adapters, pathNot: "^packages/(provider-ai-sdk|media-probe)/" },
+    from: { path: adapters, pathNot: ["^packages/(provider-ai-sdk|media-probe)/", sqlAdapters] },
     to: { path: "^packages/(?!$1/)", pathNot: coreDomainAndPorts },
+  },
+  {
+    name: "sql-adapters-see-sql-store",
+    comment: "the adapters of databases also see @kiln/sql-store, which is built into them",
+    severity: "error",
+    from: { path: sqlAdapters },
+    to: { path: "^packages/(?!$1/)", pathNot: [coreDomainAndPorts, sqlStore] },
+  },
+  {
+    name: "sql-store-sees-domain-and-ports",
+    comment: "what both databases share implements ports, and knows neither of their drivers nor Node",
+    severity: "error",
+    from: { path: "^packages/sql-store/src/" },
+    to: {
+      pathNot: [effect, "(^|/)node_modules/kysely/", "^packages/sql-store/src/", coreDomainAndPorts],
+      dependencyTypesNot: ["unknown"],
+    },
+  },
+  {
+    name: "only-sql-adapters-see-sql-store",
+    comment: "sql-store is not published: other packages would be installed without it",
+    severity: "error",
+    from: { path: "^packages/(?!sql-store/|adapter-sqlite/|adapter-postgres/)[^/]+/" },
+    to: { path: "^packages/sql-store/" },
   },
   {
     name: "probe-sees-media",

@@ -8,6 +8,7 @@ import { isBuiltin } from "node:module"
 import { join, resolve } from "node:path"
 import { cruise, type ICruiseResult, type IModule } from "dependency-cruiser"
 import rules from "../.dependency-cruiser.mjs"
+import { builtInNames } from "./publish/builtIn.ts"
 
 export interface Violation {
   readonly rule: string
@@ -65,7 +66,7 @@ const undeclared = (modules: ReadonlyArray<IModule>): Array<Violation> =>
     return dependencies
       .filter(({ module }) => !module.startsWith(".") && !isBuiltin(module))
       .map(({ module }) => packageOf(module))
-      .filter((name) => !(name in declared))
+      .filter((name) => !(name in declared) && !builtInNames(directory).includes(name))
       .map((name) => ({ rule: "declared-dependencies", from: source, to: name }))
   })
 

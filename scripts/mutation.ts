@@ -27,6 +27,7 @@ const parts: ReadonlyArray<{ readonly source: string; readonly tests: ReadonlyAr
     ],
   },
   { source: "packages/core/src/", tests: [`${coreTests}/**/*.test.ts`] },
+  { source: "packages/sql-store/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },
   { source: "packages/adapter-sqlite/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },
   { source: "packages/adapter-postgres/src/", tests: ["packages/adapter-postgres/test/**/*.test.ts"] },
 ]

@@ -24,14 +24,20 @@ const runNode = (root: string, ...args: ReadonlyArray<string>) =>
 describe("boundaries: a violation of each rule is found", () => {
   const core = "packages/core/src"
   const planted: Planted = [
+    ["core-media", `${core}/media/Domain.ts`, `import "../domain/index.ts"`],
     ["core-domain", `${core}/domain/Port.ts`, `import "../ports/index.ts"`],
     ["core-providers", `${core}/providers/Port.ts`, `import "../ports/index.ts"`],
     ["core-ports", `${core}/ports/Kind.ts`, `import "../kinds/index.ts"`],
     ["core-kinds", `${core}/kinds/Engine.ts`, `import type {} from "../engine/Engine.ts"`],
     ["core-engine", `${core}/engine/Worker.ts`, `import "../worker/index.ts"`],
+    ["core-installation", `${core}/installation/Worker.ts`, `import "../worker/index.ts"`],
     ["core-worker", `${core}/worker/Root.ts`, `import "../index.ts"`],
     ["core-is-pure", `${core}/domain/Node.ts`, `export const load = () => import("node:fs")`],
-    ["adapters-see-domain-and-ports", "packages/adapter-sqlite/src/Engine.ts", `import "@kiln/core"`],
+    ["adapters-see-domain-and-ports", "packages/adapter-blobs/src/Engine.ts", `import "@kiln/core"`],
+    ["probe-sees-media", "packages/media-probe/src/Engine.ts", `import "@kiln/core"`],
+    ["sql-adapters-see-sql-store", "packages/adapter-postgres/src/Engine.ts", `import "@kiln/core"`],
+    ["sql-store-sees-domain-and-ports", "packages/sql-store/src/Engine.ts", `import "@kiln/core"`],
+    ["only-sql-adapters-see-sql-store", "packages/adapter-blobs/src/Sql.ts", `import "@kiln/sql-store"`],
     ["ai-sdk-sees-ports-and-http", "packages/provider-ai-sdk/src/Worker.ts", `import "@kiln/core/worker"`],
     ["testing-sees-domain-and-ports", "packages/testing/src/Engine.ts", `import "@kiln/core"`],
     ["test-engine-sees-core", "packages/testing/src/TestEngine/Sqlite.ts", `import "@kiln/adapter-sqlite"`],

@@ -1,6 +1,7 @@
 // Builds what is published, `packages/*/dist`: `pnpm build`.
 import { existsSync, globSync, rmSync } from "node:fs"
 import { join } from "node:path"
+import { isBuiltIn } from "./builtIn.ts"
 import { bundlePackages } from "./bundlePackages.ts"
 import { bundleProgram } from "./bundleProgram.ts"
 import { publicPackages, repository } from "./publicPackages.ts"
@@ -11,7 +12,7 @@ const removeStale = (directory: string): void => {
   const dist = join(repository, directory, "dist")
   for (const file of globSync("**/*.{js,d.ts}", { cwd: dist })) {
     const source = join(repository, directory, "src", file.replace(/(\.d\.ts|\.js)$/, ".ts"))
-    if (!existsSync(source)) rmSync(join(dist, file))
+    if (!existsSync(source) && !isBuiltIn(directory, file)) rmSync(join(dist, file))
   }
 }
 

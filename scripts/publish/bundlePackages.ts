@@ -1,6 +1,7 @@
 import { globSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build as bundle } from "esbuild"
+import { copyDeclarations } from "./builtIn.ts"
 import { licenses } from "./licenses.ts"
 import { type PublicPackage, publicPackages, repository } from "./publicPackages.ts"
 
@@ -39,6 +40,7 @@ const bundlePackage = async ({ directory, manifest }: PublicPackage): Promise<vo
     legalComments: "none",
     logLevel: "error",
   })
+  copyDeclarations(directory)
   const inside = builtInto(directory)
   if (inside.length > 0) writeFileSync(join(dist, "LICENSES.txt"), licenses(inside))
 }

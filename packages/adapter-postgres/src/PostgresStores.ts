@@ -20,20 +20,19 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import { auditedDatabase, makePostgresAuditLog } from "./audit.ts"
+import { makeAuditLog, makeKeyDirectory, makeScheduleStore, makeSecretStore } from "@kiln/sql-store"
+import { auditedDatabase } from "./audit.ts"
 import { LanePositions } from "./jobs/LanePositions.ts"
 import { checkPostgresOptions, openDatabase, type OpenDatabase, type PostgresOptions } from "./openDatabase.ts"
 import { makePostgresCallerTransactions } from "./callers/CallerTransactions.ts"
 import { makePostgresJobDirectory } from "./directory.ts"
 import { makePostgresJobStore } from "./jobs/JobStore.ts"
 import { RememberedFacts } from "./jobs/RememberedFacts.ts"
-import { makePostgresKeyDirectory } from "./keys.ts"
 import { makePostgresPlace } from "./place.ts"
 import { makePostgresRateLimitStore } from "./rateLimits.ts"
 import { makePostgresDeliveryStore } from "./deliveries.ts"
-import { makePostgresScheduleStore } from "./schedules.ts"
-import { makePostgresSecretStore } from "./secrets.ts"
 import { makePostgresSwitchboard } from "./board.ts"
+import { transactionsOf } from "./transactionsOf.ts"
 import { makePostgresUploadStore } from "./uploads/UploadStore.ts"
 import { hintOnce, makePostgresWakeUp, makeNotifiers, type PostgresWakeUp } from "./wakeUp/WakeUp.ts"
 import { saveTurns } from "./jobs/nextClaimable.ts"
@@ -110,13 +109,13 @@ export const PostgresStores = {
             makePostgresCallerTransactions(database, facts, connections, notifications !== false),
           ),
           Context.add(UploadStore, makePostgresUploadStore(database, heartbeats)),
-          Context.add(KeyDirectory, makePostgresKeyDirectory(recording)),
+          Context.add(KeyDirectory, makeKeyDirectory(transactionsOf(recording))),
           Context.add(Switchboard, makePostgresSwitchboard(recording, hint)),
-          Context.add(SecretStore, makePostgresSecretStore(recording)),
-          Context.add(ScheduleStore, makePostgresScheduleStore(recording)),
+          Context.add(SecretStore, makeSecretStore(transactionsOf(recording))),
+          Context.add(ScheduleStore, makeScheduleStore(transactionsOf(recording))),
           Context.add(DeliveryStore, makePostgresDeliveryStore(database)),
           Context.add(RateLimitStore, makePostgresRateLimitStore(database)),
-          Context.add(AuditLog, makePostgresAuditLog(database)),
+          Context.add(AuditLog, makeAuditLog(transactionsOf(database))),
           Context.add(StorePlace, makePostgresPlace(database, connections, options)),
           Context.add(WakeUp, wakeUp),
         )

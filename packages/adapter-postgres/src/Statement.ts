@@ -1,29 +1,32 @@
 import {
   type AliasedRawBuilder,
-  type Compilable,
-  DummyDriver,
-  Kysely,
-  PostgresAdapter,
-  PostgresIntrospector,
+  createQueryId,
   PostgresQueryCompiler,
   type RawBuilder,
+  type RootOperationNode,
   sql,
+  WithSchemaPlugin,
 } from "kysely"
+import {
+  type Built,
+  compile as compileWith,
+  Placeholder,
+  plentyName,
+  queries,
+  type SqlValue as CommonValue,
+  type Statement as CommonStatement,
+  timeName,
+} from "@kiln/sql-store"
 import type { Tables } from "./columns.ts"
 
 /** A parameter's value. Whole numbers are `bigint` on the server and safe integers here. */
-export type SqlValue = string | number | boolean | null | Uint8Array | ReadonlyArray<string | number | boolean | null>
-
-/** A parameter whose value is given when the statement runs. */
-class Placeholder {
-  readonly name: string
-  constructor(name: string) {
-    this.name = name
-  }
-}
+export type SqlValue = CommonValue | ReadonlyArray<string | number | boolean | null>
 
 /** The schema that statements and migrations are written for; `inSchema` replaces it. */
 const defaultSchema = "kiln"
+
+/** Evaluated once per statement, so that indexes can be searched by it. */
+const timeText = `(select "${defaultSchema}".store_time())`
 
 /** Uses one `$n` for each name, however often it occurs. Constants become literals, so that plans can use them. */
 class NamedParameterCompiler extends PostgresQueryCompiler {
@@ -36,6 +39,8 @@ class NamedParameterCompiler extends PostgresQueryCompiler {
 
   protected override appendValue(value: unknown): void {
     if (!(value instanceof Placeholder)) return this.appendImmediateValue(value)
+    if (value.name === timeName) return this.append(timeText)
+    if (value.name === plentyName) return this.append("generate_series(1, (select 1))")
     const known = this.#numbers.get(value.name)
     if (known !== undefined) return this.append(`$${known}`)
     this.#numbers.set(value.name, this.#numbers.size + 1)
@@ -44,14 +49,7 @@ class NamedParameterCompiler extends PostgresQueryCompiler {
 }
 
 /** Builds typed queries. They are compiled once and run by a `Session`. */
-export const query = new Kysely<Tables>({
-  dialect: {
-    createAdapter: () => new PostgresAdapter(),
-    createDriver: () => new DummyDriver(),
-    createIntrospector: (db) => new PostgresIntrospector(db),
-    createQueryCompiler: () => new NamedParameterCompiler(),
-  },
-}).withSchema(defaultSchema)
+export const query = queries<Tables>().withSchema(defaultSchema)
 
 export type Values = Readonly<Record<string, SqlValue>>
 
@@ -80,14 +78,10 @@ const placeholders = <P extends Values>(): Given<P> =>
 
 let statements = 0
 
-const compile = (built: Compilable) => {
-  const compiled = built.compile()
-  const names = compiled.parameters.map((parameter) => {
-    if (!(parameter instanceof Placeholder)) throw new TypeError("statement parameters must be named")
-    return parameter.name
-  })
+const compile = (built: Built<unknown>, transform?: (node: RootOperationNode) => RootOperationNode) => {
+  const { parameters, sql: text } = compileWith(built, new NamedParameterCompiler(), transform)
   statements += 1
-  return { sql: compiled.sql, names, name: `kiln_${statements}` }
+  return { sql: text, names: parameters.map(({ name }) => name), name: `kiln_${statements}` }
 }
 
 /**
@@ -100,25 +94,37 @@ export const hidden = (parameter: RawBuilder<number>): RawBuilder<number> => sql
 export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<number>`${parameter}::bigint`
 
 /** Store time, for statements outside of a transaction. Evaluated once per statement, so that indexes can be searched by it. */
-export const storeTime: RawBuilder<number> = sql<number>`(select "${sql.raw(defaultSchema)}".store_time())`
+export const storeTime: RawBuilder<number> = sql<number>`${sql.raw(timeText)}`
 
-/**
- * One row that the planner takes for a thousand, as the table `plenty`. Join it to the table below an ORDER BY with a LIMIT: the planner
- * then reads the index in that order and stops. Without it, a table without statistics looks as if a condition picked a handful of its rows,
- * and the planner reads and sorts all of them first: 150 ms for a page of 100,000 jobs, instead of 12.
- */
-export const plenty: AliasedRawBuilder<{}, "plenty"> = sql<{}>`generate_series(1, (select 1))`.as("plenty")
-
-/** Rounds a caller's age up to whole milliseconds, at most the largest safe integer. */
-export const wholeAge = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER - 1)
+export { plenty, wholeAge } from "@kiln/sql-store"
 
 /** Store time minus `ms` milliseconds. */
 export const ago = (ms: RawBuilder<number>): RawBuilder<number> => sql<number>`(${storeTime} - ${whole(ms)})`
 
 /** Compiles a query whose parameters are named by the type of `build`'s argument. */
-export const statement = <P extends Values, Row>(build: (given: Given<P>) => Compilable<Row>): Statement<P, Row> => {
+export const statement = <P extends Values, Row>(build: (given: Given<P>) => Built<Row>): Statement<P, Row> => {
   const { name, names, sql: text } = compile(build(placeholders<P>()))
   return { sql: text, name, bind: (parameters) => names.map((parameter) => parameters[parameter] ?? null) }
+}
+
+/** Names the schema in a query of both databases. */
+export const inDefaultSchema = new WithSchemaPlugin(defaultSchema)
+
+const compiled = new WeakMap<CommonStatement<never, unknown>, Statement<Values, unknown>>()
+
+/** Compiles a statement of both databases, once. */
+export const ownOf = (common: CommonStatement<never, unknown>): Statement<Values, unknown> => {
+  const known = compiled.get(common)
+  if (known !== undefined) return known
+  const inSchema = (node: RootOperationNode) => inDefaultSchema.transformQuery({ node, queryId: createQueryId() })
+  const { name, names, sql: text } = compile(common.built, inSchema)
+  const own: Statement<Values, unknown> = {
+    sql: text,
+    name,
+    bind: (parameters) => names.map((parameter) => parameters[parameter] ?? null),
+  }
+  compiled.set(common, own)
+  return own
 }
 
 /** The SQL type of a batch column. */
@@ -148,7 +154,7 @@ export const batchStatement = <
   Row,
 >(
   columns: { readonly [Name in keyof Item]: ColumnType },
-  build: (item: BatchTable<Item>, given: Given<P>) => Compilable<Row>,
+  build: (item: BatchTable<Item>, given: Given<P>) => Built<Row>,
 ): BatchStatement<Item, P, Row> => {
   const fields = Object.keys(columns) as Array<keyof Item & string>
   // Subqueries, so that the planner does not see how many items there are: it would plan each size anew.

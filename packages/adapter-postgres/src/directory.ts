@@ -1,15 +1,15 @@
 import { sql } from "kysely"
 import type { Job, JobId, JobMode, JobStatus, KeyId, ProjectId } from "@kiln/core/domain"
 import { JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
-import { listAttempts } from "./jobs/attempts.ts"
 import { findPlace } from "./jobs/findPlace.ts"
 import { either, jobOf, jobsById, priorityOf, retained, statusPart } from "./jobs/jobRow.ts"
-import { listWaits } from "./jobs/waits.ts"
+import { listAttempts, listWaits } from "@kiln/sql-store"
 import { countJobs, hasLabels } from "./countJobs.ts"
 import { measureQueue } from "./queueDepth.ts"
 import type { Session } from "./Session.ts"
 import { batchStatement, type Given, plenty, query, statement } from "./Statement.ts"
 import type { Database } from "./Database.ts"
+import { transactionsOf } from "./transactionsOf.ts"
 
 /** Maximum number of rows that a page examines in each part: rare matches give short pages. */
 const mostLookedAt = 1_000
@@ -256,7 +256,7 @@ const readJobs = async (session: Session, jobIds: ReadonlyArray<JobId>): Promise
   return jobIds.map((id) => jobs.get(id))
 }
 
-export const makePostgresJobDirectory = (db: Database): JobDirectory["Service"] =>
+export const makePostgresJobDirectory = (db: Database, common = transactionsOf(db)): JobDirectory["Service"] =>
   JobDirectory.of({
     listJobs: (page) => db.read("JobDirectory.listJobs", (session) => listJobs(session, page)),
     countJobs: (question) => db.read("JobDirectory.countJobs", (session) => countJobs(session, question)),
@@ -267,6 +267,6 @@ export const makePostgresJobDirectory = (db: Database): JobDirectory["Service"] 
     listKinds: db.read("JobDirectory.listKinds", async (session) =>
       (await session.all(allKinds, {})).map(({ kind }) => kind),
     ),
-    listWaits: (jobId) => db.read("JobDirectory.listWaits", (session) => listWaits(session, jobId)),
-    listAttempts: (jobId) => db.read("JobDirectory.listAttempts", (session) => listAttempts(session, jobId)),
+    listWaits: (jobId) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobId)),
+    listAttempts: (jobId) => common.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
   })

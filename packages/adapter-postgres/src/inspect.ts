@@ -5,24 +5,31 @@ import * as Stream from "effect/Stream"
 import pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus, StoreInspection } from "@kiln/core/ports"
-import { findLastEntry } from "./audit.ts"
+import {
+  countDeliveries,
+  findLastEntry,
+  findSecret,
+  firstBlobs,
+  listKeys,
+  listSchedules,
+  listWorkers,
+  readDuePurges,
+  readLineage,
+  readRetention,
+  type Program,
+  type Sql,
+} from "@kiln/sql-store"
 import { readBoard } from "./board.ts"
 import { clientConfig, cutOff } from "./Connections.ts"
 import { countQueue } from "./countQueue.ts"
-import { countDeliveries } from "./deliveries.ts"
 import { migrations } from "./migrations/index.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
 import { readPlace } from "./place.ts"
 import { Session } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
-import { listKeys } from "./keys.ts"
-import { findOrphans, firstBlobs, isNamed, listNamedBlobs, readLineage } from "./jobs/blobs.ts"
-import { listSchedules } from "./schedules.ts"
-import { findSecret } from "./secrets.ts"
+import { findOrphans, isNamed, listNamedBlobs } from "./jobs/blobs.ts"
+import { runOn } from "./transactionsOf.ts"
 import { findUploadOrphans } from "./uploads/sweepUploads.ts"
-import { listWorkers } from "./workers.ts"
-import { readDuePurges } from "./jobs/purges.ts"
-import { readRetention } from "./jobs/retentionRules.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 import { findUpkeep } from "./upkeep.ts"
 
@@ -56,6 +63,7 @@ const inspectionOf = (
 ): StoreInspection => {
   const wire = connectionOptions(options)
   const session = new Session(client, { ...wire, prepared: false })
+  const run = <A>(program: (tx: Sql) => Program<A>) => ask(() => runOn(session, program))
   return {
     migrations: status,
     schemaDrift: Effect.flatMap(status, ({ applied, unknown }) => {
@@ -66,25 +74,25 @@ const inspectionOf = (
     damage: ask(() => failedChecksums(client)),
     namedBlobs: Stream.paginate(firstBlobs, (cursor) =>
       Effect.map(
-        ask(() => listNamedBlobs(session, cursor, pageSize)),
+        run((tx) => listNamedBlobs(tx, cursor, pageSize)),
         ({ blobs, next }) => [blobs, Option.fromUndefinedOr(next)] as const,
       ),
     ),
-    isNamed: (blob) => ask(() => isNamed(session, blob)),
+    isNamed: (blob) => run((tx) => isNamed(tx, blob)),
     dueRetention: (periods) => ask(() => readDueRetention(session, periods)),
-    readRetention: ask(() => readRetention(session)),
-    duePurges: ask(() => readDuePurges(session)),
-    findSecret: (name) => ask(() => findSecret(session, name)),
+    readRetention: run(readRetention),
+    duePurges: run(readDuePurges),
+    findSecret: (name) => run((tx) => findSecret(tx, name)),
     upkeep: ask(() => findUpkeep(client, wire.schema)),
     countQueue: ask(() => countQueue(session)),
     readBoard: ask(() => readBoard(session)),
-    listKeys: ask(() => listKeys(session)),
-    findLastChange: (action) => ask(() => findLastEntry(session, action)),
+    listKeys: run(listKeys),
+    findLastChange: (action) => run((tx) => findLastEntry(tx, action)),
     readPlace: options.allowCopies === true ? Effect.undefined : ask(() => readPlace(session, wire)),
-    listSchedules: ask(() => listSchedules(session)),
-    countDeliveries: ask(() => countDeliveries(session)),
-    listWorkers: ask(() => listWorkers(session)),
-    readLineage: ask(() => readLineage(session)),
+    listSchedules: run(listSchedules),
+    countDeliveries: run(countDeliveries),
+    listWorkers: run(listWorkers),
+    readLineage: run(readLineage),
     findOrphans: (blobs) => ask(() => findOrphans(session, blobs)),
     findUploadOrphans: (blobs) => ask(() => findUploadOrphans(session, blobs)),
   }

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from "kysely"
 import { lastServedStepMs } from "@kiln/core/domain"
-import { decodeScope, decodeStandings, decodeStrings, encodeScope, type PublishedWorker } from "@kiln/core/ports"
+import { encodeScope, type PublishedWorker } from "@kiln/core/ports"
 import type { Session } from "./Session.ts"
 import { type Given, query, statement, storeTime, whole } from "./Statement.ts"
 
@@ -99,19 +99,3 @@ export const publishWorker = async (
     stepMs: ttlMs > 0 ? lastServedStepMs : 0,
   })
 }
-
-const publications = statement(() =>
-  query
-    .selectFrom("workers")
-    .select(["worker_id as workerId", "live_kinds as liveKinds", "providers", "scope"])
-    .where("live_until", ">", storeTime)
-    .orderBy("worker_id"),
-)
-
-export const listWorkers = async (session: Session): Promise<ReadonlyArray<PublishedWorker>> =>
-  (await session.all(publications, {})).map(({ liveKinds, providers, scope, workerId }) => ({
-    workerId,
-    liveKinds: decodeStrings(liveKinds, `worker ${workerId}`),
-    providers: decodeStandings(providers, `worker ${workerId}`),
-    ...decodeScope(scope, `worker ${workerId}`),
-  }))

@@ -4,9 +4,10 @@ import { type FreshDatabase, freshDatabase } from "@kiln/postgres-lab"
 import { arrangeEveryState, callEveryVerb } from "@kiln/conformance"
 import { PostgresStores } from "../src/index.ts"
 import { countAll, countOfProject } from "../src/countJobs.ts"
+import { storedLineage } from "@kiln/sql-store"
 import { insertCharged } from "../src/spending.ts"
+import { ownOf } from "../src/Statement.ts"
 import { depthByKind, oldestReady } from "../src/queueDepth.ts"
-import { storedLineage } from "../src/jobs/blobs.ts"
 import { connected, runSql } from "./support/databases.ts"
 import { everyState } from "./support/everyState.ts"
 import { fillTables, growing } from "./support/fillTables.ts"
@@ -104,7 +105,7 @@ const wholeFor: ReadonlyArray<readonly [text: RegExp | string, tables: ReadonlyA
   // The charges of a month, when an operator sets a spend cap.
   [insertCharged.sql, ["charges"]],
   // The last entries, from the ends of the indexes.
-  [storedLineage.sql, ["jobs", "uploads"]],
+  [ownOf(storedLineage).sql, ["jobs", "uploads"]],
 ]
 
 /** With one entry of statistics for each column, the planner takes all finished jobs of a kind for recent ones. */

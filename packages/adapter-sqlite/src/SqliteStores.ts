@@ -20,7 +20,8 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import { auditedDatabase, makeSqliteAuditLog } from "./audit.ts"
+import { makeAuditLog, makeKeyDirectory, makeScheduleStore, makeSecretStore } from "@kiln/sql-store"
+import { auditedDatabase } from "./audit.ts"
 import { makeSqliteSwitchboard } from "./board.ts"
 import type { BetterSqliteDatabase } from "./callers/BetterSqliteDatabase.ts"
 import type { KyselyTransaction } from "./callers/KyselyTransaction.ts"
@@ -28,13 +29,11 @@ import { makeSqliteCallerTransactions } from "./callers/SqliteCallerTransactions
 import { CommitWatch } from "./CommitWatch.ts"
 import { makeSqliteJobDirectory } from "./directory.ts"
 import { makeSqliteJobStore } from "./jobs/SqliteJobStore.ts"
-import { makeSqliteKeyDirectory } from "./keys.ts"
 import { checkSqliteOptions, openDatabase, type SqliteOptions } from "./openDatabase.ts"
 import { sqlitePlace } from "./place.ts"
 import { makeSqliteRateLimitStore } from "./rateLimits.ts"
 import { makeSqliteDeliveryStore } from "./deliveries.ts"
-import { makeSqliteScheduleStore } from "./schedules.ts"
-import { makeSqliteSecretStore } from "./secrets.ts"
+import { transactionsOf } from "./transactionsOf.ts"
 import { makeSqliteUploadStore } from "./uploads.ts"
 
 type Stores =
@@ -80,13 +79,13 @@ export const SqliteStores = {
         return Context.make(JobStore, makeSqliteJobStore(database)).pipe(
           Context.add(JobDirectory, makeSqliteJobDirectory(database)),
           Context.add(UploadStore, makeSqliteUploadStore(database)),
-          Context.add(KeyDirectory, makeSqliteKeyDirectory(recording)),
+          Context.add(KeyDirectory, makeKeyDirectory(transactionsOf(recording))),
           Context.add(Switchboard, makeSqliteSwitchboard(recording)),
-          Context.add(SecretStore, makeSqliteSecretStore(recording)),
-          Context.add(ScheduleStore, makeSqliteScheduleStore(recording)),
+          Context.add(SecretStore, makeSecretStore(transactionsOf(recording))),
+          Context.add(ScheduleStore, makeScheduleStore(transactionsOf(recording))),
           Context.add(DeliveryStore, makeSqliteDeliveryStore(database)),
           Context.add(RateLimitStore, makeSqliteRateLimitStore(database)),
-          Context.add(AuditLog, makeSqliteAuditLog(database)),
+          Context.add(AuditLog, makeAuditLog(transactionsOf(database))),
           Context.add(StorePlace, sqlitePlace(options)),
           Context.add(WakeUp, wakeUp),
           Context.add(CallerTransactions, yield* makeSqliteCallerTransactions(database, watch)),

@@ -1,15 +1,13 @@
+import { type RawBuilder, type SelectModifierNode, sql, SqliteQueryCompiler, type TableNode } from "kysely"
 import {
-  type Compilable,
-  DummyDriver,
-  type Expression,
-  Kysely,
-  type RawBuilder,
-  sql,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-  type TableNode,
-} from "kysely"
+  type Built,
+  compile as compileWith,
+  type Given,
+  Placeholder,
+  placeholders,
+  plentyName,
+  queries,
+} from "@kiln/sql-store"
 import {
   camel,
   type ColumnOf,
@@ -22,16 +20,6 @@ import {
 } from "./columns.ts"
 import type { SqlValue } from "./SqliteDatabase.ts"
 
-/** A parameter whose value is bound when the statement runs: of the whole statement, or of one item of its list. */
-class Placeholder {
-  readonly name: string
-  readonly isOfItem: boolean
-  constructor(name: string, isOfItem = false) {
-    this.name = name
-    this.isOfItem = isOfItem
-  }
-}
-
 /**
  * Writes `+?` for parameters, and constants as literals. SQLite, which is compiled with STAT4, plans a statement with a bare `?`
  * by the bound value, and so prepares it again after every binding, at ten times the cost of running it. The unary plus changes
@@ -39,11 +27,13 @@ class Placeholder {
  */
 class StableQueryCompiler extends SqliteQueryCompiler {
   protected override appendValue(value: unknown): void {
-    if (value instanceof Placeholder) {
+    if (value instanceof Placeholder && value.name === plentyName) this.append("(select 1)")
+    else if (value instanceof Placeholder) {
       this.append("+")
       super.appendValue(value)
     } else {
-      this.appendImmediateValue(value)
+      // Indexes are declared for 0 and 1.
+      this.appendImmediateValue(typeof value === "boolean" ? Number(value) : value)
     }
   }
 
@@ -53,17 +43,15 @@ class StableQueryCompiler extends SqliteQueryCompiler {
     if (isTable(name)) this.append(`"${tablePrefix}${name}"`)
     else super.visitTable(node)
   }
+
+  /** Rows are not locked: a transaction that writes holds the lock of the file. */
+  protected override visitSelectModifier(node: SelectModifierNode): void {
+    if (!/^(For|NoWait$|SkipLocked$)/.test(node.modifier ?? "")) super.visitSelectModifier(node)
+  }
 }
 
 /** Builds typed queries but does not run them: each is compiled once and run by a `Transaction`. */
-export const query = new Kysely<Tables>({
-  dialect: {
-    createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new DummyDriver(),
-    createIntrospector: (db) => new SqliteIntrospector(db),
-    createQueryCompiler: () => new StableQueryCompiler(),
-  },
-})
+export const query = queries<Tables>()
 
 export type Parameters = Readonly<Record<string, SqlValue>>
 
@@ -80,15 +68,14 @@ export interface Statement<P extends Parameters, Result> {
 /** The rows of a statement. */
 export type RowOf<S> = S extends Statement<infer _P, infer Result> ? Result : never
 
-/** The parameters of a statement, as expressions in its query. */
-export type Given<P extends Parameters> = { readonly [Name in keyof P]: Expression<P[Name]> }
+export type { Given }
 
-const placeholders = <P extends Parameters>(): Given<P> =>
-  new Proxy({} as Given<P>, { get: (_target, name) => sql.val(new Placeholder(String(name))) })
+/** Compiles a query that is not compiled yet. */
+export const compile = (built: Built<unknown>) => compileWith(built, new StableQueryCompiler())
 
 /** Compiles a query. The type of `build`'s argument names its parameters. */
 export const statement = <P extends Parameters, Result>(
-  build: (given: Given<P>) => Compilable<Result>,
+  build: (given: Given<P>) => Built<Result>,
 ): Statement<P, Result> => {
   const { parameters, sql: text } = compile(build(placeholders<P>()))
   const names = parameters.map(({ name }) => name)
@@ -96,15 +83,6 @@ export const statement = <P extends Parameters, Result>(
     sql: text,
     bind: (values) => names.map((name) => values[name] ?? null),
   }
-}
-
-const compile = (built: Compilable): { readonly sql: string; readonly parameters: ReadonlyArray<Placeholder> } => {
-  const compiled = built.compile()
-  const parameters = compiled.parameters.map((parameter) => {
-    if (!(parameter instanceof Placeholder)) throw new TypeError("a statement may only have named parameters")
-    return parameter
-  })
-  return { sql: compiled.sql, parameters }
 }
 
 /** Lengths of lists that have a statement of their own. Other lists are split. */
@@ -135,7 +113,7 @@ export const listStatement = <
 >(
   _table: T,
   columns: ReadonlyArray<C>,
-  build: (items: RawBuilder<Row<T, C>>, given: Given<P>) => Compilable<Result>,
+  build: (items: RawBuilder<Row<T, C>>, given: Given<P>) => Built<Result>,
 ): ListStatement<Values<T, C>, P, Result> => {
   const named = sql.join(columns.map((column, index) => sql`${sql.ref(`column${index + 1}`)} AS ${sql.ref(column)}`))
   const oneItem = sql`(${sql.join(columns.map((column) => sql.val(new Placeholder(camel(column), true))))})`

@@ -1,17 +1,17 @@
 import { type Expression, type RawBuilder, sql } from "kysely"
 import type { JobMode, JobStatus, KeyId, ProjectId } from "@kiln/core/domain"
 import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
+import { listAttempts, listWaits } from "@kiln/sql-store"
 import { select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
-import { listAttempts } from "./jobs/attempts.ts"
 import { findPlace } from "./jobs/findPlace.ts"
 import { finishedKinds } from "./jobs/finishedKinds.ts"
 import { jobById, jobOf, priorityOf } from "./jobs/JobRow.ts"
 import { listKinds } from "./jobs/lanes.ts"
-import { listWaits } from "./jobs/waits.ts"
 import { measureQueue } from "./queueDepth.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
+import { transactionsOf } from "./transactionsOf.ts"
 
 // Lists
 
@@ -280,7 +280,7 @@ const summed = (counts: ReadonlyArray<JobCount>): ReadonlyArray<JobCount> => {
   return [...sums.keys()].sort().flatMap((name) => sums.get(name) ?? [])
 }
 
-export const makeSqliteJobDirectory = (db: Database): JobDirectory["Service"] =>
+export const makeSqliteJobDirectory = (db: Database, common = transactionsOf(db)): JobDirectory["Service"] =>
   JobDirectory.of({
     listJobs: (page) => db.read("JobDirectory.listJobs", (tx) => listJobs(tx, page)),
     countJobs: (question) => db.read("JobDirectory.countJobs", (tx) => countJobs(tx, question)),
@@ -295,6 +295,6 @@ export const makeSqliteJobDirectory = (db: Database): JobDirectory["Service"] =>
       ),
     findPlace: (jobId) => db.read("JobDirectory.findPlace", (tx) => findPlace(tx, jobId)),
     listKinds: db.read("JobDirectory.listKinds", listKinds),
-    listWaits: (jobId) => db.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobId)),
-    listAttempts: (jobId) => db.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
+    listWaits: (jobId) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobId)),
+    listAttempts: (jobId) => common.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
   })

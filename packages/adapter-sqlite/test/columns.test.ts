@@ -1,8 +1,18 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import type { Column } from "@kiln/sql-store"
 import { columns, tablePrefix } from "../src/columns.ts"
 import { openDatabase } from "../src/openDatabase.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
+
+/** The names that SQLite has for the types of columns. */
+const types: Readonly<Record<Column<unknown>["type"], string>> = {
+  integer: "INTEGER",
+  real: "REAL",
+  text: "TEXT",
+  bytes: "BLOB",
+  flag: "INTEGER",
+}
 
 interface ColumnRow {
   readonly name: string
@@ -25,7 +35,14 @@ it.effect("the declared columns are those of the migrated schema: names, types, 
         },
       )
     for (const [table, declared] of Object.entries(columns))
-      expect(Object.fromEntries(describe(table).map(({ name, ...rest }) => [name, rest])), table).toEqual(declared)
+      expect(Object.fromEntries(describe(table).map(({ name, ...rest }) => [name, rest])), table).toEqual(
+        Object.fromEntries(
+          Object.entries<Column<unknown>>(declared).map(([name, column]) => [
+            name,
+            { ...column, type: types[column.type] },
+          ]),
+        ),
+      )
     const tables = connection
       .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
       .all([])

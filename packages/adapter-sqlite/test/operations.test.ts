@@ -2,10 +2,10 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { fixtures } from "@kiln/conformance"
-import { AuditLog } from "@kiln/core/ports"
-import { makeSqliteAuditLog } from "../src/audit.ts"
+import { makeAuditLog } from "@kiln/sql-store"
 import { inspectSqlite } from "../src/index.ts"
 import { openDatabase } from "../src/openDatabase.ts"
+import { transactionsOf } from "../src/transactionsOf.ts"
 import { storesOf } from "./support/arrangeJobs.ts"
 import { pathOf } from "./support/pathOf.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
@@ -57,7 +57,7 @@ describe("an inspection", () => {
       yield* board.setSwitch("ai", true)
       yield* keys.createProject({ id: fixtures.projectId(1), name: "one" })
       yield* keys.createKey(fixtures.newApiKey(1))
-      const log = AuditLog.of(makeSqliteAuditLog(database))
+      const log = makeAuditLog(transactionsOf(database))
       const entry = (action: string, subject: string) =>
         log.append({ actor: "user a", origin: "host b", action, subject, details: { n: 1 } })
       yield* entry("key.create", "key")

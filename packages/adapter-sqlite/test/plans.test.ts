@@ -3,6 +3,7 @@ import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { callEveryVerb, fixtures } from "@kiln/conformance"
 import { ranks } from "@kiln/core/domain"
+import { announcedUploads, arrivingUploads, chargesAfter, nextDue, storedUploads } from "@kiln/sql-store"
 import type { Database } from "../src/Database.ts"
 import { jobByIdempotencyKey, jobByOwner } from "../src/jobs/JobRow.ts"
 import { polledByOwner } from "../src/jobs/pollJobs.ts"
@@ -11,18 +12,16 @@ import { insertAtOnce, unfinishedJobs } from "../src/jobs/insertJob.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { nextFinishedKind } from "../src/jobs/finishedKinds.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
-import { nextDue } from "../src/jobs/purges.ts"
 import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
 import { finishedByStatus, furthestJob, jobsInRange, nextJob, unfinishedByStatus } from "../src/directory.ts"
 import { allKinds } from "../src/jobs/lanes.ts"
 import { depthByLane, depthOfProject, firstClaimable } from "../src/queueDepth.ts"
-import { chargesAfter } from "../src/jobs/listCharges.ts"
 import { firstLanes, lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
 import { claimableJobs, claimableStates } from "../src/jobs/readyJobs.ts"
 import { runningJobs } from "../src/jobs/runningJobs.ts"
 import { earliestLane, earliestLaneOfOthers, nextOfRank } from "../src/jobs/nextClaimable.ts"
 import { updateFinished, updateLost, updateUnfinished, updateWaiting } from "../src/jobs/writeState.ts"
-import { announcedUploads, arrivingUploads, storedUploads } from "../src/uploadCounts.ts"
+import { compile } from "../src/Statement.ts"
 import { erasedUploads, ownUpload, unusedUploads } from "../src/uploads.ts"
 import { everyState, onDatabase, storesOf } from "./support/arrangeJobs.ts"
 
@@ -238,7 +237,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       ...finishedAndNotNeeded(5),
     ],
   ],
-  ["purges that are due", nextDue.sql, ["SCAN kiln_purges USING INDEX kiln_purges_due"]],
+  ["purges that are due", compile(nextDue.built).sql, ["SCAN kiln_purges USING INDEX kiln_purges_due"]],
   [
     "how far a page of jobs looks",
     furthestJob.sql,
@@ -252,12 +251,12 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ["a step of the bisection by time", nextJob.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>?)"]],
   [
     "entries of the ledger, in order",
-    chargesAfter.sql,
+    compile(chargesAfter.built).sql,
     ["SEARCH kiln_charges USING INDEX kiln_charges_by_time ((charged_at,job_id)>(?,?) AND charged_at<?)"],
   ],
   [
     "a project's stored uploads",
-    storedUploads.sql,
+    compile(storedUploads.built).sql,
     [
       "SEARCH kiln_uploads USING INDEX kiln_uploads_stored (project_id=? AND usable_until>?)",
       "CORRELATED SCALAR SUBQUERY 1",
@@ -266,12 +265,12 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "a project's announced uploads",
-    announcedUploads.sql,
+    compile(announcedUploads.built).sql,
     ["SEARCH kiln_uploads USING INDEX kiln_uploads_announced (project_id=? AND expires_at>?)"],
   ],
   [
     "a project's arriving uploads",
-    arrivingUploads.sql,
+    compile(arrivingUploads.built).sql,
     ["SEARCH kiln_uploads USING INDEX kiln_uploads_arriving (project_id=? AND claimed_until>?)"],
   ],
   [

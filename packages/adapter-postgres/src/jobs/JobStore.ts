@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { JobId, StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimRef, JobStore, type PruneResult } from "@kiln/core/ports"
+import { listPurges, nextPurges, readLineage, readRetention, writeLineage } from "@kiln/sql-store"
 import { recorded } from "../audit.ts"
 import type { Database } from "../Database.ts"
 import type { StateRow } from "./jobRow.ts"
@@ -12,8 +13,8 @@ import { cancelJobs } from "./cancelJobs.ts"
 import { checkClaims, extendLeases } from "./extendLeases.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { Claims } from "./Claims.ts"
-import { confirmPurges, hastenPurges, listPurges, nextPurges, postponePurges } from "./purges.ts"
-import { publishRetention, readRetention } from "./retentionRules.ts"
+import { confirmPurges, hastenPurges, postponePurges } from "./purges.ts"
+import { publishRetention } from "./retentionRules.ts"
 import { Creations } from "./createAtOnce.ts"
 import type { RememberedFacts } from "./RememberedFacts.ts"
 import { type AnnounceFinished, completeJobs, failJobs } from "./endJobs.ts"
@@ -22,7 +23,8 @@ import { anyFinishedJob, deleteJobs } from "./deleteJobs.ts"
 import { anyKeptJob, eraseJobs, expireData } from "./eraseJobs.ts"
 import { anyOverdue, expireJobs } from "./expireJobs.ts"
 import { findByIdempotencyKey, findFile, findJobs, pollJobs } from "./findJobs.ts"
-import { findOrphans, readLineage, writeLineage } from "./blobs.ts"
+import { findOrphans } from "./blobs.ts"
+import { transactionsOf } from "../transactionsOf.ts"
 import { listCharges } from "./listCharges.ts"
 import { lockedJobs, lockedJobsAndLanes } from "./lockJobs.ts"
 
@@ -98,15 +100,15 @@ const retaining = (
     ),
   publishRetention: (publication) =>
     db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
-  readRetention: db.read("JobStore.readRetention", readRetention),
+  readRetention: transactionsOf(db).read("JobStore.readRetention", readRetention),
 })
 
 /** Verbs about blobs that are to be removed. */
 const purging = (
   db: Database,
 ): Pick<JobStore["Service"], "listPurges" | "nextPurges" | "postponePurges" | "hastenPurges" | "confirmPurges"> => ({
-  listPurges: (limit) => db.read("JobStore.listPurges", (session) => listPurges(session, limit)),
-  nextPurges: (limit) => db.read("JobStore.nextPurges", (session) => nextPurges(session, limit)),
+  listPurges: (limit) => transactionsOf(db).read("JobStore.listPurges", (tx) => listPurges(tx, limit)),
+  nextPurges: (limit) => transactionsOf(db).read("JobStore.nextPurges", (tx) => nextPurges(tx, limit)),
   postponePurges: (purges) => db.write("JobStore.postponePurges", (tx) => postponePurges(tx, purges)),
   hastenPurges: db.read("JobStore.hastenPurges", hastenPurges),
   confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
@@ -121,6 +123,7 @@ export const makePostgresJobStore = (
   tell: AnnounceFinished,
   carrier?: Carrier,
 ): JobStore["Service"] => {
+  const common = transactionsOf(db)
   const ending = locking(db, lockedJobs)
   const returning = locking(db, lockedJobsAndLanes)
   const claims = new Claims(db, positions)
@@ -166,7 +169,8 @@ export const makePostgresJobStore = (
     listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
     ...purging(db),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
-    readLineage: db.read("JobStore.readLineage", readLineage),
-    writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
+    readLineage: common.read("JobStore.readLineage", readLineage),
+    writeLineage: (version, document) =>
+      common.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
   })
 }

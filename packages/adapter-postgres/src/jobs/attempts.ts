@@ -1,6 +1,6 @@
-import { type AttemptRecord, type ErrorCode, type FailedAttempt, failedAttempt, type JobId } from "@kiln/core/domain"
-import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { type AttemptRecord, type ErrorCode, type FailedAttempt, failedAttempt } from "@kiln/core/domain"
+import type { Transaction } from "../Session.ts"
+import { batchStatement, query } from "../Statement.ts"
 
 type Row = Omit<FailedAttempt, "errorCode"> & { readonly seq: number; readonly errorCode: string }
 
@@ -49,26 +49,3 @@ export const keepAttempts = (tx: Transaction, attempts: ReadonlyArray<KeptAttemp
     attempts.map(({ number, record, seq }) => ({ seq, ...failedAttempt(record, number, tx.now) })),
     {},
   )
-
-/** A job without records has one row without a number. */
-const attemptsOfJob = statement((given: Given<{ id: JobId }>) =>
-  query
-    .selectFrom("jobs")
-    .leftJoin("attempts", "attempts.job_seq", "jobs.seq")
-    .select([
-      "attempts.number",
-      "attempts.error_code as errorCode",
-      "attempts.message",
-      "attempts.stack",
-      "attempts.started_at as startedAt",
-      "attempts.duration_ms as durationMs",
-      "attempts.worker",
-    ])
-    .where("jobs.id", "=", given.id)
-    .orderBy("attempts.number"),
-)
-
-export const listAttempts = async (session: Session, id: JobId): Promise<ReadonlyArray<FailedAttempt> | undefined> => {
-  const rows = await session.all(attemptsOfJob, { id })
-  return rows.length === 0 ? undefined : rows.filter((row): row is FailedAttempt => row.number !== null)
-}

@@ -1,8 +1,9 @@
-import { sql } from "kysely"
-import { type FileId, idBody, type JobId, jobOrphanReason, type UploadId } from "@kiln/core/domain"
-import type { NamedBlob, Orphan, StoredLineage } from "@kiln/core/ports"
+import { type RawBuilder, sql } from "kysely"
+import { type JobId, jobOrphanReason } from "@kiln/core/domain"
+import type { Orphan } from "@kiln/core/ports"
+import { namedBlobs } from "@kiln/sql-store"
 import type { Session } from "../Session.ts"
-import { batchStatement, type Given, query, statement, storeTime } from "../Statement.ts"
+import { batchStatement, query } from "../Statement.ts"
 
 /** A job's token is in `queue` while it is unfinished, and in `results` afterwards. */
 const facts = batchStatement<
@@ -45,134 +46,12 @@ export const findOrphans = async (
     return reason === undefined ? [] : [{ blobKey, reason }]
   })
 
-/** The position of a listing. */
-export interface BlobCursor {
-  readonly table: "files" | "uploads"
-  readonly seq: number
-}
+const resultOfFile = (condition: RawBuilder<boolean>) =>
+  sql<boolean>`exists (select from "kiln".results as result
+    where result.job_seq = files.job_seq and result.retained = 'kept' and ${condition})`
 
-export interface BlobPage {
-  readonly blobs: ReadonlyArray<NamedBlob>
-  /** `undefined` at the end. */
-  readonly next: BlobCursor | undefined
-}
-
-/** Only files that can still be read. */
-const filesAfter = statement((given: Given<{ seq: number; limit: number }>) =>
-  query
-    .selectFrom("files")
-    .innerJoin("results", "results.job_seq", "files.job_seq")
-    .select(["files.seq", "files.id", "files.blob_key as blobKey", "files.bytes", "files.sha256"])
-    .where("files.seq", ">", given.seq)
-    .where("results.status", "=", "done")
-    .where("results.retained", "=", "kept")
-    .orderBy("files.seq")
-    .limit(given.limit),
+/** Files that callers can still read are those of done jobs. */
+export const { isNamed, listNamedBlobs } = namedBlobs(
+  resultOfFile(sql<boolean>`result.status = 'done'`),
+  resultOfFile(sql<boolean>`true`),
 )
-
-const uploadsAfter = statement((given: Given<{ seq: number; limit: number }>) =>
-  query
-    .selectFrom("uploads")
-    .select(["seq", "id", "blob_key as blobKey", "bytes", "sha256"])
-    .where("seq", ">", given.seq)
-    .where("blob_key", "is not", null)
-    .where("erased", "=", false)
-    .orderBy("seq")
-    .limit(given.limit),
-)
-
-/** Files come before uploads. */
-export const firstBlobs: BlobCursor = { table: "files", seq: 0 }
-
-/** One page. */
-export const listNamedBlobs = async (
-  session: Session,
-  { seq, table }: BlobCursor,
-  limit: number,
-): Promise<BlobPage> => {
-  const rows =
-    table === "files" ? await session.all(filesAfter, { seq, limit }) : await session.all(uploadsAfter, { seq, limit })
-  const last = rows.at(-1)
-  const full = last !== undefined && rows.length === limit
-  return {
-    blobs: rows.flatMap(({ blobKey, bytes, id, sha256 }) =>
-      blobKey === null || bytes === null || sha256 === null ? [] : [{ id, blobKey, bytes, sha256 }],
-    ),
-    next: full ? { table, seq: last.seq } : table === "files" ? { table: "uploads", seq: 0 } : undefined,
-  }
-}
-
-const fileNaming = statement((given: Given<{ id: FileId; blobKey: string }>) =>
-  query
-    .selectFrom("files")
-    .innerJoin("results", "results.job_seq", "files.job_seq")
-    .select("files.seq")
-    .where("files.id", "=", given.id)
-    .where("files.blob_key", "=", given.blobKey)
-    .where("results.retained", "=", "kept"),
-)
-
-const uploadNaming = statement((given: Given<{ id: UploadId; blobKey: string }>) =>
-  query
-    .selectFrom("uploads")
-    .select("seq")
-    .where("id", "=", given.id)
-    .where("blob_key", "=", given.blobKey)
-    .where("erased", "=", false),
-)
-
-const isUpload = (id: FileId | UploadId): id is UploadId => id.startsWith("upl_")
-
-/** Whether a row still names the blob: it may have been erased since it was listed. */
-export const isNamed = async (session: Session, { blobKey, id }: NamedBlob): Promise<boolean> => {
-  const row = isUpload(id)
-    ? await session.get(uploadNaming, { id, blobKey })
-    : await session.get(fileNaming, { id, blobKey })
-  return row !== undefined
-}
-
-/** One statement, so from one snapshot. */
-export const storedLineage = statement(() =>
-  query
-    .selectNoFrom((select) => [
-      storeTime.as("now"),
-      select.selectFrom("jobs").select("id").orderBy("id", "desc").limit(1).as("newestJob"),
-      select.selectFrom("uploads").select("id").orderBy("id", "desc").limit(1).as("newestUpload"),
-      select.selectFrom("blob_lineage").select("version").as("version"),
-      select.selectFrom("blob_lineage").select("document").as("document"),
-    ])
-    .$castTo<{
-      readonly now: number
-      readonly newestJob: JobId | null
-      readonly newestUpload: UploadId | null
-      readonly version: number | null
-      readonly document: string | null
-    }>(),
-)
-
-/** If several processes write the first version, only one inserts the row. */
-const insertLineage = statement((given: Given<{ document: string }>) =>
-  query
-    .insertInto("blob_lineage")
-    .values({ id: 1, version: 1, document: given.document })
-    .onConflict((conflict) => conflict.column("id").doNothing()),
-)
-
-const replaceLineage = statement((given: Given<{ version: number; document: string }>) =>
-  query
-    .updateTable("blob_lineage")
-    .set({ version: sql<number>`version + 1`, document: given.document })
-    .where("version", "=", given.version),
-)
-
-export const readLineage = async (session: Session): Promise<StoredLineage> => {
-  const row = await session.get(storedLineage, {})
-  if (row === undefined) throw new TypeError("a statement without a table returned no row")
-  const ids = [row.newestJob, row.newestUpload].flatMap((id) => (id === null ? [] : [idBody(id)]))
-  return { version: row.version ?? 0, document: row.document, now: row.now, newestId: ids.toSorted().at(-1) ?? null }
-}
-
-export const writeLineage = async (session: Session, version: number, document: string): Promise<boolean> =>
-  version === 0
-    ? (await session.run(insertLineage, { document })) > 0
-    : (await session.run(replaceLineage, { version, document })) > 0

@@ -1,8 +1,9 @@
 import type { Job, JobId, JobMode, ProjectId, UploadId } from "@kiln/core/domain"
 import { type Claim, decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
+import type { UploadRow } from "@kiln/sql-store"
 import type { claimedColumns } from "../migrations/initial/claimedColumns.ts"
 import type { RowOf } from "../Statement.ts"
-import { type uploadById, uploadOf } from "../uploads/uploadRow.ts"
+import { uploadOf } from "../uploads/uploadRow.ts"
 import { type jobByIdempotencyKey, priorityOf } from "./jobRow.ts"
 
 type JobRow = RowOf<typeof jobByIdempotencyKey>
@@ -35,7 +36,7 @@ export interface Rest {
     readonly unitAmounts: string
   } | null
   readonly uploadId: UploadId | null
-  readonly upload: RowOf<typeof uploadById> | null
+  readonly upload: UploadRow | null
   readonly checkpoints: JobRow["checkpoints"] | null
 }
 

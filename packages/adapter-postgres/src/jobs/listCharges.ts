@@ -1,45 +1,13 @@
 import { sql } from "kysely"
-import type { JobId } from "@kiln/core/domain"
-import { decodeLineItems, type LedgerEntry, type LedgerPage, type LedgerPart } from "@kiln/core/ports"
+import type { LedgerPage, LedgerPart } from "@kiln/core/ports"
+import { readCharges } from "@kiln/sql-store"
 import type { Session } from "../Session.ts"
-import { type Given, plenty, query, type RowOf, statement, storeTime, whole } from "../Statement.ts"
+import { type Given, query, statement, storeTime, whole } from "../Statement.ts"
+import { runOn } from "../transactionsOf.ts"
 
 interface LockRow {
   readonly virtualtransaction: string
 }
-
-/** Entries after a position in the index, in its order. */
-const chargesAfter = statement((given: Given<{ time: number; jobId: JobId | ""; to: number; limit: number }>) =>
-  query
-    .selectFrom("charges")
-    .innerJoin(plenty, (join) => join.onTrue())
-    .select([
-      "job_id as jobId",
-      "project_id as projectId",
-      "key_id as keyId",
-      "kind",
-      "currency",
-      "amount",
-      "line_items as lineItems",
-      "charged_at as chargedAt",
-    ])
-    .where(sql<boolean>`(charged_at, job_id) > (${given.time}, ${given.jobId})`)
-    .where("charged_at", "<", given.to)
-    .orderBy("charged_at")
-    .orderBy("job_id")
-    .limit(given.limit),
-)
-
-const entryOf = ({ amount, currency, lineItems, ...entry }: RowOf<typeof chargesAfter>): LedgerEntry => ({
-  ...entry,
-  charge: { currency, amount, lineItems: decodeLineItems(lineItems, `the charge of ${entry.jobId}`) },
-})
-
-/** The empty id sorts before every id of the same time. */
-const placeBefore = ({ after, from }: LedgerPage) =>
-  after === null || after.chargedAt < from
-    ? { time: from, jobId: "" as const }
-    : { time: after.chargedAt, jobId: after.jobId }
 
 /** Milliseconds that a listing waits for completions in progress before it ends at their earliest charge. */
 const patienceMs = 250
@@ -102,8 +70,7 @@ const closedBy = async (session: Session, to: number): Promise<number> => {
 
 export const listCharges = async (session: Session, page: LedgerPage): Promise<LedgerPart> => {
   const until = await closedBy(session, page.to)
-  const rows = await session.all(chargesAfter, { ...placeBefore(page), to: until, limit: page.limit })
-  return { entries: rows.map(entryOf), until }
+  return runOn(session, (from) => readCharges(from, page, until))
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -1,8 +1,8 @@
 import { sql } from "kysely"
 import { purgePauseMs } from "@kiln/core/domain"
-import type { DuePurges, Purge } from "@kiln/core/ports"
+import type { Purge } from "@kiln/core/ports"
 import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement, storeTime, whole } from "../Statement.ts"
+import { batchStatement, query, statement, whole } from "../Statement.ts"
 
 /** A purge that is already due keeps its position. */
 const insertPurges = batchStatement<{ blobPrefix: string }, { now: number }, unknown>(
@@ -66,29 +66,6 @@ export const confirmPurges = async (tx: Transaction, purges: ReadonlyArray<Purge
   await tx.runBatch(deletePurges, inOrder(purges), {})
 }
 
-/** In the order in which they were recorded. */
-const oldestPurges = statement((given: Given<{ limit: number }>) =>
-  query.selectFrom("purges").select("blob_prefix as blobPrefix").orderBy("id").limit(given.limit),
-)
-
-export const listPurges = (session: Session, limit: number): Promise<ReadonlyArray<Purge>> =>
-  session.all(oldestPurges, { limit })
-
-/** In the order of an index, which also holds those that are not due. */
-const nextDue = statement((given: Given<{ limit: number }>) =>
-  query
-    .selectFrom("purges")
-    .select("blob_prefix as blobPrefix")
-    .where("due_at", "<=", storeTime)
-    .orderBy("failures")
-    .orderBy("due_at")
-    .orderBy("id")
-    .limit(given.limit),
-)
-
-export const nextPurges = (session: Session, limit: number): Promise<ReadonlyArray<Purge>> =>
-  session.all(nextDue, { limit })
-
 type Standing = { blobPrefix: string; failures: number }
 
 const lockDue = batchStatement<{ blobPrefix: string }, { now: number }, Standing>(
@@ -137,15 +114,3 @@ const makeAllDue = statement(() =>
 export const hastenPurges = async (session: Session): Promise<void> => {
   await session.run(makeAllDue, {})
 }
-
-const purgesDue = statement(() =>
-  query
-    .selectFrom("purges")
-    .select((select) => [
-      select.fn.countAll<number>().as("count"),
-      sql<number>`coalesce(greatest("kiln".store_time() - min(recorded_at), 0), 0)`.as("oldestAgeMs"),
-    ]),
-)
-
-export const readDuePurges = async (session: Session): Promise<DuePurges> =>
-  (await session.get(purgesDue, {})) ?? { count: 0, oldestAgeMs: 0 }

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
-import type { PublishedRule, RetentionPublication } from "@kiln/core/ports"
+import type { RetentionPublication } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
-import { batchStatement, query, statement, storeTime, whole } from "../Statement.ts"
+import { batchStatement, query, storeTime, whole } from "../Statement.ts"
 
 type Rule = { kind: string; dataMs: number | null; jobsMs: number | null }
 
@@ -60,20 +60,3 @@ export const publishRetention = async (
     graceMs: Math.ceil(graceMs),
   })
 }
-
-const allRules = statement(() =>
-  query
-    .selectFrom("retention_rules")
-    .select([
-      "kind",
-      "data_ms as dataMs",
-      "jobs_ms as jobsMs",
-      "publisher",
-      "program",
-      sql<number | null>`case when live_until <= ${storeTime} then ${storeTime} - live_until end`.as("stoppedForMs"),
-    ])
-    .orderBy("kind")
-    .orderBy("publisher"),
-)
-
-export const readRetention = (session: Session): Promise<ReadonlyArray<PublishedRule>> => session.all(allRules, {})

@@ -1,7 +1,7 @@
-import { type AttemptWait, type JobId, maxWaitRuns, type WaitReason, type WaitRun } from "@kiln/core/domain"
-import type { Session, Transaction } from "../Session.ts"
+import { type AttemptWait, maxWaitRuns, type WaitReason } from "@kiln/core/domain"
+import type { Transaction } from "../Session.ts"
 import { sql } from "kysely"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { batchStatement, query } from "../Statement.ts"
 
 type Row = Omit<AttemptWait, "reason"> & {
   readonly seq: number
@@ -110,28 +110,4 @@ export const keepWaits = async (tx: Transaction, waits: ReadonlyArray<KeptWait>)
       {},
     ),
   ])
-}
-
-/** A job without waits has one row without a reason. */
-const waitsOfJob = statement((given: Given<{ id: JobId }>) =>
-  query
-    .selectFrom("jobs")
-    .leftJoin("waits", "waits.job_seq", "jobs.seq")
-    .select([
-      "waits.reason",
-      "waits.subject",
-      "waits.cause",
-      "waits.first_attempt as firstAttempt",
-      "waits.last_attempt as lastAttempt",
-      "waits.count",
-      "waits.first_at as firstAt",
-      "waits.last_at as lastAt",
-    ])
-    .where("jobs.id", "=", given.id)
-    .orderBy("waits.first_attempt"),
-)
-
-export const listWaits = async (session: Session, id: JobId): Promise<ReadonlyArray<WaitRun> | undefined> => {
-  const rows = await session.all(waitsOfJob, { id })
-  return rows.length === 0 ? undefined : rows.filter((row): row is WaitRun => row.reason !== null)
 }

@@ -26,12 +26,6 @@ const kept = batchStatement<Owner, {}, KeptBytes & Owner>({ projectId: "text", m
 
 const nothing: KeptBytes = { uploads: 0, files: 0 }
 
-/** Returns the bytes that a project keeps, as triggers count them. */
-export const keptBytes = async (session: Session, projectId: ProjectId, mode: JobMode): Promise<KeptBytes> => {
-  const [row] = await session.batch(kept, [{ projectId, mode }], {})
-  return row === undefined ? nothing : { uploads: row.uploads, files: row.files }
-}
-
 /** The bytes that projects keep, by project and mode. */
 export type KeptOfProjects = ReadonlyMap<string, KeptBytes>
 

@@ -1,31 +1,9 @@
 import { sql } from "kysely"
-import type { JobMode, KeyId, ProjectId, Upload, UploadId } from "@kiln/core/domain"
-import { batchStatement, type Given, query, type RowOf, statement } from "../Statement.ts"
-import type { Session } from "../Session.ts"
+import type { JobMode, KeyId, ProjectId, UploadId } from "@kiln/core/domain"
+import { selectUploads as selected, type UploadRow } from "@kiln/sql-store"
+import { batchStatement, inDefaultSchema, query } from "../Statement.ts"
 
-/** The job that consumed an upload is found by its unique `upload_id`. */
-const selectUploads = query
-  .selectFrom("uploads")
-  .leftJoin("jobs", "jobs.upload_id", "uploads.id")
-  .select([
-    "uploads.id",
-    "uploads.project_id as projectId",
-    "uploads.key_id as keyId",
-    "uploads.mode",
-    "uploads.format",
-    "uploads.declared_seconds as declaredSeconds",
-    "uploads.created_at as createdAt",
-    "uploads.expires_at as expiresAt",
-    "uploads.usable_until as usableUntil",
-    "uploads.token",
-    "uploads.claimed_until as claimedUntil",
-    "uploads.transfers",
-    "uploads.blob_key as blobKey",
-    "uploads.bytes",
-    "uploads.sha256",
-    "uploads.erased",
-    "jobs.id as jobId",
-  ])
+const selectUploads = selected.withPlugin(inDefaultSchema)
 
 /**
  * Whether no job has consumed this upload. OFFSET 0: one look into the index of `jobs.upload_id` for each upload, or the planner may hash all
@@ -33,12 +11,8 @@ const selectUploads = query
  */
 export const isUnused = sql<boolean>`not exists (select from "kiln".jobs where jobs.upload_id = uploads.id offset 0)`
 
-export const uploadById = statement((given: Given<{ id: UploadId }>) =>
-  selectUploads.where("uploads.id", "=", given.id),
-)
-
 /** The uploads that these jobs consumed. */
-export const uploadsOfJobs = batchStatement<{ seq: number }, {}, RowOf<typeof uploadById>>({ seq: "bigint" }, (item) =>
+export const uploadsOfJobs = batchStatement<{ seq: number }, {}, UploadRow>({ seq: "bigint" }, (item) =>
   selectUploads.innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq")),
 )
 
@@ -46,7 +20,7 @@ export const uploadsOfJobs = batchStatement<{ seq: number }, {}, RowOf<typeof up
 export const ownUploads = batchStatement<
   { id: UploadId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
   {},
-  RowOf<typeof uploadById>
+  UploadRow
 >({ id: "text", projectId: "text", keyId: "text", mode: "text" }, (item) =>
   selectUploads.innerJoin(item, (join) =>
     join
@@ -56,12 +30,6 @@ export const ownUploads = batchStatement<
       .onRef("item.mode", "=", "uploads.mode"),
   ),
 )
-
-export const uploadOf = (row: RowOf<typeof uploadById>): Upload => {
-  const { blobKey, bytes, erased, sha256, ...upload } = row
-  const file = blobKey === null || bytes === null || sha256 === null ? null : { blobKey, bytes, sha256 }
-  return { ...upload, file, erased }
-}
 
 /**
  * Locks uploads until the transaction ends, in the order of their ids to avoid deadlocks. The next statement reads the rows, so
@@ -76,8 +44,4 @@ export const lockUploads = batchStatement<{ id: UploadId }, {}, { readonly id: U
     .forUpdate("uploads"),
 )
 
-/** By id alone: the signed URL is the authorization. */
-export const findUpload = async (session: Session, id: UploadId): Promise<Upload | undefined> => {
-  const row = await session.get(uploadById, { id })
-  return row && uploadOf(row)
-}
+export { uploadOf } from "@kiln/sql-store"

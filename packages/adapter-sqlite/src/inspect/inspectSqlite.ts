@@ -4,26 +4,31 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { isError, StoreUnavailable } from "@kiln/core/domain"
 import type { StoreInspection, StorePlace } from "@kiln/core/ports"
+import {
+  countDeliveries,
+  findLastEntry,
+  findSecret,
+  firstBlobs,
+  listKeys,
+  listSchedules,
+  listWorkers,
+  readDuePurges,
+  readLineage,
+  readRetention,
+} from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
 import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
-import { findLastEntry } from "../audit.ts"
-import { listWorkers, readBoard } from "../board.ts"
-import { countDeliveries } from "../deliveries.ts"
+import { readBoard } from "../board.ts"
 import { findOrphans } from "../jobs/findJobs.ts"
-import { readLineage } from "../jobs/lineage.ts"
-import { readDuePurges } from "../jobs/purges.ts"
-import { readRetention } from "../jobs/retentionRules.ts"
-import { listKeys } from "../keys.ts"
 import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
 import { sqlitePlace } from "../place.ts"
-import { listSchedules } from "../schedules.ts"
-import { findSecret } from "../secrets.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
+import { transactionsOf } from "../transactionsOf.ts"
 import { findUploadOrphans } from "../uploads.ts"
 import { readDueRetention } from "./dueRetention.ts"
-import { firstBlobs, isNamed, listNamedBlobs } from "./namedBlobs.ts"
+import { isNamed, listNamedBlobs } from "./namedBlobs.ts"
 import { countQueue } from "./countQueue.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 import { findUpkeep } from "./upkeep.ts"
@@ -39,7 +44,11 @@ export const inspectSqlite = (
     database === undefined ? undefined : inspectionOf(database, sqlitePlace(options)),
   )
 
-const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]): StoreInspection => ({
+const inspectionOf = (
+  db: Database,
+  { read: readPlace }: StorePlace["Service"],
+  common = transactionsOf(db),
+): StoreInspection => ({
   migrations: db.read("inspect.migrations", () => migrationStatus(db.connection)),
   schemaDrift: db.read("inspect.schemaDrift", () => schemaDrift(db, migrations, migrationStatus(db.connection))),
   damage: Effect.try({
@@ -48,25 +57,25 @@ const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]):
   }),
   namedBlobs: Stream.paginate(firstBlobs, (cursor) =>
     Effect.map(
-      db.read("inspect.namedBlobs", (tx) => listNamedBlobs(tx, cursor, pageSize)),
+      common.read("inspect.namedBlobs", (tx) => listNamedBlobs(tx, cursor, pageSize)),
       ({ blobs, next }) => [blobs, Option.fromUndefinedOr(next)] as const,
     ),
   ),
-  isNamed: (blob) => db.read("inspect.isNamed", (tx) => isNamed(tx, blob)),
+  isNamed: (blob) => common.read("inspect.isNamed", (tx) => isNamed(tx, blob)),
   dueRetention: (periods) => db.read("inspect.dueRetention", (tx) => readDueRetention(tx, periods)),
-  readRetention: db.read("inspect.readRetention", readRetention),
-  duePurges: db.read("inspect.duePurges", readDuePurges),
-  findSecret: (name) => db.read("inspect.findSecret", (tx) => findSecret(tx, name)),
+  readRetention: common.read("inspect.readRetention", readRetention),
+  duePurges: common.read("inspect.duePurges", readDuePurges),
+  findSecret: (name) => common.read("inspect.findSecret", (tx) => findSecret(tx, name)),
   upkeep: db.read("inspect.upkeep", () => findUpkeep(db.connection)),
   countQueue: db.read("inspect.countQueue", countQueue),
   readBoard: db.read("inspect.readBoard", readBoard),
-  listKeys: db.read("inspect.listKeys", listKeys),
-  findLastChange: (action) => db.read("inspect.findLastChange", (tx) => findLastEntry(tx, action)),
+  listKeys: common.read("inspect.listKeys", listKeys),
+  findLastChange: (action) => common.read("inspect.findLastChange", (tx) => findLastEntry(tx, action)),
   readPlace,
-  listSchedules: db.read("inspect.listSchedules", listSchedules),
-  countDeliveries: db.read("inspect.countDeliveries", countDeliveries),
-  listWorkers: db.read("inspect.listWorkers", listWorkers),
-  readLineage: db.read("inspect.readLineage", readLineage),
+  listSchedules: common.read("inspect.listSchedules", listSchedules),
+  countDeliveries: common.read("inspect.countDeliveries", countDeliveries),
+  listWorkers: common.read("inspect.listWorkers", listWorkers),
+  readLineage: common.read("inspect.readLineage", readLineage),
   findOrphans: (blobs) => db.read("inspect.findOrphans", (tx) => findOrphans(tx, blobs)),
   findUploadOrphans: (blobs) => db.read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
 })

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimResult, JobStore } from "@kiln/core/ports"
+import { listPurges, nextPurges, readLineage, readRetention, writeLineage } from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
 import { auditedDatabase } from "../audit.ts"
 import { cancelJobs } from "./cancelJobs.ts"
@@ -14,14 +15,14 @@ import { eraseJobs, expireData } from "./eraseJobs.ts"
 import { expireJobs } from "./expireJobs.ts"
 import { extendLeases } from "./extendLeases.ts"
 import { findFile, findJobs, findOrphans } from "./findJobs.ts"
-import { readLineage, writeLineage } from "./lineage.ts"
 import { prunedInParts } from "../disk/inParts.ts"
 import { createAtOnce } from "./insertJob.ts"
 import { listCharges } from "./listCharges.ts"
 import type { Transaction } from "../Transaction.ts"
-import { confirmPurges, hastenPurges, listPurges, nextPurges, postponePurges } from "./purges.ts"
+import { transactionsOf } from "../transactionsOf.ts"
+import { confirmPurges, hastenPurges, postponePurges } from "./purges.ts"
 import { pollJobs } from "./pollJobs.ts"
-import { publishRetention, readRetention } from "./retentionRules.ts"
+import { publishRetention } from "./retentionRules.ts"
 import { failUnreadable, UnreadableJob } from "./unreadableJobs.ts"
 
 /** Repeats the claim after failing each job that cannot be read. */
@@ -46,6 +47,7 @@ const skippingUnreadable = (
 /** Each verb is one transaction. */
 export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
   const recording = auditedDatabase(db)
+  const common = transactionsOf(db)
   return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
     createJobs: (jobs) => {
@@ -91,14 +93,15 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
       prunedInParts(limit, (part) => db.write("JobStore.deleteJobs", (tx) => deleteJobs(tx, olderThanMs, part))),
     listCharges: (page) => db.write("JobStore.listCharges", (tx) => listCharges(tx, page)),
     publishRetention: (publication) => db.write("JobStore.publishRetention", (tx) => publishRetention(tx, publication)),
-    readRetention: db.read("JobStore.readRetention", readRetention),
-    listPurges: (limit) => db.read("JobStore.listPurges", (tx) => listPurges(tx, limit)),
-    nextPurges: (limit) => db.read("JobStore.nextPurges", (tx) => nextPurges(tx, limit)),
+    readRetention: common.read("JobStore.readRetention", readRetention),
+    listPurges: (limit) => common.read("JobStore.listPurges", (tx) => listPurges(tx, limit)),
+    nextPurges: (limit) => common.read("JobStore.nextPurges", (tx) => nextPurges(tx, limit)),
     postponePurges: (purges) => db.write("JobStore.postponePurges", (tx) => postponePurges(tx, purges)),
     hastenPurges: db.write("JobStore.hastenPurges", hastenPurges),
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (tx) => findOrphans(tx, blobs)),
-    readLineage: db.read("JobStore.readLineage", readLineage),
-    writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
+    readLineage: common.read("JobStore.readLineage", readLineage),
+    writeLineage: (version, document) =>
+      common.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
   })
 }

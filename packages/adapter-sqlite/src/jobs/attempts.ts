@@ -1,5 +1,5 @@
-import { type AttemptRecord, type FailedAttempt, failedAttempt, type JobId } from "@kiln/core/domain"
-import { assign, select, type Values } from "../columns.ts"
+import { type AttemptRecord, failedAttempt } from "@kiln/core/domain"
+import { assign, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 
@@ -26,21 +26,4 @@ const deleteAttempts = statement((given: Given<Values<"attempts", "job_seq">>) =
 
 export const eraseAttempts = (tx: Transaction, jobSeq: number): void => {
   tx.run(deleteAttempts, { jobSeq })
-}
-
-const seqOf = statement((given: Given<Values<"jobs", "id">>) =>
-  query.selectFrom("jobs").select("seq").where("id", "=", given.id),
-)
-
-const attemptsOfJob = statement((given: Given<Values<"attempts", "job_seq">>) =>
-  query
-    .selectFrom("attempts")
-    .select(select("attempts", "number", "error_code", "message", "stack", "started_at", "duration_ms", "worker"))
-    .where("job_seq", "=", given.jobSeq)
-    .orderBy("number"),
-)
-
-export const listAttempts = (tx: Transaction, id: JobId): ReadonlyArray<FailedAttempt> | undefined => {
-  const job = tx.get(seqOf, { id })
-  return job && tx.all(attemptsOfJob, { jobSeq: job.seq })
 }

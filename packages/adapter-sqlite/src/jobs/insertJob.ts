@@ -5,7 +5,7 @@ import { assign, type Tables, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import { storedTime } from "../StoreClock.ts"
 import type { Transaction } from "../Transaction.ts"
-import { keptBytes } from "../uploadCounts.ts"
+import { keptBytes } from "../uploads.ts"
 import { isIndexedKey } from "./JobRow.ts"
 import { knowsRank } from "./laneRanks.ts"
 

@@ -1,5 +1,5 @@
-import type { PublishedRule, RetentionPublication } from "@kiln/core/ports"
-import { assign, select, type Values } from "../columns.ts"
+import type { RetentionPublication } from "@kiln/core/ports"
+import { assign, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 
@@ -40,16 +40,3 @@ export const publishRetention = (
     tx.run(insertRule, { kind, publisher, program, dataMs, jobsMs, liveUntil: now + Math.ceil(ttlMs) })
   }
 }
-
-const allRules = statement(() =>
-  query
-    .selectFrom("retention_rules")
-    .select(select("retention_rules", "kind", "data_ms", "jobs_ms", "publisher", "program", "live_until"))
-    .orderBy("kind")
-    .orderBy("publisher"),
-)
-
-export const readRetention = (tx: Transaction): ReadonlyArray<PublishedRule> =>
-  tx
-    .all(allRules, {})
-    .map(({ liveUntil, ...rule }) => ({ ...rule, stoppedForMs: liveUntil > tx.now ? null : tx.now - liveUntil }))

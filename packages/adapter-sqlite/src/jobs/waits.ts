@@ -1,4 +1,4 @@
-import { type AttemptWait, type JobId, maxWaitRuns, type WaitRun, withWait } from "@kiln/core/domain"
+import { type AttemptWait, maxWaitRuns, withWait } from "@kiln/core/domain"
 import { assign, select, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -34,13 +34,4 @@ export const keepWait = (tx: Transaction, jobSeq: number, attempt: number, wait:
   if (oldest === undefined || newest === undefined) return
   tx.run(putWait, { jobSeq, ...newest })
   if (runs.length === maxWaitRuns) tx.run(dropWaits, { jobSeq, firstAttempt: oldest.firstAttempt })
-}
-
-const seqOf = statement((given: Given<Values<"jobs", "id">>) =>
-  query.selectFrom("jobs").select("seq").where("id", "=", given.id),
-)
-
-export const listWaits = (tx: Transaction, id: JobId): ReadonlyArray<WaitRun> | undefined => {
-  const job = tx.get(seqOf, { id })
-  return job && tx.all(waitsOfJob, { jobSeq: job.seq })
 }

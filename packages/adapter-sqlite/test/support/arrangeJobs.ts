@@ -11,15 +11,14 @@ import {
   UploadStore,
 } from "@kiln/core/ports"
 import { arrangeEveryState, type Stores } from "@kiln/conformance"
+import { makeKeyDirectory, makeScheduleStore, makeSecretStore } from "@kiln/sql-store"
 import type { Database } from "../../src/Database.ts"
 import { openDatabase } from "../../src/openDatabase.ts"
 import { makeSqliteJobDirectory } from "../../src/directory.ts"
 import { makeSqliteJobStore } from "../../src/jobs/SqliteJobStore.ts"
-import { makeSqliteKeyDirectory } from "../../src/keys.ts"
 import { makeSqliteDeliveryStore } from "../../src/deliveries.ts"
-import { makeSqliteScheduleStore } from "../../src/schedules.ts"
-import { makeSqliteSecretStore } from "../../src/secrets.ts"
 import { makeSqliteSwitchboard } from "../../src/board.ts"
+import { transactionsOf } from "../../src/transactionsOf.ts"
 import { makeSqliteUploadStore } from "../../src/uploads.ts"
 import { temporaryFile } from "./temporaryDirectory.ts"
 
@@ -27,10 +26,10 @@ export const storesOf = (database: Database) => ({
   jobs: makeSqliteJobStore(database),
   directory: makeSqliteJobDirectory(database),
   uploads: makeSqliteUploadStore(database),
-  keys: makeSqliteKeyDirectory(database),
+  keys: makeKeyDirectory(transactionsOf(database)),
   board: makeSqliteSwitchboard(database),
-  secrets: makeSqliteSecretStore(database),
-  schedules: makeSqliteScheduleStore(database),
+  secrets: makeSecretStore(transactionsOf(database)),
+  schedules: makeScheduleStore(transactionsOf(database)),
   deliveries: makeSqliteDeliveryStore(database),
 })
 

@@ -11,10 +11,13 @@ import {
   type Project,
   type RotateOutcome,
 } from "@kiln/core/ports"
-import { assign, select, type Values } from "./columns.ts"
-import type { Database } from "./Database.ts"
-import { type Given, query, type RowOf, statement } from "./Statement.ts"
-import type { Transaction } from "./Transaction.ts"
+import { assign } from "./column.ts"
+import { select, type Values } from "./columns.ts"
+import { each, type Program, type Sql, type Transactions } from "./Sql.ts"
+import { type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
+
+type Id = Values<"api_keys", "id">
+type ProjectKey = Values<"projects", "id">
 
 /** Only a name conflict is an outcome; an id conflict is a defect. */
 const insertProject = statement((given: Given<Values<"projects", "id" | "name" | "created_at">>) =>
@@ -24,31 +27,25 @@ const insertProject = statement((given: Given<Values<"projects", "id" | "name" |
     .onConflict((conflict) => conflict.column("name").doNothing()),
 )
 
-const createProject = (
-  tx: Transaction,
+function* createProject(
+  tx: Sql,
   { id, name }: { readonly id: ProjectId; readonly name: string },
-): Project | undefined => {
-  const project = { id, name, createdAt: tx.now, disabledAt: null }
-  return tx.run(insertProject, project) === 1 ? project : undefined
+): Program<Project | undefined> {
+  const project = { id, name, createdAt: yield* tx.now(), disabledAt: null }
+  return (yield* tx.run(insertProject, project)) === 1 ? project : undefined
 }
 
-/** In order of creation. */
-const allProjects = statement(() =>
-  query
-    .selectFrom("projects")
-    .select(select("projects", "id", "name", "created_at", "disabled_at"))
-    .orderBy("seq"),
-)
+const selectProjects = query
+  .selectFrom("projects")
+  .select(select("projects", "id", "name", "created_at", "disabled_at"))
 
-const projectById = statement((given: Given<Values<"projects", "id">>) =>
-  query
-    .selectFrom("projects")
-    .select(select("projects", "id", "name", "created_at", "disabled_at"))
-    .where("id", "=", given.id),
-)
+/** In order of creation. */
+const allProjects = statement(() => selectProjects.orderBy("seq"))
+
+const projectById = statement((given: Given<ProjectKey>) => selectProjects.where("id", "=", given.id))
 
 /** Keeps the time of the first call. */
-const disable = statement((given: Given<Values<"projects", "id"> & { readonly now: number }>) =>
+const disable = statement((given: Given<ProjectKey & { readonly now: number }>) =>
   query
     .updateTable("projects")
     .set({ disabled_at: given.now })
@@ -56,14 +53,14 @@ const disable = statement((given: Given<Values<"projects", "id"> & { readonly no
     .where("disabled_at", "is", null),
 )
 
-const enable = statement((given: Given<Values<"projects", "id">>) =>
+const enable = statement((given: Given<ProjectKey>) =>
   query.updateTable("projects").set({ disabled_at: null }).where("id", "=", given.id),
 )
 
-const disableProject = (tx: Transaction, id: ProjectId, disabled: boolean): Project | undefined => {
-  if (disabled) tx.run(disable, { id, now: tx.now })
-  else tx.run(enable, { id })
-  return tx.get(projectById, { id })
+function* disableProject(tx: Sql, id: ProjectId, disabled: boolean): Program<Project | undefined> {
+  if (disabled) yield* tx.run(disable, { id, now: yield* tx.now() })
+  else yield* tx.run(enable, { id })
+  return yield* tx.get(projectById, { id })
 }
 
 const selectKeys = query
@@ -87,26 +84,30 @@ const selectKeys = query
 /** In order of creation. */
 const allKeys = statement(() => selectKeys.orderBy("api_keys.seq"))
 
-const keyById = statement((given: Given<Values<"api_keys", "id">>) => selectKeys.where("api_keys.id", "=", given.id))
+const keyById = statement((given: Given<Id>) => selectKeys.where("api_keys.id", "=", given.id))
 
-/** An expired secret, whose overlap with its successor has ended, counts as unknown. */
-const keyBySecret = statement((given: Given<Values<"key_secrets", "secret_hash"> & { readonly now: number }>) =>
+const keyForUpdate = statement((given: Given<Id>) =>
+  selectKeys.where("api_keys.id", "=", given.id).forNoKeyUpdate("api_keys"),
+)
+
+/** Also by a secret whose overlap with its successor has ended. */
+const keyOfSecret = statement((given: Given<Values<"key_secrets", "secret_hash">>) =>
+  selectKeys
+    .innerJoin("key_secrets", "key_secrets.key_id", "api_keys.id")
+    .select("key_secrets.valid_until as validUntil")
+    .where("key_secrets.secret_hash", "=", given.secretHash),
+)
+
+/** A secret whose overlap has ended is as unknown as one that never was. */
+const keyBySecret = statement((given: Given<Values<"key_secrets", "secret_hash">>) =>
   selectKeys
     .innerJoin("key_secrets", "key_secrets.key_id", "api_keys.id")
     .innerJoin("projects", "projects.id", "api_keys.project_id")
     .where("projects.disabled_at", "is", null)
     .where("key_secrets.secret_hash", "=", given.secretHash)
     .where((where) =>
-      where.or([where("key_secrets.valid_until", "is", null), where("key_secrets.valid_until", ">", given.now)]),
+      where.or([where("key_secrets.valid_until", "is", null), where("key_secrets.valid_until", ">", storeTime)]),
     ),
-)
-
-/** Also a secret whose overlap has ended. */
-const secretByHash = statement((given: Given<Values<"key_secrets", "secret_hash">>) =>
-  query
-    .selectFrom("key_secrets")
-    .select(select("key_secrets", "key_id", "valid_until"))
-    .where("secret_hash", "=", given.secretHash),
 )
 
 const keyOf = (row: RowOf<typeof allKeys>): ApiKeyRecord => ({
@@ -114,6 +115,27 @@ const keyOf = (row: RowOf<typeof allKeys>): ApiKeyRecord => ({
   scopes: decodeStrings(row.scopes, `the scopes of ${row.id}`),
   limits: decodeLimits(row.limits, `the limits of ${row.id}`),
 })
+
+function* findKeyById(tx: Sql, id: KeyId): Program<ApiKeyRecord | undefined> {
+  const row = yield* tx.get(keyById, { id })
+  return row && keyOf(row)
+}
+
+function* findKey(tx: Sql, secretHash: string): Program<ApiKeyRecord | undefined> {
+  const row = yield* tx.get(keyBySecret, { secretHash })
+  return row && keyOf(row)
+}
+
+function* identifyKey(tx: Sql, secretHash: string): Program<KeySecretRecord | undefined> {
+  const row = yield* tx.get(keyOfSecret, { secretHash })
+  if (row === undefined) return undefined
+  const { validUntil, ...key } = row
+  return { key: keyOf(key), validUntil }
+}
+
+export function* listKeys(tx: Sql): Program<ReadonlyArray<ApiKeyRecord>> {
+  return (yield* tx.all(allKeys, {})).map(keyOf)
+}
 
 type NewKey = "id" | "project_id" | "mode" | "scopes" | "name" | "limits" | "created_at" | "expires_at"
 
@@ -128,13 +150,13 @@ const insertSecret = statement((given: Given<Values<"key_secrets", "secret_hash"
   query.insertInto("key_secrets").values(assign(given, "secret_hash", "key_id", "created_at")),
 )
 
-const createKey = (tx: Transaction, { secretHash, ...key }: NewApiKey): ApiKeyRecord | undefined => {
-  const { now: createdAt } = tx
-  if (tx.get(projectById, { id: key.projectId }) === undefined) return undefined
+function* createKey(tx: Sql, { secretHash, ...key }: NewApiKey): Program<ApiKeyRecord | undefined> {
+  const createdAt = yield* tx.now()
+  if ((yield* tx.get(projectById, { id: key.projectId })) === undefined) return undefined
   const { expiresAt, id, limits = {}, mode, name, projectId, scopes } = key
   const texts = { scopes: JSON.stringify(scopes), limits: encodeLimits(limits) }
-  tx.run(insertKey, { id, projectId, mode, name, createdAt, expiresAt, ...texts })
-  tx.run(insertSecret, { secretHash, keyId: id, createdAt })
+  yield* tx.run(insertKey, { id, projectId, mode, name, createdAt, expiresAt, ...texts })
+  yield* tx.run(insertSecret, { secretHash, keyId: id, createdAt })
   const asked = { id, projectId, mode, scopes: [...scopes], name, limits: { ...limits }, createdAt, expiresAt }
   return { ...asked, revokedAt: null, lastUsedAt: null }
 }
@@ -142,13 +164,15 @@ const createKey = (tx: Transaction, { secretHash, ...key }: NewApiKey): ApiKeyRe
 const anyKey = statement(() => query.selectFrom("api_keys").select("seq").limit(1))
 
 /** If several processes start on an empty store, the first one to acquire the lock creates the key. */
-const createFirstKey = (
-  tx: Transaction,
+function* createFirstKey(
+  tx: Sql,
   project: { readonly id: ProjectId; readonly name: string },
   key: NewApiKey,
-): boolean => {
-  if (tx.get(anyKey, {}) !== undefined || createProject(tx, project) === undefined) return false
-  if (createKey(tx, key) === undefined) throw new TypeError("the first key must belong to the project created with it")
+): Program<boolean> {
+  yield* tx.lock("first key")
+  if ((yield* tx.get(anyKey, {})) !== undefined || (yield* createProject(tx, project)) === undefined) return false
+  if ((yield* createKey(tx, key)) === undefined)
+    throw new TypeError("the first key must belong to the project created with it")
   return true
 }
 
@@ -156,14 +180,13 @@ const updateLimits = statement((given: Given<Values<"api_keys", "id" | "limits">
   query.updateTable("api_keys").set(assign(given, "limits")).where("id", "=", given.id),
 )
 
-const limitKey = (tx: Transaction, id: KeyId, limits: KeyLimits): ApiKeyRecord | undefined => {
-  tx.run(updateLimits, { id, limits: encodeLimits(limits) })
-  const row = tx.get(keyById, { id })
-  return row && keyOf(row)
+function* limitKey(tx: Sql, id: KeyId, limits: KeyLimits): Program<ApiKeyRecord | undefined> {
+  yield* tx.run(updateLimits, { id, limits: encodeLimits(limits) })
+  return yield* findKeyById(tx, id)
 }
 
 /** Keeps the time of the first revocation. */
-const revoke = statement((given: Given<Values<"api_keys", "id"> & { readonly now: number }>) =>
+const revoke = statement((given: Given<Id & { readonly now: number }>) =>
   query
     .updateTable("api_keys")
     .set({ revoked_at: given.now })
@@ -171,10 +194,9 @@ const revoke = statement((given: Given<Values<"api_keys", "id"> & { readonly now
     .where("revoked_at", "is", null),
 )
 
-const revokeKey = (tx: Transaction, id: KeyId): ApiKeyRecord | undefined => {
-  tx.run(revoke, { id, now: tx.now })
-  const row = tx.get(keyById, { id })
-  return row && keyOf(row)
+function* revokeKey(tx: Sql, id: KeyId): Program<ApiKeyRecord | undefined> {
+  yield* tx.run(revoke, { id, now: yield* tx.now() })
+  return yield* findKeyById(tx, id)
 }
 
 /** The end of a secret is never put off. */
@@ -186,26 +208,21 @@ const endSecrets = statement((given: Given<{ readonly keyId: KeyId; readonly end
     .where((where) => where.or([where("valid_until", "is", null), where("valid_until", ">", given.endAt)])),
 )
 
-const rotateKey = (tx: Transaction, { keyId, overlapMs, secretHash }: KeyRotation): RotateOutcome => {
-  const { now } = tx
-  const row = tx.get(keyById, { id: keyId })
+/** The row's lock lets one rotation at a time decide which secrets end. */
+function* rotateKey(tx: Sql, { keyId, overlapMs, secretHash }: KeyRotation): Program<RotateOutcome> {
+  const now = yield* tx.now()
+  const row = yield* tx.get(keyForUpdate, { id: keyId })
   if (row === undefined) return { _tag: "NotFound" }
   const key = keyOf(row)
   if (key.revokedAt !== null || (key.expiresAt !== null && key.expiresAt <= now)) return { _tag: "Ended", key }
   const oldSecretsEndAt = now + overlapMs
-  tx.run(endSecrets, { keyId, endAt: oldSecretsEndAt })
-  tx.run(insertSecret, { secretHash, keyId, createdAt: now })
+  yield* tx.run(endSecrets, { keyId, endAt: oldSecretsEndAt })
+  yield* tx.run(insertSecret, { secretHash, keyId, createdAt: now })
   return { _tag: "Rotated", key, oldSecretsEndAt }
 }
 
-const identifyKey = (tx: Transaction, secretHash: string): KeySecretRecord | undefined => {
-  const secret = tx.get(secretByHash, { secretHash })
-  const row = secret && tx.get(keyById, { id: secret.keyId })
-  return row && secret && { key: keyOf(row), validUntil: secret.validUntil }
-}
-
 /** Uses are reported late and out of order; the time of the last use never decreases. */
-const touch = statement((given: Given<Values<"api_keys", "id"> & { readonly usedAt: number }>) =>
+const touch = statement((given: Given<Id & { readonly usedAt: number }>) =>
   query
     .updateTable("api_keys")
     .set({ last_used_at: given.usedAt })
@@ -213,14 +230,22 @@ const touch = statement((given: Given<Values<"api_keys", "id"> & { readonly used
     .where((where) => where.or([where("last_used_at", "is", null), where("last_used_at", "<", given.usedAt)])),
 )
 
-export const listKeys = (tx: Transaction): ReadonlyArray<ApiKeyRecord> => tx.all(allKeys, {}).map(keyOf)
+/** In the order of the ids, so that no two processes wait for each other. */
+function* touchKeys(tx: Sql, uses: ReadonlyArray<{ readonly keyId: KeyId; readonly usedAt: number }>): Program<void> {
+  const latest = new Map<KeyId, number>()
+  for (const { keyId, usedAt } of uses) latest.set(keyId, Math.max(usedAt, latest.get(keyId) ?? usedAt))
+  const inOrder = [...latest].sort(([one], [other]) => (one < other ? -1 : 1))
+  yield* each(inOrder.map(([id, usedAt]) => tx.run(touch, { id, usedAt })))
+}
 
-export const makeSqliteKeyDirectory = (db: Pick<Database, "read" | "write">): KeyDirectory["Service"] =>
+export const makeKeyDirectory = (db: Transactions): KeyDirectory["Service"] =>
   KeyDirectory.of({
     createProject: (project) => db.write("KeyDirectory.createProject", (tx) => createProject(tx, project)),
     disableProject: (projectId, disabled) =>
       db.write("KeyDirectory.disableProject", (tx) => disableProject(tx, projectId, disabled)),
-    listProjects: db.read("KeyDirectory.listProjects", (tx) => tx.all(allProjects, {})),
+    listProjects: db.read("KeyDirectory.listProjects", function* (tx) {
+      return yield* tx.all(allProjects, {})
+    }),
     createKey: (key) => db.write("KeyDirectory.createKey", (tx) => createKey(tx, key)),
     createFirstKey: (project, key) => db.write("KeyDirectory.createFirstKey", (tx) => createFirstKey(tx, project, key)),
     listKeys: db.read("KeyDirectory.listKeys", listKeys),
@@ -228,13 +253,6 @@ export const makeSqliteKeyDirectory = (db: Pick<Database, "read" | "write">): Ke
     revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (tx) => revokeKey(tx, keyId)),
     rotateKey: (rotation) => db.write("KeyDirectory.rotateKey", (tx) => rotateKey(tx, rotation)),
     identifyKey: (secretHash) => db.read("KeyDirectory.identifyKey", (tx) => identifyKey(tx, secretHash)),
-    findKey: (secretHash) =>
-      db.read("KeyDirectory.findKey", (tx) => {
-        const row = tx.get(keyBySecret, { secretHash, now: tx.now })
-        return row && keyOf(row)
-      }),
-    touchKeys: (uses) =>
-      db.write("KeyDirectory.touchKeys", (tx) => {
-        for (const { keyId, usedAt } of uses) tx.run(touch, { id: keyId, usedAt })
-      }),
+    findKey: (secretHash) => db.read("KeyDirectory.findKey", (tx) => findKey(tx, secretHash)),
+    touchKeys: (uses) => db.write("KeyDirectory.touchKeys", (tx) => touchKeys(tx, uses)),
   })

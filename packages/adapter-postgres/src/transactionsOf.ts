@@ -1,0 +1,90 @@
+import { sql } from "kysely"
+import {
+  type Answer,
+  Known,
+  type Parameters as CommonParameters,
+  type Program,
+  type Sql,
+  type Statement as CommonStatement,
+  type Transactions,
+} from "@kiln/sql-store"
+import type { Database } from "./Database.ts"
+import { type Session, Transaction } from "./Session.ts"
+import { type Given, ownOf, query, statement, storeTime, type Values } from "./Statement.ts"
+
+const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
+
+/** Ends with the transaction. */
+const takeLock = statement((given: Given<{ name: string }>) =>
+  query.selectNoFrom(
+    sql`pg_advisory_xact_lock(hashtextextended(current_database() || ' "kiln".' || ${given.name}::text, 0))`.as("lock"),
+  ),
+)
+
+/** The answer to a statement that was sent. */
+const sent = <A>(answer: Promise<A>): Answer<A> => {
+  // A program that fails does not wait for the answers to its other statements.
+  answer.catch(() => undefined)
+  return {
+    *[Symbol.iterator]() {
+      return (yield answer) as A
+    },
+  }
+}
+
+/** A session as common programs see it. Statements are sent at once. */
+class SessionSql implements Sql {
+  readonly #session: Session
+
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  now(): Answer<number> {
+    if (this.#session instanceof Transaction) return new Known(this.#session.now)
+    return sent<number>(this.#session.get(timeNow, {}).then((time) => time?.now ?? 0))
+  }
+
+  all<P extends CommonParameters, Row>(asked: CommonStatement<P, Row>, parameters: P): Answer<ReadonlyArray<Row>> {
+    const rows = this.#session.all(ownOf(asked), valuesOf(parameters))
+    return sent(rows as Promise<ReadonlyArray<Row>>)
+  }
+
+  get<P extends CommonParameters, Row>(asked: CommonStatement<P, Row>, parameters: P): Answer<Row | undefined> {
+    const row = this.#session.get(ownOf(asked), valuesOf(parameters))
+    return sent(row as Promise<Row | undefined>)
+  }
+
+  run<P extends CommonParameters>(asked: CommonStatement<P, unknown>, parameters: P): Answer<number> {
+    return sent(this.#session.run(ownOf(asked), valuesOf(parameters)))
+  }
+
+  lock(name: string): Answer<void> {
+    return sent<void>(this.#session.run(takeLock, { name }).then(() => undefined))
+  }
+}
+
+/** The driver takes Node buffers for bytes. */
+const valuesOf = (parameters: CommonParameters): Values =>
+  Object.values(parameters).some((value) => value instanceof Uint8Array)
+    ? Object.fromEntries(
+        Object.entries(parameters).map(([name, value]) => [
+          name,
+          value instanceof Uint8Array ? Buffer.from(value) : value,
+        ]),
+      )
+    : parameters
+
+/** Runs a program on a session. */
+export const runOn = async <A>(session: Session, program: (sql: Sql) => Program<A>): Promise<A> => {
+  const running = program(new SessionSql(session))
+  let step = running.next()
+  while (step.done !== true) step = running.next(await step.value)
+  return step.value
+}
+
+/** Runs common programs in the transactions of this database. */
+export const transactionsOf = (db: Pick<Database, "read" | "write">): Transactions => ({
+  read: (operation, program) => db.read(operation, (session) => runOn(session, program)),
+  write: (operation, program) => db.write(operation, (tx) => runOn(tx, program)),
+})
