@@ -252,7 +252,12 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   [
     "entries of the ledger, in order",
     compile(chargesAfter.built).sql,
-    ["SEARCH kiln_charges USING INDEX kiln_charges_by_time ((charged_at,job_id)>(?,?) AND charged_at<?)"],
+    [
+      "CO-ROUTINE plenty",
+      "SCAN CONSTANT ROW",
+      "SEARCH kiln_charges USING INDEX kiln_charges_by_time ((charged_at,job_id)>(?,?) AND charged_at<?)",
+      "SCAN plenty",
+    ],
   ],
   [
     "a project's stored uploads",

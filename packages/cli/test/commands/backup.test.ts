@@ -163,21 +163,18 @@ describe("kiln backup", () => {
     using lab = await arrange()
     const engine = await engineOn(lab.data)
     const place = { _tag: "Sqlite", path: join(lab.data, "kiln.db") } as const
-    let erased = false
+    let erasure: Promise<void> | undefined
     const taken = await Effect.runPromise(
       Effect.gen(function* () {
         const records = yield* inspectSqlite({ path: place.path })
         if (records === undefined) throw new Error("no database")
         const blobs = yield* BlobStore
         const open: typeof blobs.open = (key, range) =>
-          Effect.suspend(() => {
-            const erasure = erased ? Promise.resolve() : engine.eraseData(lab.ids[0] ?? "")
-            erased = true
-            return Effect.andThen(
-              Effect.promise(() => erasure),
-              blobs.open(key, range),
-            )
-          })
+          // Every copy waits for it, since files are copied side by side.
+          Effect.andThen(
+            Effect.promise(() => (erasure ??= engine.eraseData(lab.ids[0] ?? ""))),
+            blobs.open(key, range),
+          )
         // Nothing is copied before the snapshot.
         const late = { ...records, namedBlobs: Stream.empty }
         const source = { place, records: late, blobs: { ...blobs, open }, version: "test", ownDirectories: [lab.data] }
