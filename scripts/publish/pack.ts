@@ -18,7 +18,7 @@ export const pack = (directory: string, root = repository): ReadonlyArray<Packed
   mkdirSync(directory, { recursive: true })
   const packages = publicPackages(root)
   const filters = packages.map(({ manifest }) => `--filter=${manifest.name}`)
-  const args = ["-y", "pnpm@12", "-r", ...filters, "pack", "--pack-destination", directory]
+  const args = ["-y", "--prefer-offline", "pnpm@12", "-r", ...filters, "pack", "--pack-destination", directory]
   const { output, status } = runTool("npx", args, { cwd: root })
   if (status !== 0) throw new Error(`packing failed:\n${output}`)
   return packages.map((packed) => {
