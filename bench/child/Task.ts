@@ -3,7 +3,7 @@ import type { Store } from "../engines/engines.ts"
 /** A kind of submission besides the plain one, which only kiln is measured with. */
 export type Submission = "live with a price" | "with a tag" | "unique" | "under a cap" | "traced"
 
-/** What limits the jobs of a drain, which only kiln is measured with. None of it holds back a job, except the number of slots. */
+/** The limit of a drain, which only kiln is measured with. None holds back a job, except the number of slots. */
 export type Drain =
   | "200 projects"
   | "limit 10 a project"

@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Work } from "../src/Work.ts"
 
-it("a pause that is due stays due until the walk resumes, whoever has spent the steps", () => {
+it("spend reports a pause until the walk resumes, even if an earlier result was ignored", () => {
   const work = new Work(() => 0)
   const began = performance.now()
   while (performance.now() - began < 20);

@@ -9,7 +9,7 @@ export interface Served {
   count: number
 }
 
-/** What a claim learned about lanes. */
+/** The lanes of a claim: those that it searched, and the turns that it took from them. */
 export interface ClaimedLanes {
   readonly served: ReadonlyArray<Served>
   /** Lanes that were searched. */
@@ -25,7 +25,7 @@ interface Pending {
   count: number
 }
 
-/** What to save after a claim. */
+/** Turns to be saved after a claim. */
 export interface LaneUpdate {
   /** Lanes and their turns, as `serve_lanes` takes them. */
   readonly served: ReadonlyArray<readonly [laneId: number, turns: Pending]>

@@ -21,7 +21,7 @@ type Value<Name extends Column> = Name extends "id" ? JobId : Name extends keyof
 /** Claimed jobs, as `take_jobs` returns them: a value of each job in each column. */
 export type ClaimedColumns = { readonly [Name in Column]: ReadonlyArray<Value<Name>> }
 
-/** What only some jobs have. */
+/** The columns that are set for few jobs: an earlier attempt, a price, an upload, or checkpoints. */
 export interface Rest {
   readonly id: JobId
   readonly phaseStartedAt: number
@@ -40,7 +40,7 @@ export interface Rest {
   readonly checkpoints: JobRow["checkpoints"] | null
 }
 
-/** What the jobs of a lane have in common. */
+/** The columns that are equal for all jobs of a lane. */
 export interface LaneOfJobs {
   readonly id: number
   readonly projectId: ProjectId

@@ -49,7 +49,7 @@ export const laneOf = (lanes: Lanes, item: NewJob): number => {
 
 type Row = NewRow["row"]
 
-/** What most jobs of a call have in common. */
+/** Returns the columns that are equal for most jobs of a call. */
 const sharedOf = ({
   project_id,
   key_id,

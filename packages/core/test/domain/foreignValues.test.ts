@@ -104,7 +104,7 @@ describe("a disk that is full", () => {
     expect(problem).toMatchObject({ name: "DiskProblem", message: "full", cause, code: "ENOSPC", isFull: true })
   })
 
-  it("is none for other codes", () => {
+  it("other codes have no description", () => {
     expect(describeDiskProblem("EACCES", { path: "/data", freeBytes: 0 })).toBeUndefined()
     expect(describeDiskProblem(undefined, { path: "/data", freeBytes: 0 })).toBeUndefined()
   })

@@ -147,10 +147,10 @@ describe("the refusal of a job", () => {
   const april = Date.UTC(2026, 3, 1)
 
   it.each([
-    ["what costs nothing", job("0"), [spending({ day: "10" })]],
-    ["what reaches a cap exactly", job("4"), [spending({ reserved: "1", day: "5", month: "95" })]],
-    ["what has no cap of a day", job("50"), [spending({ cap: { ...cap, day: null } })]],
-  ])("is none for %s", (_, given, caps) => expect(spendRefusal(given, caps, now)).toBeUndefined())
+    ["a job that costs nothing", job("0"), [spending({ day: "10" })]],
+    ["a job that reaches a cap exactly", job("4"), [spending({ reserved: "1", day: "5", month: "95" })]],
+    ["a job without a daily cap", job("50"), [spending({ cap: { ...cap, day: null } })]],
+  ])("does not refuse %s", (_, given, caps) => expect(spendRefusal(given, caps, now)).toBeUndefined())
 
   it("says that the kind states no maximum, or that the currency differs", () => {
     expect(spendRefusal(job(undefined), [spending()], now)).toEqual({

@@ -189,7 +189,7 @@ const beginnings = (
   "VID,YO,CWS,FWS,AV,RED,NESM,GBS,ZXAY,HESM,KSCC,KSSX,SAP,SNES,Vgm,GYMX,Extended Module:,IMPM,MTM,PSM,MAS_UTrack,OKTA,MMD,DDMF"
 ).split(",")
 
-/** What other files have at an offset, whatever their first bytes are. */
+/** Texts at an offset by which other formats are recognized, whatever their first bytes are. */
 const markers: ReadonlyArray<readonly [offset: number, text: string]> = [
   ..."ftyp,moov,mdat,free,skip,wide,pnot,styp,moof,sidx,udta,ediw,junk,pict,uuid,prfl,\x82\x82\x7f\x7d,RED1,\x57\x90\x75\x36"
     .split(",")
@@ -202,7 +202,7 @@ const markers: ReadonlyArray<readonly [offset: number, text: string]> = [
   ...["M.K.", "M!K!", "FLT4", "FLT8", "4CHN", "6CHN", "8CHN", "CD81", "OKTA"].map((text) => [1080, text] as const),
 ]
 
-/** What other files have anywhere in the bytes by which decoders choose. */
+/** Bytes that identify another format anywhere in the part by which decoders choose. */
 const signatures = [
   { name: "NUT", bytes: Buffer.from("4e4d7a561f5f04ad", "hex") },
   { name: "MXF", bytes: Buffer.from("060e2b34020501010d010201", "hex") },

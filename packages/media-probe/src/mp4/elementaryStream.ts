@@ -1,6 +1,6 @@
 import type { Box } from "@kiln/core/media"
 
-/** What a decoder has to know of an MPEG-4 elementary stream. */
+/** The description of an MPEG-4 elementary stream, as far as a decoder needs it. */
 export interface ElementaryStream {
   readonly objectType: number
   /** The range of the codec's own configuration; empty without one. */
