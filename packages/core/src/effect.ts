@@ -1,5 +1,5 @@
 export * from "./engine/index.ts"
-export { UploadRequest } from "./engine/UploadRequest.ts"
+export { UploadRequest } from "./kinds/fields.ts"
 export { providerSet } from "./embed/providerSet.ts"
 export { callerOf, projectAskedFor } from "./embed/checkOptions.ts"
 export { type EmbeddedContext, embeddedContext, type EmbeddedServices } from "./embed/layerEmbedded.ts"

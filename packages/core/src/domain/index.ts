@@ -27,7 +27,7 @@ export * from "./WorkerScope.ts"
 export { type WaitingReasonName, type WaitingFor, type KindFacts, type QueuePlace, maxAhead } from "./WaitingFor.ts"
 export * from "./BlobKey.ts"
 export { isCountStep } from "./Child.ts"
-export { purgePauseMs } from "./Purge.ts"
+export { jobOrphanReason, purgePauseMs, uploadOrphanReason } from "./Orphan.ts"
 export {
   errorCodes,
   type BuiltInErrorCode,
@@ -84,7 +84,6 @@ export * from "./Json.ts"
 export type { KilnErrorCode } from "./KilnError.ts"
 export * from "./PortErrors.ts"
 export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany } from "./Lease.ts"
-export { jobOrphanReason, uploadOrphanReason } from "./Orphan.ts"
 export {
   type PriorityName,
   type Priority,
@@ -148,11 +147,9 @@ export {
 } from "./AudioFormat.ts"
 export { crc32 } from "./crc32.ts"
 export { describeDiskProblem, type DiskPlace, DiskProblem } from "./diskProblem.ts"
-export * from "./CanonicalJson.ts"
 export * as Decimal from "./Decimal.ts"
 export { limits } from "./Limits.ts"
 export { nearestName } from "./nearestName.ts"
-export * from "./storableText.ts"
 export {
   type OptionNames,
   requireOptions,
@@ -163,4 +160,3 @@ export {
 } from "./knownNames.ts"
 export { isPlainObject, givenField, isError, isTaggedError, isBytes, isArrayBuffer, isBlob, isDate } from "./realms.ts"
 export { EngineClosed } from "./EngineClosed.ts"
-export { errorMessageOf, failedOutput } from "./ErrorMessage.ts"

@@ -1,6 +1,5 @@
 export * from "./builtInKinds.ts"
 export * from "./decodeFields.ts"
-export * from "./JobKinds.ts"
 export * from "./portsOf.ts"
 export * from "./fields.ts"
 export * from "./AttemptContext.ts"
