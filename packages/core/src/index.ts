@@ -39,4 +39,27 @@ export {
 export type { AudioDetails, Transcript } from "./providers/transcription.ts"
 export type { Reply, ReplyRequest } from "./providers/reply.ts"
 export type { Turn } from "./providers/voiceTurn.ts"
-export * from "./embed/index.ts"
+export {
+  type AnyProvider,
+  type AsyncAudio,
+  type AsyncCall,
+  type AsyncFile,
+  type AsyncProvider,
+  type AsyncProviders,
+  asyncProviders,
+  type AsyncRequest,
+  type FileBody,
+  type MadeProvider,
+  providerBroken,
+  providerRefused,
+  providerUnavailable,
+  resultInvalid,
+} from "./embed/AsyncProviders.ts"
+export { createEngine } from "./embed/createEngine.ts"
+export type * from "./embed/EmbeddedEngine.ts"
+export type * from "./embed/EngineOptions.ts"
+export type * from "./engine/JobEvent.ts"
+export { fail } from "./embed/fail.ts"
+export { builtIn, type BuiltInKind, builtInKinds, jobKind } from "./embed/jobKind.ts"
+export type * from "./embed/JobResult.ts"
+export type * from "./embed/OperatorVerbs.ts"

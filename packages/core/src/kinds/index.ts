@@ -1,7 +1,7 @@
 export * from "./builtInKinds.ts"
 export * from "./decodeFields.ts"
 export * from "./portsOf.ts"
-export * from "./fields.ts"
+export { IntegerBetween, OneOf, PositiveUpTo, Text, UploadReference } from "./fields.ts"
 export * from "./AttemptContext.ts"
 export * from "./JobKind.ts"
 export * from "./KindDefinition.ts"
