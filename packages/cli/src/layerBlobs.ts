@@ -9,6 +9,7 @@ import { type DatabasePlace, describeDatabase } from "./database/DatabasePlace.t
 import { databaseProblem } from "./database/databaseProblem.ts"
 import { loadPostgres } from "./database/loadPostgres.ts"
 import { loadUnstorage } from "./loadModule.ts"
+import { ProcessIo } from "./ProcessIo.ts"
 import type { Settings } from "./Settings.ts"
 import type { S3Url } from "./settings/blobPlace.ts"
 
@@ -83,17 +84,19 @@ const openPostgres = (place: DatabasePlace) =>
 
 /** The adapter is loaded on demand, so that others do not wait for it. */
 const openS3 = ({ bucket, endpoint, prefix, region, style }: S3Url, name: string) =>
-  Effect.tryPromise({
-    try: async () => {
-      const { awsCredentials, awsRegion, S3BlobStore } = await import("@kiln/adapter-s3")
-      return S3BlobStore.layer({
-        bucket,
-        prefix,
-        region: region ?? (await awsRegion(process.env)),
-        endpoint,
-        pathStyle: style === undefined ? undefined : style === "path",
-        credentials: awsCredentials(process.env),
-      })
-    },
-    catch: (cause) => misused(`${name}: ${causeMessage(cause)}`),
-  })
+  Effect.flatMap(ProcessIo, ({ environment }) =>
+    Effect.tryPromise({
+      try: async () => {
+        const { awsCredentials, awsRegion, S3BlobStore } = await import("@kiln/adapter-s3")
+        return S3BlobStore.layer({
+          bucket,
+          prefix,
+          region: region ?? (await awsRegion(environment)),
+          endpoint,
+          pathStyle: style === undefined ? undefined : style === "path",
+          credentials: awsCredentials(environment),
+        })
+      },
+      catch: (cause) => misused(`${name}: ${causeMessage(cause)}`),
+    }),
+  )

@@ -41,7 +41,7 @@ describe("kiln doctor", () => {
     // The bucket does not answer for a long time, and everything before it is known.
     await vi.waitFor(() => expect(printed).toMatch(/^ok +deliveries /m), { timeout: 60_000 })
     expect(printed).toMatch(/^ok +database /m)
-    expect(doctor.pollUnsafe()).toBeUndefined()
+    expect(doctor.pollUnsafe(), printed).toBeUndefined()
     await Effect.runPromise(Fiber.interrupt(doctor))
   })
 

@@ -37,13 +37,20 @@ export const rows = <Case>(
   run: (api: Api, one: Case) => Promise<void>,
 ): ReadonlyArray<Row> => cases.map((one) => row(name(one), (api) => run(api, one)))
 
-/** Runs a row against one service. A failure names the store. */
+/** What the service logged about the requests that a text names. */
+const loggedAbout = (text: string, { logs }: Service): ReadonlyArray<string> => {
+  const requests = text.match(/req_[0-9a-z]{26}/gi) ?? []
+  return logs.filter((line) => requests.some((id) => line.includes(id)))
+}
+
+/** Runs a row against one service. A failure names the store and says what the service logged about the request. */
 export const runRow = async ({ run }: Row, service: Service): Promise<ReadonlyArray<unknown>> => {
   const api = new Api(service)
   try {
     await run(api)
   } catch (error) {
-    if (error instanceof Error) error.message = `[${service.store}] ${error.message}`
+    if (error instanceof Error)
+      error.message = [`[${service.store}] ${error.message}`, ...loggedAbout(error.message, service)].join("\n")
     throw error
   }
   return api.transcript
