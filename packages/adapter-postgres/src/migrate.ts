@@ -1,14 +1,8 @@
 import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
 import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
-import {
-  type ComparedMigrations,
-  compareMigrations,
-  isOtherText,
-  type Migration,
-  type MigrationStatus,
-  type SchemaDrift,
-} from "@kiln/core/ports"
+import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
+import { type ComparedMigrations, compareMigrations, isOtherText } from "@kiln/sql-store"
 import type { Database } from "./Database.ts"
 import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"
 import { migrations as bundled } from "./migrations/index.ts"

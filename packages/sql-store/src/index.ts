@@ -50,3 +50,18 @@ export {
 export { wholeAge } from "./wholeAge.ts"
 export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } from "./uploads.ts"
 export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadCounts.ts"
+export { type AppliedMigration, type ComparedMigrations, compareMigrations, isOtherText } from "./compareMigrations.ts"
+export {
+  decodeAmounts,
+  decodeBucket,
+  decodeJson,
+  decodeLimits,
+  decodeLineItems,
+  decodeObject,
+  decodeScope,
+  decodeStandings,
+  decodeStrings,
+  encodeLimits,
+  encodeScope,
+  UndecodableRow,
+} from "./storedJson.ts"

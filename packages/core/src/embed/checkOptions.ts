@@ -2,7 +2,6 @@ import {
   isStorableText,
   type JobMode,
   type Json,
-  type MetadataValue,
   type OptionNames,
   type Principal,
   type ProjectId,
@@ -13,6 +12,7 @@ import {
   requireProviderNames,
   type Submitted,
 } from "../domain/index.ts"
+import type { MetadataValue } from "../domain/Submitted.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { isPlainObject } from "../domain/realms.ts"
 import { maxDelayMs, type UniqueBy } from "../engine/prepareJob.ts"

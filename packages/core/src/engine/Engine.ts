@@ -25,12 +25,12 @@ import {
   type CreateOutcome,
   IdGenerator,
   JobStore,
-  type OpenBlob,
   type StoredFile,
   Switchboard,
   type UploadStore,
   WakeUp,
 } from "../ports/index.ts"
+import type { OpenBlob } from "../ports/BlobStore.ts"
 import type { AcceptedJob, CreateJobError, SettleJob } from "./acceptedOf.ts"
 import { makeCreateJobs } from "./createJob.ts"
 import { makeCreateJobsIn } from "./createJobIn.ts"
