@@ -84,6 +84,15 @@ const verbs: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
     const { claims } = await claim(10)
     return () => Effect.runPromise(opened.stores.jobs.completeJobs(claims.map((one) => completionOf(one))))
   },
+  completeAndClaimJobs: async () => {
+    await create(20)
+    const { claims } = await claim(10)
+    const items = claims.map((one) => completionOf(one))
+    return async () => {
+      const { claimed } = await Effect.runPromise(opened.stores.jobs.completeAndClaimJobs(items, request(10)))
+      expect(claimed?.claims).toHaveLength(10)
+    }
+  },
   "completeJobs with charges, under a cap": async () => {
     const { board, jobs } = opened.stores
     const kind = "speech_synthesis"
@@ -127,6 +136,8 @@ const limits: ReadonlyArray<readonly [verb: string, statements: number, roundTri
   ["claimJobs of lost workers", 3, 1],
   ["createAndClaimJobs", 1, 1],
   ["completeJobs", 1, 1],
+  // Two of the statements are about lanes, and nobody waits for them.
+  ["completeAndClaimJobs", 3, 1],
   ["completeJobs with charges, under a cap", 1, 1],
   ["checkpointJobs", 5, 2],
 ]

@@ -65,6 +65,11 @@ const runningJobs = Effect.gen(function* () {
   yield* jobs.deferJobs([{ ...refOf(two), delayMs: 1, countsAsFailure: true, record }])
   yield* jobs.releaseJobs([refOf(three)])
   yield* jobs.completeJobs(four === undefined ? [] : [completionOf(four)])
+  // Claims what was released.
+  yield* jobs.completeAndClaimJobs(four === undefined ? [] : [completionOf(four)], {
+    ...ask,
+    runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
+  })
   yield* jobs.checkClaims([refOf(one)])
   yield* jobs.createJobs([newJob(102, { delayMs: 60_000, priority: "high", retryOf: jobId(5) })])
   yield* jobs.cancelJobs([jobId(102)])

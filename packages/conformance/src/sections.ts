@@ -28,6 +28,7 @@ import { fairness } from "./JobStore/claimJobsFairness.ts"
 import { fencing } from "./JobStore/fencing.ts"
 import { findByIdempotencyKey, findFileSection, findJobs, pollJobs } from "./JobStore/findJobs.ts"
 import { expireJobs } from "./JobStore/expireJobs.ts"
+import { completeAndClaimJobs } from "./JobStore/completeAndClaimJobs.ts"
 import { completeJobs } from "./JobStore/completeJobs.ts"
 import { failJobs } from "./JobStore/failJobs.ts"
 import { expireData } from "./JobStore/expireData.ts"
@@ -106,6 +107,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   extendLeases,
   checkpointJobs,
   completeJobs,
+  completeAndClaimJobs,
   failJobs,
   deferJobs,
   releaseJobs,

@@ -4,6 +4,7 @@ import { type Job, StoreUnavailable } from "@kiln/core/domain"
 import {
   type ClaimResult,
   type CreateOutcome,
+  type FencedOutcome,
   JobDirectory,
   JobStore,
   type ReadVerb,
@@ -75,15 +76,16 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
   ): void => {
     for (const [at, { jobId, token }] of items.entries()) if (isLost(at)) news.lost(process, jobId, token)
   }
-  const fenced = <Item extends { readonly jobId: Job["id"]; readonly token: number }>(
-    verb: "checkpointJobs" | "completeJobs" | "failJobs" | "deferJobs" | "releaseJobs",
-    items: ReadonlyArray<Item>,
-    step: ReturnType<JobStore["Service"]["releaseJobs"]>,
-  ) =>
-    write(verb, step, (outcomes) => {
-      const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
-      watch.fenced(verb, answers)
-    }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))))
+  type Ref = { readonly jobId: Job["id"]; readonly token: number }
+  type FencedVerb = "checkpointJobs" | "completeJobs" | "failJobs" | "deferJobs" | "releaseJobs"
+  const answered = (verb: FencedVerb, items: ReadonlyArray<Ref>, outcomes: ReadonlyArray<FencedOutcome>): void => {
+    const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
+    watch.fenced(verb, answers)
+  }
+  const fenced = (verb: FencedVerb, items: ReadonlyArray<Ref>, step: ReturnType<JobStore["Service"]["releaseJobs"]>) =>
+    write(verb, step, (outcomes) => answered(verb, items, outcomes)).pipe(
+      Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))),
+    )
   return JobStore.of({
     // Many processes use it here, whatever it is built on.
     capabilities: { ...store.capabilities, multiProcess: true },
@@ -100,6 +102,13 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
       }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at]?._tag === "LeaseLost")))),
     checkpointJobs: (items) => fenced("checkpointJobs", items, store.checkpointJobs(items)),
     completeJobs: (items) => fenced("completeJobs", items, store.completeJobs(items)),
+    completeAndClaimJobs: (items, request) =>
+      write("completeAndClaimJobs", store.completeAndClaimJobs(items, request), ({ claimed, completed }) => {
+        answered("completeJobs", items, completed)
+        if (claimed === undefined) return
+        claimedBy(line, news)(claimed)
+        if (claimed.claims.length > 0) line.coverage.note("a completion claims for a full worker")
+      }).pipe(Effect.tap(({ completed }) => Effect.sync(() => tellLost(items, (at) => completed[at] === "LeaseLost")))),
     failJobs: (items) => fenced("failJobs", items, store.failJobs(items)),
     deferJobs: (items) => fenced("deferJobs", items, store.deferJobs(items)),
     releaseJobs: (items) => fenced("releaseJobs", items, store.releaseJobs(items)),
@@ -128,23 +137,27 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
   })
 }
 
+const claimedBy =
+  ({ process, watch }: Line, news: ClaimNews) =>
+  ({ abandoned, claims }: ClaimResult): void => {
+    watch.touched("claimJobs", [...claims.map(({ job }) => job.id), ...abandoned])
+    for (const { job } of claims) news.claimed(process, job)
+  }
+
 /** Verbs that create or claim jobs, together or apart. */
 const creatingAndClaiming = (
   line: Line,
   store: JobStore["Service"],
   news: ClaimNews,
 ): Pick<JobStore["Service"], "createJobs" | "createAndClaimJobs" | "claimJobs"> => {
-  const { coverage, process, watch } = line
+  const { coverage, watch } = line
   const write = writing(line)
+  const claimed = claimedBy(line, news)
   const created = (outcomes: ReadonlyArray<CreateOutcome>): void => {
     for (const outcome of outcomes) {
       coverage.note(`create: ${outcome._tag}`)
       if (outcome._tag === "Created") watch.created(outcome.job)
     }
-  }
-  const claimed = ({ abandoned, claims }: ClaimResult): void => {
-    watch.touched("claimJobs", [...claims.map(({ job }) => job.id), ...abandoned])
-    for (const { job } of claims) news.claimed(process, job)
   }
   return {
     createJobs: (jobs) => write("createJobs", store.createJobs(jobs), created),

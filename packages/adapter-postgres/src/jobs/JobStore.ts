@@ -13,6 +13,7 @@ import { cancelJobs } from "./cancelJobs.ts"
 import { checkClaims, extendLeases } from "./extendLeases.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { Claims } from "./Claims.ts"
+import { completeAndClaimJobs } from "./completeAndClaimJobs.ts"
 import { confirmPurges, hastenPurges, postponePurges } from "./purges.ts"
 import { publishRetention } from "./retentionRules.ts"
 import { Creations } from "./createAtOnce.ts"
@@ -151,6 +152,10 @@ export const makePostgresJobStore = (
       ),
     checkpointJobs: ending("checkpointJobs", checkpointJobs),
     completeJobs: (items) => completeJobs(db, items, tell),
+    completeAndClaimJobs: (items, request) =>
+      Effect.tap(completeAndClaimJobs(db, claims, items, request, tell), ({ claimed }) =>
+        Effect.sync(() => tell(claimed?.abandoned ?? [])),
+      ),
     failJobs: (items) => failJobs(db, items, tell),
     deferJobs: returning("deferJobs", deferJobs),
     releaseJobs: returning("releaseJobs", releaseJobs),

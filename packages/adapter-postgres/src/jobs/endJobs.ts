@@ -11,14 +11,14 @@ import {
 } from "@kiln/core/domain"
 import type { ClaimRef, Completion, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
-import { briefLockTimeoutMs } from "../Session.ts"
+import { briefLockTimeoutMs, type Session } from "../Session.ts"
 import { arrayText, type Given, query, statement } from "../Statement.ts"
 import { readReservations } from "../reservations.ts"
 import { finishedLock } from "../wakeUp/Listener.ts"
 import { finishedStates } from "./lockJobs.ts"
 
 /** The end of a claim: the job is done, or it failed with a code. */
-interface End extends ClaimRef {
+export interface End extends ClaimRef {
   readonly errorCode: ErrorCode | null
   readonly output: string | null
   readonly warningCode: string | null
@@ -30,7 +30,8 @@ interface End extends ClaimRef {
 /** Called with jobs that ended here. Never waits. */
 export type AnnounceFinished = (jobs: ReadonlyArray<JobId>) => void
 
-type EndedClaims = {
+/** The parameters of `end_jobs`. Arrays are given as their text. */
+export type EndedClaims = {
   ids: string
   tokens: string
   errorCodes: string | null
@@ -42,31 +43,35 @@ type EndedClaims = {
   brief: string
 }
 
-const calledWith = (given: Given<EndedClaims>) =>
-  sql`"kiln".end_jobs(${given.ids}::text[], ${given.tokens}::bigint[], ${given.errorCodes}::text[], ${given.outputs}::text[],
+/** Null if all claims have ended, otherwise the places of those that did; `above` if a charge is above what its job has reserved. */
+export type Ended = ReadonlyArray<number> | "above" | null
+
+const endCall = (given: Given<EndedClaims>) =>
+  sql<Ended>`"kiln".end_jobs(${given.ids}::text[], ${given.tokens}::bigint[], ${given.errorCodes}::text[], ${given.outputs}::text[],
     ${given.warningCodes}::text[], ${given.charges}::text[], ${given.files}::json, ${given.failures}::json, ${given.brief}::text)`
 
-const isUnheard = sql<boolean>`pg_try_advisory_xact_lock(${sql.raw(finishedLock)})`.as("unheard")
-
-/**
- * Calls `end_jobs`, which is defined in the migration. Arrays are given as their text. `unheard`: no process listens to the ends of
- * jobs, and one that begins to waits until this transaction has ended.
- */
-const endStatement = statement((given: Given<EndedClaims>) =>
-  query.selectNoFrom([sql<ReadonlyArray<number> | null>`${calledWith(given)}`.as("ended"), isUnheard]),
-)
-
 /** The same for jobs with charges. Ends none if a charge is above what its job has reserved. */
-const endWithinReservations = statement((given: Given<EndedClaims>) =>
-  query.selectNoFrom([
-    sql<ReadonlyArray<number> | "above" | null>`CASE WHEN EXISTS (
+const endCallWithinReservations = (given: Given<EndedClaims>) =>
+  sql<Ended>`CASE WHEN EXISTS (
       SELECT FROM "kiln".spending JOIN unnest(${given.ids}::text[], ${given.charges}::text[]) AS item(id, charge) ON spending.entry = item.id
       WHERE spending.charged_at IS NULL AND spending.currency = item.charge::json ->> 'currency'
         AND spending.amount::numeric < (item.charge::json ->> 'amount')::numeric
-    ) THEN '"above"'::json ELSE ${calledWith(given)} END`.as("ended"),
-    isUnheard,
-  ]),
-)
+    ) THEN '"above"'::json ELSE ${endCall(given)} END`
+
+/**
+ * Calls `end_jobs`, which is defined in a migration. `unheard`: no process listens to the ends of jobs, and one that begins to waits
+ * until this transaction has ended.
+ */
+const ending = (call: typeof endCall) => (given: Given<EndedClaims>) =>
+  query.selectNoFrom([
+    call(given).as("ended"),
+    sql<boolean>`pg_try_advisory_xact_lock(${sql.raw(finishedLock)})`.as("unheard"),
+  ])
+
+export const endFree = ending(endCall)
+export const endCharged = ending(endCallWithinReservations)
+const endFreeStatement = statement(endFree)
+const endChargedStatement = statement(endCharged)
 
 /** The text of an array; `null` if all its values are. */
 const someText = (ends: ReadonlyArray<End>, field: "errorCode" | "output" | "warningCode" | "charge") =>
@@ -84,47 +89,69 @@ const failuresOf = (ends: ReadonlyArray<End>): string | null => {
   )
 }
 
+/** Sorted by id, so that two calls cannot deadlock. */
+export const sortedEnds = (ends: ReadonlyArray<End>): ReadonlyArray<End> =>
+  ends.toSorted((a, b) => (a.jobId < b.jobId ? -1 : a.jobId > b.jobId ? 1 : 0))
+
+export const endedClaims = (session: Session, ends: ReadonlyArray<End>): EndedClaims => ({
+  ids: arrayText(ends, "jobId"),
+  tokens: arrayText(ends, "token"),
+  errorCodes: someText(ends, "errorCode"),
+  outputs: someText(ends, "output"),
+  warningCodes: someText(ends, "warningCode"),
+  charges: someText(ends, "charge"),
+  files: filesOf(ends),
+  failures: failuresOf(ends),
+  brief: String(briefLockTimeoutMs(session)),
+})
+
+export interface EndAnswer {
+  readonly ended: Ended
+  readonly unheard: boolean
+}
+
 /**
- * Ends claims, each with its fence, in one statement; with `bounded`, only if no charge is above a reservation, and otherwise as that does. Only items whose claim was not held are looked up afterwards: the same
- * end may have been written before, by a call whose answer was lost or earlier in the batch.
+ * Tells of the claims that ended. Only items whose claim was not held are looked up: the same end may have been written before, by a
+ * call whose answer was lost or earlier in the batch.
  */
+export const outcomesOf = (
+  db: Database,
+  operation: string,
+  ends: ReadonlyArray<End>,
+  { ended, unheard }: EndAnswer,
+  tell: AnnounceFinished,
+): Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable> => {
+  if (ended === null) {
+    if (!unheard) tell(ends.map(({ jobId }) => jobId))
+    return Effect.succeed(ends.map(() => "Written" as const))
+  }
+  if (ended === "above") return Effect.die(new TypeError("end_jobs compared no charges"))
+  const places = new Set(ended)
+  const written = new Set(sortedEnds(ends).filter((_, index) => places.has(index + 1)))
+  const missed = ends.filter((end) => !written.has(end))
+  return Effect.map(repeated(db, operation, missed), (repeats) => {
+    const isWritten = (end: End): boolean => written.has(end) || repeats.has(end)
+    if (!unheard) tell(ends.filter(isWritten).map(({ jobId }) => jobId))
+    return ends.map((end) => (isWritten(end) ? "Written" : "LeaseLost"))
+  })
+}
+
+/** Ends claims, each with its fence, in one statement; with `bounded`, only if no charge is above a reservation, and otherwise as that does. */
 const endJobs = (
   db: Database,
   operation: string,
-  unsorted: ReadonlyArray<End>,
+  ends: ReadonlyArray<End>,
   tell: AnnounceFinished,
   bounded?: Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>,
 ): Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable> => {
-  if (unsorted.length === 0) return Effect.succeed([])
-  const ends = unsorted.toSorted((a, b) => (a.jobId < b.jobId ? -1 : a.jobId > b.jobId ? 1 : 0))
-  const ending = db.writeAtOnce(operation, ends.length, (session) =>
-    session.get(bounded === undefined ? endStatement : endWithinReservations, {
-      ids: arrayText(ends, "jobId"),
-      tokens: arrayText(ends, "token"),
-      errorCodes: someText(ends, "errorCode"),
-      outputs: someText(ends, "output"),
-      warningCodes: someText(ends, "warningCode"),
-      charges: someText(ends, "charge"),
-      files: filesOf(ends),
-      failures: failuresOf(ends),
-      brief: String(briefLockTimeoutMs(session)),
-    }),
+  if (ends.length === 0) return Effect.succeed([])
+  const sorted = sortedEnds(ends)
+  const answered = db.writeAtOnce(operation, ends.length, (session) =>
+    session.get(bounded === undefined ? endFreeStatement : endChargedStatement, endedClaims(session, sorted)),
   )
-  return Effect.flatMap(ending, (answer) => {
+  return Effect.flatMap(answered, (answer) => {
     if (answer === undefined) throw new TypeError("end_jobs returned no row")
-    if (answer.ended === null) {
-      if (!answer.unheard) tell(unsorted.map(({ jobId }) => jobId))
-      return Effect.succeed(unsorted.map(() => "Written" as const))
-    }
-    if (answer.ended === "above") return bounded ?? Effect.die(new TypeError("end_jobs compared no charges"))
-    const places = new Set(answer.ended)
-    const written = new Set(ends.filter((_, index) => places.has(index + 1)))
-    const missed = unsorted.filter((end) => !written.has(end))
-    return Effect.map(repeated(db, operation, missed), (repeats) => {
-      const isWritten = (end: End): boolean => written.has(end) || repeats.has(end)
-      if (!answer.unheard) tell(unsorted.filter(isWritten).map(({ jobId }) => jobId))
-      return unsorted.map((end) => (isWritten(end) ? "Written" : "LeaseLost"))
-    })
+    return answer.ended === "above" && bounded !== undefined ? bounded : outcomesOf(db, operation, ends, answer, tell)
   })
 }
 
@@ -152,7 +179,10 @@ const repeated = (db: Database, operation: string, ends: ReadonlyArray<End>) =>
 const eventOf = ({ errorCode, token }: End) =>
   errorCode === null ? ({ event: "completed", token } as const) : ({ event: "failed", token, errorCode } as const)
 
-const doneOf = ({ charge, files, jobId, output, token, warningCode }: Completion): End => ({
+/** Whether a completion may cost what its job has reserved. */
+export const isPriced = ({ charge }: Completion): boolean => charge !== null && charge.amount !== "0"
+
+export const doneOf = ({ charge, files, jobId, output, token, warningCode }: Completion): End => ({
   jobId,
   token,
   errorCode: null,
@@ -180,7 +210,7 @@ const failedOf = ({ errorCode, jobId, message, record, token }: Failure): End =>
  */
 export const completeJobs = (db: Database, items: ReadonlyArray<Completion>, tell: AnnounceFinished) => {
   const operation = "JobStore.completeJobs"
-  const priced = items.filter(({ charge }) => charge !== null && charge.amount !== "0")
+  const priced = items.filter(isPriced)
   if (priced.length === 0) return endJobs(db, operation, items.map(doneOf), tell)
   const reserved = db.read(operation, (session) => readReservations(session, priced))
   const bounded = Effect.flatMap(reserved, (reservations) => {

@@ -9,6 +9,8 @@ const growing: ReadonlySet<string> = new Set([
   "JobStore.createJobs",
   "JobStore.createAndClaimJobs",
   "JobStore.claimJobs",
+  // The caller then completes without a claim.
+  "JobStore.completeAndClaimJobs",
   "UploadStore.createUploads",
   "UploadStore.claimUpload",
   "Switchboard.publishWorker",

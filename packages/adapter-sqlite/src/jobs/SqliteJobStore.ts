@@ -79,6 +79,11 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     extendLeases: (items) => db.write("JobStore.extendLeases", (tx) => extendLeases(tx, items)),
     checkpointJobs: (items) => db.write("JobStore.checkpointJobs", (tx) => checkpointJobs(tx, items)),
     completeJobs: (items) => db.write("JobStore.completeJobs", (tx) => completeJobs(tx, items)),
+    completeAndClaimJobs: (items, request) =>
+      db.write("JobStore.completeAndClaimJobs", (tx) => ({
+        completed: completeJobs(tx, items),
+        claimed: claimJobs(tx, request),
+      })),
     failJobs: (items) => db.write("JobStore.failJobs", (tx) => failJobs(tx, items)),
     deferJobs: (items) => db.write("JobStore.deferJobs", (tx) => deferJobs(tx, items)),
     releaseJobs: (items) => db.write("JobStore.releaseJobs", (tx) => releaseJobs(tx, items)),

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import type { JobMode } from "@kiln/core/domain"
+import type { JobId, JobMode } from "@kiln/core/domain"
 import { type ClaimResult, JobStore } from "@kiln/core/ports"
 import { noLimits, projectId } from "../fixtures.ts"
 import type { History } from "./History.ts"
@@ -53,8 +53,14 @@ export const claimArguments = record({
 type ClaimArguments = typeof claimArguments extends fc.Arbitrary<infer A> ? A : never
 
 /** Checks and records what a store claimed. */
-export const recordClaims = ({ claims }: ClaimResult, history: History, { limits, worker }: ClaimArguments): void => {
-  expectWithinLimits(history, claims, limits)
+/** `ended`: jobs that ended in the same step, before the claim. */
+export const recordClaims = (
+  { claims }: ClaimResult,
+  history: History,
+  { limits, worker }: ClaimArguments,
+  ended: ReadonlyArray<JobId> = [],
+): void => {
+  expectWithinLimits(history, claims, limits, ended)
   expectWithinSlots(claims, worker)
   for (const { job, token } of claims) expectFreshToken(history, job, token)
   for (const { job, token } of claims) history.claims.push({ jobId: job.id, token, live: job.mode === "live" })
@@ -64,5 +70,5 @@ export const claimJobs = operation(
   "claimJobs",
   claimArguments,
   (request) => Effect.flatMap(JobStore, (store) => store.claimJobs(request)),
-  { compare: compareClaims, record: recordClaims },
+  { compare: compareClaims, record: (answer, history, request) => recordClaims(answer, history, request) },
 )

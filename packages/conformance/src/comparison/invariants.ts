@@ -36,6 +36,7 @@ type Step = readonly [before: Job | undefined, after: Job | undefined, verb: str
 
 /** The verbs that made this of a job. A creation with a claim is two: the job it claimed was first as it is created. */
 const stepsOf = (name: string, before: Job | undefined, after: Job | undefined, now: number): ReadonlyArray<Step> => {
+  if (name === "completeAndClaimJobs") return [[before, after, after?.status === "done" ? "completeJobs" : "claimJobs"]]
   if (name !== "createAndClaimJobs") return [[before, after, name]]
   if (before === undefined && after?.token === 0) return [[before, after, "createJobs"]]
   // Another job of the batch may be the retry of a job, which no claim changes.
@@ -134,8 +135,10 @@ export const expectWithinLimits = (
   history: History,
   claims: ReadonlyArray<Claim>,
   { perKind, perProject }: ConcurrencyLimits,
+  ended: ReadonlyArray<JobId>,
 ): void => {
   const after = new Map([...history.present, ...claims.map(({ job }) => [job.id, job] as const)])
+  for (const id of ended) after.delete(id)
   for (const { job } of claims) {
     const now = job.phaseStartedAt ?? 0
     const inProgress = [...after.values()].filter(

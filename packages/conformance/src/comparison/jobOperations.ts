@@ -1,9 +1,17 @@
+import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { type AttemptWait, errorCodes, jobBlobKey, type Json } from "@kiln/core/domain"
-import { type EraseOutcome, JobStore, type PruneResult, type Purge, type RetentionAge } from "@kiln/core/ports"
+import {
+  type Completion,
+  type EraseOutcome,
+  JobStore,
+  type PruneResult,
+  type Purge,
+  type RetentionAge,
+} from "@kiln/core/ports"
 import { charge, fileId, jobId, keyId, outputFile, ownerOf, record as fixtureRecord } from "../fixtures.ts"
-import { claimJobs } from "./claimJobs.ts"
+import { claimArguments, claimJobs, compareClaims, recordClaims } from "./claimJobs.ts"
 import { createAndClaimJobs, createJobs, delays, mode, owner } from "./createJobs.ts"
 import type { History, KnownClaim } from "./History.ts"
 import { type Operation, operation } from "./Operation.ts"
@@ -25,7 +33,7 @@ const fateOf = ({ jobId: id, token }: KnownClaim, { present }: History): string 
 }
 
 /** A claim that holds its job, or one that was handed out some time ago; now and then with a token that never was. */
-const claimArguments = record({ pick, wrong: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 1, -1) })
+const heldClaim = record({ pick, wrong: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 1, -1) })
 const claimFrom = (args: { readonly pick: Choice; readonly wrong: number }, history: History): KnownClaim => {
   const { ended, held, superseded } = history.seen
   const claim = pickFrom(args.pick, { present: held, ever: history.claims, superseded, ended })
@@ -34,12 +42,57 @@ const claimFrom = (args: { readonly pick: Choice; readonly wrong: number }, hist
   if (fate !== undefined) history.sighted(`a zombie meets a job ${fate}`)
   return { ...claim, token: claim.token + args.wrong }
 }
-const claimsArguments = fc.array(claimArguments, { minLength: 1, maxLength: 3 })
+const claimsArguments = fc.array(heldClaim, { minLength: 1, maxLength: 3 })
 
 /** Whether the attempt failed with a record. */
 const recorded = fc.constantFrom(true, true, false)
 const recordOf = (isRecorded: boolean, history: History) =>
   isRecorded ? { record: { ...fixtureRecord, message: `failure ${history.nextNumber++}` } } : {}
+
+const completionsArguments = record({
+  claims: claimsArguments,
+  warningCode: fc.constantFrom(null, "output_truncated" as const),
+  wrongCharge: fc.constantFrom(false, false, false, false, true),
+})
+type CompletionsArguments = typeof completionsArguments extends fc.Arbitrary<infer A> ? A : never
+
+const completionsFrom = ({ claims, warningCode, wrongCharge }: CompletionsArguments, history: History) =>
+  claims.map((args): Completion => {
+    const claim = claimFrom(args, history)
+    return {
+      ...claim,
+      output: { text: `by ${claim.token}` },
+      files: [outputFile({ job: { id: claim.jobId }, token: claim.token }, history.nextNumber++)],
+      warningCode,
+      charge: claim.live !== wrongCharge ? charge : null,
+    }
+  })
+
+/** A store that did not claim is asked to, so this may be two steps. */
+const completeAndClaimJobs = operation(
+  "completeAndClaimJobs",
+  fc.tuple(completionsArguments, claimArguments),
+  ([args, request], history) => {
+    const items = completionsFrom(args, history)
+    return Effect.flatMap(JobStore, (store) =>
+      Effect.flatMap(store.completeAndClaimJobs(items, request), ({ claimed, completed }) =>
+        Effect.map(claimed === undefined ? store.claimJobs(request) : Effect.succeed(claimed), (claims) => ({
+          completed,
+          claims,
+          ended: items.flatMap(({ jobId: id }, at) => (completed[at] === "Written" ? [id] : [])),
+        })),
+      ),
+    )
+  },
+  {
+    atomic: false,
+    compare: (expected, actual) => {
+      expect(actual.completed, "completed").toEqual(expected.completed)
+      compareClaims(expected.claims, actual.claims)
+    },
+    record: ({ claims, ended }, history, [, request]) => recordClaims(claims, history, request, ended),
+  },
+)
 
 const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
   operation(
@@ -63,27 +116,10 @@ const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
       return Effect.flatMap(JobStore, (store) => store.checkpointJobs(items))
     },
   ),
-  operation(
-    "completeJobs",
-    record({
-      claims: claimsArguments,
-      warningCode: fc.constantFrom(null, "output_truncated" as const),
-      wrongCharge: fc.constantFrom(false, false, false, false, true),
-    }),
-    ({ claims, warningCode, wrongCharge }, history) => {
-      const items = claims.map((args) => {
-        const claim = claimFrom(args, history)
-        return {
-          ...claim,
-          output: { text: `by ${claim.token}` },
-          files: [outputFile({ job: { id: claim.jobId }, token: claim.token }, history.nextNumber++)],
-          warningCode,
-          charge: claim.live !== wrongCharge ? charge : null,
-        }
-      })
-      return Effect.flatMap(JobStore, (store) => store.completeJobs(items))
-    },
-  ),
+  operation("completeJobs", completionsArguments, (args, history) => {
+    const items = completionsFrom(args, history)
+    return Effect.flatMap(JobStore, (store) => store.completeJobs(items))
+  }),
   operation(
     "failJobs",
     fc.tuple(claimsArguments, fc.constantFrom(...errorCodes), recorded, fc.constantFrom(undefined, "no such page")),
@@ -237,6 +273,7 @@ export const jobOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [
   { weight: 14, arbitrary: createJobs },
   { weight: 12, arbitrary: claimJobs },
   { weight: 4, arbitrary: createAndClaimJobs },
+  { weight: 4, arbitrary: completeAndClaimJobs },
   ...fenced.map((arbitrary) => ({ weight: 3, arbitrary })),
   ...sweeps.map((arbitrary) => ({ weight: 1, arbitrary })),
   { weight: 3, arbitrary: eraseJobs },

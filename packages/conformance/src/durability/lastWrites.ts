@@ -2,6 +2,7 @@ import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Job, withDelivery } from "@kiln/core/domain"
 import {
+  type ClaimRequest,
   DeliveryStore,
   JobDirectory,
   JobStore,
@@ -58,6 +59,10 @@ const onKeys = <A>(use: (keys: KeyDirectory["Service"]) => Effect.Effect<A, unkn
 const onBoard = <A>(use: (board: Switchboard["Service"]) => Effect.Effect<A, unknown, Stores>) =>
   Effect.flatMap(Switchboard, use)
 
+const imageRequest: ClaimRequest = {
+  ...claimRequest,
+  runnable: [{ kind: "image_generation", kindVersion: 1, mode: "sandbox" }],
+}
 const transfer = { uploadId: uploadId(1), token: 1 }
 
 /** Each writing verb as the last step before closing. Each step starts from the state that the previous ones left. */
@@ -112,10 +117,7 @@ const steps: Steps = {
       ]),
     ),
     createAndClaimJobs: onJobs((jobs) =>
-      jobs.createAndClaimJobs([newJob(7, { kind: "image_generation" })], {
-        ...claimRequest,
-        runnable: [{ kind: "image_generation", kindVersion: 1, mode: "sandbox" }],
-      }),
+      jobs.createAndClaimJobs([newJob(7, { kind: "image_generation" })], imageRequest),
     ),
     claimJobs: claim(),
     extendLeases: Effect.flatMap(held(1), (ref) =>
@@ -125,6 +127,12 @@ const steps: Steps = {
       onJobs((jobs) => jobs.checkpointJobs([{ ...ref, step: "reply", value: { text: "é😀" } }])),
     ),
     completeJobs: Effect.flatMap(held(1), (ref) => onJobs((jobs) => jobs.completeJobs([completionOf(ref)]))),
+    completeAndClaimJobs: Effect.gen(function* () {
+      const jobs = yield* JobStore
+      // Unless the creation has claimed it.
+      yield* jobs.claimJobs(imageRequest)
+      return yield* jobs.completeAndClaimJobs([completionOf(yield* held(7))], claimRequest)
+    }),
     failJobs: Effect.flatMap(held(2), (ref) =>
       onJobs((jobs) => jobs.failJobs([{ ...ref, errorCode: "content_rejected", record }])),
     ),

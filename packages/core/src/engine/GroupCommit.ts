@@ -27,8 +27,8 @@ import {
   WakeUp,
 } from "../ports/index.ts"
 import { whileBlobsPresent } from "./blobPresence.ts"
-import { type IdleWorker, makeCreation } from "./creation.ts"
 import { JobEvents } from "./JobEvents.ts"
+import { type ClaimingWorker, makeJointWrites } from "./jointWrites.ts"
 
 /** Maximum number of items in one store call, unless a single caller has more. */
 const maxBatchSize = 500
@@ -210,8 +210,8 @@ export class GroupCommit extends Context.Service<
     readonly deferJobs: GroupedVerb<Deferral, FencedOutcome>
     readonly releaseJobs: GroupedVerb<ClaimRef, FencedOutcome>
     readonly eraseJobs: GroupedVerb<Erasure, EraseOutcome>
-    /** Lets creations claim for an idle worker of this process. Returns the function that ends this. */
-    readonly claimFor: (worker: IdleWorker) => () => void
+    /** Lets creations and completions claim for a worker of this process. Returns the function that ends this. */
+    readonly claimFor: (worker: ClaimingWorker) => () => void
   }
 >()("@kiln/core/engine/GroupCommit") {}
 
@@ -228,17 +228,17 @@ export const layerGroupCommit: Layer.Layer<
   Effect.gen(function* () {
     const blobs = Option.getOrUndefined(yield* Effect.serviceOption(BlobStore))
     const { store, uploads } = whileBlobsPresent(blobs, yield* JobStore, yield* UploadStore)
-    const creation = makeCreation(store, yield* WakeUp, yield* JobEvents)
+    const joint = makeJointWrites(store, yield* WakeUp, yield* JobEvents)
     const grouped = {
-      createJobs: yield* groupCommit(creation.createJobs, { parallelCalls: store.parallelCreations }),
+      createJobs: yield* groupCommit(joint.createJobs, { parallelCalls: store.parallelCreations }),
       checkpointJobs: yield* groupCommit(store.checkpointJobs),
-      completeJobs: yield* groupCommit(store.completeJobs),
+      completeJobs: yield* groupCommit(joint.completeJobs),
       failJobs: yield* groupCommit(store.failJobs),
       deferJobs: yield* groupCommit(store.deferJobs),
       releaseJobs: yield* groupCommit(store.releaseJobs),
       eraseJobs: yield* groupCommit(store.eraseJobs),
     }
-    return Context.make(GroupCommit, { ...grouped, claimFor: creation.claimFor }).pipe(
+    return Context.make(GroupCommit, { ...grouped, claimFor: joint.claimFor }).pipe(
       Context.add(JobStore, JobStore.of({ ...store, ...grouped })),
       Context.add(
         UploadStore,

@@ -71,6 +71,7 @@ export const whileBlobsPresent = (
       ...store,
       createJobs: (jobs) => whenPresent("createJobs")(store.createJobs(jobs)),
       createAndClaimJobs: (jobs, request) => whenPresent("createJobs")(store.createAndClaimJobs(jobs, request)),
+      completeAndClaimJobs: (items, request) => whenPresent("claimJobs")(store.completeAndClaimJobs(items, request)),
       claimJobs: (request) => whenPresent("claimJobs")(store.claimJobs(request)),
     }),
     uploads: UploadStore.of({

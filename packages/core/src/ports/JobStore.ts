@@ -73,6 +73,14 @@ export interface CreatedAndClaimed {
   readonly claimed: ClaimResult | undefined
 }
 
+/** The result of `completeAndClaimJobs`. */
+export interface CompletedAndClaimed {
+  /** The outcome of each completion, in their order. */
+  readonly completed: ReadonlyArray<FencedOutcome>
+  /** The result of the claim; `undefined` if the store did not claim. */
+  readonly claimed: ClaimResult | undefined
+}
+
 /** A file that is still reachable, with the job that owns it. */
 export interface StoredFile extends OutputFile {
   readonly jobId: JobId
@@ -156,6 +164,15 @@ export class JobStore extends Context.Service<
     readonly completeJobs: (
       items: ReadonlyArray<Completion>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    /**
+     * `completeJobs`, followed by `claimJobs`, in one transaction, so that the slots of the completed jobs are filled again without a second
+     * commit. The claim is an ordinary one. A store may complete without claiming (`claimed` is `undefined`). After a failure, repeat
+     * `completeJobs`; a claim whose answer was lost ends with its leases.
+     */
+    readonly completeAndClaimJobs: (
+      items: ReadonlyArray<Completion>,
+      request: ClaimRequest,
+    ) => Effect.Effect<CompletedAndClaimed, StoreUnavailable>
     /** Only a call with the same error code counts as a repeat. */
     readonly failJobs: (items: ReadonlyArray<Failure>) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
     /** Returns a job to the queue with a delay. A repeat is recognized until the next claim. */

@@ -54,6 +54,7 @@ export const storeVerbs = {
     extendLeases: "write",
     checkpointJobs: "write",
     completeJobs: "write",
+    completeAndClaimJobs: "write",
     failJobs: "write",
     deferJobs: "write",
     releaseJobs: "write",

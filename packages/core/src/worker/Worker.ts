@@ -181,17 +181,20 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
       const claimAndStart = Effect.gen(function* () {
         // Jobs of a joint claim that is still being answered also take slots.
         yield* joint.settled
+        const answer = joint.takeAnswer()
         const room = slots.room()
         // Jobs that were committed together leave their slots together, so wait a turn: one claim then fills all of them.
         const freed = Effect.andThen(slots.nextFreed(), Effect.yieldNow)
         const isFull = served.every((mode) => room.free[mode] <= 0)
         const reservedMs = slots.isolation.reservedMs(yield* monotonicMs)
         if (isFull || reservedMs > 0) yield* claiming.begin
-        if (isFull) return yield* freed
+        if (isFull) return yield* joint.whileFull(freed)
         if (reservedMs > 0) return yield* Effect.raceFirst(freed, idling.holdBack(reservedMs))
-        const { attempts, nextInMs } = yield* claiming.claim(room)
+        const isAnswered = answer !== undefined && answer.nextInMs !== 0
+        const claimed = isAnswered ? undefined : yield* claiming.claim(room)
+        const { attempts, nextInMs } = claimed ?? { attempts: [], nextInMs: answer?.nextInMs }
         yield* outage.worked
-        if (attempts.length > 0) idling.reset()
+        if (attempts.length > 0 || (isAnswered && answer.count > 0)) idling.reset()
         // If the store has more claimable jobs, claim again immediately.
         if (attempts.length > 0 && nextInMs === 0) return
         yield* claiming.begin
@@ -199,7 +202,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
         // `nextInMs` does not cover jobs that only wait for this worker's own slots, as the store knew them: some may have become
         // free while it answered.
         const mayFree = isTight(roomAfter(room, attempts)) || isTight(slots.room())
-        yield* joint.whileResting(mayFree ? Effect.raceFirst(rest, freed) : rest)
+        yield* joint.whileResting(rest, mayFree ? freed : undefined)
       })
       return yield* Effect.forever(
         // The loop must survive every failure; otherwise, the worker would look healthy and do nothing.

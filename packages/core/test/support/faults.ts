@@ -8,8 +8,8 @@ export const storeDown = new StoreUnavailable({ operation: "test", cause: "down"
 export const blobsDown = new BlobUnavailable({ operation: "test", cause: "down" })
 
 /**
- * The memory stores, with some verbs of one of them replaced. A store whose creations or claims are replaced does not claim with
- * creations, unless `createAndClaimJobs` is replaced as well.
+ * The memory stores, with some verbs of one of them replaced. A store whose creations, completions or claims are replaced does not claim
+ * with these, unless the joint verb is replaced as well.
  */
 export const storesWith = <Store extends Stores, Verbs extends object>(
   port: Context.Key<Store, Verbs>,
@@ -17,18 +17,19 @@ export const storesWith = <Store extends Stores, Verbs extends object>(
 ): Layer.Layer<Stores> =>
   replacing(MemoryStores.layer, port, (verbs) => {
     const changed = change(verbs)
-    return "createJobs" in changed || "claimJobs" in changed
-      ? { ...claimingApart({ ...verbs, ...changed }), ...changed }
+    return ["createJobs", "completeJobs", "claimJobs"].some((verb) => verb in changed)
+      ? { ...claimingApart({ ...verbs, ...changed } as never), ...changed }
       : changed
   })
 
 /** A job store whose workers claim in a transaction of their own. */
-const claimingApart = (verbs: object): object => {
-  const { createJobs } = verbs as JobStore["Service"]
-  const createAndClaimJobs: JobStore["Service"]["createAndClaimJobs"] = (jobs) =>
-    Effect.map(createJobs(jobs), (created) => ({ created, claimed: undefined }))
-  return { createAndClaimJobs }
-}
+const claimingApart = ({
+  completeJobs,
+  createJobs,
+}: JobStore["Service"]): Pick<JobStore["Service"], "createAndClaimJobs" | "completeAndClaimJobs"> => ({
+  createAndClaimJobs: (jobs) => Effect.map(createJobs(jobs), (created) => ({ created, claimed: undefined })),
+  completeAndClaimJobs: (items) => Effect.map(completeJobs(items), (completed) => ({ completed, claimed: undefined })),
+})
 
 /** The memory blob store, with some verbs replaced. */
 export const blobsWith = (

@@ -79,6 +79,8 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
     extendLeases: (items) => step((now) => extendLeases(state, items, now)),
     checkpointJobs: (items) => step((now) => checkpointJobs(state, items, now)),
     completeJobs: (items) => step((now) => completeJobs(state, items, now)),
+    completeAndClaimJobs: (items, claim) =>
+      step((now) => ({ completed: completeJobs(state, items, now), claimed: claimJobs(state, claim, now) })),
     failJobs: (items) => step((now) => failJobs(state, items, now)),
     deferJobs: (items) => step((now) => deferJobs(state, items, now)),
     releaseJobs: (items) => step((now) => releaseJobs(state, items, now)),

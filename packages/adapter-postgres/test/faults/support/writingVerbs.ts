@@ -143,6 +143,14 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
     },
   },
   {
+    name: "completeAndClaimJobs",
+    commit: /end_jobs/,
+    run: async ({ stores }) => {
+      const claims = await claimed(stores)
+      return () => stores.jobs.completeAndClaimJobs(completions(claims), claimRequest)
+    },
+  },
+  {
     name: "failJobs",
     commit: /end_jobs/,
     run: async ({ stores }) => {

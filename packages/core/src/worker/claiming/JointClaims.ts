@@ -8,9 +8,10 @@ import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
-import type { IdleWorker } from "../../engine/creation.ts"
 import { GroupCommit } from "../../engine/GroupCommit.ts"
-import type { Claim, ClaimRequest, ClaimResult, NewJob } from "../../ports/index.ts"
+import type { ClaimingWorker, JointClaim } from "../../engine/jointWrites.ts"
+import type { WorkerRoom } from "../../domain/index.ts"
+import type { Claim, ClaimRequest, ClaimResult, Completion, NewJob } from "../../ports/index.ts"
 import { acceptClaims, claimRequest } from "./claimInto.ts"
 import { isTight } from "./Room.ts"
 import type { Slots } from "./Slots.ts"
@@ -20,6 +21,12 @@ type Start = (claims: ReadonlyArray<Claim>, askedAtMs: number) => Effect.Effect<
 
 type Needs = Effect.Services<ReturnType<typeof claimRequest>> | Effect.Services<ReturnType<typeof acceptClaims>>
 
+/** What a joint claim came to: the number of jobs that it started, and when there may be more. */
+interface JointAnswer {
+  readonly count: number
+  readonly nextInMs: number | undefined
+}
+
 /** A joint claim that the store has not answered, or whose jobs are not started. */
 interface PendingClaim {
   readonly request: ClaimRequest
@@ -28,9 +35,9 @@ interface PendingClaim {
 }
 
 /**
- * Lets the creations of this process claim for a worker while it rests, in the same transaction, so that a created job starts
- * without a wake-up and a second commit. Such a claim is an ordinary claim of this worker. If its answer is lost, the leases end.
- * `nextClaimBy` returns when the worker's rest ends, in milliseconds of the monotonic clock.
+ * Lets writes of this process claim for a worker in the same transaction: creations while it rests, so that a created job starts
+ * without a wake-up and a second commit, and completions while it waits for slots, so that these are filled again at once. Such
+ * a claim is an ordinary claim of this worker. If its answer is lost, the leases end. `nextClaimBy` returns when the worker's rest ends, in milliseconds of the monotonic clock.
  */
 export const makeJointClaims = Effect.fnUntraced(function* (
   slots: Slots,
@@ -45,13 +52,13 @@ export const makeJointClaims = Effect.fnUntraced(function* (
   const grouped = Option.getOrUndefined(Context.getOption(context as Context.Context<never>, GroupCommit))
   if (grouped !== undefined)
     yield* Effect.acquireRelease(
-      Effect.sync(() => grouped.claimFor(joint.claimWith)),
+      Effect.sync(() => grouped.claimFor(joint)),
       (endOffer) => Effect.andThen(Effect.sync(endOffer), joint.stopped),
     )
   return joint
 })
 
-class JointClaims {
+class JointClaims implements ClaimingWorker {
   readonly #slots: Slots
   readonly #start: Start
   readonly #nextClaimBy: () => number | undefined
@@ -60,6 +67,9 @@ class JointClaims {
   readonly #fork: <A>(effect: Effect.Effect<A, unknown, Needs>) => Fiber.Fiber<A, unknown>
   readonly #hasMore = Latch.makeUnsafe(false)
   #isResting = false
+  #waitsForSlots = false
+  #hasNews = false
+  #answer: JointAnswer | undefined
   #reading: Fiber.Fiber<ClaimRequest, unknown> | undefined
   #pending: PendingClaim | undefined
 
@@ -79,19 +89,44 @@ class JointClaims {
     this.#fork = fork
   }
 
-  /** Runs the worker's rest. It ends early when a joint claim shows that there is more to claim before its end. */
-  whileResting(rest: Effect.Effect<void>): Effect.Effect<void> {
-    const offered = Effect.suspend(() => {
+  /**
+   * Runs the worker's rest. It ends early when a joint claim shows that there is more to claim before its end, or with `freed`, for a worker
+   * that has no slot left for some of its jobs. What else ends it may be news that no joint claim has seen.
+   */
+  whileResting(rest: Effect.Effect<void>, freed: Effect.Effect<void> | undefined): Effect.Effect<void> {
+    const news = Effect.map(rest, () => {
+      this.#hasNews = true
+    })
+    return Effect.suspend(() => {
       this.#hasMore.closeUnsafe()
       this.#isResting = true
-      return Effect.raceFirst(rest, this.#hasMore.await)
+      const early = freed === undefined ? this.#hasMore.await : Effect.raceFirst(this.#hasMore.await, freed)
+      return this.#waiting(Effect.raceFirst(news, early), freed !== undefined)
     })
+  }
+
+  /** Runs the wait of a worker that has no free slot. */
+  whileFull(freed: Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.suspend(() => this.#waiting(freed, true))
+  }
+
+  #waiting(wait: Effect.Effect<void>, forSlots: boolean): Effect.Effect<void> {
+    this.#waitsForSlots = forSlots
     return Effect.ensuring(
-      offered,
+      wait,
       Effect.sync(() => {
         this.#isResting = false
+        this.#waitsForSlots = false
       }),
     )
+  }
+
+  /** Returns the answer to the last joint claim, if nothing has happened since that it does not cover. */
+  takeAnswer(): JointAnswer | undefined {
+    const answer = this.#hasNews ? undefined : this.#answer
+    this.#hasNews = false
+    this.#answer = undefined
+    return answer
   }
 
   /** Waits until no joint claim is pending. One that takes longer than a lease is given up: its leases are over. */
@@ -110,16 +145,32 @@ class JointClaims {
     return this.settled
   })
 
-  /** Returns the claim to make with the creation of these jobs, if the worker rests and can run one of them now. */
-  readonly claimWith: IdleWorker = (jobs) => {
-    const isFree = this.#isResting && this.#pending === undefined && this.#slots.lapsed.size === 0
-    if (!isFree || this.#slots.isolation.reservedMs(this.#now()) > 0) return undefined
-    const request = this.#requestNow()
+  readonly claimWithCreation = (jobs: ReadonlyArray<NewJob>): JointClaim | undefined => {
+    if (!this.#isResting || !this.#mayClaim) return undefined
+    const request = this.#requestNow(this.#slots.room())
     if (request === undefined || !jobs.some((job) => canRun(request, job))) return undefined
+    return this.#begin({ ...request, limit: Math.min(request.limit, jobs.length) })
+  }
+
+  readonly claimWithCompletion = (items: ReadonlyArray<Completion>): JointClaim | undefined => {
+    if (!this.#waitsForSlots || !this.#mayClaim) return undefined
+    // These jobs leave their slots before the claimed ones take them.
+    const request = this.#requestNow(this.#slots.roomWithout(items))
+    if (request === undefined || request.limit === 0) return undefined
+    return this.#begin({ ...request, limit: Math.min(request.limit, items.length) })
+  }
+
+  get #mayClaim(): boolean {
+    const { isolation, lapsed } = this.#slots
+    return this.#pending === undefined && lapsed.size === 0 && isolation.reservedMs(this.#now()) <= 0
+  }
+
+  #begin(request: ClaimRequest): JointClaim {
     const claim: PendingClaim = { request, askedAtMs: this.#now(), ended: Deferred.makeUnsafe() }
     this.#pending = claim
+    this.#answer = undefined
     return {
-      request: { ...request, limit: Math.min(request.limit, jobs.length) },
+      request,
       end: (claimed) => {
         const isLate = this.#pending !== claim || this.#now() - claim.askedAtMs >= this.#leaseDurationMs
         if (claimed === undefined || isLate) return this.#end(claim)
@@ -131,10 +182,10 @@ class JointClaims {
     }
   }
 
-  /** The claim that this worker can make now. If the switchboard must be read first, creations do not wait for it. */
-  #requestNow(): ClaimRequest | undefined {
+  /** The claim that this worker can make now. If the switchboard must be read first, writes do not wait for it. */
+  #requestNow(room: WorkerRoom): ClaimRequest | undefined {
     if (this.#reading !== undefined) return undefined
-    const fiber = this.#fork(claimRequest(this.#slots, this.#slots.room()))
+    const fiber = this.#fork(claimRequest(this.#slots, room))
     const exit = fiber.pollUnsafe()
     if (exit !== undefined) return Exit.isSuccess(exit) ? exit.value : undefined
     this.#reading = fiber
@@ -148,10 +199,11 @@ class JointClaims {
   #accept(claim: PendingClaim, claimed: ClaimResult) {
     return Effect.uninterruptible(
       Effect.gen({ self: this }, function* () {
-        // The callers of the creation continue first.
+        // The callers of the write continue first: completed jobs leave their slots.
         yield* Effect.yieldNow
         const { claims, nextInMs } = yield* acceptClaims(this.#slots, claim.request, claimed)
         yield* this.#start(claims, claim.askedAtMs)
+        this.#answer = { count: claims.length, nextInMs }
         const endsSooner = nextInMs !== undefined && this.#now() + nextInMs < (this.#nextClaimBy() ?? Infinity)
         if (endsSooner || isTight(this.#slots.room())) this.#hasMore.openUnsafe()
       }),

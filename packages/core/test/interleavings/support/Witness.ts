@@ -7,7 +7,7 @@ import {
   ownerOfBlob,
   type UploadId,
 } from "@kiln/core/domain"
-import type { Claim, CreateOutcome, FencedOutcome } from "@kiln/core/ports"
+import type { Claim, Completion, CreateOutcome, FencedOutcome } from "@kiln/core/ports"
 import { Effect, Stream } from "effect"
 import type { Adapters } from "./Adapters.ts"
 import type { VirtualClock } from "./VirtualClock.ts"
@@ -121,6 +121,24 @@ export const makeWitness = (truth: Adapters, storeClock: VirtualClock): Witness 
     for (const { job, leaseRemainingMs, token } of claims) taken(by, job.id, token, leaseRemainingMs)
   }
 
+  const completed = (
+    by: string,
+    items: ReadonlyArray<Completion>,
+    outcomes: ReadonlyArray<FencedOutcome>,
+  ): Effect.Effect<void> => {
+    const written = allEnded(by, "completeJobs")(items, outcomes)
+    for (const { files, jobId, token } of written) {
+      must(!completions.some((one) => one.jobId === jobId), `${jobId} was completed twice`)
+      completions.push({ by, jobId, token, files })
+      for (const { id } of files) fileIds.add(id)
+    }
+    return Effect.forEach(
+      written.flatMap(({ files }) => files),
+      ({ blobKey }) => named(blobKey),
+      { discard: true },
+    )
+  }
+
   const watchJobs = (by: string, jobs: Adapters["jobs"]): Adapters["jobs"] => ({
     ...jobs,
     createJobs: (items) => Effect.tap(jobs.createJobs(items), (outcomes) => Effect.sync(() => created(outcomes))),
@@ -150,19 +168,12 @@ export const makeWitness = (truth: Adapters, storeClock: VirtualClock): Witness 
             if (outcomes[index] === "Written") wrote(by, "checkpointJobs", jobId, token)
         }),
       ),
-    completeJobs: (items) =>
-      Effect.tap(jobs.completeJobs(items), (outcomes) => {
-        const written = allEnded(by, "completeJobs")(items, outcomes)
-        for (const { files, jobId, token } of written) {
-          must(!completions.some((one) => one.jobId === jobId), `${jobId} was completed twice`)
-          completions.push({ by, jobId, token, files })
-          for (const { id } of files) fileIds.add(id)
-        }
-        return Effect.forEach(
-          written.flatMap(({ files }) => files),
-          ({ blobKey }) => named(blobKey),
-          { discard: true },
-        )
+    completeJobs: (items) => Effect.tap(jobs.completeJobs(items), (outcomes) => completed(by, items, outcomes)),
+    completeAndClaimJobs: (items, request) =>
+      Effect.tap(jobs.completeAndClaimJobs(items, request), (answer) => {
+        claimed(by, answer.claimed?.claims)
+        if ((answer.claimed?.claims.length ?? 0) > 0) events.add(`${by} claims with a completion`)
+        return completed(by, items, answer.completed)
       }),
     failJobs: (items) =>
       Effect.tap(jobs.failJobs(items), (outcomes) => Effect.sync(() => allEnded(by, "failJobs")(items, outcomes))),

@@ -123,7 +123,7 @@ const layerWrapped = (wrap: (ports: Ports) => Partial<Ports>) =>
         blobs: yield* BlobStore,
       }
       const ports = { ...own, ...wrap(own) }
-      return Context.make(JobStore, creatingBy(ports.jobs, own.jobs)).pipe(
+      return Context.make(JobStore, claimingApart(ports.jobs, own.jobs)).pipe(
         Context.add(UploadStore, ports.uploads),
         Context.add(KeyDirectory, ports.keys),
         Context.add(Switchboard, ports.switchboard),
@@ -134,12 +134,14 @@ const layerWrapped = (wrap: (ports: Ports) => Partial<Ports>) =>
     }),
   )
 
-/** Makes a creation that also claims call a wrapped `createJobs` as well; it then claims nothing. */
-const creatingBy = (jobs: Ports["jobs"], own: Ports["jobs"]): Ports["jobs"] =>
-  jobs.createJobs === own.createJobs
+/** Makes a creation or completion that also claims call a wrapped verb as well; it then claims nothing. */
+const claimingApart = (jobs: Ports["jobs"], own: Ports["jobs"]): Ports["jobs"] =>
+  jobs.createJobs === own.createJobs && jobs.completeJobs === own.completeJobs
     ? jobs
     : {
         ...jobs,
         createAndClaimJobs: (items) =>
           Effect.map(jobs.createJobs(items), (created) => ({ created, claimed: undefined })),
+        completeAndClaimJobs: (items) =>
+          Effect.map(jobs.completeJobs(items), (completed) => ({ completed, claimed: undefined })),
       }

@@ -1,0 +1,122 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { StoreUnavailable } from "../domain/index.ts"
+import type {
+  ClaimRequest,
+  ClaimResult,
+  Completion,
+  CreateOutcome,
+  FencedOutcome,
+  JobStore,
+  NewJob,
+  WakeUp,
+} from "../ports/index.ts"
+import { type JobEvents, refOf } from "./JobEvents.ts"
+
+/** A claim of a worker that the store makes together with a write. */
+export interface JointClaim {
+  readonly request: ClaimRequest
+  /** Called once, after the store has answered: with the claimed jobs, or with `undefined` if none are known to be claimed. */
+  readonly end: (claimed: ClaimResult | undefined) => void
+}
+
+/** A worker of this process, which never waits for its answer. */
+export interface ClaimingWorker {
+  /** Returns the claim to make together with the creation of these jobs; `undefined` if it is busy or cannot run them now. */
+  readonly claimWithCreation: (jobs: ReadonlyArray<NewJob>) => JointClaim | undefined
+  /** Returns the claim to make together with these completions; `undefined` unless it waits for the slots of these jobs. */
+  readonly claimWithCompletion: (items: ReadonlyArray<Completion>) => JointClaim | undefined
+}
+
+/** Writes together with which workers of this process can claim. */
+export interface JointWrites {
+  readonly createJobs: (jobs: ReadonlyArray<NewJob>) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
+  readonly completeJobs: (
+    items: ReadonlyArray<Completion>,
+  ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+  /** Lets writes claim for a worker. Returns the function that ends this. */
+  readonly claimFor: (worker: ClaimingWorker) => () => void
+}
+
+/**
+ * Creates jobs, emits their `queued` events and wakes workers; completes jobs. If a worker of this process is idle, or waits for the
+ * slots of the completed jobs, the store claims for it in the same transaction. Other workers are then notified only of created
+ * jobs that this claim left.
+ */
+export const makeJointWrites = (
+  store: JobStore["Service"],
+  wakeUp: WakeUp["Service"],
+  events: JobEvents["Service"],
+): JointWrites => {
+  const workers = new Set<ClaimingWorker>()
+
+  const announce = (outcomes: ReadonlyArray<CreateOutcome>, claimed: ClaimResult | undefined) =>
+    Effect.suspend(() => {
+      const created = outcomes.flatMap((outcome) => (outcome._tag === "Created" ? [outcome.job] : []))
+      for (const job of created) events.emit({ type: "queued", ...refOf(job) })
+      const taken = new Set(claimed?.claims.map(({ job }) => job.id))
+      return created.every(({ id }) => taken.has(id)) ? Effect.void : wakeUp.notify
+    })
+
+  const createAlone = (jobs: ReadonlyArray<NewJob>) =>
+    Effect.tap(store.createJobs(jobs), (outcomes) => announce(outcomes, undefined))
+
+  const createAndClaim = (jobs: ReadonlyArray<NewJob>, { end, request }: JointClaim) =>
+    Effect.matchCauseEffect(
+      Effect.suspend(() => store.createAndClaimJobs(jobs, request)),
+      {
+        onSuccess: ({ claimed, created }) =>
+          Effect.map(announce(created, claimed), () => {
+            end(claimed)
+            return created
+          }),
+        onFailure: (cause) => {
+          end(undefined)
+          // A defect may be the fault of the claim, by a job whose record is damaged. Creations must not depend on that.
+          return Option.isNone(Cause.findErrorOption(cause)) ? createAlone(jobs) : Effect.failCause(cause)
+        },
+      },
+    )
+
+  const completeAndClaim = (items: ReadonlyArray<Completion>, { end, request }: JointClaim) =>
+    Effect.matchCauseEffect(
+      Effect.suspend(() => store.completeAndClaimJobs(items, request)),
+      {
+        onSuccess: ({ claimed, completed }) => {
+          end(claimed)
+          return Effect.succeed(completed)
+        },
+        onFailure: () => {
+          end(undefined)
+          // A result is never refused for the sake of a claim: on a full disk, there is room for results only.
+          return store.completeJobs(items)
+        },
+      },
+    )
+
+  const claimBy = (ask: (worker: ClaimingWorker) => JointClaim | undefined): JointClaim | undefined => {
+    for (const worker of workers) {
+      const claim = ask(worker)
+      if (claim !== undefined) return claim
+    }
+    return undefined
+  }
+
+  return {
+    createJobs: (jobs) =>
+      Effect.suspend(() => {
+        const claim = claimBy((worker) => worker.claimWithCreation(jobs))
+        return claim === undefined ? createAlone(jobs) : createAndClaim(jobs, claim)
+      }),
+    completeJobs: (items) =>
+      Effect.suspend(() => {
+        const claim = claimBy((worker) => worker.claimWithCompletion(items))
+        return claim === undefined ? store.completeJobs(items) : completeAndClaim(items, claim)
+      }),
+    claimFor: (worker) => {
+      workers.add(worker)
+      return () => void workers.delete(worker)
+    },
+  }
+}
