@@ -3,8 +3,9 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import pg from "pg"
+import { sql } from "kysely"
 import { StoreUnavailable } from "@kiln/core/domain"
-import type { MigrationStatus, StoreInspection } from "@kiln/core/ports"
+import type { MigrationStatus, QueueGroup, StoreInspection } from "@kiln/core/ports"
 import {
   countDeliveries,
   findLastEntry,
@@ -13,15 +14,14 @@ import {
   listKeys,
   listSchedules,
   listWorkers,
+  type Program,
   readDuePurges,
   readLineage,
   readRetention,
-  type Program,
   type Sql,
 } from "@kiln/sql-store"
 import { readBoard } from "./board.ts"
 import { clientConfig, cutOff } from "./Connections.ts"
-import { countQueue } from "./countQueue.ts"
 import { migrations } from "./migrations/index.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
 import { readPlace } from "./place.ts"
@@ -29,9 +29,33 @@ import { Session } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
 import { findOrphans, isNamed, listNamedBlobs } from "./jobs/blobs.ts"
 import { runOn } from "./transactionsOf.ts"
-import { findUploadOrphans } from "./uploads/sweepUploads.ts"
+import { findUploadOrphans } from "./uploads/UploadStore.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 import { findUpkeep } from "./upkeep.ts"
+import { query, statement, storeTime } from "./Statement.ts"
+
+const state = sql<QueueGroup["state"]>`case
+  when not queue.held then case when queue.claimable_at <= ${storeTime} then 'ready' else 'delayed' end
+  when queue.claimable_at <= ${storeTime} then 'lapsed' else 'running' end`
+
+const groupsOfQueue = statement(() =>
+  query
+    .selectFrom("queue")
+    .select((of) => [
+      "queue.kind",
+      "queue.mode",
+      state.as("state"),
+      of.fn.countAll<number>().as("count"),
+      sql<number>`greatest(${storeTime} - min(queue.claimable_at), 0)`.as("oldestMs"),
+    ])
+    .groupBy([sql.ref("queue.kind"), sql.ref("queue.mode"), sql`3`])
+    .orderBy(sql`1`)
+    .orderBy(sql`2`)
+    .orderBy(sql`3`),
+)
+
+const countQueue = (session: Session): Promise<ReadonlyArray<QueueGroup>> =>
+  session.all(groupsOfQueue, {}) as Promise<ReadonlyArray<QueueGroup>>
 
 /** Rows per query: a listing never blocks the store for long. */
 const pageSize = 500

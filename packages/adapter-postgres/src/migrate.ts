@@ -1,22 +1,40 @@
 import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
 import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
-import {
-  type ComparedMigrations,
-  compareMigrations,
-  isOtherText,
-  type Migration,
-  type MigrationStatus,
-  type SchemaDrift,
-} from "@kiln/core/ports"
+import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
+import { type ComparedMigrations, compareMigrations, isOtherText } from "@kiln/sql-store"
 import type { Database } from "./Database.ts"
 import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"
 import { migrations as bundled } from "./migrations/index.ts"
-import { shareRights, tablesOf } from "./newTables.ts"
 import { sqlState } from "./postgresErrors.ts"
 import { changedFunctions, replaceFunctions } from "./replaceFunctions.ts"
 import { inSavepoint, schemaDrift } from "./schemaDrift.ts"
 import type { Session } from "./Session.ts"
+
+type Table = { readonly name: string }
+
+/** The tables of a schema, as SQL names them. */
+const tablesOf = (session: Session, schema: string): Promise<ReadonlyArray<Table>> =>
+  session.execute<Table>(
+    "SELECT oid::regclass::text AS name FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r'",
+    [`"${schema}"`],
+  )
+
+/**
+ * Gives the roles that may use the uploads the same rights on tables that a migration has added. Processes that run with such a role
+ * need them from the commit on: triggers write to these tables, also for processes of the previous version.
+ */
+const shareRights = async (session: Session, schema: string, before: ReadonlyArray<Table>): Promise<void> => {
+  const known = new Set(before.map(({ name }) => name))
+  const added = (await tablesOf(session, schema)).filter(({ name }) => !known.has(name))
+  const rights = await session.execute<{ role: string; rights: string }>(
+    `SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS role, string_agg(privilege_type, ', ') AS rights
+     FROM pg_class, aclexplode(relacl) WHERE pg_class.oid = to_regclass($1) AND grantee <> relowner GROUP BY grantee`,
+    [`"${schema}".uploads`],
+  )
+  for (const { name } of added)
+    for (const { rights: all, role } of rights) await session.execute(`GRANT ${all} ON ${name} TO ${role}`)
+}
 
 const compare = async (
   session: Session,

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
-import type { AppliedMigration, Migration } from "@kiln/core/ports"
+import type { Migration } from "@kiln/core/ports"
+import type { AppliedMigration } from "@kiln/sql-store"
 import type { Session } from "./Session.ts"
 
 /** Creates the table of applied migrations, as the first version did. A migration adds the digests. */

@@ -1,6 +1,7 @@
 import { sql } from "kysely"
 import { fullAt, takePortion } from "@kiln/core/domain"
-import { type BucketRequest, decodeBucket, RateLimitStore } from "@kiln/core/ports"
+import { type BucketRequest, RateLimitStore } from "@kiln/core/ports"
+import { decodeBucket } from "@kiln/sql-store"
 import type { Database } from "./Database.ts"
 import type { Session } from "./Session.ts"
 import { batchStatement, type Given, hidden, plenty, query, statement } from "./Statement.ts"

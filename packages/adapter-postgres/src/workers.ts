@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from "kysely"
 import { lastServedStepMs } from "@kiln/core/domain"
-import { encodeScope, type PublishedWorker } from "@kiln/core/ports"
+import type { PublishedWorker } from "@kiln/core/ports"
+import { encodeScope } from "@kiln/sql-store"
 import type { Session } from "./Session.ts"
 import { type Given, query, statement, storeTime, whole } from "./Statement.ts"
 

@@ -1,5 +1,5 @@
-import { type BlobUnavailable, isBlobKey } from "@kiln/core/domain"
-import { BlobStore, requireBlobKey } from "@kiln/core/ports"
+import { type BlobUnavailable, isBlobKey, type OptionNames, requireOptions } from "@kiln/core/domain"
+import { type BlobAdapter, blobAdapter, BlobStore, requireBlobKey } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { listPage, objectKey, reach } from "./Bucket.ts"
@@ -75,3 +75,21 @@ const list =
         }),
       ),
     )
+
+const optionNames: OptionNames<S3BlobOptions> = {
+  bucket: true,
+  prefix: true,
+  region: true,
+  endpoint: true,
+  pathStyle: true,
+  credentials: true,
+  partBytes: true,
+  timeoutMs: true,
+  abandonedAfterMs: true,
+}
+
+/** Stores blobs in an S3 bucket. For programs without Effect; see `S3BlobStore`. */
+export const s3Blobs = (options: S3BlobOptions): BlobAdapter => {
+  requireOptions("s3Blobs()", options, optionNames)
+  return blobAdapter(S3BlobStore.layer(options))
+}

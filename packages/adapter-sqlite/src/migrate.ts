@@ -1,13 +1,7 @@
 import * as Effect from "effect/Effect"
 import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
-import {
-  type ComparedMigrations,
-  compareMigrations,
-  isOtherText,
-  type Migration,
-  type MigrationStatus,
-  type SchemaDrift,
-} from "@kiln/core/ports"
+import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
+import { type ComparedMigrations, compareMigrations, isOtherText } from "@kiln/sql-store"
 import type { Database } from "./Database.ts"
 import { schemaDrift } from "./inspect/schemaDrift.ts"
 import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"

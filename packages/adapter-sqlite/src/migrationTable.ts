@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
-import type { AppliedMigration, Migration } from "@kiln/core/ports"
+import type { Migration } from "@kiln/core/ports"
+import type { AppliedMigration } from "@kiln/sql-store"
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 
 /** Has a name that no program's own migrations use, since the file may be shared. */

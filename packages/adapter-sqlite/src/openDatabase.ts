@@ -12,15 +12,17 @@ import {
   requireOptions,
   StoreUnavailable,
 } from "@kiln/core/domain"
+import type { MigrationStatus } from "@kiln/core/ports"
 import { Database } from "./Database.ts"
 import { DatabaseFile } from "./disk/DatabaseFile.ts"
 import { explained, isFullDisk } from "./disk/explained.ts"
 import { keepReserve } from "./disk/keepReserve.ts"
 import { defaultReserveBytes, Reserve } from "./disk/Reserve.ts"
-import { migrate } from "./migrate.ts"
+import { migrate, migrationStatus } from "./migrate.ts"
 import { isBusy, sqliteCode } from "./sqliteErrors.ts"
 import { returnFreeSpace } from "./returnFreeSpace.ts"
 import { truncateLogAfterErasures } from "./truncateLogAfterErasures.ts"
+import { migrations } from "./migrations/index.ts"
 
 export interface SqliteOptions {
   /**
@@ -212,3 +214,24 @@ const configure = (connection: SqliteDatabase): void => {
   // Bytes to which the log is cut back after a burst.
   connection.pragma("journal_size_limit = 67108864")
 }
+
+const status = (options: SqliteOptions): Effect.Effect<MigrationStatus, StoreUnavailable> =>
+  Effect.gen(function* () {
+    const database = yield* openReadOnly(options)
+    if (database === undefined) return { applied: [], pending: migrations, unknown: [], changed: [] }
+    return yield* database.read("migrationStatus", () => migrationStatus(database.connection))
+  }).pipe(Effect.scoped)
+
+/** Migrations without opening the store, which brings its schema up to date by itself. */
+export const sqliteMigrations = {
+  /** Reads how far the schema is. Changes nothing; if there is no database yet, all migrations are pending. */
+  status,
+  /** Applies all pending migrations, or none if one fails. Returns the names of the applied ones, in order. */
+  apply: (options: SqliteOptions): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> =>
+    Effect.gen(function* () {
+      const before = yield* status(options)
+      yield* Effect.scoped(openDatabase(options))
+      const left = new Set((yield* status(options)).pending.map(({ name }) => name))
+      return before.pending.map(({ name }) => name).filter((name) => !left.has(name))
+    }),
+} as const

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import { fullAt, type TakenPortion, takePortion } from "@kiln/core/domain"
-import { type BucketRequest, decodeBucket, RateLimitStore } from "@kiln/core/ports"
+import { type BucketRequest, RateLimitStore } from "@kiln/core/ports"
+import { decodeBucket } from "@kiln/sql-store"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { isFullDisk } from "./disk/explained.ts"

@@ -6,11 +6,22 @@ import type { DatabasePlace } from "./database/DatabasePlace.ts"
 import { type LogFormat, logFormats } from "./logs/LogFormat.ts"
 import { type BlobPlace, blobPlace } from "./settings/blobPlace.ts"
 import { databaseSchema, databaseUrl } from "./settings/database.ts"
-import { backupAge, duration, retention, stopDelay } from "./settings/duration.ts"
-import { integer, port } from "./settings/integer.ts"
+import {
+  backupAge,
+  duration,
+  forcedOff,
+  integer,
+  oneOf,
+  onOff,
+  parsed,
+  type ParsedSetting,
+  port,
+  retention,
+  type SettingType,
+  stopDelay,
+} from "./settings/SettingType.ts"
 import { apiKey, modelName, type OpenAiPlace } from "./settings/openAi.ts"
 import { nearestName } from "@kiln/core/domain"
-import { forcedOff, oneOf, onOff } from "./settings/oneOf.ts"
 import {
   type ManagementPlace,
   managementOf,
@@ -18,12 +29,9 @@ import {
   managementTypes,
   withoutManagement,
 } from "./settings/management.ts"
-import { host, publicUrl } from "./settings/publicUrl.ts"
+import { host, publicUrl, rateLimits, signingKeys, trustedProxies } from "./settings/httpSettings.ts"
 import { type Environment, findSetting, type GivenSetting } from "./settings/settingFiles.ts"
-import { type ParsedSetting, parsed, type SettingType } from "./settings/SettingType.ts"
-import { storageCap } from "./settings/storageCap.ts"
-import { uploadCap } from "./settings/uploadCap.ts"
-import { rateLimits, signingKeys, trustedProxies } from "./settings/wireSettings.ts"
+import { storageCap, uploadCap } from "./settings/caps.ts"
 
 /** Engine settings from the environment; groups may be partial. */
 export type NamedEngineSettings = Partial<Omit<EngineSettings, "limits">> & {

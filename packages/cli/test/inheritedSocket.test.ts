@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { expect, it } from "vitest"
-import { inheritedSocket } from "../src/serve/inheritedSocket.ts"
+import { inheritedSocket } from "../src/serve/serve.ts"
 
 const found = (environment: Readonly<Record<string, string>>) => Effect.runPromise(inheritedSocket(environment, 42))
 

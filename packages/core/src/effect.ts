@@ -1,10 +1,14 @@
 export * from "./engine/index.ts"
-export { UploadRequest } from "./engine/UploadRequest.ts"
+export { UploadRequest } from "./kinds/fields.ts"
 export { providerSet } from "./embed/providerSet.ts"
 export { callerOf, projectAskedFor } from "./embed/checkOptions.ts"
-export { type EmbeddedContext, embeddedContext, type EmbeddedServices } from "./embed/layerEmbedded.ts"
+export {
+  type EmbeddedContext,
+  embeddedContext,
+  type EmbeddedInside,
+  type EmbeddedServices,
+} from "./embed/EngineRuntime.ts"
 export { partsOfSubmitAndWait } from "./embed/jobVerbs.ts"
 export { type EmbeddedOverrides, openEmbedded } from "./embed/openEmbedded.ts"
-export type { EmbeddedInside } from "./embed/layerEmbedded.ts"
-export { finishHandlersOf } from "./embed/toJobResult.ts"
+export { finishHandlersOf } from "./embed/submitVerbs.ts"
 export { wholeKind } from "./embed/wholeKind.ts"

@@ -9,7 +9,7 @@ export type { FileId, JobId, KeyId, ProjectId, UploadId } from "./domain/Ids.ts"
 export type { RetainedData } from "./domain/Job.ts"
 export type { JobStatus } from "./domain/JobState.ts"
 export type { Json, JsonObject } from "./domain/Json.ts"
-export { KilnError, type KilnErrorCode, kilnErrors, type KilnErrorName } from "./domain/KilnError.ts"
+export { KilnError, type KilnErrorCode, type KilnErrorName, kilnErrors } from "./domain/KilnError.ts"
 export { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "./domain/PortErrors.ts"
 export { SchemaMismatch } from "./domain/SchemaMismatch.ts"
 export { StoreCopied } from "./domain/StoreCopied.ts"
@@ -39,4 +39,27 @@ export {
 export type { AudioDetails, Transcript } from "./providers/transcription.ts"
 export type { Reply, ReplyRequest } from "./providers/reply.ts"
 export type { Turn } from "./providers/voiceTurn.ts"
-export * from "./embed/index.ts"
+export {
+  type AnyProvider,
+  type AsyncAudio,
+  type AsyncCall,
+  type AsyncFile,
+  type AsyncProvider,
+  type AsyncProviders,
+  asyncProviders,
+  type AsyncRequest,
+  type FileBody,
+  type MadeProvider,
+  providerBroken,
+  providerRefused,
+  providerUnavailable,
+  resultInvalid,
+} from "./embed/AsyncProviders.ts"
+export { createEngine } from "./embed/createEngine.ts"
+export type * from "./embed/EmbeddedEngine.ts"
+export type * from "./embed/EngineOptions.ts"
+export type * from "./engine/JobEvent.ts"
+export { fail } from "./embed/fail.ts"
+export { builtIn, type BuiltInKind, builtInKinds, jobKind } from "./embed/jobKind.ts"
+export type * from "./embed/JobResult.ts"
+export type * from "./embed/OperatorVerbs.ts"

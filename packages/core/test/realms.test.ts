@@ -1,14 +1,6 @@
 import { runInNewContext } from "node:vm"
-import {
-  canonicalJson,
-  isArrayBuffer,
-  isBlob,
-  isBytes,
-  isDate,
-  isError,
-  isPlainObject,
-  isTaggedError,
-} from "@kiln/core/domain"
+import { canonicalJson, isArrayBuffer, isBlob, isBytes, isDate, isError, isTaggedError } from "@kiln/core/domain"
+import { isPlainObject } from "../src/domain/realms.ts"
 import { type ProviderFailure, resultInvalid } from "@kiln/core/ports"
 import { describe, expect, it } from "vitest"
 

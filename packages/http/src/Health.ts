@@ -12,6 +12,8 @@ import { idBody, type JsonObject } from "@kiln/core/domain"
 import { BlobStore, IdGenerator, Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { providerStandings } from "./providerStandings.ts"
+import { jsonReply } from "./server/Reply.ts"
+import type { Handler } from "./server/Router.ts"
 
 /** The response of `/readyz`: ready when every check passes and the process is not shutting down. */
 export interface ReadinessReport {
@@ -253,3 +255,14 @@ export const layerWorkerReadiness: Layer.Layer<never, never, Readiness | Worker>
     yield* readiness.add("worker", check)
   }),
 )
+
+/** Reports that the process is alive. Ignores its dependencies, because a restart would not fix them. */
+export const healthz: Handler = () => Effect.succeed(jsonReply(200, { status: "ok" }))
+
+/** Reports whether requests should be sent to this process now. */
+export const readyz =
+  (readiness: Readiness["Service"]): Handler =>
+  () =>
+    Effect.map(readiness.report, (report) =>
+      report.status === "ready" ? jsonReply(200, report) : jsonReply(503, report, { "retry-after": "5" }),
+    )

@@ -1,7 +1,13 @@
-export * from "./Health.ts"
+export {
+  layerProviderDetails,
+  layerWorkerReadiness,
+  layerWriteReadiness,
+  Readiness,
+  type ReadinessReport,
+} from "./Health.ts"
 export * from "./HttpConfig.ts"
 export { type AnsweredRequest, HttpObserver } from "./HttpObserver.ts"
-export * from "./HttpService.ts"
+export { type HttpNeeds, HttpService, HttpSettingInvalid, ListenFailed, type RunningService } from "./server/serve.ts"
 export { mountFetch } from "./mount/mountFetch.ts"
 export { mountNode } from "./mount/mountNode.ts"
 export type { MountNeeds } from "./mount/mountService.ts"

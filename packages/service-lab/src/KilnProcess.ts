@@ -171,3 +171,6 @@ export const until = async <A>(ask: () => A | undefined | Promise<A | undefined>
     await new Promise((resolve) => setTimeout(resolve, 25))
   }
 }
+
+/** The config file of services under test: `KILN_CONFIG`. It reads `CONTRACT_RUNNER` and `CONTRACT_ENGINE`. */
+export const serviceConfig = join(import.meta.dirname, "service.config.ts")

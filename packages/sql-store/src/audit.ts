@@ -1,4 +1,5 @@
-import { type AuditChange, type AuditEntry, AuditLog, decodeObject } from "@kiln/core/ports"
+import { type AuditChange, type AuditEntry, AuditLog } from "@kiln/core/ports"
+import { decodeObject } from "./storedJson.ts"
 import { assign } from "./column.ts"
 import { select, type Values } from "./columns.ts"
 import type { Program, Sql, Transactions } from "./Sql.ts"

@@ -1,14 +1,7 @@
 import * as Effect from "effect/Effect"
 import { type Board, type PriceSnapshot, type ProjectId, switchesWith } from "@kiln/core/domain"
-import {
-  decodeAmounts,
-  decodeScope,
-  decodeStandings,
-  decodeStrings,
-  type PriceVersion,
-  type PublishedWorker,
-  Switchboard,
-} from "@kiln/core/ports"
+import { type PriceVersion, type PublishedWorker, Switchboard } from "@kiln/core/ports"
+import { decodeAmounts, decodeScope, decodeStandings, decodeStrings } from "./storedJson.ts"
 import { assign } from "./column.ts"
 import { select, type Values } from "./columns.ts"
 import type { Program, Sql, Transactions } from "./Sql.ts"

@@ -25,12 +25,11 @@ export { columns } from "./columns.ts"
 export { countDeliveries, makeDeliveryStore } from "./deliveries.ts"
 export { listAttempts, listWaits } from "./history.ts"
 export { chargesAfter, readCharges } from "./ledger.ts"
-export { readLineage, storedLineage, writeLineage } from "./lineage.ts"
+export { readLineage, readRetention, storedLineage, writeLineage } from "./lineage.ts"
 export { listKeys, makeKeyDirectory } from "./keys.ts"
 export { listSchedules, makeScheduleStore, writeSchedule } from "./schedules.ts"
 export { type BlobCursor, type BlobPage, firstBlobs, namedBlobs } from "./namedBlobs.ts"
 export { listPurges, nextDue, nextPurges, readDuePurges } from "./purges.ts"
-export { readRetention } from "./retentionRules.ts"
 export { findSecret, makeSecretStore } from "./secrets.ts"
 export { type Answer, Known, type Program, type Sql, type Transactions } from "./Sql.ts"
 export {
@@ -51,3 +50,18 @@ export {
 export { wholeAge } from "./wholeAge.ts"
 export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } from "./uploads.ts"
 export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadCounts.ts"
+export { type AppliedMigration, type ComparedMigrations, compareMigrations, isOtherText } from "./compareMigrations.ts"
+export {
+  decodeAmounts,
+  decodeBucket,
+  decodeJson,
+  decodeLimits,
+  decodeLineItems,
+  decodeObject,
+  decodeScope,
+  decodeStandings,
+  decodeStrings,
+  encodeLimits,
+  encodeScope,
+  UndecodableRow,
+} from "./storedJson.ts"

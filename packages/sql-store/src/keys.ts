@@ -1,9 +1,6 @@
 import type { KeyId, KeyLimits, ProjectId } from "@kiln/core/domain"
 import {
   type ApiKeyRecord,
-  decodeLimits,
-  decodeStrings,
-  encodeLimits,
   KeyDirectory,
   type KeyRotation,
   type KeySecretRecord,
@@ -11,6 +8,7 @@ import {
   type Project,
   type RotateOutcome,
 } from "@kiln/core/ports"
+import { decodeLimits, decodeStrings, encodeLimits } from "./storedJson.ts"
 import { assign } from "./column.ts"
 import { select, type Values } from "./columns.ts"
 import { each, type Program, type Sql, type Transactions } from "./Sql.ts"

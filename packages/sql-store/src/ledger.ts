@@ -1,6 +1,7 @@
 import { sql } from "kysely"
 import type { JobId } from "@kiln/core/domain"
-import { decodeLineItems, type LedgerEntry, type LedgerPage, type LedgerPart } from "@kiln/core/ports"
+import type { LedgerEntry, LedgerPage, LedgerPart } from "@kiln/core/ports"
+import { decodeLineItems } from "./storedJson.ts"
 import { select } from "./columns.ts"
 import type { Program, Sql } from "./Sql.ts"
 import { type Given, plenty, query, type RowOf, statement } from "./Statement.ts"

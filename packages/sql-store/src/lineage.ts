@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import { idBody, type JobId, type UploadId } from "@kiln/core/domain"
-import type { StoredLineage } from "@kiln/core/ports"
-import type { Values } from "./columns.ts"
+import type { PublishedRule, StoredLineage } from "@kiln/core/ports"
+import { select, type Values } from "./columns.ts"
 import type { Program, Sql } from "./Sql.ts"
 import { type Given, query, statement, storeTime } from "./Statement.ts"
 
@@ -52,4 +52,19 @@ export function* readLineage(tx: Sql): Program<StoredLineage> {
 export function* writeLineage(tx: Sql, version: number, document: string): Program<boolean> {
   const written = version === 0 ? tx.run(insertLineage, { document }) : tx.run(replaceLineage, { version, document })
   return (yield* written) > 0
+}
+
+const allRules = statement(() =>
+  query
+    .selectFrom("retention_rules")
+    .select(select("retention_rules", "kind", "data_ms", "jobs_ms", "publisher", "program"))
+    .select(
+      sql<number | null>`case when live_until <= ${storeTime} then ${storeTime} - live_until end`.as("stoppedForMs"),
+    )
+    .orderBy("kind")
+    .orderBy("publisher"),
+)
+
+export function* readRetention(tx: Sql): Program<ReadonlyArray<PublishedRule>> {
+  return yield* tx.all(allRules, {})
 }

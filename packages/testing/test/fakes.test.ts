@@ -18,7 +18,7 @@ import {
   makeFakeProviders,
   malformed,
   trickle,
-} from "../src/fakes/index.ts"
+} from "../src/index.ts"
 
 const call: ProviderCall = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0, deferrals: 0 }
 const audio = (content: Stream.Stream<Uint8Array, BlobCorrupt> = Stream.empty) => ({

@@ -1,6 +1,6 @@
 import type { Job, JobId, JobMode, ProjectId, UploadId } from "@kiln/core/domain"
-import { type Claim, decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
-import type { UploadRow } from "@kiln/sql-store"
+import type { Claim } from "@kiln/core/ports"
+import { decodeAmounts, decodeJson, decodeObject, UndecodableRow, type UploadRow } from "@kiln/sql-store"
 import type { claimedColumns } from "../migrations/initial/claimedColumns.ts"
 import type { RowOf } from "../Statement.ts"
 import { uploadOf } from "../uploads/uploadRow.ts"

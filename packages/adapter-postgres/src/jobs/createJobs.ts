@@ -14,21 +14,22 @@ import {
   type UploadId,
   withReservation,
 } from "@kiln/core/domain"
-import { type CreateOutcome, decodeObject, type NewJob } from "@kiln/core/ports"
+import type { CreateOutcome, NewJob } from "@kiln/core/ports"
+import { decodeObject } from "@kiln/sql-store"
 import type { Session, Transaction } from "../Session.ts"
-import { jobOf, jobsByIdempotencyKey } from "./jobRow.ts"
 import { lockUploads, ownUploads, uploadOf } from "../uploads/uploadRow.ts"
 import { keptOf, type KeptOfProjects, readKept } from "../uploads/keptBytes.ts"
+import { lockedSchedules, writeSchedule } from "../schedules.ts"
+import { loadBoard, type StoredBoard } from "../board.ts"
+import { type Reservation, reserve } from "../reservations.ts"
+import { addUp, lockSpending, noSpending, type ReadSpending, spendingAt } from "../spending.ts"
+import { jobOf, jobsByIdempotencyKey } from "./jobRow.ts"
 import { insertJobs } from "./insertJobs.ts"
 import { newRow, type NewRow } from "./newRows.ts"
 import { leaveScopesOf, lockedScopes } from "./labels.ts"
 import { findLanes } from "./lanes.ts"
 import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
 import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
-import { lockedSchedules, writeSchedule } from "../schedules.ts"
-import { loadBoard, type StoredBoard } from "../board.ts"
-import { type Reservation, reserve } from "../reservations.ts"
-import { addUp, lockSpending, noSpending, type ReadSpending, spendingAt } from "../spending.ts"
 
 /** The facts read before the items of a batch are judged. */
 export interface Read {

@@ -1,6 +1,6 @@
 import { type AliasableExpression, type Compilable, type RawBuilder, sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
-import { type RetentionAge, retentionAgesOf } from "@kiln/core/ports"
+import type { RetentionAge } from "@kiln/core/ports"
 import { type Given, plenty, query, wholeAge } from "../Statement.ts"
 import { retainedPart } from "./jobRow.ts"
 
@@ -26,7 +26,7 @@ export const finishedKinds = (retained: RawBuilder<RetainedData>) =>
 export type Ages = { othersMs: number; agesByKind: string }
 
 export const agesFrom = (olderThanMs: RetentionAge): Ages => {
-  const { byKind, others } = retentionAgesOf(olderThanMs)
+  const { byKind, others } = typeof olderThanMs === "number" ? { byKind: {}, others: olderThanMs } : olderThanMs
   const whole = Object.entries(byKind).map(([kind, ms]) => [kind, wholeAge(ms)])
   return { othersMs: wholeAge(others), agesByKind: JSON.stringify(Object.fromEntries(whole)) }
 }

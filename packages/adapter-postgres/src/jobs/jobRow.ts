@@ -15,7 +15,7 @@ import {
   type ProjectId,
   type RetainedData,
 } from "@kiln/core/domain"
-import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
+import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/sql-store"
 import { batchStatement, type Given, query, type RowOf, statement } from "../Statement.ts"
 
 /** The columns of an unfinished job that transitions read or change, under their domain names. */

@@ -1,5 +1,6 @@
 import { applyEvent, isClaimable, type JobId, lostTooMany } from "@kiln/core/domain"
-import { type Claim, UndecodableRow } from "@kiln/core/ports"
+import type { Claim } from "@kiln/core/ports"
+import { UndecodableRow } from "@kiln/sql-store"
 import { isCorrupt } from "../postgresErrors.ts"
 import type { Transaction } from "../Session.ts"
 import { uploadOf, uploadsOfJobs } from "../uploads/uploadRow.ts"

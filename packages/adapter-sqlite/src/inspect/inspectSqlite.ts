@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { type RawBuilder, sql } from "kysely"
 import { isError, StoreUnavailable } from "@kiln/core/domain"
 import type { StoreInspection, StorePlace } from "@kiln/core/ports"
 import {
@@ -12,6 +13,7 @@ import {
   listKeys,
   listSchedules,
   listWorkers,
+  namedBlobs,
   readDuePurges,
   readLineage,
   readRetention,
@@ -28,10 +30,18 @@ import { isCorrupt } from "../sqliteErrors.ts"
 import { transactionsOf } from "../transactionsOf.ts"
 import { findUploadOrphans } from "../uploads.ts"
 import { readDueRetention } from "./dueRetention.ts"
-import { isNamed, listNamedBlobs } from "./namedBlobs.ts"
 import { countQueue } from "./countQueue.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 import { findUpkeep } from "./upkeep.ts"
+
+const jobOfFile = (condition: RawBuilder<boolean>) =>
+  sql<boolean>`EXISTS (SELECT 1 FROM kiln_jobs AS job WHERE job.seq = kiln_files.job_seq AND job.retained = 'kept' AND ${condition})`
+
+/** Files that callers can still read are those of done jobs. */
+const { isNamed, listNamedBlobs } = namedBlobs(
+  jobOfFile(sql<boolean>`job.status = 'done'`),
+  jobOfFile(sql<boolean>`true`),
+)
 
 /** Rows per page, so that a listing never blocks the store for long. */
 const pageSize = 500

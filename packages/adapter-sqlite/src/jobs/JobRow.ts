@@ -11,7 +11,7 @@ import {
   type Priority,
   priorityOfRank,
 } from "@kiln/core/domain"
-import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
+import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/sql-store"
 import { select, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"

@@ -1,5 +1,6 @@
 import { applyEvent, isLimiting, type JobId, type JobState, lostTooMany } from "@kiln/core/domain"
-import { type Claim, type ClaimRequest, type ClaimResult, UndecodableRow } from "@kiln/core/ports"
+import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
+import { UndecodableRow } from "@kiln/sql-store"
 import type { Values } from "../columns.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
 import { type Given, query, statement } from "../Statement.ts"

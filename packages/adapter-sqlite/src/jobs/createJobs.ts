@@ -10,20 +10,35 @@ import {
   type UploadId,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { type StoredBoard, uploadOf } from "@kiln/sql-store"
+import { type StoredBoard, uploadOf, writeSchedule as write } from "@kiln/sql-store"
 import { loadBoard } from "../board.ts"
 import type { Values } from "../columns.ts"
-import { scheduleVersion, writeSchedule } from "../schedules.ts"
 import { readSpending, reserve } from "../spending.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { keptBytes, ownUpload } from "../uploads.ts"
+import { runIn } from "../transactionsOf.ts"
 import { ownJob } from "./eraseJobs.ts"
 import { insertJob, namesAnotherJob, unfinishedJobs } from "./insertJob.ts"
 import { jobByIdempotencyKey, jobByKeylessKey, jobOf } from "./JobRow.ts"
 import { findScopeHolder, writeLabels } from "./labels.ts"
 import { bitOf } from "./laneRanks.ts"
 import { addRank, createLane, findLane, type LaneRow, mayBeClaimableAt } from "./lanes.ts"
+
+const knownSchedule = statement((given: Given<Values<"schedules", "name">>) =>
+  query.selectFrom("schedules").select("version").where("name", "=", given.name),
+)
+
+/** Returns the version of a schedule; `undefined` if it does not exist. */
+const scheduleVersion = (tx: Transaction, name: string): number | undefined => tx.get(knownSchedule, { name })?.version
+
+/** Replaces a schedule within a transaction that creates its job. */
+const writeSchedule = (
+  tx: Transaction,
+  name: string,
+  expected: number,
+  next: { readonly nextAt: number | null; readonly document: string },
+): boolean => runIn(tx, (common) => write(common, name, expected, next))
 
 /** Frees the upload of a failed job for its retry. The schema allows only this change to what was requested. */
 const releaseUploadOf = statement((given: Given<Values<"jobs", "id">>) =>

@@ -1,5 +1,13 @@
-import { applyEvent, type ClaimEnd, failedOutput, holdsClaim, isRepeatedEnd, type JsonObject } from "@kiln/core/domain"
-import type { ClaimRef, Deferral, Failure, FencedOutcome } from "@kiln/core/ports"
+import {
+  applyEvent,
+  type ClaimEnd,
+  failedOutput,
+  holdsClaim,
+  isRepeatedEnd,
+  type JobId,
+  type JsonObject,
+} from "@kiln/core/domain"
+import type { CancelOutcome, ClaimRef, Deferral, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Transaction } from "../Transaction.ts"
 import { keepAttempt } from "./attempts.ts"
 import { stateById, stateOf, type StateRow } from "./JobRow.ts"
@@ -51,4 +59,15 @@ export const checkClaims = (tx: Transaction, items: ReadonlyArray<ClaimRef>): Re
   items.map(({ jobId, token }) => {
     const job = tx.get(stateById, { id: jobId })
     return job !== undefined && holdsClaim(stateOf(job), token)
+  })
+
+/** Cancels jobs regardless of owner. A worker that holds one loses its claim, because the token grows. */
+export const cancelJobs = (tx: Transaction, jobIds: ReadonlyArray<JobId>): ReadonlyArray<CancelOutcome> =>
+  jobIds.map((id) => {
+    const job = tx.get(stateById, { id })
+    if (job === undefined) return "NotFound"
+    const failed = applyEvent(stateOf(job), { event: "canceled" }, tx.now)
+    if (failed === undefined) return "AlreadyFinished"
+    if (!writeState(tx, job, failed)) throw new TypeError(`${id} cannot be canceled`)
+    return "Canceled"
   })

@@ -1,6 +1,7 @@
 import { type OnConflictBuilder, sql } from "kysely"
 import { type Job, judgeJob, keylessKey, keylessPrefix, labelsOf, rankOf } from "@kiln/core/domain"
-import { type CreateOutcome, decodeObject, type NewJob } from "@kiln/core/ports"
+import type { CreateOutcome, NewJob } from "@kiln/core/ports"
+import { decodeObject } from "@kiln/sql-store"
 import { assign, type Tables, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import { storedTime } from "../StoreClock.ts"

@@ -1,6 +1,6 @@
-import { type JobId, type PolledJob, type Principal, progressIn, progressStep } from "@kiln/core/domain"
-import { decodeJson } from "@kiln/core/ports"
 import { type Selectable, sql } from "kysely"
+import { type JobId, type PolledJob, type Principal, progressIn, progressStep } from "@kiln/core/domain"
+import { decodeJson } from "@kiln/sql-store"
 import { type JsonText, select, type Tables, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"

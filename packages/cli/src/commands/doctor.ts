@@ -7,7 +7,7 @@ import { checkDocument, checkLine } from "../doctor/checkReport.ts"
 import { checkNames, Examination, thoroughChecks } from "../doctor/Examination.ts"
 import { Json, print } from "../Output.ts"
 import { ProcessIo } from "../ProcessIo.ts"
-import { duration } from "../settings/duration.ts"
+import { duration } from "../settings/SettingType.ts"
 
 const flags = {
   strict: Flag.Boolean("strict").pipe(

@@ -13,7 +13,7 @@ import { keyDetails, keyDocument } from "../keyDocument.ts"
 import { answer, formatTime } from "../Output.ts"
 import { recordChange } from "../recordChange.ts"
 import { keyLimitFlag, limitFields, limitsWith } from "./keyLimitFlag.ts"
-import { duration } from "../settings/duration.ts"
+import { duration } from "../settings/SettingType.ts"
 import { withStores } from "../withStores.ts"
 
 const flags = {

@@ -8,7 +8,7 @@ import { newSecret } from "@kiln/http"
 import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTime } from "../Output.ts"
 import { hasTag, recordChange } from "../recordChange.ts"
-import { duration } from "../settings/duration.ts"
+import { duration } from "../settings/SettingType.ts"
 import { withStores } from "../withStores.ts"
 
 const flags = {

@@ -9,7 +9,7 @@ import { causeMessage, failed, misused } from "../CommandFailed.ts"
 import type { Check } from "../doctor/Check.ts"
 import { checkDocument, checkLine } from "../doctor/checkReport.ts"
 import { answer } from "../Output.ts"
-import { duration } from "../settings/duration.ts"
+import { duration } from "../settings/SettingType.ts"
 
 const flags = {
   directory: Argument.String("DIR").pipe(Argument.withDescription("The directory that kiln backup writes to")),

@@ -6,7 +6,7 @@ import { JobDirectory, JobStore, type PublishedRule, ruleOfUploads, rulesInForce
 import { misused } from "../CommandFailed.ts"
 import { answer, formatTable } from "../Output.ts"
 import { appendChange } from "../recordChange.ts"
-import { retention } from "../settings/duration.ts"
+import { retention } from "../settings/SettingType.ts"
 import { withStores } from "../withStores.ts"
 
 /** The text of a period in milliseconds. */

@@ -1,9 +1,10 @@
 import * as Effect from "effect/Effect"
-import type { StoreInspection } from "@kiln/core/ports"
+import { type BlobStore, placeSecret, type StoreInspection } from "@kiln/core/ports"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
-import type { BlobStore } from "@kiln/core/ports"
+import { comparePlaces } from "@kiln/core/worker"
 import { compareBlobStore } from "../installation/claimBlobStore.ts"
 import { unmarkedAdvice } from "../installation/layerInstallation.ts"
+import { adoptionAdvice } from "../installation/copiedProblem.ts"
 import { type Check, ok, problem, warning } from "./Check.ts"
 
 const name = "installation"
@@ -32,4 +33,19 @@ export const checkInstallation = (
             details: { marker },
           })),
         })
+  })
+
+const copyName = "copy"
+
+/** Checks that the records are where they were last used. */
+export const checkCopy = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
+  Effect.gen(function* () {
+    const place = yield* store.readPlace
+    if (place === undefined) return ok(copyName, "not checked (KILN_COPIES=allow)")
+    const { found, isSame, recorded } = comparePlaces(yield* store.findSecret(placeSecret), place)
+    if (isSame) return ok(copyName, recorded === undefined ? `not used yet, in ${found}` : `the original, in ${found}`)
+    return problem(copyName, {
+      summary: `the database is a copy: it was last used in ${recorded}, and is now in ${found}; kiln serve does not start`,
+      remedy: adoptionAdvice,
+    })
   })

@@ -4,7 +4,7 @@ import { builtInKinds } from "@kiln/core/kinds"
 import type { QueueGroup, StoreInspection } from "@kiln/core/ports"
 import { quoted } from "../programCommand.ts"
 import { switchRemedy } from "./switchRemedy.ts"
-import { ageText, type Check, counted, graded, type GradedFinding } from "./Check.ts"
+import { ageText, type Check, counted, graded, type GradedFinding, ok, problem, skipped } from "./Check.ts"
 
 const name = "queue"
 /** Workers poll at least every 30 seconds. */
@@ -159,4 +159,25 @@ export const checkQueue = (
       well: total === 0 ? "no job is unfinished" : `${counted(total, "unfinished job")}, none of them stuck`,
       wrong: "some jobs are not making progress",
     })
+  })
+
+const workersName = "workers"
+
+/** Checks that a worker is running if there are jobs. A worker that died is forgotten within 30 seconds. */
+export const checkWorkers = (
+  store: Pick<StoreInspection, "countQueue" | "listWorkers">,
+): Effect.Effect<Check, StoreUnavailable> =>
+  Effect.gen(function* () {
+    const workers = yield* store.listWorkers
+    if (workers.length > 0) {
+      const slots = workers.reduce((sum, { scope }) => sum + (scope?.slots ?? 0), 0)
+      return ok(workersName, `${counted(workers.length, "worker")} running, with ${counted(slots, "slot")}`)
+    }
+    const unfinished = (yield* store.countQueue).reduce((sum, { count }) => sum + count, 0)
+    return unfinished === 0
+      ? skipped(workersName, "none is running, and no job is unfinished")
+      : problem(workersName, {
+          summary: `none is running, and ${unfinished === 1 ? "1 job waits" : `${unfinished} jobs wait`} for one`,
+          remedy: "start a worker: kiln serve, with KILN_ROLE=all or KILN_ROLE=worker; or see why its process ended",
+        })
   })

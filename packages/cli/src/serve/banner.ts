@@ -1,7 +1,22 @@
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { curlLines } from "./curlLines.ts"
 import { type FirstKey, keyCommand } from "./firstKey.ts"
+
+/** The address and the key that the commands use. `key` may be a shell variable, for pages that have no key to show. */
+interface CurlTarget {
+  readonly url: string
+  readonly key: string
+}
+
+/** Commands that create a job and then read it, in lines short enough to paste. They need a shell and curl. */
+export const curlLines = ({ key, url }: CurlTarget): ReadonlyArray<string> => [
+  `curl ${url}/v1/audio/speech \\`,
+  `  -H "Authorization: Bearer ${key}" \\`,
+  `  -H "Content-Type: application/json" -H "Idempotency-Key: first" \\`,
+  `  -d '{"input":"Hello from kiln."}'`,
+  "",
+  `curl ${url}/v1/jobs/JOB_ID -H "Authorization: Bearer ${key}"`,
+]
 
 /** The command that tries a service, where the program runs from a checkout. An installed package has no such script. */
 const tryCommand = (url: string, key: string): ReadonlyArray<string> => {

@@ -8,7 +8,7 @@ import { runInNewContext } from "node:vm"
 import { EngineConfig } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
 import { HttpService, Readiness } from "@kiln/http"
-import type { CommandFailed } from "../CommandFailed.ts"
+import { type CommandFailed, misused } from "../CommandFailed.ts"
 import { type Base, layerBase, layerHttp, layerWorker } from "../kilnLayer.ts"
 import { localFilesHint } from "../layerBlobs.ts"
 import { print } from "../Output.ts"
@@ -18,11 +18,47 @@ import { databaseSilent } from "../startProblems.ts"
 import type { OtelSettings } from "../telemetry/otelSettings.ts"
 import { banner } from "./banner.ts"
 import { firstKey } from "./firstKey.ts"
-import { inheritedSocket } from "./inheritedSocket.ts"
-import { pruneAuditLog } from "./pruneAuditLog.ts"
 import { makeReload } from "./reload.ts"
 import { limitStop, makeStopSignals, type StopSignals } from "./stopSignal.ts"
 import { readTelemetry, startMeasuring, withTelemetry } from "./telemetry.ts"
+import type { Environment } from "../settings/settingFiles.ts"
+import { AuditLog } from "@kiln/core/ports"
+
+/** The first descriptor that systemd passes. */
+const firstDescriptor = 3
+
+/**
+ * Returns the descriptor of the listening socket that systemd opened for this process (`kiln-api@.socket`), or `undefined`. Such a
+ * socket stays open while kiln restarts: connections wait in it instead of being refused.
+ */
+export const inheritedSocket = (
+  { LISTEN_FDS: count, LISTEN_PID: pid }: Environment,
+  ownPid: number = process.pid,
+): Effect.Effect<number | undefined, CommandFailed> => {
+  // The variables are inherited by child processes, which they do not concern.
+  if (count === undefined || pid !== String(ownPid)) return Effect.undefined
+  return count === "1"
+    ? Effect.succeed(firstDescriptor)
+    : Effect.fail(misused(`the socket unit passes ${count} sockets; kiln serves one: use one ListenStream= per unit`))
+}
+
+/** Milliseconds between two removals. Retention is counted in days. */
+const everyMs = 3_600_000
+
+/**
+ * Removes entries of the audit log that are past their retention, at the start and once an hour. Only a service does: a command
+ * may run with another environment, and must not remove what the service keeps.
+ */
+export const pruneAuditLog = (retentionMs: number): Effect.Effect<void, never, AuditLog> =>
+  retentionMs === 0
+    ? Effect.void
+    : Effect.flatMap(AuditLog, (log) => log.prune(retentionMs)).pipe(
+        Effect.catch((error) =>
+          Effect.logWarning(`old entries of the audit log were not removed: ${databaseSilent(error).message}`),
+        ),
+        Effect.andThen(Effect.sleep(everyMs)),
+        Effect.forever,
+      )
 
 /**
  * Prints the address of the service to standard output. The first key is created only now that the service listens, because

@@ -1,8 +1,7 @@
 import { isIPv4 } from "node:net"
 import * as Redacted from "effect/Redacted"
-import { fixedPort } from "./integer.ts"
-import { host as hostName } from "./publicUrl.ts"
-import { broken, parsed, type SettingType } from "./SettingType.ts"
+import { broken, fixedPort, parsed, type SettingType } from "./SettingType.ts"
+import { host as hostName } from "./httpSettings.ts"
 
 /** The address of `/metrics` and probes. */
 export interface ManagementPlace {

@@ -1,4 +1,4 @@
-import { readEbmlNumber } from "../media/ebmlNumber.ts"
+import { readEbmlNumber } from "../media/bytes.ts"
 import { mpegFrameAt } from "../media/frames.ts"
 import { id3End } from "../media/tags.ts"
 

@@ -1,13 +1,6 @@
 export { type JobFacts, judgeJob, maximumCostOf, repeatOf, type Unique } from "./acceptance.ts"
 export { advanceAfter, type JobTick } from "./JobTick.ts"
-export {
-  exceedsCap,
-  hasRoom,
-  judgeTransfer,
-  judgeUpload,
-  type KeptBytes,
-  type StorageClaim,
-} from "./transferAcceptance.ts"
+export { exceedsCap, hasRoom, judgeTransfer, judgeUpload, type KeptBytes } from "./transferAcceptance.ts"
 export type { FieldError } from "./FieldError.ts"
 export * from "./Access.ts"
 export {
@@ -23,11 +16,11 @@ export {
 } from "./Billing.ts"
 export { maxAttemptRecords, type AttemptRecord, type FailedAttempt, failedAttempt } from "./AttemptRecord.ts"
 export * from "./AttemptWait.ts"
-export * from "./WorkerScope.ts"
-export { type WaitingReasonName, type WaitingFor, type KindFacts, type QueuePlace, maxAhead } from "./WaitingFor.ts"
+export type { WorkerScope } from "./WorkerScope.ts"
+export { type WaitingReasonName, type WaitingFor, type QueuePlace, maxAhead } from "./WaitingFor.ts"
 export * from "./BlobKey.ts"
 export { isCountStep } from "./Child.ts"
-export { purgePauseMs } from "./Purge.ts"
+export { jobOrphanReason, purgePauseMs, uploadOrphanReason } from "./Orphan.ts"
 export {
   errorCodes,
   type BuiltInErrorCode,
@@ -41,7 +34,6 @@ export {
 } from "./ErrorCode.ts"
 export {
   type SwitchName,
-  type BoardSwitches,
   switchesWith,
   switchNames,
   priceNames,
@@ -70,13 +62,11 @@ export {
   projectLimit,
   projectShare,
   isLimiting,
-  type Limited,
-  type KindQuota,
   type WorkerRoom,
   JobsInProgress,
 } from "./JobsInProgress.ts"
 export * from "./Job.ts"
-export * from "./JobState.ts"
+export { type JobStatus, type JobState, isFinished } from "./JobState.ts"
 export { parseTraceparent } from "./JobTrace.ts"
 export { deliveryMark, withDelivery, isDelivered, type PendingDelivery, maxDeliveryAttempts } from "./Delivery.ts"
 export * from "./JobTransition.ts"
@@ -84,7 +74,6 @@ export * from "./Json.ts"
 export type { KilnErrorCode } from "./KilnError.ts"
 export * from "./PortErrors.ts"
 export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany } from "./Lease.ts"
-export { jobOrphanReason, uploadOrphanReason } from "./Orphan.ts"
 export {
   type PriorityName,
   type Priority,
@@ -116,7 +105,6 @@ export {
   type KeyLimits,
   type RateLimitPolicy,
   keyLimitsProblem,
-  type PortionRequest,
   type TakenPortion,
   type SharedBucket,
   TOKEN,
@@ -147,12 +135,10 @@ export {
   sniffContainer,
 } from "./AudioFormat.ts"
 export { crc32 } from "./crc32.ts"
-export { describeDiskProblem, type DiskPlace, DiskProblem } from "./diskProblem.ts"
-export * from "./CanonicalJson.ts"
+export { describeDiskProblem, DiskProblem } from "./diskProblem.ts"
 export * as Decimal from "./Decimal.ts"
 export { limits } from "./Limits.ts"
 export { nearestName } from "./nearestName.ts"
-export * from "./storableText.ts"
 export {
   type OptionNames,
   requireOptions,
@@ -161,6 +147,5 @@ export {
   requireNumber,
   requireFlag,
 } from "./knownNames.ts"
-export { isPlainObject, givenField, isError, isTaggedError, isBytes, isArrayBuffer, isBlob, isDate } from "./realms.ts"
+export { givenField, isError, isTaggedError, isBytes, isArrayBuffer, isBlob, isDate } from "./realms.ts"
 export { EngineClosed } from "./EngineClosed.ts"
-export { errorMessageOf, failedOutput } from "./ErrorMessage.ts"

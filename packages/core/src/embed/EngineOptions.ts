@@ -5,10 +5,21 @@ import type { GivenSettings } from "../engine/EngineSettings.ts"
 import type { Kind, TypesOf } from "../kinds/KindTypes.ts"
 import type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "../ports/adapters.ts"
 import type { NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
-import type { AnyProvider } from "./AsyncProviders.ts"
-import type { CallerContext } from "./CallerContext.ts"
+import type { Json } from "../domain/Json.ts"
 import type { BuiltInKind } from "./jobKind.ts"
+import type { AnyProvider } from "./AsyncProviders.ts"
 import type { JobResult, OnFinished } from "./JobResult.ts"
+
+/**
+ * Carries values from `submit` to `run`: `{ capture: () => requestStorage.getStore(), restore: (store, run) =>
+ * requestStorage.run(store, run) }`. The values are stored with the job and stay when its data is erased: no personal data.
+ */
+export interface CallerContext {
+  /** Called by each submission. Returns JSON of up to 4,096 characters, or `undefined` for a job without context. */
+  readonly capture: () => Json | undefined
+  /** Called for each attempt of a job that has a context. Calls `run` and returns what it returned. */
+  readonly restore: <A>(value: never, run: () => A) => A
+}
 
 /** A log entry. Never contains a prompt, a transcript or a secret. */
 export interface LogEntry {

@@ -1,7 +1,7 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { BuiltInErrorCode, WarningCode } from "../domain/ErrorCode.ts"
 import type { JobId } from "../domain/Ids.ts"
-import type { Json } from "../domain/Json.ts"
+import type { Json, JsonObject } from "../domain/Json.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
 import type { ErrorCodeOf, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
@@ -191,3 +191,6 @@ export type DefinedKind<
   Switch extends string = never,
   MeterName extends string = never,
 > = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>>
+
+/** The `run` of any kind that returns promises. */
+export type AsyncRun = (attempt: Attempt) => Promise<AttemptOutcome<JsonObject>>

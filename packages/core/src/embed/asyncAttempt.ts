@@ -12,14 +12,15 @@ import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { AudioInput } from "../providers/Provider.ts"
 import { shownCall } from "../worker/attempt/UsedNames.ts"
+import { JobKind } from "../kinds/JobKind.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
-import { AttemptParts } from "./AttemptParts.ts"
-import type { CallerContext } from "./CallerContext.ts"
+import { AttemptParts, failing, thrownFor } from "./AttemptParts.ts"
+import type { CallerContext } from "./EngineOptions.ts"
 import { iterated, withStream } from "./fileBodies.ts"
-import type { Attempt, AttemptOutcome } from "./JobKindOptions.ts"
+import type { AsyncRun, Attempt, AttemptOutcome } from "./JobKindOptions.ts"
 import { MadeErrors } from "./fail.ts"
 import { wholeAudio } from "./providerSet.ts"
-import { failing, thrownFor } from "./thrownErrors.ts"
+import { loadOf } from "./unloadedKind.ts"
 
 /** The program's function that calls `run` with what its job carries. */
 export const RestoreContext = Context.Reference<CallerContext["restore"] | undefined>(
@@ -32,10 +33,8 @@ export const RestoreContext = Context.Reference<CallerContext["restore"] | undef
 /** The rejection of a step called after its attempt. */
 const overReason = new DOMException("the attempt is over", "AbortError")
 
-export type AsyncRun = (attempt: Attempt) => Promise<AttemptOutcome<JsonObject>>
-
 /** Runs a kind's function that returns a promise. An interruption aborts its signal, and does not wait for it. */
-export const runAsync =
+const runAsync =
   (run: AsyncRun) =>
   (context: AttemptContext<unknown>): Effect.Effect<AttemptResult, AttemptError> =>
     Effect.withFiber((fiber) =>
@@ -291,4 +290,12 @@ const refused = <A>(): Promise<A> => {
   const rejected = Promise.reject<A>(overReason)
   rejected.catch(() => undefined)
   return rejected
+}
+
+/** Returns a kind that is not built in, with everything that runs its jobs. Throws `TypeError` for anything but a kind. */
+export const ownKind = (kind: Kind): JobKind => {
+  const load = loadOf(kind)
+  if (load !== undefined) return load({ JobKind, runAsync })
+  if (typeof fieldOf(kind, "run") === "function") return kind as JobKind
+  throw new TypeError("expected a kind created by jobKind() or JobKind()")
 }

@@ -5,7 +5,7 @@ import { isBlob, isBytes } from "../domain/index.ts"
 import type { AttemptError, AttemptFile } from "../kinds/AttemptContext.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { AsyncFile, FileBody } from "./AsyncProviders.ts"
-import { failing } from "./thrownErrors.ts"
+import { failing } from "./AttemptParts.ts"
 
 /** The content of a file, read once. It fails with what the body throws. */
 export const streamOf = (body: FileBody): Stream.Stream<Uint8Array, unknown> => {

@@ -6,8 +6,7 @@ import type { AnySchema } from "../kinds/KindDefinition.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { defaultVoices, type Voices } from "../kinds/Voices.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
-import type { AsyncRun } from "./asyncAttempt.ts"
-import type { DefinedKind, JobKindOptions } from "./JobKindOptions.ts"
+import type { AsyncRun, DefinedKind, JobKindOptions } from "./JobKindOptions.ts"
 import { unloadedBuiltIn, unloadedKind } from "./unloadedKind.ts"
 
 /**

@@ -1,19 +1,47 @@
 import * as Effect from "effect/Effect"
+import * as Context from "effect/Context"
+import * as Stream from "effect/Stream"
 import { JobNotFound } from "../domain/Errors.ts"
-import { type Job, type JobMode, type Json, requireNumber, requireOptions } from "../domain/index.ts"
-import { Engine, EngineConfig } from "../engine/index.ts"
+import {
+  isBlob,
+  isBytes,
+  type Job,
+  type JobMode,
+  type Json,
+  requireNumber,
+  requireOneOf,
+  requireOptions,
+  type UploadId,
+} from "../domain/index.ts"
+import { Engine, EngineConfig, JobEvents } from "../engine/index.ts"
 import { readJob } from "../engine/readJob.ts"
 import { inSpan } from "../engine/spans.ts"
 import { waitForJob } from "../engine/waitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
 import { fieldOf } from "../providers/checks.ts"
-import { callOptions, projectIdOf } from "./checkOptions.ts"
-import type { AbortOption, EmbeddedEngine, ProjectOption, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
+import { requireSignal } from "../domain/knownNames.ts"
+import type { JobEvent } from "../engine/JobEvent.ts"
+import {
+  callerOf,
+  callOptions,
+  eventTypes,
+  projectIdOf,
+  requireMode,
+  uploadFields,
+  verbOptions,
+} from "./checkOptions.ts"
+import type {
+  AbortOption,
+  EmbeddedEngine,
+  ProjectOption,
+  SubmitOptions,
+  Subscription,
+  WaitOptions,
+} from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { JobReference } from "./JobResult.ts"
-import { verbOptions } from "./optionNames.ts"
-import { submitVerbs } from "./submitVerbs.ts"
-import { toJobResult } from "./toJobResult.ts"
+import { submitVerbs, toJobResult } from "./submitVerbs.ts"
+import { concat, iterated, streamOf } from "./fileBodies.ts"
 
 const defaultWaitMs = 300_000
 
@@ -104,3 +132,126 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
   }
   return verbs
 }
+
+/** Maximum number of events buffered for a slow reader. */
+const maxKept = 1_000
+
+export const eventVerbs = ({ context, ended: stopped }: EngineRuntime): Pick<EmbeddedEngine, "on" | "events"> => {
+  const events = Context.get(context, JobEvents)
+  return {
+    on: (type, listener) => {
+      requireOneOf("event", type, Object.keys(eventTypes))
+      if (typeof listener !== "function") throw new TypeError("on() expects a function as its listener")
+      // Returned, because an async listener gives a promise, whose rejection the bus reports.
+      const end = events.listen((event) =>
+        event.type === type ? listener(event as Parameters<typeof listener>[0]) : undefined,
+      )
+      const subscription: Subscription = Object.assign(() => end(), { [Symbol.dispose]: end })
+      return subscription
+    },
+    events: (options = {}) => {
+      requireOptions("events()", options, verbOptions.events)
+      requireSignal("signal", options.signal)
+      stopped.throwIfAborted()
+      const { signal } = options
+      return eventStream(events, signal === undefined ? stopped : AbortSignal.any([stopped, signal]))
+    },
+  }
+}
+
+/** Streams events from now on. When it is left or aborted, it ends without an error after the buffered events. */
+const eventStream = (events: JobEvents["Service"], signal: AbortSignal): AsyncIterableIterator<JobEvent> => {
+  const kept: Array<JobEvent> = []
+  let more = Promise.withResolvers<void>()
+  const wake = () => {
+    more.resolve()
+    more = Promise.withResolvers()
+  }
+  const end = events.listen((event) => {
+    if (kept.push(event) > maxKept) kept.shift()
+    wake()
+  })
+  let ended = false
+  const finish = () => {
+    ended = true
+    end()
+    signal.removeEventListener("abort", finish)
+    wake()
+  }
+  if (signal.aborted) finish()
+  else signal.addEventListener("abort", finish)
+  const next = async (): Promise<IteratorResult<JobEvent, undefined>> => {
+    const event = kept.shift()
+    if (event !== undefined) return { done: false, value: event }
+    if (ended) return { done: true, value: undefined }
+    await more.promise
+    return next()
+  }
+  const stream: AsyncIterableIterator<JobEvent> = {
+    next,
+    return: () => {
+      kept.length = 0
+      finish()
+      return Promise.resolve({ done: true, value: undefined })
+    },
+    [Symbol.asyncIterator]: () => stream,
+  }
+  return stream
+}
+
+type CreateOptions = { readonly mode?: JobMode } & ProjectOption & AbortOption
+
+type FileVerbs = Pick<EmbeddedEngine, "createUpload" | "receiveUpload" | "readFile" | "streamFile">
+
+const openedFile = (id: string) =>
+  Effect.gen(function* () {
+    const engine = yield* Engine
+    const file = yield* engine.findFile(id)
+    return { file, ...(yield* engine.openFile(file)) }
+  })
+
+export const fileVerbs = ({ closed, context, run }: EngineRuntime, defaultMode: JobMode): FileVerbs => ({
+  createUpload: async (upload, options?: CreateOptions, ...rest: ReadonlyArray<unknown>) => {
+    const given = callOptions("createUpload()", verbOptions.createUpload, options, rest)
+    requireOptions("createUpload()", upload, uploadFields)
+    const { mode = defaultMode, project, signal } = given
+    requireMode(mode)
+    return run(
+      Effect.gen(function* () {
+        const engine = yield* Engine
+        const { expiresAt, format, id } = yield* engine.createUpload(callerOf(mode, project, []), upload)
+        return { id, format, expiresAt: new Date(expiresAt), maxBytes: engine.settings.upload.maxBytes }
+      }),
+      signal,
+    )
+  },
+  receiveUpload: async (upload, contentType, body, options = {}) => {
+    requireOptions("receiveUpload()", options, verbOptions.receiveUpload)
+    return run(
+      Effect.flatMap(Engine, (engine) =>
+        engine.receiveUpload({
+          uploadId: (typeof upload === "string" ? upload : upload.id) as UploadId,
+          contentType,
+          contentLength: isBytes(body) ? body.length : isBlob(body) ? body.size : undefined,
+          content: streamOf(body),
+        }),
+      ),
+      options.signal,
+    )
+  },
+  readFile: async ({ id }, options?: AbortOption, ...rest: ReadonlyArray<unknown>) => {
+    const { signal } = callOptions("readFile()", verbOptions.readFile, options, rest)
+    return run(
+      Effect.gen(function* () {
+        const { content, file } = yield* openedFile(id)
+        return concat(yield* Stream.runCollect(content), file.bytes)
+      }),
+      signal,
+    )
+  },
+  streamFile: ({ id }, options?: AbortOption, ...rest: ReadonlyArray<unknown>) => {
+    const given = () => callOptions("streamFile()", verbOptions.streamFile, options, rest).signal
+    const open = async () => (await run(openedFile(id), given())).content
+    return iterated(open, context, () => [closed, given()])
+  },
+})

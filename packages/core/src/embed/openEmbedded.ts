@@ -10,28 +10,26 @@ import { portsOf } from "../kinds/portsOf.ts"
 import { switchesOf } from "../kinds/switches.ts"
 import { insideOf, type TelemetryAdapter } from "../ports/adapters.ts"
 import { servedBy } from "../worker/claiming/runnableKinds.ts"
-import { ownKind } from "./ownKind.ts"
+import { ownKind } from "./asyncAttempt.ts"
 import { checkEngineOptions, checkLimits, checkProviders } from "./checkOptions.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { AttemptFailure, EngineOptions } from "./EngineOptions.ts"
-import { openRuntime } from "./EngineRuntime.ts"
-import { eventVerbs } from "./eventVerbs.ts"
-import { fileVerbs } from "./fileVerbs.ts"
-import { type BuiltInKind, builtInKinds } from "./jobKind.ts"
-import { builtInOf } from "./unloadedKind.ts"
-import { jobVerbs } from "./jobVerbs.ts"
 import {
   type Assembly,
   type EmbeddedContext,
   type EmbeddedInside,
   type EmbeddedServices,
   keepContext,
-} from "./layerEmbedded.ts"
+  openRuntime,
+} from "./EngineRuntime.ts"
+import { eventVerbs, fileVerbs, jobVerbs } from "./jobVerbs.ts"
+import { type BuiltInKind, builtInKinds } from "./jobKind.ts"
+import { builtInOf } from "./unloadedKind.ts"
 import { promisedOperator } from "./promisedOperator.ts"
 import { promisedSchedules } from "./promisedSchedules.ts"
 import { providerSet } from "./providerSet.ts"
 import { settingsOf } from "./settingsOf.ts"
-import { finishHandlersOf } from "./toJobResult.ts"
+import { finishHandlersOf } from "./submitVerbs.ts"
 
 /** Overrides for code that builds engines for others, such as a testing kit. */
 export interface EmbeddedOverrides extends EmbeddedInside {

@@ -19,7 +19,20 @@ import { switchesOf } from "../kinds/switches.ts"
 import type { JobSummary } from "../ports/index.ts"
 import type { LedgerEntry, LedgerPage, LedgerPart } from "../ports/Ledger.ts"
 import { adoptCopy } from "../worker/index.ts"
-import { projectAskedFor, requireMetadata, requireMode, requireTags } from "./checkOptions.ts"
+import {
+  adoptionOptions,
+  countQuestion,
+  listQuery,
+  periodOptions,
+  priceOptions,
+  projectAskedFor,
+  projectLimitOptions,
+  queueQuestion,
+  requireMetadata,
+  requireMode,
+  requireTags,
+  spendCapOptions,
+} from "./checkOptions.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import { idOf, shown } from "./jobVerbs.ts"
 import type {
@@ -32,16 +45,6 @@ import type {
   SpendCapOwner,
   WaitingReason,
 } from "./OperatorVerbs.ts"
-import {
-  adoptionOptions,
-  countQuestion,
-  listQuery,
-  periodOptions,
-  priceOptions,
-  projectLimitOptions,
-  queueQuestion,
-  spendCapOptions,
-} from "./optionNames.ts"
 
 /**
  * Returns the operator's methods as promises. Methods with plain arguments and results are passed through; the others convert

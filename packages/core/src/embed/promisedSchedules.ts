@@ -16,10 +16,9 @@ import {
 } from "../engine/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { ScheduleStore, StoredSchedule } from "../ports/index.ts"
-import { callerOf, requireMode } from "./checkOptions.ts"
+import { callerOf, requireMode, scheduleOptions, verbOptions } from "./checkOptions.ts"
 import type { AbortOption, ListedSchedule, ScheduleOptions, ScheduleVerbs } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import { scheduleOptions, verbOptions } from "./optionNames.ts"
 
 /** The methods for schedules. `changed` is called after each change, so that a worker of this process looks at it. */
 export const promisedSchedules = <K extends Kind>(

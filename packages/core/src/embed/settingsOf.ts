@@ -1,11 +1,5 @@
-import {
-  isPlainObject,
-  type OptionNames,
-  requireFlag,
-  requireNumber,
-  requireOneOf,
-  switchNames,
-} from "../domain/index.ts"
+import { type OptionNames, requireFlag, requireNumber, requireOneOf, switchNames } from "../domain/index.ts"
+import { isPlainObject } from "../domain/realms.ts"
 import { type NumberRule, unknownName } from "../domain/knownNames.ts"
 import { type Rate, rateProblem } from "../domain/Rate.ts"
 import { givenField } from "../domain/realms.ts"

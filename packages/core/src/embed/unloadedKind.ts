@@ -1,15 +1,17 @@
+import type * as Effect from "effect/Effect"
+import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import type { builtIn as kinds } from "../kinds/builtInKinds.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
-import type { runAsync } from "./asyncAttempt.ts"
+import type { AsyncRun } from "./JobKindOptions.ts"
 
 // A file of its own, because its types contain those of Effect, and the declarations of `@kiln/core` do not.
 
 /** Converts the kinds of a program into those that the engine runs. Loads Effect. */
 export interface KindTools {
   readonly JobKind: typeof JobKind
-  readonly runAsync: typeof runAsync
+  readonly runAsync: (run: AsyncRun) => (context: AttemptContext<unknown>) => Effect.Effect<AttemptResult, AttemptError>
 }
 
 type LoadOwn = (tools: KindTools) => JobKind

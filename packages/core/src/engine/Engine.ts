@@ -23,14 +23,14 @@ import {
   type BlobRange,
   BlobStore,
   type CreateOutcome,
-  type IdGenerator,
+  IdGenerator,
   JobStore,
-  type OpenBlob,
   type StoredFile,
   Switchboard,
   type UploadStore,
-  type WakeUp,
+  WakeUp,
 } from "../ports/index.ts"
+import type { OpenBlob } from "../ports/BlobStore.ts"
 import type { AcceptedJob, CreateJobError, SettleJob } from "./acceptedOf.ts"
 import { makeCreateJobs } from "./createJob.ts"
 import { makeCreateJobsIn } from "./createJobIn.ts"
@@ -40,15 +40,17 @@ import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { eraseJobData } from "./eraseJobData.ts"
 import type * as Errors from "../domain/Errors.ts"
 import { FileGone, JobNotFound } from "../domain/Errors.ts"
-import type { Fingerprint } from "./Fingerprint.ts"
+import { Fingerprint } from "./Fingerprint.ts"
 import { makeLatestRetry } from "./latestRetry.ts"
-import type { JobEvents } from "./JobEvents.ts"
-import { type JobReader, waitForJob } from "./waitForJob.ts"
-import type { GroupCommit } from "./GroupCommit.ts"
+import { JobEvents } from "./JobEvents.ts"
+import { JobReader, waitForJob } from "./waitForJob.ts"
+import { type GroupCommit, layerGroupCommit } from "./GroupCommit.ts"
 import type { JobRequest, Placement } from "./prepareJob.ts"
-import { withSpans } from "./spans.ts"
+import { layerStoreSpans, withSpans } from "./spans.ts"
 import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
 import { openNamed } from "./openNamed.ts"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import { Operator } from "./Operator.ts"
 
 /** The errors of a transfer, in order of precedence. */
 export type ReceiveError =
@@ -262,3 +264,19 @@ const openFile = Effect.fnUntraced(function* (file: StoredFile, range?: BlobRang
     Effect.catchTag("BlobNotFound", (error) => Effect.flatMap(findFile(file.id), () => Effect.die(error))),
   )
 })
+
+/**
+ * The engine over some adapter's stores and blobs, together with what it shares with a worker in the same process: the job
+ * store whose callers share commits, fingerprints, wake-ups and events.
+ * Needs `SecureRandom`, which `layerCrypto` provides.
+ */
+export const layerEngine = Layer.merge(Engine.layer, Operator.layer).pipe(
+  Layer.provideMerge(Fingerprint.layer),
+  Layer.provideMerge(JobReader.layer),
+  Layer.provideMerge(layerStoreSpans),
+  Layer.provideMerge(layerGroupCommit),
+  Layer.provideMerge(Layer.mergeAll(IdGenerator.layer, WakeUp.layer, JobEvents.layer)),
+)
+
+/** Randomness by Web Crypto, which every runtime has. */
+export const layerCrypto: Layer.Layer<SecureRandom.SecureRandom> = SecureRandom.layerWebCrypto

@@ -1,5 +1,16 @@
 export * from "./FinishHandlers.ts"
-export * from "./Engine.ts"
+export {
+  type AcceptedJob,
+  type CreateJobError,
+  Engine,
+  type IncomingFile,
+  type JobOutcomes,
+  type JobRequest,
+  layerCrypto,
+  layerEngine,
+  type Placement,
+  type ReceiveError,
+} from "./Engine.ts"
 export * from "./EngineConfig.ts"
 export {
   changeSchedule,
@@ -26,6 +37,5 @@ export type { JobRef } from "./JobEvent.ts"
 export { Operator } from "./Operator.ts"
 export { measureQueues, waitingForJob } from "./waitingForJob.ts"
 export { requireKnownKind } from "./storedKinds.ts"
-export { layerCrypto, layerEngine } from "./layerEngine.ts"
 export { type PortionSource, TokenPortion } from "./TokenPortion.ts"
 export { JobReader } from "./waitForJob.ts"

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import { BlobCorrupt, type BlobNotFound, type BlobUnavailable } from "../domain/index.ts"
-import type { BlobInfo, BlobRange, BlobStore, OpenBlob } from "../ports/index.ts"
+import type { BlobInfo, BlobRange, BlobStore } from "../ports/index.ts"
+import type { OpenBlob } from "../ports/BlobStore.ts"
 
 /**
  * Opens the blob that a row names, and compares it with what the row was committed with, also when only a range is read: a blob

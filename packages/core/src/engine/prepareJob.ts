@@ -6,7 +6,6 @@ import {
   type Gate,
   type Grant,
   isId,
-  isPlainObject,
   type JobId,
   type Json,
   type JsonObject,
@@ -18,6 +17,7 @@ import {
   withSubmitted,
   withDelivery,
 } from "../domain/index.ts"
+import { isPlainObject } from "../domain/realms.ts"
 import { type JobTrace, withTrace } from "../domain/JobTrace.ts"
 import { readPriority } from "../domain/Priority.ts"
 import { withUnique } from "../domain/Submitted.ts"

@@ -1,4 +1,5 @@
-import { canonicalJson, isPlainObject, type JsonObject } from "../domain/index.ts"
+import { canonicalJson, type JsonObject } from "../domain/index.ts"
+import { isPlainObject } from "../domain/realms.ts"
 import { readSafely } from "../domain/realms.ts"
 
 /** Returns a value as JSON text; `undefined` if JSON cannot represent it. */

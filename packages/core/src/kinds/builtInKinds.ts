@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import type { KeyScope } from "../domain/Access.ts"
 import { ImageGeneration } from "./ImageGeneration.ts"
 import type { JobKind } from "./JobKind.ts"
@@ -24,3 +25,8 @@ export const builtInKinds = (voices: Voices = defaultVoices): ReadonlyArray<Buil
 
 /** The key scopes of the built-in kinds, each once. */
 export const keyScopes: ReadonlyArray<KeyScope> = [...new Set(builtInKinds().map(({ keyScope }) => keyScope))]
+
+/** The job kinds of this installation; by default the four built-in ones. */
+export const JobKinds = Context.Reference<ReadonlyArray<JobKind>>("@kiln/core/kinds/JobKinds", {
+  defaultValue: () => builtInKinds(),
+})

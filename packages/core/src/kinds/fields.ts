@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import { isStorableText } from "../domain/index.ts"
+import { audioFormats, isStorableText, limits } from "../domain/index.ts"
 import "./fieldRuleAnnotation.ts"
 import { fieldRules } from "./fieldRules.ts"
 
@@ -82,4 +82,10 @@ export const PositiveUpTo = (max: number) =>
 /** The upload a job consumes. Only the type is checked, because a malformed identifier gets the response of an unknown one. */
 export const UploadReference = Schema.String.annotate({
   description: "The `id` of an upload whose file has been sent. An upload can be used by one job only.",
+})
+
+/** The fields of a request to announce an upload. */
+export const UploadRequest = Schema.Struct({
+  format: OneOf(audioFormats),
+  declaredSeconds: PositiveUpTo(limits.declaredSeconds),
 })

@@ -1,6 +1,7 @@
 import * as Result from "effect/Result"
 import * as SchemaParser from "effect/SchemaParser"
-import { type FieldError, isPlainObject, type JsonObject } from "../domain/index.ts"
+import { type FieldError, type JsonObject } from "../domain/index.ts"
+import { isPlainObject } from "../domain/realms.ts"
 import { asJsonObject, jsonProblem } from "./asJson.ts"
 import { fieldsDecoder, type FieldsSchema } from "./decodeFields.ts"
 import { isStandardSchema, type StandardIssue, type StandardSchema } from "./StandardSchema.ts"

@@ -249,3 +249,36 @@ export class JobStore extends Context.Service<
     readonly writeLineage: (version: number, document: string) => Effect.Effect<boolean, StoreUnavailable>
   }
 >()("@kiln/core/ports/JobStore") {}
+
+/**
+ * Creates jobs inside a transaction of the embedding program. They exist if and only if that transaction commits, which then
+ * wakes the workers of this installation. The adapter defines which handles are transactions; any other handle is a defect
+ * (`TypeError`).
+ *
+ * It takes no lock that another caller's transaction needs, unless both use the same idempotency key, upload or scope. Two open
+ * transactions do not see each other's jobs, so the queue cap, which is counted without a lock, may be exceeded by that many
+ * jobs.
+ */
+export class CallerTransactions extends Context.Service<
+  CallerTransactions,
+  {
+    /** Decides and writes like `JobStore.createJobs`, but takes effect only when the caller commits. */
+    readonly createJobs: (
+      transaction: unknown,
+      jobs: ReadonlyArray<NewJob>,
+    ) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
+    /** The same as a synchronous call, if the adapter's handles are synchronous. Throws `StoreUnavailable`. */
+    readonly synchronous:
+      | {
+          readonly createJobs: (transaction: unknown, jobs: ReadonlyArray<NewJob>) => ReadonlyArray<CreateOutcome>
+        }
+      | undefined
+  }
+>()("@kiln/core/ports/CallerTransactions") {}
+
+/**
+ * When true, a store verb that needs a row locked by another transaction gives up early: the item ends as `contended` and nothing
+ * is written for it, because other callers share its batch. When false, the default, the verb keeps retrying the conflict for as
+ * long as the store allows. A store whose transactions never wait for each other can ignore it.
+ */
+export const ShortLockWait = Context.Reference<boolean>("@kiln/core/ports/ShortLockWait", { defaultValue: () => false })

@@ -13,7 +13,3 @@ export const retentionAgeOf = (age: RetentionAge, kind: string): number => {
   if (typeof age === "number") return age
   return (Object.hasOwn(age.byKind, kind) ? age.byKind[kind] : undefined) ?? age.others
 }
-
-/** Returns an age for each kind, for stores whose statements take both parts. */
-export const retentionAgesOf = (age: RetentionAge): RetentionAges =>
-  typeof age === "number" ? { others: age, byKind: {} } : age

@@ -1,12 +1,19 @@
 export type { CreateOutcome, NewJob } from "../domain/acceptance.ts"
 export type { ClaimUploadOutcome, CreateUploadOutcome, NewTransfer, NewUpload } from "../domain/transferAcceptance.ts"
-export * from "./adapters.ts"
+export {
+  type StoreAdapter,
+  type BlobAdapter,
+  type ProbeAdapter,
+  type TelemetryAdapter,
+  storeAdapter,
+  blobAdapter,
+  probeAdapter,
+  insideOf,
+} from "./adapters.ts"
 export * from "./AuditLog.ts"
 export * from "./blobArguments.ts"
-export * from "./BlobStore.ts"
-export * from "./CallerTransactions.ts"
-export * from "./compareMigrations.ts"
-export * from "./DeliveryStore.ts"
+export { type BlobInfo, type BlobRange, type BlobLink, BlobStore, type OpenBlob } from "./BlobStore.ts"
+export { type DeliveryCount, type Settlement, DeliveryStore } from "./DeliveryStore.ts"
 export * from "./IdGenerator.ts"
 export * from "./JobClaim.ts"
 export * from "./JobDirectory.ts"
@@ -15,20 +22,54 @@ export * from "./JobStore.ts"
 export * from "./KeyDirectory.ts"
 export * from "./Ledger.ts"
 export * from "./MediaProbe.ts"
-export * from "./queueDepths.ts"
 export * from "./RateLimitStore.ts"
 export * from "./Retention.ts"
-export * from "./RetentionAges.ts"
+export { type RetentionAge, retentionAgeOf } from "./RetentionAges.ts"
 export * from "./ScheduleStore.ts"
 export * from "./SecretStore.ts"
-export * from "./storedJson.ts"
 export * from "./StoreInspection.ts"
 export * from "./StorePlace.ts"
 export * from "./Switchboard.ts"
 export * from "./UploadStore.ts"
 export * from "./verbs.ts"
-export * from "./ShortLockWait.ts"
-export * from "./WakeUp.ts"
-export * from "./pieceWriter.ts"
+export { WakeUp } from "./WakeUp.ts"
+export { pieceWriter } from "./pieceWriter.ts"
 export * from "./releasableBytes.ts"
-export * from "../providers/index.ts"
+export {
+  type AnswerOf,
+  type AnyProvider,
+  type AudioDetails,
+  type AudioInput,
+  type BrokenReason,
+  builtInPorts,
+  type EffectProvider,
+  effectProvider,
+  type GeneratedFile,
+  type NameOf,
+  type Provider,
+  type ProviderBounds,
+  ProviderBroken,
+  providerBroken,
+  type ProviderCall,
+  type ProviderError,
+  ProviderFailure,
+  type ProviderName,
+  providerNames,
+  type ProviderPort,
+  providerPort,
+  type ProviderPortOptions,
+  ProviderPostponed,
+  type ProviderRef,
+  providerRefused,
+  type ProviderRequest,
+  Providers,
+  type ProviderSet,
+  type ProviderStanding,
+  providerUnavailable,
+  rateProblem,
+  type Reply,
+  type ReplyRequest,
+  resultInvalid,
+  type Transcript,
+  type Turn,
+} from "../providers/index.ts"

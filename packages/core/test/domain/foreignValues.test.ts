@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { formatApiKey } from "../../src/domain/ApiKey.ts"
-import { canonicalJson } from "../../src/domain/CanonicalJson.ts"
+import { canonicalJson } from "../../src/domain/Json.ts"
 import { describeDiskProblem, DiskProblem } from "../../src/domain/diskProblem.ts"
 import { givenField, isError, isPlainObject, isTaggedError, readSafely, valueOf } from "../../src/domain/realms.ts"
 

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { crc32 } from "node:zlib"
 import { describe, expect, it } from "vitest"
-import { generatedPng } from "../../src/providers/generatedPng.ts"
+import { generatedPng } from "../../src/providers/image.ts"
 
 const call = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0, deferrals: 0 } as const
 const whole = fakePng("a fake image")

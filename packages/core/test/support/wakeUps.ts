@@ -1,4 +1,5 @@
-import { WakeUp, type WakeUpReach } from "@kiln/core/ports"
+import { WakeUp } from "@kiln/core/ports"
+import type { WakeUpReach } from "../../src/ports/WakeUp.ts"
 import { Effect, Latch } from "effect"
 
 /** A place where processes tell each other that there is work, as a database would carry it between them. */

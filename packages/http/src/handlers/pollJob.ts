@@ -8,9 +8,9 @@ import {
   type PolledJob,
   type Principal,
 } from "@kiln/core/domain"
-import { whenReady } from "../server/Ready.ts"
+import { asStep, whenReady } from "../server/Ready.ts"
 import { Refusal } from "../server/Refusal.ts"
-import { jsonReply, type Reply } from "../server/Reply.ts"
+import { jsonReply, noContent, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { signDownload } from "../wire/SignedUrls.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
@@ -22,7 +22,7 @@ import { refusalFor } from "./refusalFor.ts"
 const fileUrlSeconds = 600
 
 /** Finds the caller's job in a family, and passes it on. A job of another family is not found. */
-export const findJob = <A>(
+const findJob = <A>(
   context: HandlerContext,
   principal: Principal,
   { family, id }: { readonly family: JobFamily; readonly id: string },
@@ -73,3 +73,12 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
       ),
     )
 }
+
+/** Deletes the retained data of a finished job. Repeating the request returns the same response. */
+export const eraseJobData = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler =>
+  Effect.fnUntraced(function* (exchange, id, clock): Effect.fn.Return<Reply, Refusal> {
+    const grant = yield* asStep(context.admit(exchange, keyScope, "delete", clock))
+    yield* findJob(context, grant, { family, id }, () => undefined)
+    yield* Effect.mapError(context.engine.eraseJobData(grant, id), (error) => refusalFor(error))
+    return noContent
+  })

@@ -3,7 +3,7 @@ export type { Caller } from "../server/Caller.ts"
 export type { KeyLimits, RateLimitPolicy } from "@kiln/core/domain"
 export type { RateLimits } from "../wire/RateLimiter.ts"
 export { type ApiKey, type ApiKeyOptions, createApiKey, limitApiKey } from "./createApiKey.ts"
-export { fetchHandler } from "./fetchHandler.ts"
+export { fetchHandler } from "./mountFetch.ts"
 export type {
   FetchHandler,
   FetchMountOptions,
@@ -12,4 +12,4 @@ export type {
   NodeHandler,
   NodeMountOptions,
 } from "./MountOptions.ts"
-export { nodeHandler } from "./nodeHandler.ts"
+export { nodeHandler } from "./mountNode.ts"

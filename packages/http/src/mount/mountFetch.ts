@@ -5,8 +5,9 @@ import type { AskCaller } from "../server/callerAuthentication.ts"
 import type { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
 import { webListener } from "../server/webListener.ts"
 import { WebSource } from "../server/WebSource.ts"
-import type { FetchHandler, FetchMountOptions } from "./MountOptions.ts"
+import type { FetchHandler, FetchMountOptions, MountedEngine } from "./MountOptions.ts"
 import { type MountNeeds, mountService } from "./mountService.ts"
+import { attached, inEngine } from "./inEngine.ts"
 
 /** Creates the HTTP service as a web-standard handler, until the scope closes. Requests outside the prefix get 404. */
 export const mountFetch = Effect.fnUntraced(function* (
@@ -23,3 +24,13 @@ const askCaller = ({ authenticate }: FetchMountOptions): AskCaller | undefined =
     if (source instanceof WebSource) return authenticate(source.request)
     throw new TypeError("expected a web-standard Request")
   })
+
+/**
+ * Returns the HTTP service of an engine as a web-standard handler: for Hono (`c.req.raw`), Next.js route handlers, Bun and
+ * Deno. Requests outside the prefix get 404.
+ *
+ * After the engine has stopped, requests get 503; close the server first. Rejects with `HttpSettingInvalid` (`setting`,
+ * `problem`) for invalid options.
+ */
+export const fetchHandler = (engine: MountedEngine, options: FetchMountOptions): Promise<FetchHandler> =>
+  inEngine(engine, attached(mountFetch(options)))

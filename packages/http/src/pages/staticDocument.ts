@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { type TakeByAddress, tooMany } from "../server/limitAddresses.ts"
 import type { Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
-import { type ContentCoding, matchesEntityTag, preferredCoding } from "../wire/ContentCoding.ts"
+import { type ContentCoding, matchesEntityTag, preferredCoding } from "../wire/requestHeaders.ts"
 
 /** A document that is the same for every caller. */
 export interface StaticDocument {

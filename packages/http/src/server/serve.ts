@@ -1,14 +1,16 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
+import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { IdGenerator } from "@kiln/core/ports"
 import { Readiness } from "../Health.ts"
 import { HttpConfig, type HttpSettings } from "../HttpConfig.ts"
 import type { App } from "./app.ts"
 import { expectContinue } from "./expectContinue.ts"
-import type { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
-import { listen, type ListenFailed, makeServer } from "./listen.ts"
+import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
+import { listen, ListenFailed, makeServer } from "./listen.ts"
 import { type HttpNeeds, makeService } from "./makeService.ts"
 import { answerMalformedHttp } from "./malformedHttp.ts"
 import { nodeListener } from "./nodeListener.ts"
@@ -29,7 +31,7 @@ export interface RunningService {
 }
 
 /** Listens until the scope closes. */
-export const serve: Effect.Effect<
+const serve: Effect.Effect<
   RunningService,
   HttpSettingInvalid | ListenFailed | StoreUnavailable,
   HttpNeeds | Scope.Scope
@@ -85,3 +87,14 @@ const connect = Effect.fnUntraced(function* (server: Server, app: App, scope: Sc
   // Any other expectation is ignored.
   server.on("checkExpectation", onRequest)
 })
+
+/**
+ * The running HTTP service. When its scope closes, it stops accepting connections and closes idle ones. Requests that were
+ * sent on open connections before get their responses, with `Connection: close`, for up to 20 s.
+ */
+export class HttpService extends Context.Service<HttpService, RunningService>()("@kiln/http/HttpService") {
+  static readonly layer: Layer.Layer<HttpService, HttpSettingInvalid | ListenFailed | StoreUnavailable, HttpNeeds> =
+    Layer.effect(HttpService, serve)
+}
+
+export { type HttpNeeds, HttpSettingInvalid, ListenFailed }

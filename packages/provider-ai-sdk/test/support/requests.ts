@@ -1,5 +1,5 @@
-import type { AudioFormat, BlobCorrupt, BlobUnavailable } from "@kiln/core/domain"
-import type { AudioInput, ProviderCall, ProviderCallError, ProviderError, ProviderSet } from "@kiln/core/ports"
+import type { AudioFormat } from "@kiln/core/domain"
+import type { AudioInput, ProviderCall, ProviderError, ProviderSet } from "@kiln/core/ports"
 import { Effect, Result, Stream } from "effect"
 
 export const call: ProviderCall = { jobId: "job_0123456789abcdefghjkmnpqrs", attempt: 1, failures: 0, deferrals: 0 }
@@ -37,7 +37,7 @@ export const ports = Object.keys(requests) as ReadonlyArray<Port>
 export const askPort = (
   port: Port,
   set: ProviderSet,
-): Effect.Effect<unknown, ProviderCallError | BlobUnavailable | BlobCorrupt> => requests[port](set)
+): Effect.Effect<unknown, Effect.Error<ReturnType<(typeof requests)[Port]>>> => requests[port](set)
 
 export const failureOf = async <A, E>(effect: Effect.Effect<A, E>): Promise<E> => {
   const result = await Effect.runPromise(Effect.result(effect))

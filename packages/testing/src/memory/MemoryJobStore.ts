@@ -17,6 +17,9 @@ import {
   type CancelOutcome,
   isReplaced,
   JobStore,
+  type LedgerEntry,
+  type LedgerPage,
+  type LedgerPart,
   type Orphan,
   type PublishedRule,
   type RetentionPublication,
@@ -27,10 +30,33 @@ import { claimJobs } from "./jobs/claimJobs.ts"
 import { createJobs, findByIdempotencyKey } from "./jobs/createJobs.ts"
 import { eraseJobs } from "./jobs/eraseJobs.ts"
 import { checkpointJobs, completeJobs, deferJobs, extendLeases, failJobs, releaseJobs } from "./jobs/fencedVerbs.ts"
-import { listCharges } from "./jobs/listCharges.ts"
 import { deleteJobs, expireData } from "./jobs/pruneJobs.ts"
 import { confirmPurges, hastenPurges, listPurges, nextPurges, postponePurges } from "./jobs/purges.ts"
 import { type MemoryState, putJob, step, type StoredRule } from "./MemoryState.ts"
+
+type Place = Pick<LedgerEntry, "chargedAt" | "jobId">
+
+/** Orders entries by time, then by job id. */
+const comparePlaces = (a: Place, b: Place): number =>
+  a.chargedAt - b.chargedAt || (a.jobId < b.jobId ? -1 : a.jobId > b.jobId ? 1 : 0)
+
+/**
+ * Lists charges, and closes the ledger after now and after its last entry: a later charge, even in this millisecond, gets a later
+ * time.
+ */
+const listCharges = (state: MemoryState, { after, from, limit, to }: LedgerPage, now: number): LedgerPart => {
+  const last = [...state.charges.values()].reduce((time, { chargedAt }) => Math.max(time, chargedAt), now)
+  const until = Math.min(to, Math.max(state.ledgerClosedUntil, last + 1))
+  state.ledgerClosedUntil = Math.max(state.ledgerClosedUntil, until)
+  const entries = [...state.charges.values()]
+    .filter(
+      (entry) =>
+        entry.chargedAt >= from && entry.chargedAt < until && (after === null || comparePlaces(entry, after) > 0),
+    )
+    .sort(comparePlaces)
+    .slice(0, limit)
+  return { entries, until }
+}
 
 /** The reference model of `JobStore`: the pure domain functions over maps. */
 export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>

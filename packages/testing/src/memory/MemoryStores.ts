@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
-import { StoreUnavailable } from "@kiln/core/domain"
+import { StoreUnavailable, takePortion } from "@kiln/core/domain"
 import {
   DeliveryStore,
   JobDirectory,
@@ -20,12 +20,52 @@ import { makeMemoryDeliveryStore } from "./MemoryDeliveryStore.ts"
 import { makeMemoryJobDirectory } from "./MemoryJobDirectory.ts"
 import { makeMemoryJobStore } from "./MemoryJobStore.ts"
 import { makeMemoryKeyDirectory } from "./MemoryKeyDirectory.ts"
-import { makeMemoryRateLimitStore } from "./MemoryRateLimitStore.ts"
 import { makeMemoryScheduleStore } from "./MemoryScheduleStore.ts"
-import { makeMemorySecretStore } from "./MemorySecretStore.ts"
-import { decodeState, emptyState, encodeState, type MemoryState } from "./MemoryState.ts"
+import { decodeState, emptyState, encodeState, keep, type MemoryState, step } from "./MemoryState.ts"
 import { makeMemorySwitchboard } from "./MemorySwitchboard.ts"
 import { makeMemoryUploadStore } from "./MemoryUploadStore.ts"
+
+const call = { operation: "RateLimitStore.takePortions", nature: "write" } as const
+
+/** `around` wraps each call. */
+const makeMemoryRateLimitStore = (
+  state: MemoryState,
+  around: AroundVerb = (_, verb) => verb,
+): RateLimitStore["Service"] =>
+  RateLimitStore.of({
+    takePortions: (requests) =>
+      around(
+        call,
+        step((now) =>
+          requests.map(({ bucket, ...request }) => {
+            const { bucket: next, taken } = takePortion(state.rateBuckets.get(bucket), request, now)
+            state.rateBuckets.set(bucket, keep(next))
+            return taken
+          }),
+        ),
+      ),
+  })
+
+/** The reference model of `SecretStore`. */
+const makeMemorySecretStore = (state: MemoryState): SecretStore["Service"] =>
+  SecretStore.of({
+    getOrCreate: (name, candidate) =>
+      step(() => {
+        const secret = state.namedSecrets.get(name) ?? candidate.slice()
+        state.namedSecrets.set(name, secret)
+        // Bytes cannot be frozen.
+        return secret.slice()
+      }),
+    find: (name) => step(() => state.namedSecrets.get(name)?.slice()),
+    replace: (name, expected, value) =>
+      step(() => {
+        const known = state.namedSecrets.get(name)
+        if (String(known) !== String(expected)) return false
+        state.namedSecrets.set(name, value.slice())
+        return true
+      }),
+    remove: (name) => step(() => state.namedSecrets.delete(name)),
+  })
 
 type Stores =
   | JobStore
@@ -39,7 +79,7 @@ type Stores =
   | RateLimitStore
 
 /** A place that stores the state of memory stores as one text. */
-export interface Persistence {
+interface Persistence {
   /** The capabilities that the stores declare. */
   readonly capabilities: StoreCapabilities
   /** Returns the text last saved; `undefined` before the first save. */

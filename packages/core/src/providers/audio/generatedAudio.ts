@@ -1,13 +1,29 @@
-import { adtsFrameAt, afterTags, boxAt, mpegFrameAt, startsWith } from "../../media/index.ts"
+import { adtsFrameAt, afterTags, boxAt, type Frame, mpegFrameAt, startsWith } from "../../media/index.ts"
 import { flacProblem } from "./flacProblem.ts"
 import { oggProblem } from "./oggProblem.ts"
 import { wavProblem } from "./wavProblem.ts"
 import { webmProblem } from "./webmProblem.ts"
-import { framesProblem } from "./framesProblem.ts"
 import { MAX_PIECES } from "./pieces.ts"
 
+/** Returns what is wrong with audio that consists only of frames and tags; `undefined` if it is complete. */
+const framesProblem = (
+  data: Uint8Array,
+  frameAt: (data: Uint8Array, at: number) => Frame | undefined,
+): string | undefined => {
+  let frames = 0
+  let at = afterTags(data, 0)
+  while (at < data.length) {
+    const frame = frameAt(data, at)
+    if (frame !== undefined) frames++
+    const next = frame === undefined ? afterTags(data, at) : at + frame.bytes
+    if (next === at) return `what follows ${frames} frames is neither a frame nor a tag`
+    at = next
+  }
+  return at > data.length ? `it is cut short in or after its frame ${frames}` : undefined
+}
+
 /** The media type of audio bytes, or why they are not valid audio, as a log message without any of the content. */
-export type GeneratedAudio = { readonly mediaType: string; readonly problem?: undefined } | { readonly problem: string }
+type GeneratedAudio = { readonly mediaType: string; readonly problem?: undefined } | { readonly problem: string }
 
 interface Container {
   readonly mediaType: string

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import type { Board, JobMode, KindQuota, StoreUnavailable } from "../../domain/index.ts"
+import type { Board, JobMode, StoreUnavailable } from "../../domain/index.ts"
+import type { KindQuota } from "../../domain/JobsInProgress.ts"
 import { givenField } from "../../domain/realms.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"

@@ -1,5 +1,5 @@
-import type { Json, JsonObject, KeyLimits, LineItem, SharedBucket, WorkerScope } from "../domain/index.ts"
-import type { ProviderStanding } from "../providers/index.ts"
+import type { Json, JsonObject, KeyLimits, LineItem, SharedBucket, WorkerScope } from "@kiln/core/domain"
+import type { ProviderStanding } from "@kiln/core/ports"
 
 /*
  * For stores that keep parts of their records as JSON text. The text was written by a store of the same type, so only its outline is checked. A record with damaged text is unreadable; the others are not affected.

@@ -1,4 +1,4 @@
-import type { Migration, MigrationStatus, SchemaDrift } from "./StoreInspection.ts"
+import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
 
 /** A row of a store's table of migrations. */
 export interface AppliedMigration {

@@ -1,3 +1,0 @@
-export { testEngine } from "./createTestEngine.ts"
-export type * from "./TestEngine.ts"
-export type { TimeSpan } from "./TimeSpan.ts"

@@ -1,7 +1,0 @@
-export * from "./Behavior.ts"
-export * from "./defaultAnswers.ts"
-export * from "./fakeMp3.ts"
-export * from "./fakePng.ts"
-export * from "./FakeMediaProbe.ts"
-export * from "./FakeProviders.ts"
-export * from "./ProgrammableProviders.ts"
