@@ -38,6 +38,7 @@ export {
   compile,
   type Compiled,
   type Given,
+  once,
   placeholders,
   Placeholder,
   queries,
