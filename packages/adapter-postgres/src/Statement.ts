@@ -122,11 +122,11 @@ export const statement = <P extends Values, Row>(build: (given: Given<P>) => Bui
 /** Names the schema in a query of both databases. */
 export const inDefaultSchema = new WithSchemaPlugin(defaultSchema)
 
-const compiled = new WeakMap<CommonStatement<never, unknown>, Statement<Values, unknown>>()
+const ownStatements = new WeakMap<CommonStatement<never, unknown>, Statement<Values, unknown>>()
 
 /** Compiles a statement of both databases, once. */
 export const ownOf = (common: CommonStatement<never, unknown>): Statement<Values, unknown> => {
-  const known = compiled.get(common)
+  const known = ownStatements.get(common)
   if (known !== undefined) return known
   const inSchema = (node: RootOperationNode) => inDefaultSchema.transformQuery({ node, queryId: createQueryId() })
   const { name, names, sql: text } = compile(common.built, inSchema)
@@ -135,7 +135,7 @@ export const ownOf = (common: CommonStatement<never, unknown>): Statement<Values
     name,
     bind: (parameters) => names.map((parameter) => parameters[parameter] ?? null),
   }
-  compiled.set(common, own)
+  ownStatements.set(common, own)
   return own
 }
 
