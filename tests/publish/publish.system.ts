@@ -166,6 +166,14 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
     expect(urls.filter((url) => url.includes("/kysely/"))).toEqual([])
   })
 
+  it("loads what keeps jobs from a few files", () => {
+    const code = ["core", "adapter-sqlite", "adapter-blobs"].map((name) => `import "@kiln/${name}"`).join("\n")
+    const args = ["--input-type=module", "--eval", code]
+    const loaded = loadedModules(args, { cwd: project.root, env: project.environment })
+    expect(loaded.length).toBeLessThanOrEqual(160)
+    expect(loaded.reduce((sum, { bytes }) => sum + bytes, 0) / 1_000).toBeLessThanOrEqual(3_500)
+  })
+
   it("starts it with the project's Effect if a configuration may use that", async () => {
     project.write(
       "kiln.config.mjs",
