@@ -14,8 +14,8 @@ import { removeAbandoned } from "./file/Temporary.ts"
 /**
  * Stores blobs as files under one directory, which several processes on one machine may share.
  *
- * Once `put` has returned, the blob survives a power failure: the bytes are written to a temporary file, which is renamed into place,
- * and the file and its directory are synced. A blob is readable under its key either completely or not at all. Each file holds the bytes
+ * Once `put` has returned, the blob survives a power failure: the bytes are written to a temporary file, which is synced and renamed
+ * into place, and its directory is synced. A blob is readable under its key either completely or not at all. Each file holds the bytes
  * followed by a 64-byte footer with their length and SHA-256, so data and digest cannot be separated. Only the owner can read the files.
  *
  * The blob `jobs/ID/1/audio` is the file `blobs/jobs/shard-7c/ID.1.audio.blob`; the shard follows from the ID. Blobs that are written

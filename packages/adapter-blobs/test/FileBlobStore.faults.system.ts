@@ -88,8 +88,14 @@ describe("kill -9", () => {
   it("at any sync, or at the rename: the blob is complete or absent", async ({ skip }) => {
     skip(!strace, NO_STRACE)
     const outcomes: Array<unknown> = []
-    // Four syncs at startup; the file's, after it was renamed; then those of its shard and of the two directories above it.
-    for (const [call, nth] of [["fsync", 4], ["rename", 1], ["rename", 2], ...upTo(9, "fsync").slice(4)] as const) {
+    // Four syncs at startup; the file's, after which it is renamed; then those of its shard and of the two directories above it.
+    for (const [call, nth] of [
+      ["fsync", 4],
+      ["fsync", 5],
+      ["rename", 1],
+      ["rename", 2],
+      ...upTo(9, "fsync").slice(5),
+    ] as const) {
       const at = join(directory, `${call}${nth}`)
       const line = await runChild("putOnce", [at, "jobs/a/1/output", "100000"], inject(call, nth, "signal=SIGKILL"))
       const { found, keys } = await look("jobs/a/1/output", at)
@@ -98,10 +104,10 @@ describe("kill -9", () => {
     }
     expect(outcomes).toEqual([
       ["fsync", 4, "killed", "BlobNotFound"],
+      ["fsync", 5, "killed", "BlobNotFound"],
       // The first one finds no shard.
       ["rename", 1, "killed", "BlobNotFound"],
       ["rename", 2, "killed", "BlobNotFound"],
-      ["fsync", 5, "killed", 100_000],
       ["fsync", 6, "killed", 100_000],
       ["fsync", 7, "killed", 100_000],
       ["fsync", 8, "killed", 100_000],

@@ -104,13 +104,13 @@ const write = Effect.fnUntraced(function* <E>(
   return { info: { bytes, sha256: hash.digest("hex") } satisfies BlobInfo, rest: gathered }
 })
 
-/**
- * Writes the end of the file, moves it into place and makes both durable. The move comes before the sync of the file: a journal then
- * has the new name when the file is synced, and the sync of the directory has little left to do. The file is complete before it has
- * its name; only a power failure in between may leave a damaged file, which no record names.
- */
+/** Writes the end of the file, makes it durable, and moves it into place. */
 const finish = Effect.fnUntraced(function* (directory: BlobDirectory, draft: Draft, end: ReadonlyArray<Uint8Array>) {
-  yield* attempt(directory, "put", () => writeAll(draft.handle, end))
+  yield* attempt(directory, "put", async () => {
+    await writeAll(draft.handle, end)
+    await draft.handle.sync()
+    await draft.handle.close()
+  })
   // Not interruptible: an interruption takes effect afterwards, and then removes the blob again.
   yield* Effect.uninterruptible(attempt(directory, "put", () => moveIntoPlace(directory, draft)))
 })
@@ -118,8 +118,6 @@ const finish = Effect.fnUntraced(function* (directory: BlobDirectory, draft: Dra
 const moveIntoPlace = async (directory: BlobDirectory, draft: Draft): Promise<void> => {
   draft.moving = true
   await moveBelow(draft.path, draft.target, directory.blobs)
-  await draft.handle.sync()
-  await draft.handle.close()
   await directory.syncs.syncWithPath(dirname(draft.target), () => directory.root.expectPresent())
 }
 
