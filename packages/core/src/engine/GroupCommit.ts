@@ -28,6 +28,7 @@ import {
 } from "../ports/index.ts"
 import { whileBlobsPresent } from "./blobPresence.ts"
 import { type IdleWorker, makeCreation } from "./creation.ts"
+import { filesInProgress } from "./FilesInProgress.ts"
 import { JobEvents } from "./JobEvents.ts"
 
 /** Maximum number of items in one store call, unless a single caller has more. */
@@ -120,9 +121,9 @@ const committing = <In, Out>(verb: BatchVerb<In, Out>, report: (error: unknown) 
   }
 }
 
-interface Grouping {
-  /** Runs before each call and lets more join than those that are about to call in this turn. */
-  readonly gather?: Effect.Effect<void>
+interface Grouping<In> {
+  /** Runs before each call and lets more join than those that are about to call in this turn. Is given the items that wait. */
+  readonly gather?: ((items: Iterable<In>) => Effect.Effect<void>) | undefined
   /** Maximum number of calls in progress at the same time; default 1. There is a second one only while many callers wait. */
   readonly parallelCalls?: number | undefined
 }
@@ -136,7 +137,7 @@ const engineClosed = () => Exit.fail(new StoreUnavailable({ operation: "groupCom
  */
 export const groupCommit = <In, Out>(
   verb: BatchVerb<In, Out>,
-  { gather, parallelCalls = 1 }: Grouping = {},
+  { gather, parallelCalls = 1 }: Grouping<In> = {},
 ): Effect.Effect<GroupedVerb<In, Out>, never, Scope.Scope> =>
   Effect.gen(function* () {
     // Several callers share a call, so it is not part of the trace of one of them.
@@ -154,7 +155,13 @@ export const groupCommit = <In, Out>(
     const commitNext = Effect.uninterruptible(
       Effect.suspend(() => (waiting.length === 0 ? Effect.void : commit(detachBatch(waiting)))),
     )
-    const gatherAndCommit = gather === undefined ? commitNext : Effect.andThen(gather, commitNext)
+    const gatherAndCommit =
+      gather === undefined
+        ? commitNext
+        : Effect.andThen(
+            Effect.suspend(() => gather(waiting.flatMap(({ items }) => items))),
+            commitNext,
+          )
     /** Whether enough is waiting for one more call beside `others`. */
     const isWorthACall = (others: number): boolean =>
       others === 0 ? waiting.length > 0 : others < parallelCalls && waiting.length >= minParallelBatch
@@ -196,6 +203,13 @@ export const groupCommit = <In, Out>(
     )
   })
 
+/** Completions of jobs with files wait for those whose files are being written. */
+const gatherFiles = (blobs: BlobStore["Service"]) => {
+  const { settle } = filesInProgress(blobs)
+  return (completions: Iterable<Completion>): Effect.Effect<void> =>
+    [...completions].every(({ files }) => files.length > 0) ? settle : Effect.void
+}
+
 /**
  * The verbs of `JobStore` whose callers share calls, for parts of the engine that push items without a fiber each. They bypass
  * the spans of the store's verbs. `extendLeases` is not among them: a heartbeat is one call for all leases of a process.
@@ -232,7 +246,7 @@ export const layerGroupCommit: Layer.Layer<
     const grouped = {
       createJobs: yield* groupCommit(creation.createJobs, { parallelCalls: store.parallelCreations }),
       checkpointJobs: yield* groupCommit(store.checkpointJobs),
-      completeJobs: yield* groupCommit(store.completeJobs),
+      completeJobs: yield* groupCommit(store.completeJobs, { gather: blobs && gatherFiles(blobs) }),
       failJobs: yield* groupCommit(store.failJobs),
       deferJobs: yield* groupCommit(store.deferJobs),
       releaseJobs: yield* groupCommit(store.releaseJobs),
