@@ -139,7 +139,7 @@ const metrics: ReadonlyArray<Metric> = [
   { key: "clientMs", title: "processor time of the clients a job", unit: "ms" },
 ]
 
-/** `kiln serve` with default settings except the rate limits, on all cores: POST, poll, download. */
+/** `kiln serve` with default settings except the limits of rates and queues, on all cores: POST, poll, download. */
 export const speechWorkloads = (bench: Bench): ReadonlyArray<Workload> =>
   (["sqlite", "postgres"] as const).map((store) => ({
     id: `http/speech-${store}`,

@@ -14,6 +14,8 @@ export interface BlobDirectory {
   /** Holds files that are being written. On the same file system, because the rename must be atomic. */
   readonly temporary: string
   readonly root: BlobRoot
+  /** Checks that `root` is present. Concurrent puts share a check. */
+  readonly presence: SharedRuns<void>
   readonly syncs: DirectorySyncs
   /** Reads the names in a directory. Concurrent removals share a scan. */
   readonly scans: SharedRuns<ReadonlyArray<string>>
@@ -34,10 +36,12 @@ export const openBlobDirectory = Effect.fnUntraced(function* (
       const created = await mkdir(blobs, { recursive: true, mode: DIRECTORY_MODE })
       await mkdir(temporary, { recursive: true, mode: DIRECTORY_MODE })
       await syncUpwards(blobs, dirname(created ?? base))
+      const root = await BlobRoot.open(blobs, base)
       return {
         blobs,
         temporary,
-        root: await BlobRoot.open(blobs, base),
+        root,
+        presence: new SharedRuns(() => root.expectPresent()),
         syncs: new DirectorySyncs(blobs),
         scans: new SharedRuns(namesIn),
         writing: new Set<string>(),

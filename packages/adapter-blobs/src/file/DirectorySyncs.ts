@@ -1,3 +1,4 @@
+import { fstatSync } from "node:fs"
 import { open } from "node:fs/promises"
 import { dirname } from "node:path"
 import { hasCode } from "./system.ts"
@@ -43,7 +44,8 @@ export class DirectorySyncs {
 export const syncDirectory = async (path: string): Promise<Identity> => {
   const handle = await open(path, "r")
   try {
-    const { birthtimeNs, dev, ino } = await handle.stat({ bigint: true })
+    // Of an open directory: the system has it at hand.
+    const { birthtimeNs, dev, ino } = fstatSync(handle.fd, { bigint: true })
     await handle.sync()
     return `${dev} ${ino} ${birthtimeNs}`
   } catch (error) {

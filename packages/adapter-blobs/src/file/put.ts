@@ -47,7 +47,7 @@ const openDraft = (directory: BlobDirectory, key: string) =>
   attempt(directory, "put", async (): Promise<Draft> => {
     const name = temporaryName(key, SecureRandom.uuidV4Unsafe())
     const path = join(directory.temporary, name)
-    await directory.root.expectPresent()
+    await directory.presence.of(directory.blobs)
     const create = () => open(path, "wx", FILE_MODE)
     const handle = await create().catch(async (error: unknown) => {
       // The directory was removed from outside.

@@ -12,7 +12,7 @@ interface Purged {
 }
 
 /** Concurrent removals share work in stores that can: a directory of files reads a shard and syncs it once for several. */
-const removedAtOnce = 8
+const removedAtOnce = 16
 
 /**
  * Removes blobs that nothing refers to any more, and confirms each purge once they are verifiably gone. A purge that fails is moved
