@@ -11,7 +11,7 @@ import { Effect, Stream } from "effect"
 import { encodeFooter } from "../src/file/Footer.ts"
 import { DirectorySyncs } from "../src/file/DirectorySyncs.ts"
 import { SharedRuns } from "../src/file/SharedRuns.ts"
-import { RecordedDisk } from "./support/recordedDisk.ts"
+import type { RecordedDisk } from "./support/recordedDisk.ts"
 
 const disk = vi.hoisted(() => ({ current: undefined as RecordedDisk | undefined }))
 vi.mock("node:fs/promises", async (original) => {
@@ -27,9 +27,12 @@ const put = (store: BlobStore["Service"], key: string) =>
   store.put(key, Stream.succeed(contentOf(key)), { maxBytes: 1e6 })
 
 /** Numbers from 0 to 1 that are the same in each run. */
-const randomFrom = (seed: number) => () => {
-  seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0
-  return seed / 2 ** 32
+const randomFrom = (seed: number) => {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
 }
 
 /** Of three seconds, so that puts share shards; and short ones, as the store uses for itself. */
@@ -74,7 +77,7 @@ const cutPower = (seed: number, rebuilds: number) =>
     }
     const stores = [yield* Effect.provide(BlobStore, layer), yield* Effect.provide(BlobStore, layer)]
     const keys = Array.from({ length: 120 }, (_, n) => keyOf(n))
-    const removed = keys.filter((key, n) => n % 7 === 3 && key.startsWith("jobs/"))
+    const removed = new Set(keys.filter((key, n) => n % 7 === 3 && key.startsWith("jobs/")))
     yield* Effect.forEach(
       keys,
       (key, n) =>
@@ -83,7 +86,7 @@ const cutPower = (seed: number, rebuilds: number) =>
           if (store === undefined || other === undefined) return
           yield* put(store, key)
           named.add(key)
-          if (!removed.includes(key)) return
+          if (!removed.has(key)) return
           // A record goes before its blob.
           named.delete(key)
           yield* other.remove(key.split("/").slice(0, 2).join("/"))
@@ -148,7 +151,7 @@ describe("a power failure at any moment of shared syncs", () => {
   )
 
   it.live("is not survived by puts that join a sync in progress", () => {
-    const { of } = SharedRuns.prototype
+    const of = Reflect.get(SharedRuns.prototype, "of") as (path: string) => Promise<unknown>
     const running = new Map<unknown, Map<string, Promise<unknown>>>()
     vi.spyOn(SharedRuns.prototype, "of").mockImplementation(function (this: SharedRuns<unknown>, path) {
       const paths = running.get(this) ?? new Map<string, Promise<unknown>>()

@@ -76,17 +76,18 @@ export class RecordedDisk {
   }
 
   #watched(path: string, handle: FileHandle, inode: Inode | undefined): FileHandle {
-    const { sync, writev } = handle
+    const sync = handle.sync.bind(handle)
+    const writev = handle.writev.bind(handle)
     handle.sync = async () => {
       const upTo = inode?.written ?? 0
       const entries = new Map(this.#entriesOf(path))
-      await sync.call(handle)
+      await sync()
       if (inode !== undefined) inode.durable = Math.max(inode.durable, upTo)
       else this.#durable.set(path, entries)
       this.onEvent()
     }
     handle.writev = (async (pieces: ReadonlyArray<Uint8Array>) => {
-      const result = await writev.call(handle, pieces)
+      const result = await writev(pieces)
       if (inode !== undefined) inode.written += result.bytesWritten
       this.onEvent()
       return result
@@ -134,7 +135,7 @@ export class RecordedDisk {
       mkdir,
       rename: rename as typeof real.rename,
       unlink: removing(real.unlink) as typeof real.unlink,
-      rm: removing(real.rm as (path: string) => Promise<void>) as typeof real.rm,
+      rm: removing(real.rm) as typeof real.rm,
       rmdir: removing(real.rmdir) as typeof real.rmdir,
     }
   }
