@@ -28,6 +28,7 @@ import {
   WakeUp,
 } from "../ports/index.ts"
 import { whileBlobsPresent } from "./blobPresence.ts"
+import { filesInProgress } from "./FilesInProgress.ts"
 import { JobEvents } from "./JobEvents.ts"
 import { type ClaimingWorker, makeJointWrites } from "./jointWrites.ts"
 
@@ -124,9 +125,9 @@ const committing = <In, Out>(verb: BatchVerb<In, Out>, report: (error: unknown) 
   }
 }
 
-interface Grouping {
-  /** Runs before each call and lets more join than those that are about to call in this turn. */
-  readonly gather?: Effect.Effect<void>
+interface Grouping<In> {
+  /** Runs before each call and lets more join than those that are about to call in this turn. Is given the items that wait. */
+  readonly gather?: ((items: Iterable<In>) => Effect.Effect<void>) | undefined
   /** Maximum number of calls in progress at the same time; default 1. */
   readonly parallelCalls?: number | undefined
   /** Number of callers that must wait before there is one more call at the same time. */
@@ -144,7 +145,7 @@ const engineClosed = () => Exit.fail(new StoreUnavailable({ operation: "groupCom
  */
 export const groupCommit = <In, Out>(
   verb: BatchVerb<In, Out>,
-  { gather, maxItems = maxBatchSize, minParallel = minParallelBatch, parallelCalls = 1 }: Grouping = {},
+  { gather, maxItems = maxBatchSize, minParallel = minParallelBatch, parallelCalls = 1 }: Grouping<In> = {},
 ): Effect.Effect<GroupedVerb<In, Out>, never, Scope.Scope> =>
   Effect.gen(function* () {
     // Several callers share a call, so it is not part of the trace of one of them.
@@ -164,7 +165,13 @@ export const groupCommit = <In, Out>(
     const commitNext = Effect.uninterruptible(
       Effect.suspend(() => (waiting.length === 0 ? Effect.void : commit(detachBatch(waiting, maxItems)))),
     )
-    const gatherAndCommit = gather === undefined ? commitNext : Effect.andThen(gather, commitNext)
+    const gatherAndCommit =
+      gather === undefined
+        ? commitNext
+        : Effect.andThen(
+            Effect.suspend(() => gather(waiting.flatMap(({ items }) => items))),
+            commitNext,
+          )
     /** Whether enough is waiting for one more call beside `others`. */
     const isWorthACall = (others: number): boolean =>
       others === 0 ? waiting.length > 0 : others < parallelCalls && waiting.length - starting * maxItems >= minParallel
@@ -207,6 +214,13 @@ export const groupCommit = <In, Out>(
       { push },
     )
   })
+
+/** Completions of jobs with files wait for those whose files are being written. */
+const gatherFiles = (blobs: BlobStore["Service"]) => {
+  const { settle } = filesInProgress(blobs)
+  return (completions: Iterable<Completion>): Effect.Effect<void> =>
+    [...completions].every(({ files }) => files.length > 0) ? settle : Effect.void
+}
 
 /**
  * The verbs of `JobStore` whose callers share calls, for parts of the engine that push items without a fiber each. They bypass
@@ -261,7 +275,7 @@ export const layerGroupCommit: Layer.Layer<
     const grouped = {
       createJobs: yield* groupCommit(joint.createJobs, { parallelCalls: store.parallelCreations }),
       checkpointJobs: yield* groupCommit(store.checkpointJobs),
-      completeJobs: yield* groupCommit(joint.completeJobs),
+      completeJobs: yield* groupCommit(joint.completeJobs, { gather: blobs && gatherFiles(blobs) }),
       failJobs: yield* groupCommit(store.failJobs),
       deferJobs: yield* groupCommit(store.deferJobs),
       releaseJobs: yield* groupCommit(store.releaseJobs),
