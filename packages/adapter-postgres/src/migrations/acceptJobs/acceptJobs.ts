@@ -119,6 +119,8 @@ BEGIN
       CROSS JOIN LATERAL (
         SELECT CASE WHEN cap.project_id <> ALL (roomy) THEN ${unfinishedOf("cap")} END AS unfinished OFFSET 0) AS exact;
       IF is_full THEN
+        -- Counting stops at the cap, and another cap may be higher.
+        counts := NULL;
         reason := 'full';
         EXIT creation;
       END IF;
