@@ -9,6 +9,12 @@ import { temporaryFile } from "./support/temporaryDirectory.ts"
 const { newJob } = fixtures
 const rounds = 500
 
+/** Processor time of this process: the disk and others on the machine do not count. */
+const processorMs = (): number => {
+  const { system, user } = process.cpuUsage()
+  return (system + user) / 1_000
+}
+
 const lowerQuartile = (values: ReadonlyArray<number>): number =>
   values.toSorted((a, b) => a - b)[values.length >> 2] ?? 0
 
@@ -28,9 +34,9 @@ describe("creating under a queue cap", { timeout: 3_600_000 }, () => {
             ["free", 0],
           ] as const) {
             const jobs = some(size, cap)
-            const startedAt = performance.now()
+            const startedAt = processorMs()
             const created = yield* store.createJobs(jobs)
-            if (round >= 20) times[name].push(performance.now() - startedAt)
+            if (round >= 20) times[name].push(processorMs() - startedAt)
             expect(created.every(({ _tag }) => _tag === "Created")).toBe(true)
           }
         const [capped, free] = [lowerQuartile(times.capped), lowerQuartile(times.free)]
