@@ -103,6 +103,11 @@ const submissions: Readonly<Record<string, Submission>> = {
 }
 
 const inTransaction: Readonly<Record<string, Submission>> = {
+  "under a queue cap": {
+    statements: 1,
+    queueCap: 1_000,
+    submit: submitting((engine, n, transaction) => engine.submit("free", { n }, { transaction })),
+  },
   sandbox: {
     statements: 1,
     submit: submitting((engine, n, transaction) => engine.submit("free", { n }, { transaction })),

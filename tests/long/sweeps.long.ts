@@ -67,7 +67,7 @@ const latencies = async (engine: Pick<Engine, "submit" | "on">) => {
   const startedAt = performance.now()
   for (let n = 0; performance.now() - startedAt < phaseMs; n += 1) {
     const at = startedAt + n * everyMs
-    if (at > performance.now()) await pause(at - performance.now())
+    if (at > performance.now()) await pause(Math.max(0, at - performance.now()))
     calls.push(
       engine.submit("noop", { n }).then(({ id }) => {
         // From when it was due: a blocked event loop delays submissions too.

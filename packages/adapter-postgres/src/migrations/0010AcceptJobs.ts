@@ -2,6 +2,7 @@ import type { Migration } from "@kiln/core/ports"
 import { acceptJob } from "./acceptJobs/acceptJob.ts"
 import { acceptJobs } from "./acceptJobs/acceptJobs.ts"
 import { callersJobs } from "./acceptJobs/callersJobs.ts"
+import { spendBounds } from "./acceptJobs/spendBounds.ts"
 
 /**
  * Caps in the statement that creates. Jobs are numbered by one sequence, which also shows numbers that are not committed. So a process that
@@ -13,5 +14,5 @@ import { callersJobs } from "./acceptJobs/callersJobs.ts"
  */
 export const acceptingJobs: Migration = {
   name: "0010AcceptJobs",
-  sql: acceptJob + acceptJobs + callersJobs,
+  sql: spendBounds + acceptJob + acceptJobs + callersJobs,
 }

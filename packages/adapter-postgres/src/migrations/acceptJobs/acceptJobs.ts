@@ -11,20 +11,39 @@ const monthBegan = `(extract(epoch FROM date_trunc('month', to_timestamp(accepte
 const counts = `(caller_xid IS NULL OR NOT (pg_visible_in_snapshot(caller_xid, pg_current_snapshot())
             OR caller_xid >= pg_snapshot_xmax(pg_current_snapshot())) OR EXISTS (SELECT FROM "kiln".jobs WHERE jobs.id = spending.entry))`
 
-/** Whether all these jobs together might pass one of the locked caps. Then each is judged by itself. */
-const capsAreReached = `EXISTS (
-        SELECT FROM (
+/** What these jobs cost at most together, by owner, with the caps, which are locked. */
+const asked = `(
           SELECT owner, currency, sum(amount::numeric) AS amount, bool_or(amount IS NULL) AS is_unbounded
           FROM json_to_recordset(costs) AS cost(owner text, currency text, amount text) GROUP BY owner, currency) AS asked
-        JOIN "kiln".spend_caps ON spend_caps.owner = asked.owner
+        JOIN "kiln".spend_caps ON spend_caps.owner = asked.owner`
+
+/**
+ * Whether upper bounds of what was spent leave it open if these jobs together pass one of the caps. From time to time they are not asked, so
+ * that charges are added up.
+ */
+const boundsAreReached = `EXISTS (
+        SELECT FROM ${asked}
+        WHERE is_unbounded OR asked.currency <> spend_caps.currency OR turns % ${mostCharged} = 0
+          OR coalesce(day_bound::numeric + asked.amount > day::numeric, day IS NOT NULL)
+          OR coalesce(month_bound::numeric + asked.amount > month::numeric, month IS NOT NULL)
+          OR EXISTS (SELECT FROM "kiln".spending WHERE spending.owner = asked.owner AND NOT in_bound AND charged_at IS NOT NULL))`
+
+/** What was spent under the caps of these jobs, and whether the jobs together pass one of them. Then each is judged by itself. */
+const readSpent = `-- First, so that a charge that is committed now stays out of the bounds.
+        UPDATE "kiln".spending SET in_bound = true
+        WHERE owner = ANY (owners) AND NOT in_bound AND charged_at IS NOT NULL;
+        SELECT array_agg(asked.owner), array_agg(spent.day), array_agg(spent.month),
+          bool_or(is_unbounded OR asked.currency <> spend_caps.currency OR entries >= ${mostCharged}
+            OR coalesce(spent.day + asked.amount > spend_caps.day::numeric, false)
+            OR coalesce(spent.month + asked.amount > spend_caps.month::numeric, false))
+        INTO read_owners, days, months, is_full
+        FROM ${asked}
         CROSS JOIN LATERAL (
           SELECT count(charged_at) AS entries,
             coalesce(sum(amount::numeric) FILTER (WHERE charged_at IS NULL OR charged_at >= ${dayBegan}), 0) AS day,
             coalesce(sum(amount::numeric) FILTER (WHERE charged_at IS NULL OR charged_at >= ${monthBegan}), 0) AS month
           FROM "kiln".spending
-          WHERE spending.owner = asked.owner AND spending.currency = asked.currency AND ${counts}) AS spent
-        WHERE is_unbounded OR asked.currency <> spend_caps.currency OR entries >= ${mostCharged}
-          OR spent.day + asked.amount > spend_caps.day::numeric OR spent.month + asked.amount > spend_caps.month::numeric)`
+          WHERE spending.owner = asked.owner AND spending.currency = asked.currency AND ${counts}) AS spent`
 
 /**
  * Writes jobs that a process has decided to accept, after it has compared the facts that decided. Locks are taken in the order in which
@@ -70,6 +89,9 @@ DECLARE
   last_number bigint;
   numbers bigint[];
   owners text[];
+  read_owners text[];
+  days numeric[];
+  months numeric[];
 BEGIN
   IF own THEN
     PERFORM set_config('lock_timeout', brief, true);
@@ -155,9 +177,16 @@ BEGIN
         SELECT FROM json_to_recordset(shared) AS fields(project_id text, key_id text, price_id bigint)
         WHERE price_id IS NOT NULL AND EXISTS (
           SELECT FROM "kiln".spend_caps WHERE owner IN (fields.project_id, fields.key_id) AND owner <> ALL (coalesce(owners, '{}'))
-          OFFSET 0)) OR (owners IS NOT NULL AND ${capsAreReached}) THEN
+          OFFSET 0)) THEN
         reason := 'capped';
         EXIT creation;
+      END IF;
+      IF owners IS NOT NULL AND ${boundsAreReached} THEN
+        ${readSpent};
+        IF is_full THEN
+          reason := 'capped';
+          EXIT creation;
+        END IF;
       END IF;
     END IF;
     IF compares AND scopes IS NOT NULL THEN
@@ -208,11 +237,17 @@ BEGIN
     END IF;
 
     IF owners IS NOT NULL THEN
-      INSERT INTO "kiln".spending (owner, entry, currency, amount)
-      SELECT cost.owner, cost.id, cost.currency, cost.amount
+      INSERT INTO "kiln".spending (owner, entry, currency, amount, in_bound)
+      SELECT cost.owner, cost.id, cost.currency, cost.amount, true
       FROM json_to_recordset(costs) AS cost(owner text, id text, currency text, amount text)
       WHERE cost.owner = ANY (owners) AND cost.id = ANY (added);
-      UPDATE "kiln".spend_caps SET turns = turns + 1 WHERE owner = ANY (owners);
+      UPDATE "kiln".spend_caps SET turns = turns + 1, day_bound = (coalesce(fresh.day, day_bound::numeric) + reserved.amount)::text,
+        month_bound = (coalesce(fresh.month, month_bound::numeric) + reserved.amount)::text
+      FROM (
+        SELECT owner, sum(amount::numeric) AS amount FROM json_to_recordset(costs) AS cost(owner text, amount text)
+        GROUP BY owner) AS reserved
+      LEFT JOIN unnest(read_owners, days, months) AS fresh(owner, day, month) ON fresh.owner = reserved.owner
+      WHERE spend_caps.owner = reserved.owner;
     END IF;
     IF labels IS NOT NULL THEN
       INSERT INTO "kiln".job_labels (label, created_at, job_id, job_seq)
