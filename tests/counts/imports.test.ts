@@ -85,7 +85,7 @@ it("the entry point for adapters does not load Effect Schema", () => {
 it.each(["@kiln/adapter-postgres", "@kiln/adapter-sqlite"])(
   "importing %s builds and compiles no statement",
   (adapter) => {
-    // Compiling all of them takes a third of the time of the import, and a process runs a few.
+    // Compiling all of them takes a fifth of the time of the import, and a process runs a few.
     loadedBy(`
     import { DefaultQueryCompiler } from "kysely"
     let compiled = 0

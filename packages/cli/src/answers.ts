@@ -39,7 +39,7 @@ export const answers = async (): Promise<Answers> => {
     if (code !== 0 || text === "") throw new Error(`kiln ${path.join(" ")} --help ended with ${code}:\n${text}`)
     return text
   }
-  const program = (await Effect.runPromise(loadProgram([], allCommands))) as unknown as Listed
+  const program: Listed = await Effect.runPromise(loadProgram([], allCommands))
   const help: Record<string, readonly [string, string]> = {}
   for (const path of pathsBelow(program)) help[path.join(" ")] = [await helpOf(path, false), await helpOf(path, true)]
   return { brief: Object.keys(briefCommands), help }
