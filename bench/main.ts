@@ -14,6 +14,7 @@ import { targetTable } from "./report/targets.ts"
 import { httpWorkloads } from "./workloads/http.ts"
 import { programWorkloads } from "./workloads/programs.ts"
 import { queueWorkloads } from "./workloads/queues.ts"
+import { speechWorkloads } from "./workloads/speech.ts"
 import type { Bench } from "./workloads/Workload.ts"
 
 const options = readOptions(process.argv.slice(2))
@@ -40,6 +41,7 @@ const workloads = [
   ...queueWorkloads(bench, "sqlite"),
   ...queueWorkloads(bench, "postgres"),
   ...httpWorkloads(bench),
+  ...speechWorkloads(bench),
   ...programWorkloads(bench),
 ]
   .filter(({ id }) => options.only.test(id))

@@ -16,7 +16,7 @@ interface PlantedBug {
   readonly stores: Layer.Layer<Stores>
 }
 
-/** The memory stores with other verbs of a port. Claims are made apart from creations, so that one verb makes each. */
+/** The memory stores with other verbs of a port. Claims are made apart from other writes, so that one verb makes each. */
 const replacing = <Port extends Stores, Verbs extends object>(
   port: Context.Key<Port, Verbs>,
   change: (verbs: Verbs) => Partial<Verbs>,
@@ -30,6 +30,8 @@ const replacing = <Port extends Stores, Verbs extends object>(
         ...jobs,
         createAndClaimJobs: (items) =>
           Effect.map(jobs.createJobs(items), (created) => ({ created, claimed: undefined })),
+        completeAndClaimJobs: (items) =>
+          Effect.map(jobs.completeJobs(items), (completed) => ({ completed, claimed: undefined })),
       })
     }),
   )

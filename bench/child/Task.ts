@@ -1,7 +1,7 @@
 import type { Store } from "../engines/engines.ts"
 
 /** A kind of submission besides the plain one, which only kiln is measured with. */
-export type Submission = "live with a price" | "with a tag" | "unique" | "under a cap" | "traced"
+export type Submission = "live with a price" | "under a spend cap" | "with a tag" | "unique" | "under a cap" | "traced"
 
 /** The limit of a drain, which only kiln is measured with. None holds back a job, except the number of slots. */
 export type Drain =

@@ -75,6 +75,7 @@ const telemetryFor = async ({ as, kiln }: OpenOptions) => {
 /** The options of each submission. */
 const optionsFor = {
   "live with a price": { mode: "live" },
+  "under a spend cap": { mode: "live", project: "capped" },
   "with a tag": { tags: ["one"] },
   unique: { unique: { by: ["at"], while: "unfinished" } },
   "under a cap": {},
@@ -127,17 +128,17 @@ export const kiln: Engine = {
   open: async (options) => {
     const core = await loadBuilt<typeof Core>(options.kiln, "core")
     const { ofKind = {}, perProject = 0, projects = 1, slots = 500 } = isDrain(options.as) ? drainFor[options.as] : {}
+    const isPriced = options.as === "live with a price" || options.as === "under a spend cap"
     const noop = core.jobKind({
       name: "noop",
       request: anyPayload,
       limits: ofKind,
-      ...(options.as === "live with a price" && { price: "noop", meters: ["jobs"], maxUsage: () => ({ jobs: 1 }) }),
+      ...(isPriced && { price: "noop", meters: ["jobs"], maxUsage: () => ({ jobs: 1 }) }),
       run: ({ request }) => {
         options.onStart(request)
         return Promise.resolve({ output: {} })
       },
     })
-    const isPriced = options.as === "live with a price"
     const engine = await core.createEngine({
       store: await storeFor(options),
       blobs: await blobsFor(options),
@@ -147,6 +148,8 @@ export const kiln: Engine = {
       ...(await telemetryFor(options)),
     })
     if (isPriced) await engine.operator.setPrice({ name: "noop", currency: "usd", unitAmounts: { jobs: "0.001" } })
+    if (options.as === "under a spend cap")
+      await engine.operator.setSpendCap({ project: "capped" }, { currency: "usd", day: "1000000" })
     const submission = options.as === undefined || isDrain(options.as) ? {} : optionsFor[options.as]
     return {
       add: (payload) => engine.submit("noop", payload, submission),

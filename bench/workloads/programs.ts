@@ -34,30 +34,57 @@ const withFiles =
     }
   }
 
-/** The median time of a process that imports the module and ends. */
-const importMs = (bench: Bench, module: string | undefined): number => {
-  const code = module === undefined ? "0" : `import ${JSON.stringify(pathToFileURL(module).href)}`
-  return median(
+/** The median time of a process that runs this code and ends. */
+const processMs = (bench: Bench, args: ReadonlyArray<string>): number =>
+  median(
     Array.from({ length: bench.quick ? 3 : 9 }, () => {
       const from = performance.now()
-      outputOf(["--input-type=module", "--eval", code])
+      outputOf(args)
       return performance.now() - from
     }),
   )
+
+/** What a program needs that keeps jobs: the engine, a store and blobs. */
+const needed = ["core/dist/index.js", "adapter-sqlite/dist/index.js", "adapter-blobs/dist/index.js"]
+
+const importAll = (built: string): string => {
+  const names = ["core", "sqlite", "blobs"]
+  const modules = needed.map((file) => pathToFileURL(join(built, "packages", file)).href)
+  return modules.map((url, index) => `import * as ${names[index]} from ${JSON.stringify(url)}`).join("\n")
 }
+
+/** Creates an engine in an empty directory, and ends once it has accepted a job. */
+const firstJob = (built: string): string => `${importAll(built)}
+  import { mkdtempSync, rmSync } from "node:fs"
+  import { tmpdir } from "node:os"
+  const directory = mkdtempSync(tmpdir() + "/kiln-first-job-")
+  const request = { "~standard": { version: 1, vendor: "own", validate: (value) => ({ value }) } }
+  const echo = core.jobKind({ name: "echo", request, run: async ({ request }) => ({ output: request }) })
+  const store = sqlite.sqliteStore({ path: directory + "/jobs.db" })
+  const engine = await core.createEngine({ store, blobs: blobs.fileBlobs({ directory: directory + "/blobs" }), kinds: [echo] })
+  await engine.submit("echo", { said: "hello" })
+  rmSync(directory, { recursive: true })
+  process.exit(0)`
+
+const evaluate = (code: string): ReadonlyArray<string> => ["--input-type=module", "--eval", code]
 
 const startUp =
   (bench: Bench) =>
   async (subject: Subject): Promise<Figures> => {
-    if (subject.role === "limit") return { import: importMs(bench, undefined) }
+    if (subject.role === "limit") {
+      const bare = processMs(bench, evaluate("0"))
+      return { import: bare, first: bare, version: bare }
+    }
     const built = bench.kilnOf(subject)
-    const imported = importMs(bench, join(built, "packages/core/dist/index.js"))
+    const imported = processMs(bench, evaluate(importAll(built)))
+    const first = processMs(bench, evaluate(firstJob(built)))
+    const version = processMs(bench, [join(built, "packages/cli/bin/kiln.mjs"), "--version"])
     const ready: Array<number> = []
     for (let count = 0; count < (bench.quick ? 2 : 5); count += 1) {
       await using server = await startKiln(built, { allCores: true })
       ready.push(server.readyMs)
     }
-    return { import: imported, ready: median(ready) }
+    return { import: imported, first, version, ready: median(ready) }
   }
 
 /** Jobs with files, and how long programs take to start. */
@@ -78,7 +105,9 @@ export const programWorkloads = (bench: Bench): ReadonlyArray<Workload> => [
     group: "Program",
     title: "start",
     metrics: [
-      { key: "import", title: "process that imports @kiln/core", unit: "ms" },
+      { key: "import", title: "process that imports engine, SQLite store and file blobs", unit: "ms" },
+      { key: "first", title: "process that submits its first job", unit: "ms" },
+      { key: "version", title: "kiln --version", unit: "ms" },
       { key: "ready", title: "kiln serve, until it listens", unit: "ms" },
     ],
     subjects: subjectsOf(bench, [], true, "bare node"),

@@ -35,7 +35,14 @@ const createBy = (bench: Bench, store: Store, callers: number, as?: Submission) 
     figuresOf(await once(setting, { do: "create", callers, seconds: bench.quick ? 1 : 3, ...(as && { as }) })),
   )
 
-const submissions: ReadonlyArray<Submission> = ["live with a price", "with a tag", "unique", "under a cap", "traced"]
+const submissions: ReadonlyArray<Submission> = [
+  "live with a price",
+  "under a spend cap",
+  "with a tag",
+  "unique",
+  "under a cap",
+  "traced",
+]
 
 /** Submissions that need more than a row. Peers do not have most of them, so only kiln is measured. */
 const submissionWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> =>

@@ -10,6 +10,7 @@ import type { HttpServerOptions } from "../child/httpServer.ts"
 /** A server process. */
 export interface Server extends AsyncDisposable {
   readonly port: number
+  readonly pid: number
   /** The first line it printed, read as JSON. */
   readonly listening: Listening
   /** Empty at the start, removed at the end. */
@@ -59,6 +60,7 @@ const startServer = async ({ allCores = false, args, directory, env }: StartOpti
   const listening = JSON.parse(line) as Listening
   return {
     listening,
+    pid: child.pid ?? 0,
     port: listening.port ?? Number(new URL(listening.url ?? "").port),
     directory,
     readyMs: performance.now() - from,
@@ -84,13 +86,18 @@ const environment = (directory: string): Readonly<Record<string, string>> => ({
   KILN_UPLOAD_CAP: "0",
 })
 
-/** Starts `kiln serve` with SQLite and files in an empty directory. */
+/** Starts `kiln serve` with files in an empty directory, and SQLite there or a Postgres database. */
 export const startKiln = (
   built: string,
-  { allCores = false, role = "all" }: { readonly allCores?: boolean; readonly role?: "all" | "api" } = {},
+  {
+    allCores = false,
+    databaseUrl,
+    role = "all",
+  }: { readonly allCores?: boolean; readonly databaseUrl?: string; readonly role?: "all" | "api" } = {},
 ): Promise<Server> => {
   const directory = temporary()
-  const env = { ...environment(directory), KILN_ROLE: role }
+  const database = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl, KILN_BLOBS: "file:" }
+  const env = { ...environment(directory), ...database, KILN_ROLE: role }
   return startServer({ args: [launcher(built), "serve", "--json"], env, directory, allCores })
 }
 

@@ -81,3 +81,21 @@ it("the entry point for adapters does not load Effect Schema", () => {
   // The same question of the entry point that has the built-in kinds.
   expect(loadedBy(`import "@kiln/core/kinds"`).some(({ url }) => url.endsWith("effect/dist/Schema.js"))).toBe(true)
 })
+
+it.each(["@kiln/adapter-postgres", "@kiln/adapter-sqlite"])(
+  "importing %s builds and compiles no statement",
+  (adapter) => {
+    // Compiling all of them takes a fifth of the time of the import, and a process runs a few.
+    loadedBy(`
+    import { DefaultQueryCompiler } from "kysely"
+    let compiled = 0
+    const { compileQuery } = DefaultQueryCompiler.prototype
+    DefaultQueryCompiler.prototype.compileQuery = function (...args) {
+      compiled += 1
+      return compileQuery.apply(this, args)
+    }
+    await import(${JSON.stringify(adapter)})
+    if (compiled > 0) throw new Error(compiled + " statements were compiled")
+  `)
+  },
+)

@@ -85,7 +85,7 @@ const submissions: Readonly<Record<string, Submission>> = {
   },
   "live with a price": { statements: 1, arrange: setPrice, submit: live },
   "live under a spend cap": {
-    statements: 13,
+    statements: 1,
     arrange: async (engine) => {
       await setPrice(engine)
       await engine.operator.setSpendCap({ project: "capped" }, { currency: "usd", day: "100" })
@@ -103,6 +103,11 @@ const submissions: Readonly<Record<string, Submission>> = {
 }
 
 const inTransaction: Readonly<Record<string, Submission>> = {
+  "under a queue cap": {
+    statements: 1,
+    queueCap: 1_000,
+    submit: submitting((engine, n, transaction) => engine.submit("free", { n }, { transaction })),
+  },
   sandbox: {
     statements: 1,
     submit: submitting((engine, n, transaction) => engine.submit("free", { n }, { transaction })),

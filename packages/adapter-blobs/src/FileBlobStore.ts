@@ -1,8 +1,10 @@
+import { join } from "node:path"
 import { BlobStore } from "@kiln/core/ports"
 import type { BlobUnavailable } from "@kiln/core/domain"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { attempt, openBlobDirectory } from "./file/BlobDirectory.ts"
+import { fileOf, nestedFileOf } from "./file/layout.ts"
 import { list } from "./file/list.ts"
 import { open } from "./file/open.ts"
 import { put } from "./file/put.ts"
@@ -12,10 +14,13 @@ import { removeAbandoned } from "./file/Temporary.ts"
 /**
  * Stores blobs as files under one directory, which several processes on one machine may share.
  *
- * Once `put` has returned, the blob survives a power failure: the bytes are written to a temporary file, which is
- * synced and renamed into place, and the directories above it are synced. A blob is readable under its key either
- * completely or not at all. Each file holds the bytes followed by a 64-byte footer with their length and SHA-256, so
- * data and digest cannot be separated. Only the owner can read the files.
+ * Once `put` has returned, the blob survives a power failure: the bytes are written to a temporary file, which is synced and renamed
+ * into place, and its directory is synced. A blob is readable under its key either completely or not at all. Each file holds the bytes
+ * followed by a 64-byte footer with their length and SHA-256, so data and digest cannot be separated. Only the owner can read the files.
+ *
+ * The blob `jobs/ID/1/audio` is the file `blobs/jobs/shard-7c/ID.1.audio.blob`; the shard follows from the ID. Blobs that are written
+ * at the same time share a shard, and syncs of it. Files of versions before shards, `blobs/jobs/ID/1/audio.blob`, are read, listed and
+ * removed like the others. Those versions do not see files in shards, so do not run them beside this one on the same directory.
  *
  * Removing a prefix also removes the temporary files of keys under it; a put that is still writing one then fails.
  * Names of temporary files contain the key, so keys longer than 200 characters, which kiln never generates, may be
@@ -42,4 +47,12 @@ export const FileBlobStore = {
         }),
       ),
     ),
+  /**
+   * Returns the paths at which a store in `directory` may have a blob: the one to which it writes, and the one to which versions before
+   * shards wrote. The same path twice for a key of one or two parts.
+   */
+  pathsOf: (directory: string, key: string): readonly [file: string, nested: string] => {
+    const place = { blobs: join(directory, "blobs") }
+    return [fileOf(place, key), nestedFileOf(place, key)]
+  },
 }

@@ -87,11 +87,11 @@ describe("damage on disk", () => {
   )
 
   for (const range of [undefined, { offset: 0, length: 10 }, { offset: 5 }])
-    it.effect(`replaced between open and read: BlobCorrupt, for ${JSON.stringify(range ?? "all")}`, () =>
+    it.effect(`a large one replaced between open and read: BlobCorrupt, for ${JSON.stringify(range ?? "all")}`, () =>
       onFiles((store, directory) =>
         Effect.gen(function* () {
           const put = (key: string, fill: number) =>
-            store.put(key, Stream.succeed(new Uint8Array(1_000).fill(fill)), LIMIT)
+            store.put(key, Stream.succeed(new Uint8Array(100_000).fill(fill)), LIMIT)
           yield* put("a/b", 1)
           // A complete blob of the same length, with a valid footer.
           yield* put("a/other", 2)
@@ -103,6 +103,26 @@ describe("damage on disk", () => {
         }),
       ),
     )
+
+  it.effect("a small one replaced or removed between open and read: the opened blob is read, and only once", () =>
+    onFiles((store, directory) =>
+      Effect.gen(function* () {
+        for (const [key, fill] of [
+          ["a/b", 1],
+          ["a/other", 2],
+        ] as const)
+          yield* store.put(key, Stream.succeed(new Uint8Array(65_536).fill(fill)), LIMIT)
+        const opened = yield* store.open("a/b", { offset: 1, length: 10 })
+        yield* Effect.promise(() => rename(join(directory, "blobs/a/other.blob"), file(directory)))
+        expect(yield* Stream.runCollect(opened.content)).toEqual([new Uint8Array(10).fill(1)])
+        expect(yield* Effect.flip(Stream.runDrain(opened.content))).toMatchObject({ _tag: "BlobCorrupt", key: "a/b" })
+        const replaced = yield* store.open("a/b")
+        yield* store.remove("a/b")
+        expect((yield* Stream.runCollect(replaced.content))[0]).toEqual(new Uint8Array(65_536).fill(2))
+        expect((yield* Effect.flip(Stream.runDrain(replaced.content)))._tag).toBe("BlobUnavailable")
+      }),
+    ),
+  )
 
   it.effect("replaced by a longer one while being read: the opened blob is read to its end", () =>
     onFiles((store, directory) =>

@@ -15,7 +15,7 @@ describe("interruption", () => {
         let interrupted = 0
         for (let n = 0; n < 40; n++) {
           const fiber = yield* Effect.forkChild(store.put(`a/${n}/b`, content, LIMIT))
-          while (!existsSync(join(directory, `blobs/a/${n}/b.blob`)) && fiber.pollUnsafe() === undefined)
+          while (!existsSync(join(directory, `blobs/a/shard-00/${n}.b.blob`)) && fiber.pollUnsafe() === undefined)
             yield* nextTurn
           yield* Fiber.interrupt(fiber)
           if (Exit.isSuccess(yield* Fiber.await(fiber))) continue
@@ -23,8 +23,7 @@ describe("interruption", () => {
           expect((yield* Effect.flip(store.open(`a/${n}/b`)))._tag).toBe("BlobNotFound")
         }
         expect(interrupted).toBeGreaterThan(0)
-        yield* store.remove("a")
-        expect(yield* tree(directory)).toEqual(EMPTY)
+        expect((yield* tree(directory)).filter((path) => /blob$|part$/.test(path))).toEqual([])
       }),
     ),
   )
@@ -36,9 +35,9 @@ describe("the directory", () => {
       Effect.gen(function* () {
         yield* store.put("jobs/a/1/output", content, LIMIT)
         expect(yield* tree(directory)).toEqual(
-          [...EMPTY, "blobs/jobs/", "blobs/jobs/a/", "blobs/jobs/a/1/", "blobs/jobs/a/1/output.blob"].sort(),
+          [...EMPTY, "blobs/jobs/", "blobs/jobs/shard-00/", "blobs/jobs/shard-00/a.1.output.blob"].sort(),
         )
-        const file = yield* Effect.promise(() => readFile(join(directory, "blobs/jobs/a/1/output.blob")))
+        const file = yield* Effect.promise(() => readFile(join(directory, "blobs/jobs/shard-00/a.1.output.blob")))
         expect(file.subarray(0, -64).equals(bytes)).toBe(true)
         for (const path of yield* tree(directory)) {
           const { mode } = yield* Effect.promise(() => stat(join(directory, path)))
@@ -66,17 +65,16 @@ describe("the directory", () => {
     ),
   )
 
-  it.effect("loses its empty directories, and no others, when blobs are removed", () =>
+  it.effect("keeps its shards, which puts share, when blobs are removed", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         yield* store.put("jobs/a/1/output", content, LIMIT)
         yield* store.put("jobs/b/1/output", content, LIMIT)
         yield* store.remove("jobs/a/1/output")
-        expect(yield* tree(directory)).toEqual(
-          [...EMPTY, "blobs/jobs/", "blobs/jobs/b/", "blobs/jobs/b/1/", "blobs/jobs/b/1/output.blob"].sort(),
-        )
+        const shard = [...EMPTY, "blobs/jobs/", "blobs/jobs/shard-00/"]
+        expect(yield* tree(directory)).toEqual([...shard, "blobs/jobs/shard-00/b.1.output.blob"].sort())
         yield* store.remove("jobs/b")
-        expect(yield* tree(directory)).toEqual(EMPTY)
+        expect(yield* tree(directory)).toEqual([...shard].sort())
       }),
     ),
   )
@@ -84,12 +82,27 @@ describe("the directory", () => {
   it.effect("may hold foreign files", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
-        yield* store.put("a/b", content, LIMIT)
+        const keys = ["a/b", "a/b/1/c"]
+        for (const key of keys) yield* store.put(key, content, LIMIT)
         yield* Effect.promise(async () => {
-          for (const name of ["README.txt", "B.blob", "b.blob~", ".blob"])
-            await writeFile(join(directory, "blobs/a", name), "")
+          for (const place of ["blobs/a", "blobs/a/shard-00"])
+            for (const name of [
+              "README.txt",
+              "B.blob",
+              "b.blob~",
+              ".blob",
+              "b.1.C.blob",
+              "b..c.blob",
+              "b.1.c.blob.bak",
+            ])
+              await writeFile(join(directory, place, name), "")
         })
-        expect(yield* Stream.runCollect(store.list("a"))).toEqual(["a/b"])
+        expect([...(yield* Stream.runCollect(store.list("a")))].toSorted()).toEqual(keys)
+        expect(yield* Stream.runCollect(store.list("a/b"))).toEqual(["a/b/1/c"])
+        const kept = (yield* tree(directory)).length - keys.length
+        yield* store.remove("a/b")
+        // No foreign file goes with the blobs.
+        expect(yield* tree(directory)).toHaveLength(kept)
       }),
     ),
   )

@@ -10,6 +10,8 @@ import { temporaryDirectory } from "./support/temporaryDirectory.ts"
 
 const LIMIT = { maxBytes: 1e6 }
 const filled = (fill: number) => Stream.succeed(new Uint8Array(1_000).fill(fill))
+/** Too large to be read when it is opened. */
+const large = (fill: number) => Stream.succeed(new Uint8Array(100_000).fill(fill))
 
 const openFiles = Effect.gen(function* () {
   const directory = yield* temporaryDirectory
@@ -26,10 +28,11 @@ describe("blobs on a disk or driver that returns other bytes", () => {
   it.effect("a file that replaced the opened one is not read instead of it", () =>
     Effect.gen(function* () {
       const { file, store } = yield* openFiles
-      yield* store.put("a/other", filled(2), LIMIT)
+      yield* store.put("a/large", large(1), LIMIT)
+      yield* store.put("a/other", large(2), LIMIT)
       // Only a part: for the whole blob, the digest would detect it.
-      const opened = yield* store.open("a/b", { offset: 0, length: 10 })
-      yield* Effect.promise(() => rename(file("a/other"), file("a/b")))
+      const opened = yield* store.open("a/large", { offset: 0, length: 10 })
+      yield* Effect.promise(() => rename(file("a/other"), file("a/large")))
       yield* refuses(Stream.runDrain(opened.content))
     }),
   )

@@ -10,6 +10,7 @@ import {
 import {
   type Built,
   compile as compileWith,
+  once,
   Placeholder,
   plentyName,
   queries,
@@ -55,7 +56,7 @@ export type Values = Readonly<Record<string, SqlValue>>
 
 declare const row: unique symbol
 
-/** A query with named parameters, compiled when its module is loaded. It returns rows of type `Row`. */
+/** A query with named parameters, built and compiled when it is first used. It returns rows of type `Row`. */
 export interface Statement<P extends Values, Row> {
   readonly sql: string
   /** The name of the prepared statement, the same on every connection. */
@@ -101,20 +102,31 @@ export { plenty, wholeAge } from "@kiln/sql-store"
 /** Store time minus `ms` milliseconds. */
 export const ago = (ms: RawBuilder<number>): RawBuilder<number> => sql<number>`(${storeTime} - ${whole(ms)})`
 
-/** Compiles a query whose parameters are named by the type of `build`'s argument. */
+/** A statement as its session sees it, compiled when the session first asks. */
+const lazily = <Bind>(compiled: () => { readonly sql: string; readonly name: string }, bind: Bind) => ({
+  get sql() {
+    return compiled().sql
+  },
+  get name() {
+    return compiled().name
+  },
+  bind,
+})
+
+/** Declares a query whose parameters are named by the type of `build`'s argument. */
 export const statement = <P extends Values, Row>(build: (given: Given<P>) => Built<Row>): Statement<P, Row> => {
-  const { name, names, sql: text } = compile(build(placeholders<P>()))
-  return { sql: text, name, bind: (parameters) => names.map((parameter) => parameters[parameter] ?? null) }
+  const compiled = once(() => compile(build(placeholders<P>())))
+  return lazily(compiled, (parameters: P) => compiled().names.map((parameter) => parameters[parameter] ?? null))
 }
 
 /** Names the schema in a query of both databases. */
 export const inDefaultSchema = new WithSchemaPlugin(defaultSchema)
 
-const compiled = new WeakMap<CommonStatement<never, unknown>, Statement<Values, unknown>>()
+const ownStatements = new WeakMap<CommonStatement<never, unknown>, Statement<Values, unknown>>()
 
 /** Compiles a statement of both databases, once. */
 export const ownOf = (common: CommonStatement<never, unknown>): Statement<Values, unknown> => {
-  const known = compiled.get(common)
+  const known = ownStatements.get(common)
   if (known !== undefined) return known
   const inSchema = (node: RootOperationNode) => inDefaultSchema.transformQuery({ node, queryId: createQueryId() })
   const { name, names, sql: text } = compile(common.built, inSchema)
@@ -123,7 +135,7 @@ export const ownOf = (common: CommonStatement<never, unknown>): Statement<Values
     name,
     bind: (parameters) => names.map((parameter) => parameters[parameter] ?? null),
   }
-  compiled.set(common, own)
+  ownStatements.set(common, own)
   return own
 }
 
@@ -145,7 +157,7 @@ export interface BatchStatement<Item, P extends Values, Row> {
 }
 
 /**
- * Compiles a query over a batch: each field of the items becomes one array parameter, and `unnest` turns them into a table. The
+ * Declares a query over a batch, compiled when it is first used: each field of the items becomes one array parameter, and `unnest` turns them into a table. The
  * statement does not depend on the number of items, so it is prepared once.
  */
 export const batchStatement = <
@@ -156,6 +168,18 @@ export const batchStatement = <
   columns: { readonly [Name in keyof Item]: ColumnType },
   build: (item: BatchTable<Item>, given: Given<P>) => Built<Row>,
 ): BatchStatement<Item, P, Row> => {
+  const compiled = once(() => compileBatch(columns, build))
+  return lazily(compiled, (items: ReadonlyArray<Item>, parameters: P) =>
+    compiled().sources.map(({ field, parameter }) =>
+      field === undefined ? (parameters[parameter] ?? null) : arrayText(items, field),
+    ),
+  )
+}
+
+const compileBatch = <Item, P extends Values>(
+  columns: { readonly [Name in keyof Item]: ColumnType },
+  build: (item: BatchTable<Item>, given: Given<P>) => Built<unknown>,
+) => {
   const fields = Object.keys(columns) as Array<keyof Item & string>
   // Subqueries, so that the planner does not see how many items there are: it would plan each size anew.
   const arrays = sql.join(
@@ -165,15 +189,7 @@ export const batchStatement = <
   const item = sql<BatchRow<Item>>`unnest(${arrays}) with ordinality`.as<"item">(sql`item(${names})`)
   const { name, names: order, sql: text } = compile(build(item, placeholders<P>()))
   const fieldOf = new Map(fields.map((field) => [`item.${field}`, field]))
-  const sources = order.map((parameter) => ({ parameter, field: fieldOf.get(parameter) }))
-  return {
-    sql: text,
-    name,
-    bind: (items, parameters) =>
-      sources.map(({ field, parameter }) =>
-        field === undefined ? (parameters[parameter] ?? null) : arrayText(items, field),
-      ),
-  }
+  return { sql: text, name, sources: order.map((parameter) => ({ parameter, field: fieldOf.get(parameter) })) }
 }
 
 /** Characters that end or escape a quoted element of an array. */

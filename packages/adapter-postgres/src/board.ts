@@ -37,7 +37,7 @@ const board = statement(() =>
 
 /** The board, with the ids of its prices, which jobs refer to. */
 export interface StoredBoard extends CommonBoard {
-  /** Changes with every change of switches and prices. Compared by `create_jobs`. */
+  /** Changes with every change of switches and prices. Compared by `accept_jobs`. */
   readonly version: string
   /** Store time. */
   readonly readAt: number

@@ -77,9 +77,14 @@ export const columns = {
   },
   /** A project has several rows, whose sum counts. */
   kept_bytes: { ...common.kept_bytes, slot: integer() },
-  spend_caps: { ...common.spend_caps, turns: generated(integer()) },
+  spend_caps: {
+    ...common.spend_caps,
+    turns: generated(integer()),
+    day_bound: nullable(text()),
+    month_bound: nullable(text()),
+  },
   /** `caller_xid` is an `xid8`. */
-  spending: { ...common.spending, caller_xid: nullable(text()) },
+  spending: { ...common.spending, caller_xid: nullable(text()), in_bound: generated(flag()) },
   /** `key`, `bytes` and `sha256` are null while it is being written. */
   blobs: {
     id: generated(integer()),

@@ -32,14 +32,14 @@ let numbers = 0
 const fresh = (changes: Partial<NewJob> = {}): NewJob => newJob((numbers += 1), changes)
 const create = async (...jobs: ReadonlyArray<NewJob>) => Effect.runPromise(opened.stores.jobs.createJobs(jobs))
 
-/** Statements of a creation: `create_job` or `create_jobs` is one of them at least. */
+/** Statements of a creation: `accept_job` or `accept_jobs` is one of them at least. */
 const statementsOf = async (work: () => Promise<unknown>): Promise<ReadonlyArray<string>> => {
   opened.proxy.resetCounts()
   await work()
   return [...opened.proxy.statements()].flatMap(([text, count]) => Array.from({ length: count }, () => text))
 }
 
-const isAdding = (text: string): boolean => /create_jobs?\(/.test(text)
+const isAdding = (text: string): boolean => /accept_jobs?\(/.test(text)
 
 beforeEach(async () => {
   // Makes the lane and has the process remember it.
@@ -49,7 +49,7 @@ beforeEach(async () => {
 describe("jobs that only a key or a cap can refuse", () => {
   it.each([1, 100])("%d of them are one statement", async (count) => {
     const sent = await statementsOf(() => create(...Array.from({ length: count }, () => fresh({ queueCap: 10_000 }))))
-    expect(sent.map((text) => (isAdding(text) ? "create_jobs" : text))).toEqual(["create_jobs"])
+    expect(sent.map((text) => (isAdding(text) ? "accept_jobs" : text))).toEqual(["accept_jobs"])
   })
 
   it("meet an earlier try of theirs whose answer was lost, and are one job", async () => {
@@ -174,14 +174,14 @@ describe("jobs that cannot be decided in one round trip are judged under locks",
 describe("a lost connection", () => {
   it("before the server receives the statement: the job is created once", async () => {
     const job = fresh()
-    const cut = opened.proxy.cutBefore(/create_job/)
+    const cut = opened.proxy.cutBefore(/accept_job/)
     expect(tags(await create(job))).toEqual(["Created"])
     await cut
   })
 
   it("after COMMIT, before any answer: the job is created once and reported as created", async () => {
     const job = fresh()
-    const held = opened.proxy.dropAnswer(/create_job/)
+    const held = opened.proxy.dropAnswer(/accept_job/)
     const outcomes = await create(job)
     await held
     expect(outcomes).toMatchObject([{ _tag: "Created", job: { id: job.id, status: "queued" } }])

@@ -211,7 +211,7 @@ describe("a lost answer", () => {
     const others = { projectId: projectId(60), kind: "lost" }
     await create(newJob(next(), others))
     const job = newJob(next(), { ...others, ...changes })
-    const held = opened.proxy.dropAnswer(/create_job/)
+    const held = opened.proxy.dropAnswer(/accept_job/)
     const outcomes = await create(job)
     await held
     expect(outcomes).toMatchObject([{ _tag: "Created", job: { id: job.id } }])

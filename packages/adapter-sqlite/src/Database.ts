@@ -8,6 +8,7 @@ import { describeJump, StoreUnavailable } from "@kiln/core/domain"
 import type { DatabaseFile } from "./disk/DatabaseFile.ts"
 import { explained, fullDisk, isFullDisk } from "./disk/explained.ts"
 import { roomOf } from "./disk/roomOf.ts"
+import { CountedProjects } from "./jobs/CountedProjects.ts"
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { isBusy, isDefect, sqliteCode } from "./sqliteErrors.ts"
 import { StoreClock, type StoredTime, storedTime, storeTime } from "./StoreClock.ts"
@@ -57,6 +58,7 @@ export class Database {
   readonly connection: SqliteDatabase
   readonly file: DatabaseFile
   readonly time = new StoreClock()
+  readonly counted = new CountedProjects()
   /** Opened by every transaction that erased content. */
   readonly erasures = Latch.makeUnsafe(false)
   /** Opened with `erasures`, and open at first, for what was erased before. */

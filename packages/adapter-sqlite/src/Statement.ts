@@ -3,6 +3,7 @@ import {
   type Built,
   compile as compileWith,
   type Given,
+  once,
   Placeholder,
   placeholders,
   plentyName,
@@ -57,7 +58,7 @@ export type Parameters = Readonly<Record<string, SqlValue>>
 
 declare const row: unique symbol
 
-/** A query with named parameters, compiled when its module is loaded. `Result` is the type of its rows. */
+/** A query with named parameters, built and compiled when it is first used. `Result` is the type of its rows. */
 export interface Statement<P extends Parameters, Result> {
   readonly sql: string
   /** Returns the values in the order of the placeholders. */
@@ -73,15 +74,19 @@ export type { Given }
 /** Compiles a query that is not compiled yet. */
 export const compile = (built: Built<unknown>) => compileWith(built, new StableQueryCompiler())
 
-/** Compiles a query. The type of `build`'s argument names its parameters. */
+/** Declares a query. The type of `build`'s argument names its parameters. */
 export const statement = <P extends Parameters, Result>(
   build: (given: Given<P>) => Built<Result>,
 ): Statement<P, Result> => {
-  const { parameters, sql: text } = compile(build(placeholders<P>()))
-  const names = parameters.map(({ name }) => name)
+  const compiled = once(() => {
+    const { parameters, sql: text } = compile(build(placeholders<P>()))
+    return { text, names: parameters.map(({ name }) => name) }
+  })
   return {
-    sql: text,
-    bind: (values) => names.map((name) => values[name] ?? null),
+    get sql() {
+      return compiled().text
+    },
+    bind: (values) => compiled().names.map((name) => values[name] ?? null),
   }
 }
 
@@ -99,7 +104,7 @@ export interface ListStatement<Item, P extends Parameters, Result> {
 }
 
 /**
- * `build` gets the items as a table with these columns, in one place. Compiled once, for one item: the statement for more repeats the
+ * `build` gets the items as a table with these columns, in one place. Compiled once, when it is first used, for one item: the statement for more repeats the
  * row of the item.
  *
  * @example
@@ -115,26 +120,32 @@ export const listStatement = <
   columns: ReadonlyArray<C>,
   build: (items: RawBuilder<Row<T, C>>, given: Given<P>) => Built<Result>,
 ): ListStatement<Values<T, C>, P, Result> => {
-  const named = sql.join(columns.map((column, index) => sql`${sql.ref(`column${index + 1}`)} AS ${sql.ref(column)}`))
-  const oneItem = sql`(${sql.join(columns.map((column) => sql.val(new Placeholder(camel(column), true))))})`
-  const { parameters, sql: text } = compile(build(sql`(SELECT ${named} FROM (VALUES ${oneItem}))`, placeholders<P>()))
-  const first = parameters.findIndex(({ isOfItem }) => isOfItem)
-  const namesOf = (part: ReadonlyArray<Placeholder>) => part.map(({ name }) => name)
-  const before = namesOf(parameters.slice(0, first))
-  const names = namesOf(parameters.slice(first, first + columns.length))
-  const after = namesOf(parameters.slice(first + columns.length))
+  const compiled = once(() => {
+    const named = sql.join(columns.map((column, index) => sql`${sql.ref(`column${index + 1}`)} AS ${sql.ref(column)}`))
+    const oneItem = sql`(${sql.join(columns.map((column) => sql.val(new Placeholder(camel(column), true))))})`
+    const { parameters, sql: text } = compile(build(sql`(SELECT ${named} FROM (VALUES ${oneItem}))`, placeholders<P>()))
+    const first = parameters.findIndex(({ isOfItem }) => isOfItem)
+    const namesOf = (part: ReadonlyArray<Placeholder>) => part.map(({ name }) => name)
+    return {
+      text,
+      before: namesOf(parameters.slice(0, first)),
+      names: namesOf(parameters.slice(first, first + columns.length)),
+      after: namesOf(parameters.slice(first + columns.length)),
+    }
+  })
   const rowText = `(${columns.map(() => "+?").join(", ")})`
   const texts = new Map<number, string>()
   const sqlOf = (length: number): string => {
     const known = texts.get(length)
     if (known !== undefined) return known
-    const repeated = text.replace(rowText, Array.from({ length }, () => rowText).join(", "))
+    const repeated = compiled().text.replace(rowText, Array.from({ length }, () => rowText).join(", "))
     texts.set(length, repeated)
     return repeated
   }
   const part = (items: ReadonlyArray<Parameters>): Statement<P, Result> => ({
     sql: sqlOf(items.length),
     bind: (values) => {
+      const { after, before, names } = compiled()
       const bound: Array<SqlValue> = []
       for (const name of before) bound.push(values[name] ?? null)
       for (const item of items) for (const name of names) bound.push(item[name] ?? null)

@@ -1,3 +1,4 @@
+import * as Effect from "effect/Effect"
 import { type Expression, type RawBuilder, sql } from "kysely"
 import type { JobMode, JobStatus, KeyId, ProjectId } from "@kiln/core/domain"
 import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
@@ -230,13 +231,34 @@ export const finishedByStatus = statement((given: Given<Finished>) =>
     .groupBy(["kind", "mode", "state"]),
 )
 
-/** Counts the jobs that have these labels, one by one. */
-const labeledByStatus = statement((given: Given<Unfinished & Labels & { readonly finishedAfter: number }>) =>
+type Part = { readonly afterSeq: number; readonly upToSeq: number }
+
+/** The last job of a part that counts jobs with a label. */
+const lastOfPart = statement(
+  (given: Given<Pick<Part, "afterSeq"> & Pick<Labels, "label"> & { readonly rows: number }>) =>
+    query
+      .selectFrom((from) =>
+        from
+          .selectFrom("job_labels")
+          .select("job_seq")
+          .where("label", "=", given.label)
+          .where("job_seq", ">", given.afterSeq)
+          .orderBy("job_seq")
+          .limit(given.rows)
+          .as("part"),
+      )
+      .select((of) => [of.fn.max("part.job_seq").as("seq"), of.fn.countAll<number>().as("rows")]),
+)
+
+/** Counts the jobs of a part that have these labels, one by one. */
+const labeledByStatus = statement((given: Given<Unfinished & Labels & Part & { readonly finishedAfter: number }>) =>
   query
     .selectFrom("job_labels")
     .crossJoin("jobs")
     .select((of) => ["jobs.kind", "jobs.mode", stateOf(given).as("state"), of.fn.countAll<number>().as("count")])
     .where("job_labels.label", "=", given.label)
+    .where("job_labels.job_seq", ">", given.afterSeq)
+    .where("job_labels.job_seq", "<=", given.upToSeq)
     .whereRef("jobs.seq", "=", "job_labels.job_seq")
     .where(sql<boolean>`(${given.projectId} IS NULL OR project_id = ${given.projectId})`)
     .where(sql<boolean>`(finished_at IS NULL OR finished_at > ${given.finishedAfter})`)
@@ -246,26 +268,63 @@ const labeledByStatus = statement((given: Given<Unfinished & Labels & { readonly
 
 const retentions = ["kept", "expired", "deleted"] as const
 
-const countJobs = (
-  tx: Transaction,
-  question: Parameters<JobDirectory["Service"]["countJobs"]>[0],
-): ReadonlyArray<JobCount> => {
+type Question = Parameters<JobDirectory["Service"]["countJobs"]>[0]
+
+const countAll = (tx: Transaction, question: Question): ReadonlyArray<JobCount> => {
   const { now } = tx
   const projectId = question.projectId ?? null
   const finishedAfter = now - question.finishedWithinMs
+  const rows = [
+    ...tx.all(unfinishedByStatus, { projectId, now }),
+    ...retentions.flatMap((retained) =>
+      finishedKinds(tx, retained).flatMap((kind) =>
+        tx.all(finishedByStatus, { projectId, retained, kind, finishedAfter }),
+      ),
+    ),
+  ]
+  return summed(rows.map(countOf))
+}
+
+const countOf = ({ state: status, ...group }: RowOf<typeof labeledByStatus>): JobCount => ({ ...group, status })
+
+/** Number of jobs in a part, a few milliseconds of work. */
+const rowsOfPart = 1_000
+
+/**
+ * Counts part by part, because a thread reads a million jobs for seconds. Each job is in one part, so it is counted once, as it is when
+ * its part is read.
+ */
+const countLabeled = Effect.fnUntraced(function* (db: Database, question: Question, labels: Labels) {
+  const counts: Array<JobCount> = []
+  let asOf: number | undefined
+  for (let afterSeq = 0; ;) {
+    const part = yield* db.read("JobDirectory.countJobs", (tx) => {
+      const now = (asOf ??= tx.now)
+      const { rows = 0, seq } = tx.get(lastOfPart, { label: labels.label, afterSeq, rows: rowsOfPart }) ?? {}
+      if (seq == null) return { rows, upToSeq: afterSeq, found: [] }
+      const finishedAfter = now - question.finishedWithinMs
+      const range = { afterSeq, upToSeq: seq }
+      const found = tx.all(labeledByStatus, {
+        projectId: question.projectId ?? null,
+        now,
+        finishedAfter,
+        ...labels,
+        ...range,
+      })
+      return { rows, upToSeq: seq, found }
+    })
+    counts.push(...part.found.map(countOf))
+    if (part.rows < rowsOfPart) return summed(counts)
+    afterSeq = part.upToSeq
+    yield* Effect.yieldNow
+  }
+})
+
+const countJobs = (db: Database, question: Question) => {
   const labels = labelsAsked(question.labels)
-  const rows =
-    labels === undefined
-      ? [
-          ...tx.all(unfinishedByStatus, { projectId, now }),
-          ...retentions.flatMap((retained) =>
-            finishedKinds(tx, retained).flatMap((kind) =>
-              tx.all(finishedByStatus, { projectId, retained, kind, finishedAfter }),
-            ),
-          ),
-        ]
-      : tx.all(labeledByStatus, { projectId, now, finishedAfter, ...labels })
-  return summed(rows.map(({ count, kind, mode, state: status }) => ({ kind, mode, status, count })))
+  return labels === undefined
+    ? db.read("JobDirectory.countJobs", (tx) => countAll(tx, question))
+    : countLabeled(db, question, labels)
 }
 
 const nameOf = ({ kind, mode, status }: JobCount): string => `${kind} ${mode} ${status}`
@@ -283,7 +342,7 @@ const summed = (counts: ReadonlyArray<JobCount>): ReadonlyArray<JobCount> => {
 export const makeSqliteJobDirectory = (db: Database, common = transactionsOf(db)): JobDirectory["Service"] =>
   JobDirectory.of({
     listJobs: (page) => db.read("JobDirectory.listJobs", (tx) => listJobs(tx, page)),
-    countJobs: (question) => db.read("JobDirectory.countJobs", (tx) => countJobs(tx, question)),
+    countJobs: (question) => countJobs(db, question),
     measureQueue: ({ limit, projectId }) =>
       db.read("JobDirectory.measureQueue", (tx) => measureQueue(tx, limit, projectId)),
     readJobs: (jobIds) =>

@@ -8,7 +8,8 @@ import type { Database } from "../src/Database.ts"
 import { jobByIdempotencyKey, jobByOwner } from "../src/jobs/JobRow.ts"
 import { polledByOwner } from "../src/jobs/pollJobs.ts"
 import { finishCharged, finishFree } from "../src/jobs/completeJobs.ts"
-import { insertAtOnce, unfinishedJobs } from "../src/jobs/insertJob.ts"
+import { unfinishedJobs } from "../src/jobs/CountedProjects.ts"
+import { insertAtOnce } from "../src/jobs/insertJob.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { nextFinishedKind } from "../src/jobs/finishedKinds.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
@@ -158,6 +159,10 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "SEARCH own USING COVERING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=?)",
       "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=? AND lane_id=?)",
       "SCAN unfinished",
+      "SCALAR SUBQUERY 1",
+      "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>?)",
+      "SCALAR SUBQUERY 2",
+      "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>?)",
     ],
   ],
   [
@@ -169,11 +174,10 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "SCAN kiln_store_time",
       "SCALAR SUBQUERY 1",
       "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>?)",
+      "SCALAR SUBQUERY 3",
+      "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)",
       "SCALAR SUBQUERY 4",
-      "CO-ROUTINE unfinished",
-      "SEARCH own USING COVERING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=?)",
-      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=? AND lane_id=?)",
-      "SCAN unfinished",
+      "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>?)",
       // The rows that refer to a job: looked at only if some refer to a missing one.
       "SEARCH kiln_job_scopes USING COVERING INDEX kiln_job_scopes_job (job_seq=?)",
       "SEARCH kiln_job_labels USING COVERING INDEX kiln_job_labels_job (job_seq=?)",

@@ -1,26 +1,78 @@
 #!/usr/bin/env node
 // The one way into the command line. It is plain JavaScript because a Node too old for kiln cannot read TypeScript, and
 // would say so with a stack trace instead of a sentence.
-import fs from "fs"
 import module from "module"
-import path from "path"
-import { pathToFileURL } from "url"
-import v8 from "v8"
 import { requireNode } from "./requireNode.mjs"
+
+// An `import` of these modules would read all of their properties, some of which load more.
+const require = module.createRequire(import.meta.url)
+const fs = require("fs")
+const path = require("path")
 
 const SOURCE_CONDITION = "@kiln/source"
 
-/**
- * A checkout has the sources beside this file; an installed package runs its build, because Node strips no types there. The
- * bundle of everything starts three times faster. It has its own copy of Effect, which the modules of a configuration must share.
- * The package `kiln` has the bundle alone.
- */
-function entry() {
+/** Returns the sources of a checkout, which are beside this file; an installed package runs its build, because Node strips no types there. */
+function sources() {
   const source = new URL("../src/main.ts", import.meta.url)
-  if (fs.existsSync(source) && !import.meta.url.includes("/node_modules/")) return source
-  const bundle = new URL("../dist/bundle/main.js", import.meta.url)
+  return fs.existsSync(source) && !import.meta.url.includes("/node_modules/") ? source : undefined
+}
+
+/**
+ * The bundle of everything starts three times faster than the modules. It has its own copy of Effect, which the modules of a configuration
+ * must share. The package `kiln` has bundles alone.
+ */
+function builtEntry(answers, args) {
+  const bundle = new URL(isBrief(answers, args) ? "../dist/brief/brief.js" : "../dist/bundle/main.js", import.meta.url)
   const modules = new URL("../dist/main.js", import.meta.url)
   return fs.existsSync(bundle) && !(namesConfiguration() && fs.existsSync(modules)) ? bundle : modules
+}
+
+/** Whether the command has a program of its own. Completions name all commands. */
+function isBrief(answers, args) {
+  const isCompletion = args.some((arg) => arg.startsWith("--completions"))
+  return answers !== undefined && !isCompletion && answers.brief.includes(args[0])
+}
+
+/** Reads what the build wrote for this file; undefined if there is none. */
+function readAnswers() {
+  try {
+    return JSON.parse(fs.readFileSync(new URL("../dist/bundle/answers.json", import.meta.url), "utf8"))
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns what the program would print for its version or for help, which it takes ten times longer to start for; or undefined. */
+function answerOf(answers, args) {
+  const [first, ...rest] = args
+  if (args.length === 1 && ["--version", "-v", "version"].includes(first)) {
+    const { version } = JSON.parse(fs.readFileSync(new URL("../package.json", import.meta.url), "utf8"))
+    return `kiln ${version}\n`
+  }
+  const command = first === "help" ? rest : ["--help", "-h"].includes(args.at(-1)) ? args.slice(0, -1) : undefined
+  const name = command === undefined ? "-" : command.join(" ")
+  if (!Object.hasOwn(answers.help, name)) return undefined
+  const [plain, colored] = answers.help[name]
+  return process.stdout.isTTY && process.env.NO_COLOR === undefined ? colored : plain
+}
+
+/**
+ * Lets Node keep the compiled program for the next start, in a directory that only this user may write: who can write there runs code as
+ * this user. NODE_COMPILE_CACHE names another directory, and NODE_DISABLE_COMPILE_CACHE=1 prevents it. Where nothing can be written,
+ * each start compiles.
+ */
+function keepCompiled() {
+  try {
+    const caches = process.env.XDG_CACHE_HOME || path.join(require("os").homedir(), ".cache")
+    if (!path.isAbsolute(caches) || process.platform === "win32") return
+    const directory = path.join(caches, "kiln")
+    // One by one: where a file system refuses new names, Node never stops trying to create a path.
+    for (const one of [caches, directory]) if (!fs.existsSync(one)) fs.mkdirSync(one, { mode: 0o700 })
+    const { mode, uid } = fs.statSync(directory)
+    if (uid === process.getuid() && (mode & 0o022) === 0) module.enableCompileCache(directory)
+  } catch {
+    // No home directory, for example.
+  }
 }
 
 /** Whether the program will load a configuration: its variable or a file has the path. */
@@ -46,7 +98,7 @@ function resolveSources() {
       if (door === undefined) return next(specifier, context)
       // The real path, not the link below node_modules: Node strips no types there.
       const file = fs.realpathSync(path.join(path.dirname(manifest), door[SOURCE_CONDITION]))
-      return { url: pathToFileURL(file).href, format: "module-typescript", shortCircuit: true }
+      return { url: require("url").pathToFileURL(file).href, format: "module-typescript", shortCircuit: true }
     },
   })
 }
@@ -61,6 +113,7 @@ function resolveSources() {
  * time. V8 takes the 8 MB only when it starts, so the process starts again as the same one, which takes 30 ms.
  */
 function collectEarly() {
+  const v8 = require("v8")
   const given = process.execArgv.concat(process.env.NODE_OPTIONS || "").join(" ")
   let growth = 100
   if (!/semi[-_]space/.test(given)) {
@@ -98,25 +151,40 @@ function complain(line) {
 }
 
 function launch() {
-  const main = entry()
+  const args = process.argv.slice(2)
+  const source = sources()
+  if (source !== undefined) {
+    collectEarly()
+    return launchSources(source)
+  }
+  const answers = readAnswers()
+  const answer = answers && answerOf(answers, args)
+  if (answer !== undefined) {
+    // A closed output, as of `kiln --help | head`, is no failure.
+    process.stdout.on("error", () => undefined).write(answer)
+    return
+  }
+  collectEarly()
+  const main = builtEntry(answers, args)
   if (!fs.existsSync(main)) {
     complain("kiln: found neither src/main.ts nor dist/main.js: the package is incomplete, install it again.")
     return
   }
-  if (main.pathname.endsWith(".ts")) {
-    try {
-      resolveSources()
-    } catch (error) {
-      if (error.code !== "ERR_MODULE_NOT_FOUND") throw error
-      complain("kiln: found no installed dependencies: run `npx -y pnpm@12 install` in the checkout first.")
-      return
-    }
+  keepCompiled()
+  return import(main.href)
+}
+
+function launchSources(main) {
+  try {
+    resolveSources()
+  } catch (error) {
+    if (error.code !== "ERR_MODULE_NOT_FOUND") throw error
+    complain("kiln: found no installed dependencies: run `npx -y pnpm@12 install` in the checkout first.")
+    return
   }
   return import(main.href)
 }
 
 const unsupported = requireNode(process.versions.node)
-if (unsupported === undefined) {
-  collectEarly()
-  launch()
-} else complain(unsupported)
+if (unsupported === undefined) launch()
+else complain(unsupported)

@@ -12,6 +12,8 @@ export interface ProcessIo {
   readonly readInput: (maxLength?: number) => Promise<string>
   /** Whether a person types the input. */
   readonly inputIsTerminal: boolean
+  /** Whether help has colors; on a terminal unless set. */
+  readonly colors?: boolean
 }
 
 /** Maximum length of input in characters, unless a command asks for more: most read a secret of a few lines. */

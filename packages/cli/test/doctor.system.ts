@@ -6,6 +6,7 @@ import { FileBlobStore } from "@kiln/adapter-blobs"
 import { SqliteStores } from "@kiln/adapter-sqlite"
 import { BlobStore, type ProviderStanding, Switchboard } from "@kiln/core/ports"
 import { Api } from "./support/Api.ts"
+import { keyOfBlobFile } from "./support/blobFiles.ts"
 import { changeDatabase } from "./support/changeDatabase.ts"
 import { run, serve, temporaryDirectory } from "@kiln/service-lab"
 
@@ -79,7 +80,7 @@ const blobsOf = (dataDirectory: string): ReadonlyArray<string> =>
     .map((name) => join(dataDirectory, "blobs/jobs", name))
     .sort()
 
-const keyOf = (path: string) => path.slice(path.indexOf("/jobs/") + 1, -".blob".length)
+const keyOf = (path: string) => keyOfBlobFile(path.slice(path.indexOf("/jobs/") + 1))
 
 /** Another intact blob under the same key, as from a backup of another day. */
 const replaceBlob = (directory: string, key: string) =>

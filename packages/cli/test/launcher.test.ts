@@ -1,6 +1,17 @@
 import { fork, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { describe, expect, it } from "vitest"
@@ -188,6 +199,60 @@ describe("the launcher", () => {
     expect(startedWith({ KILN_CONFIG: "kiln.config.mjs" })).toBe("build")
     expect(startedWith({ KILN_CONFIG_FILE: "path" })).toBe("build")
     expect(startedWith({ CREDENTIALS_DIRECTORY: join(installed.root, "credentials") })).toBe("build")
+  })
+
+  describe("with answers that the build wrote", () => {
+    const below = "node_modules/@kiln/cli"
+    const files = {
+      [`${below}/package.json`]: `{"type":"module","version":"1.2.3"}`,
+      [`${below}/dist/bundle/main.js`]: `console.log("bundle", ...process.argv.slice(2))\n`,
+      [`${below}/dist/brief/brief.js`]: `console.log("brief", ...process.argv.slice(2))\n`,
+      [`${below}/dist/bundle/answers.json`]: JSON.stringify({
+        brief: ["key"],
+        help: { "": ["help\n", "colored help\n"], "key create": ["help of key create\n", "colored\n"] },
+      }),
+    }
+
+    it.each([
+      ["--version", "kiln 1.2.3\n"],
+      ["version", "kiln 1.2.3\n"],
+      ["--help", "help\n"],
+      ["help", "help\n"],
+      ["key create -h", "help of key create\n"],
+      ["help key create", "help of key create\n"],
+      // Everything else is the program's.
+      ["key list", "brief key list\n"],
+      ["key unknown --help", "brief key unknown --help\n"],
+      ["key --completions bash", "bundle key --completions bash\n"],
+      ["--help --json", "bundle --help --json\n"],
+      ["help constructor", "bundle help constructor\n"],
+      ["doctor", "bundle doctor\n"],
+    ])("answers kiln %s, or starts the program that has the command", (line, stdout) => {
+      using installed = plant(files, below)
+      const cache = { XDG_CACHE_HOME: join(installed.root, "cache") }
+      expect(run(process.execPath, installed.script, line.split(" "), cache)).toEqual({ status: 0, stdout, stderr: "" })
+    })
+
+    it("keeps the compiled program where only the user writes, and runs where nobody can", () => {
+      using installed = plant(files, below)
+      const cache = join(installed.root, "cache")
+      run(process.execPath, installed.script, ["key", "list"], { XDG_CACHE_HOME: cache })
+      expect(readdirSync(join(cache, "kiln"))).toHaveLength(1)
+      // Code that others may have put there must not run.
+      const open = join(installed.root, "open")
+      mkdirSync(join(open, "kiln"), { recursive: true })
+      chmodSync(join(open, "kiln"), 0o777)
+      run(process.execPath, installed.script, ["key", "list"], { XDG_CACHE_HOME: open })
+      expect(readdirSync(join(open, "kiln"))).toEqual([])
+      // A file in place of the directory stops the superuser too.
+      writeFileSync(join(installed.root, "file"), "")
+      for (const XDG_CACHE_HOME of [join(installed.root, "file"), "/proc/nowhere"])
+        expect(run(process.execPath, installed.script, ["key", "list"], { XDG_CACHE_HOME })).toEqual({
+          status: 0,
+          stdout: "brief key list\n",
+          stderr: "",
+        })
+    })
   })
 
   it("says in one line that dependencies are missing", () => {

@@ -121,9 +121,12 @@ describe("an attempt that does nothing", () => {
         assert.isAtMost(sleeps, 0.08)
         assert.isAtMost(calls.get("claimJobs") ?? 0, 22)
         assert.strictEqual(completions(calls), 10)
-        // A board is read again after a quarter of a second.
-        assert.isAtMost(calls.get("readBoard") ?? 0, 2 + elapsedMs / 250)
-        assert.includeMembers(["claimJobs", "completeAndClaimJobs", "completeJobs", "readBoard"], [...calls.keys()])
+        // Everything else goes by time.
+        const rest = [...calls].filter(([verb]) => !/^(claimJobs|complete(AndClaim)?Jobs)$/.test(verb))
+        assert.isAtMost(
+          rest.reduce((sum, [, count]) => sum + count, 0),
+          2 + elapsedMs / 250,
+        )
       }),
     )
 

@@ -83,10 +83,26 @@ export type RowOf<S> = S extends Statement<infer _P, infer Result> ? Result : ne
 export const placeholders = <P extends Parameters>(): Given<P> =>
   new Proxy({} as Given<P>, { get: (_target, name) => sql.val(new Placeholder(String(name))) })
 
-/** Declares a query. The type of `build`'s argument names its parameters. */
+/**
+ * Computes a value when it is first asked for. A store has more than a hundred statements: building and compiling all of them takes longer than
+ * a program takes to start, and most processes run a few.
+ */
+export const once = <A extends object>(compute: () => A): (() => A) => {
+  let value: A | undefined
+  return () => (value ??= compute())
+}
+
+/** Declares a query, which is built when it is first used. The type of `build`'s argument names its parameters. */
 export const statement = <P extends Parameters, Result>(
   build: (given: Given<P>) => Built<Result>,
-): Statement<P, Result> => ({ built: build(placeholders<P>()) })
+): Statement<P, Result> => {
+  const built = once(() => build(placeholders<P>()))
+  return {
+    get built() {
+      return built()
+    },
+  }
+}
 
 /** A parameter as a whole number, where its type cannot be inferred, as in a SELECT list. */
 export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<number>`cast(${parameter} as bigint)`

@@ -37,6 +37,7 @@ export {
   compile,
   type Compiled,
   type Given,
+  once,
   placeholders,
   Placeholder,
   queries,

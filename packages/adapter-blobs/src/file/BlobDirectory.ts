@@ -1,30 +1,29 @@
-import { mkdir } from "node:fs/promises"
+import { mkdir, readdir } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import { BlobUnavailable } from "@kiln/core/domain"
 import * as Effect from "effect/Effect"
 import { BlobRoot } from "./BlobRoot.ts"
-import { DIRECTORY_MODE, hasCode, syncDirectory } from "./system.ts"
+import { DirectorySyncs, syncDirectory } from "./DirectorySyncs.ts"
+import { SharedRuns } from "./SharedRuns.ts"
+import { DIRECTORY_MODE, hasCode } from "./system.ts"
 
 /** The directories of one store, and its state in this process. */
 export interface BlobDirectory {
-  /** Holds `<key>.blob` files. Keys contain no dot, so a blob's file never collides with another blob's directory. */
+  /** Holds the files of blobs; see `layout.ts`. */
   readonly blobs: string
   /** Holds files that are being written. On the same file system, because the rename must be atomic. */
   readonly temporary: string
   readonly root: BlobRoot
+  /** Checks that `root` is present. Concurrent puts share a check. */
+  readonly presence: SharedRuns<void>
+  readonly syncs: DirectorySyncs
+  /** Reads the names in a directory. Concurrent removals share a scan. */
+  readonly scans: SharedRuns<ReadonlyArray<string>>
   /** Names of files in `temporary` that this process is writing. */
   readonly writing: Set<string>
   /** Time of the last scan of `temporary`, in Unix milliseconds. */
   lookedThroughAt: number
 }
-
-export const BLOB_SUFFIX = ".blob"
-
-/** Returns the path of a blob's file. */
-export const fileOf = (directory: BlobDirectory, key: string): string => join(directory.blobs, key + BLOB_SUFFIX)
-
-/** Returns the path of the directory that holds the blobs under `prefix/`. */
-export const directoryOf = (directory: BlobDirectory, prefix: string): string => join(directory.blobs, prefix)
 
 export const openBlobDirectory = Effect.fnUntraced(function* (
   path: string,
@@ -37,10 +36,14 @@ export const openBlobDirectory = Effect.fnUntraced(function* (
       const created = await mkdir(blobs, { recursive: true, mode: DIRECTORY_MODE })
       await mkdir(temporary, { recursive: true, mode: DIRECTORY_MODE })
       await syncUpwards(blobs, dirname(created ?? base))
+      const root = await BlobRoot.open(blobs, base)
       return {
         blobs,
         temporary,
-        root: await BlobRoot.open(blobs, base),
+        root,
+        presence: new SharedRuns(() => root.expectPresent()),
+        syncs: new DirectorySyncs(blobs),
+        scans: new SharedRuns(namesIn),
         writing: new Set<string>(),
         lookedThroughAt: -Infinity,
       }
@@ -48,6 +51,13 @@ export const openBlobDirectory = Effect.fnUntraced(function* (
     catch: (cause) => new BlobUnavailable({ operation: "start", cause }),
   })
 })
+
+/** Returns the names in a directory; none if it does not exist. */
+const namesIn = (path: string): Promise<ReadonlyArray<string>> =>
+  readdir(path).catch((error: unknown) => {
+    if (hasCode(error, "ENOENT")) return []
+    throw error
+  })
 
 /** Syncs the directories above one that was just created: its entry and those of the directories below must survive a power failure. */
 const syncUpwards = async (from: string, top: string): Promise<void> => {

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { attempt, type BlobDirectory } from "./BlobDirectory.ts"
-import { hasCode, syncDirectory } from "./system.ts"
+import { hasCode } from "./system.ts"
 
 // The name of a temporary file contains the blob's key (`jobs.a.1.output.<uuid>.part`), so that removing a prefix also
 // finds the files a killed process left. Keys contain neither dots nor dashes, so a name cannot be mistaken for another key's.
@@ -17,22 +17,27 @@ const ours = /^[0-9a-z]+(\.[0-9a-z]+)*\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12
 export const temporaryName = (key: string, uuid: string): string => baseOf(key) + uuid + SUFFIX
 
 /**
- * Durably removes the temporary files of the key `prefix` and of keys below it. A put in progress then has nothing to
- * rename into place, and fails.
+ * Removes the temporary files of the key `prefix` and of keys below it. A put in progress then has nothing to rename into place, and
+ * fails. The removal is durable once `syncTemporaries` has returned.
  */
 export const removeTemporaries = async (directory: BlobDirectory, prefix: string): Promise<void> => {
   const base = baseOf(prefix)
-  try {
-    const names = (await readdir(directory.temporary)).filter((name) => name.startsWith(base) && ours.test(name))
-    await removeAll(directory, names, () => true)
-  } catch (error) {
-    // The directory was removed from outside; the next put creates it again.
-    if (!hasCode(error, "ENOENT")) throw error
-  }
+  const names = await directory.scans.of(directory.temporary)
+  await removeEach(
+    directory,
+    names.filter((name) => name.startsWith(base) && ours.test(name)),
+    () => true,
+  )
 }
 
-/** Durably removes files, also those after one that cannot be removed. Then fails with the first failure. */
-const removeAll = async (
+/** Makes removals durable. The directory may have been removed from outside; the next put creates it again. */
+export const syncTemporaries = ({ syncs, temporary }: BlobDirectory): Promise<void> =>
+  syncs.sync(temporary).catch((error: unknown) => {
+    if (!hasCode(error, "ENOENT")) throw error
+  })
+
+/** Removes files, also those after one that cannot be removed. Then fails with the first failure. */
+const removeEach = async (
   directory: BlobDirectory,
   names: ReadonlyArray<string>,
   isWanted: (path: string) => boolean | Promise<boolean>,
@@ -46,8 +51,6 @@ const removeAll = async (
       failures.push(error)
     }
   }
-  // Syncs even if nothing was removed now: an earlier call or a failed put may have removed files without syncing.
-  await syncDirectory(directory.temporary)
   if (failures.length > 0) throw failures[0]
 }
 
@@ -64,7 +67,8 @@ export const removeAbandoned = Effect.fnUntraced(function* (directory: BlobDirec
   directory.lookedThroughAt = now
   yield* attempt(directory, "start", async () => {
     const names = (await readdir(directory.temporary)).filter((name) => ours.test(name) && !directory.writing.has(name))
-    await removeAll(directory, names, async (path) => now - (await writtenAt(path)) >= ABANDONED_AFTER_MS)
+    await removeEach(directory, names, async (path) => now - (await writtenAt(path)) >= ABANDONED_AFTER_MS)
+    await syncTemporaries(directory)
   })
 })
 

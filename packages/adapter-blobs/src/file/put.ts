@@ -7,9 +7,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import { attempt, type BlobDirectory, fileOf } from "./BlobDirectory.ts"
+import { attempt, type BlobDirectory } from "./BlobDirectory.ts"
 import { encodeFooter } from "./Footer.ts"
-import { DIRECTORY_MODE, FILE_MODE, hasCode, moveDurably, removeEmptyDirectories, writeAll } from "./system.ts"
+import { fileOf } from "./layout.ts"
+import { DIRECTORY_MODE, FILE_MODE, hasCode, moveBelow, writeAll } from "./system.ts"
 import { removeAbandoned, temporaryName } from "./Temporary.ts"
 
 export const put = (directory: BlobDirectory): BlobStore["Service"]["put"] =>
@@ -21,9 +22,8 @@ export const put = (directory: BlobDirectory): BlobStore["Service"]["put"] =>
       openDraft(directory, key),
       (draft) =>
         Effect.gen(function* () {
-          const info = yield* write(directory, draft.handle, content, maxBytes)
-          yield* attempt(directory, "put", () => finish(draft.handle, info))
-          yield* moveIntoPlace(directory, draft)
+          const { info, rest } = yield* write(directory, draft.handle, content, maxBytes)
+          yield* finish(directory, draft, [...rest, encodeFooter(info)])
           return info
         }),
       (draft, exit) =>
@@ -47,7 +47,7 @@ const openDraft = (directory: BlobDirectory, key: string) =>
   attempt(directory, "put", async (): Promise<Draft> => {
     const name = temporaryName(key, SecureRandom.uuidV4Unsafe())
     const path = join(directory.temporary, name)
-    await directory.root.expectPresent()
+    await directory.presence.of(directory.blobs)
     const create = () => open(path, "wx", FILE_MODE)
     const handle = await create().catch(async (error: unknown) => {
       // The directory was removed from outside.
@@ -60,7 +60,13 @@ const openDraft = (directory: BlobDirectory, key: string) =>
     return { name, path, target: fileOf(directory, key), handle, moving: false }
   })
 
-/** Writes what arrives together in one call, hashes it meanwhile, and only then pulls more. */
+/** Bytes that wait for more, or for the footer, and are then written with it in one call. */
+const GATHERED_BYTES = 64 * 1024
+
+/**
+ * Writes what arrives together in one call, hashes it meanwhile, and only then pulls more. Few bytes are copied instead, to be written
+ * with the next ones: the source may use its memory again. Returns those at the end that are not written yet.
+ */
 const write = Effect.fnUntraced(function* <E>(
   directory: BlobDirectory,
   handle: FileHandle,
@@ -69,33 +75,51 @@ const write = Effect.fnUntraced(function* <E>(
 ) {
   const hash = createHash("sha256")
   let bytes = 0
+  let gathered: Array<Uint8Array> = []
+  let unwritten = 0
   yield* Stream.runForEachArray(content, (pieces): Effect.Effect<void, BlobTooLarge | BlobUnavailable> => {
-    for (const piece of pieces) bytes += piece.length
+    for (const piece of pieces) {
+      bytes += piece.length
+      unwritten += piece.length
+    }
     if (bytes > maxBytes) return Effect.fail(new BlobTooLarge({ maxBytes }))
+    if (unwritten <= GATHERED_BYTES) {
+      for (const piece of pieces) {
+        hash.update(piece)
+        gathered.push(Uint8Array.from(piece))
+        releaseBytes(piece)
+      }
+      return Effect.void
+    }
+    const together = [...gathered, ...pieces]
+    gathered = []
+    unwritten = 0
     return attempt(directory, "put", async () => {
-      const writing = writeAll(handle, pieces)
+      const writing = writeAll(handle, together)
       for (const piece of pieces) hash.update(piece)
       await writing
       for (const piece of pieces) releaseBytes(piece)
     })
   })
-  return { bytes, sha256: hash.digest("hex") } satisfies BlobInfo
+  return { info: { bytes, sha256: hash.digest("hex") } satisfies BlobInfo, rest: gathered }
 })
 
-const finish = async (handle: FileHandle, info: BlobInfo): Promise<void> => {
-  await writeAll(handle, [encodeFooter(info)])
-  await handle.sync()
-  await handle.close()
-}
+/** Writes the end of the file, makes it durable, and moves it into place. */
+const finish = Effect.fnUntraced(function* (directory: BlobDirectory, draft: Draft, end: ReadonlyArray<Uint8Array>) {
+  yield* attempt(directory, "put", async () => {
+    await writeAll(draft.handle, end)
+    await draft.handle.sync()
+    await draft.handle.close()
+  })
+  // Not interruptible: an interruption takes effect afterwards, and then removes the blob again.
+  yield* Effect.uninterruptible(attempt(directory, "put", () => moveIntoPlace(directory, draft)))
+})
 
-/** Renames the blob into place. Not interruptible: an interruption takes effect afterwards, and then removes the blob again. */
-const moveIntoPlace = (directory: BlobDirectory, draft: Draft) =>
-  Effect.uninterruptible(
-    attempt(directory, "put", () => {
-      draft.moving = true
-      return moveDurably(draft.path, draft.target, directory.blobs)
-    }),
-  )
+const moveIntoPlace = async (directory: BlobDirectory, draft: Draft): Promise<void> => {
+  draft.moving = true
+  await moveBelow(draft.path, draft.target, directory.blobs)
+  await directory.syncs.syncWithPath(dirname(draft.target), () => directory.root.expectPresent())
+}
 
 const discard = async (directory: BlobDirectory, draft: Draft): Promise<void> => {
   try {
@@ -106,7 +130,7 @@ const discard = async (directory: BlobDirectory, draft: Draft): Promise<void> =>
     directory.writing.delete(draft.name)
     if (draft.moving) {
       await rm(draft.target, { force: true })
-      await removeEmptyDirectories(dirname(draft.target), directory.blobs)
+      await directory.syncs.sync(dirname(draft.target))
     }
   }
 }

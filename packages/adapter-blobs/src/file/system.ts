@@ -1,4 +1,4 @@
-import { access, type FileHandle, mkdir, open, rename, rmdir } from "node:fs/promises"
+import { access, type FileHandle, mkdir, rename, rmdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import { isError } from "@kiln/core/domain"
 
@@ -44,41 +44,25 @@ export const readAt = async (
   return bytes
 }
 
-/** Makes the entries of a directory durable. */
-export const syncDirectory = async (path: string): Promise<void> => {
-  const handle = await open(path, "r")
-  try {
-    await handle.sync()
-  } catch (error) {
-    // Some file systems cannot sync directories; they order or journal entries on their own.
-    if (!hasCode(error, "EINVAL", "ENOTSUP", "ENOSYS")) throw error
-  } finally {
-    await handle.close()
-  }
-}
-
 // Each retry means that a directory was removed, because it was empty, right after it was created.
 const MOVE_TRIES = 10
 
 /**
- * Renames `from` to `to`, which is below `top`, creates the directories in between (never `top` itself), and returns once all their entries
- * are durable. Fails if `from` was removed. Syncs existing directories too, because the process that created them may not
- * have synced them yet.
+ * Renames `from` to `to`, which is below `top`, and creates the directories in between, never `top` itself. Fails if `from` was removed.
+ * Nothing of it is durable yet.
  */
-export const moveDurably = async (from: string, to: string, top: string): Promise<void> => {
+export const moveBelow = async (from: string, to: string, top: string): Promise<void> => {
   for (let tried = 1; ; tried++) {
     try {
-      await makeBelow(top, dirname(to))
-      await rename(from, to)
-      break
+      return await rename(from, to)
     } catch (error) {
       if (tried === MOVE_TRIES || !hasCode(error, "ENOENT")) throw error
       await access(from)
+      await makeBelow(top, dirname(to)).catch((failure: unknown) => {
+        // A directory was removed meanwhile: the next rename fails, and tries again.
+        if (!hasCode(failure, "ENOENT")) throw failure
+      })
     }
-  }
-  for (let path = dirname(to); ; path = dirname(path)) {
-    await syncDirectory(path)
-    if (path === top) return
   }
 }
 
@@ -101,12 +85,16 @@ const made = (path: string): Promise<boolean> =>
     },
   )
 
-/** Removes empty directories from `path` up to `top` (exclusive), and makes the removal of their contents durable. */
-export const removeEmptyDirectories = async (path: string, top: string): Promise<void> => {
+/** Removes empty directories from `path` up to `top` (exclusive), and makes the removal of their contents durable with `sync`. */
+export const removeEmptyDirectories = async (
+  path: string,
+  top: string,
+  sync: (path: string) => Promise<void>,
+): Promise<void> => {
   for (let current = path; ; current = dirname(current)) {
     if (current !== top && (await isRemoved(current))) continue
     try {
-      return await syncDirectory(current)
+      return await sync(current)
     } catch (error) {
       // Removed by a concurrent `remove`, which may have stopped here: continue with the parent.
       if (current === top || !hasCode(error, "ENOENT")) throw error

@@ -161,7 +161,7 @@ class CallerSteps {
       if (tables === undefined) return undefined
       if (facts.lanes.ofAll(jobs) === undefined) yield* this.#makeLanes(jobs)
       else if (facts.lacksBoard(jobs)) yield* facts.reloadBoard
-      const addable = yield* facts.addable(jobs)
+      const addable = yield* facts.addable(jobs, false)
       if (addable === undefined) return undefined
       const notifications = this.#notifications
       const added = yield* this.#send(() =>

@@ -133,6 +133,7 @@ export const makePostgresJobStore = (
     capabilities: { durable: true, multiProcess: true },
     // A second call keeps another core of the server busy.
     parallelCreations: 2,
+    parallelReads: 2,
     createJobs: (items) => creations.create(items),
     createAndClaimJobs: (items, request) =>
       Effect.tap(creations.createAndClaim(items, request), ({ claimed }) =>

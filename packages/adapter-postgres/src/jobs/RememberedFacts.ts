@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Job, SpendOwner, StoreUnavailable } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
@@ -6,7 +7,8 @@ import type { Database } from "../Database.ts"
 import { StorageRoom } from "../uploads/keptBytes.ts"
 import { assumedJob, assumedOf } from "./assumedFacts.ts"
 import { asStored, cappedOwners, type Read } from "./createJobs.ts"
-import type { CapCheck, Compared } from "./insertJobs.ts"
+import { CountedProjects } from "./CountedProjects.ts"
+import type { CapCheck, Compared, Counted } from "./insertJobs.ts"
 import { RememberedLanes } from "./lanes.ts"
 import type { Lanes, NewRow } from "./newRows.ts"
 
@@ -21,13 +23,18 @@ export interface Addable {
 }
 
 /** The caps of these items' projects: the lowest that one of them names, and all jobs that are added. */
-const capsOf = (items: ReadonlyArray<NewJob>): ReadonlyArray<CapCheck> => {
-  const caps = new Map<string, { project_id: string; cap: number; adding: number }>()
+const capsOf = (
+  items: ReadonlyArray<NewJob>,
+  countedOf: (projectId: string) => Counted | undefined,
+): ReadonlyArray<CapCheck> => {
+  const caps = new Map<string, Omit<CapCheck, "cap" | "adding"> & { cap: number; adding: number }>()
   for (const { projectId, queueCap } of items)
     if (queueCap > 0) {
       const known = caps.get(projectId)
-      if (known === undefined) caps.set(projectId, { project_id: projectId, cap: queueCap, adding: 0 })
-      else known.cap = Math.min(known.cap, queueCap)
+      if (known === undefined) {
+        const { counted = null, counted_to = null } = countedOf(projectId) ?? {}
+        caps.set(projectId, { project_id: projectId, cap: queueCap, adding: 0, counted, counted_to })
+      } else known.cap = Math.min(known.cap, queueCap)
     }
   if (caps.size > 0)
     for (const { projectId } of items) {
@@ -49,6 +56,7 @@ export class RememberedFacts {
   readonly #db: Database
   readonly #room: StorageRoom
   readonly #capped = new Set<SpendOwner>()
+  readonly #counted = new CountedProjects()
   #board: StoredBoard | undefined
 
   constructor(db: Database) {
@@ -56,25 +64,33 @@ export class RememberedFacts {
     this.#room = new StorageRoom(db)
   }
 
-  /** Returns what one statement may add; `undefined` if the facts must be read. */
-  addable(items: ReadonlyArray<NewJob>): Effect.Effect<Addable | undefined, StoreUnavailable> {
-    return Effect.suspend(() => {
-      const jobs = this.#assumed(items)
+  /**
+   * Returns what one statement may add; `undefined` if the facts must be read. `own`: in a transaction of this process's. In a caller's, money is
+   * reserved on another connection.
+   */
+  addable(items: ReadonlyArray<NewJob>, own = true): Effect.Effect<Addable | undefined, StoreUnavailable> {
+    return Clock.clockWith((clock) => {
+      const jobs = own || !this.#isCapped(items) ? this.#assumed(items, clock) : undefined
       if (jobs === undefined) return Effect.undefined
       return Effect.map(this.#room.has(items), (hasRoom) => (hasRoom ? jobs : undefined))
     })
   }
 
-  #assumed(items: ReadonlyArray<NewJob>): Addable | undefined {
+  #assumed(items: ReadonlyArray<NewJob>, clock: Clock.Clock): Addable | undefined {
     const lanes = this.lanes.ofAll(items)
     const board = this.#board
-    const assumed = lanes === undefined || this.#isCapped(items) ? undefined : assumedOf(items, board)
+    const assumed = lanes === undefined ? undefined : assumedOf(items, board, (owner) => this.#capped.has(owner))
     if (lanes === undefined || assumed === undefined) return undefined
     return {
       items,
       rows: assumed.rows,
       lanes,
-      compared: { caps: capsOf(items), board: assumed.board, servedUntil: assumed.servedUntil },
+      compared: {
+        caps: capsOf(items, (projectId) => this.#counted.of(projectId, clock.monotonicTimeNanosUnsafe())),
+        costs: assumed.costs,
+        board: assumed.board,
+        servedUntil: assumed.servedUntil,
+      },
       jobAt: (item, now) => {
         const job = assumedJob(item, board, now)
         if (job === undefined) throw new TypeError("a job was added that the remembered facts refuse")
@@ -83,7 +99,7 @@ export class RememberedFacts {
     }
   }
 
-  /** Whether spending has to be counted for one of these items. Each time it is counted, the caps are read again. */
+  /** Whether spending has to be counted for one of these items. */
   #isCapped(items: ReadonlyArray<NewJob>): boolean {
     return this.#capped.size > 0 && cappedOwners(items).some((owner) => this.#capped.has(owner))
   }
@@ -100,6 +116,13 @@ export class RememberedFacts {
   /** Remembers a board without its live workers, because they can withdraw their entries. The times at which kinds were last served stay. */
   rememberBoard(board: StoredBoard): void {
     this.#board = { ...board, liveKinds: [] }
+  }
+
+  /** Remembers projects whose jobs were counted, also where the answer comes after others: what was counted stays true. */
+  rememberCounts(counts: ReadonlyArray<Counted>): Effect.Effect<void> {
+    return Clock.clockWith((clock) =>
+      Effect.sync(() => this.#counted.remember(counts, clock.monotonicTimeNanosUnsafe())),
+    )
   }
 
   /** Remembers the facts that were read to judge these items. */

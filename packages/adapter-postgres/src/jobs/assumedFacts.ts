@@ -1,7 +1,8 @@
-import { type Job, type JobFacts, judgeJob, type Upload } from "@kiln/core/domain"
+import { type Job, type JobFacts, judgeJob, maximumCostOf, type SpendOwner, type Upload } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
 import type { StoredBoard } from "../board.ts"
 import { keyName } from "./createJobs.ts"
+import type { Cost } from "./insertJobs.ts"
 import { newRow, type NewRow } from "./newRows.ts"
 
 const never = (): never => {
@@ -70,27 +71,44 @@ const servedUntilOf = (items: ReadonlyArray<NewJob>, { lastServedAt }: StoredBoa
   return times.length === 0 ? null : Math.min(...times, Number.MAX_SAFE_INTEGER)
 }
 
+/** The maximum cost of a job, for those of its owners whose spending is counted. */
+const costsOf = (item: NewJob, { id, price }: Job, isCapped: (owner: SpendOwner) => boolean): ReadonlyArray<Cost> =>
+  price === null
+    ? []
+    : [item.keyId, item.projectId]
+        .filter(isCapped)
+        .map((owner) => ({ owner, id, currency: price.currency, amount: maximumCostOf(item, price) ?? null }))
+
 /** Jobs that are accepted if the assumptions hold. */
 export interface Assumed {
   readonly rows: ReadonlyArray<NewRow>
   /** The version of the board; `null` if no job has a gate. */
   readonly board: string | null
   readonly servedUntil: number | null
+  readonly costs: ReadonlyArray<Cost>
 }
 
 /**
  * Judges jobs by a remembered board, as if keys, scopes and uploads were free and all caps far. Returns `undefined` unless all are
- * accepted. The board must have no `liveKinds`, because workers can withdraw their entries at any time.
+ * accepted. The board must have no `liveKinds`, because workers can withdraw their entries at any time. `isCapped`: whether the spending
+ * of an owner has to be counted.
  */
-export const assumedOf = (items: ReadonlyArray<NewJob>, board: StoredBoard | undefined): Assumed | undefined => {
+export const assumedOf = (
+  items: ReadonlyArray<NewJob>,
+  board: StoredBoard | undefined,
+  isCapped: (owner: SpendOwner) => boolean,
+): Assumed | undefined => {
   if (items.length === 0 || items.some(needsLocks) || !areIndependent(items)) return undefined
   const rows: Array<NewRow> = []
+  const costs: Array<Cost> = []
   for (const item of items) {
     const job = assumedJob(item, board, board?.readAt ?? 0)
     if (job === undefined) return undefined
     const price = item.gate?.price ?? null
     rows.push(newRow(item, job, price === null ? null : (board?.stored[price]?.id ?? null), undefined))
+    if (job.price !== null) costs.push(...costsOf(item, job, isCapped))
   }
-  if (board === undefined || items.every(({ gate }) => gate === null)) return { rows, board: null, servedUntil: null }
-  return { rows, board: board.version, servedUntil: servedUntilOf(items, board) }
+  if (board === undefined || items.every(({ gate }) => gate === null))
+    return { rows, costs, board: null, servedUntil: null }
+  return { rows, costs, board: board.version, servedUntil: servedUntilOf(items, board) }
 }

@@ -5,6 +5,7 @@ import { type Given, query, statement } from "../Statement.ts"
 import {
   type Added,
   addedOf,
+  type AddedOne,
   type Adding,
   type CreateJob,
   createJobCall,
@@ -27,7 +28,7 @@ import {
 
 /**
  * Adds jobs and then claims, in one transaction. Nothing is claimed if some jobs were not added, except by a repeated call, whose
- * own jobs are there already. The claim refers to the result of `create_jobs`, so it runs second and sees what that wrote.
+ * own jobs are there already. The claim refers to the result of `accept_jobs`, so it runs second and sees what that wrote.
  */
 const createJobsAndClaim = statement((given: Given<CreateJobs & Asked>) => {
   const most = sql<number>`CASE WHEN (added.accepted IS NOT NULL AND added.refused IS NULL) OR ${given.repeated}::boolean
@@ -36,7 +37,7 @@ const createJobsAndClaim = statement((given: Given<CreateJobs & Asked>) => {
     .selectFrom(createJobsCall(given))
     .innerJoinLateral(takeCall(given, most), (join) => join.onTrue())
     .selectAll("claimed")
-    .select(["added.accepted", "added.refused", "added.reason"])
+    .select(["added.accepted", "added.refused", "added.reason", "added.counts"])
     .$castTo<AnswerRow & Added>()
 })
 
@@ -44,11 +45,11 @@ const createJobAndClaim = statement((given: Given<CreateJob & Asked>) => {
   const most = sql<number>`CASE WHEN added.accepted >= 0 OR ${given.repeated}::boolean
     THEN ${given.most}::bigint ELSE 0 END`
   return query
-    .selectFrom(query.selectNoFrom(createJobCall(given).as("accepted")).as("added"))
+    .selectFrom(createJobCall(given))
     .innerJoinLateral(takeCall(given, most), (join) => join.onTrue())
     .selectAll("claimed")
-    .select("added.accepted")
-    .$castTo<AnswerRow & Pick<Added, "accepted">>()
+    .select(["added.accepted", "added.unfinished", "added.unfinished_to"])
+    .$castTo<AnswerRow & AddedOne>()
 })
 
 /** Jobs that were added, and the claim after it; `undefined` if it was not the claim's turn among claims with limits. */
@@ -75,11 +76,11 @@ export const addAndClaim = async (
   const given = parametersOf(session, rows, lanes, how)
   if ("one" in given) {
     const answer = await session.all(createJobAndClaim, { ...given.one, ...asked })
-    return { ...addedOf(answer[0]?.accepted ?? null), claimed: takenOf(request, answer) }
+    return { ...addedOf(given.one.project_id, answer[0]), claimed: takenOf(request, answer) }
   }
   const answer = await session.all(createJobsAndClaim, { ...given.list, ...asked })
   const [added] = answer
-  if (added === undefined) throw new TypeError("create_jobs returned no row")
-  const { accepted, reason, refused } = added
-  return { accepted, refused, reason, claimed: takenOf(request, answer) }
+  if (added === undefined) throw new TypeError("accept_jobs returned no row")
+  const { accepted, counts, reason, refused } = added
+  return { accepted, refused, reason, counts, claimed: takenOf(request, answer) }
 }

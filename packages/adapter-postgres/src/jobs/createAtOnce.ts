@@ -155,7 +155,12 @@ export class Creations {
   }
 
   /** The outcomes of jobs that were added, and of the others. */
-  #outcomesOf({ items, jobAt }: Addable, { accepted: now, reason, refused }: Added, progress: Progress): Outcomes {
+  #outcomesOf(jobs: Addable, added: Added, progress: Progress): Outcomes {
+    const outcomes = this.#judgedOf(jobs, added, progress)
+    return added.counts === null ? outcomes : Effect.andThen(this.#facts.rememberCounts(added.counts), outcomes)
+  }
+
+  #judgedOf({ items, jobAt }: Addable, { accepted: now, reason, refused }: Added, progress: Progress): Outcomes {
     if (now === null) {
       if (reason === "lanes") this.#facts.lanes.forget()
       return reason === "board" && progress.rounds < mostRounds

@@ -1,5 +1,5 @@
-import { type AliasedRawBuilder, type RawBuilder, sql } from "kysely"
-import { labelsOf } from "@kiln/core/domain"
+import { type AliasedRawBuilder, sql } from "kysely"
+import { type JobId, labelsOf, type SpendOwner } from "@kiln/core/domain"
 import { Superseded } from "../postgresErrors.ts"
 import { briefLockTimeoutMs, type Session, type Transaction } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
@@ -13,9 +13,28 @@ export interface CapCheck {
   readonly project_id: string
   readonly cap: number
   readonly adding: number
+  /** As in `Counted`; `null` where nothing is known. */
+  readonly counted: number | null
+  readonly counted_to: number | null
 }
 
-/** The reply of `create_jobs`. */
+/** An upper bound: that many jobs of a project, among those with a number up to `counted_to`, are unfinished at most. */
+export interface Counted {
+  readonly project_id: string
+  readonly counted: number
+  readonly counted_to: number
+}
+
+/** The maximum cost of a new job, which counts against the cap of this owner if there is one. */
+export interface Cost {
+  readonly owner: SpendOwner
+  readonly id: JobId
+  readonly currency: string
+  /** `null` if it is not bounded. */
+  readonly amount: string | null
+}
+
+/** The reply of `accept_jobs`. */
 export interface Added {
   /** Store time, Unix milliseconds; `null` where nothing was added. */
   readonly accepted: number | null
@@ -23,14 +42,17 @@ export interface Added {
   readonly refused: ReadonlyArray<number> | null
   /** The reason why nothing was added: a fact differs, or has to be counted under locks. */
   readonly reason: "lanes" | "board" | "full" | "capped" | null
+  /** The projects whose jobs were counted. */
+  readonly counts: ReadonlyArray<Counted> | null
 }
 
-/** The parameters of `create_jobs`. */
+/** The parameters of `accept_jobs`. */
 export type CreateJobs = {
   items: string
   shared: string
   wanted: string
   caps: string | null
+  costs: string | null
   labels: string | null
   scopes: string | null
   consumed: string | null
@@ -44,11 +66,13 @@ export type CreateJobs = {
   payload: string | null
 }
 
-/** The parameters of `create_job`. */
+/** The parameters of `accept_job`. */
 export type CreateJob = Omit<NewRow["row"], "upload_id"> & {
   labels: string | null
   lane: number
   cap: number | null
+  counted: number | null
+  countedTo: number | null
   board: string | null
   servedUntil: number | null
   acceptedAt: number | null
@@ -57,41 +81,51 @@ export type CreateJob = Omit<NewRow["row"], "upload_id"> & {
   payload: string | null
 }
 
-/** Calls `create_job`, which is defined in the migration. */
-export const createJobCall = (given: Given<CreateJob>): RawBuilder<number | null> =>
-  sql<
-    number | null
-  >`"kiln".create_job(${given.id}::text, ${given.project_id}::text, ${given.key_id}::text, ${given.mode}::text,
+/** The reply of `accept_job`. */
+export interface AddedOne {
+  readonly accepted: number | null
+  readonly unfinished: number | null
+  readonly unfinished_to: number | null
+}
+
+/** Calls `accept_job`, which is defined in the migration. */
+export const createJobCall = (given: Given<CreateJob>): AliasedRawBuilder<AddedOne, "added"> =>
+  sql<AddedOne>`"kiln".accept_job(${given.id}::text, ${given.project_id}::text, ${given.key_id}::text, ${given.mode}::text,
     ${given.kind}::text, ${given.kind_version}::bigint, ${given.priority}::smallint, ${given.kept}::text,
     ${given.idempotency_key}::text, ${given.fingerprint}::text, ${given.price_id}::bigint, ${given.queue_limit_ms}::bigint,
     ${given.run_limit_ms}::bigint, ${given.delay_ms}::bigint, ${given.request}::text, ${given.labels}::json, ${given.lane}::bigint,
-    ${given.cap}::bigint, ${given.board}::text, ${given.servedUntil}::bigint, ${given.acceptedAt}::bigint, ${given.briefMs}::text,
-    ${given.channel}::text, ${given.payload}::text)`
+    ${given.cap}::bigint, ${given.counted}::bigint, ${given.countedTo}::bigint, ${given.board}::text, ${given.servedUntil}::bigint, ${given.acceptedAt}::bigint, ${given.briefMs}::text,
+    ${given.channel}::text, ${given.payload}::text)`.as<"added">(sql`added`)
 
 const createJobStatement = statement((given: Given<CreateJob>) =>
-  query.selectNoFrom(createJobCall(given).as("accepted")),
+  query.selectFrom(createJobCall(given)).select(["added.accepted", "added.unfinished", "added.unfinished_to"]),
 )
 
-/** The meanings of the codes of `create_job`. */
+/** The meanings of the codes of `accept_job`. */
 const reasons: Readonly<Record<string, Added["reason"]>> = { "-2": "board", "-3": "capped", "-4": "full" }
 
-/** Returns the reply of `create_job` as that of `create_jobs`. */
-export const addedOf = (code: number | null): Added => {
-  if (code === null) return { accepted: null, refused: null, reason: "lanes" }
-  if (code >= 0) return { accepted: code, refused: null, reason: null }
+/** Returns the reply of `accept_job` as that of `accept_jobs`. */
+export const addedOf = (project_id: string, answer: AddedOne | undefined): Added => {
+  const code = answer?.accepted ?? null
+  const { unfinished: counted = null, unfinished_to: counted_to = null } = answer ?? {}
+  const counts = counted === null || counted_to === null ? null : [{ project_id, counted, counted_to }]
+  if (code === null) return { accepted: null, refused: null, reason: "lanes", counts }
+  if (code >= 0) return { accepted: code, refused: null, reason: null, counts }
   const reason = reasons[code]
-  return reason == null ? { accepted: 0, refused: [1], reason: null } : { accepted: null, refused: null, reason }
+  return reason == null
+    ? { accepted: 0, refused: [1], reason: null, counts }
+    : { accepted: null, refused: null, reason, counts }
 }
 
-/** Calls `create_jobs`, which is defined in the migration. */
+/** Calls `accept_jobs`, which is defined in the migration. */
 export const createJobsCall = (given: Given<CreateJobs>): AliasedRawBuilder<Added, "added"> =>
-  sql<Added>`"kiln".create_jobs(${given.items}::json, ${given.shared}::json, ${given.wanted}::json, ${given.caps}::json,
-    ${given.labels}::json, ${given.scopes}::json, ${given.consumed}::json, ${given.board}::text, ${given.servedUntil}::bigint,
+  sql<Added>`"kiln".accept_jobs(${given.items}::json, ${given.shared}::json, ${given.wanted}::json, ${given.caps}::json,
+    ${given.costs}::json, ${given.labels}::json, ${given.scopes}::json, ${given.consumed}::json, ${given.board}::text, ${given.servedUntil}::bigint,
     ${given.acceptedAt}::bigint, ${given.own}::boolean, ${given.patientMs}::text, ${given.briefMs}::text,
     ${given.channel}::text, ${given.payload}::text)`.as<"added">(sql`added`)
 
 const createJobsStatement = statement((given: Given<CreateJobs>) =>
-  query.selectFrom(createJobsCall(given)).select(["added.accepted", "added.refused", "added.reason"]),
+  query.selectFrom(createJobsCall(given)).select(["added.accepted", "added.refused", "added.reason", "added.counts"]),
 )
 
 /** The lanes of these rows, each once, in the order in which lanes are locked. */
@@ -137,6 +171,8 @@ const listOrNull = (list: ReadonlyArray<unknown>): string | null => (list.length
 /** The facts that decided, which the statement compares. */
 export interface Compared {
   readonly caps: ReadonlyArray<CapCheck>
+  /** For owners that had a spend cap when it was last read. */
+  readonly costs: ReadonlyArray<Cost>
   /** The version of the board; `null` if no job has a gate. */
   readonly board: string | null
   /** The store time until which live workers count as there; `null` if no job needs one. */
@@ -160,7 +196,7 @@ export type Adding = {
 const factsOf = (adding: Adding) =>
   "compared" in adding
     ? { ...adding.compared, acceptedAt: null }
-    : { caps: [], board: null, servedUntil: null, acceptedAt: adding.acceptedAt }
+    : { caps: [], costs: [], board: null, servedUntil: null, acceptedAt: adding.acceptedAt }
 
 /** Returns the parameters that add a job with neither a scope nor an upload, outside of a caller's transaction. */
 const addingOfOne = (session: Session, { item, row }: NewRow, lanes: Lanes, adding: Adding): CreateJob => {
@@ -171,6 +207,8 @@ const addingOfOne = (session: Session, { item, row }: NewRow, lanes: Lanes, addi
     labels: listOrNull(labelsOf(item.metadata)),
     lane: laneOf(lanes, item),
     cap: caps[0]?.cap ?? null,
+    counted: caps[0]?.counted ?? null,
+    countedTo: caps[0]?.counted_to ?? null,
     board,
     servedUntil,
     acceptedAt,
@@ -182,12 +220,13 @@ const addingOfOne = (session: Session, { item, row }: NewRow, lanes: Lanes, addi
 
 /** Returns the parameters that add these jobs. */
 export const addingOf = (session: Session, rows: ReadonlyArray<NewRow>, lanes: Lanes, adding: Adding): CreateJobs => {
-  const { acceptedAt, board, caps, servedUntil } = factsOf(adding)
+  const { acceptedAt, board, caps, costs, servedUntil } = factsOf(adding)
   const briefMs = String(briefLockTimeoutMs(session))
   return {
     ...packRows(rows),
     wanted: JSON.stringify(wantedLanes(rows, lanes)),
     caps: listOrNull(caps),
+    costs: listOrNull(costs),
     labels: listOrNull(labelsIn(rows)),
     scopes: listOrNull(scopesIn(rows)),
     consumed: listOrNull(consumedIn(rows)),
@@ -202,7 +241,7 @@ export const addingOf = (session: Session, rows: ReadonlyArray<NewRow>, lanes: L
   }
 }
 
-/** Returns the parameters of `create_job` where that can add the rows, or those of `create_jobs`. */
+/** Returns the parameters of `accept_job` where that can add the rows, or those of `accept_jobs`. */
 export const parametersOf = (
   session: Session,
   rows: ReadonlyArray<NewRow>,
@@ -210,7 +249,12 @@ export const parametersOf = (
   adding: Adding,
 ): { readonly one: CreateJob } | { readonly list: CreateJobs } => {
   const [row] = rows
-  const isOne = rows.length === 1 && adding.own && row?.item.unique === undefined && row?.row.upload_id === null
+  const isOne =
+    rows.length === 1 &&
+    adding.own &&
+    row?.item.unique === undefined &&
+    row?.row.upload_id === null &&
+    factsOf(adding).costs.length === 0
   return isOne ? { one: addingOfOne(session, row, lanes, adding) } : { list: addingOf(session, rows, lanes, adding) }
 }
 
@@ -222,9 +266,9 @@ export const addJobs = async (
   adding: Adding,
 ): Promise<Added> => {
   const given = parametersOf(session, rows, lanes, adding)
-  if ("one" in given) return addedOf((await session.get(createJobStatement, given.one))?.accepted ?? null)
+  if ("one" in given) return addedOf(given.one.project_id, await session.get(createJobStatement, given.one))
   const added = await session.get(createJobsStatement, given.list)
-  if (added === undefined) throw new TypeError("create_jobs returned no row")
+  if (added === undefined) throw new TypeError("accept_jobs returned no row")
   return added
 }
 

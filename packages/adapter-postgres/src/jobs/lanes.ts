@@ -76,7 +76,7 @@ const distinct = (jobs: ReadonlyArray<LaneKey>): ReadonlyArray<LaneKey> => [
 const mostRemembered = 20_000
 
 /**
- * The lanes that this process has seen, by name. `create_jobs` checks them in the transaction that adds jobs, and adds nothing if
+ * The lanes that this process has seen, by name. `accept_jobs` checks them in the transaction that adds jobs, and adds nothing if
  * a remembered lane is missing or has become another one.
  */
 export class RememberedLanes {

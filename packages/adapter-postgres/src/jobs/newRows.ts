@@ -88,7 +88,7 @@ const areAlike = (a: Row, b: Row): boolean =>
   a.delay_ms === b.delay_ms
 
 /**
- * The jobs as `create_jobs` takes them: what several have in common is sent once, and each job says where (from 1). Reading fields
+ * The jobs as `accept_jobs` takes them: what several have in common is sent once, and each job says where (from 1). Reading fields
  * is a good part of what a job costs the server.
  */
 export const packRows = (rows: ReadonlyArray<NewRow>): { readonly items: string; readonly shared: string } => {

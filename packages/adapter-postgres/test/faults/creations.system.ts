@@ -46,7 +46,7 @@ const outcome = async (scenario: string) => {
 
   const scenarios: Readonly<Record<string, () => Promise<readonly [answered: string, expected: string]>>> = {
     "lost answer": async () => {
-      const dropped = proxy.dropAnswer(/create_job/)
+      const dropped = proxy.dropAnswer(/accept_job/)
       const answered = await create(newJob(2))
       await dropped
       return [answered, "Created"]

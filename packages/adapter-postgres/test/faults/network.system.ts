@@ -32,7 +32,7 @@ describe("a network that drops everything", () => {
     await using proxy = await tcpProxy(database.url)
     await using stores = await openStores({ url: proxy.url, poolSize: 4, retryForMs: 1_000, ...limits })
     expect(tags(await outcomeOf(stores.jobs.createJobs([newJob(1)])))).toEqual(["Created"])
-    const performed = proxy.dropAnswer(/create_job/)
+    const performed = proxy.dropAnswer(/accept_job/)
     void performed.then(() => proxy.blackHole())
     const { outcome, tookMs } = await timed(() => outcomeOf(stores.jobs.createJobs([newJob(2)])))
     await performed

@@ -45,7 +45,7 @@ export const makeSqliteCallerTransactions = (
     const oneAtATime = Semaphore.makeUnsafe(1)
 
     const onConnection = (connection: SqliteDatabase, jobs: ReadonlyArray<NewJob>, clocks: ClockReading): Created => {
-      const outcomes = createOn(connection, file, jobs, (stored) => db.time.at(clocks, stored))
+      const outcomes = createOn(db, connection, file, jobs, (stored) => db.time.at(clocks, stored))
       awaitFirst(watch, connection, outcomes, () => !connection.inTransaction)
       return outcomes
     }
@@ -102,6 +102,7 @@ const notSynchronous = "a synchronous submission needs a better-sqlite3 database
 type TimeOf = (stored: StoredTime | undefined) => number
 
 const createOn = (
+  { counted }: Database,
   connection: SqliteDatabase,
   file: StoreFile,
   jobs: ReadonlyArray<NewJob>,
@@ -112,7 +113,7 @@ const createOn = (
   try {
     const now = timeOf(statements.get(storedTime.sql).get([]) as StoredTime | undefined)
     const tx = new Transaction(statements, () => now)
-    const outcomes = createJobs(tx, jobs)
+    const outcomes = createJobs(tx, jobs, counted)
     if (tx.wrote) tx.run(storeTime, { latest: now })
     statements.get(release).run([])
     return outcomes

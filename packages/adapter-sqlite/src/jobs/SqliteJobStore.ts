@@ -51,16 +51,16 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     capabilities: { durable: true, multiProcess: true },
     createJobs: (jobs) => {
       const [only, ...others] = jobs
-      const create = (tx: Transaction) => createJobs(tx, jobs)
+      const create = (tx: Transaction) => createJobs(tx, jobs, db.counted)
       // Only an operator retries jobs.
       if (jobs.some(({ retryOf }) => retryOf !== null)) return recording.write("JobStore.createJobs", create)
       return only !== undefined && others.length === 0
-        ? db.writeAtOnce("JobStore.createJobs", (tx) => createAtOnce(tx, only), create)
+        ? db.writeAtOnce("JobStore.createJobs", (tx) => createAtOnce(tx, only, db.counted), create)
         : db.write("JobStore.createJobs", create)
     },
     createAndClaimJobs: (jobs, request) =>
       db.write("JobStore.createAndClaimJobs", (tx) => ({
-        created: createJobs(tx, jobs),
+        created: createJobs(tx, jobs, db.counted),
         claimed: claimJobs(tx, request),
       })),
     findJobs: (items) => db.read("JobStore.findJobs", (tx) => findJobs(tx, items)),

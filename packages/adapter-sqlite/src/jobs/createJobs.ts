@@ -19,7 +19,8 @@ import type { Transaction } from "../Transaction.ts"
 import { keptBytes, ownUpload } from "../uploads.ts"
 import { runIn } from "../transactionsOf.ts"
 import { ownJob } from "./eraseJobs.ts"
-import { insertJob, namesAnotherJob, unfinishedJobs } from "./insertJob.ts"
+import { CountedProjects } from "./CountedProjects.ts"
+import { insertJob, namesAnotherJob } from "./insertJob.ts"
 import { jobByIdempotencyKey, jobByKeylessKey, jobOf } from "./JobRow.ts"
 import { findScopeHolder, writeLabels } from "./labels.ts"
 import { bitOf } from "./laneRanks.ts"
@@ -50,23 +51,27 @@ const leaveSweep = statement((given: Given<{ readonly uploadId: UploadId }>) =>
   query.updateTable("uploads").set({ sweep_at: null }).where("id", "=", given.uploadId),
 )
 
-/** Items earlier in the batch count for later ones. */
-export const createJobs = (tx: Transaction, items: ReadonlyArray<NewJob>): ReadonlyArray<CreateOutcome> => {
-  const batch = new CreateBatch(tx, items)
+/** Items earlier in the batch count for later ones. `counted`: what the process has counted of projects before. */
+export const createJobs = (
+  tx: Transaction,
+  items: ReadonlyArray<NewJob>,
+  counted = new CountedProjects(),
+): ReadonlyArray<CreateOutcome> => {
+  const batch = new CreateBatch(tx, counted)
   return items.map((item) => batch.create(item))
 }
 
 /** One call of `createJobs`. What its items share is read once and kept up to date. */
 class CreateBatch {
   readonly #tx: Transaction
-  readonly #cap: number
-  readonly #unfinished = new Map<ProjectId, number>()
+  readonly #counted: CountedProjects
+  readonly #unfinished = new Map<ProjectId, { readonly most: number; readonly fullAt: number }>()
   readonly #lanes = new Map<string, LaneRow>()
   #board: StoredBoard | undefined
 
-  constructor(tx: Transaction, items: ReadonlyArray<NewJob>) {
+  constructor(tx: Transaction, counted: CountedProjects) {
     this.#tx = tx
-    this.#cap = items.reduce((highest, item) => Math.max(highest, item.queueCap), 0)
+    this.#counted = counted
   }
 
   /**
@@ -119,15 +124,17 @@ class CreateBatch {
       },
       spending: () => readSpending(tx, [keyId, projectId]),
       kept: () => keptBytes(tx, projectId, mode),
-      unfinished: () => this.#unfinishedOf(projectId),
+      unfinished: () => this.#unfinishedOf(item),
     }
   }
 
-  #unfinishedOf(projectId: ProjectId): number {
-    const known = this.#unfinished.get(projectId)
-    if (known !== undefined) return known
-    const count = this.#tx.get(unfinishedJobs, { projectId, cap: this.#cap })?.count ?? 0
-    this.#unfinished.set(projectId, count)
+  /** Returns an upper bound while that is below the cap of this item. Jobs that are counted are counted once for all items of a full project. */
+  #unfinishedOf({ projectId, queueCap }: NewJob): number {
+    const { most = Infinity, fullAt = 0 } = this.#unfinished.get(projectId) ?? {}
+    if (queueCap <= fullAt) return queueCap
+    if (most < queueCap) return most
+    const count = this.#counted.unfinished(this.#tx, projectId, queueCap)
+    this.#unfinished.set(projectId, count < queueCap ? { most: count, fullAt } : { most, fullAt: queueCap })
     return count
   }
 
@@ -156,7 +163,7 @@ class CreateBatch {
     if (job.uploadId !== null) this.#tx.run(leaveSweep, { uploadId: job.uploadId })
     this.#enter(lane, job, job.claimableAt ?? job.createdAt)
     const unfinished = this.#unfinished.get(job.projectId)
-    if (unfinished !== undefined) this.#unfinished.set(job.projectId, unfinished + 1)
+    if (unfinished !== undefined) this.#unfinished.set(job.projectId, { ...unfinished, most: unfinished.most + 1 })
     return job
   }
 

@@ -7,6 +7,7 @@ import { type Given, query, statement } from "../Statement.ts"
 import { storedTime } from "../StoreClock.ts"
 import type { Transaction } from "../Transaction.ts"
 import { keptBytes } from "../uploads.ts"
+import { type CountedProjects, hasRoom, type Room } from "./CountedProjects.ts"
 import { isIndexedKey } from "./JobRow.ts"
 import { knowsRank } from "./laneRanks.ts"
 
@@ -77,30 +78,11 @@ const insertData = statement((given: Given<Values<"job_data", "job_seq" | "reque
   query.insertInto("job_data").values(assign(given, "job_seq", "request")),
 )
 
-/** The unfinished jobs of a project, counted up to the cap in the index that claims use. The cross join reads its lanes first. */
-const countUnfinished = (given: Given<Values<"lanes", "project_id"> & { readonly cap: number }>) =>
-  query
-    .selectFrom((from) =>
-      from
-        .selectFrom("lanes as own")
-        .crossJoin("jobs")
-        .select("jobs.lane_id")
-        .where("own.project_id", "=", given.projectId)
-        .whereRef("jobs.lane_id", "=", "own.id")
-        .where("jobs.held", "in", [0, 1])
-        .where("jobs.claimable_at", "is not", null)
-        .limit(given.cap)
-        .as("unfinished"),
-    )
-    .select((of) => of.fn.countAll<number>().as("count"))
-
-export const unfinishedJobs = statement(countUnfinished)
-
 /**
  * Inserts a job where nothing else has to be written or decided: its lane exists, knows its priority and is not waiting for a later
  * job, the project is below its cap, and store time is not ahead of this process. Otherwise inserts nothing.
  */
-export const insertAtOnce = statement((given: Given<NewRow & { readonly cap: number }>) => {
+export const insertAtOnce = statement((given: Given<NewRow & Room>) => {
   const values = { ...assign(given, ...columns), ...initial }
   const names = Object.keys(values) as ReadonlyArray<keyof typeof values>
   return query
@@ -117,7 +99,7 @@ export const insertAtOnce = statement((given: Given<NewRow & { readonly cap: num
         .where("next_at", "<=", given.claimableAt)
         .where(knowsRank(given))
         .where(sql<boolean>`${given.createdAt} >= (${sql.raw(storedTime.sql)})`)
-        .where(sql<boolean>`(${given.cap} = 0 OR (${countUnfinished(given)}) < ${given.cap})`),
+        .where(hasRoom(given)),
     )
     .onConflict(keyIsTaken)
     .modifyEnd(idIsTaken)
@@ -187,7 +169,11 @@ export const insertJob = (
  * Creates a single job in one statement, as most are created: without gate, upload and retry. Returns `undefined`, and nothing was
  * written, if the job needs more than that or is not accepted.
  */
-export const createAtOnce = (tx: Transaction, item: NewJob): ReadonlyArray<CreateOutcome> | undefined => {
+export const createAtOnce = (
+  tx: Transaction,
+  item: NewJob,
+  counted: CountedProjects,
+): ReadonlyArray<CreateOutcome> | undefined => {
   if (
     item.tick !== undefined ||
     item.gate !== null ||
@@ -211,7 +197,10 @@ export const createAtOnce = (tx: Transaction, item: NewJob): ReadonlyArray<Creat
   })
   if (outcome._tag !== "Created") return undefined
   const { job, longRequest, row } = insertionOf(outcome.job, null)
-  if (longRequest !== null || tx.insert(insertAtOnce, { ...row, cap: item.queueCap }) === undefined) return undefined
+  const room = longRequest === null ? counted.roomFor(tx, item) : undefined
+  const seq = room && tx.insert(insertAtOnce, { ...row, ...room })
+  if (seq === undefined) return undefined
+  counted.noteNewest(seq)
   return [{ _tag: "Created", job }]
 }
 

@@ -60,7 +60,9 @@ const checkPool = Effect.fnUntraced(function* (directory: string, store: StoreIn
   return {
     ...check,
     summary: `${check.summary}${known}`,
-    remedy: `remove these files from ${join(directory, "blobs")}, where each is named by its key with .blob, and run kiln backup, which copies them again`,
+    remedy:
+      `remove these files from ${join(directory, "blobs")}, where the key jobs/ID/1/audio is jobs/shard-*/ID.1.audio.blob, ` +
+      "or jobs/ID/1/audio.blob from an older version, and run kiln backup, which copies them again",
   }
 })
 

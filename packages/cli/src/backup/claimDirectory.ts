@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, statSync } from "nod
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { FileBlobStore } from "@kiln/adapter-blobs"
 import { causeMessage, type CommandFailed, failed } from "../CommandFailed.ts"
 import { directoriesAround, findInstallation, isWithin, realPathOf } from "../installation/findInstallation.ts"
 import { backupMarker, generationsOf, isGenerationName } from "./backupMarker.ts"
@@ -94,7 +95,8 @@ const doubtOf = (directory: string): string | undefined => {
 const requireNamed = Effect.fnUntraced(function* (directory: string, earlier: ReadonlyArray<Generation>) {
   const named = new Set([join(directory, "blobs", storeIdentity)])
   for (const generation of earlier)
-    for (const key of yield* readBlobKeys(directory, generation)) named.add(join(directory, "blobs", `${key}.blob`))
+    for (const key of yield* readBlobKeys(directory, generation))
+      for (const path of FileBlobStore.pathsOf(directory, key)) named.add(path)
   const unnamed = yield* onFiles(directory, () =>
     [...filesBelow(join(directory, "blobs")), ...filesBelow(join(directory, "tmp"))].filter((file) => !named.has(file)),
   )

@@ -63,7 +63,8 @@ export const checkBlobs = (
       return problem(name, {
         summary: `${faulty} of ${count} cannot be served`,
         remedy:
-          "restore them from a backup of the files: each belongs under the key that is shown (in a directory: blobs/KEY.blob, also in one of kiln backup)",
+          "restore them from a backup of the files, each to the path that it has there (in a directory, and in one of kiln backup, " +
+          "the key jobs/ID/1/audio is blobs/jobs/shard-*/ID.1.audio.blob, or blobs/jobs/ID/1/audio.blob from an older version)",
         findings,
       })
     return isComplete

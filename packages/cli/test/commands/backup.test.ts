@@ -22,6 +22,7 @@ import { describe, expect, it } from "vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { takeBackup } from "../../src/backup/takeBackup.ts"
+import { blobFile, keyOfBlobFile } from "../support/blobFiles.ts"
 import { copySqlite } from "../support/copies.ts"
 import { engineOn, speak } from "../support/liveFiles.ts"
 import { jsonOf, refusalOf, runInProcess } from "../support/runInProcess.ts"
@@ -134,7 +135,7 @@ describe("kiln backup", () => {
     expect(blobsIn(lab.directory)).toHaveLength(2)
     const third = await backUp(lab.directory, lab.env, "--keep", "2")
     expect(third.removed_backups).toEqual([first.backup])
-    expect(blobsIn(lab.directory)).toEqual([`blobs/jobs/${two.slice(4)}/1/audio.blob`])
+    expect(blobsIn(lab.directory)).toEqual([blobFile("", `jobs/${two.slice(4)}/1/audio`)])
     expect(readdirSync(join(lab.directory, "generations")).toSorted()).toEqual([second.backup, third.backup])
     expect(await check(lab.directory)).toMatchObject({ exit: 0 })
   })
@@ -198,7 +199,7 @@ describe("kiln backup", () => {
     expect(JSON.parse(stdout).removed_backups).toEqual([])
     expect(readdirSync(join(lab.directory, "generations"))).toContain(backup)
     expect(stderr).toContain("complete except for 2 files that are missing or damaged in the installation itself")
-    const keys = [lost, damaged].map((path) => path.replace(/^blobs\//, "").replace(/\.blob$/, ""))
+    const keys = [lost, damaged].map((path) => keyOfBlobFile(path.replace(/^blobs\//, "")))
     expect(JSON.parse(stdout).unusable_files.toSorted()).toEqual(keys)
     const checked = await check(lab.directory)
     expect(checked).toMatchObject({ exit: 1, stderr: expect.stringContaining("cannot be relied on: blobs") })
@@ -385,7 +386,7 @@ describe("kiln restore --to", () => {
     const to = join(lab.scratch, "restored")
     const restored = await jsonOf(["restore", lab.directory, "--backup", old.backup, "--to", to], {})
     expect(restored).toMatchObject({ files: 1, erased_jobs: 1 })
-    expect(blobsIn(to)).toEqual([`blobs/jobs/${two.slice(4)}/1/audio.blob`])
+    expect(blobsIn(to)).toEqual([blobFile("", `jobs/${two.slice(4)}/1/audio`)])
     const env = { KILN_DATA_DIR: to }
     expect(await jsonOf(["job", "show", one], env)).toMatchObject({ status: "done", data: "deleted" })
     expect(await jsonOf(["job", "show", two], env)).toMatchObject({ status: "done", data: "kept" })

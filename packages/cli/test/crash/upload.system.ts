@@ -8,9 +8,9 @@ import { Lab, leaseMs, patience } from "./support/Lab.ts"
 
 const engine = { upload: { leaseDurationMs: leaseMs } }
 
-/** Sends the first bytes of a file and then nothing more. Fails, as it must, when its receiver goes away. */
+/** Sends the first bytes of a file, more than a store gathers before it writes, and then nothing more. Fails, as it must, when its receiver goes away. */
 const beginPut = (client: Client, upload: Upload, body: Uint8Array<ArrayBuffer>): Promise<string> =>
-  client.put(upload, new ReadableStream({ start: (controller) => controller.enqueue(body.subarray(0, 4_000)) })).then(
+  client.put(upload, new ReadableStream({ start: (controller) => controller.enqueue(body.subarray(0, 200_000)) })).then(
     ({ status }) => `answered with ${status}`,
     () => "cut off",
   )
@@ -28,10 +28,10 @@ it(
     const killed = await lab.start({ engine })
     const other = await lab.start({ engine })
     const upload = await killed.client.announce()
-    const first = beginPut(killed.client, upload, wav(1))
+    const first = beginPut(killed.client, upload, new Uint8Array(Buffer.concat([wav(1), Buffer.alloc(200_000)])))
     const [temporary = ""] = await until(() => {
       const files = lab.temporaries()
-      return files.length === 1 && statSync(files[0] ?? "").size >= 4_000 ? files : undefined
+      return files.length === 1 && statSync(files[0] ?? "").size >= 64_000 ? files : undefined
     })
     const during = await other.client.put(upload, wav(2))
     expect([during.status, await codeOf(during)]).toEqual([409, "upload_in_progress"])

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { KilnProcess, run, runJson, temporaryDirectory, until } from "@kiln/service-lab"
 import { copySqlite } from "../support/copies.ts"
+import { blobFile } from "../support/blobFiles.ts"
 import { blobKeys } from "./support/Records.ts"
 import { type Service, startService } from "./support/Service.ts"
 
@@ -78,7 +79,7 @@ describe("a copy of the database on the same blobs", () => {
       await new Promise((resolve) => setTimeout(resolve, 1_000))
       const id = await speak(restored, "after the restore")
       const orphan = `jobs/${id.slice(4)}/1/leftover`
-      cpSync(join(data.path, `blobs/jobs/${id.slice(4)}/1/audio.blob`), join(data.path, `blobs/${orphan}.blob`))
+      cpSync(blobFile(data.path, `jobs/${id.slice(4)}/1/audio`), join(data.path, `blobs/${orphan}.blob`))
       // It sweeps: what a record says is not needed goes.
       await until(() => (blobKeys(data.path).includes(orphan) ? undefined : true))
       expect(blobKeys(data.path)).toEqual(expect.arrayContaining([...before]))
@@ -135,9 +136,16 @@ describe("kiln blobs sweep", () => {
       id = (await speak(service, "kept")).slice(4)
       await stop(service)
     }
-    const audio = join(data.path, `blobs/jobs/${id}/1/audio.blob`)
+    const audio = blobFile(data.path, `jobs/${id}/1/audio`)
     const leave = (count: number) => {
-      for (let n = 0; n < count; n++) cpSync(audio, join(data.path, `blobs/jobs/${id}/1/left${n}.blob`))
+      // Every other one where versions before shards stored it.
+      for (let n = 0; n < count; n++)
+        cpSync(
+          audio,
+          n % 2 === 0
+            ? blobFile(data.path, `jobs/${id}/1/left${n}`)
+            : join(data.path, `blobs/jobs/${id}/1/left${n}.blob`),
+        )
     }
     leave(3)
     const dry = await runJson(["blobs", "sweep", "--dry-run"], env)

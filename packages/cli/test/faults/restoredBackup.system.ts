@@ -2,11 +2,11 @@ import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, it } from "vitest"
 import { temporaryDirectory, until } from "@kiln/service-lab"
+import { blobFile } from "../support/blobFiles.ts"
 import { blobKeys } from "./support/Records.ts"
 import { put, type Service, startService } from "./support/Service.ts"
 import { noise } from "./support/speech.ts"
 
-const fileOf = (directory: string, key: string): string => join(directory, "blobs", `${key}.blob`)
 const audioOf = (jobId: string): string => `jobs/${jobId.slice(4)}/1/audio`
 
 const transcribe = async (service: Service, uploadId: string): Promise<string> => {
@@ -41,16 +41,16 @@ it("a restored backup: rows without blobs are errors and never bytes, blobs with
     expect((await service.kiln.ended()).exit).toBe(0)
   }
   const [usable = "", gone = ""] = uploads
-  rmSync(fileOf(data.path, lost.blob))
-  rmSync(fileOf(data.path, `uploads/${gone.slice(4)}/1`))
+  rmSync(blobFile(data.path, lost.blob))
+  rmSync(blobFile(data.path, `uploads/${gone.slice(4)}/1`))
   // Of a job and an upload that the restored database does not know, and of an attempt it has not heard of.
   const unknown = "0".repeat(26)
   const newer = [`jobs/${unknown}/1/audio`, `uploads/${unknown}/1`, kept.blob.replace("/1/", "/9/")]
   // And one that the database knows to belong to nothing.
   const leftover = kept.blob.replace("/audio", "/leftover")
   for (const orphan of [...newer, leftover]) {
-    mkdirSync(dirname(fileOf(data.path, orphan)), { recursive: true })
-    copyFileSync(fileOf(data.path, kept.blob), fileOf(data.path, orphan))
+    mkdirSync(dirname(blobFile(data.path, orphan)), { recursive: true })
+    copyFileSync(blobFile(data.path, kept.blob), blobFile(data.path, orphan))
   }
 
   const config = join(data.path, "kiln.config.mjs")

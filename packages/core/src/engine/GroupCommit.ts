@@ -20,6 +20,7 @@ import {
   type Erasure,
   type Failure,
   type FencedOutcome,
+  JobDirectory,
   JobStore,
   type NewJob,
   ShortLockWait,
@@ -27,11 +28,15 @@ import {
   WakeUp,
 } from "../ports/index.ts"
 import { whileBlobsPresent } from "./blobPresence.ts"
+import { filesInProgress } from "./FilesInProgress.ts"
 import { JobEvents } from "./JobEvents.ts"
 import { type ClaimingWorker, makeJointWrites } from "./jointWrites.ts"
 
 /** Maximum number of items in one store call, unless a single caller has more. */
 const maxBatchSize = 500
+
+/** Maximum number of jobs in one read. An answer may have 64 KB for each. */
+const maxReadSize = 100
 
 /** Number of callers whose items are worth a call of their own while another call is in progress. Each call costs the store something. */
 const minParallelBatch = 100
@@ -57,11 +62,11 @@ interface Waiting<In, Out> {
 }
 
 /** Removes the first entries from the list, as many as one call may hold, and returns them. */
-const detachBatch = <In, Out>(waiting: Array<Waiting<In, Out>>): ReadonlyArray<Waiting<In, Out>> => {
+const detachBatch = <In, Out>(waiting: Array<Waiting<In, Out>>, maxItems: number): ReadonlyArray<Waiting<In, Out>> => {
   let size = 0
   let count = 0
   for (const entry of waiting) {
-    if (count > 0 && size + entry.items.length > maxBatchSize) break
+    if (count > 0 && size + entry.items.length > maxItems) break
     size += entry.items.length
     count += 1
   }
@@ -120,11 +125,15 @@ const committing = <In, Out>(verb: BatchVerb<In, Out>, report: (error: unknown) 
   }
 }
 
-interface Grouping {
-  /** Runs before each call and lets more join than those that are about to call in this turn. */
-  readonly gather?: Effect.Effect<void>
-  /** Maximum number of calls in progress at the same time; default 1. There is a second one only while many callers wait. */
+interface Grouping<In> {
+  /** Runs before each call and lets more join than those that are about to call in this turn. Is given the items that wait. */
+  readonly gather?: ((items: Iterable<In>) => Effect.Effect<void>) | undefined
+  /** Maximum number of calls in progress at the same time; default 1. */
   readonly parallelCalls?: number | undefined
+  /** Number of callers that must wait before there is one more call at the same time. */
+  readonly minParallel?: number
+  /** Maximum number of items in one call, unless a single caller has more. */
+  readonly maxItems?: number
 }
 
 const engineClosed = () => Exit.fail(new StoreUnavailable({ operation: "groupCommit", cause: "the engine is closed" }))
@@ -136,7 +145,7 @@ const engineClosed = () => Exit.fail(new StoreUnavailable({ operation: "groupCom
  */
 export const groupCommit = <In, Out>(
   verb: BatchVerb<In, Out>,
-  { gather, parallelCalls = 1 }: Grouping = {},
+  { gather, maxItems = maxBatchSize, minParallel = minParallelBatch, parallelCalls = 1 }: Grouping<In> = {},
 ): Effect.Effect<GroupedVerb<In, Out>, never, Scope.Scope> =>
   Effect.gen(function* () {
     // Several callers share a call, so it is not part of the trace of one of them.
@@ -148,16 +157,24 @@ export const groupCommit = <In, Out>(
     const waiting: Array<Waiting<In, Out>> = []
     const drains = new Set<Fiber.Fiber<void>>()
     let draining = 0
+    /** Calls that begin in the next turn. */
+    let starting = 0
     let closed = false
 
     // Detached before it is settled: a settled caller runs at once and may push again.
     const commitNext = Effect.uninterruptible(
-      Effect.suspend(() => (waiting.length === 0 ? Effect.void : commit(detachBatch(waiting)))),
+      Effect.suspend(() => (waiting.length === 0 ? Effect.void : commit(detachBatch(waiting, maxItems)))),
     )
-    const gatherAndCommit = gather === undefined ? commitNext : Effect.andThen(gather, commitNext)
+    const gatherAndCommit =
+      gather === undefined
+        ? commitNext
+        : Effect.andThen(
+            Effect.suspend(() => gather(waiting.flatMap(({ items }) => items))),
+            commitNext,
+          )
     /** Whether enough is waiting for one more call beside `others`. */
     const isWorthACall = (others: number): boolean =>
-      others === 0 ? waiting.length > 0 : others < parallelCalls && waiting.length >= minParallelBatch
+      others === 0 ? waiting.length > 0 : others < parallelCalls && waiting.length - starting * maxItems >= minParallel
     const drain: Effect.Effect<void> = Effect.flatMap(gatherAndCommit, () => {
       if (isWorthACall(draining - 1)) return Effect.andThen(Effect.yieldNow, drain)
       draining -= 1
@@ -165,6 +182,7 @@ export const groupCommit = <In, Out>(
     })
     /** Runs a turn after the first item was pushed, so that others that are about to call in this turn can join. */
     const start = (): void => {
+      starting -= 1
       // What waits was settled at the close.
       if (closed) return
       const fiber = fork(drain)
@@ -187,6 +205,7 @@ export const groupCommit = <In, Out>(
       waiting.push({ items, settle })
       if (!isWorthACall(draining)) return
       draining += 1
+      starting += 1
       dispatcher.scheduleTask(start, 0)
     }
     return Object.assign(
@@ -195,6 +214,13 @@ export const groupCommit = <In, Out>(
       { push },
     )
   })
+
+/** Completions of jobs with files wait for those whose files are being written. */
+const gatherFiles = (blobs: BlobStore["Service"]) => {
+  const { settle } = filesInProgress(blobs)
+  return (completions: Iterable<Completion>): Effect.Effect<void> =>
+    [...completions].every(({ files }) => files.length > 0) ? settle : Effect.void
+}
 
 /**
  * The verbs of `JobStore` whose callers share calls, for parts of the engine that push items without a fiber each. They bypass
@@ -216,14 +242,31 @@ export class GroupCommit extends Context.Service<
 >()("@kiln/core/engine/GroupCommit") {}
 
 /**
- * The stores whose single calls share commits, and `GroupCommit`. They stand between any adapter and the engine. A call that
+ * Lets readers of jobs share calls if the store gains from that. Readers of one turn do, and those that arrive during a call; a second call may run
+ * beside it, so that a reader does not always wait for the one before. Each sees at least what was committed when it asked.
+ */
+const sharedReaders = Effect.fnUntraced(function* (store: JobStore["Service"], directory: JobDirectory["Service"]) {
+  const { parallelReads: parallelCalls } = store
+  if (parallelCalls === undefined) return { store: {}, directory }
+  const grouping = { parallelCalls, minParallel: 1, maxItems: maxReadSize }
+  return {
+    store: {
+      findJobs: yield* groupCommit(store.findJobs, grouping),
+      pollJobs: yield* groupCommit(store.pollJobs, grouping),
+    },
+    directory: JobDirectory.of({ ...directory, readJobs: yield* groupCommit(directory.readJobs, grouping) }),
+  }
+})
+
+/**
+ * The stores whose single calls share commits, or reads where the store gains from that, and `GroupCommit`. They stand between any adapter and the engine. A call that
  * created jobs wakes workers once, or claims for an idle one, and emits the jobs' `queued` events, before its callers are settled.
  * While the blob store is gone, creations and claims fail.
  */
 export const layerGroupCommit: Layer.Layer<
-  GroupCommit | JobStore | UploadStore,
+  GroupCommit | JobStore | JobDirectory | UploadStore,
   never,
-  JobStore | UploadStore | WakeUp | JobEvents
+  JobStore | JobDirectory | UploadStore | WakeUp | JobEvents
 > = Layer.effectContext(
   Effect.gen(function* () {
     const blobs = Option.getOrUndefined(yield* Effect.serviceOption(BlobStore))
@@ -232,14 +275,16 @@ export const layerGroupCommit: Layer.Layer<
     const grouped = {
       createJobs: yield* groupCommit(joint.createJobs, { parallelCalls: store.parallelCreations }),
       checkpointJobs: yield* groupCommit(store.checkpointJobs),
-      completeJobs: yield* groupCommit(joint.completeJobs),
+      completeJobs: yield* groupCommit(joint.completeJobs, { gather: blobs && gatherFiles(blobs) }),
       failJobs: yield* groupCommit(store.failJobs),
       deferJobs: yield* groupCommit(store.deferJobs),
       releaseJobs: yield* groupCommit(store.releaseJobs),
       eraseJobs: yield* groupCommit(store.eraseJobs),
     }
+    const readers = yield* sharedReaders(store, yield* JobDirectory)
     return Context.make(GroupCommit, { ...grouped, claimFor: joint.claimFor }).pipe(
-      Context.add(JobStore, JobStore.of({ ...store, ...grouped })),
+      Context.add(JobStore, JobStore.of({ ...store, ...readers.store, ...grouped })),
+      Context.add(JobDirectory, readers.directory),
       Context.add(
         UploadStore,
         UploadStore.of({ ...uploads, createUploads: yield* groupCommit(uploads.createUploads) }),

@@ -11,6 +11,9 @@ interface Purged {
   readonly failure: BlobUnavailable | undefined
 }
 
+/** Concurrent removals share work in stores that can: a directory of files reads a shard and syncs it once for several. */
+const removedAtOnce = 16
+
 /**
  * Removes blobs that nothing refers to any more, and confirms each purge once they are verifiably gone. A purge that fails is moved
  * back, so that it does not keep the store from the others, and does not prevent those that follow here.
@@ -18,7 +21,9 @@ interface Purged {
 export const tryPurges = Effect.fnUntraced(function* (purges: ReadonlyArray<Purge>) {
   const blobs = yield* BlobStore
   const store = yield* JobStore
-  const results = yield* Effect.forEach(purges, (purge) => Effect.result(blobs.remove(purge.blobPrefix)))
+  const results = yield* Effect.forEach(purges, (purge) => Effect.result(blobs.remove(purge.blobPrefix)), {
+    concurrency: removedAtOnce,
+  })
   const failed = purges.filter((_, index) => results[index]?._tag === "Failure")
   const gone = purges.filter((_, index) => results[index]?._tag === "Success")
   if (gone.length > 0) yield* store.confirmPurges(gone)

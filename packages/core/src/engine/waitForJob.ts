@@ -31,7 +31,7 @@ export class JobReader extends Context.Service<
     Effect.gen(function* () {
       const directory = yield* JobDirectory
       const atOnce = yield* groupCommit(directory.readJobs)
-      const together = yield* groupCommit(directory.readJobs, { gather: Effect.sleep(gatherMs) })
+      const together = yield* groupCommit(directory.readJobs, { gather: () => Effect.sleep(gatherMs) })
       return JobReader.of({
         read: (jobId) => Effect.map(atOnce([jobId]), ([job]) => job),
         readTogether: (jobId) => Effect.map(together([jobId]), ([job]) => job),

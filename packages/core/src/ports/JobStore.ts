@@ -114,6 +114,12 @@ export class JobStore extends Context.Service<
     readonly parallelCreations?: number
 
     /**
+     * Lets concurrent callers of `findJobs`, `pollJobs` and `JobDirectory.readJobs` share calls, of which at most this number are in progress at the same time.
+     * For stores whose calls run outside of this process: in others, sharing takes longer than reading.
+     */
+    readonly parallelReads?: number
+
+    /**
      * Creates jobs. Checks idempotency, retried job, gate, upload and queue cap in that order, and inserts, all in one
      * transaction.
      */

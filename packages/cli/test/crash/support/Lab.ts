@@ -8,6 +8,7 @@ import { KilnProcess, type Listening, serve, startLimitMs, temporaryDirectory, u
 import type { EngineOverrides } from "../../../src/KilnConfig.ts"
 import type { Edit } from "../fixtures/editModules.ts"
 import { type CallLine, labFiles, type MarkLine } from "../fixtures/LabFiles.ts"
+import { keyOfBlobFile } from "../../support/blobFiles.ts"
 import { Client } from "./Client.ts"
 import { type LabStore, type MakeStore, sqliteStore } from "./LabStore.ts"
 import { type SeededKey, seedStores } from "./seed.ts"
@@ -161,7 +162,7 @@ export class Lab implements AsyncDisposable {
   /** Keys of all blobs of jobs and uploads, straight from the directory; what the installation keeps for itself is neither. */
   blobs(): ReadonlyArray<string> {
     return below(join(this.dataDirectory, "blobs"))
-      .map((file) => file.replace(/\.blob$/, ""))
+      .map(keyOfBlobFile)
       .filter((key) => key !== ".store" && !key.startsWith("installation/") && !key.startsWith("lineage/"))
   }
 

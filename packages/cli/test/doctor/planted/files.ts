@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto"
-import { cpSync, mkdirSync, renameSync, rmSync } from "node:fs"
+import { cpSync, globSync, mkdirSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { fixtures } from "@kiln/conformance"
-import { jobBlobKey } from "@kiln/core/domain"
+import { idBody, jobBlobKey } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import { expect, vi } from "vitest"
+import { blobFile } from "../../support/blobFiles.ts"
 import type { Installation } from "../../support/installations.ts"
 import { runInProcess } from "../../support/runInProcess.ts"
 import { command, printedIn, set, start } from "./acts.ts"
@@ -39,7 +40,8 @@ const restoreFile: Act = async (scene) => {
   const { directory } = scene.installation
   const backup = `${directory}.backup`
   scene.started.defer(() => rmSync(backup, { recursive: true, force: true }))
-  const at = printedIn(scene, /blobs\/KEY\.blob/, { KEY: keyOfFile })
+  const printed = printedIn(scene, /blobs\/jobs\/shard-\*\/ID\.1\.audio\.blob/, { ID: idBody(jobId(1)) })
+  const [at = ""] = globSync(printed, { cwd: backup })
   cpSync(join(backup, at), join(directory, at))
 }
 
@@ -87,7 +89,7 @@ export const filesProblems: ReadonlyArray<Planted> = [
       const { directory, env } = installation
       await finishWithFile(installation)
       expect(await runInProcess(["backup", `${directory}.backup`], env)).toMatchObject({ exit: 0 })
-      rmSync(join(directory, "blobs", `${keyOfFile}.blob`))
+      rmSync(blobFile(directory, keyOfFile))
     },
     check: "blobs",
     status: "problem",

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, utimesSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
+import { blobFile, keyOfBlobFile } from "../../support/blobFiles.ts"
 import { databaseOf } from "./embedded.ts"
 import { sha256Of } from "./speech.ts"
 
@@ -81,7 +82,7 @@ const below = (directory: string): ReadonlyArray<string> => {
 export const blobKeys = (directory: string): ReadonlyArray<string> => {
   const root = join(directory, "blobs")
   return below(root)
-    .map((path) => path.slice(root.length + 1).replace(/\.blob$/, ""))
+    .map((path) => keyOfBlobFile(path.slice(root.length + 1)))
     .filter((key) => /^(jobs|uploads)\//.test(key))
     .toSorted()
 }
@@ -97,7 +98,7 @@ export const ageTemporaryFiles = (directory: string): void => {
 /** What committed rows say about blobs and is not so: each must be there, as long and with the digest that the row names. */
 export const brokenPromises = (directory: string, blobs: ReadonlyArray<BlobRecord>): ReadonlyArray<string> =>
   blobs.flatMap(({ blob_key, bytes, owner, sha256 }) => {
-    const path = join(directory, "blobs", `${blob_key}.blob`)
+    const path = blobFile(directory, blob_key)
     let file: Uint8Array
     try {
       file = readFileSync(path)

@@ -32,7 +32,8 @@ export const placeOf = ({ text }: Call, directory: string): string | undefined =
   if (path.startsWith("/kiln.db")) return path.slice(1)
   return path
     .replace(/[0-9a-z]{26}/, "ID")
+    .replace(/shard-[0-9a-z]{2}/, "shard")
     .replace(/^\/tmp\/(\w+)\..*/, "tmp/$1 part")
     .replace(/^\//, "")
-    .replace(/\/\d+(\/|\.|$)/, "/N$1")
+    .replace(/(\/|ID\.)\d+(\/|\.|$)/, "$1N$2")
 }

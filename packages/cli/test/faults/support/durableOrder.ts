@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { temporaryDirectory } from "@kiln/service-lab"
+import { blobFile } from "../../support/blobFiles.ts"
 import { attach } from "./attach.ts"
 import { type Disk, replayDisk } from "./replayDisk.ts"
 import { put, startService } from "./Service.ts"
@@ -32,7 +33,7 @@ export const durableOrder = async (environment: Readonly<Record<string, string>>
       "-o",
       path,
       "-e",
-      `trace=${writing},writev,sendto,sendmsg`,
+      `trace=${writing},sendto,sendmsg`,
     ])
     for (let round = 1; round <= 2; round++) {
       const { id: upload_id, upload_url } = await service.announce(1)
@@ -60,7 +61,7 @@ const judge = (
   const counts = { accepted: 0, received: 0, erased: 0 }
   const violations: Array<string> = []
   const named = new Set<string>()
-  const fileOf = (key: string) => `${directory}/blobs/${key}.blob`
+  const fileOf = (key: string) => blobFile(directory, key)
   const complain = (isWrong: boolean, what: string) => (isWrong ? void violations.push(what) : undefined)
   const noContent = (disk: Disk) => {
     const next = done.shift()

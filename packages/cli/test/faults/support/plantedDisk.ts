@@ -2,7 +2,7 @@
 // service asked for.
 import fs, { statSync } from "node:fs"
 import { createRequire, syncBuiltinESMExports } from "node:module"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 
 const bug = process.env["PLANTED_BUG"]
 const { open, rename } = fs.promises
@@ -75,6 +75,8 @@ const bugs: Readonly<Record<string, () => void>> = {
   "the row is written before the blob": () => {
     fs.promises.rename = async (from, to) => {
       if (!String(to).endsWith(".blob")) return rename(from, to)
+      // Its directory is there before it, as the store expects of a name that it has given.
+      await fs.promises.mkdir(dirname(String(to)), { recursive: true })
       setTimeout(() => void rename(from, to).catch(() => undefined), lateMs)
     }
   },

@@ -120,7 +120,7 @@ export const replayDisk = (trace: string, directory: string, watcher: Watcher): 
     const path = descriptor.exec(text)?.[1] ?? ""
     const status = /"HTTP\/1\.1 (\d{3})/.exec(text)?.[1]
     if (status !== undefined) watcher.answer(Number(status), text, disk)
-    if (path.startsWith(directory) && (name === "write" || name === "pwrite64")) {
+    if (path.startsWith(directory) && /^p?write(64|v2?)?$/.test(name)) {
       if (path.endsWith("-wal")) watcher.page(text, disk)
       disk.write(path, text)
     }

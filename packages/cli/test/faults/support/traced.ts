@@ -4,7 +4,7 @@ import { join } from "node:path"
 
 /** Calls that change data on the disk. */
 export const writing =
-  "write,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir"
+  "write,writev,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir"
 
 /** Die at the `nth` call of this name that any one thread makes. */
 export interface Kill {

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes, isStorableText, jobBlobKey, type OutputFile } from "../../domain/index.ts"
 import { valueOf } from "../../domain/realms.ts"
+import { filesInProgress } from "../../engine/FilesInProgress.ts"
 import { type AttemptError, AttemptFailed, type AttemptFile } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { BlobStore, IdGenerator } from "../../ports/index.ts"
@@ -40,7 +41,7 @@ export const writeFile = Effect.fnUntraced(function* (
       })
   written.push(blobKey)
   const info = yield* Effect.mapError(
-    Effect.retry(blobs.put(blobKey, content, { maxBytes }), {
+    Effect.retry(filesInProgress(blobs).writing(blobs.put(blobKey, content, { maxBytes })), {
       schedule: retrying,
       while: (error) => error._tag === "BlobUnavailable" && !begun,
       times: putRetries,

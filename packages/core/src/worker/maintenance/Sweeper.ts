@@ -13,7 +13,8 @@ import { collectOrphans } from "./collectOrphans.ts"
 import { firstPause, growingPauses } from "../growingPauses.ts"
 import { requireOriginal } from "../../installation/copies.ts"
 import { makeOutageLog } from "../outageLog.ts"
-import { inSteps, prune, totalOf } from "./prune.ts"
+import { inSteps } from "./pacedSteps.ts"
+import { prune, totalOf } from "./prune.ts"
 import { measureSweep } from "../metrics/sweepMetrics.ts"
 
 /**

@@ -13,28 +13,15 @@ import {
   UploadStore,
 } from "../../ports/index.ts"
 import { requireCurrentStore } from "../../installation/lineage.ts"
+import { inPacedSteps, inSteps } from "./pacedSteps.ts"
 
-/** Maximum number of records that one step of a sweep changes, so that a sweep never occupies the store for long. */
-const stepSize = 100
+/** Number of purges that are tried together. */
+const purgesAtOnce = 100
 /**
  * After this many failed purges in a row, a sweep leaves the rest to the next one: the whole blob store is probably unavailable. The
  * next one begins behind them, because each has moved back.
  */
 const maxFailedPurges = 500
-
-/** Repeats a step until it finds fewer than `stepSize` records. Returns the total. */
-const untilDone = <E, R>(step: Effect.Effect<number, E, R>): Effect.Effect<number, E, R> =>
-  Effect.gen(function* () {
-    for (let found = 0; ; yield* Effect.yieldNow) {
-      const count = yield* step
-      found += count
-      if (count < stepSize) return found
-    }
-  })
-
-/** Repeats a step of a store that changes up to a number of records. Returns how many it changed in all. */
-export const inSteps = <E, R>(step: (limit: number) => Effect.Effect<number, E, R>): Effect.Effect<number, E, R> =>
-  untilDone(step(stepSize))
 
 /** The number of records that retention has removed. */
 export interface Pruned {
@@ -69,20 +56,22 @@ export const prune = Effect.fnUntraced(function* (
   const { data, jobs: records, uploads } = periodsOf(rulesInForce(yield* jobs.readRetention))
   let failure: BlobUnavailable | undefined
   // A blob that cannot be removed now must not delay other removals.
-  const pruned = <E, R>(step: Effect.Effect<PruneResult, E, R>) =>
-    untilDone(
-      Effect.flatMap(step, (result) =>
-        Effect.map(removes ? tryPurges(result.purges) : Effect.undefined, (tried) => {
-          failure ??= tried?.failure
-          return result.count
-        }),
-      ),
+  const pruned = <E, R>(step: (limit: number) => Effect.Effect<PruneResult, E, R>) =>
+    inPacedSteps(
+      step,
+      ({ count }) => count,
+      ({ purges }) =>
+        removes
+          ? Effect.map(tryPurges(purges), (tried) => {
+              failure ??= tried.failure
+            })
+          : Effect.void,
     )
   const found = {
-    expiredData: finiteAges(data).length === 0 ? 0 : yield* pruned(jobs.expireData(data, stepSize)),
-    deletedJobs: finiteAges(records).length === 0 ? 0 : yield* pruned(jobs.deleteJobs(records, stepSize)),
-    deletedUploads: uploads === Infinity ? 0 : yield* untilDone(uploadStore.deleteUploads(uploads, stepSize)),
-    expiredUploads: yield* pruned(uploadStore.expireUploads(stepSize)),
+    expiredData: finiteAges(data).length === 0 ? 0 : yield* pruned((limit) => jobs.expireData(data, limit)),
+    deletedJobs: finiteAges(records).length === 0 ? 0 : yield* pruned((limit) => jobs.deleteJobs(records, limit)),
+    deletedUploads: uploads === Infinity ? 0 : yield* inSteps((limit) => uploadStore.deleteUploads(uploads, limit)),
+    expiredUploads: yield* pruned(uploadStore.expireUploads),
   }
   if (!removes) return { ...found, purges: (yield* jobs.nextPurges(1)).length, failure: undefined }
   if (retries) yield* jobs.hastenPurges
@@ -98,12 +87,12 @@ const purgeDue = Effect.fnUntraced(function* (maxFailed: number) {
   const jobs = yield* JobStore
   let failure: BlobUnavailable | undefined
   for (let purges = 0, failedInARow = 0; ; yield* Effect.yieldNow) {
-    const due = yield* jobs.nextPurges(stepSize)
+    const due = yield* jobs.nextPurges(purgesAtOnce)
     const tried = yield* tryPurges(due)
     purges += due.length
     failure ??= tried.failure
     failedInARow = tried.gone > 0 ? 0 : failedInARow + due.length
-    if (due.length < stepSize || failedInARow >= maxFailed) return { purges, failure }
+    if (due.length < purgesAtOnce || failedInARow >= maxFailed) return { purges, failure }
   }
 })
 

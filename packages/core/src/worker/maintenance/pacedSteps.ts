@@ -1,0 +1,42 @@
+import * as Effect from "effect/Effect"
+import { monotonicMs } from "../../domain/monotonicMs.ts"
+
+/** How long one step should occupy the store: jobs that are created meanwhile wait for it. */
+const stepMs = 5
+/** Sizes of a step, in records. Jobs need rows locked and pages written, so even a fast store gets no larger ones. */
+const leastSize = 10
+const firstSize = 20
+const mostSize = 100
+
+/** Returns the size of the step after one that took this long. */
+export const nextSize = (size: number, tookMs: number): number =>
+  Math.floor(Math.min(mostSize, 2 * size, Math.max(leastSize, (size * stepMs) / Math.max(tookMs, 1e-3))))
+
+/**
+ * Repeats a step of a store, which deals with up to a number of records, until it finds fewer. Half of the time is left to others: after each
+ * step comes a pause that is as long as the step. `after` does the rest of the work with what a step returned, and does not count as the store's
+ * time. Returns the number of records.
+ */
+export const inPacedSteps = <A, E, R, E2 = never, R2 = never>(
+  step: (limit: number) => Effect.Effect<A, E, R>,
+  countOf: (result: A) => number,
+  after: (result: A) => Effect.Effect<void, E2, R2> = () => Effect.void,
+): Effect.Effect<number, E | E2, R | R2> =>
+  Effect.gen(function* () {
+    let size = firstSize
+    for (let found = 0; ;) {
+      const beganAt = yield* monotonicMs
+      const result = yield* step(size)
+      const tookMs = (yield* monotonicMs) - beganAt
+      yield* after(result)
+      const count = countOf(result)
+      found += count
+      if (count < size) return found
+      size = nextSize(size, tookMs)
+      yield* tookMs > 0 ? Effect.sleep(tookMs) : Effect.yieldNow
+    }
+  })
+
+/** Repeats a step that returns how many records it changed. */
+export const inSteps = <E, R>(step: (limit: number) => Effect.Effect<number, E, R>): Effect.Effect<number, E, R> =>
+  inPacedSteps(step, (count) => count)

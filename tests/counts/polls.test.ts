@@ -1,0 +1,56 @@
+import { postgresStore } from "@kiln/adapter-postgres"
+import { createEngine, jobKind } from "@kiln/core"
+import { freshDatabase, tcpProxy, type TcpProxy } from "@kiln/postgres-lab"
+import { memoryBlobs } from "@kiln/testing"
+import { describe, expect, it } from "vitest"
+import { z } from "zod"
+import { median } from "../../bench/measure.ts"
+
+const free = jobKind({ name: "free", request: z.object({ n: z.number() }), run: () => Promise.resolve({ output: {} }) })
+
+/** The median number of statements of a call. Work by the clock adds to some. */
+const statementsOf = async (proxy: TcpProxy, call: () => Promise<unknown>): Promise<number> => {
+  const counts: Array<number> = []
+  for (let n = 0; n < 9; n += 1) {
+    proxy.resetCounts()
+    await call()
+    counts.push([...proxy.statements().values()].reduce((sum, each) => sum + each, 0))
+  }
+  return median(counts)
+}
+
+describe("statements of readers on Postgres", () => {
+  it("readers of one turn share one, and those who wait share those about jobs that have ended", async () => {
+    await using database = await freshDatabase()
+    await using proxy = await tcpProxy(database.url)
+    const options = {
+      blobs: memoryBlobs(),
+      kinds: [free],
+      log: false,
+      settings: { sweepIntervalMs: 3_600_000 },
+    } as const
+    const engine = await createEngine({ ...options, store: postgresStore({ url: proxy.url }), worker: false })
+    const worker = await createEngine({ ...options, store: postgresStore({ url: database.url }), autoStart: false })
+    try {
+      const jobs = await Promise.all(Array.from({ length: 64 }, (_, n) => engine.submit("free", { n })))
+      const readAll = async () => {
+        const read = await Promise.all(jobs.map((job) => engine.get(job)))
+        expect(read.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id))
+      }
+      const [first] = jobs
+      await readAll()
+      expect(await statementsOf(proxy, () => engine.get(first?.id ?? ""))).toBe(1)
+      expect(await statementsOf(proxy, readAll)).toBe(1)
+      proxy.resetCounts()
+      const waiting = Promise.all(jobs.map((job) => engine.wait(job)))
+      await worker.start()
+      await waiting
+      const reads = [...proxy.statements().entries()].filter(([text]) => text.includes(`"kiln"."jobs"`))
+      // The store announces which jobs have ended; what they returned is read for all that are known by then.
+      expect(reads.reduce((sum, [, times]) => sum + times, 0)).toBeLessThan(jobs.length)
+    } finally {
+      await engine.stop({ drainMs: 0 })
+      await worker.stop()
+    }
+  })
+})
