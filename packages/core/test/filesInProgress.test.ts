@@ -34,7 +34,7 @@ describe("a completion with files", () => {
     }),
   )
 
-  it.effect("waits a millisecond at most for a file that takes long", () =>
+  it.effect("waits a millisecond at least for a file that takes longer than others did", () =>
     Effect.gen(function* () {
       const files = filesOf()
       const slow = yield* begin(files)
@@ -46,6 +46,26 @@ describe("a completion with files", () => {
         yield* Fiber.join(waiting)
       }
       yield* slow.end
+    }),
+  )
+
+  it.effect("waits longer where files take longer, a quarter of what they take, and ten milliseconds at most", () =>
+    Effect.gen(function* () {
+      for (const [tookMs, waits] of [
+        [128, 2],
+        [60_000, 10],
+      ] as const) {
+        const files = filesOf()
+        const [first, slow] = [yield* begin(files), yield* begin(files)]
+        yield* TestClock.adjust(tookMs)
+        yield* first.end
+        const waiting = yield* Effect.forkChild(files.settle, { startImmediately: true })
+        yield* TestClock.adjust(waits - 1)
+        expect(waiting.pollUnsafe()).toBeUndefined()
+        yield* TestClock.adjust(1)
+        yield* Fiber.join(waiting)
+        yield* slow.end
+      }
     }),
   )
 

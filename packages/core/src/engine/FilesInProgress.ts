@@ -1,8 +1,12 @@
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { BlobStore } from "../ports/index.ts"
 
-/** Maximum time that a completion waits for others, in milliseconds. A file of a few kilobytes takes about as long to write. */
-const longestWaitMs = 1
+/** Bounds of the time that a completion waits for others, in milliseconds. In between, it is a quarter of what a file takes: more on a slow disk. */
+const waitMs = { least: 1, most: 10 }
+
+const monotonicMs = (clock: Clock.Clock): Effect.Effect<number> =>
+  Effect.sync(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e6)
 
 /**
  * The files that attempts of this process are writing to a blob store. A file takes several turns of the event loop, so jobs that began
@@ -10,14 +14,24 @@ const longestWaitMs = 1
  */
 class FilesInProgress {
   #count = 0
+  /** Milliseconds that a file took lately. */
+  #tookMs = 0
   readonly #waiting = new Set<() => void>()
 
   /** Runs an effect that writes a file. */
   readonly writing = <A, E, R>(write: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.suspend(() => {
-      this.#count += 1
-      return Effect.onExit(write, () => Effect.sync(() => this.#ended()))
-    })
+    Effect.acquireUseRelease(
+      Effect.map(Effect.clockWith(monotonicMs), (now) => {
+        this.#count += 1
+        return now
+      }),
+      () => write,
+      (from) =>
+        Effect.map(Effect.clockWith(monotonicMs), (now) => {
+          this.#tookMs += (now - from - this.#tookMs) / 16
+          this.#ended()
+        }),
+    )
 
   #ended(): void {
     this.#count -= 1
@@ -33,7 +47,10 @@ class FilesInProgress {
       this.#waiting.add(end)
       return Effect.sync(() => this.#waiting.delete(end))
     })
-    return Effect.andThen(Effect.raceFirst(noneLeft, Effect.sleep(longestWaitMs)), Effect.yieldNow)
+    return Effect.andThen(
+      Effect.raceFirst(noneLeft, Effect.sleep(Math.min(Math.max(this.#tookMs / 4, waitMs.least), waitMs.most))),
+      Effect.yieldNow,
+    )
   })
 }
 
