@@ -23,13 +23,12 @@ describe("counting jobs by a tag", () => {
         )
       const runnable = [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" as const }]
       const request = { runnable, limits: noLimits, limit: 1, leaseDurationMs: 60_000, maxLostWorkers: 3 }
-      let counting = true
-      let ended = 0
+      const state = { isCounting: true, ended: 0 }
       const ending = Effect.gen(function* () {
-        while (counting) {
+        while (state.isCounting) {
           const { claims } = yield* store.claimJobs(request)
           yield* store.completeJobs(claims.map((claim) => completionOf(claim)))
-          ended += 1
+          state.ended += 1
           yield* Effect.yieldNow
         }
       })
@@ -39,14 +38,14 @@ describe("counting jobs by a tag", () => {
         [
           Effect.ensuring(
             count,
-            Effect.sync(() => (counting = false)),
+            Effect.sync(() => (state.isCounting = false)),
           ),
           ending,
         ],
         { concurrency: "unbounded" },
       )
       expect(counts.reduce((sum, { count: part }) => sum + part, 0)).toBe(2_400)
-      expect(ended).toBeGreaterThan(1)
+      expect(state.ended).toBeGreaterThan(1)
     }),
   )
 })

@@ -3,9 +3,8 @@ import { monotonicMs } from "../../domain/monotonicMs.ts"
 
 /** How long one step should occupy the store: jobs that are created meanwhile wait for it. */
 const stepMs = 5
-/** Sizes of a step, in records. Jobs need rows locked and pages written, so even a fast store gets no larger ones. */
-const leastSize = 10
-const firstSize = 20
+/** Sizes of a step, in records. Smaller ones would cost more for the commit than for the records. The first is of the least. */
+const leastSize = 20
 const mostSize = 100
 
 /** Returns the size of the step after one that took this long. */
@@ -23,7 +22,7 @@ export const inPacedSteps = <A, E, R, E2 = never, R2 = never>(
   after: (result: A) => Effect.Effect<void, E2, R2> = () => Effect.void,
 ): Effect.Effect<number, E | E2, R | R2> =>
   Effect.gen(function* () {
-    let size = firstSize
+    let size = leastSize
     for (let found = 0; ;) {
       const beganAt = yield* monotonicMs
       const result = yield* step(size)
