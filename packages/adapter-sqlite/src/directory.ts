@@ -1,6 +1,13 @@
 import { type Expression, type RawBuilder, sql } from "kysely"
 import type { JobMode, JobStatus, KeyId, ProjectId } from "@kiln/core/domain"
-import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
+import {
+  type FinishedJob,
+  type JobCount,
+  JobDirectory,
+  type JobList,
+  type JobPage,
+  type JobSummary,
+} from "@kiln/core/ports"
 import { listAttempts, listWaits } from "@kiln/sql-store"
 import { select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
@@ -246,6 +253,38 @@ const labeledByStatus = statement((given: Given<Unfinished & Labels & { readonly
 
 const retentions = ["kept", "expired", "deleted"] as const
 
+/** The end of one range of the index. */
+export const lastFinished = statement((given: Given<Omit<Finished, "projectId"> & { readonly limit: number }>) =>
+  query
+    .selectFrom("jobs")
+    .select(select("jobs", "id", "project_id", "kind", "mode", "status", "error_code", "created_at", "finished_at"))
+    .select(select("jobs", "waited_ms", "ran_ms"))
+    .where("retained", "=", given.retained)
+    .where("kind", "=", given.kind)
+    .where("finished_at", ">", given.finishedAfter)
+    .orderBy("finished_at", "desc")
+    .limit(given.limit),
+)
+
+const listFinished = (
+  tx: Transaction,
+  { limit, withinMs }: Parameters<JobDirectory["Service"]["listFinished"]>[0],
+): ReadonlyArray<FinishedJob> =>
+  retentions
+    .flatMap((retained) =>
+      finishedKinds(tx, retained).flatMap(
+        (kind) =>
+          tx.all(lastFinished, {
+            retained,
+            kind,
+            finishedAfter: tx.now - withinMs,
+            limit,
+          }) as ReadonlyArray<FinishedJob>,
+      ),
+    )
+    .sort((one, other) => other.finishedAt - one.finishedAt)
+    .slice(0, limit)
+
 const countJobs = (
   tx: Transaction,
   question: Parameters<JobDirectory["Service"]["countJobs"]>[0],
@@ -257,14 +296,16 @@ const countJobs = (
   const rows =
     labels === undefined
       ? [
-          ...tx.all(unfinishedByStatus, { projectId, now }),
+          ...(question.unfinished === false ? [] : tx.all(unfinishedByStatus, { projectId, now })),
           ...retentions.flatMap((retained) =>
             finishedKinds(tx, retained).flatMap((kind) =>
               tx.all(finishedByStatus, { projectId, retained, kind, finishedAfter }),
             ),
           ),
         ]
-      : tx.all(labeledByStatus, { projectId, now, finishedAfter, ...labels })
+      : tx
+          .all(labeledByStatus, { projectId, now, finishedAfter, ...labels })
+          .filter(({ state }) => question.unfinished !== false || state === "done" || state === "failed")
   return summed(rows.map(({ count, kind, mode, state: status }) => ({ kind, mode, status, count })))
 }
 
@@ -294,6 +335,7 @@ export const makeSqliteJobDirectory = (db: Database, common = transactionsOf(db)
         }),
       ),
     findPlace: (jobId) => db.read("JobDirectory.findPlace", (tx) => findPlace(tx, jobId)),
+    listFinished: (question) => db.read("JobDirectory.listFinished", (tx) => listFinished(tx, question)),
     listKinds: db.read("JobDirectory.listKinds", listKinds),
     listWaits: (jobId) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobId)),
     listAttempts: (jobId) => common.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),

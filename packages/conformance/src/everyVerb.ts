@@ -105,6 +105,7 @@ const directory = Effect.gen(function* () {
   yield* jobs.listWaits(jobId(1))
   yield* jobs.findPlace(jobId(1))
   yield* jobs.listKinds
+  yield* jobs.listFinished({ withinMs: 60_000, limit: 10 })
 })
 
 const uploadsAndRetention = Effect.gen(function* () {

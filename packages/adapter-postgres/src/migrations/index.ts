@@ -8,6 +8,7 @@ import { laneLocks } from "./0006LaneLocks.ts"
 import { createJobsAtOnce } from "./0007CreateJobs.ts"
 import { plans } from "./0008Plans.ts"
 import { takeJobs } from "./0009TakeJobs.ts"
+import { operators } from "./0011Operators.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -24,5 +25,6 @@ export const migrations: ReadonlyArray<Migration> = [
   createJobsAtOnce,
   plans,
   takeJobs,
+  operators,
   // One per line.
 ]

@@ -26,7 +26,7 @@ export * from "./AttemptWait.ts"
 export * from "./WorkerScope.ts"
 export { type WaitingReasonName, type WaitingFor, type KindFacts, type QueuePlace, maxAhead } from "./WaitingFor.ts"
 export * from "./BlobKey.ts"
-export { isCountStep } from "./Child.ts"
+export { childLabel, isCountStep } from "./Child.ts"
 export { purgePauseMs } from "./Purge.ts"
 export {
   errorCodes,
@@ -57,6 +57,7 @@ export {
   type FileId,
   type KeyId,
   type ProjectId,
+  type OperatorTokenId,
   type RequestId,
   formatId,
   isId,
