@@ -30,6 +30,7 @@ import { scheduleCommand } from "./commands/schedule.ts"
 import { serveCommand } from "./commands/serve.ts"
 import { signingKeyCommand } from "./commands/signingKey.ts"
 import { switchCommand } from "./commands/switch.ts"
+import { tokenCommand } from "./commands/token.ts"
 import { Init } from "./openStores.ts"
 import { Json } from "./Output.ts"
 import { ProcessIo } from "./ProcessIo.ts"
@@ -41,6 +42,7 @@ const kiln = Command.make("kiln").pipe(
     serveCommand,
     projectCommand,
     keyCommand,
+    tokenCommand,
     jobCommand,
     queueCommand,
     scheduleCommand,
