@@ -142,7 +142,7 @@ export const countJobs = async (
 type LastQuestion = { withinMs: number; limit: number }
 
 /** The newest ends of each kind, from the index of finished jobs. */
-export const lastFinished = batchStatement<{ retained: RetainedData }, LastQuestion, FinishedJob>(
+const lastFinished = batchStatement<{ retained: RetainedData }, LastQuestion, FinishedJob>(
   { retained: "text" },
   (item, given) =>
     query

@@ -10,7 +10,7 @@ export interface SessionState {
 
 export const SessionContext = createContext<SessionState | undefined>(undefined)
 
-export const useSession = (): SessionState => {
+const useSession = (): SessionState => {
   const state = useContext(SessionContext)
   if (state === undefined) throw new Error("there is no session")
   return state

@@ -25,7 +25,7 @@ const optionsFor = (width: number, series: ReadonlyArray<Series>): uPlot.Options
   return {
     width,
     height: 150,
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     cursor: { points: { size: 6 }, y: false },
     legend: { live: true },
     scales: { y: { range: (_, __, highest) => [0, Math.max(4, (highest ?? 0) * 1.1)] } },

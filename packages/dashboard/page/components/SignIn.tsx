@@ -1,6 +1,8 @@
 import { useState } from "preact/hooks"
 import { call, RequestFailed, readToken, writeToken } from "../api.ts"
 
+const textOf = (value: FormDataEntryValue | null): string => (typeof value === "string" ? value.trim() : "")
+
 /** Asks for a token, and tries it. */
 export const SignIn = ({
   onCancel,
@@ -15,7 +17,7 @@ export const SignIn = ({
   const [isTrying, setTrying] = useState(false)
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
-    const token = String(new FormData(event.currentTarget as HTMLFormElement).get("token") ?? "").trim()
+    const token = textOf(new FormData(event.currentTarget as HTMLFormElement).get("token"))
     const before = readToken()
     writeToken(token)
     setTrying(true)

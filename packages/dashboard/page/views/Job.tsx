@@ -283,5 +283,10 @@ const Details = ({ job, reload }: { readonly job: Job; readonly reload: () => vo
 
 export const JobView = ({ id }: { readonly id: string }) => {
   const loaded = useLoaded(`job ${id}`, (signal) => call("readJob", "GET /jobs/:id", { id, signal }), 2_000)
-  return <Shown loaded={loaded}>{(job) => <Details job={job} reload={loaded.reload} />}</Shown>
+  return (
+    <>
+      {loaded.value === undefined && <Head title="Job" note={<span class="id">{id}</span>} />}
+      <Shown loaded={loaded}>{(job) => <Details job={job} reload={loaded.reload} />}</Shown>
+    </>
+  )
 }

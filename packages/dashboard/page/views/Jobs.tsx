@@ -12,11 +12,11 @@ type Query = Readonly<Record<string, string>>
 type Listed = ResultOf<"listJobs">["jobs"][number]
 
 const fields = [
-  { name: "type", label: "Type", width: 18 },
-  { name: "project", label: "Project", width: 14 },
-  { name: "error_code", label: "Error", width: 16 },
-  { name: "tag", label: "Tag", width: 10 },
-  { name: "key", label: "Key", width: 14 },
+  { name: "type", label: "Type", width: 15 },
+  { name: "project", label: "Project", width: 11 },
+  { name: "error_code", label: "Error", width: 14 },
+  { name: "tag", label: "Tag", width: 8 },
+  { name: "key", label: "Key", width: 11 },
 ] as const
 
 const ages: ReadonlyArray<readonly [value: string, label: string, seconds: number]> = [
@@ -66,7 +66,9 @@ const Filters = ({ query }: { readonly query: Query }) => {
   const apply = (event: Event): void => {
     event.preventDefault()
     const form = new FormData(event.currentTarget as HTMLFormElement)
-    const given = Object.fromEntries([...form].map(([name, value]) => [name, String(value).trim()]))
+    const given = Object.fromEntries(
+      [...form].map(([name, value]) => [name, typeof value === "string" ? value.trim() : ""]),
+    )
     const { id = "", ...others } = given
     location.hash = id === "" ? linkTo(["jobs"], others) : linkTo(["jobs", id])
   }
@@ -88,7 +90,7 @@ const Filters = ({ query }: { readonly query: Query }) => {
       ))}
       <label>
         <span>Job id</span>
-        <input name="id" size={18} placeholder="job_…" autocomplete="off" spellcheck={false} />
+        <input name="id" size={13} placeholder="job_…" autocomplete="off" spellcheck={false} />
       </label>
       {(["from", "to"] as const).map((name) =>
         query[name] === undefined ? null : (
@@ -166,7 +168,7 @@ const runAll = async (
 }
 
 /** Asks about all jobs that match a filter: first a dry run says how many there are. */
-export const askAll = async ({ past, statuses: of, word }: Verb, given: Record<string, string>): Promise<Question> => {
+const askAll = async ({ past, statuses: of, word }: Verb, given: Record<string, string>): Promise<Question> => {
   const { matched, complete, to } = await change(word, { filter: given, dry_run: true })
   const filter = { ...given, to }
   const jobs = `${complete ? "" : "at least "}${counted(matched, "job")}`
@@ -195,7 +197,7 @@ export const askAll = async ({ past, statuses: of, word }: Verb, given: Record<s
   }
 }
 
-export const askCancelAll = (filter: Record<string, string>) => askAll(cancelVerb, filter)
+const askCancelAll = (filter: Record<string, string>) => askAll(cancelVerb, filter)
 export const askRetryAll = (filter: Record<string, string>) => askAll(retryVerb, filter)
 
 const Bulk = ({ onDone, query }: { readonly query: Query; readonly onDone: () => void }) => {
@@ -228,8 +230,8 @@ const stateOf = (job: Listed): string => {
   return job.status
 }
 
-export const JobRows = ({ jobs }: { readonly jobs: ReadonlyArray<Listed> }) => (
-  <Table label="Jobs" head={["Job", "Type", "Mode", "Status", "Code", "#Attempts", "Created", "#Took"]}>
+const JobRows = ({ jobs }: { readonly jobs: ReadonlyArray<Listed> }) => (
+  <Table label="Jobs" head={["Job", "Type", "Project", "Mode", "Status", "Code", "#Attempts", "Created", "#Took"]}>
     {jobs.map((job) => (
       <tr key={job.job_id}>
         <th scope="row">
@@ -238,6 +240,7 @@ export const JobRows = ({ jobs }: { readonly jobs: ReadonlyArray<Listed> }) => (
           </a>
         </th>
         <td>{job.type}</td>
+        <td>{job.project_name ?? <span class="id">{shortId(job.project_id)}</span>}</td>
         <td>{job.mode}</td>
         <td>
           <Badge>{stateOf(job)}</Badge>

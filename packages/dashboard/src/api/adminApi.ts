@@ -73,7 +73,7 @@ const adminApi = (): HttpApi.Constraint => {
   const [first, ...others] = endpoints
   if (first === undefined) throw new Error("the API has no operations")
   const group = HttpApiGroup.make("admin")
-    .add(first as HttpApiEndpoint.Constraint, ...others)
+    .add(first, ...others)
     .middleware(OperatorAuthentication as never)
     .annotateMerge(
       OpenApi.annotations({ title: "Operations", description: "What the operator's page shows and does." }),

@@ -7,7 +7,7 @@ const mode = Literals(["sandbox", "live"])
 const status = Literals(["queued", "processing", "done", "failed"])
 
 /** The rights of a caller. */
-export const Role = Literals(["view", "operate", "content"])
+const Role = Literals(["view", "operate", "content"])
 
 export const Session = Struct({
   actor: Text.annotate({ description: "The caller's name, as in the audit log." }),
@@ -15,7 +15,7 @@ export const Session = Struct({
   version: NullOr(Text).annotate({ description: "The version of the program that serves the page." }),
 }).annotate({ identifier: "Session" })
 
-export const WaitingReason = Struct({
+const WaitingReason = Struct({
   reason: Text,
   subject: NullOr(Text),
   cause: NullOr(Text),
@@ -24,7 +24,7 @@ export const WaitingReason = Struct({
   limit: NullOr(Int),
 }).annotate({ identifier: "WaitingReason", description: "One thing that an unfinished job waits for." })
 
-export const Finding = Struct({
+const Finding = Struct({
   check: Text,
   status: Literals(["warning", "problem"]),
   summary: Text,
@@ -32,7 +32,7 @@ export const Finding = Struct({
   findings: List(Struct({ message: Text, remedy: NullOr(Text) })),
 }).annotate({ identifier: "Finding", description: "A result of `kiln doctor` that calls for action." })
 
-export const Queue = Struct({
+const Queue = Struct({
   type: Text,
   mode,
   paused: Flag,
@@ -49,7 +49,7 @@ const Percentiles = Struct({ p50: Finite, p95: Finite, p99: Finite }).annotate({
   description: "Seconds.",
 })
 
-export const Recent = Struct({
+const Recent = Struct({
   since: time.annotate({ description: "The jobs that finished after this time are counted." }),
   jobs: Int,
   complete: Flag.annotate({ description: "False if there were too many jobs for the whole hour." }),
@@ -71,7 +71,7 @@ export const Recent = Struct({
   ),
 }).annotate({ identifier: "Recent", description: "The jobs that finished within the last hour." })
 
-export const Spending = Struct({
+const Spending = Struct({
   owner: Text,
   name: NullOr(Text),
   currency: Text,
@@ -82,7 +82,7 @@ export const Spending = Struct({
   reserved: Text,
 }).annotate({ identifier: "Spending" })
 
-export const Provider = Struct({
+const Provider = Struct({
   provider: Text,
   status: Literals(["ready", "paused"]),
   reason: NullOr(Text),
@@ -92,7 +92,7 @@ export const Provider = Struct({
   next_try_at: NullOr(time),
 }).annotate({ identifier: "Provider" })
 
-export const Worker = Struct({
+const Worker = Struct({
   worker_id: Text,
   slots: NullOr(Int),
   live_types: List(Text),
@@ -101,7 +101,7 @@ export const Worker = Struct({
   forced_off: List(Text),
 }).annotate({ identifier: "Worker", description: "A worker that has published its state within the last half minute." })
 
-export const PendingDeliveries = Struct({
+const PendingDeliveries = Struct({
   type: Text,
   count: Int,
   repeated: Int,
@@ -153,9 +153,10 @@ export const History = Struct({
   ).annotate({ description: "The same by type and mode, with a value for each point." }),
 }).annotate({ identifier: "History" })
 
-export const Job = Struct({
+const Job = Struct({
   job_id: Text,
   project_id: Text,
+  project_name: NullOr(Text),
   key_id: Text,
   type: Text,
   mode,
@@ -238,7 +239,6 @@ const Relative = Struct({
 
 export const JobDetails = Struct({
   ...Job.fields,
-  project_name: NullOr(Text),
   held: Flag,
   deadline_at: NullOr(time),
   phase_started_at: NullOr(time),
@@ -264,7 +264,7 @@ export const JobContent = Struct({
   attempts: List(Struct({ attempt: Int, message: Text, stack: NullOr(Text) })),
 }).annotate({ identifier: "JobContent", description: "What belongs to the caller, or may quote it." })
 
-export const FailureGroup = Struct({
+const FailureGroup = Struct({
   type: Text,
   error_code: Text,
   message: NullOr(Text).annotate({

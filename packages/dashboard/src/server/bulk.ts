@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { isId, type JobStatus, type StoreUnavailable } from "@kiln/core/domain"
-import { Operator } from "@kiln/core/effect"
+import type { Operator } from "@kiln/core/effect"
 import { JobDirectory, type JobQuery } from "@kiln/core/ports"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { Decimal, isId, type KeyId, type SpendCap } from "@kiln/core/domain"
+import { Decimal, isId, type SpendCap } from "@kiln/core/domain"
 import { listSchedules, Operator, pauseSchedule, removeSchedule, resumeSchedule } from "@kiln/core/effect"
 import { KeyDirectory, Switchboard } from "@kiln/core/ports"
 import type { InputOf } from "../api/index.ts"
@@ -83,7 +83,7 @@ export const capProject = Effect.fnUntraced(function* (
 
 export const revokeKey = Effect.fnUntraced(function* ({ id }: InputOf<"revokeKey">, caller: Caller) {
   const key = isId("key", id)
-    ? yield* (yield* KeyDirectory).revokeKey(id as KeyId).pipe(recorded(caller, "key.revoke", id))
+    ? yield* (yield* KeyDirectory).revokeKey(id).pipe(recorded(caller, "key.revoke", id))
     : undefined
   if (key === undefined) return yield* Effect.fail(refuse("not_found", "there is no such key"))
   return changed

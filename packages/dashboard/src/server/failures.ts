@@ -49,7 +49,7 @@ const grouped = (jobs: ReadonlyArray<Failed>): ResultOf<"failures">["groups"] =>
           count: all.length,
           first_at: formatTime(times.reduce((one, other) => Math.min(one, other))),
           last_at: formatTime(times.reduce((one, other) => Math.max(one, other))),
-          example_job_id: first.id as string,
+          example_job_id: first.id,
         },
       ]
     })

@@ -56,7 +56,7 @@ const decode = (schema: Schema.Top, value: unknown): Effect.Effect<unknown, ApiE
   })
   if (Result.isSuccess(result)) return Effect.succeed(result.success)
   const [issue] = format(result.failure.issue).issues
-  const path = issue?.path?.join(".") ?? ""
+  const path = issue?.path?.map(String).join(".") ?? ""
   return Effect.fail(refuse("invalid_request", `${path === "" ? "the request" : path} is invalid`))
 }
 

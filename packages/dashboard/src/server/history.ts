@@ -44,7 +44,7 @@ export const recordHistory = Effect.gen(function* () {
   const untilNextMinute = Effect.sync(() => minuteMs - (Date.now() % minuteMs) + 500)
   yield* Effect.forever(
     Effect.andThen(
-      Effect.catch(record, (error) => Effect.logDebug("the figures of a minute were not recorded", error)),
+      record.pipe(Effect.catch((error) => Effect.logDebug("the figures of a minute were not recorded", error))),
       Effect.flatMap(untilNextMinute, Effect.sleep),
     ),
   )

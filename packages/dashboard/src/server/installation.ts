@@ -129,7 +129,7 @@ export const listProjects = Effect.gen(function* () {
   return projects.map(({ createdAt, disabledAt, id, name }) => {
     const spent = spending.get(id)
     return {
-      project_id: id as string,
+      project_id: id,
       name,
       created_at: formatTime(createdAt),
       disabled_at: formatTime(disabledAt),
@@ -139,7 +139,7 @@ export const listProjects = Effect.gen(function* () {
   })
 })
 
-const keyStatus = ({ expiresAt, revokedAt }: ApiKeyRecord, now: number) => {
+const keyStatus = ({ expiresAt, revokedAt }: ApiKeyRecord, now: number): "active" | "revoked" | "expired" => {
   if (revokedAt !== null) return "revoked"
   return expiresAt !== null && expiresAt <= now ? "expired" : "active"
 }
@@ -148,13 +148,13 @@ export const listKeys = Effect.gen(function* () {
   const now = yield* Clock.currentTimeMillis
   const names = projectNames(yield* readProjects)
   return (yield* (yield* KeyDirectory).listKeys).map((key) => ({
-    key_id: key.id as string,
-    project_id: key.projectId as string,
+    key_id: key.id,
+    project_id: key.projectId,
     project_name: names.get(key.projectId) ?? null,
     name: key.name,
     mode: key.mode,
     scopes: key.scopes,
-    status: keyStatus(key, now) as "active" | "revoked" | "expired",
+    status: keyStatus(key, now),
     created_at: formatTime(key.createdAt),
     expires_at: formatTime(key.expiresAt),
     last_used_at: formatTime(key.lastUsedAt),
@@ -169,7 +169,7 @@ export const listSchedules = Effect.map(readSchedules, ({ schedules }) =>
     name: schedule.name,
     type: schedule.kind,
     mode: schedule.owner.mode,
-    project_id: schedule.owner.projectId as string,
+    project_id: schedule.owner.projectId,
     timing: timingText(schedule),
     paused: schedule.paused,
     next_at: formatTime(schedule.nextAt),
@@ -186,7 +186,7 @@ export const listDeliveries = Effect.gen(function* () {
   return {
     pending: yield* deliveryFields,
     deliveries: deliveries.map(({ attempts, dueAt, jobId, kind }) => ({
-      job_id: jobId as string,
+      job_id: jobId,
       type: kind,
       calls: attempts,
       due_at: formatTime(dueAt),

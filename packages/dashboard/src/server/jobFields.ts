@@ -1,15 +1,16 @@
 import * as Effect from "effect/Effect"
 import { isId, labelsWith } from "@kiln/core/domain"
-import type { JobQuery, JobSummary } from "@kiln/core/ports"
+import type { JobQuery, JobSummary, Project } from "@kiln/core/ports"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
 import { formatTime } from "./format.ts"
 import { projectIdOf } from "./names.ts"
 
 /** Formats a job as the list shows it. Nothing in it is the caller's data. */
-export const jobFields = (job: JobSummary) => ({
+export const jobFields = (job: JobSummary, projects: ReadonlyArray<Project>) => ({
   job_id: job.id,
   project_id: job.projectId,
+  project_name: projects.find(({ id }) => id === job.projectId)?.name ?? null,
   key_id: job.keyId,
   type: job.kind,
   mode: job.mode,

@@ -37,7 +37,8 @@ export const listJobs = ({ query: { after, limit: wanted, ...filter } }: InputOf
       next = page.next
       if (next === undefined || jobs.length >= limit) break
     }
-    return { jobs: jobs.map(jobFields), next: next ?? null }
+    const projects = yield* readProjects
+    return { jobs: jobs.map((job) => jobFields(job, projects)), next: next ?? null }
   }).pipe(Effect.catchDefect(refuseCursor))
 
 const findJob = Effect.fnUntraced(function* (id: string) {
@@ -56,8 +57,6 @@ const waitFields = (run: WaitRun) => ({
   first_at: formatTime(run.firstAt),
   last_at: formatTime(run.lastAt),
 })
-
-const summaryOf = (job: Job): JobSummary => job
 
 const relativeFields = (job: Job) => ({
   job_id: job.id,
@@ -95,8 +94,7 @@ export const readJob = Effect.fnUntraced(function* ({ id }: InputOf<"readJob">) 
   const attempts = (yield* directory.listAttempts(job.id)) ?? []
   const waits = (yield* directory.listWaits(job.id)) ?? []
   return {
-    ...jobFields(summaryOf(job)),
-    project_name: projects.find((project) => project.id === job.projectId)?.name ?? null,
+    ...jobFields(job, projects),
     held: job.held,
     deadline_at: formatTime(job.deadlineAt),
     phase_started_at: formatTime(job.phaseStartedAt),

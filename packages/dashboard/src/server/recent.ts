@@ -43,7 +43,7 @@ const projectsOf = (jobs: ReadonlyArray<FinishedJob>, names: ReadonlyMap<string,
       const ranMs = all.reduce((sum, job) => sum + job.ranMs, 0)
       const waited = all.map(({ waitedMs }) => waitedMs).toSorted((one, other) => one - other)
       return {
-        project_id: projectId as string,
+        project_id: projectId,
         name: names.get(projectId) ?? null,
         jobs: all.length,
         ran_seconds: ranMs / 1_000,

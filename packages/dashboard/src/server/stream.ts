@@ -1,3 +1,4 @@
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { ResultOf } from "../api/index.ts"
 
@@ -24,7 +25,7 @@ const eventOf = (overview: ResultOf<"overview">): Uint8Array =>
 const contentOf = ({ at: _, ...content }: ResultOf<"overview">): string => JSON.stringify(content)
 
 /** Sends the overview to all viewers as server-sent events: one look a second for all of them, and none while nobody watches. */
-export class OverviewStream {
+class OverviewStream {
   readonly #read: Read
   readonly #viewers = new Set<Viewer>()
   #timer: NodeJS.Timeout | undefined
@@ -103,7 +104,7 @@ export class OverviewStream {
 /** Returns a stream whose reads run with these services, until the scope closes. */
 export const makeStream = <R>(read: Effect.Effect<ResultOf<"overview">, unknown, R>) =>
   Effect.acquireRelease(
-    Effect.contextWith((context: import("effect/Context").Context<R>) =>
+    Effect.contextWith((context: Context.Context<R>) =>
       Effect.sync(() => new OverviewStream(() => Effect.runPromiseWith(context)(read))),
     ),
     (stream) => Effect.sync(() => stream.close()),
