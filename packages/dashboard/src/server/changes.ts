@@ -51,7 +51,12 @@ export const cancel = (id: string, caller: Caller) =>
     operator.cancel(id).pipe(recorded(caller, "job.cancel", id, { changed: firstIs("Canceled") })),
   )
 
-export const retry = (id: string, caller: Caller) =>
+type Retried = ReturnType<Operator["Service"]["retry"]>
+
+export const retry = (
+  id: string,
+  caller: Caller,
+): Effect.Effect<Effect.Success<Retried>, Effect.Error<Retried>, Operator> =>
   Effect.flatMap(Operator, (operator) =>
     operator.retry(id).pipe(recorded(caller, "job.retry", id, { changed: firstIs("Created"), detailsOf: newJobOf })),
   )
