@@ -133,7 +133,11 @@ describe("settings", () => {
     ["KILN_DATA_RETENTION", "30m", { engine: { dataRetentionMs: 1_800_000 } }],
     ["KILN_JOB_RETENTION", "24h", { engine: { jobRetentionMs: 86_400_000 } }],
     ["KILN_JOB_RETENTION", "90d", { engine: { jobRetentionMs: 7_776_000_000 } }],
-    ["KILN_MANAGEMENT_PORT", "9090", { management: { host: "127.0.0.1", port: 9_090, token: undefined, dashboard: true } }],
+    [
+      "KILN_MANAGEMENT_PORT",
+      "9090",
+      { management: { host: "127.0.0.1", port: 9_090, token: undefined, dashboard: true } },
+    ],
     ["KILN_LOG_FORMAT", "json", { logFormat: "json" }],
     ["KILN_ACCESS_LOG", "on", { accessLog: true }],
     ["KILN_SWITCH_AI", "off", { engine: { forcedOff: ["ai"] } }],

@@ -32,6 +32,7 @@ it("the page is small: at most 150 kB compressed", () => {
 
 const missing = chromiumPath === undefined ? " (skipped: no chromium on the path)" : ""
 
+// Without Chromium there is no page to walk; the name of the suite says so.
 describe.skipIf(chromiumPath === undefined)(`the operator's page${missing}`, () => {
   let world: World
   let browser: Browser
@@ -192,9 +193,11 @@ describe.skipIf(chromiumPath === undefined)(`the operator's page${missing}`, () 
     await page.getByText("not updating").waitFor({ timeout: 60_000 })
     await page.context().setOffline(false)
     await page.getByText("not updating").waitFor({ state: "detached", timeout: 60_000 })
+    expect(await page.getByRole("heading", { name: "Queues" }).isVisible()).toBe(true)
     await close()
   })
 
+  // Pictures are committed, and written only on request.
   it.runIf(writesPictures)("is pictured in the documentation", async () => {
     for (const [name, view] of [
       ["dashboard-overview", ""],
@@ -204,7 +207,8 @@ describe.skipIf(chromiumPath === undefined)(`the operator's page${missing}`, () 
       await page.goto(`${base}#/${view}`)
       await page.locator("main h1").waitFor()
       await page.waitForTimeout(1_000)
-      await page.screenshot({ path: join(images, `${name}.png`) })
+      const picture = await page.screenshot({ path: join(images, `${name}.png`) })
+      expect(picture.length).toBeLessThan(200_000)
       await close()
     }
   })

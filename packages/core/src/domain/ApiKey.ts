@@ -26,7 +26,8 @@ const toBase62 = (value: bigint, digits: number): string => {
  *
  * @throws RangeError unless there are exactly 32 bytes: a key with less randomness must never be issued.
  */
-export const formatApiKey = (mode: KeyMode, random: Uint8Array): string => formatSecret("an API key", `kiln_${mode}_`, random)
+export const formatApiKey = (mode: KeyMode, random: Uint8Array): string =>
+  formatSecret("an API key", `kiln_${mode}_`, random)
 
 const formatSecret = (name: string, prefix: string, random: Uint8Array): string => {
   if (random.length !== RANDOM_BYTES) throw new RangeError(`${name} needs exactly ${RANDOM_BYTES} random bytes`)

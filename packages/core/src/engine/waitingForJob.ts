@@ -28,7 +28,10 @@ const countUnfinishedChildren = Effect.fnUntraced(function* (jobId: Job["id"]) {
 })
 
 /** Measures the queue by kind and mode, with what holds back all jobs of each. Counts at most `limit` jobs. */
-export const measureQueues = Effect.fnUntraced(function* (projectId?: ProjectId, limit: number = Number.MAX_SAFE_INTEGER) {
+export const measureQueues = Effect.fnUntraced(function* (
+  projectId?: ProjectId,
+  limit: number = Number.MAX_SAFE_INTEGER,
+) {
   const depths = yield* (yield* JobDirectory).measureQueue({ limit, projectId })
   const factsOf = yield* readKindFacts
   return depths.map((depth) => ({ ...depth, heldBack: heldBack(depth, factsOf(depth.kind)) }))

@@ -54,7 +54,7 @@ const endpointOf = (name: string, operation: Operation): HttpApiEndpoint.Constra
     operation.method === "GET"
       ? HttpApiEndpoint.get(name, path as "/", {
           ...params,
-          query: operation.query.fields as {},
+          query: operation.query.fields,
           success: operation.success,
           error,
         })

@@ -120,6 +120,6 @@ export const handleApi = (
 ): Effect.Effect<Response, ApiError | StoreUnavailable, AdminServices> =>
   Effect.gen(function* () {
     const { caller, input, name } = yield* admit(incoming, path, authorize)
-    const handler = handlers[name] as unknown as AnyHandler
+    const handler: AnyHandler = handlers[name] as never
     return json(yield* handler(input, caller))
   })

@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { JsonObject } from "@kiln/core/domain"
@@ -41,7 +42,7 @@ export const recordHistory = Effect.gen(function* () {
   const history = yield* Effect.serviceOption(MinuteHistory)
   if (Option.isNone(history)) return
   const record = Effect.flatMap(measureMinute, history.value.writeMinute)
-  const untilNextMinute = Effect.sync(() => minuteMs - (Date.now() % minuteMs) + 500)
+  const untilNextMinute = Effect.map(Clock.currentTimeMillis, (now) => minuteMs - (now % minuteMs) + 500)
   yield* Effect.forever(
     Effect.andThen(
       record.pipe(Effect.catch((error) => Effect.logDebug("the figures of a minute were not recorded", error))),
@@ -52,9 +53,11 @@ export const recordHistory = Effect.gen(function* () {
 
 const figuresOf = ({ figures }: HistoryMinute): ReadonlyMap<string, Figures> =>
   new Map(
-    Object.entries(figures).flatMap(([name, value]) =>
-      Array.isArray(value) && value.length === none.length ? [[name, value as unknown as Figures] as const] : [],
-    ),
+    Object.entries(figures).flatMap(([name, value]) => {
+      if (!Array.isArray(value)) return []
+      const [ready = 0, running = 0, waiting = 0, oldest = 0, done = 0, failed = 0] = value.map(Number)
+      return [[name, [ready, running, waiting, oldest, done, failed]] as const]
+    }),
   )
 
 /** Merges the minutes of one step: the largest depth, and the sum of finished jobs. */
