@@ -19,7 +19,7 @@ CREATE TABLE kiln_operator_tokens (
 
 CREATE TABLE kiln_minutes (
   -- The start of the minute.
-  at      INTEGER PRIMARY KEY,
+  at      INTEGER NOT NULL PRIMARY KEY,
   figures TEXT    NOT NULL
 ) STRICT;
 `,
