@@ -254,7 +254,7 @@ const labeledByStatus = statement((given: Given<Unfinished & Labels & { readonly
 const retentions = ["kept", "expired", "deleted"] as const
 
 /** The end of one range of the index. */
-const lastFinished = statement((given: Given<Omit<Finished, "projectId"> & { readonly limit: number }>) =>
+export const lastFinished = statement((given: Given<Omit<Finished, "projectId"> & { readonly limit: number }>) =>
   query
     .selectFrom("jobs")
     .select(select("jobs", "id", "project_id", "kind", "mode", "status", "error_code", "created_at", "finished_at"))

@@ -106,6 +106,7 @@ const directory = Effect.gen(function* () {
   yield* jobs.findPlace(jobId(1))
   yield* jobs.listKinds
   yield* jobs.listFinished({ withinMs: 60_000, limit: 10 })
+  yield* jobs.countJobs({ finishedWithinMs: 60_000, unfinished: false })
 })
 
 const uploadsAndRetention = Effect.gen(function* () {
