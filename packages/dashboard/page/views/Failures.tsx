@@ -14,8 +14,7 @@ type Failures = ResultOf<"failures">
 const Groups = ({ failures, reload }: { readonly failures: Failures; readonly reload: () => void }) => {
   const may = useMay("operate")
   const hasMessages = failures.groups.some(({ message }) => message !== null)
-  if (failures.groups.length === 0)
-    return <Empty>No job that was created since {moment(failures.since)} has failed.</Empty>
+  if (failures.groups.length === 0) return <Empty>No job has failed since {moment(failures.since)}.</Empty>
   return (
     <Table
       label="Failures"
@@ -38,7 +37,7 @@ const Groups = ({ failures, reload }: { readonly failures: Failures; readonly re
                 type: group.type,
                 error_code: group.error_code,
                 status: "failed",
-                from: failures.since,
+                from: group.created_from,
               })}
             >
               {group.error_code}
@@ -60,7 +59,7 @@ const Groups = ({ failures, reload }: { readonly failures: Failures; readonly re
             <td>
               {group.message === null && (
                 <Action
-                  ask={() => askRetryAll({ type: group.type, error_code: group.error_code, from: failures.since })}
+                  ask={() => askRetryAll({ type: group.type, error_code: group.error_code, from: group.created_from })}
                   onDone={reload}
                 >
                   {`Retry all ${count(group.count)}`}

@@ -259,6 +259,9 @@ const JobRows = ({ jobs }: { readonly jobs: ReadonlyArray<Listed> }) => (
   </Table>
 )
 
+/** Jobs of a full page. */
+const pageSize = 50
+
 export const JobsView = ({ query }: { readonly query: Query }) => {
   const filter = filterOf(query)
   const [more, setMore] = useState<{
@@ -269,11 +272,17 @@ export const JobsView = ({ query }: { readonly query: Query }) => {
   const [failure, setFailure] = useState<RequestFailed>()
   const key = `jobs ${JSON.stringify(query)}`
   const followed = more?.of === key ? more : undefined
+  const [rare, setRare] = useState<string>()
+  const isRare = rare === key
   const loaded = useLoaded(
     key,
-    (signal) => call("listJobs", "GET /jobs", { query: filter, signal }),
-    // Further pages belong to the first one as it was.
-    followed === undefined ? 5_000 : undefined,
+    async (signal) => {
+      const page = await call("listJobs", "GET /jobs", { query: filter, signal })
+      if (page.next !== null && page.jobs.length < pageSize) setRare(key)
+      return page
+    },
+    // Further pages belong to the first one as it was, and a filter that few jobs match takes long to look for them.
+    followed === undefined && !isRare ? 5_000 : undefined,
   )
   const load = async (after: string): Promise<void> => {
     setFailure(undefined)

@@ -82,7 +82,7 @@ export const operations = {
     "kiln job cancel",
   ),
   retryJobs: post("/bulk/retry", "Retry the failed jobs that match", S.BulkRequest, S.BulkResult, "kiln job retry"),
-  failures: get("/failures", "Group the failed jobs of an hour or a day", S.Failures, spanQuery),
+  failures: get("/failures", "Group the jobs that failed within an hour or a day", S.Failures, spanQuery),
   failureMessages: get(
     "/failures/messages",
     "Group failed jobs by message too, which may quote a request; recorded in the audit log",

@@ -271,6 +271,9 @@ const FailureGroup = Struct({
     description: "The first line, for callers with the role `content` who ask for it.",
   }),
   count: Int,
+  created_from: time.annotate({
+    description: "When the first of these jobs was created: a filter from here selects all of them.",
+  }),
   first_at: time,
   last_at: time,
   example_job_id: Text,

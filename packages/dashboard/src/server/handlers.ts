@@ -29,6 +29,7 @@ import {
   listProjects,
   listSchedules,
   listSwitches,
+  readQueues,
   switchImpact,
 } from "./installation.ts"
 import { listJobs, readContent, readJob } from "./jobs.ts"
@@ -59,8 +60,10 @@ export interface HandlerOptions {
 
 /** Returns the handlers. An operation without one does not compile. */
 export const makeHandlers = ({ findings, version }: HandlerOptions): Handlers => {
-  const overview = makeOverview(findings)
-  const kinds = shared(listKinds)
+  const queues = shared(readQueues)
+  const overview = makeOverview(queues, findings)
+  const kinds = shared(listKinds(queues))
+  const deliveries = shared(listDeliveries)
   const failuresBySpan = {
     "1h": shared(failures({ id: "", query: { span: "1h" }, payload: {} }), 3_000),
     "24h": shared(failures({ id: "", query: { span: "24h" }, payload: {} }), 3_000),
@@ -92,9 +95,9 @@ export const makeHandlers = ({ findings, version }: HandlerOptions): Handlers =>
     pauseSchedule: changeSchedule("pause"),
     resumeSchedule: changeSchedule("resume"),
     removeSchedule: changeSchedule("remove"),
-    listDeliveries: () => listDeliveries,
+    listDeliveries: () => deliveries,
     listSwitches: () => listSwitches,
-    switchImpact,
+    switchImpact: (input) => switchImpact(input, queues),
     turnOn: turnSwitch("on"),
     turnOff: turnSwitch("off"),
     listPrices: () => listPrices,

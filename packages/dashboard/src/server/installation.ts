@@ -96,10 +96,15 @@ export const deliveryFields = Effect.map(
     })),
 )
 
-export const listKinds = Effect.gen(function* () {
+/** Reads the queue. Its readers share one measurement. */
+export type ReadQueues<E, R> = Effect.Effect<ReadonlyArray<QueueRow>, E, R>
+
+export const readQueues = measureQueues(undefined, mostMeasured)
+
+export const listKinds = Effect.fnUntraced(function* <E, R>(measured: ReadQueues<E, R>) {
   const board = yield* (yield* Operator).board
   const stored = yield* (yield* JobDirectory).listKinds
-  const queues = yield* measureQueues(undefined, mostMeasured)
+  const queues = yield* measured
   const workers = yield* (yield* Switchboard).listWorkers
   const served = workers.flatMap(({ scope }) => scope?.kinds ?? [])
   const names = [...new Set([...stored, ...served.map(({ kind }) => kind), ...board.pausedKinds])].toSorted()
@@ -206,14 +211,17 @@ export const listSwitches = Effect.gen(function* () {
 })
 
 /** Counts the unfinished live jobs whose kind needs a switch, as far as workers tell. */
-export const switchImpact = Effect.fnUntraced(function* ({ id }: InputOf<"switchImpact">) {
+export const switchImpact = Effect.fnUntraced(function* <E, R>(
+  { id }: InputOf<"switchImpact">,
+  measured: ReadQueues<E, R>,
+) {
   const workers = yield* (yield* Switchboard).listWorkers
   const needing = new Set(
     workers
       .flatMap(({ scope }) => scope?.kinds.filter(({ switches }) => switches.includes(id)) ?? [])
       .map(({ kind }) => kind),
   )
-  const depths = yield* (yield* JobDirectory).measureQueue({ limit: mostMeasured })
+  const depths = yield* measured
   const live = depths.filter(({ kind, mode }) => mode === "live" && needing.has(kind))
   const all = depths.reduce(
     (sum, { delayed, ready, retrying, running }) => sum + delayed + ready + retrying + running,

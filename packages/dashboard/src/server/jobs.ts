@@ -20,8 +20,8 @@ import { formatTime } from "./format.ts"
 import { jobFields, limitOf, queryOf, refuseCursor } from "./jobFields.ts"
 import { readProjects, waitingFields } from "./names.ts"
 
-/** Pages of a store that one response reads at most. A store reads a bounded number of rows for each. */
-const mostPages = 5
+/** Milliseconds for which one response looks for matches. A store reads a bounded number of rows for each of its pages. */
+const lookMs = 150
 const mostChildren = 50
 
 export const listJobs = ({ query: { after, limit: wanted, ...filter } }: InputOf<"listJobs">) =>
@@ -31,12 +31,12 @@ export const listJobs = ({ query: { after, limit: wanted, ...filter } }: InputOf
     const directory = yield* JobDirectory
     const jobs: Array<JobSummary> = []
     let next = after
-    for (let pages = 0; pages < mostPages; pages++) {
+    const until = performance.now() + lookMs
+    do {
       const page = yield* directory.listJobs({ ...query, after: next, limit: limit - jobs.length })
       jobs.push(...page.jobs)
       next = page.next
-      if (next === undefined || jobs.length >= limit) break
-    }
+    } while (next !== undefined && jobs.length < limit && performance.now() < until)
     const projects = yield* readProjects
     return { jobs: jobs.map((job) => jobFields(job, projects)), next: next ?? null }
   }).pipe(Effect.catchDefect(refuseCursor))

@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { listSchedules, measureQueues } from "@kiln/core/effect"
+import { listSchedules } from "@kiln/core/effect"
 import { KeyDirectory, Switchboard } from "@kiln/core/ports"
 import type { ResultOf } from "../api/index.ts"
 import type { Findings } from "./Findings.ts"
@@ -10,6 +10,7 @@ import {
   mostMeasured,
   providerFields,
   queueFields,
+  type ReadQueues,
   spendingFields,
   workerFields,
 } from "./installation.ts"
@@ -41,7 +42,7 @@ const readSpending = Effect.gen(function* () {
 })
 
 /** Returns the effect that reads the overview, which all viewers share. */
-export const makeOverview = (readFindings: Effect.Effect<Findings> | undefined) => {
+export const makeOverview = <E, R>(measured: ReadQueues<E, R>, readFindings: Effect.Effect<Findings> | undefined) => {
   const recent = shared(Effect.flatMap(readProjects, readRecent), slowMs)
   const spending = shared(readSpending, slowMs)
   const schedules = shared(readSchedules, slowMs)
@@ -49,7 +50,7 @@ export const makeOverview = (readFindings: Effect.Effect<Findings> | undefined) 
   const findings = makeFindings(readFindings)
   return shared(
     Effect.gen(function* () {
-      const queues = yield* measureQueues(undefined, mostMeasured)
+      const queues = yield* measured
       const { pausedKinds, switches } = yield* (yield* Switchboard).readBoard
       const workers = yield* (yield* Switchboard).listWorkers
       const counted = queues.reduce(
