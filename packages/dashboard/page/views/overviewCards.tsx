@@ -79,14 +79,19 @@ export const Spending = ({ spending }: { readonly spending: Overview["spending"]
       {spending.map((each) => {
         const cap = each.day_cap ?? each.month_cap
         const spent = each.day_cap === null ? each.month_spent : each.day_spent
-        const share = cap === null || Number(cap) === 0 ? 0 : Number(spent) / Number(cap)
+        // Unfinished jobs count with what they may cost at most.
+        const taken = Number(spent) + Number(each.reserved)
+        const share = cap === null || Number(cap) === 0 ? 0 : taken / Number(cap)
+        const isFull = share >= 0.9
         return (
           <tr key={each.owner}>
-            <th scope="row">{each.name ?? each.owner}</th>
+            <th scope="row">
+              <a href={linkTo([each.owner.startsWith("key_") ? "keys" : "projects"])}>{each.name ?? each.owner}</a>
+            </th>
             <td>
               <Meter share={share} label={percent(share)} />
             </td>
-            <td class="number">
+            <td class={isFull ? "number bad" : "number"}>
               {spent} of {cap} {each.currency}
               {each.day_cap === null ? " this month" : ""}
             </td>
