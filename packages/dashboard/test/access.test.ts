@@ -100,7 +100,12 @@ describe("the API of operators", () => {
     ])
       expect([headers, (await pause(headers)).body.error.code]).toEqual([headers, "cross_site"])
     expect(contentOf(world.path)).toBe(before)
-    expect((await pause({ origin: "http://ops.example", "sec-fetch-site": "same-origin" })).status).toBe(200)
+    for (const own of [
+      { origin: "http://ops.example" },
+      { origin: "https://behind.a.proxy", "sec-fetch-site": "same-origin" },
+      {},
+    ])
+      expect((await pause(own)).status).toBe(200)
     expect((await world.ask(world.tokens.operate, "POST", "/types/echo/resume")).status).toBe(200)
   })
 

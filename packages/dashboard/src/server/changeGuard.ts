@@ -5,7 +5,9 @@
 export const isOwnChange = ({ headers, url }: Request): boolean => {
   if (!/^application\/json(?:;|$)/i.test(headers.get("content-type") ?? "")) return false
   const site = headers.get("sec-fetch-site")
-  if (site !== null && site !== "same-origin" && site !== "none") return false
+  // A browser that says so knows the page's origin, also behind a proxy that replaces Host.
+  if (site === "same-origin") return true
+  if (site !== null && site !== "none") return false
   const origin = headers.get("origin")
   if (origin === null) return true
   if (!URL.canParse(origin)) return false
