@@ -1,4 +1,4 @@
-// Writes docs/openapi.json, and the types and the table of kinds of the client for promises, from what @kiln/client/api exports; or with `--check`
+// Writes docs/openapi.json and docs/openapi-admin.json, and the types and the table of kinds of the client for promises, from what @kiln/client/api exports; or with `--check`
 // fails if they differ.
 import { spawnSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
@@ -9,6 +9,7 @@ import { difference } from "./difference.ts"
 
 const repository = join(import.meta.dirname, "..")
 const committed = join(repository, "docs/openapi.json")
+const committedAdmin = join(repository, "docs/openapi-admin.json")
 const committedTypes = join(repository, "packages/client/src/wire.ts")
 
 /**
@@ -50,9 +51,11 @@ const formatted = (text: string): string => {
 if (import.meta.main) {
   const api = await import("@kiln/client/api")
   const generated = describeApi(api)
+  const { adminDocument } = await import("@kiln/dashboard/api")
   const routes = api.builtInRoutes.map((route) => ({ ...route, output: api.outputNames(route) }))
   const outputs = [
     ["docs/openapi.json", committed, generated],
+    ["docs/openapi-admin.json", committedAdmin, describeApi({ document: adminDocument() })],
     ["packages/client/src/wire.ts", committedTypes, formatted(clientTypes(JSON.parse(generated), routes))],
   ] as const
   if (process.argv.includes("--check")) {
@@ -61,9 +64,9 @@ if (import.meta.main) {
       return problem === undefined ? [] : [`${name} ${problem}: run \`npx -y pnpm@12 openapi\``]
     })
     for (const problem of stale) console.log(problem)
-    const { status, output } = lintDescription(committed)
-    console.log(output.trim())
-    process.exitCode = stale.length === 0 && status === 0 ? 0 : 1
+    const linted = [committed, committedAdmin].map((path) => lintDescription(path))
+    for (const { output } of linted) console.log(output.trim())
+    process.exitCode = stale.length === 0 && linted.every(({ status }) => status === 0) ? 0 : 1
   } else {
     for (const [name, path, text] of outputs) {
       writeFileSync(path, text)

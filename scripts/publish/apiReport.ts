@@ -15,6 +15,10 @@ import { publicPackages, repository } from "./publicPackages.ts"
 const unreported: ReadonlySet<string> = new Set([
   // `docs/openapi.json` shows what it declares.
   "@kiln/client/api",
+  // `docs/openapi-admin.json` shows what it declares.
+  "@kiln/dashboard/api",
+  // Parts for the command line.
+  "@kiln/dashboard/effect",
   "@kiln/conformance",
   "@kiln/conformance/model",
   "@kiln/core/worker",

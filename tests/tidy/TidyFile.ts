@@ -11,7 +11,7 @@ export interface TidyFile {
 /** One thing to put right: `path:line: what`. */
 export type Finding = string
 
-/** Every file that is or could be committed (tracked, or new and not ignored), binary ones aside. */
+/** Every file that is or could be committed (tracked, or new and not ignored); a binary one has no text. */
 export const repositoryFiles = (root: string): ReadonlyArray<TidyFile> => {
   // A checkout may belong to someone else than the one who runs the tests, as in a container.
   const args = ["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -19,8 +19,7 @@ export const repositoryFiles = (root: string): ReadonlyArray<TidyFile> => {
   return [...new Set(listed)]
     .filter((path) => path !== "" && existsSync(join(root, path)) && statSync(join(root, path)).isFile())
     .map((path) => ({ path, bytes: readFileSync(join(root, path)) }))
-    .filter(({ bytes }) => !bytes.includes(0))
-    .map(({ path, bytes }) => ({ path, text: bytes.toString("utf8") }))
+    .map(({ path, bytes }) => ({ path, text: bytes.includes(0) ? "" : bytes.toString("utf8") }))
 }
 
 /** The lines on which `pattern` occurs, one finding for each. */

@@ -10,6 +10,8 @@ import {
   DeliveryStore,
   JobStore,
   KeyDirectory,
+  MinuteHistory,
+  OperatorTokens,
   RateLimitStore,
   ScheduleStore,
   SecretStore,
@@ -20,7 +22,14 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import { makeAuditLog, makeKeyDirectory, makeScheduleStore, makeSecretStore } from "@kiln/sql-store"
+import {
+  makeAuditLog,
+  makeKeyDirectory,
+  makeMinuteHistory,
+  makeOperatorTokens,
+  makeScheduleStore,
+  makeSecretStore,
+} from "@kiln/sql-store"
 import { auditedDatabase } from "./audit.ts"
 import { LanePositions } from "./jobs/LanePositions.ts"
 import { checkPostgresOptions, openDatabase, type OpenDatabase, type PostgresOptions } from "./openDatabase.ts"
@@ -51,6 +60,8 @@ type PostgresStore =
   | ScheduleStore
   | DeliveryStore
   | AuditLog
+  | OperatorTokens
+  | MinuteHistory
   | StorePlace
   | WakeUp
 
@@ -115,6 +126,8 @@ export const PostgresStores = {
           Context.add(ScheduleStore, makeScheduleStore(transactionsOf(recording))),
           Context.add(DeliveryStore, makePostgresDeliveryStore(database)),
           Context.add(RateLimitStore, makePostgresRateLimitStore(database)),
+          Context.add(OperatorTokens, makeOperatorTokens(transactionsOf(recording))),
+          Context.add(MinuteHistory, makeMinuteHistory(transactionsOf(database))),
           Context.add(AuditLog, makeAuditLog(transactionsOf(database))),
           Context.add(StorePlace, makePostgresPlace(database, connections, options)),
           Context.add(WakeUp, wakeUp),

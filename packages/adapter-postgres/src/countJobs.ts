@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from "kysely"
 import type { ProjectId, RetainedData } from "@kiln/core/domain"
-import type { JobCount, JobDirectory } from "@kiln/core/ports"
+import type { FinishedJob, JobCount, JobDirectory } from "@kiln/core/ports"
 import { finishedKinds } from "./jobs/finishedKinds.ts"
 import { retainedPart } from "./jobs/jobRow.ts"
 import type { Session } from "./Session.ts"
-import { ago, batchStatement, type Given, query, statement, storeTime, wholeAge } from "./Statement.ts"
+import { ago, batchStatement, type Given, plenty, query, statement, storeTime, wholeAge } from "./Statement.ts"
 
 /** Whether a job has all labels of a JSON list. */
 export const hasLabels = (jobSeq: RawBuilder<number>, labels: RawBuilder<string>) =>
@@ -50,9 +50,9 @@ const unfinishedOf = (projectId: RawBuilder<ProjectId | null>) =>
     .groupBy([sql.ref("lanes.kind"), sql.ref("lanes.mode"), sql`3`])
 
 /** Counts recently finished jobs in the index, which separates kept, expired and deleted data, and kinds. */
-const countOf = (lanes: (given: Given<Question>) => typeof unfinished) =>
-  batchStatement<{ retained: RetainedData }, Question, JobCount>({ retained: "text" }, (item, given) =>
-    query
+const countOf = (lanes?: (given: Given<Question>) => typeof unfinished) =>
+  batchStatement<{ retained: RetainedData }, Question, JobCount>({ retained: "text" }, (item, given) => {
+    const finished = query
       .selectFrom(item)
       .innerJoinLateral(finishedKinds(sql<RetainedData>`item.retained`).as("kinds"), (join) => join.onTrue())
       .innerJoinLateral(
@@ -74,11 +74,12 @@ const countOf = (lanes: (given: Given<Question>) => typeof unfinished) =>
         (join) => join.onTrue(),
       )
       .select(["finished.kind", "finished.mode", "finished.status", "finished.count"])
-      .unionAll(lanes(given)),
-  )
+    return lanes === undefined ? finished : finished.unionAll(lanes(given))
+  })
 
 /** Counts the whole queue, lane by lane. */
 export const countAll = countOf(() => unfinished)
+const countFinished = countOf()
 export const countOfProject = countOf((given) => unfinishedOf(given.projectId))
 
 /** Counts the jobs that have a label and all labels of a list, one by one. */
@@ -110,20 +111,68 @@ const everything: ReadonlyArray<{ retained: RetainedData }> = [
 
 const nameOf = ({ kind, mode, status }: JobCount): string => `${kind} ${mode} ${status}`
 
+const statementFor = (projectId: ProjectId | null, includesUnfinished: boolean) => {
+  if (!includesUnfinished) return countFinished
+  return projectId === null ? countAll : countOfProject
+}
+
 /** Counts in one statement, so a job that ends meanwhile is counted once. */
 export const countJobs = async (
   session: Session,
   question: Parameters<JobDirectory["Service"]["countJobs"]>[0],
 ): Promise<ReadonlyArray<JobCount>> => {
-  const { finishedWithinMs: withinMs, labels: [label, ...labels] = [], projectId = null } = question
+  const {
+    finishedWithinMs: withinMs,
+    labels: [label, ...labels] = [],
+    projectId = null,
+    unfinished: isAll = true,
+  } = question
   const finishedWithinMs = wholeAge(withinMs)
   const counts =
     label === undefined
-      ? await session.batch(projectId === null ? countAll : countOfProject, everything, { projectId, finishedWithinMs })
+      ? await session.batch(statementFor(projectId, isAll), everything, { projectId, finishedWithinMs })
       : await session.all(countLabeled, { projectId, finishedWithinMs, label, labels: JSON.stringify(labels) })
   // The three parts of the index are added up.
   const sums = new Map<string, JobCount>()
-  for (const part of counts)
+  for (const part of counts.filter(({ status }) => isAll || status === "done" || status === "failed"))
     sums.set(nameOf(part), { ...part, count: part.count + (sums.get(nameOf(part))?.count ?? 0) })
   return [...sums.keys()].toSorted().flatMap((name) => sums.get(name) ?? [])
+}
+
+type LastQuestion = { withinMs: number; limit: number }
+
+/** The newest ends of each kind, from the index of finished jobs. */
+const lastFinished = batchStatement<{ retained: RetainedData }, LastQuestion, FinishedJob>(
+  { retained: "text" },
+  (item, given) =>
+    query
+      .selectFrom(item)
+      .innerJoinLateral(finishedKinds(sql<RetainedData>`item.retained`).as("kinds"), (join) => join.onTrue())
+      .innerJoinLateral(
+        () =>
+          query
+            .selectFrom("results")
+            .innerJoin(plenty, (join) => join.onTrue())
+            .select(["results.job_id as id", "results.project_id as projectId", "results.kind", "results.mode"])
+            .select(["results.error_code as errorCode", "results.created_at as createdAt"])
+            .select(["results.waited_ms as waitedMs", "results.ran_ms as ranMs", "results.finished_at as finishedAt"])
+            .select(sql<FinishedJob["status"]>`results.status`.as("status"))
+            .where(sql<boolean>`${retainedPart} = item.retained`)
+            .where(sql<boolean>`results.kind = kinds.kind`)
+            .where("results.finished_at", ">", ago(given.withinMs))
+            .orderBy("results.finished_at", "desc")
+            .orderBy("results.job_seq", "desc")
+            .limit(given.limit)
+            .as("found"),
+        (join) => join.onTrue(),
+      )
+      .selectAll("found"),
+)
+
+export const listFinished = async (
+  session: Session,
+  { limit, withinMs }: Parameters<JobDirectory["Service"]["listFinished"]>[0],
+): Promise<ReadonlyArray<FinishedJob>> => {
+  const rows = await session.batch(lastFinished, everything, { withinMs: wholeAge(withinMs), limit })
+  return rows.toSorted((one, other) => other.finishedAt - one.finishedAt).slice(0, limit)
 }

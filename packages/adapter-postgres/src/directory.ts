@@ -4,7 +4,7 @@ import { JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln
 import { findPlace } from "./jobs/findPlace.ts"
 import { either, jobOf, jobsById, priorityOf, retained, statusPart } from "./jobs/jobRow.ts"
 import { listAttempts, listWaits } from "@kiln/sql-store"
-import { countJobs, hasLabels } from "./countJobs.ts"
+import { countJobs, hasLabels, listFinished } from "./countJobs.ts"
 import { measureQueue } from "./queueDepth.ts"
 import type { Session } from "./Session.ts"
 import { batchStatement, type Given, plenty, query, statement } from "./Statement.ts"
@@ -264,6 +264,7 @@ export const makePostgresJobDirectory = (db: Database, common = transactionsOf(d
       db.read("JobDirectory.measureQueue", (session) => measureQueue(session, limit, projectId)),
     readJobs: (jobIds) => db.read("JobDirectory.readJobs", (session) => readJobs(session, jobIds)),
     findPlace: (jobId) => db.read("JobDirectory.findPlace", (session) => findPlace(session, jobId)),
+    listFinished: (question) => db.read("JobDirectory.listFinished", (session) => listFinished(session, question)),
     listKinds: db.read("JobDirectory.listKinds", async (session) =>
       (await session.all(allKinds, {})).map(({ kind }) => kind),
     ),

@@ -17,6 +17,7 @@ const committed: Readonly<Record<string, string>> = {
   "0008Plans": "6a872cad62b6b19d12def058bc1e8a55c30250d7caf2eb9266716f246fdd1081",
   "0009TakeJobs": "229b8452b5f57299bcd629127ae54f68b8c04218858ee4d8ad9b04edba3c9297",
   "0010AcceptJobs": "22c29b4971d1f632b46366c85e3f65d6c9278574adff255e9815265b3e04f366",
+  "0011Operators": "c0da6500c23dd13001d78fe53984d468e664ce4c80bb39895d1828bcb22c9df9",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

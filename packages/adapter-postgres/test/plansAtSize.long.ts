@@ -100,7 +100,7 @@ const wholeFor: ReadonlyArray<readonly [text: RegExp | string, tables: ReadonlyA
   [depthByKind.sql, ["queue", "lanes"]],
   [oldestReady.sql, ["lanes"]],
   [/^select distinct "kind" from "kiln"\."lanes"/, ["lanes"]],
-  [/"oldestDueMs"/, ["deliveries"]],
+  [/"firstAt" from "kiln"\."deliveries"/, ["deliveries"]],
   [/^with "waiting" as \(select "id" from "kiln"\."purges"/, ["purges"]],
   // The charges of a month, when an operator sets a spend cap.
   [insertCharged.sql, ["charges"]],

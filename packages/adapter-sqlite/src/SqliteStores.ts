@@ -10,6 +10,8 @@ import {
   DeliveryStore,
   JobStore,
   KeyDirectory,
+  MinuteHistory,
+  OperatorTokens,
   RateLimitStore,
   ScheduleStore,
   SecretStore,
@@ -20,7 +22,14 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import { makeAuditLog, makeKeyDirectory, makeScheduleStore, makeSecretStore } from "@kiln/sql-store"
+import {
+  makeAuditLog,
+  makeKeyDirectory,
+  makeMinuteHistory,
+  makeOperatorTokens,
+  makeScheduleStore,
+  makeSecretStore,
+} from "@kiln/sql-store"
 import { auditedDatabase } from "./audit.ts"
 import { makeSqliteSwitchboard } from "./board.ts"
 import type { BetterSqliteDatabase } from "./callers/BetterSqliteDatabase.ts"
@@ -47,6 +56,8 @@ type Stores =
   | ScheduleStore
   | DeliveryStore
   | AuditLog
+  | OperatorTokens
+  | MinuteHistory
   | StorePlace
   | WakeUp
   | CallerTransactions
@@ -85,6 +96,8 @@ export const SqliteStores = {
           Context.add(ScheduleStore, makeScheduleStore(transactionsOf(recording))),
           Context.add(DeliveryStore, makeSqliteDeliveryStore(database)),
           Context.add(RateLimitStore, makeSqliteRateLimitStore(database)),
+          Context.add(OperatorTokens, makeOperatorTokens(transactionsOf(recording))),
+          Context.add(MinuteHistory, makeMinuteHistory(transactionsOf(database))),
           Context.add(AuditLog, makeAuditLog(transactionsOf(database))),
           Context.add(StorePlace, sqlitePlace(options)),
           Context.add(WakeUp, wakeUp),

@@ -1,7 +1,14 @@
 import * as Effect from "effect/Effect"
 import { type Expression, type RawBuilder, sql } from "kysely"
 import type { JobMode, JobStatus, KeyId, ProjectId } from "@kiln/core/domain"
-import { type JobCount, JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
+import {
+  type FinishedJob,
+  type JobCount,
+  JobDirectory,
+  type JobList,
+  type JobPage,
+  type JobSummary,
+} from "@kiln/core/ports"
 import { listAttempts, listWaits } from "@kiln/sql-store"
 import { select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
@@ -268,6 +275,38 @@ const labeledByStatus = statement((given: Given<Unfinished & Labels & Part & { r
 
 const retentions = ["kept", "expired", "deleted"] as const
 
+/** The end of one range of the index. */
+export const lastFinished = statement((given: Given<Omit<Finished, "projectId"> & { readonly limit: number }>) =>
+  query
+    .selectFrom("jobs")
+    .select(select("jobs", "id", "project_id", "kind", "mode", "status", "error_code", "created_at", "finished_at"))
+    .select(select("jobs", "waited_ms", "ran_ms"))
+    .where("retained", "=", given.retained)
+    .where("kind", "=", given.kind)
+    .where("finished_at", ">", given.finishedAfter)
+    .orderBy("finished_at", "desc")
+    .limit(given.limit),
+)
+
+const listFinished = (
+  tx: Transaction,
+  { limit, withinMs }: Parameters<JobDirectory["Service"]["listFinished"]>[0],
+): ReadonlyArray<FinishedJob> =>
+  retentions
+    .flatMap((retained) =>
+      finishedKinds(tx, retained).flatMap(
+        (kind) =>
+          tx.all(lastFinished, {
+            retained,
+            kind,
+            finishedAfter: tx.now - withinMs,
+            limit,
+          }) as ReadonlyArray<FinishedJob>,
+      ),
+    )
+    .sort((one, other) => other.finishedAt - one.finishedAt)
+    .slice(0, limit)
+
 type Question = Parameters<JobDirectory["Service"]["countJobs"]>[0]
 
 const countAll = (tx: Transaction, question: Question): ReadonlyArray<JobCount> => {
@@ -275,7 +314,7 @@ const countAll = (tx: Transaction, question: Question): ReadonlyArray<JobCount> 
   const projectId = question.projectId ?? null
   const finishedAfter = now - question.finishedWithinMs
   const rows = [
-    ...tx.all(unfinishedByStatus, { projectId, now }),
+    ...(question.unfinished === false ? [] : tx.all(unfinishedByStatus, { projectId, now })),
     ...retentions.flatMap((retained) =>
       finishedKinds(tx, retained).flatMap((kind) =>
         tx.all(finishedByStatus, { projectId, retained, kind, finishedAfter }),
@@ -284,6 +323,9 @@ const countAll = (tx: Transaction, question: Question): ReadonlyArray<JobCount> 
   ]
   return summed(rows.map(countOf))
 }
+
+const isAsked = ({ unfinished }: Question, status: JobCount["status"]): boolean =>
+  unfinished !== false || status === "done" || status === "failed"
 
 const countOf = ({ state: status, ...group }: RowOf<typeof labeledByStatus>): JobCount => ({ ...group, status })
 
@@ -311,7 +353,7 @@ const countLabeled = Effect.fnUntraced(function* (db: Database, question: Questi
         ...labels,
         ...range,
       })
-      return { rows, upToSeq: seq, found }
+      return { rows, upToSeq: seq, found: found.filter(({ state }) => isAsked(question, state)) }
     })
     counts.push(...part.found.map(countOf))
     if (part.rows < rowsOfPart) return summed(counts)
@@ -353,6 +395,7 @@ export const makeSqliteJobDirectory = (db: Database, common = transactionsOf(db)
         }),
       ),
     findPlace: (jobId) => db.read("JobDirectory.findPlace", (tx) => findPlace(tx, jobId)),
+    listFinished: (question) => db.read("JobDirectory.listFinished", (tx) => listFinished(tx, question)),
     listKinds: db.read("JobDirectory.listKinds", listKinds),
     listWaits: (jobId) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobId)),
     listAttempts: (jobId) => common.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),

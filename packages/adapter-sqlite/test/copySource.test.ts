@@ -49,6 +49,7 @@ describe("a copy's source", () => {
           "kiln_workers",
           "kiln_kept_bytes",
           "kiln_rate_buckets",
+          "kiln_minutes",
           "kiln_store_time",
           "kiln_job_data",
         ])

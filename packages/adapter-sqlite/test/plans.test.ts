@@ -14,7 +14,14 @@ import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { nextFinishedKind } from "../src/jobs/finishedKinds.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
 import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
-import { finishedByStatus, furthestJob, jobsInRange, nextJob, unfinishedByStatus } from "../src/directory.ts"
+import {
+  finishedByStatus,
+  furthestJob,
+  jobsInRange,
+  lastFinished,
+  nextJob,
+  unfinishedByStatus,
+} from "../src/directory.ts"
 import { allKinds } from "../src/jobs/lanes.ts"
 import { depthByLane, depthOfProject, firstClaimable } from "../src/queueDepth.ts"
 import { firstLanes, lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
@@ -251,6 +258,11 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     "a page of jobs, newest first",
     jobsInRange.sql,
     ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+  ],
+  [
+    "the newest ends of a kind",
+    lastFinished.sql,
+    ["SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at>?)"],
   ],
   ["a step of the bisection by time", nextJob.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>?)"]],
   [

@@ -12,6 +12,8 @@ import type {
   JobDirectory,
   JobStore,
   KeyDirectory,
+  MinuteHistory,
+  OperatorTokens,
   ScheduleStore,
   SecretStore,
   StorePlace,
@@ -27,6 +29,8 @@ import type { Settings } from "./Settings.ts"
 /** All records of an installation. */
 export type Stores =
   | AuditLog
+  | OperatorTokens
+  | MinuteHistory
   | DeliveryStore
   | JobStore
   | JobDirectory

@@ -18,6 +18,7 @@ export const allCommands = {
   serve: async () => (await import("./commands/serve.ts")).serveCommand,
   project: brief("project"),
   key: brief("key"),
+  token: brief("token"),
   job: brief("job"),
   queue: brief("queue"),
   schedule: brief("schedule"),

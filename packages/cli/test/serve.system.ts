@@ -221,7 +221,53 @@ describe("a running server", () => {
     for (const line of ["kiln_worker_concurrency 3", "kiln_worker_jobs_running 0", "kiln_ready 1"])
       expect(text.split("\n")).toContain(line)
     expect(Number(/^process_resident_memory_bytes (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(1e7)
-    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404)
+    expect((await fetch(`http://127.0.0.1:${port}/nothing`)).status).toBe(404)
+  })
+
+  it("serves the operator's page on the management port: figures of /metrics, the doctor's findings, changes with a token", async () => {
+    using data = temporaryDirectory()
+    const port = await freePort()
+    const env = { KILN_DATA_DIR: data.path }
+    await using kiln = await serve({ ...env, KILN_MANAGEMENT_PORT: port })
+    await kiln.says(/the operator's page is at/, "stderr")
+    const base = `http://127.0.0.1:${port}`
+    const page = await fetch(`${base}/`)
+    expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"])
+
+    // Without a token, this machine may view and change nothing.
+    const view = async (path: string) => (await fetch(`${base}/admin/v1${path}`)).json()
+    expect(await view("/session")).toMatchObject({ actor: "local viewer", roles: ["view"] })
+    const change = async (path: string, token?: string) => {
+      const headers = { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) }
+      return fetch(`${base}/admin/v1${path}`, { method: "POST", headers, body: "{}" })
+    }
+    expect((await change("/types/speech_synthesis/pause")).status).toBe(403)
+
+    const { token } = await runJson(["token", "create", "--name", "alice", "--role", "operate"], env)
+    expect((await change("/types/speech_synthesis/pause", token)).status).toBe(200)
+    const { key } = await runJson(
+      ["key", "create", "--project", "default", "--mode", "test", "--scope", "audio.create"],
+      env,
+    )
+    const api = new Api(kiln.listening.url, key)
+    for (const text of ["one", "two", "three"]) await api.createSpeech(text)
+    const queued = async () =>
+      (await view("/overview")).queues.find(({ type }: { readonly type: string }) => type === "speech_synthesis")
+    await expect.poll(async () => (await queued())?.ready, { timeout: 30_000 }).toBe(3)
+    expect(await queued()).toMatchObject({ mode: "sandbox", paused: true, held_back: [{ reason: "kind_paused" }] })
+    await expect
+      .poll(async () => (await fetch(`${base}/metrics`)).text(), { timeout: 30_000, interval: 500 })
+      .toContain('kiln_queue_jobs{kind="speech_synthesis",mode="sandbox",state="ready"} 3')
+    await expect
+      .poll(async () => (await view("/overview")).findings, { timeout: 60_000, interval: 500 })
+      .toContainEqual(expect.objectContaining({ check: "queue" }))
+
+    const { changes } = await runJson(["audit", "list"], env)
+    expect(changes).toContainEqual(
+      expect.objectContaining({ actor: "alice", action: "queue.pause", subject: "speech_synthesis" }),
+    )
+    expect((await change("/types/speech_synthesis/resume", token)).status).toBe(200)
+    await expect.poll(async () => (await queued())?.ready ?? 0, { timeout: 30_000 }).toBe(0)
   })
 
   it("applies commands run beside it: live jobs of the rehearsal provider are charged", async () => {

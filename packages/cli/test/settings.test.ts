@@ -133,7 +133,11 @@ describe("settings", () => {
     ["KILN_DATA_RETENTION", "30m", { engine: { dataRetentionMs: 1_800_000 } }],
     ["KILN_JOB_RETENTION", "24h", { engine: { jobRetentionMs: 86_400_000 } }],
     ["KILN_JOB_RETENTION", "90d", { engine: { jobRetentionMs: 7_776_000_000 } }],
-    ["KILN_MANAGEMENT_PORT", "9090", { management: { host: "127.0.0.1", port: 9_090, token: undefined } }],
+    [
+      "KILN_MANAGEMENT_PORT",
+      "9090",
+      { management: { host: "127.0.0.1", port: 9_090, token: undefined, dashboard: true } },
+    ],
     ["KILN_LOG_FORMAT", "json", { logFormat: "json" }],
     ["KILN_ACCESS_LOG", "on", { accessLog: true }],
     ["KILN_SWITCH_AI", "off", { engine: { forcedOff: ["ai"] } }],
@@ -303,6 +307,7 @@ describe("settings", () => {
     ["KILN_OPENAI_IMAGE_MODEL", ["\u0001"], "or off"],
     ["KILN_FIRST_KEY", ["no"], "must be on, print or off"],
     ["KILN_PAGES", ["0"], "must be on or off"],
+    ["KILN_DASHBOARD", ["no"], "must be on or off"],
   ])("%s refuses %s", (setting, texts, rule) => {
     for (const text of texts)
       expect(readSettings({ [setting]: text }), text).toEqual({

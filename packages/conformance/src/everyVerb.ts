@@ -110,6 +110,8 @@ const directory = Effect.gen(function* () {
   yield* jobs.listWaits(jobId(1))
   yield* jobs.findPlace(jobId(1))
   yield* jobs.listKinds
+  yield* jobs.listFinished({ withinMs: 60_000, limit: 10 })
+  yield* jobs.countJobs({ finishedWithinMs: 60_000, unfinished: false })
 })
 
 const uploadsAndRetention = Effect.gen(function* () {

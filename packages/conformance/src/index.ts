@@ -15,6 +15,7 @@ export { callEveryVerb } from "./everyVerb.ts"
 export * as fixtures from "./fixtures.ts"
 export { finishKeptJobs, type KeptJobs, readKeptDatabase } from "./keptDatabase.ts"
 export { compareWithMemory, type Comparison, findDifference } from "./referenceComparison.ts"
+export { operatorStoresConformance } from "./operatorStoresConformance.ts"
 export { rateLimitConformance } from "./rateLimitConformance.ts"
 export { storeSections } from "./sections.ts"
 export {

@@ -8,6 +8,7 @@ import { labels } from "./JobDirectory/labels.ts"
 import { listAttempts } from "./JobDirectory/listAttempts.ts"
 import { findPlace } from "./JobDirectory/findPlace.ts"
 import { listWaits } from "./JobDirectory/listWaits.ts"
+import { listFinished } from "./JobDirectory/listFinished.ts"
 import { listJobs } from "./JobDirectory/listJobs.ts"
 import { measureQueue } from "./JobDirectory/measureQueue.ts"
 import { cancelJobs } from "./JobStore/cancelJobs.ts"
@@ -127,6 +128,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
 /** Checks of `JobDirectory`. It reads what `JobStore` wrote, so the other ports take part. */
 export const jobDirectorySections: ReadonlyArray<Section> = [
   listJobs,
+  listFinished,
   labels,
   countJobs,
   measureQueue,

@@ -209,6 +209,7 @@ export const remoteJobDirectory = (line: Line, store: JobDirectory["Service"]): 
     readJobs: (ids) => read("readJobs", store.readJobs(ids)),
     listAttempts: (id) => read("listAttempts", store.listAttempts(id)),
     findPlace: (id) => read("findPlace", store.findPlace(id)),
+    listFinished: (question) => read("listFinished", store.listFinished(question)),
     listKinds: Effect.suspend(() => read("listKinds", store.listKinds)),
     listWaits: (id) => read("listWaits", store.listWaits(id)),
   })

@@ -9,6 +9,7 @@ import { createJobsAtOnce } from "./0007CreateJobs.ts"
 import { plans } from "./0008Plans.ts"
 import { takeJobs } from "./0009TakeJobs.ts"
 import { acceptingJobs } from "./0010AcceptJobs.ts"
+import { operators } from "./0011Operators.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -26,5 +27,6 @@ export const migrations: ReadonlyArray<Migration> = [
   plans,
   takeJobs,
   acceptingJobs,
+  operators,
   // One per line.
 ]

@@ -2,7 +2,7 @@ import { Effect, type Layer, type Scope } from "effect"
 import pg from "pg"
 import { freshDatabase } from "@kiln/postgres-lab"
 import type { Stores } from "@kiln/conformance"
-import type { AuditLog, RateLimitStore } from "@kiln/core/ports"
+import type { AuditLog, MinuteHistory, OperatorTokens, RateLimitStore } from "@kiln/core/ports"
 import { postgresMigrations, type PostgresOptions, PostgresStores } from "../../src/index.ts"
 import { onEffectClock, takeOverClock } from "./virtualTime.ts"
 
@@ -39,7 +39,11 @@ let template: Promise<string> | undefined
 /** An empty store whose time is the Effect clock's. */
 export const virtualTimePlace = (
   options: Partial<PostgresOptions> = {},
-): Effect.Effect<Layer.Layer<Stores | RateLimitStore | AuditLog, unknown>, unknown, Scope.Scope> =>
+): Effect.Effect<
+  Layer.Layer<Stores | RateLimitStore | AuditLog | OperatorTokens | MinuteHistory, unknown>,
+  unknown,
+  Scope.Scope
+> =>
   Effect.gen(function* () {
     template ??= makeTemplate()
     const url = yield* temporaryDatabase(yield* Effect.promise(() => template ?? makeTemplate()))

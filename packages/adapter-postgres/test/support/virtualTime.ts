@@ -7,6 +7,8 @@ import {
   DeliveryStore,
   JobStore,
   KeyDirectory,
+  MinuteHistory,
+  OperatorTokens,
   RateLimitStore,
   ScheduleStore,
   SecretStore,
@@ -34,9 +36,9 @@ export const takeOverClock = async (url: string, schema = "kiln"): Promise<void>
 
 /** The stores, each verb of which first sets the database's clock to the Effect `Clock`. */
 export const onEffectClock = <E>(
-  stores: Layer.Layer<Stores | RateLimitStore | AuditLog, E>,
+  stores: Layer.Layer<Stores | RateLimitStore | AuditLog | OperatorTokens | MinuteHistory, E>,
   setClock: (now: number) => Promise<void>,
-): Layer.Layer<Stores | RateLimitStore | AuditLog, E> =>
+): Layer.Layer<Stores | RateLimitStore | AuditLog | OperatorTokens | MinuteHistory, E> =>
   Layer.effectContext(
     Effect.map(Layer.build(stores), (context) => {
       let shown: number | undefined
@@ -58,6 +60,8 @@ export const onEffectClock = <E>(
         Context.add(DeliveryStore, withVerbs(Context.get(context, DeliveryStore), onTime)),
         Context.add(ScheduleStore, withVerbs(Context.get(context, ScheduleStore), onTime)),
         Context.add(RateLimitStore, withVerbs(Context.get(context, RateLimitStore), onTime)),
+        Context.add(OperatorTokens, withVerbs(Context.get(context, OperatorTokens), onTime)),
+        Context.add(MinuteHistory, withVerbs(Context.get(context, MinuteHistory), onTime)),
         Context.add(AuditLog, withVerbs(Context.get(context, AuditLog), onTime)),
       )
     }),

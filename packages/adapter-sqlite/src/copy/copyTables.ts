@@ -7,7 +7,8 @@ export type CopyRow = Readonly<Record<string, string | number | boolean | null |
 
 /**
  * The copied tables, in an order in which no row refers to a later table. `workers` is left out because workers publish again,
- * `rate_buckets` because a bucket without a row is full, `store_time` because it belongs to this store, and
+ * `rate_buckets` because a bucket without a row is full,
+ * `minutes` because only charts show them, `store_time` because it belongs to this store, and
  * `kept_bytes` because the target counts them again.
  */
 export const copyTables = [
@@ -20,6 +21,7 @@ export const copyTables = [
   "key_secrets",
   "secrets",
   "audit",
+  "operator_tokens",
   "uploads",
   "fairness",
   "lanes",
@@ -61,6 +63,7 @@ const order: Readonly<Record<CopyTable, string>> = {
   key_secrets: "rowid",
   secrets: "name",
   audit: "number",
+  operator_tokens: "seq",
   uploads: "seq",
   fairness: "id",
   lanes: "id",

@@ -4,6 +4,7 @@ import { digests } from "./0002Digests.ts"
 import { limits } from "./0003Limits.ts"
 import { retention } from "./0004Retention.ts"
 import { waits } from "./0005Waits.ts"
+import { operators } from "./0007Operators.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -16,5 +17,6 @@ export const migrations: ReadonlyArray<Migration> = [
   limits,
   retention,
   waits,
+  operators,
   // One per line.
 ]

@@ -12,11 +12,13 @@ import { retentionCommand } from "./retention.ts"
 import { scheduleCommand } from "./schedule.ts"
 import { signingKeyCommand } from "./signingKey.ts"
 import { switchCommand } from "./switch.ts"
+import { tokenCommand } from "./token.ts"
 
 /** Commands that read or change records and end. They share most of what they load. */
 export const briefCommands = {
   project: projectCommand,
   key: keyCommand,
+  token: tokenCommand,
   job: jobCommand,
   queue: queueCommand,
   schedule: scheduleCommand,

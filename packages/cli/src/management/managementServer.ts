@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import { type Handle, sendResponse, toRequest } from "@kiln/dashboard/effect"
 import type { ReadinessReport } from "@kiln/http"
 import type { CommandFailed } from "../CommandFailed.ts"
 import type { ManagementPlace } from "../settings/management.ts"
@@ -13,6 +14,8 @@ export interface ManagementSources {
   /** All metrics in Prometheus's text format. */
   readonly metrics: Effect.Effect<string>
   readonly readiness: Effect.Effect<ReadinessReport>
+  /** The operator's page and its API; answers all other paths. */
+  readonly dashboard?: Handle | undefined
 }
 
 interface Answer {
@@ -71,9 +74,8 @@ const answerMetrics = (body: string): Answer => ({
 const answerTo = (sources: ManagementSources, token: Redacted.Redacted | undefined) => {
   const isAllowed = tokenCheck(token)
   return (request: IncomingMessage): Effect.Effect<Answer> => {
-    const path = request.url?.replace(/\?.*$/s, "")
-    if (path !== "/metrics" && path !== "/healthz" && path !== "/readyz")
-      return Effect.succeed(text(404, "this port serves /metrics, /healthz and /readyz"))
+    const path = pathOf(request)
+    if (!ownPaths.has(path)) return Effect.succeed(text(404, "this port serves /metrics, /healthz and /readyz"))
     if (request.method !== "GET" && request.method !== "HEAD")
       return Effect.succeed(text(405, "use GET", { allow: "GET, HEAD" }))
     if (path === "/healthz") return Effect.succeed(json(200, { status: "ok" }))
@@ -94,10 +96,36 @@ const send = (response: ServerResponse, { body, headers = {}, status, type }: An
   response.end(response.req.method === "HEAD" ? undefined : body)
 }
 
-const makeServer = (answer: (request: IncomingMessage) => Promise<Answer>): Server =>
+const ownPaths = new Set(["/metrics", "/healthz", "/readyz"])
+
+const pathOf = ({ url = "/" }: IncomingMessage): string => url.replace(/\?.*$/s, "")
+
+/** Sends a response of the operator's page, which may last as long as its viewer stays. */
+const sendPage = (
+  run: (effect: Effect.Effect<Response>) => Promise<Response>,
+  handle: Handle,
+  message: IncomingMessage,
+  response: ServerResponse,
+): void => {
+  const respond = async (): Promise<void> => {
+    const request = await toRequest(message)
+    const answer = await run(handle({ request, remoteAddress: message.socket.remoteAddress }, pathOf(message)))
+    await sendResponse(response, answer, message.method === "HEAD")
+  }
+  respond().catch(() => response.destroy())
+}
+
+type Respond = (request: IncomingMessage, response: ServerResponse) => void
+
+const makeServer = (answer: (request: IncomingMessage) => Promise<Answer>, page: Respond | undefined): Server =>
   createServer({ headersTimeout: 10_000, requestTimeout: 10_000, maxHeaderSize: 8_192 }, (request, response) => {
-    request.on("error", ignore).resume()
+    request.on("error", ignore)
     response.on("error", ignore)
+    if (page !== undefined && !ownPaths.has(pathOf(request))) {
+      page(request, response)
+      return
+    }
+    request.resume()
     answer(request).then(
       (answered) => send(response, answered),
       () => send(response, text(500, "internal error")),
@@ -106,13 +134,17 @@ const makeServer = (answer: (request: IncomingMessage) => Promise<Answer>): Serv
 
 /** Serves `/metrics`, `/healthz` and `/readyz` until the scope closes. */
 export const serveManagement = (
-  { host, port, token }: ManagementPlace,
+  { host, port, token }: Omit<ManagementPlace, "dashboard">,
   sources: ManagementSources,
 ): Effect.Effect<void, CommandFailed, Scope.Scope> =>
   Effect.gen(function* () {
     const run = Effect.runPromiseWith(yield* Effect.context())
     const answer = answerTo(sources, token)
-    const server = makeServer((request) => run(answer(request)))
+    const { dashboard } = sources
+    const server = makeServer(
+      (request) => run(answer(request)),
+      dashboard && ((request, response) => sendPage(run, dashboard, request, response)),
+    )
     yield* Effect.acquireRelease(
       Effect.callback<void, CommandFailed>((resume) => {
         // Stays attached as long as the server can fail; only the first failure to listen is reported.
@@ -129,4 +161,5 @@ export const serveManagement = (
     )
     const shown = host.includes(":") ? `[${host}]` : host
     yield* Effect.logInfo(`metrics are served at http://${shown}:${port}/metrics`)
+    if (dashboard !== undefined) yield* Effect.logInfo(`the operator's page is at http://${shown}:${port}/`)
   })

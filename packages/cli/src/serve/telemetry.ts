@@ -8,6 +8,7 @@ import { type CommandFailed, failed, misused } from "../CommandFailed.ts"
 import type { Base } from "../kilnLayer.ts"
 import { makeAccessLog } from "../logs/accessLog.ts"
 import type { Environment } from "../settings/settingFiles.ts"
+import { ProcessIo } from "../ProcessIo.ts"
 import type { Settings } from "../Settings.ts"
 import { type OtelSettings, readOtel } from "../telemetry/otelSettings.ts"
 import { version } from "../version.ts"
@@ -73,6 +74,7 @@ export const startMeasuring = (
       measureProcess,
       meterOfBackground,
       metricsText,
+      openDashboard,
       readiness,
       serveManagement,
     } = yield* loadMeters
@@ -80,8 +82,14 @@ export const startMeasuring = (
     yield* measureProcess(version)
     yield* countJobs
     const refresh = yield* gaugeRefresh(() => worker, settings)
-    if (management !== undefined)
-      yield* serveManagement(management, { metrics: metricsText(refresh), readiness: yield* readiness })
+    if (management !== undefined) {
+      const { environment } = yield* ProcessIo
+      yield* serveManagement(management, {
+        metrics: metricsText(refresh),
+        readiness: yield* readiness,
+        dashboard: management.dashboard ? yield* openDashboard(management, environment) : undefined,
+      })
+    }
     if (isExported) yield* Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(refreshMs)))
     return {
       observers: Context.make(HttpObserver, makeHttpObserver(log)).pipe(

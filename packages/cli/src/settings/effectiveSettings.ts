@@ -61,6 +61,7 @@ const defaults: Readonly<Record<SettingName, (settings: Settings, engine: Engine
   KILN_MANAGEMENT_PORT: () => null,
   KILN_MANAGEMENT_HOST: () => "127.0.0.1",
   KILN_MANAGEMENT_TOKEN: () => null,
+  KILN_DASHBOARD: () => "on",
   KILN_LOG_FORMAT: ({ logFormat }) => logFormat,
   KILN_ACCESS_LOG: ({ accessLog }) => (accessLog ? "on" : "off"),
   KILN_SWITCH_AI: () => null,

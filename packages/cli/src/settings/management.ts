@@ -1,6 +1,6 @@
 import { isIPv4 } from "node:net"
 import * as Redacted from "effect/Redacted"
-import { broken, fixedPort, parsed, type SettingType } from "./SettingType.ts"
+import { broken, fixedPort, onOff, parsed, type SettingType } from "./SettingType.ts"
 import { host as hostName } from "./httpSettings.ts"
 
 /** The address of `/metrics` and probes. */
@@ -9,12 +9,15 @@ export interface ManagementPlace {
   readonly port: number
   /** Required for `/metrics`, if set. */
   readonly token: Redacted.Redacted | undefined
+  /** Whether the operator's page is served, too. */
+  readonly dashboard: boolean
 }
 
 interface Given {
   readonly KILN_MANAGEMENT_PORT: number | undefined
   readonly KILN_MANAGEMENT_HOST: string | undefined
   readonly KILN_MANAGEMENT_TOKEN: Redacted.Redacted | undefined
+  readonly KILN_DASHBOARD: boolean | undefined
 }
 
 /** Parses a bearer token. Error messages never contain it. */
@@ -27,6 +30,7 @@ export const managementTypes = {
   KILN_MANAGEMENT_PORT: fixedPort,
   KILN_MANAGEMENT_HOST: hostName,
   KILN_MANAGEMENT_TOKEN: managementToken,
+  KILN_DASHBOARD: onOff,
 } as const
 
 /** Returns whether only this machine can connect to a host. */
@@ -41,6 +45,7 @@ export const managementOf = (values: Given): ManagementPlace | undefined =>
         host: values.KILN_MANAGEMENT_HOST ?? "127.0.0.1",
         port: values.KILN_MANAGEMENT_PORT,
         token: values.KILN_MANAGEMENT_TOKEN,
+        dashboard: values.KILN_DASHBOARD ?? true,
       }
 
 /** Metrics show volumes, errors and charges, so a network may read them only with a token. */
@@ -62,6 +67,6 @@ export const managementProblems = ({
 export const withoutManagement = (values: Given): ReadonlyArray<string> =>
   values.KILN_MANAGEMENT_PORT !== undefined
     ? []
-    : (["KILN_MANAGEMENT_HOST", "KILN_MANAGEMENT_TOKEN"] as const)
+    : (["KILN_MANAGEMENT_HOST", "KILN_MANAGEMENT_TOKEN", "KILN_DASHBOARD"] as const)
         .filter((name) => values[name] !== undefined)
         .map((name) => `${name} has no effect: KILN_MANAGEMENT_PORT is not set`)

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { fixtures } from "@kiln/conformance"
-import { JobStore, SecretStore } from "@kiln/core/ports"
+import { JobStore, OperatorTokens, SecretStore } from "@kiln/core/ports"
 import { formatApiKey } from "@kiln/core/domain"
 import { describe, expect, it } from "vitest"
 import * as Effect from "effect/Effect"
@@ -15,6 +15,7 @@ const guide = readFileSync(new URL("../../../../docs/guides/command-line.md", im
 const commands = [...guide.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, block = ""]) => block.trim().split("\n"))
 
 const { jobId, keyId, newJob } = fixtures
+const tokenId = "tok_00000000000000000000000001"
 
 /** Creates the records that the guide's placeholders stand for: jobs 50 and 51 have failed, 1 is queued and 4 is done. */
 const seed = Effect.gen(function* () {
@@ -23,6 +24,13 @@ const seed = Effect.gen(function* () {
   yield* jobs.createJobs([newJob(50, { request: { input: "Again." } })])
   yield* jobs.cancelJobs([jobId(50)])
   yield* writeSchedule("nightly", 5_000)
+  yield* (yield* OperatorTokens).createToken({
+    id: tokenId,
+    name: "a",
+    roles: ["view"],
+    secretHash: "x",
+    expiresAt: null,
+  })
   yield* (yield* SecretStore).getOrCreate("signing", new Uint8Array(32).fill(7))
 })
 
@@ -39,6 +47,7 @@ const argumentsOf = (line: string): ReadonlyArray<string> =>
     .replace(/^kiln /, "")
     .replace(/ < .*$/, "")
     .replace("JOB_ID", jobOf[line.split(" ")[2] ?? ""] ?? "")
+    .replace("TOKEN_ID", tokenId)
     .replace("KEY_ID", keyId(1))
     .replace("--project default", "--project one")
     .replaceAll("'", "")

@@ -3,6 +3,7 @@ import { createServer } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { describe, expect, it } from "vitest"
+import type { Handle } from "@kiln/dashboard/effect"
 import type { ReadinessReport } from "@kiln/http"
 import { serveManagement } from "../../src/management/managementServer.ts"
 import { readSettings } from "../../src/Settings.ts"
@@ -25,10 +26,12 @@ const withServer = async (
     metrics = Effect.succeed("kiln_ready 1\n"),
     status = "ready",
     token,
+    dashboard,
   }: {
     readonly metrics?: Effect.Effect<string>
     readonly status?: ReadinessReport["status"]
     readonly token?: string
+    readonly dashboard?: Handle
   },
   test: (served: Served) => Promise<void>,
 ): Promise<void> => {
@@ -39,14 +42,38 @@ const withServer = async (
   await Effect.runPromise(
     Effect.scoped(
       Effect.andThen(
-        serveManagement(place, { metrics, readiness: Effect.succeed(report) }),
+        serveManagement(place, { metrics, readiness: Effect.succeed(report), dashboard }),
         Effect.promise(() => test({ port, ask })),
       ),
     ),
   )
 }
 
+const page = (text: string) =>
+  Effect.succeed(new Response(text, { headers: { "content-type": "text/plain", "x-page": "yes" } }))
+
 describe("the management server", () => {
+  it("passes every other path to the operator's page, with its method, body and address", () =>
+    withServer(
+      {
+        token: "a-token-of-some-length",
+        dashboard: ({ remoteAddress, request }, path) =>
+          Effect.flatMap(
+            Effect.promise(() => request.text()),
+            (body) => page(`${request.method} ${path} ${body} ${remoteAddress}`),
+          ),
+      },
+      async ({ ask }) => {
+        const changed = await ask("/admin/v1/x?y=1", { method: "POST", body: "hello" })
+        expect([changed.status, changed.headers.get("x-page")]).toEqual([200, "yes"])
+        expect(await changed.text()).toBe("POST /admin/v1/x hello 127.0.0.1")
+        expect(await (await ask("/")).text()).toBe("GET /  127.0.0.1")
+        expect((await ask("/metrics")).status).toBe(401)
+        expect((await ask("/healthz")).status).toBe(200)
+        expect(await (await ask("/", { method: "HEAD" })).text()).toBe("")
+      },
+    ))
+
   it("serves metrics and probes, and nothing else", () =>
     withServer({}, async ({ ask }) => {
       const metrics = await ask("/metrics?x=1")

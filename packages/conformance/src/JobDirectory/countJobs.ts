@@ -64,6 +64,25 @@ export const countJobs: Section = {
     ),
 
     check(
+      "without unfinished jobs, only those that finished in time",
+      Effect.gen(function* () {
+        yield* createDone(newJob(1), 1)
+        yield* createFailed(newJob(2))
+        yield* createAndClaim(newJob(3))
+        yield* create(newJob(4))
+        const directory = yield* JobDirectory
+        const finished = (finishedWithinMs: number) =>
+          Effect.map(directory.countJobs({ finishedWithinMs, unfinished: false }), sorted)
+        expect(yield* finished(1_000)).toEqual([
+          "speech_synthesis sandbox done: 1",
+          "speech_synthesis sandbox failed: 1",
+        ])
+        yield* advance(1_000)
+        expect(yield* finished(1_000)).toEqual([])
+      }),
+    ),
+
+    check(
       "a delayed job is delayed until exactly its time",
       Effect.gen(function* () {
         yield* create(newJob(1, { delayMs: 50 }))

@@ -8,6 +8,7 @@ export type FileId = `fil_${string}`
 export type KeyId = `key_${string}`
 export type ProjectId = `prj_${string}`
 export type RequestId = `req_${string}`
+export type OperatorTokenId = `tok_${string}`
 
 /** Every type of identifier, by its prefix. */
 export interface IdByPrefix {
@@ -17,6 +18,7 @@ export interface IdByPrefix {
   readonly key: KeyId
   readonly prj: ProjectId
   readonly req: RequestId
+  readonly tok: OperatorTokenId
 }
 export type IdPrefix = keyof IdByPrefix
 

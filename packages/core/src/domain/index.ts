@@ -19,7 +19,7 @@ export * from "./AttemptWait.ts"
 export type { WorkerScope } from "./WorkerScope.ts"
 export { type WaitingReasonName, type WaitingFor, type QueuePlace, maxAhead } from "./WaitingFor.ts"
 export * from "./BlobKey.ts"
-export { isCountStep } from "./Child.ts"
+export { childLabel, isCountStep } from "./Child.ts"
 export { jobOrphanReason, purgePauseMs, uploadOrphanReason } from "./Orphan.ts"
 export {
   errorCodes,
@@ -49,6 +49,7 @@ export {
   type FileId,
   type KeyId,
   type ProjectId,
+  type OperatorTokenId,
   type RequestId,
   formatId,
   isId,

@@ -27,9 +27,12 @@ const countUnfinishedChildren = Effect.fnUntraced(function* (jobId: Job["id"]) {
   return counts.reduce((sum, { count, status }) => (unfinished.has(status) ? sum + count : sum), 0)
 })
 
-/** Measures the queue by kind and mode, with what holds back all jobs of each. */
-export const measureQueues = Effect.fnUntraced(function* (projectId?: ProjectId) {
-  const depths = yield* (yield* JobDirectory).measureQueue({ limit: Number.MAX_SAFE_INTEGER, projectId })
+/** Measures the queue by kind and mode, with what holds back all jobs of each. Counts at most `limit` jobs. */
+export const measureQueues = Effect.fnUntraced(function* (
+  projectId?: ProjectId,
+  limit: number = Number.MAX_SAFE_INTEGER,
+) {
+  const depths = yield* (yield* JobDirectory).measureQueue({ limit, projectId })
   const factsOf = yield* readKindFacts
   return depths.map((depth) => ({ ...depth, heldBack: heldBack(depth, factsOf(depth.kind)) }))
 })

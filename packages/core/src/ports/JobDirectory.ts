@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { FailedAttempt, Job, JobId, ProjectId, QueuePlace, StoreUnavailable, WaitRun } from "../domain/index.ts"
-import type { JobCount, JobList, JobPage, QueueDepth } from "./JobListing.ts"
+import type { FinishedJob, JobCount, JobList, JobPage, QueueDepth } from "./JobListing.ts"
 
 /** Reads jobs of all projects for the operator. */
 export class JobDirectory extends Context.Service<
@@ -15,6 +15,8 @@ export class JobDirectory extends Context.Service<
      */
     readonly countJobs: (question: {
       readonly finishedWithinMs: number
+      /** False leaves out unfinished jobs, of which there may be very many. */
+      readonly unfinished?: boolean | undefined
       readonly projectId?: ProjectId | undefined
       /** Only jobs that have all of these labels. */
       readonly labels?: ReadonlyArray<string> | undefined
@@ -28,6 +30,14 @@ export class JobDirectory extends Context.Service<
       /** Measures the jobs of this project only. */
       readonly projectId?: ProjectId | undefined
     }) => Effect.Effect<ReadonlyArray<QueueDepth>, StoreUnavailable>
+    /**
+     * Lists the jobs that finished within the last `withinMs` milliseconds, newest end first: at most `limit`, which bounds the cost for
+     * each kind.
+     */
+    readonly listFinished: (question: {
+      readonly withinMs: number
+      readonly limit: number
+    }) => Effect.Effect<ReadonlyArray<FinishedJob>, StoreUnavailable>
     /** Returns where an unfinished job stands, and what it competes with; `undefined` for any other. Its cost is bounded. */
     readonly findPlace: (jobId: JobId) => Effect.Effect<QueuePlace | undefined, StoreUnavailable>
     /** Lists the kinds of all jobs that were ever created in this store, sorted. */

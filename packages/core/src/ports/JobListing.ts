@@ -78,6 +78,15 @@ export interface QueueDepth {
   readonly oldestReadyMs: number
 }
 
+/** A finished job, with how long it waited and ran. Times in unix milliseconds. */
+export interface FinishedJob extends Pick<
+  Job,
+  "id" | "projectId" | "kind" | "mode" | "errorCode" | "createdAt" | "waitedMs" | "ranMs"
+> {
+  readonly status: "done" | "failed"
+  readonly finishedAt: number
+}
+
 /** Number of jobs of one kind, mode and status. */
 export interface JobCount {
   readonly kind: string

@@ -86,6 +86,7 @@ export const storeVerbs = {
     listWaits: "read",
     findPlace: "read",
     listKinds: "read",
+    listFinished: "read",
   },
   UploadStore: {
     createUploads: "write",

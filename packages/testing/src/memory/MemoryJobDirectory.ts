@@ -1,6 +1,7 @@
 import { type Job, type JobId, labelsOf, maxAhead, type QueuePlace, rankOf } from "@kiln/core/domain"
 import {
   type DepthState,
+  type FinishedJob,
   type JobCount,
   JobDirectory,
   type JobList,
@@ -15,14 +16,14 @@ import { type MemoryState, step } from "./MemoryState.ts"
 export const makeMemoryJobDirectory = (state: MemoryState): JobDirectory["Service"] =>
   JobDirectory.of({
     listJobs: (page) => step(() => listJobs(state, page)),
-    countJobs: ({ finishedWithinMs, labels, projectId }) =>
+    countJobs: ({ finishedWithinMs, labels, projectId, unfinished = true }) =>
       step((now) =>
         countByStatus(
           [...state.jobs.values()].filter(
             (job) =>
               (projectId === undefined || job.projectId === projectId) &&
               hasLabels(job, labels) &&
-              (job.finishedAt === null || job.finishedAt > now - finishedWithinMs),
+              (job.finishedAt === null ? unfinished : job.finishedAt > now - finishedWithinMs),
           ),
           now,
         ),
@@ -34,6 +35,14 @@ export const makeMemoryJobDirectory = (state: MemoryState): JobDirectory["Servic
           limit,
           now,
         ),
+      ),
+    listFinished: ({ limit, withinMs }) =>
+      step((now) =>
+        [...state.jobs.values()]
+          .flatMap((job) => finishedJob(job) ?? [])
+          .filter(({ finishedAt }) => finishedAt > now - withinMs)
+          .sort((one, other) => other.finishedAt - one.finishedAt)
+          .slice(0, limit),
       ),
     readJobs: (jobIds) => step(() => jobIds.map((id) => state.jobs.get(id))),
     findPlace: (jobId) => step((now) => findPlace(state, jobId, now)),
@@ -101,6 +110,12 @@ const summaryOf = (job: Job): JobSummary => ({
   claimableAt: job.claimableAt,
   finishedAt: job.finishedAt,
 })
+
+const finishedJob = (job: Job): FinishedJob | undefined => {
+  const { createdAt, errorCode, finishedAt, id, kind, mode, projectId, ranMs, status, waitedMs } = job
+  if (finishedAt === null || (status !== "done" && status !== "failed")) return undefined
+  return { id, projectId, kind, mode, status, errorCode, createdAt, waitedMs, ranMs, finishedAt }
+}
 
 const countByStatus = (jobs: ReadonlyArray<Job>, now: number): ReadonlyArray<JobCount> => {
   const counts = new Map<string, JobCount>()

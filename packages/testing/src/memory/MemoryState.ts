@@ -6,6 +6,7 @@ import type {
   Job,
   JobId,
   Json,
+  JsonObject,
   KeyId,
   PendingDelivery,
   ProjectId,
@@ -20,6 +21,7 @@ import { isDelivered, isFinished, isUploadFault, readClocks, StoreTime, uploadBl
 import type {
   ApiKeyRecord,
   LedgerEntry,
+  OperatorToken,
   PriceVersion,
   Project,
   PublishedWorker,
@@ -105,6 +107,10 @@ export interface MemoryState {
   /** By job. */
   readonly deliveries: Map<JobId, PendingDelivery>
   readonly rateBuckets: Map<string, SharedBucket>
+  /** By the hash of their secrets, in order of creation. */
+  readonly operatorTokens: Map<string, OperatorToken>
+  /** By the start of the minute. */
+  readonly minutes: Map<number, JsonObject>
   /** The text last written by `writeLineage`. */
   lineage: { readonly version: number; readonly document: string | null }
 }
@@ -139,6 +145,8 @@ export const emptyState = (): MemoryState => ({
   scopes: new Map(),
   deliveries: new Map(),
   rateBuckets: new Map(),
+  operatorTokens: new Map(),
+  minutes: new Map(),
   lineage: { version: 0, document: null },
 })
 
@@ -174,6 +182,8 @@ const savedOf = (state: MemoryState) =>
     scopes: [...state.scopes],
     deliveries: [...state.deliveries],
     rateBuckets: [...state.rateBuckets],
+    operatorTokens: [...state.operatorTokens],
+    minutes: [...state.minutes],
     lineage: state.lineage,
   }) satisfies Record<keyof MemoryState, unknown>
 
@@ -214,6 +224,8 @@ export const decodeState = (text: string): MemoryState => {
     scopes: new Map(saved.scopes),
     deliveries: new Map(saved.deliveries),
     rateBuckets: new Map(saved.rateBuckets),
+    operatorTokens: new Map((saved as Partial<typeof saved>).operatorTokens),
+    minutes: new Map((saved as Partial<typeof saved>).minutes),
     lineage: saved.lineage,
   }
 }

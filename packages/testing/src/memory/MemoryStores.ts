@@ -8,6 +8,8 @@ import {
   JobDirectory,
   JobStore,
   KeyDirectory,
+  MinuteHistory,
+  OperatorTokens,
   RateLimitStore,
   ScheduleStore,
   SecretStore,
@@ -20,6 +22,7 @@ import { makeMemoryDeliveryStore } from "./MemoryDeliveryStore.ts"
 import { makeMemoryJobDirectory } from "./MemoryJobDirectory.ts"
 import { makeMemoryJobStore } from "./MemoryJobStore.ts"
 import { makeMemoryKeyDirectory } from "./MemoryKeyDirectory.ts"
+import { makeMemoryMinuteHistory, makeMemoryOperatorTokens } from "./MemoryOperatorStores.ts"
 import { makeMemoryScheduleStore } from "./MemoryScheduleStore.ts"
 import { decodeState, emptyState, encodeState, keep, type MemoryState, step } from "./MemoryState.ts"
 import { makeMemorySwitchboard } from "./MemorySwitchboard.ts"
@@ -77,6 +80,8 @@ type Stores =
   | ScheduleStore
   | DeliveryStore
   | RateLimitStore
+  | OperatorTokens
+  | MinuteHistory
 
 /** A place that stores the state of memory stores as one text. */
 interface Persistence {
@@ -96,7 +101,7 @@ interface Persistence {
  * compared with. Store time is the Effect `Clock`, and never goes backwards while the process lives (`StoreTime`).
  */
 export const MemoryStores = {
-  /** Each build is a new, empty store, shared by its nine ports. Nothing survives the process. */
+  /** Each build is a new, empty store, shared by its ports. Nothing survives the process. */
   layer: Layer.effectContext(Effect.sync(() => portsOf(emptyState()))),
 
   /**
@@ -123,6 +128,8 @@ export const MemoryStores = {
           Context.add(ScheduleStore, mapVerbs("ScheduleStore", makeMemoryScheduleStore(state), commit)),
           Context.add(DeliveryStore, mapVerbs("DeliveryStore", makeMemoryDeliveryStore(state), commit)),
           Context.add(RateLimitStore, makeMemoryRateLimitStore(state, commit)),
+          Context.add(OperatorTokens, makeMemoryOperatorTokens(state, commit)),
+          Context.add(MinuteHistory, makeMemoryMinuteHistory(state, commit)),
         )
       }),
     ),
@@ -149,6 +156,8 @@ export const portsOf = (state: MemoryState): Context.Context<Stores> => {
     Context.add(ScheduleStore, makeMemoryScheduleStore(state)),
     Context.add(DeliveryStore, makeMemoryDeliveryStore(state)),
     Context.add(RateLimitStore, makeMemoryRateLimitStore(state)),
+    Context.add(OperatorTokens, makeMemoryOperatorTokens(state)),
+    Context.add(MinuteHistory, makeMemoryMinuteHistory(state)),
   )
 }
 

@@ -1,0 +1,164 @@
+import * as Schema from "effect/Schema"
+import type { OperatorRole } from "@kiln/core/ports"
+import * as S from "./schemas.ts"
+
+/** An operation of the operator's API. Routes, checks, the OpenAPI document and the page's types are derived from it. */
+export interface Operation {
+  readonly method: "GET" | "POST"
+  /** Below `/admin/v1`, with at most one `:id`. */
+  readonly path: string
+  /** The role that a caller needs. */
+  readonly role: OperatorRole
+  readonly summary: string
+  readonly query: Schema.Struct<Schema.Struct.Fields>
+  readonly payload: Schema.Top
+  readonly success: Schema.Top
+  /** The equivalent command, where there is one. */
+  readonly command?: string
+}
+
+const nothing = Schema.Struct({})
+const query = <const Fields extends Schema.Struct.Fields>(fields: Fields) => Schema.Struct(fields)
+const limit = Schema.optionalKey(Schema.FiniteFromString.annotate({ description: "1 to 200, 50 by default." }))
+
+const get = <const Path extends string, const Q extends Schema.Struct.Fields, const R extends Schema.Top>(
+  path: Path,
+  summary: string,
+  success: R,
+  fields: Q,
+  role: OperatorRole = "view",
+) => ({ method: "GET" as const, path, summary, role, query: query(fields), payload: nothing, success })
+
+const post = <const Path extends string, const P extends Schema.Top, const R extends Schema.Top>(
+  path: Path,
+  summary: string,
+  payload: P,
+  success: R,
+  command?: string,
+) => ({
+  method: "POST" as const,
+  path,
+  summary,
+  role: "operate" as const,
+  query: nothing,
+  payload,
+  success,
+  ...(command !== undefined && { command }),
+})
+
+const spanQuery = { span: Schema.optionalKey(Schema.Literals(["1h", "24h"])) }
+
+/** All operations, by name. A change is always a POST that needs the role `operate`. */
+export const operations = {
+  session: get("/session", "Tell who the caller is and what it may do", S.Session, {}),
+  overview: get("/overview", "Show the state of the installation", S.Overview, {}),
+  history: get("/history", "Show figures by minute", S.History, spanQuery),
+  listJobs: get("/jobs", "List jobs, newest first", S.JobList, {
+    ...S.filterFields,
+    after: Schema.optionalKey(Schema.String),
+    limit,
+  }),
+  readJob: get("/jobs/:id", "Show one job, without its caller's data", S.JobDetails, {}),
+  readContent: get(
+    "/jobs/:id/content",
+    "Show a job's request, result and error messages; recorded in the audit log",
+    S.JobContent,
+    {},
+    "content",
+  ),
+  cancelJob: post("/jobs/:id/cancel", "Cancel an unfinished job", nothing, S.Changed, "kiln job cancel ID"),
+  retryJob: post(
+    "/jobs/:id/retry",
+    "Retry a failed job as a new one",
+    nothing,
+    Schema.Struct({ job_id: Schema.String, replayed: Schema.Boolean }),
+    "kiln job retry ID",
+  ),
+  cancelJobs: post(
+    "/bulk/cancel",
+    "Cancel the unfinished jobs that match",
+    S.BulkRequest,
+    S.BulkResult,
+    "kiln job cancel",
+  ),
+  retryJobs: post("/bulk/retry", "Retry the failed jobs that match", S.BulkRequest, S.BulkResult, "kiln job retry"),
+  failures: get("/failures", "Group the jobs that failed within an hour or a day", S.Failures, spanQuery),
+  failureMessages: get(
+    "/failures/messages",
+    "Group failed jobs by message too, which may quote a request; recorded in the audit log",
+    S.Failures,
+    spanQuery,
+    "content",
+  ),
+  listKinds: get("/types", "List job types", Schema.Array(S.Kind), {}),
+  pauseKind: post("/types/:id/pause", "Pause a job type", nothing, S.Changed, "kiln queue pause ID"),
+  resumeKind: post("/types/:id/resume", "Resume a paused job type", nothing, S.Changed, "kiln queue resume ID"),
+  listProjects: get("/projects", "List projects", Schema.Array(S.Project), {}),
+  disableProject: post(
+    "/projects/:id/disable",
+    "Reject the keys of a project",
+    nothing,
+    S.Changed,
+    "kiln project disable ID",
+  ),
+  enableProject: post(
+    "/projects/:id/enable",
+    "Accept the keys of a project again",
+    nothing,
+    S.Changed,
+    "kiln project enable ID",
+  ),
+  limitProject: post(
+    "/projects/:id/limit",
+    "Limit the running jobs of a project",
+    Schema.Struct({ concurrency: Schema.NullOr(Schema.Int) }),
+    S.Changed,
+    "kiln project limit ID --concurrency N",
+  ),
+  capProject: post(
+    "/projects/:id/cap",
+    "Cap the spending of a project",
+    Schema.Struct({
+      currency: Schema.String,
+      day: Schema.NullOr(Schema.String),
+      month: Schema.NullOr(Schema.String),
+    }),
+    S.Changed,
+    "kiln project cap ID --day AMOUNT",
+  ),
+  listKeys: get("/keys", "List API keys, without their secrets", Schema.Array(S.Key), {}),
+  revokeKey: post("/keys/:id/revoke", "Revoke an API key", nothing, S.Changed, "kiln key revoke ID"),
+  listSchedules: get("/schedules", "List schedules", Schema.Array(S.Schedule), {}),
+  pauseSchedule: post("/schedules/:id/pause", "Pause a schedule", nothing, S.Changed, "kiln schedule pause ID"),
+  resumeSchedule: post("/schedules/:id/resume", "Resume a schedule", nothing, S.Changed, "kiln schedule resume ID"),
+  removeSchedule: post("/schedules/:id/remove", "Remove a schedule", nothing, S.Changed, "kiln schedule remove ID"),
+  listDeliveries: get("/deliveries", "List deliveries that are not confirmed yet", S.Deliveries, {}),
+  listSwitches: get("/switches", "List switches", Schema.Array(S.Switch), {}),
+  switchImpact: get("/switches/:id/impact", "Count the jobs that need a switch", S.Impact, {}),
+  turnOn: post("/switches/:id/on", "Turn a switch on", nothing, S.Changed, "kiln switch on ID"),
+  turnOff: post("/switches/:id/off", "Turn a switch off", nothing, S.Changed, "kiln switch off ID"),
+  listPrices: get("/prices", "List all versions of all prices", Schema.Array(S.Price), {}),
+  activatePrice: post("/prices/:id/activate", "Activate a price", nothing, S.Changed, "kiln price activate ID"),
+  deactivatePrice: post("/prices/:id/deactivate", "Deactivate a price", nothing, S.Changed, "kiln price deactivate ID"),
+  listAudit: get("/audit", "List administrative changes, newest first", S.AuditEntries, {
+    after: Schema.optionalKey(Schema.FiniteFromString),
+    limit,
+  }),
+} satisfies Readonly<Record<string, Operation>>
+
+type Operations = typeof operations
+export type OperationName = keyof Operations
+
+/** The input of an operation, decoded. */
+export interface InputOf<Name extends OperationName> {
+  /** The path's `:id`; empty without one. */
+  readonly id: string
+  readonly query: Operations[Name]["query"]["Type"]
+  readonly payload: Operations[Name]["payload"]["Type"]
+}
+
+/** The body of the response to an operation. */
+export type ResultOf<Name extends OperationName> = Operations[Name]["success"]["Type"]
+
+/** The method and the path of an operation, such as `GET /jobs/:id`. */
+export type RouteOf<Name extends OperationName> = `${Operations[Name]["method"]} ${Operations[Name]["path"]}`

@@ -1,0 +1,7 @@
+export { type Authorize, byToken, type Incoming } from "./server/authorize.ts"
+export type { Findings } from "./server/Findings.ts"
+export type { AdminServices } from "./server/handlers.ts"
+export { recordHistory } from "./server/history.ts"
+export { type DashboardParts, type Handle, makeDashboard } from "./server/makeDashboard.ts"
+export { sendResponse, toRequest } from "./server/node.ts"
+export { newOperatorToken } from "./server/tokens.ts"

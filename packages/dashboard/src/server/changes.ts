@@ -1,0 +1,82 @@
+import * as Effect from "effect/Effect"
+import type { JsonObject } from "@kiln/core/domain"
+import { type AuditChange, audited, type AuditedVerb, type CreateOutcome } from "@kiln/core/ports"
+import { Operator } from "@kiln/core/effect"
+import type { InputOf } from "../api/index.ts"
+import { refuse } from "./ApiError.ts"
+import type { Caller } from "./Caller.ts"
+
+/** Records a change under the caller's name, in the transaction that makes it. */
+export const recorded =
+  (
+    caller: Caller,
+    action: string,
+    subject: string,
+    options: {
+      readonly details?: JsonObject
+      readonly changed?: AuditedVerb["changed"]
+      readonly detailsOf?: AuditedVerb["detailsOf"]
+    } = {},
+  ) =>
+  <A, E, R>(operation: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+    const change: AuditChange = {
+      actor: caller.name,
+      origin: caller.origin,
+      action,
+      subject,
+      details: options.details ?? {},
+    }
+    return audited(change, operation, options.changed, options.detailsOf)
+  }
+
+/** For verbs without an answer. */
+export const always: AuditedVerb["changed"] = () => true
+
+/** Whether the answer for the first item of a batch has this tag. */
+const firstIs =
+  (tag: string): AuditedVerb["changed"] =>
+  (answer) => {
+    const first: unknown = Array.isArray(answer) ? answer[0] : answer
+    return first === tag || (typeof first === "object" && first !== null && Reflect.get(first, "_tag") === tag)
+  }
+
+/** The job that a retry created, in the answer of the store. */
+const newJobOf = (outcomes: unknown): JsonObject => {
+  const [outcome] = outcomes as ReadonlyArray<CreateOutcome>
+  return outcome?._tag === "Created" ? { retried_as: outcome.job.id } : {}
+}
+
+export const cancel = (id: string, caller: Caller) =>
+  Effect.flatMap(Operator, (operator) =>
+    operator.cancel(id).pipe(recorded(caller, "job.cancel", id, { changed: firstIs("Canceled") })),
+  )
+
+type Retried = ReturnType<Operator["Service"]["retry"]>
+
+export const retry = (
+  id: string,
+  caller: Caller,
+): Effect.Effect<Effect.Success<Retried>, Effect.Error<Retried>, Operator> =>
+  Effect.flatMap(Operator, (operator) =>
+    operator.retry(id).pipe(recorded(caller, "job.retry", id, { changed: firstIs("Created"), detailsOf: newJobOf })),
+  )
+
+export const cancelJob = ({ id }: InputOf<"cancelJob">, caller: Caller) =>
+  cancel(id, caller).pipe(
+    Effect.as({ changed: true }),
+    Effect.catchTags({
+      JobNotFound: () => Effect.fail(refuse("not_found", "there is no such job")),
+      JobFinished: () => Effect.fail(refuse("job_finished")),
+    }),
+  )
+
+export const retryJob = ({ id }: InputOf<"retryJob">, caller: Caller) =>
+  retry(id, caller).pipe(
+    Effect.map(({ job, replayed }) => ({ job_id: job.id as string, replayed })),
+    Effect.mapError((error) => {
+      if (error._tag === "StoreUnavailable") return error
+      return error._tag === "JobNotFound"
+        ? refuse("not_found", "there is no such job")
+        : refuse("job_not_retryable", error.message)
+    }),
+  )

@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { openWorld, type StoreName, type World } from "./support/world.ts"
+
+describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in %s", (storeName) => {
+  let world: World
+  beforeAll(async () => {
+    world = await openWorld(storeName)
+  })
+  afterAll(() => world[Symbol.asyncDispose]())
+
+  const operate = (target: string, body: object) => world.ask(world.tokens.operate, "POST", target, body)
+  const view = (target: string) => world.ask(world.tokens.view, "GET", target)
+
+  /** Jobs that wait, because their start is delayed. */
+  const submitWaiting = (count: number, project: string) =>
+    Promise.all(
+      Array.from({ length: count }, (_, n) =>
+        world.engine.submit("echo", { text: `${n}` }, { project, delayMs: 3_600_000, tags: [`batch-${project}`] }),
+      ),
+    )
+
+  it("are listed in pages, each once, by any filter", async () => {
+    await submitWaiting(25, "pages")
+    const seen: Array<string> = []
+    let after: string | null = null
+    do {
+      const { body } = await view(
+        `/jobs?project=prj_pages&limit=10${after === null ? "" : `&after=${encodeURIComponent(after)}`}`,
+      )
+      seen.push(...body.jobs.map(({ job_id: id }: { readonly job_id: string }) => id))
+      after = body.next
+    } while (after !== null)
+    expect([seen.length, new Set(seen).size]).toEqual([25, 25])
+    expect((await view("/jobs?tag=batch-pages&status=queued&mode=sandbox&type=echo")).body.jobs).toHaveLength(25)
+    for (const none of ["status=done", "mode=live", "tag=other", "error_code=x", "to=2020-01-01"])
+      expect((await view(`/jobs?tag=batch-pages&${none}`)).body.jobs).toEqual([])
+    const [id] = seen
+    expect((await view(`/jobs/${id}`)).body).toMatchObject({
+      job_id: id,
+      status: "queued",
+      tags: ["batch-pages"],
+      waiting_for: [{ reason: "start_delayed" }],
+    })
+  })
+
+  it("are changed all at once only with a filter, after a dry run that changes nothing", async () => {
+    await submitWaiting(130, "bulk")
+    for (const empty of [{}, { filter: {} }, { filter: { status: "queued" } }, { job_ids: [] }])
+      expect((await operate("/bulk/cancel", { ...empty, dry_run: true })).body.error.code).toBe("empty_filter")
+    const filter = { project: "prj_bulk" }
+    const dry = await operate("/bulk/cancel", { filter, dry_run: true })
+    expect(dry.body).toMatchObject({ matched: 130, complete: true, changed: 0 })
+    expect((await view("/jobs?project=prj_bulk&status=queued&limit=200")).body.jobs).toHaveLength(130)
+
+    // Accepted after the dry run: out of its scope.
+    await submitWaiting(1, "bulk")
+    const within = { ...filter, to: dry.body.to }
+    let [changed, after] = [0, undefined as string | undefined]
+    do {
+      const { body } = await operate("/bulk/cancel", {
+        filter: within,
+        dry_run: false,
+        ...(after !== undefined && { after }),
+      })
+      changed += body.changed
+      after = body.next ?? undefined
+    } while (after !== undefined)
+    expect(changed).toBe(130)
+    expect((await view("/jobs?project=prj_bulk&status=queued")).body.jobs).toHaveLength(1)
+  })
+
+  it("are changed once each when two operators do it at the same time", async () => {
+    const jobs = await submitWaiting(30, "both")
+    const request = { filter: { project: "prj_both" }, dry_run: false }
+    const answers = await Promise.all([operate("/bulk/cancel", request), operate("/bulk/cancel", request)])
+    expect(answers.reduce((sum, { body }) => sum + body.changed, 0)).toBe(30)
+
+    const [first] = jobs
+    const retries = await Promise.all([1, 2].map(() => operate(`/jobs/${first?.id}/retry`, {})))
+    expect(new Set(retries.map(({ body }) => body.job_id)).size).toBe(1)
+    expect(retries.filter(({ body }) => body.replayed === true)).toHaveLength(1)
+    const again = await operate(`/jobs/${first?.id}/cancel`, {})
+    expect(again.body.error.code).toBe("job_finished")
+  })
+
+  it("that failed are grouped, and retried together", async () => {
+    const failed = await Promise.all(
+      [1, 2, 3].map((n) => world.engine.submitAndWait("echo", { text: `fail ${n}` }, { project: "fails" })),
+    )
+    const { body } = await view("/failures?span=1h")
+    expect(body.groups).toContainEqual(
+      expect.objectContaining({ type: "echo", error_code: "content_rejected", count: 3, message: null }),
+    )
+    const filter = { project: "prj_fails", error_code: "content_rejected" }
+    expect((await operate("/bulk/retry", { filter, dry_run: true })).body.matched).toBe(3)
+    expect((await operate("/bulk/retry", { filter, dry_run: false })).body).toMatchObject({
+      changed: 3,
+      skipped: 0,
+      refused: [],
+    })
+    const one = await view(`/jobs/${failed[0]?.id}`)
+    expect(one.body).toMatchObject({
+      status: "failed",
+      error_code: "content_rejected",
+      failed_attempts: [{ attempt: 1, error_code: "content_rejected" }],
+    })
+    expect(one.text).not.toContain("cannot say")
+  })
+
+  it("are summed up by the overview as the store counts them", async () => {
+    const { body } = await view("/overview")
+    const queue = (await world.engine.operator.measureQueue()).find(({ kind }) => kind === "echo")
+    expect(body.queues).toContainEqual(
+      expect.objectContaining({ type: "echo", delayed: queue?.delayed, ready: queue?.ready }),
+    )
+    expect(body.recent.failures).toContainEqual({
+      type: "echo",
+      error_code: "content_rejected",
+      count: expect.any(Number),
+    })
+    expect(body.workers).toMatchObject([{ slots: 4, types: ["echo"] }])
+  })
+})
