@@ -86,7 +86,7 @@ it.each(["@kiln/adapter-postgres", "@kiln/adapter-sqlite"])(
   "importing %s builds and compiles no statement",
   (adapter) => {
     // Compiling all of them takes a fifth of the time of the import, and a process runs a few.
-    loadedBy(`
+    const loaded = loadedBy(`
     import { DefaultQueryCompiler } from "kysely"
     let compiled = 0
     const { compileQuery } = DefaultQueryCompiler.prototype
@@ -97,5 +97,6 @@ it.each(["@kiln/adapter-postgres", "@kiln/adapter-sqlite"])(
     await import(${JSON.stringify(adapter)})
     if (compiled > 0) throw new Error(compiled + " statements were compiled")
   `)
+    expect(loaded.some(({ url }) => url.includes("/kysely/"))).toBe(true)
   },
 )

@@ -70,9 +70,10 @@ describe("a queue cap", () => {
     await create(one())
     await opened.sql.query(`BEGIN; SELECT pg_advisory_xact_lock(${capLock(project)})`)
     let isCreated = false
-    const creating = create(one()).then(() => {
+    const creating = (async () => {
+      await create(one())
       isCreated = true
-    })
+    })()
     await opened.sql.query("SELECT pg_sleep(0.05)")
     expect(isCreated).toBe(false)
     await opened.sql.query("COMMIT")

@@ -190,11 +190,9 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
         if (isFull || reservedMs > 0) yield* claiming.begin
         if (isFull) return yield* joint.whileFull(freed)
         if (reservedMs > 0) return yield* Effect.raceFirst(freed, idling.holdBack(reservedMs))
-        const isAnswered = answer !== undefined && answer.nextInMs !== 0
-        const claimed = isAnswered ? undefined : yield* claiming.claim(room)
-        const { attempts, nextInMs } = claimed ?? { attempts: [], nextInMs: answer?.nextInMs }
+        const { attempts, nextInMs } = answer ?? (yield* claiming.claim(room))
         yield* outage.worked
-        if (attempts.length > 0 || (isAnswered && answer.count > 0)) idling.reset()
+        if (attempts.length > 0) idling.reset()
         // If the store has more claimable jobs, claim again immediately.
         if (attempts.length > 0 && nextInMs === 0) return
         yield* claiming.begin

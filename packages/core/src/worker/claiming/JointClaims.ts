@@ -13,7 +13,7 @@ import type { ClaimingWorker, JointClaim } from "../../engine/jointWrites.ts"
 import type { WorkerRoom } from "../../domain/index.ts"
 import type { Claim, ClaimRequest, ClaimResult, Completion, NewJob } from "../../ports/index.ts"
 import { acceptClaims, claimRequest } from "./claimInto.ts"
-import { isTight } from "./Room.ts"
+import { isTight, roomWithout } from "./Room.ts"
 import type { Slots } from "./Slots.ts"
 
 /** Starts attempts at claimed jobs. `askedAtMs` is when they were asked for, in milliseconds of the monotonic clock. */
@@ -21,9 +21,9 @@ type Start = (claims: ReadonlyArray<Claim>, askedAtMs: number) => Effect.Effect<
 
 type Needs = Effect.Services<ReturnType<typeof claimRequest>> | Effect.Services<ReturnType<typeof acceptClaims>>
 
-/** What a joint claim came to: the number of jobs that it started, and when there may be more. */
+/** When there may be more to claim than a joint claim has found, whose attempts have begun. */
 interface JointAnswer {
-  readonly count: number
+  readonly attempts: ReadonlyArray<never>
   readonly nextInMs: number | undefined
 }
 
@@ -121,7 +121,7 @@ class JointClaims implements ClaimingWorker {
     )
   }
 
-  /** Returns the answer to the last joint claim, if nothing has happened since that it does not cover. */
+  /** Returns the answer to the last joint claim, unless there is more to claim now or something has happened that it does not cover. */
   takeAnswer(): JointAnswer | undefined {
     const answer = this.#hasNews ? undefined : this.#answer
     this.#hasNews = false
@@ -155,7 +155,7 @@ class JointClaims implements ClaimingWorker {
   readonly claimWithCompletion = (items: ReadonlyArray<Completion>): JointClaim | undefined => {
     if (!this.#waitsForSlots || !this.#mayClaim) return undefined
     // These jobs leave their slots before the claimed ones take them.
-    const request = this.#requestNow(this.#slots.roomWithout(items))
+    const request = this.#requestNow(roomWithout(this.#slots.room(), this.#slots.attempts, items))
     if (request === undefined || request.limit === 0) return undefined
     return this.#begin({ ...request, limit: Math.min(request.limit, items.length) })
   }
@@ -203,7 +203,7 @@ class JointClaims implements ClaimingWorker {
         yield* Effect.yieldNow
         const { claims, nextInMs } = yield* acceptClaims(this.#slots, claim.request, claimed)
         yield* this.#start(claims, claim.askedAtMs)
-        this.#answer = { count: claims.length, nextInMs }
+        if (nextInMs !== 0) this.#answer = { attempts: [], nextInMs }
         const endsSooner = nextInMs !== undefined && this.#now() + nextInMs < (this.#nextClaimBy() ?? Infinity)
         if (endsSooner || isTight(this.#slots.room())) this.#hasMore.openUnsafe()
       }),

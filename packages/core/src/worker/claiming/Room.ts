@@ -1,4 +1,5 @@
 import type { Job, JobMode, ProjectId, WorkerRoom } from "../../domain/index.ts"
+import type { ClaimRef } from "../../ports/index.ts"
 import type { Attempt } from "../attempt/Attempt.ts"
 
 interface Share {
@@ -51,6 +52,18 @@ export class Room {
 /** Returns whether a job that leaves its slot may make room for a job that could not be claimed before. */
 export const isTight = ({ free, held, perProject }: WorkerRoom): boolean =>
   free.live <= 0 || free.sandbox <= 0 || (perProject > 0 && held.some(({ count }) => count >= perProject))
+
+/** Returns the room that there is when the attempts of these claims have left their slots. */
+export const roomWithout = (
+  room: WorkerRoom,
+  attempts: Iterable<Attempt>,
+  ended: ReadonlyArray<ClaimRef>,
+): WorkerRoom => {
+  const tokens = new Map(ended.map(({ jobId, token }) => [jobId, token]))
+  const left = new Room(room)
+  for (const { claim, lease } of attempts) if (tokens.get(lease.jobId) === lease.token) left.free(claim.job)
+  return left.now()
+}
 
 /** Returns the room that is left when these attempts have taken their slots, and no other has left its own. */
 export const roomAfter = (room: WorkerRoom, attempts: ReadonlyArray<Attempt>): WorkerRoom => {

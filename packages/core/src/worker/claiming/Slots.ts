@@ -67,13 +67,6 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
       return limitsNow
     },
     room: () => room.now(),
-    /** Returns the room that there is when these jobs have left their slots. */
-    roomWithout: (ended: ReadonlyArray<ClaimRef>) => {
-      const tokens = new Map(ended.map(({ jobId, token }) => [jobId, token]))
-      const left = new Room(room.now())
-      for (const { claim, lease } of attempts) if (tokens.get(lease.jobId) === lease.token) left.free(claim.job)
-      return left.now()
-    },
     /**
      * Claims whose end could not be written, most likely because the store was unavailable for longer than their leases. They
      * are released before the next claim; otherwise, the store would count this worker as lost.

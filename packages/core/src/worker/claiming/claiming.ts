@@ -54,7 +54,10 @@ export const makeClaiming = Effect.fnUntraced(function* (slots: Slots, idling: I
     /** Begins the attempts of the last claim, unless another claim has. Each claim must be followed by one of the two. */
     begin,
     /** Takes slots for claimed jobs and begins their attempts. */
-    start: (claims: ReadonlyArray<Claim>, askedAtMs: number) => Effect.andThen(take(claims, askedAtMs), begin),
+    start: (claims: ReadonlyArray<Claim>, askedAtMs: number) => {
+      if (claims.length > 0) idling.reset()
+      return Effect.andThen(take(claims, askedAtMs), begin)
+    },
     /** Time of the store's last answer to a claim, in Unix milliseconds; `undefined` before the first. */
     lastClaimAt: () => lastClaimAt,
   }
