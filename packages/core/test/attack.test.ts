@@ -31,20 +31,28 @@ describe("A: a severed completion", () => {
     const unlocked = Deferred.makeUnsafe<void>()
     let lockedId = ""
     const asked: Array<string> = []
-    const stores = everyVerbOf(storesWith(JobStore, (store) => {
-      const lock = (items: ReadonlyArray<{ jobId: string }>) =>
-        Effect.gen(function* () {
-          if (!items.some(({ jobId }) => jobId === lockedId)) return
-          if (yield* ShortLockWait) return yield* Effect.fail(contended)
-          if (items.length > 1) return yield* Effect.fail(contended)
-          yield* Deferred.await(unlocked)
-        })
-      return {
-        claimJobs: store.claimJobs,
-        completeJobs: (items) => Effect.andThen(lock(items), store.completeJobs(items)),
-        completeAndClaimJobs: (items, request) => Effect.andThen(lock(items), store.completeAndClaimJobs(items, request)),
-      }
-    }), (verb, call) => Effect.suspend(() => { if (/^(claim|complete)/.test(verb)) asked.push(verb); return call }))
+    const stores = everyVerbOf(
+      storesWith(JobStore, (store) => {
+        const lock = (items: ReadonlyArray<{ jobId: string }>) =>
+          Effect.gen(function* () {
+            if (!items.some(({ jobId }) => jobId === lockedId)) return
+            if (yield* ShortLockWait) return yield* Effect.fail(contended)
+            if (items.length > 1) return yield* Effect.fail(contended)
+            yield* Deferred.await(unlocked)
+          })
+        return {
+          claimJobs: store.claimJobs,
+          completeJobs: (items) => Effect.andThen(lock(items), store.completeJobs(items)),
+          completeAndClaimJobs: (items, request) =>
+            Effect.andThen(lock(items), store.completeAndClaimJobs(items, request)),
+        }
+      }),
+      (verb, call) =>
+        Effect.suspend(() => {
+          if (/^(claim|complete)/.test(verb)) asked.push(verb)
+          return call
+        }),
+    )
     const { began, speech } = held()
     return Effect.gen(function* () {
       yield* running
@@ -60,10 +68,11 @@ describe("A: a severed completion", () => {
       yield* Deferred.succeed(began[1]!.end, undefined)
       yield* settle
       yield* passTime("3 seconds")
-      console.log("A", asked.join(" "), began.length, yield* Effect.forEach(jobs, ({ id }) => Effect.map(readJob(id), (j) => j.status)))
       let waited = 3
-      while (waited < 40 && began.length < 3) { yield* passTime("1 seconds"); waited += 1 }
-      console.log("A waited s", waited)
+      while (waited < 40 && began.length < 3) {
+        yield* passTime("1 seconds")
+        waited += 1
+      }
       yield* Deferred.succeed(unlocked, undefined)
       yield* settle
       assert.strictEqual(waited, 3)
@@ -93,7 +102,7 @@ const watching = (through?: Deferred.Deferred<void>) => {
 }
 
 /** Milliseconds of virtual time until the second slot is filled again, once each job that ends. */
-const refill = (name: string, apart: boolean, concurrency: number) => {
+const refill = (apart: boolean, concurrency: number) => {
   const { asked, stores } = watching()
   const { began, speech } = held()
   return Effect.gen(function* () {
@@ -112,18 +121,33 @@ const refill = (name: string, apart: boolean, concurrency: number) => {
       yield* Deferred.succeed(began[n]!.end, undefined)
       yield* settle
       let ms = 0
-      while ((yield* worker.running) < 2 && ms < 60_000) { yield* passTime("100 millis"); ms += 100 }
+      while ((yield* worker.running) < 2 && ms < 60_000) {
+        yield* passTime("100 millis")
+        ms += 100
+      }
       waits.push(ms)
       yield* settle
     }
-    console.log(name, waits.join(" "), asked.join(" "))
     return waits
-  }).pipe(within({ stores: apart ? storesClaimingApart : stores, sandbox: speech, settings: { concurrency, limits: noLimits, providers: { speech: { concurrency: 1, callLimitMs: 600_000 } } as never } }))
+  }).pipe(
+    within({
+      stores: apart ? storesClaimingApart : stores,
+      sandbox: speech,
+      settings: {
+        concurrency,
+        limits: noLimits,
+        providers: { speech: { concurrency: 1, callLimitMs: 600_000 } } as never,
+      },
+    }),
+  )
 }
 describe("B: a provider whose limit is as large as the slots", () => {
-  it.effect("joint: refills at once", () => Effect.map(refill("B joint", false, 2), (waits) => assert.deepStrictEqual(waits, [0, 0, 0])))
-  it.effect("control, claims apart", () => Effect.map(refill("B apart", true, 2), (waits) => assert.deepStrictEqual(waits, [0, 0, 0])))
-  it.effect("control, more slots than the provider takes (older weakness)", () => Effect.map(refill("B more slots", true, 3), (waits) => console.log(waits)))
+  it.effect("joint: refills at once", () =>
+    Effect.map(refill(false, 2), (waits) => assert.deepStrictEqual(waits, [0, 0, 0])),
+  )
+  it.effect("control, claims apart", () =>
+    Effect.map(refill(true, 2), (waits) => assert.deepStrictEqual(waits, [0, 0, 0])),
+  )
 })
 
 describe("A2: a severed creation", () => {
@@ -139,7 +163,8 @@ describe("A2: a severed creation", () => {
       return {
         claimJobs: store.claimJobs,
         createJobs: (items) => Effect.andThen(lock(items as never), store.createJobs(items)),
-        createAndClaimJobs: (items, request) => Effect.andThen(lock(items as never), store.createAndClaimJobs(items, request)),
+        createAndClaimJobs: (items, request) =>
+          Effect.andThen(lock(items as never), store.createAndClaimJobs(items, request)),
       }
     })
     const { began, speech } = held()
@@ -151,8 +176,10 @@ describe("A2: a severed creation", () => {
       yield* submitSpeech("other")
       yield* settle
       let ms = 0
-      while (began.length < 1 && ms < 60_000) { yield* passTime("100 millis"); ms += 100 }
-      console.log("A2 waited", ms)
+      while (began.length < 1 && ms < 60_000) {
+        yield* passTime("100 millis")
+        ms += 100
+      }
       yield* Deferred.succeed(unlocked, undefined)
       yield* settle
       assert.strictEqual(ms, 0)
@@ -177,19 +204,24 @@ describe("C: a slot of the other mode that frees during a joint claim", () => {
       yield* settle
       yield* submitSpeech("l1", liveUser)
       yield* settle
-      console.log("C begun", sandbox.began.length, live.began.length, asked.join(" "))
       asked.length = 0
       yield* Deferred.succeed(live.began[0]!.end, undefined)
       yield* settle
-      yield* Deferred.fail(sandbox.began[0]!.end, new ProviderFailure({ errorCode: "provider_rejected" as never, retry: false, detail: "no" }))
+      yield* Deferred.fail(
+        sandbox.began[0]!.end,
+        new ProviderFailure({ errorCode: "provider_rejected" as never, retry: false, detail: "no" }),
+      )
       yield* settle
       yield* Deferred.succeed(through, undefined)
       yield* settle
-      console.log("C", asked.join(" "), sandbox.began.length, (yield* readJob(s2.id)).status)
       let ms = 0
-      while (sandbox.began.length < 2 && ms < 60_000) { yield* passTime("100 millis"); ms += 100 }
-      console.log("C waited", ms, asked.join(" "))
+      while (sandbox.began.length < 2 && ms < 60_000) {
+        yield* passTime("100 millis")
+        ms += 100
+      }
       assert.strictEqual(ms, 0)
-    }).pipe(within({ stores, sandbox: sandbox.speech, live: live.speech, settings: { concurrency: 1, limits: noLimits } }))
+    }).pipe(
+      within({ stores, sandbox: sandbox.speech, live: live.speech, settings: { concurrency: 1, limits: noLimits } }),
+    )
   })
 })

@@ -2,15 +2,16 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { StoreUnavailable } from "../domain/index.ts"
-import type {
-  ClaimRequest,
-  ClaimResult,
-  Completion,
-  CreateOutcome,
-  FencedOutcome,
-  JobStore,
-  NewJob,
-  WakeUp,
+import {
+  type ClaimRequest,
+  type ClaimResult,
+  type Completion,
+  type CreateOutcome,
+  type FencedOutcome,
+  type JobStore,
+  type NewJob,
+  ShortLockWait,
+  type WakeUp,
 } from "../ports/index.ts"
 import { type JobEvents, refOf } from "./JobEvents.ts"
 
@@ -87,33 +88,38 @@ export const makeJointWrites = (
           end(claimed)
           return Effect.succeed(completed)
         },
-        onFailure: () => {
+        onFailure: (cause) => {
           end(undefined)
+          const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+          if (error?.contended === true) return Effect.fail(error)
           // A result is never refused for the sake of a claim: on a full disk, there is room for results only.
           return store.completeJobs(items)
         },
       },
     )
 
-  const claimBy = (ask: (worker: ClaimingWorker) => JointClaim | undefined): JointClaim | undefined => {
-    for (const worker of workers) {
-      const claim = ask(worker)
-      if (claim !== undefined) return claim
-    }
-    return undefined
-  }
+  /** A write that waits long for a lock does not claim: the worker would wait with it for the answer, and claim nothing meanwhile. */
+  const claimBy = (ask: (worker: ClaimingWorker) => JointClaim | undefined): Effect.Effect<JointClaim | undefined> =>
+    Effect.map(ShortLockWait, (briefly) => {
+      if (!briefly) return undefined
+      for (const worker of workers) {
+        const claim = ask(worker)
+        if (claim !== undefined) return claim
+      }
+      return undefined
+    })
 
   return {
     createJobs: (jobs) =>
-      Effect.suspend(() => {
-        const claim = claimBy((worker) => worker.claimWithCreation(jobs))
-        return claim === undefined ? createAlone(jobs) : createAndClaim(jobs, claim)
-      }),
+      Effect.flatMap(
+        claimBy((worker) => worker.claimWithCreation(jobs)),
+        (claim) => (claim === undefined ? createAlone(jobs) : createAndClaim(jobs, claim)),
+      ),
     completeJobs: (items) =>
-      Effect.suspend(() => {
-        const claim = claimBy((worker) => worker.claimWithCompletion(items))
-        return claim === undefined ? store.completeJobs(items) : completeAndClaim(items, claim)
-      }),
+      Effect.flatMap(
+        claimBy((worker) => worker.claimWithCompletion(items)),
+        (claim) => (claim === undefined ? store.completeJobs(items) : completeAndClaim(items, claim)),
+      ),
     claimFor: (worker) => {
       workers.add(worker)
       return () => void workers.delete(worker)

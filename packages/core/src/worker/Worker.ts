@@ -180,7 +180,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
       const joint = yield* makeJointClaims(slots, claiming.start, idling.nextClaimBy)
       const claimAndStart = Effect.gen(function* () {
         // Jobs of a joint claim that is still being answered also take slots.
-        yield* joint.settled
+        if (joint.isPending) yield* Effect.andThen(idling.awaitsJoint, joint.settled)
         const answer = joint.takeAnswer()
         const room = slots.room()
         // Jobs that were committed together leave their slots together, so wait a turn: one claim then fills all of them.

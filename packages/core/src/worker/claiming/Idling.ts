@@ -74,6 +74,10 @@ export const makeIdling = Effect.gen(function* () {
       if (!isAsking && nextClaimBy !== undefined) nextClaimBy = yield* monotonicMs
       isAsking = true
     }),
+    /** Must be called before waiting for a joint claim: until now, all slots may have been full for long, and no claim was due. */
+    awaitsJoint: Effect.gen(function* () {
+      if (nextClaimBy !== undefined) nextClaimBy = Math.max(nextClaimBy, yield* monotonicMs)
+    }),
     /** Must be called when the claim has returned. */
     wasAnswered: Effect.gen(function* () {
       nextClaimBy = yield* monotonicMs

@@ -31,6 +31,8 @@ interface JointAnswer {
 interface PendingClaim {
   readonly request: ClaimRequest
   readonly askedAtMs: number
+  /** Attempts that had left their slots; `undefined` if the request counts jobs as running that have ended with the write. */
+  readonly left: number | undefined
   readonly ended: Deferred.Deferred<void>
 }
 
@@ -129,6 +131,11 @@ class JointClaims implements ClaimingWorker {
     return answer
   }
 
+  /** Whether a joint claim is not answered yet, or its jobs are not started. */
+  get isPending(): boolean {
+    return this.#pending !== undefined
+  }
+
   /** Waits until no joint claim is pending. One that takes longer than a lease is given up: its leases are over. */
   readonly settled: Effect.Effect<void> = Effect.suspend(() => {
     const claim = this.#pending
@@ -149,7 +156,7 @@ class JointClaims implements ClaimingWorker {
     if (!this.#isResting || !this.#mayClaim) return undefined
     const request = this.#requestNow(this.#slots.room())
     if (request === undefined || !jobs.some((job) => canRun(request, job))) return undefined
-    return this.#begin({ ...request, limit: Math.min(request.limit, jobs.length) })
+    return this.#begin({ ...request, limit: Math.min(request.limit, jobs.length) }, this.#slots.left())
   }
 
   readonly claimWithCompletion = (items: ReadonlyArray<Completion>): JointClaim | undefined => {
@@ -157,7 +164,7 @@ class JointClaims implements ClaimingWorker {
     // These jobs leave their slots before the claimed ones take them.
     const request = this.#requestNow(roomWithout(this.#slots.room(), this.#slots.attempts, items))
     if (request === undefined || request.limit === 0) return undefined
-    return this.#begin({ ...request, limit: Math.min(request.limit, items.length) })
+    return this.#begin({ ...request, limit: Math.min(request.limit, items.length) }, undefined)
   }
 
   get #mayClaim(): boolean {
@@ -165,8 +172,8 @@ class JointClaims implements ClaimingWorker {
     return this.#pending === undefined && lapsed.size === 0 && isolation.reservedMs(this.#now()) <= 0
   }
 
-  #begin(request: ClaimRequest): JointClaim {
-    const claim: PendingClaim = { request, askedAtMs: this.#now(), ended: Deferred.makeUnsafe() }
+  #begin(request: ClaimRequest, left: number | undefined): JointClaim {
+    const claim: PendingClaim = { request, askedAtMs: this.#now(), left, ended: Deferred.makeUnsafe() }
     this.#pending = claim
     this.#answer = undefined
     return {
@@ -203,7 +210,7 @@ class JointClaims implements ClaimingWorker {
         yield* Effect.yieldNow
         const { claims, nextInMs } = yield* acceptClaims(this.#slots, claim.request, claimed)
         yield* this.#start(claims, claim.askedAtMs)
-        if (nextInMs !== 0) this.#answer = { attempts: [], nextInMs }
+        if (nextInMs !== 0 && claim.left === this.#slots.left()) this.#answer = { attempts: [], nextInMs }
         const endsSooner = nextInMs !== undefined && this.#now() + nextInMs < (this.#nextClaimBy() ?? Infinity)
         if (endsSooner || isTight(this.#slots.room())) this.#hasMore.openUnsafe()
       }),

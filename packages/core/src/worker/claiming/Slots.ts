@@ -44,6 +44,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
   const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
   let isLimited = isLimiting(installationLimits)
+  let left = 0
   let nextFreed: Deferred.Deferred<void> | undefined
   yield* onCanceled(attempts)
 
@@ -78,6 +79,8 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
      * continue.
      */
     withheld,
+    /** Number of attempts that have left their slots. */
+    left: () => left,
     /** Completes when the next job leaves its slot, counted from this call. */
     nextFreed: (): Effect.Effect<void> => Deferred.await((nextFreed ??= Deferred.makeUnsafe<void>())),
     /** Whether the end of one job may let another start, in any process. */
@@ -104,6 +107,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
     /** Frees the slot of an attempt that has ended. Calling it again has no effect. */
     free: (attempt: Attempt): void => {
       if (!attempts.delete(attempt)) return
+      left += 1
       watch.delete(attempt.lease)
       room.free(attempt.claim.job)
       guard.countJobs(providersOf(attempt), -1, attempt)
