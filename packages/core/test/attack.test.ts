@@ -2,12 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { JobStore, ShortLockWait, ProviderFailure } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
-import { MemoryStores } from "@kiln/testing"
 import { Deferred, Effect } from "effect"
 import { everyVerbOf } from "./support/everyVerb.ts"
 import { storesClaimingApart, storesWith } from "./support/faults.ts"
 import { mp3, principal, speaks, within } from "./support/harness.ts"
-import { openBoard, readJob, running, submitSpeech } from "./support/jobs.ts"
+import { openBoard, running, submitSpeech } from "./support/jobs.ts"
 import { comesTrue, passTime } from "./support/virtualTime.ts"
 
 const held = () => {
@@ -200,7 +199,7 @@ describe("C: a slot of the other mode that frees during a joint claim", () => {
       yield* settle
       yield* submitSpeech("s1")
       yield* settle
-      const s2 = yield* submitSpeech("s2")
+      yield* submitSpeech("s2")
       yield* settle
       yield* submitSpeech("l1", liveUser)
       yield* settle
