@@ -19,6 +19,7 @@ const unreported: ReadonlySet<string> = new Set([
   "@kiln/dashboard/api",
   // Parts for the command line.
   "@kiln/dashboard/effect",
+  "@kiln/dashboard/token",
   "@kiln/conformance",
   "@kiln/conformance/model",
   "@kiln/core/worker",

@@ -293,17 +293,11 @@ const listFinished = (
   { limit, withinMs }: Parameters<JobDirectory["Service"]["listFinished"]>[0],
 ): ReadonlyArray<FinishedJob> =>
   retentions
-    .flatMap((retained) =>
-      finishedKinds(tx, retained).flatMap(
-        (kind) =>
-          tx.all(lastFinished, {
-            retained,
-            kind,
-            finishedAfter: tx.now - withinMs,
-            limit,
-          }) as ReadonlyArray<FinishedJob>,
-      ),
-    )
+    .flatMap((retained) => finishedKinds(tx, retained).map((kind) => ({ retained, kind })))
+    .flatMap((range) => {
+      const ended = tx.all(lastFinished, { ...range, finishedAfter: tx.now - withinMs, limit })
+      return ended as ReadonlyArray<FinishedJob>
+    })
     .sort((one, other) => other.finishedAt - one.finishedAt)
     .slice(0, limit)
 

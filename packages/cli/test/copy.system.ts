@@ -80,6 +80,7 @@ describe("kiln copy", () => {
       waits: 1,
       deliveries: 0,
       audit: 0,
+      operator_tokens: 0,
     }
     expect(dry).toEqual({ dry_run: true, tables, source_moved_to: null })
     expect(existsSync(path)).toBe(true)

@@ -6,6 +6,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { isId } from "@kiln/core/domain"
 import { operatorRoles, type OperatorToken, OperatorTokens } from "@kiln/core/ports"
+import { newOperatorToken } from "@kiln/dashboard/token"
 import { failed, misused } from "../CommandFailed.ts"
 import { nameProblem } from "../nameProblem.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
@@ -47,8 +48,6 @@ const create = Command.make("create", flags, ({ expires, name, roles: given }) =
     const roles = operatorRoles.filter((role) => given.includes(role))
     return yield* withStores(
       Effect.gen(function* () {
-        // Loaded only here, because every command loads this file.
-        const { newOperatorToken } = yield* Effect.promise(() => import("@kiln/dashboard/effect"))
         const { record, secret } = yield* newOperatorToken({ name, roles, expiresAt })
         const token = yield* (yield* OperatorTokens)
           .createToken(record)

@@ -28,6 +28,8 @@ import { storeChecks } from "./checkStore.ts"
 import { checkNames } from "./Examination.ts"
 import { inOrder, type Look, reported, shortLimitMs } from "./inOrder.ts"
 
+export { Examination } from "./Examination.ts"
+
 export interface ExamineOptions {
   /** Milliseconds for each check that reads everything: the database's integrity, the files, the orphans. */
   readonly limitMs: number

@@ -3,10 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { byToken, type Findings, type Handle, makeDashboard, recordHistory } from "@kiln/dashboard/effect"
 import type { Check } from "../doctor/Check.ts"
-import { Examination } from "../doctor/Examination.ts"
 import type { Environment } from "../settings/settingFiles.ts"
 import type { ManagementPlace } from "../settings/management.ts"
-import { version } from "../version.ts"
 
 /** The checks of the doctor that read little and ask nobody but the store and this machine. */
 const checks: ReadonlySet<string> = new Set([
@@ -35,7 +33,7 @@ const findingOf = ({ findings, name, remedy, status, summary }: Check): Findings
 
 const readFindings = (environment: Environment): Effect.Effect<Findings> =>
   Effect.gen(function* () {
-    const { examine } = yield* Effect.promise(() => import("../doctor/examine.ts"))
+    const { examine, Examination } = yield* Effect.promise(() => import("../doctor/examine.ts"))
     const found = yield* Effect.provideService(examine(environment, { limitMs: 20_000 }), Examination, {
       includes: (name) => checks.has(name),
       report: () => undefined,
@@ -48,7 +46,7 @@ const readFindings = (environment: Environment): Effect.Effect<Findings> =>
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest()
 
 /** Builds the operator's page for the management port, until the scope closes. The token of the metrics may view it. */
-export const openDashboard = ({ token }: ManagementPlace, environment: Environment) =>
+export const openDashboard = ({ token }: ManagementPlace, environment: Environment, version: string) =>
   Effect.gen(function* () {
     yield* Effect.forkScoped(recordHistory)
     const expected = token && digest(Redacted.value(token))

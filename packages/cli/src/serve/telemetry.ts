@@ -87,7 +87,7 @@ export const startMeasuring = (
       yield* serveManagement(management, {
         metrics: metricsText(refresh),
         readiness: yield* readiness,
-        dashboard: management.dashboard ? yield* openDashboard(management, environment) : undefined,
+        dashboard: management.dashboard ? yield* openDashboard(management, environment, version) : undefined,
       })
     }
     if (isExported) yield* Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(refreshMs)))

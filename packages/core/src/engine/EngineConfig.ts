@@ -22,7 +22,7 @@ export const defaultEngineSettings: EngineSettings = {
   },
   leaseDurationMs: 30 * seconds,
   claimCheckIntervalMs: 1 * seconds,
-  concurrency: 8,
+  concurrency: 32,
   limits: { perKind: {}, perProject: "share" },
   pollIntervalMs: 1 * seconds,
   idlePollIntervalMs: 30 * seconds,

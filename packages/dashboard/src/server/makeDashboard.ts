@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { adminDocument } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
 import type { Authorize, Incoming } from "./authorize.ts"
 import { hasRole } from "./Caller.ts"
@@ -20,10 +21,7 @@ export type Handle = (incoming: Incoming, path: string) => Effect.Effect<Respons
 const documentPath = `${apiPrefix}/openapi.json`
 const streamPath = `${apiPrefix}/overview/stream`
 
-const describe = Effect.promise(async () => {
-  const { adminDocument } = await import("../api/adminApi.ts")
-  return json(adminDocument())
-})
+const describe = Effect.sync(() => json(adminDocument()))
 
 /** Builds the operator's page and its API on the services of an engine, until the scope closes. */
 export const makeDashboard = (parts: DashboardParts): Effect.Effect<Handle, never, AdminServices | Scope.Scope> =>

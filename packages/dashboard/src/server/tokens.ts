@@ -1,19 +1,8 @@
-import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as SecureRandom from "effect/crypto/SecureRandom"
-import { formatOperatorToken, isOperatorToken } from "@kiln/core/domain"
-import { IdGenerator, type NewOperatorToken, OperatorTokens } from "@kiln/core/ports"
-
-const hashOf = (secret: string): string => createHash("sha256").update(secret).digest("hex")
-
-/** Generates a token: its text, which is shown once and not stored, and the record to store. */
-export const newOperatorToken = Effect.fnUntraced(function* (wish: Omit<NewOperatorToken, "id" | "secretHash">) {
-  const random = yield* SecureRandom.SecureRandom
-  const secret = formatOperatorToken(yield* random.randomBytes(32))
-  const record: NewOperatorToken = { ...wish, id: (yield* IdGenerator).next("tok"), secretHash: hashOf(secret) }
-  return { secret, record }
-})
+import { isOperatorToken } from "@kiln/core/domain"
+import { OperatorTokens } from "@kiln/core/ports"
+import { hashOf } from "../token.ts"
 
 /** Returns the operator with this token; `undefined` if it is not valid. */
 export const operatorOf = (secret: string) =>

@@ -10,7 +10,7 @@ import { embeddedContext } from "@kiln/core/effect"
 import { MinuteHistory, type OperatorRole, OperatorTokens } from "@kiln/core/ports"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { dashboard } from "../../src/index.ts"
-import { newOperatorToken } from "../../src/effect.ts"
+import { newOperatorToken } from "../../src/token.ts"
 
 /** A text that only its caller may see, wherever it ends up. */
 export const canary = "CANARY-3f9a1c"
