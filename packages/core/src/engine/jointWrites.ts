@@ -30,6 +30,20 @@ export interface ClaimingWorker {
   readonly claimWithCompletion: (items: ReadonlyArray<Completion>) => JointClaim | undefined
 }
 
+/** A write that waits long for a lock does not claim: the worker would wait with it for the answer, and claim nothing meanwhile. */
+const claimBy = (
+  workers: Iterable<ClaimingWorker>,
+  ask: (worker: ClaimingWorker) => JointClaim | undefined,
+): Effect.Effect<JointClaim | undefined> =>
+  Effect.map(ShortLockWait, (briefly) => {
+    if (!briefly) return undefined
+    for (const worker of workers) {
+      const claim = ask(worker)
+      if (claim !== undefined) return claim
+    }
+    return undefined
+  })
+
 /** Writes together with which workers of this process can claim. */
 export interface JointWrites {
   readonly createJobs: (jobs: ReadonlyArray<NewJob>) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
@@ -98,26 +112,15 @@ export const makeJointWrites = (
       },
     )
 
-  /** A write that waits long for a lock does not claim: the worker would wait with it for the answer, and claim nothing meanwhile. */
-  const claimBy = (ask: (worker: ClaimingWorker) => JointClaim | undefined): Effect.Effect<JointClaim | undefined> =>
-    Effect.map(ShortLockWait, (briefly) => {
-      if (!briefly) return undefined
-      for (const worker of workers) {
-        const claim = ask(worker)
-        if (claim !== undefined) return claim
-      }
-      return undefined
-    })
-
   return {
     createJobs: (jobs) =>
       Effect.flatMap(
-        claimBy((worker) => worker.claimWithCreation(jobs)),
+        claimBy(workers, (worker) => worker.claimWithCreation(jobs)),
         (claim) => (claim === undefined ? createAlone(jobs) : createAndClaim(jobs, claim)),
       ),
     completeJobs: (items) =>
       Effect.flatMap(
-        claimBy((worker) => worker.claimWithCompletion(items)),
+        claimBy(workers, (worker) => worker.claimWithCompletion(items)),
         (claim) => (claim === undefined ? store.completeJobs(items) : completeAndClaim(items, claim)),
       ),
     claimFor: (worker) => {

@@ -1,4 +1,4 @@
-import { boardDiffers, capLock, lastNumber, laneLock, nextNumber, unfinishedOf } from "./facts.ts"
+import { boardDiffers, capLock, lastNumber, laneLock, nextNumber, uncountedLock, unfinishedOf } from "./facts.ts"
 
 /** Creates one job without a scope and an upload: `accept_jobs` for the usual submission. Statements over lists cost the server more than the row does. */
 export const acceptJob = `
@@ -22,13 +22,17 @@ DECLARE
   lane_next_at bigint;
   number bigint;
   last_number bigint;
+  is_alone boolean;
 BEGIN
-  IF cap IS NOT NULL THEN
+  IF cap IS NULL THEN
+    ignored := pg_advisory_xact_lock_shared(${uncountedLock});
+  ELSE
     last_number := ${lastNumber};
     IF last_number >= counted_to AND counted + last_number - counted_to < cap THEN
       ignored := pg_advisory_xact_lock_shared(${capLock});
     ELSE
       ignored := pg_advisory_xact_lock(${capLock});
+      is_alone := pg_try_advisory_xact_lock(${uncountedLock});
       unfinished := ${unfinishedOf("accept_job")};
       IF unfinished >= cap THEN
         accepted := -4;
@@ -37,9 +41,11 @@ BEGIN
     END IF;
     -- After the lock was granted: whoever counts holds it alone, and counts every job with a lower number.
     number := ${nextNumber};
-    IF unfinished IS NOT NULL THEN
+    IF is_alone THEN
       unfinished := unfinished + 1;
       unfinished_to := number;
+    ELSIF unfinished IS NOT NULL THEN
+      unfinished := NULL;
     ELSIF counted + number - counted_to > cap THEN
       accepted := -4;
       RETURN;

@@ -1,4 +1,4 @@
-import { boardDiffers, capLock, lastNumber, laneLock, nextNumber, unfinishedOf } from "./facts.ts"
+import { boardDiffers, capLock, lastNumber, laneLock, nextNumber, uncountedLock, unfinishedOf } from "./facts.ts"
 
 /** Number of charged entries from which several statements decide, which add them up by day, so that counting them stays cheap. */
 const mostCharged = 200
@@ -86,6 +86,7 @@ DECLARE
   has_room boolean;
   is_full boolean;
   roomy text[] := '{}';
+  crowded text[] := '{}';
   last_number bigint;
   numbers bigint[];
   owners text[];
@@ -113,6 +114,10 @@ BEGIN
       PERFORM FROM "kiln".uploads
       WHERE id = ANY (ARRAY(SELECT used.id FROM json_to_recordset(consumed) AS used(id text))) ORDER BY id FOR UPDATE;
     END IF;
+    PERFORM pg_advisory_xact_lock_shared(${uncountedLock})
+    FROM (SELECT DISTINCT project_id FROM json_to_recordset(wanted) AS lane(project_id text) ORDER BY project_id OFFSET 0) AS lane
+    WHERE caps IS NULL OR NOT EXISTS (
+      SELECT FROM json_to_recordset(caps) AS cap(project_id text) WHERE cap.project_id = lane.project_id);
     IF caps IS NOT NULL THEN
       -- Processes take turns here, and each is short, so a batch may wait for its turn longer than for a row.
       PERFORM set_config('lock_timeout', patient, true);
@@ -127,6 +132,9 @@ BEGIN
           roomy := roomy || project_id;
         ELSE
           PERFORM pg_advisory_xact_lock(${capLock});
+          IF NOT pg_try_advisory_xact_lock(${uncountedLock}) THEN
+            crowded := crowded || project_id;
+          END IF;
         END IF;
       END LOOP;
       PERFORM set_config('lock_timeout', brief, true);
@@ -134,7 +142,7 @@ BEGIN
       numbers := ARRAY(SELECT ${nextNumber} FROM generate_series(1, json_array_length(items)));
       last_number := numbers[cardinality(numbers)];
       SELECT json_agg(json_build_object('project_id', cap.project_id, 'counted', unfinished + adding, 'counted_to', last_number))
-          FILTER (WHERE unfinished IS NOT NULL),
+          FILTER (WHERE unfinished IS NOT NULL AND cap.project_id <> ALL (crowded)),
         bool_or(coalesce(unfinished + adding, counted + last_number - counted_to) > cap.cap)
       INTO counts, is_full
       FROM json_to_recordset(caps) AS cap(project_id text, cap bigint, adding bigint, counted bigint, counted_to bigint)

@@ -5,6 +5,12 @@ export const laneLock = (id: string): string =>
 /** The lock that transactions which add jobs of a project share while there is room, and that one alone holds to count the jobs. */
 export const capLock = `hashtextextended(current_database() || ' "kiln".queue ' || project_id, 0)`
 
+/**
+ * The lock that transactions share which add jobs of a project without `capLock`: those of callers, and jobs without a cap. Jobs that one of them
+ * has numbered are not visible yet, so a count that is made meanwhile must not be remembered.
+ */
+export const uncountedLock = `hashtextextended(current_database() || ' "kiln".queue uncounted ' || project_id, 0)`
+
 /** Counts a project's unfinished jobs, up to its cap. */
 export const unfinishedOf = (cap: string): string => `(
     SELECT count(*) FROM (

@@ -8,6 +8,17 @@ import { monotonicMs } from "../../domain/monotonicMs.ts"
 import type { Attempt } from "../attempt/Attempt.ts"
 import { Rates } from "./Rates.ts"
 
+/** Waits until there is room in a rate that has held jobs back. Running jobs change when that is. */
+const untilRoomIn = (rates: Rates["Service"]) =>
+  Effect.gen(function* () {
+    for (;;) {
+      yield* rates.change.close
+      const ms = yield* rates.nextInMs
+      if (ms !== undefined && ms <= 0) return
+      yield* Effect.raceFirst(rates.change.await, ms === undefined ? Effect.never : Effect.sleep(ms))
+    }
+  })
+
 /**
  * Decides how long a worker waits for work. After each poll that finds none, it waits longer: from `pollIntervalMs` up to
  * `idlePollIntervalMs` if wake-ups reach all processes, because polling then only makes up for lost hints. A wake-up, a claimed
@@ -26,7 +37,7 @@ export const makeIdling = Effect.gen(function* () {
   const { idlePollIntervalMs, leaseDurationMs, pollIntervalMs } = yield* EngineConfig
   const { capabilities } = yield* JobStore
   const wakeUp = yield* WakeUp
-  const rates = yield* Rates
+  const rateHasRoom = untilRoomIn(yield* Rates)
   const clock = yield* Clock.Clock
   const nowMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
   const pauses = growingPauses(pollIntervalMs)
@@ -54,15 +65,6 @@ export const makeIdling = Effect.gen(function* () {
     }),
   )
   const pause = (ms: number) => Effect.raceAllFirst([wakes, looksSoon, Effect.sleep(ms)])
-  /** Waits until there is room in a rate that has held jobs back. Running jobs change when that is. */
-  const rateHasRoom = Effect.gen(function* () {
-    for (;;) {
-      yield* rates.change.close
-      const ms = yield* rates.nextInMs
-      if (ms !== undefined && ms <= 0) return
-      yield* Effect.raceFirst(rates.change.await, ms === undefined ? Effect.never : Effect.sleep(ms))
-    }
-  })
 
   return {
     /** Must be called before a claim. */

@@ -31,7 +31,7 @@ const slowJoint = (through: Deferred.Deferred<void>, which = 1) => {
   }))
 }
 
-describe("E: stopping while a completion claims", () => {
+describe("stopping while a completion claims", () => {
   it.effect("releases the claimed job", () => {
     const through = Deferred.makeUnsafe<void>()
     const { began, speech } = held()
@@ -62,7 +62,7 @@ describe("E: stopping while a completion claims", () => {
   })
 })
 
-describe("F: health after hours of joint claims", () => {
+describe("health after hours of joint claims", () => {
   it.effect("nextClaimBy is not long ago while a slot is free", () => {
     const through = Deferred.makeUnsafe<void>()
     const { began, speech } = held()
@@ -84,7 +84,7 @@ describe("F: health after hours of joint claims", () => {
       yield* settle
       yield* Deferred.fail(
         began[5]!.end,
-        new ProviderFailure({ errorCode: "provider_rejected" as never, retry: false, detail: "no" }),
+        new ProviderFailure({ errorCode: "provider_rejected", retry: false, detail: "no" }),
       )
       yield* settle
       const now = yield* Effect.map(

@@ -25,7 +25,7 @@ const noLimits = { perKind: {}, perProject: 0 } as const
 
 const contended = new StoreUnavailable({ operation: "test", cause: "locked", contended: true })
 
-describe("A: a severed completion", () => {
+describe("a severed completion", () => {
   it.effect("does not keep the worker from claiming for other slots", () => {
     const unlocked = Deferred.makeUnsafe<void>()
     let lockedId = ""
@@ -140,16 +140,16 @@ const refill = (apart: boolean, concurrency: number) => {
     }),
   )
 }
-describe("B: a provider whose limit is as large as the slots", () => {
-  it.effect("joint: refills at once", () =>
+describe("a provider whose limit is as large as the slots", () => {
+  it.effect("is used again at once, by claims with completions", () =>
     Effect.map(refill(false, 2), (waits) => assert.deepStrictEqual(waits, [0, 0, 0])),
   )
-  it.effect("control, claims apart", () =>
+  it.effect("is used again at once, by claims apart", () =>
     Effect.map(refill(true, 2), (waits) => assert.deepStrictEqual(waits, [0, 0, 0])),
   )
 })
 
-describe("A2: a severed creation", () => {
+describe("a severed creation", () => {
   it.effect("does not keep an idle worker from claiming", () => {
     const unlocked = Deferred.makeUnsafe<void>()
     const stores = storesWith(JobStore, (store) => {
@@ -186,7 +186,7 @@ describe("A2: a severed creation", () => {
   })
 })
 
-describe("C: a slot of the other mode that frees during a joint claim", () => {
+describe("a slot of the other mode that frees during a joint claim", () => {
   it.effect("is filled at once", () => {
     const through = Deferred.makeUnsafe<void>()
     const { asked, stores } = watching(through)
@@ -208,7 +208,7 @@ describe("C: a slot of the other mode that frees during a joint claim", () => {
       yield* settle
       yield* Deferred.fail(
         sandbox.began[0]!.end,
-        new ProviderFailure({ errorCode: "provider_rejected" as never, retry: false, detail: "no" }),
+        new ProviderFailure({ errorCode: "provider_rejected", retry: false, detail: "no" }),
       )
       yield* settle
       yield* Deferred.succeed(through, undefined)
