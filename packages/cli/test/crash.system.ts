@@ -25,6 +25,7 @@ describe("SIGKILL", () => {
     const env = {
       KILN_DATA_DIR: data.path,
       KILN_LEASE_SECONDS: "2",
+      KILN_CONCURRENCY: "8",
       KILN_RATE_LIMITS: "off",
       KILN_CONFIG: join(import.meta.dirname, "fixtures/slowSpeech.config.ts"),
     }

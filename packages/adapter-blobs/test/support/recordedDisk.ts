@@ -18,6 +18,9 @@ type Entries = ReadonlyMap<string, Inode>
 export class RecordedDisk {
   readonly #names = new Map<string, Map<string, Inode>>()
   readonly #durable = new Map<string, Entries>()
+  #syncs = 0
+  /** For each directory, the number of the last sync whose state is durable. */
+  readonly #lastSync = new Map<string, number>()
   /** Called after each change and each sync. */
   onEvent: () => void = () => undefined
   /** The directory that is watched; nothing outside of it is recorded. */
@@ -33,8 +36,15 @@ export class RecordedDisk {
     return entries
   }
 
+  /** Adds a directory and those above it. A call in it may have succeeded before the one that made it has returned. */
+  #addDirectory(path: string): void {
+    if (!this.#has(path) || this.#entriesOf(dirname(path)).has(basename(path))) return
+    this.#add(path, { written: 0, durable: 0, isDirectory: true })
+  }
+
   #add(path: string, inode: Inode): void {
     if (!this.#has(path)) return
+    this.#addDirectory(dirname(path))
     this.#entriesOf(dirname(path)).set(basename(path), inode)
     this.onEvent()
   }
@@ -80,10 +90,15 @@ export class RecordedDisk {
     const writev = handle.writev.bind(handle)
     handle.sync = async () => {
       const upTo = inode?.written ?? 0
+      const begun = ++this.#syncs
       const entries = new Map(this.#entriesOf(path))
       await sync()
       if (inode !== undefined) inode.durable = Math.max(inode.durable, upTo)
-      else this.#durable.set(path, entries)
+      // One that began later, of another store, may have ended before.
+      else if (begun > (this.#lastSync.get(path) ?? 0)) {
+        this.#lastSync.set(path, begun)
+        this.#durable.set(path, entries)
+      }
       this.onEvent()
     }
     handle.writev = (async (pieces: ReadonlyArray<Uint8Array>) => {
@@ -108,14 +123,7 @@ export class RecordedDisk {
     }) as typeof real.open
     const mkdir = (async (path: string, options: object) => {
       const made = await real.mkdir(path, options)
-      const missing: Array<string> = []
-      for (
-        let name = path;
-        this.#has(name) && !this.#entriesOf(dirname(name)).has(basename(name));
-        name = dirname(name)
-      )
-        missing.unshift(name)
-      for (const name of missing) this.#add(name, { written: 0, durable: 0, isDirectory: true })
+      this.#addDirectory(path)
       return made
     }) as typeof real.mkdir
     const rename = async (from: string, to: string) => {

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import { afterEach, describe, expect, it, vi } from "vitest"
+import { describe, expect, it } from "vitest"
 import { sqliteInstallation } from "../support/installations.ts"
 import { diagnose, named, withSecrets } from "./diagnose.ts"
 import { copiesProblems } from "./planted/copies.ts"
@@ -25,8 +25,6 @@ const planted = [
   ...machineProblems,
   ...filesProblems,
 ]
-
-afterEach(() => vi.unstubAllEnvs())
 
 describe("kiln doctor on SQLite", () => {
   it("finds nothing to do in a well installation", async () => {

@@ -21,7 +21,7 @@ const startsClaimed = "            end(claimed)"
 
 /** When a job is created and claimed in one commit, and neither is its caller told nor has its attempt begun. */
 export const pauseAfterJointClaim: Edit = {
-  module: "packages/core/src/engine/creation.ts",
+  module: "packages/core/src/engine/jointWrites.ts",
   find: startsClaimed,
   replace: `if (claimed?.claims.length > 0) globalThis.crashLab.pause("created and claimed")\n${startsClaimed}`,
 }

@@ -5,7 +5,7 @@ import { fixtures } from "@kiln/conformance"
 import { idBody, jobBlobKey } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
-import { expect, vi } from "vitest"
+import { expect } from "vitest"
 import { blobFile } from "../../support/blobFiles.ts"
 import type { Installation } from "../../support/installations.ts"
 import { runInProcess } from "../../support/runInProcess.ts"
@@ -48,13 +48,12 @@ const restoreFile: Act = async (scene) => {
 export const filesProblems: ReadonlyArray<Planted> = [
   {
     what: "a bucket without credentials",
-    plant: () => {
-      for (const name of ["AWS_SECRET_ACCESS_KEY", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"])
-        vi.stubEnv(name, "/nowhere")
-      vi.stubEnv("AWS_SECRET_ACCESS_KEY", "")
-      vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIA")
-      return { KILN_BLOBS: "s3://bucket/kiln?region=eu-central-1&endpoint=http://127.0.0.1:9" }
-    },
+    plant: () => ({
+      KILN_BLOBS: "s3://bucket/kiln?region=eu-central-1&endpoint=http://127.0.0.1:9",
+      AWS_ACCESS_KEY_ID: "AKIA",
+      AWS_SHARED_CREDENTIALS_FILE: "/nowhere",
+      AWS_CONFIG_FILE: "/nowhere",
+    }),
     check: "blobs",
     status: "problem",
     seen: /set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY/,
