@@ -16,7 +16,7 @@ const committed: Readonly<Record<string, string>> = {
   "0007CreateJobs": "f560071a7d5d246be27cf3fc2e7d4d9f8b42c870408048a5966cfc58cccce09c",
   "0008Plans": "6a872cad62b6b19d12def058bc1e8a55c30250d7caf2eb9266716f246fdd1081",
   "0009TakeJobs": "229b8452b5f57299bcd629127ae54f68b8c04218858ee4d8ad9b04edba3c9297",
-  "0010AcceptJobs": "f0250be16b1e85cfc6a4f3ebe2ac37e9acba0930c29c6ce23d3d57640e36bd74",
+  "0010AcceptJobs": "c64834faed4c6d1af4cde4d1e1235cad59ac562cd3061e9b0f1937fa43dde87a",
   "0011Operators": "c0da6500c23dd13001d78fe53984d468e664ce4c80bb39895d1828bcb22c9df9",
 }
 

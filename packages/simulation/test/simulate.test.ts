@@ -57,6 +57,11 @@ describe("simulateRuns", () => {
           ),
         checkpointJobs: (items) => store.checkpointJobs(newest(items)),
         completeJobs: (items) => store.completeJobs(newest(items)),
+        // Claims are made apart, so that each is seen above.
+        createAndClaimJobs: (jobs) =>
+          Effect.map(store.createJobs(jobs), (created) => ({ created, claimed: undefined })),
+        completeAndClaimJobs: (items) =>
+          Effect.map(store.completeJobs(newest(items)), (completed) => ({ completed, claimed: undefined })),
         failJobs: (items) => store.failJobs(newest(items)),
         deferJobs: (items) => store.deferJobs(newest(items)),
         releaseJobs: (items) => store.releaseJobs(newest(items)),

@@ -30,7 +30,7 @@ describe("kiln config show", () => {
     const [plain, explicit] = [readSettings({}), readSettings(written)]
     if (!plain.ok || !explicit.ok) throw new Error("the defaults are invalid")
     expect({ ...explicit.settings, engine: {} }).toEqual({ ...plain.settings, engine: {} })
-    expect(settings.get("KILN_CONCURRENCY")?.value).toBe("8")
+    expect(settings.get("KILN_CONCURRENCY")?.value).toBe("32")
     expect(settings.get("KILN_DATA_RETENTION")?.value).toBe("30d")
     expect(settings.get("KILN_UPLOAD_CAP")?.value).toBe("200,2147483648")
     expect(settings.get("KILN_LEASE_SECONDS")?.value).toBe("30")

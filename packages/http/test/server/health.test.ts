@@ -176,7 +176,7 @@ describe("Readiness", () => {
       assert.strictEqual(yield* settled, "ok")
       nextClaimBy = 0
       assert.strictEqual(yield* settled, "failing")
-      running = 8
+      running = 32
       assert.strictEqual(yield* settled, "ok")
     }).pipe(Effect.provide(layer))
   })

@@ -7,9 +7,10 @@ export const capLock = `hashtextextended(current_database() || ' "kiln".queue ' 
 
 /**
  * The lock that transactions share which add jobs of a project without `capLock`: those of callers, and jobs without a cap. Jobs that one of them
- * has numbered are not visible yet, so a count that is made meanwhile must not be remembered.
+ * has numbered are not visible yet, so a count that is made meanwhile must not be remembered. Projects share 64 of them, so that a transaction
+ * with jobs of many projects takes few.
  */
-export const uncountedLock = `hashtextextended(current_database() || ' "kiln".queue uncounted ' || project_id, 0)`
+export const uncountedLock = `hashtextextended(current_database() || ' "kiln".queue uncounted ' || (hashtext(project_id) & 63), 0)`
 
 /** Counts a project's unfinished jobs, up to its cap. */
 export const unfinishedOf = (cap: string): string => `(

@@ -10,7 +10,7 @@ import type * as Scope from "effect/Scope"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { GroupCommit } from "../../engine/GroupCommit.ts"
 import type { ClaimingWorker, JointClaim } from "../../engine/jointWrites.ts"
-import type { WorkerRoom } from "../../domain/index.ts"
+import type { JobId, WorkerRoom } from "../../domain/index.ts"
 import type { Claim, ClaimRequest, ClaimResult, Completion, NewJob } from "../../ports/index.ts"
 import { acceptClaims, claimRequest } from "./claimInto.ts"
 import { isTight, roomWithout } from "./Room.ts"
@@ -31,8 +31,13 @@ interface JointAnswer {
 interface PendingClaim {
   readonly request: ClaimRequest
   readonly askedAtMs: number
-  /** Attempts that had left their slots; `undefined` if the request counts jobs as running that have ended with the write. */
-  readonly left: number | undefined
+  /** Attempts that have left their slots when the write is over, unless another one leaves meanwhile. */
+  readonly left: number
+  /**
+   * Whether only an answer with as many jobs as were asked for tells the worker what is left: the request counts jobs as running with their
+   * providers that end with the write.
+   */
+  readonly mustFill: boolean
   readonly ended: Deferred.Deferred<void>
 }
 
@@ -156,7 +161,7 @@ class JointClaims implements ClaimingWorker {
     if (!this.#isResting || !this.#mayClaim) return undefined
     const request = this.#requestNow(this.#slots.room())
     if (request === undefined || !jobs.some((job) => canRun(request, job))) return undefined
-    return this.#begin({ ...request, limit: Math.min(request.limit, jobs.length) }, this.#slots.left())
+    return this.#begin({ ...request, limit: Math.min(request.limit, jobs.length) }, this.#slots.left(), false)
   }
 
   readonly claimWithCompletion = (items: ReadonlyArray<Completion>): JointClaim | undefined => {
@@ -164,7 +169,13 @@ class JointClaims implements ClaimingWorker {
     // These jobs leave their slots before the claimed ones take them.
     const request = this.#requestNow(roomWithout(this.#slots.room(), this.#slots.attempts, items))
     if (request === undefined || request.limit === 0) return undefined
-    return this.#begin({ ...request, limit: Math.min(request.limit, items.length) }, undefined)
+    const ended = items.filter(({ jobId, token }) => this.#holds(jobId, token)).length
+    return this.#begin({ ...request, limit: Math.min(request.limit, items.length) }, this.#slots.left() + ended, true)
+  }
+
+  #holds(jobId: JobId, token: number): boolean {
+    for (const { lease } of this.#slots.attempts) if (lease.jobId === jobId && lease.token === token) return true
+    return false
   }
 
   get #mayClaim(): boolean {
@@ -172,8 +183,8 @@ class JointClaims implements ClaimingWorker {
     return this.#pending === undefined && lapsed.size === 0 && isolation.reservedMs(this.#now()) <= 0
   }
 
-  #begin(request: ClaimRequest, left: number | undefined): JointClaim {
-    const claim: PendingClaim = { request, askedAtMs: this.#now(), left, ended: Deferred.makeUnsafe() }
+  #begin(request: ClaimRequest, left: number, mustFill: boolean): JointClaim {
+    const claim: PendingClaim = { request, askedAtMs: this.#now(), left, mustFill, ended: Deferred.makeUnsafe() }
     this.#pending = claim
     this.#answer = undefined
     return {
@@ -210,7 +221,8 @@ class JointClaims implements ClaimingWorker {
         yield* Effect.yieldNow
         const { claims, nextInMs } = yield* acceptClaims(this.#slots, claim.request, claimed)
         yield* this.#start(claims, claim.askedAtMs)
-        if (nextInMs !== 0 && claim.left === this.#slots.left()) this.#answer = { attempts: [], nextInMs }
+        const isWhole = !claim.mustFill || claimed.claims.length === claim.request.limit
+        if (nextInMs !== 0 && isWhole && claim.left === this.#slots.left()) this.#answer = { attempts: [], nextInMs }
         const endsSooner = nextInMs !== undefined && this.#now() + nextInMs < (this.#nextClaimBy() ?? Infinity)
         if (endsSooner || isTight(this.#slots.room())) this.#hasMore.openUnsafe()
       }),
