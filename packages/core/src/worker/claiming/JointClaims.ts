@@ -10,7 +10,7 @@ import type * as Scope from "effect/Scope"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { GroupCommit } from "../../engine/GroupCommit.ts"
 import type { ClaimingWorker, JointClaim } from "../../engine/jointWrites.ts"
-import type { JobId, WorkerRoom } from "../../domain/index.ts"
+import type { WorkerRoom } from "../../domain/index.ts"
 import type { Claim, ClaimRequest, ClaimResult, Completion, NewJob } from "../../ports/index.ts"
 import { acceptClaims, claimRequest } from "./claimInto.ts"
 import { isTight, roomWithout } from "./Room.ts"
@@ -167,15 +167,12 @@ class JointClaims implements ClaimingWorker {
   readonly claimWithCompletion = (items: ReadonlyArray<Completion>): JointClaim | undefined => {
     if (!this.#waitsForSlots || !this.#mayClaim) return undefined
     // These jobs leave their slots before the claimed ones take them.
-    const request = this.#requestNow(roomWithout(this.#slots.room(), this.#slots.attempts, items))
+    const room = this.#slots.room()
+    const after = roomWithout(room, this.#slots.attempts, items)
+    const request = this.#requestNow(after)
     if (request === undefined || request.limit === 0) return undefined
-    const ended = items.filter(({ jobId, token }) => this.#holds(jobId, token)).length
-    return this.#begin({ ...request, limit: Math.min(request.limit, items.length) }, this.#slots.left() + ended, true)
-  }
-
-  #holds(jobId: JobId, token: number): boolean {
-    for (const { lease } of this.#slots.attempts) if (lease.jobId === jobId && lease.token === token) return true
-    return false
+    const left = this.#slots.left() + freeSlots(after) - freeSlots(room)
+    return this.#begin({ ...request, limit: Math.min(request.limit, items.length) }, left, true)
   }
 
   get #mayClaim(): boolean {
@@ -238,6 +235,8 @@ class JointClaims implements ClaimingWorker {
     return Number(this.#clock.monotonicTimeNanosUnsafe()) / 1e6
   }
 }
+
+const freeSlots = ({ free }: WorkerRoom): number => free.live + free.sandbox
 
 const canRun = ({ runnable }: ClaimRequest, job: NewJob): boolean =>
   job.delayMs <= 0 &&
