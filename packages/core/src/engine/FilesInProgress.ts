@@ -1,12 +1,9 @@
-import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 import type { BlobStore } from "../ports/index.ts"
 
 /** Bounds of the time that a completion waits for others, in milliseconds. In between, it is a quarter of what a file takes: more on a slow disk. */
 const waitMs = { least: 1, most: 10 }
-
-const monotonicMs = (clock: Clock.Clock): Effect.Effect<number> =>
-  Effect.sync(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e6)
 
 /**
  * The files that attempts of this process are writing to a blob store. A file takes several turns of the event loop, so jobs that began
@@ -21,13 +18,13 @@ class FilesInProgress {
   /** Runs an effect that writes a file. */
   readonly writing = <A, E, R>(write: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.acquireUseRelease(
-      Effect.map(Effect.clockWith(monotonicMs), (now) => {
+      Effect.map(monotonicMs, (now) => {
         this.#count += 1
         return now
       }),
       () => write,
       (from) =>
-        Effect.map(Effect.clockWith(monotonicMs), (now) => {
+        Effect.map(monotonicMs, (now) => {
           this.#tookMs += (now - from - this.#tookMs) / 16
           this.#ended()
         }),
