@@ -25,6 +25,8 @@ type Needs = Effect.Services<ReturnType<typeof claimRequest>> | Effect.Services<
 interface JointAnswer {
   readonly attempts: ReadonlyArray<never>
   readonly nextInMs: number | undefined
+  /** Attempts that had left their slots. The store was not asked for jobs for the slots of others. */
+  readonly left: number
 }
 
 /** A joint claim that the store has not answered, or whose jobs are not started. */
@@ -133,7 +135,7 @@ class JointClaims implements ClaimingWorker {
     const answer = this.#hasNews ? undefined : this.#answer
     this.#hasNews = false
     this.#answer = undefined
-    return answer
+    return answer?.left === this.#slots.left() ? answer : undefined
   }
 
   /** Whether a joint claim is not answered yet, or its jobs are not started. */
@@ -219,7 +221,8 @@ class JointClaims implements ClaimingWorker {
         const { claims, nextInMs } = yield* acceptClaims(this.#slots, claim.request, claimed)
         yield* this.#start(claims, claim.askedAtMs)
         const isWhole = !claim.mustFill || claimed.claims.length === claim.request.limit
-        if (nextInMs !== 0 && isWhole && claim.left === this.#slots.left()) this.#answer = { attempts: [], nextInMs }
+        const { left } = claim
+        if (nextInMs !== 0 && isWhole && left === this.#slots.left()) this.#answer = { attempts: [], nextInMs, left }
         const endsSooner = nextInMs !== undefined && this.#now() + nextInMs < (this.#nextClaimBy() ?? Infinity)
         if (endsSooner || isTight(this.#slots.room())) this.#hasMore.openUnsafe()
       }),
