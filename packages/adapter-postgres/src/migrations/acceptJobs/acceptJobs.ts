@@ -114,10 +114,13 @@ BEGIN
       PERFORM FROM "kiln".uploads
       WHERE id = ANY (ARRAY(SELECT used.id FROM json_to_recordset(consumed) AS used(id text))) ORDER BY id FOR UPDATE;
     END IF;
-    PERFORM pg_advisory_xact_lock_shared(${uncountedLock})
-    FROM (SELECT DISTINCT project_id FROM json_to_recordset(wanted) AS lane(project_id text) ORDER BY project_id OFFSET 0) AS lane
-    WHERE caps IS NULL OR NOT EXISTS (
-      SELECT FROM json_to_recordset(caps) AS cap(project_id text) WHERE cap.project_id = lane.project_id);
+    -- Statements of their own, because one that compares "caps" with NULL is planned each time.
+    IF caps IS NULL THEN
+      PERFORM pg_advisory_xact_lock_shared(${uncountedLock}) FROM json_to_recordset(wanted) AS lane(project_id text);
+    ELSE
+      PERFORM pg_advisory_xact_lock_shared(${uncountedLock}) FROM json_to_recordset(wanted) AS lane(project_id text)
+      WHERE project_id <> ALL (ARRAY(SELECT cap.project_id FROM json_to_recordset(caps) AS cap(project_id text)));
+    END IF;
     IF caps IS NOT NULL THEN
       -- Processes take turns here, and each is short, so a batch may wait for its turn longer than for a row.
       PERFORM set_config('lock_timeout', patient, true);
