@@ -54,32 +54,70 @@ describe("slots of a worker", () => {
       }).pipe(within({ [flooded]: full.providers, [other]: quick.providers, settings }))
     })
 
-  it.effect("are shared: one project holds at most its share, so another project's job starts immediately", () => {
-    const { providers, seen } = slowSpeech("10 minutes")
+  it.effect("go to a project that is alone, and the next project gets each that becomes free", () => {
+    const { providers, seen } = slowSpeech("1 second")
     return Effect.gen(function* () {
       yield* running
-      yield* flood(30, principal("sandbox", "a"))
-      yield* passTime("1 minute")
-      assert.strictEqual(seen.now, 6)
+      yield* flood(24, principal("sandbox", "a"))
+      yield* passTime("500 millis")
+      assert.strictEqual(seen.now, 8)
       const who = principal("sandbox", "b")
       const job = yield* submitSpeech("b", who)
-      yield* comesTrue(
-        Effect.map(readJob(job.id, who), ({ status }) => status === "processing"),
-        0,
+      assert.isTrue(
+        yield* comesTrue(
+          Effect.map(readJob(job.id, who), ({ status }) => status === "processing"),
+          "600 millis",
+        ),
       )
-      assert.strictEqual((yield* readJob(job.id, who)).status, "processing")
-      assert.strictEqual(seen.most, 7)
     }).pipe(within({ sandbox: providers, settings }))
   })
 
-  it.effect("a project uses its share continuously: a freed slot is taken immediately", () => {
+  it.effect(
+    "are shared: beside others, one project gets at most its share, so a third project's job starts immediately",
+    () => {
+      const { providers, seen } = slowSpeech("10 minutes")
+      return Effect.gen(function* () {
+        yield* running
+        yield* submitSpeech("b", principal("sandbox", "b"))
+        yield* flood(30, principal("sandbox", "a"))
+        yield* passTime("1 minute")
+        assert.strictEqual(seen.now, 7)
+        const who = principal("sandbox", "c")
+        const job = yield* submitSpeech("c", who)
+        yield* comesTrue(
+          Effect.map(readJob(job.id, who), ({ status }) => status === "processing"),
+          0,
+        )
+        assert.strictEqual((yield* readJob(job.id, who)).status, "processing")
+        assert.strictEqual(seen.most, 8)
+      }).pipe(within({ sandbox: providers, settings }))
+    },
+  )
+
+  it.effect("go to a project when the last job beside it ends", () => {
+    let calls = 0
+    const sandbox = speaks(() =>
+      Effect.suspend(() => Effect.as(Effect.sleep((calls += 1) === 1 ? "1 second" : "10 minutes"), mp3)),
+    )
+    return Effect.gen(function* () {
+      yield* running
+      yield* submitSpeech("b", principal("sandbox", "b"))
+      yield* flood(30, principal("sandbox", "a"))
+      yield* passTime("900 millis")
+      assert.strictEqual(calls, 1 + 6)
+      yield* passTime("200 millis")
+      assert.strictEqual(calls, 1 + 8)
+    }).pipe(within({ sandbox, settings }))
+  })
+
+  it.effect("are used continuously: a freed slot is taken immediately", () => {
     const { providers, seen } = slowSpeech("1 second")
     return Effect.gen(function* () {
       yield* running
       const who = principal("sandbox", "a")
-      const jobs = yield* flood(18, who)
+      const jobs = yield* flood(24, who)
       for (const { id } of jobs) assert.strictEqual((yield* finished(id, "4 seconds", who)).status, "done")
-      assert.strictEqual(seen.most, 6)
+      assert.strictEqual(seen.most, 8)
     }).pipe(within({ sandbox: providers, settings }))
   })
 

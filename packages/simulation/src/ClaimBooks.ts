@@ -167,11 +167,11 @@ export class ClaimBooks {
     const claim = this.#claims.get(`${call.jobId} ${call.attempt}`)
     if (claim !== undefined && this.#lateMs(claim) > 0)
       this.#kernel.violate("no provider call begins without a lease", about)
-    this.#withinSlots(call, about)
+    this.#withinSlots(call, claim?.claimedAt ?? this.#kernel.now, about)
   }
 
-  /** Each mode has its own slots, and a project holds at most its share of them. */
-  #withinSlots(call: ProviderCallRecord, about: string): void {
+  /** Each mode has its own slots, and a project gets at most its share of them beside others. */
+  #withinSlots(call: ProviderCallRecord, claimedAt: number, about: string): void {
     const { concurrency, limits } = this.#settings
     const others = this.#calls.filter(({ mode, process }) => process === call.process && mode === call.mode)
     if (others.length >= concurrency)
@@ -179,9 +179,16 @@ export class ClaimBooks {
     if (limits.perProject !== "share") return
     const projectOf = (jobId: JobId) => this.#watch.jobs.get(jobId)?.projectId
     const ofProject = others.filter(({ jobId }) => projectOf(jobId) === projectOf(call.jobId)).length
-    if (ofProject >= projectShare(concurrency))
+    // The worker has held a job of another project since before it asked for this one.
+    const isBeside = others.some(
+      ({ beganAt, jobId }) => beganAt < claimedAt && projectOf(jobId) !== projectOf(call.jobId),
+    )
+    if (isBeside && ofProject >= projectShare(concurrency))
       this.#kernel.violate("no project holds more than its share", `${about}, beside ${ofProject} of its project`)
-    if (ofProject + 1 === projectShare(concurrency)) this.#coverage.note("a project has all slots of its share")
+    if (isBeside && ofProject + 1 === projectShare(concurrency))
+      this.#coverage.note("a project has all slots of its share")
+    if (!isBeside && ofProject >= projectShare(concurrency))
+      this.#coverage.note("a project alone has more than its share")
   }
 
   #mayPass(call: ProviderCallRecord, job: Job | undefined, about: string): void {

@@ -50,4 +50,5 @@ export const requiredCoverage: ReadonlyArray<string> = [
   "the store's clock jumps forward",
   "a limit delays a job",
   "a project has all slots of its share",
+  "a project alone has more than its share",
 ]

@@ -18,15 +18,15 @@ export const projectLimit = ({ perProject, projects }: ConcurrencyLimits, projec
 /** The concurrency limits in an engine's settings. */
 export interface EngineLimits extends Pick<ConcurrencyLimits, "perKind"> {
   /**
-   * For each project without a limit of its own (`operator.limitProject`), all its kinds together. A number limits the whole installation; 0 means no limit. `"share"` leaves room in
-   * every worker: a project holds at most `projectShare` of its slots, regardless of the number of workers.
+   * For each project without a limit of its own (`operator.limitProject`), all its kinds together. A number limits the whole installation; 0 means no limit. `"share"` divides the
+   * slots of every worker: a project that is alone in them may hold all, and beside others it gets no more than `projectShare`.
    */
   readonly perProject: number | "share"
 }
 
 /**
- * Returns how many of a worker's slots one project may hold: three quarters, rounded down, and at least one. The rest stays free
- * for other projects even while they have no work, because a running job cannot be made to give up its slot.
+ * Returns how many of a worker's slots one project may hold beside others: three quarters, rounded down, and at least one. The rest stays
+ * free for further projects even while they have no work, because a running job cannot be made to give up its slot.
  */
 export const projectShare = (slots: number): number => Math.max(1, Math.floor((slots * 3) / 4))
 

@@ -182,7 +182,8 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
         // Jobs of a joint claim that is still being answered also take slots.
         if (joint.isPending) yield* Effect.andThen(idling.awaitsJoint, joint.settled)
         const answer = joint.takeAnswer()
-        const room = slots.room()
+        const occupied = slots.occupied()
+        const room = occupied.now()
         // Jobs that were committed together leave their slots together, so wait a turn: one claim then fills all of them.
         const freed = Effect.andThen(slots.nextFreed(), Effect.yieldNow)
         const isFull = served.every((mode) => room.free[mode] <= 0)
@@ -199,7 +200,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
         const rest = idling.rest(nextInMs)
         // `nextInMs` does not cover jobs that only wait for this worker's own slots, as the store knew them: some may have become
         // free while it answered.
-        const mayFree = isTight(roomAfter(room, attempts)) || isTight(slots.room())
+        const mayFree = isTight(roomAfter(occupied, attempts)) || isTight(slots.room())
         yield* joint.whileResting(rest, mayFree ? freed : undefined)
       })
       return yield* Effect.forever(

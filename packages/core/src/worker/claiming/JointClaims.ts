@@ -170,7 +170,7 @@ class JointClaims implements ClaimingWorker {
     if (!this.#waitsForSlots || !this.#mayClaim) return undefined
     // These jobs leave their slots before the claimed ones take them.
     const room = this.#slots.room()
-    const after = roomWithout(room, this.#slots.attempts, items)
+    const after = roomWithout(this.#slots.occupied(), this.#slots.attempts, items)
     const request = this.#requestNow(after)
     if (request === undefined || request.limit === 0) return undefined
     const left = this.#slots.left() + freeSlots(after) - freeSlots(room)

@@ -10,19 +10,28 @@ interface Share {
 
 /** Counts the jobs in a worker's slots. Live and sandbox jobs have `concurrency` slots each. */
 export class Room {
-  readonly #perProject: number
+  readonly #share: number
   readonly #free: Record<JobMode, number>
-  readonly #held: Record<JobMode, Map<ProjectId, Share>> = { live: new Map(), sandbox: new Map() }
+  readonly #held: Record<JobMode, Map<ProjectId, Share>>
 
-  constructor({ free, held, perProject }: WorkerRoom) {
-    this.#perProject = perProject
-    this.#free = { ...free }
-    for (const share of held) this.#held[share.mode].set(share.projectId, { ...share })
+  private constructor(share: number, free: Record<JobMode, number>, held: Record<JobMode, Map<ProjectId, Share>>) {
+    this.#share = share
+    this.#free = free
+    this.#held = held
   }
 
-  /** All slots are free. `perProject`: slots of each mode that one project may hold; 0 means no limit. */
-  static empty(concurrency: number, perProject: number): Room {
-    return new Room({ free: { live: concurrency, sandbox: concurrency }, held: [], perProject })
+  /**
+   * All slots are free. `share`: slots of each mode that a project may hold beside others; 0 means no limit. A project that is alone in the
+   * slots of a worker may hold all of them. The next project gets each slot that becomes free until the first one is down to its share.
+   */
+  static empty(concurrency: number, share: number): Room {
+    return new Room(share, { live: concurrency, sandbox: concurrency }, { live: new Map(), sandbox: new Map() })
+  }
+
+  copy(): Room {
+    const copied = (mode: JobMode) =>
+      new Map([...this.#held[mode].values()].map((share) => [share.projectId, { ...share }]))
+    return new Room(this.#share, { ...this.#free }, { live: copied("live"), sandbox: copied("sandbox") })
   }
 
   take({ mode, projectId }: Job): void {
@@ -43,7 +52,7 @@ export class Room {
   now(): WorkerRoom {
     return {
       free: { ...this.#free },
-      perProject: this.#perProject,
+      perProject: this.#held.live.size > 1 || this.#held.sandbox.size > 1 ? this.#share : 0,
       held: [...this.#held.live.values(), ...this.#held.sandbox.values()].map((share) => ({ ...share })),
     }
   }
@@ -54,20 +63,16 @@ export const isTight = ({ free, held, perProject }: WorkerRoom): boolean =>
   free.live <= 0 || free.sandbox <= 0 || (perProject > 0 && held.some(({ count }) => count >= perProject))
 
 /** Returns the room that there is when the attempts of these claims have left their slots. */
-export const roomWithout = (
-  room: WorkerRoom,
-  attempts: Iterable<Attempt>,
-  ended: ReadonlyArray<ClaimRef>,
-): WorkerRoom => {
+export const roomWithout = (room: Room, attempts: Iterable<Attempt>, ended: ReadonlyArray<ClaimRef>): WorkerRoom => {
   const tokens = new Map(ended.map(({ jobId, token }) => [jobId, token]))
-  const left = new Room(room)
+  const left = room.copy()
   for (const { claim, lease } of attempts) if (tokens.get(lease.jobId) === lease.token) left.free(claim.job)
   return left.now()
 }
 
 /** Returns the room that is left when these attempts have taken their slots, and no other has left its own. */
-export const roomAfter = (room: WorkerRoom, attempts: ReadonlyArray<Attempt>): WorkerRoom => {
-  const left = new Room(room)
+export const roomAfter = (room: Room, attempts: ReadonlyArray<Attempt>): WorkerRoom => {
+  const left = room.copy()
   for (const { claim } of attempts) left.take(claim.job)
   return left.now()
 }

@@ -68,6 +68,8 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
       return limitsNow
     },
     room: () => room.now(),
+    /** Returns which jobs are in the slots now. */
+    occupied: () => room.copy(),
     /**
      * Claims whose end could not be written, most likely because the store was unavailable for longer than their leases. They
      * are released before the next claim; otherwise, the store would count this worker as lost.
