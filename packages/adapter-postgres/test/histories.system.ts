@@ -6,5 +6,5 @@ compareWithMemory({
   name: "Postgres",
   place: virtualTimePlace(),
   capabilities: { durable: true, multiProcess: true },
-  runs: 20,
+  runs: 10,
 })

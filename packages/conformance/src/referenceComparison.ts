@@ -78,6 +78,9 @@ export const findDifference = async (comparison: Compared & Search): Promise<str
   const details = await fc.check(property, {
     numRuns: runs,
     endOnFailure: !shrink,
+    // A smaller history is not worth the report that a test out of time does not make.
+    interruptAfterTimeLimit: limitMs(runs),
+    markInterruptAsFailure: true,
     ...(seed === undefined ? {} : { seed }),
   })
   if (!details.failed) return undefined
@@ -85,6 +88,9 @@ export const findDifference = async (comparison: Compared & Search): Promise<str
   const reason = errorInstance instanceof Error ? errorInstance.message : String(errorInstance)
   return `${await fc.asyncDefaultReportMessage(details)}\n\n${reason}`
 }
+
+/** A run is some 75 steps, each made durable and read back in full, perhaps on a busy machine. */
+const limitMs = (runs: number): number => 60_000 + runs * 6_000
 
 /** Registers a vitest test that the store behaves like the memory store. */
 export const compareWithMemory = (comparison: Comparison): void =>
@@ -94,6 +100,5 @@ export const compareWithMemory = (comparison: Comparison): void =>
       const difference = await findDifference(comparison)
       expect(difference, difference).toBe(undefined)
     },
-    // A run is some 75 steps, each made durable and read back in full, perhaps on a busy machine.
-    120_000 + comparison.runs * 6_000,
+    limitMs(comparison.runs) + 60_000,
   )

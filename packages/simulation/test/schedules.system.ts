@@ -3,13 +3,13 @@ import * as Effect from "effect/Effect"
 import { simulateSchedules } from "../src/simulateSchedules.ts"
 
 it.live.each([1])(
-  "a hundred days, five processes with skewed clocks, killed at random: each tick has one job (seed %i)",
+  "forty days, five processes with skewed clocks, killed at random: each tick has one job (seed %i)",
   (seed) =>
     Effect.gen(function* () {
-      const outcome = yield* simulateSchedules(seed, 100)
+      const outcome = yield* simulateSchedules(seed, 40)
       expect(outcome.violations).toEqual([])
-      expect(outcome.ticks).toBeGreaterThan(7_500)
-      expect(outcome.kills).toBeGreaterThan(1_000)
+      expect(outcome.ticks).toBeGreaterThan(3_000)
+      expect(outcome.kills).toBeGreaterThan(400)
     }),
   300_000,
 )

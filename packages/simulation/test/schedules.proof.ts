@@ -1,0 +1,15 @@
+import { expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { simulateSchedules } from "../src/simulateSchedules.ts"
+
+it.live.each([2])(
+  "a hundred days, five processes with skewed clocks, killed at random: each tick has one job (seed %i)",
+  (seed) =>
+    Effect.gen(function* () {
+      const outcome = yield* simulateSchedules(seed, 100)
+      expect(outcome.violations).toEqual([])
+      expect(outcome.ticks).toBeGreaterThan(7_500)
+      expect(outcome.kills).toBeGreaterThan(1_000)
+    }),
+  300_000,
+)
