@@ -12,6 +12,9 @@ export type Drain =
   | "8 slots"
   | "8 slots, 200 projects"
 
+/** Slots of a worker whose jobs wait, as those of a provider do. */
+export type Slots = 8 | 32
+
 /** A measurement that one process makes with one engine. Times in seconds, rates per second. */
 export type Task =
   /** Adds jobs one by one for `seconds`, by this many callers. Result: `rate`. */
@@ -21,7 +24,7 @@ export type Task =
   /** Adds `size` jobs in each of `count` transactions of the caller, after some that are not measured. Result: `waitedMs` of each call. */
   | { readonly do: "inTransaction"; readonly count: number; readonly size: number }
   /** Waits for `go`, runs jobs, and reports how many it has run as it goes. */
-  | { readonly do: "drain"; readonly report: number; readonly as?: Drain }
+  | { readonly do: "drain"; readonly report: number; readonly as?: Drain; readonly waiting?: Slots }
   /** Adds `count` jobs at `rate`, or if that is 0, each when the one before has started. `worker` runs them here as well. */
   | { readonly do: "pace"; readonly count: number; readonly rate: number; readonly worker: boolean }
   /** Runs jobs of another process and reports how long each waited. */

@@ -9,11 +9,18 @@ import type { ChildOptions, Message, Order, Result, Task } from "./Task.ts"
 const options = JSON.parse(process.argv[2] ?? "") as ChildOptions
 const say = (message: Message): void => void process.send?.(message)
 
+/** How long a job takes whose provider is waited for, in milliseconds. */
+const napMs = 20
+
+const waiting = "waiting" in options.task ? options.task.waiting : undefined
 let onStart: (payload: Payload) => void = () => {}
+const begin = (payload: Payload): void => onStart(payload)
 const engine = await engineOf(options.store, options.engine).open({
   place: options.place,
   kiln: options.kiln,
-  onStart: (payload) => onStart(payload),
+  // A job that waits counts when it has ended.
+  onStart: waiting === undefined ? begin : (payload) => sleep(napMs, payload).then(begin),
+  slots: waiting,
   as: "as" in options.task ? options.task.as : undefined,
 })
 
@@ -147,7 +154,7 @@ const finish = (result: Omit<Result, "peakMb">): void => {
 
 process.on("message", (order: Order) => {
   if (order === "started") whenStarted()
-  else if (order === "go") void begin()
+  else if (order === "go") void perform()
   else if (order === "end") finish({})
   else void engine.isEmpty().then((isEmpty) => say({ type: "isEmpty", isEmpty }))
 })
@@ -155,7 +162,7 @@ process.on("message", (order: Order) => {
 // Its parent was stopped.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"))
 
-const begin = async (): Promise<void> => {
+const perform = async (): Promise<void> => {
   const { task } = options
   if (task.do === "create") finish(await measureCreate(task))
   else if (task.do === "bulk") finish(await measureBulk(task))

@@ -12,7 +12,9 @@ export interface OpenOptions {
   /** The directory of the built kiln packages. */
   readonly kiln: string
   /** Called when the handler of a job begins. */
-  readonly onStart: (payload: Payload) => void
+  readonly onStart: (payload: Payload) => void | Promise<void>
+  /** How many jobs run at once, where that is measured. */
+  readonly slots?: number | undefined
   /** How jobs are submitted or limited, if not plainly. Other engines ignore it. */
   readonly as?: Submission | Drain | undefined
 }

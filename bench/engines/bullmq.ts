@@ -26,7 +26,7 @@ interface BullMq {
 
 /** On Postgres; finished jobs are kept, as is its default. */
 export const bullmq: Engine = {
-  open: async ({ onStart, place }) => {
+  open: async ({ onStart, place, slots = 100 }) => {
     const name: string = "bullmq"
     const { createPostgresBackend, withBackend } = (await import(name)) as BullMq
     const { Queue, Worker } = withBackend(createPostgresBackend)
@@ -35,7 +35,7 @@ export const bullmq: Engine = {
     await queue.waitUntilReady()
     const start = () => {
       const run = ({ data }: { readonly data: Payload }) => Promise.resolve(onStart(data))
-      const worker = new Worker("noop", run, { ...options, concurrency: 100, autorun: false })
+      const worker = new Worker("noop", run, { ...options, concurrency: slots, autorun: false })
       worker.on("error", console.error)
       void worker.run()
       return worker.waitUntilReady()

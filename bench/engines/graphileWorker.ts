@@ -16,7 +16,7 @@ interface GraphileWorker {
 
 /** A local queue of 500 jobs and batched completion, as its page on performance advises. It deletes the rows of finished jobs. */
 export const graphileWorker: Engine = {
-  open: async ({ onStart, place }) => {
+  open: async ({ onStart, place, slots }) => {
     const name: string = "graphile-worker"
     const { Logger, makeWorkerUtils, run } = (await import(name)) as GraphileWorker
     const logger = new Logger(() => () => {})
@@ -39,7 +39,12 @@ export const graphileWorker: Engine = {
           noHandleSignals: true,
           taskList: { noop: (payload: Payload) => onStart(payload) },
           preset: {
-            worker: { concurrentJobs: 100, localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 },
+            worker: {
+              concurrentJobs: slots ?? 100,
+              localQueue: { size: 500 },
+              completeJobBatchDelay: 0,
+              failJobBatchDelay: 0,
+            },
           },
         }),
       isEmpty: async () => (await observer.query("SELECT 1 FROM graphile_worker.jobs LIMIT 1")).rowCount === 0,

@@ -135,8 +135,8 @@ export const kiln: Engine = {
       limits: ofKind,
       ...(isPriced && { price: "noop", meters: ["jobs"], maxUsage: () => ({ jobs: 1 }) }),
       run: ({ request }) => {
-        options.onStart(request)
-        return Promise.resolve({ output: {} })
+        const ended = options.onStart(request)
+        return ended === undefined ? Promise.resolve({ output: {} }) : ended.then(() => ({ output: {} }))
       },
     })
     const engine = await core.createEngine({
@@ -144,7 +144,11 @@ export const kiln: Engine = {
       blobs: await blobsFor(options),
       kinds: [noop],
       autoStart: false,
-      settings: { concurrency: slots, queueCap: options.as === "under a cap" ? 1e9 : 0, limits: { perProject } },
+      settings: {
+        concurrency: options.slots ?? slots,
+        queueCap: options.as === "under a cap" ? 1e9 : 0,
+        limits: { perProject },
+      },
       ...(await telemetryFor(options)),
     })
     if (isPriced) await engine.operator.setPrice({ name: "noop", currency: "usd", unitAmounts: { jobs: "0.001" } })

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { type Child, startChild } from "../child/startChild.ts"
-import type { Drain, Result, Task } from "../child/Task.ts"
+import type { Drain, Result, Slots, Task } from "../child/Task.ts"
 import { median } from "../measure.ts"
 import type { Store } from "../engines/engines.ts"
 import type { Bench, Figures, Place, Subject } from "./Workload.ts"
@@ -36,6 +36,7 @@ export interface DrainOptions {
   /** An engine that takes longer is stopped, and its rate is that of the jobs it has run. */
   readonly limitSeconds: number
   readonly as?: Drain
+  readonly waiting?: Slots
 }
 
 /** Waits until everything is finished in the store, or the time is over; returns the rate. */
@@ -57,7 +58,8 @@ export const drain = async (setting: Setting, options: DrainOptions): Promise<Fi
   const as = options.as === undefined ? {} : { as: options.as }
   const { rate: bulk = 0 } = await once(setting, { do: "bulk", count: options.jobs, ...as })
   await setting.database.settle()
-  const task: Task = { do: "drain", report: 250, ...as }
+  const { waiting } = options
+  const task: Task = { do: "drain", report: waiting ?? 250, ...as, ...(waiting !== undefined && { waiting }) }
   await using stack = new AsyncDisposableStack()
   const workers: Array<Child> = []
   for (let index = 0; index < options.processes; index += 1) {

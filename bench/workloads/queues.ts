@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Drain, Result, Submission, Task } from "../child/Task.ts"
+import type { Drain, Result, Slots, Submission, Task } from "../child/Task.ts"
 import type { Store } from "../engines/engines.ts"
 import { drain, drainAmongFinished, once, processOf, type Setting } from "./drains.ts"
 import { type Bench, type Figures, type Metric, quantile, type Subject, subjectsOf, type Workload } from "./Workload.ts"
@@ -181,6 +181,22 @@ const limitWorkloads = (bench: Bench, store: Store, jobs: number, limitSeconds: 
     }),
   }))
 
+/** Jobs that wait 20 ms for a provider, as real ones wait for seconds: how much of the time the slots are in use. */
+const waitingWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> =>
+  ([8, 32] satisfies ReadonlyArray<Slots>).map((slots) => ({
+    id: `${store}/waiting-${slots}`,
+    group: groupOf[store],
+    title: `jobs of 20 ms, ${slots} slots (${slots * 50} possible)`,
+    metrics: [rate],
+    subjects: subjectsOf(bench, store === "postgres" ? ["graphile-worker", "BullMQ"] : [], false),
+    run: onEmpty(bench, store, async (setting) => {
+      const seconds = bench.quick ? 2 : 6
+      const options = { jobs: slots * 50 * seconds, processes: 1, limitSeconds: seconds * 5, waiting: slots }
+      const { rate: ended = Number.NaN } = await drain(setting, options)
+      return { rate: ended }
+    }),
+  }))
+
 /** Work that every engine does: add jobs one by one and in bulk, and run them. */
 export const queueWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> => {
   const jobs = bench.quick ? 4_000 : 20_000
@@ -213,6 +229,7 @@ export const queueWorkloads = (bench: Bench, store: Store): ReadonlyArray<Worklo
     drainBy(1),
     ...(store === "postgres" ? [drainBy(2), ...(bench.quick ? [] : [drainBy(4)])] : []),
     ...(store === "postgres" ? limitWorkloads(bench, store, jobs, limitSeconds) : []),
+    ...waitingWorkloads(bench, store),
     ...latencyWorkloads(bench, store),
     ...(store === "postgres" ? transactionWorkloads(bench) : []),
     ...manyJobs(bench, store),
