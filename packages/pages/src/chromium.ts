@@ -42,7 +42,7 @@ export const openPage = async (
   page.on("pageerror", (error) => troubles.push(error.message))
   page.on("request", (request) => {
     const url = request.url()
-    if (!url.startsWith(base) && !url.startsWith("data:")) troubles.push(`a request to ${url}`)
+    if (!url.startsWith(base) && !/^(?:data|blob):/.test(url)) troubles.push(`a request to ${url}`)
   })
   return { page, troubles, close: () => context.close() }
 }
@@ -63,3 +63,5 @@ export const axeViolations = async (page: Page): Promise<ReadonlyArray<string>> 
   )
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`))
 }
+
+export type { Browser, BrowserContextOptions, Page } from "playwright-core"
