@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs"
-import { basename, join } from "node:path"
+import { basename, join, posix } from "node:path"
 import { Marked, type Tokens } from "marked"
 
 const docs = join(import.meta.dirname, "../../docs")
@@ -29,18 +29,18 @@ const escapeHtml = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
 
 /** Returns where a link of a document leads on the page: to another document, or to a heading. `undefined` leads nowhere there. */
-const linkOf = (href: string, shown: ReadonlySet<string>, name: string): string | undefined => {
+const linkOf = (href: string, from: string, shown: ReadonlyArray<string>): string | undefined => {
   if (/^https?:/.test(href)) return href
   const [path = "", heading] = href.split("#")
-  const target = path === "" ? name : nameOf(path)
-  if (path !== "" && (!path.endsWith(".md") || !shown.has(target) || path.includes("decisions/"))) return undefined
-  return `#/guides/${target}${heading === undefined ? "" : `/${heading}`}`
+  const target = path === "" ? from : posix.join(posix.dirname(from), path)
+  if (!shown.includes(target)) return undefined
+  return `#/guides/${nameOf(target)}${heading === undefined ? "" : `/${heading}`}`
 }
 
 /** Renders the guides to HTML that needs no script and no style of its own. */
 export const renderGuides = () => {
-  const shown = new Set(paths().map(nameOf))
-  return paths().map((path) => {
+  const shown = paths()
+  return shown.map((path) => {
     const name = nameOf(path)
     const headings: Array<{ readonly id: string; readonly text: string }> = []
     let title = name
@@ -60,7 +60,7 @@ export const renderGuides = () => {
         },
         link({ href, tokens }: Tokens.Link) {
           const html = this.parser.parseInline(tokens)
-          const target = linkOf(href, shown, name)
+          const target = linkOf(href, path, shown)
           return target === undefined ? html : `<a href="${escapeHtml(target)}">${html}</a>`
         },
         // The page loads nothing but itself.

@@ -17,10 +17,11 @@ export const chromiumPath: string | undefined = ["chromium", "chromium-browser",
   .flatMap((name) => (process.env["PATH"] ?? "").split(delimiter).map((directory) => join(directory, name)))
   .find(isProgram)
 
-export const openBrowser = (): Promise<Browser> =>
+/** Starts the browser, with more arguments of its command line. */
+export const openBrowser = (...args: ReadonlyArray<string>): Promise<Browser> =>
   chromium.launch({
     ...(chromiumPath !== undefined && { executablePath: chromiumPath }),
-    args: ["--no-sandbox"],
+    args: ["--no-sandbox", ...args],
   })
 
 /** Opens a page with a token, and collects what must not happen: errors, and requests to others. */

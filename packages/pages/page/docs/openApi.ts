@@ -21,7 +21,7 @@ export interface Operation {
   }>
 }
 
-const methods = ["get", "post", "put", "delete"]
+const methods = ["get", "head", "post", "put", "patch", "delete"]
 
 /** A text, or nothing. */
 export const textOf = (value: unknown): string => (typeof value === "string" ? value : "")

@@ -2,6 +2,7 @@ import { clock, size } from "@kiln/pages/ui"
 import { useRef, useState } from "preact/hooks"
 import { config } from "./api.ts"
 import { type Audio, exampleFile, inspect, NotAccepted } from "./audio.ts"
+import { useKeepFocus } from "./keepFocus.ts"
 import { type Recorder, useRecorder } from "./record.ts"
 
 export const Waveform = ({ peaks }: { readonly peaks: ReadonlyArray<number> }) =>
@@ -63,6 +64,7 @@ export const AudioInput = ({
   const recorder = useRecorder(config.maxSeconds)
   const [isOver, setOver] = useState(false)
   const input = useRef<HTMLInputElement>(null)
+  const keep = useKeepFocus<HTMLDivElement>()
   const choose = (file: File | undefined): void => void (file && take(file, file.name))
   const finish = async (): Promise<void> => {
     const recording = await recorder.stop()
@@ -70,6 +72,7 @@ export const AudioInput = ({
   }
   return (
     <div
+      {...keep}
       class={`drop${isOver ? " over" : ""}${audio === undefined ? "" : " filled"}`}
       onDragOver={(event) => {
         event.preventDefault()

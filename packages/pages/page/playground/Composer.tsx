@@ -119,6 +119,16 @@ export const Composer = ({
   )
   const isTalk = kind.name === "voice_turn"
   const verb = verbs[kind.name] ?? "Run"
+  const inputs = shown.map((field) => (
+    <Field
+      key={field.name}
+      prefix={kind.name}
+      field={field}
+      value={draft.values[field.name] ?? ""}
+      ensureKey={keys.ensure}
+      onChange={(value) => onDraft({ ...draft, values: { ...draft.values, [field.name]: value } })}
+    />
+  ))
   return (
     <form
       ref={form}
@@ -148,31 +158,31 @@ export const Composer = ({
       )}
       {kind.upload !== null &&
         (isTalk ? (
-          <details class="or-file" open={draft.audio !== undefined && !draft.audio.name.startsWith("question.")}>
+          <details class="more" open={draft.audio !== undefined && !draft.audio.name.startsWith("question.")}>
             <summary>Or send a file</summary>
             <AudioInput audio={draft.audio} onAudio={(audio) => onDraft({ ...draft, audio })} />
           </details>
         ) : (
           <AudioInput audio={draft.audio} onAudio={(audio) => onDraft({ ...draft, audio })} />
         ))}
-      {shown.map((field) => (
-        <Field
-          key={field.name}
-          prefix={kind.name}
-          field={field}
-          value={draft.values[field.name] ?? ""}
-          ensureKey={keys.ensure}
-          onChange={(value) => onDraft({ ...draft, values: { ...draft.values, [field.name]: value } })}
-        />
-      ))}
-      <div class="submit">
-        <button type="submit" class="primary big" aria-disabled={runs.isBusy}>
-          {runs.isBusy ? "Working…" : verb}
-        </button>
-        <span class="help">
-          <kbd>Ctrl</kbd> <kbd>Enter</kbd>
-        </span>
-      </div>
+      {isTalk ? (
+        <details class="more">
+          <summary>Settings</summary>
+          <div class="inner">{inputs}</div>
+        </details>
+      ) : (
+        inputs
+      )}
+      {(!isTalk || draft.audio !== undefined) && (
+        <div class="submit">
+          <button type="submit" class="primary big" aria-disabled={runs.isBusy}>
+            {runs.isBusy ? "Working…" : verb}
+          </button>
+          <span class="help">
+            <kbd>Ctrl</kbd> <kbd>Enter</kbd>
+          </span>
+        </div>
+      )}
       {problem !== undefined && (
         <p class="failure" role="alert">
           {problem}

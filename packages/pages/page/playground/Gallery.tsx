@@ -1,6 +1,7 @@
 import { Badge, counted, humanName } from "@kiln/pages/ui"
 import { useState } from "preact/hooks"
 import type { Failure } from "./api.ts"
+import { useKeepFocus } from "./keepFocus.ts"
 import { Problem } from "./Problem.tsx"
 import type { Run, Runs } from "./runs.ts"
 
@@ -12,10 +13,11 @@ const Preview = ({ run }: { readonly run: Run }) => {
 /** The jobs of this tab, newest first. */
 export const Gallery = ({ runs }: { readonly runs: Runs }) => {
   const [problem, setProblem] = useState<Failure>()
+  const keep = useKeepFocus<HTMLElement>()
   const known = runs.list.filter(({ id }) => id !== undefined)
   if (known.length === 0) return null
   return (
-    <section class="card gallery" aria-labelledby="gallery-title">
+    <section class="card gallery" aria-labelledby="gallery-title" {...keep}>
       <header>
         <h2 id="gallery-title">This tab's jobs</h2>
         <span class="aside">{counted(known.length, "job")}</span>
@@ -34,7 +36,7 @@ export const Gallery = ({ runs }: { readonly runs: Runs }) => {
               <span class="kind">{humanName(run.kind.name)}</span>
               <span class="title">{run.title}</span>
             </button>
-            <Badge>{run.isDeleted === true ? "deleted" : (run.state?.status ?? "unknown")}</Badge>
+            <Badge>{run.isDeleted === true ? "deleted" : (run.state?.status ?? run.lastStatus ?? "accepted")}</Badge>
             {run.isDeleted !== true && (
               <button
                 type="button"

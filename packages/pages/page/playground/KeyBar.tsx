@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks"
 import { config } from "./api.ts"
+import { useKeepFocus } from "./keepFocus.ts"
 import { isThrowaway, type Keys } from "./keys.ts"
 import { useNow } from "./Result.tsx"
 
@@ -13,11 +14,12 @@ export const KeyBar = ({ keys }: { readonly keys: Keys }) => {
   const { key } = keys
   const [isOpen, setOpen] = useState(!config.playground && key === undefined)
   const [text, setText] = useState("")
+  const keep = useKeepFocus<HTMLDivElement>()
   const now = useNow(isThrowaway(key), 10_000)
   const isLive = key?.text.startsWith("kiln_live_") === true
   const mask = key === undefined ? "" : `${key.text.slice(0, 10)}…${key.text.slice(-4)}`
   return (
-    <div class="keybar">
+    <div class="keybar" {...keep}>
       <p>
         {key === undefined ? (
           config.playground ? (

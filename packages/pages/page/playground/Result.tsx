@@ -2,6 +2,7 @@ import { Badge, CopyButton, humanName, percent, size, span } from "@kiln/pages/u
 import { remedies } from "virtual:remedies"
 import { useEffect, useState } from "preact/hooks"
 import type { Failure, JobState } from "./api.ts"
+import { useKeepFocus } from "./keepFocus.ts"
 import { Problem } from "./Problem.tsx"
 import type { Run, Runs } from "./runs.ts"
 import { SignedFile } from "./SignedFile.tsx"
@@ -203,10 +204,17 @@ export const ResultPanel = ({
   const isRunning = run !== undefined && run.step !== "ended"
   const now = useNow(isRunning)
   const [problem, setProblem] = useState<Failure>()
-  useEffect(() => setProblem(undefined), [run?.tag])
+  const keep = useKeepFocus<HTMLElement>()
+  useEffect(() => {
+    setProblem(undefined)
+    // On a phone, the result is below the form.
+    const place = keep.ref.current
+    if (run !== undefined && place !== null && place.getBoundingClientRect().top > innerHeight - 120)
+      place.scrollIntoView({ block: "start" })
+  }, [run?.tag])
   const status = run?.failure === undefined ? (run?.state?.status ?? (isRunning ? run.step : undefined)) : "failed"
   return (
-    <section class="card result" aria-labelledby="result-title">
+    <section class="card result" aria-labelledby="result-title" {...keep}>
       <header>
         <h2 id="result-title">Result</h2>
         {status !== undefined && <Badge>{status}</Badge>}

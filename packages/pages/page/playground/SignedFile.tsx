@@ -63,13 +63,20 @@ export const SignedFile = ({
   const resume = useRef<{ readonly at: number } | undefined>(undefined)
   const player = useRef<HTMLAudioElement>(null)
   const [problem, setProblem] = useState<string>()
+  /** Counts the links. A player that has failed begins anew. */
+  const [attempt, setAttempt] = useState(0)
 
   const renew = async (): Promise<void> => {
     const now = performance.now()
     if (now - refreshedAt.current < refreshPauseMs) return setProblem("The file cannot be loaded.")
     refreshedAt.current = now
     if (player.current !== null) resume.current = { at: player.current.currentTime }
-    await onExpired().catch(() => setProblem("The file cannot be loaded at the moment."))
+    try {
+      await onExpired()
+      setAttempt((before) => before + 1)
+    } catch {
+      setProblem("The file cannot be loaded at the moment.")
+    }
   }
   useEffect(() => {
     setProblem(undefined)
@@ -77,7 +84,7 @@ export const SignedFile = ({
     resume.current = undefined
     if (from === undefined || player.current === null) return
     player.current.currentTime = from.at
-  }, [url])
+  }, [attempt])
 
   const latest = useRef(url)
   latest.current = url
@@ -96,8 +103,8 @@ export const SignedFile = ({
   }
   return (
     <div class="file-result">
-      {media === "audio" && <audio ref={player} controls src={url} onError={() => void renew()} />}
-      {media === "image" && <img class="frame" src={url} alt={alt} onError={() => void renew()} />}
+      {media === "audio" && <audio key={attempt} ref={player} controls src={url} onError={() => void renew()} />}
+      {media === "image" && <img key={attempt} class="frame" src={url} alt={alt} onError={() => void renew()} />}
       {media === "other" && <p>{humanName(name.replace(/_url$/, ""))}</p>}
       <div class="buttons">
         <button

@@ -161,8 +161,7 @@ export const follow = async (
     } catch (error) {
       if (signal.aborted) return
       if (!(error instanceof Failure) || !error.isPassing) throw error
-      const ms = error.retryAfter === undefined ? Math.min(longestPauseMs, 1_000 * 2 ** lost) : error.retryAfter * 1_000
-      lost += 1
+      const ms = error.retryAfter === undefined ? Math.min(longestPauseMs, 500 * 2 ** lost++) : error.retryAfter * 1_000
       on.trouble({ message: error.message, retryAt: Date.now() + ms })
       await pause(ms, signal)
     }

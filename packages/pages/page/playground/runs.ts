@@ -20,6 +20,8 @@ export interface Run {
   readonly finishedAt?: number | undefined
   readonly transfer?: Transfer | undefined
   readonly state?: JobState | undefined
+  /** The status before the page was loaded. */
+  readonly lastStatus?: JobState["status"] | undefined
   readonly trouble?: Trouble | undefined
   readonly failure?: Failure | undefined
   /** What the visitor said, for a voice turn. */
@@ -59,6 +61,7 @@ interface StoredRun {
   readonly title: string
   readonly startedAt: number
   readonly isDeleted: boolean
+  readonly lastStatus?: JobState["status"] | undefined
 }
 
 const readStored = (): ReadonlyArray<Run> => {
@@ -70,8 +73,10 @@ const readStored = (): ReadonlyArray<Run> => {
 }
 
 const store = (runs: ReadonlyArray<Run>): void => {
-  const kept = runs.flatMap(({ id, isDeleted = false, kind, startedAt, title }) =>
-    id === undefined ? [] : [{ id, kind: kind.name, title, startedAt, isDeleted }],
+  const kept = runs.flatMap(({ id, isDeleted = false, kind, lastStatus, startedAt, state, title }) =>
+    id === undefined
+      ? []
+      : [{ id, kind: kind.name, title, startedAt, isDeleted, lastStatus: state?.status ?? lastStatus }],
   )
   sessionStorage.setItem(stored, JSON.stringify(kept.slice(0, mostStored)))
 }
