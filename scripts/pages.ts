@@ -45,12 +45,6 @@ const pages: ReadonlyArray<Page> = [
   { root: "pages/page/docs", committed: "http/src/pages/compiled/docs.ts", write: asPage },
 ]
 
-/** Modules that are made from the documentation. */
-const documentation: Readonly<Record<string, () => string>> = {
-  "virtual:remedies": () => `export const remedies = ${JSON.stringify(readErrorRemedies())}`,
-  "virtual:guides": () => `export const guides = ${JSON.stringify(renderGuides())}`,
-}
-
 /** Compiles a page into three files with fixed names. */
 const configOf = ({ root }: Page): InlineConfig => ({
   configFile: false,
@@ -59,16 +53,13 @@ const configOf = ({ root }: Page): InlineConfig => ({
   logLevel: "warn",
   mode: "production",
   // Tests run with another value, and the result must not depend on it.
-  define: { "process.env.NODE_ENV": '"production"' },
+  define: {
+    "process.env.NODE_ENV": '"production"',
+    REMEDIES: JSON.stringify(readErrorRemedies()),
+    GUIDES: JSON.stringify(renderGuides()),
+  },
   resolve: { conditions: ["@kiln/source", "module", "browser"] },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
-  plugins: [
-    {
-      name: "documentation",
-      resolveId: (id) => (Object.hasOwn(documentation, id) ? `\0${id}` : undefined),
-      load: (id) => documentation[id.replace("\0", "")]?.(),
-    },
-  ],
   build: {
     write: false,
     target: "es2022",

@@ -191,7 +191,8 @@ describe.skipIf(chromiumPath === undefined)(`the playground${missing}`, () => {
     await page.evaluate(() => {
       new MutationObserver(() => {
         const text = document.querySelector(".trouble")?.textContent
-        if (text != null) (globalThis as unknown as { seen: (text: string) => void }).seen(text)
+        const { seen: note } = globalThis as typeof globalThis & { readonly seen?: (text: string) => void }
+        if (text != null) note?.(text)
       }).observe(document.body, { subtree: true, childList: true, characterData: true })
     })
     await page.route("**/v1/jobs/*", async (route) => {

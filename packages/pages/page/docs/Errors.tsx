@@ -1,6 +1,6 @@
 import { asObject, type Json } from "@kiln/pages/ui"
 import { useState } from "preact/hooks"
-import { remedies } from "virtual:remedies"
+import { remedies } from "../documentation.ts"
 import type { Operation } from "./openApi.ts"
 
 /** The statuses with which each code is answered, by the descriptions of the responses. */

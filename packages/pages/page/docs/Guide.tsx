@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "preact/hooks"
-import type { Guide } from "virtual:guides"
+import type { Guide } from "../documentation.ts"
 
 /** A guide, rendered when the page was compiled. */
 export const GuideView = ({ guide, heading }: { readonly guide: Guide; readonly heading: string | undefined }) => {

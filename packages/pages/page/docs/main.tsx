@@ -1,7 +1,7 @@
 import { asObject, Brand, type Json } from "@kiln/pages/ui"
 import { render } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { guides } from "virtual:guides"
+import { guides } from "../documentation.ts"
 import "@kiln/pages/theme.css"
 import "./style.css"
 import { ErrorsView } from "./Errors.tsx"

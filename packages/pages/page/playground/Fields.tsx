@@ -1,7 +1,7 @@
 import { count, humanName, type SchemaField } from "@kiln/pages/ui"
 import { useRef, useState } from "preact/hooks"
 import type { Key } from "./keys.ts"
-import { config, Failure, isFinished, pause, send } from "./api.ts"
+import { config, Failure, follow, type JobState, send } from "./api.ts"
 
 /** The texts of a form's fields, by name. */
 export type Values = Readonly<Record<string, string>>
@@ -39,14 +39,13 @@ const sampleOf = async (key: string | undefined, voice: string): Promise<string>
   const kind = config.kinds.find(({ name }) => name === "speech_synthesis")
   if (kind === undefined) throw new Error("no speech")
   const { body } = await send(key, "POST", kind.path, { input: `Hello, I am ${voice}.`, voice })
-  const never = new AbortController().signal
-  for (let n = 0; n < 60; n++) {
-    await pause(300 + 100 * n, never)
-    const { body: state } = await send(key, "GET", kind.poll + String(body["id"]))
-    if (isFinished(state as never))
-      return String((state["output"] as { readonly audio_url?: string } | undefined)?.audio_url)
-  }
-  throw new Failure({ status: 0, code: "offline", message: "The sample took too long." })
+  const seen: Array<JobState> = []
+  const on = { state: (state: JobState) => void seen.push(state), trouble: () => undefined }
+  await follow(kind.poll + String(body["id"]), key, on, new AbortController().signal)
+  const url = seen.at(-1)?.output?.["audio_url"]
+  if (typeof url !== "string")
+    throw new Failure({ status: 0, code: "page_failed", message: "The sample could not be made." })
+  return url
 }
 
 const VoiceField = ({

@@ -1,5 +1,5 @@
 import { asObject, humanName } from "@kiln/pages/ui"
-import { remedies } from "virtual:remedies"
+import { remedies } from "../documentation.ts"
 import type { ComponentChildren } from "preact"
 import type { Failure } from "./api.ts"
 

@@ -1,5 +1,5 @@
 import { Badge, CopyButton, humanName, percent, size, span } from "@kiln/pages/ui"
-import { remedies } from "virtual:remedies"
+import { remedies } from "../documentation.ts"
 import { useEffect, useState } from "preact/hooks"
 import type { Failure, JobState } from "./api.ts"
 import { useKeepFocus } from "./keepFocus.ts"
@@ -268,7 +268,7 @@ export const ResultPanel = ({
 const focusOn = (button: HTMLElement | null): void => button?.focus()
 
 /** Deletes after a second click. */
-export const EraseButton = ({ onErase }: { readonly onErase: () => Promise<void> }) => {
+const EraseButton = ({ onErase }: { readonly onErase: () => Promise<void> }) => {
   const [step, setStep] = useState<"idle" | "sure" | "working">("idle")
   if (step === "idle")
     return (

@@ -52,8 +52,7 @@ export const failureOf = (status: number, text: string, retryAfter: string | nul
   })
 }
 
-export const offline = (): Failure =>
-  new Failure({ status: 0, code: "offline", message: "The service cannot be reached." })
+const offline = (): Failure => new Failure({ status: 0, code: "offline", message: "The service cannot be reached." })
 
 export interface Answer {
   readonly body: Json
@@ -96,7 +95,7 @@ export const send = async (
 }
 
 /** Waits, or until the signal aborts, or the browser is online again. */
-export const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer)
@@ -128,6 +127,16 @@ export interface JobState {
 
 export const isFinished = ({ status }: JobState): boolean => status === "done" || status === "failed"
 
+const statuses: ReadonlySet<unknown> = new Set(["queued", "processing", "done", "failed"])
+
+const isState = (body: Json): body is Json & JobState => typeof body["id"] === "string" && statuses.has(body["status"])
+
+/** Reads the state of a job. Throws the `Failure` of a poll that something else answered. */
+export const stateOf = (body: Json): JobState => {
+  if (isState(body)) return body
+  throw failureOf(200, "", null)
+}
+
 /** A poll that was lost. */
 export interface Trouble {
   readonly message: string
@@ -152,9 +161,9 @@ export const follow = async (
   for (let n = 0; !signal.aborted; n++) {
     try {
       const { body, retryAfter = 2 } = await send(key, "GET", path, undefined, signal)
+      const state = stateOf(body)
       lost = 0
       on.trouble(undefined)
-      const state = body as unknown as JobState
       on.state(state)
       if (isFinished(state)) return
       await pause(firstPollsMs[n] ?? retryAfter * 1_000, signal)

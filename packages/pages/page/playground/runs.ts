@@ -1,7 +1,7 @@
 import type { PageKind } from "@kiln/http"
 import type { Json } from "@kiln/pages/ui"
 import { useEffect, useRef, useState } from "preact/hooks"
-import { config, Failure, follow, isFinished, type JobState, send, type Trouble } from "./api.ts"
+import { config, Failure, follow, isFinished, type JobState, send, stateOf, type Trouble } from "./api.ts"
 import type { Audio } from "./audio.ts"
 import type { Keys } from "./keys.ts"
 import { type Transfer, upload } from "./upload.ts"
@@ -211,7 +211,7 @@ export const useRuns = (keys: Keys): Runs => {
 
   const refresh = async (run: Run): Promise<void> => {
     const { body } = await send(keys.key?.text, "GET", run.kind.poll + (run.id ?? ""))
-    change(run.tag, { state: body as unknown as JobState })
+    change(run.tag, { state: stateOf(body) })
   }
 
   const erase = async (run: Run): Promise<Failure | undefined> => {
