@@ -15,6 +15,11 @@ const looks = {
   "dark, phone": { viewport: { width: 390, height: 800 }, colorScheme: "dark", hasTouch: true },
 } as const
 
+const images = join(import.meta.dirname, "../../../docs/images")
+
+/** Writes the pictures of the documentation: `KILN_SCREENSHOTS=write`. */
+const writesPictures = process.env["KILN_SCREENSHOTS"] === "write"
+
 const missing = chromiumPath === undefined ? " (skipped: no chromium on the path)" : ""
 
 // Without Chromium there is no page to walk; the name of the suite says so.
@@ -426,6 +431,22 @@ describe.skipIf(chromiumPath === undefined)(`the playground${missing}`, () => {
     expect(outputs[0]).toContain("audio_url")
     expect(outputs[1]).toContain("Sandbox transcript of a wav file of 1.0 seconds")
     expect(troubles).toEqual([])
+    await close()
+  })
+
+  // Pictures are committed, and written only on request.
+  it.runIf(writesPictures)("is pictured in the documentation", async () => {
+    const { close, page } = await open({ viewport: { width: 1_160, height: 860 }, colorScheme: "light" })
+    await choose(page, "Transcribe")
+    await run(page, "Use an example")
+    await run(page, "Transcribe")
+    await untilStatus(page, "done")
+    await choose(page, "Draw")
+    await run(page, "Draw")
+    await untilStatus(page, "done")
+    await expect.poll(() => page.locator("img.frame").evaluate((at: HTMLImageElement) => at.naturalWidth)).toBe(1_024)
+    const picture = await page.screenshot({ path: join(images, "playground.png") })
+    expect(picture.length).toBeLessThan(200_000)
     await close()
   })
 })
