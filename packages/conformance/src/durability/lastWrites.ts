@@ -75,6 +75,9 @@ const steps: Steps = {
     limitKey: onKeys((keys) => keys.limitKey(keyId(2), { read: { perMinute: 0, burst: 0 } })),
     revokeKey: onKeys((keys) => keys.revokeKey(keyId(2))),
     rotateKey: onKeys((keys) => keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 60_000 })),
+    pruneKeys: onKeys((keys) =>
+      Effect.andThen(keys.createKey(newApiKey(3, { expiresAt: 0 })), keys.pruneKeys(projectId(1), 0)),
+    ),
     touchKeys: onKeys((keys) => keys.touchKeys([{ keyId: keyId(1), usedAt: 7 }])),
   },
   Switchboard: {

@@ -14,6 +14,10 @@ import { AliveKeys } from "./AliveKeys.ts"
 
 /** How long a key of the playground works. */
 const lifetimeMs = 3_600_000
+/** How long an expired key is kept for the operator's list. */
+const keptMs = 24 * 3_600_000
+/** Pause between two removals of expired keys. */
+const pruneEveryMs = 3_600_000
 /** Maximum number of working keys of one client address. */
 const mostOfAddress = 20
 /** Maximum number of working keys that this process issued. */
@@ -47,7 +51,15 @@ export const playgroundKeyRoute = (
     const alive = new AliveKeys({ lifetimeMs, mostOfAddress, mostOfAll })
     const scopes = [...new Set([...offers.values()].map(({ kind }) => kind.keyScope))]
 
+    let prunedAt = -Infinity
+    const prune = (now: number) => {
+      if (now - prunedAt < pruneEveryMs) return Effect.void
+      prunedAt = now
+      return directory.pruneKeys(projectId, keptMs)
+    }
+
     const issue = Effect.fnUntraced(function* (now: number) {
+      yield* prune(now)
       const wish = { projectId, mode: "test", scopes, name: "playground", expiresAt: now + lifetimeMs, limits } as const
       const { key, record } = yield* newKey(wish).pipe(
         Effect.provideService(IdGenerator, ids),

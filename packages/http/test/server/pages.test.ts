@@ -125,6 +125,22 @@ describe("the keys of the playground", () => {
     expect(await refused.json()).toMatchObject({ error: { code: "rate_limited" } })
   })
 
+  it("are removed a day after they expired, by the next visitor", async () => {
+    const pruned: Array<unknown> = []
+    await using local = await startServer({
+      wrapKeys: (keys) => ({
+        ...keys,
+        pruneKeys: (...given) => {
+          pruned.push(given)
+          return keys.pruneKeys(...given)
+        },
+      }),
+    })
+    for (let n = 0; n < 3; n++) await ask(local.url)
+    // Once an hour is enough.
+    expect(pruned).toEqual([["prj_playground", 86_400_000]])
+  })
+
   it("are not made for other sites, which cannot send JSON in a visitor's name", async () => {
     await using local = await startServer()
     const sent = await ask(local.url, { headers: { "content-type": "text/plain" } })
