@@ -8,6 +8,9 @@ const looks = {
   "dark, phone": { viewport: { width: 390, height: 800 }, colorScheme: "dark", hasTouch: true },
 } as const
 
+/** Asks until an assertion holds, on a slow machine too. */
+const until = <A>(ask: () => Promise<A> | A) => expect.poll(ask, { timeout: 60_000 })
+
 const missing = chromiumPath === undefined ? " (skipped: no chromium on the path)" : ""
 
 // Without Chromium there is no page to walk; the name of the suite says so.
@@ -93,16 +96,14 @@ describe.skipIf(chromiumPath === undefined)(`the documentation${missing}`, () =>
       .focus()
     await page.keyboard.press("Enter")
     await page.getByRole("navigation", { name: "On this page" }).getByRole("link", { name: "Spend caps" }).click()
-    await expect
-      .poll(() =>
-        page.getByRole("heading", { name: "Spend caps", exact: true }).evaluate((at) => at.getBoundingClientRect().top),
-      )
-      .toBeLessThan(200)
+    await until(() =>
+      page.getByRole("heading", { name: "Spend caps", exact: true }).evaluate((at) => at.getBoundingClientRect().top),
+    ).toBeLessThan(200)
     await page.getByLabel("Search").fill("")
     await page.getByRole("link", { name: "Errors", exact: true }).first().click()
     await page.getByLabel("Find a code").fill("429")
     const codes = page.locator(".errors dt code")
-    await expect.poll(() => codes.allTextContents()).toContain("queue_full")
+    await until(() => codes.allTextContents()).toContain("queue_full")
     expect(await codes.allTextContents()).not.toContain("invalid_json")
     expect(troubles).toEqual([])
     await close()

@@ -63,11 +63,13 @@ export const useRecorder = (maxSeconds: number): Recorder => {
         analyser.getByteTimeDomainData(samples)
         const level = Math.min(1, Math.max(...samples.map((value) => Math.abs(value - 128))) / 90)
         const seconds = (performance.now() - startedAt) / 1_000
-        setMeter({ level, seconds })
+        // It falls slowly, so that a short sound is seen.
+        setMeter((before) => ({ level: Math.max(level, before.level * 0.8), seconds }))
         if (seconds >= maxSeconds && recorder.state === "recording") recorder.stop()
       }, 80)
       recorder.start()
       running.current = { recorder, chunks, context, startedAt, timer }
+      setMeter({ level: 0, seconds: 0 })
       setRecording(true)
     } catch (error) {
       setProblem(problemOf(error))
