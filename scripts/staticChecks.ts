@@ -3,7 +3,7 @@
  * its order. `.ci/run` has all names.
  */
 export const checkLanes = [
-  ["boundaries", "unused", "openapi:check", "state-machine:check", "dashboard:check"],
+  ["boundaries", "unused", "openapi:check", "state-machine:check", "pages:check"],
   // Both build the packages first, so one has to wait for the other.
   ["packages:check", "api-report:check"],
 ] as const

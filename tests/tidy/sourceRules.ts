@@ -2,9 +2,9 @@ import { findLines, isAboutTidiness, type Finding, type TidyFile } from "./TidyF
 
 const isShipped = ({ path }: TidyFile): boolean => /^packages\/(?!service-lab\/)[^/]+\/src\//.test(path)
 const isCommandLine = ({ path }: TidyFile): boolean => path.startsWith("packages/cli/src/")
-/** Compiled by scripts/dashboard.ts from sources that the rules do see. */
-const compiledPage = "packages/dashboard/src/page/assets.ts"
-const isTypeScript = ({ path }: TidyFile): boolean => path.endsWith(".ts") && path !== compiledPage
+/** Compiled by scripts/pages.ts from sources that the rules do see. */
+const compiledPage = /^packages\/(?:dashboard\/src\/page\/assets|http\/src\/pages\/compiled\/\w+)[.]ts$/
+const isTypeScript = ({ path }: TidyFile): boolean => path.endsWith(".ts") && !compiledPage.test(path)
 const isTest = ({ path }: TidyFile): boolean =>
   /\.(test|system|proof|long)\.ts$/.test(path) || path.startsWith("packages/conformance/src/")
 

@@ -151,6 +151,7 @@ const types = {
   KILN_CONFIG: path,
   KILN_FIRST_KEY: oneOf("on", "print", "off"),
   KILN_PAGES: onOff,
+  KILN_PLAYGROUND: onOff,
 } as const
 
 type ValueOf<Name extends SettingName> =
@@ -254,6 +255,7 @@ const settingsOf = (values: Values): Settings => {
       trustedProxies: values.KILN_TRUSTED_PROXIES ?? http.trustedProxies,
       rateLimits: values.KILN_RATE_LIMITS ?? http.rateLimits,
       pages: values.KILN_PAGES ?? http.pages,
+      playground: values.KILN_PLAYGROUND,
       redirectFiles: values.KILN_FILES === "redirect",
     },
     engine: engineOf(values),

@@ -59,8 +59,8 @@ describe("the first start", () => {
     for (const file of ["kiln.db"]) expect(readFileSync(join(env.KILN_DATA_DIR, file), "latin1")).not.toContain(key)
 
     await using again = new KilnProcess(["serve"], env)
-    const [, url = ""] = await again.says(/listening at (\S+)\n.*\/docs\n/)
-    expect(again.stdout).toBe(`kiln is listening at ${url}\ndocumentation: ${url}/docs\n`)
+    const [, url = ""] = await again.says(/listening at (\S+)\n.*\n.*\/docs\n/)
+    expect(again.stdout).toBe(`kiln is listening at ${url}\nplayground: ${url}/\ndocumentation: ${url}/docs\n`)
     expect((await new Api(url, key).speak("The key of the first start still works.")).status).toBe(202)
   })
 

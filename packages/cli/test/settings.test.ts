@@ -147,6 +147,7 @@ describe("settings", () => {
     ["KILN_FIRST_KEY", "off", { firstKey: "off" }],
     ["KILN_FIRST_KEY", "print", { firstKey: "print" }],
     ["KILN_PAGES", "off", { http: { ...defaultHttpSettings, pages: false } }],
+    ["KILN_PLAYGROUND", "off", { http: { ...defaultHttpSettings, playground: false } }],
   ])("%s=%s", (name, text, expected) => {
     expect(settings({ [name]: text })).toEqual({ ...settings({}), ...expected })
   })
@@ -307,6 +308,7 @@ describe("settings", () => {
     ["KILN_OPENAI_IMAGE_MODEL", ["\u0001"], "or off"],
     ["KILN_FIRST_KEY", ["no"], "must be on, print or off"],
     ["KILN_PAGES", ["0"], "must be on or off"],
+    ["KILN_PLAYGROUND", ["local"], "must be on or off"],
     ["KILN_DASHBOARD", ["no"], "must be on or off"],
   ])("%s refuses %s", (setting, texts, rule) => {
     for (const text of texts)

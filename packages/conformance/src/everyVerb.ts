@@ -139,6 +139,8 @@ const administration = Effect.gen(function* () {
   yield* keys.touchKeys([{ keyId: keyId(1), usedAt: 1 }])
   yield* keys.identifyKey(digest(1))
   yield* keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 1_000 })
+  yield* keys.createKey(newApiKey(8, { expiresAt: 0 }))
+  yield* keys.pruneKeys(projectId(1), 0)
   yield* keys.limitKey(keyId(1), { create: { perMinute: 1, burst: 2 } })
   yield* keys.revokeKey(keyId(1))
   yield* keys.disableProject(projectId(1), true)

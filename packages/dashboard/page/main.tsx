@@ -1,6 +1,8 @@
 import { render } from "preact"
 import { useEffect, useState } from "preact/hooks"
+import { Brand } from "@kiln/pages/ui"
 import "uplot/dist/uPlot.min.css"
+import "@kiln/pages/theme.css"
 import "./style.css"
 import "./parts.css"
 import type { ResultOf } from "../src/api/operations.ts"
@@ -142,12 +144,7 @@ const Shell = ({
         Skip to content
       </a>
       <header class="bar">
-        <a class="brand" href={linkTo([])}>
-          <svg viewBox="0 0 24 24" aria-hidden="true">
-            <path d="M12 2c2 4 6 6 6 11a6 6 0 0 1-12 0c0-2 1-3.500 2-4.500 0 2 1 3 2 3.500 0-4 1-7 2-10z" />
-          </svg>
-          kiln
-        </a>
+        <Brand href={linkTo([])} />
         <nav aria-label="Sections">
           {sections.map(([path, name]) => (
             <a key={path} href={linkTo(path === "" ? [] : [path])} aria-current={path === section ? "page" : undefined}>

@@ -3,11 +3,10 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { brotliCompressSync } from "node:zlib"
-import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { axeViolations, chromiumPath, openBrowser, openPage, type Browser } from "@kiln/pages/chromium"
 import { sendResponse, toRequest } from "../src/effect.ts"
 import { assets } from "../src/page/assets.ts"
-import { axeViolations, chromiumPath, openBrowser, openPage } from "./support/chromium.ts"
 import { canary, openWorld, type World } from "./support/world.ts"
 
 const images = join(import.meta.dirname, "../../../docs/images")

@@ -5,8 +5,8 @@ import { once } from "node:events"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import type { Browser, Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { chromiumPath, openBrowser, openPage, type Browser, type Page } from "@kiln/pages/chromium"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { fixtures } from "@kiln/conformance"
 import { builtInKinds, createEngine } from "@kiln/core"
@@ -15,7 +15,6 @@ import { JobStore, KeyDirectory, ScheduleStore, Switchboard } from "@kiln/core/p
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs } from "@kiln/testing"
 import { makeDashboard, sendResponse, toRequest } from "../src/effect.ts"
-import { chromiumPath, openBrowser, openPage } from "./support/chromium.ts"
 
 const { jobId, keyId, newJob, newLiveJob, noLimits, projectId } = fixtures
 

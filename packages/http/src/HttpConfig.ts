@@ -17,6 +17,11 @@ export interface HttpSettings {
   readonly rateLimits: RateLimits
   /** Whether `/`, `/docs` and `/openapi.json` are served. */
   readonly pages: boolean
+  /**
+   * Whether the playground at `/` issues sandbox keys to its visitors. When undefined, it does if only this machine can reach the
+   * service: `host` and the host of `publicUrl` are loopback addresses.
+   */
+  readonly playground: boolean | undefined
   /** Whether `GET /v1/files/…` redirects to a URL of the blob store, which must be able to make one. */
   readonly redirectFiles: boolean
 }
@@ -29,6 +34,7 @@ export const defaultHttpSettings: HttpSettings = {
   trustedProxies: [],
   rateLimits: defaultRateLimits,
   pages: true,
+  playground: undefined,
   redirectFiles: false,
 }
 

@@ -13,6 +13,7 @@ export { mountNode } from "./mount/mountNode.ts"
 export type { MountNeeds } from "./mount/mountService.ts"
 export { type KeyWish, newKey, newSecret } from "./newKey.ts"
 export { type DocumentOptions, openApiDocument } from "./pages/installationApi.ts"
+export type { PageConfig, PageKind } from "./pages/pageConfig.ts"
 export { type InstallationStanding, providerStandings } from "./providerStandings.ts"
 export { findKeyringConflicts, type ListedSigningKey, listSigningKeys, signProbe } from "./server/signingKeyring.ts"
 export {

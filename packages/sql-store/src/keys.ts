@@ -197,6 +197,30 @@ function* revokeKey(tx: Sql, id: KeyId): Program<ApiKeyRecord | undefined> {
   return yield* findKeyById(tx, id)
 }
 
+type Ended = Values<"api_keys", "project_id"> & { readonly by: number }
+
+const endedKeys = (given: Given<Ended>) =>
+  query
+    .selectFrom("api_keys")
+    .select("id")
+    .where("project_id", "=", given.projectId)
+    .where("expires_at", "<=", given.by)
+
+const deleteEndedSecrets = statement((given: Given<Ended>) =>
+  query.deleteFrom("key_secrets").where("key_id", "in", endedKeys(given)),
+)
+
+const deleteEnded = statement((given: Given<Ended>) =>
+  query.deleteFrom("api_keys").where("project_id", "=", given.projectId).where("expires_at", "<=", given.by),
+)
+
+/** A key that has expired gets no more secrets, so none can come between. */
+function* pruneKeys(tx: Sql, projectId: ProjectId, olderThanMs: number): Program<number> {
+  const ended = { projectId, by: (yield* tx.now()) - olderThanMs }
+  yield* tx.run(deleteEndedSecrets, ended)
+  return yield* tx.run(deleteEnded, ended)
+}
+
 /** The end of a secret is never put off. */
 const endSecrets = statement((given: Given<{ readonly keyId: KeyId; readonly endAt: number }>) =>
   query
@@ -249,6 +273,8 @@ export const makeKeyDirectory = (db: Transactions): KeyDirectory["Service"] =>
     listKeys: db.read("KeyDirectory.listKeys", listKeys),
     limitKey: (keyId, limits) => db.write("KeyDirectory.limitKey", (tx) => limitKey(tx, keyId, limits)),
     revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (tx) => revokeKey(tx, keyId)),
+    pruneKeys: (projectId, olderThanMs) =>
+      db.write("KeyDirectory.pruneKeys", (tx) => pruneKeys(tx, projectId, olderThanMs)),
     rotateKey: (rotation) => db.write("KeyDirectory.rotateKey", (tx) => rotateKey(tx, rotation)),
     identifyKey: (secretHash) => db.read("KeyDirectory.identifyKey", (tx) => identifyKey(tx, secretHash)),
     findKey: (secretHash) => db.read("KeyDirectory.findKey", (tx) => findKey(tx, secretHash)),

@@ -34,7 +34,8 @@ export const banner = (service: {
   readonly firstKey: FirstKey | "none" | undefined
 }): string => {
   const { docs, firstKey, url } = service
-  const address = [`kiln is listening at ${url}`, ...(docs === undefined ? [] : [`documentation: ${docs}`])]
+  const pages = docs === undefined ? [] : [`playground: ${url}/`, `documentation: ${docs}`]
+  const address = [`kiln is listening at ${url}`, ...pages]
   if (firstKey === undefined) return address.join("\n")
   if (firstKey === "none")
     return [...address, `No API keys exist. To create one, run this with the same environment: ${keyCommand()}`].join(

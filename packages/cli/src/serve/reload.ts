@@ -11,6 +11,7 @@ const reloadable: ReadonlySet<string> = new Set<SettingName>([
   "KILN_TRUSTED_PROXIES",
   "KILN_RATE_LIMITS",
   "KILN_PAGES",
+  "KILN_PLAYGROUND",
   "KILN_FILES",
 ])
 

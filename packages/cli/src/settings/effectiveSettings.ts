@@ -77,6 +77,7 @@ const defaults: Readonly<Record<SettingName, (settings: Settings, engine: Engine
   KILN_CONFIG: () => null,
   KILN_FIRST_KEY: ({ firstKey }) => firstKey,
   KILN_PAGES: ({ http }) => (http.pages ? "on" : "off"),
+  KILN_PLAYGROUND: () => null,
 }
 
 /** The setting of the engine that a variable overrides. */

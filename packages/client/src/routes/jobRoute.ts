@@ -66,7 +66,7 @@ type NoNames = { readonly [Name in never]: string }
 type OwnMethods<K extends RoutedKind> = Uncapitalize<PascalCase<K["name"]>>
 
 /**
- * Offers the jobs of a kind over HTTP. Routes, the OpenAPI document, both clients and the try page are derived from it. The
+ * Offers the jobs of a kind over HTTP. Routes, the OpenAPI document, both clients and the playground are derived from it. The
  * engine must have the kind.
  */
 export const jobRoute = <

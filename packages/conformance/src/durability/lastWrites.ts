@@ -71,10 +71,11 @@ const steps: Steps = {
     createFirstKey: onKeys((keys) => keys.createFirstKey({ id: projectId(1), name: "default" }, newApiKey(1))),
     createProject: onKeys((keys) => keys.createProject({ id: projectId(2), name: "two" })),
     disableProject: onKeys((keys) => keys.disableProject(projectId(2), true)),
-    createKey: onKeys((keys) => keys.createKey(newApiKey(2))),
+    createKey: onKeys((keys) => keys.createKey(newApiKey(2, { expiresAt: 0 }))),
     limitKey: onKeys((keys) => keys.limitKey(keyId(2), { read: { perMinute: 0, burst: 0 } })),
     revokeKey: onKeys((keys) => keys.revokeKey(keyId(2))),
     rotateKey: onKeys((keys) => keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 60_000 })),
+    pruneKeys: onKeys((keys) => keys.pruneKeys(projectId(1), 0)),
     touchKeys: onKeys((keys) => keys.touchKeys([{ keyId: keyId(1), usedAt: 7 }])),
   },
   Switchboard: {

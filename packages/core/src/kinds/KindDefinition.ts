@@ -112,11 +112,11 @@ export interface KindDefinition<
 > {
   /** The `type` that callers see. It is stored, so it must never change. */
   readonly name: Name
-  /** One sentence for callers, shown in the OpenAPI document and on the try page. */
+  /** One sentence for callers, shown in the OpenAPI document and in the playground. */
   readonly description?: string
   /** The request. The schema must validate synchronously. Each attempt decodes the stored request with it again. */
   readonly request: S
-  /** A valid request, for the OpenAPI document, the try page and the simulation. */
+  /** A valid request, for the OpenAPI document, the playground and the simulation. */
   readonly example?: SchemaInput<S>
   /** The output without its files. The output of every attempt is checked against it. If omitted, any JSON object is accepted. */
   readonly output?: StandardSchema<unknown, Output> | { readonly Type: Output; readonly Encoded: unknown }

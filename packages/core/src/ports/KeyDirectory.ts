@@ -95,6 +95,8 @@ export class KeyDirectory extends Context.Service<
     readonly limitKey: (keyId: KeyId, limits: KeyLimits) => Effect.Effect<ApiKeyRecord | undefined, StoreUnavailable>
     /** Revokes a key and returns its record; `undefined` for an unknown key. Revoking it again is a no-op. */
     readonly revokeKey: (keyId: KeyId) => Effect.Effect<ApiKeyRecord | undefined, StoreUnavailable>
+    /** Removes the keys of a project that expired at least `olderThanMs` ago, with their secrets. Returns how many. */
+    readonly pruneKeys: (projectId: ProjectId, olderThanMs: number) => Effect.Effect<number, StoreUnavailable>
     /**
      * Adds a secret to a key that is neither revoked nor expired. The key's other secrets end when the overlap does, or earlier
      * if an earlier rotation said so. The record stays the same, so its jobs stay reachable.

@@ -110,6 +110,7 @@ export const storeVerbs = {
     limitKey: "write",
     revokeKey: "write",
     rotateKey: "write",
+    pruneKeys: "write",
     identifyKey: "read",
     findKey: "read",
     touchKeys: "write",

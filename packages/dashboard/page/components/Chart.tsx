@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks"
 import uPlot from "uplot"
-import { count } from "../format.ts"
+import { count } from "@kiln/pages/ui"
 
 export interface Series {
   readonly label: string

@@ -1,5 +1,6 @@
 import type { ResultOf } from "../../src/api/operations.ts"
-import { ago, count } from "../format.ts"
+import { count } from "@kiln/pages/ui"
+import { ago } from "../format.ts"
 import { linkTo } from "../router.ts"
 
 type Waiting = ResultOf<"readJob">["waiting_for"][number]

@@ -1,5 +1,6 @@
 import type { ResultOf } from "../../src/api/operations.ts"
-import { moment, secondsBetween, span } from "../format.ts"
+import { span } from "@kiln/pages/ui"
+import { moment, secondsBetween } from "../format.ts"
 
 type Job = ResultOf<"readJob">
 

@@ -3,28 +3,6 @@ import type { RequestFailed } from "../api.ts"
 import { ago, moment } from "../format.ts"
 import type { Loaded } from "../hooks.ts"
 
-type Tone = "good" | "bad" | "warn" | "busy" | "quiet"
-
-const tones: Readonly<Record<string, Tone>> = {
-  done: "good",
-  ready: "good",
-  active: "good",
-  on: "good",
-  failed: "bad",
-  problem: "bad",
-  revoked: "bad",
-  paused: "warn",
-  warning: "warn",
-  retrying: "warn",
-  processing: "busy",
-  running: "busy",
-}
-
-/** A state, as a colored word. */
-export const Badge = ({ children, tone }: { readonly children: string; readonly tone?: Tone }) => (
-  <span class={`badge ${tone ?? tones[children] ?? "quiet"}`}>{children}</span>
-)
-
 /** A time relative to now, with the exact one as its title. */
 export const Time = ({ at }: { readonly at: string | null }) =>
   at === null ? (

@@ -1,6 +1,7 @@
 import { call } from "../api.ts"
 import { Empty, Head, Shown, Table, Time } from "../components/parts.tsx"
-import { count, shortId, span } from "../format.ts"
+import { count, span } from "@kiln/pages/ui"
+import { shortId } from "../format.ts"
 import { useLoaded } from "../hooks.ts"
 import { linkTo } from "../router.ts"
 

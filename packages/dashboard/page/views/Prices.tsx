@@ -1,7 +1,8 @@
+import { Badge } from "@kiln/pages/ui"
 import type { ResultOf } from "../../src/api/operations.ts"
 import { call } from "../api.ts"
 import { Action, type Question } from "../components/Confirm.tsx"
-import { Badge, Empty, Head, Shown, Table, Time } from "../components/parts.tsx"
+import { Empty, Head, Shown, Table, Time } from "../components/parts.tsx"
 import { useLoaded } from "../hooks.ts"
 import { useMay } from "../session.ts"
 

@@ -1,8 +1,8 @@
 import type { ResultOf } from "../../src/api/operations.ts"
 import { call } from "../api.ts"
 import { Action, type Question } from "../components/Confirm.tsx"
-import { Badge, Head, Shown, Table } from "../components/parts.tsx"
-import { counted } from "../format.ts"
+import { Head, Shown, Table } from "../components/parts.tsx"
+import { Badge, counted } from "@kiln/pages/ui"
 import { useLoaded } from "../hooks.ts"
 import { useMay } from "../session.ts"
 

@@ -1,5 +1,6 @@
+import { Badge } from "@kiln/pages/ui"
 import type { ResultOf } from "../../src/api/operations.ts"
-import { Badge, Card, Empty, Head, Table, Time } from "../components/parts.tsx"
+import { Card, Empty, Head, Table, Time } from "../components/parts.tsx"
 import { shortId } from "../format.ts"
 
 export const WorkersView = ({ overview }: { readonly overview: ResultOf<"overview"> }) => (

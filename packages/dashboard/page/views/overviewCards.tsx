@@ -1,6 +1,6 @@
 import type { ResultOf } from "../../src/api/operations.ts"
-import { Badge, Empty, Meter, Table, Time } from "../components/parts.tsx"
-import { count, counted, percent, span } from "../format.ts"
+import { Empty, Meter, Table, Time } from "../components/parts.tsx"
+import { Badge, count, counted, percent, span } from "@kiln/pages/ui"
 import { linkTo } from "../router.ts"
 
 type Overview = ResultOf<"overview">

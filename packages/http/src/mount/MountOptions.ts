@@ -31,6 +31,11 @@ export interface MountOptions<Source> {
   /** Whether `/`, `/docs` and `/openapi.json` are served publicly under the prefix. Default `false`. */
   readonly pages?: boolean
   /**
+   * Whether the page at `/` issues sandbox keys to its visitors, which expire after an hour. Requires `pages`, and cannot be
+   * combined with `authenticate`. Default `false`.
+   */
+  readonly playground?: boolean
+  /**
    * Whether a live job is rejected (403 `live_not_active`, `provider:<type>`) if no worker has served its type live within
    * the queue limit. Default `true`. With `false` it is accepted and waits for a worker.
    */

@@ -59,6 +59,7 @@ const mountOptions: OptionNames<MountOptions<never>> = {
   trustedProxies: true,
   signingKeys: true,
   pages: true,
+  playground: true,
   routes: true,
   authenticate: true,
   requireLiveWorker: true,
@@ -85,11 +86,16 @@ const checkOptions = (place: string, options: object, more: Readonly<Record<stri
   const {
     authenticate,
     pages,
+    playground,
     rateLimits = {},
     requireLiveWorker,
     routes = [],
   } = options as Partial<MountOptions<never>>
   requireFlag("pages", pages)
+  requireFlag("playground", playground)
+  if (playground === true && pages !== true) throw new TypeError("playground requires pages: true")
+  if (playground === true && authenticate !== undefined)
+    throw new TypeError("playground cannot be combined with authenticate, which replaces API keys")
   requireFlag("requireLiveWorker", requireLiveWorker)
   if (!Array.isArray(routes)) throw new TypeError("routes must be an array of values returned by jobRoute()")
   if (authenticate !== undefined && typeof authenticate !== "function")
@@ -123,6 +129,7 @@ export const mountService = Effect.fnUntraced(function* <Source>(
     rateLimits: { ...defaultRateLimits, ...Object.fromEntries(givenLimits(options.rateLimits)) },
     signingKeys: options.signingKeys,
     pages: options.pages ?? false,
+    playground: options.playground ?? false,
     routes: options.routes ?? [],
     requireLiveWorker: options.requireLiveWorker ?? true,
     redirectFiles: false,

@@ -1,48 +1,51 @@
 import * as Effect from "effect/Effect"
 import * as OpenApi from "effect/http-api/OpenApi"
+import type { IdGenerator, KeyDirectory } from "@kiln/core/ports"
 import type { OfferedKinds } from "../handlers/offerKinds.ts"
 import { jsonHeaders } from "../server/Reply.ts"
 import type { TakeByAddress } from "../server/limitAddresses.ts"
 import type { Route } from "../server/Router.ts"
-import { docsPolicy, renderDocs } from "./docsPage.ts"
-import { htmlDocument, type Page, pagePolicy, renderPage } from "./htmlPage.ts"
+import type { TrustedProxies } from "../wire/ClientAddress.ts"
+import { compiledDocument } from "./compiledPage.ts"
 import { installationApi } from "./installationApi.ts"
+import { pageConfig } from "./pageConfig.ts"
+import { playgroundKeyRoute } from "./playgroundKeys.ts"
 import { serveStatic, type StaticDocument } from "./staticDocument.ts"
-import { tryKinds, tryMarkup } from "./tryMarkup.ts"
-import { tryScript } from "./tryScript.ts"
-import { tryStyle } from "./tryStyle.ts"
 
-/** The pages for people: the try page, the reference, and the OpenAPI document they are built from. */
-export const pageRoutes = (
-  offers: OfferedKinds,
-  publicUrl: () => string,
-  take: TakeByAddress,
-): Effect.Effect<ReadonlyArray<Route>> =>
+export interface PageOptions {
+  readonly offers: OfferedKinds
+  readonly publicUrl: () => string
+  readonly take: TakeByAddress
+  readonly trustedProxies: TrustedProxies
+  /** Whether the playground issues sandbox keys to its visitors. */
+  readonly playground: boolean
+}
+
+/** The pages for people: the playground, the documentation, and the OpenAPI document that both read. */
+export const pageRoutes = ({
+  offers,
+  playground,
+  publicUrl,
+  take,
+  trustedProxies,
+}: PageOptions): Effect.Effect<ReadonlyArray<Route>, never, KeyDirectory | IdGenerator> =>
   Effect.gen(function* () {
+    const config = () => pageConfig(offers, publicUrl(), playground)
     const origin = () => new URL(publicUrl()).origin
-    const describe = () => OpenApi.fromApi(installationApi(publicUrl(), offers))
-    const tryPage = (): Page => ({
-      title: "kiln",
-      body: tryMarkup(offers, describe().components.schemas),
-      data: { kinds: JSON.stringify(tryKinds(offers)) },
-      style: tryStyle,
-      script: tryScript,
-    })
-    // Built on the first request, because the service knows its own URL only once it listens.
+    // Built on the first request, because the service knows its own URL only once it listens. Most processes never serve a page.
     const documents: Readonly<Record<string, Effect.Effect<StaticDocument>>> = {
-      "/": Effect.sync(() => {
-        const page = tryPage()
-        return htmlDocument(renderPage(page), pagePolicy(page, origin()))
-      }),
-      "/docs": Effect.suspend(() =>
-        Effect.map(renderDocs(publicUrl(), offers), (html) => htmlDocument(html, docsPolicy(origin()))),
+      "/": Effect.promise(async () =>
+        compiledDocument((await import("./compiled/playground.ts")).page, config(), origin()),
+      ),
+      "/docs": Effect.promise(async () =>
+        compiledDocument((await import("./compiled/docs.ts")).page, config(), origin()),
       ),
       "/openapi.json": Effect.sync(() => ({
-        text: JSON.stringify(describe()),
+        text: JSON.stringify(OpenApi.fromApi(installationApi(publicUrl(), offers))),
         headers: jsonHeaders,
       })),
     }
-    const routes: Array<Route> = []
+    const routes: Array<Route> = playground ? [yield* playgroundKeyRoute(offers, trustedProxies)] : []
     for (const [path, document] of Object.entries(documents)) {
       const handle = yield* serveStatic(document, take)
       routes.push({ method: "GET", path, handle }, { method: "HEAD", path, handle })

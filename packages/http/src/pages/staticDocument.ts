@@ -20,8 +20,8 @@ interface Variant {
   readonly bytes: Uint8Array<ArrayBuffer>
 }
 
-/** Below the maximum: three megabytes take a tenth of a second. */
-const brotliQuality = 5
+/** Below the maximum, which takes a second for the largest document. */
+const brotliQuality = 9
 const gzipLevel = 6
 
 /**

@@ -33,6 +33,8 @@ export interface ServiceOptions extends Pick<
   readonly publicUrl: () => string
   /** Prefix of request paths: `/api/kiln`, or empty. Not covered by signatures. */
   readonly prefix: string
+  /** Whether the page at `/` issues sandbox keys to its visitors. */
+  readonly playground: boolean
   /** Routes of custom kinds. */
   readonly routes: ReadonlyArray<JobRoute>
   /** Whether a live job is rejected if no worker has served its type live within the queue limit. */
@@ -72,7 +74,13 @@ export const makeService = Effect.fnUntraced(function* (
     readiness,
   })
   const pages = options.pages
-    ? yield* pageRoutes(offers, publicUrl, limitAddresses(rateLimits.pages, trustedProxies))
+    ? yield* pageRoutes({
+        offers,
+        publicUrl,
+        take: limitAddresses(rateLimits.pages, trustedProxies),
+        trustedProxies,
+        playground: options.playground,
+      })
     : []
   const router = yield* Effect.try({
     try: () => new Router([...routes, ...pages]),

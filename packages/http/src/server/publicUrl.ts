@@ -18,3 +18,9 @@ export const parsePublicUrl = (
     ? Effect.succeed(url.href.replace(/\/+$/, ""))
     : Effect.fail(new HttpSettingInvalid({ setting: "publicUrl", problem }))
 }
+
+const loopback = /^(?:localhost|127(?:\.\d+){3}|\[?::1\]?)$/
+
+/** Returns whether a service that listens on `host`, and says that its address is `publicUrl`, serves only this machine. */
+export const isOnlyLocal = (host: string, publicUrl: string | undefined): boolean =>
+  loopback.test(host) && (publicUrl === undefined || loopback.test(new URL(publicUrl).hostname))

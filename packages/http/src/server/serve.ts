@@ -14,7 +14,7 @@ import { listen, ListenFailed, makeServer } from "./listen.ts"
 import { type HttpNeeds, makeService } from "./makeService.ts"
 import { answerMalformedHttp } from "./malformedHttp.ts"
 import { nodeListener } from "./nodeListener.ts"
-import { parsePublicUrl } from "./publicUrl.ts"
+import { isOnlyLocal, parsePublicUrl } from "./publicUrl.ts"
 import { replaceableApp } from "./replaceableApp.ts"
 
 /** A service that listens. */
@@ -50,6 +50,7 @@ const serve: Effect.Effect<
       ...settings,
       publicUrl: () => configuredUrl ?? `http://127.0.0.1:${port}`,
       isStopping: () => stopping,
+      playground: settings.playground ?? isOnlyLocal(settings.host, configuredUrl),
       prefix: "",
       routes: [],
       requireLiveWorker: true,

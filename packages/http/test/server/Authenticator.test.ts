@@ -64,6 +64,7 @@ const directory = Layer.effect(
       limitKey: () => Effect.die("unused"),
       revokeKey: () => Effect.die("unused"),
       rotateKey: () => Effect.die("unused"),
+      pruneKeys: () => Effect.die("unused"),
       identifyKey: () => Effect.die("unused"),
       findKey: (hash) =>
         Effect.sync(() => {

@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto"
-import { runInNewContext } from "node:vm"
-import { exampleIdempotencyKey } from "@kiln/client/api"
+import { createHash, randomUUID } from "node:crypto"
+import { get } from "node:http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { HttpSettings } from "../../src/index.ts"
 import { defaultRateLimits } from "../../src/wire/RateLimiter.ts"
 import { startServer, type TestServer } from "./startServer.ts"
 
@@ -16,6 +16,13 @@ const page = async (path: string) => {
   const response = await fetch(local() + path)
   return { response, text: await response.text(), policy: response.headers.get("content-security-policy") ?? "" }
 }
+const compressedLength = (path: string, coding: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    get(local() + path, { headers: { "accept-encoding": coding } }, (response) => {
+      let bytes = 0
+      response.on("data", (chunk: Buffer) => (bytes += chunk.length)).on("end", () => resolve(bytes))
+    }).on("error", reject)
+  })
 /** Everything a page would load by itself. */
 const loaded = (html: string) =>
   [
@@ -24,75 +31,135 @@ const loaded = (html: string) =>
     ),
   ].map(([, url = ""]) => url)
 
-describe("/", () => {
+describe.each([
+  ["/", 150_000],
+  ["/docs", 200_000],
+] as const)("%s", (path, most) => {
   it("runs only its own script and style, and connects only to the service", async () => {
-    const { policy, response, text } = await page("/")
+    const { policy, response, text } = await page(path)
+    expect(response.status).toBe(200)
     expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")
     for (const [element, directive] of [
       ["script", "script-src"],
       ["style", "style-src"],
     ] as const) {
-      const content = [...text.matchAll(new RegExp(`<${element}>([\\s\\S]*?)</${element}>`, "g"))].map(
+      const content = [...text.matchAll(new RegExp(`<${element}[^>]*>([\\s\\S]*?)</${element}>`, "g"))].map(
         ([, code = ""]) => code,
       )
       expect(content).toHaveLength(1)
       const hash = createHash("sha256")
         .update(content[0] ?? "")
         .digest("base64")
-      expect(policy).toContain(`${directive} 'sha256-${hash}'`)
+      expect(policy).toContain(`${directive} 'sha256-${hash}';`)
     }
     expect(policy).toContain("default-src 'none'")
+    expect(policy).not.toContain("unsafe")
     expect(policy).toContain("connect-src 'self' https://api.example;")
-    expect(loaded(text).filter((url) => !url.startsWith("data:"))).toEqual([])
-    expect(text).not.toMatch(/\son[a-z]+=|\sstyle="/)
+    const markup = text.replaceAll(/<(script|style)[^>]*>[\s\S]*?<\/\1>/g, "")
+    expect(loaded(markup).filter((url) => !url.startsWith("data:"))).toEqual([])
+    expect(markup).not.toMatch(/\son[a-z]+=|\sstyle="/)
+    expect(markup).toContain('lang="en"')
   })
 
-  it("labels every field for screen readers", async () => {
-    const { text } = await page("/")
-    const fields = [...text.matchAll(/<(?:input|textarea|select) id="([\w-]+)"/g)].map(([, id = ""]) => id)
-    expect(fields.length).toBeGreaterThan(5)
-    for (const id of fields) expect(text, id).toContain(`<label for="${id}">`)
-    expect(text).toContain('lang="en"')
-    expect(text).toContain('aria-live="polite"')
-  })
-})
-
-describe("/docs", () => {
-  it("is self-contained and may load nothing from elsewhere", async () => {
-    const { policy, response, text } = await page("/docs")
-    expect(response.status).toBe(200)
-    expect(
-      loaded(text.replaceAll(/<script>[\s\S]*?<\/script>/g, "")).filter((url) => !url.startsWith("data:")),
-    ).toEqual([])
-    expect(text).not.toMatch(/<script[^>]*\ssrc=/)
-    expect(policy).toContain("default-src 'none'")
-    expect(policy.match(/https?:\/\/[^\s;]+/g)).toEqual(["https://api.example"])
-    expect(text).toContain("/v1/voice/turns")
-  })
-})
-
-describe("the reference's requests", () => {
-  /** The requests that the page's first script lets through. */
-  const sentBy = async (...keys: ReadonlyArray<string>) => {
-    const { text } = await page("/docs")
-    const [, script = ""] = /^[\s\S]*?<head><script>([\s\S]*?)<\/script>/.exec(text) ?? []
-    const sent: Array<string | null> = []
-    const scope: { fetch: (input: Request | string, init?: RequestInit) => void } = {
-      fetch: (input, init) => void sent.push(new Request(input, init).headers.get("idempotency-key")),
+  it(`is small: at most ${most / 1_000} kB compressed`, async () => {
+    for (const coding of ["br", "gzip"]) {
+      // `fetch` would decompress it.
+      const bytes = await compressedLength(path, coding)
+      expect(bytes).toBeLessThan(most)
+      // A build that lost its content would be small, too.
+      expect(bytes).toBeGreaterThan(15_000)
     }
-    runInNewContext(script.replaceAll("globalThis", "scope"), { scope, Request, crypto, Uint8Array, Array })
-    for (const key of keys) scope.fetch(`${local()}/v1/x`, { method: "POST", headers: { "Idempotency-Key": key } })
-    return sent
-  }
+  })
 
-  it("have a new idempotency key each, unless the reader types one", async () => {
-    const example = exampleIdempotencyKey
-    const [one, two, own] = await sentBy(example, example, "mine")
-    expect(one).toMatch(/^[0-9a-f]{32}$/)
-    expect(two).toMatch(/^[0-9a-f]{32}$/)
-    expect(two).not.toBe(one)
-    expect(own).toBe("mine")
-    expect(JSON.stringify(JSON.parse((await page("/openapi.json")).text))).toContain(example)
+  it("knows the kinds and the URL of this installation", async () => {
+    const { text } = await page(path)
+    const [, config = ""] = /<body data-config="([^"]*)">/.exec(text) ?? []
+    expect(JSON.parse(config.replaceAll("&quot;", '"'))).toMatchObject({
+      url: "https://api.example/base",
+      // Not only this machine can reach `api.example`.
+      playground: false,
+      kinds: [
+        { name: "transcription", upload: "upload_id" },
+        { name: "speech_synthesis", path: "/v1/audio/speech", poll: "/v1/jobs/", upload: null },
+        { name: "voice_turn" },
+        { name: "image_generation", poll: "/v1/images/jobs/" },
+      ],
+    })
+  })
+})
+
+describe("the keys of the playground", () => {
+  const ask = (url: string, init: RequestInit = {}) =>
+    fetch(`${url}/playground/key`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: "{}",
+      ...init,
+    })
+  const speak = (url: string, key: string) =>
+    fetch(`${url}/v1/audio/speech`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "idempotency-key": randomUUID() },
+      body: JSON.stringify({ input: "x" }),
+    })
+
+  it("are sandbox keys that expire after an hour and have limits of their own", async () => {
+    await using local = await startServer()
+    const response = await ask(local.url)
+    expect([response.status, response.headers.get("cache-control")]).toEqual([201, "no-store"])
+    const { expires_at, key } = (await response.json()) as { readonly expires_at: string; readonly key: string }
+    expect(key).toMatch(/^kiln_test_/)
+    expect(Math.abs(Date.parse(expires_at) - Date.now() - 3_600_000)).toBeLessThan(60_000)
+    const job = await speak(local.url, key)
+    expect([job.status, job.headers.get("ratelimit-policy")]).toEqual([202, '"create";q=20;w=60'])
+    expect(await job.json()).toMatchObject({ mode: "sandbox" })
+  })
+
+  it("are at most 20 an address", async () => {
+    await using local = await startServer()
+    const statuses: Array<number> = []
+    for (let n = 0; n < 21; n++) statuses.push((await ask(local.url)).status)
+    expect(statuses).toEqual([...Array<number>(20).fill(201), 429])
+    const refused = await ask(local.url)
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(3_500)
+    expect(await refused.json()).toMatchObject({ error: { code: "rate_limited" } })
+  })
+
+  it("are removed a day after they expired, by the next visitor", async () => {
+    const pruned: Array<unknown> = []
+    await using local = await startServer({
+      wrapKeys: (keys) => ({
+        ...keys,
+        pruneKeys: (...given) => {
+          pruned.push(given)
+          return keys.pruneKeys(...given)
+        },
+      }),
+    })
+    for (let n = 0; n < 3; n++) await ask(local.url)
+    // Once an hour is enough.
+    expect(pruned).toEqual([["prj_playground", 86_400_000]])
+  })
+
+  it("are not made for other sites, which cannot send JSON in a visitor's name", async () => {
+    await using local = await startServer()
+    const sent = await ask(local.url, { headers: { "content-type": "text/plain" } })
+    expect(sent.status).toBe(415)
+    const preflight = await fetch(`${local.url}/playground/key`, { method: "OPTIONS" })
+    expect([preflight.status, preflight.headers.get("access-control-allow-origin")]).toEqual([405, null])
+  })
+
+  it.each<readonly [string, Partial<HttpSettings>, number]>([
+    ["a local service", {}, 201],
+    ["a local service that says so", { publicUrl: "http://localhost:8787" }, 201],
+    ["a service with a public URL", { publicUrl: "https://kiln.example" }, 404],
+    ["a service that other machines reach", { host: "0.0.0.0" }, 404],
+    ["a public service that wants it", { publicUrl: "https://kiln.example", playground: true }, 201],
+    ["a local service with KILN_PLAYGROUND=off", { playground: false }, 404],
+    ["a service without pages", { pages: false }, 404],
+  ])("%s: %o responds with %i", async (_, http, status) => {
+    await using one = await startServer({ http })
+    expect((await ask(`http://127.0.0.1:${one.port}`)).status).toBe(status)
   })
 })
 

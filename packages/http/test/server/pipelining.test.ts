@@ -32,8 +32,8 @@ it("sends nothing more to a client that reads nothing", async () => {
   })
   const { secret } = await counted.createKey()
   const socket = connect(counted.port, "127.0.0.1").pause()
-  // Each answer fills what sockets hold between them; the keyed request behind them is not begun.
-  const large = head("GET /docs", "Accept-Encoding: identity").repeat(8)
+  // The answers fill what sockets hold; the keyed request behind them is not begun.
+  const large = head("GET /docs", "Accept-Encoding: identity").repeat(50)
   socket.write(large + head("GET /v1/jobs/job_x", `Authorization: Bearer ${secret}`))
   await fetch(`${counted.url}/docs`)
   for (let n = 0; n < 100; n++) await fetch(`${counted.url}/healthz`)

@@ -39,6 +39,15 @@ export const makeMemoryKeyDirectory = (state: MemoryState): KeyDirectory["Servic
         const key = state.keys.get(keyId)
         return key === undefined || key.revokedAt !== null ? key : putKey(state, { ...key, revokedAt: now })
       }),
+    pruneKeys: (projectId, olderThanMs) =>
+      step((now) => {
+        const isEnded = (key: ApiKeyRecord): boolean =>
+          key.projectId === projectId && key.expiresAt !== null && key.expiresAt <= now - olderThanMs
+        const ended = new Set([...state.keys.values()].filter(isEnded).map(({ id }) => id))
+        for (const id of ended) state.keys.delete(id)
+        for (const [hash, { keyId }] of state.secrets) if (ended.has(keyId)) state.secrets.delete(hash)
+        return ended.size
+      }),
     rotateKey: (rotation) => step((now) => rotateKey(state, rotation, now)),
     identifyKey: (secretHash) =>
       step(() => {

@@ -17,10 +17,11 @@ export const chromiumPath: string | undefined = ["chromium", "chromium-browser",
   .flatMap((name) => (process.env["PATH"] ?? "").split(delimiter).map((directory) => join(directory, name)))
   .find(isProgram)
 
-export const openBrowser = (): Promise<Browser> =>
+/** Starts the browser, with more arguments of its command line. */
+export const openBrowser = (...args: ReadonlyArray<string>): Promise<Browser> =>
   chromium.launch({
     ...(chromiumPath !== undefined && { executablePath: chromiumPath }),
-    args: ["--no-sandbox"],
+    args: ["--no-sandbox", ...args],
   })
 
 /** Opens a page with a token, and collects what must not happen: errors, and requests to others. */
@@ -42,7 +43,7 @@ export const openPage = async (
   page.on("pageerror", (error) => troubles.push(error.message))
   page.on("request", (request) => {
     const url = request.url()
-    if (!url.startsWith(base) && !url.startsWith("data:")) troubles.push(`a request to ${url}`)
+    if (!url.startsWith(base) && !/^(?:data|blob):/.test(url)) troubles.push(`a request to ${url}`)
   })
   return { page, troubles, close: () => context.close() }
 }
@@ -63,3 +64,5 @@ export const axeViolations = async (page: Page): Promise<ReadonlyArray<string>> 
   )
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`))
 }
+
+export type { Browser, BrowserContextOptions, Page } from "playwright-core"

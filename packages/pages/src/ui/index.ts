@@ -1,0 +1,7 @@
+export { Badge, type Tone } from "./Badge.tsx"
+export { Brand } from "./Brand.tsx"
+export { CodeSample, CopyButton } from "./CodeSample.tsx"
+export { clock, count, counted, percent, size, span } from "./format.ts"
+export { type Language, languages, requestCode, type SampleRequest } from "./requestCode.ts"
+export { asObject, fieldsOf, humanName, type Json, resolveSchema, type SchemaField, summaryOf } from "./schema.ts"
+export { readConfig } from "./config.ts"
