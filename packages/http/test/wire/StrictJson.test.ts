@@ -229,7 +229,8 @@ describe("duplicate keys", () => {
         fc.array(fc.tuple(name, json), { minLength: 1, maxLength: 4 }),
         fc.nat(),
         flags,
-        fc.nat(5),
+        // With the values, at most 16 levels.
+        fc.nat(2),
         (members, index, escape, depth) => {
           const unique = [...new Map(members)]
           const written = unique.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`)
