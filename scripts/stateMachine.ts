@@ -31,6 +31,8 @@ const variants: {
   completed: (token) => [{ token }],
   failed: (token) => [{ token, errorCode: "content_rejected" }],
   deferred: (token) => [true, false].map((countsAsFailure) => ({ token, delayMs: 1_000, countsAsFailure })),
+  parked: (token) => [true, false].map((isCharged) => ({ token, until: 10_000_000, isCharged })),
+  woken: () => [{}],
   released: (token) => [{ token, createdAt: 0 }],
   lost: () => [{ createdAt: 0 }],
   expired: () => [{}],
@@ -60,7 +62,7 @@ const tryEverything = (apply: Apply): ReadonlyArray<Move> => {
   // Iterating a map includes entries added during the iteration.
   for (const before of reached.values()) {
     const soon = (before.phaseStartedAt ?? before.finishedAt ?? 0) + 10_000
-    for (const now of [soon, before.claimableAt ?? soon, before.deadlineAt ?? soon])
+    for (const now of [soon, (before.claimableAt ?? soon) - 1, before.claimableAt ?? soon, before.deadlineAt ?? soon])
       for (const event of eventsFor(before.token)) {
         const after = apply(before, event, now)
         if (after === undefined) continue
@@ -139,6 +141,8 @@ const guards: Record<JobTransition["guard"], string> = {
     "the job is held and its token is the caller's (`holdsClaim`). An expired lease does not matter as long as no other claim came in between",
   lost: "the deadline has passed, the job is held, and the run limit did not end its lease (`isLost`)",
   overdue: "the deadline has passed (`isOverdue`), and the job is not lost",
+  waiting:
+    "nobody holds the job, and `claimableAt` has not passed. Stores also require that the job is parked on this event",
   unfinished: "only the status",
   finished: "only the status",
 }

@@ -37,6 +37,7 @@ import { makePostgresCallerTransactions } from "./callers/CallerTransactions.ts"
 import { makePostgresJobDirectory } from "./directory.ts"
 import { makePostgresJobStore } from "./jobs/JobStore.ts"
 import { RememberedFacts } from "./jobs/RememberedFacts.ts"
+import { SignaledJobs, signaledPayload } from "./jobs/SignaledJobs.ts"
 import { makePostgresPlace } from "./place.ts"
 import { makePostgresRateLimitStore } from "./rateLimits.ts"
 import { makePostgresDeliveryStore } from "./deliveries.ts"
@@ -101,9 +102,12 @@ export const PostgresStores = {
         const recording = auditedDatabase(database)
         const notifications = notificationsOf(options)
         const hint = notifications === false ? Effect.void : hintOnce(database, connections)
+        const signaled = new SignaledJobs(database)
         const { announceFinished, carrier, wakeUp } =
           notifications === true
-            ? yield* makePostgresWakeUp(connections, database)
+            ? yield* makePostgresWakeUp(connections, database, undefined, (payload) => {
+                if (payload === undefined || payload === signaledPayload) signaled.hear()
+              })
             : yield* localWakeUp(open, notifications === "send")
         const facts = new RememberedFacts(database)
         const positions = new LanePositions(options.noteLanesEveryMs ?? 1_000)
@@ -112,7 +116,7 @@ export const PostgresStores = {
         )
         return Context.make(
           JobStore,
-          makePostgresJobStore(database, heartbeats, facts, positions, announceFinished, carrier),
+          makePostgresJobStore(database, heartbeats, facts, positions, announceFinished, carrier, signaled),
         ).pipe(
           Context.add(JobDirectory, makePostgresJobDirectory(database)),
           Context.add(

@@ -68,6 +68,7 @@ export const columns = {
     lost_workers: integer(),
     claim_id: nullable(integer()),
   },
+  due_signals: { job_seq: integer() },
   job_labels: { ...common.job_labels, created_at: integer(), job_id: text<JobId>() },
   checkpoints: { job_id: text<JobId>(), ...common.checkpoints },
   closed_ledger: {

@@ -268,6 +268,6 @@ export const makePostgresJobDirectory = (db: Database, common = transactionsOf(d
     listKinds: db.read("JobDirectory.listKinds", async (session) =>
       (await session.all(allKinds, {})).map(({ kind }) => kind),
     ),
-    listWaits: (jobId) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobId)),
+    listWaits: (jobId) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobId, "queue")),
     listAttempts: (jobId) => common.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
   })

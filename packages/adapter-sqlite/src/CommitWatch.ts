@@ -15,9 +15,15 @@ const givesUpAfterMs = 600_000
 /** Maximum number of jobs per transaction to look for. They are committed together, except those rolled back to a savepoint. */
 const maxJobsPerTransaction = 16
 
+/** A row that a transaction has written: a job, or a signal of it. */
+interface WrittenRow {
+  readonly jobId: JobId
+  readonly signal: string | undefined
+}
+
 interface Awaited {
   readonly isOver: () => boolean
-  jobIds: ReadonlyArray<JobId>
+  rows: ReadonlyArray<WrittenRow>
   /** Monotonic time since which nothing was added; `undefined` until the next check. */
   since: number | undefined
 }
@@ -29,6 +35,7 @@ interface Awaited {
 export class CommitWatch {
   readonly #version: PreparedStatement
   readonly #job: PreparedStatement
+  readonly #signal: PreparedStatement
   readonly #awaited = new Map<object, Awaited>()
   readonly #listeners = new Set<() => void>()
   readonly #news = Latch.makeUnsafe(false)
@@ -37,14 +44,17 @@ export class CommitWatch {
   constructor({ connection }: Pick<Database, "connection">) {
     this.#version = connection.prepare("PRAGMA data_version")
     this.#job = connection.prepare("SELECT 1 FROM kiln_jobs WHERE id = ?")
+    this.#signal = connection.prepare(
+      "SELECT 1 FROM kiln_signals WHERE job_seq = (SELECT seq FROM kiln_jobs WHERE id = ?) AND name = ?",
+    )
   }
 
-  /** Looks for a job of this transaction, until `isOver` returns true or for ten minutes. */
-  awaitCommit(transaction: object, jobId: JobId, isOver: () => boolean): void {
-    const jobIds = this.#awaited.get(transaction)?.jobIds ?? []
+  /** Looks for a job of this transaction, or a signal of it, until `isOver` returns true or for ten minutes. */
+  awaitCommit(transaction: object, jobId: JobId, isOver: () => boolean, signal?: string): void {
+    const rows = this.#awaited.get(transaction)?.rows ?? []
     this.#awaited.set(transaction, {
       isOver,
-      jobIds: [...jobIds, jobId].slice(-maxJobsPerTransaction),
+      rows: [...rows, { jobId, signal }].slice(-maxJobsPerTransaction),
       since: undefined,
     })
     this.#news.openUnsafe()
@@ -83,13 +93,12 @@ export class CommitWatch {
     for (const [transaction, awaited] of this.#awaited) {
       const over = awaited.isOver()
       if (changed) {
-        const missing = awaited.jobIds.filter((jobId) => !this.#exists(jobId))
-        found ||= missing.length < awaited.jobIds.length
-        awaited.jobIds = missing
+        const missing = awaited.rows.filter((row) => !this.#exists(row))
+        found ||= missing.length < awaited.rows.length
+        awaited.rows = missing
       }
       awaited.since ??= now
-      if (over || awaited.jobIds.length === 0 || now - awaited.since >= givesUpAfterMs)
-        this.#awaited.delete(transaction)
+      if (over || awaited.rows.length === 0 || now - awaited.since >= givesUpAfterMs) this.#awaited.delete(transaction)
     }
     return found
   }
@@ -111,8 +120,9 @@ export class CommitWatch {
     return true
   }
 
-  #exists(jobId: JobId): boolean {
-    return orUndefined(() => this.#job.get([jobId])) !== undefined
+  #exists({ jobId, signal }: WrittenRow): boolean {
+    const found = () => (signal === undefined ? this.#job.get([jobId]) : this.#signal.get([jobId, signal]))
+    return orUndefined(found) !== undefined
   }
 }
 

@@ -128,7 +128,7 @@ it("children that are gone although their parent is unfinished are not made and 
           expect(await engine.submitAndWait("whole", {}, { timeoutMs: 60_000 })).toMatchObject({
             status: "failed",
             errorCode: "internal_error",
-            attempts: 3,
+            attempts: 2,
           })
         }),
       ),

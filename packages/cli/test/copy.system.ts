@@ -78,6 +78,8 @@ describe("kiln copy", () => {
       job_scopes: 0,
       attempts: 2,
       waits: 1,
+      parked: 0,
+      signals: 1,
       deliveries: 0,
       audit: 0,
       operator_tokens: 0,

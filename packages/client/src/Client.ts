@@ -29,7 +29,15 @@ type MethodsOf<Job> = Job extends JobTypes
 type NameOf<Job> = Job extends JobTypes ? Job["methods"] : never
 type StateOf<Job> = Job extends JobTypes ? Job["state"] : never
 
-/** Reads, awaits and erases jobs. */
+/** A signal that a job has received. */
+export interface SentSignal {
+  readonly id: string
+  readonly name: string
+  /** Whether the job gets this value. */
+  readonly is_first: boolean
+}
+
+/** Reads, awaits, signals and erases jobs. */
 export interface Jobs<All = BuiltInJobs> {
   /** Returns the current state of a job. */
   readonly get: <Type extends keyof All & string>(
@@ -44,6 +52,16 @@ export interface Jobs<All = BuiltInJobs> {
     job: JobReference<Type>,
     options?: WaitOptions,
   ) => Promise<FinishedJob<StateOf<All[Type]>>>
+  /**
+   * Sends a signal to a job of a custom kind, which waits for it, now or later. The first value of each name counts: `is_first` is false
+   * if another came before. Repeating the call has no effect. Rejects with `job_finished` once the job has ended.
+   */
+  readonly signal: (
+    job: JobReference<Exclude<keyof All & string, keyof BuiltInJobs>>,
+    name: string,
+    value?: unknown,
+    options?: CallOptions,
+  ) => Promise<SentSignal>
   /** Permanently deletes the texts and files of a finished job. Its status and charge stay. */
   readonly eraseData: (job: JobReference<keyof All & string>, options?: CallOptions) => Promise<void>
 }

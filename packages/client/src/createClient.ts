@@ -23,11 +23,11 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
   const { apiKey, baseUrl, routes: more = [], timeoutMs = 60_000, ...transport } = given
   const routes: ReadonlyArray<ClientRoute> = [...wireRoutes, ...more]
   const root = baseUrl.replace(/\/+$/, "")
-  const ask: Ask = async (place, method, path, call, { fields, id = "", idempotencyKey } = {}) => {
+  const ask: Ask = async (place, method, path, call, { fields, id = "", idempotencyKey, name = "" } = {}) => {
     const { signal } = idempotencyKey === undefined ? checkedCall(place, call) : checkedCreation(place, call)
     return sendRequest(transport, {
       method,
-      url: root + path.replace(":id", encodeURIComponent(id)),
+      url: root + path.replace(":name", () => encodeURIComponent(name)).replace(":id", () => encodeURIComponent(id)),
       headers: {
         authorization: `Bearer ${apiKey}`,
         ...(fields !== undefined && { "content-type": "application/json" }),

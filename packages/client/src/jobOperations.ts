@@ -20,7 +20,12 @@ export type Ask = (
   method: string,
   path: string,
   options: CallOptions,
-  request?: { readonly id?: string; readonly fields?: object; readonly idempotencyKey?: string },
+  request?: {
+    readonly id?: string
+    readonly name?: string
+    readonly fields?: object
+    readonly idempotencyKey?: string
+  },
 ) => Promise<Answer>
 
 /** Interval used if the service does not recommend one. */
@@ -82,6 +87,12 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>) => {
       } finally {
         deadline.cancel()
       }
+    },
+    signal: async (job: Reference, name: string, value: unknown = null, options: CallOptions = {}) => {
+      const { noun, poll: path } = familyOf(job)
+      const asked = { id: job.id, name, fields: { value } }
+      const { body } = await ask(`signal${noun}Job`, "POST", `${path}/signals/:name`, options, asked)
+      return body
     },
     eraseData: async (job: Reference, options: CallOptions = {}) => {
       const { noun, poll: path } = familyOf(job)

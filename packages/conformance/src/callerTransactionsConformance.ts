@@ -7,6 +7,7 @@ import { concurrent } from "./CallerTransactions/concurrent.ts"
 import { spendCapsInTransactions } from "./CallerTransactions/spendCaps.ts"
 import { ending } from "./CallerTransactions/ending.ts"
 import { outcomes } from "./CallerTransactions/outcomes.ts"
+import { signals } from "./CallerTransactions/signals.ts"
 import { wakeUp } from "./CallerTransactions/wakeUp.ts"
 
 /** An adapter that creates jobs in transactions of its caller, with one type of handle. */
@@ -32,6 +33,7 @@ export const callerChecks: ReadonlyArray<CallerCheck> = [
   ...concurrent,
   ...spendCapsInTransactions,
   ...wakeUp,
+  ...signals,
 ]
 
 /** Runs one check at a new place. */

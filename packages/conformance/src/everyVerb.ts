@@ -64,6 +64,8 @@ const runningJobs = Effect.gen(function* () {
   yield* jobs.failJobs([{ ...refOf(one), errorCode: "internal_error", record }])
   yield* jobs.deferJobs([{ ...refOf(two), delayMs: 1, countsAsFailure: true, record }])
   yield* jobs.releaseJobs([refOf(three)])
+  yield* jobs.signalJobs([{ jobId: jobId(1), name: "approved", value: 1 }])
+  yield* jobs.listSignals(jobId(1))
   yield* jobs.completeJobs(four === undefined ? [] : [completionOf(four)])
   // Claims what was released.
   yield* jobs.completeAndClaimJobs(four === undefined ? [] : [completionOf(four)], {

@@ -49,6 +49,7 @@ import { extendLeases } from "./JobStore/extendLeases.ts"
 import { checkpointJobs } from "./JobStore/checkpointJobs.ts"
 import { deferJobs } from "./JobStore/deferJobs.ts"
 import { releaseJobs } from "./JobStore/releaseJobs.ts"
+import { signalJobs } from "./JobStore/signalJobs.ts"
 import { workerSlots } from "./JobStore/claimJobsWorkerSlots.ts"
 import { projects } from "./KeyDirectory/createProject.ts"
 import { disabledProjects } from "./KeyDirectory/disableProject.ts"
@@ -112,6 +113,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   failJobs,
   deferJobs,
   releaseJobs,
+  signalJobs,
   cancelJobs,
   checkClaims,
   expireJobs,

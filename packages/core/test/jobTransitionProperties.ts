@@ -33,7 +33,7 @@ const leaseDurationMs = fc.constantFrom(1, 400, 1_000, 5_000)
 /** Relative to the job's present token: mostly the holder's. */
 const staleness = fc.constantFrom(0, 0, 0, 0, -1, -2, 1)
 
-type EventAt = (job: JobState) => TransitionEvent
+type EventAt = (job: JobState, now: number) => TransitionEvent
 const events: fc.Arbitrary<EventAt> = fc.oneof(
   {
     weight: 4,
@@ -71,6 +71,15 @@ const events: fc.Arbitrary<EventAt> = fc.oneof(
       createdAt: BORN,
     })),
   },
+  fc
+    .tuple(staleness, fc.constantFrom(0, 1, 3_000, 90_000), fc.boolean())
+    .map(([stale, ms, isCharged]): EventAt => (job, now) => ({
+      event: "parked",
+      token: job.token + stale,
+      until: now + ms,
+      isCharged,
+    })),
+  fc.constant<EventAt>(() => ({ event: "woken" })),
   fc.constant<EventAt>(() => ({ event: "expired" })),
   fc.constant<EventAt>(() => ({ event: "lost", createdAt: BORN })),
   fc.constant<EventAt>(() => ({ event: "erased" })),
@@ -104,7 +113,7 @@ const holdsForAllSteps = (transitions: Transitions, check: (step: Step, steps: R
       let job = transitions.created(now, jobLimits, delayMs)
       for (const [wait, eventAt] of history) {
         now = Math.max(now, "ms" in wait ? now + wait.ms : (job[wait.to] ?? now) + wait.delta)
-        const event = eventAt(job)
+        const event = eventAt(job, now)
         const after = transitions.applyEvent(job, event, now)
         const step = { startsAt: BORN + delayMs, before: job, event, now, after }
         check(step, steps)
@@ -122,6 +131,18 @@ const unnoticedMs = (steps: ReadonlyArray<Step>): number =>
     if (after === undefined || !before.held || after.phaseStartedAt === before.phaseStartedAt) return sum
     return sum + Math.max(0, now - Math.max(before.claimableAt ?? now, before.phaseStartedAt ?? now))
   }, 0)
+
+/** The time for which the job was parked, until the end of its last phase: neither waiting nor running. */
+const parkedMs = (steps: ReadonlyArray<Step>): number => {
+  let sum = 0
+  let parked: { readonly at: number; readonly until: number } | undefined
+  for (const { after, event, now } of steps) {
+    if (after === undefined) continue
+    if (parked !== undefined) sum += (event.event === "woken" ? now : Math.min(now, parked.until)) - parked.at
+    parked = event.event === "parked" && !event.isCharged ? { at: now, until: event.until } : undefined
+  }
+  return sum + (parked === undefined ? 0 : parked.until - parked.at)
+}
 
 const progress: ReadonlyArray<JobStatus> = ["queued", "processing", "done"]
 /** `done` and `failed` are equally far. */
@@ -144,6 +165,8 @@ const guardHolds = (guard: string, { before: job, event, now }: Step): boolean =
       return job.deadlineAt !== null && now >= job.deadlineAt && (!job.held || job.claimableAt === job.deadlineAt)
     case "lost":
       return job.deadlineAt !== null && now >= job.deadlineAt && job.held && job.claimableAt !== job.deadlineAt
+    case "waiting":
+      return !job.held && job.claimableAt !== null && job.claimableAt > now
     default:
       return true
   }
@@ -200,7 +223,9 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       const until = after.finishedAt ?? after.phaseStartedAt ?? Number.NaN
       // A delay is neither waiting nor running, so a job canceled during it has never waited.
       const passedMs = Math.max(0, until - startsAt)
-      expect(after.ranMs + after.waitedMs).toBe(passedMs - unnoticedMs([...earlier, step]))
+      expect(after.ranMs + after.waitedMs).toBe(
+        passedMs - unnoticedMs([...earlier, step]) - parkedMs([...earlier, step]),
+      )
       expect(after.ranMs).toBeGreaterThanOrEqual(0)
       expect(after.waitedMs).toBeGreaterThanOrEqual(0)
     }),
@@ -233,7 +258,8 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
     holdsForAllSteps(transitions, (step, earlier) => {
       const { now, after, startsAt } = step
       if (after === undefined || isFinished(after)) return
-      const limitsMs = after.queueLimitMs + after.runLimitMs + unnoticedMs([...earlier, step])
+      const limitsMs =
+        after.queueLimitMs + after.runLimitMs + unnoticedMs([...earlier, step]) + parkedMs([...earlier, step])
       expect(after.deadlineAt).toBeLessThanOrEqual(Math.max(now, startsAt + limitsMs))
     }),
 
@@ -266,7 +292,7 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
     holdsForAllSteps(transitions, ({ before, event, after }) => {
       if (after === undefined) return
       const claims = event.event === "claimed"
-      expect(after.attempts - before.attempts).toBe(claims ? 1 : 0)
+      expect(after.attempts - before.attempts).toBe(claims ? 1 : event.event === "parked" ? -1 : 0)
       expect(after.lostWorkers - before.lostWorkers).toBe(
         before.held && (claims || event.event === "abandoned" || event.event === "lost") ? 1 : 0,
       )
@@ -284,6 +310,8 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
     holdsForAllSteps(transitions, ({ event, now, after }) => {
       if (after === undefined) return
       if (event.event === "deferred") expect(after.claimableAt).toBe(now + event.delayMs)
+      if (event.event === "parked") expect(after.claimableAt).toBe(event.until)
+      if (event.event === "woken") expect(after.claimableAt).toBe(now)
       if (event.event === "released" || event.event === "lost") expect(after.claimableAt).toBe(BORN)
     }),
 

@@ -87,7 +87,8 @@ describe("a parent whose children may not be created", () => {
         assert.deepStrictEqual([status, failures, lostWorkers], ["processing", 0, 0])
       }
       yield* setAi(true)
-      yield* passEvenly(1_500, 150)
+      // The worker sees within a second that the switch is on, and polls within another.
+      yield* passEvenly(2_500, 250)
       assert.strictEqual(childRuns, 2 * count)
       assert.isTrue(yield* comesTrue(allDone(jobs), "10 seconds"))
     }).pipe(within({ stores }), Effect.provideService(JobKinds, [parent, child]))

@@ -1,12 +1,13 @@
 import * as HttpApi from "effect/http-api/HttpApi"
 import type { JobFamily } from "@kiln/client"
-import { KilnApi } from "@kiln/client/api"
+import { isCustom, KilnApi } from "@kiln/client/api"
 import { healthz, type Readiness, readyz } from "./Health.ts"
 import { createJob } from "./handlers/createJob.ts"
 import { createUpload } from "./handlers/createUpload.ts"
 import { eraseJobData, pollJob } from "./handlers/pollJob.ts"
 import type { HandlerContext } from "./handlers/HandlerContext.ts"
 import { preflight, receiveFile } from "./handlers/receiveFile.ts"
+import { signalJob } from "./handlers/signalJob.ts"
 import { sendFile } from "./handlers/sendFile.ts"
 import type { Handler, Route } from "./server/Router.ts"
 
@@ -40,6 +41,9 @@ const jobRoutes = (options: RouteOptions): ReadonlyArray<Route> => {
     ...[...families.values()].flatMap(({ family, keyScope }) => [
       { method: "GET", path: family.poll, handle: pollJob(options, family, keyScope) },
       { method: "DELETE", path: `${family.poll}/data`, handle: eraseJobData(options, family, keyScope) },
+      ...(isCustom(family)
+        ? [{ method: "POST", path: `${family.poll}/signals/:name`, handle: signalJob(options, family, keyScope) }]
+        : []),
     ]),
   ]
 }

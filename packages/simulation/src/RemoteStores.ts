@@ -65,6 +65,20 @@ const writing =
 /** For verbs that change neither jobs nor uploads, the only watched records. */
 const unwatched = (): void => undefined
 
+const signalingVerbs = (
+  line: Line,
+  store: JobStore["Service"],
+): Pick<JobStore["Service"], "signalJobs" | "listSignals"> => ({
+  signalJobs: (items) =>
+    writing(line)("signalJobs", store.signalJobs(items), () =>
+      line.watch.touched(
+        "signalJobs",
+        items.map(({ jobId }) => jobId),
+      ),
+    ),
+  listSignals: (jobId) => reading(line)("listSignals", store.listSignals(jobId)),
+})
+
 /** The job store as one process sees it over its line. */
 export const remoteJobStore = (line: Line, store: JobStore["Service"], news: ClaimNews): JobStore["Service"] => {
   const { process, watch } = line
@@ -112,6 +126,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     failJobs: (items) => fenced("failJobs", items, store.failJobs(items)),
     deferJobs: (items) => fenced("deferJobs", items, store.deferJobs(items)),
     releaseJobs: (items) => fenced("releaseJobs", items, store.releaseJobs(items)),
+    ...signalingVerbs(line, store),
     cancelJobs: (ids) => write("cancelJobs", store.cancelJobs(ids), () => watch.touched("cancelJobs", ids)),
     checkClaims: (items) => read("checkClaims", store.checkClaims(items)),
     ...sweepingVerbs(line, store),

@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import { authorize, isFinished, type Job, type JobId } from "@kiln/core/domain"
 import { callerOf, defaultEngineSettings, Engine, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
 import { AttemptFailed, JobKind, JobKinds } from "@kiln/core/kinds"
-import { type BlobStore, insideOf, JobDirectory, MediaProbe, Providers } from "@kiln/core/ports"
+import { type BlobStore, insideOf, JobDirectory, JobStore, MediaProbe, Providers } from "@kiln/core/ports"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import { memoryBlobs, MemoryStores } from "@kiln/testing"
 import { Dice } from "./Dice.ts"
@@ -27,7 +27,12 @@ const shape = [4, 0, 7, 1, 12, 3, 3, 20]
 export interface FlowOutcome {
   readonly jobs: number
   readonly kills: number
-  /** Parents that did not end, or not with what their children gave; and children that exist twice or are missing. */
+  /** Signals that were accepted. */
+  readonly signals: number
+  /**
+   * Parents that did not end, or not with what their children and signals gave; children that exist twice or are missing; attempts that
+   * were counted for looks.
+   */
   readonly violations: ReadonlyArray<string>
 }
 
@@ -52,15 +57,25 @@ const outputsOf = (children: ReadonlyArray<{ readonly status: string; readonly o
 const film = JobKind({
   name: "film",
   request: Schema.Struct({ film: Schema.Number, clips: Schema.Number }),
-  run: ({ children, request: { clips, film: number }, step }) =>
+  run: ({ children, request: { clips, film: number }, sleep, step, waitFor }) =>
     Effect.gen(function* () {
       yield* step("before", Effect.succeed(null))
+      yield* sleep("rest", number * 300)
+      const approved = yield* waitFor("approved", { timeout: "10 minutes" })
+      const missing = yield* waitFor("missing", { timeout: number * 500 })
       const made = yield* children(
         "clips",
         "clip",
         Array.from({ length: clips }, (_, n) => ({ film: number, n })),
       )
-      return { ...result, output: { value: outputsOf(made) as ReadonlyArray<number | null> } }
+      return {
+        ...result,
+        output: {
+          value: outputsOf(made) as ReadonlyArray<number | null>,
+          approved: approved.timedOut ? null : approved.value,
+          missed: missing.timedOut,
+        },
+      }
     }),
 })
 
@@ -133,6 +148,34 @@ const submit = (stores: Context.Context<never>) =>
     return (yield* engine.createJob(grant, kind, {}, "root")).job.id
   })
 
+/** Approves films that are not approved yet, now and then, with values of which the first must count. */
+class Approvals {
+  readonly accepted = new Map<JobId, number>()
+  readonly violations: Array<string> = []
+  readonly #store: JobStore["Service"]
+  readonly #dice: Dice
+  #next = 0
+
+  constructor(store: JobStore["Service"], dice: Dice) {
+    this.#store = store
+    this.#dice = dice
+  }
+
+  send(films: ReadonlyArray<Job>): Effect.Effect<void, unknown> {
+    return Effect.forEach(
+      films.filter((job) => job.kind === "film" && this.#dice.chance(0.03)),
+      ({ id }) =>
+        Effect.map(this.#store.signalJobs([{ jobId: id, name: "approved", value: this.#next++ }]), ([outcome]) => {
+          const known = this.accepted.has(id)
+          if (outcome === "Accepted" && known) this.violations.push(`${id} accepted two values`)
+          if (outcome === "Superseded" && !known) this.violations.push(`${id} refused its first value`)
+          if (outcome === "Accepted") this.accepted.set(id, this.#next - 1)
+        }),
+      { discard: true },
+    )
+  }
+}
+
 /**
  * Lets three processes with one slot each work on a job whose children have children, killed at random before and after each call
  * of the store, and with calls that stand still past the end of a lease, until it ends. A process that was killed is replaced after
@@ -149,11 +192,13 @@ export const simulateFlows = (seed: number, chance = 0.01): Effect.Effect<FlowOu
       const root = yield* submit(stores)
       const start = startProcess(stores, dice, chance, scope)
       const processes = yield* Effect.forEach(Array.from({ length: processCount }), () => start)
+      const approvals = new Approvals(Context.get(stores, JobStore), dice)
       let kills = 0
       for (let ms = 0; ms < longestMs; ms += stepMs) {
         yield* TestClock.adjust(stepMs)
         const [job] = yield* directory.readJobs([root])
         if (job !== undefined && isFinished(job)) break
+        yield* approvals.send(yield* allJobs(directory))
         for (const [index, process] of processes.entries())
           if (process.isDead && dice.chance(0.1)) {
             kills += 1
@@ -161,7 +206,8 @@ export const simulateFlows = (seed: number, chance = 0.01): Effect.Effect<FlowOu
           }
       }
       const jobs = yield* allJobs(directory)
-      return { jobs: jobs.length, kills, violations: judged(jobs, root) }
+      const violations = [...judged(jobs, root), ...approvals.violations, ...judgedWaits(jobs, approvals)]
+      return { jobs: jobs.length, kills, signals: approvals.accepted.size, violations }
     }),
   ).pipe(Effect.provide(TestClock.layer()), Effect.provide(Logger.layer([])))
 
@@ -169,6 +215,17 @@ const allJobs = (directory: JobDirectory["Service"]) =>
   Effect.gen(function* () {
     const { jobs } = yield* directory.listJobs({ limit: 10_000 })
     return (yield* directory.readJobs(jobs.map(({ id }) => id))).filter((job) => job !== undefined)
+  })
+
+/** A film has its first approval, missed the signal that nobody sends, and counts attempts that failed or lost a worker, and the last. */
+const judgedWaits = (jobs: ReadonlyArray<Job>, { accepted }: Approvals): ReadonlyArray<string> =>
+  jobs.flatMap((job) => {
+    if (job.kind !== "film" || !isFinished(job)) return []
+    const { approved, missed } = job.output ?? {}
+    const found: Array<string> = []
+    if (approved !== accepted.get(job.id)) found.push(`${job.id} was approved with ${JSON.stringify(approved)}`)
+    if (missed !== true) found.push(`${job.id} received a signal that nobody sent`)
+    return found
   })
 
 const judged = (jobs: ReadonlyArray<Job>, root: JobId): ReadonlyArray<string> => {

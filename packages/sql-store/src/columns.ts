@@ -7,6 +7,7 @@ import type {
   KeyId,
   KeyMode,
   OperatorTokenId,
+  ParkReason,
   ProjectId,
   SpendOwner,
   UploadId,
@@ -86,6 +87,15 @@ export const columns = {
     first_at: integer(),
     last_at: integer(),
   },
+  parked: {
+    job_seq: integer(),
+    token: integer(),
+    reason: text<ParkReason>(),
+    subject: text(),
+    unfinished: integer(),
+    parked_at: integer(),
+  },
+  signals: { job_seq: integer(), name: text(), value: json(), at: integer() },
   files: {
     seq: generated(integer()),
     id: text<FileId>(),

@@ -1,4 +1,5 @@
-import type { FailedAttempt, JobId, WaitRun } from "@kiln/core/domain"
+import { type FailedAttempt, type JobId, parkedRun, type WaitRun } from "@kiln/core/domain"
+import { sql } from "kysely"
 import { select, type Values } from "./columns.ts"
 import type { Program, Sql } from "./Sql.ts"
 import { type Given, query, statement } from "./Statement.ts"
@@ -32,7 +33,34 @@ const waitsOfJob = statement((given: Given<Job>) =>
     .orderBy("waits.first_attempt"),
 )
 
-export function* listWaits(tx: Sql, id: JobId): Program<ReadonlyArray<WaitRun> | undefined> {
+/** The table that has the state of unfinished jobs. */
+type StateTable = "jobs" | "queue"
+
+/** The parking of a job that is still parked. */
+const parkedJob = (table: StateTable) =>
+  statement((given: Given<Job>) => {
+    const column = <A>(name: string) => sql<A>`${sql.ref(`${table}.${name}`)}`
+    const parked = query.selectFrom("parked").innerJoin("jobs", "jobs.seq", "parked.job_seq")
+    // Only one of the databases has a queue.
+    const withState: typeof parked =
+      table === "jobs"
+        ? parked
+        : parked.innerJoin<never, never, never>("queue" as never, "queue.id" as never, "jobs.id" as never)
+    return withState
+      .select(select("parked", "token", "reason", "subject", "parked_at"))
+      .select(column<number>("attempts").as("attempts"))
+      .where("jobs.id", "=", given.id)
+      .where(column<string>("status"), "=", "processing")
+      .where(column<number>("token"), "=", sql.ref<number>("parked.token"))
+      .where(sql<boolean>`NOT ${column("held")}`)
+  })
+
+const parkedIn = { jobs: parkedJob("jobs"), queue: parkedJob("queue") }
+
+export function* listWaits(tx: Sql, id: JobId, table: StateTable): Program<ReadonlyArray<WaitRun> | undefined> {
   const rows = yield* tx.all(waitsOfJob, { id })
-  return rows.length === 0 ? undefined : rows.filter((row): row is WaitRun => row.reason !== null)
+  if (rows.length === 0) return undefined
+  const runs = rows.filter((row): row is WaitRun => row.reason !== null)
+  const parked = yield* tx.get(parkedIn[table], { id })
+  return parked === undefined ? runs : [...runs, parkedRun(parked, parked.attempts)]
 }

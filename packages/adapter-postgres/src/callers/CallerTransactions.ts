@@ -2,7 +2,13 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import { sql } from "kysely"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { CallerTransactions, type CreateOutcome, type NewJob } from "@kiln/core/ports"
+import {
+  CallerTransactions,
+  type CreateOutcome,
+  type NewJob,
+  type SignalOutcome,
+  type SignalRequest,
+} from "@kiln/core/ports"
 import { Session, type Wire } from "../Session.ts"
 import { query, statement } from "../Statement.ts"
 import { CallerConnection } from "./CallerConnection.ts"
@@ -11,6 +17,8 @@ import type { Database } from "../Database.ts"
 import { meaningOf, sqlState } from "../postgresErrors.ts"
 import { notify } from "../wakeUp/WakeUp.ts"
 import { loadBoard } from "../board.ts"
+import { signaledPayload } from "../jobs/SignaledJobs.ts"
+import { signalJobs } from "../jobs/signals.ts"
 import { claimableRows } from "../jobs/insertJobs.ts"
 import type { RememberedFacts } from "../jobs/RememberedFacts.ts"
 import { anyLaneIsLater, findLanes, laneName, makeLanes, type MayBeClaimable, mayBeClaimableAt } from "../jobs/lanes.ts"
@@ -101,6 +109,12 @@ export const makePostgresCallerTransactions = (
         const steps = new CallerSteps(connection, db, wire, notifications, known)
         return jobs.length === 0 ? Effect.succeed([]) : serialized(connection.handle, steps.createJobs(jobs))
       }).pipe(Effect.uninterruptible),
+    signalJobs: (transaction, items) =>
+      Effect.suspend(() => {
+        const connection = new CallerConnection(transaction)
+        const steps = new CallerSteps(connection, db, wire, notifications, known)
+        return items.length === 0 ? Effect.succeed([]) : serialized(connection.handle, steps.signalJobs(items))
+      }).pipe(Effect.uninterruptible),
     synchronous: undefined,
   })
 }
@@ -182,6 +196,22 @@ class CallerSteps {
           Effect.onError(() => this.#abort()),
         )
       return jobs.map((item): CreateOutcome => ({ _tag: "Created", job: addable.jobAt(item, added.acceptedAt) }))
+    })
+  }
+
+  /** Keeps signals. Locks no job: whichever process finds them after the commit wakes it. */
+  signalJobs(items: ReadonlyArray<SignalRequest>): Effect.Effect<ReadonlyArray<SignalOutcome>, StoreUnavailable> {
+    return Effect.gen({ self: this }, function* () {
+      if (this.#known.tables === undefined) {
+        const own = yield* this.#db.read(operation, readLocation)
+        const location = yield* this.#inSession(readLocation)
+        if (location.tables !== own.tables) return yield* Effect.die(new TypeError(elsewhere))
+        const problem = sessionProblem(location)
+        if (problem !== undefined) return yield* Effect.die(new TypeError(problem))
+        this.#known.tables = own.tables
+      }
+      const payload = this.#notifications ? signaledPayload : null
+      return yield* this.#inSession((session) => signalJobs(session, items, { payload }))
     })
   }
 

@@ -28,6 +28,8 @@ import { findOrphans } from "./blobs.ts"
 import { transactionsOf } from "../transactionsOf.ts"
 import { listCharges } from "./listCharges.ts"
 import { lockedJobs, lockedJobsAndLanes } from "./lockJobs.ts"
+import { SignaledJobs } from "./SignaledJobs.ts"
+import { listSignals, signalJobs } from "./signals.ts"
 
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
@@ -115,6 +117,21 @@ const purging = (
   confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
 })
 
+const signaling = (db: Database): Pick<JobStore["Service"], "signalJobs" | "listSignals"> => ({
+  signalJobs: (items) =>
+    items.length === 0
+      ? Effect.succeed([])
+      : recorded((record) =>
+          db.writeBatch(
+            "JobStore.signalJobs",
+            items.length,
+            () => Promise.resolve(),
+            async (tx) => record(tx, await signalJobs(tx, items)),
+          ),
+        ),
+  listSignals: (jobId) => db.read("JobStore.listSignals", (session) => listSignals(session, jobId)),
+})
+
 /** One line per verb. Heartbeats have their own connections, so that a busy pool loses no lease. */
 export const makePostgresJobStore = (
   db: Database,
@@ -123,6 +140,7 @@ export const makePostgresJobStore = (
   positions: LanePositions,
   tell: AnnounceFinished,
   carrier?: Carrier,
+  signaled = new SignaledJobs(db),
 ): JobStore["Service"] => {
   const common = transactionsOf(db)
   const ending = locking(db, lockedJobs)
@@ -144,7 +162,10 @@ export const makePostgresJobStore = (
     findByIdempotencyKey: (keyId, key) =>
       db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),
     findFile: (fileId) => db.read("JobStore.findFile", (session) => findFile(session, fileId)),
-    claimJobs: (request) => Effect.tap(claims.claim(request), ({ abandoned }) => Effect.sync(() => tell(abandoned))),
+    claimJobs: (request) =>
+      Effect.tap(Effect.andThen(signaled.wake, claims.claim(request)), ({ abandoned }) =>
+        Effect.sync(() => tell(abandoned)),
+      ),
     extendLeases: (items) =>
       heartbeats.writeAfter(
         "JobStore.extendLeases",
@@ -160,6 +181,7 @@ export const makePostgresJobStore = (
     failJobs: (items) => failJobs(db, items, tell),
     deferJobs: returning("deferJobs", deferJobs),
     releaseJobs: returning("releaseJobs", releaseJobs),
+    ...signaling(db),
     ...endingFromOutside(db, tell),
     checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
     eraseJobs: (items) =>

@@ -3,8 +3,10 @@ import {
   type AttemptRecord,
   type AttemptWait,
   type ClaimEnd,
+  deferralEvent,
   isRepeatedEnd,
   type JobId,
+  type Parking,
 } from "@kiln/core/domain"
 import type { ClaimRef, Deferral, FencedOutcome } from "@kiln/core/ports"
 import { keepAttempts, type KeptAttempt } from "./attempts.ts"
@@ -12,13 +14,15 @@ import { stateOf, type StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { type Move, moveJobs } from "./writeStates.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
+import { eventStates, keepParked, type KeptParking, type ParkedRow } from "./signals.ts"
 import { keepWaits, type KeptWait } from "./waits.ts"
 
 /** The end of one claim of a batch. */
 interface Return extends ClaimRef {
-  readonly endOf: (job: StateRow) => ClaimEnd
+  readonly endOf: (job: StateRow, hasCome: (park: Parking) => boolean) => ClaimEnd
   readonly record?: AttemptRecord | undefined
   readonly wait?: AttemptWait | undefined
+  readonly park?: Parking | undefined
 }
 
 /**
@@ -34,21 +38,34 @@ const returnToQueue = async (
   const moves = new Map<JobId, Move>()
   const attempts: Array<KeptAttempt> = []
   const waits: Array<KeptWait> = []
+  const parked: Array<KeptParking> = []
+  const stateOfEvent = await eventStates(
+    tx,
+    items.flatMap(({ jobId, park }) => {
+      const job = queued.get(jobId)
+      return park === undefined || job === undefined ? [] : [parkedRow(job, park)]
+    }),
+  )
   const outcomes = items.map((item): FencedOutcome => {
     const job = queued.get(item.jobId)
     // A job that has left the queue was not returned by this claim.
     if (job === undefined) return "LeaseLost"
     const present = moves.get(job.id)?.to ?? stateOf(job)
-    const end = item.endOf(job)
+    const end = item.endOf(job, (park) => stateOfEvent(parkedRow(job, park)).hasCome)
     const to = applyEvent(present, end, tx.now)
     if (to === undefined) return isRepeatedEnd(present, end) ? "Written" : "LeaseLost"
     moves.set(job.id, { from: job, to })
     if (item.record !== undefined) attempts.push({ seq: job.seq, number: to.attempts, record: item.record })
+    if (item.park !== undefined) {
+      const row = parkedRow(job, item.park)
+      parked.push({ ...row, token: to.token, unfinished: stateOfEvent(row).unfinished })
+      return "Written"
+    }
     if (item.wait !== undefined) waits.push({ seq: job.seq, number: to.attempts, wait: item.wait })
     return "Written"
   })
   const all = [...moves.values()]
-  tx.commitWith(moveJobs(tx, all), keepAttempts(tx, attempts), keepWaits(tx, waits))
+  tx.commitWith(moveJobs(tx, all), keepAttempts(tx, attempts), keepWaits(tx, waits), keepParked(tx, parked))
   await mayBeClaimableAt(
     tx,
     all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
@@ -56,7 +73,9 @@ const returnToQueue = async (
   return outcomes
 }
 
-/** Returns jobs for a later attempt. A provider's Retry-After may contain fractions of a millisecond; store time does not. */
+const parkedRow = ({ id, seq }: StateRow, { reason, subject }: Parking): ParkedRow => ({ id, seq, reason, subject })
+
+/** Returns jobs for a later attempt, or parks them. A provider's Retry-After may contain fractions of a millisecond; store time does not. */
 export const deferJobs = (
   tx: Transaction,
   items: ReadonlyArray<Deferral>,
@@ -64,12 +83,11 @@ export const deferJobs = (
 ): Promise<ReadonlyArray<FencedOutcome>> =>
   returnToQueue(
     tx,
-    items.map(({ countsAsFailure, delayMs, jobId, record, token, wait }) => ({
-      jobId,
-      token,
-      record,
-      wait,
-      endOf: () => ({ event: "deferred", token, delayMs: Math.ceil(delayMs), countsAsFailure }),
+    items.map((item) => ({
+      jobId: item.jobId,
+      token: item.token,
+      ...(item.park === undefined ? { record: item.record, wait: item.wait } : { park: item.park }),
+      endOf: (_, hasCome) => deferralEvent(item, tx.now, hasCome),
     })),
     jobs,
   )

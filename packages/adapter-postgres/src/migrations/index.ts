@@ -10,6 +10,7 @@ import { plans } from "./0008Plans.ts"
 import { takeJobs } from "./0009TakeJobs.ts"
 import { acceptingJobs } from "./0010AcceptJobs.ts"
 import { operators } from "./0011Operators.ts"
+import { signals } from "./0012Signals.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -28,5 +29,6 @@ export const migrations: ReadonlyArray<Migration> = [
   takeJobs,
   acceptingJobs,
   operators,
+  signals,
   // One per line.
 ]

@@ -86,8 +86,8 @@ export const defaultCheckMs = 60_000
 
 /** Callbacks of a listener. */
 export interface ListenerCallbacks {
-  /** There may be work. Also called whenever a notification may have been missed. */
-  readonly work: () => void
+  /** There may be work. Also called, without a payload, whenever a notification may have been missed. */
+  readonly work: (payload?: string) => void
   /** Jobs ended in other processes; `any` if notifications may have been missed. */
   readonly finished: (jobs: ReadonlyArray<JobId> | "any") => void
 }
@@ -131,7 +131,7 @@ export class Listener {
     client.on("error", () => this.#lost(client))
     client.on("end", () => this.#lost(client))
     client.on("notification", ({ channel, payload = "" }) => {
-      if (channel === workChannel(this.#options)) return payload === this.mark ? undefined : this.#hearing.work()
+      if (channel === workChannel(this.#options)) return payload === this.mark ? undefined : this.#hearing.work(payload)
       const { jobs, mark } = readFinished(payload)
       if (mark !== this.mark) this.#hearing.finished(jobs)
     })
@@ -158,7 +158,10 @@ export class Listener {
     const client = this.#client
     // A connection that is being made listens when it is there.
     if (client === undefined || !this.listening) return
-    void this.#askForWork(client).then(this.#hearing.work, () => this.#lost(client))
+    void this.#askForWork(client).then(
+      () => this.#hearing.work(),
+      () => this.#lost(client),
+    )
   }
 
   async #askForWork(client: pg.Client): Promise<void> {

@@ -45,12 +45,16 @@ export const makePostgresWakeUp = (
   options: ConnectionOptions,
   database: Database,
   checkMs: number = defaultCheckMs,
+  told: (payload: string | undefined) => void = () => undefined,
 ): Effect.Effect<PostgresWakeUp, never, Scope.Scope> =>
   Effect.gen(function* () {
     const latch = yield* Latch.make(false)
     const hearers = new Set<(jobs: ReadonlyArray<JobId> | "any") => void>()
     const listener = new Listener(options, checkMs, {
-      work: () => latch.openUnsafe(),
+      work: (payload) => {
+        told(payload)
+        latch.openUnsafe()
+      },
       finished: (jobs) => hearers.forEach((hear) => hear(jobs)),
     })
     const sender = { options, mark: () => listener.mark }

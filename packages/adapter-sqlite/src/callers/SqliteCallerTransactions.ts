@@ -1,11 +1,18 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
-import { type ClockReading, readClocks, StoreUnavailable } from "@kiln/core/domain"
-import { CallerTransactions, type CreateOutcome, type NewJob } from "@kiln/core/ports"
+import { type ClockReading, type JobId, readClocks, StoreUnavailable } from "@kiln/core/domain"
+import {
+  CallerTransactions,
+  type CreateOutcome,
+  type NewJob,
+  type SignalOutcome,
+  type SignalRequest,
+} from "@kiln/core/ports"
 import type { CommitWatch } from "../CommitWatch.ts"
 import type { Database } from "../Database.ts"
 import { createJobs } from "../jobs/createJobs.ts"
+import { signalJobs } from "../jobs/signals.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isDefect, sqliteCode } from "../sqliteErrors.ts"
 import { type StoredTime, storedTime, storeTime } from "../StoreClock.ts"
@@ -19,8 +26,6 @@ import { StoreFile } from "./StoreFile.ts"
 const savepoint = "SAVEPOINT kiln_create_jobs"
 const release = "RELEASE kiln_create_jobs"
 const rollBack = "ROLLBACK TO kiln_create_jobs"
-
-type Created = ReadonlyArray<CreateOutcome>
 
 /**
  * Accepts jobs inside transactions on the store's own file that a caller began: on a connection of better-sqlite3, synchronously
@@ -40,54 +45,130 @@ export const makeSqliteCallerTransactions = (
   watch: CommitWatch,
 ): Effect.Effect<CallerTransactions["Service"]> =>
   Clock.clockWith((clock) => {
-    const file = new StoreFile(db)
-    // Savepoints of two calls must not overlap, and two handles may belong to one transaction without saying so.
-    const oneAtATime = Semaphore.makeUnsafe(1)
-
-    const onConnection = (connection: SqliteDatabase, jobs: ReadonlyArray<NewJob>, clocks: ClockReading): Created => {
-      const outcomes = createOn(db, connection, file, jobs, (stored) => db.time.at(clocks, stored))
-      awaitFirst(watch, connection, outcomes, () => !connection.inTransaction)
-      return outcomes
+    const callers = new Callers(db, watch, clock)
+    const creating: CallerVerb<NewJob, CreateOutcome> = {
+      decide: (tx, jobs, counted) => createJobs(tx, jobs, counted),
+      hasWritten: ({ _tag }) => _tag === "Created",
+      awaited: ({ id }) => ({ jobId: id }),
     }
-
-    const onKysely = (handle: KyselyHandle, jobs: ReadonlyArray<NewJob>, clocks: ClockReading) =>
-      Effect.tryPromise({
-        try: () => createThrough(handle, file, jobs, (stored) => db.time.at(clocks, stored)),
-        catch: (cause) => cause,
-      }).pipe(
-        Effect.catch((cause) => (isUnavailable(cause) ? Effect.fail(unavailable(cause)) : Effect.die(cause))),
-        Effect.tap((outcomes) => Effect.sync(() => awaitFirst(watch, handle, outcomes, () => isOver(handle)))),
-        oneAtATime.withPermits(1),
-        // An interruption must not leave the savepoint open.
-        Effect.uninterruptible,
-      )
-
+    const signaling: CallerVerb<SignalRequest, SignalOutcome> = {
+      decide: signalJobs,
+      hasWritten: (outcome) => outcome === "Accepted",
+      awaited: ({ jobId, name }) => ({ jobId, signal: name }),
+    }
     return Effect.succeed(
       CallerTransactions.of({
-        createJobs: (handle, jobs) =>
-          Clock.clockWith((present) => {
-            const clocks = readClocks(present)
-            const refusal = refusalOf(db, present)
-            if (refusal !== undefined) return Effect.fail(refusal)
-            if (isKyselyTransaction(handle)) return onKysely(handle, jobs, clocks)
-            if (isBetterSqlite(handle)) return attempt(() => onConnection(handle, jobs, clocks))
-            return Effect.die(new TypeError(unknownHandle))
-          }),
-        synchronous: {
-          createJobs: (handle, jobs) => {
-            if (!isBetterSqlite(handle)) throw new TypeError(notSynchronous)
-            const refusal = refusalOf(db, clock)
-            if (refusal !== undefined) throw refusal
-            try {
-              return onConnection(handle, jobs, readClocks(clock))
-            } catch (cause) {
-              throw isUnavailable(cause) ? unavailable(cause) : cause
-            }
-          },
-        },
+        createJobs: callers.run(creating),
+        signalJobs: callers.run(signaling),
+        synchronous: { createJobs: callers.runSync(creating), signalJobs: callers.runSync(signaling) },
       }),
     )
   })
+
+/** A verb on a caller's connection. */
+interface CallerVerb<Item, Outcome> {
+  readonly decide: (
+    tx: Transaction,
+    items: ReadonlyArray<Item>,
+    counted?: Database["counted"],
+  ) => ReadonlyArray<Outcome>
+  readonly hasWritten: (outcome: Outcome) => boolean
+  /** The row that is there once the transaction has committed. */
+  readonly awaited: (item: Item) => { readonly jobId: JobId; readonly signal?: string }
+}
+
+class Callers {
+  readonly #db: Database
+  readonly #watch: CommitWatch
+  readonly #clock: Clock.Clock
+  readonly #file: StoreFile
+  // Savepoints of two calls must not overlap, and two handles may belong to one transaction without saying so.
+  readonly #oneAtATime = Semaphore.makeUnsafe(1)
+
+  constructor(db: Database, watch: CommitWatch, clock: Clock.Clock) {
+    this.#db = db
+    this.#watch = watch
+    this.#clock = clock
+    this.#file = new StoreFile(db)
+  }
+
+  readonly run =
+    <Item, Outcome>(verb: CallerVerb<Item, Outcome>) =>
+    (handle: unknown, items: ReadonlyArray<Item>): Effect.Effect<ReadonlyArray<Outcome>, StoreUnavailable> =>
+      Clock.clockWith((present) => {
+        const clocks = readClocks(present)
+        const refusal = refusalOf(this.#db, present)
+        if (refusal !== undefined) return Effect.fail(refusal)
+        if (isKyselyTransaction(handle)) return this.#onKysely(verb, handle, items, clocks)
+        if (isBetterSqlite(handle)) return attempt(() => this.#onConnection(verb, handle, items, clocks))
+        return Effect.die(new TypeError(unknownHandle))
+      })
+
+  readonly runSync =
+    <Item, Outcome>(verb: CallerVerb<Item, Outcome>) =>
+    (handle: unknown, items: ReadonlyArray<Item>): ReadonlyArray<Outcome> => {
+      if (!isBetterSqlite(handle)) throw new TypeError(notSynchronous)
+      const refusal = refusalOf(this.#db, this.#clock)
+      if (refusal !== undefined) throw refusal
+      try {
+        return this.#onConnection(verb, handle, items, readClocks(this.#clock))
+      } catch (cause) {
+        throw isUnavailable(cause) ? unavailable(cause) : cause
+      }
+    }
+
+  #onConnection<Item, Outcome>(
+    verb: CallerVerb<Item, Outcome>,
+    connection: SqliteDatabase,
+    items: ReadonlyArray<Item>,
+    clocks: ClockReading,
+  ): ReadonlyArray<Outcome> {
+    const { counted, time } = this.#db
+    const outcomes = runOn(
+      connection,
+      this.#file,
+      (tx) => verb.decide(tx, items, counted),
+      (stored) => time.at(clocks, stored),
+    )
+    this.#awaitFirst(verb, connection, items, outcomes, () => !connection.inTransaction)
+    return outcomes
+  }
+
+  #onKysely<Item, Outcome>(
+    verb: CallerVerb<Item, Outcome>,
+    handle: KyselyHandle,
+    items: ReadonlyArray<Item>,
+    clocks: ClockReading,
+  ): Effect.Effect<ReadonlyArray<Outcome>, StoreUnavailable> {
+    const timeOf: TimeOf = (stored) => this.#db.time.at(clocks, stored)
+    return Effect.tryPromise({
+      try: () => runThrough(handle, this.#file, items, verb, timeOf),
+      catch: (cause) => cause,
+    }).pipe(
+      Effect.catch((cause) => (isUnavailable(cause) ? Effect.fail(unavailable(cause)) : Effect.die(cause))),
+      Effect.tap((outcomes) =>
+        Effect.sync(() => this.#awaitFirst(verb, handle, items, outcomes, () => isOver(handle))),
+      ),
+      this.#oneAtATime.withPermits(1),
+      // An interruption must not leave the savepoint open.
+      Effect.uninterruptible,
+    )
+  }
+
+  /** What one call writes is committed together, so waiting for the first of it is enough. */
+  #awaitFirst<Item, Outcome>(
+    { awaited, hasWritten }: CallerVerb<Item, Outcome>,
+    transaction: object,
+    items: ReadonlyArray<Item>,
+    outcomes: ReadonlyArray<Outcome>,
+    over: () => boolean,
+  ): void {
+    const first = items[outcomes.findIndex(hasWritten)]
+    if (first === undefined) return
+    const { jobId, signal } = awaited(first)
+    this.#watch.awaitCommit(transaction, jobId, over, signal)
+  }
+}
 
 /** The caller's connection is another one, but its file is the store's. */
 const refusalOf = (db: Database, clock: Clock.Clock): StoreUnavailable | undefined => {
@@ -101,19 +182,13 @@ const notSynchronous = "a synchronous submission needs a better-sqlite3 database
 /** Returns the store time, given the stored time of the file. */
 type TimeOf = (stored: StoredTime | undefined) => number
 
-const createOn = (
-  { counted }: Database,
-  connection: SqliteDatabase,
-  file: StoreFile,
-  jobs: ReadonlyArray<NewJob>,
-  timeOf: TimeOf,
-): Created => {
+const runOn = <A>(connection: SqliteDatabase, file: StoreFile, run: (tx: Transaction) => A, timeOf: TimeOf): A => {
   const statements = statementsOf(connection, file)
   statements.get(savepoint).run([])
   try {
     const now = timeOf(statements.get(storedTime.sql).get([]) as StoredTime | undefined)
     const tx = new Transaction(statements, () => now)
-    const outcomes = createJobs(tx, jobs, counted)
+    const outcomes = run(tx)
     if (tx.wrote) tx.run(storeTime, { latest: now })
     statements.get(release).run([])
     return outcomes
@@ -124,29 +199,29 @@ const createOn = (
   }
 }
 
-/** Job by job: each is decided again for every answer, and its writes are visible to the next. */
-const createThrough = async (
+/** Item by item: each is decided again for every answer, and its writes are visible to the next. */
+const runThrough = async <Item, Outcome>(
   handle: KyselyHandle,
   file: StoreFile,
-  jobs: ReadonlyArray<NewJob>,
+  items: ReadonlyArray<Item>,
+  { decide, hasWritten }: CallerVerb<Item, Outcome>,
   timeOf: TimeOf,
-): Promise<Created> => {
+): Promise<ReadonlyArray<Outcome>> => {
   const connection = await KyselyConnection.open(handle, file)
   const run = (sql: string) => connection.ask({ sql, values: [] })
   await run(savepoint)
   try {
     const [stored] = (await run(storedTime.sql)).rows as ReadonlyArray<StoredTime>
     const now = timeOf(stored)
-    const outcomes: Array<CreateOutcome> = []
-    for (const job of jobs)
+    const outcomes: Array<Outcome> = []
+    for (const item of items)
       outcomes.push(
         ...(await runWithAnswers(
-          (statements) => createJobs(new Transaction(statements, () => now), [job]),
+          (statements) => decide(new Transaction(statements, () => now), [item]),
           (text) => connection.ask(text),
         )),
       )
-    if (outcomes.some(({ _tag }) => _tag === "Created"))
-      await connection.ask({ sql: storeTime.sql, values: storeTime.bind({ latest: now }) })
+    if (outcomes.some(hasWritten)) await connection.ask({ sql: storeTime.sql, values: storeTime.bind({ latest: now }) })
     await run(release)
     return outcomes
   } catch (error) {
@@ -157,12 +232,6 @@ const createThrough = async (
     )
     throw error
   }
-}
-
-/** The jobs of one call are committed together, so waiting for the first one is enough. */
-const awaitFirst = (watch: CommitWatch, transaction: object, outcomes: Created, over: () => boolean): void => {
-  const created = outcomes.find((outcome) => outcome._tag === "Created")
-  if (created !== undefined) watch.awaitCommit(transaction, created.job.id, over)
 }
 
 const isUnavailable = (cause: unknown): boolean => {

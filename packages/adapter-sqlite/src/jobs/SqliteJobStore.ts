@@ -22,6 +22,7 @@ import { transactionsOf } from "../transactionsOf.ts"
 import { confirmPurges, hastenPurges, postponePurges } from "./purges.ts"
 import { pollJobs } from "./pollJobs.ts"
 import { publishRetention } from "./retentionRules.ts"
+import { listSignals, signalJobs } from "./signals.ts"
 import { failUnreadable, UnreadableJob } from "./unreadableJobs.ts"
 
 /** Repeats the claim after failing each job that cannot be read. */
@@ -87,6 +88,8 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     failJobs: (items) => db.write("JobStore.failJobs", (tx) => failJobs(tx, items)),
     deferJobs: (items) => db.write("JobStore.deferJobs", (tx) => deferJobs(tx, items)),
     releaseJobs: (items) => db.write("JobStore.releaseJobs", (tx) => releaseJobs(tx, items)),
+    signalJobs: (items) => recording.write("JobStore.signalJobs", (tx) => signalJobs(tx, items)),
+    listSignals: (jobId) => db.read("JobStore.listSignals", (tx) => listSignals(tx, jobId)),
     cancelJobs: (jobIds) => recording.write("JobStore.cancelJobs", (tx) => cancelJobs(tx, jobIds)),
     checkClaims: (items) => db.read("JobStore.checkClaims", (tx) => checkClaims(tx, items)),
     expireJobs: (limit) => db.write("JobStore.expireJobs", (tx) => expireJobs(tx, limit)),

@@ -1,17 +1,20 @@
 import {
   applyEvent,
   type ClaimEnd,
+  deferralEvent,
   failedOutput,
   holdsClaim,
   isRepeatedEnd,
   type JobId,
   type JsonObject,
+  type Parking,
 } from "@kiln/core/domain"
 import type { CancelOutcome, ClaimRef, Deferral, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Transaction } from "../Transaction.ts"
 import { keepAttempt } from "./attempts.ts"
 import { stateById, stateOf, type StateRow } from "./JobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
+import { eventState, keepParked } from "./signals.ts"
 import { keepWait } from "./waits.ts"
 import { writeState } from "./writeState.ts"
 
@@ -43,11 +46,25 @@ export const failJobs = (tx: Transaction, items: ReadonlyArray<Failure>): Readon
     return endClaim(tx, item, () => ({ event: "failed", token, errorCode }), output)
   })
 
-/** Schedules a retry. A provider's Retry-After may have fractions of a millisecond; store time has none. */
+/** Parks a job, unless its event has come. */
+const parkJob = (tx: Transaction, item: Deferral, park: Parking): FencedOutcome => {
+  const job = tx.get(stateById, { id: item.jobId })
+  if (job === undefined) return "LeaseLost"
+  const event = eventState(tx, job, park)
+  const ref = { jobId: item.jobId, token: item.token }
+  const isHeld = holdsClaim(stateOf(job), item.token)
+  const outcome = endClaim(tx, ref, () => deferralEvent(item, tx.now, () => event.hasCome))
+  if (isHeld && outcome === "Written") keepParked(tx, job.seq, item.token + 1, park, event)
+  return outcome
+}
+
+/** Schedules a retry, or parks. A provider's Retry-After may have fractions of a millisecond; store time has none. */
 export const deferJobs = (tx: Transaction, items: ReadonlyArray<Deferral>): ReadonlyArray<FencedOutcome> =>
   items.map((item) => {
-    const { countsAsFailure, delayMs, token } = item
-    return endClaim(tx, item, () => ({ event: "deferred", token, delayMs: Math.ceil(delayMs), countsAsFailure }))
+    const { park } = item
+    return park === undefined
+      ? endClaim(tx, item, () => deferralEvent(item, tx.now, () => false))
+      : parkJob(tx, item, park)
   })
 
 /** Returns jobs to the head of their queue. */

@@ -5,6 +5,7 @@ import { limits } from "./0003Limits.ts"
 import { retention } from "./0004Retention.ts"
 import { waits } from "./0005Waits.ts"
 import { operators } from "./0007Operators.ts"
+import { signals } from "./0008Signals.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -18,5 +19,6 @@ export const migrations: ReadonlyArray<Migration> = [
   retention,
   waits,
   operators,
+  signals,
   // One per line.
 ]

@@ -14,6 +14,7 @@ import { withStores } from "../withStores.ts"
 import { attemptFields, formatAttempts, formatFields, jobFields, waitFields } from "./jobFields.ts"
 import { jobCancel, jobRetry, unknownJob } from "./jobChange.ts"
 import { jobList } from "./jobList.ts"
+import { jobSignal } from "./jobSignal.ts"
 import { waitingFields, waitingText } from "./waitingText.ts"
 
 const id = Argument.String("JOB_ID").pipe(Argument.withDescription("The job's id, from `kiln job list`"))
@@ -98,6 +99,6 @@ const purgeData = Command.make("purge-data", { id }, ({ id: jobId }) =>
 ).pipe(Command.withDescription("Delete the request, results and files of a finished job immediately; its record stays"))
 
 export const jobCommand = Command.make("job").pipe(
-  Command.withDescription("List, show, cancel and retry jobs, and delete their data"),
-  Command.withSubcommands([jobList, show, attempts, jobCancel, jobRetry, purgeData]),
+  Command.withDescription("List, show, signal, cancel and retry jobs, and delete their data"),
+  Command.withSubcommands([jobList, show, attempts, jobSignal, jobCancel, jobRetry, purgeData]),
 )

@@ -77,7 +77,9 @@ export const waitFields = ({ cause, count, firstAt, firstAttempt, lastAt, lastAt
 })
 
 const waitReasons: Readonly<Record<WaitRun["reason"], string>> = {
-  children: "waited for its children",
+  children: "waited for its children:",
+  signal: "waits for the signal",
+  sleep: "sleeps:",
   provider: "waited for the provider",
   gate: "waited for what its children need:",
   store: "waited for the store, which did not answer",

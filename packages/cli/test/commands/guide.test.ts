@@ -38,6 +38,7 @@ const jobOf: Readonly<Record<string, string>> = {
   show: jobId(4),
   attempts: jobId(5),
   retry: jobId(50),
+  signal: jobId(1),
   cancel: jobId(1),
   "purge-data": jobId(4),
 }
@@ -84,6 +85,7 @@ describe("docs/guides/command-line.md", () => {
       "job list",
       "job show",
       "job retry",
+      "job signal",
       "job cancel",
       "job purge-data",
       "queue stats",

@@ -221,3 +221,23 @@ describe("kiln job", () => {
     )
   })
 })
+
+describe.each(installations)("kiln job signal on %s", (_name, open) => {
+  it("keeps the first value of a name, records the change, and refuses what it cannot do", async () => {
+    await using installation = await open()
+    await installation.use(seedEveryState)
+    const { env } = installation
+    const send = (...args: ReadonlyArray<string>) => jsonOf(["job", "signal", jobId(1), ...args], env)
+    const first = { job_id: jobId(1), name: "approved", is_first: true }
+    expect(await send("approved", "--value", '{"by":"Ada"}')).toEqual(first)
+    expect(await send("approved", "--value", '{"by":"Ada"}')).toEqual(first)
+    expect(await send("approved")).toEqual({ ...first, is_first: false })
+    const kept = Effect.flatMap(JobStore, (store) => store.listSignals(jobId(1)))
+    expect(await installation.use(kept)).toMatchObject([{ name: "approved", value: { by: "Ada" } }])
+    const entries = (await jsonOf(["audit", "list"], env)).changes as ReadonlyArray<{ readonly action: string }>
+    expect(entries.filter(({ action }) => action === "job.signal")).toHaveLength(1)
+    expect(JSON.stringify(entries)).not.toContain("Ada")
+    expect(await refusalOf(["job", "signal", jobId(4), "approved"], env, 1)).toContain("is finished already")
+    expect(await refusalOf(["job", "signal", unknownId, "approved"], env, 1)).toContain("there is no job")
+  })
+})

@@ -64,7 +64,7 @@ const seedBoard = Effect.gen(function* () {
 const wait = { reason: "provider", subject: "speech", cause: "quota" } as const
 
 /**
- * One job in every state. 1 queued, 2 held with a checkpoint, 3 waiting after a failure with a checkpoint, 4 done with a
+ * One job in every state. 1 queued, 2 held with a checkpoint and a signal, 3 waiting after a failure with a checkpoint, 4 done with a
  * file, 5 failed, 6 live and done, 7 live and held, 8 done with an upload, 9 erased, 10 queued with an upload, 11 queued,
  * of another version of its kind.
  */
@@ -82,6 +82,7 @@ export const seedEveryState = Effect.gen(function* () {
   const keep = (n: number, token: number) =>
     jobs.checkpointJobs([{ jobId: jobId(n), token, step: "reply", value: { text: 'ré\\"ply' } }])
   yield* keep(2, (yield* claimed(2)).token)
+  yield* jobs.signalJobs([{ jobId: jobId(2), name: "approved", value: { by: 'A\\"da' } }])
   const { token } = yield* claimed(3)
   yield* keep(3, token)
   const four = yield* claimed(4)
@@ -113,6 +114,7 @@ export const readEverything = Effect.gen(function* () {
     jobs: yield* jobs.findJobs(owned),
     attempts: yield* Effect.forEach(owned, ({ jobId: id }) => directory.listAttempts(id)),
     waits: yield* Effect.forEach(owned, ({ jobId: id }) => directory.listWaits(id)),
+    signals: yield* Effect.forEach(owned, ({ jobId: id }) => jobs.listSignals(id)),
     charges: (yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 100 })).entries,
     file: yield* jobs.findFile(fixtures.fileId(4)),
     purges: yield* jobs.listPurges(100),

@@ -28,7 +28,7 @@ export interface ErrorEntry {
 const retryAfter = (seconds: number) => ({ "retry-after": String(seconds) })
 
 /** Codes of operations that only operators and embedding programs have. */
-type NotOverHttp = "job_finished" | "job_not_retryable" | "kind_unknown" | "wait_timeout"
+type NotOverHttp = "job_not_retryable" | "kind_unknown" | "wait_timeout"
 
 /** The engine's errors keep their code over HTTP. The others are about the request itself. */
 type Entries = { readonly [Code in Exclude<KilnErrorCode, NotOverHttp>]: ErrorEntry }
@@ -143,6 +143,11 @@ const entries = {
     type: "conflict_error",
     message: "The job is not finished. Poll it until its status is done or failed, then delete its data.",
     headers: retryAfter(2),
+  },
+  job_finished: {
+    status: 409,
+    type: "conflict_error",
+    message: "The job has finished, so it can receive no more signals.",
   },
   upload_not_ready: {
     status: 409,

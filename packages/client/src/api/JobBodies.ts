@@ -31,6 +31,22 @@ export const createdJob = <const Type extends string>(type: Type, identifier: st
     status: Schema.Literal("queued"),
   }).annotate({ identifier })
 
+/** A signal for a job. */
+export const SendSignal = Schema.Struct({
+  value: Schema.Json.annotate({
+    description: "Any JSON, at most 65,536 characters. The first value of each name counts.",
+  }),
+}).annotate({ identifier: "SendSignal", examples: [{ value: { by: "Ada" } }] })
+
+/** The same for each repetition of a request. */
+export const SentSignal = Schema.Struct({
+  id: JobId,
+  name: Schema.String,
+  is_first: Schema.Boolean.annotate({
+    description: "Whether the job gets this value: false if another value came before under this name.",
+  }),
+}).annotate({ identifier: "SentSignal" })
+
 const Amount = Schema.String.annotate({ description: "An exact decimal number.", examples: ["0.0042"] })
 
 const LineItem = Schema.Struct({

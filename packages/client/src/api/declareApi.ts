@@ -10,7 +10,7 @@ import { Authentication } from "./Authentication.ts"
 import { describeResponses } from "./describeResponses.ts"
 import { uploadErrors } from "./endpoints.ts"
 import { HealthApi } from "./HealthApi.ts"
-import { type JobEndpoints, jobEndpoints } from "./jobEndpoints.ts"
+import { isCustom, type JobEndpoints, jobEndpoints } from "./jobEndpoints.ts"
 import { outputOf, requestOf } from "./jobSchemas.ts"
 import { SignedUrlsApi } from "./SignedUrlsApi.ts"
 import { CreateUpload, Upload } from "./UploadBodies.ts"
@@ -60,6 +60,7 @@ const declareFamily = (family: JobFamily, routes: ReadonlyArray<JobRoute>) => {
     ...(routes.length === 0
       ? []
       : [jobEndpoints.poll(family, output.schema, output.example), jobEndpoints.erase(family)]),
+    ...(routes.length > 0 && isCustom(family) ? [jobEndpoints.signal(family)] : []),
   ]
   const group = HttpApiGroup.make(family.group)
     .add(...(endpoints as readonly [typeof createUpload]))

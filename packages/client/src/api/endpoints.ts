@@ -10,6 +10,14 @@ const serverCodes = ["internal_error", "service_unavailable"] as const
 
 export const jobIdParam = { id: Id("job", "The job's identifier.") }
 
+export const signalParams = {
+  ...jobIdParam,
+  name: Schema.String.annotate({
+    description: "The name that the job waits for, 1 to 64 characters, percent-encoded.",
+    examples: ["approved"],
+  }),
+}
+
 /** The key in the examples of requests. */
 export const exampleIdempotencyKey = "8e03978e-40d5-43e8-bc93-6894a57f9324"
 
@@ -64,6 +72,8 @@ export const creationErrors = <const Codes extends ReadonlyArray<RefusalCode>>(.
 export const uploadUseCodes = ["upload_not_found", "upload_not_ready", "upload_already_used", "upload_expired"] as const
 export const pollErrors = errorsOf("job_not_found", ...serverCodes)
 export const eraseErrors = errorsOf("job_not_found", "job_processing", ...serverCodes)
+
+export const signalErrors = errorsOf(...jsonCodes, "job_not_found", "job_finished", ...serverCodes)
 
 /** The three parameters of a signed URL, in the only order in which they are valid. */
 export const signedQuery = {

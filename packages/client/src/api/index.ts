@@ -11,6 +11,7 @@ export {
   type RefusalCode,
   refusalCodes,
 } from "./ErrorCatalogue.ts"
+export { isCustom } from "./jobEndpoints.ts"
 export { KilnApi } from "./KilnApi.ts"
 export * from "../routes/fieldNames.ts"
 export { audioJobs, imageJobs, type JobBody } from "../routes/JobFamily.ts"

@@ -13,9 +13,11 @@ import {
   jobIdParam,
   polled,
   pollErrors,
+  signalErrors,
+  signalParams,
   uploadUseCodes,
 } from "./endpoints.ts"
-import { briefState, createdJob, fullState } from "./JobBodies.ts"
+import { briefState, createdJob, fullState, SendSignal, SentSignal } from "./JobBodies.ts"
 import type { OutputOf } from "./jobSchemas.ts"
 
 const withArticle = (noun: string): string => `${/^[aeiou]/i.test(noun) ? "an" : "a"} ${noun}`
@@ -56,7 +58,8 @@ const create = (route: JobRoute, payload: Schema.Codec<unknown>, description: st
     }),
   )
 
-const reportsProgress = ({ group }: JobFamily): boolean => group !== audioJobs.group && group !== imageJobs.group
+/** Whether jobs of a family are of custom kinds, which report progress and receive signals. */
+export const isCustom = ({ group }: JobFamily): boolean => group !== audioJobs.group && group !== imageJobs.group
 
 const state = <Output, Body extends JobBody>(
   family: JobFamily<string, string, Body>,
@@ -64,8 +67,8 @@ const state = <Output, Body extends JobBody>(
   example: object,
 ) =>
   (family.body === "full"
-    ? fullState(output, `${family.noun}JobState`, reportsProgress(family), example)
-    : briefState(output, `${family.noun}JobState`, reportsProgress(family))) as StateSchema<Output, Body>
+    ? fullState(output, `${family.noun}JobState`, isCustom(family), example)
+    : briefState(output, `${family.noun}JobState`, isCustom(family))) as StateSchema<Output, Body>
 
 type StateSchema<Output, Body extends JobBody> = Body extends "brief"
   ? ReturnType<typeof briefState<Output>>
@@ -102,8 +105,22 @@ const erase = <const Noun extends string>(family: JobFamily<string, Noun>) =>
     }),
   )
 
-/** The endpoints of a family of jobs: one for each of its kinds, one to poll, one to erase. */
-export const jobEndpoints = { create, poll, erase }
+const signal = <const Noun extends string>(family: JobFamily<string, Noun>) =>
+  HttpApiEndpoint.post(`signal${family.noun}Job` as const, `${family.poll}/signals/:name` as `/${string}`, {
+    params: signalParams,
+    payload: SendSignal,
+    success: SentSignal,
+    error: signalErrors,
+  }).annotateMerge(
+    OpenApi.annotations({
+      summary: `Send a signal to ${withArticle(spokenFamily(family))} job`,
+      description:
+        "For a job that waits for it, now or later. The first value of each name counts. Repeating the request returns the same response. Only the key that created the job can signal it.",
+    }),
+  )
+
+/** The endpoints of a family of jobs: one for each of its kinds, one to poll, one to erase, and for custom kinds one to signal. */
+export const jobEndpoints = { create, poll, erase, signal }
 
 type CreateOf<R> = R extends JobRoute
   ? [WireUpload<R>] extends [never]
@@ -112,7 +129,10 @@ type CreateOf<R> = R extends JobRoute
   : never
 type FamilyEndpoints<R extends JobRoute, F> =
   F extends JobFamily<string, infer Noun, infer Body>
-    ? ReturnType<typeof poll<Noun, OutputOf<R>, Body>> | ReturnType<typeof erase<Noun>>
+    ?
+        | ReturnType<typeof poll<Noun, OutputOf<R>, Body>>
+        | ReturnType<typeof erase<Noun>>
+        | (Noun extends (typeof audioJobs | typeof imageJobs)["noun"] ? never : ReturnType<typeof signal<Noun>>)
     : never
 
 /** The types of a family's endpoints, from the routes of its kinds. */

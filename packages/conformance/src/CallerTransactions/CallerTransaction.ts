@@ -4,7 +4,14 @@ import type * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { CallerTransactions, type CreateOutcome, type NewJob, type WakeUp } from "@kiln/core/ports"
+import {
+  CallerTransactions,
+  type CreateOutcome,
+  type NewJob,
+  type SignalOutcome,
+  type SignalRequest,
+  type WakeUp,
+} from "@kiln/core/ports"
 import type { Stores } from "../Check.ts"
 
 /** A transaction of the embedding program, on a connection of its own. */
@@ -31,6 +38,9 @@ export interface OpenTransaction {
   readonly createJobs: (
     ...jobs: ReadonlyArray<NewJob>
   ) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable, CallerTransactions>
+  readonly signalJobs: (
+    ...items: ReadonlyArray<SignalRequest>
+  ) => Effect.Effect<ReadonlyArray<SignalOutcome>, StoreUnavailable, CallerTransactions>
   readonly commit: Effect.Effect<void>
   readonly rollback: Effect.Effect<void>
 }
@@ -66,6 +76,17 @@ export const createIn = (
     })
   })
 
+const signalIn = (
+  through: Through,
+  transaction: unknown,
+  items: ReadonlyArray<SignalRequest>,
+): Effect.Effect<ReadonlyArray<SignalOutcome>, StoreUnavailable, CallerTransactions> =>
+  Effect.flatMap(CallerTransactions, ({ signalJobs, synchronous }) =>
+    through === "effect" || synchronous === undefined
+      ? signalJobs(transaction, items)
+      : Effect.sync(() => synchronous.signalJobs(transaction, items)),
+  )
+
 export const makeBegin = (
   { begin }: Pick<CallerPlace, "begin">,
   through: Through,
@@ -84,6 +105,7 @@ export const makeBegin = (
       open.add(transaction)
       return {
         createJobs: (...jobs) => createIn(through, transaction.transaction, jobs),
+        signalJobs: (...items) => signalIn(through, transaction.transaction, items),
         commit: end(transaction, "commit"),
         rollback: end(transaction, "rollback"),
       }

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { priorityOfRank, ranks } from "@kiln/core/domain"
+import { priorityOfRank, ranks, type Submitted, withSubmitted } from "@kiln/core/domain"
 import { JobStore, type NewJob } from "@kiln/core/ports"
 import { digest, jobId, keyId, ownerOf, projectId, uploadId } from "../fixtures.ts"
 import { claimArguments, compareClaims, kinds, modes, recordClaims, versions } from "./claimJobs.ts"
@@ -42,6 +42,8 @@ const itemArguments = record({
   ),
   delayMs: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: delays }),
   kept: fc.constantFrom({}, { model: "small", deep: [{ n: 1.5 }] }),
+  /** Of a job of that project, mostly one that is held and may be parked on it. */
+  parent: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: pick }),
   retry: fc.oneof(
     { weight: 3, arbitrary: fc.constant(undefined) },
     { weight: 2, arbitrary: record({ pick, odd: fc.constantFrom(...retryOdds) }) },
@@ -77,6 +79,11 @@ const gateOf = (of: NewJob["mode"], kind: string): NewJob["gate"] =>
       }
     : null
 
+const parentFrom = ({ parent }: Item, { claims, seen }: History): Submitted => {
+  const claim = parent && pickFrom(parent, { present: seen.held, ever: claims })
+  return claim === undefined ? {} : { parent: { jobId: claim.jobId, step: "parts" } }
+}
+
 const newJobFrom = (item: Item, history: History): NewJob => {
   const n = history.nextNumber++
   const upload =
@@ -98,7 +105,7 @@ const newJobFrom = (item: Item, history: History): NewJob => {
     fingerprint: digest(item.fingerprint),
     priority: item.priority,
     delayMs: item.delayMs,
-    metadata: item.kept,
+    metadata: withSubmitted(item.kept, parentFrom(item, history)),
     retryOf: null,
     gate: gateOf(mine.mode, item.kind),
     maxUsage: item.maxUsage,

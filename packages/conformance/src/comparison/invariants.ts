@@ -1,5 +1,6 @@
 import {
   type ConcurrencyLimits,
+  applyEvent,
   created,
   type Job,
   type JobId,
@@ -36,6 +37,15 @@ type Step = readonly [before: Job | undefined, after: Job | undefined, verb: str
 
 /** The verbs that made this of a job. A creation with a claim is two: the job it claimed was first as it is created. */
 const stepsOf = (name: string, before: Job | undefined, after: Job | undefined, now: number): ReadonlyArray<Step> => {
+  const woken = before && after?.held === true && !before.held ? applyEvent(before, { event: "woken" }, now) : undefined
+  // An end of the step may have made it claimable: it was the last child of a parked job.
+  if (before !== undefined && woken !== undefined && name !== "claimJobs") {
+    const claimable = { ...before, ...woken }
+    return [
+      [before, claimable, "completeJobs"],
+      [claimable, after, "claimJobs"],
+    ]
+  }
   if (name === "completeAndClaimJobs") return [[before, after, after?.status === "done" ? "completeJobs" : "claimJobs"]]
   if (name !== "createAndClaimJobs") return [[before, after, name]]
   if (before === undefined && after?.token === 0) return [[before, after, "createJobs"]]

@@ -10,7 +10,16 @@ import {
   type Purge,
   type RetentionAge,
 } from "@kiln/core/ports"
-import { charge, fileId, jobId, keyId, outputFile, ownerOf, record as fixtureRecord } from "../fixtures.ts"
+import {
+  charge,
+  fileId,
+  jobId,
+  keyId,
+  outputFile,
+  ownerOf,
+  projectId as projectOf,
+  record as fixtureRecord,
+} from "../fixtures.ts"
 import { claimArguments, claimJobs, compareClaims, recordClaims } from "./claimJobs.ts"
 import { createAndClaimJobs, createJobs, delays, mode, owner } from "./createJobs.ts"
 import type { History, KnownClaim } from "./History.ts"
@@ -94,6 +103,42 @@ const completeAndClaimJobs = operation(
   },
 )
 
+/** In unix milliseconds, most of which are past or reached soon. */
+const parkTimes = fc.constantFrom(undefined, undefined, 0, 5_000, 20_000)
+
+const signalJobs = operation(
+  "signalJobs",
+  fc.array(
+    record({ pick, name: fc.constantFrom("a", "a", "b"), value: fc.nat(1), owner: fc.constantFrom(0, 0, 0, 1, 2) }),
+    {
+      minLength: 1,
+      maxLength: 3,
+    },
+  ),
+  (picks, history) => {
+    const items = picks.map(({ name, owner, pick: choice, value }) => {
+      const known = pickFrom(choice, {
+        present: history.seen.unfinished,
+        ended: history.seen.finished,
+        ever: history.jobs,
+      })
+      const {
+        keyId: key,
+        mode,
+        projectId,
+      } = known?.principal ?? { ...ownerOf({ keyId: keyId(1), mode: "sandbox", projectId: projectOf(1) }) }
+      return {
+        jobId: known?.jobId ?? jobId(9_999),
+        name,
+        value: { n: value },
+        ...(owner === 1 && { owner: { projectId, keyId: key, mode } }),
+        ...(owner === 2 && { owner: { projectId, keyId: keyId(8) } }),
+      }
+    })
+    return Effect.flatMap(JobStore, (store) => store.signalJobs(items))
+  },
+)
+
 const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
   operation(
     "extendLeases",
@@ -142,6 +187,19 @@ const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
         delayMs,
         countsAsFailure,
         ...(isRecorded ? recordOf(isRecorded, history) : { wait: waits[countsAsFailure ? 1 : 0] }),
+      }))
+      return Effect.flatMap(JobStore, (store) => store.deferJobs(items))
+    },
+  ),
+  operation(
+    "deferJobs",
+    fc.tuple(claimsArguments, fc.constantFrom("children", "children", "signal", "signal", "sleep"), parkTimes),
+    ([claims, reason, until], history) => {
+      const items = claims.map((claim) => ({
+        ...claimFrom(claim, history),
+        delayMs: 0,
+        countsAsFailure: false,
+        park: { reason, subject: reason === "children" ? "parts" : "a", until },
       }))
       return Effect.flatMap(JobStore, (store) => store.deferJobs(items))
     },
@@ -277,6 +335,7 @@ export const jobOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [
   ...fenced.map((arbitrary) => ({ weight: 3, arbitrary })),
   ...sweeps.map((arbitrary) => ({ weight: 1, arbitrary })),
   { weight: 3, arbitrary: eraseJobs },
+  { weight: 3, arbitrary: signalJobs },
   ...reads.map((arbitrary) => ({ weight: 1, arbitrary })),
   { weight: 2, arbitrary: listCharges },
   { weight: 1, arbitrary: checkClaims },

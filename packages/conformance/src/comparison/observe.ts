@@ -22,6 +22,7 @@ export const observe = Effect.fnUntraced(function* (history: History) {
     polled: yield* jobs.pollJobs(history.jobs),
     attempts: yield* Effect.forEach(history.jobs, ({ jobId }) => directory.listAttempts(jobId)),
     waits: yield* Effect.forEach(history.jobs, ({ jobId }) => directory.listWaits(jobId)),
+    signals: yield* Effect.forEach(history.jobs, ({ jobId }) => jobs.listSignals(jobId)),
     list: yield* allJobs({ limit: 10_000 }),
     counts: countsInOrder(yield* directory.countJobs({ finishedWithinMs })),
     // Without ages, which include the time that the store itself takes.

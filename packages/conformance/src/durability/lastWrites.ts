@@ -124,6 +124,7 @@ const steps: Steps = {
     extendLeases: Effect.flatMap(held(1), (ref) =>
       onJobs((jobs) => jobs.extendLeases([{ ...ref, leaseDurationMs: 2 * leaseDurationMs }])),
     ),
+    signalJobs: onJobs((jobs) => jobs.signalJobs([{ jobId: jobId(5), name: "approved", value: { by: "é😀" } }])),
     checkpointJobs: Effect.flatMap(held(1), (ref) =>
       onJobs((jobs) => jobs.checkpointJobs([{ ...ref, step: "reply", value: { text: "é😀" } }])),
     ),
@@ -201,6 +202,7 @@ const shown = Effect.gen(function* () {
     jobs: yield* directory.readJobs([1, 2, 3, 4, 5, 6, 7].map(jobId)),
     attempts: yield* Effect.forEach([1, 2, 3], (n) => directory.listAttempts(jobId(n))),
     waits: yield* directory.listWaits(jobId(3)),
+    signals: yield* (yield* JobStore).listSignals(jobId(5)),
     purges: yield* jobs.listPurges(10),
     duePurges: yield* jobs.nextPurges(10),
     retention: yield* jobs.readRetention,

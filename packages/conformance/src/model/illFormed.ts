@@ -14,8 +14,10 @@ const illFormedState = (job: Job): string | undefined => {
   if (failures + lostWorkers > attempts) return "failures and lost workers must not exceed attempts"
   if (attempts > token) return "the token must be at least the number of attempts"
   if (status === "queued" && (token > 0 || attempts > 0)) return "a claimed job must not return to `queued`"
-  if ((status === "processing" || status === "done") && attempts === 0)
-    return "a processing or done job must have an attempt"
+  if (status === "done" && attempts === 0) return "a done job must have an attempt"
+  // The attempt that parked the job does not count.
+  if (status === "processing" && attempts === 0 && (job.held || token < 2))
+    return "a processing job must have an attempt or be parked"
   return undefined
 }
 

@@ -55,10 +55,23 @@ const isRetried = (before: Job, after: Job): boolean =>
   after.uploadId === null &&
   differingField(jobOriginFields, { ...before, uploadId: null }, after) === undefined
 
+/** The verbs that may end the last child of a parked job, and the one that signals. */
+const wakingVerbs: ReadonlySet<string> = new Set([
+  "signalJobs",
+  "completeJobs",
+  "completeAndClaimJobs",
+  "failJobs",
+  "cancelJobs",
+  "expireJobs",
+  "claimJobs",
+  "createAndClaimJobs",
+])
+
 const isOf = (event: JobMoveName, verb: string | undefined): boolean => {
   if (verb === undefined) return true
   if (event === "retried") return verb === "createJobs"
   if (event === "removed") return verb === "deleteJobs"
+  if (event === "woken") return wakingVerbs.has(verb)
   // By age is a verb of its own, and the same row.
   return jobTransitions[event].verb === verb || (event === "erased" && verb === "expireData")
 }
@@ -105,8 +118,12 @@ const candidates = (before: Job, after: Job, now: number): ReadonlyArray<Transit
   }
   // No caller chooses a lease or delay below 0; one that the run limit shortens gives the same result.
   const ms = Math.max(0, (after.claimableAt ?? now) - now)
+  if (!after.held && after.token === token) return [{ event: "woken" }]
   if (!after.held)
     return [
+      ...((after.claimableAt ?? now) < now ? [] : [false, true]).map(
+        (isCharged) => ({ event: "parked", token, until: after.claimableAt ?? now, isCharged }) as const,
+      ),
       { event: "released", token, createdAt: before.createdAt },
       { event: "lost", createdAt: before.createdAt },
       { event: "deferred", token, delayMs: ms, countsAsFailure: after.failures !== before.failures },

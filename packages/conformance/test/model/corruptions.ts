@@ -64,6 +64,15 @@ export const isAlsoLegal = (
 ): boolean => {
   if (chosen[event]?.includes(field) === true) return isChoosable(corrupted, event, field)
   if (event === "deferred" && field === "claimableAt") return (corrupted.claimableAt ?? -1) >= now
+  // A deferral and a parking whose time is charged differ in nothing else.
+  if ((event === "deferred" || event === "parked" || event === "released") && field === "attempts")
+    return (
+      corrupted.failures === before?.failures &&
+      (corrupted.claimableAt ?? -1) >= now &&
+      (corrupted.attempts === before.attempts || corrupted.attempts === before.attempts - 1)
+    )
+  if (event === "parked" && field === "claimableAt")
+    return (corrupted.claimableAt ?? -1) >= now && corrupted.phaseStartedAt === now
   if (event === "deferred" && field === "failures")
     return corrupted.failures === before?.failures || corrupted.failures - 1 === before?.failures
   // A lease of another length, whose deadline is by chance the same.

@@ -35,7 +35,17 @@ const step = fc.record({
   waitMs: fc.constantFrom(0, 0, 1, 299, 300, 301, 1_000, 3_000, 30_000),
   event: fc.constantFrom(
     ...(["claimed", "claimed", "claimed", "claimed", "claimed", "abandoned"] as const),
-    ...(["extended", "extended", "checkpointed", "checkpointed", "deferred", "deferred", "released"] as const),
+    ...([
+      "extended",
+      "extended",
+      "checkpointed",
+      "checkpointed",
+      "deferred",
+      "deferred",
+      "parked",
+      "woken",
+      "released",
+    ] as const),
     ...([
       "completed",
       "completed",
@@ -120,7 +130,11 @@ const moveOf = (before: Job, one: Step, now: number): Move | undefined => {
   }
   if (one.event === "erased" && (before.retained === "deleted" || (before.retained === "expired" && one.byAge)))
     return undefined
-  const state = applyEvent(before, { ...one, event: one.event, ...tokenOf(before) }, now)
+  const state = applyEvent(
+    before,
+    { ...one, event: one.event, until: now + one.delayMs, isCharged: one.byAge, ...tokenOf(before) },
+    now,
+  )
   if (state === undefined) return undefined
   const verb = one.event === "erased" && one.byAge ? "expireData" : jobTransitions[one.event].verb
   return { before, after: { ...before, ...state, ...dataOf(before, one) }, event: one.event, verb, now }

@@ -1,12 +1,15 @@
+import type { ParkedJob } from "./Parking.ts"
+
 /** Number of runs of equal waits that a store keeps of a job: the newest. */
 export const maxWaitRuns = 20
 
 /**
- * Why an attempt ended to wait, at no cost to the job's budget of failures: its children are unfinished, a provider is paused or
+ * Why an attempt ended to wait, at no cost to the job's budget of failures: its children are unfinished, a signal has not come, it
+ * sleeps, a provider is paused or
  * asked to be called later, prerequisites of its children are missing, kiln's own store or blobs were unavailable, or the job runs
  * alone because it may crash its worker.
  */
-export type WaitReason = "children" | "provider" | "gate" | "store" | "blobs" | "isolation"
+export type WaitReason = "children" | "signal" | "sleep" | "provider" | "gate" | "store" | "blobs" | "isolation"
 
 /** A worker's report of an attempt that ended to wait. Nothing in it comes from a request. */
 export interface AttemptWait {
@@ -26,6 +29,21 @@ export interface WaitRun extends AttemptWait {
   readonly firstAt: number
   readonly lastAt: number
 }
+
+/**
+ * Returns the run of a parked job, which is the last of its runs while it is parked. It is not kept after that: the attempt does not
+ * count, so the next one has the same number.
+ */
+export const parkedRun = ({ parkedAt, reason, subject }: ParkedJob, attempts: number): WaitRun => ({
+  reason,
+  subject,
+  cause: null,
+  firstAttempt: attempts + 1,
+  lastAttempt: attempts + 1,
+  count: 1,
+  firstAt: parkedAt,
+  lastAt: parkedAt,
+})
 
 /** Adds an attempt that ended to wait to the runs of a job, oldest first. */
 export const withWait = (

@@ -28,15 +28,19 @@ const countPrefix = "kiln:children "
 /** The name under which a job keeps how many children a step has, as it keeps the values of steps. */
 export const countStep = (step: string): string => `${countPrefix}${step}`
 
-/** Whether a step of a kind would take the name of such a count. */
-export const isCountStep = (name: string): boolean => name.startsWith(countPrefix)
+const untilPrefix = "kiln:until "
+
+/** The name under which a job keeps until when a step waits. */
+export const untilStep = (step: string): string => `${untilPrefix}${step}`
+
+/** Whether a step of a kind would take the name of such a value. */
+export const isCountStep = (name: string): boolean => name.startsWith(countPrefix) || name.startsWith(untilPrefix)
 
 /** Milliseconds until a job looks again whether its children may be created, after a switch or a price was off. */
 export const gatePauseMs = 1_000
 
-const shortestPauseMs = 250
-const longestPauseMs = 5_000
-
-/** Milliseconds until a job looks again whether its children have finished: twice as long each time, up to five seconds. */
-export const childrenPauseMs = (attempt: number): number =>
-  Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(attempt - 1, 16))
+/**
+ * Milliseconds until a job looks again at children that are those of another parent, because these have its uploads. Their end does not
+ * wake it.
+ */
+export const foreignPauseMs = 1_000

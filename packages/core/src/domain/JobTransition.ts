@@ -25,9 +25,10 @@ export interface JobTransition {
    * - `claimable`: `claimableAt` has passed and the deadline has not
    * - `overdue`: the deadline has passed, and the job is not `lost`
    * - `lost`: the deadline has passed, the job is held, and the run limit did not end its lease
+   * - `waiting`: nobody holds the job, and `claimableAt` has not passed
    * - `unfinished`, `finished`: nothing more
    */
-  readonly guard: "none" | "fence" | "claimable" | "overdue" | "lost" | "unfinished" | "finished"
+  readonly guard: "none" | "fence" | "claimable" | "overdue" | "lost" | "waiting" | "unfinished" | "finished"
   /** Whether the move raises the fencing token. */
   readonly token: "kept" | "raised"
   readonly meaning: string
@@ -99,6 +100,22 @@ export const jobTransitions = {
     token: "raised",
     meaning: "retried later; counts as a failure if the provider failed",
   },
+  parked: {
+    verb: "deferJobs",
+    from: ["processing"],
+    to: "processing",
+    guard: "fence",
+    token: "raised",
+    meaning: "waits for children, a signal or a point in time; the attempt does not count",
+  },
+  woken: {
+    verb: "signalJobs",
+    from: ["processing"],
+    to: "processing",
+    guard: "waiting",
+    token: "kept",
+    meaning: "the event of a parked job has come: a signal, or the end of the last child, in the step that ends it",
+  },
   released: {
     verb: "releaseJobs",
     from: ["processing"],
@@ -155,6 +172,9 @@ export type TransitionEvent =
   | { readonly event: "completed"; readonly token: number }
   | { readonly event: "failed"; readonly token: number; readonly errorCode: ErrorCode }
   | { readonly event: "deferred"; readonly token: number; readonly delayMs: number; readonly countsAsFailure: boolean }
+  /** `until` is not before now. `isCharged`: the time until then counts as waiting. */
+  | { readonly event: "parked"; readonly token: number; readonly until: number; readonly isCharged: boolean }
+  | { readonly event: "woken" }
   | { readonly event: "released"; readonly token: number; readonly createdAt: number }
   | { readonly event: "lost"; readonly createdAt: number }
   | { readonly event: "expired" }
@@ -201,6 +221,10 @@ export const applyEvent = (job: JobState, event: TransitionEvent, now: number): 
       return finish(job, "failed", event.errorCode, now)
     case "deferred":
       return wait({ ...job, failures: job.failures + (event.countsAsFailure ? 1 : 0) }, now, now + event.delayMs)
+    case "parked":
+      return park(job, now, event)
+    case "woken":
+      return beginToWaitAt({ ...job, ...endPhase(job, now) }, now)
     case "released":
       return wait(job, now, event.createdAt)
     case "lost":
@@ -227,6 +251,8 @@ const guardHolds = (job: JobState, event: TransitionEvent, now: number): boolean
       return isOverdue(job, now) && !isLost(job, now)
     case "lost":
       return isLost(job, now)
+    case "waiting":
+      return !job.held && job.claimableAt !== null && job.claimableAt > now
     case "unfinished":
     case "finished":
       return true // checked by `from`
@@ -285,6 +311,23 @@ const wait = (job: JobState, now: number, claimableAt: number): JobState => {
     phaseStartedAt: now,
   }
 }
+
+const park = (
+  job: JobState,
+  now: number,
+  { isCharged, until }: Extract<TransitionEvent, { readonly event: "parked" }>,
+): JobState => {
+  const waiting = wait({ ...job, attempts: job.attempts - 1 }, now, until)
+  return isCharged ? waiting : beginToWaitAt(waiting, until)
+}
+
+/** The time until then counts as neither running nor waiting, as with a delayed job. */
+const beginToWaitAt = (job: JobState, at: number): JobState => ({
+  ...job,
+  claimableAt: at,
+  deadlineAt: at + queueBudgetMs(job),
+  phaseStartedAt: at,
+})
 
 const finish = (job: JobState, status: "done" | "failed", errorCode: ErrorCode | null, now: number): JobState => ({
   ...job,

@@ -7,6 +7,23 @@ export interface Progress {
   readonly value: number
   /** The current activity of the attempt, for callers; `null` if it did not report one. */
   readonly message: string | null
+  /** Present if the job reported none and waits for children: the share is that of the finished ones, which readers count. */
+  readonly children?: { readonly step: string; readonly total: number }
+}
+
+/** Returns the value of the checkpoint of a job that waits for the children of a step. */
+export const childrenCheckpoint = (step: string, total: number, attempt: number): Json => ({
+  attempt,
+  value: 0,
+  message: null,
+  step,
+  total,
+})
+
+/** Returns the progress of a job that waits for children, of which this many are unfinished. */
+export const progressOfChildren = (total: number, unfinished: number): Progress => {
+  const finished = Math.max(0, total - unfinished)
+  return { value: total === 0 ? 0 : finished / total, message: `${finished} of ${total}` }
 }
 
 /**
@@ -60,7 +77,11 @@ export const progressOf = (job: {
 /** Reads the value of the checkpoint. */
 export const progressIn = (kept: Json | undefined, attempts: number): Progress | null => {
   if (typeof kept !== "object" || kept === null || Array.isArray(kept)) return null
-  const { attempt, message, value } = kept as { readonly [Name in "attempt" | "message" | "value"]?: Json }
-  if (attempt !== attempts || typeof value !== "number") return null
-  return { value, message: typeof message === "string" ? message : null }
+  const { attempt, message, step, total, value } = kept as {
+    readonly [Name in "attempt" | "message" | "step" | "total" | "value"]?: Json
+  }
+  // A parked job does not count the attempt that parked it, and shows its report.
+  if (typeof attempt !== "number" || attempt < attempts || typeof value !== "number") return null
+  const children = typeof step === "string" && typeof total === "number" ? { children: { step, total } } : {}
+  return { value, message: typeof message === "string" ? message : null, ...children }
 }

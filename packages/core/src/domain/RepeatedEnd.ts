@@ -3,7 +3,10 @@ import type { TransitionEvent } from "./JobTransition.ts"
 import type { Upload } from "./Upload.ts"
 
 /** An event by which the holder of a claim ends it. */
-export type ClaimEnd = Extract<TransitionEvent, { readonly event: "completed" | "failed" | "deferred" | "released" }>
+export type ClaimEnd = Extract<
+  TransitionEvent,
+  { readonly event: "completed" | "failed" | "deferred" | "parked" | "released" }
+>
 
 /**
  * Returns whether this end of a claim was already written: the first call succeeded and its answer was lost. Call it when
@@ -14,7 +17,7 @@ export type ClaimEnd = Extract<TransitionEvent, { readonly event: "completed" | 
  * shows which end it was:
  * - `done`: only this claim's completion leads there.
  * - `failed`: this claim's failure, or the sweep's, which has another error code.
- * - `processing`: deferred, released, or returned to the queue by the sweep (`lost`). These count as the same end and the first
+ * - `processing`: deferred, parked, released, or returned to the queue by the sweep (`lost`). These count as the same end and the first
  *   one stands, so releasing is correct when it is unknown whether a deferral was written.
  */
 export const isRepeatedEnd = (
@@ -28,6 +31,7 @@ export const isRepeatedEnd = (
     case "failed":
       return job.status === "failed" && job.errorCode === end.errorCode
     case "deferred":
+    case "parked":
     case "released":
       return job.status === "processing"
   }

@@ -4,6 +4,7 @@ import type { WaitRun } from "./AttemptWait.ts"
 import type { PauseReason } from "./Circuit.ts"
 import type { Board } from "./Gate.ts"
 import type { Job } from "./Job.ts"
+import { maxParkMs } from "./Parking.ts"
 import type { ServedKind, WorkerScope } from "./WorkerScope.ts"
 
 /** Everything that an unfinished job can wait for. */
@@ -22,6 +23,8 @@ export const waitingReasons = [
   "start_delayed",
   "retry",
   "children",
+  "signal",
+  "sleep",
   "isolation",
   "store_unavailable",
   "blobs_unavailable",
@@ -34,7 +37,10 @@ export type WaitingReasonName = (typeof waitingReasons)[number]
 /** One thing that an unfinished job waits for. */
 export interface WaitingFor {
   readonly reason: WaitingReasonName
-  /** The kind, switch, price, provider or project that holds the job back; `null` for other reasons. */
+  /**
+   * The kind, switch, price, provider or project that holds the job back, the step of the children, or the name of the signal or the
+   * sleep; `null` for other reasons.
+   */
   readonly subject: string | null
   /**
    * `provider_paused`: `quota`, `configuration`, `failing` or `postponed`. `retry`: the error code of the last attempt. `no_worker`:
@@ -207,17 +213,24 @@ const missedByChildren = (missing: string): ReadonlyArray<WaitingFor> =>
     return one(missedReasons[what] ?? "no_worker", { subject, cause: "children" })
   })
 
+/** A job that waits for its children alone is parked for as long as a job can be. */
+const soon = (until: number, now: number): number | null => (until - now > maxParkMs / 2 ? null : until)
+
 /** Why the job may not be claimed yet. */
 const delayOf = (
-  { failed, job, unfinishedChildren, waited }: WaitingFacts,
+  { failed, job, place: { now }, unfinishedChildren, waited }: WaitingFacts,
   until: number,
 ): ReadonlyArray<WaitingFor> => {
-  if (job.attempts === 0) return [one("start_delayed", { until })]
-  if (waited?.lastAttempt !== job.attempts)
+  if (job.attempts === 0 && waited === undefined) return [one("start_delayed", { until })]
+  // The attempt of a parked job does not count, so its wait has the number of the next one.
+  if (waited === undefined || waited.lastAttempt < job.attempts)
     return [one("retry", { cause: failed?.number === job.attempts ? failed.errorCode : null, until })]
   switch (waited.reason) {
     case "children":
-      return [one("children", { count: unfinishedChildren, until })]
+      return [one("children", { subject: waited.subject, count: unfinishedChildren, until: soon(until, now) })]
+    case "signal":
+    case "sleep":
+      return [one(waited.reason, { subject: waited.subject, until })]
     case "provider":
       return [one("provider_paused", { subject: waited.subject, cause: waited.cause, until })]
     case "gate":
@@ -287,11 +300,11 @@ export const waitingFor = (facts: WaitingFacts): ReadonlyArray<WaitingFor> => {
     const delay = delayOf(facts, claimableAt).filter(
       ({ reason, subject }) => !blockers.some((blocker) => blocker.reason === reason && blocker.subject === subject),
     )
-    return job.attempts === 0 ? [...delay, ...blockers] : [...blockers, ...delay]
+    return job.attempts === 0 && waited === undefined ? [...delay, ...blockers] : [...blockers, ...delay]
   }
   const parked =
-    waited?.lastAttempt === job.attempts && waited.reason === "children" && unfinishedChildren > 0
-      ? [one("children", { count: unfinishedChildren })]
+    waited !== undefined && waited.lastAttempt >= job.attempts && waited.reason === "children" && unfinishedChildren > 0
+      ? [one("children", { subject: waited.subject, count: unfinishedChildren })]
       : []
   const lost = held ? [one("worker_lost")] : []
   const reasons = [...blockers, ...parked, ...lost, ...(blockers.length === 0 ? limitsReached(facts) : [])]

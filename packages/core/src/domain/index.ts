@@ -19,7 +19,8 @@ export * from "./AttemptWait.ts"
 export type { WorkerScope } from "./WorkerScope.ts"
 export { type WaitingReasonName, type WaitingFor, type QueuePlace, maxAhead } from "./WaitingFor.ts"
 export * from "./BlobKey.ts"
-export { childLabel, isCountStep } from "./Child.ts"
+export { childLabel, isCountStep, stepLabel } from "./Child.ts"
+export * from "./Parking.ts"
 export { jobOrphanReason, purgePauseMs, uploadOrphanReason } from "./Orphan.ts"
 export {
   errorCodes,

@@ -97,6 +97,12 @@ export interface UploadTicket {
   readonly maxBytes: number
 }
 
+/** A signal that a job has received. */
+export interface SentSignal {
+  /** Whether this value is the one that the job gets; false if another value came before under this name. */
+  readonly isFirst: boolean
+}
+
 /** Ends a subscription when it is called, or at the end of a `using` block. */
 export interface Subscription extends Disposable {
   (): void
@@ -180,6 +186,26 @@ export interface EmbeddedEngine<
     request: InputOf<Named<K, Name>>,
     options?: SubmitOptions & WaitOptions,
   ): Promise<JobResult<Named<K, Name>>>
+  /**
+   * Sends a signal to a job, which `waitFor` in its `run` receives. It may come before the job waits for it. One value counts for each
+   * name, the first: `isFirst` is false if another value came before. Repeating a call has no effect. Rejects with `job_finished` once
+   * the job has ended. With a `transaction`, the signal takes effect exactly if that commits.
+   */
+  signal(
+    this: void,
+    job: JobReference<string>,
+    name: string,
+    value?: unknown,
+    options?: ProjectOption & AbortOption & { readonly transaction?: Transaction },
+  ): Promise<SentSignal>
+  /** Sends a signal inside a synchronous transaction, for stores that have them. Throws what `signal` rejects with. */
+  signalSync(
+    this: void,
+    job: JobReference<string>,
+    name: string,
+    value: unknown,
+    options: ProjectOption & { readonly transaction: SyncTransaction },
+  ): SentSignal
   /** Deletes the retained data of a finished job, including its files. */
   readonly eraseData: (job: JobReference<string>, options?: ProjectOption & AbortOption) => Promise<void>
   /** Announces an audio file. Its job must have the same mode and project. */

@@ -3,6 +3,9 @@ import type { BuiltInErrorCode, WarningCode } from "../domain/ErrorCode.ts"
 import type { JobId } from "../domain/Ids.ts"
 import type { Json, JsonObject } from "../domain/Json.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
+import type { WaitTime } from "../domain/WaitTime.ts"
+import type { SignalResult } from "../kinds/AttemptContext.ts"
+import type { ValueOf, ValueSchema } from "../kinds/readBySchema.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
 import type { ErrorCodeOf, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
@@ -88,6 +91,28 @@ export interface Attempt<
     kind: K | K["name"],
     requests: ReadonlyArray<InputOf<K>>,
   ) => Promise<ReadonlyArray<ChildJob<K>>>
+  /**
+   * Waits for a time: milliseconds, a text such as `"90 seconds"` or `"2 days"`, or until a `Date`. Meanwhile the job holds no slot, as
+   * with `children`: the attempt ends, and a later one gets here again. A duration counts from when an attempt first gets here. At most
+   * 366 days. The wait charges none of the job's limits.
+   */
+  readonly sleep: (name: string, time: WaitTime) => Promise<void>
+  /**
+   * Waits for the signal of this name, which `engine.signal(job, name, value)` sends. Meanwhile the job holds no slot, as with `sleep`. A
+   * signal that came before counts; of several, the first. A timeout is a value and not an error, and final:
+   *
+   * ```ts
+   * const approved = await waitFor("approved", { timeout: "1 hour", schema: z.object({ by: z.string() }) })
+   * if (approved.timedOut) return { output: { published: false } }
+   * ```
+   *
+   * A value that does not match `schema` fails the job. Two waits of one attempt at the same time are one after the other: to wait for
+   * whichever comes first, let both send the same name.
+   */
+  readonly waitFor: <S extends ValueSchema = never>(
+    name: string,
+    options: { readonly timeout: WaitTime; readonly schema?: S },
+  ) => Promise<SignalResult<[S] extends [never] ? Json : ValueOf<S>>>
   /**
    * Reports how far the attempt is: a share from 0 to 1, and what it is doing, at most 200 characters, which callers see as
    * `job.progress`: `progress(0.4, "encoding")`. Call it as often as you like: the newest report is stored at most once a second,

@@ -189,6 +189,14 @@ class AsyncAttempt implements Attempt {
       ) as never
   }
 
+  get sleep(): Attempt["sleep"] {
+    return (name, time) => this.#runKept("sleep", name, this.#attempt.sleep(name, time))
+  }
+
+  get waitFor(): Attempt["waitFor"] {
+    return (name, options) => this.#runKept("waitFor", name, this.#attempt.waitFor(name, options)) as never
+  }
+
   get writeFile(): Attempt["writeFile"] {
     return (name, work) => {
       // Aborted while the file is created, and while what it returned is read.

@@ -85,6 +85,8 @@ export const verbOptions = {
   get: call,
   wait: waiting,
   submitAndWait: { ...submission, ...waiting },
+  signal: { ...call, transaction: true },
+  signalSync: { project: true, transaction: true },
   eraseData: call,
   createUpload: { ...call, mode: true },
   receiveUpload: abort,

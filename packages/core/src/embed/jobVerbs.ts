@@ -8,13 +8,16 @@ import {
   type Job,
   type JobMode,
   type Json,
+  progressOf,
   requireNumber,
   requireOneOf,
   requireOptions,
   type UploadId,
 } from "../domain/index.ts"
 import { Engine, EngineConfig, JobEvents } from "../engine/index.ts"
+import { countedProgress } from "../engine/countedProgress.ts"
 import { readJob } from "../engine/readJob.ts"
+import { JobDirectory } from "../ports/index.ts"
 import { inSpan } from "../engine/spans.ts"
 import { waitForJob } from "../engine/waitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
@@ -47,7 +50,16 @@ const defaultWaitMs = 300_000
 
 type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
   EmbeddedEngine<K, Transaction, SyncTransaction>,
-  "submit" | "submitSync" | "submitMany" | "submitManySync" | "get" | "wait" | "submitAndWait" | "eraseData"
+  | "submit"
+  | "submitSync"
+  | "submitMany"
+  | "submitManySync"
+  | "get"
+  | "wait"
+  | "submitAndWait"
+  | "signal"
+  | "signalSync"
+  | "eraseData"
 >
 
 export const idOf = (job: JobReference<string>): string => {
@@ -58,7 +70,11 @@ export const idOf = (job: JobReference<string>): string => {
 
 /** Converts a job for the program. */
 export const shown = (job: Job) =>
-  Effect.map(EngineConfig, ({ defaultCurrency }) => toJobResult<never>(job, defaultCurrency))
+  Effect.gen(function* () {
+    const { defaultCurrency } = yield* EngineConfig
+    const progress = yield* countedProgress(yield* JobDirectory, job.id, progressOf(job))
+    return toJobResult<never>(job, defaultCurrency, progress)
+  })
 
 /** Converts a job for the program, with its newest retry. */
 const shownWithRetry = Effect.fnUntraced(function* (job: Job) {
@@ -92,6 +108,15 @@ export const partsOfSubmitAndWait = (options: SubmitOptions & WaitOptions) => {
   return { submitting, waiting }
 }
 
+type SignalOptions = ProjectOption & AbortOption & { readonly transaction?: unknown }
+
+const signalOf = (job: JobReference<string>, name: string, value: unknown, { project }: ProjectOption) => ({
+  jobId: idOf(job),
+  name,
+  value,
+  ...(project !== undefined && { owner: { projectId: projectIdOf(project) } }),
+})
+
 export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
   runtime: EngineRuntime,
   defaultMode: JobMode,
@@ -117,6 +142,22 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
     submitAndWait: async (kind, request, options = {}) => {
       const { submitting, waiting } = partsOfSubmitAndWait(options)
       return verbs.wait(await verbs.submit(kind, request, submitting), waiting)
+    },
+    signal: async (job, name, value, options?: SignalOptions, ...rest: ReadonlyArray<unknown>) => {
+      const given = callOptions("signal()", verbOptions.signal, options, rest)
+      const asked = signalOf(job, name, value, given)
+      return run(
+        Effect.flatMap(Engine, (engine) =>
+          "transaction" in given ? engine.signalJobIn(given.transaction, asked) : engine.signalJob(asked),
+        ),
+        given.signal,
+      )
+    },
+    signalSync: (job, name, value, given) => {
+      requireOptions("signalSync()", given, verbOptions.signalSync)
+      runtime.closed.throwIfAborted()
+      const engine = Context.get(runtime.context, Engine)
+      return engine.signalJobInSync(given.transaction, signalOf(job, name, value, given))
     },
     eraseData: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
       const { project, signal } = callOptions("eraseData()", verbOptions.eraseData, options, rest)

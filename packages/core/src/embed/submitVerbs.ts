@@ -13,6 +13,7 @@ import {
   type JobMode,
   type JobStatus,
   type Json,
+  type Progress,
   progressOf,
   requireNumber,
   requireOptions,
@@ -34,7 +35,11 @@ import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { FinishedJob, JobResult, OnFinished } from "./JobResult.ts"
 
 /** Converts a job, with its output and files under their names. */
-export const toJobResult = <K extends Kind>(job: Job, defaultCurrency: string): JobResult<K> => {
+export const toJobResult = <K extends Kind>(
+  job: Job,
+  defaultCurrency: string,
+  progress: Progress | null = progressOf(job),
+): JobResult<K> => {
   const { attempts, createdAt, id, kind, mode, priority, status, warningCode } = job
   const common = {
     id,
@@ -51,7 +56,7 @@ export const toJobResult = <K extends Kind>(job: Job, defaultCurrency: string): 
   const finishedAt = dateOf(job.finishedAt ?? 0)
   const statusFields: Record<JobStatus, object> = {
     queued: { progress: null },
-    processing: { progress: progressOf(job) },
+    processing: { progress: progress && { value: progress.value, message: progress.message } },
     done: { finishedAt, output: outputOf(job) },
     failed: { finishedAt, errorCode: job.errorCode, errorMessage: errorMessageOf(job) },
   }

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import {
   type BlobCorrupt,
   type BlobUnavailable,
@@ -24,6 +25,7 @@ import {
   BlobStore,
   type CreateOutcome,
   IdGenerator,
+  JobDirectory,
   JobStore,
   type StoredFile,
   Switchboard,
@@ -48,7 +50,16 @@ import { type GroupCommit, layerGroupCommit } from "./GroupCommit.ts"
 import type { JobRequest, Placement } from "./prepareJob.ts"
 import { layerStoreSpans, withSpans } from "./spans.ts"
 import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
+import { countedProgress } from "./countedProgress.ts"
 import { openNamed } from "./openNamed.ts"
+import {
+  type AcceptedSignal,
+  type AskedSignal,
+  makeSignalJobIn,
+  signalJob,
+  type SignalError,
+  type SignalJobIn,
+} from "./signalJob.ts"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { Operator } from "./Operator.ts"
 
@@ -81,6 +92,8 @@ const operations = [
   "pollJob",
   "latestRetry",
   "waitForJob",
+  "signalJob",
+  "signalJobIn",
   "eraseJobData",
   "findFile",
   "openFile",
@@ -159,6 +172,12 @@ export class Engine extends Context.Service<
       jobId: string,
       timeoutMs?: number,
     ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimeout>
+    /** Keeps a signal of a job, the first value of each name, and wakes the job if it waits for it. */
+    readonly signalJob: (asked: AskedSignal) => Effect.Effect<AcceptedSignal, SignalError | StoreUnavailable>
+    /** `signalJob` inside a transaction of the caller: it takes effect when that commits. */
+    readonly signalJobIn: SignalJobIn["signalJobIn"]
+    /** The same for synchronous handles. Throws what `signalJobIn` fails with. */
+    readonly signalJobInSync: SignalJobIn["signalJobInSync"]
     readonly eraseJobData: (
       principal: Principal,
       jobId: string,
@@ -210,10 +229,12 @@ export class Engine extends Context.Service<
         pushJob,
         ...(yield* makeCreateJobsIn),
         getJob: makeGetJob(store),
-        pollJob: makePollJob(store),
+        pollJob: makePollJob(store, Option.getOrUndefined(yield* Effect.serviceOption(JobDirectory))),
         latestRetry: ({ keyId }, { id, status }) => latestRetry({ id, keyId, status }),
         waitForJob: (principal, jobId, timeoutMs) =>
           provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
+        signalJob: (asked) => provide(signalJob(asked)),
+        ...(yield* makeSignalJobIn),
         eraseJobData: (principal, jobId) => provide(eraseJobData(principal, jobId)),
         findFile: (fileId) => provide(findFile(fileId)),
         openFile: (file, range) => provide(openFile(file, range)),
@@ -238,10 +259,18 @@ const makeGetJob =
   (principal, jobId) =>
     isId("job", jobId) ? Effect.flatMap(store.findJobs([{ jobId, principal }]), found) : notFound
 
-const makePollJob =
-  (store: JobStore["Service"]): Read<PolledJob> =>
-  (principal, jobId) =>
-    isId("job", jobId) ? Effect.flatMap(store.pollJobs([{ jobId, principal }]), found) : notFound
+const makePollJob = (store: JobStore["Service"], directory: JobDirectory["Service"] | undefined): Read<PolledJob> => {
+  const counted = (job: PolledJob) =>
+    job.progress?.children === undefined
+      ? Effect.succeed(job)
+      : Effect.map(countedProgress(directory, job.id, job.progress), (progress) => ({ ...job, progress }))
+  return (principal, jobId) =>
+    isId("job", jobId)
+      ? Effect.flatMap(store.pollJobs([{ jobId, principal }]), (jobs) =>
+          jobs[0]?.progress?.children === undefined ? found(jobs) : Effect.flatMap(found(jobs), counted),
+        )
+      : notFound
+}
 
 const notFound = Effect.suspend(() => Effect.fail(new JobNotFound()))
 

@@ -23,6 +23,7 @@ export {
   type ScheduleChange,
   skipDueTicks,
 } from "./changeSchedule.ts"
+export { type AskedSignal, signalJob } from "./signalJob.ts"
 export { eraseJobData } from "./eraseJobData.ts"
 export { CallerSpan } from "./CallerSpan.ts"
 export { purgeBlobs } from "./purgeBlobs.ts"

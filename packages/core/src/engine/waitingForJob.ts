@@ -46,7 +46,7 @@ export const waitingForJob = Effect.fnUntraced(function* (job: Job) {
   const factsOf = yield* readKindFacts
   const waited = (yield* directory.listWaits(job.id))?.at(-1)
   const failed = (yield* directory.listAttempts(job.id))?.at(-1)
-  const isParent = waited?.reason === "children" && waited.lastAttempt === job.attempts
+  const isParent = waited?.reason === "children" && waited.lastAttempt >= job.attempts
   const unfinishedChildren = isParent ? yield* countUnfinishedChildren(job.id) : 0
   return waitingFor({ ...factsOf(job.kind), job, place, waited, failed, unfinishedChildren })
 })

@@ -10,6 +10,7 @@ import type {
   Json,
   JsonObject,
   OutputFile,
+  Parking,
   StoreUnavailable,
   Submitted,
   Usage,
@@ -26,6 +27,8 @@ import type {
   ProviderRef,
   ProviderRequest,
 } from "../providers/index.ts"
+import type { WaitTime } from "../domain/WaitTime.ts"
+import type { ValueSchema } from "./readBySchema.ts"
 
 /** Ends an attempt that cannot succeed, with the reason. */
 export class AttemptFailed extends Data.TaggedError("AttemptFailed")<{
@@ -55,15 +58,21 @@ export class LeaseLost extends Data.TaggedError("LeaseLost") {}
 /** A switch or price that live jobs of the kind need was turned off. The job is released at no cost and waits until it is on again. */
 export class GateShut extends Data.TaggedError("GateShut")<{ readonly missing: ReadonlyArray<string> }> {}
 
-/**
- * The children of a step are not finished, or may not be created now: `missing` names the switches, prices, providers and spend caps that they need.
- * The job waits without holding a slot, and its next attempt looks again.
- */
-export class ChildrenUnfinished extends Data.TaggedError("ChildrenUnfinished")<{
-  readonly missing?: ReadonlyArray<string>
-  /** Whether they were created just now. */
-  readonly areNew?: boolean
-}> {}
+/** The attempt waits for something: its job is parked until then, without a slot, and a later attempt goes on. */
+export class AttemptParked extends Data.TaggedError("AttemptParked")<{ readonly park: Parking }> {}
+
+/** What `waitFor` came to. */
+export type SignalResult<Value = Json> =
+  | { readonly timedOut: false; readonly value: Value }
+  | { readonly timedOut: true }
+
+/** How long `waitFor` waits. */
+export interface SignalOptions {
+  /** Counted from the first attempt that gets there; a `Date` is compared with the store's clock. At most 366 days. */
+  readonly timeout: WaitTime
+  /** The values that are accepted. Another one fails the job. */
+  readonly schema?: ValueSchema | undefined
+}
 
 /** A finished child of a step. */
 export type Child =
@@ -82,7 +91,7 @@ export type AttemptError =
   | ProviderPaused
   | LeaseLost
   | GateShut
-  | ChildrenUnfinished
+  | AttemptParked
   | BlobUnavailable
   | BlobCorrupt
   | StoreUnavailable
@@ -154,6 +163,16 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
     kind: string,
     requests: ReadonlyArray<unknown>,
   ) => Effect.Effect<ReadonlyArray<Child>, AttemptError>
+  /**
+   * Waits for a time without holding a slot: a duration from when an attempt first gets here, or a `Date`. The attempt ends, and a later
+   * one gets here again, so everything before must be in steps. The name is one of the steps' names.
+   */
+  readonly sleep: (name: string, time: WaitTime) => Effect.Effect<void, AttemptError>
+  /**
+   * Waits for a signal of this name, without holding a slot, like `sleep`. A signal that came before counts; of several, the first. A
+   * timeout is a value, and final: a signal that comes later has no effect.
+   */
+  readonly waitFor: (name: string, options: SignalOptions) => Effect.Effect<SignalResult, AttemptError>
   /**
    * Reports how far the attempt is: a share from 0 to 1, and what it is doing, at most 200 characters, which callers see. The newest
    * report is stored at most once a second, and once more when the job waits; it never waits or fails because of the store. A number

@@ -10,6 +10,8 @@ import type {
   Json,
   JsonObject,
   OutputFile,
+  Parking,
+  Principal,
   WarningCode,
   WorkerRoom,
 } from "../domain/index.ts"
@@ -130,4 +132,27 @@ export interface Deferral extends ClaimRef {
   readonly record?: AttemptRecord | undefined
   /** For an attempt that ended to wait. Kept with the job's record. A repeat does not change it. */
   readonly wait?: AttemptWait | undefined
+  /**
+   * Parks the job instead, until its event or a time: `delayMs`, `countsAsFailure`, `record` and `wait` have no effect then. If the event
+   * has come already, the job is claimable at once.
+   */
+  readonly park?: Parking | undefined
 }
+
+/** The owner of a job. A field that is omitted may be any. */
+export type SignalOwner = Pick<Principal, "projectId"> & Partial<Pick<Principal, "keyId" | "mode">>
+
+/** A signal for a job. */
+export interface SignalRequest {
+  readonly jobId: JobId
+  /** The owner that the job must have; any if omitted, for operators. */
+  readonly owner?: SignalOwner | undefined
+  readonly name: string
+  readonly value: Json
+}
+
+/**
+ * The outcome of a signal. `Accepted`: it is kept, and the job is claimable if it waits for it. `Repeated`: the same value came before
+ * under this name. `Superseded`: another value came before, which stands. `Full`: the job keeps as many signals as it can.
+ */
+export type SignalOutcome = "Accepted" | "Repeated" | "Superseded" | "Full" | "Finished" | "NotFound"

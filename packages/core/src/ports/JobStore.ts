@@ -1,6 +1,16 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { FileId, Job, JobId, KeyId, OutputFile, PolledJob, Principal, StoreUnavailable } from "../domain/index.ts"
+import type {
+  FileId,
+  Job,
+  JobId,
+  KeyId,
+  OutputFile,
+  PolledJob,
+  Principal,
+  Signal,
+  StoreUnavailable,
+} from "../domain/index.ts"
 import type { OrphanReason } from "../domain/Orphan.ts"
 import type { PublishedRule, RetentionPublication } from "./Retention.ts"
 import type { RetentionAge } from "./RetentionAges.ts"
@@ -15,6 +25,8 @@ import type {
   Extension,
   Failure,
   FencedOutcome,
+  SignalOutcome,
+  SignalRequest,
 } from "./JobClaim.ts"
 import type { CreateOutcome, NewJob } from "../domain/acceptance.ts"
 import type { LedgerPage, LedgerPart } from "./Ledger.ts"
@@ -181,7 +193,7 @@ export class JobStore extends Context.Service<
     ) => Effect.Effect<CompletedAndClaimed, StoreUnavailable>
     /** Only a call with the same error code counts as a repeat. */
     readonly failJobs: (items: ReadonlyArray<Failure>) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
-    /** Returns a job to the queue with a delay. A repeat is recognized until the next claim. */
+    /** Returns a job to the queue with a delay, or parks it. A repeat is recognized until the next claim. */
     readonly deferJobs: (
       items: ReadonlyArray<Deferral>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
@@ -189,6 +201,16 @@ export class JobStore extends Context.Service<
     readonly releaseJobs: (
       items: ReadonlyArray<ClaimRef>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+
+    /**
+     * Keeps signals of unfinished jobs, the first value of each name, and makes a job claimable that is parked on one. A repeat is
+     * recognized as long as the job's data is kept, also after the job has finished.
+     */
+    readonly signalJobs: (
+      items: ReadonlyArray<SignalRequest>,
+    ) => Effect.Effect<ReadonlyArray<SignalOutcome>, StoreUnavailable>
+    /** Lists the signals that a job keeps, in the order of their names. Empty for an unknown job. */
+    readonly listSignals: (jobId: JobId) => Effect.Effect<ReadonlyArray<Signal>, StoreUnavailable>
 
     /**
      * Fails unfinished jobs of any project, even while a worker holds them (`canceled_by_operator`). A repeat returns
@@ -201,7 +223,7 @@ export class JobStore extends Context.Service<
     /** Fails up to `limit` jobs whose deadline has passed, and returns their ids. */
     readonly expireJobs: (limit: number) => Effect.Effect<ReadonlyArray<JobId>, StoreUnavailable>
 
-    /** Deletes the retained data of finished jobs: request, checkpoints, records of attempts, output, files, upload. */
+    /** Deletes the retained data of finished jobs: request, checkpoints, records of attempts, signals, output, files, upload. */
     readonly eraseJobs: (items: ReadonlyArray<Erasure>) => Effect.Effect<ReadonlyArray<EraseOutcome>, StoreUnavailable>
 
     /**
@@ -273,10 +295,22 @@ export class CallerTransactions extends Context.Service<
       transaction: unknown,
       jobs: ReadonlyArray<NewJob>,
     ) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
+    /**
+     * Keeps signals like `JobStore.signalJobs`, but they take effect only when the caller commits. The job is locked by none of it until
+     * then. Two open transactions that signal the same name of a job wait for each other.
+     */
+    readonly signalJobs: (
+      transaction: unknown,
+      items: ReadonlyArray<SignalRequest>,
+    ) => Effect.Effect<ReadonlyArray<SignalOutcome>, StoreUnavailable>
     /** The same as a synchronous call, if the adapter's handles are synchronous. Throws `StoreUnavailable`. */
     readonly synchronous:
       | {
           readonly createJobs: (transaction: unknown, jobs: ReadonlyArray<NewJob>) => ReadonlyArray<CreateOutcome>
+          readonly signalJobs: (
+            transaction: unknown,
+            items: ReadonlyArray<SignalRequest>,
+          ) => ReadonlyArray<SignalOutcome>
         }
       | undefined
   }

@@ -58,6 +58,8 @@ export const storeVerbs = {
     failJobs: "write",
     deferJobs: "write",
     releaseJobs: "write",
+    signalJobs: "write",
+    listSignals: "read",
     cancelJobs: "write",
     checkClaims: "read",
     expireJobs: "write",

@@ -54,10 +54,12 @@ describe("a spend cap that its children reach", () => {
     maxUsage: () => ({ units: 1 }),
     run: async () => ({ output: {}, usage: { units: 1 } }),
   })
+  let looks = 0
   const buyer = jobKind({
     name: "buyer",
     request: z.object({}),
     run: async ({ children }) => {
+      looks += 1
       const bought = await children("all", paid, [{}, {}, {}])
       return { output: { statuses: bought.map(({ status }) => status) } }
     },
@@ -76,8 +78,8 @@ describe("a spend cap that its children reach", () => {
     const done = async () => (await operator.list({ kind: "paid", status: "done" })).jobs.length
     await expect.poll(done, { timeout: 30_000 }).toBe(2)
     // It looks again, and waits again.
-    await expect.poll(async () => (await engine.get(job)).attempts, { timeout: 30_000 }).toBeGreaterThan(3)
-    expect(await engine.get(job)).toMatchObject({ status: "processing" })
+    await expect.poll(() => looks, { timeout: 30_000 }).toBeGreaterThan(2)
+    expect(await engine.get(job)).toMatchObject({ status: "processing", attempts: 0 })
     expect(await done()).toBe(2)
     await expect
       .poll(() => operator.waitingFor(job), { timeout: 30_000 })

@@ -104,7 +104,15 @@ describe("progress", () => {
   })
 
   it("is the newest report while the job waits for its children", async () => {
-    const clip = jobKind({ name: "clip", request: z.object({ n: z.number() }), run: async () => ({ output: {} }) })
+    const gate = Promise.withResolvers<void>()
+    const clip = jobKind({
+      name: "clip",
+      request: z.object({ n: z.number() }),
+      run: async ({ request: { n } }) => {
+        if (n === 2) await gate.promise
+        return { output: {} }
+      },
+    })
     const film = jobKind({
       name: "film",
       request,
@@ -121,14 +129,17 @@ describe("progress", () => {
     await using kiln = await testEngine({ kinds: [film, clip], mode: "manual" })
     const told: Array<number> = []
     kiln.on("progress", ({ value }) => told.push(value))
+    await kiln.operator.pause("clip")
     const job = await kiln.submit("film", {})
     await kiln.drain()
-    expect(await kiln.get(job)).toMatchObject({ attempts: 1, progress: { value: 0.1, message: "cutting" } })
-    await kiln.advance(1_000)
-    await kiln.drain()
-    expect(await kiln.get(job)).toMatchObject({ attempts: 2, progress: { value: 0.5, message: "gluing" } })
-    await kiln.advance(10_000)
-    await kiln.drain()
+    expect(await kiln.get(job)).toMatchObject({ attempts: 0, progress: { value: 0.1, message: "cutting" } })
+    await kiln.operator.resume("clip")
+    const drained = kiln.drain()
+    await vi.waitFor(async () =>
+      expect(await kiln.get(job)).toMatchObject({ progress: { value: 0.5, message: "gluing" } }),
+    )
+    gate.resolve()
+    await drained
     expect(await kiln.get(job)).toMatchObject({ status: "done" })
     expect(told.filter((value) => value === 0.5)).toHaveLength(1)
   })

@@ -71,7 +71,7 @@ describe("a saga", () => {
     })
     const done = await engine.submitAndWait("saga", { clips: [1, 2] }, { timeoutMs: 60_000 })
     expect(done).toMatchObject({ status: "done", output: { seat: "12A" } })
-    expect(done.attempts).toBeGreaterThan(1)
+    expect(done.attempts).toBe(1)
     expect(log.splice(0)).toEqual(["reserved", "finally"])
     const failed = await engine.submitAndWait("saga", { clips: [1, -1] }, { timeoutMs: 60_000 })
     expect(failed).toMatchObject({ status: "failed", errorCode: "content_rejected" })
@@ -151,11 +151,13 @@ describe("a call that must wait", () => {
 
   it("frees its slot though the handler hangs in code of its own", async () => {
     let hung = 0
+    const looked = new Set<string>()
     const kind = jobKind({
       name: "hanging",
       request,
-      run: async ({ attempt, children }) => {
-        if (attempt > 1) return { output: {} }
+      run: async ({ children, jobId }) => {
+        if (looked.has(jobId)) return { output: {} }
+        looked.add(jobId)
         await Promise.all([
           children("clips", clip, [{ n: 1 }]),
           new Promise(() => {
@@ -238,11 +240,11 @@ describe("a kind written with Effect", () => {
       settings: { pollIntervalMs: 20 },
       log: false,
     })
-    const job = (await engine.submitAndWait("parent" as never, {} as never, { timeoutMs: 60_000 })) as {
-      readonly attempts: number
-    }
-    expect(job).toMatchObject({ status: "done", output: { found: 1 } })
-    const waits = Array.from({ length: job.attempts - 1 }, () => ["acquired", "released"]).flat()
+    const job: object = await engine.submitAndWait("parent" as never, {} as never, { timeoutMs: 60_000 })
+    expect(job).toMatchObject({ status: "done", output: { found: 1 }, attempts: 1 })
+    const looks = seen.filter((what) => what === "acquired").length
+    expect(looks).toBeGreaterThan(1)
+    const waits = Array.from({ length: looks - 1 }, () => ["acquired", "released"]).flat()
     expect(seen).toEqual([...waits, "acquired", "released", "compensated"])
   })
 

@@ -33,6 +33,8 @@ const texts: Readonly<Record<string, (why: Waiting) => string>> = {
   start_delayed: (why) => `its start${until(why, "").replace(",", "")}`,
   retry: (why) => `its next attempt${why.cause === null ? "" : ` after ${why.cause}`}${until(why, "")}`,
   children: (why) => `${count(why.count ?? 0)} unfinished children`,
+  signal: (why) => `the signal ${why.subject}${until(why, "timeout")}`,
+  sleep: (why) => `its sleep ${why.subject}${until(why, "until")}`,
   isolation: (why) => `a turn alone, because its workers were lost${until(why, "next try")}`,
   store_unavailable: (why) => `the store, which did not answer${until(why, "next try")}`,
   blobs_unavailable: (why) => `the blob store, which did not answer${until(why, "next try")}`,

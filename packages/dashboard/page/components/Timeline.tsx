@@ -20,6 +20,8 @@ const waitNames: Readonly<Record<string, string>> = {
   gate: "what its children need",
   store: "the store",
   blobs: "the blob store",
+  signal: "a signal",
+  sleep: "a time",
   isolation: "a turn alone",
 }
 

@@ -22,7 +22,7 @@ import { refusalFor } from "./refusalFor.ts"
 const fileUrlSeconds = 600
 
 /** Finds the caller's job in a family, and passes it on. A job of another family is not found. */
-const findJob = <A>(
+export const findJob = <A>(
   context: HandlerContext,
   principal: Principal,
   { family, id }: { readonly family: JobFamily; readonly id: string },

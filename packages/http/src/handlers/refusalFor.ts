@@ -1,11 +1,11 @@
 import type { CreateJobError, ReceiveError } from "@kiln/core/effect"
-import type { FileGone, InvalidRequest, JobNotFound, JobProcessing, SpendCapReached } from "@kiln/core"
+import type { FileGone, InvalidRequest, JobFinished, JobNotFound, JobProcessing, SpendCapReached } from "@kiln/core"
 import type { BlobCorrupt } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 
 /** The engine's errors that reach clients. `InvalidRequest` needs the wire names of its fields: see `FieldNames.refuse`. */
 type EngineError = Exclude<
-  CreateJobError | ReceiveError | JobNotFound | JobProcessing | FileGone | BlobCorrupt,
+  CreateJobError | ReceiveError | JobNotFound | JobProcessing | JobFinished | FileGone | BlobCorrupt,
   InvalidRequest
 >
 

@@ -5,7 +5,7 @@ import type { Exchange } from "./Exchange.ts"
 import type { Refusal } from "./Refusal.ts"
 import type { Reply } from "./Reply.ts"
 
-/** Handles a request. `id` is the value of the path's placeholder; empty without one. */
+/** Handles a request. `id` is the value of the path's placeholder; empty without one. The values of two are joined by a slash. */
 export type Handler = (exchange: Exchange, id: string, clock: Clock.Clock) => Effect.Effect<Reply, Refusal | BodyBroken>
 
 export interface Route {
@@ -59,7 +59,7 @@ export class Router {
     let id = ""
     for (const segment of path.split("/")) {
       const literal: Node | undefined = at.literals.get(segment)
-      if (literal === undefined && segment !== "") id = segment
+      if (literal === undefined && segment !== "") id = id === "" ? segment : `${id}/${segment}`
       at = literal ?? (segment === "" ? undefined : at.placeholder)
       if (at === undefined) return { _tag: "NotFound" }
     }

@@ -11,8 +11,11 @@ beforeAll(() => seenCodes.clear())
 runTables("catalogue", everyCodeSettings, everyCode)
 runTables("broken ports", brokenPortSettings, brokenPorts)
 
+// Only jobs of custom kinds receive signals: `mount/signals.test.ts` provokes it.
+const codes = Object.keys(catalogue).filter((code) => code !== "job_finished")
+
 // Runs last, after all tables: a code that no request can provoke is unnecessary.
 it("every code of the catalogue was returned, and no other", () => {
-  expect([...seenCodes].toSorted()).toEqual(Object.keys(catalogue).toSorted())
-  expect([...provoked, "internal_error", "service_unavailable"].toSorted()).toEqual(Object.keys(catalogue).toSorted())
+  expect([...seenCodes].toSorted()).toEqual(codes.toSorted())
+  expect([...provoked, "internal_error", "service_unavailable"].toSorted()).toEqual(codes.toSorted())
 })

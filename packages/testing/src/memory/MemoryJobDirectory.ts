@@ -1,4 +1,14 @@
-import { type Job, type JobId, labelsOf, maxAhead, type QueuePlace, rankOf } from "@kiln/core/domain"
+import {
+  isParked,
+  type Job,
+  type JobId,
+  labelsOf,
+  maxAhead,
+  parkedRun,
+  type QueuePlace,
+  rankOf,
+  type WaitRun,
+} from "@kiln/core/domain"
 import {
   type DepthState,
   type FinishedJob,
@@ -47,9 +57,17 @@ export const makeMemoryJobDirectory = (state: MemoryState): JobDirectory["Servic
     readJobs: (jobIds) => step(() => jobIds.map((id) => state.jobs.get(id))),
     findPlace: (jobId) => step((now) => findPlace(state, jobId, now)),
     listKinds: step(() => [...new Set([...state.lanes.values()].map(({ kind }) => kind))].sort()),
-    listWaits: (jobId) => step(() => (state.jobs.has(jobId) ? (state.waits.get(jobId) ?? []) : undefined)),
+    listWaits: (jobId) => step(() => listWaits(state, jobId)),
     listAttempts: (jobId) => step(() => (state.jobs.has(jobId) ? (state.attempts.get(jobId) ?? []) : undefined)),
   })
+
+const listWaits = (state: MemoryState, jobId: JobId): ReadonlyArray<WaitRun> | undefined => {
+  const job = state.jobs.get(jobId)
+  if (job === undefined) return undefined
+  const runs = state.waits.get(jobId) ?? []
+  const parked = state.parked.get(jobId)
+  return isParked(parked, job) ? [...runs, parkedRun(parked, job.attempts)] : runs
+}
 
 type Place = Pick<Job, "createdAt" | "id">
 

@@ -29,7 +29,15 @@ import {
 import { claimJobs } from "./jobs/claimJobs.ts"
 import { createJobs, findByIdempotencyKey } from "./jobs/createJobs.ts"
 import { eraseJobs } from "./jobs/eraseJobs.ts"
-import { checkpointJobs, completeJobs, deferJobs, extendLeases, failJobs, releaseJobs } from "./jobs/fencedVerbs.ts"
+import {
+  checkpointJobs,
+  completeJobs,
+  deferJobs,
+  extendLeases,
+  failJobs,
+  releaseJobs,
+  signalJobs,
+} from "./jobs/fencedVerbs.ts"
 import { deleteJobs, expireData } from "./jobs/pruneJobs.ts"
 import { confirmPurges, hastenPurges, listPurges, nextPurges, postponePurges } from "./jobs/purges.ts"
 import { type MemoryState, putJob, step, type StoredRule } from "./MemoryState.ts"
@@ -84,6 +92,9 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
     failJobs: (items) => step((now) => failJobs(state, items, now)),
     deferJobs: (items) => step((now) => deferJobs(state, items, now)),
     releaseJobs: (items) => step((now) => releaseJobs(state, items, now)),
+    signalJobs: (items) => step((now) => signalJobs(state, items, now)),
+    listSignals: (jobId) =>
+      step(() => Object.values(state.signals.get(jobId) ?? {}).sort((a, b) => compare(a.name, b.name))),
     cancelJobs: (jobIds) => step((now) => cancelJobs(state, jobIds, now)),
     checkClaims: (items) =>
       step(() =>

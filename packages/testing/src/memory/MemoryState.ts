@@ -8,16 +8,29 @@ import type {
   Json,
   JsonObject,
   KeyId,
+  ParkedJob,
+  ParkedOn,
   PendingDelivery,
   ProjectId,
   SharedBucket,
+  Signal,
   SpendCap,
   SpendOwner,
   Upload,
   UploadId,
   WaitRun,
 } from "@kiln/core/domain"
-import { isDelivered, isFinished, isUploadFault, readClocks, StoreTime, uploadBlobPrefix } from "@kiln/core/domain"
+import {
+  applyEvent,
+  isDelivered,
+  isFinished,
+  isParked,
+  isUploadFault,
+  readClocks,
+  StoreTime,
+  submittedOf,
+  uploadBlobPrefix,
+} from "@kiln/core/domain"
 import type {
   ApiKeyRecord,
   LedgerEntry,
@@ -71,6 +84,10 @@ export interface MemoryState {
   readonly attempts: Map<JobId, ReadonlyArray<FailedAttempt>>
   /** The runs of attempts that ended to wait, of jobs that have any, oldest first. */
   readonly waits: Map<JobId, ReadonlyArray<WaitRun>>
+  /** Of jobs that were parked. One that is over is kept until the job is parked again. */
+  readonly parked: Map<JobId, ParkedJob>
+  /** Signals of jobs that have any, by name. */
+  readonly signals: Map<JobId, Readonly<Record<string, Signal>>>
   readonly jobByIdempotencyKey: Map<string, JobId>
   readonly unfinishedByProject: Map<ProjectId, number>
   readonly lanes: Map<string, Lane>
@@ -119,6 +136,8 @@ export const emptyState = (): MemoryState => ({
   jobs: new Map(),
   attempts: new Map(),
   waits: new Map(),
+  parked: new Map(),
+  signals: new Map(),
   jobByIdempotencyKey: new Map(),
   unfinishedByProject: new Map(),
   lanes: new Map(),
@@ -158,6 +177,8 @@ const savedOf = (state: MemoryState) =>
     jobs: [...state.jobs],
     attempts: [...state.attempts],
     waits: [...state.waits],
+    parked: [...state.parked],
+    signals: [...state.signals],
     jobByIdempotencyKey: [...state.jobByIdempotencyKey],
     unfinishedByProject: [...state.unfinishedByProject],
     lanes: [...state.lanes].map(([key, lane]) => [key, { ...lane, unfinished: [...lane.unfinished] }] as const),
@@ -200,6 +221,8 @@ export const decodeState = (text: string): MemoryState => {
     attempts: new Map(saved.attempts),
     // A file of an earlier version has none.
     waits: new Map((saved as Partial<typeof saved>).waits),
+    parked: new Map((saved as Partial<typeof saved>).parked),
+    signals: new Map((saved as Partial<typeof saved>).signals),
     jobByIdempotencyKey: new Map(saved.jobByIdempotencyKey),
     unfinishedByProject: new Map(saved.unfinishedByProject),
     lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),
@@ -305,7 +328,40 @@ export const putJob = (state: MemoryState, next: Job): Job => {
     state.unfinishedByProject.set(job.projectId, (state.unfinishedByProject.get(job.projectId) ?? 1) - 1)
   }
   state.jobs.set(job.id, job)
+  if (finishes) {
+    state.parked.delete(job.id)
+    wakeParent(state, job)
+  }
   return job
+}
+
+/** Wakes a job that is parked on an event which has come. */
+export const wake = (state: MemoryState, jobId: JobId, { reason, subject }: ParkedOn, now: number): void => {
+  const job = state.jobs.get(jobId)
+  const parked = state.parked.get(jobId)
+  if (job === undefined || !isParked(parked, job) || parked.reason !== reason || parked.subject !== subject) return
+  const woken = applyEvent(job, { event: "woken" }, now)
+  if (woken !== undefined) putJob(state, { ...job, ...woken })
+}
+
+/** Returns whether all children of a step have finished. */
+export const childrenHaveFinished = (
+  state: MemoryState,
+  of: { readonly jobId: JobId; readonly step: string },
+): boolean => {
+  for (const lane of state.lanes.values())
+    for (const id of lane.unfinished) {
+      const child = state.jobs.get(id)
+      const parent = child && submittedOf(child).parent
+      if (parent?.jobId === of.jobId && parent.step === of.step) return false
+    }
+  return true
+}
+
+const wakeParent = (state: MemoryState, child: Job): void => {
+  const { parent } = submittedOf(child)
+  if (parent !== undefined && childrenHaveFinished(state, parent))
+    wake(state, parent.jobId, { reason: "children", subject: parent.step }, child.finishedAt ?? 0)
 }
 
 /** No job can use the upload. */

@@ -1,14 +1,23 @@
 import { Clock, Context, Effect, Layer, Scope } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { CallerTransactions, type CreateOutcome, type NewJob, WakeUp } from "@kiln/core/ports"
+import {
+  CallerTransactions,
+  type CreateOutcome,
+  type NewJob,
+  type SignalOutcome,
+  type SignalRequest,
+  WakeUp,
+} from "@kiln/core/ports"
 import type { CallerPlace } from "@kiln/conformance"
 import { createJobs } from "../../src/memory/jobs/createJobs.ts"
+import { signalJobs } from "../../src/memory/jobs/fencedVerbs.ts"
 import { decodeState, emptyState, encodeState, type MemoryState } from "../../src/memory/MemoryState.ts"
 import { portsOf } from "../../src/memory/MemoryStores.ts"
 
 /** A transaction over memory. Its writes are repeated, with the same times, when it commits. */
 class MemoryTransaction {
   readonly made: Array<{ readonly job: NewJob; readonly at: number }> = []
+  readonly signals: Array<{ readonly item: SignalRequest; readonly at: number }> = []
   readonly ended = Promise.withResolvers<void>()
 }
 
@@ -51,6 +60,19 @@ const decide = (
   return outcomes
 }
 
+const decideSignals = (
+  state: MemoryState,
+  { signals }: MemoryTransaction,
+  items: ReadonlyArray<SignalRequest>,
+  now: number,
+): ReadonlyArray<SignalOutcome> => {
+  const seen = decodeState(encodeState(state))
+  for (const { at, item } of signals) signalJobs(seen, [item], at)
+  const outcomes = signalJobs(seen, items, now)
+  signals.push(...items.filter((_, n) => outcomes[n] === "Accepted").map((item) => ({ item, at: now })))
+  return outcomes
+}
+
 /** Transactions over the memory stores, with locks by idempotency key: a double to try the suite on. */
 export const memoryTransactions = (wrongs: Wrongs = {}): Effect.Effect<CallerPlace> =>
   Effect.gen(function* () {
@@ -86,12 +108,18 @@ export const memoryTransactions = (wrongs: Wrongs = {}): Effect.Effect<CallerPla
           if (wrongs.wakesAfterMs === "creation") yield* wakeUp.notify
           return decide(state, transaction, jobs, yield* Clock.currentTimeMillis, wrongs)
         }),
+      signalJobs: (handle, items) =>
+        Clock.clockWith((clock) =>
+          Effect.sync(() => decideSignals(state, requireTransaction(handle), items, clock.currentTimeMillisUnsafe())),
+        ),
       synchronous: {
+        signalJobs: (handle, items) => decideSignals(state, requireTransaction(handle), items, Date.now()),
         createJobs: (handle, jobs) => decide(state, requireTransaction(handle), jobs, Date.now(), wrongs),
       },
     })
     const commit = (transaction: MemoryTransaction) => async (): Promise<void> => {
       for (const { at, job } of transaction.made) createJobs(state, [job], at)
+      for (const { at, item } of transaction.signals) signalJobs(state, [item], at)
       end(transaction)
       if (wrongs.wakesAfterMs === undefined) Effect.runSync(wakeUp.notify)
       else if (wrongs.wakesAfterMs !== "creation") setTimeout(() => Effect.runSync(wakeUp.notify), wrongs.wakesAfterMs)

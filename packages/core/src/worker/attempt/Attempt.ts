@@ -24,6 +24,8 @@ export class Attempt implements Placed {
   reports: ProgressReports | undefined
   /** Present if there is a tracer. */
   span: OpenSpan | undefined
+  /** The start of the call that claimed the job, in milliseconds of the monotonic clock. */
+  readonly claimedAtMs: number
   /** When its work began, in milliseconds of the monotonic clock; 0 before that. */
   beganAtMs = 0
   /** Milliseconds until the job is due again, if the attempt has deferred it. */
@@ -43,6 +45,7 @@ export class Attempt implements Placed {
     this.claim = claim
     this.lease = lease
     this.isolated = isolated
+    this.claimedAtMs = lease.askedAtMs
   }
 
   /** Names of steps and files that the attempt has used. */

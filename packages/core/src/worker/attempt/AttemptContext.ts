@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { countStep } from "../../domain/Child.ts"
 import { BlobCorrupt, type Job, type Json, type OutputFile, type Submitted, submittedOf } from "../../domain/index.ts"
-import { progressFrom, progressProblem } from "../../domain/Progress.ts"
+import { childrenCheckpoint, progressFrom, progressIn, progressProblem, progressStep } from "../../domain/Progress.ts"
 import { givenField } from "../../domain/realms.ts"
 import { Engine } from "../../engine/Engine.ts"
 import { Fingerprint } from "../../engine/Fingerprint.ts"
@@ -32,6 +32,8 @@ import { GateWatch } from "../claiming/GateWatch.ts"
 import { keepStep } from "./keepStep.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { ProgressReports, type ReportServices } from "./ProgressReports.ts"
+import { storeNow } from "./storeNow.ts"
+import { awaitSignal, sleepUntil, type WaitServices } from "./waiting.ts"
 import { writeFile } from "./writeFile.ts"
 
 /** The services that attempts use, read once for all attempts of a worker. */
@@ -182,9 +184,42 @@ class RunContext implements AttemptContext<unknown> {
       )(
         Effect.andThen(
           this.#mayBuy,
-          awaitChildren(this.#services, this.#job, step, kind, requests, this.#countOf(step)),
+          awaitChildren(this.#services, this.#job, step, kind, requests, this.#countOf(step), {
+            now: () => this.#now(),
+            tell: (total) => this.#tellChildren(step, total),
+          }),
         ),
       )
+  }
+
+  get sleep(): AttemptContext<unknown>["sleep"] {
+    return (name, time) => this.#named("sleep", name)(sleepUntil(this.#waiting, name, time))
+  }
+
+  get waitFor(): AttemptContext<unknown>["waitFor"] {
+    return (name, options) => this.#named("waitFor", name)(awaitSignal(this.#waiting, name, options))
+  }
+
+  get #waiting(): WaitServices {
+    return {
+      store: this.#services.store,
+      job: this.#job,
+      now: () => this.#now(),
+      keep: (step, value) => this.#keep(step, value),
+    }
+  }
+
+  /** Writes once for each step: what it keeps does not change while the children end. */
+  #tellChildren(step: string, total: number): Effect.Effect<void, AttemptError> {
+    const { attempts, checkpoints } = this.#job
+    const told = progressIn(checkpoints[progressStep], attempts)
+    if (this.#attempt.reports !== undefined || (told !== null && told.children === undefined)) return Effect.void
+    if (told?.children?.step === step && told.children.total === total) return Effect.void
+    return this.#keep(progressStep, childrenCheckpoint(step, total, attempts))
+  }
+
+  #now(): number {
+    return storeNow(this.#attempt, this.#services.watch)
   }
 
   get keepFile(): AttemptContext<unknown>["keepFile"] {

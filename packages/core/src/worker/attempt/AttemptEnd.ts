@@ -2,9 +2,9 @@ import * as Cause from "effect/Cause"
 import * as Option from "effect/Option"
 import { type FailureReason, type AttemptLimits } from "../../domain/Attempt.ts"
 import { type CircuitLimits } from "../../domain/Circuit.ts"
-import { isError } from "../../domain/index.ts"
+import { isError, type Parking } from "../../domain/index.ts"
 import { traceOfError } from "../../engine/publicError.ts"
-import type { AttemptError, ChildrenUnfinished } from "../../kinds/AttemptContext.ts"
+import type { AttemptError } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { Completion } from "../../ports/index.ts"
 
@@ -20,8 +20,8 @@ export type AttemptEnd =
    * charged.
    */
   | { readonly _tag: "Unavailable"; readonly what: Unavailable }
-  /** A step waits for children: the job looks again later, and no budget is charged. */
-  | { readonly _tag: "Parked"; readonly reason: ChildrenUnfinished }
+  /** A step waits: the job is parked, and no budget is charged. */
+  | { readonly _tag: "Parked"; readonly park: Parking }
   /** The provider asked to be called again later: retried after its delay, and no budget is charged. */
   | { readonly _tag: "Postponed"; readonly delayMs: number }
   /** The attempt failed. */
@@ -50,8 +50,8 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
       return { _tag: "LeaseLost" }
     case "GateShut":
       return { _tag: "Released" }
-    case "ChildrenUnfinished":
-      return { _tag: "Parked", reason: error }
+    case "AttemptParked":
+      return { _tag: "Parked", park: error.park }
     case "StoreUnavailable":
     case "BlobUnavailable":
     case "ProviderPaused":

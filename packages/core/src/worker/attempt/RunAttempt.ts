@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import { submittedOf } from "../../domain/index.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { GroupCommit } from "../../engine/GroupCommit.ts"
 import { JobEvents, refOf } from "../../engine/JobEvents.ts"
@@ -87,6 +88,8 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
     attempt.reports?.end()
     const end = readEnd(attempt, exit, defaultCurrency)
     attempt.endedAtMs = watch.now()
+    // Its end may wake its parent, for which this worker then looks at once.
+    if (submittedOf(attempt.claim.job).parent !== undefined) attempt.dueInMs = 0
     return end
   }
 

@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { authorize, isFinished, type Job, type JobStatus, submittedOf } from "../../domain/index.ts"
-import { childIndex, childKey, type ParentStep, stepLabel } from "../../domain/Child.ts"
+import { childIndex, childKey, foreignPauseMs, gatePauseMs, type ParentStep, stepLabel } from "../../domain/Child.ts"
 import { KindUnknown, type SpendCapReached } from "../../domain/Errors.ts"
 import { idsOfLabel } from "../../engine/childrenOf.ts"
 import type { JobRequest, Engine, Fingerprint, JobOutcomes } from "../../engine/index.ts"
-import { type AttemptError, AttemptFailed, type Child, ChildrenUnfinished } from "../../kinds/AttemptContext.ts"
+import { type AttemptError, AttemptFailed, AttemptParked, type Child } from "../../kinds/AttemptContext.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { JobDirectory, JobStore } from "../../ports/index.ts"
@@ -17,7 +17,10 @@ const pageSize = 500
 
 type Directory = JobDirectory["Service"]
 
-const unfinished: ReadonlySet<string> = new Set<JobStatus | "delayed">(["queued", "delayed", "processing"])
+const parkedOn = (step: string, until?: number) =>
+  new AttemptParked({ park: { reason: "children", subject: step, until } })
+
+const unfinishedStatuses: ReadonlySet<string> = new Set<JobStatus | "delayed">(["queued", "delayed", "processing"])
 
 /** Counts the children of a step. */
 const countChildren = (directory: Directory, parent: ParentStep) =>
@@ -25,7 +28,7 @@ const countChildren = (directory: Directory, parent: ParentStep) =>
     directory.countJobs({ finishedWithinMs: Number.MAX_SAFE_INTEGER, labels: [stepLabel(parent)] }),
     (counts) => {
       const sum = (of: typeof counts) => of.reduce((total, { count }) => total + count, 0)
-      return { all: sum(counts), unfinished: sum(counts.filter(({ status }) => unfinished.has(status))) }
+      return { all: sum(counts), unfinished: sum(counts.filter(({ status }) => unfinishedStatuses.has(status))) }
     },
   )
 
@@ -96,27 +99,33 @@ const otherRequest = (step: string, index: number) =>
   )
 
 /** Turns the first refusal of a child into the end of its parent's attempt. */
-const refusal = (outcomes: JobOutcomes, step: string, job: Job): Effect.Effect<void, AttemptError> => {
+const refusal = (
+  outcomes: JobOutcomes,
+  step: string,
+  job: Job,
+  now: () => number,
+): Effect.Effect<void, AttemptError> => {
   const index = outcomes.findIndex(Result.isFailure)
   const outcome = outcomes[index]
   if (outcome === undefined || Result.isSuccess(outcome)) return Effect.void
   const error = outcome.failure
   if (error._tag === "StoreUnavailable") return Effect.fail(error)
-  if (error._tag === "LiveNotActive") return Effect.fail(new ChildrenUnfinished({ missing: error.missing }))
+  const parkOn = (missing: ReadonlyArray<string>) =>
+    Effect.fail(
+      new AttemptParked({ park: { reason: "gate", subject: missing.join(", "), until: now() + gatePauseMs } }),
+    )
+  if (error._tag === "LiveNotActive") return parkOn(error.missing)
   // Until the cap is raised or its period ends, but no longer than the parent may wait.
   if (error._tag === "SpendCapReached")
-    return Effect.andThen(
-      tellOfCap(error, step, job),
-      Effect.fail(new ChildrenUnfinished({ missing: [`spend_cap:${error.owner}`] })),
-    )
+    return Effect.andThen(tellOfCap(error, step, job), parkOn([`spend_cap:${error.owner}`]))
   if (error._tag === "IdempotencyKeyReused") return Effect.die(otherRequest(step, index))
   const detail = `child ${index} of ${shownCall("children", step)} was refused: ${error._tag}`
   return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail, cause: error }))
 }
 
-/** Logs ever more rarely: the parent looks again every few seconds. */
-const tellOfCap = ({ message }: SpendCapReached, step: string, { attempts }: Job): Effect.Effect<void> =>
-  (attempts & (attempts - 1)) === 0 ? Effect.logWarning(`the children of step "${step}" wait: ${message}`) : Effect.void
+/** Logs ever more rarely: the parent looks again every second. */
+const tellOfCap = ({ message }: SpendCapReached, step: string, { token }: Job): Effect.Effect<void> =>
+  (token & (token - 1)) === 0 ? Effect.logWarning(`the children of step "${step}" wait: ${message}`) : Effect.void
 
 /** The number of children of a step. */
 export interface KeptCount {
@@ -151,6 +160,14 @@ export interface ChildServices {
   readonly store: JobStore["Service"]
 }
 
+/** What a parent needs when it is parked. */
+export interface Parked {
+  /** Returns the store time. */
+  readonly now: () => number
+  /** Keeps that callers see how many of the children have finished, unless the attempt reports its progress itself. */
+  readonly tell: (total: number) => Effect.Effect<void, AttemptError>
+}
+
 /** Returns the kind of the children of a step. Throws `KindBug` for arguments of `children` that JavaScript code got wrong. */
 const kindOfChildren = ({ kinds }: Engine["Service"], step: string, kindName: unknown, requests: unknown): JobKind => {
   const call = shownCall("children", step)
@@ -183,7 +200,7 @@ const askedFor = (
 
 /**
  * Submits the children of a step that do not exist yet, and returns all of them once they are finished. Until then it fails with
- * `ChildrenUnfinished`, and the attempt ends without holding a slot.
+ * `AttemptParked`, and the attempt ends without holding a slot.
  */
 export const awaitChildren = Effect.fnUntraced(function* (
   services: ChildServices,
@@ -192,6 +209,7 @@ export const awaitChildren = Effect.fnUntraced(function* (
   kindName: string,
   requests: ReadonlyArray<unknown>,
   count: KeptCount,
+  { now, tell }: Parked,
 ): Effect.fn.Return<ReadonlyArray<Child>, AttemptError> {
   const { directory, engine } = services
   const parent: ParentStep = { jobId: job.id, step }
@@ -203,10 +221,15 @@ export const awaitChildren = Effect.fnUntraced(function* (
   yield* checkCount(step, count.known, requests.length, before.all + earlier)
   if (before.all < requests.length) {
     const outcomes = yield* submitChildren(services, job, parent, asked)
-    yield* refusal(outcomes, step, job)
+    yield* refusal(outcomes, step, job, now)
     yield* count.keep(requests.length)
     const submitted = outcomes.flatMap((outcome) => (Result.isSuccess(outcome) ? [outcome.success.job] : []))
-    if (!submitted.every(isFinished)) return yield* new ChildrenUnfinished({ areNew: true })
+    const unfinished = submitted.filter((child) => !isFinished(child))
+    if (unfinished.length > 0) {
+      const areOwn = unfinished.some((child) => submittedOf(child).parent?.jobId === job.id)
+      yield* tell(requests.length)
+      return yield* parkedOn(step, areOwn ? undefined : now() + foreignPauseMs)
+    }
     return yield* readInOrder(directory, submitted)
   }
   if (before.all > requests.length)
@@ -216,6 +239,9 @@ export const awaitChildren = Effect.fnUntraced(function* (
       ),
     )
   yield* count.keep(requests.length)
-  if (before.unfinished > 0) return yield* new ChildrenUnfinished({})
+  if (before.unfinished > 0) {
+    yield* tell(requests.length)
+    return yield* parkedOn(step)
+  }
   return yield* readChildren(services, parent, kind, requests)
 })

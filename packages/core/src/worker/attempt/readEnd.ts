@@ -78,8 +78,8 @@ const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEn
       log: Effect.logError(`the job failed because of a bug in its kind ${kind.name}`, `${bug.name}: ${bug.text}`),
     }
   if (end._tag === "Parked") {
-    const { missing } = end.reason
-    return missing === undefined ? end : { ...end, log: Effect.logDebug("children may not be created now", missing) }
+    const { reason, subject } = end.park
+    return reason === "gate" ? { ...end, log: Effect.logDebug("children may not be created now", subject) } : end
   }
   if (end._tag === "Postponed") return { ...end, log: Effect.logDebug("a provider postponed its call") }
   return { ...end, log: Effect.logWarning("attempt ended without a result", describe(cause)) }

@@ -4,7 +4,7 @@ import { ProviderPaused } from "../../providers/circuitBreaker.ts"
 import { ProviderBroken } from "../../providers/index.ts"
 import type { AttemptEnd } from "./AttemptEnd.ts"
 
-type Waiting = Extract<AttemptEnd, { readonly _tag: "Unavailable" | "Parked" | "Postponed" }>
+type Waiting = Extract<AttemptEnd, { readonly _tag: "Unavailable" | "Postponed" }>
 
 const wait = (reason: AttemptWait["reason"], subject: string | null = null, cause: string | null = null) => ({
   reason,
@@ -18,10 +18,6 @@ export const waitOf = (end: Waiting, error: unknown, { providers }: Pick<JobKind
   const ofProvider = (cause: string) =>
     wait("provider", error instanceof ProviderPaused ? error.provider : names === "" ? null : names, cause)
   if (end._tag === "Postponed") return ofProvider("postponed")
-  if (end._tag === "Parked") {
-    const { missing } = end.reason
-    return missing === undefined ? wait("children") : wait("gate", missing.join(", "))
-  }
   switch (end.what) {
     case "ProviderPaused":
       return ofProvider("paused")

@@ -2,19 +2,18 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import { afterFailure } from "../../domain/Attempt.ts"
-import { childrenPauseMs, gatePauseMs } from "../../domain/Child.ts"
-import { type Job } from "../../domain/index.ts"
+import { type Job, type Parking } from "../../domain/index.ts"
 import { attemptRecord } from "../../domain/AttemptRecord.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import type { JobEvent, JobRef } from "../../engine/JobEvent.ts"
 import { JobEvents, refOf } from "../../engine/JobEvents.ts"
-import type { ChildrenUnfinished } from "../../kinds/AttemptContext.ts"
 import type { Deferral } from "../../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
 import { type AttemptEnd, describe, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
 import { fencedWriter, type Tried } from "./fencedWriter.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { policyAfter } from "./policyAfter.ts"
+import { storeNow } from "./storeNow.ts"
 import { waitOf } from "./waitOf.ts"
 
 /**
@@ -99,7 +98,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       case "Unavailable":
         return wait(unavailableDelayMs(end.what, job.attempts, attempts, circuit), end)
       case "Parked":
-        return wait(parkedMs(end.reason, job.attempts), end)
+        return park(write, watch, attempt, end.park)
       case "Postponed":
         return wait(postponedDelayMs(end.delayMs, attempts), end)
       case "Failed":
@@ -113,8 +112,18 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
     )
 })
 
-const parkedMs = ({ areNew = false, missing }: ChildrenUnfinished, attempts: number): number =>
-  missing === undefined ? childrenPauseMs(areNew ? 1 : attempts) : gatePauseMs
+/** Parks the job. Its event may have come already, so it may be due at once. */
+const park = (
+  write: Effect.Success<ReturnType<typeof fencedWriter>>,
+  watch: LeaseWatch,
+  attempt: Attempt,
+  on: Parking,
+): Effect.Effect<Written> => {
+  const { jobId, token } = attempt.lease
+  const isTimed = on.reason === "sleep" || on.reason === "gate"
+  attempt.dueInMs = isTimed ? Math.max(0, (on.until ?? 0) - storeNow(attempt, watch)) : 0
+  return write(attempt, "deferJobs", { jobId, token, delayMs: 0, countsAsFailure: false, park: on })
+}
 
 const committed = Effect.succeed("committed" as const)
 const lapsed = Effect.succeed("lapsed" as const)

@@ -19,6 +19,41 @@ const untilRoomIn = (rates: Rates["Service"]) =>
     }
   })
 
+/** The jobs that were deferred since the last claim, by when the first of them is due. */
+class DeferredJobs {
+  readonly #nowMs: () => number
+  readonly #isSooner = Latch.makeUnsafe(false)
+  /** In milliseconds of the monotonic clock. */
+  #dueAt = Infinity
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
+
+  forget(): void {
+    this.#dueAt = Infinity
+  }
+
+  add(dueInMs: number): void {
+    const dueAt = this.#nowMs() + dueInMs
+    if (dueAt >= this.#dueAt) return
+    this.#dueAt = dueAt
+    this.#isSooner.openUnsafe()
+  }
+
+  /** Waits until that time, but no longer than until a job is due, also one that is deferred meanwhile. */
+  waitUntil(latest: number): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      this.#isSooner.closeUnsafe()
+      const due = Effect.sleep(Math.max(1, Math.min(latest, this.#dueAt) - this.#nowMs()))
+      return Effect.raceFirst(
+        due,
+        Effect.flatMap(this.#isSooner.await, () => this.waitUntil(latest)),
+      )
+    })
+  }
+}
+
 /**
  * Decides how long a worker waits for work. After each poll that finds none, it waits longer: from `pollIntervalMs` up to
  * `idlePollIntervalMs` if wake-ups reach all processes, because polling then only makes up for lost hints. A wake-up, a claimed
@@ -52,16 +87,13 @@ export const makeIdling = Effect.gen(function* () {
       : pollIntervalMs,
   )
   const wakes = Effect.map(wakeUp.wait, pauses.reset)
-  /** When the first job is due that was deferred since the last claim, in milliseconds of the monotonic clock. */
-  let deferredUntil = Infinity
+  const deferred = new DeferredJobs(nowMs)
   // A job whose attempt has ended may be claimable soon: its lease may have ended, or it was deferred, for a known time.
   const looksSoon = Effect.andThen(
     ended.await,
     Effect.suspend(() => {
       pauses.reset()
-      return Effect.flatMap(pauses.next(pollIntervalMs), (ms) =>
-        Effect.sleep(Math.max(1, Math.min(ms, deferredUntil - nowMs()))),
-      )
+      return Effect.flatMap(pauses.next(pollIntervalMs), (ms) => deferred.waitUntil(nowMs() + ms))
     }),
   )
   const pause = (ms: number) => Effect.raceAllFirst([wakes, looksSoon, Effect.sleep(ms)])
@@ -72,7 +104,7 @@ export const makeIdling = Effect.gen(function* () {
       // The answer does not reflect attempts that end from here on.
       yield* ended.close
       // The store knows when those are due.
-      deferredUntil = Infinity
+      deferred.forget()
       if (!isAsking && nextClaimBy !== undefined) nextClaimBy = yield* monotonicMs
       isAsking = true
     }),
@@ -86,7 +118,7 @@ export const makeIdling = Effect.gen(function* () {
       isAsking = false
     }),
     attemptEnded: ({ dueInMs }: Pick<Attempt, "dueInMs">): void => {
-      if (dueInMs !== undefined) deferredUntil = Math.min(deferredUntil, nowMs() + dueInMs)
+      if (dueInMs !== undefined) deferred.add(dueInMs)
       ended.openUnsafe()
     },
     /**

@@ -33,6 +33,17 @@ export const summary = jobKind({
   },
 })
 
+/** A kind that waits for a signal. */
+export const approval = jobKind({
+  name: "approval",
+  request: z.object({ title: z.string() }),
+  output: z.object({ approvedBy: z.string().nullable() }),
+  run: async ({ waitFor }) => {
+    const approved = await waitFor("approved", { timeout: "1 hour", schema: z.object({ by: z.string() }) })
+    return { output: { approvedBy: approved.timedOut ? null : approved.value.by } }
+  },
+})
+
 /** A blob store in memory that takes pieces only while its gate is open. */
 const gatedBlobs = () => {
   let gate = Promise.resolve()
@@ -66,7 +77,7 @@ export const openEngine = async () => {
     store: memoryStore(),
     blobs: blobs.adapter,
     providers: { sandbox: sandboxProviders({ steering: true }) },
-    kinds: [...builtInKinds(), summary],
+    kinds: [...builtInKinds(), summary, approval],
     log: ({ fields, level, message }) => void logged.push(`${level} ${message} ${JSON.stringify(fields)}`),
   })
   return {

@@ -37,6 +37,7 @@ export const blank = (
     warningCode: strongerWarning(job.warningCode ?? undefined, warning) ?? null,
   })
   state.attempts.delete(job.id)
+  state.signals.delete(job.id)
   const upload = job.uploadId === null ? undefined : state.uploads.get(job.uploadId)
   if (upload !== undefined) putUpload(state, { ...upload, file: null, claimedUntil: null, erased: true })
   return purge ? addPurges(state, blobPrefixesOf(job)) : []

@@ -1,12 +1,18 @@
 import {
   applyEvent,
   type ClaimEnd,
+  canonicalJson,
+  deferralEvent,
   failedAttempt,
   failedOutput,
   holdsClaim,
+  isFinished,
   isRepeatedEnd,
   type Job,
+  type JobId,
   maxAttemptRecords,
+  maxSignals,
+  type ParkedOn,
   type TransitionEvent,
   withinReservation,
   withWait,
@@ -20,8 +26,10 @@ import type {
   Extension,
   Failure,
   FencedOutcome,
+  SignalOutcome,
+  SignalRequest,
 } from "@kiln/core/ports"
-import { entryOf, keep, type MemoryState, putJob } from "../MemoryState.ts"
+import { childrenHaveFinished, entryOf, keep, type MemoryState, putJob, wake } from "../MemoryState.ts"
 
 /**
  * Applies an event to the job of a claim, with other changes. Returns `undefined`, and writes nothing, if the claim does not hold
@@ -161,14 +169,25 @@ export const failJobs = (
     return endFailed(state, item, { event: "failed", token, errorCode }, now, told)
   })
 
+const hasCome = (state: MemoryState, jobId: JobId, { reason, subject }: ParkedOn): boolean =>
+  reason === "children"
+    ? childrenHaveFinished(state, { jobId, step: subject })
+    : reason === "signal" && Object.hasOwn(state.signals.get(jobId) ?? {}, subject)
+
 export const deferJobs = (
   state: MemoryState,
   items: ReadonlyArray<Deferral>,
   now: number,
 ): ReadonlyArray<FencedOutcome> =>
   items.map((item) => {
-    const { token, delayMs, countsAsFailure } = item
-    return endFailed(state, item, { event: "deferred", token, delayMs, countsAsFailure }, now)
+    const { jobId, park, token } = item
+    const event = deferralEvent(item, now, (on) => hasCome(state, jobId, on))
+    if (park === undefined) return endFailed(state, item, event, now)
+    const ended = write(state, item, () => event, now)
+    if (ended === undefined) return end(state, item, () => event, now)
+    const { reason, subject } = park
+    state.parked.set(jobId, Object.freeze({ reason, subject, token: token + 1, parkedAt: now }))
+    return "Written"
   })
 
 export const releaseJobs = (
@@ -179,3 +198,28 @@ export const releaseJobs = (
   items.map((item) =>
     end(state, item, (job) => ({ event: "released", token: item.token, createdAt: job.createdAt }), now),
   )
+
+const isOf = (owner: SignalRequest["owner"], job: Job): boolean =>
+  owner === undefined ||
+  (owner.projectId === job.projectId &&
+    (owner.keyId ?? job.keyId) === job.keyId &&
+    (owner.mode ?? job.mode) === job.mode)
+
+/** A finished job recognizes a repeat as long as its data is kept. */
+export const signalJobs = (
+  state: MemoryState,
+  items: ReadonlyArray<SignalRequest>,
+  now: number,
+): ReadonlyArray<SignalOutcome> =>
+  items.map(({ jobId, name, owner, value }) => {
+    const job = state.jobs.get(jobId)
+    if (job === undefined || !isOf(owner, job)) return "NotFound"
+    const signals = state.signals.get(jobId) ?? {}
+    const first = Object.hasOwn(signals, name) ? signals[name] : undefined
+    if (first !== undefined) return canonicalJson(first.value) === canonicalJson(value) ? "Repeated" : "Superseded"
+    if (isFinished(job)) return "Finished"
+    if (Object.keys(signals).length >= maxSignals) return "Full"
+    state.signals.set(jobId, keep({ ...signals, [name]: { name, value, at: now } }))
+    wake(state, jobId, { reason: "signal", subject: name }, now)
+    return "Accepted"
+  })

@@ -1,0 +1,198 @@
+import { canonicalJson, type JobId, type ParkedOn, type Signal, stepLabel } from "@kiln/core/domain"
+import type { SignalOutcome, SignalRequest } from "@kiln/core/ports"
+import { decodeJson } from "@kiln/sql-store"
+import { sql } from "kysely"
+import { parentLock } from "../migrations/0012Signals.ts"
+import type { Session, Transaction } from "../Session.ts"
+import { batchStatement, type Given, query, statement } from "../Statement.ts"
+
+type Signaled = { items: string; own: boolean; payload: string | null }
+
+/** Calls `signal_jobs`, which is defined in a migration. */
+const signalStatement = statement(({ items, own, payload }: Given<Signaled>) =>
+  query.selectNoFrom(
+    sql<ReadonlyArray<SignalOutcome>>`"kiln".signal_jobs(${items}::json, ${own}::boolean, ${payload}::text)`.as(
+      "outcomes",
+    ),
+  ),
+)
+
+const textOf = (items: ReadonlyArray<SignalRequest>): string =>
+  JSON.stringify(items.map(({ jobId, name, owner, value }) => ({ jobId, name, value: canonicalJson(value), ...owner })))
+
+/** Keeps signals, the first value of each name. `payload`: in a transaction of a caller's, what notifies processes of it. */
+export const signalJobs = async (
+  session: Session,
+  items: ReadonlyArray<SignalRequest>,
+  callers?: { readonly payload: string | null },
+): Promise<ReadonlyArray<SignalOutcome>> => {
+  const asked = { items: textOf(items), own: callers === undefined, payload: callers?.payload ?? null }
+  const row = await session.get(signalStatement, asked)
+  if (row === undefined) throw new TypeError("signal_jobs returned no row")
+  return row.outcomes
+}
+
+const wakeStatement = statement(() => query.selectNoFrom(sql<number>`"kiln".wake_signaled()`.as("signaled")))
+
+/** Wakes jobs whose signals callers have committed. Returns the number of jobs that have any, at most 500. */
+export const wakeSignaled = async (session: Session): Promise<number> =>
+  (await session.get(wakeStatement, {}))?.signaled ?? 0
+
+const signalsOfJob = statement((given: Given<{ id: JobId }>) =>
+  query
+    .selectFrom("signals")
+    .innerJoin("jobs", "jobs.seq", "signals.job_seq")
+    .select(["signals.name", "signals.value", "signals.at"])
+    .where("jobs.id", "=", given.id)
+    .orderBy("signals.name"),
+)
+
+export const listSignals = async (session: Session, id: JobId): Promise<ReadonlyArray<Signal>> =>
+  (await session.all(signalsOfJob, { id })).map(({ at, name, value }) => ({
+    name,
+    value: decodeJson(value, `a signal of ${id}`),
+    at,
+  }))
+
+/** A job that is being parked. */
+export interface ParkedRow extends ParkedOn {
+  readonly id: JobId
+  readonly seq: number
+}
+
+/** What a parking needs to know of its event. */
+export interface EventState {
+  readonly hasCome: boolean
+  readonly unfinished: number
+}
+
+/** Waits for transactions that end children of these jobs. In the order of the ids, as those lock them. */
+const lockParents = batchStatement<{ id: JobId }, {}, unknown>({ id: "text" }, (item) =>
+  query
+    .selectFrom((from) =>
+      from
+        .selectFrom(item)
+        .select(sql<string>`item.id collate "C"`.as("id"))
+        .distinct()
+        .orderBy("id")
+        .offset(0)
+        .as("parent"),
+    )
+    .select(sql`pg_advisory_xact_lock(${sql.raw(parentLock("parent.id"))})`.as("locked")),
+)
+
+const unfinishedChildren = batchStatement<{ label: string }, {}, { readonly label: string; readonly count: number }>(
+  { label: "text" },
+  (item) =>
+    query
+      .selectFrom(item)
+      .select((from) => [
+        "item.label",
+        from
+          .selectFrom("job_labels")
+          .innerJoin("queue", "queue.id", "job_labels.job_id")
+          .select(sql<number>`count(*)`.as("count"))
+          .whereRef("job_labels.label", "=", "item.label")
+          .as("count"),
+      ])
+      .$castTo<{ readonly label: string; readonly count: number }>(),
+)
+
+const presentSignals = batchStatement<
+  { seq: number; name: string },
+  {},
+  { readonly seq: number; readonly name: string }
+>({ seq: "bigint", name: "text" }, (item) =>
+  query
+    .selectFrom("signals")
+    .innerJoin(item, (join) => join.onRef("item.seq", "=", "signals.job_seq").onRef("item.name", "=", "signals.name"))
+    .select(["item.seq", "item.name"]),
+)
+
+const labelOf = ({ id, subject }: ParkedRow): string => stepLabel({ jobId: id, step: subject })
+
+/** Returns the states of the events that these jobs, which are locked, are to be parked on. */
+export const eventStates = async (
+  tx: Transaction,
+  rows: ReadonlyArray<ParkedRow>,
+): Promise<(row: ParkedRow) => EventState> => {
+  const parents = rows.filter(({ reason }) => reason === "children")
+  const awaiting = rows.filter(({ reason }) => reason === "signal")
+  if (parents.length > 0)
+    await tx.runBatch(
+      lockParents,
+      parents.map(({ id }) => ({ id })),
+      {},
+    )
+  const [counts, present] = await Promise.all([
+    parents.length === 0
+      ? []
+      : tx.batch(
+          unfinishedChildren,
+          parents.map((row) => ({ label: labelOf(row) })),
+          {},
+        ),
+    awaiting.length === 0
+      ? []
+      : tx.batch(
+          presentSignals,
+          awaiting.map(({ seq, subject }) => ({ seq, name: subject })),
+          {},
+        ),
+  ])
+  const unfinishedOf = new Map(counts.map(({ count, label }) => [label, count]))
+  const signaled = new Set(present.map(({ name, seq }) => `${seq} ${name}`))
+  return (row) => {
+    const unfinished = row.reason === "children" ? (unfinishedOf.get(labelOf(row)) ?? 0) : 0
+    const hasCome = row.reason === "children" ? unfinished === 0 : signaled.has(`${row.seq} ${row.subject}`)
+    return { hasCome, unfinished }
+  }
+}
+
+/** A parking to keep, with the token of its job from now on. */
+export interface KeptParking extends ParkedRow {
+  readonly token: number
+  readonly unfinished: number
+}
+
+const putParked = batchStatement<
+  { seq: number; token: number; reason: string; subject: string; unfinished: number },
+  { now: number },
+  unknown
+>({ seq: "bigint", token: "bigint", reason: "text", subject: "text", unfinished: "bigint" }, (item, given) =>
+  query
+    .insertInto("parked")
+    .columns(["job_seq", "token", "reason", "subject", "unfinished", "parked_at"])
+    .expression(
+      query
+        .selectFrom(item)
+        .select((from) => [
+          "item.seq",
+          "item.token",
+          from.ref("item.reason").$castTo<ParkedOn["reason"]>().as("reason"),
+          "item.subject",
+          "item.unfinished",
+          sql<number>`${given.now}::bigint`.as("at"),
+        ])
+        .orderBy("item.seq"),
+    )
+    .onConflict((conflict) =>
+      conflict.column("job_seq").doUpdateSet((set) => ({
+        token: set.ref("excluded.token"),
+        reason: set.ref("excluded.reason"),
+        subject: set.ref("excluded.subject"),
+        unfinished: set.ref("excluded.unfinished"),
+        parked_at: set.ref("excluded.parked_at"),
+      })),
+    ),
+)
+
+/** Keeps what jobs are parked on. */
+export const keepParked = async (tx: Transaction, rows: ReadonlyArray<KeptParking>): Promise<void> => {
+  if (rows.length === 0) return
+  await tx.runBatch(
+    putParked,
+    rows.map(({ reason, seq, subject, token, unfinished }) => ({ seq, token, reason, subject, unfinished })),
+    { now: tx.now },
+  )
+}

@@ -1,0 +1,143 @@
+import {
+  applyEvent,
+  canonicalJson,
+  isFinished,
+  isParked,
+  type JobId,
+  maxSignals,
+  type ParkedOn,
+  type Parking,
+  type Signal,
+  stepLabel,
+} from "@kiln/core/domain"
+import type { SignalOutcome, SignalOwner, SignalRequest } from "@kiln/core/ports"
+import { decodeJson } from "@kiln/sql-store"
+import { sql } from "kysely"
+import { assign, select, type Values } from "../columns.ts"
+import { type Given, query, statement } from "../Statement.ts"
+import type { Transaction } from "../Transaction.ts"
+import { stateColumns, stateOf, type StateRow } from "./JobRow.ts"
+import { mayBeClaimableAt } from "./lanes.ts"
+import { writeState } from "./writeState.ts"
+
+const unfinishedChildren = statement((given: Given<Values<"job_labels", "label">>) =>
+  query
+    .selectFrom("job_labels")
+    .innerJoin("jobs", "jobs.seq", "job_labels.job_seq")
+    .select(sql<number>`count(*)`.as("count"))
+    .where("job_labels.label", "=", given.label)
+    .where("jobs.finished_at", "is", null),
+)
+
+const signalByName = statement((given: Given<Values<"signals", "job_seq" | "name">>) =>
+  query.selectFrom("signals").select("value").where("job_seq", "=", given.jobSeq).where("name", "=", given.name),
+)
+
+/** What a parking needs to know of its event. */
+interface EventState {
+  readonly hasCome: boolean
+  readonly unfinished: number
+}
+
+export const eventState = (tx: Transaction, { id, seq }: StateRow, { reason, subject }: ParkedOn): EventState => {
+  if (reason === "signal")
+    return { hasCome: tx.get(signalByName, { jobSeq: seq, name: subject }) !== undefined, unfinished: 0 }
+  if (reason !== "children") return { hasCome: false, unfinished: 0 }
+  const unfinished = tx.get(unfinishedChildren, { label: stepLabel({ jobId: id, step: subject }) })?.count ?? 0
+  return { hasCome: unfinished === 0, unfinished }
+}
+
+type Parked = Values<"parked", "job_seq" | "token" | "reason" | "subject" | "unfinished" | "parked_at">
+
+const putParked = statement((given: Given<Parked>) =>
+  query
+    .insertInto("parked")
+    .values(assign(given, "job_seq", "token", "reason", "subject", "unfinished", "parked_at"))
+    .onConflict((conflict) =>
+      conflict.column("job_seq").doUpdateSet(assign(given, "token", "reason", "subject", "unfinished", "parked_at")),
+    ),
+)
+
+/** Keeps what a job is parked on, which has this token from now on. */
+export const keepParked = (
+  tx: Transaction,
+  jobSeq: number,
+  token: number,
+  { reason, subject }: Parking,
+  { unfinished }: EventState,
+): void => {
+  tx.run(putParked, { jobSeq, token, reason, subject, unfinished, parkedAt: tx.now })
+}
+
+const parkedBySeq = statement((given: Given<Values<"parked", "job_seq">>) =>
+  query
+    .selectFrom("parked")
+    .select(select("parked", "token", "reason", "subject"))
+    .where("job_seq", "=", given.jobSeq),
+)
+
+const signaledJob = statement((given: Given<Values<"jobs", "id">>) =>
+  query
+    .selectFrom("jobs")
+    .select(stateColumns)
+    .select(select("jobs", "project_id", "key_id"))
+    .where("id", "=", given.id),
+)
+
+const countSignals = statement((given: Given<Values<"signals", "job_seq">>) =>
+  query
+    .selectFrom("signals")
+    .select(sql<number>`count(*)`.as("count"))
+    .where("job_seq", "=", given.jobSeq),
+)
+
+const insertSignal = statement((given: Given<Values<"signals", "job_seq" | "name" | "value" | "at">>) =>
+  query.insertInto("signals").values(assign(given, "job_seq", "name", "value", "at")),
+)
+
+const isOf = (owner: SignalOwner | undefined, job: Values<"jobs", "project_id" | "key_id" | "mode">): boolean =>
+  owner === undefined ||
+  (owner.projectId === job.projectId &&
+    (owner.keyId ?? job.keyId) === job.keyId &&
+    (owner.mode ?? job.mode) === job.mode)
+
+/** Makes the job claimable, if it is parked on this signal. */
+const wake = (tx: Transaction, job: StateRow, name: string): void => {
+  const parked = tx.get(parkedBySeq, { jobSeq: job.seq })
+  const state = stateOf(job)
+  if (!isParked(parked, state) || parked.reason !== "signal" || parked.subject !== name) return
+  const woken = applyEvent(state, { event: "woken" }, tx.now)
+  if (woken === undefined) return
+  if (!writeState(tx, job, woken)) throw new TypeError(`${job.id} cannot be woken`)
+  mayBeClaimableAt(tx, job.laneId, tx.now)
+}
+
+/** Keeps signals, the first value of each name. A finished job recognizes a repeat as long as its data is kept. */
+export const signalJobs = (tx: Transaction, items: ReadonlyArray<SignalRequest>): ReadonlyArray<SignalOutcome> =>
+  items.map(({ jobId: id, name, owner, value }) => {
+    const job = tx.get(signaledJob, { id })
+    if (job === undefined || !isOf(owner, job)) return "NotFound"
+    const jobSeq = job.seq
+    const text = canonicalJson(value)
+    const first = tx.get(signalByName, { jobSeq, name })
+    if (first !== undefined) return first.value === text ? "Repeated" : "Superseded"
+    if (isFinished(job)) return "Finished"
+    if ((tx.get(countSignals, { jobSeq })?.count ?? 0) >= maxSignals) return "Full"
+    tx.run(insertSignal, { jobSeq, name, value: text, at: tx.now })
+    wake(tx, job, name)
+    return "Accepted"
+  })
+
+const signalsOfJob = statement((given: Given<Values<"jobs", "id">>) =>
+  query
+    .selectFrom("signals")
+    .innerJoin("jobs", "jobs.seq", "signals.job_seq")
+    .select(select("signals", "name", "value", "at"))
+    .where("jobs.id", "=", given.id)
+    .orderBy("signals.name"),
+)
+
+export const listSignals = (tx: Transaction, id: JobId): ReadonlyArray<Signal> =>
+  tx
+    .all(signalsOfJob, { id })
+    .map(({ at, name, value }) => ({ name, value: decodeJson(value, `a signal of ${id}`), at }))
