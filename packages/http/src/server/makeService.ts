@@ -17,6 +17,7 @@ import { type App, makeApp } from "./app.ts"
 import { makeAuthenticate } from "./Authenticator.ts"
 import { type AskCaller, makeAuthenticateCaller } from "./callerAuthentication.ts"
 import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
+import { makeJobWaits } from "./JobWaits.ts"
 import { localKeyLimiter, SharedKeyLimiter } from "./KeyLimiter.ts"
 import { limitAddresses } from "./limitAddresses.ts"
 import { Router } from "./Router.ts"
@@ -69,6 +70,7 @@ export const makeService = Effect.fnUntraced(function* (
     linkBlob: options.redirectFiles ? yield* findLink : undefined,
     admit: makeAdmit(authenticate, rateLimits, yield* makeLimiters(ids.next("req"))),
     confirm: makeConfirm(authenticate),
+    waits: makeJobWaits(engine, readiness),
     readiness,
   })
   const pages = options.pages
