@@ -19,6 +19,7 @@ import type { AskCaller } from "../server/callerAuthentication.ts"
 import { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
 import { makeService } from "../server/makeService.ts"
 import { parsePublicUrl } from "../server/publicUrl.ts"
+import { defaultOpenAiSettings } from "../openai/OpenAiContext.ts"
 import type { MountOptions } from "./MountOptions.ts"
 
 /** Services required by a mounted service. */
@@ -62,6 +63,7 @@ const mountOptions: OptionNames<MountOptions<never>> = {
   routes: true,
   authenticate: true,
   requireLiveWorker: true,
+  openai: true,
 }
 const limitNames: { readonly [Name in RateLimitName]: true } = {
   create: true,
@@ -84,11 +86,13 @@ const checkOptions = (place: string, options: object, more: Readonly<Record<stri
   requireOptions(place, options, { ...mountOptions, ...more })
   const {
     authenticate,
+    openai,
     pages,
     rateLimits = {},
     requireLiveWorker,
     routes = [],
   } = options as Partial<MountOptions<never>>
+  requireFlag("openai", openai)
   requireFlag("pages", pages)
   requireFlag("requireLiveWorker", requireLiveWorker)
   if (!Array.isArray(routes)) throw new TypeError("routes must be an array of values returned by jobRoute()")
@@ -126,6 +130,7 @@ export const mountService = Effect.fnUntraced(function* <Source>(
     routes: options.routes ?? [],
     requireLiveWorker: options.requireLiveWorker ?? true,
     redirectFiles: false,
+    openAi: options.openai === true ? defaultOpenAiSettings : undefined,
     askCaller,
   }).pipe(Effect.provide(readiness))
   const { markStopping } = Context.get(readiness, Readiness)

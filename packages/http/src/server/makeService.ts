@@ -9,6 +9,7 @@ import type { HttpSettings } from "../HttpConfig.ts"
 import { HttpObserver } from "../HttpObserver.ts"
 import { offerKinds } from "../handlers/offerKinds.ts"
 import type { JobRoute } from "@kiln/client"
+import { openAiRoutes } from "../openai/openAiRoutes.ts"
 import { pageRoutes } from "../pages/pageRoutes.ts"
 import { makeRoutes } from "../Routes.ts"
 import { parseTrustedProxies } from "../wire/ClientAddress.ts"
@@ -28,7 +29,7 @@ export type HttpNeeds = Engine | KeyDirectory | SecretStore | IdGenerator | Read
 
 export interface ServiceOptions extends Pick<
   HttpSettings,
-  "trustedProxies" | "rateLimits" | "signingKeys" | "pages" | "redirectFiles"
+  "trustedProxies" | "rateLimits" | "signingKeys" | "pages" | "redirectFiles" | "openAi"
 > {
   /** Returns the base of absolute URLs, including the prefix, without a trailing slash. */
   readonly publicUrl: () => string
@@ -61,7 +62,7 @@ export const makeService = Effect.fnUntraced(function* (
       ? yield* makeAuthenticate(failing)
       : makeAuthenticateCaller(failing, options.askCaller)
   const offers = yield* offerKinds(engine.kinds, options.routes)
-  const routes = makeRoutes({
+  const context = {
     engine,
     offers,
     keyring: yield* signingKeyring(options.signingKeys),
@@ -72,7 +73,9 @@ export const makeService = Effect.fnUntraced(function* (
     confirm: makeConfirm(authenticate),
     waits: makeJobWaits(engine, readiness),
     readiness,
-  })
+  }
+  const { openAi } = options
+  const routes = [...makeRoutes(context), ...(openAi === undefined ? [] : openAiRoutes({ ...context, openAi }))]
   const pages = options.pages
     ? yield* pageRoutes(offers, publicUrl, limitAddresses(rateLimits.pages, trustedProxies))
     : []
