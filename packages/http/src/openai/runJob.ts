@@ -1,4 +1,4 @@
-import { hash, randomUUID } from "node:crypto"
+import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import { errorMessageOf, type Grant, isFinished, type Job } from "@kiln/core/domain"
 import type { OfferedKind } from "../handlers/offerKinds.ts"
@@ -64,13 +64,7 @@ export const createFor = Effect.fnUntraced(function* (
       unique: { by: `openai ${asked.index} ${JSON.stringify(asked.body)}`, while: within },
     }),
   }
-  const created = context.engine.createJob(
-    grant,
-    kind,
-    names.toRequest(asked.request),
-    key ?? `openai_${randomUUID()}`,
-    placement,
-  )
+  const created = context.engine.createJob(grant, kind, names.toRequest(asked.request), key, placement)
   const { job } = yield* Effect.mapError(created, (error) =>
     error._tag === "InvalidRequest" ? names.refuse(error.errors) : refusalFor(error),
   )
