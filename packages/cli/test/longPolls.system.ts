@@ -85,7 +85,7 @@ describe("2,000 held polls on one process", () => {
     const { first_key, url } = kiln.listening
     const { ended, grownMib, median } = await measure(url, first_key?.key ?? "", kiln.pid, environment)
     expect(ended).toBe(polls)
-    expect(grownMib).toBeLessThan(60)
+    expect(grownMib).toBeLessThan(85)
     // A busy machine makes it late; without a wake-up it would be seconds.
     expect(median).toBeLessThan(1_000)
   })
@@ -105,7 +105,7 @@ describe("2,000 held polls on one process", () => {
     const { ended, grownMib, median } = await measure(url, first_key?.key ?? "", api.pid, environment)
     expect(worker.pid).not.toBe(api.pid)
     expect(ended).toBe(polls)
-    expect(grownMib).toBeLessThan(60)
+    expect(grownMib).toBeLessThan(85)
     expect(median).toBeLessThan(1_000)
   })
 })

@@ -63,10 +63,9 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, time
   const poll = async (job: Reference, options: CallOptions, seconds = 0) => {
     const { noun, poll: path } = familyOf(job)
     const prefer = seconds > 0 ? { prefer: `wait=${seconds}` } : {}
-    const began = Date.now()
     const { body, headers } = await ask(`poll${noun}Job`, "GET", path, options, { id: job.id, ...prefer })
     // Only a service that has held the request is asked again at once.
-    const wasHeld = headers.has("preference-applied") && Date.now() - began >= seconds * 500
+    const wasHeld = headers.has("preference-applied")
     return { state: body as State, pauseMs: wasHeld ? 0 : (retryAfterMs(headers) ?? POLL_INTERVAL_MS) }
   }
 
