@@ -99,6 +99,12 @@ const providerName: SettingType<"openai" | "sandbox"> = (text) => {
   return word.ok ? word : { ok: false, rule: `${word.rule}, or unset; configure other providers in KILN_CONFIG` }
 }
 
+/** A duration of at most ten minutes, after which official clients give up as well. */
+const openAiWait: SettingType<number> = (text) => {
+  const wait = duration(text)
+  return wait.ok && wait.value <= 600_000 ? wait : { ok: false, rule: "must be a duration up to 10m, like 120s" }
+}
+
 const projectConcurrency: SettingType<number | "share"> = (text) => {
   const count = integer(0, 1_000_000)(text)
   return text === "share" ? parsed(text) : count.ok ? count : { ok: false, rule: `${count.rule}, or share` }
@@ -152,6 +158,8 @@ const types = {
   KILN_FIRST_KEY: oneOf("on", "print", "off"),
   KILN_PAGES: onOff,
   KILN_PLAYGROUND: onOff,
+  KILN_OPENAI_API: onOff,
+  KILN_OPENAI_WAIT: openAiWait,
 } as const
 
 type ValueOf<Name extends SettingName> =
@@ -257,6 +265,7 @@ const settingsOf = (values: Values): Settings => {
       pages: values.KILN_PAGES ?? http.pages,
       playground: values.KILN_PLAYGROUND,
       redirectFiles: values.KILN_FILES === "redirect",
+      openAi: values.KILN_OPENAI_API === true ? { waitMs: values.KILN_OPENAI_WAIT ?? 120_000 } : undefined,
     },
     engine: engineOf(values),
     stopDelayMs: values.KILN_STOP_DELAY ?? 0,
@@ -282,10 +291,13 @@ const unknownNames = (environment: Environment): ReadonlyArray<string> =>
     .filter((name) => name.startsWith("KILN_") && !settingNames.includes(name.replace(/_FILE$/, "")))
     .map((name) => `Unknown setting ${name} is ignored; did you mean ${meantName(name)}?`)
 
+/** Settings of the endpoints that kiln serves, not of its provider. */
+const serverSettings: ReadonlySet<string> = new Set(["KILN_OPENAI_API", "KILN_OPENAI_WAIT"])
+
 /** Returns warnings about the variables with this prefix. */
 const withoutEffect = (values: Values, prefix: string, reason: string): ReadonlyArray<string> =>
   Object.keys(values)
-    .filter((name) => name.startsWith(prefix))
+    .filter((name) => name.startsWith(prefix) && !serverSettings.has(name))
     .map((name) => `${name} has no effect: ${reason}`)
 
 /** Reads all settings from the environment, and reports all invalid ones at once. */

@@ -45,7 +45,8 @@ export interface Jobs<All = BuiltInJobs> {
     options?: CallOptions,
   ) => Promise<StateOf<All[Type]>>
   /**
-   * Polls a job until it is done or failed, at the interval that the service recommends. Rejects with `WaitTimeout` after
+   * Waits until a job is done or failed: the service holds each request until the job ends, or is polled at the interval that it
+   * recommends. Rejects with `WaitTimeout` after
    * `timeoutMs`. Keeps polling while the service is temporarily unavailable.
    */
   readonly wait: <Type extends keyof All & string>(

@@ -23,7 +23,7 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
   const { apiKey, baseUrl, routes: more = [], timeoutMs = 60_000, ...transport } = given
   const routes: ReadonlyArray<ClientRoute> = [...wireRoutes, ...more]
   const root = baseUrl.replace(/\/+$/, "")
-  const ask: Ask = async (place, method, path, call, { fields, id = "", idempotencyKey, name = "" } = {}) => {
+  const ask: Ask = async (place, method, path, call, { fields, id = "", idempotencyKey, name = "", prefer } = {}) => {
     const { signal } = idempotencyKey === undefined ? checkedCall(place, call) : checkedCreation(place, call)
     return sendRequest(transport, {
       method,
@@ -31,6 +31,7 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
       headers: {
         authorization: `Bearer ${apiKey}`,
         ...(fields !== undefined && { "content-type": "application/json" }),
+        ...(prefer !== undefined && { prefer }),
         ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
       },
       ...(fields !== undefined && { body: JSON.stringify(fields) }),
@@ -66,7 +67,7 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
 
   return {
     uploads,
-    jobs: jobOperations(ask, routes),
+    jobs: jobOperations(ask, routes, timeoutMs),
     ...Object.fromEntries(routes.map((route) => [route.methods, methodsOf(route)])),
   } as never
 }

@@ -25,6 +25,7 @@ export type Ask = (
     readonly name?: string
     readonly fields?: object
     readonly idempotencyKey?: string
+    readonly prefer?: string
   },
 ) => Promise<Answer>
 
@@ -38,6 +39,9 @@ const POLL_INTERVAL_MS = 2_000
 const SHORTEST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 60_000
 
+/** Seconds that the service is asked to hold a poll for. Proxies commonly close a connection that is silent for 30 s or more. */
+const HOLD_SECONDS = 20
+
 const waitOptions: Names<WaitOptions> = { signal: true, timeoutMs: true }
 
 interface State {
@@ -47,24 +51,33 @@ type Finished = State & { readonly status: "done" | "failed" }
 type Reference = JobReference<string>
 
 /** Reads, awaits and erases jobs of all families. */
-export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>) => {
+export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, timeoutMs: number) => {
   const familyOf = ({ type }: Reference): ClientRoute["family"] => {
     const route = routes.find(({ kind }) => kind.name === type)
     if (route === undefined) throw new TypeError(`unknown job type "${type}"; pass its route to createClient()`)
     return route.family
   }
 
-  const poll = async (job: Reference, options: CallOptions) => {
+  // A request that times out while it is held would be lost.
+  const holdSeconds = Math.min(HOLD_SECONDS, Math.floor(timeoutMs / 2_000))
+
+  const poll = async (job: Reference, options: CallOptions, seconds = 0) => {
     const { noun, poll: path } = familyOf(job)
-    const { body, headers } = await ask(`poll${noun}Job`, "GET", path, options, { id: job.id })
-    return { state: body as State, pauseMs: retryAfterMs(headers) ?? POLL_INTERVAL_MS }
+    const prefer = seconds > 0 ? { prefer: `wait=${seconds}` } : {}
+    const { body, headers } = await ask(`poll${noun}Job`, "GET", path, options, { id: job.id, ...prefer })
+    // Only a service that has held the request is asked again at once.
+    const wasHeld = headers.has("preference-applied")
+    return { state: body as State, pauseMs: wasHeld ? 0 : (retryAfterMs(headers) ?? POLL_INTERVAL_MS) }
   }
 
   const waitUntil = async (job: Reference, signal: AbortSignal): Promise<Finished> => {
+    let seconds = holdSeconds
     for (;;) {
-      const { pauseMs, state } = await poll(job, { signal }).catch((error: unknown) => {
+      const { pauseMs, state } = await poll(job, { signal }, seconds).catch((error: unknown) => {
         signal.throwIfAborted()
         if (!isPassing(error)) throw error
+        // A proxy may have cut the connection while the request was held.
+        seconds = 0
         const askedMs = error instanceof ApiError ? error.retryAfterMs : null
         return { state: undefined, pauseMs: askedMs ?? POLL_INTERVAL_MS }
       })

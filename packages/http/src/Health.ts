@@ -4,6 +4,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -120,12 +121,15 @@ export class Readiness extends Context.Service<
      */
     readonly markStopping: Effect.Effect<void>
     readonly isStopping: () => boolean
+    /** Completes once a shutdown has begun. */
+    readonly stopping: Effect.Effect<void>
   }
 >()("@kiln/http/Readiness") {
   static readonly layer: Layer.Layer<Readiness> = Layer.sync(Readiness, () => {
     const checks = new Map<string, AddedCheck>()
     const details = new Map<string, Effect.Effect<JsonObject, unknown>>()
     let stopping = false
+    const begun = Latch.makeUnsafe(false)
     const statusOf = (isReady: boolean) => (stopping ? "stopping" : isReady ? "ready" : "unavailable")
     // In a detached fiber, as above.
     const known = (name: string, detail: Effect.Effect<JsonObject, unknown>) =>
@@ -157,8 +161,12 @@ export class Readiness extends Context.Service<
           ),
         } satisfies ReadinessReport
       }),
-      markStopping: Effect.sync(() => void (stopping = true)),
+      markStopping: Effect.sync(() => {
+        stopping = true
+        begun.openUnsafe()
+      }),
       isStopping: () => stopping,
+      stopping: begun.await,
     })
   })
 }

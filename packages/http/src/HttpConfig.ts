@@ -1,4 +1,5 @@
 import * as Context from "effect/Context"
+import type { OpenAiSettings } from "./openai/OpenAiContext.ts"
 import { defaultRateLimits, type RateLimits } from "./wire/RateLimiter.ts"
 
 /** Settings of the HTTP service. */
@@ -24,6 +25,8 @@ export interface HttpSettings {
   readonly playground: boolean | undefined
   /** Whether `GET /v1/files/…` redirects to a URL of the blob store, which must be able to make one. */
   readonly redirectFiles: boolean
+  /** The endpoints of OpenAI's API under `/openai/v1`; not served when undefined. */
+  readonly openAi: OpenAiSettings | undefined
 }
 
 export const defaultHttpSettings: HttpSettings = {
@@ -36,6 +39,7 @@ export const defaultHttpSettings: HttpSettings = {
   pages: true,
   playground: undefined,
   redirectFiles: false,
+  openAi: undefined,
 }
 
 /** The settings of the HTTP service; defaults apply unless provided. */

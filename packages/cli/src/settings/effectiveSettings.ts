@@ -76,6 +76,8 @@ const defaults: Readonly<Record<SettingName, (settings: Settings, engine: Engine
   KILN_OPENAI_IMAGE_MODEL: () => null,
   KILN_CONFIG: () => null,
   KILN_FIRST_KEY: ({ firstKey }) => firstKey,
+  KILN_OPENAI_API: ({ http }) => (http.openAi === undefined ? "off" : "on"),
+  KILN_OPENAI_WAIT: ({ http }) => durationText(http.openAi?.waitMs ?? 120_000),
   KILN_PAGES: ({ http }) => (http.pages ? "on" : "off"),
   KILN_PLAYGROUND: () => null,
 }

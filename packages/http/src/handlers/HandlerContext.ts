@@ -3,6 +3,7 @@ import type { Engine } from "@kiln/core/effect"
 import type { Grant, KeyLimitName, KeyScope } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
 import type { Exchange } from "../server/Exchange.ts"
+import type { JobWaits } from "../server/JobWaits.ts"
 import type { Ready } from "../server/Ready.ts"
 import type { SigningKeyring } from "../wire/SignedUrls.ts"
 import type { OfferedKinds } from "./offerKinds.ts"
@@ -25,6 +26,8 @@ export interface HandlerContext {
     limit: KeyLimitName,
     clock: Clock.Clock,
   ) => Ready<Grant<S>>
+  /** Lets requests wait for the end of a job. */
+  readonly waits: JobWaits
   /** Checks that the key is still valid, after the body has arrived. */
   readonly confirm: (exchange: Exchange, clock: Clock.Clock) => Ready<object>
 }

@@ -1,3 +1,4 @@
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JobFamily } from "@kiln/client"
 import {
@@ -8,10 +9,12 @@ import {
   type PolledJob,
   type Principal,
 } from "@kiln/core/domain"
+import type { Exchange } from "../server/Exchange.ts"
 import { asStep, whenReady } from "../server/Ready.ts"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, noContent, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
+import { preferredWait } from "../wire/requestHeaders.ts"
 import { signDownload } from "../wire/SignedUrls.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
 import { outputBody, pollingPath, progressBody, stateBody } from "./jobBodies.ts"
@@ -64,14 +67,32 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
           onSuccess: (retry) => reply(job, offer, nowMs, retry),
         })
       : Effect.succeed(reply(job, offer, nowMs))
-  return (exchange, id, clock) =>
-    whenReady(context.admit(exchange, keyScope, "read", clock), (grant) =>
-      Effect.flatten(
-        findJob(context, grant, { family, id }, (job, offer) =>
-          answer(grant, job, offer, clock.currentTimeMillisUnsafe()),
-        ),
+  const now = (grant: Principal, id: string, clock: Clock.Clock) =>
+    Effect.flatten(
+      findJob(context, grant, { family, id }, (job, offer) =>
+        answer(grant, job, offer, clock.currentTimeMillisUnsafe()),
       ),
     )
+  /** Answers once the job has ended, or the wait that the client prefers is over. */
+  const waiting = Effect.fnUntraced(function* (
+    exchange: Exchange,
+    grant: Principal,
+    id: string,
+    clock: Clock.Clock,
+    seconds: number,
+  ) {
+    const isOver = yield* findJob(context, grant, { family, id }, isFinished)
+    const applied = isOver || (yield* context.waits.waitForEnd(grant, id, seconds * 1_000))
+    if (!isOver) yield* asStep(context.confirm(exchange, clock))
+    const reply = yield* now(grant, id, clock)
+    const headers = { ...reply.headers, vary: "prefer", ...(applied && { "preference-applied": `wait=${seconds}` }) }
+    return { ...reply, headers }
+  })
+  return (exchange, id, clock) =>
+    whenReady(context.admit(exchange, keyScope, "read", clock), (grant): Effect.Effect<Reply, Refusal> => {
+      const seconds = preferredWait(exchange.header("prefer"))
+      return seconds === undefined ? now(grant, id, clock) : waiting(exchange, grant, id, clock, seconds)
+    })
 }
 
 /** Deletes the retained data of a finished job. Repeating the request returns the same response. */

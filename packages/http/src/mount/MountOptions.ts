@@ -40,6 +40,8 @@ export interface MountOptions<Source> {
    * the queue limit. Default `true`. With `false` it is accepted and waits for a worker.
    */
   readonly requireLiveWorker?: boolean
+  /** Whether clients of OpenAI's API are served under `/openai/v1` below the prefix. Default `false`. */
+  readonly openai?: boolean
   /** Custom job kinds, offered in addition to the built-in ones. */
   readonly routes?: ReadonlyArray<JobRoute>
   /**

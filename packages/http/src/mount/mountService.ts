@@ -19,6 +19,7 @@ import type { AskCaller } from "../server/callerAuthentication.ts"
 import { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
 import { makeService } from "../server/makeService.ts"
 import { parsePublicUrl } from "../server/publicUrl.ts"
+import { defaultOpenAiSettings } from "../openai/OpenAiContext.ts"
 import type { MountOptions } from "./MountOptions.ts"
 
 /** Services required by a mounted service. */
@@ -63,6 +64,7 @@ const mountOptions: OptionNames<MountOptions<never>> = {
   routes: true,
   authenticate: true,
   requireLiveWorker: true,
+  openai: true,
 }
 const limitNames: { readonly [Name in RateLimitName]: true } = {
   create: true,
@@ -85,12 +87,14 @@ const checkOptions = (place: string, options: object, more: Readonly<Record<stri
   requireOptions(place, options, { ...mountOptions, ...more })
   const {
     authenticate,
+    openai,
     pages,
     playground,
     rateLimits = {},
     requireLiveWorker,
     routes = [],
   } = options as Partial<MountOptions<never>>
+  requireFlag("openai", openai)
   requireFlag("pages", pages)
   requireFlag("playground", playground)
   if (playground === true && pages !== true) throw new TypeError("playground requires pages: true")
@@ -133,6 +137,7 @@ export const mountService = Effect.fnUntraced(function* <Source>(
     routes: options.routes ?? [],
     requireLiveWorker: options.requireLiveWorker ?? true,
     redirectFiles: false,
+    openAi: options.openai === true ? defaultOpenAiSettings : undefined,
     askCaller,
   }).pipe(Effect.provide(readiness))
   const { markStopping } = Context.get(readiness, Readiness)

@@ -143,6 +143,14 @@ export class NodeSource implements RequestSource {
     sendContinue(this.message, this.response)
   }
 
+  holdOpen(): void {
+    const socket = ownSocket(this.message)
+    if (socket === undefined) return
+    const idleMs = socket.timeout ?? 0
+    socket.setTimeout(0)
+    this.response.once("finish", () => socket.setTimeout(idleMs))
+  }
+
   readBody(take: (piece: Uint8Array) => boolean, options?: ReadOptions): Effect.Effect<BodyEnd> {
     return this.#body?.read(take, options) ?? nothingToRead
   }

@@ -37,6 +37,8 @@ export interface RequestSource {
   readonly hasMoreBody: () => boolean
   /** Sends `100 Continue` to a sender that waits for it, at most once. */
   readonly sendContinue: () => void
+  /** Keeps the connection open while it is silent until the response, longer than the server allows idle ones. */
+  readonly holdOpen?: () => void
   /**
    * Passes the body to `take` in pieces of useful size until it ends or `take` returns false; the rest stays with the sender
    * until it is read. Interruption loses nothing.

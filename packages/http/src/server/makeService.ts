@@ -9,6 +9,7 @@ import type { HttpSettings } from "../HttpConfig.ts"
 import { HttpObserver } from "../HttpObserver.ts"
 import { offerKinds } from "../handlers/offerKinds.ts"
 import type { JobRoute } from "@kiln/client"
+import { openAiRoutes } from "../openai/openAiRoutes.ts"
 import { pageRoutes } from "../pages/pageRoutes.ts"
 import { makeRoutes } from "../Routes.ts"
 import { parseTrustedProxies } from "../wire/ClientAddress.ts"
@@ -17,6 +18,7 @@ import { type App, makeApp } from "./app.ts"
 import { makeAuthenticate } from "./Authenticator.ts"
 import { type AskCaller, makeAuthenticateCaller } from "./callerAuthentication.ts"
 import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
+import { makeJobWaits } from "./JobWaits.ts"
 import { localKeyLimiter, SharedKeyLimiter } from "./KeyLimiter.ts"
 import { limitAddresses } from "./limitAddresses.ts"
 import { Router } from "./Router.ts"
@@ -27,7 +29,7 @@ export type HttpNeeds = Engine | KeyDirectory | SecretStore | IdGenerator | Read
 
 export interface ServiceOptions extends Pick<
   HttpSettings,
-  "trustedProxies" | "rateLimits" | "signingKeys" | "pages" | "redirectFiles"
+  "trustedProxies" | "rateLimits" | "signingKeys" | "pages" | "redirectFiles" | "openAi"
 > {
   /** Returns the base of absolute URLs, including the prefix, without a trailing slash. */
   readonly publicUrl: () => string
@@ -62,7 +64,7 @@ export const makeService = Effect.fnUntraced(function* (
       ? yield* makeAuthenticate(failing)
       : makeAuthenticateCaller(failing, options.askCaller)
   const offers = yield* offerKinds(engine.kinds, options.routes)
-  const routes = makeRoutes({
+  const context = {
     engine,
     offers,
     keyring: yield* signingKeyring(options.signingKeys),
@@ -71,8 +73,11 @@ export const makeService = Effect.fnUntraced(function* (
     linkBlob: options.redirectFiles ? yield* findLink : undefined,
     admit: makeAdmit(authenticate, rateLimits, yield* makeLimiters(ids.next("req"))),
     confirm: makeConfirm(authenticate),
+    waits: makeJobWaits(engine, readiness),
     readiness,
-  })
+  }
+  const { openAi } = options
+  const routes = [...makeRoutes(context), ...(openAi === undefined ? [] : openAiRoutes({ ...context, openAi }))]
   const pages = options.pages
     ? yield* pageRoutes({
         offers,

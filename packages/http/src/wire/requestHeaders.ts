@@ -48,6 +48,28 @@ export const matchesEntityTag = (values: ReadonlyArray<string> | undefined, tag:
     .split(",")
     .some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === tag)
 
+/** Longest wait in seconds that a poll is held for. */
+export const mostWaitSeconds = 30
+
+const WAIT = /^wait\s*=\s*(?:([0-9]{1,9})|"([0-9]{1,9})")\s*(?:;.*)?$/i
+
+/**
+ * Returns the seconds of the preference `wait` in `Prefer` (RFC 7240), at most 30; `undefined` without a valid one. Only the first
+ * `wait` counts, and other preferences are ignored.
+ */
+export const preferredWait = (values: ReadonlyArray<string> | undefined): number | undefined => {
+  if (values === undefined) return undefined
+  const first = values
+    .join(",")
+    .slice(0, 1_024)
+    .split(",")
+    .map((preference) => preference.trim())
+    .find((preference) => /^wait\s*(?:[=;]|$)/i.test(preference))
+  const [, token, quoted] = first === undefined ? [] : (WAIT.exec(first) ?? [])
+  const seconds = token ?? quoted
+  return seconds === undefined ? undefined : Math.min(Number(seconds), mostWaitSeconds)
+}
+
 type ParsedIdempotencyKey =
   | { readonly ok: true; readonly key: string }
   | { readonly ok: false; readonly reason: "missing" | "invalid" }

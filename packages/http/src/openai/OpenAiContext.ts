@@ -1,0 +1,13 @@
+import type { HandlerContext } from "../handlers/HandlerContext.ts"
+
+/** Settings of the endpoints under `/openai/v1`. */
+export interface OpenAiSettings {
+  /** Milliseconds that a request waits for its job. */
+  readonly waitMs: number
+}
+
+export const defaultOpenAiSettings: OpenAiSettings = { waitMs: 120_000 }
+
+export interface OpenAiContext extends HandlerContext {
+  readonly openAi: OpenAiSettings
+}
