@@ -82,7 +82,8 @@ export const makeRunner = (
         // Other jobs have its slot, which will be free in a moment.
         else if (limited && runningAttempts.size > 0 && job.claimableAt <= time.now())
           await Promise.race(runningAttempts.values())
-        else if (!(await retryWait.waitForNext([job.claimableAt]))) return
+        // A parent is claimable long after the children that it waits for.
+        else if (!(await retryWait.waitForNext(await inside(waiting)))) return
       }
     },
   }
