@@ -44,9 +44,9 @@ export const openworkflow: Engine = {
     const { OpenWorkflow } = await load<Openworkflow>("openworkflow")
     const { backend, isEmpty } = await (place.startsWith("postgres") ? openPostgres(place) : openSqlite(place))
     const client = new OpenWorkflow({ backend })
-    const workflow = client.defineWorkflow({ name: "noop" }, ({ input }) => {
-      onStart(input)
-      return Promise.resolve({})
+    const workflow = client.defineWorkflow({ name: "noop" }, async ({ input }) => {
+      await onStart(input)
+      return {}
     })
     const worker = client.newWorker({ concurrency: 20 })
     return {

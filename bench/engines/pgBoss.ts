@@ -55,9 +55,8 @@ export const pgBoss: Engine = {
           { db: { executeSql: (text, values) => client.query(text, values) } },
         ),
       start: () =>
-        boss.work("noop", work, (jobs) => {
-          for (const { data } of jobs) onStart(data)
-          return Promise.resolve()
+        boss.work("noop", work, async (jobs) => {
+          for (const { data } of jobs) await onStart(data)
         }),
       isEmpty: async () =>
         (await observer.query("SELECT 1 FROM pgboss.job WHERE name = 'noop' AND state < 'completed' LIMIT 1"))

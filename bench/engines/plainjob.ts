@@ -29,7 +29,7 @@ export const plainjob = (synchronous: "NORMAL" | "FULL"): Engine => ({
     const queue = defineQueue({ connection: better(database), logger: silent })
     database.pragma(`synchronous = ${synchronous}`)
     const options = { queue, pollIntervall: 1, logger: silent }
-    const worker = defineWorker("noop", ({ data }) => onStart(JSON.parse(data) as Payload), options)
+    const worker = defineWorker("noop", ({ data }) => void onStart(JSON.parse(data) as Payload), options)
     return {
       add: (payload) => queue.add("noop", payload),
       addMany: (payloads) => Promise.resolve(queue.addMany("noop", payloads)),

@@ -35,7 +35,7 @@ export const rawPostgres: Engine = {
     const run = async (): Promise<void> => {
       while (true) {
         const { rows } = await client.query<Row>({ name: "claim", text: claim })
-        for (const { data } of rows) onStart(data)
+        for (const { data } of rows) void onStart(data)
         const ids = rows.map(({ id }) => id)
         if (ids.length > 0) await client.query({ name: "complete", text: complete, values: [ids] })
         else await new Promise((resolve) => setTimeout(resolve, 1))

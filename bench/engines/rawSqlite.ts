@@ -38,7 +38,7 @@ export const rawSqlite: Engine = {
     }
     const run = (): void => {
       const rows = claim.all([]) as Array<Row>
-      for (const { data } of rows) onStart(JSON.parse(data) as Payload)
+      for (const { data } of rows) void onStart(JSON.parse(data) as Payload)
       if (rows.length > 0) complete.run([JSON.stringify(rows.map(({ id }) => id))])
       setImmediate(run)
     }

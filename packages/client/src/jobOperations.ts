@@ -51,7 +51,7 @@ type Finished = State & { readonly status: "done" | "failed" }
 type Reference = JobReference<string>
 
 /** Reads, awaits and erases jobs of all families. */
-export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, timeoutMs: number) => {
+export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, requestMs: number) => {
   const familyOf = ({ type }: Reference): ClientRoute["family"] => {
     const route = routes.find(({ kind }) => kind.name === type)
     if (route === undefined) throw new TypeError(`unknown job type "${type}"; pass its route to createClient()`)
@@ -59,7 +59,7 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, time
   }
 
   // A request that times out while it is held would be lost.
-  const holdSeconds = Math.min(HOLD_SECONDS, Math.floor(timeoutMs / 2_000))
+  const holdSeconds = Math.min(HOLD_SECONDS, Math.floor(requestMs / 2_000))
 
   const poll = async (job: Reference, options: CallOptions, seconds = 0) => {
     const { noun, poll: path } = familyOf(job)

@@ -84,9 +84,9 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
     const isOver = yield* findJob(context, grant, { family, id }, isFinished)
     const applied = isOver || (yield* context.waits.waitForEnd(grant, id, seconds * 1_000))
     if (!isOver) yield* asStep(context.confirm(exchange, clock))
-    const reply = yield* now(grant, id, clock)
-    const headers = { ...reply.headers, vary: "prefer", ...(applied && { "preference-applied": `wait=${seconds}` }) }
-    return { ...reply, headers }
+    const last = yield* now(grant, id, clock)
+    const headers = { ...last.headers, vary: "prefer", ...(applied && { "preference-applied": `wait=${seconds}` }) }
+    return { ...last, headers }
   })
   return (exchange, id, clock) =>
     whenReady(context.admit(exchange, keyScope, "read", clock), (grant): Effect.Effect<Reply, Refusal> => {

@@ -49,7 +49,7 @@ export const matchesEntityTag = (values: ReadonlyArray<string> | undefined, tag:
     .some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === tag)
 
 /** Longest wait in seconds that a poll is held for. */
-export const mostWaitSeconds = 30
+const mostWaitSeconds = 30
 
 const WAIT = /^wait\s*=\s*(?:([0-9]{1,9})|"([0-9]{1,9})")\s*(?:;.*)?$/i
 

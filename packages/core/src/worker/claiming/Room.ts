@@ -1,4 +1,11 @@
-import type { Job, JobMode, ProjectId, WorkerRoom } from "../../domain/index.ts"
+import {
+  type EngineLimits,
+  type Job,
+  type JobMode,
+  type ProjectId,
+  projectShare,
+  type WorkerRoom,
+} from "../../domain/index.ts"
 import type { ClaimRef } from "../../ports/index.ts"
 import type { Attempt } from "../attempt/Attempt.ts"
 
@@ -21,10 +28,11 @@ export class Room {
   }
 
   /**
-   * All slots are free. `share`: slots of each mode that a project may hold beside others; 0 means no limit. A project that is alone in the
-   * slots of a worker may hold all of them. The next project gets each slot that becomes free until the first one is down to its share.
+   * All slots are free. With `"share"`, a project that is alone in the slots of a worker may hold all of them; beside others, it gets no more
+   * than its share. The next project gets each slot that becomes free until the first one is down to its share.
    */
-  static empty(concurrency: number, share: number): Room {
+  static empty(concurrency: number, perProject: EngineLimits["perProject"]): Room {
+    const share = perProject === "share" ? projectShare(concurrency) : 0
     return new Room(share, { live: concurrency, sandbox: concurrency }, { live: new Map(), sandbox: new Map() })
   }
 

@@ -1,14 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import {
-  type Board,
-  type ConcurrencyLimits,
-  isLimiting,
-  jobBlobKey,
-  type JobMode,
-  projectShare,
-} from "../../domain/index.ts"
+import { type Board, type ConcurrencyLimits, isLimiting, jobBlobKey, type JobMode } from "../../domain/index.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { JobEvents } from "../../engine/JobEvents.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"
@@ -34,10 +27,10 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
   const providers = yield* Providers
   const kinds = yield* installedKinds
   const installationLimits = limitsWith(limits, kinds)
-  const guarded = (mode: JobMode): ReadonlyMap<string, ReadonlyArray<string>> =>
+  const guarded = (mode: JobMode) =>
     new Map(kinds.map((kind) => [kind.name, guard.guardedIn(mode, servedBy(providers[mode], kind) ?? [])]))
   const guardedProviders = { live: guarded("live"), sandbox: guarded("sandbox") }
-  const room = Room.empty(concurrency, limits.perProject === "share" ? projectShare(concurrency) : 0)
+  const room = Room.empty(concurrency, limits.perProject)
   const watch = new LeaseWatch(yield* Clock.Clock, leaseDurationMs)
   const isolation = makeIsolation(leaseDurationMs)
   const attempts = new Bag<Attempt>()
