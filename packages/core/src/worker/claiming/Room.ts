@@ -1,11 +1,4 @@
-import {
-  type EngineLimits,
-  type Job,
-  type JobMode,
-  type ProjectId,
-  projectShare,
-  type WorkerRoom,
-} from "../../domain/index.ts"
+import { type Job, type JobMode, type ProjectId, projectShare, type WorkerRoom } from "../../domain/index.ts"
 import type { ClaimRef } from "../../ports/index.ts"
 import type { Attempt } from "../attempt/Attempt.ts"
 
@@ -31,7 +24,7 @@ export class Room {
    * All slots are free. With `"share"`, a project that is alone in the slots of a worker may hold all of them; beside others, it gets no more
    * than its share. The next project gets each slot that becomes free until the first one is down to its share.
    */
-  static empty(concurrency: number, perProject: EngineLimits["perProject"]): Room {
+  static empty(concurrency: number, perProject: number | "share"): Room {
     const share = perProject === "share" ? projectShare(concurrency) : 0
     return new Room(share, { live: concurrency, sandbox: concurrency }, { live: new Map(), sandbox: new Map() })
   }

@@ -29,7 +29,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
   const installationLimits = limitsWith(limits, kinds)
   const guarded = (mode: JobMode) =>
     new Map(kinds.map((kind) => [kind.name, guard.guardedIn(mode, servedBy(providers[mode], kind) ?? [])]))
-  const guardedProviders = { live: guarded("live"), sandbox: guarded("sandbox") }
+  const ofMode = { live: guarded("live"), sandbox: guarded("sandbox") }
   const room = Room.empty(concurrency, limits.perProject)
   const watch = new LeaseWatch(yield* Clock.Clock, leaseDurationMs)
   const isolation = makeIsolation(leaseDurationMs)
@@ -41,8 +41,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
   let nextFreed: Deferred.Deferred<void> | undefined
   yield* onCanceled(attempts)
 
-  const providersOf = ({ claim: { job }, kind }: Attempt): ReadonlyArray<string> =>
-    guardedProviders[job.mode].get(kind.name) ?? []
+  const providersOf = ({ claim: { job }, kind }: Attempt) => ofMode[job.mode].get(kind.name) ?? []
 
   const rateOf = ({ claim: { job } }: Attempt) => rates.ofKind(job.kind, job.mode)
 
