@@ -1,3 +1,5 @@
+import type { Json } from "./Json.ts"
+
 const unitsMs = {
   millisecond: 1,
   second: 1_000,
@@ -14,6 +16,11 @@ export type WaitDuration = number | `${number} ${Unit | `${Unit}s`}`
 
 /** A duration, or a point in time. */
 export type WaitTime = WaitDuration | Date
+
+/** The outcome of `waitFor`: the value of the signal, or its timeout. */
+export type SignalResult<Value = Json> =
+  | { readonly timedOut: false; readonly value: Value }
+  | { readonly timedOut: true }
 
 /** Returns a duration in milliseconds; `undefined` for anything else, including negative and infinite ones. */
 export const durationMs = (duration: unknown): number | undefined => {

@@ -27,7 +27,7 @@ import type {
   ProviderRef,
   ProviderRequest,
 } from "../providers/index.ts"
-import type { WaitTime } from "../domain/WaitTime.ts"
+import type { SignalResult, WaitTime } from "../domain/WaitTime.ts"
 import type { ValueSchema } from "./readBySchema.ts"
 
 /** Ends an attempt that cannot succeed, with the reason. */
@@ -60,11 +60,6 @@ export class GateShut extends Data.TaggedError("GateShut")<{ readonly missing: R
 
 /** The attempt waits for something: its job is parked until then, without a slot, and a later attempt goes on. */
 export class AttemptParked extends Data.TaggedError("AttemptParked")<{ readonly park: Parking }> {}
-
-/** What `waitFor` came to. */
-export type SignalResult<Value = Json> =
-  | { readonly timedOut: false; readonly value: Value }
-  | { readonly timedOut: true }
 
 /** How long `waitFor` waits. */
 export interface SignalOptions {

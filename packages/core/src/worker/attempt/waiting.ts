@@ -3,14 +3,8 @@ import { untilStep } from "../../domain/Child.ts"
 import { type Job, type Json, maxParkMs } from "../../domain/index.ts"
 import { isDate } from "../../domain/realms.ts"
 import { isSignalName, signalNameRule } from "../../domain/signalName.ts"
-import { durationMs } from "../../domain/WaitTime.ts"
-import {
-  type AttemptError,
-  AttemptFailed,
-  AttemptParked,
-  type SignalOptions,
-  type SignalResult,
-} from "../../kinds/AttemptContext.ts"
+import { durationMs, type SignalResult } from "../../domain/WaitTime.ts"
+import { type AttemptError, AttemptFailed, AttemptParked, type SignalOptions } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import { readBySchema } from "../../kinds/readBySchema.ts"
 import type { JobStore } from "../../ports/index.ts"
