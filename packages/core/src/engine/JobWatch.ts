@@ -74,8 +74,8 @@ class JobWatch {
     const stopListening = this.#events.listenTo(jobId, (event) => {
       if (isEnd(event)) this.#tell(jobId)
     })
-    // The job may have ended since its caller read it.
-    const dueAt = this.#clock.currentTimeMillisUnsafe() + gatherMs
+    // Read at once: the job may have ended since its caller read it, and its end is not heard any more.
+    const dueAt = this.#clock.currentTimeMillisUnsafe()
     this.#awaited.set(jobId, { hear: new Set([hear]), stopListening, reads: 0, dueAt })
     this.#news.openUnsafe()
     if (!this.#isWatching) this.#start()
