@@ -16,6 +16,7 @@ const upkeep =
 /** The commands in the order of the help. Commands that need different modules are loaded apart. */
 export const allCommands = {
   serve: async () => (await import("./commands/serve.ts")).serveCommand,
+  try: async () => (await import("./commands/try.ts")).tryCommand,
   project: brief("project"),
   key: brief("key"),
   token: brief("token"),
