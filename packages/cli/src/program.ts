@@ -17,6 +17,7 @@ const upkeep =
 export const allCommands = {
   serve: async () => (await import("./commands/serve.ts")).serveCommand,
   try: async () => (await import("./commands/try.ts")).tryCommand,
+  top: async () => (await import("./commands/top.ts")).topCommand,
   project: brief("project"),
   key: brief("key"),
   token: brief("token"),

@@ -10,6 +10,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type { briefCommands } from "./commands/brief.ts"
 import type { serveCommand } from "./commands/serve.ts"
+import type { topCommand } from "./commands/top.ts"
 import type { tryCommand } from "./commands/try.ts"
 import type { upkeepCommands } from "./commands/upkeep.ts"
 import { CommandFailed, exitFailed, exitUsage } from "./CommandFailed.ts"
@@ -22,6 +23,7 @@ type KilnCommand =
   | (typeof briefCommands)[keyof typeof briefCommands]
   | (typeof upkeepCommands)[keyof typeof upkeepCommands]
   | typeof serveCommand
+  | typeof topCommand
   | typeof tryCommand
 
 /** Commands by name, which are loaded when they are needed. */

@@ -33,16 +33,17 @@ export interface TargetFlags {
 }
 
 /** Reads an argument, or the variable that stands for it. */
-const readValue = (argument: Option.Option<string>, variable: string) =>
+const readValue = (argument: Option.Option<string>, variable: string | undefined) =>
   Effect.gen(function* () {
     if (Option.isSome(argument)) return argument.value
+    if (variable === undefined) return undefined
     const found = findSetting((yield* ProcessIo).environment, variable)
     if (!found.ok) return yield* misused(`${found.setting} ${found.rule}`)
     return found.given?.text
   })
 
 /** Returns the address without a slash at its end. */
-export const readUrl = (argument: Option.Option<string>, flag = "--url", variable = "KILN_URL") =>
+export const readUrl = (argument: Option.Option<string>, flag: string, variable?: string) =>
   Effect.gen(function* () {
     const text = yield* readValue(argument, variable)
     if (text === undefined) return undefined
@@ -59,7 +60,7 @@ export const givenService = ({
   url: givenUrl,
 }: TargetFlags): Effect.Effect<Service | undefined, CommandFailed> =>
   Effect.gen(function* () {
-    const url = yield* readUrl(givenUrl)
+    const url = yield* readUrl(givenUrl, "--url", "KILN_URL")
     const key = yield* readValue(givenKey, "KILN_API_KEY")
     if (url !== undefined && key === undefined)
       return yield* misused("a running service needs an API key: set KILN_API_KEY, or pass --key")
