@@ -82,7 +82,7 @@ export const frame = (picture: Picture, columns: number): ReadonlyArray<string> 
   const latest = minutes.at(-1)
   const slots = workers.reduce((sum, worker) => sum + (worker.slots ?? 0), 0)
   const lines = [
-    `kiln top  ${overview.at}  ${workers.length} workers, ${slots} slots`,
+    `kiln top  ${overview.at}  ${workers.length} ${workers.length === 1 ? "worker" : "workers"}, ${slots} slots`,
     `done ${latest?.done ?? 0}/min ${sparkline(minutes.map(({ done }) => done))}  failed ${latest?.failed ?? 0}/min ${sparkline(minutes.map(({ failed }) => failed))}`,
     "",
     ...formatTable(headings, queueRows(picture), "no unfinished jobs, and none that finished within an hour").split(

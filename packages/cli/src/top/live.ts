@@ -15,14 +15,16 @@ const [begin, end] = ["\u001b[?2026h", "\u001b[?2026l"]
 const quitKeys = ["q", "Q", "\u0003", "\u0004"]
 
 /** Completes when a person presses q or Ctrl-C. */
-const untilQuit = Effect.callback<void>((resume) => {
+const untilQuit = Effect.suspend(() => {
   const { stdin } = process
-  if (!(stdin instanceof ReadStream)) return
-  const press = (keys: Buffer) => {
-    if (quitKeys.some((key) => keys.includes(key))) resume(Effect.void)
-  }
-  stdin.setRawMode(true).on("data", press).resume()
-  return Effect.sync(() => stdin.off("data", press).setRawMode(false).pause())
+  if (!(stdin instanceof ReadStream)) return Effect.never
+  let press: (keys: Buffer) => void = () => undefined
+  return Effect.callback<void>((resume) => {
+    press = (keys) => {
+      if (quitKeys.some((key) => keys.includes(key))) resume(Effect.void)
+    }
+    stdin.setRawMode(true).on("data", press).resume()
+  }).pipe(Effect.ensuring(Effect.sync(() => stdin.off("data", press).setRawMode(false).pause())))
 })
 
 /** Shows the overview until q is pressed, redrawn each second. A failure to read stays visible until the next success. */
