@@ -12,6 +12,8 @@ export interface ProcessIo {
   readonly readInput: (maxLength?: number) => Promise<string>
   /** Whether a person types the input. */
   readonly inputIsTerminal: boolean
+  /** Which outputs are a terminal, and its width; undefined if none is. */
+  readonly terminal?: { readonly output: boolean; readonly error: boolean; readonly columns: number }
   /** Whether help has colors; on a terminal unless set. */
   readonly colors?: boolean
 }
@@ -35,5 +37,13 @@ export const ProcessIo = Context.Reference<ProcessIo>("@kiln/cli/ProcessIo", {
     writeError: (text) => void process.stderr.write(text),
     readInput,
     inputIsTerminal: process.stdin.isTTY,
+    get terminal() {
+      const { stderr, stdout } = process
+      return {
+        output: stdout.isTTY,
+        error: stderr.isTTY,
+        columns: (stderr.isTTY ? stderr.columns : stdout.columns) || 80,
+      }
+    },
   }),
 })

@@ -286,9 +286,13 @@ const meantName = (name: string): string | undefined => {
   return settingNames.includes(bare) ? bare : nearestName(name, settingNames)
 }
 
+/** Variables of `kiln try`, which name a service that this process may not run. */
+const clientNames = ["KILN_URL", "KILN_API_KEY"]
+
 const unknownNames = (environment: Environment): ReadonlyArray<string> =>
   Object.keys(environment)
-    .filter((name) => name.startsWith("KILN_") && !settingNames.includes(name.replace(/_FILE$/, "")))
+    .filter((name) => name.startsWith("KILN_"))
+    .filter((name) => ![...settingNames, ...clientNames].includes(name.replace(/_FILE$/, "")))
     .map((name) => `Unknown setting ${name} is ignored; did you mean ${meantName(name)}?`)
 
 /** Settings of the endpoints that kiln serves, not of its provider. */

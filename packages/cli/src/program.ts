@@ -16,6 +16,8 @@ const upkeep =
 /** The commands in the order of the help. Commands that need different modules are loaded apart. */
 export const allCommands = {
   serve: async () => (await import("./commands/serve.ts")).serveCommand,
+  try: async () => (await import("./commands/try.ts")).tryCommand,
+  top: async () => (await import("./commands/top.ts")).topCommand,
   project: brief("project"),
   key: brief("key"),
   token: brief("token"),

@@ -10,6 +10,8 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type { briefCommands } from "./commands/brief.ts"
 import type { serveCommand } from "./commands/serve.ts"
+import type { topCommand } from "./commands/top.ts"
+import type { tryCommand } from "./commands/try.ts"
 import type { upkeepCommands } from "./commands/upkeep.ts"
 import { CommandFailed, exitFailed, exitUsage } from "./CommandFailed.ts"
 import { Init } from "./openStores.ts"
@@ -21,6 +23,8 @@ type KilnCommand =
   | (typeof briefCommands)[keyof typeof briefCommands]
   | (typeof upkeepCommands)[keyof typeof upkeepCommands]
   | typeof serveCommand
+  | typeof topCommand
+  | typeof tryCommand
 
 /** Commands by name, which are loaded when they are needed. */
 export type Commands = Readonly<Record<string, () => Promise<KilnCommand>>>

@@ -19,8 +19,8 @@ export const withOperator = <A, R>(
       const config = yield* loadConfig(settings.configPath)
       const layer = Operator.layer.pipe(
         Layer.provide(Layer.mergeAll(Fingerprint.layer, JobEvents.layer, WakeUp.layer)),
-        Layer.provide(Layer.succeed(EngineConfig, engineSettings(config, settings.engine))),
-        Layer.provide(Layer.succeed(JobKinds, configuredKinds(config))),
+        Layer.provideMerge(Layer.succeed(EngineConfig, engineSettings(config, settings.engine))),
+        Layer.provideMerge(Layer.succeed(JobKinds, configuredKinds(config))),
       )
       return yield* Effect.provide(
         Effect.flatMap(Operator, (operator) => command(operator)),

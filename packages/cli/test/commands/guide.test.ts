@@ -54,8 +54,9 @@ const argumentsOf = (line: string): ReadonlyArray<string> =>
     .replaceAll("'", "")
     .split(" ")
 
-/** Commands that need a bucket or files are run by other tests; here, they only have to exist. */
-const needsFiles = (line: string): boolean => line.includes("s3://") || line.startsWith("kiln blobs claim")
+/** Commands that need a bucket, files or a service are run by other tests; here, they only have to exist. */
+const needsFiles = (line: string): boolean =>
+  line.includes("s3://") || line.startsWith("kiln blobs claim") || line.startsWith("kiln try")
 
 describe("docs/guides/command-line.md", () => {
   it("shows commands that work, in its order", async () => {

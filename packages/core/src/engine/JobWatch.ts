@@ -120,6 +120,8 @@ class JobWatch {
 
   /** Reads the jobs that have ended or are due, and waits for the next. */
   readonly #turn = Effect.gen({ self: this }, function* () {
+    // Callers whose jobs were read together come together.
+    yield* Effect.yieldNow
     this.#news.closeUnsafe()
     const now = yield* Clock.currentTimeMillis
     const due = new Set(this.#told)
