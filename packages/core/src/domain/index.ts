@@ -17,8 +17,9 @@ export {
 export { maxAttemptRecords, type AttemptRecord, type FailedAttempt, failedAttempt } from "./AttemptRecord.ts"
 export * from "./AttemptWait.ts"
 export type { WorkerScope } from "./WorkerScope.ts"
-export { type WaitingReasonName, type WaitingFor, type QueuePlace, maxAhead } from "./WaitingFor.ts"
+export { type WaitingReasonName, type WaitingFor, type QueuePlace, maxAhead, waitingReasons } from "./WaitingFor.ts"
 export * from "./BlobKey.ts"
+export { monotonicMs } from "./monotonicMs.ts"
 export { childLabel, isCountStep } from "./Child.ts"
 export { jobOrphanReason, purgePauseMs, uploadOrphanReason } from "./Orphan.ts"
 export {

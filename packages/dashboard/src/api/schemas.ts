@@ -178,6 +178,10 @@ export const JobList = Struct({
   next: NullOr(Text).annotate({
     description: "The cursor of the next page. A page may be short, or empty, without being the last.",
   }),
+  looked_at: NullOr(Struct({ jobs: Int, back_to: NullOr(time) })).annotate({
+    description:
+      "With `waiting_for` or `id`, which are decided job by job within a bounded time: how many jobs this response looked at, and how old the last of them is. Go on with `next`.",
+  }),
 }).annotate({ identifier: "JobList" })
 
 /** Filters of jobs. All given ones must hold. */
@@ -189,6 +193,17 @@ export const filterFields = {
   key: Schema.optionalKey(Text),
   tag: Schema.optionalKey(Text),
   error_code: Schema.optionalKey(Text),
+  waiting_for: Schema.optionalKey(
+    Text.annotate({
+      description: "A reason that an unfinished job waits for, such as `switch_off`: queued jobs first.",
+    }),
+  ),
+  id: Schema.optionalKey(
+    Text.annotate({
+      description:
+        "4 or more characters of the job's id. With `job_` in front, they are its beginning, which is found without looking at jobs of other times.",
+    }),
+  ),
   from: Schema.optionalKey(time.annotate({ description: "Created at this time or later." })),
   to: Schema.optionalKey(time.annotate({ description: "Created before this time." })),
 }
