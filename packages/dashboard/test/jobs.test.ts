@@ -160,6 +160,15 @@ describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in 
       error_code: "content_rejected",
       count: expect.any(Number),
     })
-    expect(body.workers).toMatchObject([{ slots: 4, types: ["echo"] }])
+    expect(body.workers).toMatchObject([
+      {
+        slots: 4,
+        types: ["echo"],
+        version: null,
+        draining: false,
+        free: { live: expect.any(Number), sandbox: expect.any(Number) },
+        loop_lag_ms: null,
+      },
+    ])
   })
 })

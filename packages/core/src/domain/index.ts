@@ -16,7 +16,7 @@ export {
 } from "./Billing.ts"
 export { maxAttemptRecords, type AttemptRecord, type FailedAttempt, failedAttempt } from "./AttemptRecord.ts"
 export * from "./AttemptWait.ts"
-export type { WorkerScope } from "./WorkerScope.ts"
+export type { WorkerScope, WorkerState } from "./WorkerScope.ts"
 export { type WaitingReasonName, type WaitingFor, type QueuePlace, maxAhead, waitingReasons } from "./WaitingFor.ts"
 export * from "./BlobKey.ts"
 export { monotonicMs } from "./monotonicMs.ts"

@@ -1,4 +1,5 @@
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -153,6 +154,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
   const slots = yield* makeSlots(idling.attemptEnded)
   const claiming = yield* makeClaiming(slots, idling)
   const served = yield* servedModes
+  const draining = yield* Deferred.make<void>()
 
   const tick = Effect.scoped(
     Effect.gen(function* () {
@@ -176,7 +178,12 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
       yield* Effect.forkScoped(watchWithheld(slots))
       yield* Effect.forkScoped(expireWhileHolding(() => leases.size > 0))
       const outage = makeOutageLog("claiming jobs")
-      yield* Effect.addFinalizer(() => Effect.andThen(claiming.begin, drain(slots.attempts, beating, config.drainMs)))
+      yield* Effect.addFinalizer(() =>
+        Deferred.succeed(draining, undefined).pipe(
+          Effect.andThen(claiming.begin),
+          Effect.andThen(drain(slots.attempts, beating, config.drainMs)),
+        ),
+      )
       const joint = yield* makeJointClaims(slots, claiming.start, idling.nextClaimBy)
       const claimAndStart = Effect.gen(function* () {
         // Jobs of a joint claim that is still being answered also take slots.
@@ -210,10 +217,16 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
     }),
   )
 
+  const publishing = publishCapabilities({
+    draining,
+    free: () => slots.room().free,
+    lastClaimAt: claiming.lastClaimAt,
+  })
+
   return Worker.of({
     tick: Effect.provide(tick, context),
     run: Effect.provide(run, context),
-    start: Effect.provide(runInBackground(run), Context.omit(Scope.Scope)(context)),
+    start: Effect.provide(runInBackground(run, publishing), Context.omit(Scope.Scope)(context)),
     running: Effect.sync(() => slots.watch.leases.size),
     lastClaimAt: Effect.sync(claiming.lastClaimAt),
     nextClaimBy: Effect.sync(idling.nextClaimBy),
@@ -234,8 +247,10 @@ const servedModes = Effect.gen(function* () {
 })
 
 /** Runs in the scope of the caller, not in the scope in which the worker was created. */
-const runInBackground = (run: Effect.Effect<never, never, MakerNeeds>) =>
-  Effect.asVoid(Effect.andThen(publishCapabilities, Effect.forkScoped(run)))
+const runInBackground = (
+  run: Effect.Effect<never, never, MakerNeeds>,
+  publishing: ReturnType<typeof publishCapabilities>,
+) => Effect.asVoid(Effect.andThen(publishing, Effect.forkScoped(run)))
 
 /**
  * Lets running attempts finish for a while, and interrupts the rest. If a release fails, the job becomes claimable when its lease

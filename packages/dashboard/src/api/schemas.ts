@@ -99,6 +99,13 @@ const Worker = Struct({
   types: List(Text),
   paused_providers: List(Text),
   forced_off: List(Text),
+  version: NullOr(Text).annotate({ description: "The version of its program; `null` if that is not told." }),
+  draining: Flag.annotate({ description: "It shuts down: it claims no more jobs, and finishes those that run." }),
+  free: NullOr(Struct({ live: Int, sandbox: Int })).annotate({ description: "Free slots of each mode." }),
+  last_claim_at: NullOr(time).annotate({
+    description: "When the store last answered one of its claims. It makes none while all of its slots are full.",
+  }),
+  loop_lag_ms: NullOr(Finite).annotate({ description: "The p99 of its event loop's lag over about ten seconds." }),
 }).annotate({ identifier: "Worker", description: "A worker that has published its state within the last half minute." })
 
 const PendingDeliveries = Struct({
@@ -130,6 +137,9 @@ export const Overview = Struct({
 
 export const History = Struct({
   step_seconds: Int,
+  deploys: List(Struct({ at: Int, version: Text })).annotate({
+    description: "The steps (unix seconds) in which workers of a version appear for the first time within the span.",
+  }),
   points: List(
     Struct({
       at: Int.annotate({ description: "Unix seconds." }),
