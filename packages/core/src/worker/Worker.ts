@@ -1,5 +1,4 @@
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -36,12 +35,12 @@ import { checkClaims, heartbeat } from "./attempt/Heartbeat.ts"
 import { earlier } from "./claiming/claimInto.ts"
 import { makeIdling } from "./claiming/Idling.ts"
 import { Rates } from "./claiming/Rates.ts"
-import { publishCapabilities } from "./claiming/publishCapabilities.ts"
+import { publishCapabilities, type SlotsNow } from "./claiming/publishCapabilities.ts"
 import { servedBy } from "./claiming/runnableKinds.ts"
 import { watchWithheld } from "./claiming/recovery.ts"
 import { makeOutageLog } from "./outageLog.ts"
 import { isTight, roomAfter } from "./claiming/Room.ts"
-import { makeSlots } from "./claiming/Slots.ts"
+import { makeSlots, type Slots } from "./claiming/Slots.ts"
 import { allEnded, stopAll } from "./attempt/startAttempts.ts"
 import { expireWhileHolding } from "./maintenance/Sweeper.ts"
 
@@ -154,7 +153,6 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
   const slots = yield* makeSlots(idling.attemptEnded)
   const claiming = yield* makeClaiming(slots, idling)
   const served = yield* servedModes
-  const draining = yield* Deferred.make<void>()
 
   const tick = Effect.scoped(
     Effect.gen(function* () {
@@ -178,12 +176,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
       yield* Effect.forkScoped(watchWithheld(slots))
       yield* Effect.forkScoped(expireWhileHolding(() => leases.size > 0))
       const outage = makeOutageLog("claiming jobs")
-      yield* Effect.addFinalizer(() =>
-        Deferred.succeed(draining, undefined).pipe(
-          Effect.andThen(claiming.begin),
-          Effect.andThen(drain(slots.attempts, beating, config.drainMs)),
-        ),
-      )
+      yield* Effect.addFinalizer(() => Effect.andThen(claiming.begin, drain(slots.attempts, beating, config.drainMs)))
       const joint = yield* makeJointClaims(slots, claiming.start, idling.nextClaimBy)
       const claimAndStart = Effect.gen(function* () {
         // Jobs of a joint claim that is still being answered also take slots.
@@ -217,16 +210,10 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
     }),
   )
 
-  const publishing = publishCapabilities({
-    draining,
-    free: () => slots.room().free,
-    lastClaimAt: claiming.lastClaimAt,
-  })
-
   return Worker.of({
     tick: Effect.provide(tick, context),
     run: Effect.provide(run, context),
-    start: Effect.provide(runInBackground(run, publishing), Context.omit(Scope.Scope)(context)),
+    start: Effect.provide(runInBackground(run, slots, claiming), Context.omit(Scope.Scope)(context)),
     running: Effect.sync(() => slots.watch.leases.size),
     lastClaimAt: Effect.sync(claiming.lastClaimAt),
     nextClaimBy: Effect.sync(idling.nextClaimBy),
@@ -246,11 +233,20 @@ const servedModes = Effect.gen(function* () {
   return modes.filter((mode) => kinds.some((kind) => servedBy(providers[mode], kind) !== undefined))
 })
 
-/** Runs in the scope of the caller, not in the scope in which the worker was created. */
+/**
+ * Runs in the scope of the caller, not in the scope in which the worker was created. Finalizers run last to first, so the publication
+ * tells that the worker drains before its run is interrupted, and ends after it.
+ */
 const runInBackground = (
   run: Effect.Effect<never, never, MakerNeeds>,
-  publishing: ReturnType<typeof publishCapabilities>,
-) => Effect.asVoid(Effect.andThen(publishing, Effect.forkScoped(run)))
+  slots: Pick<Slots, "room">,
+  { lastClaimAt }: Pick<SlotsNow, "lastClaimAt">,
+) =>
+  Effect.gen(function* () {
+    const { drains } = yield* publishCapabilities({ free: () => slots.room().free, lastClaimAt })
+    yield* Effect.forkScoped(run)
+    yield* Effect.addFinalizer(() => drains)
+  })
 
 /**
  * Lets running attempts finish for a while, and interrupts the rest. If a release fails, the job becomes claimable when its lease

@@ -277,7 +277,13 @@ export const JobDetails = Struct({
   failed_attempts: List(Attempt),
   waits: List(Wait),
   waiting_for: List(WaitingReason),
-  charge: NullOr(Struct({ currency: Text, amount: Text })),
+  charge: NullOr(
+    Struct({
+      currency: Text,
+      amount: Text,
+      line_items: List(Struct({ meter: Text, quantity: Finite, unit_amount: Text, amount: Text })),
+    }),
+  ),
   parent: NullOr(Relative),
   children: List(Relative),
   children_complete: Flag,

@@ -112,7 +112,16 @@ export const readJob = Effect.fnUntraced(function* ({ id }: InputOf<"readJob">) 
     })),
     waits: waits.map(waitFields),
     waiting_for: (yield* waitingForJob(job)).map(waitingFields),
-    charge: job.charge && { currency: job.charge.currency, amount: job.charge.amount },
+    charge: job.charge && {
+      currency: job.charge.currency,
+      amount: job.charge.amount,
+      line_items: job.charge.lineItems.map(({ amount, meter, quantity, unitAmount }) => ({
+        meter,
+        quantity,
+        unit_amount: unitAmount,
+        amount,
+      })),
+    },
     ...(yield* readFamily(job)),
   }
 })

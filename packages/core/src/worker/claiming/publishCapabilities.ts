@@ -63,21 +63,22 @@ const scopeOfWorker = Effect.gen(function* () {
 export interface SlotsNow {
   readonly free: () => WorkerState["free"]
   readonly lastClaimAt: () => number | undefined
-  /** Done once the worker shuts down. */
-  readonly draining: Deferred.Deferred<void>
 }
 
 /**
  * Publishes in the store what this worker runs, which kinds it can serve live, its state, and the standings of its providers: at the
  * start, regularly, when it begins to drain, and whenever a provider is paused or resumes. Withdraws the entry when the worker stops.
  */
-export const publishCapabilities = Effect.fnUntraced(function* ({ draining, free, lastClaimAt }: SlotsNow) {
+export const publishCapabilities = Effect.fnUntraced(function* ({ free, lastClaimAt }: SlotsNow) {
+  const draining = yield* Deferred.make<void>()
+  /** Makes the publication tell that the worker drains. */
+  const drains = Deferred.succeed(draining, undefined)
   const switchboard = yield* Switchboard
   const guard = yield* ProviderGuard
   const kinds = yield* liveKinds
   const scope = yield* scopeOfWorker
   // A worker that serves no kind publishes nothing.
-  if (scope.kinds.length === 0) return
+  if (scope.kinds.length === 0) return { drains }
   const workerId = (yield* IdGenerator).next("req")
   const { loopLagMs, version } = yield* WorkerProcess
   const stateNow = Effect.map(Deferred.isDone(draining), (isDraining): WorkerState => ({
@@ -113,4 +114,5 @@ export const publishCapabilities = Effect.fnUntraced(function* ({ draining, free
   // First, so that live jobs are accepted as soon as the worker runs.
   yield* Effect.acquireRelease(publish(ttlMs), () => publish(0))
   yield* Effect.forkScoped(again)
+  return { drains }
 })
