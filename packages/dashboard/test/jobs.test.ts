@@ -43,6 +43,48 @@ describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in 
     })
   })
 
+  it("are found by what they wait for", async () => {
+    await submitWaiting(3, "why")
+    await world.engine.operator.pause("echo")
+    try {
+      await world.engine.submit("echo", { text: "ready" }, { project: "why" })
+      const found = async (filter: string) =>
+        (await view(`/jobs?project=prj_why&${filter}`)).body.jobs.map((job: { readonly status: string }) => job.status)
+      expect(await found("waiting_for=kind_paused")).toHaveLength(4)
+      expect(await found("waiting_for=start_delayed")).toHaveLength(3)
+      for (const none of ["waiting_for=line", "waiting_for=kind_paused&status=processing", "waiting_for=retry"])
+        expect(await found(none)).toEqual([])
+      expect((await view("/jobs?project=prj_why&waiting_for=line")).body).toMatchObject({
+        next: null,
+        looked_at: { jobs: 4, back_to: expect.any(String) },
+      })
+      expect((await view("/jobs?project=prj_why")).body.looked_at).toBeNull()
+      const filter = { project: "prj_why", waiting_for: "start_delayed" }
+      expect((await operate("/bulk/cancel", { filter, dry_run: true })).body).toMatchObject({ matched: 3, changed: 0 })
+      expect((await operate("/bulk/retry", { filter, dry_run: true })).body).toMatchObject({ matched: 0 })
+      expect((await operate("/bulk/cancel", { filter, dry_run: false })).body).toMatchObject({ matched: 3, changed: 3 })
+      expect(await found("waiting_for=kind_paused")).toHaveLength(1)
+      expect((await view("/jobs?waiting_for=weather")).body.error.code).toBe("invalid_request")
+    } finally {
+      await world.engine.operator.resume("echo")
+    }
+  })
+
+  it("are found by part of an id, and by its beginning without a look at jobs of other times", async () => {
+    const [job] = await submitWaiting(3, "parts")
+    const id = job?.id ?? ""
+    const read = async (part: string) => (await view(`/jobs?id=${encodeURIComponent(part)}`)).body
+    const ids = async (part: string) =>
+      (await read(part)).jobs.map(({ job_id: each }: { readonly job_id: string }) => each)
+    for (const part of [id, id.slice(0, 28), id.slice(-8), id.slice(15, 28).toUpperCase(), `job_…${id.slice(-8)}`])
+      expect(await ids(part), part).toContain(id)
+    expect(await ids(id.slice(-8))).toHaveLength(1)
+    expect(await ids(`job_0000000${id.slice(-4)}`)).toEqual([])
+    expect((await read(`job_0000000${id.slice(-4)}`)).looked_at).toEqual({ jobs: 0, back_to: null })
+    for (const part of ["abc", "job_", "%%%%", "job_…a"])
+      expect((await read(part)).error.code, part).toBe("invalid_request")
+  })
+
   it("are changed all at once only with a filter, after a dry run that changes nothing", async () => {
     await submitWaiting(130, "bulk")
     for (const empty of [{}, { filter: {} }, { filter: { status: "queued" } }, { job_ids: [] }])
@@ -118,6 +160,15 @@ describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in 
       error_code: "content_rejected",
       count: expect.any(Number),
     })
-    expect(body.workers).toMatchObject([{ slots: 4, types: ["echo"] }])
+    expect(body.workers).toMatchObject([
+      {
+        slots: 4,
+        types: ["echo"],
+        version: null,
+        draining: false,
+        free: { live: expect.any(Number), sandbox: expect.any(Number) },
+        loop_lag_ms: null,
+      },
+    ])
   })
 })

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { brotliCompressSync } from "node:zlib"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { axeViolations, chromiumPath, openBrowser, openPage, type Browser } from "@kiln/pages/chromium"
+import { measurePaint } from "@kiln/pages/paint"
 import { sendResponse, toRequest } from "../src/effect.ts"
 import { assets } from "../src/page/assets.ts"
 import { canary, openWorld, type World } from "./support/world.ts"
@@ -193,6 +194,32 @@ describe.skipIf(chromiumPath === undefined)(`the operator's page${missing}`, () 
     await page.context().setOffline(false)
     await page.getByText("not updating").waitFor({ state: "detached", timeout: 60_000 })
     expect(await page.getByRole("heading", { name: "Queues" }).isVisible()).toBe(true)
+    await close()
+  })
+
+  // A shared machine says little about time: measured only on request, for docs/guides/dashboard.md.
+  it.runIf(process.env["KILN_PAINT"] === "measure")("is painted soon", { timeout: 300_000 }, async () => {
+    const options = { ...desktop, token: world.tokens.operate }
+    const views = ["", "jobs", `jobs/${failedId}`, "failures", "types", "workers", "projects", "keys", "schedules"]
+    for (const view of [...views, "deliveries", "switches", "prices", "audit"]) {
+      const figures = await measurePaint(browser, base, `${base}#/${view}`, "main h1", options)
+      console.log(view, figures)
+      expect(figures.firstPaintMs).toBeGreaterThan(0)
+    }
+  })
+
+  it("shows what jobs wait for as a filter, and how far it looked", async () => {
+    const { close, page, troubles } = await open({ ...desktop, token: world.tokens.operate })
+    await page.goto(`${base}#/jobs`)
+    await page.getByLabel("Waits for").selectOption("start_delayed")
+    await page.getByRole("button", { name: "Show", exact: true }).click()
+    await page.getByText("Looked at all 7 jobs that may match.").waitFor()
+    expect(await page.getByRole("row").count()).toBe(1 + 7)
+    await page.getByLabel("Job id, or part").fill("zzzz")
+    await page.getByRole("button", { name: "Show", exact: true }).click()
+    await page.getByText("No jobs match.").waitFor()
+    expect(await axeViolations(page)).toEqual([])
+    expect(troubles).toEqual([])
     await close()
   })
 

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { axeViolations, type Browser, chromiumPath, openBrowser, openPage, type Page } from "../src/chromium.ts"
+import { measurePaint } from "../src/paint.ts"
 import { openService, type Service } from "./support/service.ts"
 import { wavHeader } from "./support/wav.ts"
 
@@ -57,6 +58,16 @@ describe.skipIf(chromiumPath === undefined)(`the playground${missing}`, () => {
     await opened.page.getByRole("form", { name: "Request" }).waitFor()
     return { ...opened, sent }
   }
+
+  // A shared machine says little about time: measured only on request, for docs/guides/dashboard.md.
+  it.runIf(process.env["KILN_PAINT"] === "measure")("is painted soon", { timeout: 300_000 }, async () => {
+    for (const path of ["/", "/docs"]) {
+      const figures = await measurePaint(browser, service.url, `${service.url}${path}`, "main", desktop)
+      console.log(path, figures)
+      expect(figures.firstPaintMs).toBeGreaterThan(0)
+    }
+  })
+
   const choose = (page: Page, kind: string) => page.locator(".kinds label", { hasText: kind }).click()
   const run = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click()
   const result = (page: Page) => page.getByRole("region", { name: "Result" })

@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import { AttemptMeter, BackgroundMeter, type Worker } from "@kiln/core/worker"
+import { AttemptMeter, BackgroundMeter, type Worker, WorkerProcess } from "@kiln/core/worker"
 import { HttpObserver } from "@kiln/http"
 import { type CommandFailed, failed, misused } from "../CommandFailed.ts"
 import type { Base } from "../kilnLayer.ts"
@@ -12,6 +12,7 @@ import { ProcessIo } from "../ProcessIo.ts"
 import type { Settings } from "../Settings.ts"
 import { type OtelSettings, readOtel } from "../telemetry/otelSettings.ts"
 import { version } from "../version.ts"
+import { workerProcess } from "./workerProcess.ts"
 
 /** Reads the `OTEL_*` variables. Reports all invalid ones at once. */
 export const readTelemetry = (environment: Environment): Effect.Effect<OtelSettings | undefined, CommandFailed> => {
@@ -60,10 +61,11 @@ export const startMeasuring = (
   Effect.gen(function* () {
     const { management } = settings
     const log = settings.accessLog ? yield* makeAccessLog : undefined
+    const process = Context.make(WorkerProcess, yield* workerProcess)
     const isExported = telemetry?.exports.has("METRICS") === true
     if (management === undefined && !isExported)
       return {
-        observers: log === undefined ? Context.empty() : Context.make(HttpObserver, { began: () => {}, answered: log }),
+        observers: log === undefined ? process : Context.add(process, HttpObserver, { began: () => {}, answered: log }),
         attach: () => {},
       }
     const {
@@ -92,7 +94,7 @@ export const startMeasuring = (
     }
     if (isExported) yield* Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(refreshMs)))
     return {
-      observers: Context.make(HttpObserver, makeHttpObserver(log)).pipe(
+      observers: Context.add(process, HttpObserver, makeHttpObserver(log)).pipe(
         Context.add(AttemptMeter, attemptMeter),
         Context.add(BackgroundMeter, meterOfBackground),
       ),

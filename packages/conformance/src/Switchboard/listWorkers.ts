@@ -106,6 +106,15 @@ export const publishedWorkers: Section<Switchboard> = {
         const entry = { workerId: "a", liveKinds: [], providers: [] }
         yield* board.publishWorker({ ...entry, scope, ttlMs: 1_000 })
         expect(yield* published).toEqual([{ ...entry, scope }])
+        const state = {
+          version: "1.2.3",
+          draining: true,
+          lastClaimAt: null,
+          free: { live: 0, sandbox: 8 },
+          loopLagMs: 1.5,
+        }
+        yield* board.publishWorker({ ...entry, scope: { ...scope, state }, ttlMs: 1_000 })
+        expect(yield* published).toEqual([{ ...entry, scope: { ...scope, state } }])
         const drained = { ...scope, kinds: [] }
         yield* board.publishWorker({ ...entry, scope: drained, ttlMs: 1_000 })
         expect(yield* published).toEqual([{ ...entry, scope: drained }])

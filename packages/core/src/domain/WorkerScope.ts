@@ -11,6 +11,22 @@ export type WorkerScope = {
   /** Switches that its settings force off. */
   readonly forcedOff: ReadonlyArray<string>
   readonly kinds: ReadonlyArray<ServedKind>
+  /** Its state when it published this; missing for a worker of an earlier version. */
+  readonly state?: WorkerState
+}
+
+/** The state of a worker's process, as it publishes it for operators. */
+export type WorkerState = {
+  /** The version of the program; `null` if the program does not tell. */
+  readonly version: string | null
+  /** It shuts down: it claims no more jobs, and finishes those that run. */
+  readonly draining: boolean
+  /** When the store last answered one of its claims, in unix milliseconds; `null` before the first answer. */
+  readonly lastClaimAt: number | null
+  /** Free slots of each mode. */
+  readonly free: { readonly live: number; readonly sandbox: number }
+  /** The lag of its event loop since the previous publication (p99), in milliseconds; `null` if it is not measured. */
+  readonly loopLagMs: number | null
 }
 
 /** A kind that a worker runs. */

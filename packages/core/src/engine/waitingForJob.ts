@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { type Job, type ProjectId, withForcedOff } from "../domain/index.ts"
-import { heldBack, waitingFor } from "../domain/WaitingFor.ts"
+import { heldBack, type QueuePlace, waitingFor } from "../domain/WaitingFor.ts"
 import { childLabel } from "../domain/Child.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import { JobDirectory, Switchboard } from "../ports/index.ts"
@@ -49,4 +49,31 @@ export const waitingForJob = Effect.fnUntraced(function* (job: Job) {
   const isParent = waited?.reason === "children" && waited.lastAttempt >= job.attempts
   const unfinishedChildren = isParent ? yield* countUnfinishedChildren(job.id) : 0
   return waitingFor({ ...factsOf(job.kind), job, place, waited, failed, unfinishedChildren })
+})
+
+/**
+ * Returns the reasons of several jobs, for selecting jobs by them; none for a running or finished job. Jobs of the same kind, mode and
+ * project share one look at the queue, so their number of jobs ahead is that of the first of them. An attempt's record is read only
+ * of jobs that have one.
+ */
+export const waitingForJobs = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>) {
+  const directory = yield* JobDirectory
+  const factsOf = yield* readKindFacts
+  const places = new Map<string, QueuePlace>()
+  return yield* Effect.forEach(
+    jobs,
+    Effect.fnUntraced(function* (job) {
+      if (job.claimableAt === null) return []
+      const group = `${job.kind} ${job.mode} ${job.projectId}`
+      const place = places.get(group) ?? (yield* directory.findPlace(job.id))
+      if (place === undefined) return []
+      places.set(group, place)
+      const hasWaited = job.attempts > 0 && !(job.held && job.claimableAt > place.now)
+      const waited = hasWaited ? (yield* directory.listWaits(job.id))?.at(-1) : undefined
+      const failed = hasWaited ? (yield* directory.listAttempts(job.id))?.at(-1) : undefined
+      const isParent = waited?.reason === "children" && waited.lastAttempt === job.attempts
+      const unfinishedChildren = isParent ? yield* countUnfinishedChildren(job.id) : 0
+      return waitingFor({ ...factsOf(job.kind), job, place, waited, failed, unfinishedChildren })
+    }),
+  )
 })

@@ -35,12 +35,12 @@ import { checkClaims, heartbeat } from "./attempt/Heartbeat.ts"
 import { earlier } from "./claiming/claimInto.ts"
 import { makeIdling } from "./claiming/Idling.ts"
 import { Rates } from "./claiming/Rates.ts"
-import { publishCapabilities } from "./claiming/publishCapabilities.ts"
+import { publishCapabilities, type SlotsNow } from "./claiming/publishCapabilities.ts"
 import { servedBy } from "./claiming/runnableKinds.ts"
 import { watchWithheld } from "./claiming/recovery.ts"
 import { makeOutageLog } from "./outageLog.ts"
 import { isTight, roomAfter } from "./claiming/Room.ts"
-import { makeSlots } from "./claiming/Slots.ts"
+import { makeSlots, type Slots } from "./claiming/Slots.ts"
 import { allEnded, stopAll } from "./attempt/startAttempts.ts"
 import { expireWhileHolding } from "./maintenance/Sweeper.ts"
 
@@ -213,7 +213,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
   return Worker.of({
     tick: Effect.provide(tick, context),
     run: Effect.provide(run, context),
-    start: Effect.provide(runInBackground(run), Context.omit(Scope.Scope)(context)),
+    start: Effect.provide(runInBackground(run, slots, claiming), Context.omit(Scope.Scope)(context)),
     running: Effect.sync(() => slots.watch.leases.size),
     lastClaimAt: Effect.sync(claiming.lastClaimAt),
     nextClaimBy: Effect.sync(idling.nextClaimBy),
@@ -233,9 +233,20 @@ const servedModes = Effect.gen(function* () {
   return modes.filter((mode) => kinds.some((kind) => servedBy(providers[mode], kind) !== undefined))
 })
 
-/** Runs in the scope of the caller, not in the scope in which the worker was created. */
-const runInBackground = (run: Effect.Effect<never, never, MakerNeeds>) =>
-  Effect.asVoid(Effect.andThen(publishCapabilities, Effect.forkScoped(run)))
+/**
+ * Runs in the scope of the caller, not in the scope in which the worker was created. Finalizers run last to first, so the publication
+ * tells that the worker drains before its run is interrupted, and ends after it.
+ */
+const runInBackground = (
+  run: Effect.Effect<never, never, MakerNeeds>,
+  slots: Pick<Slots, "room">,
+  { lastClaimAt }: Pick<SlotsNow, "lastClaimAt">,
+) =>
+  Effect.gen(function* () {
+    const { drains } = yield* publishCapabilities({ free: () => slots.room().free, lastClaimAt })
+    yield* Effect.forkScoped(run)
+    yield* Effect.addFinalizer(() => drains)
+  })
 
 /**
  * Lets running attempts finish for a while, and interrupts the rest. If a release fails, the job becomes claimable when its lease

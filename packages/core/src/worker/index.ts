@@ -4,6 +4,7 @@ export { nextTick, type Schedule, type ScheduleTiming, tickKey } from "../domain
 export * from "../domain/Attempt.ts"
 export * from "../domain/BlobLineage.ts"
 export * from "../domain/Circuit.ts"
+export { WorkerProcess } from "./WorkerProcess.ts"
 export { Worker, type WorkerNeeds } from "./Worker.ts"
 export { AttemptMeter, type AttemptOutcome } from "./metrics/AttemptMeter.ts"
 export type { MetricFamilies, MetricFamily } from "./metrics/MetricFamilies.ts"

@@ -15,7 +15,29 @@ const colorOf = (name: string): string => getComputedStyle(document.documentElem
 const clock = (at: number): string =>
   new Date(at * 1_000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
 
-const optionsFor = (width: number, series: ReadonlyArray<Series>): uPlot.Options => {
+/** A moment that a chart marks with a line. */
+export interface Mark {
+  readonly at: number
+  readonly label: string
+}
+
+const drawMarks = (plot: uPlot, marks: ReadonlyArray<Mark>): void => {
+  const { ctx } = plot
+  const { height, top } = plot.bbox
+  ctx.save()
+  ctx.strokeStyle = colorOf("--faint")
+  ctx.setLineDash([4, 4])
+  for (const { at } of marks) {
+    const x = Math.round(plot.valToPos(at, "x", true)) + 0.5
+    ctx.beginPath()
+    ctx.moveTo(x, top)
+    ctx.lineTo(x, top + height)
+    ctx.stroke()
+  }
+  ctx.restore()
+}
+
+const optionsFor = (width: number, series: ReadonlyArray<Series>, marks: () => ReadonlyArray<Mark>): uPlot.Options => {
   const axis = {
     stroke: colorOf("--faint"),
     grid: { stroke: colorOf("--line"), width: 1 },
@@ -28,6 +50,7 @@ const optionsFor = (width: number, series: ReadonlyArray<Series>): uPlot.Options
     padding: [8, 18, 0, 0],
     cursor: { points: { size: 6 }, y: false },
     legend: { live: true },
+    hooks: { draw: [(plot) => drawMarks(plot, marks())] },
     scales: { y: { range: (_, __, highest) => [0, Math.max(4, (highest ?? 0) * 1.1)] } },
     axes: [
       {
@@ -61,22 +84,30 @@ const optionsFor = (width: number, series: ReadonlyArray<Series>): uPlot.Options
 export const Chart = ({
   at,
   label,
+  marks,
   series,
 }: {
   readonly label: string
+  readonly marks: ReadonlyArray<Mark>
   readonly at: ReadonlyArray<number>
   readonly series: ReadonlyArray<Series>
 }) => {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
   const data = [at, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData
+  const marked = useRef(marks)
+  marked.current = marks
   const shape = series.map((one) => one.label).join()
   useEffect(() => {
     const element = place.current
     if (element === null) return undefined
     const draw = (): void => {
       plot.current?.destroy()
-      plot.current = new uPlot(optionsFor(element.clientWidth, series), data, element)
+      plot.current = new uPlot(
+        optionsFor(element.clientWidth, series, () => marked.current),
+        data,
+        element,
+      )
     }
     draw()
     const theme = matchMedia("(prefers-color-scheme: dark)")
@@ -91,5 +122,12 @@ export const Chart = ({
     }
   }, [shape])
   useEffect(() => plot.current?.setData(data), [at, series])
-  return <div class="chart" ref={place} role="img" aria-label={label} />
+  return (
+    <>
+      <div class="chart" ref={place} role="img" aria-label={label} />
+      {marks.length > 0 && (
+        <p class="faint">{marks.map((mark) => `${mark.label} since ${clock(mark.at)}`).join(", ")}</p>
+      )}
+    </>
+  )
 }

@@ -42,6 +42,9 @@ const texts: Readonly<Record<string, (why: Waiting) => string>> = {
   line: (why) => (why.count === 0 ? "its turn: next in line" : `its turn: ${count(why.count ?? 0)} ahead`),
 }
 
+/** The reasons by which jobs can be filtered. */
+export const reasonNames: ReadonlyArray<string> = Object.keys(texts)
+
 const places: Readonly<Record<string, ReadonlyArray<string>>> = {
   kind_paused: ["types"],
   kind_limit: ["types"],

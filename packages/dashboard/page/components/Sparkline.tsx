@@ -1,5 +1,13 @@
-/** A small line without axes. */
-export const Sparkline = ({ label, values }: { readonly values: ReadonlyArray<number>; readonly label: string }) => {
+/** A small line without axes. `marks` are the indices of values at which something happened. */
+export const Sparkline = ({
+  label,
+  marks = [],
+  values,
+}: {
+  readonly values: ReadonlyArray<number>
+  readonly label: string
+  readonly marks?: ReadonlyArray<number>
+}) => {
   if (values.length < 2) return <span class="faint">–</span>
   const highest = Math.max(...values, 1)
   const step = 100 / (values.length - 1)
@@ -10,6 +18,9 @@ export const Sparkline = ({ label, values }: { readonly values: ReadonlyArray<nu
     <svg class="sparkline" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label={label}>
       <polygon points={`0,24 ${points.join(" ")} 100,24`} />
       <polyline points={points.join(" ")} />
+      {marks.map((index) => (
+        <line key={index} class="mark" x1={index * step} x2={index * step} y1="0" y2="24" />
+      ))}
     </svg>
   )
 }

@@ -5,7 +5,7 @@ import { Action, type Question } from "../components/Confirm.tsx"
 import { Card, Empty, Failure, Head, Shown, Table, Time } from "../components/parts.tsx"
 import { Reason } from "../components/Reason.tsx"
 import { Timeline } from "../components/Timeline.tsx"
-import { Badge, counted, percent, size, span } from "@kiln/pages/ui"
+import { Badge, count, counted, percent, size, span } from "@kiln/pages/ui"
 import { useLoaded } from "../hooks.ts"
 import { linkTo } from "../router.ts"
 import { useMay } from "../session.ts"
@@ -89,6 +89,11 @@ const Facts = ({ job }: { readonly job: Job }) => (
       <>
         <dt>Finished steps</dt>
         <dd>{job.steps.join(", ")}</dd>
+        <dt>Provider calls</dt>
+        <dd class="faint">
+          Not kept one by one: a job keeps which steps have finished, not when. Durations and outcomes of calls are in
+          traces and metrics.
+        </dd>
       </>
     )}
     {job.tags.length > 0 && (
@@ -104,7 +109,14 @@ const Facts = ({ job }: { readonly job: Job }) => (
       </>
     )}
     <dt>Charge</dt>
-    <dd>{job.charge === null ? "none" : `${job.charge.amount} ${job.charge.currency}`}</dd>
+    <dd>
+      {job.charge === null ? "none" : `${job.charge.amount} ${job.charge.currency}`}
+      {job.charge?.line_items.map(({ amount, meter, quantity, unit_amount: unit }) => (
+        <div key={meter} class="faint">
+          {meter}: {count(quantity)} at {unit}, {amount}
+        </div>
+      ))}
+    </dd>
     <dt>Data</dt>
     <dd>{job.data}</dd>
   </dl>

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks"
 import type { ResultOf } from "../../src/api/operations.ts"
 import { call, RequestFailed } from "../api.ts"
 import { Action, type Question } from "../components/Confirm.tsx"
+import { reasonNames } from "../components/Reason.tsx"
 import { Empty, Failure, Head, Shown, Table, Time } from "../components/parts.tsx"
 import { Badge, count, counted, span } from "@kiln/pages/ui"
 import { shortId, secondsBetween } from "../format.ts"
@@ -60,6 +61,8 @@ const Select = ({
   </label>
 )
 
+const idLength = "job_".length + 26
+const reasons = reasonNames.map((each) => [each, each.replaceAll("_", " ")] as const)
 const statuses = ["queued", "processing", "done", "failed"].map((each) => [each, each] as const)
 const modes = ["live", "sandbox"].map((each) => [each, each] as const)
 
@@ -70,8 +73,8 @@ const Filters = ({ query }: { readonly query: Query }) => {
     const given = Object.fromEntries(
       [...form].map(([name, value]) => [name, typeof value === "string" ? value.trim() : ""]),
     )
-    const { id = "", ...others } = given
-    location.hash = id === "" ? linkTo(["jobs"], others) : linkTo(["jobs", id])
+    const { id = "" } = given
+    location.hash = id.length === idLength ? linkTo(["jobs", id]) : linkTo(["jobs"], given)
   }
   return (
     <form class="filters" onSubmit={apply} key={JSON.stringify(query)}>
@@ -83,6 +86,7 @@ const Filters = ({ query }: { readonly query: Query }) => {
         value={query["age"] ?? ""}
         options={ages.map(([value, label]) => [value, label] as const)}
       />
+      <Select name="waiting_for" label="Waits for" value={query["waiting_for"] ?? ""} options={reasons} />
       {fields.map(({ label, name, width }) => (
         <label key={name}>
           <span>{label}</span>
@@ -90,8 +94,15 @@ const Filters = ({ query }: { readonly query: Query }) => {
         </label>
       ))}
       <label>
-        <span>Job id</span>
-        <input name="id" size={13} placeholder="job_…" autocomplete="off" spellcheck={false} />
+        <span>Job id, or part</span>
+        <input
+          name="id"
+          defaultValue={query["id"] ?? ""}
+          size={13}
+          placeholder="job_…"
+          autocomplete="off"
+          spellcheck={false}
+        />
       </label>
       {(["from", "to"] as const).map((name) =>
         query[name] === undefined ? null : (
@@ -113,14 +124,19 @@ const Filters = ({ query }: { readonly query: Query }) => {
 
 const flagNames: Readonly<Record<string, string>> = { error_code: "error-code" }
 
-const commandOf = (verb: string, filter: Record<string, string>): string =>
-  [
-    `kiln job ${verb}`,
-    ...Object.entries(filter)
-      .filter(([name]) => name !== "status")
-      .map(([name, value]) => `--${flagNames[name] ?? name} ${value}`),
-    "--yes",
-  ].join(" ")
+/** The command that does the same; none for filters that only the page has. */
+const commandOf = (verb: string, filter: Record<string, string>) =>
+  "waiting_for" in filter || "id" in filter
+    ? {}
+    : {
+        command: [
+          `kiln job ${verb}`,
+          ...Object.entries(filter)
+            .filter(([name]) => name !== "status")
+            .map(([name, value]) => `--${flagNames[name] ?? name} ${value}`),
+          "--yes",
+        ].join(" "),
+      }
 
 interface Verb {
   readonly word: "cancel" | "retry"
@@ -191,7 +207,7 @@ const askAll = async ({ past, statuses: of, word }: Verb, given: Record<string, 
         </p>
       </>
     ),
-    command: commandOf(word, given),
+    ...commandOf(word, given),
     verb: matched === 0 ? "None match" : `${word === "cancel" ? "Cancel" : "Retry"} ${jobs}`,
     isDangerous: word === "cancel",
     run: (tell) => runAll(word, filter, past, tell),
@@ -260,6 +276,30 @@ const JobRows = ({ jobs }: { readonly jobs: ReadonlyArray<Listed> }) => (
   </Table>
 )
 
+type LookedAt = ResultOf<"listJobs">["looked_at"]
+
+/** What a filter has looked at that is decided job by job: all jobs would take too long. */
+const Looked = ({ isComplete, looked }: { readonly looked: LookedAt; readonly isComplete: boolean }) => {
+  if (looked === null) return null
+  return (
+    <p class="faint" role="status">
+      {isComplete ? (
+        `Looked at all ${counted(looked.jobs, "job")} that may match.`
+      ) : (
+        <>
+          Looked at {counted(looked.jobs, "job")}
+          {looked.back_to !== null && (
+            <>
+              , back to <Time at={looked.back_to} />
+            </>
+          )}
+          . Further jobs were not looked at yet.
+        </>
+      )}
+    </p>
+  )
+}
+
 /** Jobs of a full page. */
 const pageSize = 50
 
@@ -269,6 +309,7 @@ export const JobsView = ({ query }: { readonly query: Query }) => {
     readonly of: string
     readonly jobs: ReadonlyArray<Listed>
     readonly next: string | null
+    readonly looked: LookedAt
   }>()
   const [failure, setFailure] = useState<RequestFailed>()
   const key = `jobs ${JSON.stringify(query)}`
@@ -279,17 +320,19 @@ export const JobsView = ({ query }: { readonly query: Query }) => {
     key,
     async (signal) => {
       const page = await call("listJobs", "GET /jobs", { query: filter, signal })
-      if (page.next !== null && page.jobs.length < pageSize) setRare(key)
+      if (page.looked_at !== null || (page.next !== null && page.jobs.length < pageSize)) setRare(key)
       return page
     },
     // Further pages belong to the first one as it was, and a filter that few jobs match takes long to look for them.
     followed === undefined && !isRare ? 5_000 : undefined,
   )
-  const load = async (after: string): Promise<void> => {
+  const load = async (after: string, before: LookedAt): Promise<void> => {
     setFailure(undefined)
     try {
       const page = await call("listJobs", "GET /jobs", { query: { ...filter, after } })
-      setMore({ of: key, jobs: [...(followed?.jobs ?? []), ...page.jobs], next: page.next })
+      const looked =
+        page.looked_at === null ? null : { ...page.looked_at, jobs: page.looked_at.jobs + (before?.jobs ?? 0) }
+      setMore({ of: key, jobs: [...(followed?.jobs ?? []), ...page.jobs], next: page.next, looked })
     } catch (error) {
       if (error instanceof RequestFailed) setFailure(error)
     }
@@ -305,6 +348,7 @@ export const JobsView = ({ query }: { readonly query: Query }) => {
           {(first) => {
             const jobs = [...first.jobs, ...(followed?.jobs ?? [])]
             const next = followed === undefined ? first.next : followed.next
+            const looked = followed === undefined ? first.looked_at : followed.looked
             return (
               <>
                 {jobs.length > 0 ? (
@@ -312,10 +356,11 @@ export const JobsView = ({ query }: { readonly query: Query }) => {
                 ) : (
                   <Empty>{next === null ? "No jobs match." : "No jobs match so far."}</Empty>
                 )}
+                <Looked looked={looked} isComplete={next === null} />
                 {failure !== undefined && <Failure error={failure} />}
                 {next !== null && (
                   <div class="more">
-                    <button type="button" onClick={() => void load(next)}>
+                    <button type="button" onClick={() => void load(next, looked)}>
                       {jobs.length === 0 ? "Look further back" : "Show more"}
                     </button>
                   </div>

@@ -133,6 +133,7 @@ const Charts = ({
     </div>
   )
   const at = points.map((point) => point.at)
+  const marks = (history?.deploys ?? []).map((deploy) => ({ at: deploy.at, label: `version ${deploy.version}` }))
   const of = (name: "ready" | "running" | "done" | "failed") => points.map((point) => point[name])
   const step = history !== undefined && history.step_seconds > 60 ? `${history.step_seconds / 60} min` : "minute"
   return (
@@ -144,6 +145,7 @@ const Charts = ({
           <Chart
             label="Finished jobs over time"
             at={at}
+            marks={marks}
             series={[
               { label: "done", color: "--good", values: of("done") },
               { label: "failed", color: "--bad", values: of("failed") },
@@ -158,6 +160,7 @@ const Charts = ({
           <Chart
             label="Ready and running jobs over time"
             at={at}
+            marks={marks}
             series={[
               { label: "ready", color: "--warn", values: of("ready") },
               { label: "running", color: "--busy", values: of("running") },
@@ -224,7 +227,13 @@ const Queues = ({ history, overview }: { readonly overview: Overview; readonly h
             <td class="number">{three(past?.waited)}</td>
             <td class="number">{three(past?.ran)}</td>
             <td>
-              <Sparkline label={`Ready jobs of ${name} within an hour`} values={history?.types[name]?.ready ?? []} />
+              <Sparkline
+                label={`Ready jobs of ${name} within an hour`}
+                values={history?.types[name]?.ready ?? []}
+                marks={(history?.deploys ?? []).map(
+                  ({ at }) => history?.points.findIndex((point) => point.at === at) ?? 0,
+                )}
+              />
             </td>
             <td>
               {(queue?.held_back ?? []).map((why, index) => (

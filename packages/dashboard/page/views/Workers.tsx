@@ -15,14 +15,35 @@ export const WorkersView = ({ overview }: { readonly overview: ResultOf<"overvie
       ) : (
         <Table
           label="Workers"
-          head={["Worker", "#Slots a mode", "Types", "Live types", "Paused providers", "Forced off"]}
+          head={[
+            "Worker",
+            "Version",
+            "State",
+            "Last claim",
+            "#Free live",
+            "#Free sandbox",
+            "#Slots a mode",
+            "#Loop lag p99",
+            "Types",
+            "Live types",
+            "Paused providers",
+            "Forced off",
+          ]}
         >
           {overview.workers.map((worker) => (
             <tr key={worker.worker_id}>
               <th scope="row" class="id" title={worker.worker_id}>
                 {shortId(worker.worker_id)}
               </th>
+              <td>{worker.version ?? "–"}</td>
+              <td>{worker.draining ? <Badge>draining</Badge> : <Badge>running</Badge>}</td>
+              <td>
+                <Time at={worker.last_claim_at} />
+              </td>
+              <td class="number">{worker.free?.live ?? "–"}</td>
+              <td class="number">{worker.free?.sandbox ?? "–"}</td>
               <td class="number">{worker.slots ?? "–"}</td>
+              <td class="number">{worker.loop_lag_ms === null ? "–" : `${worker.loop_lag_ms} ms`}</td>
               <td>{worker.types.join(", ")}</td>
               <td>{worker.live_types.length === 0 ? <span class="faint">none</span> : worker.live_types.join(", ")}</td>
               <td>

@@ -99,6 +99,13 @@ const Worker = Struct({
   types: List(Text),
   paused_providers: List(Text),
   forced_off: List(Text),
+  version: NullOr(Text).annotate({ description: "The version of its program; `null` if that is not told." }),
+  draining: Flag.annotate({ description: "It shuts down: it claims no more jobs, and finishes those that run." }),
+  free: NullOr(Struct({ live: Int, sandbox: Int })).annotate({ description: "Free slots of each mode." }),
+  last_claim_at: NullOr(time).annotate({
+    description: "When the store last answered one of its claims. It makes none while all of its slots are full.",
+  }),
+  loop_lag_ms: NullOr(Finite).annotate({ description: "The p99 of its event loop's lag over about ten seconds." }),
 }).annotate({ identifier: "Worker", description: "A worker that has published its state within the last half minute." })
 
 const PendingDeliveries = Struct({
@@ -130,6 +137,9 @@ export const Overview = Struct({
 
 export const History = Struct({
   step_seconds: Int,
+  deploys: List(Struct({ at: Int, version: Text })).annotate({
+    description: "The steps (unix seconds) in which workers of a version appear for the first time within the span.",
+  }),
   points: List(
     Struct({
       at: Int.annotate({ description: "Unix seconds." }),
@@ -178,6 +188,10 @@ export const JobList = Struct({
   next: NullOr(Text).annotate({
     description: "The cursor of the next page. A page may be short, or empty, without being the last.",
   }),
+  looked_at: NullOr(Struct({ jobs: Int, back_to: NullOr(time) })).annotate({
+    description:
+      "With `waiting_for` or `id`, which are decided job by job within a bounded time: how many jobs this response looked at, and how old the last of them is. Go on with `next`.",
+  }),
 }).annotate({ identifier: "JobList" })
 
 /** Filters of jobs. All given ones must hold. */
@@ -189,6 +203,17 @@ export const filterFields = {
   key: Schema.optionalKey(Text),
   tag: Schema.optionalKey(Text),
   error_code: Schema.optionalKey(Text),
+  waiting_for: Schema.optionalKey(
+    Text.annotate({
+      description: "A reason that an unfinished job waits for, such as `switch_off`: queued jobs first.",
+    }),
+  ),
+  id: Schema.optionalKey(
+    Text.annotate({
+      description:
+        "4 or more characters of the job's id. With `job_` in front, they are its beginning, which is found without looking at jobs of other times.",
+    }),
+  ),
   from: Schema.optionalKey(time.annotate({ description: "Created at this time or later." })),
   to: Schema.optionalKey(time.annotate({ description: "Created before this time." })),
 }
@@ -252,7 +277,13 @@ export const JobDetails = Struct({
   failed_attempts: List(Attempt),
   waits: List(Wait),
   waiting_for: List(WaitingReason),
-  charge: NullOr(Struct({ currency: Text, amount: Text })),
+  charge: NullOr(
+    Struct({
+      currency: Text,
+      amount: Text,
+      line_items: List(Struct({ meter: Text, quantity: Finite, unit_amount: Text, amount: Text })),
+    }),
+  ),
   parent: NullOr(Relative),
   children: List(Relative),
   children_complete: Flag,

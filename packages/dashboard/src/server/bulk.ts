@@ -1,78 +1,48 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { isId, type JobStatus, type StoreUnavailable } from "@kiln/core/domain"
+import { isId, type JobStatus, monotonicMs, type StoreUnavailable } from "@kiln/core/domain"
 import type { Operator } from "@kiln/core/effect"
-import { JobDirectory, type JobQuery } from "@kiln/core/ports"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
 import type { Caller } from "./Caller.ts"
 import { cancel, retry } from "./changes.ts"
 import { formatTime } from "./format.ts"
-import { queryOf, refuseCursor } from "./jobFields.ts"
+import { refuseCursor } from "./jobFields.ts"
+import { readMatching, type Selection, selectionOf } from "./matching.ts"
 
 /** Jobs that a dry run counts at most, and the time for it. */
 const mostCounted = 100_000
 const countMs = 4_000
 const pageSize = 500
-/** Jobs that one request changes at most. The page repeats it for the rest. */
+/** Jobs that one request changes, about, and the time in which it looks for them. The page repeats it for the rest. */
 const mostChanged = 100
+const lookMs = 500
 
 type Given = InputOf<"cancelJobs">["payload"]
 type Change = "changed" | "skipped" | { readonly refused: string }
 type Work<R> = (id: string) => Effect.Effect<Change, StoreUnavailable, R>
 
-interface Selection {
-  /** Each status is a list of its own. */
-  readonly queries: ReadonlyArray<JobQuery>
-  readonly to: number
-}
-
-const selectionOf = Effect.fnUntraced(function* (given: Given, statuses: ReadonlyArray<JobStatus>) {
+/** Selects the jobs of a filter that is not empty, created until now. */
+const selectedBy = Effect.fnUntraced(function* (given: Given, statuses: ReadonlyArray<JobStatus>) {
   const { filter } = given
   const isEmpty = filter === undefined || Object.keys(filter).every((name) => name === "to" || name === "status")
   if (filter === undefined || isEmpty) return yield* Effect.fail(refuse("empty_filter"))
-  const query = yield* queryOf(filter)
-  const to = query.createdTo ?? (yield* Clock.currentTimeMillis)
-  const wanted = statuses.filter((status) => query.status === undefined || query.status === status)
-  return { queries: wanted.map((status) => ({ ...query, status, createdTo: to })), to } satisfies Selection
+  const to = filter.to ?? formatTime(yield* Clock.currentTimeMillis)
+  return { selection: yield* selectionOf({ ...filter, to }, statuses), to }
 })
 
-const count = Effect.fnUntraced(function* ({ queries }: Selection) {
-  const directory = yield* JobDirectory
-  const until = performance.now() + countMs
+const count = Effect.fnUntraced(function* (selection: Selection) {
+  const until = (yield* monotonicMs) + countMs
   let matched = 0
-  for (const query of queries) {
-    let after: string | undefined
-    do {
-      if (matched >= mostCounted || performance.now() > until) return { matched, complete: false }
-      const page = yield* directory.listJobs({ ...query, after, limit: pageSize })
-      matched += page.jobs.length
-      after = page.next
-    } while (after !== undefined)
-  }
+  let after: string | undefined
+  do {
+    const leftMs = until - (yield* monotonicMs)
+    if (matched >= mostCounted || leftMs <= 0) return { matched, complete: false }
+    const page = yield* readMatching(selection, { after, limit: pageSize, lookMs: leftMs })
+    matched += page.jobs.length
+    after = page.next ?? undefined
+  } while (after !== undefined)
   return { matched, complete: true }
-})
-
-/** Continues at a place: the number of the query, and the cursor of the store. */
-const placeOf = (after: string | undefined, queries: number) => {
-  if (after === undefined) return Effect.succeed({ index: 0, cursor: undefined })
-  const [, index = "", cursor = ""] = /^(\d) (.*)$/.exec(after) ?? []
-  return index !== "" && Number(index) < queries
-    ? Effect.succeed({ index: Number(index), cursor: cursor === "" ? undefined : cursor })
-    : Effect.fail(refuse("invalid_request", "after must be the next of an earlier response"))
-}
-
-const readBatch = Effect.fnUntraced(function* ({ queries }: Selection, after: string | undefined) {
-  const directory = yield* JobDirectory
-  const { cursor, index } = yield* placeOf(after, queries.length)
-  const query = queries[index]
-  if (query === undefined) return { ids: [], next: null }
-  const page = yield* directory.listJobs({ ...query, after: cursor, limit: mostChanged })
-  const following = index + 1 < queries.length ? `${index + 1} ` : null
-  return {
-    ids: page.jobs.map(({ id }) => id as string),
-    next: page.next === undefined ? following : `${index} ${page.next}`,
-  }
 })
 
 const tally = (changes: ReadonlyArray<Change>) => {
@@ -96,12 +66,11 @@ const bulk = <R>(given: Given, statuses: ReadonlyArray<JobStatus>, work: Work<R>
       const to = formatTime(yield* Clock.currentTimeMillis)
       return { matched: ids.length, complete: true, ...tally(changes), to, next: null }
     }
-    const selection = yield* selectionOf(given, statuses)
-    const to = formatTime(selection.to)
+    const { selection, to } = yield* selectedBy(given, statuses)
     if (given.dry_run) return { ...(yield* count(selection)), ...tally([]), to, next: null }
-    const batch = yield* readBatch(selection, given.after)
-    const changes = yield* Effect.forEach(batch.ids, work)
-    return { matched: batch.ids.length, complete: batch.next === null, ...tally(changes), to, next: batch.next }
+    const batch = yield* readMatching(selection, { after: given.after, limit: mostChanged, lookMs })
+    const changes = yield* Effect.forEach(batch.jobs, ({ id }) => work(id))
+    return { matched: batch.jobs.length, complete: batch.next === null, ...tally(changes), to, next: batch.next }
   }).pipe(Effect.catchDefect(refuseCursor))
 
 const canceling =

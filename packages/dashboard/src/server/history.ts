@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { JsonObject } from "@kiln/core/domain"
-import { type HistoryMinute, JobDirectory, MinuteHistory } from "@kiln/core/ports"
+import { type HistoryMinute, JobDirectory, MinuteHistory, type PublishedWorker, Switchboard } from "@kiln/core/ports"
 import type { InputOf, ResultOf } from "../api/index.ts"
 import { mostMeasured } from "./installation.ts"
 import { shared } from "./shared.ts"
@@ -14,7 +14,20 @@ const spans = { "1h": { minutes: 60, step: 1 }, "24h": { minutes: 1_440, step: 1
 type Figures = readonly [number, number, number, number, number, number]
 const none: Figures = [0, 0, 0, 0, 0, 0]
 
-/** Measures the current minute: the queue, and the jobs that finished within a minute. */
+/** The field of a minute that counts workers by version. No type and mode has this name, because theirs contain a space. */
+const versionsField = "versions"
+const mostVersions = 10
+const longestVersion = 40
+
+const countVersions = (workers: ReadonlyArray<PublishedWorker>): JsonObject => {
+  const versions = workers.flatMap(({ scope }) => scope?.state?.version?.slice(0, longestVersion) ?? [])
+  const counts = [...Map.groupBy(versions, (version) => version)].map(
+    ([version, all]) => [version, all.length] as const,
+  )
+  return Object.fromEntries(counts.slice(0, mostVersions))
+}
+
+/** Measures the current minute: the queue, the jobs that finished within a minute, and the versions of the workers. */
 const measureMinute = Effect.gen(function* () {
   const directory = yield* JobDirectory
   const depths = yield* directory.measureQueue({ limit: mostMeasured })
@@ -31,7 +44,8 @@ const measureMinute = Effect.gen(function* () {
         : [ready, running, waiting, oldest, done, failed + count],
     )
   }
-  return Object.fromEntries(types) as JsonObject
+  const versions = countVersions(yield* (yield* Switchboard).listWorkers)
+  return { ...(Object.fromEntries(types) as JsonObject), [versionsField]: versions }
 })
 
 /**
@@ -87,6 +101,22 @@ const added = (all: ReadonlyArray<Figures>): Figures =>
     none,
   )
 
+const versionsOf = ({ figures }: HistoryMinute): ReadonlyArray<string> => {
+  const versions = figures[versionsField]
+  return typeof versions === "object" && versions !== null && !Array.isArray(versions) ? Object.keys(versions) : []
+}
+
+/** Returns the first sight of each version, except of those that the first minute with workers has. */
+export const deploysOf = (minutes: ReadonlyArray<HistoryMinute>, stepMs: number): ResultOf<"history">["deploys"] => {
+  const [first, ...others] = minutes.filter((minute) => versionsOf(minute).length > 0)
+  const seen = new Set(first === undefined ? [] : versionsOf(first))
+  return others.flatMap((minute) =>
+    versionsOf(minute)
+      .filter((version) => !seen.has(version) && seen.add(version))
+      .map((version) => ({ at: (minute.at - (minute.at % stepMs)) / 1_000, version })),
+  )
+}
+
 const chart = (minutes: ReadonlyArray<HistoryMinute>, step: number): ResultOf<"history"> => {
   const stepMs = step * minuteMs
   const steps = [...Map.groupBy(minutes, ({ at }) => at - (at % stepMs))].map(([at, all]) => {
@@ -99,6 +129,7 @@ const chart = (minutes: ReadonlyArray<HistoryMinute>, step: number): ResultOf<"h
     steps.map(({ types }) => (types.get(name) ?? none)[index] / (index === 3 ? 1_000 : 1))
   return {
     step_seconds: stepMs / 1_000,
+    deploys: deploysOf(minutes, stepMs),
     points: steps.map(({ at, types }) => {
       const [ready, running, waiting, oldest, done, failed] = added([...types.values()])
       return { at: at / 1_000, ready, running, waiting, oldest_ready_seconds: oldest / 1_000, done, failed }

@@ -83,6 +83,11 @@ export const workerFields = ({ liveKinds, providers, scope, workerId }: Publishe
   types: scope?.kinds.map(({ kind }) => kind) ?? [],
   paused_providers: providers.filter(({ status }) => status === "paused").map(({ provider }) => provider),
   forced_off: scope?.forcedOff ?? [],
+  version: scope?.state?.version ?? null,
+  draining: scope?.state?.draining ?? false,
+  free: scope?.state?.free ?? null,
+  last_claim_at: formatTime(scope?.state?.lastClaimAt ?? null),
+  loop_lag_ms: scope?.state?.loopLagMs ?? null,
 })
 
 export const deliveryFields = Effect.map(

@@ -27,7 +27,7 @@ export const jobFields = (job: JobSummary, projects: ReadonlyArray<Project>) => 
   finished_at: formatTime(job.finishedAt),
 })
 
-type Filter = Omit<InputOf<"listJobs">["query"], "after" | "limit">
+export type Filter = Omit<InputOf<"listJobs">["query"], "after" | "limit">
 
 const momentOf = (name: string, text: string | undefined) => {
   if (text === undefined) return Effect.succeed(undefined)
@@ -44,8 +44,8 @@ const keyOf = (key: string | undefined) => {
     : Effect.fail(refuse("invalid_request", "key must be the id of a key: key_…"))
 }
 
-/** Returns the query of a filter. */
-export const queryOf = Effect.fnUntraced(function* (filter: Filter) {
+/** Returns the query of a filter, as far as stores select by it. */
+export const queryOf = Effect.fnUntraced(function* (filter: Omit<Filter, "id" | "waiting_for">) {
   return {
     kind: filter.type,
     status: filter.status,

@@ -12,12 +12,13 @@ import {
   type WaitRun,
 } from "@kiln/core/domain"
 import { waitingForJob } from "@kiln/core/effect"
-import { type AuditChange, AuditLog, JobDirectory, type JobSummary } from "@kiln/core/ports"
+import { type AuditChange, AuditLog, JobDirectory } from "@kiln/core/ports"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
 import type { Caller } from "./Caller.ts"
 import { formatTime } from "./format.ts"
-import { jobFields, limitOf, queryOf, refuseCursor } from "./jobFields.ts"
+import { jobFields, limitOf, refuseCursor } from "./jobFields.ts"
+import { readMatching, selectionOf } from "./matching.ts"
 import { readProjects, waitingFields } from "./names.ts"
 
 /** Milliseconds for which one response looks for matches. A store reads a bounded number of rows for each of its pages. */
@@ -27,18 +28,14 @@ const mostChildren = 50
 export const listJobs = ({ query: { after, limit: wanted, ...filter } }: InputOf<"listJobs">) =>
   Effect.gen(function* () {
     const limit = yield* limitOf(wanted)
-    const query = yield* queryOf(filter)
-    const directory = yield* JobDirectory
-    const jobs: Array<JobSummary> = []
-    let next = after
-    const until = performance.now() + lookMs
-    do {
-      const page = yield* directory.listJobs({ ...query, after: next, limit: limit - jobs.length })
-      jobs.push(...page.jobs)
-      next = page.next
-    } while (next !== undefined && jobs.length < limit && performance.now() < until)
+    const selection = yield* selectionOf(filter)
+    const { jobs, lookedAt, next, oldest } = yield* readMatching(selection, { after, limit, lookMs })
     const projects = yield* readProjects
-    return { jobs: jobs.map((job) => jobFields(job, projects)), next: next ?? null }
+    return {
+      jobs: jobs.map((job) => jobFields(job, projects)),
+      next,
+      looked_at: selection.matches === undefined ? null : { jobs: lookedAt, back_to: formatTime(oldest ?? null) },
+    }
   }).pipe(Effect.catchDefect(refuseCursor))
 
 const findJob = Effect.fnUntraced(function* (id: string) {
@@ -115,7 +112,16 @@ export const readJob = Effect.fnUntraced(function* ({ id }: InputOf<"readJob">) 
     })),
     waits: waits.map(waitFields),
     waiting_for: (yield* waitingForJob(job)).map(waitingFields),
-    charge: job.charge && { currency: job.charge.currency, amount: job.charge.amount },
+    charge: job.charge && {
+      currency: job.charge.currency,
+      amount: job.charge.amount,
+      line_items: job.charge.lineItems.map(({ amount, meter, quantity, unitAmount }) => ({
+        meter,
+        quantity,
+        unit_amount: unitAmount,
+        amount,
+      })),
+    },
     ...(yield* readFamily(job)),
   }
 })

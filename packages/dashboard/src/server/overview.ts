@@ -1,5 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { monotonicMs } from "@kiln/core/domain"
 import { listSchedules } from "@kiln/core/effect"
 import { KeyDirectory, Switchboard } from "@kiln/core/ports"
 import type { ResultOf } from "../api/index.ts"
@@ -78,11 +79,11 @@ export const makeOverview = <E, R>(measured: ReadQueues<E, R>, readFindings: Eff
 /** The doctor looks in the background, because it takes a while; until then the last findings are shown. */
 const makeFindings = (read: Effect.Effect<Findings> | undefined): Effect.Effect<Findings | null> => {
   let known: Findings | null = null
-  let nextAt = 0
+  let nextAt = Number.NEGATIVE_INFINITY
   if (read === undefined) return Effect.succeed(null)
-  return Effect.sync(() => {
-    if (performance.now() >= nextAt) {
-      nextAt = performance.now() + findingsMs
+  return Effect.map(monotonicMs, (now) => {
+    if (now >= nextAt) {
+      nextAt = now + findingsMs
       Effect.runFork(Effect.map(read, (found) => void (known = found)))
     }
     return known

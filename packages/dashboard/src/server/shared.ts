@@ -1,5 +1,7 @@
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import type * as Exit from "effect/Exit"
+import { monotonicMs } from "@kiln/core/domain"
 
 /** Milliseconds for which a result is good at least. */
 const shortestMs = 1_000
@@ -14,21 +16,17 @@ const restFactor = 50
 export const shared = <A, E, R>(effect: Effect.Effect<A, E, R>, forMs = shortestMs): Effect.Effect<A, E, R> => {
   let known: { readonly value: A; readonly goodUntil: number } | undefined
   let running: Promise<Exit.Exit<A, E>> | undefined
-  const start = (run: (effect: Effect.Effect<A, E, R>) => Promise<Exit.Exit<A, E>>): Promise<Exit.Exit<A, E>> => {
-    const startedAt = performance.now()
-    return run(effect)
-      .then((exit) => {
-        const now = performance.now()
-        if (Exit.isSuccess(exit))
-          known = { value: exit.value, goodUntil: now + Math.max(forMs, (now - startedAt) * restFactor) }
-        return exit
-      })
-      .finally(() => (running = undefined))
-  }
-  return Effect.contextWith((context) =>
-    Effect.suspend(() => {
-      if (known !== undefined && performance.now() < known.goodUntil) return Effect.succeed(known.value)
-      running ??= start(Effect.runPromiseExitWith(context))
+  const measured = Effect.gen(function* () {
+    const startedAt = yield* monotonicMs
+    const value = yield* effect
+    const now = yield* monotonicMs
+    known = { value, goodUntil: now + Math.max(forMs, (now - startedAt) * restFactor) }
+    return value
+  })
+  return Effect.contextWith((context: Context.Context<R>) =>
+    Effect.flatMap(monotonicMs, (now) => {
+      if (known !== undefined && now < known.goodUntil) return Effect.succeed(known.value)
+      running ??= Effect.runPromiseExitWith(context)(measured).finally(() => (running = undefined))
       const waitFor = running
       return Effect.flatten(Effect.promise(() => waitFor) as Effect.Effect<Effect.Effect<A, E>>)
     }),

@@ -1,5 +1,6 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { monotonicMs } from "@kiln/core/domain"
 import type { ResultOf } from "../api/index.ts"
 
 const encoder = new TextEncoder()
@@ -11,7 +12,8 @@ const keepAliveMs = 15_000
 /** Viewers at most; more of them poll. */
 const mostViewers = 200
 
-type Read = () => Promise<ResultOf<"overview">>
+/** Reads the overview, and the monotonic clock. */
+type Read = () => Promise<{ readonly overview: ResultOf<"overview">; readonly now: number }>
 
 interface Viewer {
   readonly send: (bytes: Uint8Array) => void
@@ -86,9 +88,8 @@ class OverviewStream {
     if (this.#isLooking) return
     this.#isLooking = true
     try {
-      const overview = await this.#read()
+      const { now, overview } = await this.#read()
       const content = contentOf(overview)
-      const now = performance.now()
       if (this.#last?.content === content && now - this.#last.sentAt < keepAliveMs) return
       this.#last = { content, sentAt: now }
       const event = eventOf(overview)
@@ -105,7 +106,10 @@ class OverviewStream {
 export const makeStream = <R>(read: Effect.Effect<ResultOf<"overview">, unknown, R>) =>
   Effect.acquireRelease(
     Effect.contextWith((context: Context.Context<R>) =>
-      Effect.sync(() => new OverviewStream(() => Effect.runPromiseWith(context)(read))),
+      Effect.sync(
+        () =>
+          new OverviewStream(() => Effect.runPromiseWith(context)(Effect.all({ overview: read, now: monotonicMs }))),
+      ),
     ),
     (stream) => Effect.sync(() => stream.close()),
   )

@@ -1,5 +1,6 @@
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import { projectShare, type WorkerScope } from "../../domain/index.ts"
+import { projectShare, type WorkerScope, type WorkerState } from "../../domain/index.ts"
 import { valueOf } from "../../domain/realms.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"
@@ -9,6 +10,7 @@ import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import { firstPause } from "../growingPauses.ts"
 import { limitsWith } from "./limitsWith.ts"
 import { makeOutageLog } from "../outageLog.ts"
+import { WorkerProcess } from "../WorkerProcess.ts"
 import { liveKinds, servedBy } from "./runnableKinds.ts"
 
 const intervalMs = 10_000
@@ -57,34 +59,60 @@ const scopeOfWorker = Effect.gen(function* () {
   return { slots: concurrency, share, perProject, forcedOff, kinds: served } satisfies WorkerScope
 })
 
+/** What a worker publishes about its slots. */
+export interface SlotsNow {
+  readonly free: () => WorkerState["free"]
+  readonly lastClaimAt: () => number | undefined
+}
+
 /**
- * Publishes in the store what this worker runs, which kinds it can serve live, and the standings of its providers: at the start, regularly, and
- * whenever a provider is paused or resumes. Withdraws the entry when the worker stops.
+ * Publishes in the store what this worker runs, which kinds it can serve live, its state, and the standings of its providers: at the
+ * start, regularly, when it begins to drain, and whenever a provider is paused or resumes. Withdraws the entry when the worker stops.
  */
-export const publishCapabilities = Effect.gen(function* () {
+export const publishCapabilities = Effect.fnUntraced(function* ({ free, lastClaimAt }: SlotsNow) {
+  const draining = yield* Deferred.make<void>()
+  /** Makes the publication tell that the worker drains. */
+  const drains = Deferred.succeed(draining, undefined)
   const switchboard = yield* Switchboard
   const guard = yield* ProviderGuard
   const kinds = yield* liveKinds
   const scope = yield* scopeOfWorker
   // A worker that serves no kind publishes nothing.
-  if (scope.kinds.length === 0) return
+  if (scope.kinds.length === 0) return { drains }
   const workerId = (yield* IdGenerator).next("req")
+  const { loopLagMs, version } = yield* WorkerProcess
+  const stateNow = Effect.map(Deferred.isDone(draining), (isDraining): WorkerState => ({
+    version,
+    draining: isDraining,
+    lastClaimAt: lastClaimAt() ?? null,
+    free: free(),
+    loopLagMs: loopLagMs(),
+  }))
   const outage = makeOutageLog("publishing the kinds that this worker serves")
   const publish = (forMs: number) =>
-    guard.standings.pipe(
-      Effect.flatMap((providers) =>
-        switchboard.publishWorker({ workerId, liveKinds: kinds, providers, scope, ttlMs: forMs }),
+    Effect.all([guard.standings, stateNow]).pipe(
+      Effect.flatMap(([providers, state]) =>
+        switchboard.publishWorker({
+          workerId,
+          liveKinds: kinds,
+          providers,
+          scope: { ...scope, state },
+          ttlMs: forMs,
+        }),
       ),
       Effect.as(intervalMs),
       Effect.tap(() => outage.worked),
       Effect.catchCause((cause) => Effect.as(outage.failed(cause), retryMs)),
     )
-  const again = Effect.andThen(
-    Effect.raceFirst(Effect.flatMap(firstPause(intervalMs), Effect.sleep), guard.changed),
-    // A change during a publication makes it stale: publish again without the pause.
-    Effect.forever(Effect.raceFirst(Effect.flatMap(publish(ttlMs), Effect.sleep), guard.changed)),
+  // A change during a publication makes it stale: publish again without the pause.
+  const fromNow = Effect.forever(Effect.raceFirst(Effect.flatMap(publish(ttlMs), Effect.sleep), guard.changed))
+  const again = Effect.raceFirst(Effect.flatMap(firstPause(intervalMs), Effect.sleep), guard.changed).pipe(
+    Effect.andThen(fromNow),
+    Effect.raceFirst(Deferred.await(draining)),
+    Effect.andThen(fromNow),
   )
   // First, so that live jobs are accepted as soon as the worker runs.
   yield* Effect.acquireRelease(publish(ttlMs), () => publish(0))
   yield* Effect.forkScoped(again)
+  return { drains }
 })
