@@ -38,6 +38,12 @@ const headers = {
     description: "`true` if the request was a repeat: the job is the one that the first request created.",
     schema: { type: "string", enum: ["true"] },
   },
+  "Preference-Applied": {
+    description: "Present if the preference `wait` was applied, with its seconds (RFC 7240).",
+    schema: text,
+    example: "wait=20",
+  },
+  Vary: { description: "`prefer`, if the request has the preference `wait`.", schema: text },
   "Accept-Ranges": { description: "Always `bytes`.", schema: text },
   "Content-Disposition": { description: "The suggested file name.", schema: text },
   "Content-Range": { description: "The range in the response and the size of the whole file.", schema: text },
@@ -122,7 +128,11 @@ const describeOperation = (operation: Json, schemas: Json): Json => {
     ([status, response]) => [status, describeResponse(status, response, schemas, isAuthenticated)] as const,
   )
   const parameters = (operation["parameters"] as ReadonlyArray<Json>).map((parameter) =>
-    parameter["name"] === "idempotency-key" ? { ...parameter, name: "Idempotency-Key" } : parameter,
+    parameter["name"] === "idempotency-key"
+      ? { ...parameter, name: "Idempotency-Key" }
+      : parameter["name"] === "prefer"
+        ? { ...parameter, name: "Prefer" }
+        : parameter,
   )
   const described = { ...operation, parameters, responses: Object.fromEntries(responses) }
   return operation["operationId"] === "getFile" ? describeFile(described) : described

@@ -13,6 +13,7 @@ import {
   jobIdParam,
   polled,
   pollErrors,
+  preferHeader,
   signalErrors,
   signalParams,
   uploadUseCodes,
@@ -83,6 +84,7 @@ const poll = <const Noun extends string, Output, Body extends JobBody>(
 ) =>
   HttpApiEndpoint.get(`poll${family.noun}Job` as const, family.poll as `/${string}`, {
     params: jobIdParam,
+    headers: preferHeader,
     success: polled(state<Output, Body>(family, output, example)),
     error: pollErrors,
   }).annotateMerge(
