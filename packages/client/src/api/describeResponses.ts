@@ -121,6 +121,17 @@ const describeFile = (operation: Json): Json => {
   }
 }
 
+/** The wait of polls. Not a header of the endpoint, because clients need not send it, and any value is accepted. */
+const prefer = {
+  name: "Prefer",
+  in: "header",
+  required: false,
+  schema: text,
+  description:
+    "`wait=<seconds>` holds the response until the job has ended or the time is over, at most 30 s (RFC 7240). Other preferences have no effect.",
+  example: "wait=20",
+}
+
 const describeOperation = (operation: Json, schemas: Json): Json => {
   const security = operation["security"]
   const isAuthenticated = Array.isArray(security) && security.length > 0
@@ -128,13 +139,10 @@ const describeOperation = (operation: Json, schemas: Json): Json => {
     ([status, response]) => [status, describeResponse(status, response, schemas, isAuthenticated)] as const,
   )
   const parameters = (operation["parameters"] as ReadonlyArray<Json>).map((parameter) =>
-    parameter["name"] === "idempotency-key"
-      ? { ...parameter, name: "Idempotency-Key" }
-      : parameter["name"] === "prefer"
-        ? { ...parameter, name: "Prefer" }
-        : parameter,
+    parameter["name"] === "idempotency-key" ? { ...parameter, name: "Idempotency-Key" } : parameter,
   )
   const described = { ...operation, parameters, responses: Object.fromEntries(responses) }
+  if (/^poll[A-Z]/.test(String(operation["operationId"]))) return { ...described, parameters: [...parameters, prefer] }
   return operation["operationId"] === "getFile" ? describeFile(described) : described
 }
 

@@ -43,17 +43,6 @@ export const accepted = <S extends Schema.Top>(job: S) =>
     ),
   })
 
-/** The wait that a client prefers (RFC 7240). Not enforced: any other value has no effect. */
-export const preferHeader = {
-  prefer: Schema.optionalKey(
-    Schema.String.annotate({
-      description:
-        "`wait=<seconds>` holds the response until the job has ended or the time is over, at most 30 s. Other preferences have no effect.",
-      examples: ["wait=20"],
-    }),
-  ),
-}
-
 /** 200, with `Retry-After` while the job is not finished, and with `Link` if it failed and was retried. */
 export const polled = <S extends Schema.Top>(job: S) =>
   HttpApiSchema.WithHeaders(job, {

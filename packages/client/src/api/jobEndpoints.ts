@@ -13,7 +13,6 @@ import {
   jobIdParam,
   polled,
   pollErrors,
-  preferHeader,
   signalErrors,
   signalParams,
   uploadUseCodes,
@@ -84,7 +83,6 @@ const poll = <const Noun extends string, Output, Body extends JobBody>(
 ) =>
   HttpApiEndpoint.get(`poll${family.noun}Job` as const, family.poll as `/${string}`, {
     params: jobIdParam,
-    headers: preferHeader,
     success: polled(state<Output, Body>(family, output, example)),
     error: pollErrors,
   }).annotateMerge(
