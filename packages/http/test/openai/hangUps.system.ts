@@ -99,12 +99,12 @@ const sockets = () => process.getActiveResourcesInfo().filter((name) => name ===
 
 it("a wait that is interrupted frees its slot", async () => {
   const waits = makeJobWaits({ waitForJob: () => Effect.never }, { stopping: Effect.never, isStopping: () => false })
-  const principal = { keyId: "key_1", projectId: "prj_1", mode: "sandbox" } as const
+  const principal = { keyId: "key_1", projectId: "prj_1", mode: "sandbox", scopes: [] } as const
   const wait = waits.waitForEnd(principal, "job_1", 1_000)
   const round = Effect.gen(function* () {
     const fibers = yield* Effect.forEach(Array(2_000).fill(wait), (each: typeof wait) => Effect.forkChild(each))
     yield* Effect.sleep(50)
-    const isRefused = (yield* wait) === false
+    const isRefused = !(yield* wait)
     yield* Fiber.interruptAll(fibers)
     return isRefused
   })

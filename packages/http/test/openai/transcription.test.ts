@@ -77,7 +77,7 @@ describe("a transcription", () => {
       body: new Blob([new Uint8Array(form(model, large))]).stream(),
       duplex: "half",
     } as RequestInit)
-    expect([chunked.status, ((await chunked.json()) as any).error.code]).toEqual([413, "file_too_large"])
+    expect([chunked.status, (await chunked.json()).error.code]).toEqual([413, "file_too_large"])
   })
 
   it("needs a form", async () => {
