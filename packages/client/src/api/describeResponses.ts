@@ -38,6 +38,12 @@ const headers = {
     description: "`true` if the request was a repeat: the job is the one that the first request created.",
     schema: { type: "string", enum: ["true"] },
   },
+  "Preference-Applied": {
+    description: "Present if the preference `wait` was applied, with its seconds (RFC 7240).",
+    schema: text,
+    example: "wait=20",
+  },
+  Vary: { description: "`prefer`, if the request has the preference `wait`.", schema: text },
   "Accept-Ranges": { description: "Always `bytes`.", schema: text },
   "Content-Disposition": { description: "The suggested file name.", schema: text },
   "Content-Range": { description: "The range in the response and the size of the whole file.", schema: text },
@@ -115,6 +121,17 @@ const describeFile = (operation: Json): Json => {
   }
 }
 
+/** The wait of polls. Not a header of the endpoint, because clients need not send it, and any value is accepted. */
+const prefer = {
+  name: "Prefer",
+  in: "header",
+  required: false,
+  schema: text,
+  description:
+    "`wait=<seconds>` holds the response until the job has ended or the time is over, at most 30 s (RFC 7240). Other preferences have no effect.",
+  example: "wait=20",
+}
+
 const describeOperation = (operation: Json, schemas: Json): Json => {
   const security = operation["security"]
   const isAuthenticated = Array.isArray(security) && security.length > 0
@@ -125,6 +142,7 @@ const describeOperation = (operation: Json, schemas: Json): Json => {
     parameter["name"] === "idempotency-key" ? { ...parameter, name: "Idempotency-Key" } : parameter,
   )
   const described = { ...operation, parameters, responses: Object.fromEntries(responses) }
+  if (/^poll[A-Z]/.test(String(operation["operationId"]))) return { ...described, parameters: [...parameters, prefer] }
   return operation["operationId"] === "getFile" ? describeFile(described) : described
 }
 

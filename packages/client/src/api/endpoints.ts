@@ -47,6 +47,12 @@ export const accepted = <S extends Schema.Top>(job: S) =>
 export const polled = <S extends Schema.Top>(job: S) =>
   HttpApiSchema.WithHeaders(job, {
     "retry-after": Schema.optionalKey(retryAfter),
+    "preference-applied": Schema.optionalKey(
+      Schema.String.annotate({ description: "Present if the preference `wait` was applied, with its seconds." }),
+    ),
+    vary: Schema.optionalKey(
+      Schema.String.annotate({ description: "`prefer`, if the request has the preference `wait`." }),
+    ),
     link: Schema.optionalKey(
       Schema.String.annotate({
         description:

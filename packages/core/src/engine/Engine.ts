@@ -37,7 +37,7 @@ import type { AcceptedJob, CreateJobError, SettleJob } from "./acceptedOf.ts"
 import { makeCreateJobs } from "./createJob.ts"
 import { makeCreateJobsIn } from "./createJobIn.ts"
 import type { JobOutcomes } from "./createJobs.ts"
-import { createUpload } from "./createUpload.ts"
+import { createUpload, type UploadLifetime } from "./createUpload.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { eraseJobData } from "./eraseJobData.ts"
 import type * as Errors from "../domain/Errors.ts"
@@ -112,6 +112,7 @@ export class Engine extends Context.Service<
     readonly createUpload: (
       principal: Principal,
       request: unknown,
+      lifetime?: UploadLifetime,
     ) => Effect.Effect<Upload, Errors.InvalidRequest | Errors.UploadsFull | Errors.StorageFull | StoreUnavailable>
     readonly receiveUpload: <E>(incoming: IncomingFile<E>) => Effect.Effect<void, ReceiveError | E>
     readonly createJob: (
@@ -220,7 +221,7 @@ export class Engine extends Context.Service<
       const engine = Engine.of({
         settings,
         kinds,
-        createUpload: (principal, request) => provide(createUpload(principal, request)),
+        createUpload: (principal, request, lifetime) => provide(createUpload(principal, request, lifetime)),
         receiveUpload: (incoming) => provide(receiveUpload(incoming)),
         createJob: (grant, kind, request, idempotencyKey, placement) =>
           createJob({ grant, kind, request, idempotencyKey, placement }),

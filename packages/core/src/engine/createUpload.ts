@@ -3,15 +3,23 @@ import * as Result from "effect/Result"
 import { hasRoom, type Principal } from "../domain/index.ts"
 import { InvalidRequest, UploadsFull } from "../domain/Errors.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"
+import type { NewUpload } from "../domain/transferAcceptance.ts"
 import { EngineConfig } from "./EngineConfig.ts"
 import { storageFull } from "./storageFull.ts"
 import { readUpload } from "./readUpload.ts"
+
+/** Milliseconds that override the settings of the same names for an upload. */
+export type UploadLifetime = Pick<NewUpload, "transferWindowMs" | "usableForMs">
 
 /**
  * Announces an upload, whose transfer follows. Fails with `UploadsFull` at the limit of uploads that wait for jobs, and with
  * `StorageFull` if the project may keep nothing more.
  */
-export const createUpload = Effect.fnUntraced(function* (principal: Principal, input: unknown) {
+export const createUpload = Effect.fnUntraced(function* (
+  principal: Principal,
+  input: unknown,
+  lifetime?: UploadLifetime,
+) {
   const config = yield* EngineConfig
   const ids = yield* IdGenerator
   const store = yield* UploadStore
@@ -32,8 +40,8 @@ export const createUpload = Effect.fnUntraced(function* (principal: Principal, i
       mode: principal.mode,
       format: request.success.format,
       declaredSeconds: request.success.declaredSeconds,
-      transferWindowMs: config.upload.transferWindowMs,
-      usableForMs: config.upload.usableForMs,
+      transferWindowMs: lifetime?.transferWindowMs ?? config.upload.transferWindowMs,
+      usableForMs: lifetime?.usableForMs ?? config.upload.usableForMs,
       ...(uploads > 0 && { cap: { uploads, maxTransfers } }),
     },
   ])

@@ -44,6 +44,8 @@ export interface Placement {
   readonly submitted?: Submitted | undefined
   /** Accepts the job only if no other one has its scope. */
   readonly unique?: UniqueBy | undefined
+  /** Compared instead of the request when an idempotency key is repeated, for requests that name a new upload each time. */
+  readonly comparedAs?: string | undefined
   /** The queue cap does not apply: the job is a part of one that was accepted. */
   readonly uncapped?: boolean | undefined
   /** The tick of a schedule that the job is for. */
@@ -219,7 +221,10 @@ export const makePrepareJob: Effect.Effect<PrepareJob, never, IdGenerator | Fing
       config,
       {
         id: ids.next("job"),
-        fingerprint: fingerprint.of(draft.kind.name, draft.stored, draft.canonical),
+        fingerprint:
+          draft.placement.comparedAs === undefined
+            ? fingerprint.of(draft.kind.name, draft.stored, draft.canonical)
+            : fingerprint.of(draft.kind.name, { text: draft.placement.comparedAs }),
         ...(draft.placement.unique && { unique: uniqueFor(draft, draft.placement.unique, fingerprint) }),
       },
       trace,

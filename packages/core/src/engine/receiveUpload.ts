@@ -40,6 +40,8 @@ export interface IncomingFile<E> {
   readonly contentType: string | undefined
   /** In bytes; `undefined` if the sender did not declare it. */
   readonly contentLength: number | undefined
+  /** Whether the upload was announced in the same request, so that its window does not apply. Default `false`. */
+  readonly isImmediate?: boolean
   /** Read only once the transfer may start. */
   readonly content: Stream.Stream<Uint8Array, E>
 }
@@ -68,7 +70,8 @@ export const receiveUpload = Effect.fnUntraced(function* <E>(incoming: IncomingF
   const uploads = yield* UploadStore
   const upload = isId("upl", incoming.uploadId) ? yield* uploads.findUpload(incoming.uploadId) : undefined
   if (upload === undefined) return yield* Effect.fail(new UploadNotFound())
-  if ((yield* Clock.currentTimeMillis) >= upload.expiresAt) return yield* Effect.fail(new UploadExpired())
+  if (incoming.isImmediate !== true && (yield* Clock.currentTimeMillis) >= upload.expiresAt)
+    return yield* Effect.fail(new UploadExpired())
   const unacceptable = headersRefused(upload, incoming, config)
   if (unacceptable !== undefined) {
     yield* nothingElseInTheWay(upload)

@@ -12,7 +12,7 @@ import { signDownload } from "../wire/SignedUrls.ts"
 import { fieldProblem, refuseField } from "./fields.ts"
 import { models } from "./models.ts"
 import type { OpenAiContext } from "./OpenAiContext.ts"
-import { awaitEnd, createFor, limitHeaders, offerOf } from "./runJob.ts"
+import { admitted, awaitEnd, createFor, offerOf } from "./runJob.ts"
 
 const accepted = {
   model: models.image_generation,
@@ -37,8 +37,7 @@ export const createImages = (context: OpenAiContext): Handler =>
   Effect.fnUntraced(function* (exchange, _, clock): Effect.fn.Return<Reply, Refusal | BodyBroken> {
     const now = () => clock.currentTimeMillisUnsafe()
     const offer = offerOf(context, "image_generation")
-    const grant = yield* asStep(context.admit(exchange, offer.kind.keyScope, "create", clock))
-    limitHeaders(exchange)
+    const grant = yield* admitted(context, exchange, offer.kind.keyScope, "create", clock)
     const body = yield* readJsonObject(exchange)
     yield* asStep(context.confirm(exchange, clock))
     const problem = fieldProblem(body, ["prompt", "n"], accepted)

@@ -9,7 +9,7 @@ import { refusalFor } from "../handlers/refusalFor.ts"
 import { fieldProblem } from "./fields.ts"
 import { models } from "./models.ts"
 import type { OpenAiContext } from "./OpenAiContext.ts"
-import { awaitEnd, createFor, limitHeaders, offerOf } from "./runJob.ts"
+import { admitted, awaitEnd, createFor, offerOf } from "./runJob.ts"
 
 const accepted = {
   model: models.speech_synthesis,
@@ -25,8 +25,7 @@ export const createSpeech = (context: OpenAiContext): Handler =>
   Effect.fnUntraced(function* (exchange, _, clock): Effect.fn.Return<Reply, Refusal | BodyBroken> {
     const now = () => clock.currentTimeMillisUnsafe()
     const offer = offerOf(context, "speech_synthesis")
-    const grant = yield* asStep(context.admit(exchange, offer.kind.keyScope, "create", clock))
-    limitHeaders(exchange)
+    const grant = yield* admitted(context, exchange, offer.kind.keyScope, "create", clock)
     const body = yield* readJsonObject(exchange)
     yield* asStep(context.confirm(exchange, clock))
     const problem = fieldProblem(body, ["input", "voice"], accepted)

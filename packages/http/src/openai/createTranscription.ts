@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { acceptedMediaTypes, type Grant, SNIFF_BYTES, sniffContainer } from "@kiln/core/domain"
+import { acceptedMediaTypes, type Grant, type Job, SNIFF_BYTES, sniffContainer } from "@kiln/core/domain"
 import { BodyBroken, streamBody } from "../server/body.ts"
 import type { Exchange } from "../server/Exchange.ts"
 import { asStep } from "../server/Ready.ts"
@@ -13,7 +14,7 @@ import { fieldProblem, refuseField } from "./fields.ts"
 import { models } from "./models.ts"
 import { boundaryOf, MultipartReader } from "./multipart.ts"
 import type { OpenAiContext } from "./OpenAiContext.ts"
-import { awaitEnd, createFor, limitHeaders, offerOf } from "./runJob.ts"
+import { admitted, awaitEnd, createFor, isRepeatable, offerOf } from "./runJob.ts"
 
 const accepted = {
   model: models.transcription,
@@ -32,13 +33,34 @@ const formats = "flac and ogg are not supported: send mp3, mp4, m4a, wav or webm
 /** Bytes of a second of compressed audio: an estimate for files that do not contain their length. */
 const bytesPerSecond = 16_000
 
-/** Streams the file of the current part into a new upload. Returns its id and digest. */
+/** Milliseconds during which a received file waits for its job, which is created at once. */
+const marginMs = 60_000
+
+/** A retry has the job of an earlier request, so its file is not kept. */
+class Joined extends Data.TaggedError("Joined")<{ readonly job: Job }> {}
+
+type Fields = Record<string, string>
+
+/** A file that was received for a job, which does not exist yet. */
+interface Received {
+  readonly uploadId: string
+  readonly body: unknown
+}
+
+/**
+ * Streams the file of the current part into a new upload. It is kept only if `rest`, which reads the fields after the file, succeeds: a
+ * client that hangs up and a form that is refused leave no file, and nothing that counts against the cap of uploads.
+ */
 const receive = Effect.fnUntraced(function* (
   context: OpenAiContext,
   exchange: Exchange,
   grant: Grant,
   reader: MultipartReader,
-): Effect.fn.Return<{ readonly uploadId: string; readonly sha256: string }, Refusal | BodyBroken> {
+  rest: (file: {
+    readonly uploadId: string
+    readonly sha256: string
+  }) => Effect.Effect<void, Refusal | BodyBroken | Joined>,
+): Effect.fn.Return<string, Refusal | BodyBroken | Joined> {
   const head: Array<Uint8Array> = []
   let bytes = 0
   while (bytes < SNIFF_BYTES) {
@@ -51,45 +73,70 @@ const receive = Effect.fnUntraced(function* (
   const format = sniffContainer(Buffer.concat(head))
   if (format === undefined) return yield* refuseField("file", `The file is not audio of a known format; ${formats}`)
   const declaredSeconds = Math.min(900, Math.max(1, (exchange.contentLength ?? 60 * bytesPerSecond) / bytesPerSecond))
-  const announced = context.engine.createUpload(grant, { format, declaredSeconds })
-  const upload = yield* Effect.mapError(announced, (error) =>
+  // Without a window, an upload counts as waiting only while its transfer runs and once it is complete.
+  const lifetime = { transferWindowMs: 0, usableForMs: context.engine.settings.upload.transferLimitMs + marginMs }
+  const announced = context.engine.createUpload(grant, { format, declaredSeconds }, lifetime)
+  const { id: uploadId } = yield* Effect.mapError(announced, (error) =>
     error._tag === "InvalidRequest" ? new Refusal({ code: "invalid_request" }) : refusalFor(error),
   )
   const digest = createHash("sha256")
-  const content = Stream.map(Stream.concat(Stream.fromIterable(head), reader.content), (piece) => {
+  const file = Stream.map(Stream.concat(Stream.fromIterable(head), reader.content), (piece) => {
     digest.update(piece)
     return piece
   })
+  const ending = Effect.suspend(() => rest({ uploadId, sha256: digest.digest("hex") }))
+  const content = Stream.concat(file, Stream.drain(Stream.fromEffect(ending)))
   const contentType = acceptedMediaTypes[format][0]
-  const received = context.engine.receiveUpload({ uploadId: upload.id, contentType, contentLength: undefined, content })
+  const received = context.engine.receiveUpload({
+    uploadId,
+    contentType,
+    contentLength: undefined,
+    isImmediate: true,
+    content,
+  })
   // A sender that goes away ends the transfer at once.
   yield* Effect.mapError(Effect.interruptible(received), (error) =>
-    error instanceof BodyBroken || error instanceof Refusal ? error : refusalFor(error, "file"),
+    error instanceof BodyBroken || error instanceof Refusal || error instanceof Joined
+      ? error
+      : refusalFor(error, "file"),
   )
-  return { uploadId: upload.id, sha256: digest.digest("hex") }
+  return uploadId
 })
 
+/** Reads a form. `join` fails with `Joined` if an earlier request has made the job. */
 const readForm = Effect.fnUntraced(function* (
   context: OpenAiContext,
   exchange: Exchange,
   grant: Grant,
   boundary: string,
-): Effect.fn.Return<
-  { readonly fields: Record<string, string>; readonly uploadId: string; readonly sha256: string },
-  Refusal | BodyBroken
-> {
+  fields: Fields,
+  join: (received: Received) => Effect.Effect<void, Refusal | Joined>,
+): Effect.fn.Return<Received, Refusal | BodyBroken | Joined> {
   const read = Effect.gen(function* () {
     const reader = new MultipartReader(yield* Stream.toPull(streamBody(exchange)), boundary)
-    const fields: Record<string, string> = Object.create(null) as Record<string, string>
-    let file: { readonly uploadId: string; readonly sha256: string } | undefined
-    for (let part = yield* reader.next; part !== undefined; part = yield* reader.next) {
-      if (part.name === "file" && part.fileName !== undefined) {
-        if (file !== undefined) return yield* refuseField("file", "The form has more than one file. Send one.")
-        file = yield* receive(context, exchange, grant, reader)
-      } else fields[part.name] = yield* reader.text(part.name.slice(0, 64), maxFieldBytes)
-    }
-    if (file === undefined) return yield* refuseField("file", "file is required: send it as a part with a filename.")
-    return { fields, ...file }
+    /** Reads plain fields up to the file or the end. Returns whether a file follows. */
+    const readFields = Effect.gen(function* () {
+      for (let part = yield* reader.next; part !== undefined; part = yield* reader.next) {
+        if (part.name === "file" && part.fileName !== undefined) return true
+        fields[part.name] = yield* reader.text(part.name.slice(0, 64), maxFieldBytes)
+      }
+      return false
+    })
+    const checkFields = Effect.suspend(() => {
+      const problem = fieldProblem(fields, ["file"], accepted)
+      return problem === undefined ? Effect.void : Effect.fail(problem)
+    })
+    const hasFile = yield* readFields
+    yield* checkFields
+    if (!hasFile) return yield* refuseField("file", "file is required: send it as a part with a filename.")
+    let body: unknown
+    const rest = Effect.fnUntraced(function* (file: { readonly uploadId: string; readonly sha256: string }) {
+      if (yield* readFields) return yield* refuseField("file", "The form has more than one file. Send one.")
+      yield* checkFields
+      body = [file.sha256, ...Object.entries(fields).toSorted()]
+      yield* join({ uploadId: file.uploadId, body })
+    })
+    return { uploadId: yield* receive(context, exchange, grant, reader, rest), body }
   })
   return yield* Effect.scoped(read)
 })
@@ -101,20 +148,37 @@ export const createTranscription = (context: OpenAiContext): Handler =>
     const offer = offerOf(context, "transcription")
     const { maxBytes } = context.engine.settings.upload
     exchange.discardLimit = 2 * maxBytes
-    const grant = yield* asStep(context.admit(exchange, offer.kind.keyScope, "create", clock))
-    limitHeaders(exchange)
+    const grant = yield* admitted(context, exchange, offer.kind.keyScope, "create", clock)
     const boundary = boundaryOf(exchange.singleHeader("content-type"))
     if (boundary === undefined)
       return yield* new Refusal({ code: "unsupported_content_type", details: { expected: ["multipart/form-data"] } })
     if ((exchange.contentLength ?? 0) > maxBytes + maxFormBytes)
       return yield* new Refusal({ code: "file_too_large", param: "file", details: { max_bytes: maxBytes } })
-    const { fields, sha256, uploadId } = yield* readForm(context, exchange, grant, boundary)
-    yield* asStep(context.confirm(exchange, clock))
-    const problem = fieldProblem(fields, ["file"], accepted)
-    if (problem !== undefined) return yield* problem
+    const fields: Fields = Object.create(null) as Fields
+    const create = ({ body, uploadId }: Received) =>
+      createFor(context, exchange, grant, offer, {
+        request: { upload_id: uploadId },
+        body,
+        index: 0,
+        isComparedByBody: true,
+      })
+    // A repeated request gets its job before the file is kept; a new one is told that the file is not there yet.
+    const join = (received: Received) =>
+      isRepeatable(exchange)
+        ? create(received).pipe(
+            Effect.flatMap((job) => Effect.fail(new Joined({ job }))),
+            Effect.catchIf(
+              (error) => error instanceof Refusal && error.code === "upload_not_ready",
+              () => Effect.void,
+            ),
+          )
+        : Effect.void
+    const job = yield* readForm(context, exchange, grant, boundary, fields, join).pipe(
+      Effect.tap(() => asStep(context.confirm(exchange, clock))),
+      Effect.flatMap(create),
+      Effect.catchTag("Joined", (joined) => Effect.as(asStep(context.confirm(exchange, clock)), joined.job)),
+    )
     const untilMs = now() + context.openAi.waitMs
-    const body = [sha256, ...Object.entries(fields).toSorted()]
-    const job = yield* createFor(context, exchange, grant, offer, { request: { upload_id: uploadId }, body, index: 0 })
     const end = yield* awaitEnd(context, exchange, grant, job, untilMs, now)
     if ("reply" in end) return end.reply
     const text = String(end.done.output?.["transcript"] ?? "")

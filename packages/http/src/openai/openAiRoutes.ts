@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import { asStep } from "../server/Ready.ts"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply } from "../server/Reply.ts"
 import type { Handler, Route } from "../server/Router.ts"
@@ -8,7 +7,7 @@ import { createSpeech } from "./createSpeech.ts"
 import { createTranscription } from "./createTranscription.ts"
 import { models } from "./models.ts"
 import type { OpenAiContext } from "./OpenAiContext.ts"
-import { limitHeaders } from "./runJob.ts"
+import { admitted } from "./runJob.ts"
 
 const modelIds = [...new Set<string>(Object.values(models).flat())]
 const modelBody = (id: string) => ({ id, object: "model", created: 1_767_225_600, owned_by: "kiln" })
@@ -17,11 +16,10 @@ const modelBody = (id: string) => ({ id, object: "model", created: 1_767_225_600
 const listing = (context: OpenAiContext, reply: (id: string) => ReturnType<typeof jsonReply> | Refusal): Handler =>
   Effect.fnUntraced(function* (exchange, id, clock) {
     yield* Effect.catchIf(
-      asStep(context.admit(exchange, "audio.create", "read", clock)),
+      admitted(context, exchange, "audio.create", "read", clock),
       ({ code }) => code === "insufficient_scope",
-      () => asStep(context.admit(exchange, "images.create", "read", clock)),
+      () => admitted(context, exchange, "images.create", "read", clock),
     )
-    limitHeaders(exchange)
     const answer = reply(id)
     return answer instanceof Refusal ? yield* answer : answer
   })

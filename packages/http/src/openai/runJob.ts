@@ -1,9 +1,11 @@
 import { hash } from "node:crypto"
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { errorMessageOf, type Grant, isFinished, type Job } from "@kiln/core/domain"
+import { errorMessageOf, type Grant, isFinished, type Job, type KeyLimitName, type KeyScope } from "@kiln/core/domain"
 import type { OfferedKind } from "../handlers/offerKinds.ts"
 import { refusalFor } from "../handlers/refusalFor.ts"
 import type { Exchange } from "../server/Exchange.ts"
+import { asStep } from "../server/Ready.ts"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
 import { parseIdempotencyKey } from "../wire/requestHeaders.ts"
@@ -20,7 +22,7 @@ export const offerOf = (context: OpenAiContext, kind: OpenAiKind): OfferedKind =
 }
 
 /** Copies the rate limit into the headers that clients of OpenAI read. */
-export const limitHeaders = ({ responseHeaders }: Exchange): void => {
+const limitHeaders = ({ responseHeaders }: Exchange): void => {
   const [, remaining, reset] = /;r=(\d+);t=(\d+)/.exec(responseHeaders["RateLimit"] ?? "") ?? []
   const [, limit] = /;q=(\d+)/.exec(responseHeaders["RateLimit-Policy"] ?? "") ?? []
   if (remaining === undefined || reset === undefined || limit === undefined) return
@@ -29,11 +31,28 @@ export const limitHeaders = ({ responseHeaders }: Exchange): void => {
   responseHeaders["x-ratelimit-reset-requests"] = `${reset}s`
 }
 
+/** Checks key, scope and rate limit. A refusal has the headers of the rate limit too. */
+export const admitted = <S extends KeyScope>(
+  context: OpenAiContext,
+  exchange: Exchange,
+  scope: S,
+  limit: KeyLimitName,
+  clock: Clock.Clock,
+): Effect.Effect<Grant<S>, Refusal> =>
+  Effect.ensuring(
+    asStep(context.admit(exchange, scope, limit, clock)),
+    Effect.sync(() => limitHeaders(exchange)),
+  )
+
 /** The number of times that a client of OpenAI has sent this request before. */
 const retryCount = (exchange: Exchange): number => {
   const text = exchange.singleHeader("x-stainless-retry-count") ?? ""
   return /^[0-9]{1,2}$/.test(text) ? Number(text) : 0
 }
+
+/** Returns whether the request may be the repeat of another one. */
+export const isRepeatable = (exchange: Exchange): boolean =>
+  retryCount(exchange) > 0 || exchange.header("idempotency-key") !== undefined
 
 const keyFor = (exchange: Exchange, index: number): Effect.Effect<string | undefined, Refusal> => {
   const values = exchange.header("idempotency-key")
@@ -53,15 +72,23 @@ export const createFor = Effect.fnUntraced(function* (
   exchange: Exchange,
   grant: Grant,
   { kind, names }: OfferedKind,
-  asked: { readonly request: Readonly<Record<string, unknown>>; readonly body: unknown; readonly index: number },
+  asked: {
+    readonly request: Readonly<Record<string, unknown>>
+    readonly body: unknown
+    readonly index: number
+    /** Whether `body` is what a repeated `Idempotency-Key` is compared by, because the request names a new upload each time. */
+    readonly isComparedByBody?: boolean
+  },
 ): Effect.fn.Return<Job, Refusal> {
   const key = yield* keyFor(exchange, asked.index)
   const retries = retryCount(exchange)
   const within = retries === 0 ? 0 : (retries + 1) * context.openAi.waitMs + retryMarginMs
+  const text = JSON.stringify(asked.body)
   const placement = {
     requireLiveWorker: context.requireLiveWorker,
+    ...(asked.isComparedByBody === true && { comparedAs: text }),
     ...(key === undefined && {
-      unique: { by: `openai ${asked.index} ${JSON.stringify(asked.body)}`, while: within },
+      unique: { by: `openai ${asked.index} ${text}`, while: within },
     }),
   }
   const created = context.engine.createJob(grant, kind, names.toRequest(asked.request), key, placement)
