@@ -10,7 +10,8 @@ import { type AudioFile, readAudio } from "../try/audioFile.ts"
 import { checkOutput, type OutputPlace } from "../try/outputFile.ts"
 import { runTrial, type Trial, type TriedJob } from "../try/runTrial.ts"
 import { stopOnSignal } from "../try/stopOnSignal.ts"
-import { givenService, type Service, type TargetFlags, targetFlags } from "../try/target.ts"
+import type { Service } from "../try/Service.ts"
+import { givenService, type TargetFlags, targetFlags } from "../try/target.ts"
 
 const commonFlags = {
   output: Flag.String("output").pipe(

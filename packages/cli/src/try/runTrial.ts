@@ -7,7 +7,8 @@ import { explain, explainFailure } from "./explain.ts"
 import { imageProtocol, inlineImage } from "./inlineImage.ts"
 import { extensionOf, isMisnamed, type OutputPlace, writeOutput } from "./outputFile.ts"
 import { bar, StatusLine } from "./StatusLine.ts"
-import { openService, type Service } from "./target.ts"
+import type { Service } from "./Service.ts"
+import { openService } from "./target.ts"
 import { watchedFetch } from "./watchedFetch.ts"
 
 /** A job, as it was created or named by its id. */

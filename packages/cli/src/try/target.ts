@@ -5,12 +5,7 @@ import * as Flag from "effect/cli/Flag"
 import { type CommandFailed, misused } from "../CommandFailed.ts"
 import { ProcessIo } from "../ProcessIo.ts"
 import { findSetting } from "../settings/settingFiles.ts"
-
-/** A service, and a key for it. */
-export interface Service {
-  readonly url: string
-  readonly key: string
-}
+import type { Service } from "./Service.ts"
 
 export const targetFlags = {
   url: Flag.String("url").pipe(

@@ -12,7 +12,7 @@ import { layerBase, layerHttp, layerWorker } from "../kilnLayer.ts"
 import { firstKey } from "../serve/firstKey.ts"
 import { readSettings } from "../Settings.ts"
 import { databaseSilent } from "../startProblems.ts"
-import type { Service } from "./target.ts"
+import type { Service } from "./Service.ts"
 
 const makeDirectory = Effect.acquireRelease(
   Effect.try({

@@ -133,7 +133,7 @@ const readForm = Effect.fnUntraced(function* (
     const rest = Effect.fnUntraced(function* (file: { readonly uploadId: string; readonly sha256: string }) {
       if (yield* readFields) return yield* refuseField("file", "The form has more than one file. Send one.")
       yield* checkFields
-      body = [file.sha256, ...Object.entries(fields).toSorted()]
+      body = [file.sha256, ...Object.entries(fields).toSorted(([one], [other]) => (one < other ? -1 : 1))]
       yield* join({ uploadId: file.uploadId, body })
     })
     return { uploadId: yield* receive(context, exchange, grant, reader, rest), body }
@@ -181,7 +181,8 @@ export const createTranscription = (context: OpenAiContext): Handler =>
     const untilMs = now() + context.openAi.waitMs
     const end = yield* awaitEnd(context, exchange, grant, job, untilMs, now)
     if ("reply" in end) return end.reply
-    const text = String(end.done.output?.["transcript"] ?? "")
+    const transcript = end.done.output?.["transcript"]
+    const text = typeof transcript === "string" ? transcript : ""
     if (fields["response_format"] === "text")
       return {
         status: 200,

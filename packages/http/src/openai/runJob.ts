@@ -133,11 +133,17 @@ export const awaitEnd = Effect.fnUntraced(function* (
 })
 
 /** Errors that another request would have as well. */
-const fault = ["audio_unreadable", "audio_too_long", "audio_too_short", "content_rejected", "provider_rejected"]
+const faults: ReadonlySet<string> = new Set([
+  "audio_unreadable",
+  "audio_too_long",
+  "audio_too_short",
+  "content_rejected",
+  "provider_rejected",
+])
 
 const failedReply = (exchange: Exchange, job: Job): Reply => {
   const code = job.errorCode ?? "internal_error"
-  const isFault = fault.includes(code)
+  const isFault = faults.has(code)
   const message = errorMessageOf(job) ?? `The job ${job.id} has failed: ${code}.`
   // The job's own attempts are over: a client that repeats the request would buy another one.
   const { body, headers, status } = errorReply(

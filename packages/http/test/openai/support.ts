@@ -41,7 +41,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  readonly json: any
+  readonly json: ReturnType<typeof JSON.parse>
 }
 
 /** Calls the endpoints of a server as OpenAI's clients do. */

@@ -1,0 +1,5 @@
+/** A service, and a key for it. */
+export interface Service {
+  readonly url: string
+  readonly key: string
+}
