@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { isId, type JobStatus, monotonicMs, type StoreUnavailable } from "@kiln/core/domain"
+import { isId, type JobStatus, type StoreUnavailable } from "@kiln/core/domain"
 import type { Operator } from "@kiln/core/effect"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
@@ -9,6 +9,7 @@ import { cancel, retry } from "./changes.ts"
 import { formatTime } from "./format.ts"
 import { refuseCursor } from "./jobFields.ts"
 import { readMatching, type Selection, selectionOf } from "./matching.ts"
+import { monotonicMs } from "./monotonicMs.ts"
 
 /** Jobs that a dry run counts at most, and the time for it. */
 const mostCounted = 100_000

@@ -1,7 +1,7 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { monotonicMs } from "@kiln/core/domain"
 import type { ResultOf } from "../api/index.ts"
+import { monotonicMs } from "./monotonicMs.ts"
 
 const encoder = new TextEncoder()
 

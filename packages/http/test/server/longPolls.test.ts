@@ -1,3 +1,4 @@
+import { get } from "node:http"
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { preferredWait } from "../../src/wire/requestHeaders.ts"
@@ -43,11 +44,10 @@ describe("a held poll", () => {
     const created = await call("/v1/audio/speech", { method: "POST", body: JSON.stringify({ input }), headers })
     return ((await created.json()) as { readonly id: string }).id
   }
-  const poll = async (id: string, prefer?: string, signal?: AbortSignal) => {
+  const poll = async (id: string, prefer?: string) => {
     const began = performance.now()
     const response = await call(`/v1/jobs/${id}`, {
       ...(prefer !== undefined && { headers: { prefer } }),
-      ...(signal !== undefined && { signal }),
     })
     const { status } = (await response.json()) as { readonly status: string }
     return { status, headers: response.headers, tookMs: performance.now() - began }
@@ -88,17 +88,21 @@ describe("a held poll", () => {
   it("ends with its client, and with the process", async () => {
     // The process waits for its attempts, and its polls do not.
     const id = await create("hold:3")
-    const abort = new AbortController()
-    const left = poll(id, "wait=30", abort.signal).catch(() => "left")
+    const headers = { authorization: `Bearer ${key}`, prefer: "wait=30" }
+    const left = get({ port: service.ports[0], path: `/v1/jobs/${id}`, headers, agent: false }, () => {})
+    const gone = once(
+      left.on("error", () => {}),
+      "close",
+    )
     await sleep(100)
-    abort.abort()
-    expect(await left).toBe("left")
+    left.destroy()
+    await gone
     const held = poll(id, "wait=30")
     await sleep(200)
     const stopped = service.stop()
-    const { headers, status } = await held
-    expect(status).toBe("processing")
-    expect(headers.get("connection")).toBe("close")
+    const answer = await held
+    expect(answer.status).toBe("processing")
+    expect(answer.headers.get("connection")).toBe("close")
     await stopped
   })
 })
