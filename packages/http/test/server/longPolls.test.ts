@@ -90,10 +90,7 @@ describe("a held poll", () => {
     const id = await create("hold:3")
     const headers = { authorization: `Bearer ${key}`, prefer: "wait=30" }
     const left = get({ port: service.ports[0], path: `/v1/jobs/${id}`, headers, agent: false }, () => {})
-    const gone = once(
-      left.on("error", () => {}),
-      "close",
-    )
+    const gone = new Promise((resolve) => left.on("error", () => {}).on("close", resolve))
     await sleep(100)
     left.destroy()
     await gone
