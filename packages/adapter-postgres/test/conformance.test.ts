@@ -10,4 +10,4 @@ const postgres = {
 // With a place, that includes `durabilityConformance`.
 storeConformance(postgres)
 auditLogConformance(postgres)
-compareWithMemory({ ...postgres, runs: 12 })
+compareWithMemory({ ...postgres, runs: 8 })
