@@ -18,7 +18,7 @@ const committed: Readonly<Record<string, string>> = {
   "0009TakeJobs": "229b8452b5f57299bcd629127ae54f68b8c04218858ee4d8ad9b04edba3c9297",
   "0010AcceptJobs": "f6e7871c3d8b31ab40cfdb5d47b1d28dda548e2773ec282632893e58003f6e27",
   "0011Operators": "c0da6500c23dd13001d78fe53984d468e664ce4c80bb39895d1828bcb22c9df9",
-  "0012Signals": "281d46f7f6f470b984a1b9929072868a547f4b348a90cec8fa5923b6123259f7",
+  "0012Signals": "be76d83be8ec460a0c681677e99baa6b54989b051e5cb430fb56f09ba5cb03dc",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

@@ -36,6 +36,7 @@ CREATE TABLE "kiln".signals (
 
 -- Signals of callers' transactions, which do not lock the job. Whichever process finds one after the commit wakes the job.
 CREATE TABLE "kiln".due_signals (job_seq bigint NOT NULL);
+CREATE INDEX due_signals_by_job ON "kiln".due_signals (job_seq);
 
 CREATE FUNCTION "kiln".signals_go_with_jobs() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
@@ -219,11 +220,11 @@ CREATE FUNCTION "kiln".wake_signaled() RETURNS bigint LANGUAGE plpgsql SET enabl
 DECLARE
   seqs bigint[];
 BEGIN
-  IF NOT EXISTS (SELECT FROM "kiln".due_signals) THEN
+  IF NOT EXISTS (SELECT FROM "kiln".due_signals WHERE job_seq >= 0) THEN
     RETURN 0;
   END IF;
   WITH due AS (
-    DELETE FROM "kiln".due_signals WHERE ctid = ANY (ARRAY(SELECT ctid FROM "kiln".due_signals LIMIT 500 FOR UPDATE SKIP LOCKED))
+    DELETE FROM "kiln".due_signals WHERE ctid = ANY (ARRAY(SELECT ctid FROM "kiln".due_signals WHERE job_seq >= 0 LIMIT 500 FOR UPDATE SKIP LOCKED))
     RETURNING job_seq)
   SELECT array_agg(DISTINCT job_seq) INTO seqs FROM due;
   IF seqs IS NULL THEN
