@@ -7,6 +7,7 @@ import { z } from "zod"
 import { openWith } from "./support.ts"
 
 const request = z.object({})
+const numbered = z.object({ n: z.number() })
 const waits = 1_000
 
 setFlagsFromString("--expose-gc")
@@ -14,11 +15,13 @@ const collectGarbage = runInNewContext("gc") as () => void
 
 it("lets go of the memory of handlers that never go on", async () => {
   const alive = new Set<WeakRef<object>>()
+  const begun = new Set<number>()
   const hanging = jobKind({
     name: "hanging",
-    request,
+    request: numbered,
     run: async (attempt) => {
-      if (attempt.attempt > 1) return { output: {} }
+      if (begun.has(attempt.request.n)) return { output: {} }
+      begun.add(attempt.request.n)
       const buffer = new Uint8Array(1_024)
       alive.add(new WeakRef(attempt)).add(new WeakRef(buffer))
       try {
@@ -34,7 +37,7 @@ it("lets go of the memory of handlers that never go on", async () => {
   await using engine = await openWith([hanging, quick], { settings: { concurrency: 32, queueCap: 0 } })
   await engine.submitMany(
     "hanging",
-    Array.from({ length: waits }, () => ({ request: {} })),
+    Array.from({ length: waits }, (_, n) => ({ request: { n } })),
   )
   const unfinished = async () => {
     const counts = await engine.operator.count()
