@@ -255,7 +255,7 @@ const MOST_BYTES_OF_THE_IMAGE = 130e6
 const budgets = [
   { line: "key list --init", files: 30, kilobytes: 1_900 },
   { line: "job list --init", files: 30, kilobytes: 1_900 },
-  { line: "doctor --only settings", files: 60, kilobytes: 3_600 },
+  { line: "doctor --only settings", files: 62, kilobytes: 3_800 },
 ] as const
 
 /** The modules that a command loads: their addresses, and the length of their code. */
