@@ -3,7 +3,9 @@ export const notRun: Readonly<Record<string, ReadonlyArray<string>>> = {
   "docs/guides/adapters.md": [
     "The whole conformance suite: minutes. The same file runs in packages/adapter-sqlite/test.",
   ],
-  "docs/guides/openai.md": ["needs a running service with the API of OpenAI; openAi.system.ts runs the same calls"],
+  "docs/guides/openai.md": [
+    "Needs a running service with OpenAI's API. packages/cli/test/openAi.system.ts runs the same.",
+  ],
   "docs/guides/transactions.md": [
     "Needs a Postgres server of the reader's. examples/transactional-enqueue runs the same.",
     "Continues within the reader's program. examples/transactional-enqueue runs the same.",
