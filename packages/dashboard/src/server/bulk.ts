@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { isId, type JobStatus, type StoreUnavailable } from "@kiln/core/domain"
-import type { Operator } from "@kiln/core/effect"
+import { monotonicMs, type Operator } from "@kiln/core/effect"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
 import type { Caller } from "./Caller.ts"
@@ -9,7 +9,6 @@ import { cancel, retry } from "./changes.ts"
 import { formatTime } from "./format.ts"
 import { refuseCursor } from "./jobFields.ts"
 import { readMatching, type Selection, selectionOf } from "./matching.ts"
-import { monotonicMs } from "./monotonicMs.ts"
 
 /** Jobs that a dry run counts at most, and the time for it. */
 const mostCounted = 100_000

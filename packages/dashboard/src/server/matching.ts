@@ -1,10 +1,9 @@
 import * as Effect from "effect/Effect"
 import { idTime, type JobStatus, type StoreUnavailable, waitingReasons } from "@kiln/core/domain"
-import { waitingForJobs } from "@kiln/core/effect"
+import { waitingForJobs, monotonicMs } from "@kiln/core/effect"
 import { JobDirectory, type JobQuery, type JobSummary, type Switchboard } from "@kiln/core/ports"
 import { refuse } from "./ApiError.ts"
 import { type Filter, queryOf } from "./jobFields.ts"
-import { monotonicMs } from "./monotonicMs.ts"
 
 type Matches = (
   jobs: ReadonlyArray<JobSummary>,

@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { listSchedules } from "@kiln/core/effect"
+import { listSchedules, monotonicMs } from "@kiln/core/effect"
 import { KeyDirectory, Switchboard } from "@kiln/core/ports"
 import type { ResultOf } from "../api/index.ts"
 import type { Findings } from "./Findings.ts"
@@ -17,7 +17,6 @@ import {
 import { readProjects } from "./names.ts"
 import { readRecent } from "./recent.ts"
 import { shared } from "./shared.ts"
-import { monotonicMs } from "./monotonicMs.ts"
 
 /** Milliseconds for which parts that change slowly are good. */
 const slowMs = 5_000

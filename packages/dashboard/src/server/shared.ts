@@ -1,7 +1,7 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
-import { monotonicMs } from "./monotonicMs.ts"
+import { monotonicMs } from "@kiln/core/effect"
 
 /** Milliseconds for which a result is good at least. */
 const shortestMs = 1_000

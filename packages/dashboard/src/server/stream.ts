@@ -1,7 +1,7 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { ResultOf } from "../api/index.ts"
-import { monotonicMs } from "./monotonicMs.ts"
+import { monotonicMs } from "@kiln/core/effect"
 
 const encoder = new TextEncoder()
 
