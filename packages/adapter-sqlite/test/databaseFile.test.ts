@@ -3,6 +3,7 @@ import { dirname, join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fixtures } from "@kiln/conformance"
+import type { JobStore } from "@kiln/core/ports"
 import { makeSqliteJobStore } from "../src/jobs/SqliteJobStore.ts"
 import { openDatabase } from "../src/openDatabase.ts"
 import { Reserve } from "../src/disk/Reserve.ts"
@@ -83,24 +84,40 @@ describe("the reserve", () => {
     }),
   )
 
-  it.live("is made again when the database closes, if its process gave it up", () =>
-    Effect.gen(function* () {
-      const path = yield* inPlace
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const database = yield* openDatabase({ path, reserveBytes: 100_000 })
-          const store = makeSqliteJobStore(database)
-          database.file.reserve.make()
-          const pages = Number(database.connection.pragma("page_count", { simple: true }))
-          database.connection.pragma(`max_page_count = ${pages}`)
-          // What grows leaves it; what an operator does gives it up.
-          yield* Effect.flip(store.createJobs([fixtures.newJob(1, { request: { input: "x".repeat(50_000) } })]))
-          expect(existsSync(database.file.reserve.path)).toBe(true)
-          yield* Effect.flip(store.writeLineage(0, JSON.stringify({ text: "x".repeat(50_000) })))
-          expect(existsSync(database.file.reserve.path)).toBe(false)
-        }),
-      )
-      expect(statSync(`${path}-reserve`)).toMatchObject({ size: 100_000 })
-    }),
+  const text = "x".repeat(50_000)
+  // Each begins a command that deletes, or a start.
+  const beginnings = {
+    writeLineage: (store: JobStore["Service"]) => store.writeLineage(0, JSON.stringify({ text })),
+    publishRetention: (store: JobStore["Service"]) =>
+      store.publishRetention({
+        publisher: text,
+        program: "test",
+        rules: [{ kind: "report", dataMs: 1_000, jobsMs: 1_000 }],
+        ttlMs: 1_000,
+        graceMs: 0,
+      }),
+  }
+
+  it.live.each(["writeLineage", "publishRetention"] as const)(
+    "is given up for %s, and made again when the database closes",
+    (verb) =>
+      Effect.gen(function* () {
+        const path = yield* inPlace
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const database = yield* openDatabase({ path, reserveBytes: 100_000 })
+            const store = makeSqliteJobStore(database)
+            database.file.reserve.make()
+            const pages = Number(database.connection.pragma("page_count", { simple: true }))
+            database.connection.pragma(`max_page_count = ${pages}`)
+            // What grows leaves it; what an operator does gives it up.
+            yield* Effect.flip(store.createJobs([fixtures.newJob(1, { request: { input: text } })]))
+            expect(existsSync(database.file.reserve.path)).toBe(true)
+            yield* Effect.flip(beginnings[verb](store))
+            expect(existsSync(database.file.reserve.path)).toBe(false)
+          }),
+        )
+        expect(statSync(`${path}-reserve`)).toMatchObject({ size: 100_000 })
+      }),
   )
 })

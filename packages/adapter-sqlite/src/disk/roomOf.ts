@@ -25,6 +25,8 @@ const freeing: ReadonlySet<string> = new Set([
   "JobStore.deleteJobs",
   "JobStore.eraseJobs",
   "JobStore.expireData",
+  // `kiln retention run` begins with it.
+  "JobStore.publishRetention",
   "JobStore.writeLineage",
   "UploadStore.deleteUploads",
   "UploadStore.expireUploads",
