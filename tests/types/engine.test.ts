@@ -7,7 +7,7 @@ import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 
 const providers = { sandbox: sandboxProviders() }
-await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), providers })
+await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: builtInKinds(), providers })
 ${use}`
 
 const right = {

@@ -48,9 +48,10 @@ export interface AttemptFailure {
 /** The parts of an engine. */
 export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Working extends boolean> {
   readonly store: StoreAdapter<Transaction, SyncTransaction>
-  readonly blobs: BlobAdapter
-  /** The job kinds of the engine; the four built-in ones by default. */
-  readonly kinds?: ReadonlyArray<K>
+  /** Where files are stored. Only kinds with files or an upload need it, and the built-in ones. */
+  readonly blobs?: BlobAdapter | undefined
+  /** The job kinds of the engine: your own, and those of `builtInKinds()`. A program that only operates jobs passes `[]`. */
+  readonly kinds: ReadonlyArray<K>
   /** Measures uploaded audio. Without one, the declared duration counts. */
   readonly probe?: ProbeAdapter
   readonly settings?: GivenSettings
@@ -121,10 +122,21 @@ type ProvidersOption<K extends Kind, Working extends boolean> = Working extends 
     ? { readonly providers?: ModeProviders<ProvidersFor<K>> }
     : { readonly providers: ModeProviders<ProvidersFor<K>> }
 
+/** The kinds of these that read or write files. Of a kind whose types say nothing about files, it is not known. */
+type WithFiles<K extends Kind> = K extends Kind
+  ? TypesOf<K> extends { readonly file: infer File; readonly upload: infer Upload }
+    ? [File | Upload] extends [never]
+      ? never
+      : K
+    : K
+  : never
+
+type BlobsOption<K extends Kind> = [WithFiles<K>] extends [never] ? unknown : { readonly blobs: BlobAdapter }
+
 /** The options of `createEngine`. */
 export type EngineOptions<
   K extends Kind = BuiltInKind,
   Transaction = never,
   SyncTransaction = never,
   Working extends boolean = true,
-> = EngineParts<K, Transaction, SyncTransaction, Working> & ProvidersOption<K, Working>
+> = EngineParts<K, Transaction, SyncTransaction, Working> & BlobsOption<K> & ProvidersOption<K, Working>

@@ -48,6 +48,7 @@ import {
   type WakeUp,
 } from "../ports/index.ts"
 import { Providers, type ProviderSet } from "../providers/index.ts"
+import { noBlobs } from "../installation/noBlobs.ts"
 import { stopOptions } from "./checkOptions.ts"
 import { RestoreContext } from "./asyncAttempt.ts"
 import type { CallerContext, EngineParts, LogEntry } from "./EngineOptions.ts"
@@ -146,7 +147,7 @@ const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices, unknow
   )
   const adapters = Layer.mergeAll(
     layerIn<Stores>(store, "store"),
-    layerIn<BlobStore>(blobs, "blobs"),
+    blobs === undefined ? noBlobs : layerIn<BlobStore>(blobs, "blobs"),
     probe === undefined ? noProbe : layerIn<MediaProbe>(probe, "probe"),
     Layer.succeed(Providers, providers),
     layerCrypto,

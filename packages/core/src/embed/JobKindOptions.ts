@@ -8,7 +8,7 @@ import type { ValueOf, ValueSchema } from "../kinds/readBySchema.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
 import type { ErrorCodeOf, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
-import type { FinishedJob, OnFinished } from "./JobResult.ts"
+import type { FinishedJob, ModeFieldsOf, OnFinished } from "./JobResult.ts"
 import type { AudioDetails } from "../providers/transcription.ts"
 import type { AsyncAudio, AsyncFile, AsyncRequest } from "./AsyncProviders.ts"
 
@@ -198,7 +198,8 @@ export interface JobKindOptions<
       NoInfer<Name>,
       NoInfer<DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>["output"]>,
       NoInfer<BuiltInErrorCode | Code>
-    >
+    > &
+      ModeFieldsOf<DefinedKind<NoInfer<Name>, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>>
   >
 }
 

@@ -55,6 +55,12 @@ const engineOptions: OptionNames<
   providers: true,
 }
 
+/** What every engine needs, with an example. */
+const needed = [
+  ["store", "such as sqliteStore({ path })"],
+  ["kinds", "the job kinds it runs: your own, made with jobKind(), or builtInKinds()"],
+] as const
+
 const modeNames: OptionNames<ModeProviders<object>> = { sandbox: true, live: true }
 
 const submission: OptionNames<SubmitOptions> = {
@@ -176,7 +182,12 @@ export const checkProviders = (providers: unknown, kinds: ReadonlyArray<JobKind>
 export const checkEngineOptions = (options: object): void => {
   requireOptions("createEngine()", options, engineOptions)
   const given: { readonly [Name in keyof typeof engineOptions]?: unknown } = options
-  if (given.kinds !== undefined && !Array.isArray(given.kinds)) throw new TypeError("kinds must be an array")
+  const missing = needed.filter(([name]) => given[name] === undefined)
+  if (missing.length > 0)
+    throw new TypeError(
+      `createEngine() lacks ${missing.map(([name, example]) => `${name} (${example})`).join(" and ")}`,
+    )
+  if (!Array.isArray(given.kinds)) throw new TypeError("kinds must be an array")
   if (given.mode !== undefined) requireMode(given.mode)
   requireFlag("worker", given.worker)
   requireFlag("autoStart", given.autoStart)

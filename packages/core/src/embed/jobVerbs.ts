@@ -14,7 +14,7 @@ import {
   requireOptions,
   type UploadId,
 } from "../domain/index.ts"
-import { Engine, EngineConfig, JobEvents } from "../engine/index.ts"
+import { Engine, JobEvents } from "../engine/index.ts"
 import { countedProgress } from "../engine/countedProgress.ts"
 import { readJob } from "../engine/readJob.ts"
 import { JobDirectory } from "../ports/index.ts"
@@ -71,9 +71,8 @@ export const idOf = (job: JobReference<string>): string => {
 /** Converts a job for the program. */
 export const shown = (job: Job) =>
   Effect.gen(function* () {
-    const { defaultCurrency } = yield* EngineConfig
     const progress = yield* countedProgress(yield* JobDirectory, job.id, progressOf(job))
-    return toJobResult<never>(job, defaultCurrency, progress)
+    return toJobResult<never>(job, yield* Engine, progress)
   })
 
 /** Converts a job for the program, with its newest retry. */

@@ -24,7 +24,14 @@ import { readPriority } from "../domain/Priority.ts"
 import { requireSignal } from "../domain/knownNames.ts"
 import { isDate } from "../domain/realms.ts"
 import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"
-import { type AcceptedJob, Engine, type FinishHandler, type JobOutcomes, type JobRequest } from "../engine/index.ts"
+import {
+  type AcceptedJob,
+  Engine,
+  type EngineSettings,
+  type FinishHandler,
+  type JobOutcomes,
+  type JobRequest,
+} from "../engine/index.ts"
 import { maxDelayMs, traceIn } from "../engine/prepareJob.ts"
 import { inSpan } from "../engine/spans.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"
@@ -37,14 +44,15 @@ import type { FinishedJob, JobResult, OnFinished } from "./JobResult.ts"
 /** Converts a job, with its output and files under their names. */
 export const toJobResult = <K extends Kind>(
   job: Job,
-  defaultCurrency: string,
+  { kinds, settings }: Pick<Engine["Service"], "kinds" | "settings">,
   progress: Progress | null = progressOf(job),
 ): JobResult<K> => {
   const { attempts, createdAt, id, kind, mode, priority, status, warningCode } = job
+  const known = kinds.find(({ name }) => name === kind)
   const common = {
     id,
     kind,
-    mode,
+    ...((known === undefined || differsByMode(known)) && { mode, billing: billingOf(job, settings.defaultCurrency) }),
     priority,
     metadata: callerMetadata(job),
     tags: submittedOf(job).tags ?? [],
@@ -61,7 +69,7 @@ export const toJobResult = <K extends Kind>(
     failed: { finishedAt, errorCode: job.errorCode, errorMessage: errorMessageOf(job) },
   }
   // The store's rows are untyped by kind; which kind a job has is what its caller submitted.
-  return { ...common, billing: billingOf(job, defaultCurrency), ...statusFields[status] } as JobResult<K>
+  return { ...common, ...statusFields[status] } as JobResult<K>
 }
 
 const outputOf = ({ files, output }: Job): object | null =>
@@ -75,11 +83,15 @@ const outputOf = ({ files, output }: Job): object | null =>
 /** A day of store time, which is not this process's clock: only written differently. */
 const dateOf = (unixMs: number): Date => new Date(unixMs)
 
+/** Whether `ModeFieldsOf` gives jobs of a kind their mode and charge. */
+const differsByMode = ({ gate, ports }: JobKind): boolean =>
+  ports.length > 0 || gate.switches.length > 0 || gate.meters.length > 0 || gate.price !== null
+
 /** Returns the handlers of the kinds: a kind's own, or else the engine's. */
 export const finishHandlersOf = (
   kinds: ReadonlyArray<JobKind>,
   engines: OnFinished<never> | undefined,
-  defaultCurrency: string,
+  settings: EngineSettings,
 ): ReadonlyMap<string, FinishHandler> =>
   new Map(
     kinds.flatMap((kind): ReadonlyArray<readonly [string, FinishHandler]> => {
@@ -88,7 +100,7 @@ export const finishHandlersOf = (
       // Which kind's job it is was decided by the name under which the function is found.
       const onFinished = given as OnFinished
       const handler: FinishHandler = async (job, attempt, signal) =>
-        onFinished({ job: toJobResult(job, defaultCurrency) as FinishedJob, attempt, signal })
+        onFinished({ job: toJobResult(job, { kinds, settings }) as FinishedJob, attempt, signal })
       return [[kind.name, handler]]
     }),
   )
@@ -125,9 +137,8 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   const askedFor = makeAskedFor(engine, runSync(Effect.clockWith(Effect.succeed)), defaultMode, capture)
   const hasTracer = runSync(Effect.withFiber((fiber) => Effect.succeed(fiber.cache.tracer !== undefined)))
 
-  const { defaultCurrency } = engine.settings
-  const resultOf = (accepted: AcceptedJob) => shownSubmission(accepted, defaultCurrency)
-  const outcomeOf = (outcome: JobOutcomes[number]) => shownOutcome(outcome, defaultCurrency)
+  const resultOf = (accepted: AcceptedJob) => shownSubmission(accepted, engine)
+  const outcomeOf = (outcome: JobOutcomes[number]) => shownOutcome(outcome, engine)
   /** Accepts a job without a fiber. */
   const accepted = async (asked: JobRequest, signal: AbortSignal | undefined): Promise<AcceptedJob> => {
     const exit = await new Promise<Parameters<SettleJob>[0]>((resolve) => {
@@ -245,17 +256,17 @@ const makeAskedFor = (
 // Which kind a job has is what its caller submitted.
 
 /** Converts an accepted job for the program. */
-const shownSubmission = ({ deduplicated, job }: AcceptedJob, currency: string): SubmittedJob<never> => {
-  const result: object = toJobResult(job, currency)
+const shownSubmission = ({ deduplicated, job }: AcceptedJob, engine: Engine["Service"]): SubmittedJob<never> => {
+  const result: object = toJobResult(job, engine)
   return (deduplicated === true ? { ...result, deduplicated } : result) as never
 }
 
 /** Converts the outcome of one job of a list. */
-const shownOutcome = (outcome: JobOutcomes[number], currency: string): SubmitOutcome<never> => {
+const shownOutcome = (outcome: JobOutcomes[number], engine: Engine["Service"]): SubmitOutcome<never> => {
   if (Result.isFailure(outcome)) return { error: outcome.failure }
   const { deduplicated, job, replayed } = outcome.success
   return {
-    job: toJobResult<never>(job, currency),
+    job: toJobResult<never>(job, engine),
     replayed,
     ...(deduplicated === true && { deduplicated: true as const }),
   }

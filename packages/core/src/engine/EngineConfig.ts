@@ -32,7 +32,7 @@ export const defaultEngineSettings: EngineSettings = {
   attempts: defaultAttemptLimits,
   providers: Object.fromEntries(builtInPorts.map(({ bounds, name }) => [name, bounds])) as object as ProviderSettings,
   circuit: defaultCircuitLimits,
-  queueCap: 1_000,
+  queueCap: 0,
   uploadCap: { uploads: 200, bytes: 2 * 1_024 ** 3 },
   storageCap: { sandbox: 10 * 1_024 ** 3, live: 100 * 1_024 ** 3 },
   requireLiveWorker: false,

@@ -107,7 +107,7 @@ describe("onFinished in a test engine", () => {
     expect(() =>
       jobKind({ name: "a", request: z.object({}), run: async () => ({ output: {} }), onFinished: "x" as never }),
     ).toThrow("onFinished must be a function")
-    const options = { store: memoryStore(), blobs: memoryBlobs(), onFinished: {} }
+    const options = { store: memoryStore(), blobs: memoryBlobs(), kinds: [], onFinished: {} }
     await expect(createEngine(options as never)).rejects.toThrow("onFinished must be a function")
   })
 })

@@ -1,5 +1,5 @@
 import { createEngine, type JobMode, jobKind } from "@kiln/core"
-import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
+import { memoryStore, testEngine } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { everyStore } from "../support/everyStore.ts"
@@ -15,17 +15,29 @@ const resize = jobKind({
 const quick = { pollIntervalMs: 20, claimCheckIntervalMs: 50 } as const
 
 describe("a program whose kinds need no provider, price or switch", () => {
-  it.each(everyStore)("names neither a mode nor a switch (%s)", async (_, open) => {
+  it.each(everyStore)("names no mode, no switch and no place for files, and sees none (%s)", async (_, open) => {
     await using opened = await open()
+    const lines: Array<string> = []
     await using engine = await createEngine({
       store: opened.store,
-      blobs: memoryBlobs(),
       kinds: [resize],
-      settings: quick,
-      log: false,
+      settings: { ...quick, pruneIntervalMs: 20, blobWatchIntervalMs: 20, jobRetentionMs: 1 },
+      log: ({ level, message }) => void (level === "debug" || level === "info" || lines.push(message)),
     })
     const job = await engine.submitAndWait("resize", { width: 3 })
     expect(job).toMatchObject({ status: "done", output: { width: 3 } })
+    expect(Object.keys(job).sort()).toEqual(
+      "attempts createdAt finishedAt id kind metadata output priority status tags warningCode".split(" "),
+    )
+    // Records go without a place for files, and nothing is said about one.
+    await expect.poll(() => engine.operator.count(), { timeout: 60_000 }).toEqual([])
+    expect(lines).toEqual([])
+  })
+
+  it.each(everyStore)("has many jobs (%s)", async (_, open) => {
+    await using opened = await open()
+    await using engine = await createEngine({ store: opened.store, kinds: [resize], settings: quick, log: false })
+    await engine.submitAndWait("resize", { width: 3 })
     const outcomes = await engine.submitMany("resize", [{ request: { width: 4 } }])
     expect(outcomes.map(({ error }) => error)).toEqual([undefined])
     if (outcomes[0]?.job !== undefined) await engine.wait(outcomes[0].job)
@@ -44,14 +56,16 @@ describe("a program whose kinds need no provider, price or switch", () => {
     ["live", "live"],
     ["sandbox", "sandbox"],
   ])("gives all its jobs the mode of the engine: %s", async (mode, expected) => {
-    const parts = { store: memoryStore(), blobs: memoryBlobs(), kinds: [resize], settings: quick, log: false } as const
+    const parts = { store: memoryStore(), kinds: [resize], settings: quick, log: false } as const
     await using engine = await createEngine({ ...parts, ...(mode && { mode }) })
-    expect(await engine.submitAndWait("resize", { width: 1 })).toMatchObject({ status: "done", mode: expected })
-    const [outcome] = await engine.submitMany("resize", [{ request: { width: 1 } }])
-    expect(outcome?.job).toMatchObject({ mode: expected })
+    const modes = async () => new Set((await engine.operator.list()).jobs.map((job) => job.mode))
+    expect(await engine.submitAndWait("resize", { width: 1 })).toMatchObject({ status: "done" })
+    await engine.submitMany("resize", [{ request: { width: 1 } }])
+    expect(await modes()).toEqual(new Set([expected]))
     await engine.schedules.set("daily", { kind: "resize", request: { width: 1 }, cron: "0 3 * * *" })
     expect(await engine.schedules.list()).toMatchObject([{ mode: expected }])
-    expect(await engine.submit("resize", { width: 1 }, { mode: "sandbox" })).toMatchObject({ mode: "sandbox" })
+    await engine.submit("resize", { width: 1 }, { mode: "sandbox" })
+    expect(await modes()).toEqual(new Set([expected, "sandbox"]))
   })
 })
 
@@ -65,7 +79,7 @@ const exporting = jobKind({
 describe("a switch of a kind's own", () => {
   it.each(everyStore)("lets live jobs in and stops them (%s)", async (_, open) => {
     await using opened = await open()
-    const parts = { store: opened.store, blobs: memoryBlobs(), kinds: [exporting, resize], settings: quick } as const
+    const parts = { store: opened.store, kinds: [exporting, resize], settings: quick } as const
     await using engine = await createEngine({ ...parts, mode: "live", log: false })
     expect((await engine.operator.board()).switches).toMatchObject({ exports: false, ai: false })
     await expect(engine.submit("export", {})).rejects.toMatchObject({
@@ -87,7 +101,6 @@ describe("a switch of a kind's own", () => {
   it("is forced off by the settings of a process", async () => {
     await using engine = await createEngine({
       store: memoryStore(),
-      blobs: memoryBlobs(),
       kinds: [exporting],
       mode: "live",
       settings: { ...quick, forcedOff: ["exports"] },
@@ -117,7 +130,7 @@ describe("a switch of a kind's own", () => {
       switches: ["constructor"],
       run: async () => ({ output: {} }),
     })
-    await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: [odd], mode: "live" })
+    await using engine = await createEngine({ store: memoryStore(), kinds: [odd], mode: "live" })
     await expect(engine.submit("odd", {})).rejects.toMatchObject({ missing: ["switch:constructor"] })
   })
 })
