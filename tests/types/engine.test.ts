@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { type Complaint, compilePrograms } from "./compilePrograms.ts"
 
 const withEngine = (use: string): string => `
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 
