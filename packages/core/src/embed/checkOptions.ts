@@ -143,6 +143,7 @@ export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]
 export const spendCapOptions: OptionNames<SpendCapAmounts> = { currency: true, day: true, month: true }
 export const projectLimitOptions: OptionNames<ProjectLimits> = { concurrency: true }
 export const adoptionOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["adoptCopy"]>> = { unfinished: true }
+export const retryOptions: OptionNames<{ readonly from?: "start" }> = { from: true }
 export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["listCharges"]>> = { from: true, to: true }
 
 export const eventTypes: { readonly [Type in JobEventType]: true } = {

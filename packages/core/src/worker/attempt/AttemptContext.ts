@@ -29,6 +29,7 @@ import type { Attempt } from "./Attempt.ts"
 import { cannotGoOn } from "./AttemptEnd.ts"
 import { awaitChildren, type KeptCount } from "./children.ts"
 import { GateWatch } from "../claiming/GateWatch.ts"
+import { type Inherited, inherits, readInherited } from "./inherited.ts"
 import { keepStep } from "./keepStep.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { ProgressReports, type ReportServices } from "./ProgressReports.ts"
@@ -92,6 +93,7 @@ class RunContext implements AttemptContext<unknown> {
   readonly #services: Services
   readonly #attempt: Attempt
   #ask: Ask | undefined
+  #inherited: Effect.Effect<Inherited, AttemptError> | undefined
 
   constructor(services: Services, attempt: Attempt, request: unknown) {
     this.#services = services
@@ -152,9 +154,14 @@ class RunContext implements AttemptContext<unknown> {
         Effect.suspend(() =>
           Object.hasOwn(checkpoints, name)
             ? Effect.succeed(checkpoints[name] as A)
-            : this.#mayBuy.pipe(
-                Effect.andThen(inSpan("Attempt.step", effect, { attributes: { "kiln.step": name } })),
-                Effect.tap((value) => this.#keep(name, value)),
+            : this.#inheritedOr(
+                name,
+                Effect.suspend(() =>
+                  this.#mayBuy.pipe(
+                    Effect.andThen(inSpan("Attempt.step", effect, { attributes: { "kiln.step": name } })),
+                    Effect.tap((value) => this.#keep(name, value)),
+                  ),
+                ),
               ),
         ),
       )
@@ -206,7 +213,24 @@ class RunContext implements AttemptContext<unknown> {
       job: this.#job,
       now: () => this.#now(),
       keep: (step, value) => this.#keep(step, value),
+      inherited: this.#inheritance,
     }
+  }
+
+  /** What the jobs that this one retries had finished, read once; `undefined` for a job that is no retry. */
+  get #inheritance(): Effect.Effect<Inherited, AttemptError> | undefined {
+    if (!inherits(this.#job)) return undefined
+    return (this.#inherited ??= Effect.runSync(Effect.cached(readInherited(this.#services, this.#job))))
+  }
+
+  /** Returns the value of a step that a retried job had finished, and keeps it; otherwise runs the step. */
+  #inheritedOr<A extends Json>(name: string, run: Effect.Effect<A, AttemptError>): Effect.Effect<A, AttemptError> {
+    const inheritance = this.#inheritance
+    if (inheritance === undefined) return run
+    return Effect.flatMap(inheritance, ({ steps }) => {
+      const value = steps.get(name)
+      return value === undefined ? run : Effect.as(this.#keep(name, value), value as A)
+    })
   }
 
   /** Writes once for each step: what it keeps does not change while the children end. */
