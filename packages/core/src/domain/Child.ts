@@ -21,6 +21,9 @@ export const stepLabel = ({ jobId, step }: ParentStep): string => `^${jobId} ${s
 export const childKey = ({ jobId, step }: ParentStep, index: number): string =>
   `child ${jobId} ${encodeURIComponent(step)} ${index}`
 
+/** The idempotency key of a job that a step submits: repeated by a later attempt, it is the same job. */
+export const followUpKey = ({ jobId, step }: ParentStep): string => `submit ${jobId} ${encodeURIComponent(step)}`
+
 /** Returns the number of a child, which its retry has too. */
 export const childIndex = (parent: ParentStep, idempotencyKey: string): number =>
   parent.index ?? Number(idempotencyKey.slice(idempotencyKey.lastIndexOf(" ") + 1))

@@ -35,7 +35,8 @@ import {
   spendCapOptions,
 } from "./checkOptions.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import { idOf, shown } from "./jobVerbs.ts"
+import { shown } from "./jobVerbs.ts"
+import { idOf } from "./toJobResult.ts"
 import type {
   ListedCharge,
   ListedCharges,

@@ -1,14 +1,15 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { authorize, isFinished, type Job, type JobStatus, submittedOf } from "../../domain/index.ts"
-import { childKey, foreignPauseMs, gatePauseMs, type ParentStep, stepLabel } from "../../domain/Child.ts"
-import { KindUnknown, type SpendCapReached } from "../../domain/Errors.ts"
+import { childKey, foreignPauseMs, type ParentStep, stepLabel } from "../../domain/Child.ts"
+import { KindUnknown } from "../../domain/Errors.ts"
 import { type Engine, type Fingerprint, type JobRequest, retriedBy } from "../../engine/index.ts"
 import { type AttemptError, AttemptFailed, AttemptParked, type Child } from "../../kinds/AttemptContext.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { JobDirectory, JobStore } from "../../ports/index.ts"
 import { type ChildOutcomes, readChildrenOf, submitChildren } from "./retriedChildren.ts"
+import { refused } from "./refused.ts"
 import { shownCall } from "./UsedNames.ts"
 
 /** Jobs in one page of a list, or in one call that reads them. */
@@ -86,24 +87,13 @@ const refusal = (
 ): Effect.Effect<void, AttemptError> => {
   const [index, outcome] = [...outcomes].find((entry) => Result.isFailure(entry[1])) ?? []
   if (index === undefined || outcome === undefined || Result.isSuccess(outcome)) return Effect.void
-  const error = outcome.failure
-  if (error._tag === "StoreUnavailable") return Effect.fail(error)
-  const parkOn = (missing: ReadonlyArray<string>) =>
-    Effect.fail(
-      new AttemptParked({ park: { reason: "gate", subject: missing.join(", "), until: now() + gatePauseMs } }),
-    )
-  if (error._tag === "LiveNotActive") return parkOn(error.missing)
-  // Until the cap is raised or its period ends, but no longer than the parent may wait.
-  if (error._tag === "SpendCapReached")
-    return Effect.andThen(tellOfCap(error, step, job), parkOn([`spend_cap:${error.owner}`]))
-  if (error._tag === "IdempotencyKeyReused") return Effect.die(otherRequest(step, index))
-  const detail = `child ${index} of ${shownCall("children", step)} was refused: ${error._tag}`
-  return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail, cause: error }))
+  const waiting = `the children of step "${step}"`
+  return refused(outcome.failure, job, now, {
+    name: `child ${index} of ${shownCall("children", step)}`,
+    waiting,
+    reused: () => otherRequest(step, index),
+  })
 }
-
-/** Logs ever more rarely: the parent looks again every second. */
-const tellOfCap = ({ message }: SpendCapReached, step: string, { token }: Job): Effect.Effect<void> =>
-  (token & (token - 1)) === 0 ? Effect.logWarning(`the children of step "${step}" wait: ${message}`) : Effect.void
 
 /** The number of children of a step. */
 export interface KeptCount {
@@ -145,9 +135,14 @@ export interface Parked {
 }
 
 /** Returns the kind of the children of a step. Throws `KindBug` for arguments of `children` that JavaScript code got wrong. */
-const kindOfChildren = ({ kinds }: Engine["Service"], step: string, kindName: unknown, requests: unknown): JobKind => {
+const kindOfChildren = (engine: Engine["Service"], step: string, kindName: unknown, requests: unknown): JobKind => {
   const call = shownCall("children", step)
   if (!Array.isArray(requests)) throw new KindBug(`${call} expects an array of requests as its third argument`)
+  return kindNamed(engine, call, kindName)
+}
+
+/** Returns the kind of this name. Throws `KindBug` for a wrong one. */
+export const kindNamed = ({ kinds }: Engine["Service"], call: string, kindName: unknown): JobKind => {
   if (typeof kindName !== "string") throw new KindBug(`${call} expects a kind or its name as its second argument`)
   const kind = kinds.find(({ name }) => name === kindName)
   if (kind !== undefined) return kind
