@@ -59,8 +59,18 @@ const newJobOf = (outcomes: unknown) => {
   return outcome?._tag === "Created" ? { retried_as: outcome.job.id } : {}
 }
 
-const retried = (operator: Operator["Service"], jobId: string) =>
-  operator.retry(jobId).pipe(recordChange({ action: "job.retry", subject: jobId }, hasTag("Created"), newJobOf))
+const retried = (operator: Operator["Service"], jobId: string, fromStart: boolean) =>
+  operator
+    .retry(jobId, fromStart ? { from: "start" } : {})
+    .pipe(recordChange({ action: "job.retry", subject: jobId }, hasTag("Created"), newJobOf))
+
+const retryFlags = {
+  ...changeFlags,
+  fromStart: Flag.Boolean("from-start").pipe(
+    Flag.withDescription("Run all steps and children again, also those that the failed job had finished"),
+    Flag.withDefault(false),
+  ),
+}
 
 type Given = Parameters<typeof hasFilter>[0] & { readonly dryRun: boolean; readonly yes: boolean }
 
@@ -115,12 +125,15 @@ const cancelSelected = Effect.fnUntraced(function* (operator: Operator["Service"
   })
 })
 
-const retrySelected = Effect.fnUntraced(function* (operator: Operator["Service"], given: Given) {
+const retrySelected = Effect.fnUntraced(function* (
+  operator: Operator["Service"],
+  given: Given & { readonly fromStart: boolean },
+) {
   const found = yield* selected(given, "retry", ["failed"])
   if (found === undefined) return
   const refusals: Array<{ readonly job_id: string; readonly message: string }> = []
   const outcomes = yield* Effect.forEach(found.jobs, ({ id }) =>
-    retried(operator, id).pipe(
+    retried(operator, id, given.fromStart).pipe(
       Effect.map(({ replayed }): RetryOutcome => (replayed ? "retried_before" : "retried")),
       Effect.catch((error) => {
         if (error._tag === "StoreUnavailable") return Effect.fail(error)
@@ -173,12 +186,12 @@ export const jobCancel = Command.make("cancel", changeFlags, (given) =>
   ),
 )
 
-export const jobRetry = Command.make("retry", changeFlags, (given) =>
+export const jobRetry = Command.make("retry", retryFlags, (given) =>
   withOperator((operator) =>
     Effect.gen(function* () {
       const jobId = yield* oneJob(given)
       if (jobId === undefined) return yield* retrySelected(operator, given)
-      const { job, replayed } = yield* retried(operator, jobId).pipe(
+      const { job, replayed } = yield* retried(operator, jobId, given.fromStart).pipe(
         Effect.mapError((error) => {
           switch (error._tag) {
             case "JobNotFound":

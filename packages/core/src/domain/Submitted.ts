@@ -22,6 +22,8 @@ export interface Submitted {
   readonly context?: Json
   /** The step that waits for this job. */
   readonly parent?: ParentStep
+  /** Set on a retry that uses nothing of what the retried job had finished. */
+  readonly fromStart?: true
 }
 
 /** Adds what a caller attached to the metadata of a new job. */

@@ -172,11 +172,13 @@ export interface OperatorVerbs<K extends Kind> {
    */
   readonly cancel: (job: JobReference<string>) => Promise<void>
   /**
-   * Retries a failed job as a new job with the same request, at the current price. The new job takes over the upload. Repeating
-   * the call returns the same new job.
+   * Retries a failed job as a new job with the same request, at the current price. The new job takes over the upload. Finished steps and
+   * children of the failed job count for the new one, which runs the failed ones again; with `from: "start"`, all of them run again. The
+   * retry of a child belongs to its parent while that is unfinished. Repeating the call returns the same new job.
    */
   readonly retry: <Name extends K["name"] = K["name"]>(
     job: JobReference<Name>,
+    options?: { readonly from?: "start" },
   ) => Promise<JobResult<Extract<K, { readonly name: Name }>>>
   /**
    * Pauses a kind, also one of other processes: its jobs are accepted and wait, and running ones continue. Takes effect immediately in this process and within

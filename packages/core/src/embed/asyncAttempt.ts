@@ -19,6 +19,7 @@ import type { CallerContext } from "./EngineOptions.ts"
 import { iterated, withStream } from "./fileBodies.ts"
 import type { AsyncRun, Attempt, AttemptOutcome } from "./JobKindOptions.ts"
 import { MadeErrors } from "./fail.ts"
+import { promisedEngine } from "./promisedEngine.ts"
 import { wholeAudio } from "./providerSet.ts"
 import { loadOf } from "./unloadedKind.ts"
 
@@ -83,6 +84,7 @@ class AsyncAttempt implements Attempt {
   readonly #errors = new MadeErrors()
   #controller: AbortController | undefined
   #ask: Attempt["ask"] | undefined
+  #engine: Attempt["engine"] | undefined
 
   constructor(attempt: AttemptContext<unknown>, context: Context.Context<never>) {
     this.request = attempt.request
@@ -197,6 +199,15 @@ class AsyncAttempt implements Attempt {
     return (name, options) => this.#runKept("waitFor", name, this.#attempt.waitFor(name, options)) as never
   }
 
+  get engine(): Attempt["engine"] {
+    return (this.#engine ??= promisedEngine({
+      attempt: this.#attempt,
+      context: this.#context,
+      signal: () => this.signal,
+      run: (call, effect, isKept) => this.#run(call, effect, isKept),
+    }))
+  }
+
   get writeFile(): Attempt["writeFile"] {
     return (name, work) => {
       // Aborted while the file is created, and while what it returned is read.
@@ -281,7 +292,7 @@ class AsyncAttempt implements Attempt {
   }
 
   /** Runs a part of the attempt. It ends with the attempt, and does not begin after it. */
-  #run<A>(call: string, effect: Effect.Effect<A, AttemptError>, isKept = false): Promise<A> {
+  #run<A, E>(call: string, effect: Effect.Effect<A, E>, isKept = false): Promise<A> {
     const parts = this.#parts
     if (this.#isOver && !parts.isCut) return refused()
     return parts.begin(

@@ -31,6 +31,7 @@ import type {
   UniqueOptions,
   WaitOptions,
 } from "./EmbeddedEngine.ts"
+import type { FollowUpOptions } from "./JobKindOptions.ts"
 import type { CallerContext, EngineParts, ModeProviders } from "./EngineOptions.ts"
 import type { ListQuery, OperatorVerbs, ProjectLimits, SpendCapAmounts } from "./OperatorVerbs.ts"
 
@@ -149,6 +150,13 @@ export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]
 export const spendCapOptions: OptionNames<SpendCapAmounts> = { currency: true, day: true, month: true }
 export const projectLimitOptions: OptionNames<ProjectLimits> = { concurrency: true }
 export const adoptionOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["adoptCopy"]>> = { unfinished: true }
+export const followUpOptions: OptionNames<FollowUpOptions> = {
+  priority: true,
+  delayMs: true,
+  tags: true,
+  metadata: true,
+}
+export const retryOptions: OptionNames<{ readonly from?: "start" }> = { from: true }
 export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["listCharges"]>> = { from: true, to: true }
 
 export const eventTypes: { readonly [Type in JobEventType]: true } = {

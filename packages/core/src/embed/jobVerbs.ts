@@ -21,7 +21,6 @@ import { JobDirectory } from "../ports/index.ts"
 import { inSpan } from "../engine/spans.ts"
 import { waitForJob } from "../engine/waitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
-import { fieldOf } from "../providers/checks.ts"
 import { requireSignal } from "../domain/knownNames.ts"
 import type { JobEvent } from "../engine/JobEvent.ts"
 import {
@@ -43,7 +42,8 @@ import type {
 } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { JobReference } from "./JobResult.ts"
-import { submitVerbs, toJobResult } from "./submitVerbs.ts"
+import { submitVerbs } from "./submitVerbs.ts"
+import { idOf, toJobResult } from "./toJobResult.ts"
 import { concat, iterated, streamOf } from "./fileBodies.ts"
 
 const defaultWaitMs = 300_000
@@ -61,12 +61,6 @@ type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
   | "signalSync"
   | "eraseData"
 >
-
-export const idOf = (job: JobReference<string>): string => {
-  const id: unknown = typeof job === "string" ? job : fieldOf(job, "id")
-  if (typeof id !== "string") throw new TypeError("expected a job or the id of a job")
-  return id
-}
 
 /** Converts a job for the program. */
 export const shown = (job: Job) =>

@@ -31,10 +31,12 @@ import {
   requireMetadata,
   requireMode,
   requireTags,
+  retryOptions,
   spendCapOptions,
 } from "./checkOptions.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import { idOf, shown } from "./jobVerbs.ts"
+import { shown } from "./jobVerbs.ts"
+import { idOf } from "./toJobResult.ts"
 import type {
   ListedCharge,
   ListedCharges,
@@ -75,7 +77,11 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
     },
     ...readers({ context, run }),
     cancel: (job) => run(operator.cancel(idOf(job))),
-    retry: (job) => run(Effect.flatMap(operator.retry(idOf(job)), (accepted) => shown(accepted.job))),
+    retry: async (job, options = {}) => {
+      requireOptions("retry()", options, retryOptions)
+      if (options.from !== undefined) requireOneOf("from", options.from, ["start"])
+      return run(Effect.flatMap(operator.retry(idOf(job), options), (accepted) => shown(accepted.job)))
+    },
     pause: (kind) => run(operator.pause(kind)),
     resume: (kind) => run(operator.resume(kind)),
     board: () => run(operator.board),

@@ -5,20 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import { KindUnknown } from "../domain/Errors.ts"
-import {
-  authorize,
-  billingOf,
-  errorMessageOf,
-  type Job,
-  type JobMode,
-  type JobStatus,
-  type Json,
-  type Progress,
-  progressOf,
-  requireNumber,
-  requireOptions,
-  submittedOf,
-} from "../domain/index.ts"
+import { authorize, type JobMode, type Json, requireNumber, requireOptions } from "../domain/index.ts"
 import type { JobTrace } from "../domain/JobTrace.ts"
 import { readPriority } from "../domain/Priority.ts"
 import { requireSignal } from "../domain/knownNames.ts"
@@ -35,57 +22,11 @@ import {
 import { maxDelayMs, traceIn } from "../engine/prepareJob.ts"
 import { inSpan } from "../engine/spans.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"
-import { callerMetadata } from "../domain/Submitted.ts"
 import { callerOf, requireMode, submissionFields, submittedFor, uniqueFor, verbOptions } from "./checkOptions.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome, SubmittedJob } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import type { FinishedJob, JobResult, OnFinished } from "./JobResult.ts"
-
-/** Converts a job, with its output and files under their names. */
-export const toJobResult = <K extends Kind>(
-  job: Job,
-  { kinds, settings }: Pick<Engine["Service"], "kinds" | "settings">,
-  progress: Progress | null = progressOf(job),
-): JobResult<K> => {
-  const { attempts, createdAt, id, kind, mode, priority, status, warningCode } = job
-  const known = kinds.find(({ name }) => name === kind)
-  const common = {
-    id,
-    kind,
-    ...((known === undefined || differsByMode(known)) && { mode, billing: billingOf(job, settings.defaultCurrency) }),
-    priority,
-    metadata: callerMetadata(job),
-    tags: submittedOf(job).tags ?? [],
-    attempts,
-    status,
-    warningCode,
-    createdAt: dateOf(createdAt),
-  }
-  const finishedAt = dateOf(job.finishedAt ?? 0)
-  const statusFields: Record<JobStatus, object> = {
-    queued: { progress: null },
-    processing: { progress: progress && { value: progress.value, message: progress.message } },
-    done: { finishedAt, output: outputOf(job) },
-    failed: { finishedAt, errorCode: job.errorCode, errorMessage: errorMessageOf(job) },
-  }
-  // The store's rows are untyped by kind; which kind a job has is what its caller submitted.
-  return { ...common, ...statusFields[status] } as JobResult<K>
-}
-
-const outputOf = ({ files, output }: Job): object | null =>
-  output && {
-    ...output,
-    ...Object.fromEntries(
-      files.map(({ bytes, id, mediaType, name, sha256 }) => [name, { id, mediaType, bytes, sha256 }]),
-    ),
-  }
-
-/** A day of store time, which is not this process's clock: only written differently. */
-const dateOf = (unixMs: number): Date => new Date(unixMs)
-
-/** Whether `ModeFieldsOf` gives jobs of a kind their mode and charge. */
-const differsByMode = ({ gate, ports }: JobKind): boolean =>
-  ports.length > 0 || gate.switches.length > 0 || gate.meters.length > 0 || gate.price !== null
+import type { FinishedJob, OnFinished } from "./JobResult.ts"
+import { toJobResult } from "./toJobResult.ts"
 
 /** Returns the handlers of the kinds: a kind's own, or else the engine's. */
 export const finishHandlersOf = (

@@ -44,7 +44,7 @@ import { cancelJob } from "./cancelJob.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
 import { readJob } from "./readJob.ts"
-import { retryJob } from "./retryJob.ts"
+import { retryJob, type RetryOptions } from "./retryJob.ts"
 import { requireKnownKind } from "./storedKinds.ts"
 import { measureQueues, waitingForJob } from "./waitingForJob.ts"
 import { EngineConfig } from "./EngineConfig.ts"
@@ -122,10 +122,12 @@ export class Operator extends Context.Service<
     readonly cancel: (jobId: string) => Effect.Effect<void, Errors.JobNotFound | Errors.JobFinished | StoreUnavailable>
     /**
      * Retries a failed job as a new one with the same request, key and mode, at the current price. The upload it used goes
-     * over to the new job. Calling it again returns the same new job.
+     * over to the new job. Finished steps and children of the failed job count for the new one, which runs the failed ones again;
+     * `from: "start"` runs all of them. Calling it again returns the same new job.
      */
     readonly retry: (
       jobId: string,
+      options?: RetryOptions,
     ) => Effect.Effect<AcceptedJob, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable>
     /** Pauses a kind, also one of other processes: jobs are accepted but do not start. Takes effect in this process at once, in others within a second. */
     readonly pause: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
@@ -195,7 +197,7 @@ export class Operator extends Context.Service<
         listWaits: (jobId) => provide(listWaits(jobId)),
         waitingFor: (jobId) => provide(Effect.flatMap(readJob(jobId), waitingForJob)),
         cancel: (jobId) => provide(cancelJob(jobId)),
-        retry: (jobId) => provide(retryJob(kinds, jobId)),
+        retry: (jobId, options) => provide(retryJob(kinds, jobId, options)),
         pause: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, true))),
         resume: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, false))),
         board,
