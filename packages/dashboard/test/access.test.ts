@@ -183,4 +183,13 @@ describe("callers' data", () => {
       { actor: "carol", action: "job.read-content", subject: failed.id },
     ])
   })
+
+  it("is in no response where the settings hide requests, and a refused look is not recorded", async () => {
+    await using hiding = await openWorld("sqlite", { operatorSeesRequests: false })
+    const { ask, engine, tokens } = hiding
+    const { id } = await engine.submitAndWait("echo", { text: canary })
+    const { body, status, text } = await ask(tokens.content, "GET", `/jobs/${id}/content`)
+    expect([status, body.error.code, text.includes(canary)]).toEqual([403, "requests_hidden", false])
+    expect((await ask(tokens.view, "GET", "/audit")).body.changes).toEqual([])
+  })
 })

@@ -84,6 +84,23 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
       expect(await refusalOf(["job", "show", id], env, 1)).toBe(`kiln: there is no job ${id}: see kiln job list\n`)
   })
 
+  it("show --request tells the request, records the look, and obeys the setting", async () => {
+    await using installation = await open()
+    await installation.use(seedEveryState)
+    const { env } = installation
+    const { request } = await jsonOf(["job", "show", jobId(4), "--request"], env)
+    expect(request).toEqual({ input: expect.stringContaining("4") })
+    const { stdout } = await runInProcess(["job", "show", jobId(4), "--request"], env)
+    expect(stdout).toContain(JSON.stringify(request, null, 2))
+    expect(await jsonOf(["job", "show", jobId(4)], env)).not.toHaveProperty("request")
+    const { changes } = await jsonOf(["audit", "list"], env)
+    const looks = changes.filter(({ action }: { action: string }) => action === "job.read-request")
+    expect(looks.map(({ subject }: { subject: string }) => subject)).toEqual([jobId(4), jobId(4)])
+    const hidden = { ...env, KILN_OPERATOR_REQUESTS: "off" }
+    expect(await refusalOf(["job", "show", jobId(4), "--request"], hidden, 1)).toMatch(/KILN_OPERATOR_REQUESTS/)
+    expect((await jsonOf(["audit", "list"], env)).changes).toHaveLength(changes.length)
+  })
+
   it("attempts shows what failed attempts left, and show only their codes", async () => {
     await using installation = await open()
     await installation.use(seedEveryState)

@@ -144,6 +144,16 @@ export class JobFinished extends KilnError<"JobFinished"> {
   }
 }
 
+/** The settings keep requests from operators. */
+export class RequestsHidden extends KilnError<"RequestsHidden"> {
+  constructor() {
+    super(
+      "RequestsHidden",
+      "requests are hidden from operators (settings.operatorSeesRequests, or KILN_OPERATOR_REQUESTS)",
+    )
+  }
+}
+
 /** The job did not fail, or its data is gone, or another job has the scope of its `unique`. */
 export class JobNotRetryable extends KilnError<"JobNotRetryable"> {
   /** The job that has the scope. */

@@ -15,6 +15,7 @@ export const kilnErrors = {
   JobProcessing: { code: "job_processing", retryable: true },
   JobFinished: { code: "job_finished", retryable: false },
   JobNotRetryable: { code: "job_not_retryable", retryable: false },
+  RequestsHidden: { code: "requests_hidden", retryable: false },
   KindUnknown: { code: "kind_unknown", retryable: false },
   WaitTimeout: { code: "wait_timeout", retryable: true },
   UploadNotFound: { code: "upload_not_found", retryable: false },

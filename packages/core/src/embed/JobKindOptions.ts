@@ -200,6 +200,8 @@ export interface JobKindOptions<
       NoInfer<BuiltInErrorCode | Code>
     >
   >
+  /** Whether `onFinished` gets the requests of failed jobs. Default `false`: a request may be personal. */
+  readonly requestOnFailure?: boolean
 }
 
 /** The kind that `jobKind` returns. */

@@ -6,6 +6,7 @@ import type { Board } from "../domain/Gate.ts"
 import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
 import type { Spending } from "../domain/SpendCap.ts"
 import type { JobStatus } from "../domain/JobState.ts"
+import type { JsonObject } from "../domain/Json.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { WaitingFor } from "../domain/WaitingFor.ts"
 import type { Kind, SwitchOf } from "../kinds/KindTypes.ts"
@@ -131,6 +132,12 @@ export interface ProjectLimits {
 /** A spend cap, with what counts against it now. */
 export type ListedSpending = Spending
 
+/** Options of `getRequest`. */
+export interface RequestOptions {
+  /** The person or program that looks, for the audit log: 1 to 100 visible ASCII characters and spaces. */
+  readonly by?: string
+}
+
 /** Operator methods, for the jobs of all projects. */
 export interface OperatorVerbs<K extends Kind> {
   /** Lists a page of jobs, newest first. Rejects with `KindUnknown` for a kind that neither this engine nor the installation knows. */
@@ -166,6 +173,12 @@ export interface OperatorVerbs<K extends Kind> {
    * finished job. Rejects with `JobNotFound`.
    */
   readonly waitingFor: (job: JobReference<string>) => Promise<ReadonlyArray<WaitingReason>>
+  /**
+   * Returns the request of a job as it is stored; `null` once its data is gone. Each call is recorded in the audit log of the
+   * store, if it has one, as a look by `by` (default `program`). Rejects with `RequestsHidden` if `settings.operatorSeesRequests` is
+   * `false`, and with `JobNotFound`.
+   */
+  readonly getRequest: (job: JobReference<string>, options?: RequestOptions) => Promise<JsonObject | null>
   /**
    * Fails an unfinished job (`canceled_by_operator`). A running attempt is interrupted, immediately in this process and within a
    * second in others. The provider may still charge for calls it has started.

@@ -32,7 +32,7 @@ import type {
   WaitOptions,
 } from "./EmbeddedEngine.ts"
 import type { CallerContext, EngineParts, ModeProviders } from "./EngineOptions.ts"
-import type { ListQuery, OperatorVerbs, ProjectLimits, SpendCapAmounts } from "./OperatorVerbs.ts"
+import type { ListQuery, OperatorVerbs, ProjectLimits, RequestOptions, SpendCapAmounts } from "./OperatorVerbs.ts"
 
 // The options of each call, checked at run time for JavaScript programs and for spreads that hide names from the compiler.
 
@@ -134,6 +134,7 @@ export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>>
   metadata: true,
 }
 export const queueQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["measureQueue"]>> = { project: true }
+export const requestOptions: OptionNames<RequestOptions> = { by: true }
 export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]>> = {
   name: true,
   currency: true,

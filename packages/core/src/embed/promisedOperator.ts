@@ -28,6 +28,7 @@ import {
   projectAskedFor,
   projectLimitOptions,
   queueQuestion,
+  requestOptions,
   requireMetadata,
   requireMode,
   requireTags,
@@ -114,7 +115,7 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
   }
 }
 
-type Readers = Pick<OperatorVerbs<Kind>, "measureQueue" | "listAttempts" | "listWaits" | "waitingFor">
+type Readers = Pick<OperatorVerbs<Kind>, "measureQueue" | "listAttempts" | "listWaits" | "waitingFor" | "getRequest">
 
 /** Operations that read the queue and one job. */
 const readers = ({ context, run }: Pick<EngineRuntime, "context" | "run">): Readers => {
@@ -140,8 +141,16 @@ const readers = ({ context, run }: Pick<EngineRuntime, "context" | "run">): Read
         ),
       ),
     waitingFor: (job) => run(Effect.map(operator.waitingFor(idOf(job)), (reasons) => reasons.map(shownReason))),
+    getRequest: async (job, options = {}) => {
+      requireOptions("getRequest()", options, requestOptions)
+      const { by: actor = "program" } = options
+      if (!isActor(actor)) throw new TypeError("by must be 1 to 100 visible ASCII characters and spaces")
+      return run(operator.getRequest(idOf(job), { actor, origin: "embedded engine" }))
+    },
   }
 }
+
+const isActor = (by: unknown): boolean => typeof by === "string" && /^[\x20-\x7e]{1,100}$/.test(by)
 
 const shownReason = ({ until, ...reason }: WaitingFor): WaitingReason => ({
   ...reason,

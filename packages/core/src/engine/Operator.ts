@@ -5,6 +5,7 @@ import {
   type Board,
   type FailedAttempt,
   isId,
+  type JsonObject,
   type PriceSnapshot,
   type ProjectId,
   type SpendCap,
@@ -44,6 +45,7 @@ import { cancelJob } from "./cancelJob.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
 import { readJob } from "./readJob.ts"
+import { type Observer, readRequest } from "./readRequest.ts"
 import { retryJob } from "./retryJob.ts"
 import { requireKnownKind } from "./storedKinds.ts"
 import { measureQueues, waitingForJob } from "./waitingForJob.ts"
@@ -62,6 +64,7 @@ const verbs = [
   "listAttempts",
   "listWaits",
   "waitingFor",
+  "getRequest",
   "cancel",
   "retry",
   "pause",
@@ -115,6 +118,14 @@ export class Operator extends Context.Service<
     readonly waitingFor: (
       jobId: string,
     ) => Effect.Effect<ReadonlyArray<WaitingFor>, Errors.JobNotFound | StoreUnavailable>
+    /**
+     * Returns the request of a job, or `null` once its data is gone. The look is recorded in the audit log first, under the observer's
+     * name. Fails with `RequestsHidden` if the settings keep requests from operators.
+     */
+    readonly getRequest: (
+      jobId: string,
+      observer: Observer,
+    ) => Effect.Effect<JsonObject | null, Errors.JobNotFound | Errors.RequestsHidden | StoreUnavailable>
     /**
      * Fails an unfinished job (`canceled_by_operator`). An attempt in progress is interrupted: in this process at once, in
      * others within a second. A call that a provider has begun may still be paid for.
@@ -194,6 +205,7 @@ export class Operator extends Context.Service<
         listAttempts: (jobId) => provide(listAttempts(jobId)),
         listWaits: (jobId) => provide(listWaits(jobId)),
         waitingFor: (jobId) => provide(Effect.flatMap(readJob(jobId), waitingForJob)),
+        getRequest: (jobId, observer) => provide(readRequest(jobId, observer)),
         cancel: (jobId) => provide(cancelJob(jobId)),
         retry: (jobId) => provide(retryJob(kinds, jobId)),
         pause: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, true))),

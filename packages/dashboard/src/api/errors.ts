@@ -17,6 +17,11 @@ export const adminErrors = {
     message: "The token is unknown, revoked or expired. `kiln token create` makes one.",
   },
   insufficient_role: { status: 403, type: "permission_error", message: "The caller lacks the role that this needs." },
+  requests_hidden: {
+    status: 403,
+    type: "permission_error",
+    message: "Requests are hidden from operators (settings.operatorSeesRequests, or KILN_OPERATOR_REQUESTS).",
+  },
   cross_site: {
     status: 403,
     type: "permission_error",
