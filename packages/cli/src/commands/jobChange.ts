@@ -4,7 +4,14 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { JobStatus } from "@kiln/core/domain"
-import type { Operator } from "@kiln/core/effect"
+import {
+  bulkStatuses,
+  type BulkVerb,
+  type Operator,
+  tallyChanges,
+  toleratingEnd,
+  toleratingRefusal,
+} from "@kiln/core/effect"
 import type { CreateOutcome, JobQuery, JobSummary } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
 import { answer } from "../Output.ts"
@@ -47,9 +54,6 @@ const findJobs = Effect.fnUntraced(function* (query: JobQuery, statuses: Readonl
 
 const counted = (count: number): string => `${count} ${count === 1 ? "job" : "jobs"}`
 
-type CancelOutcome = "canceled" | "finished"
-type RetryOutcome = "retried" | "retried_before" | "refused"
-
 const canceled = (operator: Operator["Service"], jobId: string) =>
   operator.cancel(jobId).pipe(recordChange({ action: "job.cancel", subject: jobId }, hasTag("Canceled")))
 
@@ -65,14 +69,10 @@ const retried = (operator: Operator["Service"], jobId: string) =>
 type Given = Parameters<typeof hasFilter>[0] & { readonly dryRun: boolean; readonly yes: boolean }
 
 /** Selects the jobs of a command without a job id, and says how many there are unless it may change them. */
-const selected = Effect.fnUntraced(function* (
-  given: Given,
-  verb: "cancel" | "retry",
-  statuses: ReadonlyArray<JobStatus>,
-) {
+const selected = Effect.fnUntraced(function* (given: Given, verb: BulkVerb) {
   if (!hasFilter(given))
     return yield* misused(`kiln job ${verb} needs a JOB_ID, or flags that select jobs, such as --type or --error-code`)
-  const { isComplete, jobs } = yield* findJobs(yield* queryOf(given), statuses)
+  const { isComplete, jobs } = yield* findJobs(yield* queryOf(given), bulkStatuses[verb])
   const more = isComplete ? "" : " at least; repeat the command for the rest"
   if (given.dryRun) {
     yield* answer({
@@ -88,27 +88,12 @@ const selected = Effect.fnUntraced(function* (
   return { jobs, isComplete }
 })
 
-/** Counts outcomes by name. */
-const tally = <Outcome extends string>(outcomes: ReadonlyArray<Outcome>, names: ReadonlyArray<Outcome>) =>
-  Object.fromEntries(names.map((name) => [name, outcomes.filter((one) => one === name).length])) as Record<
-    Outcome,
-    number
-  >
-
 const cancelSelected = Effect.fnUntraced(function* (operator: Operator["Service"], given: Given) {
-  const found = yield* selected(given, "cancel", ["queued", "processing"])
+  const found = yield* selected(given, "cancel")
   if (found === undefined) return
-  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) =>
-    canceled(operator, id).pipe(
-      Effect.as<CancelOutcome>("canceled"),
-      // It ended meanwhile.
-      Effect.catchTags({
-        JobNotFound: () => Effect.succeed<CancelOutcome>("finished"),
-        JobFinished: () => Effect.succeed<CancelOutcome>("finished"),
-      }),
-    ),
-  )
-  const counts = tally(outcomes, ["canceled", "finished"])
+  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) => toleratingEnd(canceled(operator, id)))
+  const { changed, skipped } = tallyChanges(outcomes)
+  const counts = { canceled: changed, finished: skipped }
   yield* answer({
     json: { matched: found.jobs.length, ...counts, complete: found.isComplete },
     text: `${counted(counts.canceled)} canceled, ${counts.finished} had finished meanwhile${found.isComplete ? "" : "; there are more: repeat the command"}`,
@@ -116,20 +101,18 @@ const cancelSelected = Effect.fnUntraced(function* (operator: Operator["Service"
 })
 
 const retrySelected = Effect.fnUntraced(function* (operator: Operator["Service"], given: Given) {
-  const found = yield* selected(given, "retry", ["failed"])
+  const found = yield* selected(given, "retry")
   if (found === undefined) return
   const refusals: Array<{ readonly job_id: string; readonly message: string }> = []
   const outcomes = yield* Effect.forEach(found.jobs, ({ id }) =>
-    retried(operator, id).pipe(
-      Effect.map(({ replayed }): RetryOutcome => (replayed ? "retried_before" : "retried")),
-      Effect.catch((error) => {
-        if (error._tag === "StoreUnavailable") return Effect.fail(error)
-        refusals.push({ job_id: id, message: error.message })
-        return Effect.succeed<RetryOutcome>("refused")
+    Effect.tap(toleratingRefusal(retried(operator, id)), (outcome) =>
+      Effect.sync(() => {
+        if (typeof outcome === "object") refusals.push({ job_id: id, message: outcome.refused })
       }),
     ),
   )
-  const counts = tally(outcomes, ["retried", "retried_before", "refused"])
+  const { changed, skipped } = tallyChanges(outcomes)
+  const counts = { retried: changed, retried_before: skipped, refused: refusals.length }
   const reasons = [...new Set(refusals.map(({ message }) => message))].map((message) => `\n  ${message}`)
   yield* answer({
     json: { matched: found.jobs.length, ...counts, refusals, complete: found.isComplete },

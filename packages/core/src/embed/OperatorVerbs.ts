@@ -14,7 +14,7 @@ import type { JobCount, JobSummary, QueueDepth } from "../ports/JobListing.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
 
 /** Selects jobs. All given conditions must hold. */
-export interface ListQuery {
+export interface JobFilter {
   /** A name as passed to `submit`, or an id, `prj_…`. */
   readonly project?: string
   readonly kind?: string
@@ -32,10 +32,41 @@ export interface ListQuery {
   readonly tags?: ReadonlyArray<string>
   /** Fields of the submission's metadata that the job must have with these values. */
   readonly metadata?: Readonly<Record<string, MetadataValue>>
+  /** Milliseconds since the creation of the job, at least, by this process's clock. */
+  readonly olderThanMs?: number
+}
+
+/** Selects a page of jobs. */
+export interface ListQuery extends JobFilter {
   /** The previous page's `next`. */
   readonly after?: string
   /** Maximum number of jobs, default 100. */
   readonly limit?: number
+}
+
+/** Options of a verb that changes the jobs of a filter. */
+export interface BulkOptions {
+  /** Counts the jobs that match, up to about 100,000, and changes nothing. */
+  readonly dryRun?: boolean
+  /** Maximum number of jobs that one call changes, 1 to 10,000; default 1,000. */
+  readonly limit?: number
+  /** The previous call's `next`. */
+  readonly after?: string
+}
+
+/** The result of a verb that changes the jobs of a filter. */
+export interface BulkResult {
+  /** Number of jobs that matched: in this batch, or all of them in a dry run. */
+  readonly matched: number
+  /** Number of jobs that were changed; 0 in a dry run. */
+  readonly changed: number
+  /** Number of jobs that needed no change any more: one that had ended, or had been retried before. */
+  readonly skipped: number
+  /** The jobs that could not be changed, by the reason. */
+  readonly refused: ReadonlyArray<{ readonly message: string; readonly count: number }>
+  /** False if there are more jobs: pass `next` to the next call. In a dry run, that more match than were counted. */
+  readonly complete: boolean
+  readonly next: string | undefined
 }
 
 type Times = "createdAt" | "claimableAt" | "finishedAt"
@@ -191,6 +222,13 @@ export interface OperatorVerbs<K extends Kind> {
   readonly retry: <Name extends K["name"] = K["name"]>(
     job: JobReference<Name>,
   ) => Promise<JobResult<Extract<K, { readonly name: Name }>>>
+  /**
+   * Cancels the unfinished jobs that match, a batch at a time. `dryRun` says how many they are. Throws `TypeError` for a filter that
+   * would match all jobs.
+   */
+  readonly cancelMany: (filter: JobFilter, options?: BulkOptions) => Promise<BulkResult>
+  /** Retries the failed jobs that match, each once, a batch at a time. A job that cannot be retried is counted in `refused`. */
+  readonly retryMany: (filter: JobFilter, options?: BulkOptions) => Promise<BulkResult>
   /**
    * Pauses a kind, also one of other processes: its jobs are accepted and wait, and running ones continue. Takes effect immediately in this process and within
    * a second in others.

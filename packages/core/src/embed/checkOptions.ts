@@ -32,7 +32,15 @@ import type {
   WaitOptions,
 } from "./EmbeddedEngine.ts"
 import type { CallerContext, EngineParts, ModeProviders } from "./EngineOptions.ts"
-import type { ListQuery, OperatorVerbs, ProjectLimits, RequestOptions, SpendCapAmounts } from "./OperatorVerbs.ts"
+import type {
+  BulkOptions,
+  JobFilter,
+  ListQuery,
+  OperatorVerbs,
+  ProjectLimits,
+  RequestOptions,
+  SpendCapAmounts,
+} from "./OperatorVerbs.ts"
 
 // The options of each call, checked at run time for JavaScript programs and for spreads that hide names from the compiler.
 
@@ -113,7 +121,7 @@ export const uploadFields: OptionNames<Parameters<EmbeddedEngine["createUpload"]
 }
 export const stopOptions: OptionNames<OptionsOf<EmbeddedEngine["stop"]>> = { drainMs: true }
 
-export const listQuery: OptionNames<ListQuery> = {
+export const jobFilter: OptionNames<JobFilter> = {
   project: true,
   kind: true,
   mode: true,
@@ -124,9 +132,10 @@ export const listQuery: OptionNames<ListQuery> = {
   createdTo: true,
   tags: true,
   metadata: true,
-  after: true,
-  limit: true,
+  olderThanMs: true,
 }
+export const listQuery: OptionNames<ListQuery> = { ...jobFilter, after: true, limit: true }
+export const bulkOptions: OptionNames<BulkOptions> = { dryRun: true, limit: true, after: true }
 export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>> = {
   finishedWithinMs: true,
   project: true,

@@ -37,6 +37,16 @@ export { JobEvents, type JobSignal } from "./JobEvents.ts"
 export type { JobRef } from "./JobEvent.ts"
 export { Operator } from "./Operator.ts"
 export { measureQueues, waitingForJob, waitingForJobs } from "./waitingForJob.ts"
+export {
+  bulkStatuses,
+  type BulkVerb,
+  changeMatching,
+  type JobChange,
+  tallyChanges,
+  toleratingEnd,
+  toleratingRefusal,
+} from "./changeJobs.ts"
+export { type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"
 export { type Observer, readRequest, recordLook, requireVisibleRequests } from "./readRequest.ts"
 export { requireKnownKind } from "./storedKinds.ts"
 export { type PortionSource, TokenPortion } from "./TokenPortion.ts"

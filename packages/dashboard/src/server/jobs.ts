@@ -10,14 +10,14 @@ import {
   submittedOf,
   type WaitRun,
 } from "@kiln/core/domain"
-import { recordLook, requireVisibleRequests, waitingForJob } from "@kiln/core/effect"
+import { readMatching, recordLook, requireVisibleRequests, waitingForJob } from "@kiln/core/effect"
 import { JobDirectory } from "@kiln/core/ports"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
 import { type Caller, observerOf } from "./Caller.ts"
 import { formatTime } from "./format.ts"
 import { jobFields, limitOf, refuseCursor } from "./jobFields.ts"
-import { readMatching, selectionOf } from "./matching.ts"
+import { selectionOf } from "./matching.ts"
 import { readProjects, waitingFields } from "./names.ts"
 
 /** Milliseconds for which one response looks for matches. A store reads a bounded number of rows for each of its pages. */
