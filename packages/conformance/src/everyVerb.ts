@@ -74,6 +74,7 @@ const runningJobs = Effect.gen(function* () {
   })
   yield* jobs.checkClaims([refOf(one)])
   yield* jobs.createJobs([newJob(102, { delayMs: 60_000, priority: "high", retryOf: jobId(5) })])
+  yield* jobs.rescheduleJobs([{ jobId: jobId(102), delayMs: 0 }])
   yield* jobs.cancelJobs([jobId(102)])
   yield* jobs.expireJobs(5)
   yield* jobs.eraseJobs([{ jobId: jobId(4), principal }])

@@ -49,6 +49,7 @@ import { extendLeases } from "./JobStore/extendLeases.ts"
 import { checkpointJobs } from "./JobStore/checkpointJobs.ts"
 import { deferJobs } from "./JobStore/deferJobs.ts"
 import { releaseJobs } from "./JobStore/releaseJobs.ts"
+import { rescheduleJobs } from "./JobStore/rescheduleJobs.ts"
 import { signalJobs } from "./JobStore/signalJobs.ts"
 import { workerSlots } from "./JobStore/claimJobsWorkerSlots.ts"
 import { projects } from "./KeyDirectory/createProject.ts"
@@ -114,6 +115,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   deferJobs,
   releaseJobs,
   signalJobs,
+  rescheduleJobs,
   cancelJobs,
   checkClaims,
   expireJobs,

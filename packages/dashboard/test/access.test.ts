@@ -15,6 +15,7 @@ const idFor = (path: string, jobId: string): string => {
 const bodyFor = (path: string): object => {
   if (path.startsWith("/bulk")) return { filter: { type: "echo" }, dry_run: false }
   if (path.endsWith("/limit")) return { concurrency: 1 }
+  if (path.endsWith("/reschedule")) return { run_at: "2000-01-01T00:00:00Z" }
   return path.endsWith("/cap") ? { currency: "usd", day: "1", month: null } : {}
 }
 

@@ -13,7 +13,7 @@ import { withBlobs } from "../withBlobs.ts"
 import { withKinds } from "../withKinds.ts"
 import { withStores } from "../withStores.ts"
 import { attemptFields, formatAttempts, formatFields, jobFields, waitFields } from "./jobFields.ts"
-import { jobCancel, jobRetry, unknownJob } from "./jobChange.ts"
+import { jobCancel, jobPromote, jobReschedule, jobRetry, unknownJob } from "./jobChange.ts"
 import { jobList } from "./jobList.ts"
 import { jobSignal } from "./jobSignal.ts"
 import { waitingFields, waitingText } from "./waitingText.ts"
@@ -128,6 +128,16 @@ const purgeData = Command.make("purge-data", { id }, ({ id: jobId }) =>
 ).pipe(Command.withDescription("Delete the request, results and files of a finished job immediately; its record stays"))
 
 export const jobCommand = Command.make("job").pipe(
-  Command.withDescription("List, show, signal, cancel and retry jobs, and delete their data"),
-  Command.withSubcommands([jobList, show, attempts, jobSignal, jobCancel, jobRetry, purgeData]),
+  Command.withDescription("List, show, signal, cancel, retry and promote jobs, and delete their data"),
+  Command.withSubcommands([
+    jobList,
+    show,
+    attempts,
+    jobSignal,
+    jobCancel,
+    jobRetry,
+    jobPromote,
+    jobReschedule,
+    purgeData,
+  ]),
 )

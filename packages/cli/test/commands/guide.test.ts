@@ -39,6 +39,8 @@ const jobOf: Readonly<Record<string, string>> = {
   attempts: jobId(5),
   retry: jobId(50),
   signal: jobId(1),
+  promote: jobId(1),
+  reschedule: jobId(1),
   cancel: jobId(1),
   "purge-data": jobId(4),
 }
@@ -87,6 +89,8 @@ describe("docs/guides/command-line.md", () => {
       "job show",
       "job retry",
       "job signal",
+      "job promote",
+      "job reschedule",
       "job cancel",
       "job purge-data",
       "queue stats",

@@ -144,6 +144,21 @@ export class JobFinished extends KilnError<"JobFinished"> {
   }
 }
 
+/** The job runs, or waits for an event and not for a time. */
+export class JobNotWaiting extends KilnError<"JobNotWaiting"> {
+  readonly reason: "running" | "parked"
+
+  constructor({ reason }: { readonly reason: "running" | "parked" }) {
+    super(
+      "JobNotWaiting",
+      reason === "running"
+        ? "a worker runs the job, so its start cannot be changed"
+        : "the job waits for children, a signal or a sleep of its own, which promote and reschedule do not end",
+    )
+    this.reason = reason
+  }
+}
+
 /** The settings keep requests from operators. */
 export class RequestsHidden extends KilnError<"RequestsHidden"> {
   constructor() {

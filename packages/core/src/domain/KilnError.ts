@@ -14,6 +14,7 @@ export const kilnErrors = {
   JobNotFound: { code: "job_not_found", retryable: false },
   JobProcessing: { code: "job_processing", retryable: true },
   JobFinished: { code: "job_finished", retryable: false },
+  JobNotWaiting: { code: "job_not_waiting", retryable: true },
   JobNotRetryable: { code: "job_not_retryable", retryable: false },
   RequestsHidden: { code: "requests_hidden", retryable: false },
   KindUnknown: { code: "kind_unknown", retryable: false },

@@ -163,6 +163,11 @@ export interface ProjectLimits {
 /** A spend cap, with what counts against it now. */
 export type ListedSpending = Spending
 
+/** When a job may start: one of the two. */
+export type NewStart =
+  | { readonly runAt: Date; readonly delayMs?: never }
+  | { readonly delayMs: number; readonly runAt?: never }
+
 /** Options of `getRequest`. */
 export interface RequestOptions {
   /** The person or program that looks, for the audit log: 1 to 100 visible ASCII characters and spaces. */
@@ -223,10 +228,25 @@ export interface OperatorVerbs<K extends Kind> {
     job: JobReference<Name>,
   ) => Promise<JobResult<Extract<K, { readonly name: Name }>>>
   /**
+   * Makes a job that waits for its delayed start, or for its next attempt, claimable now; workers look for it at once. It comes after the
+   * jobs that are ready already. Rejects with `JobNotWaiting` for a job that runs, or that waits for children, a signal or a sleep. A
+   * job that is ready keeps its place.
+   */
+  readonly promote: (job: JobReference<string>) => Promise<void>
+  /**
+   * Changes when a waiting job may start, or start its next attempt: sooner or later than before, at most 366 days from now. The time
+   * until then does not count against its queue limit. Rejects like `promote`.
+   */
+  readonly reschedule: (job: JobReference<string>, start: NewStart) => Promise<void>
+  /**
    * Cancels the unfinished jobs that match, a batch at a time. `dryRun` says how many they are. Throws `TypeError` for a filter that
    * would match all jobs.
    */
   readonly cancelMany: (filter: JobFilter, options?: BulkOptions) => Promise<BulkResult>
+  /** Promotes the jobs that match and wait for their start or their next attempt, a batch at a time. */
+  readonly promoteMany: (filter: JobFilter, options?: BulkOptions) => Promise<BulkResult>
+  /** Reschedules the jobs that match and wait, ready ones too, a batch at a time. */
+  readonly rescheduleMany: (filter: JobFilter, start: NewStart, options?: BulkOptions) => Promise<BulkResult>
   /** Retries the failed jobs that match, each once, a batch at a time. A job that cannot be retried is counted in `refused`. */
   readonly retryMany: (filter: JobFilter, options?: BulkOptions) => Promise<BulkResult>
   /**

@@ -36,6 +36,7 @@ import type {
   BulkOptions,
   JobFilter,
   ListQuery,
+  NewStart,
   OperatorVerbs,
   ProjectLimits,
   RequestOptions,
@@ -135,6 +136,7 @@ export const jobFilter: OptionNames<JobFilter> = {
   olderThanMs: true,
 }
 export const listQuery: OptionNames<ListQuery> = { ...jobFilter, after: true, limit: true }
+export const newStart: OptionNames<NewStart> = { delayMs: true, runAt: true }
 export const bulkOptions: OptionNames<BulkOptions> = { dryRun: true, limit: true, after: true }
 export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>> = {
   finishedWithinMs: true,

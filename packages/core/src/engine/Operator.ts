@@ -44,8 +44,10 @@ import type { AcceptedJob, Refused } from "./acceptedOf.ts"
 import { cancelJob } from "./cancelJob.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
+import { maxDelayMs } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
 import { type Observer, readRequest } from "./readRequest.ts"
+import { rescheduleJob } from "./rescheduleJob.ts"
 import { retryJob } from "./retryJob.ts"
 import { requireKnownKind } from "./storedKinds.ts"
 import { measureQueues, waitingForJob } from "./waitingForJob.ts"
@@ -67,6 +69,8 @@ const verbs = [
   "getRequest",
   "cancel",
   "retry",
+  "promote",
+  "reschedule",
   "pause",
   "resume",
   "board",
@@ -138,6 +142,18 @@ export class Operator extends Context.Service<
     readonly retry: (
       jobId: string,
     ) => Effect.Effect<AcceptedJob, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable>
+    /**
+     * Makes a job that waits for its start or its next attempt claimable now. Returns false if it was already. Fails with `JobNotWaiting`
+     * for a job that runs or is parked.
+     */
+    readonly promote: (
+      jobId: string,
+    ) => Effect.Effect<boolean, Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable>
+    /** Changes when a waiting job may start: `delayMs` from now, at most 366 days. Otherwise like `promote`. */
+    readonly reschedule: (
+      jobId: string,
+      delayMs: number,
+    ) => Effect.Effect<boolean, Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable>
     /** Pauses a kind, also one of other processes: jobs are accepted but do not start. Takes effect in this process at once, in others within a second. */
     readonly pause: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
     /** Resumes a paused kind, also one of other processes. */
@@ -208,6 +224,11 @@ export class Operator extends Context.Service<
         getRequest: (jobId, observer) => provide(readRequest(jobId, observer)),
         cancel: (jobId) => provide(cancelJob(jobId)),
         retry: (jobId) => provide(retryJob(kinds, jobId)),
+        promote: (jobId) => provide(rescheduleJob(jobId, 0)),
+        reschedule: (jobId, delayMs) =>
+          delayMs >= 0 && delayMs <= maxDelayMs
+            ? provide(rescheduleJob(jobId, delayMs))
+            : Effect.die(new TypeError(`delayMs must be from 0 to ${maxDelayMs}`)),
         pause: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, true))),
         resume: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, false))),
         board,

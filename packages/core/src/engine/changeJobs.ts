@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
 import type * as Errors from "../domain/Errors.ts"
-import type { JobId, JobStatus, StoreUnavailable } from "../domain/index.ts"
+import type { Job, JobId, JobStatus, StoreUnavailable, WaitingFor, WaitingReasonName } from "../domain/index.ts"
+import { JobDirectory, type JobQuery } from "../ports/index.ts"
 import type { AcceptedJob, Refused } from "./acceptedOf.ts"
-import { countMatching, readMatching, type Selection } from "./matchingJobs.ts"
+import { countMatching, type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"
+import { waitingForJobs } from "./waitingForJob.ts"
 
 /** The outcome of a change for one of many jobs. `skipped`: it needs no change any more. */
 export type JobChange = "changed" | "skipped" | { readonly refused: string }
@@ -11,9 +13,52 @@ export type JobChange = "changed" | "skipped" | { readonly refused: string }
 export const bulkStatuses = {
   cancel: ["queued", "processing"],
   retry: ["failed"],
+  promote: ["queued", "processing"],
+  reschedule: ["queued", "processing"],
 } as const satisfies Readonly<Record<string, ReadonlyArray<JobStatus>>>
 
 export type BulkVerb = keyof typeof bulkStatuses
+
+const startsLater: ReadonlySet<string> = new Set(["start_delayed", "retry"] satisfies ReadonlyArray<WaitingReasonName>)
+
+/** Keeps those of these unfinished jobs that no worker runs and no event holds back. */
+const matchWaiting = (keeps: (reasons: ReadonlyArray<WaitingFor>) => boolean): MatchJobs =>
+  Effect.fnUntraced(function* (summaries) {
+    const jobs = (yield* (yield* JobDirectory).readJobs(summaries.map(({ id }) => id))).filter(
+      (job) => job !== undefined && job.claimableAt !== null && !job.held,
+    ) as ReadonlyArray<Job>
+    const reasons = yield* waitingForJobs(jobs)
+    const kept = new Set(jobs.filter((_, n) => keeps(reasons[n] ?? [])).map(({ id }) => id))
+    return summaries.filter(({ id }) => kept.has(id))
+  })
+
+const parkedFor: ReadonlySet<string> = new Set([
+  "children",
+  "signal",
+  "sleep",
+] satisfies ReadonlyArray<WaitingReasonName>)
+
+/** What a verb looks at job by job, so that a dry run counts what it would change. */
+const matchesOf: { readonly [Verb in BulkVerb]?: MatchJobs } = {
+  promote: matchWaiting((reasons) => reasons.some(({ reason }) => startsLater.has(reason))),
+  reschedule: matchWaiting((reasons) => !reasons.some(({ reason }) => parkedFor.has(reason))),
+}
+
+/** Returns the jobs of a query that a verb may change. */
+export const selectionFor = (verb: BulkVerb, query: JobQuery): Selection => ({
+  queries: bulkStatuses[verb]
+    .filter((status) => query.status === undefined || query.status === status)
+    .map((status) => ({ ...query, status })),
+  matches: matchesOf[verb],
+})
+
+/** Narrows a selection to the jobs that a verb may change. */
+export const selectedFor = (verb: BulkVerb, selection: Selection): Selection => {
+  const [one, other] = [selection.matches, matchesOf[verb]]
+  const both: MatchJobs | undefined =
+    one === undefined || other === undefined ? (one ?? other) : (jobs) => Effect.flatMap(one(jobs), other)
+  return { ...selection, matches: both }
+}
 
 /** A job that has finished meanwhile is skipped. */
 export const toleratingEnd = <R>(
@@ -24,6 +69,23 @@ export const toleratingEnd = <R>(
     Effect.catchTags({
       JobNotFound: () => Effect.succeed<JobChange>("skipped"),
       JobFinished: () => Effect.succeed<JobChange>("skipped"),
+    }),
+  )
+
+/** A job that has finished meanwhile, runs, is parked or is ready anyway, is skipped. */
+export const toleratingStart = <R>(
+  rescheduling: Effect.Effect<
+    boolean,
+    Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable,
+    R
+  >,
+): Effect.Effect<JobChange, StoreUnavailable, R> =>
+  rescheduling.pipe(
+    Effect.map((changed): JobChange => (changed ? "changed" : "skipped")),
+    Effect.catchTags({
+      JobNotFound: () => Effect.succeed<JobChange>("skipped"),
+      JobFinished: () => Effect.succeed<JobChange>("skipped"),
+      JobNotWaiting: () => Effect.succeed<JobChange>("skipped"),
     }),
   )
 

@@ -42,10 +42,14 @@ export {
   type BulkVerb,
   changeMatching,
   type JobChange,
+  selectedFor,
+  selectionFor,
   tallyChanges,
   toleratingEnd,
   toleratingRefusal,
+  toleratingStart,
 } from "./changeJobs.ts"
+export { maxDelayMs } from "./prepareJob.ts"
 export { type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"
 export { type Observer, readRequest, recordLook, requireVisibleRequests } from "./readRequest.ts"
 export { requireKnownKind } from "./storedKinds.ts"

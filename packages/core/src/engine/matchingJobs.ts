@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { JobStatus, StoreUnavailable } from "../domain/index.ts"
+import type { StoreUnavailable } from "../domain/index.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { JobDirectory, type JobQuery, type JobSummary, type Switchboard } from "../ports/index.ts"
 
@@ -15,13 +15,6 @@ export interface Selection {
   /** What no store has an index for, and is decided job by job. */
   readonly matches?: MatchJobs | undefined
 }
-
-/** Returns the jobs of a query that have one of these statuses. */
-export const selectionOfStatuses = (query: JobQuery, statuses: ReadonlyArray<JobStatus>): Selection => ({
-  queries: statuses
-    .filter((status) => query.status === undefined || query.status === status)
-    .map((status) => ({ ...query, status })),
-})
 
 /** Rows that are looked at together, where each has to be looked at. */
 const lookedAtOnce = 200

@@ -61,6 +61,7 @@ export const storeVerbs = {
     signalJobs: "write",
     listSignals: "read",
     cancelJobs: "write",
+    rescheduleJobs: "write",
     checkClaims: "read",
     expireJobs: "write",
     eraseJobs: "write",

@@ -1,6 +1,6 @@
 import { createEngine, jobKind } from "@kiln/core"
-import { memoryBlobs, testEngine } from "@kiln/testing"
-import { describe, expect, it } from "vitest"
+import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
+import { describe, expect, it, vi } from "vitest"
 import { z } from "zod"
 import { everyStore } from "../support/everyStore.ts"
 
@@ -58,6 +58,110 @@ describe.each(everyStore)("bulk operations on %s", (_, open) => {
     // Repeated, it creates no other jobs.
     expect(await operator.retryMany(failed)).toMatchObject({ changed: 0, skipped: 4 })
     expect(await engine.get(page)).toMatchObject({ status: "queued" })
+  })
+})
+
+describe.each(everyStore)("promote and reschedule on %s", (_, open) => {
+  it("let waiting jobs start at another time, one or all that match, and wake an idle worker", async () => {
+    await using opened = await open()
+    const started: Array<number> = []
+    const kind = jobKind({
+      name: "mail",
+      request: z.object({ n: z.number() }),
+      run: async ({ request }) => {
+        started.push(request.n)
+        return { output: {} }
+      },
+    })
+    await using engine = await createEngine({
+      store: opened.store,
+      blobs: memoryBlobs(),
+      kinds: [kind],
+      log: false,
+      // It would look again in a minute: only the promotion can wake it in time.
+      settings: {
+        pollIntervalMs: 60_000,
+        idlePollIntervalMs: 60_000,
+        sweepIntervalMs: 60_000,
+        idleSweepIntervalMs: 60_000,
+      },
+    })
+    const { operator } = engine
+    const day = 86_400_000
+    const one = await engine.submit("mail", { n: 1 }, { delayMs: day })
+    const late = { delayMs: day, tags: ["late"] }
+    const others = [await engine.submit("mail", { n: 2 }, late), await engine.submit("mail", { n: 3 }, late)]
+    await operator.promote(one)
+    expect(await engine.wait(one, { timeoutMs: 50_000 })).toMatchObject({ status: "done" })
+    expect(started).toEqual([1])
+
+    const before = Date.now()
+    await operator.reschedule(others[0]?.id ?? "", { runAt: new Date(before + 2 * day) })
+    const { jobs } = await operator.list({ status: "queued", limit: 10 })
+    const listed = jobs.find(({ id }) => id === others[0]?.id)
+    expect(Math.abs((listed?.claimableAt?.getTime() ?? 0) - before - 2 * day)).toBeLessThan(60_000)
+    expect(await operator.rescheduleMany({ tags: ["late"] }, { delayMs: 3 * day })).toMatchObject({ changed: 2 })
+    expect(await operator.promoteMany({ tags: ["late"] }, { dryRun: true })).toEqual({ ...nothing, matched: 2 })
+    expect(started).toEqual([1])
+    expect(await operator.promoteMany({ tags: ["late"] })).toEqual({ ...nothing, matched: 2, changed: 2 })
+    for (const job of others) await engine.wait(job, { timeoutMs: 50_000 })
+    expect(new Set(started)).toEqual(new Set([1, 2, 3]))
+    expect(await operator.promoteMany({ tags: ["late"] })).toEqual({ ...nothing, matched: 0 })
+    await expect(operator.promote(one)).rejects.toMatchObject({ code: "job_finished" })
+    await expect(operator.promote("job_none")).rejects.toMatchObject({ code: "job_not_found" })
+  })
+})
+
+describe("promote", () => {
+  it("skips the pause before the next attempt, and refuses a job that runs or waits for an event", async () => {
+    const signals: Array<AbortSignal> = []
+    const kind = jobKind({
+      name: "flow",
+      request: z.object({ how: z.enum(["fail", "hang", "wait"]) }),
+      limits: { maxFailures: 3 },
+      retry: { backoff: { baseMs: 3_600_000, maxMs: 3_600_000 } },
+      run: async ({ fail, request: { how }, signal, waitFor }) => {
+        if (how === "fail") throw fail("internal_error", { retry: true })
+        if (how === "wait") await waitFor("approved", { timeout: "1 hour" })
+        if (how === "hang") {
+          signals.push(signal)
+          await new Promise((resolve) => {
+            signal.addEventListener("abort", resolve)
+          })
+        }
+        return { output: {} }
+      },
+    })
+    await using kiln = await createEngine({
+      store: memoryStore(),
+      blobs: memoryBlobs(),
+      kinds: [kind],
+      log: false,
+      settings: { drainMs: 0 },
+    })
+    const until = (check: () => boolean | Promise<boolean>) => vi.waitUntil(check, { timeout: 60_000, interval: 5 })
+    const attempts = async (id: string) => (await kiln.operator.listAttempts(id)).length
+    const failing = await kiln.submit("flow", { how: "fail" })
+    await until(async () => (await attempts(failing.id)) === 1)
+    await kiln.operator.promote(failing)
+    await until(async () => (await attempts(failing.id)) === 2)
+    const hanging = await kiln.submit("flow", { how: "hang" })
+    await until(() => signals.length === 1)
+    await expect(kiln.operator.promote(hanging)).rejects.toMatchObject({ code: "job_not_waiting", reason: "running" })
+    const waiting = await kiln.submit("flow", { how: "wait" })
+    await until(async () => (await kiln.operator.waitingFor(waiting)).some(({ reason }) => reason === "signal"))
+    const refused = { code: "job_not_waiting", reason: "parked" }
+    await expect(kiln.operator.promote(waiting)).rejects.toMatchObject(refused)
+    await expect(kiln.operator.reschedule(waiting, { delayMs: 5 })).rejects.toMatchObject(refused)
+    expect(await kiln.operator.promoteMany({ kind: "flow" }, { dryRun: true })).toMatchObject({ matched: 1 })
+    for (const start of [
+      {},
+      { delayMs: -1 },
+      { delayMs: 1, runAt: new Date() },
+      { runAt: new Date(Number.NaN) },
+      { at: 5 },
+    ])
+      await expect(kiln.operator.reschedule(failing, start as never)).rejects.toThrow(TypeError)
   })
 })
 

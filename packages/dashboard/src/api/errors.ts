@@ -30,6 +30,7 @@ export const adminErrors = {
   not_found: { status: 404, type: "not_found_error", message: "There is no such resource." },
   method_not_allowed: { status: 405, type: "invalid_request_error", message: "Use another method." },
   job_finished: { status: 409, type: "conflict_error", message: "The job has finished already." },
+  job_not_waiting: { status: 409, type: "conflict_error", message: "The job runs, or waits for an event." },
   job_not_retryable: { status: 409, type: "conflict_error", message: "The job cannot be retried." },
   refused: { status: 409, type: "conflict_error", message: "The change was refused." },
   internal_error: {

@@ -7,14 +7,16 @@ import {
   changeMatching,
   type JobChange,
   type Operator,
+  selectedFor,
   tallyChanges,
   toleratingEnd,
   toleratingRefusal,
+  toleratingStart,
 } from "@kiln/core/effect"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
 import type { Caller } from "./Caller.ts"
-import { cancel, retry } from "./changes.ts"
+import { cancel, promote, retry } from "./changes.ts"
 import { formatTime } from "./format.ts"
 import { refuseCursor } from "./jobFields.ts"
 import { selectionOf } from "./matching.ts"
@@ -34,7 +36,8 @@ const selectedBy = Effect.fnUntraced(function* (given: Given, verb: BulkVerb) {
   const isEmpty = filter === undefined || Object.keys(filter).every((name) => name === "to" || name === "status")
   if (filter === undefined || isEmpty) return yield* Effect.fail(refuse("empty_filter"))
   const to = filter.to ?? formatTime(yield* Clock.currentTimeMillis)
-  return { selection: yield* selectionOf({ ...filter, to }, bulkStatuses[verb]), to }
+  const selection = yield* selectionOf({ ...filter, to }, bulkStatuses[verb])
+  return { selection: selectedFor(verb, selection), to }
 })
 
 /** Counts or changes the selected jobs: those of a list, or a part of those that match a filter. */
@@ -64,7 +67,15 @@ const retrying =
   (id) =>
     toleratingRefusal(retry(id, caller))
 
+const promoting =
+  (caller: Caller): Work<Operator> =>
+  (id) =>
+    toleratingStart(promote(id, caller))
+
 export const cancelJobs = ({ payload }: InputOf<"cancelJobs">, caller: Caller) =>
   bulk(payload, "cancel", canceling(caller))
 
 export const retryJobs = ({ payload }: InputOf<"retryJobs">, caller: Caller) => bulk(payload, "retry", retrying(caller))
+
+export const promoteJobs = ({ payload }: InputOf<"promoteJobs">, caller: Caller) =>
+  bulk(payload, "promote", promoting(caller))
