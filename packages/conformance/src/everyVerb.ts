@@ -179,6 +179,7 @@ const administration = Effect.gen(function* () {
     { jobId: delivered.id, token: 1, retryInMs: 1, counts: false },
     { jobId: delivered.id, token: 2, retryInMs: null, counts: true },
   ])
+  yield* deliveries.redeliver([{ jobId: delivered.id, kind: delivered.kind }])
   yield* deliveries.listDeliveries(1)
   yield* deliveries.countDeliveries
 })

@@ -2,7 +2,7 @@ import type { AuditLog, KeyDirectory, ScheduleStore, SecretStore, Switchboard } 
 import { appendedChanges, prunedChanges } from "./AuditLog/append.ts"
 import { auditedVerbs } from "./AuditLog/audited.ts"
 import type { Section, Stores } from "./Check.ts"
-import { claimDeliveries, settleDeliveries } from "./DeliveryStore/claimDeliveries.ts"
+import { claimDeliveries, redeliverSection, settleDeliveries } from "./DeliveryStore/claimDeliveries.ts"
 import { countJobs, readJobs } from "./JobDirectory/countJobs.ts"
 import { labels } from "./JobDirectory/labels.ts"
 import { listAttempts } from "./JobDirectory/listAttempts.ts"
@@ -175,7 +175,7 @@ export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
 const scheduleStoreSections: ReadonlyArray<Section<ScheduleStore>> = [writeSchedule, nextSchedules]
 
 /** Jobs create deliveries, so the other ports take part. */
-const deliveryStoreSections: ReadonlyArray<Section> = [claimDeliveries, settleDeliveries]
+const deliveryStoreSections: ReadonlyArray<Section> = [claimDeliveries, settleDeliveries, redeliverSection]
 
 export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate, findAndRemove, replaceSecret]
 

@@ -5,6 +5,7 @@ import {
   type AuditChange,
   audited,
   AuditLog,
+  DeliveryStore,
   JobStore,
   KeyDirectory,
   recordedBefore,
@@ -73,6 +74,11 @@ const everyChange = (
     yield* wrap("createJobs", jobs.createJobs([retry]), hasTag("Created"))
     yield* wrap("rescheduleJobs", jobs.rescheduleJobs([{ jobId: jobId(3), delayMs: 60_000 }]), hasTag("Rescheduled"))
     yield* wrap("cancelJobs", jobs.cancelJobs([jobId(3)]), hasTag("Canceled"))
+    yield* wrap(
+      "redeliver",
+      (yield* DeliveryStore).redeliver([{ jobId: jobId(4), kind: "speech_synthesis" }]),
+      hasTag("Redelivered"),
+    )
     yield* wrap("eraseJobs", jobs.eraseJobs([{ jobId: jobId(4), principal: ownerOf(newJob(4)) }]), hasTag("Erased"))
   })
 
@@ -94,6 +100,7 @@ const state = Effect.gen(function* () {
     prices: yield* board.listPrices,
     spending: yield* board.listSpending,
     secret: yield* (yield* SecretStore).find("audited"),
+    deliveries: yield* (yield* DeliveryStore).listDeliveries(10),
     schedules: (yield* (yield* ScheduleStore).listSchedules).schedules,
     jobs: [yield* read(newJob(3)), yield* read(newJob(4))].map(({ claimableAt, retained, status }) => ({
       claimableAt,
@@ -144,7 +151,7 @@ export const auditedVerbs: Section<AuditLog | Stores> = {
         })
         expect(yield* state).toEqual(before)
         expect(yield* entries).toEqual([])
-        expect(refused).toHaveLength(19)
+        expect(refused).toHaveLength(20)
       }),
     ),
 

@@ -185,6 +185,9 @@ const steps: Steps = {
       const deliveries = yield* DeliveryStore
       return yield* deliveries.claimDeliveries({ kinds: [job.kind], limit: 1, leaseDurationMs })
     }),
+    redeliver: Effect.flatMap(DeliveryStore, (deliveries) =>
+      deliveries.redeliver([{ jobId: newJob(91).id, kind: newJob(91).kind }]),
+    ),
     settleDeliveries: Effect.flatMap(DeliveryStore, (deliveries) =>
       deliveries.settleDeliveries([{ jobId: newJob(90).id, token: 1, retryInMs: 5, counts: true }]),
     ),

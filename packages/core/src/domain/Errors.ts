@@ -159,6 +159,21 @@ export class JobNotWaiting extends KilnError<"JobNotWaiting"> {
   }
 }
 
+/** The job is not finished, or was accepted without an `onFinished` for its kind. */
+export class JobNotDelivered extends KilnError<"JobNotDelivered"> {
+  readonly reason: "unfinished" | "no_handler"
+
+  constructor({ reason }: { readonly reason: "unfinished" | "no_handler" }) {
+    super(
+      "JobNotDelivered",
+      reason === "unfinished"
+        ? "the job is not finished; onFinished is called when it is"
+        : "the job was accepted by a program without onFinished for its kind",
+    )
+    this.reason = reason
+  }
+}
+
 /** The settings keep requests from operators. */
 export class RequestsHidden extends KilnError<"RequestsHidden"> {
   constructor() {

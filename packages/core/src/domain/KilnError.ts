@@ -15,6 +15,7 @@ export const kilnErrors = {
   JobProcessing: { code: "job_processing", retryable: true },
   JobFinished: { code: "job_finished", retryable: false },
   JobNotWaiting: { code: "job_not_waiting", retryable: true },
+  JobNotDelivered: { code: "job_not_delivered", retryable: false },
   JobNotRetryable: { code: "job_not_retryable", retryable: false },
   RequestsHidden: { code: "requests_hidden", retryable: false },
   KindUnknown: { code: "kind_unknown", retryable: false },

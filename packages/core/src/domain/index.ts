@@ -71,7 +71,14 @@ export {
 export * from "./Job.ts"
 export { type JobStatus, type JobState, isFinished } from "./JobState.ts"
 export { parseTraceparent } from "./JobTrace.ts"
-export { deliveryMark, withDelivery, isDelivered, type PendingDelivery, maxDeliveryAttempts } from "./Delivery.ts"
+export {
+  deliveryLeaseMs,
+  deliveryMark,
+  withDelivery,
+  isDelivered,
+  type PendingDelivery,
+  maxDeliveryAttempts,
+} from "./Delivery.ts"
 export * from "./JobTransition.ts"
 export * from "./Json.ts"
 export type { KilnErrorCode } from "./KilnError.ts"

@@ -239,6 +239,12 @@ export interface OperatorVerbs<K extends Kind> {
    */
   readonly reschedule: (job: JobReference<string>, start: NewStart) => Promise<void>
   /**
+   * Calls `onFinished` again for a finished job, within seconds: after it was confirmed, after its tenth call failed, or instead of a
+   * long pause; with ten calls to come. No effect if it is being called, or will be within a minute. Rejects with `JobNotDelivered` for a
+   * job that is not finished, or that was accepted without an `onFinished`.
+   */
+  readonly redeliver: (job: JobReference<string>) => Promise<void>
+  /**
    * Cancels the unfinished jobs that match, a batch at a time. `dryRun` says how many they are. Throws `TypeError` for a filter that
    * would match all jobs.
    */

@@ -9,7 +9,8 @@ import {
   type SpendOwner,
   type WaitingFor,
 } from "../domain/index.ts"
-import { Operator } from "../engine/index.ts"
+import { Operator, redeliverJob } from "../engine/index.ts"
+import { inSpan } from "../engine/spans.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { switchesOf } from "../kinds/switches.ts"
@@ -74,6 +75,7 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
     ...readers({ context, run }),
     cancel: (job) => run(operator.cancel(idOf(job))),
     retry: (job) => run(Effect.flatMap(operator.retry(idOf(job)), (accepted) => shown(accepted.job))),
+    redeliver: (job) => run(Effect.asVoid(inSpan("Operator.redeliver", redeliverJob(idOf(job))))),
     ...bulkVerbs({ context, run }),
     pause: (kind) => run(operator.pause(kind)),
     resume: (kind) => run(operator.resume(kind)),

@@ -136,6 +136,7 @@ export const storeVerbs = {
   DeliveryStore: {
     claimDeliveries: "write",
     settleDeliveries: "write",
+    redeliver: "write",
     listDeliveries: "read",
     countDeliveries: "read",
   },

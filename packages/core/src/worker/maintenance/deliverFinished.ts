@@ -5,7 +5,7 @@ import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { type Job } from "../../domain/index.ts"
-import { deliveryPauseMs } from "../../domain/Delivery.ts"
+import { deliveryLeaseMs as leaseDurationMs, deliveryPauseMs } from "../../domain/Delivery.ts"
 import { type FinishHandler, FinishHandlers, JobEvents } from "../../engine/index.ts"
 import { DeliveryStore, JobDirectory } from "../../ports/index.ts"
 import type { ClaimedDelivery } from "../../ports/DeliveryStore.ts"
@@ -17,8 +17,6 @@ import { makeOutageLog } from "../outageLog.ts"
 const concurrency = 8
 /** The duration of one call, after which its signal is aborted and the call counts as failed. */
 const callTimeoutMs = 45_000
-/** Longer than a call, by the time that it takes to read the job and to write the end. */
-const leaseDurationMs = 60_000
 /** The pause between two looks. Ends of jobs in this process end it. */
 const pauseMs = 5_000
 
