@@ -31,7 +31,7 @@ import type {
   UniqueOptions,
   WaitOptions,
 } from "./EmbeddedEngine.ts"
-import type { CallerContext, EngineParts, ModeProviders } from "./EngineOptions.ts"
+import type { CallerContext, EngineParts, LogOptions, ModeProviders } from "./EngineOptions.ts"
 import type {
   BulkOptions,
   JobFilter,
@@ -78,6 +78,7 @@ const submission: OptionNames<SubmitOptions> = {
   metadata: true,
 }
 const uniqueOptions: OptionNames<UniqueOptions> = { by: true, while: true }
+const logOptions: OptionNames<LogOptions> = { messages: true, to: true }
 const contextOptions: OptionNames<CallerContext> = { capture: true, restore: true }
 export const submissionFields: OptionNames<Submission<unknown>> = { ...submission, request: true }
 const waiting: OptionNames<WaitOptions> = { project: true, signal: true, timeoutMs: true }
@@ -192,12 +193,20 @@ export const checkEngineOptions = (options: object): void => {
   if (given.mode !== undefined) requireMode(given.mode)
   requireFlag("worker", given.worker)
   requireFlag("autoStart", given.autoStart)
-  if (given.log !== undefined && given.log !== false && typeof given.log !== "function")
-    throw new TypeError("log must be a function, or false")
+  checkLog(given.log)
   for (const name of ["onError", "onFinished"] as const)
     if (given[name] !== undefined && typeof given[name] !== "function")
       throw new TypeError(`${name} must be a function`)
   if (given.context !== undefined) checkContext(given.context)
+}
+
+const checkLog = (log: unknown): void => {
+  if (log === undefined || log === false || typeof log === "function") return
+  if (!isPlainObject(log)) throw new TypeError("log must be a function, an object with messages and to, or false")
+  requireOptions("log", log, logOptions)
+  const { messages, to } = log as { readonly [Name in keyof typeof logOptions]?: unknown }
+  requireFlag("log.messages", messages)
+  if (to !== undefined && typeof to !== "function") throw new TypeError("log.to must be a function")
 }
 
 const checkContext = (context: unknown): void => {

@@ -9,7 +9,7 @@ import { deliveryLeaseMs as leaseDurationMs, deliveryPauseMs } from "../../domai
 import { type FinishHandler, FinishHandlers, JobEvents } from "../../engine/index.ts"
 import { DeliveryStore, JobDirectory } from "../../ports/index.ts"
 import type { ClaimedDelivery } from "../../ports/DeliveryStore.ts"
-import { describe } from "../attempt/AttemptEnd.ts"
+import { described } from "../attempt/AttemptEnd.ts"
 import { type DeliveryOutcome, tellBackground } from "../metrics/BackgroundMeter.ts"
 import { makeOutageLog } from "../outageLog.ts"
 
@@ -53,7 +53,7 @@ const deliver = Effect.fnUntraced(function* (handlers: Handlers, { attempt, jobI
   if (Exit.isSuccess(called)) return yield* settle(null)
   const retryInMs = deliveryPauseMs(attempt, yield* Random.next)
   yield* tell(retryInMs === undefined ? "given_up" : "failed")
-  const why = describe(Cause.die(Cause.squash(called.cause)))
+  const why = yield* described(Cause.die(Cause.squash(called.cause)))
   yield* retryInMs === undefined
     ? Effect.logError(`onFinished failed ${attempt} times for ${jobId}; it is not called again`, why)
     : Effect.logWarning(`onFinished failed for ${jobId}; trying again in ${Math.ceil(retryInMs / 1_000)} s`, why)
