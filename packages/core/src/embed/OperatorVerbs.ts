@@ -72,7 +72,13 @@ export interface BulkResult {
 type Times = "createdAt" | "claimableAt" | "finishedAt"
 
 /** A job in a list, without request, output or anything that a caller can erase. */
-export interface ListedJob extends Omit<JobSummary, Times> {
+export interface ListedJob extends Omit<JobSummary, Times | "metadata" | "held" | "phaseStartedAt"> {
+  /** The tags of the submission. */
+  readonly tags: ReadonlyArray<string>
+  /** The fields of the request that its kind lists in `metadata`, and the metadata of the submission. */
+  readonly metadata: JsonObject
+  /** When a worker began the attempt that runs, or last took it up again; `null` unless one runs. */
+  readonly startedAt: Date | null
   readonly createdAt: Date
   /** When it may next be claimed, or its lease ends; `null` when finished. */
   readonly claimableAt: Date | null

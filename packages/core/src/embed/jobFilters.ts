@@ -1,6 +1,15 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { isDate, type JobStatus, labelsWith, requireNumber, requireOneOf, requireOptions } from "../domain/index.ts"
+import {
+  isDate,
+  type JobStatus,
+  labelsWith,
+  requireNumber,
+  requireOneOf,
+  requireOptions,
+  submittedOf,
+} from "../domain/index.ts"
+import { callerMetadata } from "../domain/Submitted.ts"
 import type { JobQuery, JobSummary } from "../ports/index.ts"
 import { projectAskedFor, requireMetadata, requireMode, requireTags } from "./checkOptions.ts"
 import type { JobFilter, ListedJob } from "./OperatorVerbs.ts"
@@ -64,9 +73,15 @@ export const queryOf = (filter: JobFilter): Effect.Effect<JobQuery> => {
   }))
 }
 
-export const listedJob = ({ claimableAt, createdAt, finishedAt, ...job }: JobSummary): ListedJob => ({
-  ...job,
-  createdAt: new Date(createdAt),
-  claimableAt: claimableAt === null ? null : new Date(claimableAt),
-  finishedAt: finishedAt === null ? null : new Date(finishedAt),
-})
+export const listedJob = (summary: JobSummary): ListedJob => {
+  const { claimableAt, createdAt, finishedAt, held, metadata: _, phaseStartedAt, ...job } = summary
+  return {
+    ...job,
+    tags: submittedOf(summary).tags ?? [],
+    metadata: callerMetadata(summary),
+    startedAt: held && phaseStartedAt !== null ? new Date(phaseStartedAt) : null,
+    createdAt: new Date(createdAt),
+    claimableAt: claimableAt === null ? null : new Date(claimableAt),
+    finishedAt: finishedAt === null ? null : new Date(finishedAt),
+  }
+}

@@ -165,6 +165,41 @@ describe("promote", () => {
   })
 })
 
+describe.each(everyStore)("a listed job on %s", (_, open) => {
+  it("carries its tags, metadata, version, failures and the start of its attempt", async () => {
+    await using opened = await open()
+    const hang = jobKind({
+      name: "hang",
+      version: 2,
+      request: z.object({ team: z.string(), secret: z.string() }),
+      metadata: ["team"],
+      run: ({ signal }) =>
+        new Promise<never>((_resolve, reject) => {
+          signal.addEventListener("abort", () => reject(new Error("aborted")))
+        }),
+    })
+    const settings = { drainMs: 0 }
+    const parts = { store: opened.store, blobs: memoryBlobs(), kinds: [hang], log: false, settings } as const
+    await using engine = await createEngine(parts)
+    const before = Date.now()
+    await engine.submit("hang", { team: "ops", secret: "s" }, { tags: ["nightly"], metadata: { order: 7 } })
+    await engine.submit("hang", { team: "ops", secret: "s" }, { delayMs: 3_600_000 })
+    const listed = async () => (await engine.operator.list()).jobs.toReversed()
+    await vi.waitUntil(async () => (await listed())[0]?.startedAt !== null, { timeout: 60_000, interval: 5 })
+    const [running, delayed] = await listed()
+    expect(running).toMatchObject({
+      kindVersion: 2,
+      tags: ["nightly"],
+      metadata: { team: "ops", order: 7 },
+      failures: 0,
+      startedAt: expect.any(Date),
+    })
+    expect(Math.abs((running?.startedAt?.getTime() ?? 0) - before)).toBeLessThan(60_000)
+    expect(delayed).toMatchObject({ tags: [], metadata: { team: "ops" }, startedAt: null })
+    expect(JSON.stringify([running, delayed])).not.toMatch(/secret|kiln:/)
+  })
+})
+
 describe("a filter", () => {
   it("must have a condition, of a kind that exists", async () => {
     await using kiln = await testEngine({ kinds: [kindOf("mail")], mode: "manual" })
