@@ -128,6 +128,13 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     releaseJobs: (items) => fenced("releaseJobs", items, store.releaseJobs(items)),
     ...signalingVerbs(line, store),
     cancelJobs: (ids) => write("cancelJobs", store.cancelJobs(ids), () => watch.touched("cancelJobs", ids)),
+    rescheduleJobs: (items) =>
+      write("rescheduleJobs", store.rescheduleJobs(items), () =>
+        watch.touched(
+          "rescheduleJobs",
+          items.map(({ jobId }) => jobId),
+        ),
+      ),
     checkClaims: (items) => read("checkClaims", store.checkClaims(items)),
     ...sweepingVerbs(line, store),
     eraseJobs: (items) =>

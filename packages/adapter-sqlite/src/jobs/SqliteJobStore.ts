@@ -21,6 +21,7 @@ import type { Transaction } from "../Transaction.ts"
 import { transactionsOf } from "../transactionsOf.ts"
 import { confirmPurges, hastenPurges, postponePurges } from "./purges.ts"
 import { pollJobs } from "./pollJobs.ts"
+import { rescheduleJobs } from "./rescheduleJobs.ts"
 import { publishRetention } from "./retentionRules.ts"
 import { listSignals, signalJobs } from "./signals.ts"
 import { failUnreadable, UnreadableJob } from "./unreadableJobs.ts"
@@ -91,6 +92,7 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     signalJobs: (items) => recording.write("JobStore.signalJobs", (tx) => signalJobs(tx, items)),
     listSignals: (jobId) => db.read("JobStore.listSignals", (tx) => listSignals(tx, jobId)),
     cancelJobs: (jobIds) => recording.write("JobStore.cancelJobs", (tx) => cancelJobs(tx, jobIds)),
+    rescheduleJobs: (items) => recording.write("JobStore.rescheduleJobs", (tx) => rescheduleJobs(tx, items)),
     checkClaims: (items) => db.read("JobStore.checkClaims", (tx) => checkClaims(tx, items)),
     expireJobs: (limit) => db.write("JobStore.expireJobs", (tx) => expireJobs(tx, limit)),
     eraseJobs: (items) => recording.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),

@@ -1,5 +1,5 @@
 import { fixtures } from "@kiln/conformance"
-import { ScheduleStore } from "@kiln/core/ports"
+import { DeliveryStore, ScheduleStore } from "@kiln/core/ports"
 import type { Schedule } from "@kiln/core/worker"
 import { describe, expect, it } from "vitest"
 import * as Effect from "effect/Effect"
@@ -131,5 +131,27 @@ describe.each(installations)("kiln delivery on %s", (_name, open) => {
     expect((await jsonOf(["delivery", "list", "--limit", "1"], env)).deliveries).toHaveLength(1)
     expect((await runInProcess(["delivery", "list", "--limit", "1"], env)).stdout).toMatch(/\n\n2 in all\n$/)
     expect(await refusalOf(["delivery", "list", "--limit", "0"], env, 2)).toContain("--limit must be from 1 to 1000")
+  })
+
+  it("retry lets a finished job be delivered again, once, and records it", async () => {
+    await using installation = await open()
+    const { env, use } = installation
+    await use(seedSchedulesAndFlows)
+    const confirmed = fixtures.jobId(84)
+    await use(
+      Effect.gen(function* () {
+        const store = yield* DeliveryStore
+        for (const { jobId, token } of yield* store.listDeliveries(10))
+          yield* store.settleDeliveries([{ jobId, token, retryInMs: null, counts: true }])
+      }),
+    )
+    expect((await jsonOf(["delivery", "list"], env)).deliveries).toEqual([])
+    const retry = ["delivery", "retry", confirmed]
+    expect(await jsonOf(retry, env)).toEqual({ job_id: confirmed, redelivered: true })
+    expect((await jsonOf(["delivery", "list"], env)).deliveries).toMatchObject([{ job_id: confirmed, calls: 0 }])
+    expect(await jsonOf(retry, env)).toEqual({ job_id: confirmed, redelivered: false })
+    const { changes } = await jsonOf(["audit", "list"], env)
+    expect(changes).toMatchObject([{ action: "delivery.retry", subject: confirmed }])
+    expect(await refusalOf(["delivery", "retry", "job_none"], env, 1)).toContain("there is no job")
   })
 })

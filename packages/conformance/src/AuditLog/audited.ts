@@ -5,6 +5,7 @@ import {
   type AuditChange,
   audited,
   AuditLog,
+  DeliveryStore,
   JobStore,
   KeyDirectory,
   recordedBefore,
@@ -71,7 +72,13 @@ const everyChange = (
     yield* wrap("remove", secrets.remove("audited"))
     yield* wrap("writeSchedule", schedules.writeSchedule("audited", 0, { nextAt: null, document: "{}" }))
     yield* wrap("createJobs", jobs.createJobs([retry]), hasTag("Created"))
+    yield* wrap("rescheduleJobs", jobs.rescheduleJobs([{ jobId: jobId(3), delayMs: 60_000 }]), hasTag("Rescheduled"))
     yield* wrap("cancelJobs", jobs.cancelJobs([jobId(3)]), hasTag("Canceled"))
+    yield* wrap(
+      "redeliver",
+      (yield* DeliveryStore).redeliver([{ jobId: jobId(4), kind: "speech_synthesis" }]),
+      hasTag("Redelivered"),
+    )
     yield* wrap("eraseJobs", jobs.eraseJobs([{ jobId: jobId(4), principal: ownerOf(newJob(4)) }]), hasTag("Erased"))
   })
 
@@ -93,8 +100,13 @@ const state = Effect.gen(function* () {
     prices: yield* board.listPrices,
     spending: yield* board.listSpending,
     secret: yield* (yield* SecretStore).find("audited"),
+    deliveries: yield* (yield* DeliveryStore).listDeliveries(10),
     schedules: (yield* (yield* ScheduleStore).listSchedules).schedules,
-    jobs: [yield* read(newJob(3)), yield* read(newJob(4))].map(({ retained, status }) => ({ retained, status })),
+    jobs: [yield* read(newJob(3)), yield* read(newJob(4))].map(({ claimableAt, retained, status }) => ({
+      claimableAt,
+      retained,
+      status,
+    })),
     retried: yield* (yield* JobStore).findByIdempotencyKey(retry.keyId, retry.idempotencyKey),
   }
 })
@@ -139,7 +151,7 @@ export const auditedVerbs: Section<AuditLog | Stores> = {
         })
         expect(yield* state).toEqual(before)
         expect(yield* entries).toEqual([])
-        expect(refused).toHaveLength(18)
+        expect(refused).toHaveLength(20)
       }),
     ),
 
@@ -156,6 +168,7 @@ export const auditedVerbs: Section<AuditLog | Stores> = {
         yield* audited(change("none"), (yield* ScheduleStore).writeSchedule("nothing", 7, null))
         yield* audited(change("none"), secrets.replace("nothing", Uint8Array.of(1), Uint8Array.of(2)))
         yield* audited(change("none"), jobs.cancelJobs([jobId(70)]), hasTag("Canceled"))
+        yield* audited(change("none"), jobs.rescheduleJobs([{ jobId: jobId(70), delayMs: 0 }]), hasTag("Rescheduled"))
         yield* audited(change("none"), jobs.createJobs([newJob(2, { retryOf: jobId(70) })]), hasTag("Created"))
         expect(yield* entries).toEqual([])
       }),

@@ -44,6 +44,7 @@ const step = fc.record({
       "deferred",
       "parked",
       "woken",
+      "rescheduled",
       "released",
     ] as const),
     ...([
@@ -132,7 +133,14 @@ const moveOf = (before: Job, one: Step, now: number): Move | undefined => {
     return undefined
   const state = applyEvent(
     before,
-    { ...one, event: one.event, until: now + one.delayMs, isCharged: one.byAge, ...tokenOf(before) },
+    {
+      ...one,
+      event: one.event,
+      until: now + one.delayMs,
+      at: now + one.delayMs,
+      isCharged: one.byAge,
+      ...tokenOf(before),
+    },
     now,
   )
   if (state === undefined) return undefined

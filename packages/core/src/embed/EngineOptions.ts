@@ -21,13 +21,24 @@ export interface CallerContext {
   readonly restore: <A>(value: never, run: () => A) => A
 }
 
-/** A log entry. Never contains a prompt, a transcript or a secret. */
+/** A log entry. Contains no prompt, transcript or secret, unless the messages of errors are logged and quote one. */
 export interface LogEntry {
   readonly level: "debug" | "info" | "warning" | "error"
   readonly message: string
   /** Context of the message: `jobId`, `attempt`, … */
   readonly fields: Readonly<Record<string, unknown>>
   readonly at: Date
+}
+
+/** Options of the log. */
+export interface LogOptions {
+  /**
+   * Logs the messages of errors that attempts and `onFinished` throw, which may quote requests. By default only with
+   * `NODE_ENV=development`; otherwise the log has the class and the stack.
+   */
+  readonly messages?: boolean
+  /** Receives log entries; by default, warnings and errors go to standard error. */
+  readonly to?: (entry: LogEntry) => void
 }
 
 /** A failed attempt, as `onError` gets it beside the error. */
@@ -65,7 +76,7 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
   /** `false` delays the worker until `start` is called. By default, it runs as soon as the engine is created. */
   readonly autoStart?: boolean
   /** Receives log entries. By default, warnings and errors go to standard error; `false` turns the log off. */
-  readonly log?: false | ((entry: LogEntry) => void)
+  readonly log?: false | ((entry: LogEntry) => void) | LogOptions
   /**
    * Receives what each failed attempt of this process threw, for an error tracker: `onError: (error, { jobId }) =>
    * Sentry.captureException(error, { tags: { jobId } })`. Messages of foreign code may quote a request. Called once the failure is

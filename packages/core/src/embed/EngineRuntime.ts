@@ -16,6 +16,7 @@ import { runDeliveries } from "../worker/maintenance/deliverFinished.ts"
 import { runSchedules } from "../worker/maintenance/fireSchedules.ts"
 import { layerSweeps, requireOriginal, Worker } from "../worker/index.ts"
 import { readSafely } from "../domain/realms.ts"
+import { isDevelopment, LogMessages } from "../engine/LogMessages.ts"
 import { callSafely } from "../engine/callSafely.ts"
 import {
   type Engine,
@@ -141,7 +142,8 @@ const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices, unknow
     Layer.succeed(EngineConfig, settings),
     Layer.succeed(InstalledKinds, kinds),
     Layer.succeed(FinishHandlers, assembly.finishHandlers),
-    layerLog(log),
+    layerLog(typeof log === "object" ? log.to : log),
+    Layer.succeed(LogMessages, (typeof log === "object" ? log.messages : undefined) ?? isDevelopment()),
     Layer.succeed(RestoreContext, assembly.restore),
     assembly.references ?? Layer.empty,
   )

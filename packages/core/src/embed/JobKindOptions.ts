@@ -239,6 +239,8 @@ export interface JobKindOptions<
     > &
       ModeFieldsOf<DefinedKind<NoInfer<Name>, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>>
   >
+  /** Whether `onFinished` gets the requests of failed jobs. Default `false`: a request may be personal. */
+  readonly requestOnFailure?: boolean
 }
 
 /** The kind that `jobKind` returns. */

@@ -78,6 +78,8 @@ export type FinishedJob<Name extends string = string, Output = unknown, Code ext
 export interface Finished<Job = FinishedJob> {
   /** The job as `get` returns it. Its output is `null` if its data was erased before the call. */
   readonly job: Job
+  /** The request of a failed job whose kind has `requestOnFailure: true`, while the job's data is kept; otherwise left out. */
+  readonly request?: JsonObject
   /** 1-based. */
   readonly attempt: number
   /** Aborted after 45 s, and when the engine stops. Give it to `fetch`. */

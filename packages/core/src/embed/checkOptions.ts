@@ -32,8 +32,17 @@ import type {
   WaitOptions,
 } from "./EmbeddedEngine.ts"
 import type { FollowUpOptions } from "./JobKindOptions.ts"
-import type { CallerContext, EngineParts, ModeProviders } from "./EngineOptions.ts"
-import type { ListQuery, OperatorVerbs, ProjectLimits, SpendCapAmounts } from "./OperatorVerbs.ts"
+import type { CallerContext, EngineParts, LogOptions, ModeProviders } from "./EngineOptions.ts"
+import type {
+  BulkOptions,
+  JobFilter,
+  ListQuery,
+  NewStart,
+  OperatorVerbs,
+  ProjectLimits,
+  RequestOptions,
+  SpendCapAmounts,
+} from "./OperatorVerbs.ts"
 
 // The options of each call, checked at run time for JavaScript programs and for spreads that hide names from the compiler.
 
@@ -76,6 +85,7 @@ const submission: OptionNames<SubmitOptions> = {
   metadata: true,
 }
 const uniqueOptions: OptionNames<UniqueOptions> = { by: true, while: true }
+const logOptions: OptionNames<LogOptions> = { messages: true, to: true }
 const contextOptions: OptionNames<CallerContext> = { capture: true, restore: true }
 export const submissionFields: OptionNames<Submission<unknown>> = { ...submission, request: true }
 const waiting: OptionNames<WaitOptions> = { project: true, signal: true, timeoutMs: true }
@@ -120,7 +130,7 @@ export const uploadFields: OptionNames<Parameters<EmbeddedEngine["createUpload"]
 }
 export const stopOptions: OptionNames<OptionsOf<EmbeddedEngine["stop"]>> = { drainMs: true }
 
-export const listQuery: OptionNames<ListQuery> = {
+export const jobFilter: OptionNames<JobFilter> = {
   project: true,
   kind: true,
   mode: true,
@@ -131,9 +141,11 @@ export const listQuery: OptionNames<ListQuery> = {
   createdTo: true,
   tags: true,
   metadata: true,
-  after: true,
-  limit: true,
+  olderThanMs: true,
 }
+export const listQuery: OptionNames<ListQuery> = { ...jobFilter, after: true, limit: true }
+export const newStart: OptionNames<NewStart> = { delayMs: true, runAt: true }
+export const bulkOptions: OptionNames<BulkOptions> = { dryRun: true, limit: true, after: true }
 export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>> = {
   finishedWithinMs: true,
   project: true,
@@ -141,6 +153,7 @@ export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>>
   metadata: true,
 }
 export const queueQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["measureQueue"]>> = { project: true }
+export const requestOptions: OptionNames<RequestOptions> = { by: true }
 export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]>> = {
   name: true,
   currency: true,
@@ -199,12 +212,20 @@ export const checkEngineOptions = (options: object): void => {
   if (given.mode !== undefined) requireMode(given.mode)
   requireFlag("worker", given.worker)
   requireFlag("autoStart", given.autoStart)
-  if (given.log !== undefined && given.log !== false && typeof given.log !== "function")
-    throw new TypeError("log must be a function, or false")
+  checkLog(given.log)
   for (const name of ["onError", "onFinished"] as const)
     if (given[name] !== undefined && typeof given[name] !== "function")
       throw new TypeError(`${name} must be a function`)
   if (given.context !== undefined) checkContext(given.context)
+}
+
+const checkLog = (log: unknown): void => {
+  if (log === undefined || log === false || typeof log === "function") return
+  if (!isPlainObject(log)) throw new TypeError("log must be a function, an object with messages and to, or false")
+  requireOptions("log", log, logOptions)
+  const { messages, to } = log as { readonly [Name in keyof typeof logOptions]?: unknown }
+  requireFlag("log.messages", messages)
+  if (to !== undefined && typeof to !== "function") throw new TypeError("log.to must be a function")
 }
 
 const checkContext = (context: unknown): void => {

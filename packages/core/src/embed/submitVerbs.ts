@@ -40,8 +40,11 @@ export const finishHandlersOf = (
       if (given === undefined) return []
       // Which kind's job it is was decided by the name under which the function is found.
       const onFinished = given as OnFinished
-      const handler: FinishHandler = async (job, attempt, signal) =>
-        onFinished({ job: toJobResult(job, { kinds, settings }) as FinishedJob, attempt, signal })
+      const handler: FinishHandler = async (job, attempt, signal) => {
+        const request = kind.requestOnFailure && job.status === "failed" ? job.request : null
+        const result = toJobResult(job, { kinds, settings }) as FinishedJob
+        return onFinished({ job: result, attempt, signal, ...(request !== null && { request }) })
+      }
       return [[kind.name, handler]]
     }),
   )

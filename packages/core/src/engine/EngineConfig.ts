@@ -36,6 +36,7 @@ export const defaultEngineSettings: EngineSettings = {
   uploadCap: { uploads: 200, bytes: 2 * 1_024 ** 3 },
   storageCap: { sandbox: 10 * 1_024 ** 3, live: 100 * 1_024 ** 3 },
   requireLiveWorker: false,
+  operatorSeesRequests: true,
   dataRetentionMs: 30 * days,
   jobRetentionMs: 90 * days,
   sweepIntervalMs: 1 * seconds,

@@ -1,10 +1,12 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JsonObject } from "@kiln/core/domain"
 import { type AuditChange, audited, type AuditedVerb, type CreateOutcome } from "@kiln/core/ports"
-import { Operator } from "@kiln/core/effect"
+import { maxDelayMs, Operator } from "@kiln/core/effect"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
 import type { Caller } from "./Caller.ts"
+import { momentOf } from "./jobFields.ts"
 
 /** Records a change under the caller's name, in the transaction that makes it. */
 export const recorded =
@@ -51,6 +53,11 @@ export const cancel = (id: string, caller: Caller) =>
     operator.cancel(id).pipe(recorded(caller, "job.cancel", id, { changed: firstIs("Canceled") })),
   )
 
+export const promote = (id: string, caller: Caller) =>
+  Effect.flatMap(Operator, (operator) =>
+    operator.promote(id).pipe(recorded(caller, "job.promote", id, { changed: firstIs("Rescheduled") })),
+  )
+
 type Retried = ReturnType<Operator["Service"]["retry"]>
 
 export const retry = (
@@ -60,6 +67,32 @@ export const retry = (
   Effect.flatMap(Operator, (operator) =>
     operator.retry(id).pipe(recorded(caller, "job.retry", id, { changed: firstIs("Created"), detailsOf: newJobOf })),
   )
+
+type Rescheduled = ReturnType<Operator["Service"]["promote"]>
+
+/** Tells whether the start of a job was changed, or why not. */
+const startAnswer = (change: Effect.Effect<boolean, Effect.Error<Rescheduled>, Operator>) =>
+  change.pipe(
+    Effect.map((changed) => ({ changed })),
+    Effect.catchTags({
+      JobNotFound: () => Effect.fail(refuse("not_found", "there is no such job")),
+      JobFinished: () => Effect.fail(refuse("job_finished")),
+      JobNotWaiting: ({ message }) => Effect.fail(refuse("job_not_waiting", message)),
+    }),
+  )
+
+export const promoteJob = ({ id }: InputOf<"promoteJob">, caller: Caller) => startAnswer(promote(id, caller))
+
+export const rescheduleJob = Effect.fnUntraced(function* ({ id, payload }: InputOf<"rescheduleJob">, caller: Caller) {
+  const runAt = yield* momentOf("run_at", payload.run_at)
+  const delayMs = Math.max(0, (runAt ?? 0) - (yield* Clock.currentTimeMillis))
+  if (delayMs > maxDelayMs)
+    return yield* Effect.fail(refuse("invalid_request", "run_at must be at most 366 days from now"))
+  const operator = yield* Operator
+  const details = { delay_seconds: Math.ceil(delayMs / 1_000) }
+  const change = recorded(caller, "job.reschedule", id, { details, changed: firstIs("Rescheduled") })
+  return yield* startAnswer(change(operator.reschedule(id, delayMs)))
+})
 
 export const cancelJob = ({ id }: InputOf<"cancelJob">, caller: Caller) =>
   cancel(id, caller).pipe(

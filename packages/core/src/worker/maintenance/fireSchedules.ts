@@ -10,7 +10,7 @@ import { decodeSchedule } from "../../engine/changeSchedule.ts"
 import { Engine } from "../../engine/Engine.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { type SchedulePosition, ScheduleStore, type StoredSchedule } from "../../ports/index.ts"
-import { describe } from "../attempt/AttemptEnd.ts"
+import { described, logCause } from "../attempt/AttemptEnd.ts"
 import { tellBackground } from "../metrics/BackgroundMeter.ts"
 import { makeOutageLog } from "../outageLog.ts"
 
@@ -60,7 +60,7 @@ const look = Effect.fnUntraced(
   (handled, { name }) =>
     Effect.catchDefect(handled, (defect) =>
       Effect.as(
-        Effect.logError(`this process cannot handle the schedule "${name}"`, describe(Cause.die(defect))),
+        logCause(Effect.logError, `this process cannot handle the schedule "${name}"`, Cause.die(defect)),
         longestPauseMs,
       ),
     ),
@@ -99,7 +99,7 @@ const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Sche
   const refusal = error === undefined ? "internal_error" : error.code
   yield* tellBackground((meter) => meter.ticked(kind.name, "refused"))
   if (refusal !== schedule.refusal) {
-    const why = error === undefined ? describe(submitted.cause as Cause.Cause<never>) : error.message
+    const why = error === undefined ? yield* described(submitted.cause as Cause.Cause<never>) : error.message
     yield* Effect.logWarning(
       `the schedule "${stored.name}" could not submit its job of ${new Date(tick).toISOString()}`,
       why,
