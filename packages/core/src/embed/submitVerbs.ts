@@ -29,7 +29,15 @@ import { maxDelayMs, traceIn } from "../engine/prepareJob.ts"
 import { inSpan } from "../engine/spans.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"
 import { callerMetadata } from "../domain/Submitted.ts"
-import { callerOf, requireMode, submissionFields, submittedFor, uniqueFor, verbOptions } from "./checkOptions.ts"
+import {
+  callerOf,
+  requireIdempotencyKey,
+  requireMode,
+  submissionFields,
+  submittedFor,
+  uniqueFor,
+  verbOptions,
+} from "./checkOptions.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome, SubmittedJob } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { FinishedJob, JobResult, OnFinished } from "./JobResult.ts"
@@ -182,8 +190,6 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   }
 }
 
-const isIdempotencyKey = (value: unknown): boolean => typeof value === "string" && /^[\x21-\x7e]{1,255}$/.test(value)
-
 const kindNamed = (kinds: ReadonlyArray<JobKind>, name: string): JobKind => {
   if (typeof name !== "string") throw new TypeError("the kind of a job must be given by its name, a text")
   const kind = kinds.find((known) => known.name === name)
@@ -210,8 +216,7 @@ const makeAskedFor = (
   const askedOf = (kind: JobKind, request: unknown, options: SubmitOptions): JobRequest => {
     const { idempotencyKey, mode = defaultMode, priority, project } = options
     requireMode(mode)
-    if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey))
-      throw new TypeError("idempotencyKey must be a text of 1 to 255 visible ASCII characters without spaces")
+    if (idempotencyKey !== undefined) requireIdempotencyKey(idempotencyKey)
     if (priority !== undefined) readPriority(priority)
     const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
     if (grant === undefined) throw new TypeError(`no grant for ${kind.keyScope}`)
@@ -245,7 +250,7 @@ const makeAskedFor = (
 // Which kind a job has is what its caller submitted.
 
 /** Converts an accepted job for the program. */
-const shownSubmission = ({ deduplicated, job }: AcceptedJob, currency: string): SubmittedJob<never> => {
+export const shownSubmission = ({ deduplicated, job }: AcceptedJob, currency: string): SubmittedJob<never> => {
   const result: object = toJobResult(job, currency)
   return (deduplicated === true ? { ...result, deduplicated } : result) as never
 }

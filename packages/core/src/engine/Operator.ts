@@ -36,14 +36,16 @@ import {
   type LedgerPage,
   type LedgerPart,
   type QueueDepth,
+  type ScheduleStore,
   Switchboard,
   WakeUp,
 } from "../ports/index.ts"
-import type { AcceptedJob, Refused } from "./acceptedOf.ts"
+import type { AcceptedJob, CreateJobError, Refused } from "./acceptedOf.ts"
 import { cancelJob } from "./cancelJob.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
 import { readJob } from "./readJob.ts"
+import { runScheduleNow } from "./scheduledJobs.ts"
 import { retryJob } from "./retryJob.ts"
 import { requireKnownKind } from "./storedKinds.ts"
 import { measureQueues, waitingForJob } from "./waitingForJob.ts"
@@ -64,6 +66,7 @@ const verbs = [
   "waitingFor",
   "cancel",
   "retry",
+  "runSchedule",
   "pause",
   "resume",
   "board",
@@ -127,6 +130,14 @@ export class Operator extends Context.Service<
     readonly retry: (
       jobId: string,
     ) => Effect.Effect<AcceptedJob, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable>
+    /**
+     * Submits a job of a schedule now. An unfinished job of an earlier call is returned instead, `deduplicated`, and so is any unfinished
+     * job of a schedule whose jobs must not overlap. `undefined`: there is no schedule of this name.
+     */
+    readonly runSchedule: (
+      name: string,
+      idempotencyKey?: string,
+    ) => Effect.Effect<AcceptedJob | undefined, CreateJobError | KindUnknown, ScheduleStore>
     /** Pauses a kind, also one of other processes: jobs are accepted but do not start. Takes effect in this process at once, in others within a second. */
     readonly pause: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
     /** Resumes a paused kind, also one of other processes. */
@@ -196,6 +207,7 @@ export class Operator extends Context.Service<
         waitingFor: (jobId) => provide(Effect.flatMap(readJob(jobId), waitingForJob)),
         cancel: (jobId) => provide(cancelJob(jobId)),
         retry: (jobId) => provide(retryJob(kinds, jobId)),
+        runSchedule: (name, idempotencyKey) => provide(runScheduleNow(kinds, name, idempotencyKey)),
         pause: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, true))),
         resume: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, false))),
         board,
