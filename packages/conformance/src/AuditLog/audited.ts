@@ -14,6 +14,7 @@ import {
 } from "@kiln/core/ports"
 import { create, createDone, createFailed, read } from "../arrange.ts"
 import { check, type Section, type Stores } from "../Check.ts"
+import { schedule } from "../JobStore/createJobsTicks.ts"
 import { digest, jobId, keyId, newApiKey, newJob, ownerOf, projectId } from "../fixtures.ts"
 
 const change = (action: string): AuditChange => ({
@@ -71,6 +72,9 @@ const everyChange = (
     yield* wrap("remove", secrets.remove("audited"))
     yield* wrap("writeSchedule", schedules.writeSchedule("audited", 0, { nextAt: null, document: "{}" }))
     yield* wrap("createJobs", jobs.createJobs([retry]), hasTag("Created"))
+    const [stored] = (yield* schedules.findSchedule("audited")).schedules
+    const tick = { name: "audited", version: stored?.version ?? 0, tick: 1, schedule, nextAt: null, isManual: true }
+    yield* wrap("createJobs of a schedule", jobs.createJobs([newJob(5, { tick })]), hasTag("Created"))
     yield* wrap("cancelJobs", jobs.cancelJobs([jobId(3)]), hasTag("Canceled"))
     yield* wrap("eraseJobs", jobs.eraseJobs([{ jobId: jobId(4), principal: ownerOf(newJob(4)) }]), hasTag("Erased"))
   })
@@ -139,7 +143,7 @@ export const auditedVerbs: Section<AuditLog | Stores> = {
         })
         expect(yield* state).toEqual(before)
         expect(yield* entries).toEqual([])
-        expect(refused).toHaveLength(18)
+        expect(refused).toHaveLength(19)
       }),
     ),
 

@@ -7,7 +7,7 @@ import { digest, keyId, newJob } from "../fixtures.ts"
 
 const otherKey = keyId(7)
 
-const schedule: JobTick["schedule"] = {
+export const schedule: JobTick["schedule"] = {
   kind: "image_generation",
   request: {},
   owner: { projectId: newJob(1).projectId, keyId: newJob(1).keyId, mode: "sandbox" },
