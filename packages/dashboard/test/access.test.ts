@@ -135,6 +135,7 @@ describe("the API of operators", () => {
       ["POST", "/switches/nothing/on", "not_found"],
       ["POST", "/keys/key_x/revoke", "not_found"],
       ["POST", "/schedules/nothing/pause", "not_found"],
+      ["POST", "/schedules/nothing/run", "not_found"],
       ["POST", "/prices/nothing/activate", "not_found"],
       ["POST", "/projects/nothing/disable", "not_found"],
     ] as const) {

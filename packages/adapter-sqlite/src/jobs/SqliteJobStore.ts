@@ -54,8 +54,9 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     createJobs: (jobs) => {
       const [only, ...others] = jobs
       const create = (tx: Transaction) => createJobs(tx, jobs, db.counted)
-      // Only an operator retries jobs.
-      if (jobs.some(({ retryOf }) => retryOf !== null)) return recording.write("JobStore.createJobs", create)
+      // Only an operator retries jobs, and submits those of schedules outside of their ticks.
+      if (jobs.some(({ retryOf, tick }) => retryOf !== null || tick?.isManual === true))
+        return recording.write("JobStore.createJobs", create)
       return only !== undefined && others.length === 0
         ? db.writeAtOnce("JobStore.createJobs", (tx) => createAtOnce(tx, only, db.counted), create)
         : db.write("JobStore.createJobs", create)

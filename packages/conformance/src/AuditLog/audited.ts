@@ -15,6 +15,7 @@ import {
 } from "@kiln/core/ports"
 import { create, createDone, createFailed, read } from "../arrange.ts"
 import { check, type Section, type Stores } from "../Check.ts"
+import { schedule } from "../JobStore/createJobsTicks.ts"
 import { digest, jobId, keyId, newApiKey, newJob, ownerOf, projectId } from "../fixtures.ts"
 
 const change = (action: string): AuditChange => ({
@@ -73,6 +74,9 @@ const everyChange = (
     yield* wrap("writeSchedule", schedules.writeSchedule("audited", 0, { nextAt: null, document: "{}" }))
     yield* wrap("createJobs", jobs.createJobs([retry]), hasTag("Created"))
     yield* wrap("rescheduleJobs", jobs.rescheduleJobs([{ jobId: jobId(3), delayMs: 60_000 }]), hasTag("Rescheduled"))
+    const [stored] = (yield* schedules.findSchedule("audited")).schedules
+    const tick = { name: "audited", version: stored?.version ?? 0, tick: 1, schedule, nextAt: null, isManual: true }
+    yield* wrap("createJobs of a schedule", jobs.createJobs([newJob(5, { tick })]), hasTag("Created"))
     yield* wrap("cancelJobs", jobs.cancelJobs([jobId(3)]), hasTag("Canceled"))
     yield* wrap(
       "redeliver",
@@ -151,7 +155,7 @@ export const auditedVerbs: Section<AuditLog | Stores> = {
         })
         expect(yield* state).toEqual(before)
         expect(yield* entries).toEqual([])
-        expect(refused).toHaveLength(20)
+        expect(refused).toHaveLength(21)
       }),
     ),
 

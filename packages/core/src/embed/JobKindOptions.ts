@@ -62,6 +62,19 @@ export interface AttemptEngine {
   readonly cancel: (job: JobReference<string>) => Promise<void>
 }
 
+/** The tick of a schedule, by the store's clock. */
+export interface AttemptTick {
+  /** The schedule's name. */
+  readonly name: string
+  /** When the schedule ticked, or, for a job of `runNow`, when that was called. */
+  readonly tickAt: Date
+  /**
+   * The last tick before that got a job; `null` for the first. From one tick to the next, the times from `previousAt` to `tickAt` have
+   * no gap: not after a skipped tick either.
+   */
+  readonly previousAt: Date | null
+}
+
 /** The argument of `run`. */
 export interface Attempt<
   Request = unknown,
@@ -78,6 +91,8 @@ export interface Attempt<
   readonly tags: ReadonlyArray<string>
   /** The metadata of the submission, without the fields of the request that the kind keeps. */
   readonly metadata: Readonly<Record<string, MetadataValue>>
+  /** The tick that the job is for, if a schedule submitted it. */
+  readonly schedule: AttemptTick | undefined
   /** 1-based. */
   readonly attempt: number
   /** Attempts that have failed before this one. */

@@ -116,6 +116,13 @@ class AsyncAttempt implements Attempt {
     return this.#attempt.submitted.tags ?? []
   }
 
+  get schedule(): Attempt["schedule"] {
+    const { schedule } = this.#attempt.submitted
+    if (schedule === undefined) return undefined
+    const { name, previousAt, tickAt } = schedule
+    return { name, tickAt: new Date(tickAt), previousAt: previousAt === null ? null : new Date(previousAt) }
+  }
+
   get signal(): AbortSignal {
     return (this.#controller ??= new AbortController()).signal
   }

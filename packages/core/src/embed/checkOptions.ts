@@ -25,7 +25,6 @@ import type {
   AbortOption,
   EmbeddedEngine,
   ProjectOption,
-  ScheduleOptions,
   Submission,
   SubmitOptions,
   UniqueOptions,
@@ -43,6 +42,7 @@ import type {
   RequestOptions,
   SpendCapAmounts,
 } from "./OperatorVerbs.ts"
+import type { RunNowOptions, ScheduleOptions } from "./ScheduleVerbs.ts"
 
 // The options of each call, checked at run time for JavaScript programs and for spreads that hide names from the compiler.
 
@@ -122,6 +122,14 @@ export const scheduleOptions: OptionNames<ScheduleOptions<Kind>> = {
   mode: true,
   priority: true,
   missed: true,
+  overlap: true,
+  tags: true,
+  jitterMs: true,
+  endsAt: true,
+}
+export const runNowOptions: OptionNames<RunNowOptions> = {
+  idempotencyKey: true,
+  signal: true,
 }
 
 export const uploadFields: OptionNames<Parameters<EmbeddedEngine["createUpload"]>[0]> = {
@@ -241,6 +249,12 @@ export const checkLimits = (perKind: object, kinds: ReadonlyArray<JobKind>): voi
   const unknown = Object.keys(perKind).find((name) => !known.includes(name))
   if (unknown !== undefined)
     throw new TypeError(unknownName(`kind "${unknown}" in settings.limits.perKind`, unknown, known))
+}
+
+/** Throws `TypeError` unless this is an idempotency key. */
+export const requireIdempotencyKey = (key: unknown): void => {
+  if (typeof key !== "string" || !/^[\x21-\x7e]{1,255}$/.test(key))
+    throw new TypeError("idempotencyKey must be a text of 1 to 255 visible ASCII characters without spaces")
 }
 
 const maxTags = 16

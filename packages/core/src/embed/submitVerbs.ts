@@ -22,7 +22,15 @@ import {
 import { maxDelayMs, traceIn } from "../engine/prepareJob.ts"
 import { inSpan } from "../engine/spans.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"
-import { callerOf, requireMode, submissionFields, submittedFor, uniqueFor, verbOptions } from "./checkOptions.ts"
+import {
+  callerOf,
+  requireIdempotencyKey,
+  requireMode,
+  submissionFields,
+  submittedFor,
+  uniqueFor,
+  verbOptions,
+} from "./checkOptions.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome, SubmittedJob } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { FinishedJob, OnFinished } from "./JobResult.ts"
@@ -137,8 +145,6 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   }
 }
 
-const isIdempotencyKey = (value: unknown): boolean => typeof value === "string" && /^[\x21-\x7e]{1,255}$/.test(value)
-
 const kindNamed = (kinds: ReadonlyArray<JobKind>, name: string): JobKind => {
   if (typeof name !== "string") throw new TypeError("the kind of a job must be given by its name, a text")
   const kind = kinds.find((known) => known.name === name)
@@ -165,8 +171,7 @@ const makeAskedFor = (
   const askedOf = (kind: JobKind, request: unknown, options: SubmitOptions): JobRequest => {
     const { idempotencyKey, mode = defaultMode, priority, project } = options
     requireMode(mode)
-    if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey))
-      throw new TypeError("idempotencyKey must be a text of 1 to 255 visible ASCII characters without spaces")
+    if (idempotencyKey !== undefined) requireIdempotencyKey(idempotencyKey)
     if (priority !== undefined) readPriority(priority)
     const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
     if (grant === undefined) throw new TypeError(`no grant for ${kind.keyScope}`)
@@ -200,7 +205,7 @@ const makeAskedFor = (
 // Which kind a job has is what its caller submitted.
 
 /** Converts an accepted job for the program. */
-const shownSubmission = ({ deduplicated, job }: AcceptedJob, engine: Engine["Service"]): SubmittedJob<never> => {
+export const shownSubmission = ({ deduplicated, job }: AcceptedJob, engine: Engine["Service"]): SubmittedJob<never> => {
   const result: object = toJobResult(job, engine)
   return (deduplicated === true ? { ...result, deduplicated } : result) as never
 }

@@ -37,10 +37,11 @@ import {
   type LedgerPage,
   type LedgerPart,
   type QueueDepth,
+  type ScheduleStore,
   Switchboard,
   WakeUp,
 } from "../ports/index.ts"
-import type { AcceptedJob, Refused } from "./acceptedOf.ts"
+import type { AcceptedJob, CreateJobError, Refused } from "./acceptedOf.ts"
 import { cancelJob } from "./cancelJob.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
@@ -49,6 +50,7 @@ import { readJob } from "./readJob.ts"
 import { type Observer, readRequest } from "./readRequest.ts"
 import { rescheduleJob } from "./rescheduleJob.ts"
 import { retryJob, type RetryOptions } from "./retryJob.ts"
+import { runScheduleNow } from "./scheduledJobs.ts"
 import { requireKnownKind } from "./storedKinds.ts"
 import { measureQueues, waitingForJob } from "./waitingForJob.ts"
 import { EngineConfig } from "./EngineConfig.ts"
@@ -71,6 +73,7 @@ const verbs = [
   "retry",
   "promote",
   "reschedule",
+  "runSchedule",
   "pause",
   "resume",
   "board",
@@ -156,6 +159,14 @@ export class Operator extends Context.Service<
       jobId: string,
       delayMs: number,
     ) => Effect.Effect<boolean, Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable>
+    /**
+     * Submits a job of a schedule now. An unfinished job of an earlier call is returned instead, `deduplicated`, and so is any unfinished
+     * job of a schedule whose jobs must not overlap. `undefined`: there is no schedule of this name.
+     */
+    readonly runSchedule: (
+      name: string,
+      idempotencyKey?: string,
+    ) => Effect.Effect<AcceptedJob | undefined, CreateJobError | KindUnknown, ScheduleStore>
     /** Pauses a kind, also one of other processes: jobs are accepted but do not start. Takes effect in this process at once, in others within a second. */
     readonly pause: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
     /** Resumes a paused kind, also one of other processes. */
@@ -231,6 +242,7 @@ export class Operator extends Context.Service<
           delayMs >= 0 && delayMs <= maxDelayMs
             ? provide(rescheduleJob(jobId, delayMs))
             : Effect.die(new TypeError(`delayMs must be from 0 to ${maxDelayMs}`)),
+        runSchedule: (name, idempotencyKey) => provide(runScheduleNow(kinds, name, idempotencyKey)),
         pause: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, true))),
         resume: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, false))),
         board,

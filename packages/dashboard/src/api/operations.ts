@@ -1,5 +1,6 @@
 import * as Schema from "effect/Schema"
 import type { OperatorRole } from "@kiln/core/ports"
+import { Schedule, ScheduleRun } from "./scheduleSchemas.ts"
 import * as S from "./schemas.ts"
 
 /** An operation of the operator's API. Routes, checks, the OpenAPI document and the page's types are derived from it. */
@@ -154,7 +155,14 @@ export const operations = {
   ),
   listKeys: get("/keys", "List API keys, without their secrets", Schema.Array(S.Key), {}),
   revokeKey: post("/keys/:id/revoke", "Revoke an API key", nothing, S.Changed, "kiln key revoke ID"),
-  listSchedules: get("/schedules", "List schedules", Schema.Array(S.Schedule), {}),
+  listSchedules: get("/schedules", "List schedules", Schema.Array(Schedule), {}),
+  runSchedule: post(
+    "/schedules/:id/run",
+    "Submit a job of a schedule now",
+    nothing,
+    ScheduleRun,
+    "kiln schedule run ID",
+  ),
   pauseSchedule: post("/schedules/:id/pause", "Pause a schedule", nothing, S.Changed, "kiln schedule pause ID"),
   resumeSchedule: post("/schedules/:id/resume", "Resume a schedule", nothing, S.Changed, "kiln schedule resume ID"),
   removeSchedule: post("/schedules/:id/remove", "Remove a schedule", nothing, S.Changed, "kiln schedule remove ID"),

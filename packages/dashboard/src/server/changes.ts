@@ -42,11 +42,13 @@ const firstIs =
     return first === tag || (typeof first === "object" && first !== null && Reflect.get(first, "_tag") === tag)
   }
 
-/** The job that a retry created, in the answer of the store. */
-const newJobOf = (outcomes: unknown): JsonObject => {
-  const [outcome] = outcomes as ReadonlyArray<CreateOutcome>
-  return outcome?._tag === "Created" ? { retried_as: outcome.job.id } : {}
-}
+/** The job that was created, in the answer of the store. */
+const newJobAs =
+  (field: "retried_as" | "job_id") =>
+  (outcomes: unknown): JsonObject => {
+    const [outcome] = outcomes as ReadonlyArray<CreateOutcome>
+    return outcome?._tag === "Created" ? { [field]: outcome.job.id } : {}
+  }
 
 export const cancel = (id: string, caller: Caller) =>
   Effect.flatMap(Operator, (operator) =>
@@ -65,7 +67,9 @@ export const retry = (
   caller: Caller,
 ): Effect.Effect<Effect.Success<Retried>, Effect.Error<Retried>, Operator> =>
   Effect.flatMap(Operator, (operator) =>
-    operator.retry(id).pipe(recorded(caller, "job.retry", id, { changed: firstIs("Created"), detailsOf: newJobOf })),
+    operator
+      .retry(id)
+      .pipe(recorded(caller, "job.retry", id, { changed: firstIs("Created"), detailsOf: newJobAs("retried_as") })),
   )
 
 type Rescheduled = ReturnType<Operator["Service"]["promote"]>
@@ -113,3 +117,13 @@ export const retryJob = ({ id }: InputOf<"retryJob">, caller: Caller) =>
         : refuse("job_not_retryable", error.message)
     }),
   )
+
+export const runSchedule = Effect.fnUntraced(function* ({ id }: InputOf<"runSchedule">, caller: Caller) {
+  const operator = yield* Operator
+  const accepted = yield* operator.runSchedule(id).pipe(
+    recorded(caller, "schedule.run", id, { changed: firstIs("Created"), detailsOf: newJobAs("job_id") }),
+    Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : refuse("refused", error.message))),
+  )
+  if (accepted === undefined) return yield* Effect.fail(refuse("not_found", "there is no such schedule"))
+  return { job_id: accepted.job.id as string, deduplicated: accepted.deduplicated ?? false }
+})

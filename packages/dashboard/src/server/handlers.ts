@@ -16,7 +16,7 @@ import {
   setPaused,
   turnSwitch,
 } from "./changeInstallation.ts"
-import { cancelJob, promoteJob, rescheduleJob, retryJob } from "./changes.ts"
+import { cancelJob, promoteJob, rescheduleJob, retryJob, runSchedule } from "./changes.ts"
 import { failureMessages, failures } from "./failures.ts"
 import type { Findings } from "./Findings.ts"
 import { makeHistory } from "./history.ts"
@@ -95,6 +95,7 @@ export const makeHandlers = ({ findings, version }: HandlerOptions): Handlers =>
     listKeys: () => listKeys,
     revokeKey,
     listSchedules: () => listSchedules,
+    runSchedule,
     pauseSchedule: changeSchedule("pause"),
     resumeSchedule: changeSchedule("resume"),
     removeSchedule: changeSchedule("remove"),
