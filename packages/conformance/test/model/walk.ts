@@ -163,16 +163,12 @@ const dataOf = (before: Job, one: Step): Partial<Job> => {
         warningCode: one.warningCode,
         charge: paid,
       }
-    case "abandoned":
-    case "failed":
-    case "expired":
-    case "canceled":
-      return { checkpoints: {} }
     case "erased": {
       const warning = one.byAge ? "data_expired" : "data_deleted"
       return {
         retained: one.byAge ? "expired" : "deleted",
         request: null,
+        checkpoints: {},
         output: null,
         files: [],
         warningCode: strongerWarning(before.warningCode ?? undefined, warning) ?? null,
