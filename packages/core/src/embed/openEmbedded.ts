@@ -68,7 +68,7 @@ const expectBlobs = (kinds: ReadonlyArray<JobKind>, blobs: unknown): void => {
     const what = files.length > 0 ? `files (${files.join(", ")})` : upload === undefined ? undefined : "an upload"
     if (what !== undefined)
       throw new TypeError(
-        `the kind ${name} has ${what}: pass createEngine() a place to store them, such as blobs: fileBlobs({ directory })`,
+        `the kind ${name} has ${what}, and createEngine() lacks blobs (such as fileBlobs({ directory }))`,
       )
   }
 }

@@ -1,3 +1,8 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileBlobs } from "@kiln/adapter-blobs"
+import { sqliteStore } from "@kiln/adapter-sqlite"
 import { createEngine, type JobMode, jobKind } from "@kiln/core"
 import { memoryStore, testEngine } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
@@ -43,6 +48,45 @@ describe("a program whose kinds need no provider, price or switch", () => {
     if (outcomes[0]?.job !== undefined) await engine.wait(outcomes[0].job)
     expect((await engine.operator.list({ kind: "resize" })).jobs).toHaveLength(2)
     expect(await engine.operator.count()).toMatchObject([{ kind: "resize", status: "done", count: 2 }])
+  })
+
+  it("leaves the files of other processes to those", async () => {
+    const page = jobKind({
+      name: "page",
+      request: z.object({}),
+      files: ["html"],
+      run: async ({ writeFile }) => {
+        await writeFile("html", async () => ({ data: new Uint8Array(9), mediaType: "text/html" }))
+        return { output: {} }
+      },
+    })
+    const directory = mkdtempSync(join(tmpdir(), "kiln-ordinary-"))
+    const files = () =>
+      readdirSync(join(directory, "files"), { recursive: true, withFileTypes: true }).filter(
+        (entry) => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(Buffer.alloc(9)),
+      )
+    const parts = { store: sqliteStore({ path: join(directory, "jobs.db") }), settings: quick, log: false } as const
+    const withFiles = { ...parts, kinds: [page], blobs: fileBlobs({ directory: join(directory, "files") }) }
+    try {
+      let id = ""
+      {
+        await using engine = await createEngine(withFiles)
+        const job = await engine.submitAndWait("page", {})
+        expect(job.status).toBe("done")
+        id = job.id
+      }
+      expect(files()).toHaveLength(1)
+      {
+        await using engine = await createEngine({ ...parts, kinds: [resize] })
+        await expect(engine.eraseData(id)).rejects.toThrow("this engine has no place for files")
+      }
+      expect(files()).toHaveLength(1)
+      await using engine = await createEngine(withFiles)
+      await engine.eraseData(id)
+      expect(files()).toEqual([])
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
   })
 
   it("is tested without them", async () => {

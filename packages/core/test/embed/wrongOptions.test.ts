@@ -129,9 +129,9 @@ describe("createEngine()", () => {
     ],
     [
       { store: memoryStore(), kinds: builtInKinds(), worker: false },
-      "the kind transcription has an upload: pass createEngine() a place to store them, such as blobs: fileBlobs({ directory })",
+      "the kind transcription has an upload, and createEngine() lacks blobs (such as fileBlobs({ directory }))",
     ],
-    [{ store: memoryStore(), kinds: [page] }, "the kind page has files (html): pass createEngine() a place"],
+    [{ store: memoryStore(), kinds: [page] }, "the kind page has files (html), and createEngine() lacks blobs"],
     [{ store: memoryStore(), blobs: memoryBlobs(), kinds: builtInKinds() }, "must include the providers of the kind"],
   ])("says what it lacks: %#", async (options, message) => {
     await expect(createEngine(options as never)).rejects.toThrow(message)
