@@ -56,6 +56,7 @@ export {
   resultInvalid,
 } from "./embed/AsyncProviders.ts"
 export { createEngine } from "./embed/createEngine.ts"
+export type * from "./embed/CallOptions.ts"
 export type * from "./embed/EmbeddedEngine.ts"
 export type * from "./embed/EngineOptions.ts"
 export type * from "./engine/JobEvent.ts"

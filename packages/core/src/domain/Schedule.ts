@@ -120,7 +120,7 @@ export const followingTick = (
 }
 
 /** Maximum number of missed ticks that get a job with `missed: "each"`. */
-export const maxBackfill = 100
+const maxBackfill = 100
 const mostCounted = 1_000
 
 /** Returns the ticks from one tick up to another, at most `most`. */

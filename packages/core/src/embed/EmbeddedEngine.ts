@@ -7,7 +7,8 @@ import type { MetadataValue } from "../domain/Submitted.ts"
 import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
 import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { FileBody } from "./AsyncProviders.ts"
-import type { JobReference, JobResult } from "./JobResult.ts"
+import type { AbortOption, ProjectOption } from "./CallOptions.ts"
+import type { JobReference, JobResult, SubmittedJob } from "./JobResult.ts"
 import type { OperatorVerbs } from "./OperatorVerbs.ts"
 import type { ScheduleVerbs } from "./ScheduleVerbs.ts"
 
@@ -56,9 +57,6 @@ export interface UniqueOptions {
    */
   readonly while: "queued" | "unfinished" | number
 }
-
-/** A job as `submit` returns it. `deduplicated`: the job of an earlier submission, because of `unique`. */
-export type SubmittedJob<K extends Kind = Kind> = JobResult<K> & { readonly deduplicated?: true }
 
 /** A job of `submitMany`: its request and its own options. */
 export interface Submission<Request> extends SubmitOptions {
@@ -243,16 +241,4 @@ export interface EmbeddedEngine<
    * releases the others and closes the stores. Waiting calls reject with an `AbortError`.
    */
   readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
-}
-
-export interface ProjectOption {
-  /**
-   * The owner of the job, for programs with several tenants: a name of 1 to 64 letters, digits, `-` and `_`. Projects take turns,
-   * each has its own queue cap, and calls that name a project never see jobs of another. Default `embedded`.
-   */
-  readonly project?: string
-}
-
-export interface AbortOption {
-  readonly signal?: AbortSignal
 }

@@ -92,3 +92,6 @@ export interface Finished<Job = FinishedJob> {
  * 45 s is repeated after 5 s, 20 s, 80 s and so on, up to 6 h, ten times in all.
  */
 export type OnFinished<Job = FinishedJob> = (finished: Finished<Job>) => unknown
+
+/** A job as `submit` returns it. `deduplicated`: the job of an earlier submission, because of `unique`. */
+export type SubmittedJob<K extends Kind = Kind> = JobResult<K> & { readonly deduplicated?: true }

@@ -4,7 +4,8 @@ import type { Json } from "../domain/Json.ts"
 import type { Priority, PriorityName } from "../domain/Priority.ts"
 import type { MissedTicks, Overlap } from "../domain/Schedule.ts"
 import type { InputOf, Kind } from "../kinds/KindTypes.ts"
-import type { AbortOption, ProjectOption, SubmittedJob } from "./EmbeddedEngine.ts"
+import type { AbortOption, ProjectOption } from "./CallOptions.ts"
+import type { SubmittedJob } from "./JobResult.ts"
 
 /** When a schedule submits its jobs. */
 export type ScheduleTimes =

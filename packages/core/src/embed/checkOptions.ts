@@ -21,15 +21,8 @@ import type { JobKind } from "../kinds/JobKind.ts"
 import { portsOf } from "../kinds/portsOf.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
-import type {
-  AbortOption,
-  EmbeddedEngine,
-  ProjectOption,
-  Submission,
-  SubmitOptions,
-  UniqueOptions,
-  WaitOptions,
-} from "./EmbeddedEngine.ts"
+import type { AbortOption, ProjectOption } from "./CallOptions.ts"
+import type { EmbeddedEngine, Submission, SubmitOptions, UniqueOptions, WaitOptions } from "./EmbeddedEngine.ts"
 import type { FollowUpOptions } from "./JobKindOptions.ts"
 import type { CallerContext, EngineParts, LogOptions, ModeProviders } from "./EngineOptions.ts"
 import type {

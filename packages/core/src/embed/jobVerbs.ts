@@ -32,14 +32,8 @@ import {
   uploadFields,
   verbOptions,
 } from "./checkOptions.ts"
-import type {
-  AbortOption,
-  EmbeddedEngine,
-  ProjectOption,
-  SubmitOptions,
-  Subscription,
-  WaitOptions,
-} from "./EmbeddedEngine.ts"
+import type { AbortOption, ProjectOption } from "./CallOptions.ts"
+import type { EmbeddedEngine, SubmitOptions, Subscription, WaitOptions } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { JobReference } from "./JobResult.ts"
 import { submitVerbs } from "./submitVerbs.ts"

@@ -67,13 +67,6 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
         after = page.next
       } while (after !== undefined)
     },
-    count: async (question = {}) => {
-      requireOptions("count()", question, countQuestion)
-      const { finishedWithinMs, project } = question
-      if (finishedWithinMs !== undefined) requireNumber("finishedWithinMs", finishedWithinMs, { least: 0 })
-      const projectId = project === undefined ? undefined : projectAskedFor(project)
-      return run(operator.count({ finishedWithinMs, projectId, labels: labelsAskedFor(question) }))
-    },
     ...readers({ context, run }),
     cancel: (job) => run(operator.cancel(idOf(job))),
     retry: async (job, options = {}) => {
@@ -121,12 +114,22 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
   }
 }
 
-type Readers = Pick<OperatorVerbs<Kind>, "measureQueue" | "listAttempts" | "listWaits" | "waitingFor" | "getRequest">
+type Readers = Pick<
+  OperatorVerbs<Kind>,
+  "count" | "measureQueue" | "listAttempts" | "listWaits" | "waitingFor" | "getRequest"
+>
 
 /** Operations that read the queue and one job. */
 const readers = ({ context, run }: Pick<EngineRuntime, "context" | "run">): Readers => {
   const operator = Context.get(context, Operator)
   return {
+    count: async (question = {}) => {
+      requireOptions("count()", question, countQuestion)
+      const { finishedWithinMs, project } = question
+      if (finishedWithinMs !== undefined) requireNumber("finishedWithinMs", finishedWithinMs, { least: 0 })
+      const projectId = project === undefined ? undefined : projectAskedFor(project)
+      return run(operator.count({ finishedWithinMs, projectId, labels: labelsAskedFor(question) }))
+    },
     measureQueue: async (question = {}) => {
       requireOptions("measureQueue()", question, queueQuestion)
       const { project } = question

@@ -28,7 +28,7 @@ import {
   scheduleOptions,
   verbOptions,
 } from "./checkOptions.ts"
-import type { AbortOption } from "./EmbeddedEngine.ts"
+import type { AbortOption } from "./CallOptions.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { ListedSchedule, ScheduleOptions, ScheduleVerbs } from "./ScheduleVerbs.ts"
 import { shownSubmission } from "./submitVerbs.ts"

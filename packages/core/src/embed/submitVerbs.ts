@@ -31,9 +31,9 @@ import {
   uniqueFor,
   verbOptions,
 } from "./checkOptions.ts"
-import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome, SubmittedJob } from "./EmbeddedEngine.ts"
+import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import type { FinishedJob, OnFinished } from "./JobResult.ts"
+import type { FinishedJob, OnFinished, SubmittedJob } from "./JobResult.ts"
 import { toJobResult } from "./toJobResult.ts"
 
 /** Returns the handlers of the kinds: a kind's own, or else the engine's. */
