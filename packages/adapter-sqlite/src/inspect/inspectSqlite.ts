@@ -1,23 +1,9 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import { type RawBuilder, sql } from "kysely"
 import { isError, StoreUnavailable } from "@kiln/core/domain"
 import type { StoreInspection, StorePlace } from "@kiln/core/ports"
-import {
-  countDeliveries,
-  findLastEntry,
-  findSecret,
-  firstBlobs,
-  listKeys,
-  listSchedules,
-  listWorkers,
-  namedBlobs,
-  readDuePurges,
-  readLineage,
-  readRetention,
-} from "@kiln/sql-store"
+import { commonChecks, namedBlobs } from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
 import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
@@ -38,13 +24,7 @@ const jobOfFile = (condition: RawBuilder<boolean>) =>
   sql<boolean>`EXISTS (SELECT 1 FROM kiln_jobs AS job WHERE job.seq = kiln_files.job_seq AND job.retained = 'kept' AND ${condition})`
 
 /** Files that callers can still read are those of done jobs. */
-const { isNamed, listNamedBlobs } = namedBlobs(
-  jobOfFile(sql<boolean>`job.status = 'done'`),
-  jobOfFile(sql<boolean>`true`),
-)
-
-/** Rows per page, so that a listing never blocks the store for long. */
-const pageSize = 500
+const named = namedBlobs(jobOfFile(sql<boolean>`job.status = 'done'`), jobOfFile(sql<boolean>`true`))
 
 /** Opens a store for inspection, also while a server runs on it. Returns `undefined` if there is no database yet. */
 export const inspectSqlite = (
@@ -54,38 +34,19 @@ export const inspectSqlite = (
     database === undefined ? undefined : inspectionOf(database, sqlitePlace(options)),
   )
 
-const inspectionOf = (
-  db: Database,
-  { read: readPlace }: StorePlace["Service"],
-  common = transactionsOf(db),
-): StoreInspection => ({
+const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]): StoreInspection => ({
+  ...commonChecks(transactionsOf(db).read, named),
   migrations: db.read("inspect.migrations", () => migrationStatus(db.connection)),
   schemaDrift: db.read("inspect.schemaDrift", () => schemaDrift(db, migrations, migrationStatus(db.connection))),
   damage: Effect.try({
     try: () => findDamage(db.connection),
     catch: (cause) => new StoreUnavailable({ operation: "inspect.damage", cause }),
   }),
-  namedBlobs: Stream.paginate(firstBlobs, (cursor) =>
-    Effect.map(
-      common.read("inspect.namedBlobs", (tx) => listNamedBlobs(tx, cursor, pageSize)),
-      ({ blobs, next }) => [blobs, Option.fromUndefinedOr(next)] as const,
-    ),
-  ),
-  isNamed: (blob) => common.read("inspect.isNamed", (tx) => isNamed(tx, blob)),
   dueRetention: (periods) => db.read("inspect.dueRetention", (tx) => readDueRetention(tx, periods)),
-  readRetention: common.read("inspect.readRetention", readRetention),
-  duePurges: common.read("inspect.duePurges", readDuePurges),
-  findSecret: (name) => common.read("inspect.findSecret", (tx) => findSecret(tx, name)),
   upkeep: db.read("inspect.upkeep", () => findUpkeep(db.connection)),
   countQueue: db.read("inspect.countQueue", countQueue),
   readBoard: db.read("inspect.readBoard", readBoard),
-  listKeys: common.read("inspect.listKeys", listKeys),
-  findLastChange: (action) => common.read("inspect.findLastChange", (tx) => findLastEntry(tx, action)),
   readPlace,
-  listSchedules: common.read("inspect.listSchedules", listSchedules),
-  countDeliveries: common.read("inspect.countDeliveries", countDeliveries),
-  listWorkers: common.read("inspect.listWorkers", listWorkers),
-  readLineage: common.read("inspect.readLineage", readLineage),
   findOrphans: (blobs) => db.read("inspect.findOrphans", (tx) => findOrphans(tx, blobs)),
   findUploadOrphans: (blobs) => db.read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
 })
