@@ -14,7 +14,6 @@ import { Session } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
 import { findOrphans, named } from "./jobs/blobs.ts"
 import { runOn } from "./transactionsOf.ts"
-import { findUploadOrphans } from "./uploads/UploadStore.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 import { findUpkeep } from "./upkeep.ts"
 import { query, statement, storeTime } from "./Statement.ts"
@@ -84,7 +83,6 @@ const inspectionOf = (
     readBoard: ask(() => readBoard(session)),
     readPlace: options.allowCopies === true ? Effect.undefined : ask(() => readPlace(session, wire)),
     findOrphans: (blobs) => ask(() => findOrphans(session, blobs)),
-    findUploadOrphans: (blobs) => ask(() => findUploadOrphans(session, blobs)),
   }
 }
 

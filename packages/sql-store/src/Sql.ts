@@ -1,6 +1,6 @@
 import type * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import type { Parameters, Statement } from "./Statement.ts"
+import type { BatchStatement, Parameters, Statement } from "./Statement.ts"
 
 /**
  * The answer to a statement: `yield*` gives its value. SQLite has answered when the call returns. Postgres has sent the statement
@@ -35,6 +35,21 @@ export interface Sql {
   get<P extends Parameters, Row>(statement: Statement<P, Row>, parameters: P): Answer<Row | undefined>
   /** Gives the number of changed rows. */
   run<P extends Parameters>(statement: Statement<P, unknown>, parameters: P): Answer<number>
+  /**
+   * Gives the rows of a statement about several items: on Postgres of one statement about all of them, on SQLite of one about each,
+   * in their order.
+   */
+  batch<Item extends Parameters, P extends Parameters, Row>(
+    statement: BatchStatement<Item, P, Row>,
+    items: ReadonlyArray<Item>,
+    parameters: P,
+  ): Answer<ReadonlyArray<Row>>
+  /** Gives the number of changed rows. */
+  runBatch<Item extends Parameters, P extends Parameters>(
+    statement: BatchStatement<Item, P, unknown>,
+    items: ReadonlyArray<Item>,
+    parameters: P,
+  ): Answer<number>
   /**
    * Lets one transaction at a time go on from here, until it ends. SQLite does nothing, because a transaction that writes
    * holds the lock of the whole file from its beginning.

@@ -30,11 +30,16 @@ export { readLineage, readRetention, storedLineage, writeLineage } from "./linea
 export { makeKeyDirectory } from "./keys.ts"
 export { makeScheduleStore, writeSchedule } from "./schedules.ts"
 export { namedBlobs } from "./namedBlobs.ts"
-export { listPurges, nextDue, nextPurges } from "./purges.ts"
+export { nextDue, purgesStillDue, purgeVerbs, recordPurges } from "./purges.ts"
 export { makeSecretStore } from "./secrets.ts"
 export { type Answer, Known, type Program, type Sql, type Transactions } from "./Sql.ts"
 export {
+  type AnyBatch,
+  type AnyStatement,
+  type BatchRow,
+  type BatchTable,
   type Built,
+  type ColumnType,
   compile,
   type Compiled,
   type Given,
@@ -44,13 +49,13 @@ export {
   queries,
   type Parameters,
   type SqlValue,
-  type Statement,
   plenty,
   plentyName,
   timeName,
 } from "./Statement.ts"
 export { wholeAge } from "./wholeAge.ts"
 export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } from "./uploads.ts"
+export { deleteUploads, erasedUploads, expireUploads, findUploadOrphans, unusedUploads } from "./uploadSweeps.ts"
 export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadCounts.ts"
 export { type AppliedMigration, type ComparedMigrations, compareMigrations, isOtherText } from "./compareMigrations.ts"
 export { decodeAmounts, decodeBucket, decodeJson, decodeObject, encodeScope, UndecodableRow } from "./storedJson.ts"

@@ -12,6 +12,7 @@ import { readDuePurges } from "./purges.ts"
 import { listSchedules } from "./schedules.ts"
 import { findSecret } from "./secrets.ts"
 import type { Transactions } from "./Sql.ts"
+import { findUploadOrphans } from "./uploadSweeps.ts"
 
 /** Rows per page: a listing never blocks the store for long. */
 const pageSize = 500
@@ -35,4 +36,5 @@ export const commonChecks = (read: Transactions["read"], { isNamed, listNamedBlo
     countDeliveries: read("inspect.countDeliveries", countDeliveries),
     listWorkers: read("inspect.listWorkers", listWorkers),
     readLineage: read("inspect.readLineage", readLineage),
+    findUploadOrphans: (blobs) => read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
   }) satisfies Partial<StoreInspection>

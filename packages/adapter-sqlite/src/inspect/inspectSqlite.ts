@@ -14,7 +14,6 @@ import { sqlitePlace } from "../place.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
 import { transactionsOf } from "../transactionsOf.ts"
-import { findUploadOrphans } from "../uploads.ts"
 import { readDueRetention } from "./dueRetention.ts"
 import { countQueue } from "./countQueue.ts"
 import { schemaDrift } from "./schemaDrift.ts"
@@ -48,7 +47,6 @@ const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]):
   readBoard: db.read("inspect.readBoard", readBoard),
   readPlace,
   findOrphans: (blobs) => db.read("inspect.findOrphans", (tx) => findOrphans(tx, blobs)),
-  findUploadOrphans: (blobs) => db.read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
 })
 
 interface BrokenReference {
