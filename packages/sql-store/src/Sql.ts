@@ -27,6 +27,9 @@ export class Known<A> implements Answer<A>, Iterator<never, A> {
 /** Work in one transaction: what it yields are answers under way. It does not catch errors of the database. */
 export type Program<A> = Generator<Promise<unknown>, A, unknown>
 
+/** Rounds a caller's age up to whole milliseconds, at most the largest safe integer. */
+export const wholeAge = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER - 1)
+
 /** A database as a program sees it. */
 export interface Sql {
   /** Store time, Unix milliseconds: that of the transaction, or the present one where there is no transaction. */
@@ -57,12 +60,14 @@ export interface Sql {
   lock(name: string): Answer<void>
 }
 
+type Run = <A>(operation: string, program: (tx: Sql) => Program<A>) => Effect.Effect<A, StoreUnavailable>
+
 /** The transactions of a database. */
 export interface Transactions {
   /** Runs a program that only reads. On Postgres each statement has its own snapshot. */
-  read<A>(operation: string, program: (tx: Sql) => Program<A>): Effect.Effect<A, StoreUnavailable>
+  readonly read: Run
   /** Runs a program in a transaction. It may run more than once. If it throws, nothing is written. */
-  write<A>(operation: string, program: (tx: Sql) => Program<A>): Effect.Effect<A, StoreUnavailable>
+  readonly write: Run
 }
 
 /** Gives every answer, in order. Made of statements that were sent before, it costs one round trip. */

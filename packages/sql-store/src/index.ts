@@ -32,7 +32,7 @@ export { makeScheduleStore, writeSchedule } from "./schedules.ts"
 export { namedBlobs } from "./namedBlobs.ts"
 export { nextDue, purgesStillDue, purgeVerbs, recordPurges } from "./purges.ts"
 export { makeSecretStore } from "./secrets.ts"
-export { type Answer, Known, type Program, type Sql, type Transactions } from "./Sql.ts"
+export { type Answer, Known, type Program, type Sql, type Transactions, wholeAge } from "./Sql.ts"
 export {
   type AnyBatch,
   type AnyStatement,
@@ -53,7 +53,6 @@ export {
   plentyName,
   timeName,
 } from "./Statement.ts"
-export { wholeAge } from "./wholeAge.ts"
 export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } from "./uploads.ts"
 export { deleteUploads, erasedUploads, expireUploads, findUploadOrphans, unusedUploads } from "./uploadSweeps.ts"
 export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadCounts.ts"

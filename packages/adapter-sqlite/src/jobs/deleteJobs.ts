@@ -6,8 +6,7 @@ import { storeTime } from "../StoreClock.ts"
 import type { Transaction } from "../Transaction.ts"
 import { runIn } from "../transactionsOf.ts"
 import { retentionColumns } from "./eraseJobs.ts"
-import { finishedKinds } from "./finishedKinds.ts"
-import { isNotNeeded } from "./neededChildren.ts"
+import { finishedKinds, isNotNeeded } from "./finishedKinds.ts"
 
 type Due = { readonly kind: string; readonly finishedBy: number; readonly limit: number }
 

@@ -6,8 +6,7 @@ import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { runIn } from "../transactionsOf.ts"
 import { eraseAttempts } from "./attempts.ts"
-import { finishedKinds } from "./finishedKinds.ts"
-import { isNotNeeded } from "./neededChildren.ts"
+import { finishedKinds, isNotNeeded } from "./finishedKinds.ts"
 
 /** The facts about a job that erasing and deleting need. */
 export const retentionColumns = select(
