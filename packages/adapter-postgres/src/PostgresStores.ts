@@ -4,17 +4,11 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
-  AuditLog,
   CallerTransactions,
   JobDirectory,
   DeliveryStore,
   JobStore,
-  KeyDirectory,
-  MinuteHistory,
-  OperatorTokens,
   RateLimitStore,
-  ScheduleStore,
-  SecretStore,
   storeAdapter,
   type StoreAdapter,
   StorePlace,
@@ -22,14 +16,7 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import {
-  makeAuditLog,
-  makeKeyDirectory,
-  makeMinuteHistory,
-  makeOperatorTokens,
-  makeScheduleStore,
-  makeSecretStore,
-} from "@kiln/sql-store"
+import { coldStores, type SqlStore } from "@kiln/sql-store"
 import { auditedDatabase } from "./audit.ts"
 import { LanePositions } from "./jobs/LanePositions.ts"
 import { checkPostgresOptions, openDatabase, type OpenDatabase, type PostgresOptions } from "./openDatabase.ts"
@@ -47,24 +34,6 @@ import { makePostgresUploadStore } from "./uploads/UploadStore.ts"
 import { hintOnce, makePostgresWakeUp, makeNotifiers, type PostgresWakeUp } from "./wakeUp/WakeUp.ts"
 import { saveTurns } from "./jobs/nextClaimable.ts"
 import type { KyselyTransaction, PgClient, QueryTransaction } from "./callers/CallerConnection.ts"
-
-/** The services that the layer provides. */
-type PostgresStore =
-  | JobStore
-  | JobDirectory
-  | CallerTransactions
-  | UploadStore
-  | KeyDirectory
-  | Switchboard
-  | SecretStore
-  | RateLimitStore
-  | ScheduleStore
-  | DeliveryStore
-  | AuditLog
-  | OperatorTokens
-  | MinuteHistory
-  | StorePlace
-  | WakeUp
 
 /** Wakes only within its own process; if `tells` is set, also notifies others of work and of finished jobs. */
 const localWakeUp = (
@@ -94,7 +63,7 @@ const notificationsOf = ({ notifications = true, pooler }: PostgresOptions): boo
  */
 export const PostgresStores = {
   /** Fails with `StoreUnavailable` if the database cannot be reached or the schema cannot be brought up to date. */
-  layer: (options: PostgresOptions): Layer.Layer<PostgresStore, StoreUnavailable> =>
+  layer: (options: PostgresOptions): Layer.Layer<SqlStore, StoreUnavailable> =>
     Layer.effectContext(
       Effect.gen(function* () {
         const open = yield* openDatabase(options)
@@ -123,16 +92,11 @@ export const PostgresStores = {
             CallerTransactions,
             makePostgresCallerTransactions(database, facts, connections, notifications !== false),
           ),
+          Context.merge(coldStores(transactionsOf(database), transactionsOf(recording))),
           Context.add(UploadStore, makePostgresUploadStore(database, heartbeats)),
-          Context.add(KeyDirectory, makeKeyDirectory(transactionsOf(recording))),
           Context.add(Switchboard, makePostgresSwitchboard(recording, hint)),
-          Context.add(SecretStore, makeSecretStore(transactionsOf(recording))),
-          Context.add(ScheduleStore, makeScheduleStore(transactionsOf(recording))),
           Context.add(DeliveryStore, makePostgresDeliveryStore(recording)),
           Context.add(RateLimitStore, makePostgresRateLimitStore(database)),
-          Context.add(OperatorTokens, makeOperatorTokens(transactionsOf(recording))),
-          Context.add(MinuteHistory, makeMinuteHistory(transactionsOf(database))),
-          Context.add(AuditLog, makeAuditLog(transactionsOf(database))),
           Context.add(StorePlace, makePostgresPlace(database, connections, options)),
           Context.add(WakeUp, wakeUp),
         )

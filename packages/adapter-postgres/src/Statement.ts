@@ -1,5 +1,4 @@
 import {
-  type AliasedRawBuilder,
   createQueryId,
   PostgresQueryCompiler,
   type RawBuilder,
@@ -8,14 +7,18 @@ import {
   WithSchemaPlugin,
 } from "kysely"
 import {
+  type AnyBatch,
+  type AnyStatement,
+  type BatchRow,
+  type BatchTable,
   type Built,
+  type ColumnType,
   compile as compileWith,
   once,
   Placeholder,
   plentyName,
   queries,
   type SqlValue as CommonValue,
-  type Statement as CommonStatement,
   timeName,
 } from "@kiln/sql-store"
 import type { Tables } from "./columns.ts"
@@ -97,7 +100,7 @@ export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<
 /** Store time, for statements outside of a transaction. Evaluated once per statement, so that indexes can be searched by it. */
 export const storeTime: RawBuilder<number> = sql<number>`${sql.raw(timeText)}`
 
-export { plenty, wholeAge } from "@kiln/sql-store"
+export { type BatchTable, plenty, wholeAge } from "@kiln/sql-store"
 
 /** Store time minus `ms` milliseconds. */
 export const ago = (ms: RawBuilder<number>): RawBuilder<number> => sql<number>`(${storeTime} - ${whole(ms)})`
@@ -122,14 +125,16 @@ export const statement = <P extends Values, Row>(build: (given: Given<P>) => Bui
 /** Names the schema in a query of both databases. */
 export const inDefaultSchema = new WithSchemaPlugin(defaultSchema)
 
-const ownStatements = new WeakMap<CommonStatement<never, unknown>, Statement<Values, unknown>>()
+const withSchema = (node: RootOperationNode): RootOperationNode =>
+  inDefaultSchema.transformQuery({ node, queryId: createQueryId() })
+
+const ownStatements = new WeakMap<AnyStatement, Statement<Values, unknown>>()
 
 /** Compiles a statement of both databases, once. */
-export const ownOf = (common: CommonStatement<never, unknown>): Statement<Values, unknown> => {
+export const ownOf = (common: AnyStatement): Statement<Values, unknown> => {
   const known = ownStatements.get(common)
   if (known !== undefined) return known
-  const inSchema = (node: RootOperationNode) => inDefaultSchema.transformQuery({ node, queryId: createQueryId() })
-  const { name, names, sql: text } = compile(common.built, inSchema)
+  const { name, names, sql: text } = compile(common.built, withSchema)
   const own: Statement<Values, unknown> = {
     sql: text,
     name,
@@ -138,15 +143,6 @@ export const ownOf = (common: CommonStatement<never, unknown>): Statement<Values
   ownStatements.set(common, own)
   return own
 }
-
-/** The SQL type of a batch column. */
-export type ColumnType = "text" | "bigint" | "boolean" | "double precision"
-
-/** An item of a batch, with its position, counted from 1. */
-export type BatchRow<Item> = Item & { readonly ord: number }
-
-/** The batch in its query: a table named `item`, with the fields of an item as columns. */
-export type BatchTable<Item> = AliasedRawBuilder<BatchRow<Item>, "item">
 
 /** A statement over many items in one round trip. */
 export interface BatchStatement<Item, P extends Values, Row> {
@@ -167,8 +163,9 @@ export const batchStatement = <
 >(
   columns: { readonly [Name in keyof Item]: ColumnType },
   build: (item: BatchTable<Item>, given: Given<P>) => Built<Row>,
+  transform?: (node: RootOperationNode) => RootOperationNode,
 ): BatchStatement<Item, P, Row> => {
-  const compiled = once(() => compileBatch(columns, build))
+  const compiled = once(() => compileBatch(columns, build, transform))
   return lazily(compiled, (items: ReadonlyArray<Item>, parameters: P) =>
     compiled().sources.map(({ field, parameter }) =>
       field === undefined ? (parameters[parameter] ?? null) : arrayText(items, field),
@@ -179,6 +176,7 @@ export const batchStatement = <
 const compileBatch = <Item, P extends Values>(
   columns: { readonly [Name in keyof Item]: ColumnType },
   build: (item: BatchTable<Item>, given: Given<P>) => Built<unknown>,
+  transform?: (node: RootOperationNode) => RootOperationNode,
 ) => {
   const fields = Object.keys(columns) as Array<keyof Item & string>
   // Subqueries, so that the planner does not see how many items there are: it would plan each size anew.
@@ -187,9 +185,24 @@ const compileBatch = <Item, P extends Values>(
   )
   const names = sql.join([...fields, "ord"].map((field) => sql.id(field)))
   const item = sql<BatchRow<Item>>`unnest(${arrays}) with ordinality`.as<"item">(sql`item(${names})`)
-  const { name, names: order, sql: text } = compile(build(item, placeholders<P>()))
+  const { name, names: order, sql: text } = compile(build(item, placeholders<P>()), transform)
   const fieldOf = new Map(fields.map((field) => [`item.${field}`, field]))
   return { sql: text, name, sources: order.map((parameter) => ({ parameter, field: fieldOf.get(parameter) })) }
+}
+
+const ownBatches = new WeakMap<AnyBatch, BatchStatement<unknown, Values, unknown>>()
+
+/** The same for a statement about the items of a batch. */
+export const ownBatchOf = (common: AnyBatch): BatchStatement<unknown, Values, unknown> => {
+  const known = ownBatches.get(common)
+  if (known !== undefined) return known
+  const own = batchStatement(
+    common.columns,
+    (item, given) => common.build(item as never, given as never),
+    withSchema,
+  ) as BatchStatement<unknown, Values, unknown>
+  ownBatches.set(common, own)
+  return own
 }
 
 /** Characters that end or escape a quoted element of an array. */

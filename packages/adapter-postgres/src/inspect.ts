@@ -1,25 +1,10 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import pg from "pg"
 import { sql } from "kysely"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus, QueueGroup, StoreInspection } from "@kiln/core/ports"
-import {
-  countDeliveries,
-  findLastEntry,
-  findSecret,
-  firstBlobs,
-  listKeys,
-  listSchedules,
-  listWorkers,
-  type Program,
-  readDuePurges,
-  readLineage,
-  readRetention,
-  type Sql,
-} from "@kiln/sql-store"
+import { commonChecks } from "@kiln/sql-store"
 import { readBoard } from "./board.ts"
 import { clientConfig, cutOff } from "./Connections.ts"
 import { migrations } from "./migrations/index.ts"
@@ -27,9 +12,8 @@ import { connectionOptions, postgresMigrations, type PostgresOptions } from "./o
 import { readPlace } from "./place.ts"
 import { Session } from "./Session.ts"
 import { readDueRetention } from "./dueRetention.ts"
-import { findOrphans, isNamed, listNamedBlobs } from "./jobs/blobs.ts"
+import { findOrphans, named } from "./jobs/blobs.ts"
 import { runOn } from "./transactionsOf.ts"
-import { findUploadOrphans } from "./uploads/UploadStore.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 import { findUpkeep } from "./upkeep.ts"
 import { query, statement, storeTime } from "./Statement.ts"
@@ -56,9 +40,6 @@ const groupsOfQueue = statement(() =>
 
 const countQueue = (session: Session): Promise<ReadonlyArray<QueueGroup>> =>
   session.all(groupsOfQueue, {}) as Promise<ReadonlyArray<QueueGroup>>
-
-/** Rows per query: a listing never blocks the store for long. */
-const pageSize = 500
 
 /** Opens a store for inspection, also while servers use it. Returns `undefined` if the schema does not exist. */
 export const inspectPostgres = (
@@ -87,8 +68,8 @@ const inspectionOf = (
 ): StoreInspection => {
   const wire = connectionOptions(options)
   const session = new Session(client, { ...wire, prepared: false })
-  const run = <A>(program: (tx: Sql) => Program<A>) => ask(() => runOn(session, program))
   return {
+    ...commonChecks((_, program) => ask(() => runOn(session, program)), named),
     migrations: status,
     schemaDrift: Effect.flatMap(status, ({ applied, unknown }) => {
       const done = new Set(applied.map(({ name }) => name))
@@ -96,29 +77,12 @@ const inspectionOf = (
       return ask(() => schemaDrift(session, wire.schema, known, unknown.length > 0))
     }),
     damage: ask(() => failedChecksums(client)),
-    namedBlobs: Stream.paginate(firstBlobs, (cursor) =>
-      Effect.map(
-        run((tx) => listNamedBlobs(tx, cursor, pageSize)),
-        ({ blobs, next }) => [blobs, Option.fromUndefinedOr(next)] as const,
-      ),
-    ),
-    isNamed: (blob) => run((tx) => isNamed(tx, blob)),
     dueRetention: (periods) => ask(() => readDueRetention(session, periods)),
-    readRetention: run(readRetention),
-    duePurges: run(readDuePurges),
-    findSecret: (name) => run((tx) => findSecret(tx, name)),
     upkeep: ask(() => findUpkeep(client, wire.schema)),
     countQueue: ask(() => countQueue(session)),
     readBoard: ask(() => readBoard(session)),
-    listKeys: run(listKeys),
-    findLastChange: (action) => run((tx) => findLastEntry(tx, action)),
     readPlace: options.allowCopies === true ? Effect.undefined : ask(() => readPlace(session, wire)),
-    listSchedules: run(listSchedules),
-    countDeliveries: run(countDeliveries),
-    listWorkers: run(listWorkers),
-    readLineage: run(readLineage),
     findOrphans: (blobs) => ask(() => findOrphans(session, blobs)),
-    findUploadOrphans: (blobs) => ask(() => findUploadOrphans(session, blobs)),
   }
 }
 

@@ -7,7 +7,6 @@ import type { Database } from "./Database.ts"
 import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"
 import { migrations as bundled } from "./migrations/index.ts"
 import { sqlState } from "./postgresErrors.ts"
-import { changedFunctions, replaceFunctions } from "./replaceFunctions.ts"
 import { inSavepoint, schemaDrift } from "./schemaDrift.ts"
 import type { Session } from "./Session.ts"
 
@@ -41,6 +40,41 @@ const compare = async (
   schema: string,
   migrations: ReadonlyArray<Migration>,
 ): Promise<ComparedMigrations> => compareMigrations(await appliedMigrations(session, schema), migrations, digestOf)
+
+const functionText =
+  /CREATE (?:OR REPLACE )?FUNCTION "kiln"\.(\w+)\((?:(?!\bAS\s+[$'])[\s\S])*AS\s+(?:\$\$[\s\S]*?\$\$|'[^']*');/g
+
+const functionPrefix = "function "
+
+/**
+ * Returns the names of the functions by which a schema differs, if it differs by the text of functions alone; otherwise none. The
+ * tables then hold the same as those of this version, so its functions can replace the others.
+ */
+const changedFunctions = (differences: ReadonlyArray<SchemaDrift>): ReadonlyArray<string> =>
+  differences.every(({ object, problem }) => problem === "changed" && object.startsWith(functionPrefix))
+    ? differences.map(({ object }) => object.slice(functionPrefix.length))
+    : []
+
+/** Gives functions the text that migrations define, also if they have other parameters now. */
+const replaceFunctions = async (
+  session: Session,
+  schema: string,
+  migrations: ReadonlyArray<Migration>,
+  names: ReadonlyArray<string>,
+): Promise<void> => {
+  const texts = new Map(
+    migrations.flatMap(({ sql }) => [...sql.matchAll(functionText)].map(([text, name]) => [name, text] as const)),
+  )
+  // Nothing depends on a function, except a trigger on its function.
+  const others = await session.execute<{ signature: string }>(
+    `SELECT oid::regprocedure::text AS signature FROM pg_proc
+     WHERE pronamespace = to_regnamespace($1) AND proname = ANY ($2) AND prorettype <> 'trigger'::regtype`,
+    [schema, names],
+  )
+  for (const { signature } of others) await session.execute(`DROP FUNCTION ${signature}`)
+  for (const name of names)
+    await session.execute((texts.get(name) ?? "").replace(/^CREATE (OR REPLACE )?/, "CREATE OR REPLACE "))
+}
 
 /** The state of the migrations, told by their digests, and by the schema itself where no digest was kept. */
 interface Found extends ComparedMigrations {

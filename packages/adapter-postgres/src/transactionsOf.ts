@@ -1,16 +1,17 @@
 import { sql } from "kysely"
 import {
   type Answer,
+  type AnyBatch,
+  type AnyStatement,
   Known,
   type Parameters as CommonParameters,
   type Program,
   type Sql,
-  type Statement as CommonStatement,
   type Transactions,
 } from "@kiln/sql-store"
 import type { Database } from "./Database.ts"
 import { type Session, Transaction } from "./Session.ts"
-import { type Given, ownOf, query, statement, storeTime, type Values } from "./Statement.ts"
+import { type Given, ownBatchOf, ownOf, query, statement, storeTime, type Values } from "./Statement.ts"
 
 const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
 
@@ -32,6 +33,8 @@ const sent = <A>(answer: Promise<A>): Answer<A> => {
   }
 }
 
+type Items = ReadonlyArray<CommonParameters>
+
 /** A session as common programs see it. Statements are sent at once. */
 class SessionSql implements Sql {
   readonly #session: Session
@@ -45,18 +48,24 @@ class SessionSql implements Sql {
     return sent<number>(this.#session.get(timeNow, {}).then((time) => time?.now ?? 0))
   }
 
-  all<P extends CommonParameters, Row>(asked: CommonStatement<P, Row>, parameters: P): Answer<ReadonlyArray<Row>> {
-    const rows = this.#session.all(ownOf(asked), valuesOf(parameters))
-    return sent(rows as Promise<ReadonlyArray<Row>>)
+  all(asked: AnyStatement, parameters: CommonParameters): Answer<ReadonlyArray<never>> {
+    return sent(this.#session.all(ownOf(asked), valuesOf(parameters)) as Promise<ReadonlyArray<never>>)
   }
 
-  get<P extends CommonParameters, Row>(asked: CommonStatement<P, Row>, parameters: P): Answer<Row | undefined> {
-    const row = this.#session.get(ownOf(asked), valuesOf(parameters))
-    return sent(row as Promise<Row | undefined>)
+  get(asked: AnyStatement, parameters: CommonParameters): Answer<undefined> {
+    return sent(this.#session.get(ownOf(asked), valuesOf(parameters)) as Promise<undefined>)
   }
 
-  run<P extends CommonParameters>(asked: CommonStatement<P, unknown>, parameters: P): Answer<number> {
+  run(asked: AnyStatement, parameters: CommonParameters): Answer<number> {
     return sent(this.#session.run(ownOf(asked), valuesOf(parameters)))
+  }
+
+  batch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<ReadonlyArray<never>> {
+    return sent(this.#session.batch(ownBatchOf(asked), items, parameters) as Promise<ReadonlyArray<never>>)
+  }
+
+  runBatch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<number> {
+    return sent(this.#session.runBatch(ownBatchOf(asked), items, parameters))
   }
 
   lock(name: string): Answer<void> {

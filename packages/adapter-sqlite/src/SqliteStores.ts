@@ -4,17 +4,11 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
-  AuditLog,
   CallerTransactions,
   JobDirectory,
   DeliveryStore,
   JobStore,
-  KeyDirectory,
-  MinuteHistory,
-  OperatorTokens,
   RateLimitStore,
-  ScheduleStore,
-  SecretStore,
   type StoreAdapter,
   storeAdapter,
   StorePlace,
@@ -22,14 +16,7 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import {
-  makeAuditLog,
-  makeKeyDirectory,
-  makeMinuteHistory,
-  makeOperatorTokens,
-  makeScheduleStore,
-  makeSecretStore,
-} from "@kiln/sql-store"
+import { coldStores, type SqlStore } from "@kiln/sql-store"
 import { auditedDatabase } from "./audit.ts"
 import { makeSqliteSwitchboard } from "./board.ts"
 import type { BetterSqliteDatabase } from "./callers/BetterSqliteDatabase.ts"
@@ -44,23 +31,6 @@ import { makeSqliteRateLimitStore } from "./rateLimits.ts"
 import { makeSqliteDeliveryStore } from "./deliveries.ts"
 import { transactionsOf } from "./transactionsOf.ts"
 import { makeSqliteUploadStore } from "./uploads.ts"
-
-type Stores =
-  | JobStore
-  | JobDirectory
-  | UploadStore
-  | KeyDirectory
-  | Switchboard
-  | SecretStore
-  | RateLimitStore
-  | ScheduleStore
-  | DeliveryStore
-  | AuditLog
-  | OperatorTokens
-  | MinuteHistory
-  | StorePlace
-  | WakeUp
-  | CallerTransactions
 
 /** The wake-up within this process, which also reports that other connections committed something. */
 const makeWakeUp = (watch: CommitWatch): Effect.Effect<WakeUp["Service"], never, Scope.Scope> =>
@@ -79,7 +49,7 @@ const makeWakeUp = (watch: CommitWatch): Effect.Effect<WakeUp["Service"], never,
  */
 export const SqliteStores = {
   /** Fails with `StoreUnavailable` if the file cannot be opened or migrated. */
-  layer: (options: SqliteOptions): Layer.Layer<Stores, StoreUnavailable> =>
+  layer: (options: SqliteOptions): Layer.Layer<SqlStore, StoreUnavailable> =>
     Layer.effectContext(
       Effect.gen(function* () {
         const database = yield* openDatabase(options)
@@ -89,16 +59,11 @@ export const SqliteStores = {
         yield* Effect.forkScoped(watch.run(wakeUp.notify))
         return Context.make(JobStore, makeSqliteJobStore(database)).pipe(
           Context.add(JobDirectory, makeSqliteJobDirectory(database)),
+          Context.merge(coldStores(transactionsOf(database), transactionsOf(recording))),
           Context.add(UploadStore, makeSqliteUploadStore(database)),
-          Context.add(KeyDirectory, makeKeyDirectory(transactionsOf(recording))),
           Context.add(Switchboard, makeSqliteSwitchboard(recording)),
-          Context.add(SecretStore, makeSecretStore(transactionsOf(recording))),
-          Context.add(ScheduleStore, makeScheduleStore(transactionsOf(recording))),
           Context.add(DeliveryStore, makeSqliteDeliveryStore(recording)),
           Context.add(RateLimitStore, makeSqliteRateLimitStore(database)),
-          Context.add(OperatorTokens, makeOperatorTokens(transactionsOf(recording))),
-          Context.add(MinuteHistory, makeMinuteHistory(transactionsOf(database))),
-          Context.add(AuditLog, makeAuditLog(transactionsOf(database))),
           Context.add(StorePlace, sqlitePlace(options)),
           Context.add(WakeUp, wakeUp),
           Context.add(CallerTransactions, yield* makeSqliteCallerTransactions(database, watch)),

@@ -1,4 +1,11 @@
-import { type RawBuilder, type SelectModifierNode, sql, SqliteQueryCompiler, type TableNode } from "kysely"
+import {
+  type RawBuilder,
+  type SelectModifierNode,
+  type SelectQueryNode,
+  sql,
+  SqliteQueryCompiler,
+  type TableNode,
+} from "kysely"
 import {
   type Built,
   compile as compileWith,
@@ -43,6 +50,13 @@ class StableQueryCompiler extends SqliteQueryCompiler {
     const { name } = node.table.identifier
     if (isTable(name)) this.append(`"${tablePrefix}${name}"`)
     else super.visitTable(node)
+  }
+
+  /** The order in which rows are to be locked costs a sort, and orders nothing. */
+  protected override visitSelectQuery(node: SelectQueryNode): void {
+    const locks = node.limit === undefined && node.endModifiers?.some(({ modifier }) => modifier === "ForUpdate")
+    const { orderBy: _, ...unordered } = node
+    super.visitSelectQuery(locks === true ? unordered : node)
   }
 
   /** Rows are not locked: a transaction that writes holds the lock of the file. */

@@ -1,11 +1,16 @@
+import { sql } from "kysely"
 import {
   type Answer,
+  type AnyBatch,
+  type AnyStatement,
+  type BatchTable,
   Known,
   type Parameters as CommonParameters,
+  Placeholder,
+  placeholders,
   type Program,
   type Sql,
   type SqlValue as CommonValue,
-  type Statement as CommonStatement,
   timeName,
   type Transactions,
 } from "@kiln/sql-store"
@@ -17,21 +22,39 @@ import type { Transaction } from "./Transaction.ts"
 interface Own {
   readonly statement: Statement<never, unknown>
   readonly needsTime: boolean
+  readonly writes: boolean
 }
 
 /** SQLite has no booleans. */
 const stored = (value: CommonValue | undefined): SqlValue =>
   typeof value === "boolean" ? Number(value) : (value ?? null)
 
-const compiled = new WeakMap<CommonStatement<never, unknown>, Own>()
+/** The name of the parameter for a field of an item. */
+const nameIn = (field: string): string => `item.${field}`
 
-const ownOf = (statement: CommonStatement<never, unknown>): Own => {
+/** One item of a batch, as a table. */
+const itemOf = <Item extends CommonParameters>(columns: object): BatchTable<Item> => {
+  const fields = Object.keys(columns).map((name) => sql`${sql.val(new Placeholder(nameIn(name)))} as ${sql.id(name)}`)
+  return sql<Item & { readonly ord: number }>`(select ${sql.join(fields)}, 1 as ord)`.as("item")
+}
+
+type Items = ReadonlyArray<CommonParameters>
+
+const compiled = new WeakMap<AnyStatement | AnyBatch, Own>()
+
+const ownOf = (statement: AnyStatement | AnyBatch): Own => {
   const known = compiled.get(statement)
   if (known !== undefined) return known
-  const { parameters, sql } = compile(statement.built)
+  const { parameters, sql: text } = compile(
+    "built" in statement ? statement.built : statement.build(itemOf(statement.columns), placeholders<never>()),
+  )
   const names = parameters.map(({ name }) => name)
   const bind = (values: CommonParameters) => names.map((name) => stored(values[name]))
-  const own = { statement: { sql, bind }, needsTime: names.includes(timeName) }
+  const own = {
+    statement: { sql: text, bind },
+    needsTime: names.includes(timeName),
+    writes: !text.startsWith("select"),
+  }
   compiled.set(statement, own)
   return own
 }
@@ -48,27 +71,45 @@ class TransactionSql implements Sql {
     return new Known(this.#tx.now)
   }
 
-  all<P extends CommonParameters, Row>(statement: CommonStatement<P, Row>, parameters: P): Answer<ReadonlyArray<Row>> {
-    const own = ownOf(statement)
-    return new Known(this.#tx.all(own.statement, this.#given(own, parameters)) as ReadonlyArray<Row>)
+  all(asked: AnyStatement, parameters: CommonParameters): Answer<ReadonlyArray<never>> {
+    const own = ownOf(asked)
+    return new Known(this.#tx.all(own.statement, this.#given(own, parameters)) as ReadonlyArray<never>)
   }
 
-  get<P extends CommonParameters, Row>(statement: CommonStatement<P, Row>, parameters: P): Answer<Row | undefined> {
-    const own = ownOf(statement)
-    return new Known(this.#tx.get(own.statement, this.#given(own, parameters)) as Row | undefined)
+  get(asked: AnyStatement, parameters: CommonParameters): Answer<undefined> {
+    const own = ownOf(asked)
+    return new Known(this.#tx.get(own.statement, this.#given(own, parameters)) as undefined)
   }
 
-  run<P extends CommonParameters>(statement: CommonStatement<P, unknown>, parameters: P): Answer<number> {
-    const own = ownOf(statement)
+  run(asked: AnyStatement, parameters: CommonParameters): Answer<number> {
+    const own = ownOf(asked)
     return new Known(this.#tx.run(own.statement, this.#given(own, parameters)))
+  }
+
+  batch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<ReadonlyArray<never>> {
+    const own = ownOf(asked)
+    const rowsOf = (given: never): ReadonlyArray<unknown> =>
+      own.writes ? this.#tx.runReturning(own.statement, given) : this.#tx.all(own.statement, given)
+    return new Known(items.flatMap((item) => rowsOf(this.#given(own, parameters, item)) as ReadonlyArray<never>))
+  }
+
+  runBatch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<number> {
+    const own = ownOf(asked)
+    return new Known(
+      items.reduce((sum, item) => sum + this.#tx.run(own.statement, this.#given(own, parameters, item)), 0),
+    )
   }
 
   lock(): Answer<void> {
     return new Known(undefined)
   }
 
-  #given({ needsTime }: Own, parameters: CommonParameters): never {
-    return (needsTime ? { ...parameters, [timeName]: this.#tx.now } : parameters) as never
+  #given({ needsTime }: Own, parameters: CommonParameters, item?: CommonParameters): never {
+    if (!needsTime && item === undefined) return parameters as never
+    const given: Record<string, CommonValue> = { ...parameters }
+    for (const [field, value] of Object.entries(item ?? {})) given[nameIn(field)] = value
+    if (needsTime) given[timeName] = this.#tx.now
+    return given as never
   }
 }
 

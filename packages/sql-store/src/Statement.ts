@@ -104,6 +104,30 @@ export const statement = <P extends Parameters, Result>(
   }
 }
 
+/** The SQL type of a field of an item, on Postgres. */
+export type ColumnType = "text" | "bigint" | "boolean" | "double precision"
+
+/** An item of a batch, with its position, counted from 1. */
+export type BatchRow<Item> = Item & { readonly ord: number }
+
+/** The batch in its query: a table named `item`, with the fields of an item as columns. */
+export type BatchTable<Item> = AliasedRawBuilder<BatchRow<Item>, "item">
+
+/** A query about the items of a batch, for any database. */
+export interface BatchStatement<Item extends Parameters, P extends Parameters, Result> {
+  readonly columns: Readonly<Record<string, ColumnType>>
+  build(item: BatchTable<Item>, given: Given<P>): Built<Result>
+}
+
+export type AnyStatement = Statement<never, unknown>
+export type AnyBatch = BatchStatement<never, never, unknown>
+
+/** Declares a query about items. On Postgres its fields have these types. */
+export const batchStatement = <Item extends Parameters, P extends Parameters, Result>(
+  columns: { readonly [Name in keyof Item]: ColumnType },
+  build: (item: BatchTable<Item>, given: Given<P>) => Built<Result>,
+): BatchStatement<Item, P, Result> => ({ columns, build })
+
 /** A parameter as a whole number, where its type cannot be inferred, as in a SELECT list. */
 export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<number>`cast(${parameter} as bigint)`
 

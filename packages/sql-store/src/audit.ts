@@ -2,9 +2,8 @@ import { type AuditChange, type AuditEntry, AuditLog } from "@kiln/core/ports"
 import { decodeObject } from "./storedJson.ts"
 import { assign } from "./column.ts"
 import { select, type Values } from "./columns.ts"
-import type { Program, Sql, Transactions } from "./Sql.ts"
+import { type Program, type Sql, type Transactions, wholeAge } from "./Sql.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
-import { wholeAge } from "./wholeAge.ts"
 
 type NewEntry = Values<"audit", "at" | "actor" | "origin" | "action" | "subject" | "details">
 

@@ -1,7 +1,6 @@
-export { appendEntry, findLastEntry, makeAuditLog } from "./audit.ts"
-export { boardOf, listWorkers, makeSwitchboard, type StoredBoard } from "./board.ts"
+export { appendEntry, makeAuditLog } from "./audit.ts"
+export { boardOf, makeSwitchboard, type StoredBoard } from "./board.ts"
 export {
-  type AnyFlag,
   assign,
   bytes,
   camel,
@@ -22,19 +21,25 @@ export {
   type ValuesOf,
 } from "./column.ts"
 export { columns } from "./columns.ts"
-export { countDeliveries, makeDeliveryStore } from "./deliveries.ts"
+export { coldStores, type SqlStore } from "./coldStores.ts"
+export { makeDeliveryStore } from "./deliveries.ts"
+export { commonChecks } from "./inspection.ts"
 export { listAttempts, listWaits } from "./history.ts"
 export { chargesAfter, readCharges } from "./ledger.ts"
 export { readLineage, readRetention, storedLineage, writeLineage } from "./lineage.ts"
-export { listKeys, makeKeyDirectory } from "./keys.ts"
-export { makeMinuteHistory, makeOperatorTokens } from "./operatorStores.ts"
-export { listSchedules, makeScheduleStore, writeSchedule } from "./schedules.ts"
-export { type BlobCursor, type BlobPage, firstBlobs, namedBlobs } from "./namedBlobs.ts"
-export { listPurges, nextDue, nextPurges, readDuePurges } from "./purges.ts"
-export { findSecret, makeSecretStore } from "./secrets.ts"
-export { type Answer, Known, type Program, type Sql, type Transactions } from "./Sql.ts"
+export { makeKeyDirectory } from "./keys.ts"
+export { makeScheduleStore, writeSchedule } from "./schedules.ts"
+export { namedBlobs } from "./namedBlobs.ts"
+export { nextDue, purgesStillDue, purgeVerbs, recordPurges } from "./purges.ts"
+export { makeSecretStore } from "./secrets.ts"
+export { type Answer, Known, type Program, type Sql, type Transactions, wholeAge } from "./Sql.ts"
 export {
+  type AnyBatch,
+  type AnyStatement,
+  type BatchRow,
+  type BatchTable,
   type Built,
+  type ColumnType,
   compile,
   type Compiled,
   type Given,
@@ -44,27 +49,12 @@ export {
   queries,
   type Parameters,
   type SqlValue,
-  type Statement,
   plenty,
   plentyName,
   timeName,
 } from "./Statement.ts"
-export { wholeAge } from "./wholeAge.ts"
 export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } from "./uploads.ts"
+export { deleteUploads, erasedUploads, expireUploads, findUploadOrphans, unusedUploads } from "./uploadSweeps.ts"
 export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadCounts.ts"
 export { type AppliedMigration, type ComparedMigrations, compareMigrations, isOtherText } from "./compareMigrations.ts"
-export {
-  decodeAmounts,
-  decodeBucket,
-  decodeJson,
-  decodeLimits,
-  decodeLineItems,
-  decodeObject,
-  decodeScope,
-  decodeStandings,
-  decodeStrings,
-  encodeLimits,
-  encodeScope,
-  UndecodableRow,
-  listedMetadata,
-} from "./storedJson.ts"
+export { decodeAmounts, decodeBucket, decodeJson, decodeObject, encodeScope, listedMetadata, UndecodableRow } from "./storedJson.ts"

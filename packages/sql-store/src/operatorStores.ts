@@ -9,10 +9,9 @@ import {
 import type { JsonObject, OperatorTokenId } from "@kiln/core/domain"
 import { assign } from "./column.ts"
 import { select, type Values } from "./columns.ts"
-import type { Program, Sql, Transactions } from "./Sql.ts"
+import { type Program, type Sql, type Transactions, wholeAge } from "./Sql.ts"
 import { type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
 import { decodeObject, decodeStrings } from "./storedJson.ts"
-import { wholeAge } from "./wholeAge.ts"
 
 const minuteMs = 60_000
 

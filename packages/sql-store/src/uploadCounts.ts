@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from "kysely"
 import type { JobMode, KeptBytes, ProjectId } from "@kiln/core/domain"
 import type { Program, Sql } from "./Sql.ts"
 import { type Given, query, statement } from "./Statement.ts"
+import { isUnused } from "./uploadSweeps.ts"
 
 // The indexes of Postgres are on expressions, so that no plan of a statement about one upload reads them whole; those of SQLite are
 // on columns. Each condition is there for both.
@@ -21,14 +22,7 @@ export const storedUploads = statement((given: Given<Project>) =>
     .where(sql<boolean>`coalesce(blob_key, '') <> ''`)
     .where("erased", "=", false)
     .where("sweep_at", "is not", null)
-    .where((where) =>
-      where.not(
-        where.exists(
-          // The offset makes Postgres look into the index for each upload, or the planner may hash all jobs to answer for a few.
-          where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id").limit(1).offset(0),
-        ),
-      ),
-    ),
+    .where(isUnused),
 )
 
 /** Uploads whose transfer may still begin or is in progress. */

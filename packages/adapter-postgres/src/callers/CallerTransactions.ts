@@ -9,7 +9,9 @@ import {
   type SignalOutcome,
   type SignalRequest,
 } from "@kiln/core/ports"
+import { anyCap, reserve, unreserve } from "../reservations.ts"
 import { Session, type Wire } from "../Session.ts"
+import { addUp, lockSpending, noSpending } from "../spending.ts"
 import { query, statement } from "../Statement.ts"
 import { CallerConnection } from "./CallerConnection.ts"
 import { workChannel } from "../wakeUp/Listener.ts"
@@ -23,8 +25,7 @@ import { claimableRows } from "../jobs/insertJobs.ts"
 import type { RememberedFacts } from "../jobs/RememberedFacts.ts"
 import { anyLaneIsLater, findLanes, laneName, makeLanes, type MayBeClaimable, mayBeClaimableAt } from "../jobs/lanes.ts"
 import { addInOneStatement, fromCaller, tablesOfSession } from "./addInOneStatement.ts"
-import { reservingMeanwhile } from "./reservingMeanwhile.ts"
-import { createInCallers, LaneNotSeen } from "./createInCallers.ts"
+import { createInCallers, LaneNotSeen, type Meanwhile } from "./createInCallers.ts"
 import { changeSettings, ourSettings, sessionProblem, type SessionSettings } from "./settings.ts"
 
 interface Turn {
@@ -252,7 +253,7 @@ class CallerSteps {
   async #create(session: Session, jobs: ReadonlyArray<NewJob>): Promise<ReadonlyArray<CreateOutcome>> {
     const outcomes = await createInCallers(session, jobs, {
       lower: (rows) => Effect.runPromise(this.#lowerLanes(rows)),
-      ...reservingMeanwhile(this.#db, operation),
+      ...reservingMeanwhile(this.#db),
     })
     if (this.#notifications && outcomes.some(({ _tag }) => _tag === "Created"))
       await notify(session, workChannel(this.#wire), fromCaller)
@@ -316,3 +317,21 @@ class CallerSteps {
     )
   }
 }
+
+/** Reserves on a connection of kiln's, under locks of the caps that end before the call returns. */
+const reservingMeanwhile = (db: Database): Pick<Meanwhile, "reserve" | "unreserve"> => ({
+  reserve: async (owners, transaction, judge) => {
+    if (!(await Effect.runPromise(db.read(operation, (session) => anyCap(session, owners))))) return judge(noSpending)
+    const reserving = db.write(operation, async (tx) => {
+      const spending = await lockSpending(tx, owners)
+      const judged = judge(spending)
+      await reserve(tx, judged.reservations, transaction)
+      await addUp(tx, spending)
+      return judged
+    })
+    return Effect.runPromise(reserving)
+  },
+  unreserve: async (reservations) => {
+    await Effect.runPromise(db.write(operation, (tx) => unreserve(tx, reservations)))
+  },
+})

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { JobId, StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimRef, JobStore, type PruneResult } from "@kiln/core/ports"
-import { listPurges, nextPurges, readLineage, readRetention, writeLineage } from "@kiln/sql-store"
+import { purgeVerbs, readLineage, readRetention, writeLineage } from "@kiln/sql-store"
 import { recorded } from "../audit.ts"
 import type { Database } from "../Database.ts"
 import type { StateRow } from "./jobRow.ts"
@@ -14,7 +14,6 @@ import { checkClaims, extendLeases } from "./extendLeases.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { Claims } from "./Claims.ts"
 import { completeAndClaimJobs } from "./completeAndClaimJobs.ts"
-import { confirmPurges, hastenPurges, postponePurges } from "./purges.ts"
 import { publishRetention } from "./retentionRules.ts"
 import { Creations } from "./createAtOnce.ts"
 import type { RememberedFacts } from "./RememberedFacts.ts"
@@ -105,17 +104,6 @@ const retaining = (
   publishRetention: (publication) =>
     db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
   readRetention: transactionsOf(db).read("JobStore.readRetention", readRetention),
-})
-
-/** Verbs about blobs that are to be removed. */
-const purging = (
-  db: Database,
-): Pick<JobStore["Service"], "listPurges" | "nextPurges" | "postponePurges" | "hastenPurges" | "confirmPurges"> => ({
-  listPurges: (limit) => transactionsOf(db).read("JobStore.listPurges", (tx) => listPurges(tx, limit)),
-  nextPurges: (limit) => transactionsOf(db).read("JobStore.nextPurges", (tx) => nextPurges(tx, limit)),
-  postponePurges: (purges) => db.write("JobStore.postponePurges", (tx) => postponePurges(tx, purges)),
-  hastenPurges: db.read("JobStore.hastenPurges", hastenPurges),
-  confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
 })
 
 /** Another start of waiting jobs. */
@@ -209,7 +197,7 @@ export const makePostgresJobStore = (
       ),
     ...retaining(db),
     listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
-    ...purging(db),
+    ...purgeVerbs(common, common.read),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
     readLineage: common.read("JobStore.readLineage", readLineage),
     writeLineage: (version, document) =>

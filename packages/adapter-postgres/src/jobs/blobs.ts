@@ -51,7 +51,4 @@ const resultOfFile = (condition: RawBuilder<boolean>) =>
     where result.job_seq = files.job_seq and result.retained = 'kept' and ${condition})`
 
 /** Files that callers can still read are those of done jobs. */
-export const { isNamed, listNamedBlobs } = namedBlobs(
-  resultOfFile(sql<boolean>`result.status = 'done'`),
-  resultOfFile(sql<boolean>`true`),
-)
+export const named = namedBlobs(resultOfFile(sql<boolean>`result.status = 'done'`), resultOfFile(sql<boolean>`true`))

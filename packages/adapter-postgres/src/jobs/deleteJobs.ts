@@ -1,11 +1,12 @@
 import { type RawBuilder, sql } from "kysely"
 import { blobPrefixesOf, type RetainedData, type UploadId } from "@kiln/core/domain"
 import type { PruneResult, RetentionAge } from "@kiln/core/ports"
+import { recordPurges } from "@kiln/sql-store"
 import type { Transaction } from "../Session.ts"
+import { runOn } from "../transactionsOf.ts"
 import { batchStatement, type Given, query, statement, whole, storeTime } from "../Statement.ts"
 import { retentionColumns, uploadsOf } from "./eraseJobs.ts"
 import { type Ages, agesFrom, dueJobs } from "./finishedKinds.ts"
-import { recordPurges } from "./purges.ts"
 
 /** Finished jobs, of each kind the oldest first, from three parts of the index: data kept, expired and deleted. */
 const dueInAll = (given: Given<Ages>, now: RawBuilder<number>, limit: RawBuilder<number>) =>
@@ -62,8 +63,6 @@ export const deleteJobs = async (tx: Transaction, olderThanMs: RetentionAge, lim
     {},
   )
   await tx.runBatch(removeUploads, uploadsOf(jobs), {})
-  return {
-    count: jobs.length,
-    purges: await recordPurges(tx, jobs.filter((job) => job.retained === "kept").flatMap(blobPrefixesOf)),
-  }
+  const prefixes = jobs.filter((job) => job.retained === "kept").flatMap(blobPrefixesOf)
+  return { count: jobs.length, purges: await runOn(tx, (common) => recordPurges(common, prefixes)) }
 }

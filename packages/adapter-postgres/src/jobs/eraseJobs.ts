@@ -11,10 +11,11 @@ import {
   type WarningCode,
 } from "@kiln/core/domain"
 import type { EraseOutcome, Erasure, PruneResult, RetentionAge } from "@kiln/core/ports"
+import { purgesStillDue, recordPurges } from "@kiln/sql-store"
 import { type Ages, agesFrom, dueJobs } from "./finishedKinds.ts"
 import type { Transaction } from "../Session.ts"
+import { runOn } from "../transactionsOf.ts"
 import { batchStatement, type BatchTable, type Given, query, statement, storeTime, whole } from "../Statement.ts"
-import { recordPurges, stillDue } from "./purges.ts"
 
 /**
  * The columns of a finished job that erasing needs. Both rows of the job must be locked when they are read: a retry takes the
@@ -175,10 +176,12 @@ export const eraseJobs = async (
   const finished = new Map(rows.map((job) => [job.id, job]))
   const present = [...finished.values()].filter(({ retained }) => retained !== "deleted")
   await eraseRetained(tx, present, "deleted")
-  await recordPurges(tx, present.filter(({ retained }) => retained === "kept").flatMap(blobPrefixesOf))
-  const due = new Set(
-    (await stillDue(tx, [...finished.values()].flatMap(blobPrefixesOf))).map((purge) => purge.blobPrefix),
-  )
+  const recorded = present.filter(({ retained }) => retained === "kept").flatMap(blobPrefixesOf)
+  const stillDue = await runOn(tx, function* (common) {
+    yield* recordPurges(common, recorded)
+    return yield* purgesStillDue(common, [...finished.values()].flatMap(blobPrefixesOf))
+  })
+  const due = new Set(stillDue.map(({ blobPrefix }) => blobPrefix))
   const erasedHere = new Set<JobId>()
   return items.map((_, index): EraseOutcome => {
     const job = owned.get(index + 1)
@@ -212,5 +215,6 @@ export const anyKeptJob = statement((given: Given<Ages>) => dueJobs(given, "kept
 export const expireData = async (tx: Transaction, olderThanMs: RetentionAge, limit: number): Promise<PruneResult> => {
   const jobs = await tx.all(keptJobs, { ...agesFrom(olderThanMs), now: tx.now, limit })
   await eraseRetained(tx, jobs, "expired")
-  return { count: jobs.length, purges: await recordPurges(tx, jobs.flatMap(blobPrefixesOf)) }
+  const prefixes = jobs.flatMap(blobPrefixesOf)
+  return { count: jobs.length, purges: await runOn(tx, (common) => recordPurges(common, prefixes)) }
 }

@@ -1,14 +1,12 @@
 import type { Migration } from "@kiln/core/ports"
-import { accessTables, boardTables, uploadTables } from "./initial/accounts.ts"
+import { accessTables, boardTables, spendingTables, uploadTables } from "./initial/accounts.ts"
 import { callerFunctions } from "./initial/callers.ts"
-import { attemptTables } from "./initial/attempts.ts"
-import { jobTables } from "./initial/jobs.ts"
+import { attemptTables, jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
 import { claimFunction } from "./initial/claims.ts"
 import { endFunction } from "./initial/ends.ts"
 import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
-import { spendingTables } from "./initial/spending.ts"
 
 /** Administrative changes. Entries are only added, and removed by age. */
 const auditTable = `

@@ -1,8 +1,7 @@
 import { sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
 import { type DueRetention, retentionAgeOf, type RetentionPeriods } from "@kiln/core/ports"
-import { finishedKinds } from "../jobs/finishedKinds.ts"
-import { isNotNeeded } from "../jobs/neededChildren.ts"
+import { finishedKinds, isNotNeeded } from "../jobs/finishedKinds.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 

@@ -1,23 +1,10 @@
+import { existsSync, statSync } from "node:fs"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import { type RawBuilder, sql } from "kysely"
 import { isError, StoreUnavailable } from "@kiln/core/domain"
-import type { StoreInspection, StorePlace } from "@kiln/core/ports"
-import {
-  countDeliveries,
-  findLastEntry,
-  findSecret,
-  firstBlobs,
-  listKeys,
-  listSchedules,
-  listWorkers,
-  namedBlobs,
-  readDuePurges,
-  readLineage,
-  readRetention,
-} from "@kiln/sql-store"
+import type { QueueGroup, StoreInspection, StorePlace, UpkeepProblem } from "@kiln/core/ports"
+import { commonChecks, namedBlobs } from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
 import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
@@ -27,24 +14,50 @@ import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
 import { sqlitePlace } from "../place.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
+import { type Given, query, statement } from "../Statement.ts"
+import type { Transaction } from "../Transaction.ts"
 import { transactionsOf } from "../transactionsOf.ts"
-import { findUploadOrphans } from "../uploads.ts"
 import { readDueRetention } from "./dueRetention.ts"
-import { countQueue } from "./countQueue.ts"
 import { schemaDrift } from "./schemaDrift.ts"
-import { findUpkeep } from "./upkeep.ts"
 
 const jobOfFile = (condition: RawBuilder<boolean>) =>
   sql<boolean>`EXISTS (SELECT 1 FROM kiln_jobs AS job WHERE job.seq = kiln_files.job_seq AND job.retained = 'kept' AND ${condition})`
 
 /** Files that callers can still read are those of done jobs. */
-const { isNamed, listNamedBlobs } = namedBlobs(
-  jobOfFile(sql<boolean>`job.status = 'done'`),
-  jobOfFile(sql<boolean>`true`),
+const named = namedBlobs(jobOfFile(sql<boolean>`job.status = 'done'`), jobOfFile(sql<boolean>`true`))
+
+type Now = { readonly now: number }
+
+const stateAt = ({ now }: Given<Now>) =>
+  sql<QueueGroup["state"]>`CASE WHEN held = 0 THEN CASE WHEN claimable_at <= ${now} THEN 'ready' ELSE 'delayed' END
+    WHEN claimable_at <= ${now} THEN 'lapsed' ELSE 'running' END`
+
+/** Reads the unfinished jobs lane by lane, from the index of ready jobs. */
+const groupsOfQueue = statement((given: Given<Now>) =>
+  query
+    .selectFrom("lanes")
+    .crossJoin("jobs")
+    .select((of) => [
+      "lanes.kind",
+      "lanes.mode",
+      stateAt(given).as("state"),
+      of.fn.countAll<number>().as("count"),
+      of.fn.min<number>("claimable_at").as("firstAt"),
+    ])
+    .where("jobs.held", "in", [0, 1])
+    .whereRef("jobs.lane_id", "=", "lanes.id")
+    .where("claimable_at", "is not", null)
+    .groupBy(["lanes.kind", "lanes.mode", "state"])
+    .orderBy("lanes.kind")
+    .orderBy("lanes.mode")
+    .orderBy("state"),
 )
 
-/** Rows per page, so that a listing never blocks the store for long. */
-const pageSize = 500
+const countQueue = (tx: Transaction): ReadonlyArray<QueueGroup> =>
+  tx.all(groupsOfQueue, { now: tx.now }).map(({ firstAt, ...group }) => ({
+    ...group,
+    oldestMs: Math.max(0, tx.now - firstAt),
+  }))
 
 /** Opens a store for inspection, also while a server runs on it. Returns `undefined` if there is no database yet. */
 export const inspectSqlite = (
@@ -54,40 +67,20 @@ export const inspectSqlite = (
     database === undefined ? undefined : inspectionOf(database, sqlitePlace(options)),
   )
 
-const inspectionOf = (
-  db: Database,
-  { read: readPlace }: StorePlace["Service"],
-  common = transactionsOf(db),
-): StoreInspection => ({
+const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]): StoreInspection => ({
+  ...commonChecks(transactionsOf(db).read, named),
   migrations: db.read("inspect.migrations", () => migrationStatus(db.connection)),
   schemaDrift: db.read("inspect.schemaDrift", () => schemaDrift(db, migrations, migrationStatus(db.connection))),
   damage: Effect.try({
     try: () => findDamage(db.connection),
     catch: (cause) => new StoreUnavailable({ operation: "inspect.damage", cause }),
   }),
-  namedBlobs: Stream.paginate(firstBlobs, (cursor) =>
-    Effect.map(
-      common.read("inspect.namedBlobs", (tx) => listNamedBlobs(tx, cursor, pageSize)),
-      ({ blobs, next }) => [blobs, Option.fromUndefinedOr(next)] as const,
-    ),
-  ),
-  isNamed: (blob) => common.read("inspect.isNamed", (tx) => isNamed(tx, blob)),
   dueRetention: (periods) => db.read("inspect.dueRetention", (tx) => readDueRetention(tx, periods)),
-  readRetention: common.read("inspect.readRetention", readRetention),
-  duePurges: common.read("inspect.duePurges", readDuePurges),
-  findSecret: (name) => common.read("inspect.findSecret", (tx) => findSecret(tx, name)),
   upkeep: db.read("inspect.upkeep", () => findUpkeep(db.connection)),
   countQueue: db.read("inspect.countQueue", countQueue),
   readBoard: db.read("inspect.readBoard", readBoard),
-  listKeys: common.read("inspect.listKeys", listKeys),
-  findLastChange: (action) => common.read("inspect.findLastChange", (tx) => findLastEntry(tx, action)),
   readPlace,
-  listSchedules: common.read("inspect.listSchedules", listSchedules),
-  countDeliveries: common.read("inspect.countDeliveries", countDeliveries),
-  listWorkers: common.read("inspect.listWorkers", listWorkers),
-  readLineage: common.read("inspect.readLineage", readLineage),
   findOrphans: (blobs) => db.read("inspect.findOrphans", (tx) => findOrphans(tx, blobs)),
-  findUploadOrphans: (blobs) => db.read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
 })
 
 interface BrokenReference {
@@ -117,4 +110,44 @@ const findDamage = (connection: SqliteDatabase): ReadonlyArray<string> => {
     if (isError(error) && isCorrupt(error)) return [error.message]
     throw error
   }
+}
+
+const megabyte = 1_048_576
+/** The log is truncated to 64 MB after a burst, unless a reader prevents it. */
+const mostLogBytes = 256 * megabyte
+/** Less unused space than this is not worth a stop of the service. */
+const leastFreeBytes = 64 * megabyte
+/** Share of the file that may be unused. */
+const mostFreeShare = 0.25
+
+const megabytes = (bytes: number): string => `${Math.round(bytes / megabyte)} MB`
+
+/** Finds space that is lost until an operator does something. */
+const findUpkeep = (connection: SqliteDatabase): ReadonlyArray<UpkeepProblem> => {
+  const read = (name: string): number => Number(connection.pragma(name, { simple: true }))
+  const [{ file: path = "" } = {}] = connection.pragma("database_list") as ReadonlyArray<{ readonly file?: string }>
+  const bytes = read("page_count") * read("page_size")
+  const freeBytes = read("freelist_count") * read("page_size")
+  const log = `${path}-wal`
+  const logBytes = existsSync(log) ? statSync(log).size : 0
+  return [
+    ...(read("auto_vacuum") === 0 && freeBytes > Math.max(leastFreeBytes, mostFreeShare * bytes)
+      ? [
+          {
+            problem: `${megabytes(freeBytes)} of ${megabytes(bytes)} in ${path} are unused, and the file was not created by kiln, so they stay in it`,
+            remedy: `stop every process that uses the file, then run sqlite3 ${path} "PRAGMA auto_vacuum = INCREMENTAL; VACUUM"`,
+            isUrgent: false,
+          },
+        ]
+      : []),
+    ...(logBytes > mostLogBytes
+      ? [
+          {
+            problem: `the write-ahead log ${log} has ${megabytes(logBytes)}: a program has kept a transaction open for a long time`,
+            remedy: `find the program with lsof ${log}, and end its transaction`,
+            isUrgent: false,
+          },
+        ]
+      : []),
+  ]
 }

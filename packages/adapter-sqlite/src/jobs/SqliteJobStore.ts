@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimResult, JobStore } from "@kiln/core/ports"
-import { listPurges, nextPurges, readLineage, readRetention, writeLineage } from "@kiln/sql-store"
+import { purgeVerbs, readLineage, readRetention, writeLineage } from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
 import { auditedDatabase } from "../audit.ts"
 import { cancelJobs, checkClaims, deferJobs, failJobs, releaseJobs } from "./endClaims.ts"
@@ -19,7 +19,6 @@ import { createAtOnce } from "./insertJob.ts"
 import { listCharges } from "./listCharges.ts"
 import type { Transaction } from "../Transaction.ts"
 import { transactionsOf } from "../transactionsOf.ts"
-import { confirmPurges, hastenPurges, postponePurges } from "./purges.ts"
 import { pollJobs } from "./pollJobs.ts"
 import { rescheduleJobs } from "./rescheduleJobs.ts"
 import { publishRetention } from "./retentionRules.ts"
@@ -104,11 +103,7 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     listCharges: (page) => db.write("JobStore.listCharges", (tx) => listCharges(tx, page)),
     publishRetention: (publication) => db.write("JobStore.publishRetention", (tx) => publishRetention(tx, publication)),
     readRetention: common.read("JobStore.readRetention", readRetention),
-    listPurges: (limit) => common.read("JobStore.listPurges", (tx) => listPurges(tx, limit)),
-    nextPurges: (limit) => common.read("JobStore.nextPurges", (tx) => nextPurges(tx, limit)),
-    postponePurges: (purges) => db.write("JobStore.postponePurges", (tx) => postponePurges(tx, purges)),
-    hastenPurges: db.write("JobStore.hastenPurges", hastenPurges),
-    confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
+    ...purgeVerbs(common, common.write),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (tx) => findOrphans(tx, blobs)),
     readLineage: common.read("JobStore.readLineage", readLineage),
     writeLineage: (version, document) =>

@@ -1,12 +1,12 @@
 import { blobPrefixesOf, type RetainedData, type UploadId } from "@kiln/core/domain"
 import { type PruneResult, type RetentionAge, retentionAgeOf } from "@kiln/core/ports"
+import { recordPurges } from "@kiln/sql-store"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import { storeTime } from "../StoreClock.ts"
 import type { Transaction } from "../Transaction.ts"
+import { runIn } from "../transactionsOf.ts"
 import { retentionColumns } from "./eraseJobs.ts"
-import { finishedKinds } from "./finishedKinds.ts"
-import { isNotNeeded } from "./neededChildren.ts"
-import { recordPurges } from "./purges.ts"
+import { finishedKinds, isNotNeeded } from "./finishedKinds.ts"
 
 type Due = { readonly kind: string; readonly finishedBy: number; readonly limit: number }
 
@@ -56,6 +56,6 @@ export const deleteJobs = (tx: Transaction, olderThanMs: RetentionAge, limit: nu
     tx.run(storeTime, { latest: tx.now })
     tx.noteErasure()
   }
-  const kept = jobs.filter((job) => job.retained === "kept")
-  return { count: jobs.length, purges: recordPurges(tx, kept.flatMap(blobPrefixesOf)) }
+  const prefixes = jobs.filter((job) => job.retained === "kept").flatMap(blobPrefixesOf)
+  return { count: jobs.length, purges: runIn(tx, (common) => recordPurges(common, prefixes)) }
 }

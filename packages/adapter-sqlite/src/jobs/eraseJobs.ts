@@ -1,12 +1,12 @@
 import { blobPrefixesOf, isFinished, type RetainedData, strongerWarning, type UploadId } from "@kiln/core/domain"
 import { type EraseOutcome, type Erasure, type PruneResult, type RetentionAge, retentionAgeOf } from "@kiln/core/ports"
+import { purgesStillDue, recordPurges } from "@kiln/sql-store"
 import { assign, select, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import { runIn } from "../transactionsOf.ts"
 import { eraseAttempts } from "./attempts.ts"
-import { finishedKinds } from "./finishedKinds.ts"
-import { isNotNeeded } from "./neededChildren.ts"
-import { purgesStillDue, recordPurges } from "./purges.ts"
+import { finishedKinds, isNotNeeded } from "./finishedKinds.ts"
 
 /** The facts about a job that erasing and deleting need. */
 export const retentionColumns = select(
@@ -86,8 +86,8 @@ export const eraseJobs = (tx: Transaction, items: ReadonlyArray<Erasure>): Reado
     const prefixes = blobPrefixesOf(job)
     if (job.retained !== "deleted") eraseJob(tx, job, "deleted")
     return job.retained === "kept"
-      ? { _tag: "Erased", purges: recordPurges(tx, prefixes) }
-      : { _tag: "AlreadyErased", purges: purgesStillDue(tx, prefixes) }
+      ? { _tag: "Erased", purges: runIn(tx, (common) => recordPurges(common, prefixes)) }
+      : { _tag: "AlreadyErased", purges: runIn(tx, (common) => purgesStillDue(common, prefixes)) }
   })
 
 type Due = { readonly kind: string; readonly finishedBy: number; readonly limit: number }
@@ -113,5 +113,5 @@ export const expireData = (tx: Transaction, olderThanMs: RetentionAge, limit: nu
     jobs.push(...tx.all(keptJobs, { kind, finishedBy, limit: limit - jobs.length }))
   }
   for (const job of jobs) eraseJob(tx, job, "expired")
-  return { count: jobs.length, purges: recordPurges(tx, jobs.flatMap(blobPrefixesOf)) }
+  return { count: jobs.length, purges: runIn(tx, (common) => recordPurges(common, jobs.flatMap(blobPrefixesOf))) }
 }

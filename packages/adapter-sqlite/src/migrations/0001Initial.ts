@@ -1,9 +1,7 @@
 import type { Migration } from "@kiln/core/ports"
-import { accessTables, boardTables } from "./initial/accessAndBoard.ts"
-import { attemptTables } from "./initial/attempts.ts"
-import { jobTables } from "./initial/jobs.ts"
+import { accessTables, boardTables, spendingTables } from "./initial/accessAndBoard.ts"
+import { attemptTables, jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
-import { spendingTables } from "./initial/spending.ts"
 import { uploadTables } from "./initial/uploads.ts"
 
 /** Administrative changes. Entries are only added, and removed by age. */

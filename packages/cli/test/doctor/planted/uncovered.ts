@@ -10,7 +10,7 @@ export const remediesOfDoctor = (): ReadonlyArray<Remedy> =>
     ...readdirSync(new URL("cli/src/doctor", packages)).map((name) => `cli/src/doctor/${name}`),
     "cli/src/installation/copiedProblem.ts",
     "cli/src/installation/layerInstallation.ts",
-    "adapter-sqlite/src/inspect/upkeep.ts",
+    "adapter-sqlite/src/inspect/inspectSqlite.ts",
   ].flatMap(read)
 
 /** All remedies about the upkeep of Postgres. */

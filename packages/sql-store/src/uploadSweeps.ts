@@ -1,0 +1,117 @@
+import type { ExpressionBuilder } from "kysely"
+import { uploadBlobPrefix, type UploadId, uploadOrphanReason } from "@kiln/core/domain"
+import type { Orphan, PruneResult } from "@kiln/core/ports"
+import type { Flag } from "./column.ts"
+import { select, type Tables } from "./columns.ts"
+import { recordPurges } from "./purges.ts"
+import type { Program, Sql } from "./Sql.ts"
+import { batchStatement, type Given, plenty, query, statement } from "./Statement.ts"
+
+/**
+ * Whether no job has consumed this upload. With an offset, Postgres looks into the index of `jobs.upload_id` for each upload, or the
+ * planner may hash all jobs to answer for a few.
+ */
+export const isUnused = (where: ExpressionBuilder<Tables, "uploads">) =>
+  where.not(
+    where.exists(
+      where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id").limit(1).offset(0),
+    ),
+  )
+
+/**
+ * Uploads that no job took and that are due, oldest first: unused ones to erase, or erased ones to delete. The index contains none
+ * that a job took; the condition checks it anyway. Uploads locked by a job or another sweep are skipped.
+ */
+const dueUploads = (erased: boolean) =>
+  statement((given: Given<{ readonly dueBy: number; readonly limit: number }>) =>
+    query
+      .selectFrom("uploads")
+      .innerJoin(plenty, (join) => join.onTrue())
+      .select("id")
+      .where("erased", "=", erased)
+      .where("sweep_at", "<=", given.dueBy)
+      .where(isUnused)
+      .orderBy("sweep_at")
+      .orderBy("seq")
+      .limit(given.limit)
+      .forUpdate("uploads")
+      .skipLocked(),
+  )
+
+export const unusedUploads = dueUploads(false)
+/** The record of an upload that a job took is deleted with the job's record. */
+export const erasedUploads = dueUploads(true)
+
+type Id = { readonly id: UploadId }
+
+/** Checks again under the lock that no job took the upload. Its record then waits for `deleteUploads`, which goes by age. */
+const eraseUnused = batchStatement<Id, {}, Id>({ id: "text" }, (item) =>
+  query
+    .updateTable("uploads")
+    .from(item)
+    .set((set) => ({
+      erased: true,
+      blob_key: null,
+      bytes: null,
+      sha256: null,
+      claimed_until: null,
+      sweep_at: set.ref("uploads.created_at"),
+    }))
+    .whereRef("uploads.id", "=", "item.id")
+    .where("uploads.erased", "=", false)
+    .where(isUnused as never)
+    .returning("uploads.id"),
+)
+
+/** Erases uploads that no job used in time. */
+export function* expireUploads(tx: Sql, limit: number): Program<PruneResult> {
+  const uploads = yield* tx.all(unusedUploads, { dueBy: yield* tx.now(), limit })
+  const erased = new Set((yield* tx.batch(eraseUnused, uploads, {})).map(({ id }) => id))
+  const prefixes = uploads.flatMap(({ id }) => (erased.has(id) ? [uploadBlobPrefix(id)] : []))
+  return { count: uploads.length, purges: yield* recordPurges(tx, prefixes) }
+}
+
+const removeUploads = batchStatement<Id, {}, unknown>({ id: "text" }, (item) =>
+  query.deleteFrom("uploads").where("id", "in", query.selectFrom(item).select("item.id")),
+)
+
+/** Deletes the records of uploads that were erased and are older than this. */
+export function* deleteUploads(tx: Sql, olderThanMs: number, limit: number): Program<number> {
+  const dueBy = (yield* tx.now()) - olderThanMs
+  return yield* tx.runBatch(removeUploads, yield* tx.all(erasedUploads, { dueBy, limit }), {})
+}
+
+type NamingBlob = { readonly blobKey: string; readonly uploadId: UploadId; readonly token: number }
+
+const transferStates = batchStatement<
+  NamingBlob,
+  {},
+  {
+    readonly itemKey: string
+    readonly erased: Flag
+    readonly token: number
+    readonly claimedUntil: number | null
+    readonly blobKey: string | null
+  }
+>({ blobKey: "text", uploadId: "text", token: "bigint" }, (item) =>
+  query
+    .selectFrom("uploads")
+    .innerJoin(item, (join) => join.onRef("item.uploadId", "=", "uploads.id"))
+    .select(select("uploads", "erased", "token", "claimed_until", "blob_key"))
+    .select("item.blobKey as itemKey"),
+)
+
+/** The rule is the domain's: `uploadOrphanReason`. */
+export function* findUploadOrphans(tx: Sql, blobs: ReadonlyArray<NamingBlob>): Program<ReadonlyArray<Orphan>> {
+  const rows = yield* tx.batch(transferStates, blobs, {})
+  const uploads = new Map(
+    rows.map(({ blobKey, claimedUntil, erased, itemKey, token }) => [
+      itemKey,
+      { erased: Boolean(erased), token, inTransfer: claimedUntil !== null, blobKey },
+    ]),
+  )
+  return blobs.flatMap(({ blobKey, token }) => {
+    const reason = uploadOrphanReason(uploads.get(blobKey), { blobKey, token })
+    return reason === undefined ? [] : [{ blobKey, reason }]
+  })
+}
