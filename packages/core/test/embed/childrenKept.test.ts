@@ -79,7 +79,8 @@ describe("a spend cap that its children reach", () => {
     await expect.poll(done, { timeout: 30_000 }).toBe(2)
     // It looks again, and waits again.
     await expect.poll(() => looks, { timeout: 30_000 }).toBeGreaterThan(2)
-    expect(await engine.get(job)).toMatchObject({ status: "processing", attempts: 0 })
+    // An attempt that looks is counted until it is parked.
+    await expect.poll(() => engine.get(job), { timeout: 30_000 }).toMatchObject({ status: "processing", attempts: 0 })
     expect(await done()).toBe(2)
     await expect
       .poll(() => operator.waitingFor(job), { timeout: 30_000 })
