@@ -200,12 +200,35 @@ describe.each(everyStore)("a listed job on %s", (_, open) => {
   })
 })
 
+describe.each(everyStore)("a filter on %s", (_, open) => {
+  it("refuses a condition without a value, which would select all jobs", async () => {
+    await using opened = await open()
+    const parts = { store: opened.store, blobs: memoryBlobs(), kinds: [kindOf("mail")], autoStart: false } as const
+    await using engine = await createEngine({ ...parts, log: false })
+    await engine.submit("mail", { n: 1 })
+    for (const name of ["project", "kind", "keyId", "errorCode", "tags", "metadata", "status", "mode", "olderThanMs"]) {
+      const filter = { [name]: null } as object
+      await expect(engine.operator.cancelMany(filter), name).rejects.toThrow(new RegExp(`${name} must be`))
+      await expect(engine.operator.list(filter), name).rejects.toThrow(new RegExp(`${name} must be`))
+    }
+    await expect(engine.operator.cancelMany({ errorCode: "" })).rejects.toThrow(/errorCode must be/)
+    expect(await engine.operator.cancelMany({ kind: "mail" }, { dryRun: true })).toMatchObject({ matched: 1 })
+  })
+})
+
 describe("a filter", () => {
   it("must have a condition, of a kind that exists", async () => {
     await using kiln = await testEngine({ kinds: [kindOf("mail")], mode: "manual" })
     const { cancelMany, retryMany } = kiln.operator
     const job = await kiln.submit("mail", { n: 1 })
-    for (const empty of [{}, { kind: undefined }, { status: "queued" }, { tags: [] }] as ReadonlyArray<object>)
+    for (const empty of [
+      {},
+      { kind: undefined },
+      { status: "queued" },
+      { tags: [] },
+      { metadata: {} },
+      { olderThanMs: 0 },
+    ] as ReadonlyArray<object>)
       for (const change of [cancelMany, retryMany])
         await expect(change(empty)).rejects.toThrow(/needs a condition besides status/)
     await expect(cancelMany({ kind: "male" })).rejects.toMatchObject({ code: "kind_unknown", known: ["mail"] })
