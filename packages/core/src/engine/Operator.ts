@@ -160,8 +160,8 @@ export class Operator extends Context.Service<
       delayMs: number,
     ) => Effect.Effect<boolean, Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable>
     /**
-     * Submits a job of a schedule now. An unfinished job of an earlier call is returned instead, `deduplicated`, and so is any unfinished
-     * job of a schedule whose jobs must not overlap. `undefined`: there is no schedule of this name.
+     * Submits a job of a schedule now. An unfinished job of an earlier call is returned instead, `deduplicated`, and so is the
+     * unfinished job of the last tick of a schedule whose jobs must not overlap. `undefined`: there is no schedule of this name.
      */
     readonly runSchedule: (
       name: string,

@@ -95,6 +95,7 @@ const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Sche
   }
   const { overlap = "allow" } = schedule
   // A finished job stays finished, so what is read here holds until the schedule is written, whose version would tell of another job.
+  // Only a retry that an operator begins in between is not seen: it does not change the schedule.
   if (overlap !== "allow" && (yield* unfinishedJobOf(schedule)) !== undefined) {
     if (overlap === "queue") {
       if (schedule.waits !== true || tick !== stored.nextAt) yield* advance({ ...due.schedule, waits: true }, tick)
