@@ -1,9 +1,11 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Errors from "../domain/Errors.ts"
 import type { JobId, JobStatus, StoreUnavailable } from "../domain/index.ts"
 import { JobDirectory, type JobQuery, type JobSummary } from "../ports/index.ts"
 import type { AcceptedJob, Refused } from "./acceptedOf.ts"
 import { countMatching, type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"
+import { publicError } from "./publicError.ts"
 
 /** The outcome of a change for one of many jobs. `skipped`: it needs no change any more. */
 export type JobChange = "changed" | "skipped" | { readonly refused: string }
@@ -87,7 +89,10 @@ export const toleratingStart = <R>(
     }),
   )
 
-/** A job that was retried before is skipped, and one that cannot be retried is refused. */
+/**
+ * A job that was retried before is skipped, and one that cannot be retried is refused: also one with a damaged record, which would
+ * otherwise keep those after it from being retried, however often the call is repeated.
+ */
 export const toleratingRefusal = <R>(
   retrying: Effect.Effect<AcceptedJob, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable, R>,
 ): Effect.Effect<JobChange, StoreUnavailable, R> =>
@@ -96,6 +101,11 @@ export const toleratingRefusal = <R>(
     Effect.catch((error) =>
       error._tag === "StoreUnavailable" ? Effect.fail(error) : Effect.succeed<JobChange>({ refused: error.message }),
     ),
+    Effect.catchDefect((defect) => {
+      const { name, stack } = publicError(Cause.die(defect))
+      const refused: JobChange = { refused: `the job could not be read or retried (${name}); the log has the place` }
+      return Effect.as(Effect.logError("a job could not be retried", stack), refused)
+    }),
   )
 
 /** Counts outcomes, refusals by their message. */

@@ -1,3 +1,8 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { sqliteStore } from "@kiln/adapter-sqlite"
 import { createEngine, jobKind } from "@kiln/core"
 import { effectProvider, ProviderPostponed } from "@kiln/core/ports"
 import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
@@ -288,6 +293,28 @@ describe.each(everyStore)("a filter on %s", (_, open) => {
     }
     await expect(engine.operator.cancelMany({ errorCode: "" })).rejects.toThrow(/errorCode must be/)
     expect(await engine.operator.cancelMany({ kind: "mail" }, { dryRun: true })).toMatchObject({ matched: 1 })
+  })
+})
+
+describe("retryMany", () => {
+  it("retries the jobs around one whose record is damaged, and counts that one as refused", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "kiln-bulk-"))
+    const path = join(directory, "kiln.db")
+    const parts = { blobs: memoryBlobs(), kinds: [kindOf("mail")], autoStart: false, log: false } as const
+    await using engine = await createEngine({ ...parts, store: sqliteStore({ path }) })
+    for (let n = 0; n < 3; n++) await engine.submit("mail", { n })
+    const [, middle] = (await engine.operator.list()).jobs
+    await engine.operator.cancelMany({ kind: "mail" })
+    const database = new DatabaseSync(path)
+    const triggers = database.prepare(
+      "SELECT name FROM sqlite_master WHERE type = 'trigger' AND sql LIKE '%created with%'",
+    )
+    for (const { name } of triggers.all()) database.exec(`DROP TRIGGER ${String(name)}`)
+    database.prepare("UPDATE kiln_jobs SET kept = 'damaged' WHERE id = ?").run(middle?.id ?? "")
+    database.close()
+    const refused = [{ message: expect.stringContaining("could not be read or retried"), count: 1 }]
+    expect(await engine.operator.retryMany({ kind: "mail" })).toMatchObject({ changed: 2, refused, complete: true })
+    await rm(directory, { recursive: true })
   })
 })
 
