@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { EngineConfig, Fingerprint, JobEvents, Operator } from "@kiln/core/effect"
+import { EngineConfig, FinishHandlers, finishHandlersOf, Fingerprint, JobEvents, Operator } from "@kiln/core/effect"
 import { JobKinds } from "@kiln/core/kinds"
 import { WakeUp } from "@kiln/core/ports"
 import type { CommandFailed } from "./CommandFailed.ts"
@@ -17,10 +17,14 @@ export const withOperator = <A, R>(
   withSettings((settings) =>
     Effect.gen(function* () {
       const config = yield* loadConfig(settings.configPath)
+      const engine = engineSettings(config, settings.engine)
+      const kinds = configuredKinds(config)
       const layer = Operator.layer.pipe(
         Layer.provide(Layer.mergeAll(Fingerprint.layer, JobEvents.layer, WakeUp.layer)),
-        Layer.provideMerge(Layer.succeed(EngineConfig, engineSettings(config, settings.engine))),
-        Layer.provideMerge(Layer.succeed(JobKinds, configuredKinds(config))),
+        Layer.provideMerge(Layer.succeed(EngineConfig, engine)),
+        Layer.provideMerge(Layer.succeed(JobKinds, kinds)),
+        // The jobs that it submits are delivered like those of a server.
+        Layer.provideMerge(Layer.succeed(FinishHandlers, finishHandlersOf(kinds, undefined, engine))),
       )
       return yield* Effect.provide(
         Effect.flatMap(Operator, (operator) => command(operator)),

@@ -1,9 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { builtIn, createEngine } from "@kiln/core"
-import { defaultEngineSettings, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
-import { storeAdapter, WakeUp } from "@kiln/core/ports"
+import {
+  defaultEngineSettings,
+  EngineConfig,
+  Fingerprint,
+  JobEvents,
+  layerCrypto,
+  layerEngine,
+  Operator,
+} from "@kiln/core/effect"
+import { IdGenerator, ScheduleStore, storeAdapter, WakeUp } from "@kiln/core/ports"
 import { layerSweeps } from "@kiln/core/worker"
-import { memoryBlobs, MemoryBlobStore } from "@kiln/testing"
+import { memoryBlobs, MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Context, Effect, Layer } from "effect"
 import { expect, it as plain } from "vitest"
 import { storesClaimingApart } from "./support/faults.ts"
@@ -50,6 +58,43 @@ describe("the wake-up that comes with a store", () => {
       yield* wakeUp.notify
       assert.deepStrictEqual([channel.said, yield* wakeUp.reach], [1, "installation"])
     })
+  })
+
+  it.effect("is notified of jobs that an operator's process without an engine submits", () => {
+    const channel = makeChannel()
+    const schedule = {
+      kind: "speech_synthesis",
+      request: { input: "a" },
+      owner: { projectId: "prj_embedded", keyId: "key_embedded_sandbox", mode: "sandbox" },
+      priority: "normal",
+      timing: { everyMs: 60_000, from: 0 },
+      missed: "once",
+      paused: true,
+      last: null,
+      refusal: null,
+    }
+    return Effect.gen(function* () {
+      const operator = yield* Operator
+      yield* (yield* ScheduleStore).writeSchedule("s", 0, { nextAt: null, document: JSON.stringify(schedule) })
+      const accepted = yield* operator.runSchedule("s")
+      assert.strictEqual(channel.said, 1)
+      yield* operator.runSchedule("s")
+      const id = accepted?.job.id ?? ""
+      yield* operator.cancel(id)
+      assert.strictEqual(channel.said, 1)
+      yield* operator.retry(id)
+      yield* operator.retry(id)
+      assert.strictEqual(channel.said, 2)
+    }).pipe(
+      Effect.provide(
+        Operator.layer.pipe(
+          Layer.provide(Layer.mergeAll(JobEvents.layer, Fingerprint.layer, IdGenerator.layer)),
+          Layer.provide(Layer.sync(WakeUp, () => channel.join())),
+          Layer.provideMerge(MemoryStores.layer),
+          Layer.provide(layerCrypto),
+        ),
+      ),
+    )
   })
 
   it.effect("works within the process if the store has none", () =>

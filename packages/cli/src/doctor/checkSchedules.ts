@@ -15,7 +15,7 @@ type Found = ReadonlyArray<GradedFinding & { readonly remedy: string }>
 const findingsOf = (stored: StoredSchedule, now: number): Found => {
   const { nextAt } = stored
   if (nextAt === null) return []
-  const { kind, refusal, timing } = decodeSchedule(stored)
+  const { kind, missed, refusal, timing, waits } = decodeSchedule(stored)
   const lateBy = now - nextAt
   const details = { schedule: stored.name, type: kind }
   if (refusal !== null && now - nextTick(timing, nextAt) < lateMs)
@@ -28,6 +28,8 @@ const findingsOf = (stored: StoredSchedule, now: number): Found => {
       },
     ]
   if (lateBy < lateMs) return []
+  // Its last job is unfinished. Of ticks that wait, the earliest stays with `each`; otherwise the latest follows it.
+  if (waits === true && (missed === "each" || now - nextTick(timing, nextAt) < lateMs)) return []
   return [
     {
       isProblem: true,
@@ -41,7 +43,7 @@ const findingsOf = (stored: StoredSchedule, now: number): Found => {
 /** Checks that the jobs of schedules are submitted when they are due. */
 export const checkSchedules = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
   Effect.map(store.listSchedules, ({ now, schedules }) => {
-    const paused = schedules.filter(({ nextAt }) => nextAt === null).length
+    const paused = schedules.filter((stored) => decodeSchedule(stored).paused).length
     return graded(
       name,
       schedules.flatMap((schedule) => findingsOf(schedule, now)),

@@ -1,3 +1,4 @@
+import { join } from "node:path"
 import { fixtures } from "@kiln/conformance"
 import { DeliveryStore, ScheduleStore } from "@kiln/core/ports"
 import type { Schedule } from "@kiln/core/worker"
@@ -155,6 +156,19 @@ describe.each(installations)("kiln schedule on %s", (_name, open) => {
     const refusal = await refusalOf(["schedule", "run", "foreign"], env, 1)
     expect(refusal).toContain('foreign was not run: unknown job kind "digest"')
     expect(refusal).toContain("KILN_CONFIG")
+  })
+
+  it("submits jobs that are delivered as those of a server are, and retries them so", async () => {
+    await using installation = await open()
+    const env = { ...installation.env, KILN_CONFIG: join(import.meta.dirname, "../fixtures/onFinished.config.ts") }
+    await installation.use(writeSchedule("digests", null, { kind: "digest", request: {} }))
+    const { job_id: first } = await jsonOf(["schedule", "run", "digests"], env)
+    await jsonOf(["job", "cancel", first], env)
+    const { job_id: retry } = await jsonOf(["job", "retry", first], env)
+    await jsonOf(["job", "cancel", retry], env)
+    const { deliveries } = await jsonOf(["delivery", "list"], env)
+    const ids = deliveries.map(({ job_id: id }: { readonly job_id: string }) => id)
+    expect(new Set(ids)).toEqual(new Set([first, retry]))
   })
 
   it("changes nothing if the audit log cannot record it", async () => {

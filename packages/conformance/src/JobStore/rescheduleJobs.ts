@@ -100,7 +100,7 @@ export const rescheduleJobs: Section = {
         expect(yield* read(newJob(1))).toEqual(parked)
         yield* store.signalJobs([{ jobId: jobId(1), name: "approved", value: 1 }])
         // It is over: the job waits for a worker only.
-        yield* rescheduling([1, 0])
+        expect(yield* rescheduling([1, 0])).toEqual(["Ready"])
         expect(claimedNumbers(yield* claim())).toEqual([1])
       }),
     ),

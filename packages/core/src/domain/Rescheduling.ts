@@ -10,8 +10,9 @@ export const rescheduling = (
 ): JobState | "Ready" | "Held" | "Parked" | "AlreadyFinished" => {
   if (job.claimableAt === null) return "AlreadyFinished"
   if (job.held) return "Held"
-  if (parked) return "Parked"
+  // Also a job whose parking is over, and that waits for a worker only.
   if (delayMs === 0 && job.claimableAt <= now) return "Ready"
+  if (parked) return "Parked"
   // One that is out of time is failed by the next sweep.
   return applyEvent(job, { event: "rescheduled", at: now + delayMs }, now) ?? "AlreadyFinished"
 }

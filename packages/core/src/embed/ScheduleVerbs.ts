@@ -93,7 +93,10 @@ export interface ListedSchedule {
 }
 
 export interface RunNowOptions extends AbortOption {
-  /** Repeating a call with the same key returns the same job, also once it has finished. */
+  /**
+   * Repeating a call with the same key returns the job that the first one submitted, also once it has finished. A call that resolved
+   * with the job of another call (`deduplicated`) submitted none, so its key is free.
+   */
   readonly idempotencyKey?: string
 }
 
@@ -115,9 +118,9 @@ export interface ScheduleVerbs<K extends Kind> {
   readonly resume: (name: string, options?: AbortOption) => Promise<void>
   /**
    * Submits a job of the schedule now, also while it is paused or has ended; its ticks stay as they are. While the job of an earlier call
-   * is unfinished, the call resolves with that one, marked `deduplicated`, and for a schedule whose jobs must not overlap with any
-   * unfinished job of it. Repeating a call with the same `idempotencyKey` resolves with the same job also later. Rejects with a
-   * `TypeError` if there is no schedule with this name.
+   * is unfinished, the call resolves with that one, marked `deduplicated`, and for a schedule whose jobs must not overlap with the
+   * unfinished job of its last tick. Repeating a call that submitted a job with the same `idempotencyKey` resolves with that job also later.
+   * Rejects with a `TypeError` if there is no schedule with this name.
    */
   readonly runNow: (name: string, options?: RunNowOptions) => Promise<SubmittedJob<K>>
   /** Removes a schedule; its jobs stay. Removing one that does not exist has no effect. */

@@ -21,10 +21,14 @@ export const requireDate = (name: string, value: unknown, hint = ""): void => {
 }
 
 const noBound = "; leave it out for no bound"
+const noCondition = "; leave it out for no condition"
 
 /** Throws `TypeError` for conditions of a verb that do not exist or have another type. */
 export const checkFilter = (place: string, filter: JobFilter, names: Readonly<Record<string, true>>): void => {
   requireOptions(place, filter, names)
+  // A store takes null for the absence of a condition, which would select all jobs.
+  for (const name of ["project", "kind", "keyId", "errorCode"] as const) requireText(name, filter[name])
+  labelsAskedFor(filter)
   if (filter.status !== undefined) requireOneOf("status", filter.status, Object.keys(statuses))
   if (filter.mode !== undefined) requireMode(filter.mode)
   if (filter.createdFrom !== undefined) requireDate("createdFrom", filter.createdFrom, noBound)
@@ -32,10 +36,19 @@ export const checkFilter = (place: string, filter: JobFilter, names: Readonly<Re
   if (filter.olderThanMs !== undefined) requireNumber("olderThanMs", filter.olderThanMs, { least: 0 })
 }
 
-/** Throws `TypeError` for a filter without a condition. A status alone is none: each verb applies to some statuses only. */
+const requireText = (name: string, value: unknown): void => {
+  if (value !== undefined && (typeof value !== "string" || value === ""))
+    throw new TypeError(`${name} must be a text that is not empty${noCondition}`)
+}
+
+/**
+ * Throws `TypeError` for a filter without a condition. A status alone is none, because each verb applies to some statuses only, and neither
+ * are no tags, no metadata and an age of 0.
+ */
 export const requireCondition = (place: string, filter: JobFilter): void => {
-  const { status: _, ...conditions } = filter
-  if (Object.values(conditions).every((value) => value === undefined || (Array.isArray(value) && value.length === 0)))
+  const { metadata, olderThanMs, status: _, tags, ...conditions } = filter
+  const isEmpty = labelsAskedFor({ ...(tags && { tags }), ...(metadata && { metadata }) }) === undefined
+  if (isEmpty && (olderThanMs ?? 0) === 0 && Object.values(conditions).every((value) => value === undefined))
     throw new TypeError(`${place} needs a condition besides status, or it would change all jobs; kind, for example`)
 }
 

@@ -174,7 +174,9 @@ const replaced = (wanted: Wanted, stored: StoredSchedule | undefined, now: numbe
   // A schedule that has ended may continue with another end, as one after its pause.
   const current = keepsTiming ? (stored?.nextAt ?? null) : null
   const goesOn = current !== null && current <= (wanted.endsAt ?? Infinity)
-  return { ...next, nextAt: goesOn ? current : followingTick(next, now) }
+  if (goesOn) return { ...next, nextAt: current }
+  // Its job was refused, or waited, at a tick that is no more.
+  return { ...next, refusal: null, waits: undefined, nextAt: followingTick(next, now) }
 }
 
 const startingAt = (timing: Timing, now: number): ScheduleTiming =>

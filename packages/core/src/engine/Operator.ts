@@ -160,8 +160,8 @@ export class Operator extends Context.Service<
       delayMs: number,
     ) => Effect.Effect<boolean, Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable>
     /**
-     * Submits a job of a schedule now. An unfinished job of an earlier call is returned instead, `deduplicated`, and so is any unfinished
-     * job of a schedule whose jobs must not overlap. `undefined`: there is no schedule of this name.
+     * Submits a job of a schedule now. An unfinished job of an earlier call is returned instead, `deduplicated`, and so is the
+     * unfinished job of the last tick of a schedule whose jobs must not overlap. `undefined`: there is no schedule of this name.
      */
     readonly runSchedule: (
       name: string,
@@ -218,6 +218,9 @@ export class Operator extends Context.Service<
             wakeUp.notify,
           ),
         )
+      /** A process without an engine has no other place that notifies workers of its jobs. */
+      const waking = ({ deduplicated = false, replayed }: AcceptedJob) =>
+        deduplicated || replayed ? Effect.void : wakeUp.notify
       const { forcedOff } = yield* EngineConfig
       const switches = switchesOf(kinds)
       const off = switches.map((name) => [name, false] as const)
@@ -236,13 +239,16 @@ export class Operator extends Context.Service<
         waitingFor: (jobId) => provide(Effect.flatMap(readJob(jobId), waitingForJob)),
         getRequest: (jobId, observer) => provide(readRequest(jobId, observer)),
         cancel: (jobId) => provide(cancelJob(jobId)),
-        retry: (jobId, options) => provide(retryJob(kinds, jobId, options)),
+        retry: (jobId, options) => Effect.tap(provide(retryJob(kinds, jobId, options)), waking),
         promote: (jobId) => provide(rescheduleJob(jobId, 0)),
         reschedule: (jobId, delayMs) =>
           delayMs >= 0 && delayMs <= maxDelayMs
             ? provide(rescheduleJob(jobId, delayMs))
             : Effect.die(new TypeError(`delayMs must be from 0 to ${maxDelayMs}`)),
-        runSchedule: (name, idempotencyKey) => provide(runScheduleNow(kinds, name, idempotencyKey)),
+        runSchedule: (name, idempotencyKey) =>
+          Effect.tap(provide(runScheduleNow(kinds, name, idempotencyKey)), (accepted) =>
+            accepted ? waking(accepted) : Effect.void,
+          ),
         pause: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, true))),
         resume: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, false))),
         board,

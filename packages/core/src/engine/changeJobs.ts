@@ -1,10 +1,11 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Errors from "../domain/Errors.ts"
-import type { Job, JobId, JobStatus, StoreUnavailable, WaitingFor, WaitingReasonName } from "../domain/index.ts"
-import { JobDirectory, type JobQuery } from "../ports/index.ts"
+import type { JobId, JobStatus, StoreUnavailable } from "../domain/index.ts"
+import { JobDirectory, type JobQuery, type JobSummary } from "../ports/index.ts"
 import type { AcceptedJob, Refused } from "./acceptedOf.ts"
 import { countMatching, type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"
-import { waitingForJobs } from "./waitingForJob.ts"
+import { publicError } from "./publicError.ts"
 
 /** The outcome of a change for one of many jobs. `skipped`: it needs no change any more. */
 export type JobChange = "changed" | "skipped" | { readonly refused: string }
@@ -19,29 +20,28 @@ export const bulkStatuses = {
 
 export type BulkVerb = keyof typeof bulkStatuses
 
-const startsLater: ReadonlySet<string> = new Set(["start_delayed", "retry"] satisfies ReadonlyArray<WaitingReasonName>)
+/** Returns whether a job is parked. Only the run of a parked job has a higher number than its attempts. */
+const isParked = Effect.fnUntraced(function* ({ attempts, id, status }: JobSummary) {
+  if (status !== "processing") return false
+  const waited = (yield* (yield* JobDirectory).listWaits(id))?.at(-1)
+  return waited !== undefined && waited.lastAttempt > attempts
+})
 
-/** Keeps those of these unfinished jobs that no worker runs and no event holds back. */
-const matchWaiting = (keeps: (reasons: ReadonlyArray<WaitingFor>) => boolean): MatchJobs =>
+/** Keeps those of these unfinished jobs that no worker runs and no event holds back; for `later`, those that are not ready yet. */
+const matchWaiting = ({ later }: { readonly later: boolean }): MatchJobs =>
   Effect.fnUntraced(function* (summaries) {
-    const jobs = (yield* (yield* JobDirectory).readJobs(summaries.map(({ id }) => id))).filter(
-      (job) => job !== undefined && job.claimableAt !== null && !job.held,
-    ) as ReadonlyArray<Job>
-    const reasons = yield* waitingForJobs(jobs)
-    const kept = new Set(jobs.filter((_, n) => keeps(reasons[n] ?? [])).map(({ id }) => id))
-    return summaries.filter(({ id }) => kept.has(id))
+    const [first] = summaries
+    const place = first && later ? yield* (yield* JobDirectory).findPlace(first.id) : undefined
+    // By the store's clock. The place of a job that has ended since is unknown; then the store decides job by job.
+    const since = place?.now ?? -Infinity
+    const waiting = summaries.filter(({ claimableAt, held }) => claimableAt !== null && !held && claimableAt > since)
+    return yield* Effect.filter(waiting, (job) => Effect.map(isParked(job), (parked) => !parked))
   })
-
-const parkedFor: ReadonlySet<string> = new Set([
-  "children",
-  "signal",
-  "sleep",
-] satisfies ReadonlyArray<WaitingReasonName>)
 
 /** What a verb looks at job by job, so that a dry run counts what it would change. */
 const matchesOf: { readonly [Verb in BulkVerb]?: MatchJobs } = {
-  promote: matchWaiting((reasons) => reasons.some(({ reason }) => startsLater.has(reason))),
-  reschedule: matchWaiting((reasons) => !reasons.some(({ reason }) => parkedFor.has(reason))),
+  promote: matchWaiting({ later: true }),
+  reschedule: matchWaiting({ later: false }),
 }
 
 /** Returns the jobs of a query that a verb may change. */
@@ -89,7 +89,10 @@ export const toleratingStart = <R>(
     }),
   )
 
-/** A job that was retried before is skipped, and one that cannot be retried is refused. */
+/**
+ * A job that was retried before is skipped, and one that cannot be retried is refused: also one with a damaged record, which would
+ * otherwise keep those after it from being retried, however often the call is repeated.
+ */
 export const toleratingRefusal = <R>(
   retrying: Effect.Effect<AcceptedJob, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable, R>,
 ): Effect.Effect<JobChange, StoreUnavailable, R> =>
@@ -98,6 +101,11 @@ export const toleratingRefusal = <R>(
     Effect.catch((error) =>
       error._tag === "StoreUnavailable" ? Effect.fail(error) : Effect.succeed<JobChange>({ refused: error.message }),
     ),
+    Effect.catchDefect((defect) => {
+      const { name, stack } = publicError(Cause.die(defect))
+      const refused: JobChange = { refused: `the job could not be read or retried (${name}); the log has the place` }
+      return Effect.as(Effect.logError("a job could not be retried", stack), refused)
+    }),
   )
 
 /** Counts outcomes, refusals by their message. */

@@ -29,8 +29,30 @@ const placeOf = (after: string | undefined, queries: number) => {
 }
 
 /**
- * Returns the next jobs of a selection: it looks until it has `limit` of them, or for `lookMs`. Where each row has to be looked at,
- * the last look may find more. An invalid cursor is a defect (`TypeError`).
+ * Returns the next page of a query, with those of its jobs that match: at most `most`. Where more match, the page ends with the last
+ * one that is returned.
+ */
+const lookAt = Effect.fnUntraced(function* (
+  query: JobQuery,
+  after: string | undefined,
+  matches: MatchJobs,
+  most: number,
+) {
+  const directory = yield* JobDirectory
+  let limit = lookedAtOnce
+  while (true) {
+    const page = yield* directory.listJobs({ ...query, after, limit })
+    const found = yield* matches(page.jobs)
+    const last = found[most - 1]
+    if (last === undefined || found.length === most) return { page, found }
+    // Only the store can tell the cursor after a job: a shorter page ends there.
+    limit = page.jobs.findIndex(({ id }) => id === last.id) + 1
+  }
+})
+
+/**
+ * Returns the next jobs of a selection: it looks until it has `limit` of them, or for `lookMs`. An invalid cursor is a defect
+ * (`TypeError`).
  */
 export const readMatching = Effect.fnUntraced(function* (
   { matches, queries }: Selection,
@@ -45,21 +67,23 @@ export const readMatching = Effect.fnUntraced(function* (
   do {
     const query = queries[index]
     if (query === undefined) return { jobs, next: null, lookedAt, oldest }
-    const page = yield* directory.listJobs({
-      ...query,
-      after: cursor,
-      limit: matches === undefined ? limit - jobs.length : lookedAtOnce,
-    })
+    const most = limit - jobs.length
+    const { found, page } =
+      matches === undefined
+        ? yield* Effect.map(directory.listJobs({ ...query, after: cursor, limit: most }), (all) => ({
+            page: all,
+            found: all.jobs,
+          }))
+        : yield* lookAt(query, cursor, matches, most)
     lookedAt += page.jobs.length
     oldest = page.jobs.at(-1)?.createdAt ?? oldest
-    jobs.push(...(matches === undefined ? page.jobs : yield* matches(page.jobs)))
+    jobs.push(...found)
     cursor = page.next
     if (cursor === undefined) index += 1
   } while (jobs.length < limit && (yield* monotonicMs) < until)
   const next = index < queries.length ? `${index} ${cursor ?? ""}` : null
   return { jobs, next, lookedAt, oldest }
 })
-
 /** Jobs that a dry run counts at most, and the time for it. */
 const mostCounted = 100_000
 const countMs = 4_000

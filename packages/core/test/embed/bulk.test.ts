@@ -1,8 +1,16 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { sqliteStore } from "@kiln/adapter-sqlite"
 import { createEngine, jobKind } from "@kiln/core"
+import { effectProvider, ProviderPostponed } from "@kiln/core/ports"
 import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
+import * as Effect from "effect/Effect"
 import { describe, expect, it, vi } from "vitest"
 import { z } from "zod"
 import { everyStore } from "../support/everyStore.ts"
+import { mp3, plainProviders } from "../support/harness.ts"
 
 const kindOf = <const Name extends string>(name: Name) =>
   jobKind({
@@ -112,6 +120,73 @@ describe.each(everyStore)("promote and reschedule on %s", (_, open) => {
   })
 })
 
+describe.each(everyStore)("promoteMany and rescheduleMany on %s", (_, open) => {
+  it("change no more jobs than asked for, in batches that leave none out", async () => {
+    await using opened = await open()
+    const parts = { store: opened.store, blobs: memoryBlobs(), kinds: [kindOf("mail")], autoStart: false } as const
+    await using engine = await createEngine({ ...parts, log: false })
+    const { operator } = engine
+    // Ready jobs are between those that wait.
+    for (let n = 0; n < 7; n++) await engine.submit("mail", { n }, n % 2 === 0 ? { delayMs: 3_600_000 } : {})
+    const waiting = async () => (await operator.promoteMany({ kind: "mail" }, { dryRun: true })).matched
+    expect(await waiting()).toBe(4)
+    let next: string | undefined
+    for (const left of [3, 2, 1]) {
+      const batch = await operator.promoteMany(
+        { kind: "mail" },
+        { limit: 1, ...(next !== undefined && { after: next }) },
+      )
+      expect(batch).toMatchObject({ matched: 1, changed: 1, complete: false })
+      expect(await waiting()).toBe(left)
+      next = batch.next
+    }
+    expect(await operator.promoteMany({ kind: "mail" }, { after: next ?? "" })).toMatchObject({
+      changed: 1,
+      complete: true,
+    })
+    expect(await operator.rescheduleMany({ kind: "mail" }, { delayMs: 60_000 }, { limit: 5 })).toMatchObject({
+      changed: 5,
+    })
+    expect(await waiting()).toBe(5)
+  })
+})
+
+describe("promoteMany", () => {
+  it("promotes what promote does: also a job whose provider put off its call", async () => {
+    let calls = 0
+    const speech = effectProvider("speech", () =>
+      Effect.suspend(() =>
+        ++calls === 1 ? Effect.fail(new ProviderPostponed({ delayMs: 3_600_000 })) : Effect.succeed(mp3),
+      ),
+    )
+    const providers = { ...plainProviders, speech } as never
+    const kind = jobKind({
+      name: "spoken",
+      request: z.object({}),
+      providers: ["speech"],
+      run: async ({ ask }) => {
+        await ask.speech({ text: "hello", voice: "alloy" })
+        return { output: {} }
+      },
+    })
+    await using engine = await createEngine({
+      store: memoryStore(),
+      blobs: memoryBlobs(),
+      kinds: [kind],
+      providers: { sandbox: providers, live: providers },
+      log: false,
+    })
+    const job = await engine.submit("spoken", {})
+    await vi.waitUntil(async () => (await engine.operator.waitingFor(job))[0]?.reason === "provider_paused", {
+      timeout: 60_000,
+      interval: 5,
+    })
+    expect(await engine.operator.promoteMany({ kind: "spoken" }, { dryRun: true })).toMatchObject({ matched: 1 })
+    expect(await engine.operator.promoteMany({ kind: "spoken" })).toMatchObject({ matched: 1, changed: 1 })
+    expect(await engine.wait(job, { timeoutMs: 60_000 })).toMatchObject({ status: "done" })
+  })
+})
+
 describe("promote", () => {
   it("skips the pause before the next attempt, and refuses a job that runs or waits for an event", async () => {
     const signals: Array<AbortSignal> = []
@@ -154,6 +229,11 @@ describe("promote", () => {
     await expect(kiln.operator.promote(waiting)).rejects.toMatchObject(refused)
     await expect(kiln.operator.reschedule(waiting, { delayMs: 5 })).rejects.toMatchObject(refused)
     expect(await kiln.operator.promoteMany({ kind: "flow" }, { dryRun: true })).toMatchObject({ matched: 1 })
+    const all = { kind: "flow" }
+    expect(await kiln.operator.rescheduleMany(all, { delayMs: 5_000_000 }, { dryRun: true })).toMatchObject({
+      matched: 1,
+    })
+    expect(await kiln.operator.rescheduleMany(all, { delayMs: 5_000_000 })).toMatchObject({ matched: 1, changed: 1 })
     for (const start of [
       {},
       { delayMs: -1 },
@@ -200,12 +280,57 @@ describe.each(everyStore)("a listed job on %s", (_, open) => {
   })
 })
 
+describe.each(everyStore)("a filter on %s", (_, open) => {
+  it("refuses a condition without a value, which would select all jobs", async () => {
+    await using opened = await open()
+    const parts = { store: opened.store, blobs: memoryBlobs(), kinds: [kindOf("mail")], autoStart: false } as const
+    await using engine = await createEngine({ ...parts, log: false })
+    await engine.submit("mail", { n: 1 })
+    for (const name of ["project", "kind", "keyId", "errorCode", "tags", "metadata", "status", "mode", "olderThanMs"]) {
+      const filter = { [name]: null } as object
+      await expect(engine.operator.cancelMany(filter), name).rejects.toThrow(new RegExp(`${name} must be`))
+      await expect(engine.operator.list(filter), name).rejects.toThrow(new RegExp(`${name} must be`))
+    }
+    await expect(engine.operator.cancelMany({ errorCode: "" })).rejects.toThrow(/errorCode must be/)
+    expect(await engine.operator.cancelMany({ kind: "mail" }, { dryRun: true })).toMatchObject({ matched: 1 })
+  })
+})
+
+describe("retryMany", () => {
+  it("retries the jobs around one whose record is damaged, and counts that one as refused", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "kiln-bulk-"))
+    const path = join(directory, "kiln.db")
+    const parts = { blobs: memoryBlobs(), kinds: [kindOf("mail")], autoStart: false, log: false } as const
+    await using engine = await createEngine({ ...parts, store: sqliteStore({ path }) })
+    for (let n = 0; n < 3; n++) await engine.submit("mail", { n })
+    const [, middle] = (await engine.operator.list()).jobs
+    await engine.operator.cancelMany({ kind: "mail" })
+    const database = new DatabaseSync(path)
+    const triggers = database.prepare(
+      "SELECT name FROM sqlite_master WHERE type = 'trigger' AND sql LIKE '%created with%'",
+    )
+    for (const { name } of triggers.all()) database.exec(`DROP TRIGGER ${String(name)}`)
+    database.prepare("UPDATE kiln_jobs SET kept = 'damaged' WHERE id = ?").run(middle?.id ?? "")
+    database.close()
+    const refused = [{ message: expect.stringContaining("could not be read or retried"), count: 1 }]
+    expect(await engine.operator.retryMany({ kind: "mail" })).toMatchObject({ changed: 2, refused, complete: true })
+    await rm(directory, { recursive: true })
+  })
+})
+
 describe("a filter", () => {
   it("must have a condition, of a kind that exists", async () => {
     await using kiln = await testEngine({ kinds: [kindOf("mail")], mode: "manual" })
     const { cancelMany, retryMany } = kiln.operator
     const job = await kiln.submit("mail", { n: 1 })
-    for (const empty of [{}, { kind: undefined }, { status: "queued" }, { tags: [] }] as ReadonlyArray<object>)
+    for (const empty of [
+      {},
+      { kind: undefined },
+      { status: "queued" },
+      { tags: [] },
+      { metadata: {} },
+      { olderThanMs: 0 },
+    ] as ReadonlyArray<object>)
       for (const change of [cancelMany, retryMany])
         await expect(change(empty)).rejects.toThrow(/needs a condition besides status/)
     await expect(cancelMany({ kind: "male" })).rejects.toMatchObject({ code: "kind_unknown", known: ["mail"] })

@@ -23,7 +23,7 @@ import { selectionOf } from "./matching.ts"
 
 /** Jobs that a list may name. */
 const mostNamed = 500
-/** Jobs that one request changes, about, and the time in which it looks for them. The page repeats it for the rest. */
+/** Jobs that one request changes at most, and the time in which it looks for them. The page repeats it for the rest. */
 const mostChanged = 100
 const lookMs = 500
 

@@ -25,7 +25,7 @@ const findingsMs = 30_000
 const readSchedules = Effect.map(listSchedules, ({ now, schedules }) => ({
   count: schedules.length,
   paused: schedules.filter(({ paused }) => paused).length,
-  due: schedules.filter(({ nextAt }) => nextAt !== null && nextAt <= now).length,
+  due: schedules.filter(({ nextAt, waits }) => nextAt !== null && nextAt <= now && waits !== true).length,
   refused: schedules.flatMap(({ name, refusal }) => (refusal === null ? [] : [{ name, refusal }])),
 }))
 

@@ -89,19 +89,20 @@ const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Sche
   if (tick === undefined) {
     const until = nextAt === null ? "its end" : new Date(nextAt).toISOString()
     yield* Effect.logWarning(`the schedule "${stored.name}" missed ticks until ${until}`)
-    const advanced = yield* advance({ ...due.schedule, refusal: null }, nextAt)
+    const advanced = yield* advance({ ...due.schedule, waits: undefined, refusal: null }, nextAt)
     if (advanced) yield* tellBackground((meter) => meter.ticked(kind.name, "missed"))
     return pauseMs
   }
   const { overlap = "allow" } = schedule
   // A finished job stays finished, so what is read here holds until the schedule is written, whose version would tell of another job.
+  // Only a retry that an operator begins in between is not seen: it does not change the schedule.
   if (overlap !== "allow" && (yield* unfinishedJobOf(schedule)) !== undefined) {
     if (overlap === "queue") {
       if (schedule.waits !== true || tick !== stored.nextAt) yield* advance({ ...due.schedule, waits: true }, tick)
       return waitingPauseMs
     }
     const skipped = withSkipped(due.schedule, 1, tick, "overlap")
-    if (yield* advance({ ...skipped, refusal: null }, nextAt))
+    if (yield* advance({ ...skipped, waits: undefined, refusal: null }, nextAt))
       yield* tellBackground((meter) => meter.ticked(kind.name, "skipped"))
     return pauseMs
   }
@@ -124,9 +125,10 @@ const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Sche
       `the schedule "${stored.name}" could not submit its job of ${new Date(tick).toISOString()}`,
       why,
     )
-    // The tick stays: the job is tried again until the next one is due.
-    yield* advance({ ...due.schedule, waits: undefined, refusal }, tick)
   }
+  // The tick stays: the job is tried again until the next one is due.
+  if (refusal !== schedule.refusal || tick !== stored.nextAt)
+    yield* advance({ ...due.schedule, waits: undefined, refusal }, tick)
   return refusedPauseMs
 })
 

@@ -47,7 +47,7 @@ export const backgroundMeasurement = (families: MetricFamilies) =>
     )
     const late = families.gauge(
       "kiln_schedule_oldest_due_seconds",
-      "Age of the oldest tick whose job is not submitted yet; 0 without one. Use max",
+      "Age of the oldest tick whose job is not submitted yet, except for those that wait for the last job of their schedule; 0 without one. Use max",
     )
     const pending = families.gauge(
       "kiln_deliveries",
@@ -71,7 +71,9 @@ export const backgroundMeasurement = (families: MetricFamilies) =>
       const { now, schedules } = yield* listSchedules
       for (const state of states)
         counted.record([state], schedules.filter((schedule) => stateOf(schedule) === state).length)
-      late.record([], Math.max(0, ...schedules.map(({ nextAt }) => (nextAt === null ? 0 : now - nextAt))) / 1_000)
+      // A tick that waits for the last job of its schedule is in time.
+      const due = schedules.flatMap(({ nextAt, waits }) => (nextAt === null || waits === true ? [] : now - nextAt))
+      late.record([], Math.max(0, ...due) / 1_000)
       const counts = yield* deliveries.countDeliveries
       for (const { kind } of counts) seen.add(kind)
       for (const kind of seen) {
