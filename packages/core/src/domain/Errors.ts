@@ -18,8 +18,14 @@ export class InvalidRequest extends KilnError<"InvalidRequest"> {
 
 /** The idempotency key belongs to a job with a different request. */
 export class IdempotencyKeyReused extends KilnError<"IdempotencyKeyReused"> {
-  constructor() {
+  /** The job that the key belongs to. */
+  readonly jobId: JobId
+  readonly kind: string
+
+  constructor({ jobId, kind }: { readonly jobId: JobId; readonly kind: string }) {
     super("IdempotencyKeyReused", "the idempotency key belongs to a job with a different request; use a new key")
+    this.jobId = jobId
+    this.kind = kind
   }
 }
 
