@@ -133,7 +133,8 @@ const forbidden = [
   },
   {
     name: "client-sees-domain",
-    comment: "a client is installed without a server: it sees effect, @kiln/core/domain, kinds and media, and nothing of Node",
+    comment:
+      "a client is installed without a server: it sees effect, @kiln/core/domain, kinds and media, and nothing of Node",
     severity: "error",
     from: { path: "^packages/client/src/" },
     to: {
