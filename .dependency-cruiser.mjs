@@ -16,6 +16,8 @@ const doors = globSync("packages/*/package.json", { cwd: import.meta.dirname }).
 })
 const coreDomainAndPorts = "^packages/core/src/(domain|ports)/index[.]ts$"
 const effect = "(^|/)node_modules/effect/"
+/** Types of the AI SDK, which exist for the compiler only. */
+const aiSdkTypes = "(^|/)node_modules/@ai-sdk/provider/.*[.]d[.]ts$"
 const adapters = "^packages/(adapter-[^/]+|media-probe|provider-[^/]+)/src/"
 const sqlAdapters = "^packages/(adapter-(?:sqlite|postgres))/src/"
 const sqlStore = "^packages/sql-store/src/index[.]ts$"
@@ -138,7 +140,7 @@ const forbidden = [
     severity: "error",
     from: { path: "^packages/client/src/" },
     to: {
-      pathNot: [effect, "^packages/client/src/", "^packages/core/src/(domain|kinds|media)/index[.]ts$"],
+      pathNot: [effect, aiSdkTypes, "^packages/client/src/", "^packages/core/src/(domain|kinds|media)/index[.]ts$"],
       dependencyTypesNot: ["unknown"],
     },
   },
@@ -160,6 +162,7 @@ const forbidden = [
         "^packages/client/src/(?!api/|effect/)",
         "^packages/client/src/api/ErrorCatalogue[.]ts$",
         "^packages/core/src/media/index[.]ts$",
+        aiSdkTypes,
       ],
     },
   },
