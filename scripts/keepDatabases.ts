@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import { postgresStore, PostgresStores } from "@kiln/adapter-postgres"
 import { sqliteStore, SqliteStores } from "@kiln/adapter-sqlite"
 import { arrangeEveryState } from "@kiln/conformance"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import type { StoreAdapter } from "@kiln/core/ports"
 import { startCluster } from "@kiln/postgres-lab"
 import { sandboxProviders } from "@kiln/provider-sandbox"
@@ -24,6 +24,7 @@ const arrangeEngine = async (store: StoreAdapter<unknown, unknown>) => {
   const engine = await createEngine({
     store,
     blobs: memoryBlobs(),
+    kinds: builtInKinds(),
     providers: { sandbox: sandboxProviders() },
     autoStart: false,
     log: false,

@@ -33,6 +33,7 @@ const variants: {
   deferred: (token) => [true, false].map((countsAsFailure) => ({ token, delayMs: 1_000, countsAsFailure })),
   parked: (token) => [true, false].map((isCharged) => ({ token, until: 10_000_000, isCharged })),
   woken: () => [{}],
+  rescheduled: () => [{ at: 10_000_000 }],
   released: (token) => [{ token, createdAt: 0 }],
   lost: () => [{ createdAt: 0 }],
   expired: () => [{}],
@@ -143,6 +144,7 @@ const guards: Record<JobTransition["guard"], string> = {
   overdue: "the deadline has passed (`isOverdue`), and the job is not lost",
   waiting:
     "nobody holds the job, and `claimableAt` has not passed. Stores also require that the job is parked on this event",
+  pending: "nobody holds the job, and the deadline has not passed. Stores also require that it is not parked",
   unfinished: "only the status",
   finished: "only the status",
 }

@@ -49,7 +49,14 @@ describe("errors of the engine", () => {
 
   it("have the same code over HTTP, except those of operations that HTTP lacks", () => {
     const missing = names.filter((name) => !(kiln.kilnErrors[name].code in errorCatalogue))
-    expect(missing).toEqual(["JobNotRetryable", "KindUnknown", "WaitTimeout"])
+    expect(missing).toEqual([
+      "JobNotWaiting",
+      "JobNotDelivered",
+      "JobNotRetryable",
+      "RequestsHidden",
+      "KindUnknown",
+      "WaitTimeout",
+    ])
   })
 
   it.each(names)("%s is identified by class, name, tag and code", async (name) => {

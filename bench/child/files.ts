@@ -21,7 +21,7 @@ export interface FilesOptions {
 }
 
 const { directory, jobs, kiln, withKiln } = JSON.parse(process.argv[2] ?? "") as FilesOptions
-const { createEngine } = await loadBuilt<typeof Core>(kiln, "core")
+const { builtInKinds, createEngine } = await loadBuilt<typeof Core>(kiln, "core")
 const { sandboxProviders } = await loadBuilt<typeof Sandbox>(kiln, "provider-sandbox")
 const request = { input: "Hello from the bench." }
 
@@ -31,6 +31,7 @@ const measureKiln = async (): Promise<number> => {
   const engine = await createEngine({
     store: sqliteStore({ path: join(directory, "kiln.db") }),
     blobs: fileBlobs({ directory: join(directory, "blobs") }),
+    kinds: builtInKinds(),
     providers: { sandbox: sandboxProviders() },
     autoStart: false,
     settings: { concurrency: 100, queueCap: 0, limits: { perProject: 0 } },
@@ -54,6 +55,7 @@ const audio = async (): Promise<Uint8Array> => {
   const engine = await createEngine({
     store: memoryStore(),
     blobs: memoryBlobs(),
+    kinds: builtInKinds(),
     providers: { sandbox: sandboxProviders() },
   })
   const done = await engine.submitAndWait("speech_synthesis", request)

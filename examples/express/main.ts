@@ -1,7 +1,7 @@
 // kiln in an Express app, under /api/kiln: `node --conditions=@kiln/source examples/express/main.ts`.
 import { once } from "node:events"
 import type { AddressInfo } from "node:net"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { createApiKey, nodeHandler } from "@kiln/http/mount"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
@@ -15,6 +15,7 @@ const engine = await createEngine({
   // Lost when the process ends. `sqliteStore`, `postgresStore`, `fileBlobs` and `unstorageBlobs` persist.
   store: memoryStore(),
   blobs: memoryBlobs(),
+  kinds: builtInKinds(),
   providers: { sandbox: sandboxProviders() },
 })
 

@@ -1,6 +1,6 @@
 // kiln in a Fastify app, under /api/kiln: `node --conditions=@kiln/source examples/fastify/main.ts`.
 import { once } from "node:events"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { createApiKey } from "@kiln/http/mount"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
@@ -15,6 +15,7 @@ const engine = await createEngine({
   // Lost when the process ends. `sqliteStore`, `postgresStore`, `fileBlobs` and `unstorageBlobs` persist.
   store: memoryStore(),
   blobs: memoryBlobs(),
+  kinds: builtInKinds(),
   providers: { sandbox: sandboxProviders() },
 })
 

@@ -2,7 +2,7 @@
 import { once } from "node:events"
 import type { AddressInfo } from "node:net"
 import { serve } from "@hono/node-server"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { fetchHandler } from "@kiln/http/mount"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
@@ -18,6 +18,7 @@ const engine = await createEngine({
   // Lost when the process ends. `sqliteStore`, `postgresStore`, `fileBlobs` and `unstorageBlobs` persist.
   store: memoryStore(),
   blobs: memoryBlobs(),
+  kinds: builtInKinds(),
   providers: { sandbox: sandboxProviders() },
 })
 

@@ -1,11 +1,12 @@
 // A complete engine in memory: `node --conditions=@kiln/source examples/in-memory/main.ts`.
-import { createEngine, KilnError } from "@kiln/core"
+import { builtInKinds, createEngine, KilnError } from "@kiln/core"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 
 await using engine = await createEngine({
   store: memoryStore(),
   blobs: memoryBlobs(),
+  kinds: builtInKinds(),
   // Sandbox providers call nothing and cost nothing. The same request always returns the same bytes.
   providers: { sandbox: sandboxProviders() },
   // Or a function that receives each line. By default, warnings go to the console.

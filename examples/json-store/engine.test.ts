@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs } from "@kiln/testing"
 import { expect, it } from "vitest"
@@ -10,7 +10,8 @@ import { jsonStore } from "./JsonStores.ts"
 it("a promise engine runs on it, and finds its jobs again", async () => {
   const directory = mkdtempSync(join(tmpdir(), "kiln-json-engine-"))
   try {
-    const parts = { store: jsonStore({ path: join(directory, "kiln.json") }), blobs: memoryBlobs() }
+    const store = jsonStore({ path: join(directory, "kiln.json") })
+    const parts = { store, blobs: memoryBlobs(), kinds: builtInKinds() }
     const first = await createEngine({ ...parts, worker: false })
     const { id } = await first.submit("speech_synthesis", { input: "hello" }, { priority: "high" })
     await first.stop()

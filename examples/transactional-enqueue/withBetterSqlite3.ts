@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { fileBlobs } from "@kiln/adapter-blobs"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import Database from "better-sqlite3"
 import { charge, type Ordered, type Shop, speechOf } from "./Shop.ts"
@@ -11,7 +11,7 @@ export const openWithBetterSqlite3 = async (directory: string): Promise<Shop> =>
   const path = join(directory, "shop.db")
   const store = sqliteStore({ path })
   const blobs = fileBlobs({ directory: join(directory, "blobs") })
-  const engine = await createEngine({ store, blobs, providers: { sandbox: sandboxProviders() } })
+  const engine = await createEngine({ store, blobs, kinds: builtInKinds(), providers: { sandbox: sandboxProviders() } })
   const db = new Database(path)
   db.exec("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")
   const insert = db.prepare("INSERT INTO orders (text) VALUES (?)")

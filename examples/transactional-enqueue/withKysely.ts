@@ -1,5 +1,5 @@
 import { postgresStore } from "@kiln/adapter-postgres"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs } from "@kiln/testing"
 import { type Generated, Kysely, PostgresDialect } from "kysely"
@@ -19,7 +19,12 @@ export const openWithKysely = async (url: string): Promise<Shop> => {
     .addColumn("text", "text", (column) => column.notNull())
     .execute()
   const providers = { sandbox: sandboxProviders() }
-  const engine = await createEngine({ store: postgresStore({ url }), blobs: memoryBlobs(), providers })
+  const engine = await createEngine({
+    store: postgresStore({ url }),
+    blobs: memoryBlobs(),
+    kinds: builtInKinds(),
+    providers,
+  })
   return {
     engine,
     order: (text) =>

@@ -1,5 +1,5 @@
 import { postgresStore } from "@kiln/adapter-postgres"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs } from "@kiln/testing"
 import { Pool } from "pg"
@@ -10,7 +10,12 @@ export const openWithPg = async (url: string): Promise<Shop> => {
   const pool = new Pool({ connectionString: url })
   await pool.query("CREATE TABLE IF NOT EXISTS orders (id serial PRIMARY KEY, text text NOT NULL)")
   const providers = { sandbox: sandboxProviders() }
-  const engine = await createEngine({ store: postgresStore({ url }), blobs: memoryBlobs(), providers })
+  const engine = await createEngine({
+    store: postgresStore({ url }),
+    blobs: memoryBlobs(),
+    kinds: builtInKinds(),
+    providers,
+  })
   return {
     engine,
     order: async (text) => {

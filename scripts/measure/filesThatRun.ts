@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { fileBlobs } from "@kiln/adapter-blobs"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine, type StoreAdapter } from "@kiln/core"
+import { builtInKinds, createEngine, type StoreAdapter } from "@kiln/core"
 import { createApiKey, nodeHandler } from "@kiln/http/mount"
 import { startCluster } from "@kiln/postgres-lab"
 import { sandboxProviders } from "@kiln/provider-sandbox"
@@ -31,6 +31,7 @@ const open = (place: Place, autoStart: boolean) =>
   createEngine({
     store: storeAt(place),
     blobs: fileBlobs({ directory: join(place.directory, "blobs") }),
+    kinds: builtInKinds(),
     providers: { sandbox: sandboxProviders() },
     autoStart,
     log: false,

@@ -2,12 +2,12 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { type Complaint, compilePrograms } from "./compilePrograms.ts"
 
 const withEngine = (use: string): string => `
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 
 const providers = { sandbox: sandboxProviders() }
-await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), providers })
+await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: builtInKinds(), providers })
 ${use}`
 
 const right = {

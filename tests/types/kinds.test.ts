@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { type Complaint, compilePrograms } from "./compilePrograms.ts"
 
 const parts = `
-import { asyncProviders, builtIn, createEngine, type EmbeddedEngine, jobKind } from "@kiln/core"
+import { asyncProviders, builtIn, builtInKinds, createEngine, type EmbeddedEngine, jobKind } from "@kiln/core"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { z } from "zod"
 
@@ -37,7 +37,7 @@ const kind = (fields: string): string =>
 
 const right = {
   allKinds: program(
-    `await createEngine({ store, blobs, providers: { live: { speech, image, reply, transcription, voiceTurn: turn } } })`,
+    `await createEngine({ store, blobs, kinds: builtInKinds(), providers: { live: { speech, image, reply, transcription, voiceTurn: turn } } })`,
   ),
   onlyOne: program(
     `await createEngine({ store, blobs, kinds: [builtIn.speechSynthesis()], providers: { sandbox: { speech } } })`,
@@ -47,7 +47,7 @@ const right = {
   noProviders: program(`
 const free = jobKind({ name: "free", request: z.object({}), run: async () => ({ output: {} }) })
 await createEngine({ store, blobs, kinds: [free] })`),
-  submitsOnly: program(`await createEngine({ store, blobs, worker: false })`),
+  submitsOnly: program(`await createEngine({ store, blobs, kinds: builtInKinds(), worker: false })`),
   customOutput: withSummary(`
 const job = await engine.submitAndWait("summary", { text: "a", orderId: "o" })
 if (job.status === "done" && job.output !== null) {

@@ -128,7 +128,7 @@ export const PostgresStores = {
           Context.add(Switchboard, makePostgresSwitchboard(recording, hint)),
           Context.add(SecretStore, makeSecretStore(transactionsOf(recording))),
           Context.add(ScheduleStore, makeScheduleStore(transactionsOf(recording))),
-          Context.add(DeliveryStore, makePostgresDeliveryStore(database)),
+          Context.add(DeliveryStore, makePostgresDeliveryStore(recording)),
           Context.add(RateLimitStore, makePostgresRateLimitStore(database)),
           Context.add(OperatorTokens, makeOperatorTokens(transactionsOf(recording))),
           Context.add(MinuteHistory, makeMinuteHistory(transactionsOf(database))),

@@ -3,7 +3,7 @@ import type { Job, JobId, JobMode, JobStatus, KeyId, ProjectId } from "@kiln/cor
 import { JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
 import { findPlace } from "./jobs/findPlace.ts"
 import { either, jobOf, jobsById, priorityOf, retained, statusPart } from "./jobs/jobRow.ts"
-import { listAttempts, listWaits } from "@kiln/sql-store"
+import { listAttempts, listWaits, listedMetadata } from "@kiln/sql-store"
 import { countJobs, hasLabels, listFinished } from "./countJobs.ts"
 import { measureQueue } from "./queueDepth.ts"
 import type { Session } from "./Session.ts"
@@ -41,7 +41,8 @@ type Page = {
 
 type Place = Pick<JobSummary, "createdAt" | "id">
 
-interface ListRow extends Omit<JobSummary, "priority"> {
+interface ListRow extends Omit<JobSummary, "priority" | "metadata"> {
+  readonly kept: string
   readonly priority: number
   readonly part: Part["part"]
   /** Position in its part, from 1. */
@@ -146,6 +147,8 @@ const jobsBeforeIn = (walkPart: typeof walk | typeof walkLabeled) =>
         "results.warning_code as warningCode",
         "results.finished_at as finishedAt",
         "queue.claimable_at as claimableAt",
+        "queue.phase_started_at as phaseStartedAt",
+        "jobs.kept",
       ])
       .select([
         either<JobStatus>("status").as("status"),
@@ -153,6 +156,7 @@ const jobsBeforeIn = (walkPart: typeof walk | typeof walkLabeled) =>
         either<number>("failures").as("failures"),
         either<number>("lost_workers").as("lostWorkers"),
         retained.as("retained"),
+        sql<boolean>`coalesce(queue.held, false)`.as("held"),
       ])
       .orderBy("jobs.created_at", "desc")
       .orderBy("jobs.id", "desc")
@@ -209,9 +213,10 @@ const scannedUpTo = (rows: ReadonlyArray<ListRow>, lookAt: number, limit: number
   return ends.reduce<ListRow | undefined>((first, end) => (first && isBefore(first, end) ? first : end), undefined)
 }
 
-const summaryOf = ({ matches: _matches, part: _part, place: _place, ...row }: ListRow): JobSummary => ({
+const summaryOf = ({ kept, matches: _matches, part: _part, place: _place, ...row }: ListRow): JobSummary => ({
   ...row,
   priority: priorityOf(row),
+  metadata: listedMetadata(kept),
 })
 
 /** Reads one row more than requested, to know whether another page follows. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { createEngine, SchemaMismatch } from "@kiln/core"
+import { builtInKinds, createEngine, SchemaMismatch } from "@kiln/core"
 import { finishKeptJobs, readKeptDatabase } from "@kiln/conformance"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs } from "@kiln/testing"
@@ -37,6 +37,7 @@ const engineOn = (url: string) =>
   createEngine({
     store: postgresStore({ url, allowCopies: true, poolSize: 4, notifications: false }),
     blobs: memoryBlobs(),
+    kinds: builtInKinds(),
     providers: { sandbox: sandboxProviders(), live: sandboxProviders() },
     log: false,
   })

@@ -19,6 +19,7 @@ const committed: Readonly<Record<string, string>> = {
   "0010AcceptJobs": "f6e7871c3d8b31ab40cfdb5d47b1d28dda548e2773ec282632893e58003f6e27",
   "0011Operators": "c0da6500c23dd13001d78fe53984d468e664ce4c80bb39895d1828bcb22c9df9",
   "0012Signals": "be76d83be8ec460a0c681677e99baa6b54989b051e5cb430fb56f09ba5cb03dc",
+  "0013FailedSteps": "101045ce9b5767df28cf6f83a6c5484a28c17ebaad80e16b6cd8d74282979ae6",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

@@ -160,5 +160,5 @@ compareWithMemory({
     return yield* ownPlace({ url, stores: { url: pooler.url, pooler: "transaction" } })
   }),
   capabilities: { durable: true, multiProcess: true },
-  runs: 10,
+  runs: 5,
 })

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { memoryBlobs } from "@kiln/testing"
 import { postgresStore } from "../src/index.ts"
 import { begun, emptyDatabase } from "./support/databases.ts"
@@ -12,7 +12,13 @@ const arrange = Effect.gen(function* () {
   const url = yield* emptyDatabase
   const engine = yield* Effect.acquireRelease(
     Effect.promise(() =>
-      createEngine({ store: postgresStore({ url }), blobs: memoryBlobs(), worker: false, settings: { queueCap: 0 } }),
+      createEngine({
+        store: postgresStore({ url }),
+        blobs: memoryBlobs(),
+        kinds: builtInKinds(),
+        worker: false,
+        settings: { queueCap: 0 },
+      }),
     ),
     (opened) => Effect.promise(() => opened.stop()),
   )

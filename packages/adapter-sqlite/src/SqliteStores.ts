@@ -94,7 +94,7 @@ export const SqliteStores = {
           Context.add(Switchboard, makeSqliteSwitchboard(recording)),
           Context.add(SecretStore, makeSecretStore(transactionsOf(recording))),
           Context.add(ScheduleStore, makeScheduleStore(transactionsOf(recording))),
-          Context.add(DeliveryStore, makeSqliteDeliveryStore(database)),
+          Context.add(DeliveryStore, makeSqliteDeliveryStore(recording)),
           Context.add(RateLimitStore, makeSqliteRateLimitStore(database)),
           Context.add(OperatorTokens, makeOperatorTokens(transactionsOf(recording))),
           Context.add(MinuteHistory, makeMinuteHistory(transactionsOf(database))),

@@ -9,7 +9,7 @@ import {
   type JobPage,
   type JobSummary,
 } from "@kiln/core/ports"
-import { listAttempts, listWaits } from "@kiln/sql-store"
+import { listAttempts, listWaits, listedMetadata } from "@kiln/sql-store"
 import { select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { findPlace } from "./jobs/findPlace.ts"
@@ -104,6 +104,9 @@ const summaryColumns = select(
   "error_code",
   "warning_code",
   "retained",
+  "kept",
+  "held",
+  "phase_started_at",
   "attempts",
   "failures",
   "lost_workers",
@@ -136,7 +139,6 @@ const labeledInRange = statement((given: Given<Range & Labels & Filter & { reado
 )
 
 const cursorOf = (seq: number): string => `before ${seq}`
-
 const seqOf = (cursor: string): number => {
   const [, seq] = /^before (\d{1,16})$/.exec(cursor) ?? []
   if (seq === undefined) throw new TypeError("invalid cursor")
@@ -155,8 +157,10 @@ const firstSince = (tx: Transaction, time: number, endSeq: number): number => {
   return from
 }
 
-const summaryOf = ({ seq: _, ...row }: RowOf<typeof jobsInRange>): JobSummary => ({
+const summaryOf = ({ held, kept, seq: _, ...row }: RowOf<typeof jobsInRange>): JobSummary => ({
   ...row,
+  held: held === 1,
+  metadata: listedMetadata(kept),
   priority: priorityOf(row.priority, row.id),
 })
 

@@ -336,25 +336,36 @@ describe("the database itself refuses", () => {
     })
 })
 
-it.effect("the end of a job clears its steps and writes its charge, whichever statement ends it", () =>
-  Effect.gen(function* () {
-    const { connection } = yield* everyState
-    connection.exec(job(2, `status = 'failed', error_code = 'x', ${finishing}`))
-    expect(connection.prepare("SELECT * FROM kiln_checkpoints").all([])).toEqual([])
-    connection.exec(
-      job(
-        7,
-        `status = 'done', output = '{}', charge = '{"currency":"usd","amount":"1.5","lineItems":[{"meter":"images"}]}', ${finishing}`,
-      ),
-    )
-    const bills = connection
-      .prepare("SELECT job_id, currency, amount, line_items, charged_at FROM kiln_charges ORDER BY job_id")
-      .all([])
-    expect(bills).toMatchObject([
-      { job_id: fixtures.jobId(6), amount: "0.00015" },
-      { job_id: fixtures.jobId(7), currency: "usd", amount: "1.5", line_items: '[{"meter":"images"}]', charged_at: 9 },
-    ])
-  }),
+it.effect(
+  "the end of a job writes its charge and clears the steps of one that is done, whichever statement ends it",
+  () =>
+    Effect.gen(function* () {
+      const { connection } = yield* everyState
+      connection.exec(job(2, `status = 'failed', error_code = 'x', ${finishing}`))
+      connection.exec(`INSERT INTO kiln_checkpoints VALUES (${seqOf(7)}, 'a', '1')`)
+      const steps = () => connection.prepare("SELECT step FROM kiln_checkpoints ORDER BY step").all([])
+      expect(steps()).toEqual([{ step: "a" }, { step: "reply" }])
+      connection.exec(
+        job(
+          7,
+          `status = 'done', output = '{}', charge = '{"currency":"usd","amount":"1.5","lineItems":[{"meter":"images"}]}', ${finishing}`,
+        ),
+      )
+      expect(steps()).toEqual([{ step: "reply" }])
+      const bills = connection
+        .prepare("SELECT job_id, currency, amount, line_items, charged_at FROM kiln_charges ORDER BY job_id")
+        .all([])
+      expect(bills).toMatchObject([
+        { job_id: fixtures.jobId(6), amount: "0.00015" },
+        {
+          job_id: fixtures.jobId(7),
+          currency: "usd",
+          amount: "1.5",
+          line_items: '[{"meter":"images"}]',
+          charged_at: 9,
+        },
+      ])
+    }),
 )
 
 it.effect("charges outlive their jobs, and no new job can be charged under an old id", () =>

@@ -2,7 +2,7 @@ import { copyFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { createEngine, StoreCopied } from "@kiln/core"
+import { builtInKinds, createEngine, StoreCopied } from "@kiln/core"
 import { memoryBlobs } from "@kiln/testing"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { sqliteStore } from "../src/index.ts"
@@ -12,6 +12,7 @@ const engineOn = (path: string, more: { readonly autoStart?: boolean; readonly a
   createEngine({
     store: sqliteStore({ path, allowCopies: more.allowCopies }),
     blobs: memoryBlobs(),
+    kinds: builtInKinds(),
     providers: { sandbox: sandboxProviders(), live: sandboxProviders() },
     autoStart: more.autoStart ?? true,
     log: false,
@@ -71,6 +72,7 @@ it.live(
         createEngine({
           store: sqliteStore({ path: at }),
           blobs: memoryBlobs(),
+          kinds: builtInKinds(),
           providers: { sandbox: sandboxProviders() },
           onFinished: ({ job }) => void calls.push(`${at} ${job.id}`),
           autoStart,

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { createEngine, SchemaMismatch } from "@kiln/core"
+import { builtInKinds, createEngine, SchemaMismatch } from "@kiln/core"
 import { finishKeptJobs, readKeptDatabase } from "@kiln/conformance"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs } from "@kiln/testing"
@@ -36,6 +36,7 @@ const engineOn = (path: string) =>
   createEngine({
     store: sqliteStore({ path, allowCopies: true }),
     blobs: memoryBlobs(),
+    kinds: builtInKinds(),
     providers: { sandbox: sandboxProviders(), live: sandboxProviders() },
     log: false,
   })

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { memoryBlobs } from "@kiln/testing"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { sqliteStore } from "../src/index.ts"
@@ -16,6 +16,7 @@ const arrange = Effect.gen(function* () {
       createEngine({
         store: sqliteStore({ path }),
         blobs: memoryBlobs(),
+        kinds: builtInKinds(),
         providers: { sandbox: sandboxProviders() },
         settings: { queueCap: 0 },
       }),

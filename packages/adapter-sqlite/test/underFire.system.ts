@@ -7,5 +7,5 @@ simulationConformance({
   name: "SQLite",
   layer: Layer.unwrap(Effect.map(temporaryFile, (path) => SqliteStores.layer({ path }))),
   seed: 1,
-  runs: 40,
+  runs: 25,
 })

@@ -141,6 +141,7 @@ const types = {
   KILN_AUDIT_RETENTION: retention,
   KILN_BACKUP_AGE: backupAge,
   KILN_ORPHAN_GRACE: duration,
+  KILN_OPERATOR_REQUESTS: onOff,
   ...managementTypes,
   KILN_LOG_FORMAT: oneOf(...logFormats),
   KILN_ACCESS_LOG: onOff,
@@ -209,6 +210,7 @@ const engineOf = (values: Values): NamedEngineSettings => {
     dataRetentionMs: values.KILN_DATA_RETENTION,
     jobRetentionMs: values.KILN_JOB_RETENTION,
     orphanGraceMs: values.KILN_ORPHAN_GRACE,
+    operatorSeesRequests: values.KILN_OPERATOR_REQUESTS,
     forcedOff: off.length === 0 ? undefined : off,
   }
   return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))

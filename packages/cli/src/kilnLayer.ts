@@ -73,7 +73,7 @@ const layerReferences = (engine: EngineSettings, config: KilnConfig, settings: S
   return Layer.mergeAll(
     Layer.succeed(EngineConfig, engine),
     Layer.succeed(JobKinds, kinds),
-    Layer.succeed(FinishHandlers, finishHandlersOf(kinds, undefined, engine.defaultCurrency)),
+    Layer.succeed(FinishHandlers, finishHandlersOf(kinds, undefined, engine)),
     Layer.succeed(HttpConfig, settings.http),
   )
 }

@@ -17,7 +17,7 @@ const userName = (): string => {
 }
 
 /** The user of this command and its host: `user root (sudo by alice)`, `host db-1, ssh from 10.0.0.7`. */
-const changedBy = Effect.map(ProcessIo, ({ environment }) => {
+export const changedBy = Effect.map(ProcessIo, ({ environment }) => {
   const { SSH_CONNECTION: ssh = "", SUDO_USER: sudo = "" } = environment
   const [address = ""] = ssh.split(" ")
   return {

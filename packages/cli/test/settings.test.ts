@@ -117,6 +117,7 @@ describe("settings", () => {
       "10.0.0.0/8, ::1",
       { http: { ...defaultHttpSettings, trustedProxies: ["10.0.0.0/8", "::1"] } },
     ],
+    ["KILN_OPERATOR_REQUESTS", "off", { engine: { operatorSeesRequests: false } }],
     ["KILN_QUEUE_CAP", "0", { engine: { queueCap: 0 } }],
     ["KILN_STORAGE_CAP", "0", { engine: { storageCap: { sandbox: 0, live: 0 } } }],
     ["KILN_STORAGE_CAP", "2GiB", { engine: { storageCap: { sandbox: 2_147_483_648, live: 2_147_483_648 } } }],

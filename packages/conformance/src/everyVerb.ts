@@ -74,6 +74,7 @@ const runningJobs = Effect.gen(function* () {
   })
   yield* jobs.checkClaims([refOf(one)])
   yield* jobs.createJobs([newJob(102, { delayMs: 60_000, priority: "high", retryOf: jobId(5) })])
+  yield* jobs.rescheduleJobs([{ jobId: jobId(102), delayMs: 0 }])
   yield* jobs.cancelJobs([jobId(102)])
   yield* jobs.expireJobs(5)
   yield* jobs.eraseJobs([{ jobId: jobId(4), principal }])
@@ -178,6 +179,7 @@ const administration = Effect.gen(function* () {
     { jobId: delivered.id, token: 1, retryInMs: 1, counts: false },
     { jobId: delivered.id, token: 2, retryInMs: null, counts: true },
   ])
+  yield* deliveries.redeliver([{ jobId: delivered.id, kind: delivered.kind }])
   yield* deliveries.listDeliveries(1)
   yield* deliveries.countDeliveries
 })

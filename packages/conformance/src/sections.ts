@@ -2,7 +2,7 @@ import type { AuditLog, KeyDirectory, ScheduleStore, SecretStore, Switchboard } 
 import { appendedChanges, prunedChanges } from "./AuditLog/append.ts"
 import { auditedVerbs } from "./AuditLog/audited.ts"
 import type { Section, Stores } from "./Check.ts"
-import { claimDeliveries, settleDeliveries } from "./DeliveryStore/claimDeliveries.ts"
+import { claimDeliveries, redeliverSection, settleDeliveries } from "./DeliveryStore/claimDeliveries.ts"
 import { countJobs, readJobs } from "./JobDirectory/countJobs.ts"
 import { labels } from "./JobDirectory/labels.ts"
 import { listAttempts } from "./JobDirectory/listAttempts.ts"
@@ -49,6 +49,7 @@ import { extendLeases } from "./JobStore/extendLeases.ts"
 import { checkpointJobs } from "./JobStore/checkpointJobs.ts"
 import { deferJobs } from "./JobStore/deferJobs.ts"
 import { releaseJobs } from "./JobStore/releaseJobs.ts"
+import { rescheduleJobs } from "./JobStore/rescheduleJobs.ts"
 import { signalJobs } from "./JobStore/signalJobs.ts"
 import { workerSlots } from "./JobStore/claimJobsWorkerSlots.ts"
 import { projects } from "./KeyDirectory/createProject.ts"
@@ -114,6 +115,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   deferJobs,
   releaseJobs,
   signalJobs,
+  rescheduleJobs,
   cancelJobs,
   checkClaims,
   expireJobs,
@@ -173,7 +175,7 @@ export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
 const scheduleStoreSections: ReadonlyArray<Section<ScheduleStore>> = [writeSchedule, nextSchedules]
 
 /** Jobs create deliveries, so the other ports take part. */
-const deliveryStoreSections: ReadonlyArray<Section> = [claimDeliveries, settleDeliveries]
+const deliveryStoreSections: ReadonlyArray<Section> = [claimDeliveries, settleDeliveries, redeliverSection]
 
 export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate, findAndRemove, replaceSecret]
 

@@ -56,6 +56,7 @@ export {
   resultInvalid,
 } from "./embed/AsyncProviders.ts"
 export { createEngine } from "./embed/createEngine.ts"
+export type * from "./embed/CallOptions.ts"
 export type * from "./embed/EmbeddedEngine.ts"
 export type * from "./embed/EngineOptions.ts"
 export type * from "./engine/JobEvent.ts"
@@ -63,3 +64,4 @@ export { fail } from "./embed/fail.ts"
 export { builtIn, type BuiltInKind, builtInKinds, jobKind } from "./embed/jobKind.ts"
 export type * from "./embed/JobResult.ts"
 export type * from "./embed/OperatorVerbs.ts"
+export type * from "./embed/ScheduleVerbs.ts"

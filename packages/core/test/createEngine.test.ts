@@ -1,4 +1,4 @@
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { storeAdapter, Switchboard } from "@kiln/core/ports"
 import { memoryBlobs, memoryStore, MemoryStores } from "@kiln/testing"
 import { Effect, Layer } from "effect"
@@ -8,13 +8,14 @@ import { mp3, plainProviders, speaks } from "./support/harness.ts"
 import { openBoard } from "./support/jobs.ts"
 
 const open = (sandbox = plainProviders) =>
-  createEngine({ store: memoryStore(), blobs: memoryBlobs(), providers: { sandbox } })
+  createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: builtInKinds(), providers: { sandbox } })
 
 /** An engine whose jobs never end by themselves, and that does not wait for them. */
 const openHanging = () =>
   createEngine({
     store: memoryStore(),
     blobs: memoryBlobs(),
+    kinds: builtInKinds(),
     providers: { sandbox: speaks(() => Effect.never) },
     settings: { drainMs: 0 },
   })
@@ -91,6 +92,7 @@ describe("the promise engine", () => {
     await using engine = await createEngine({
       store: storeAdapter(store),
       blobs: memoryBlobs(),
+      kinds: builtInKinds(),
       providers: { live: plainProviders },
     })
     expect(await engine.submit("speech_synthesis", { input: "a" }, { mode: "live" })).toMatchObject({
@@ -104,6 +106,7 @@ describe("the promise engine", () => {
     await using engine = await createEngine({
       store: storeAdapter(Layer.provideMerge(elsewhere, MemoryStores.layer)),
       blobs: memoryBlobs(),
+      kinds: builtInKinds(),
       worker: false,
     })
     const job = await engine.submit("speech_synthesis", { input: "a" }, { mode: "live" })

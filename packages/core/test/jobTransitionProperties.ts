@@ -80,6 +80,7 @@ const events: fc.Arbitrary<EventAt> = fc.oneof(
       isCharged,
     })),
   fc.constant<EventAt>(() => ({ event: "woken" })),
+  fc.constantFrom(0, 0, 1, 3_000).map((ms): EventAt => (_, now) => ({ event: "rescheduled", at: now + ms })),
   fc.constant<EventAt>(() => ({ event: "expired" })),
   fc.constant<EventAt>(() => ({ event: "lost", createdAt: BORN })),
   fc.constant<EventAt>(() => ({ event: "erased" })),
@@ -132,16 +133,23 @@ const unnoticedMs = (steps: ReadonlyArray<Step>): number =>
     return sum + Math.max(0, now - Math.max(before.claimableAt ?? now, before.phaseStartedAt ?? now))
   }, 0)
 
-/** The time for which the job was parked, until the end of its last phase: neither waiting nor running. */
-const parkedMs = (steps: ReadonlyArray<Step>): number => {
+/**
+ * The time that is neither waiting nor running, until the end of the job's last phase: its delay, and that for which it was parked or
+ * set to start later.
+ */
+const pausedMs = (steps: ReadonlyArray<Step>): number => {
   let sum = 0
-  let parked: { readonly at: number; readonly until: number } | undefined
+  let pause: { readonly at: number; readonly until: number } | undefined = {
+    at: BORN,
+    until: steps[0]?.startsAt ?? BORN,
+  }
   for (const { after, event, now } of steps) {
     if (after === undefined) continue
-    if (parked !== undefined) sum += (event.event === "woken" ? now : Math.min(now, parked.until)) - parked.at
-    parked = event.event === "parked" && !event.isCharged ? { at: now, until: event.until } : undefined
+    if (pause !== undefined) sum += Math.min(now, pause.until) - pause.at
+    if (event.event === "rescheduled") pause = { at: now, until: event.at }
+    else pause = event.event === "parked" && !event.isCharged ? { at: now, until: event.until } : undefined
   }
-  return sum + (parked === undefined ? 0 : parked.until - parked.at)
+  return sum + (pause === undefined ? 0 : pause.until - pause.at)
 }
 
 const progress: ReadonlyArray<JobStatus> = ["queued", "processing", "done"]
@@ -165,6 +173,8 @@ const guardHolds = (guard: string, { before: job, event, now }: Step): boolean =
       return job.deadlineAt !== null && now >= job.deadlineAt && (!job.held || job.claimableAt === job.deadlineAt)
     case "lost":
       return job.deadlineAt !== null && now >= job.deadlineAt && job.held && job.claimableAt !== job.deadlineAt
+    case "pending":
+      return !job.held && job.deadlineAt !== null && now < job.deadlineAt
     case "waiting":
       return !job.held && job.claimableAt !== null && job.claimableAt > now
     default:
@@ -218,14 +228,11 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
 
   "waiting and running add up to the time that passed, less what followed the ends of leases": (transitions) =>
     holdsForAllSteps(transitions, (step, earlier) => {
-      const { after, startsAt } = step
+      const { after } = step
       if (after === undefined) return
       const until = after.finishedAt ?? after.phaseStartedAt ?? Number.NaN
-      // A delay is neither waiting nor running, so a job canceled during it has never waited.
-      const passedMs = Math.max(0, until - startsAt)
-      expect(after.ranMs + after.waitedMs).toBe(
-        passedMs - unnoticedMs([...earlier, step]) - parkedMs([...earlier, step]),
-      )
+      const steps = [...earlier, step]
+      expect(after.ranMs + after.waitedMs).toBe(until - BORN - unnoticedMs(steps) - pausedMs(steps))
       expect(after.ranMs).toBeGreaterThanOrEqual(0)
       expect(after.waitedMs).toBeGreaterThanOrEqual(0)
     }),
@@ -256,11 +263,11 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
 
   "an unfinished job always has a deadline": (transitions) =>
     holdsForAllSteps(transitions, (step, earlier) => {
-      const { now, after, startsAt } = step
+      const { now, after } = step
       if (after === undefined || isFinished(after)) return
-      const limitsMs =
-        after.queueLimitMs + after.runLimitMs + unnoticedMs([...earlier, step]) + parkedMs([...earlier, step])
-      expect(after.deadlineAt).toBeLessThanOrEqual(Math.max(now, startsAt + limitsMs))
+      const steps = [...earlier, step]
+      const limitsMs = after.queueLimitMs + after.runLimitMs + unnoticedMs(steps) + pausedMs(steps)
+      expect(after.deadlineAt).toBeLessThanOrEqual(Math.max(now, BORN + limitsMs))
     }),
 
   "a held job never fails for waiting, however late it is": (transitions) =>
@@ -300,10 +307,13 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
     }),
 
   "a delayed job begins no earlier, and has its whole queue limit from then on": (transitions) =>
-    holdsForAllSteps(transitions, ({ before, event, now, after, startsAt }) => {
+    holdsForAllSteps(transitions, ({ before, event, now, after, startsAt }, earlier) => {
       if (before.attempts > 0 || after === undefined) return
-      if (event.event === "claimed") expect(now).toBeGreaterThanOrEqual(startsAt)
-      if (event.event === "expired") expect(now).toBeGreaterThanOrEqual(startsAt + before.queueLimitMs)
+      const moved = earlier.findLast((step) => step.event.event === "rescheduled" && step.after !== undefined)?.event
+      const begins = moved !== undefined && "at" in moved ? moved.at : startsAt
+      if (event.event === "claimed" && before.status === "queued") expect(now).toBeGreaterThanOrEqual(begins)
+      if (event.event === "expired" && moved === undefined)
+        expect(now).toBeGreaterThanOrEqual(startsAt + before.queueLimitMs)
     }),
 
   "a job that is not held is claimable when the event says": (transitions) =>
@@ -312,6 +322,7 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       if (event.event === "deferred") expect(after.claimableAt).toBe(now + event.delayMs)
       if (event.event === "parked") expect(after.claimableAt).toBe(event.until)
       if (event.event === "woken") expect(after.claimableAt).toBe(now)
+      if (event.event === "rescheduled") expect(after.claimableAt).toBe(event.at)
       if (event.event === "released" || event.event === "lost") expect(after.claimableAt).toBe(BORN)
     }),
 

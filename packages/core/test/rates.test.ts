@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { createEngine, jobKind } from "@kiln/core"
+import { builtInKinds, createEngine, jobKind } from "@kiln/core"
 import { Engine } from "@kiln/core/effect"
 import { JobKind, JobKinds } from "@kiln/core/kinds"
 import { providerPort, RateLimitStore } from "@kiln/core/ports"
@@ -187,7 +187,13 @@ describe("a rate that is not one", () => {
         `rate of provider port "p" ${problem}`,
       )
       const settings = { providers: { speech: { rate } } } as never
-      const opened = createEngine({ store: memoryStore(), blobs: memoryBlobs(), settings, worker: false })
+      const opened = createEngine({
+        store: memoryStore(),
+        blobs: memoryBlobs(),
+        kinds: builtInKinds(),
+        settings,
+        worker: false,
+      })
       const refused = await opened.then(
         () => "accepted",
         (error: unknown) => (error instanceof TypeError ? error.message : "another error"),

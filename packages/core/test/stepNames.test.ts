@@ -42,7 +42,6 @@ describe("a name that is used twice in one attempt", () => {
     })
     const { errors, job } = await outcomeOf(kind)
     expect(job).toMatchObject({ status: "failed", errorCode: "internal_error", attempts: 1 })
-    expect(job.billing).toMatchObject({ status: "not_charged" })
     expect(bought).toEqual([1])
     expect(errors).toContain(`${twice('step "item"')}"item-1"`)
   })

@@ -15,6 +15,7 @@ const idFor = (path: string, jobId: string): string => {
 const bodyFor = (path: string): object => {
   if (path.startsWith("/bulk")) return { filter: { type: "echo" }, dry_run: false }
   if (path.endsWith("/limit")) return { concurrency: 1 }
+  if (path.endsWith("/reschedule")) return { run_at: "2000-01-01T00:00:00Z" }
   return path.endsWith("/cap") ? { currency: "usd", day: "1", month: null } : {}
 }
 
@@ -134,6 +135,7 @@ describe("the API of operators", () => {
       ["POST", "/switches/nothing/on", "not_found"],
       ["POST", "/keys/key_x/revoke", "not_found"],
       ["POST", "/schedules/nothing/pause", "not_found"],
+      ["POST", "/schedules/nothing/run", "not_found"],
       ["POST", "/prices/nothing/activate", "not_found"],
       ["POST", "/projects/nothing/disable", "not_found"],
     ] as const) {
@@ -182,5 +184,14 @@ describe("callers' data", () => {
       { actor: "carol", action: "job.read-content", subject: done.id },
       { actor: "carol", action: "job.read-content", subject: failed.id },
     ])
+  })
+
+  it("is in no response where the settings hide requests, and a refused look is not recorded", async () => {
+    await using hiding = await openWorld("sqlite", { operatorSeesRequests: false })
+    const { ask, engine, tokens } = hiding
+    const { id } = await engine.submitAndWait("echo", { text: canary })
+    const { body, status, text } = await ask(tokens.content, "GET", `/jobs/${id}/content`)
+    expect([status, body.error.code, text.includes(canary)]).toEqual([403, "requests_hidden", false])
+    expect((await ask(tokens.view, "GET", "/audit")).body.changes).toEqual([])
   })
 })

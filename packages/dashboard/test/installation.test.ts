@@ -19,15 +19,28 @@ describe("the installation", () => {
     expect((await world.engine.operator.board()).pausedKinds).toEqual([])
   })
 
-  it("pauses, resumes and removes a schedule", async () => {
+  it("pauses, resumes, runs and removes a schedule", async () => {
     await world.engine.schedules.set("nightly", { kind: "echo", cron: "0 3 * * *", request: { text: "x" } })
     await operate("/schedules/nightly/pause")
     expect((await world.engine.schedules.list()).map(({ paused }) => paused)).toEqual([true])
     expect((await view("/schedules")).body).toMatchObject([{ name: "nightly", paused: true, timing: "0 3 * * * UTC" }])
     await operate("/schedules/nightly/resume")
     expect((await world.engine.schedules.list()).map(({ paused }) => paused)).toEqual([false])
+    const { body: first } = await operate("/schedules/nightly/run")
+    expect((await operate("/schedules/nightly/run")).body.job_id).toBe(first.job_id)
+    const { body: audit } = await view("/audit")
+    const runs = audit.changes.filter(({ action }: { action: string }) => action === "schedule.run")
+    expect(runs).toMatchObject([{ subject: "nightly", details: { job_id: first.job_id } }])
     await operate("/schedules/nightly/remove")
     expect((await view("/schedules")).body).toEqual([])
+  })
+
+  it("records a retry with its job, also while a worker is idle", async () => {
+    const failed = await world.engine.submitAndWait("echo", { text: "fail this" })
+    const { body: retried } = await operate(`/jobs/${failed.id}/retry`)
+    const { body: audit } = await view("/audit")
+    const retries = audit.changes.filter(({ action }: { action: string }) => action === "job.retry")
+    expect(retries).toMatchObject([{ subject: failed.id, details: { retried_as: retried.job_id } }])
   })
 
   it("writes a minute of history, and shows the last hour and day", async () => {

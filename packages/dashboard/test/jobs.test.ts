@@ -125,6 +125,26 @@ describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in 
     expect(again.body.error.code).toBe("job_finished")
   })
 
+  it("that wait for their time are promoted one by one or together, and no others", async () => {
+    const [first, second] = await submitWaiting(3, "soon")
+    expect((await operate(`/jobs/${first?.id}/promote`, {})).body).toEqual({ changed: true })
+    await world.engine.wait(first?.id ?? "")
+    expect((await operate(`/jobs/${first?.id}/promote`, {})).body.error.code).toBe("job_finished")
+    const later = new Date(Date.now() + 2 * 86_400_000).toISOString()
+    expect((await operate(`/jobs/${second?.id}/reschedule`, { run_at: later })).body).toEqual({ changed: true })
+    expect((await view(`/jobs/${second?.id}`)).body.claimable_at.slice(0, 10)).toBe(later.slice(0, 10))
+    for (const run_at of ["soon", "2999-01-01T00:00:00Z"])
+      expect((await operate(`/jobs/${second?.id}/reschedule`, { run_at })).body.error.code).toBe("invalid_request")
+    const filter = { project: "prj_soon" }
+    expect((await operate("/bulk/promote", { filter, dry_run: true })).body).toMatchObject({ matched: 2, changed: 0 })
+    expect((await operate("/bulk/promote", { filter, dry_run: false })).body).toMatchObject({ matched: 2, changed: 2 })
+    // The memory store has no audit log.
+    if (storeName === "memory") return
+    const { body } = await view("/audit")
+    const actions = body.changes.map(({ action }: { readonly action: string }) => action)
+    expect(actions.slice(0, 4)).toEqual(["job.promote", "job.promote", "job.reschedule", "job.promote"])
+  })
+
   it("that failed are grouped, and retried together", async () => {
     const failed = await Promise.all(
       [1, 2, 3].map((n) => world.engine.submitAndWait("echo", { text: `fail ${n}` }, { project: "fails" })),

@@ -5,7 +5,7 @@ import express from "express"
 import fastify from "fastify"
 import { Hono } from "hono"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { sendResponse, toRequest } from "../src/effect.ts"
@@ -17,7 +17,13 @@ const authorize: NonNullable<DashboardOptions["authorize"]> = ({ headers }) =>
 type Engine = DashboardOptions["engine"]
 
 const openEngine = () =>
-  createEngine({ store: memoryStore(), blobs: memoryBlobs(), providers: { sandbox: sandboxProviders() }, log: false })
+  createEngine({
+    store: memoryStore(),
+    blobs: memoryBlobs(),
+    kinds: builtInKinds(),
+    providers: { sandbox: sandboxProviders() },
+    log: false,
+  })
 
 /** Runs a web-standard handler on Node's server. */
 const bridge =

@@ -1,4 +1,4 @@
-import { type BuiltInKind, createEngine, type EmbeddedEngine } from "@kiln/core"
+import { type BuiltInKind, builtInKinds, createEngine, type EmbeddedEngine } from "@kiln/core"
 import { sniffContainer } from "@kiln/core/domain"
 import { audioProbe } from "@kiln/media-probe"
 import { makeFakeProviders, memoryBlobs, memoryStore } from "@kiln/testing"
@@ -20,6 +20,7 @@ const open = async () => {
   const engine = await createEngine({
     store: memoryStore(),
     blobs: memoryBlobs(),
+    kinds: builtInKinds(),
     probe: audioProbe(),
     providers: { sandbox: fakes.providers },
   })

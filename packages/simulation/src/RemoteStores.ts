@@ -79,6 +79,20 @@ const signalingVerbs = (
   listSignals: (jobId) => reading(line)("listSignals", store.listSignals(jobId)),
 })
 
+const purgingVerbs = (line: Line, store: JobStore["Service"]) => {
+  const [read, write] = [reading(line), writing(line)]
+  return {
+    listPurges: (limit) => read("listPurges", store.listPurges(limit)),
+    nextPurges: (limit) => read("nextPurges", store.nextPurges(limit)),
+    postponePurges: (purges) => write("postponePurges", store.postponePurges(purges), unwatched),
+    hastenPurges: Effect.suspend(() => write("hastenPurges", store.hastenPurges, unwatched)),
+    publishRetention: (rules) => write("publishRetention", store.publishRetention(rules), unwatched),
+    readRetention: Effect.suspend(() => read("readRetention", store.readRetention)),
+    confirmPurges: (purges) => write("confirmPurges", store.confirmPurges(purges), unwatched),
+    findOrphans: (blobs) => read("findOrphans", store.findOrphans(blobs)),
+  } satisfies Partial<JobStore["Service"]>
+}
+
 /** The job store as one process sees it over its line. */
 export const remoteJobStore = (line: Line, store: JobStore["Service"], news: ClaimNews): JobStore["Service"] => {
   const { process, watch } = line
@@ -128,6 +142,13 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     releaseJobs: (items) => fenced("releaseJobs", items, store.releaseJobs(items)),
     ...signalingVerbs(line, store),
     cancelJobs: (ids) => write("cancelJobs", store.cancelJobs(ids), () => watch.touched("cancelJobs", ids)),
+    rescheduleJobs: (items) =>
+      write("rescheduleJobs", store.rescheduleJobs(items), () =>
+        watch.touched(
+          "rescheduleJobs",
+          items.map(({ jobId }) => jobId),
+        ),
+      ),
     checkClaims: (items) => read("checkClaims", store.checkClaims(items)),
     ...sweepingVerbs(line, store),
     eraseJobs: (items) =>
@@ -139,14 +160,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
         }
       }),
     listCharges: (page) => write("listCharges", store.listCharges(page), unwatched),
-    listPurges: (limit) => read("listPurges", store.listPurges(limit)),
-    nextPurges: (limit) => read("nextPurges", store.nextPurges(limit)),
-    postponePurges: (purges) => write("postponePurges", store.postponePurges(purges), unwatched),
-    hastenPurges: Effect.suspend(() => write("hastenPurges", store.hastenPurges, unwatched)),
-    publishRetention: (rules) => write("publishRetention", store.publishRetention(rules), unwatched),
-    readRetention: Effect.suspend(() => read("readRetention", store.readRetention)),
-    confirmPurges: (purges) => write("confirmPurges", store.confirmPurges(purges), unwatched),
-    findOrphans: (blobs) => read("findOrphans", store.findOrphans(blobs)),
+    ...purgingVerbs(line, store),
     readLineage: Effect.suspend(() => read("readLineage", store.readLineage)),
     writeLineage: (version, document) => write("writeLineage", store.writeLineage(version, document), unwatched),
   })

@@ -6,9 +6,17 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Scope from "effect/Scope"
 import * as Schema from "effect/Schema"
-import { callerOf, defaultEngineSettings, type Engine, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
+import {
+  callerOf,
+  defaultEngineSettings,
+  type Engine,
+  EngineConfig,
+  layerCrypto,
+  layerEngine,
+  Operator,
+} from "@kiln/core/effect"
 import { JobKind, JobKinds } from "@kiln/core/kinds"
-import { insideOf, JobDirectory, ScheduleStore } from "@kiln/core/ports"
+import { insideOf, JobDirectory, type JobStore, ScheduleStore } from "@kiln/core/ports"
 import { fireSchedules, nextTick, type Schedule, type ScheduleTiming, tickKey } from "@kiln/core/worker"
 import { memoryBlobs, MemoryStores } from "@kiln/testing"
 import { Dice } from "./Dice.ts"
@@ -135,9 +143,12 @@ export const simulateSchedules = (seed: number, days: number): Effect.Effect<Sch
   ).pipe(Effect.provide(Logger.layer([])))
 
 /** A process as far as schedules are concerned: an engine with a clock of its own, whose calls of the store may kill it. */
-class SimulatedLooker {
+export class SimulatedLooker {
   readonly #process = new KillableProcess()
-  readonly #context: Effect.Effect<Context.Context<Engine | ScheduleStore>, unknown>
+  readonly #context: Effect.Effect<
+    Context.Context<Engine | Operator | ScheduleStore | JobDirectory | JobStore>,
+    unknown
+  >
   // A process that is killed closes nothing.
   readonly #scope = Scope.makeUnsafe()
 
@@ -162,13 +173,18 @@ class SimulatedLooker {
       Layer.provide(insideOf(memoryBlobs()) as never),
       Layer.provide(layerCrypto),
       Layer.provide(Layer.succeed(Clock.Clock, clockOf(now))),
-    ) as Layer.Layer<Engine, unknown>
-    let built: Context.Context<Engine | ScheduleStore> | undefined
+    ) as Layer.Layer<Engine | Operator, unknown>
+    let built: Context.Context<Engine | Operator | ScheduleStore | JobDirectory | JobStore> | undefined
     this.#context = Effect.suspend(() =>
       built === undefined
         ? Effect.map(
             Layer.buildWithScope(Layer.fresh(engine), this.#scope),
-            (services) => (built = Context.add(Context.merge(services, wrapped as never), ScheduleStore, interrupted)),
+            (services) =>
+              (built = Context.add(
+                Context.merge(services, wrapped as Context.Context<JobDirectory | JobStore>),
+                ScheduleStore,
+                interrupted,
+              )),
           )
         : Effect.succeed(built),
     )
@@ -176,10 +192,21 @@ class SimulatedLooker {
 
   /** Looks at the schedules once, or dies on the way. */
   get look(): Effect.Effect<"ended" | "killed", unknown> {
+    return this.#doing(fireSchedules)
+  }
+
+  /** Submits a job of a schedule outside of its ticks, or dies on the way. */
+  runNow(name: string): Effect.Effect<"ended" | "killed", unknown> {
+    return this.#doing(Operator.use((operator) => operator.runSchedule(name)))
+  }
+
+  #doing(
+    effect: Effect.Effect<unknown, unknown, Engine | Operator | ScheduleStore | JobDirectory | JobStore>,
+  ): Effect.Effect<"ended" | "killed", unknown> {
     return Effect.gen({ self: this }, function* () {
       // The engine is built in the fiber, because building it calls the store, which may kill it.
       const fiber = yield* Effect.forkDetach(
-        Effect.flatMap(this.#context, (context) => Effect.provideContext(fireSchedules, context)),
+        Effect.flatMap(this.#context, (context) => Effect.provideContext(effect, context)),
       )
       return yield* Effect.raceFirst(
         Effect.as(Fiber.join(fiber), "ended" as const),

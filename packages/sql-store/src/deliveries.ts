@@ -1,4 +1,5 @@
 import { sql } from "kysely"
+import { deliveryLeaseMs, type JobId } from "@kiln/core/domain"
 import { type DeliveryCount, DeliveryStore, type FencedOutcome, type Settlement } from "@kiln/core/ports"
 import { select, type Values } from "./columns.ts"
 import { each, type Program, type Sql, type Transactions } from "./Sql.ts"
@@ -33,6 +34,41 @@ function* settle(tx: Sql, items: ReadonlyArray<Settlement>): Program<ReadonlyArr
     ),
   )
   return changed.map((count) => (count === 1 ? "Written" : "LeaseLost"))
+}
+
+const putDue = statement(
+  (given: Given<Values<"deliveries", "job_id" | "kind"> & { readonly now: number; readonly heldUntil: number }>) =>
+    query
+      .insertInto("deliveries")
+      .values({
+        job_id: given.jobId,
+        kind: given.kind,
+        due_at: given.now,
+        attempts: 0,
+        // An earlier delivery of the job counted from 0: the time is beyond its tokens.
+        token: given.now,
+      })
+      .onConflict((conflict) =>
+        conflict
+          .column("job_id")
+          .doUpdateSet((set) => ({
+            due_at: given.now,
+            attempts: 0,
+            token: sql<number>`${set.ref("deliveries.token")} + 1`,
+          }))
+          .where("deliveries.due_at", ">", given.heldUntil),
+      ),
+)
+
+function* redeliver(
+  tx: Sql,
+  items: ReadonlyArray<{ readonly jobId: JobId; readonly kind: string }>,
+): Program<ReadonlyArray<"Redelivered" | "Pending">> {
+  const now = yield* tx.now()
+  const changed = yield* each(
+    items.map(({ jobId, kind }) => tx.run(putDue, { jobId, kind, now, heldUntil: now + deliveryLeaseMs })),
+  )
+  return changed.map((count) => (count === 1 ? "Redelivered" : "Pending"))
 }
 
 const allDeliveries = statement((given: Given<{ readonly limit: number }>) =>
@@ -72,6 +108,7 @@ export const makeDeliveryStore = (
   DeliveryStore.of({
     claimDeliveries,
     settleDeliveries: (items) => db.write("DeliveryStore.settleDeliveries", (tx) => settle(tx, items)),
+    redeliver: (items) => db.write("DeliveryStore.redeliver", (tx) => redeliver(tx, items)),
     listDeliveries: (limit) =>
       db.read("DeliveryStore.listDeliveries", function* (tx) {
         return yield* tx.all(allDeliveries, { limit })

@@ -66,4 +66,5 @@ export {
   encodeLimits,
   encodeScope,
   UndecodableRow,
+  listedMetadata,
 } from "./storedJson.ts"

@@ -83,3 +83,13 @@ export const decodeJson = (text: string, record: string): Json => {
     throw new UndecodableRow(`${record} is not JSON`)
   }
 }
+
+/** Returns the kept fields of a job in a list. A damaged record is listed without them, because an operator must find it. */
+export const listedMetadata = (kept: string): JsonObject => {
+  try {
+    return decodeObject(kept, "the kept fields of a job")
+  } catch (error) {
+    if (error instanceof UndecodableRow) return {}
+    throw error
+  }
+}

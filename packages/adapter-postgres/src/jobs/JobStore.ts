@@ -28,6 +28,7 @@ import { findOrphans } from "./blobs.ts"
 import { transactionsOf } from "../transactionsOf.ts"
 import { listCharges } from "./listCharges.ts"
 import { lockedJobs, lockedJobsAndLanes } from "./lockJobs.ts"
+import { rescheduleJobs } from "./rescheduleJobs.ts"
 import { SignaledJobs } from "./SignaledJobs.ts"
 import { listSignals, signalJobs } from "./signals.ts"
 
@@ -117,6 +118,18 @@ const purging = (
   confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
 })
 
+/** Another start of waiting jobs. */
+const rescheduling = (db: Database): Pick<JobStore["Service"], "rescheduleJobs"> => ({
+  rescheduleJobs: (items) =>
+    recorded((record) =>
+      db.writeAfter(
+        "JobStore.rescheduleJobs",
+        (session) => lockedJobsAndLanes(session, items),
+        async (tx, jobs) => record(tx, await rescheduleJobs(tx, items, jobs)),
+      ),
+    ),
+})
+
 const signaling = (db: Database): Pick<JobStore["Service"], "signalJobs" | "listSignals"> => ({
   signalJobs: (items) =>
     items.length === 0
@@ -182,6 +195,7 @@ export const makePostgresJobStore = (
     deferJobs: returning("deferJobs", deferJobs),
     releaseJobs: returning("releaseJobs", releaseJobs),
     ...signaling(db),
+    ...rescheduling(db),
     ...endingFromOutside(db, tell),
     checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
     eraseJobs: (items) =>

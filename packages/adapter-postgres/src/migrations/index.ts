@@ -11,6 +11,7 @@ import { takeJobs } from "./0009TakeJobs.ts"
 import { acceptingJobs } from "./0010AcceptJobs.ts"
 import { operators } from "./0011Operators.ts"
 import { signals } from "./0012Signals.ts"
+import { failedSteps } from "./0013FailedSteps.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -30,5 +31,6 @@ export const migrations: ReadonlyArray<Migration> = [
   acceptingJobs,
   operators,
   signals,
+  failedSteps,
   // One per line.
 ]

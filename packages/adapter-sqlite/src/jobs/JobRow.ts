@@ -141,14 +141,16 @@ const noCheckpoints: Job["checkpoints"] = {}
 
 /**
  * Decodes a job, in the state of its row or the state it moves to. Reads files and checkpoints only if the job can have any:
- * before the first attempt there are no checkpoints. Throws `UndecodableRow` if the row is damaged.
+ * before the first attempt there are no checkpoints, and a done job has none. Throws `UndecodableRow` if the row is damaged.
  */
 export const jobOf = (tx: Transaction, row: JobRow, state: JobState = stateOf(row)): Job =>
   decodeJob(
     row,
     state,
     hasFiles(row) ? tx.all(filesOfJob, { seq: row.seq }) : noFiles,
-    row.status === "processing" ? checkpointsOf(tx, row) : noCheckpoints,
+    row.status === "processing" || (row.status === "failed" && row.retained === "kept")
+      ? checkpointsOf(tx, row)
+      : noCheckpoints,
   )
 
 /** Files have rows only while their job is done and its data is kept; the statements check the job anyway. */

@@ -21,6 +21,7 @@ import type { Transaction } from "../Transaction.ts"
 import { transactionsOf } from "../transactionsOf.ts"
 import { confirmPurges, hastenPurges, postponePurges } from "./purges.ts"
 import { pollJobs } from "./pollJobs.ts"
+import { rescheduleJobs } from "./rescheduleJobs.ts"
 import { publishRetention } from "./retentionRules.ts"
 import { listSignals, signalJobs } from "./signals.ts"
 import { failUnreadable, UnreadableJob } from "./unreadableJobs.ts"
@@ -53,8 +54,9 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     createJobs: (jobs) => {
       const [only, ...others] = jobs
       const create = (tx: Transaction) => createJobs(tx, jobs, db.counted)
-      // Only an operator retries jobs.
-      if (jobs.some(({ retryOf }) => retryOf !== null)) return recording.write("JobStore.createJobs", create)
+      // Only an operator retries jobs, and submits those of schedules outside of their ticks.
+      if (jobs.some(({ retryOf, tick }) => retryOf !== null || tick?.isManual === true))
+        return recording.write("JobStore.createJobs", create)
       return only !== undefined && others.length === 0
         ? db.writeAtOnce("JobStore.createJobs", (tx) => createAtOnce(tx, only, db.counted), create)
         : db.write("JobStore.createJobs", create)
@@ -91,6 +93,7 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     signalJobs: (items) => recording.write("JobStore.signalJobs", (tx) => signalJobs(tx, items)),
     listSignals: (jobId) => db.read("JobStore.listSignals", (tx) => listSignals(tx, jobId)),
     cancelJobs: (jobIds) => recording.write("JobStore.cancelJobs", (tx) => cancelJobs(tx, jobIds)),
+    rescheduleJobs: (items) => recording.write("JobStore.rescheduleJobs", (tx) => rescheduleJobs(tx, items)),
     checkClaims: (items) => db.read("JobStore.checkClaims", (tx) => checkClaims(tx, items)),
     expireJobs: (limit) => db.write("JobStore.expireJobs", (tx) => expireJobs(tx, limit)),
     eraseJobs: (items) => recording.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),

@@ -69,7 +69,8 @@ export const keepParked = (
   tx.run(putParked, { jobSeq, token, reason, subject, unfinished, parkedAt: tx.now })
 }
 
-const parkedBySeq = statement((given: Given<Values<"parked", "job_seq">>) =>
+/** What a job is, or was, parked on. */
+export const parkedBySeq = statement((given: Given<Values<"parked", "job_seq">>) =>
   query
     .selectFrom("parked")
     .select(select("parked", "token", "reason", "subject"))

@@ -6,6 +6,7 @@ import { retention } from "./0004Retention.ts"
 import { waits } from "./0005Waits.ts"
 import { operators } from "./0007Operators.ts"
 import { signals } from "./0008Signals.ts"
+import { failedSteps } from "./0009FailedSteps.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -20,5 +21,6 @@ export const migrations: ReadonlyArray<Migration> = [
   waits,
   operators,
   signals,
+  failedSteps,
   // One per line.
 ]

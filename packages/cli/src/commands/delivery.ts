@@ -1,11 +1,15 @@
 import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { maxDeliveryAttempts } from "@kiln/core/domain"
+import { redeliverJob } from "@kiln/core/effect"
 import { DeliveryStore } from "@kiln/core/ports"
-import { misused } from "../CommandFailed.ts"
+import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
+import { hasTag, recordChange } from "../recordChange.ts"
 import { withStores } from "../withStores.ts"
+import { unknownJob } from "./jobChange.ts"
 
 const mostDeliveries = 1_000
 
@@ -55,7 +59,27 @@ const list = Command.make("list", flags, ({ limit }) =>
   ),
 )
 
+const retry = Command.make("retry", { id: Argument.String("JOB_ID") }, ({ id: jobId }) =>
+  withStores(
+    Effect.gen(function* () {
+      const changed = yield* redeliverJob(jobId).pipe(
+        recordChange({ action: "delivery.retry", subject: jobId }, hasTag("Redelivered")),
+        Effect.catchTags({
+          JobNotFound: () => unknownJob(jobId),
+          JobNotDelivered: (error) => failed(`${jobId} is not delivered: ${error.message}`),
+        }),
+      )
+      yield* answer({
+        json: { job_id: jobId, redelivered: changed },
+        text: changed
+          ? `onFinished is called for ${jobId} again within seconds, by a process that has it`
+          : `onFinished is being called for ${jobId}, or will be within a minute`,
+      })
+    }),
+  ),
+).pipe(Command.withDescription("Call onFinished again for a finished job, also after it was confirmed or given up"))
+
 export const deliveryCommand = Command.make("delivery").pipe(
-  Command.withDescription("Show finished jobs that wait for their delivery to onFinished"),
-  Command.withSubcommands([list]),
+  Command.withDescription("Show finished jobs that wait for their delivery to onFinished, and deliver again"),
+  Command.withSubcommands([list, retry]),
 )

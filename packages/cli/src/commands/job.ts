@@ -1,18 +1,19 @@
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import { eraseJobData, JobEvents, waitingForJob } from "@kiln/core/effect"
-import { isId, type Job } from "@kiln/core/domain"
+import * as Flag from "effect/cli/Flag"
+import { eraseJobData, JobEvents, readRequest, waitingForJob } from "@kiln/core/effect"
+import { isId, type Job, type JsonObject } from "@kiln/core/domain"
 import { JobDirectory } from "@kiln/core/ports"
 import { causeMessage, failed } from "../CommandFailed.ts"
 import { claimBlobStore } from "../installation/claimBlobStore.ts"
 import { answer } from "../Output.ts"
-import { hasTag, recordChange } from "../recordChange.ts"
+import { changedBy, hasTag, recordChange } from "../recordChange.ts"
 import { withBlobs } from "../withBlobs.ts"
 import { withKinds } from "../withKinds.ts"
 import { withStores } from "../withStores.ts"
 import { attemptFields, formatAttempts, formatFields, jobFields, waitFields } from "./jobFields.ts"
-import { jobCancel, jobRetry, unknownJob } from "./jobChange.ts"
+import { jobCancel, jobPromote, jobReschedule, jobRetry, unknownJob } from "./jobChange.ts"
 import { jobList } from "./jobList.ts"
 import { jobSignal } from "./jobSignal.ts"
 import { waitingFields, waitingText } from "./waitingText.ts"
@@ -29,20 +30,48 @@ const readAttempts = Effect.fnUntraced(function* (jobId: Job["id"]) {
   return (yield* (yield* JobDirectory).listAttempts(jobId)) ?? []
 })
 
-const show = Command.make("show", { id }, ({ id: jobId }) =>
+const request = Flag.Boolean("request").pipe(
+  Flag.withDescription("Show the request too, which may be personal; the look is recorded in the audit log"),
+  Flag.withDefault(false),
+)
+
+/** Reads the request of a job. */
+const readContent = (jobId: string) =>
+  Effect.flatMap(changedBy, (observer) => readRequest(jobId, observer)).pipe(
+    Effect.catchTags({
+      JobNotFound: () => unknownJob(jobId),
+      RequestsHidden: (error) => failed(`the request of ${jobId} is not shown: ${error.message}`),
+    }),
+  )
+
+/** Formats a request for a terminal, which no control character of it may reach. */
+const requestText = (content: JsonObject | null): string =>
+  content === null
+    ? "the request is gone"
+    : JSON.stringify(content, null, 2).replaceAll(/[^\P{Cc}\n]/gu, (character) => unicodeEscape(character))
+
+const unicodeEscape = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+
+const show = Command.make("show", { id, request }, ({ id: jobId, request: showsRequest }) =>
   withKinds(
     Effect.gen(function* () {
       const job = yield* readJob(jobId)
       const fields = jobFields(job, yield* readAttempts(job.id))
       const waiting = yield* waitingForJob(job)
+      const content = showsRequest ? yield* readContent(jobId) : undefined
       const { job_id, status, ...rest } = fields
+      const shown = content === undefined ? {} : { request: content }
       yield* answer({
-        json: { ...fields, waiting_for: waiting.map(waitingFields) },
-        text: formatFields({ job_id, status, waiting_for: waiting.map(waitingText), ...rest }),
+        json: { ...fields, waiting_for: waiting.map(waitingFields), ...shown },
+        text:
+          formatFields({ job_id, status, waiting_for: waiting.map(waitingText), ...rest }) +
+          (content === undefined ? "" : `\n\nrequest\n${requestText(content)}`),
       })
     }),
   ),
-).pipe(Command.withDescription("Show a job and what it waits for, without the data of its caller"))
+).pipe(
+  Command.withDescription("Show a job and what it waits for, without the data of its caller unless --request is given"),
+)
 
 const attempts = Command.make("attempts", { id }, ({ id: jobId }) =>
   withStores(
@@ -99,6 +128,16 @@ const purgeData = Command.make("purge-data", { id }, ({ id: jobId }) =>
 ).pipe(Command.withDescription("Delete the request, results and files of a finished job immediately; its record stays"))
 
 export const jobCommand = Command.make("job").pipe(
-  Command.withDescription("List, show, signal, cancel and retry jobs, and delete their data"),
-  Command.withSubcommands([jobList, show, attempts, jobSignal, jobCancel, jobRetry, purgeData]),
+  Command.withDescription("List, show, signal, cancel, retry and promote jobs, and delete their data"),
+  Command.withSubcommands([
+    jobList,
+    show,
+    attempts,
+    jobSignal,
+    jobCancel,
+    jobRetry,
+    jobPromote,
+    jobReschedule,
+    purgeData,
+  ]),
 )

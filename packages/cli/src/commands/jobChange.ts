@@ -1,17 +1,31 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import type { JobStatus } from "@kiln/core/domain"
-import type { Operator } from "@kiln/core/effect"
-import type { CreateOutcome, JobQuery, JobSummary } from "@kiln/core/ports"
+import type { JobFinished, JobNotFound, JobNotWaiting } from "@kiln/core"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import {
+  type BulkVerb,
+  maxDelayMs,
+  type Operator,
+  readMatching,
+  selectionFor,
+  tallyChanges,
+  toleratingEnd,
+  toleratingRefusal,
+  toleratingStart,
+} from "@kiln/core/effect"
+import type { CreateOutcome, JobQuery } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
-import { answer } from "../Output.ts"
+import { answer, formatTime } from "../Output.ts"
 import { hasTag, recordChange } from "../recordChange.ts"
+import { duration } from "../settings/SettingType.ts"
 import { withOperator } from "../withOperator.ts"
 import { filterFlags, hasFilter, queryOf } from "./jobFilter.ts"
-import { readMatching } from "./jobList.ts"
+import { momentOf } from "./billingMoment.ts"
+import { requireKnownType } from "./jobList.ts"
 
 /** Jobs that one command changes at most. It can be repeated. */
 const mostJobs = 10_000
@@ -31,24 +45,14 @@ const changeFlags = {
   yes: Flag.Boolean("yes").pipe(Flag.withDescription("Change all jobs that the flags select"), Flag.withDefault(false)),
 }
 
-/** Finds the jobs of these statuses that the query selects. */
-const findJobs = Effect.fnUntraced(function* (query: JobQuery, statuses: ReadonlyArray<JobStatus>) {
-  const jobs: Array<JobSummary> = []
-  let isComplete = true
-  for (const status of statuses) {
-    const limit = mostJobs - jobs.length
-    if (limit === 0) return { jobs, isComplete: false }
-    const page = yield* readMatching({ ...query, status, limit })
-    jobs.push(...page.jobs)
-    isComplete &&= page.next === undefined
-  }
-  return { jobs, isComplete }
+/** Finds the jobs that the query selects and the verb may change. */
+const findJobs = Effect.fnUntraced(function* (query: JobQuery, verb: BulkVerb) {
+  yield* requireKnownType(query.kind)
+  const { jobs, next } = yield* readMatching(selectionFor(verb, query), { limit: mostJobs, lookMs: Infinity })
+  return { jobs, isComplete: next === null }
 })
 
 const counted = (count: number): string => `${count} ${count === 1 ? "job" : "jobs"}`
-
-type CancelOutcome = "canceled" | "finished"
-type RetryOutcome = "retried" | "retried_before" | "refused"
 
 const canceled = (operator: Operator["Service"], jobId: string) =>
   operator.cancel(jobId).pipe(recordChange({ action: "job.cancel", subject: jobId }, hasTag("Canceled")))
@@ -59,20 +63,31 @@ const newJobOf = (outcomes: unknown) => {
   return outcome?._tag === "Created" ? { retried_as: outcome.job.id } : {}
 }
 
-const retried = (operator: Operator["Service"], jobId: string) =>
-  operator.retry(jobId).pipe(recordChange({ action: "job.retry", subject: jobId }, hasTag("Created"), newJobOf))
+const retried = (operator: Operator["Service"], jobId: string, fromStart: boolean) =>
+  operator
+    .retry(jobId, fromStart ? { from: "start" } : {})
+    .pipe(recordChange({ action: "job.retry", subject: jobId }, hasTag("Created"), newJobOf))
+
+const retryFlags = {
+  ...changeFlags,
+  fromStart: Flag.Boolean("from-start").pipe(
+    Flag.withDescription("Run all steps and children again, also those that the failed job had finished"),
+    Flag.withDefault(false),
+  ),
+}
+
+const promoted = (operator: Operator["Service"], jobId: string) =>
+  operator.promote(jobId).pipe(recordChange({ action: "job.promote", subject: jobId }, hasTag("Rescheduled")))
 
 type Given = Parameters<typeof hasFilter>[0] & { readonly dryRun: boolean; readonly yes: boolean }
 
+const pastOf = { cancel: "canceled", retry: "retried", promote: "promoted", reschedule: "rescheduled" } as const
+
 /** Selects the jobs of a command without a job id, and says how many there are unless it may change them. */
-const selected = Effect.fnUntraced(function* (
-  given: Given,
-  verb: "cancel" | "retry",
-  statuses: ReadonlyArray<JobStatus>,
-) {
+const selected = Effect.fnUntraced(function* (given: Given, verb: BulkVerb) {
   if (!hasFilter(given))
     return yield* misused(`kiln job ${verb} needs a JOB_ID, or flags that select jobs, such as --type or --error-code`)
-  const { isComplete, jobs } = yield* findJobs(yield* queryOf(given), statuses)
+  const { isComplete, jobs } = yield* findJobs(yield* queryOf(given), verb)
   const more = isComplete ? "" : " at least; repeat the command for the rest"
   if (given.dryRun) {
     yield* answer({
@@ -83,53 +98,39 @@ const selected = Effect.fnUntraced(function* (
   }
   if (!given.yes && jobs.length > 0)
     return yield* misused(
-      `${counted(jobs.length)}${more} would be ${verb === "cancel" ? "canceled" : "retried"}: repeat with --yes to do it, or with --dry-run to list them`,
+      `${counted(jobs.length)}${more} would be ${pastOf[verb]}: repeat with --yes to do it, or with --dry-run to list them`,
     )
   return { jobs, isComplete }
 })
 
-/** Counts outcomes by name. */
-const tally = <Outcome extends string>(outcomes: ReadonlyArray<Outcome>, names: ReadonlyArray<Outcome>) =>
-  Object.fromEntries(names.map((name) => [name, outcomes.filter((one) => one === name).length])) as Record<
-    Outcome,
-    number
-  >
-
 const cancelSelected = Effect.fnUntraced(function* (operator: Operator["Service"], given: Given) {
-  const found = yield* selected(given, "cancel", ["queued", "processing"])
+  const found = yield* selected(given, "cancel")
   if (found === undefined) return
-  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) =>
-    canceled(operator, id).pipe(
-      Effect.as<CancelOutcome>("canceled"),
-      // It ended meanwhile.
-      Effect.catchTags({
-        JobNotFound: () => Effect.succeed<CancelOutcome>("finished"),
-        JobFinished: () => Effect.succeed<CancelOutcome>("finished"),
-      }),
-    ),
-  )
-  const counts = tally(outcomes, ["canceled", "finished"])
+  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) => toleratingEnd(canceled(operator, id)))
+  const { changed, skipped } = tallyChanges(outcomes)
+  const counts = { canceled: changed, finished: skipped }
   yield* answer({
     json: { matched: found.jobs.length, ...counts, complete: found.isComplete },
     text: `${counted(counts.canceled)} canceled, ${counts.finished} had finished meanwhile${found.isComplete ? "" : "; there are more: repeat the command"}`,
   })
 })
 
-const retrySelected = Effect.fnUntraced(function* (operator: Operator["Service"], given: Given) {
-  const found = yield* selected(given, "retry", ["failed"])
+const retrySelected = Effect.fnUntraced(function* (
+  operator: Operator["Service"],
+  given: Given & { readonly fromStart: boolean },
+) {
+  const found = yield* selected(given, "retry")
   if (found === undefined) return
   const refusals: Array<{ readonly job_id: string; readonly message: string }> = []
   const outcomes = yield* Effect.forEach(found.jobs, ({ id }) =>
-    retried(operator, id).pipe(
-      Effect.map(({ replayed }): RetryOutcome => (replayed ? "retried_before" : "retried")),
-      Effect.catch((error) => {
-        if (error._tag === "StoreUnavailable") return Effect.fail(error)
-        refusals.push({ job_id: id, message: error.message })
-        return Effect.succeed<RetryOutcome>("refused")
+    Effect.tap(toleratingRefusal(retried(operator, id, given.fromStart)), (outcome) =>
+      Effect.sync(() => {
+        if (typeof outcome === "object") refusals.push({ job_id: id, message: outcome.refused })
       }),
     ),
   )
-  const counts = tally(outcomes, ["retried", "retried_before", "refused"])
+  const { changed, skipped } = tallyChanges(outcomes)
+  const counts = { retried: changed, retried_before: skipped, refused: refusals.length }
   const reasons = [...new Set(refusals.map(({ message }) => message))].map((message) => `\n  ${message}`)
   yield* answer({
     json: { matched: found.jobs.length, ...counts, refusals, complete: found.isComplete },
@@ -139,6 +140,17 @@ const retrySelected = Effect.fnUntraced(function* (operator: Operator["Service"]
         ? ""
         : "; there are more: repeat the command with --to, set to the time of the oldest of these") +
       reasons.join(""),
+  })
+})
+
+const promoteSelected = Effect.fnUntraced(function* (operator: Operator["Service"], given: Given) {
+  const found = yield* selected(given, "promote")
+  if (found === undefined) return
+  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) => toleratingStart(promoted(operator, id)))
+  const { changed, skipped } = tallyChanges(outcomes)
+  yield* answer({
+    json: { matched: found.jobs.length, promoted: changed, skipped, complete: found.isComplete },
+    text: `${counted(changed)} promoted, ${skipped} had started or ended meanwhile${found.isComplete ? "" : "; there are more: repeat the command"}`,
   })
 })
 
@@ -173,12 +185,81 @@ export const jobCancel = Command.make("cancel", changeFlags, (given) =>
   ),
 )
 
-export const jobRetry = Command.make("retry", changeFlags, (given) =>
+/** Explains why the start of a job was not changed. */
+const explained = <A, R>(
+  jobId: string,
+  verb: string,
+  change: Effect.Effect<A, JobNotFound | JobFinished | JobNotWaiting | StoreUnavailable, R>,
+) =>
+  change.pipe(
+    Effect.catchTags({
+      JobNotFound: () => unknownJob(jobId),
+      JobFinished: () => failed(`${jobId} is finished already`),
+      JobNotWaiting: (error) => failed(`${jobId} was not ${verb}: ${error.message}`),
+    }),
+  )
+
+export const jobPromote = Command.make("promote", changeFlags, (given) =>
+  withOperator((operator) =>
+    Effect.gen(function* () {
+      const jobId = yield* oneJob(given)
+      if (jobId === undefined) return yield* promoteSelected(operator, given)
+      const changed = yield* explained(jobId, "promoted", promoted(operator, jobId))
+      yield* answer({
+        json: { job_id: jobId, promoted: changed },
+        text: changed
+          ? `${jobId} may start now`
+          : `${jobId} is ready already, and waits for a worker: kiln job show ${jobId}`,
+      })
+    }),
+  ),
+).pipe(
+  Command.withDescription("Let a job that waits for its start or its next attempt start now, or all that flags select"),
+)
+
+const rescheduleFlags = {
+  id: Argument.String("JOB_ID").pipe(Argument.withDescription("The job's id, from `kiln job list`")),
+  at: Flag.String("at").pipe(
+    Flag.withMetavar("DATE"),
+    Flag.withDescription("When it may start: 2026-11-28 (midnight in UTC) or RFC 3339"),
+    Flag.optional,
+  ),
+  in: Flag.String("in").pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.withDescription("The time from now after which it may start, such as 30m, 12h or 7d"),
+    Flag.optional,
+  ),
+}
+
+/** Returns the milliseconds until the start that the flags name. */
+const delayGiven = Effect.fnUntraced(function* (at: Option.Option<string>, wait: Option.Option<string>) {
+  if (Option.isSome(at) === Option.isSome(wait)) return yield* misused("kiln job reschedule needs either --at or --in")
+  if (Option.isSome(at)) return Math.max(0, (yield* momentOf("at", at.value)) - (yield* Clock.currentTimeMillis))
+  const given = duration(Option.getOrElse(wait, () => ""))
+  return given.ok ? given.value : yield* misused(`--in ${given.rule}`)
+})
+
+export const jobReschedule = Command.make("reschedule", rescheduleFlags, ({ at, id: jobId, in: wait }) =>
+  withOperator((operator) =>
+    Effect.gen(function* () {
+      const delayMs = yield* delayGiven(at, wait)
+      if (delayMs > maxDelayMs) return yield* misused("a job can be rescheduled by at most 366 days")
+      const startsAt = formatTime((yield* Clock.currentTimeMillis) + delayMs)
+      const details = { delay_seconds: Math.ceil(delayMs / 1_000) }
+      const change = { action: "job.reschedule", subject: jobId, details }
+      const rescheduled = operator.reschedule(jobId, delayMs).pipe(recordChange(change, hasTag("Rescheduled")))
+      yield* explained(jobId, "rescheduled", rescheduled)
+      yield* answer({ json: { job_id: jobId, starts_at: startsAt }, text: `${jobId} may start at ${startsAt}` })
+    }),
+  ),
+).pipe(Command.withDescription("Change when a job that waits may start, or start its next attempt"))
+
+export const jobRetry = Command.make("retry", retryFlags, (given) =>
   withOperator((operator) =>
     Effect.gen(function* () {
       const jobId = yield* oneJob(given)
       if (jobId === undefined) return yield* retrySelected(operator, given)
-      const { job, replayed } = yield* retried(operator, jobId).pipe(
+      const { job, replayed } = yield* retried(operator, jobId, given.fromStart).pipe(
         Effect.mapError((error) => {
           switch (error._tag) {
             case "JobNotFound":

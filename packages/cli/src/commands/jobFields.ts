@@ -25,7 +25,7 @@ export const summaryFields = (job: JobSummary) => ({
 
 /**
  * Formats a job as `job show --json` prints it: everything that an operator needs to explain it, and nothing that belongs to the
- * caller. Requests, transcripts and replies may be personal, so no command prints them.
+ * caller. Requests, transcripts and replies may be personal: only `--request` adds the request.
  */
 export const jobFields = (job: Job, attempts: ReadonlyArray<FailedAttempt>) => ({
   ...summaryFields(job),

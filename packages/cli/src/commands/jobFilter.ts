@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Flag from "effect/cli/Flag"
@@ -5,6 +6,7 @@ import { isId, labelsWith } from "@kiln/core/domain"
 import type { JobQuery } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
 import { findProjectId, projectFlag } from "../findProject.ts"
+import { duration } from "../settings/SettingType.ts"
 import { momentOf } from "./billingMoment.ts"
 
 /** Flags that select jobs. */
@@ -39,6 +41,11 @@ export const filterFlags = {
     Flag.withDescription("Only jobs created before this time"),
     Flag.optional,
   ),
+  olderThan: Flag.String("older-than").pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.withDescription("Only jobs created at least this long ago, such as 30m, 12h or 7d"),
+    Flag.optional,
+  ),
 }
 
 export interface GivenFilter {
@@ -50,11 +57,12 @@ export interface GivenFilter {
   readonly tag: ReadonlyArray<string>
   readonly from: Option.Option<string>
   readonly to: Option.Option<string>
+  readonly olderThan: Option.Option<string>
 }
 
 /** Whether any of the flags is given. */
-export const hasFilter = ({ errorCode, from, key, mode, project, tag, to, type }: GivenFilter): boolean =>
-  tag.length > 0 || [errorCode, from, key, mode, project, to, type].some(Option.isSome)
+export const hasFilter = ({ errorCode, from, key, mode, olderThan, project, tag, to, type }: GivenFilter): boolean =>
+  tag.length > 0 || [errorCode, from, key, mode, olderThan, project, to, type].some(Option.isSome)
 
 const optionalMoment = (flag: string, text: Option.Option<string>) =>
   Option.isNone(text) ? Effect.succeed(undefined) : momentOf(flag, text.value)
@@ -64,6 +72,15 @@ const keyOf = (key: Option.Option<string>) => {
   const { value } = key
   return isId("key", value) ? Effect.succeed(value) : Effect.fail(misused("--key must be the id of a key: key_…"))
 }
+
+/** Returns the time before which the jobs were created. */
+const lastMoment = Effect.fnUntraced(function* ({ olderThan, to }: GivenFilter) {
+  const end = yield* optionalMoment("to", to)
+  if (Option.isNone(olderThan)) return end
+  const age = duration(olderThan.value)
+  if (!age.ok) return yield* misused(`--older-than ${age.rule}`)
+  return Math.min(end ?? Infinity, (yield* Clock.currentTimeMillis) - age.value + 1)
+})
 
 /** Returns the query of the flags. */
 export const queryOf = Effect.fnUntraced(function* (given: GivenFilter) {
@@ -75,6 +92,6 @@ export const queryOf = Effect.fnUntraced(function* (given: GivenFilter) {
     errorCode: Option.getOrUndefined(given.errorCode),
     labels: given.tag.length === 0 ? undefined : labelsWith({ tags: given.tag }),
     createdFrom: yield* optionalMoment("from", given.from),
-    createdTo: yield* optionalMoment("to", given.to),
+    createdTo: yield* lastMoment(given),
   } satisfies JobQuery
 })

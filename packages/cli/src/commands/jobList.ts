@@ -27,14 +27,19 @@ const flags = {
   ),
 }
 
-/** Reads up to `limit` jobs. A store may answer with short pages where few jobs match. An unknown type is refused with the nearest name. */
-export const readMatching = Effect.fnUntraced(function* (query: JobPage) {
-  const directory = yield* JobDirectory
+/** Refuses a type that nobody has, with the nearest name. */
+export const requireKnownType = Effect.fnUntraced(function* (kind: string | undefined) {
+  if (kind === undefined) return
   const known = (yield* JobKinds).map(({ name }) => name)
-  if (query.kind !== undefined)
-    yield* requireKnownKind(query.kind, known).pipe(
-      Effect.catchTag("KindUnknown", (error) => Effect.fail(misused(`--type: ${error.message}`))),
-    )
+  yield* requireKnownKind(kind, known).pipe(
+    Effect.catchTag("KindUnknown", (error) => Effect.fail(misused(`--type: ${error.message}`))),
+  )
+})
+
+/** Reads up to `limit` jobs. A store may answer with short pages where few jobs match. */
+const readMatching = Effect.fnUntraced(function* (query: JobPage) {
+  const directory = yield* JobDirectory
+  yield* requireKnownType(query.kind)
   const jobs: Array<JobSummary> = []
   let after = query.after
   do {

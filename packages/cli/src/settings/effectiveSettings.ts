@@ -58,6 +58,7 @@ const defaults: Readonly<Record<SettingName, (settings: Settings, engine: Engine
   KILN_AUDIT_RETENTION: ({ auditRetentionMs }) => durationText(auditRetentionMs),
   KILN_BACKUP_AGE: ({ backupAgeMs }) => durationText(backupAgeMs),
   KILN_ORPHAN_GRACE: (_, { orphanGraceMs }) => durationText(orphanGraceMs),
+  KILN_OPERATOR_REQUESTS: (_, { operatorSeesRequests }) => (operatorSeesRequests ? "on" : "off"),
   KILN_MANAGEMENT_PORT: () => null,
   KILN_MANAGEMENT_HOST: () => "127.0.0.1",
   KILN_MANAGEMENT_TOKEN: () => null,
@@ -86,6 +87,7 @@ const defaults: Readonly<Record<SettingName, (settings: Settings, engine: Engine
 const engineNames: Readonly<Partial<Record<SettingName, keyof EngineSettings>>> = {
   KILN_CONCURRENCY: "concurrency",
   KILN_PROJECT_CONCURRENCY: "limits",
+  KILN_OPERATOR_REQUESTS: "operatorSeesRequests",
   KILN_LEASE_SECONDS: "leaseDurationMs",
   KILN_DRAIN_SECONDS: "drainMs",
   KILN_QUEUE_CAP: "queueCap",

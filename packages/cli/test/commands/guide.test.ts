@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { fixtures } from "@kiln/conformance"
 import { JobStore, OperatorTokens, SecretStore } from "@kiln/core/ports"
-import { formatApiKey } from "@kiln/core/domain"
+import { formatApiKey, withDelivery } from "@kiln/core/domain"
 import { describe, expect, it } from "vitest"
 import * as Effect from "effect/Effect"
 import { seedEveryState } from "../support/copiedRecords.ts"
@@ -22,7 +22,9 @@ const seed = Effect.gen(function* () {
   yield* seedEveryState
   const jobs = yield* JobStore
   yield* jobs.createJobs([newJob(50, { request: { input: "Again." } })])
-  yield* jobs.cancelJobs([jobId(50)])
+  const delivered = newJob(51)
+  yield* jobs.createJobs([{ ...delivered, metadata: withDelivery({}) }])
+  yield* jobs.cancelJobs([jobId(50), jobId(51)])
   yield* writeSchedule("nightly", 5_000)
   yield* (yield* OperatorTokens).createToken({
     id: tokenId,
@@ -39,6 +41,8 @@ const jobOf: Readonly<Record<string, string>> = {
   attempts: jobId(5),
   retry: jobId(50),
   signal: jobId(1),
+  promote: jobId(1),
+  reschedule: jobId(1),
   cancel: jobId(1),
   "purge-data": jobId(4),
 }
@@ -47,6 +51,7 @@ const argumentsOf = (line: string): ReadonlyArray<string> =>
   line
     .replace(/^kiln /, "")
     .replace(/ < .*$/, "")
+    .replace(/^(delivery retry) JOB_ID/, `$1 ${jobId(51)}`)
     .replace("JOB_ID", jobOf[line.split(" ")[2] ?? ""] ?? "")
     .replace("TOKEN_ID", tokenId)
     .replace("KEY_ID", keyId(1))
@@ -87,6 +92,8 @@ describe("docs/guides/command-line.md", () => {
       "job show",
       "job retry",
       "job signal",
+      "job promote",
+      "job reschedule",
       "job cancel",
       "job purge-data",
       "queue stats",

@@ -84,6 +84,23 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
       expect(await refusalOf(["job", "show", id], env, 1)).toBe(`kiln: there is no job ${id}: see kiln job list\n`)
   })
 
+  it("show --request tells the request, records the look, and obeys the setting", async () => {
+    await using installation = await open()
+    await installation.use(seedEveryState)
+    const { env } = installation
+    const { request } = await jsonOf(["job", "show", jobId(4), "--request"], env)
+    expect(request).toEqual({ input: expect.stringContaining("4") })
+    const { stdout } = await runInProcess(["job", "show", jobId(4), "--request"], env)
+    expect(stdout).toContain(JSON.stringify(request, null, 2))
+    expect(await jsonOf(["job", "show", jobId(4)], env)).not.toHaveProperty("request")
+    const { changes } = await jsonOf(["audit", "list"], env)
+    const looks = changes.filter(({ action }: { action: string }) => action === "job.read-request")
+    expect(looks.map(({ subject }: { subject: string }) => subject)).toEqual([jobId(4), jobId(4)])
+    const hidden = { ...env, KILN_OPERATOR_REQUESTS: "off" }
+    expect(await refusalOf(["job", "show", jobId(4), "--request"], hidden, 1)).toMatch(/KILN_OPERATOR_REQUESTS/)
+    expect((await jsonOf(["audit", "list"], env)).changes).toHaveLength(changes.length)
+  })
+
   it("attempts shows what failed attempts left, and show only their codes", async () => {
     await using installation = await open()
     await installation.use(seedEveryState)
@@ -169,6 +186,34 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
     expect([after.project_id, after.key_id, after.mode]).toEqual([before.project_id, before.key_id, before.mode])
     expect(await refusalOf(["job", "retry", jobId(4)], env, 1)).toContain("only a failed job that still has its data")
     expect(await refusalOf(["job", "retry", unknownId], env, 1)).toContain("there is no job")
+  })
+
+  it("promote and reschedule change the start of a waiting job, and promote all that flags select", async () => {
+    await using installation = await open()
+    const { env } = installation
+    const delayed = [1, 2, 3].map((n) => newJob(n, { delayMs: 3_600_000 }))
+    await installation.use(Effect.flatMap(JobStore, (store) => store.createJobs(delayed)))
+    const startOf = async (n: number) =>
+      Date.parse((await jsonOf(["job", "show", jobId(n)], env)).claimable_at) - Date.now()
+    expect(await jsonOf(["job", "promote", jobId(1)], env)).toEqual({ job_id: jobId(1), promoted: true })
+    expect(await startOf(1)).toBeLessThanOrEqual(0)
+    expect(await jsonOf(["job", "promote", jobId(1)], env)).toEqual({ job_id: jobId(1), promoted: false })
+    expect((await jsonOf(["job", "reschedule", jobId(2), "--in", "2d"], env)).starts_at).toEqual(time)
+    expect(Math.abs((await startOf(2)) - 2 * 86_400_000)).toBeLessThan(60_000)
+    await jsonOf(["job", "reschedule", jobId(2), "--at", "2026-01-01"], env)
+    expect(await startOf(2)).toBeLessThanOrEqual(0)
+    expect(await refusalOf(["job", "reschedule", jobId(2)], env, 2)).toMatch(/--at or --in/)
+    expect(await refusalOf(["job", "reschedule", unknownId, "--in", "1h"], env, 1)).toMatch(/there is no job/)
+    expect(await refusalOf(["job", "promote"], env, 2)).toMatch(/flags that select jobs/)
+    const all = ["job", "promote", "--type", "speech_synthesis"]
+    expect(await jsonOf([...all, "--dry-run"], env)).toMatchObject({ matched: 1, job_ids: [jobId(3)] })
+    expect(await jsonOf([...all, "--yes"], env)).toEqual({ matched: 1, promoted: 1, skipped: 0, complete: true })
+    await jsonOf(["job", "cancel", jobId(3)], env)
+    expect(await refusalOf(["job", "promote", jobId(3)], env, 1)).toMatch(/finished already/)
+    const { changes } = await jsonOf(["audit", "list"], env)
+    const actions = changes.map(({ action }: { action: string }) => action).toReversed()
+    const [promote, reschedule] = ["job.promote", "job.reschedule"]
+    expect(actions).toEqual([promote, reschedule, reschedule, promote, "job.cancel"])
   })
 
   it("purge-data deletes the data and files of one finished job and of no other", async () => {

@@ -1,6 +1,10 @@
+import * as Effect from "effect/Effect"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { createEngine, jobKind, providerBroken, providerPort, type StoreAdapter } from "@kiln/core"
+import type { JobId } from "@kiln/core/domain"
+import { embeddedContext } from "@kiln/core/effect"
+import { JobDirectory } from "@kiln/core/ports"
 import { until } from "@kiln/service-lab"
 import { memoryBlobs } from "@kiln/testing"
 import { join } from "node:path"
@@ -149,12 +153,15 @@ describe.each(installations)("on %s", (_name, open) => {
     ])
     const pages = await jsonOf(["queue", "stats"], env)
     expect(pages.queues).toMatchObject([{ type: "flaky", failed_24h: 1 }])
-    const retried = await jsonOf(["job", "retry", job.id], env)
+    const retried = await jsonOf(["job", "retry", job.id, "--from-start"], env)
     expect(retried).toMatchObject({ retry_of: job.id, status: "queued", replayed: false })
     expect(await jsonOf(["job", "retry", job.id], env)).toMatchObject({ job_id: retried.job_id, replayed: true })
     // A process that knows the kind runs it, and finds the same retry.
     await using again = await openProgram(installation, true).then((program) => program.engine)
     expect((await again.operator.retry(job)).id).toBe(retried.job_id)
+    const stored = JobDirectory.use((directory) => directory.readJobs([retried.job_id as JobId]))
+    const [record] = await Effect.runPromiseWith(embeddedContext(again))(stored)
+    expect(record?.metadata["kiln:submitted"]).toEqual({ fromStart: true })
     expect(await again.wait(retried.job_id)).toMatchObject({ status: "failed", errorCode: "account_closed" })
     expect(await again.get(job)).toMatchObject({ status: "failed", retriedAs: retried.job_id })
 

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine, type StoreAdapter } from "@kiln/core"
+import { builtInKinds, createEngine, type StoreAdapter } from "@kiln/core"
 import { embeddedContext } from "@kiln/core/effect"
 import { JobDirectory } from "@kiln/core/ports"
 import { freshDatabase } from "@kiln/postgres-lab"
@@ -53,7 +53,13 @@ it.each(["sqlite", "postgres"])(
     }
 
     const adapter = (database === null ? sqliteStore({ path: place }) : postgresStore({ url: place })) as StoreAdapter
-    await using engine = await createEngine({ store: adapter, blobs: memoryBlobs(), worker: false, log: false })
+    await using engine = await createEngine({
+      store: adapter,
+      blobs: memoryBlobs(),
+      kinds: builtInKinds(),
+      worker: false,
+      log: false,
+    })
     const keys = await Effect.runPromiseWith(embeddedContext(engine))(allKeys)
     const jobs = Map.groupBy(keys, (key) => key)
     expect([...jobs.values()].filter((ofTick) => ofTick.length > 1).map(([key]) => key)).toEqual([])

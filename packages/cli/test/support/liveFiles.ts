@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { fileBlobs } from "@kiln/adapter-blobs"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { type BuiltInKind, createEngine, type EmbeddedEngine } from "@kiln/core"
+import { type BuiltInKind, builtInKinds, createEngine, type EmbeddedEngine } from "@kiln/core"
 import { audioProbe } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 
@@ -10,6 +10,7 @@ export const engineOn = (directory: string): Promise<EmbeddedEngine<BuiltInKind>
   createEngine({
     store: sqliteStore({ path: join(directory, "kiln.db") }),
     blobs: fileBlobs({ directory }),
+    kinds: builtInKinds(),
     probe: audioProbe(),
     providers: { sandbox: sandboxProviders({ steering: true }), live: sandboxProviders({ steering: false }) },
     log: false,

@@ -9,7 +9,7 @@ const { digest, jobId, keyId, newJob, projectId } = fixtures
 /** A schedule of project 1, as an engine stores it. */
 const scheduleOf = (overrides: Partial<Schedule> = {}): Schedule => ({
   kind: "speech_synthesis",
-  request: { input: "a canary that no command prints", voice: null },
+  request: { input: "a canary that no command prints" },
   owner: { projectId: projectId(1), keyId: keyId(1), mode: "sandbox" },
   priority: "normal",
   timing: { cron: "0 7 * * mon-fri", timeZone: "Europe/Berlin" },

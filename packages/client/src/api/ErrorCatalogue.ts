@@ -28,7 +28,13 @@ export interface ErrorEntry {
 const retryAfter = (seconds: number) => ({ "retry-after": String(seconds) })
 
 /** Codes of operations that only operators and embedding programs have. */
-type NotOverHttp = "job_not_retryable" | "kind_unknown" | "wait_timeout"
+type NotOverHttp =
+  | "job_not_retryable"
+  | "job_not_delivered"
+  | "job_not_waiting"
+  | "requests_hidden"
+  | "kind_unknown"
+  | "wait_timeout"
 
 /** The engine's errors keep their code over HTTP. The others are about the request itself. */
 type Entries = { readonly [Code in Exclude<KilnErrorCode, NotOverHttp>]: ErrorEntry }

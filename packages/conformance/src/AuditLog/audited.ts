@@ -5,6 +5,7 @@ import {
   type AuditChange,
   audited,
   AuditLog,
+  DeliveryStore,
   JobStore,
   KeyDirectory,
   recordedBefore,
@@ -14,6 +15,7 @@ import {
 } from "@kiln/core/ports"
 import { create, createDone, createFailed, read } from "../arrange.ts"
 import { check, type Section, type Stores } from "../Check.ts"
+import { schedule } from "../JobStore/createJobsTicks.ts"
 import { digest, jobId, keyId, newApiKey, newJob, ownerOf, projectId } from "../fixtures.ts"
 
 const change = (action: string): AuditChange => ({
@@ -71,7 +73,16 @@ const everyChange = (
     yield* wrap("remove", secrets.remove("audited"))
     yield* wrap("writeSchedule", schedules.writeSchedule("audited", 0, { nextAt: null, document: "{}" }))
     yield* wrap("createJobs", jobs.createJobs([retry]), hasTag("Created"))
+    yield* wrap("rescheduleJobs", jobs.rescheduleJobs([{ jobId: jobId(3), delayMs: 60_000 }]), hasTag("Rescheduled"))
+    const [stored] = (yield* schedules.findSchedule("audited")).schedules
+    const tick = { name: "audited", version: stored?.version ?? 0, tick: 1, schedule, nextAt: null, isManual: true }
+    yield* wrap("createJobs of a schedule", jobs.createJobs([newJob(5, { tick })]), hasTag("Created"))
     yield* wrap("cancelJobs", jobs.cancelJobs([jobId(3)]), hasTag("Canceled"))
+    yield* wrap(
+      "redeliver",
+      (yield* DeliveryStore).redeliver([{ jobId: jobId(4), kind: "speech_synthesis" }]),
+      hasTag("Redelivered"),
+    )
     yield* wrap("eraseJobs", jobs.eraseJobs([{ jobId: jobId(4), principal: ownerOf(newJob(4)) }]), hasTag("Erased"))
   })
 
@@ -93,8 +104,13 @@ const state = Effect.gen(function* () {
     prices: yield* board.listPrices,
     spending: yield* board.listSpending,
     secret: yield* (yield* SecretStore).find("audited"),
+    deliveries: yield* (yield* DeliveryStore).listDeliveries(10),
     schedules: (yield* (yield* ScheduleStore).listSchedules).schedules,
-    jobs: [yield* read(newJob(3)), yield* read(newJob(4))].map(({ retained, status }) => ({ retained, status })),
+    jobs: [yield* read(newJob(3)), yield* read(newJob(4))].map(({ claimableAt, retained, status }) => ({
+      claimableAt,
+      retained,
+      status,
+    })),
     retried: yield* (yield* JobStore).findByIdempotencyKey(retry.keyId, retry.idempotencyKey),
   }
 })
@@ -139,7 +155,7 @@ export const auditedVerbs: Section<AuditLog | Stores> = {
         })
         expect(yield* state).toEqual(before)
         expect(yield* entries).toEqual([])
-        expect(refused).toHaveLength(18)
+        expect(refused).toHaveLength(21)
       }),
     ),
 
@@ -156,6 +172,7 @@ export const auditedVerbs: Section<AuditLog | Stores> = {
         yield* audited(change("none"), (yield* ScheduleStore).writeSchedule("nothing", 7, null))
         yield* audited(change("none"), secrets.replace("nothing", Uint8Array.of(1), Uint8Array.of(2)))
         yield* audited(change("none"), jobs.cancelJobs([jobId(70)]), hasTag("Canceled"))
+        yield* audited(change("none"), jobs.rescheduleJobs([{ jobId: jobId(70), delayMs: 0 }]), hasTag("Rescheduled"))
         yield* audited(change("none"), jobs.createJobs([newJob(2, { retryOf: jobId(70) })]), hasTag("Created"))
         expect(yield* entries).toEqual([])
       }),

@@ -258,3 +258,57 @@ export const settleDeliveries: Section = {
     ),
   ],
 }
+
+const redeliver = (...numbers: ReadonlyArray<number>) =>
+  Effect.flatMap(DeliveryStore, (store) =>
+    store.redeliver(numbers.map((n) => ({ jobId: jobId(n), kind: "speech_synthesis" }))),
+  )
+
+export const redeliverSection: Section = {
+  name: "DeliveryStore.redeliver",
+  checks: [
+    check(
+      "makes a delivery that was confirmed or given up due again, which no earlier claim can settle",
+      Effect.gen(function* () {
+        yield* createDone(marked(1), 1)
+        const confirmed = first(yield* claimDue())
+        expect(yield* settle(confirmed, null)).toBe("Written")
+        expect(yield* pending).toEqual([])
+        yield* advance(5)
+        expect(yield* redeliver(1)).toEqual(["Redelivered"])
+        expect(yield* settle(confirmed, null)).toBe("LeaseLost")
+        const again = first(yield* claimDue())
+        expect(again).toMatchObject({ jobId: jobId(1), attempt: 1 })
+        expect(again.token).toBeGreaterThan(confirmed.token)
+        expect(yield* settle(confirmed, null)).toBe("LeaseLost")
+        expect(yield* settle(again, null)).toBe("Written")
+        expect(yield* claimDue()).toEqual([])
+      }),
+    ),
+    check(
+      "ends a long pause, and begins to count its calls again",
+      Effect.gen(function* () {
+        yield* createDone(marked(1), 1)
+        yield* settle(first(yield* claimDue()), 3_600_000)
+        expect(yield* claimDue()).toEqual([])
+        expect(yield* redeliver(1)).toEqual(["Redelivered"])
+        const again = first(yield* claimDue())
+        expect(again.attempt).toBe(1)
+        expect(yield* settle(again, 3_600_000)).toBe("Written")
+      }),
+    ),
+    check(
+      "leaves alone what may be in progress, or is due within a minute",
+      Effect.gen(function* () {
+        yield* createDone(marked(1), 1)
+        yield* createDone(marked(2), 2)
+        const held = first(yield* claimDue({ limit: 1 }))
+        const before = yield* pending
+        expect(yield* redeliver(1, 2, 1)).toEqual(["Pending", "Pending", "Pending"])
+        expect(yield* pending).toEqual(before)
+        expect(yield* redeliver()).toEqual([])
+        expect(yield* settle(held, null)).toBe("Written")
+      }),
+    ),
+  ],
+}

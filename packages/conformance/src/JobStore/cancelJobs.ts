@@ -74,7 +74,7 @@ export const cancelJobs: Section = {
         expect(yield* canceling(1)).toEqual(["Canceled"])
         const after = yield* read(newLiveJob(1))
         expectMoved(claimed.job, { event: "canceled" }, 40, after)
-        expect(after).toMatchObject({ token: claimed.token + 1, held: false, ranMs: 40, checkpoints: {}, charge: null })
+        expect(after).toMatchObject({ token: claimed.token + 1, held: false, ranMs: 40, charge: null })
         expect(yield* store.completeJobs([completionOf(claimed, { files: [outputFile(claimed, 1)] })])).toEqual([
           "LeaseLost",
         ])

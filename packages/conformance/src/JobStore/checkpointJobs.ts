@@ -86,7 +86,7 @@ export const checkpointJobs: Section = {
     ),
 
     check(
-      "every end of the job clears them",
+      "a done job has none; a failed one keeps them until its data is erased",
       Effect.gen(function* () {
         const store = yield* JobStore
         const limits = { queueLimitMs: 100_000, runLimitMs: 100_000 }
@@ -101,7 +101,10 @@ export const checkpointJobs: Section = {
         yield* store.failJobs([{ jobId: two.job.id, token: two.token, errorCode: "provider_rejected" }])
         yield* advance(leaseDurationMs)
         expect((yield* claim({ maxLostWorkers: 1 })).abandoned).toHaveLength(2)
-        for (const n of [1, 2, 3, 4]) expect((yield* read(newJob(n))).checkpoints).toEqual({})
+        expect((yield* read(newJob(1))).checkpoints).toEqual({})
+        for (const n of [2, 3, 4]) expect((yield* read(newJob(n))).checkpoints).toEqual({ a: "secret" })
+        yield* store.eraseJobs([{ jobId: jobId(2), principal: ownerOf(newJob(2)) }])
+        expect((yield* read(newJob(2))).checkpoints).toEqual({})
         const five = yield* createAndClaim(newJob(5, { limits }))
         yield* store.checkpointJobs([{ jobId: jobId(5), token: five.token, step: "a", value: "secret" }])
         yield* advance(200_000)
@@ -109,7 +112,10 @@ export const checkpointJobs: Section = {
         expect((yield* read(newJob(5))).checkpoints, "kept when the job returns to the queue").toEqual({ a: "secret" })
         yield* advance(100_000)
         expect(yield* store.expireJobs(10)).toHaveLength(1)
-        expect((yield* read(newJob(5))).checkpoints).toEqual({})
+        expect((yield* read(newJob(5))).checkpoints).toEqual({ a: "secret" })
+        yield* advance(1)
+        expect((yield* store.expireData(0, 10)).count).toBe(4)
+        for (const n of [1, 2, 3, 4, 5]) expect((yield* read(newJob(n))).checkpoints).toEqual({})
       }),
     ),
   ],

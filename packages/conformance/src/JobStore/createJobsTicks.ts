@@ -7,7 +7,7 @@ import { digest, keyId, newJob } from "../fixtures.ts"
 
 const otherKey = keyId(7)
 
-const schedule: JobTick["schedule"] = {
+export const schedule: JobTick["schedule"] = {
   kind: "image_generation",
   request: {},
   owner: { projectId: newJob(1).projectId, keyId: newJob(1).keyId, mode: "sandbox" },
@@ -113,6 +113,39 @@ export const createJobsTicks: Section<JobStore | ScheduleStore> = {
         expect(yield* stored).toMatchObject({ nextAt: 1_000 })
         expect(yield* jobs.createJobs([jobOf(2, { queueCap: 2 })])).toMatchObject([{ _tag: "Created" }])
         expect(yield* stored).toMatchObject({ nextAt: 61_000 })
+      }),
+    ),
+    check(
+      "the last tick leaves the schedule without a next one",
+      Effect.gen(function* () {
+        const jobs = yield* JobStore
+        const last = (yield* due)(1)
+        const tick: JobTick = { ...(last.tick as JobTick), nextAt: null }
+        expect(yield* jobs.createJobs([{ ...last, tick }])).toMatchObject([{ _tag: "Created" }])
+        expect(yield* stored).toMatchObject({ nextAt: null })
+        expect((yield* (yield* ScheduleStore).nextSchedules(10)).schedules).toEqual([])
+      }),
+    ),
+    check(
+      "of many jobs outside of the ticks at once, one is created; it is noted in the schedule, whose tick stays as it is",
+      Effect.gen(function* () {
+        const jobs = yield* JobStore
+        const jobOf = yield* due
+        const manual = (n: number): NewJob => {
+          const job = jobOf(n, { keyId: n % 2 === 0 ? otherKey : newJob(n).keyId })
+          const tick: JobTick = { ...(job.tick as JobTick), tick: 500, nextAt: 1_000, isManual: true }
+          return { ...job, idempotencyKey: `run ${n}`, tick }
+        }
+        const outcomes = yield* Effect.forEach(
+          Array.from({ length: 6 }, (_, n) => n + 1),
+          (n) => jobs.createJobs([manual(n)]),
+          { concurrency: "unbounded" },
+        )
+        const created = outcomes.flat().flatMap((outcome) => (outcome._tag === "Created" ? [outcome.job.id] : []))
+        expect(created).toHaveLength(1)
+        const { document, nextAt } = yield* stored
+        expect(nextAt).toBe(1_000)
+        expect(JSON.parse(document)).toEqual({ ...schedule, manual: { at: 500, jobId: created[0] } })
       }),
     ),
     check(

@@ -32,6 +32,8 @@ export interface Seen {
   readonly ended: ReadonlyArray<KnownClaim>
   readonly finished: ReadonlyArray<KnownJob>
   readonly unfinished: ReadonlyArray<KnownJob>
+  /** Wait for their next attempt, or are parked. */
+  readonly waiting: ReadonlyArray<KnownJob>
   /** Failed, with their data. */
   readonly retryable: ReadonlyArray<Job>
   readonly transfers: ReadonlyArray<TransferRef>
@@ -83,6 +85,7 @@ export const emptyHistory = (sighted: (what: string) => void): History => ({
     ended: [],
     finished: [],
     unfinished: [],
+    waiting: [],
     retryable: [],
     transfers: [],
     unused: [],

@@ -118,7 +118,7 @@ const signalJobs = operation(
   (picks, history) => {
     const items = picks.map(({ name, owner, pick: choice, value }) => {
       const known = pickFrom(choice, {
-        present: history.seen.unfinished,
+        present: [...history.seen.unfinished, ...history.seen.waiting],
         ended: history.seen.finished,
         ever: history.jobs,
       })
@@ -136,6 +136,22 @@ const signalJobs = operation(
       }
     })
     return Effect.flatMap(JobStore, (store) => store.signalJobs(items))
+  },
+)
+
+const rescheduleJobs = operation(
+  "rescheduleJobs",
+  fc.array(record({ pick, delayMs: fc.constantFrom(0, 0, 0, 1, 700, 5_000) }), { minLength: 1, maxLength: 3 }),
+  (picks, history) => {
+    const items = picks.map(({ delayMs, pick: choice }) => {
+      const known = pickFrom(choice, {
+        present: history.seen.unfinished,
+        ended: history.seen.finished,
+        ever: history.jobs,
+      })
+      return { jobId: known?.jobId ?? jobId(9_999), delayMs }
+    })
+    return Effect.flatMap(JobStore, (store) => store.rescheduleJobs(items))
   },
 )
 
@@ -336,6 +352,7 @@ export const jobOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [
   ...sweeps.map((arbitrary) => ({ weight: 1, arbitrary })),
   { weight: 3, arbitrary: eraseJobs },
   { weight: 3, arbitrary: signalJobs },
+  { weight: 2, arbitrary: rescheduleJobs },
   ...reads.map((arbitrary) => ({ weight: 1, arbitrary })),
   { weight: 2, arbitrary: listCharges },
   { weight: 1, arbitrary: checkClaims },

@@ -59,6 +59,7 @@ export const seenFrom = ({ jobs, uploads, projects }: Observation, history: Hist
     ended: history.claims.filter(({ jobId }) => isEnded(history.present.get(jobId))),
     finished: known.filter(isFinished).map(knownJob),
     unfinished: known.filter((job) => !isFinished(job)).map(knownJob),
+    waiting: known.filter(({ held, status }) => status === "processing" && !held).map(knownJob),
     retryable: known.filter((job) => job.status === "failed" && job.retained === "kept"),
     transfers: announced
       .filter((upload) => upload.claimedUntil !== null)

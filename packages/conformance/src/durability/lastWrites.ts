@@ -142,6 +142,7 @@ const steps: Steps = {
       onJobs((jobs) => jobs.deferJobs([{ ...ref, delayMs: 1_000, countsAsFailure: true, record, wait }])),
     ),
     releaseJobs: Effect.flatMap(held(4), (ref) => onJobs((jobs) => jobs.releaseJobs([ref]))),
+    rescheduleJobs: onJobs((jobs) => jobs.rescheduleJobs([{ jobId: jobId(5), delayMs: 60_000 }])),
     cancelJobs: onJobs((jobs) => jobs.cancelJobs([jobId(5)])),
     expireJobs: Effect.andThen(
       advance(6_000),
@@ -184,6 +185,9 @@ const steps: Steps = {
       const deliveries = yield* DeliveryStore
       return yield* deliveries.claimDeliveries({ kinds: [job.kind], limit: 1, leaseDurationMs })
     }),
+    redeliver: Effect.flatMap(DeliveryStore, (deliveries) =>
+      deliveries.redeliver([{ jobId: newJob(91).id, kind: newJob(91).kind }]),
+    ),
     settleDeliveries: Effect.flatMap(DeliveryStore, (deliveries) =>
       deliveries.settleDeliveries([{ jobId: newJob(90).id, token: 1, retryInMs: 5, counts: true }]),
     ),

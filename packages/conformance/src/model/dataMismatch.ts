@@ -1,4 +1,4 @@
-import { isFinished, type Job, jobBlobPrefix, type JobEventName, strongerWarning } from "@kiln/core/domain"
+import { type Job, jobBlobPrefix, type JobEventName, strongerWarning } from "@kiln/core/domain"
 import { differingField, jobDataFields, sameValue } from "./jobFields.ts"
 
 type Data = Pick<Job, (typeof jobDataFields)[number]>
@@ -15,11 +15,11 @@ export const dataMismatch = (before: Job, after: Job, event: JobEventName): stri
     case "completed":
       return completionMismatch(before, after)
     case "failed":
-      return unlike({ ...before, checkpoints: {}, output: after.output }, after)
+      return unlike({ ...before, output: after.output }, after)
     case "erased":
       return erasureMismatch(before, after)
     default:
-      return unlike(isFinished(after) ? { ...before, checkpoints: {} } : before, after)
+      return unlike(before, after)
   }
 }
 

@@ -43,7 +43,8 @@ const illFormedEnd = (job: Job): string | undefined => {
   if (job.claimableAt !== null || job.deadlineAt !== null || job.phaseStartedAt !== null)
     return "a finished job must not have `claimableAt`, `deadlineAt` or `phaseStartedAt`"
   if (job.finishedAt === null) return "a finished job must have `finishedAt`"
-  if (Object.keys(job.checkpoints).length > 0) return "a finished job must not have checkpoints"
+  if ((job.status === "done" || job.retained !== "kept") && Object.keys(job.checkpoints).length > 0)
+    return "a job that is done or has lost its data must not have checkpoints"
   // Before it may begin a job neither waits nor runs, so they may add up to less.
   if (job.ranMs + job.waitedMs > job.finishedAt - job.createdAt)
     return "waiting and running times must not exceed the job's lifetime"

@@ -44,6 +44,7 @@ const step = fc.record({
       "deferred",
       "parked",
       "woken",
+      "rescheduled",
       "released",
     ] as const),
     ...([
@@ -132,7 +133,14 @@ const moveOf = (before: Job, one: Step, now: number): Move | undefined => {
     return undefined
   const state = applyEvent(
     before,
-    { ...one, event: one.event, until: now + one.delayMs, isCharged: one.byAge, ...tokenOf(before) },
+    {
+      ...one,
+      event: one.event,
+      until: now + one.delayMs,
+      at: now + one.delayMs,
+      isCharged: one.byAge,
+      ...tokenOf(before),
+    },
     now,
   )
   if (state === undefined) return undefined
@@ -155,16 +163,12 @@ const dataOf = (before: Job, one: Step): Partial<Job> => {
         warningCode: one.warningCode,
         charge: paid,
       }
-    case "abandoned":
-    case "failed":
-    case "expired":
-    case "canceled":
-      return { checkpoints: {} }
     case "erased": {
       const warning = one.byAge ? "data_expired" : "data_deleted"
       return {
         retained: one.byAge ? "expired" : "deleted",
         request: null,
+        checkpoints: {},
         output: null,
         files: [],
         warningCode: strongerWarning(before.warningCode ?? undefined, warning) ?? null,

@@ -62,7 +62,8 @@ export const failedAttempt = (record: AttemptRecord, number: number, now: number
   worker: record.worker,
 })
 
-const messageOf = (error: unknown): string => {
+/** Returns the message of a thrown value, or what comes closest to one. May throw for a value that cannot be read. */
+export const messageOf = (error: unknown): string => {
   if (!isError(error)) return typeof error === "string" ? error : (JSON.stringify(error) ?? String(error))
   const { detail, message, name }: { readonly detail?: unknown; readonly message: unknown; readonly name: unknown } =
     error

@@ -4,6 +4,8 @@ import type { JobId } from "./Ids.ts"
 export interface ParentStep {
   readonly jobId: JobId
   readonly step: string
+  /** The number of the request among those of the step, from 0. Children of earlier versions have it in their key only. */
+  readonly index?: number
 }
 
 /** The label of all children of a job. */
@@ -19,9 +21,12 @@ export const stepLabel = ({ jobId, step }: ParentStep): string => `^${jobId} ${s
 export const childKey = ({ jobId, step }: ParentStep, index: number): string =>
   `child ${jobId} ${encodeURIComponent(step)} ${index}`
 
-/** The number of a child. */
-export const childIndex = (idempotencyKey: string): number =>
-  Number(idempotencyKey.slice(idempotencyKey.lastIndexOf(" ") + 1))
+/** The idempotency key of a job that a step submits: repeated by a later attempt, it is the same job. */
+export const followUpKey = ({ jobId, step }: ParentStep): string => `submit ${jobId} ${encodeURIComponent(step)}`
+
+/** Returns the number of a child, which its retry has too. */
+export const childIndex = (parent: ParentStep, idempotencyKey: string): number =>
+  parent.index ?? Number(idempotencyKey.slice(idempotencyKey.lastIndexOf(" ") + 1))
 
 const countPrefix = "kiln:children "
 
@@ -33,8 +38,14 @@ const untilPrefix = "kiln:until "
 /** The name under which a job keeps until when a step waits. */
 export const untilStep = (step: string): string => `${untilPrefix}${step}`
 
+const signalPrefix = "kiln:signal "
+
+/** The name under which a retry keeps the signal that the retried job had received. */
+export const signalStep = (name: string): string => `${signalPrefix}${name}`
+
 /** Whether a step of a kind would take the name of such a value. */
-export const isCountStep = (name: string): boolean => name.startsWith(countPrefix) || name.startsWith(untilPrefix)
+export const isCountStep = (name: string): boolean =>
+  name.startsWith(countPrefix) || name.startsWith(untilPrefix) || name.startsWith(signalPrefix)
 
 /** Milliseconds until a job looks again whether its children may be created, after a switch or a price was off. */
 export const gatePauseMs = 1_000

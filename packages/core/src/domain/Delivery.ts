@@ -33,6 +33,9 @@ export interface PendingDelivery {
 /** Calls of `onFinished` for one job, after which it is given up. With the pauses between them, that takes more than a day. */
 export const maxDeliveryAttempts = 10
 
+/** Milliseconds for which a process holds a delivery: longer than a call, by the time that it takes to read the job and to write the end. */
+export const deliveryLeaseMs = 60_000
+
 const shortestPauseMs = 5_000
 const longestPauseMs = 6 * 3_600_000
 

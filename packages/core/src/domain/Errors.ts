@@ -150,6 +150,46 @@ export class JobFinished extends KilnError<"JobFinished"> {
   }
 }
 
+/** The job runs, or waits for an event and not for a time. */
+export class JobNotWaiting extends KilnError<"JobNotWaiting"> {
+  readonly reason: "running" | "parked"
+
+  constructor({ reason }: { readonly reason: "running" | "parked" }) {
+    super(
+      "JobNotWaiting",
+      reason === "running"
+        ? "a worker runs the job, so its start cannot be changed"
+        : "the job waits for children, a signal or a sleep of its own, which promote and reschedule do not end",
+    )
+    this.reason = reason
+  }
+}
+
+/** The job is not finished, or was accepted without an `onFinished` for its kind. */
+export class JobNotDelivered extends KilnError<"JobNotDelivered"> {
+  readonly reason: "unfinished" | "no_handler"
+
+  constructor({ reason }: { readonly reason: "unfinished" | "no_handler" }) {
+    super(
+      "JobNotDelivered",
+      reason === "unfinished"
+        ? "the job is not finished; onFinished is called when it is"
+        : "the job was accepted by a program without onFinished for its kind",
+    )
+    this.reason = reason
+  }
+}
+
+/** The settings keep requests from operators. */
+export class RequestsHidden extends KilnError<"RequestsHidden"> {
+  constructor() {
+    super(
+      "RequestsHidden",
+      "requests are hidden from operators (settings.operatorSeesRequests, or KILN_OPERATOR_REQUESTS)",
+    )
+  }
+}
+
 /** The job did not fail, or its data is gone, or another job has the scope of its `unique`. */
 export class JobNotRetryable extends KilnError<"JobNotRetryable"> {
   /** The job that has the scope. */

@@ -53,7 +53,10 @@ export interface Job extends JobOrigin, JobState {
   readonly retained: RetainedData
   /** The decoded request; `null` once its data is gone. */
   readonly request: JsonObject | null
-  /** Results of finished steps by name, so that a retry does not pay for them again. Empty once finished. */
+  /**
+   * Results of finished steps by name, so that a retry does not pay for them again. Empty once the job is done. A failed job keeps them
+   * with its data, for `operator.retry`.
+   */
   readonly checkpoints: Readonly<Record<string, Json>>
   /** The kind's output without its files, or what a failed job tells its caller (`failedOutput`); `null` once its data is gone. */
   readonly output: JsonObject | null

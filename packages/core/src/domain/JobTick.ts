@@ -1,16 +1,19 @@
 import type { JobId } from "./Ids.ts"
 import type { Schedule } from "./Schedule.ts"
 
-/** A tick to get a job, and the schedule as it was read. */
+/** A tick to get a job, and its schedule. */
 export interface JobTick {
   readonly name: string
   /** The version of the schedule that was read. */
   readonly version: number
   /** Store time, Unix milliseconds. */
   readonly tick: number
+  /** The schedule as it is to be written, except for the job. */
   readonly schedule: Schedule
-  /** The tick after this one. */
-  readonly nextAt: number
+  /** The tick after this one; `null` without one. */
+  readonly nextAt: number | null
+  /** True for a job outside of the ticks: these stay as they are. */
+  readonly isManual?: boolean | undefined
 }
 
 /**
@@ -18,11 +21,16 @@ export interface JobTick {
  * is bound to another request means that the tick has a job from before the schedule was changed.
  */
 export const advanceAfter = (
-  { nextAt, schedule, tick }: JobTick,
+  { isManual, nextAt, schedule, tick }: JobTick,
   outcome: { readonly _tag: string; readonly job?: { readonly id: JobId } },
-): { readonly nextAt: number; readonly document: string } | undefined => {
+): { readonly nextAt: number | null; readonly document: string } | undefined => {
   const { _tag, job } = outcome
   if (_tag !== "Created" && _tag !== "Replayed" && _tag !== "KeyReused") return undefined
+  if (isManual === true) {
+    if (_tag !== "Created" || job === undefined) return undefined
+    return { nextAt, document: JSON.stringify({ ...schedule, manual: { at: tick, jobId: job.id } } satisfies Schedule) }
+  }
   const last = job === undefined ? schedule.last : { tick, jobId: job.id }
-  return { nextAt, document: JSON.stringify({ ...schedule, last, refusal: null } satisfies Schedule) }
+  const { waits: _, ...rest } = schedule
+  return { nextAt, document: JSON.stringify({ ...rest, last, refusal: null } satisfies Schedule) }
 }

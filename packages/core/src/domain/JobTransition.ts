@@ -26,9 +26,19 @@ export interface JobTransition {
    * - `overdue`: the deadline has passed, and the job is not `lost`
    * - `lost`: the deadline has passed, the job is held, and the run limit did not end its lease
    * - `waiting`: nobody holds the job, and `claimableAt` has not passed
+   * - `pending`: nobody holds the job, and the deadline has not passed
    * - `unfinished`, `finished`: nothing more
    */
-  readonly guard: "none" | "fence" | "claimable" | "overdue" | "lost" | "waiting" | "unfinished" | "finished"
+  readonly guard:
+    | "none"
+    | "fence"
+    | "claimable"
+    | "overdue"
+    | "lost"
+    | "waiting"
+    | "pending"
+    | "unfinished"
+    | "finished"
   /** Whether the move raises the fencing token. */
   readonly token: "kept" | "raised"
   readonly meaning: string
@@ -116,6 +126,14 @@ export const jobTransitions = {
     token: "kept",
     meaning: "the event of a parked job has come: a signal, or the end of the last child, in the step that ends it",
   },
+  rescheduled: {
+    verb: "rescheduleJobs",
+    from: ["queued", "processing"],
+    to: "same",
+    guard: "pending",
+    token: "kept",
+    meaning: "by the operator: may start at another time; the time until then counts as neither waiting nor running",
+  },
   released: {
     verb: "releaseJobs",
     from: ["processing"],
@@ -175,6 +193,8 @@ export type TransitionEvent =
   /** `until` is not before now. `isCharged`: the time until then counts as waiting. */
   | { readonly event: "parked"; readonly token: number; readonly until: number; readonly isCharged: boolean }
   | { readonly event: "woken" }
+  /** `at` is not before now. */
+  | { readonly event: "rescheduled"; readonly at: number }
   | { readonly event: "released"; readonly token: number; readonly createdAt: number }
   | { readonly event: "lost"; readonly createdAt: number }
   | { readonly event: "expired" }
@@ -225,6 +245,8 @@ export const applyEvent = (job: JobState, event: TransitionEvent, now: number): 
       return park(job, now, event)
     case "woken":
       return beginToWaitAt({ ...job, ...endPhase(job, now) }, now)
+    case "rescheduled":
+      return beginToWaitAt({ ...job, ...endPhase(job, now) }, event.at)
     case "released":
       return wait(job, now, event.createdAt)
     case "lost":
@@ -253,6 +275,8 @@ const guardHolds = (job: JobState, event: TransitionEvent, now: number): boolean
       return isLost(job, now)
     case "waiting":
       return !job.held && job.claimableAt !== null && job.claimableAt > now
+    case "pending":
+      return !job.held && !isOverdue(job, now)
     case "unfinished":
     case "finished":
       return true // checked by `from`

@@ -1,5 +1,6 @@
 import * as Result from "effect/Result"
 import type { JobMode } from "./Access.ts"
+import { crc32 } from "./crc32.ts"
 import { CronTimes } from "./CronTimes.ts"
 import type { JobId, KeyId, ProjectId } from "./Ids.ts"
 import type { JsonObject } from "./Json.ts"
@@ -15,8 +16,32 @@ export type ScheduleTiming =
       readonly from: number
     }
 
-/** The outcome of ticks that came while no worker was running: one job for the latest of them, or none. */
-export type MissedTicks = "once" | "skip"
+/**
+ * The outcome of ticks that came while no worker was running: one job for the latest of them, none, or a job for each of the last
+ * `maxBackfill`, in order.
+ */
+export type MissedTicks = "once" | "skip" | "each"
+
+/** The outcome of a tick whose schedule has an unfinished job: a job beside it, none, or a job once the other has finished. */
+export type Overlap = "allow" | "skip" | "queue"
+
+/** Ticks without a job. */
+export interface SkippedTicks {
+  /** Number since the schedule was set first. At most 1,000 are counted for one outage. */
+  readonly count: number
+  /** The last of them, store time, Unix milliseconds. */
+  readonly tick: number
+  /** `overlap`: another job of the schedule was unfinished. `missed`: no worker was running, or the job was refused until the next tick. */
+  readonly reason: "overlap" | "missed"
+}
+
+/** A tick as its job carries it, in store time, Unix milliseconds. */
+export interface SubmittedTick {
+  readonly name: string
+  readonly tickAt: number
+  /** The last tick before that has a job; `null` for the first. */
+  readonly previousAt: number | null
+}
 
 /** Jobs that are submitted again and again. Stored under a name. */
 export interface Schedule {
@@ -32,6 +57,19 @@ export interface Schedule {
   readonly last: { readonly tick: number; readonly jobId: JobId } | null
   /** Why the job of the current tick was refused; `null` once it is accepted. */
   readonly refusal: string | null
+  // Absent in schedules of earlier versions and where they have their defaults.
+  /** Default `allow`. */
+  readonly overlap?: Overlap | undefined
+  readonly tags?: ReadonlyArray<string> | undefined
+  /** The longest delay of a job after its tick, in milliseconds. */
+  readonly jitterMs?: number | undefined
+  /** The last moment at which the schedule may tick. Store time, Unix milliseconds. */
+  readonly endsAt?: number | undefined
+  readonly skipped?: SkippedTicks | undefined
+  /** True while the job of the current tick waits for another one of the schedule. */
+  readonly waits?: boolean | undefined
+  /** The last job that was submitted outside of the ticks. */
+  readonly manual?: { readonly at: number; readonly jobId: JobId } | undefined
 }
 
 const timesOf = (timing: { readonly cron: string; readonly timeZone: string }): CronTimes =>
@@ -72,27 +110,99 @@ const lastTick = (timing: ScheduleTiming, known: number, now: number): number =>
   return timing.from + Math.floor((now - timing.from) / timing.everyMs) * timing.everyMs
 }
 
+/** Returns the first tick of a schedule after a time; `null` if it has ended by then. */
+export const followingTick = (
+  { endsAt, timing }: Pick<Schedule, "endsAt" | "timing">,
+  after: number,
+): number | null => {
+  const next = nextTick(timing, after)
+  return endsAt !== undefined && next > endsAt ? null : next
+}
+
+/** Maximum number of missed ticks that get a job with `missed: "each"`. */
+const maxBackfill = 100
+const mostCounted = 1_000
+
+/** Returns the ticks from one tick up to another, at most `most`. */
+const ticksFrom = (timing: ScheduleTiming, first: number, last: number, most: number): ReadonlyArray<number> => {
+  const ticks: Array<number> = []
+  for (let tick = first; tick <= last && ticks.length < most; tick = nextTick(timing, tick)) ticks.push(tick)
+  return ticks
+}
+
+/** Returns the first of the last `maxBackfill` ticks of a range. */
+const firstToBackfill = (timing: ScheduleTiming, first: number, last: number): number => {
+  if (!("cron" in timing)) return Math.max(first, last - (maxBackfill - 1) * timing.everyMs)
+  const times = timesOf(timing)
+  // The range may be of years, so it is read from its end.
+  for (let windowMs = maxBackfill * 60_000; ; windowMs *= 2) {
+    const from = Math.max(first, times.lastUntil(last - windowMs))
+    const ticks = ticksFrom(timing, from, last, Infinity)
+    const found = ticks[ticks.length - maxBackfill]
+    if (found !== undefined || from === first) return found ?? first
+  }
+}
+
 /** Ticks this late are not missed: processes look at schedules every half minute. */
 const graceMs = 60_000
 
-/** A due schedule: the tick that gets a job, or none if all due ticks were missed, and the tick after that. */
+/** A due schedule. */
 export interface DueTick {
+  /** The tick that gets a job; `undefined` if all due ticks were missed. */
   readonly tick: number | undefined
-  readonly nextAt: number
+  /** The tick after that; `null` if the schedule ends before. */
+  readonly nextAt: number | null
+  /** The schedule with the due ticks that get no job. */
+  readonly schedule: Schedule
 }
 
+/** Adds ticks that get no job to a schedule. */
+export const withSkipped = (
+  schedule: Schedule,
+  count: number,
+  tick: number,
+  reason: SkippedTicks["reason"],
+): Schedule =>
+  count === 0 ? schedule : { ...schedule, skipped: { count: (schedule.skipped?.count ?? 0) + count, tick, reason } }
+
 /**
- * Decides what is due at a time, given the earliest tick that was not handled yet. Only the latest of several due ticks gets a job. A
- * tick whose job was refused is not missed, however late it is.
+ * Decides what is due at a time, given the earliest tick that was not handled yet. A tick whose job was refused, or waits for another
+ * one of the schedule, is not missed, however late it is.
  */
-export const dueTick = ({ missed, refusal, timing }: Schedule, nextAt: number, now: number): DueTick => {
-  const latest = lastTick(timing, nextAt, now)
-  const isMissed = now - latest > graceMs && (refusal === null || latest !== nextAt)
+export const dueTick = (schedule: Schedule, nextAt: number, now: number): DueTick => {
+  const { endsAt = Infinity, missed, refusal, timing, waits = false } = schedule
+  // The end was changed by a process that knows none.
+  if (nextAt > endsAt) return { tick: undefined, nextAt: null, schedule }
+  const latest = lastTick(timing, nextAt, Math.min(now, endsAt))
+  const isHeld = refusal !== null || waits
+  const isMissed = now - latest > graceMs && !(isHeld && latest === nextAt)
+  const tick =
+    missed === "each" ? firstToBackfill(timing, nextAt, latest) : missed === "once" || !isMissed ? latest : undefined
+  const reason = waits ? "overlap" : "missed"
+  const lastSkipped = tick === undefined ? latest : tick === nextAt ? undefined : lastBefore(timing, nextAt, tick)
   return {
-    tick: missed === "once" || !isMissed ? latest : undefined,
-    nextAt: nextTick(timing, latest),
+    tick,
+    nextAt: followingTick(schedule, tick ?? latest),
+    schedule:
+      lastSkipped === undefined
+        ? schedule
+        : withSkipped(schedule, countTicks(timing, nextAt, lastSkipped), lastSkipped, reason),
   }
 }
+
+/** Returns the last tick before another, given one before it. */
+const lastBefore = (timing: ScheduleTiming, known: number, tick: number): number =>
+  "cron" in timing ? Math.max(known, timesOf(timing).lastUntil(tick - 1)) : tick - timing.everyMs
+
+/** Returns the number of ticks from one up to another, counting up to `mostCounted` of a cron expression. */
+const countTicks = (timing: ScheduleTiming, first: number, last: number): number =>
+  "cron" in timing
+    ? ticksFrom(timing, first, last, mostCounted).length
+    : Math.floor((last - first) / timing.everyMs) + 1
+
+/** Returns by how many milliseconds the job of a tick comes later: the same for each process that submits it. */
+export const jitterOf = ({ jitterMs = 0 }: Pick<Schedule, "jitterMs">, name: string, tick: number): number =>
+  jitterMs === 0 ? 0 : crc32(new TextEncoder().encode(tickKey(name, tick))) % (jitterMs + 1)
 
 /**
  * The idempotency key of a tick's job. It contains a space, which no key of a caller does. Whatever processes, crashes and repeats

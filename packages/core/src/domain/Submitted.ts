@@ -3,6 +3,7 @@ import { deliveryField } from "./Delivery.ts"
 import type { Job } from "./Job.ts"
 import type { Json, JsonObject } from "./Json.ts"
 import { traceField } from "./JobTrace.ts"
+import type { SubmittedTick } from "./Schedule.ts"
 import type { Unique } from "./acceptance.ts"
 
 /**
@@ -22,6 +23,10 @@ export interface Submitted {
   readonly context?: Json
   /** The step that waits for this job. */
   readonly parent?: ParentStep
+  /** Set on a retry that uses nothing of what the retried job had finished. */
+  readonly fromStart?: true
+  /** The tick of a schedule that the job is for. */
+  readonly schedule?: SubmittedTick
 }
 
 /** Adds what a caller attached to the metadata of a new job. */

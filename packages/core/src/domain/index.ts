@@ -21,6 +21,7 @@ export { type WaitingReasonName, type WaitingFor, type QueuePlace, maxAhead, wai
 export * from "./BlobKey.ts"
 export { childLabel, isCountStep, stepLabel } from "./Child.ts"
 export * from "./Parking.ts"
+export { rescheduling } from "./Rescheduling.ts"
 export { jobOrphanReason, purgePauseMs, uploadOrphanReason } from "./Orphan.ts"
 export {
   errorCodes,
@@ -70,7 +71,14 @@ export {
 export * from "./Job.ts"
 export { type JobStatus, type JobState, isFinished } from "./JobState.ts"
 export { parseTraceparent } from "./JobTrace.ts"
-export { deliveryMark, withDelivery, isDelivered, type PendingDelivery, maxDeliveryAttempts } from "./Delivery.ts"
+export {
+  deliveryLeaseMs,
+  deliveryMark,
+  withDelivery,
+  isDelivered,
+  type PendingDelivery,
+  maxDeliveryAttempts,
+} from "./Delivery.ts"
 export * from "./JobTransition.ts"
 export * from "./Json.ts"
 export type { KilnErrorCode } from "./KilnError.ts"

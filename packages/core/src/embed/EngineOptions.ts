@@ -21,13 +21,24 @@ export interface CallerContext {
   readonly restore: <A>(value: never, run: () => A) => A
 }
 
-/** A log entry. Never contains a prompt, a transcript or a secret. */
+/** A log entry. Contains no prompt, transcript or secret, unless the messages of errors are logged and quote one. */
 export interface LogEntry {
   readonly level: "debug" | "info" | "warning" | "error"
   readonly message: string
   /** Context of the message: `jobId`, `attempt`, … */
   readonly fields: Readonly<Record<string, unknown>>
   readonly at: Date
+}
+
+/** Options of the log. */
+export interface LogOptions {
+  /**
+   * Logs the messages of errors that attempts and `onFinished` throw, which may quote requests. By default only with
+   * `NODE_ENV=development`; otherwise the log has the class and the stack.
+   */
+  readonly messages?: boolean
+  /** Receives log entries; by default, warnings and errors go to standard error. */
+  readonly to?: (entry: LogEntry) => void
 }
 
 /** A failed attempt, as `onError` gets it beside the error. */
@@ -48,9 +59,10 @@ export interface AttemptFailure {
 /** The parts of an engine. */
 export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Working extends boolean> {
   readonly store: StoreAdapter<Transaction, SyncTransaction>
-  readonly blobs: BlobAdapter
-  /** The job kinds of the engine; the four built-in ones by default. */
-  readonly kinds?: ReadonlyArray<K>
+  /** Where files are stored. Only kinds with files or an upload need it, and the built-in ones. */
+  readonly blobs?: BlobAdapter | undefined
+  /** The job kinds of the engine: your own, and those of `builtInKinds()`. A program that only operates jobs passes `[]`. */
+  readonly kinds: ReadonlyArray<K>
   /** Measures uploaded audio. Without one, the declared duration counts. */
   readonly probe?: ProbeAdapter
   readonly settings?: GivenSettings
@@ -64,7 +76,7 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
   /** `false` delays the worker until `start` is called. By default, it runs as soon as the engine is created. */
   readonly autoStart?: boolean
   /** Receives log entries. By default, warnings and errors go to standard error; `false` turns the log off. */
-  readonly log?: false | ((entry: LogEntry) => void)
+  readonly log?: false | ((entry: LogEntry) => void) | LogOptions
   /**
    * Receives what each failed attempt of this process threw, for an error tracker: `onError: (error, { jobId }) =>
    * Sentry.captureException(error, { tags: { jobId } })`. Messages of foreign code may quote a request. Called once the failure is
@@ -121,10 +133,21 @@ type ProvidersOption<K extends Kind, Working extends boolean> = Working extends 
     ? { readonly providers?: ModeProviders<ProvidersFor<K>> }
     : { readonly providers: ModeProviders<ProvidersFor<K>> }
 
+/** The kinds of these that read or write files. Of a kind whose types say nothing about files, it is not known. */
+type WithFiles<K extends Kind> = K extends Kind
+  ? TypesOf<K> extends { readonly file: infer File; readonly upload: infer Upload }
+    ? [File | Upload] extends [never]
+      ? never
+      : K
+    : K
+  : never
+
+type BlobsOption<K extends Kind> = [WithFiles<K>] extends [never] ? unknown : { readonly blobs: BlobAdapter }
+
 /** The options of `createEngine`. */
 export type EngineOptions<
   K extends Kind = BuiltInKind,
   Transaction = never,
   SyncTransaction = never,
   Working extends boolean = true,
-> = EngineParts<K, Transaction, SyncTransaction, Working> & ProvidersOption<K, Working>
+> = EngineParts<K, Transaction, SyncTransaction, Working> & BlobsOption<K> & ProvidersOption<K, Working>

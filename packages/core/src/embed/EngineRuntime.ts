@@ -16,6 +16,7 @@ import { runDeliveries } from "../worker/maintenance/deliverFinished.ts"
 import { runSchedules } from "../worker/maintenance/fireSchedules.ts"
 import { layerSweeps, requireOriginal, Worker } from "../worker/index.ts"
 import { readSafely } from "../domain/realms.ts"
+import { isDevelopment, LogMessages } from "../engine/LogMessages.ts"
 import { callSafely } from "../engine/callSafely.ts"
 import {
   type Engine,
@@ -48,6 +49,7 @@ import {
   type WakeUp,
 } from "../ports/index.ts"
 import { Providers, type ProviderSet } from "../providers/index.ts"
+import { noBlobs } from "../installation/noBlobs.ts"
 import { stopOptions } from "./checkOptions.ts"
 import { RestoreContext } from "./asyncAttempt.ts"
 import type { CallerContext, EngineParts, LogEntry } from "./EngineOptions.ts"
@@ -140,13 +142,14 @@ const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices, unknow
     Layer.succeed(EngineConfig, settings),
     Layer.succeed(InstalledKinds, kinds),
     Layer.succeed(FinishHandlers, assembly.finishHandlers),
-    layerLog(log),
+    layerLog(typeof log === "object" ? log.to : log),
+    Layer.succeed(LogMessages, (typeof log === "object" ? log.messages : undefined) ?? isDevelopment()),
     Layer.succeed(RestoreContext, assembly.restore),
     assembly.references ?? Layer.empty,
   )
   const adapters = Layer.mergeAll(
     layerIn<Stores>(store, "store"),
-    layerIn<BlobStore>(blobs, "blobs"),
+    blobs === undefined ? noBlobs : layerIn<BlobStore>(blobs, "blobs"),
     probe === undefined ? noProbe : layerIn<MediaProbe>(probe, "probe"),
     Layer.succeed(Providers, providers),
     layerCrypto,

@@ -6,9 +6,10 @@ import type { MetadataValue } from "../domain/Submitted.ts"
 import type { SignalResult, WaitTime } from "../domain/WaitTime.ts"
 import type { ValueOf, ValueSchema } from "../kinds/readBySchema.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
-import type { ErrorCodeOf, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
+import type { ErrorCodeOf, FileRef, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
-import type { FinishedJob, OnFinished } from "./JobResult.ts"
+import type { SentSignal, SubmitOptions } from "./EmbeddedEngine.ts"
+import type { FinishedJob, JobReference, JobResult, ModeFieldsOf, OnFinished } from "./JobResult.ts"
 import type { AudioDetails } from "../providers/transcription.ts"
 import type { AsyncAudio, AsyncFile, AsyncRequest } from "./AsyncProviders.ts"
 
@@ -29,6 +30,51 @@ export interface AttemptUpload extends AudioDetails {
   readonly stream: () => AsyncIterable<Uint8Array>
 }
 
+/** Options of a job that an attempt submits. */
+export type FollowUpOptions = Pick<SubmitOptions, "priority" | "delayMs" | "tags" | "metadata">
+
+/** The engine in `run`, for jobs of the project and mode of the running job. Kinds and engines need not import each other for it. */
+export interface AttemptEngine {
+  /**
+   * Submits a job of a kind of this engine, and resolves with its id without waiting for it. However often the attempt is repeated, also
+   * after a kill, there is one job for each step: `engine.submit("mail", mail, { to })`. The name is one of the steps' names, and the
+   * request must be the same in each attempt. The job counts against no queue cap, has the priority of this one by default, and runs
+   * whatever happens to this one. While a switch or a price of the kind is missing, this job waits.
+   */
+  readonly submit: <K extends Kind>(
+    step: string,
+    kind: K | K["name"],
+    request: InputOf<K>,
+    options?: FollowUpOptions,
+  ) => Promise<{ readonly id: JobId; readonly kind: K["name"] }>
+  /**
+   * Reads a job as it is now, also one that a caller has submitted. Rejects with `JobNotFound` for a job of another project or mode, and
+   * for one that is not of `kind`, which types the output.
+   */
+  readonly get: <K extends Kind = Kind>(job: JobReference<string>, kind?: K | K["name"]) => Promise<JobResult<K>>
+  /** Reads a file of a job into memory, such as that of a child. Rejects with `FileGone` once its data was erased. */
+  readonly readFile: (file: Pick<FileRef, "id">) => Promise<Uint8Array>
+  /** The same file as a stream. */
+  readonly streamFile: (file: Pick<FileRef, "id">) => AsyncIterable<Uint8Array>
+  /** Sends a signal to a job. Repeating it has no effect. */
+  readonly signal: (job: JobReference<string>, name: string, value?: unknown) => Promise<SentSignal>
+  /** Fails an unfinished job with `canceled_by_operator`. Rejects with `JobFinished` if it has ended. */
+  readonly cancel: (job: JobReference<string>) => Promise<void>
+}
+
+/** The tick of a schedule, by the store's clock. */
+export interface AttemptTick {
+  /** The schedule's name. */
+  readonly name: string
+  /** When the schedule ticked, or, for a job of `runNow`, when that was called. */
+  readonly tickAt: Date
+  /**
+   * The last tick before that got a job; `null` for the first. From one tick to the next, the times from `previousAt` to `tickAt` have
+   * no gap: not after a skipped tick either.
+   */
+  readonly previousAt: Date | null
+}
+
 /** The argument of `run`. */
 export interface Attempt<
   Request = unknown,
@@ -45,6 +91,8 @@ export interface Attempt<
   readonly tags: ReadonlyArray<string>
   /** The metadata of the submission, without the fields of the request that the kind keeps. */
   readonly metadata: Readonly<Record<string, MetadataValue>>
+  /** The tick that the job is for, if a schedule submitted it. */
+  readonly schedule: AttemptTick | undefined
   /** 1-based. */
   readonly attempt: number
   /** Attempts that have failed before this one. */
@@ -112,6 +160,11 @@ export interface Attempt<
     name: string,
     options: { readonly timeout: WaitTime; readonly schema?: S },
   ) => Promise<SignalResult<[S] extends [never] ? Json : ValueOf<S>>>
+  /**
+   * Submits, reads and cancels other jobs of the same project and mode, without the engine at hand. What it submits appears once, however
+   * often the attempt is repeated.
+   */
+  readonly engine: AttemptEngine
   /**
    * Reports how far the attempt is: a share from 0 to 1, and what it is doing, at most 200 characters, which callers see as
    * `job.progress`: `progress(0.4, "encoding")`. Call it as often as you like: the newest report is stored at most once a second,
@@ -198,8 +251,11 @@ export interface JobKindOptions<
       NoInfer<Name>,
       NoInfer<DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>["output"]>,
       NoInfer<BuiltInErrorCode | Code>
-    >
+    > &
+      ModeFieldsOf<DefinedKind<NoInfer<Name>, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>>
   >
+  /** Whether `onFinished` gets the requests of failed jobs. Default `false`: a request may be personal. */
+  readonly requestOnFailure?: boolean
 }
 
 /** The kind that `jobKind` returns. */

@@ -5,18 +5,15 @@ import type { JobId } from "../domain/Ids.ts"
 import type { JsonObject } from "../domain/Json.ts"
 import type { Priority } from "../domain/Priority.ts"
 import type { Progress } from "../domain/Progress.ts"
-import type { ErrorCodeOf, Kind, OutputOf } from "../kinds/KindTypes.ts"
+import type { ErrorCodeOf, Kind, OutputOf, TypesOf } from "../kinds/KindTypes.ts"
 
 /** Fields of every job. Times are `Date`s by the store's clock. */
 export interface JobFields<Name extends string = string> {
   readonly id: JobId
   readonly kind: Name
-  readonly mode: JobMode
   readonly priority: Priority
   readonly createdAt: Date
   readonly warningCode: WarningCode | null
-  /** The charge; pending while a live job is unfinished. */
-  readonly billing: Billing
   /** The fields of the request that its kind lists in `metadata`, and the metadata of the submission. They stay when its data is erased. */
   readonly metadata: JsonObject
   /** The tags of the submission. */
@@ -24,6 +21,21 @@ export interface JobFields<Name extends string = string> {
   /** Number of attempts started so far. */
   readonly attempts: number
 }
+
+/** Fields of the jobs of a kind with providers, switches, a price or meters: all others run the same in both modes, and are free. */
+export interface ModeFields {
+  readonly mode: JobMode
+  /** The charge; pending while a live job is unfinished. */
+  readonly billing: Billing
+}
+
+/** `ModeFields` for kinds that have them. Of a kind whose name is unknown, they may be missing. */
+export type ModeFieldsOf<K extends Kind> = string extends K["name"]
+  ? Partial<ModeFields>
+  : [TypesOf<K>["needs"]["all" | "or"] | Declared<TypesOf<K>["switch"]> | Declared<TypesOf<K>["meter"]>] extends [never]
+    ? unknown
+    : ModeFields
+type Declared<Names> = Exclude<Names, undefined>
 
 export interface UnfinishedJob<Name extends string = string> extends JobFields<Name> {
   readonly status: "queued" | "processing"
@@ -50,7 +62,8 @@ export interface FailedJob<Name extends string = string, Code extends string = E
 
 /** A job. Its type is narrowed by `status`. */
 export type JobResult<K extends Kind = Kind> = K extends Kind
-  ? UnfinishedJob<K["name"]> | DoneJob<K["name"], OutputOf<K>> | FailedJob<K["name"], ErrorCodeOf<K>>
+  ? (UnfinishedJob<K["name"]> | DoneJob<K["name"], OutputOf<K>> | FailedJob<K["name"], ErrorCodeOf<K>>) &
+      ModeFieldsOf<K>
   : never
 
 /** A job or its id. With a job returned by `submit`, the kind is known, and so is the type of its output. */
@@ -65,6 +78,8 @@ export type FinishedJob<Name extends string = string, Output = unknown, Code ext
 export interface Finished<Job = FinishedJob> {
   /** The job as `get` returns it. Its output is `null` if its data was erased before the call. */
   readonly job: Job
+  /** The request of a failed job whose kind has `requestOnFailure: true`, while the job's data is kept; otherwise left out. */
+  readonly request?: JsonObject
   /** 1-based. */
   readonly attempt: number
   /** Aborted after 45 s, and when the engine stops. Give it to `fetch`. */
@@ -77,3 +92,6 @@ export interface Finished<Job = FinishedJob> {
  * 45 s is repeated after 5 s, 20 s, 80 s and so on, up to 6 h, ten times in all.
  */
 export type OnFinished<Job = FinishedJob> = (finished: Finished<Job>) => unknown
+
+/** A job as `submit` returns it. `deduplicated`: the job of an earlier submission, because of `unique`. */
+export type SubmittedJob<K extends Kind = Kind> = JobResult<K> & { readonly deduplicated?: true }

@@ -6,6 +6,7 @@ import type { Board } from "../domain/Gate.ts"
 import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
 import type { Spending } from "../domain/SpendCap.ts"
 import type { JobStatus } from "../domain/JobState.ts"
+import type { JsonObject } from "../domain/Json.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { WaitingFor } from "../domain/WaitingFor.ts"
 import type { Kind, SwitchOf } from "../kinds/KindTypes.ts"
@@ -13,7 +14,7 @@ import type { JobCount, JobSummary, QueueDepth } from "../ports/JobListing.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
 
 /** Selects jobs. All given conditions must hold. */
-export interface ListQuery {
+export interface JobFilter {
   /** A name as passed to `submit`, or an id, `prj_…`. */
   readonly project?: string
   readonly kind?: string
@@ -31,16 +32,53 @@ export interface ListQuery {
   readonly tags?: ReadonlyArray<string>
   /** Fields of the submission's metadata that the job must have with these values. */
   readonly metadata?: Readonly<Record<string, MetadataValue>>
+  /** Milliseconds since the creation of the job, at least, by this process's clock. */
+  readonly olderThanMs?: number
+}
+
+/** Selects a page of jobs. */
+export interface ListQuery extends JobFilter {
   /** The previous page's `next`. */
   readonly after?: string
   /** Maximum number of jobs, default 100. */
   readonly limit?: number
 }
 
+/** Options of a verb that changes the jobs of a filter. */
+export interface BulkOptions {
+  /** Counts the jobs that match, up to about 100,000, and changes nothing. */
+  readonly dryRun?: boolean
+  /** Maximum number of jobs that one call changes, 1 to 10,000; default 1,000. */
+  readonly limit?: number
+  /** The previous call's `next`. */
+  readonly after?: string
+}
+
+/** The result of a verb that changes the jobs of a filter. */
+export interface BulkResult {
+  /** Number of jobs that matched: in this batch, or all of them in a dry run. */
+  readonly matched: number
+  /** Number of jobs that were changed; 0 in a dry run. */
+  readonly changed: number
+  /** Number of jobs that needed no change any more: one that had ended, or had been retried before. */
+  readonly skipped: number
+  /** The jobs that could not be changed, by the reason. */
+  readonly refused: ReadonlyArray<{ readonly message: string; readonly count: number }>
+  /** False if there are more jobs: pass `next` to the next call. In a dry run, that more match than were counted. */
+  readonly complete: boolean
+  readonly next: string | undefined
+}
+
 type Times = "createdAt" | "claimableAt" | "finishedAt"
 
 /** A job in a list, without request, output or anything that a caller can erase. */
-export interface ListedJob extends Omit<JobSummary, Times> {
+export interface ListedJob extends Omit<JobSummary, Times | "metadata" | "held" | "phaseStartedAt"> {
+  /** The tags of the submission. */
+  readonly tags: ReadonlyArray<string>
+  /** The fields of the request that its kind lists in `metadata`, and the metadata of the submission. */
+  readonly metadata: JsonObject
+  /** When a worker began the attempt that runs, or last took it up again; `null` unless one runs. */
+  readonly startedAt: Date | null
   readonly createdAt: Date
   /** When it may next be claimed, or its lease ends; `null` when finished. */
   readonly claimableAt: Date | null
@@ -131,6 +169,17 @@ export interface ProjectLimits {
 /** A spend cap, with what counts against it now. */
 export type ListedSpending = Spending
 
+/** When a job may start: one of the two. */
+export type NewStart =
+  | { readonly runAt: Date; readonly delayMs?: never }
+  | { readonly delayMs: number; readonly runAt?: never }
+
+/** Options of `getRequest`. */
+export interface RequestOptions {
+  /** The person or program that looks, for the audit log: 1 to 100 visible ASCII characters and spaces. */
+  readonly by?: string
+}
+
 /** Operator methods, for the jobs of all projects. */
 export interface OperatorVerbs<K extends Kind> {
   /** Lists a page of jobs, newest first. Rejects with `KindUnknown` for a kind that neither this engine nor the installation knows. */
@@ -167,17 +216,53 @@ export interface OperatorVerbs<K extends Kind> {
    */
   readonly waitingFor: (job: JobReference<string>) => Promise<ReadonlyArray<WaitingReason>>
   /**
+   * Returns the request of a job as it is stored; `null` once its data is gone. Each call is recorded in the audit log of the
+   * store, if it has one, as a look by `by` (default `program`). Rejects with `RequestsHidden` if `settings.operatorSeesRequests` is
+   * `false`, and with `JobNotFound`.
+   */
+  readonly getRequest: (job: JobReference<string>, options?: RequestOptions) => Promise<JsonObject | null>
+  /**
    * Fails an unfinished job (`canceled_by_operator`). A running attempt is interrupted, immediately in this process and within a
    * second in others. The provider may still charge for calls it has started.
    */
   readonly cancel: (job: JobReference<string>) => Promise<void>
   /**
-   * Retries a failed job as a new job with the same request, at the current price. The new job takes over the upload. Repeating
-   * the call returns the same new job.
+   * Retries a failed job as a new job with the same request, at the current price. The new job takes over the upload. Finished steps and
+   * children of the failed job count for the new one, which runs the failed ones again; with `from: "start"`, all of them run again. The
+   * retry of a child belongs to its parent while that is unfinished. Repeating the call returns the same new job.
    */
   readonly retry: <Name extends K["name"] = K["name"]>(
     job: JobReference<Name>,
+    options?: { readonly from?: "start" },
   ) => Promise<JobResult<Extract<K, { readonly name: Name }>>>
+  /**
+   * Makes a job that waits for its delayed start, or for its next attempt, claimable now; workers look for it at once. It comes after the
+   * jobs that are ready already. Rejects with `JobNotWaiting` for a job that runs, or that waits for children, a signal or a sleep. A
+   * job that is ready keeps its place.
+   */
+  readonly promote: (job: JobReference<string>) => Promise<void>
+  /**
+   * Changes when a waiting job may start, or start its next attempt: sooner or later than before, at most 366 days from now. The time
+   * until then does not count against its queue limit. Rejects like `promote`.
+   */
+  readonly reschedule: (job: JobReference<string>, start: NewStart) => Promise<void>
+  /**
+   * Calls `onFinished` again for a finished job, within seconds: after it was confirmed, after its tenth call failed, or instead of a
+   * long pause; with ten calls to come. No effect if it is being called, or will be within a minute. Rejects with `JobNotDelivered` for a
+   * job that is not finished, or that was accepted without an `onFinished`.
+   */
+  readonly redeliver: (job: JobReference<string>) => Promise<void>
+  /**
+   * Cancels the unfinished jobs that match, a batch at a time. `dryRun` says how many they are. Throws `TypeError` for a filter that
+   * would match all jobs.
+   */
+  readonly cancelMany: (filter: JobFilter, options?: BulkOptions) => Promise<BulkResult>
+  /** Promotes the jobs that match and wait for their start or their next attempt, a batch at a time. */
+  readonly promoteMany: (filter: JobFilter, options?: BulkOptions) => Promise<BulkResult>
+  /** Reschedules the jobs that match and wait, ready ones too, a batch at a time. */
+  readonly rescheduleMany: (filter: JobFilter, start: NewStart, options?: BulkOptions) => Promise<BulkResult>
+  /** Retries the failed jobs that match, each once, a batch at a time. A job that cannot be retried is counted in `refused`. */
+  readonly retryMany: (filter: JobFilter, options?: BulkOptions) => Promise<BulkResult>
   /**
    * Pauses a kind, also one of other processes: its jobs are accepted and wait, and running ones continue. Takes effect immediately in this process and within
    * a second in others.

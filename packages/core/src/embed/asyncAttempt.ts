@@ -19,6 +19,7 @@ import type { CallerContext } from "./EngineOptions.ts"
 import { iterated, withStream } from "./fileBodies.ts"
 import type { AsyncRun, Attempt, AttemptOutcome } from "./JobKindOptions.ts"
 import { MadeErrors } from "./fail.ts"
+import { promisedEngine } from "./promisedEngine.ts"
 import { wholeAudio } from "./providerSet.ts"
 import { loadOf } from "./unloadedKind.ts"
 
@@ -83,6 +84,7 @@ class AsyncAttempt implements Attempt {
   readonly #errors = new MadeErrors()
   #controller: AbortController | undefined
   #ask: Attempt["ask"] | undefined
+  #engine: Attempt["engine"] | undefined
 
   constructor(attempt: AttemptContext<unknown>, context: Context.Context<never>) {
     this.request = attempt.request
@@ -112,6 +114,13 @@ class AsyncAttempt implements Attempt {
 
   get tags(): Attempt["tags"] {
     return this.#attempt.submitted.tags ?? []
+  }
+
+  get schedule(): Attempt["schedule"] {
+    const { schedule } = this.#attempt.submitted
+    if (schedule === undefined) return undefined
+    const { name, previousAt, tickAt } = schedule
+    return { name, tickAt: new Date(tickAt), previousAt: previousAt === null ? null : new Date(previousAt) }
   }
 
   get signal(): AbortSignal {
@@ -195,6 +204,15 @@ class AsyncAttempt implements Attempt {
 
   get waitFor(): Attempt["waitFor"] {
     return (name, options) => this.#runKept("waitFor", name, this.#attempt.waitFor(name, options)) as never
+  }
+
+  get engine(): Attempt["engine"] {
+    return (this.#engine ??= promisedEngine({
+      attempt: this.#attempt,
+      context: this.#context,
+      signal: () => this.signal,
+      run: (call, effect, isKept) => this.#run(call, effect, isKept),
+    }))
   }
 
   get writeFile(): Attempt["writeFile"] {
@@ -281,7 +299,7 @@ class AsyncAttempt implements Attempt {
   }
 
   /** Runs a part of the attempt. It ends with the attempt, and does not begin after it. */
-  #run<A>(call: string, effect: Effect.Effect<A, AttemptError>, isKept = false): Promise<A> {
+  #run<A, E>(call: string, effect: Effect.Effect<A, E>, isKept = false): Promise<A> {
     const parts = this.#parts
     if (this.#isOver && !parts.isCut) return refused()
     return parts.begin(

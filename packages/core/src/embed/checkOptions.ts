@@ -21,18 +21,21 @@ import type { JobKind } from "../kinds/JobKind.ts"
 import { portsOf } from "../kinds/portsOf.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
+import type { AbortOption, ProjectOption } from "./CallOptions.ts"
+import type { EmbeddedEngine, Submission, SubmitOptions, UniqueOptions, WaitOptions } from "./EmbeddedEngine.ts"
+import type { FollowUpOptions } from "./JobKindOptions.ts"
+import type { CallerContext, EngineParts, LogOptions, ModeProviders } from "./EngineOptions.ts"
 import type {
-  AbortOption,
-  EmbeddedEngine,
-  ProjectOption,
-  ScheduleOptions,
-  Submission,
-  SubmitOptions,
-  UniqueOptions,
-  WaitOptions,
-} from "./EmbeddedEngine.ts"
-import type { CallerContext, EngineParts, ModeProviders } from "./EngineOptions.ts"
-import type { ListQuery, OperatorVerbs, ProjectLimits, SpendCapAmounts } from "./OperatorVerbs.ts"
+  BulkOptions,
+  JobFilter,
+  ListQuery,
+  NewStart,
+  OperatorVerbs,
+  ProjectLimits,
+  RequestOptions,
+  SpendCapAmounts,
+} from "./OperatorVerbs.ts"
+import type { RunNowOptions, ScheduleOptions } from "./ScheduleVerbs.ts"
 
 // The options of each call, checked at run time for JavaScript programs and for spreads that hide names from the compiler.
 
@@ -55,6 +58,12 @@ const engineOptions: OptionNames<
   providers: true,
 }
 
+/** What every engine needs, with an example. */
+const needed = [
+  ["store", "such as sqliteStore({ path })"],
+  ["kinds", "the job kinds it runs: your own, made with jobKind(), or builtInKinds()"],
+] as const
+
 const modeNames: OptionNames<ModeProviders<object>> = { sandbox: true, live: true }
 
 const submission: OptionNames<SubmitOptions> = {
@@ -69,6 +78,7 @@ const submission: OptionNames<SubmitOptions> = {
   metadata: true,
 }
 const uniqueOptions: OptionNames<UniqueOptions> = { by: true, while: true }
+const logOptions: OptionNames<LogOptions> = { messages: true, to: true }
 const contextOptions: OptionNames<CallerContext> = { capture: true, restore: true }
 export const submissionFields: OptionNames<Submission<unknown>> = { ...submission, request: true }
 const waiting: OptionNames<WaitOptions> = { project: true, signal: true, timeoutMs: true }
@@ -105,6 +115,14 @@ export const scheduleOptions: OptionNames<ScheduleOptions<Kind>> = {
   mode: true,
   priority: true,
   missed: true,
+  overlap: true,
+  tags: true,
+  jitterMs: true,
+  endsAt: true,
+}
+export const runNowOptions: OptionNames<RunNowOptions> = {
+  idempotencyKey: true,
+  signal: true,
 }
 
 export const uploadFields: OptionNames<Parameters<EmbeddedEngine["createUpload"]>[0]> = {
@@ -113,7 +131,7 @@ export const uploadFields: OptionNames<Parameters<EmbeddedEngine["createUpload"]
 }
 export const stopOptions: OptionNames<OptionsOf<EmbeddedEngine["stop"]>> = { drainMs: true }
 
-export const listQuery: OptionNames<ListQuery> = {
+export const jobFilter: OptionNames<JobFilter> = {
   project: true,
   kind: true,
   mode: true,
@@ -124,9 +142,11 @@ export const listQuery: OptionNames<ListQuery> = {
   createdTo: true,
   tags: true,
   metadata: true,
-  after: true,
-  limit: true,
+  olderThanMs: true,
 }
+export const listQuery: OptionNames<ListQuery> = { ...jobFilter, after: true, limit: true }
+export const newStart: OptionNames<NewStart> = { delayMs: true, runAt: true }
+export const bulkOptions: OptionNames<BulkOptions> = { dryRun: true, limit: true, after: true }
 export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>> = {
   finishedWithinMs: true,
   project: true,
@@ -134,6 +154,7 @@ export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>>
   metadata: true,
 }
 export const queueQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["measureQueue"]>> = { project: true }
+export const requestOptions: OptionNames<RequestOptions> = { by: true }
 export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]>> = {
   name: true,
   currency: true,
@@ -143,6 +164,13 @@ export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]
 export const spendCapOptions: OptionNames<SpendCapAmounts> = { currency: true, day: true, month: true }
 export const projectLimitOptions: OptionNames<ProjectLimits> = { concurrency: true }
 export const adoptionOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["adoptCopy"]>> = { unfinished: true }
+export const followUpOptions: OptionNames<FollowUpOptions> = {
+  priority: true,
+  delayMs: true,
+  tags: true,
+  metadata: true,
+}
+export const retryOptions: OptionNames<{ readonly from?: "start" }> = { from: true }
 export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["listCharges"]>> = { from: true, to: true }
 
 export const eventTypes: { readonly [Type in JobEventType]: true } = {
@@ -176,16 +204,29 @@ export const checkProviders = (providers: unknown, kinds: ReadonlyArray<JobKind>
 export const checkEngineOptions = (options: object): void => {
   requireOptions("createEngine()", options, engineOptions)
   const given: { readonly [Name in keyof typeof engineOptions]?: unknown } = options
-  if (given.kinds !== undefined && !Array.isArray(given.kinds)) throw new TypeError("kinds must be an array")
+  const missing = needed.filter(([name]) => given[name] === undefined)
+  if (missing.length > 0)
+    throw new TypeError(
+      `createEngine() lacks ${missing.map(([name, example]) => `${name} (${example})`).join(" and ")}`,
+    )
+  if (!Array.isArray(given.kinds)) throw new TypeError("kinds must be an array")
   if (given.mode !== undefined) requireMode(given.mode)
   requireFlag("worker", given.worker)
   requireFlag("autoStart", given.autoStart)
-  if (given.log !== undefined && given.log !== false && typeof given.log !== "function")
-    throw new TypeError("log must be a function, or false")
+  checkLog(given.log)
   for (const name of ["onError", "onFinished"] as const)
     if (given[name] !== undefined && typeof given[name] !== "function")
       throw new TypeError(`${name} must be a function`)
   if (given.context !== undefined) checkContext(given.context)
+}
+
+const checkLog = (log: unknown): void => {
+  if (log === undefined || log === false || typeof log === "function") return
+  if (!isPlainObject(log)) throw new TypeError("log must be a function, an object with messages and to, or false")
+  requireOptions("log", log, logOptions)
+  const { messages, to } = log as { readonly [Name in keyof typeof logOptions]?: unknown }
+  requireFlag("log.messages", messages)
+  if (to !== undefined && typeof to !== "function") throw new TypeError("log.to must be a function")
 }
 
 const checkContext = (context: unknown): void => {
@@ -201,6 +242,12 @@ export const checkLimits = (perKind: object, kinds: ReadonlyArray<JobKind>): voi
   const unknown = Object.keys(perKind).find((name) => !known.includes(name))
   if (unknown !== undefined)
     throw new TypeError(unknownName(`kind "${unknown}" in settings.limits.perKind`, unknown, known))
+}
+
+/** Throws `TypeError` unless this is an idempotency key. */
+export const requireIdempotencyKey = (key: unknown): void => {
+  if (typeof key !== "string" || !/^[\x21-\x7e]{1,255}$/.test(key))
+    throw new TypeError("idempotencyKey must be a text of 1 to 255 visible ASCII characters without spaces")
 }
 
 const maxTags = 16

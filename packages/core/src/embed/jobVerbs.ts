@@ -14,14 +14,13 @@ import {
   requireOptions,
   type UploadId,
 } from "../domain/index.ts"
-import { Engine, EngineConfig, JobEvents } from "../engine/index.ts"
+import { Engine, JobEvents } from "../engine/index.ts"
 import { countedProgress } from "../engine/countedProgress.ts"
 import { readJob } from "../engine/readJob.ts"
 import { JobDirectory } from "../ports/index.ts"
 import { inSpan } from "../engine/spans.ts"
 import { waitForJob } from "../engine/waitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
-import { fieldOf } from "../providers/checks.ts"
 import { requireSignal } from "../domain/knownNames.ts"
 import type { JobEvent } from "../engine/JobEvent.ts"
 import {
@@ -33,17 +32,12 @@ import {
   uploadFields,
   verbOptions,
 } from "./checkOptions.ts"
-import type {
-  AbortOption,
-  EmbeddedEngine,
-  ProjectOption,
-  SubmitOptions,
-  Subscription,
-  WaitOptions,
-} from "./EmbeddedEngine.ts"
+import type { AbortOption, ProjectOption } from "./CallOptions.ts"
+import type { EmbeddedEngine, SubmitOptions, Subscription, WaitOptions } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { JobReference } from "./JobResult.ts"
-import { submitVerbs, toJobResult } from "./submitVerbs.ts"
+import { submitVerbs } from "./submitVerbs.ts"
+import { idOf, toJobResult } from "./toJobResult.ts"
 import { concat, iterated, streamOf } from "./fileBodies.ts"
 
 const defaultWaitMs = 300_000
@@ -62,18 +56,11 @@ type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
   | "eraseData"
 >
 
-export const idOf = (job: JobReference<string>): string => {
-  const id: unknown = typeof job === "string" ? job : fieldOf(job, "id")
-  if (typeof id !== "string") throw new TypeError("expected a job or the id of a job")
-  return id
-}
-
 /** Converts a job for the program. */
 export const shown = (job: Job) =>
   Effect.gen(function* () {
-    const { defaultCurrency } = yield* EngineConfig
     const progress = yield* countedProgress(yield* JobDirectory, job.id, progressOf(job))
-    return toJobResult<never>(job, defaultCurrency, progress)
+    return toJobResult<never>(job, yield* Engine, progress)
   })
 
 /** Converts a job for the program, with its newest retry. */

@@ -23,7 +23,7 @@ import {
   openRuntime,
 } from "./EngineRuntime.ts"
 import { eventVerbs, fileVerbs, jobVerbs } from "./jobVerbs.ts"
-import { type BuiltInKind, builtInKinds } from "./jobKind.ts"
+import type { BuiltInKind } from "./jobKind.ts"
 import { builtInOf } from "./unloadedKind.ts"
 import { promisedOperator } from "./promisedOperator.ts"
 import { promisedSchedules } from "./promisedSchedules.ts"
@@ -42,7 +42,7 @@ export interface EmbeddedOverrides extends EmbeddedInside {
 }
 
 /** Returns the kinds. Throws `TypeError` for a value that is not a kind, and for two kinds with the same name. */
-const kindsOf = async (given: ReadonlyArray<Kind> = builtInKinds()): Promise<ReadonlyArray<JobKind>> => {
+const kindsOf = async (given: ReadonlyArray<Kind>): Promise<ReadonlyArray<JobKind>> => {
   // Effect Schema takes a third of the time and memory that Effect takes to load, and only the built-in kinds need it.
   const isOwn = given.every((kind) => builtInOf(kind) === undefined)
   const kinds = given.map(isOwn ? ownKind : (await import("./wholeKind.ts")).wholeKind)
@@ -53,16 +53,24 @@ const kindsOf = async (given: ReadonlyArray<Kind> = builtInKinds()): Promise<Rea
 }
 
 /** The types require this too, but a job of a kind without providers would wait silently until its queue limit. */
-const expectServed = (
-  kinds: ReadonlyArray<JobKind>,
-  { live, sandbox }: Assembly["providers"],
-  hasKinds: boolean,
-): void => {
+const expectServed = (kinds: ReadonlyArray<JobKind>, { live, sandbox }: Assembly["providers"]): void => {
   for (const kind of kinds)
     if (servedBy(sandbox, kind) === undefined && servedBy(live, kind) === undefined)
       throw new TypeError(
-        `${hasKinds ? "" : "createEngine() runs the built-in kinds because it has no `kinds`: pass `kinds` to run your own. Otherwise "}providers.sandbox or providers.live must include the providers of the kind ${kind.name}: ${kind.providers.map((names) => names.join(", ")).join(", or ")}`,
+        `providers.sandbox or providers.live must include the providers of the kind ${kind.name}: ${kind.providers.map((names) => names.join(", ")).join(", or ")}`,
       )
+}
+
+/** The types require this too. */
+const expectBlobs = (kinds: ReadonlyArray<JobKind>, blobs: unknown): void => {
+  if (blobs !== undefined) return
+  for (const { files, name, upload } of kinds) {
+    const what = files.length > 0 ? `files (${files.join(", ")})` : upload === undefined ? undefined : "an upload"
+    if (what !== undefined)
+      throw new TypeError(
+        `the kind ${name} has ${what}, and createEngine() lacks blobs (such as fileBlobs({ directory }))`,
+      )
+  }
 }
 
 /** `createEngine` with overrides. */
@@ -78,6 +86,7 @@ export const openEmbedded = async <
   checkEngineOptions(options)
   const { autoStart = true, blobs, log, probe, store, worker = true } = options
   const kinds = await kindsOf(options.kinds)
+  expectBlobs(kinds, blobs)
   const given = "providers" in options ? options.providers : undefined
   checkProviders(given, kinds)
   const ports = portsOf(kinds)
@@ -88,11 +97,11 @@ export const openEmbedded = async <
     ...(concurrency !== undefined && { concurrency }),
   }
   checkLimits(settings.limits.perKind, kinds)
-  if (worker && inside.unserved !== true) expectServed(kinds, providers, options.kinds !== undefined)
-  const finishHandlers = finishHandlersOf(kinds, options.onFinished, settings.defaultCurrency)
+  if (worker && inside.unserved !== true) expectServed(kinds, providers)
+  const finishHandlers = finishHandlersOf(kinds, options.onFinished, settings)
   const parts = {
     store,
-    blobs,
+    ...(blobs && { blobs }),
     kinds,
     providers,
     settings,

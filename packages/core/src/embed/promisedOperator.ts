@@ -1,10 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import {
-  isDate,
-  type JobStatus,
   type KeyId,
-  labelsWith,
   requireFlag,
   requireNumber,
   requireOneOf,
@@ -12,11 +9,11 @@ import {
   type SpendOwner,
   type WaitingFor,
 } from "../domain/index.ts"
-import { Operator } from "../engine/index.ts"
+import { Operator, redeliverJob } from "../engine/index.ts"
+import { inSpan } from "../engine/spans.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { switchesOf } from "../kinds/switches.ts"
-import type { JobSummary } from "../ports/index.ts"
 import type { LedgerEntry, LedgerPage, LedgerPart } from "../ports/Ledger.ts"
 import { adoptCopy } from "../worker/index.ts"
 import {
@@ -28,18 +25,18 @@ import {
   projectAskedFor,
   projectLimitOptions,
   queueQuestion,
-  requireMetadata,
-  requireMode,
-  requireTags,
+  requestOptions,
+  retryOptions,
   spendCapOptions,
 } from "./checkOptions.ts"
+import { bulkVerbs } from "./bulkVerbs.ts"
+import { checkFilter, labelsAskedFor, listedJob, queryOf, requireDate } from "./jobFilters.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import { idOf, shown } from "./jobVerbs.ts"
+import { shown } from "./jobVerbs.ts"
+import { idOf } from "./toJobResult.ts"
 import type {
   ListedCharge,
   ListedCharges,
-  ListedJob,
-  ListQuery,
   OperatorVerbs,
   ProjectLimits,
   SpendCapOwner,
@@ -53,8 +50,12 @@ import type {
 export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime): OperatorVerbs<K> => {
   const operator = Context.get(context, Operator)
   const list: OperatorVerbs<K>["list"] = async (query = {}) => {
-    checkQuery(query)
-    return run(Effect.map(operator.list(pageOf(query)), ({ jobs, next }) => ({ jobs: jobs.map(listedJob), next })))
+    checkFilter("list()", query, listQuery)
+    const { after, limit } = query
+    const page = Effect.flatMap(queryOf(query), (asked) =>
+      operator.list({ ...asked, after, ...(limit !== undefined && { limit }) }),
+    )
+    return run(Effect.map(page, ({ jobs, next }) => ({ jobs: jobs.map(listedJob), next })))
   }
   return {
     list,
@@ -66,16 +67,15 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
         after = page.next
       } while (after !== undefined)
     },
-    count: async (question = {}) => {
-      requireOptions("count()", question, countQuestion)
-      const { finishedWithinMs, project } = question
-      if (finishedWithinMs !== undefined) requireNumber("finishedWithinMs", finishedWithinMs, { least: 0 })
-      const projectId = project === undefined ? undefined : projectAskedFor(project)
-      return run(operator.count({ finishedWithinMs, projectId, labels: labelsAskedFor(question) }))
-    },
     ...readers({ context, run }),
     cancel: (job) => run(operator.cancel(idOf(job))),
-    retry: (job) => run(Effect.flatMap(operator.retry(idOf(job)), (accepted) => shown(accepted.job))),
+    retry: async (job, options = {}) => {
+      requireOptions("retry()", options, retryOptions)
+      if (options.from !== undefined) requireOneOf("from", options.from, ["start"])
+      return run(Effect.flatMap(operator.retry(idOf(job), options), (accepted) => shown(accepted.job)))
+    },
+    redeliver: (job) => run(Effect.asVoid(inSpan("Operator.redeliver", redeliverJob(idOf(job))))),
+    ...bulkVerbs({ context, run }),
     pause: (kind) => run(operator.pause(kind)),
     resume: (kind) => run(operator.resume(kind)),
     board: () => run(operator.board),
@@ -114,12 +114,22 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
   }
 }
 
-type Readers = Pick<OperatorVerbs<Kind>, "measureQueue" | "listAttempts" | "listWaits" | "waitingFor">
+type Readers = Pick<
+  OperatorVerbs<Kind>,
+  "count" | "measureQueue" | "listAttempts" | "listWaits" | "waitingFor" | "getRequest"
+>
 
 /** Operations that read the queue and one job. */
 const readers = ({ context, run }: Pick<EngineRuntime, "context" | "run">): Readers => {
   const operator = Context.get(context, Operator)
   return {
+    count: async (question = {}) => {
+      requireOptions("count()", question, countQuestion)
+      const { finishedWithinMs, project } = question
+      if (finishedWithinMs !== undefined) requireNumber("finishedWithinMs", finishedWithinMs, { least: 0 })
+      const projectId = project === undefined ? undefined : projectAskedFor(project)
+      return run(operator.count({ finishedWithinMs, projectId, labels: labelsAskedFor(question) }))
+    },
     measureQueue: async (question = {}) => {
       requireOptions("measureQueue()", question, queueQuestion)
       const { project } = question
@@ -140,15 +150,21 @@ const readers = ({ context, run }: Pick<EngineRuntime, "context" | "run">): Read
         ),
       ),
     waitingFor: (job) => run(Effect.map(operator.waitingFor(idOf(job)), (reasons) => reasons.map(shownReason))),
+    getRequest: async (job, options = {}) => {
+      requireOptions("getRequest()", options, requestOptions)
+      const { by: actor = "program" } = options
+      if (!isActor(actor)) throw new TypeError("by must be 1 to 100 visible ASCII characters and spaces")
+      return run(operator.getRequest(idOf(job), { actor, origin: "embedded engine" }))
+    },
   }
 }
+
+const isActor = (by: unknown): boolean => typeof by === "string" && /^[\x20-\x7e]{1,100}$/.test(by)
 
 const shownReason = ({ until, ...reason }: WaitingFor): WaitingReason => ({
   ...reason,
   until: until === null ? null : new Date(until),
 })
-
-const statuses: { readonly [Status in JobStatus]: true } = { queued: true, processing: true, done: true, failed: true }
 
 const concurrencyOf = (limits: ProjectLimits | null): number | null => {
   if (limits === null) return null
@@ -165,47 +181,6 @@ const spendOwner = (owner: SpendCapOwner): SpendOwner => {
     throw new TypeError("the owner of a spend cap must be { project } or { keyId }, with an id that begins with key_")
   return keyId as KeyId
 }
-
-const requireDate = (name: string, value: unknown, hint = ""): void => {
-  if (!isDate(value) || Number.isNaN(value.getTime())) throw new TypeError(`${name} must be a valid Date${hint}`)
-}
-
-const noBound = "; leave it out for no bound"
-
-const checkQuery = (query: ListQuery): void => {
-  requireOptions("list()", query, listQuery)
-  if (query.status !== undefined) requireOneOf("status", query.status, Object.keys(statuses))
-  if (query.mode !== undefined) requireMode(query.mode)
-  if (query.createdFrom !== undefined) requireDate("createdFrom", query.createdFrom, noBound)
-  if (query.createdTo !== undefined) requireDate("createdTo", query.createdTo, noBound)
-}
-
-/** Throws `TypeError` for tags and metadata that no job can have. */
-const labelsAskedFor = ({
-  metadata,
-  tags,
-}: Pick<ListQuery, "tags" | "metadata">): ReadonlyArray<string> | undefined => {
-  if (tags === undefined && metadata === undefined) return undefined
-  if (tags !== undefined) requireTags("tags", tags)
-  if (metadata !== undefined) requireMetadata("metadata", metadata)
-  const labels = labelsWith({ ...(tags && { tags }), ...(metadata && { metadata }) })
-  return labels.length === 0 ? undefined : labels
-}
-
-const pageOf = ({ createdFrom, createdTo, metadata, project, tags, ...query }: ListQuery) => ({
-  ...query,
-  labels: labelsAskedFor({ ...(tags && { tags }), ...(metadata && { metadata }) }),
-  projectId: project === undefined ? undefined : projectAskedFor(project),
-  createdFrom: createdFrom?.getTime(),
-  createdTo: createdTo?.getTime(),
-})
-
-const listedJob = ({ claimableAt, createdAt, finishedAt, ...job }: JobSummary): ListedJob => ({
-  ...job,
-  createdAt: new Date(createdAt),
-  claimableAt: claimableAt === null ? null : new Date(claimableAt),
-  finishedAt: finishedAt === null ? null : new Date(finishedAt),
-})
 
 /** Number of entries per page. */
 const pageSize = 500

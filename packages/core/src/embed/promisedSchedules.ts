@@ -1,14 +1,17 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { InvalidRequest, KindUnknown } from "../domain/Errors.ts"
-import { type JobMode, type JsonObject, requireOneOf, requireOptions, type StoreUnavailable } from "../domain/index.ts"
+import { isDate } from "../domain/realms.ts"
+import { type JobMode, requireNumber, requireOneOf, requireOptions, type StoreUnavailable } from "../domain/index.ts"
 import { readPriority } from "../domain/Priority.ts"
-import { nextTick, type Schedule, type ScheduleTiming, timingProblem } from "../domain/Schedule.ts"
+import { followingTick, type Schedule, type ScheduleTiming, timingProblem } from "../domain/Schedule.ts"
 import {
   changeSchedule,
   decodeSchedule,
   Engine,
   listSchedules,
+  Operator,
   pauseSchedule,
   type PlacedSchedule,
   removeSchedule,
@@ -16,13 +19,23 @@ import {
 } from "../engine/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { ScheduleStore, StoredSchedule } from "../ports/index.ts"
-import { callerOf, requireMode, scheduleOptions, verbOptions } from "./checkOptions.ts"
-import type { AbortOption, ListedSchedule, ScheduleOptions, ScheduleVerbs } from "./EmbeddedEngine.ts"
+import {
+  callerOf,
+  requireIdempotencyKey,
+  requireMode,
+  requireTags,
+  runNowOptions,
+  scheduleOptions,
+  verbOptions,
+} from "./checkOptions.ts"
+import type { AbortOption } from "./CallOptions.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
+import type { ListedSchedule, ScheduleOptions, ScheduleVerbs } from "./ScheduleVerbs.ts"
+import { shownSubmission } from "./submitVerbs.ts"
 
 /** The methods for schedules. `changed` is called after each change, so that a worker of this process looks at it. */
 export const promisedSchedules = <K extends Kind>(
-  { run }: EngineRuntime,
+  { context, run }: EngineRuntime,
   defaultMode: JobMode,
   changed: () => void,
 ): ScheduleVerbs<K> => {
@@ -56,6 +69,16 @@ export const promisedSchedules = <K extends Kind>(
     },
     pause: (name, options) => writeExisting("schedules.pause()", name, pauseSchedule(name), options),
     resume: (name, options) => writeExisting("schedules.resume()", name, resumeSchedule(name), options),
+    runNow: async (name, options = {}) => {
+      requireOptions("schedules.runNow()", options, runNowOptions)
+      requireName(name)
+      const { idempotencyKey, signal } = options
+      if (idempotencyKey !== undefined) requireIdempotencyKey(idempotencyKey)
+      const running = Effect.flatMap(Operator, (operator) => operator.runSchedule(name, idempotencyKey))
+      const accepted = await run(running, signal)
+      if (accepted === undefined) throw new TypeError(`there is no schedule "${name}"`)
+      return shownSubmission(accepted, Context.get(context, Engine))
+    },
     remove: async (name, options) => void (await write("schedules.remove()", name, removeSchedule(name), options)),
   }
 }
@@ -66,7 +89,10 @@ const requireName = (name: unknown): void => {
 }
 
 /** The checked arguments of `set`. The interval's start is not known yet. */
-type Wanted = Pick<Schedule, "kind" | "request" | "owner" | "priority" | "missed"> & { readonly timing: Timing }
+type Wanted = Pick<
+  Schedule,
+  "kind" | "request" | "owner" | "priority" | "missed" | "overlap" | "tags" | "jitterMs" | "endsAt"
+> & { readonly timing: Timing }
 type Timing = { readonly cron: string; readonly timeZone: string } | { readonly everyMs: number }
 
 const read = Effect.fnUntraced(function* (options: ScheduleOptions<Kind>, defaultMode: JobMode) {
@@ -78,8 +104,8 @@ const read = Effect.fnUntraced(function* (options: ScheduleOptions<Kind>, defaul
   const checked = yield* Effect.try({
     try: () => {
       requireMode(mode)
-      requireOneOf("missed", missed, ["once", "skip"])
-      return { priority: readPriority(priority), timing: timingOf(options) }
+      requireOneOf("missed", missed, ["once", "skip", "each"])
+      return { priority: readPriority(priority), timing: timingOf(options), ...readRules(options) }
     },
     catch: (error) => error,
   })
@@ -100,6 +126,29 @@ const read = Effect.fnUntraced(function* (options: ScheduleOptions<Kind>, defaul
   return wanted
 })
 
+/** Reads the options that earlier versions do not know. The defaults are not stored, so that a schedule without them stays as it is. */
+const readRules = ({
+  endsAt,
+  everyMs,
+  jitterMs = 0,
+  overlap = "allow",
+  tags = [],
+}: ScheduleOptions<Kind>): Pick<Schedule, "overlap" | "tags" | "jitterMs" | "endsAt"> => {
+  requireOneOf("overlap", overlap, ["allow", "skip", "queue"])
+  requireTags("tags", tags)
+  requireNumber("jitterMs", jitterMs, { least: 0, most: Math.min(everyMs ?? Infinity, longestJitterMs) })
+  if (endsAt !== undefined && (!isDate(endsAt) || Number.isNaN(endsAt.getTime())))
+    throw new TypeError("endsAt must be a valid Date")
+  return {
+    ...(overlap !== "allow" && { overlap }),
+    ...(tags.length > 0 && { tags: [...new Set(tags)] }),
+    ...(jitterMs > 0 && { jitterMs: Math.floor(jitterMs) }),
+    ...(endsAt !== undefined && { endsAt: endsAt.getTime() }),
+  }
+}
+
+const longestJitterMs = 24 * 3_600_000
+
 const timingOf = ({ cron, everyMs, timeZone }: ScheduleOptions<Kind>): Timing => {
   if ((cron === undefined) === (everyMs === undefined)) throw new TypeError("a schedule needs either cron or everyMs")
   if (cron !== undefined && (typeof cron !== "string" || (timeZone !== undefined && typeof timeZone !== "string")))
@@ -117,10 +166,15 @@ const replaced = (wanted: Wanted, stored: StoredSchedule | undefined, now: numbe
   const keepsTiming = before !== undefined && sameTiming(before.timing, wanted.timing)
   const timing = keepsTiming ? before.timing : startingAt(wanted.timing, now)
   const paused = before?.paused ?? false
-  const next: Schedule = { ...wanted, timing, paused, last: before?.last ?? null, refusal: before?.refusal ?? null }
-  if (before !== undefined && JSON.stringify(ordered(before)) === JSON.stringify(ordered(next))) return "unchanged"
-  const nextAt = keepsTiming && stored !== undefined ? stored.nextAt : nextTick(timing, now)
-  return { ...next, nextAt: paused ? null : nextAt }
+  const { last = null, manual, refusal = null, skipped, waits } = before ?? {}
+  const state = { ...(skipped && { skipped }), ...(manual && { manual }), ...(waits === true && { waits }) }
+  const next: Schedule = { ...wanted, timing, paused, last, refusal, ...state }
+  if (before !== undefined && isDeepEqual(before, next)) return "unchanged"
+  if (paused) return { ...next, nextAt: null }
+  // A schedule that has ended may continue with another end, as one after its pause.
+  const current = keepsTiming ? (stored?.nextAt ?? null) : null
+  const goesOn = current !== null && current <= (wanted.endsAt ?? Infinity)
+  return { ...next, nextAt: goesOn ? current : followingTick(next, now) }
 }
 
 const startingAt = (timing: Timing, now: number): ScheduleTiming =>
@@ -131,15 +185,16 @@ const sameTiming = (a: ScheduleTiming, b: Timing): boolean =>
     ? "cron" in b && a.cron === b.cron && a.timeZone === b.timeZone
     : "everyMs" in b && a.everyMs === b.everyMs
 
-const ordered = ({ kind, last, missed, owner, paused, priority, refusal, request, timing }: Schedule) => {
-  const { keyId, mode, projectId } = owner
-  return [kind, last, missed, keyId, mode, projectId, paused, priority, refusal, sorted(request), timing]
-}
+/** Compares two schedules, whatever the order of their fields. */
+const isDeepEqual = (a: Schedule, b: Schedule): boolean => JSON.stringify(sorted(a)) === JSON.stringify(sorted(b))
 
-const sorted = (request: JsonObject) => Object.entries(request).sort(([a], [b]) => (a < b ? -1 : 1))
+const sorted = ({ owner, request, ...schedule }: Schedule) => [byName(schedule), byName(owner), byName(request)]
+
+const byName = (fields: object) => Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1))
 
 const listed = ({ name, nextAt, ...schedule }: PlacedSchedule & { readonly name: string }): ListedSchedule => {
-  const { kind, last, missed, owner, paused, priority, refusal, request, timing } = schedule
+  const { kind, last, missed, owner, paused, priority, refusal, request, skipped, timing } = schedule
+  const { endsAt, jitterMs = 0, overlap = "allow", tags = [], waits = false } = schedule
   return {
     name,
     kind,
@@ -151,10 +206,18 @@ const listed = ({ name, nextAt, ...schedule }: PlacedSchedule & { readonly name:
     mode: owner.mode,
     priority,
     missed,
+    overlap,
+    tags,
+    jitterMs,
+    endsAt: endsAt === undefined ? null : new Date(endsAt),
     paused,
     nextAt: nextAt === null ? null : new Date(nextAt),
     lastAt: last === null ? null : new Date(last.tick),
     lastJobId: last?.jobId ?? null,
     refusal,
+    waits,
+    skipped: skipped?.count ?? 0,
+    lastSkippedAt: skipped === undefined ? null : new Date(skipped.tick),
+    lastSkipReason: skipped?.reason ?? null,
   }
 }

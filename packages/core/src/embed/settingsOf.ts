@@ -163,6 +163,7 @@ const settingRules: Rules<EngineSettings> = {
   uploadCap: { uploads: countOrNone, bytes: countOrNone },
   storageCap: { sandbox: countOrNone, live: countOrNone },
   requireLiveWorker: "flag",
+  operatorSeesRequests: "flag",
   dataRetentionMs: timeOrNone,
   jobRetentionMs: timeOrNone,
   sweepIntervalMs: time,

@@ -5,81 +5,42 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import { KindUnknown } from "../domain/Errors.ts"
-import {
-  authorize,
-  billingOf,
-  errorMessageOf,
-  type Job,
-  type JobMode,
-  type JobStatus,
-  type Json,
-  type Progress,
-  progressOf,
-  requireNumber,
-  requireOptions,
-  submittedOf,
-} from "../domain/index.ts"
+import { authorize, type JobMode, type Json, requireNumber, requireOptions } from "../domain/index.ts"
 import type { JobTrace } from "../domain/JobTrace.ts"
 import { readPriority } from "../domain/Priority.ts"
 import { requireSignal } from "../domain/knownNames.ts"
 import { isDate } from "../domain/realms.ts"
 import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"
-import { type AcceptedJob, Engine, type FinishHandler, type JobOutcomes, type JobRequest } from "../engine/index.ts"
+import {
+  type AcceptedJob,
+  Engine,
+  type EngineSettings,
+  type FinishHandler,
+  type JobOutcomes,
+  type JobRequest,
+} from "../engine/index.ts"
 import { maxDelayMs, traceIn } from "../engine/prepareJob.ts"
 import { inSpan } from "../engine/spans.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"
-import { callerMetadata } from "../domain/Submitted.ts"
-import { callerOf, requireMode, submissionFields, submittedFor, uniqueFor, verbOptions } from "./checkOptions.ts"
-import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome, SubmittedJob } from "./EmbeddedEngine.ts"
+import {
+  callerOf,
+  requireIdempotencyKey,
+  requireMode,
+  submissionFields,
+  submittedFor,
+  uniqueFor,
+  verbOptions,
+} from "./checkOptions.ts"
+import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import type { FinishedJob, JobResult, OnFinished } from "./JobResult.ts"
-
-/** Converts a job, with its output and files under their names. */
-export const toJobResult = <K extends Kind>(
-  job: Job,
-  defaultCurrency: string,
-  progress: Progress | null = progressOf(job),
-): JobResult<K> => {
-  const { attempts, createdAt, id, kind, mode, priority, status, warningCode } = job
-  const common = {
-    id,
-    kind,
-    mode,
-    priority,
-    metadata: callerMetadata(job),
-    tags: submittedOf(job).tags ?? [],
-    attempts,
-    status,
-    warningCode,
-    createdAt: dateOf(createdAt),
-  }
-  const finishedAt = dateOf(job.finishedAt ?? 0)
-  const statusFields: Record<JobStatus, object> = {
-    queued: { progress: null },
-    processing: { progress: progress && { value: progress.value, message: progress.message } },
-    done: { finishedAt, output: outputOf(job) },
-    failed: { finishedAt, errorCode: job.errorCode, errorMessage: errorMessageOf(job) },
-  }
-  // The store's rows are untyped by kind; which kind a job has is what its caller submitted.
-  return { ...common, billing: billingOf(job, defaultCurrency), ...statusFields[status] } as JobResult<K>
-}
-
-const outputOf = ({ files, output }: Job): object | null =>
-  output && {
-    ...output,
-    ...Object.fromEntries(
-      files.map(({ bytes, id, mediaType, name, sha256 }) => [name, { id, mediaType, bytes, sha256 }]),
-    ),
-  }
-
-/** A day of store time, which is not this process's clock: only written differently. */
-const dateOf = (unixMs: number): Date => new Date(unixMs)
+import type { FinishedJob, OnFinished, SubmittedJob } from "./JobResult.ts"
+import { toJobResult } from "./toJobResult.ts"
 
 /** Returns the handlers of the kinds: a kind's own, or else the engine's. */
 export const finishHandlersOf = (
   kinds: ReadonlyArray<JobKind>,
   engines: OnFinished<never> | undefined,
-  defaultCurrency: string,
+  settings: EngineSettings,
 ): ReadonlyMap<string, FinishHandler> =>
   new Map(
     kinds.flatMap((kind): ReadonlyArray<readonly [string, FinishHandler]> => {
@@ -87,8 +48,11 @@ export const finishHandlersOf = (
       if (given === undefined) return []
       // Which kind's job it is was decided by the name under which the function is found.
       const onFinished = given as OnFinished
-      const handler: FinishHandler = async (job, attempt, signal) =>
-        onFinished({ job: toJobResult(job, defaultCurrency) as FinishedJob, attempt, signal })
+      const handler: FinishHandler = async (job, attempt, signal) => {
+        const request = kind.requestOnFailure && job.status === "failed" ? job.request : null
+        const result = toJobResult(job, { kinds, settings }) as FinishedJob
+        return onFinished({ job: result, attempt, signal, ...(request !== null && { request }) })
+      }
       return [[kind.name, handler]]
     }),
   )
@@ -125,9 +89,8 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   const askedFor = makeAskedFor(engine, runSync(Effect.clockWith(Effect.succeed)), defaultMode, capture)
   const hasTracer = runSync(Effect.withFiber((fiber) => Effect.succeed(fiber.cache.tracer !== undefined)))
 
-  const { defaultCurrency } = engine.settings
-  const resultOf = (accepted: AcceptedJob) => shownSubmission(accepted, defaultCurrency)
-  const outcomeOf = (outcome: JobOutcomes[number]) => shownOutcome(outcome, defaultCurrency)
+  const resultOf = (accepted: AcceptedJob) => shownSubmission(accepted, engine)
+  const outcomeOf = (outcome: JobOutcomes[number]) => shownOutcome(outcome, engine)
   /** Accepts a job without a fiber. */
   const accepted = async (asked: JobRequest, signal: AbortSignal | undefined): Promise<AcceptedJob> => {
     const exit = await new Promise<Parameters<SettleJob>[0]>((resolve) => {
@@ -182,8 +145,6 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   }
 }
 
-const isIdempotencyKey = (value: unknown): boolean => typeof value === "string" && /^[\x21-\x7e]{1,255}$/.test(value)
-
 const kindNamed = (kinds: ReadonlyArray<JobKind>, name: string): JobKind => {
   if (typeof name !== "string") throw new TypeError("the kind of a job must be given by its name, a text")
   const kind = kinds.find((known) => known.name === name)
@@ -210,8 +171,7 @@ const makeAskedFor = (
   const askedOf = (kind: JobKind, request: unknown, options: SubmitOptions): JobRequest => {
     const { idempotencyKey, mode = defaultMode, priority, project } = options
     requireMode(mode)
-    if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey))
-      throw new TypeError("idempotencyKey must be a text of 1 to 255 visible ASCII characters without spaces")
+    if (idempotencyKey !== undefined) requireIdempotencyKey(idempotencyKey)
     if (priority !== undefined) readPriority(priority)
     const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
     if (grant === undefined) throw new TypeError(`no grant for ${kind.keyScope}`)
@@ -245,17 +205,17 @@ const makeAskedFor = (
 // Which kind a job has is what its caller submitted.
 
 /** Converts an accepted job for the program. */
-const shownSubmission = ({ deduplicated, job }: AcceptedJob, currency: string): SubmittedJob<never> => {
-  const result: object = toJobResult(job, currency)
+export const shownSubmission = ({ deduplicated, job }: AcceptedJob, engine: Engine["Service"]): SubmittedJob<never> => {
+  const result: object = toJobResult(job, engine)
   return (deduplicated === true ? { ...result, deduplicated } : result) as never
 }
 
 /** Converts the outcome of one job of a list. */
-const shownOutcome = (outcome: JobOutcomes[number], currency: string): SubmitOutcome<never> => {
+const shownOutcome = (outcome: JobOutcomes[number], engine: Engine["Service"]): SubmitOutcome<never> => {
   if (Result.isFailure(outcome)) return { error: outcome.failure }
   const { deduplicated, job, replayed } = outcome.success
   return {
-    job: toJobResult<never>(job, currency),
+    job: toJobResult<never>(job, engine),
     replayed,
     ...(deduplicated === true && { deduplicated: true as const }),
   }

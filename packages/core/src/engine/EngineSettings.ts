@@ -67,6 +67,11 @@ export interface EngineSettings {
    * default: the queue is the buffer. The HTTP service always checks it, unless it is mounted with `requireLiveWorker: false`.
    */
   readonly requireLiveWorker: boolean
+  /**
+   * Whether operators can read the requests of jobs: `operator.getRequest`, `kiln job show --request` and the operator's page. Each look
+   * is recorded in the audit log. False refuses (`RequestsHidden`).
+   */
+  readonly operatorSeesRequests: boolean
   /** Retention of the data of finished jobs; 0 keeps it until it is erased. */
   readonly dataRetentionMs: number
   /** Retention of the records of finished jobs; 0 keeps them. */

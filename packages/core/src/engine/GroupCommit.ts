@@ -10,6 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { StoreUnavailable } from "../domain/index.ts"
 import {
+  Audited,
   BlobStore,
   type Checkpoint,
   type ClaimRef,
@@ -210,7 +211,14 @@ export const groupCommit = <In, Out>(
     }
     return Object.assign(
       (items: ReadonlyArray<In>): Effect.Effect<ReadonlyArray<Out>, StoreUnavailable> =>
-        items.length === 0 ? Effect.succeed([]) : Effect.callback((resume) => push(items, resume)),
+        items.length === 0
+          ? Effect.succeed([])
+          : Effect.withFiber((fiber) =>
+              // The entry of an operator's change is written in the transaction of this call, which no other caller shares.
+              Context.get(fiber.context, Audited) === undefined
+                ? Effect.callback((resume) => push(items, resume))
+                : verb(items),
+            ),
       { push },
     )
   })

@@ -5,6 +5,7 @@ import {
   type Board,
   type FailedAttempt,
   isId,
+  type JsonObject,
   type PriceSnapshot,
   type ProjectId,
   type SpendCap,
@@ -36,15 +37,20 @@ import {
   type LedgerPage,
   type LedgerPart,
   type QueueDepth,
+  type ScheduleStore,
   Switchboard,
   WakeUp,
 } from "../ports/index.ts"
-import type { AcceptedJob, Refused } from "./acceptedOf.ts"
+import type { AcceptedJob, CreateJobError, Refused } from "./acceptedOf.ts"
 import { cancelJob } from "./cancelJob.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
+import { maxDelayMs } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
-import { retryJob } from "./retryJob.ts"
+import { type Observer, readRequest } from "./readRequest.ts"
+import { rescheduleJob } from "./rescheduleJob.ts"
+import { retryJob, type RetryOptions } from "./retryJob.ts"
+import { runScheduleNow } from "./scheduledJobs.ts"
 import { requireKnownKind } from "./storedKinds.ts"
 import { measureQueues, waitingForJob } from "./waitingForJob.ts"
 import { EngineConfig } from "./EngineConfig.ts"
@@ -62,8 +68,12 @@ const verbs = [
   "listAttempts",
   "listWaits",
   "waitingFor",
+  "getRequest",
   "cancel",
   "retry",
+  "promote",
+  "reschedule",
+  "runSchedule",
   "pause",
   "resume",
   "board",
@@ -116,17 +126,47 @@ export class Operator extends Context.Service<
       jobId: string,
     ) => Effect.Effect<ReadonlyArray<WaitingFor>, Errors.JobNotFound | StoreUnavailable>
     /**
+     * Returns the request of a job, or `null` once its data is gone. The look is recorded in the audit log first, under the observer's
+     * name. Fails with `RequestsHidden` if the settings keep requests from operators.
+     */
+    readonly getRequest: (
+      jobId: string,
+      observer: Observer,
+    ) => Effect.Effect<JsonObject | null, Errors.JobNotFound | Errors.RequestsHidden | StoreUnavailable>
+    /**
      * Fails an unfinished job (`canceled_by_operator`). An attempt in progress is interrupted: in this process at once, in
      * others within a second. A call that a provider has begun may still be paid for.
      */
     readonly cancel: (jobId: string) => Effect.Effect<void, Errors.JobNotFound | Errors.JobFinished | StoreUnavailable>
     /**
      * Retries a failed job as a new one with the same request, key and mode, at the current price. The upload it used goes
-     * over to the new job. Calling it again returns the same new job.
+     * over to the new job. Finished steps and children of the failed job count for the new one, which runs the failed ones again;
+     * `from: "start"` runs all of them. Calling it again returns the same new job.
      */
     readonly retry: (
       jobId: string,
+      options?: RetryOptions,
     ) => Effect.Effect<AcceptedJob, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable>
+    /**
+     * Makes a job that waits for its start or its next attempt claimable now. Returns false if it was already. Fails with `JobNotWaiting`
+     * for a job that runs or is parked.
+     */
+    readonly promote: (
+      jobId: string,
+    ) => Effect.Effect<boolean, Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable>
+    /** Changes when a waiting job may start: `delayMs` from now, at most 366 days. Otherwise like `promote`. */
+    readonly reschedule: (
+      jobId: string,
+      delayMs: number,
+    ) => Effect.Effect<boolean, Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable>
+    /**
+     * Submits a job of a schedule now. An unfinished job of an earlier call is returned instead, `deduplicated`, and so is any unfinished
+     * job of a schedule whose jobs must not overlap. `undefined`: there is no schedule of this name.
+     */
+    readonly runSchedule: (
+      name: string,
+      idempotencyKey?: string,
+    ) => Effect.Effect<AcceptedJob | undefined, CreateJobError | KindUnknown, ScheduleStore>
     /** Pauses a kind, also one of other processes: jobs are accepted but do not start. Takes effect in this process at once, in others within a second. */
     readonly pause: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
     /** Resumes a paused kind, also one of other processes. */
@@ -194,8 +234,15 @@ export class Operator extends Context.Service<
         listAttempts: (jobId) => provide(listAttempts(jobId)),
         listWaits: (jobId) => provide(listWaits(jobId)),
         waitingFor: (jobId) => provide(Effect.flatMap(readJob(jobId), waitingForJob)),
+        getRequest: (jobId, observer) => provide(readRequest(jobId, observer)),
         cancel: (jobId) => provide(cancelJob(jobId)),
-        retry: (jobId) => provide(retryJob(kinds, jobId)),
+        retry: (jobId, options) => provide(retryJob(kinds, jobId, options)),
+        promote: (jobId) => provide(rescheduleJob(jobId, 0)),
+        reschedule: (jobId, delayMs) =>
+          delayMs >= 0 && delayMs <= maxDelayMs
+            ? provide(rescheduleJob(jobId, delayMs))
+            : Effect.die(new TypeError(`delayMs must be from 0 to ${maxDelayMs}`)),
+        runSchedule: (name, idempotencyKey) => provide(runScheduleNow(kinds, name, idempotencyKey)),
         pause: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, true))),
         resume: (kind) => Effect.andThen(requireKind(kind), changing(switchboard.pauseKind(kind, false))),
         board,

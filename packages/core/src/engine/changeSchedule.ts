@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "../domain/index.ts"
-import { nextTick, type Schedule } from "../domain/Schedule.ts"
+import { followingTick, type Schedule } from "../domain/Schedule.ts"
 import { ScheduleStore, type StoredSchedule } from "../ports/index.ts"
 
-/** A schedule with its next tick, store time; `null` while it is paused. */
+/** A schedule with its next tick, store time; `null` while it is paused, and once it has ended. */
 export type PlacedSchedule = Schedule & Pick<StoredSchedule, "nextAt">
 
 export const decodeSchedule = ({ document }: StoredSchedule): Schedule => JSON.parse(document) as Schedule
@@ -44,12 +44,14 @@ const changeExisting = (name: string, change: (schedule: PlacedSchedule, now: nu
 
 /** Pauses a schedule: the ticks during a pause get no job. Returns false if it does not exist. */
 export const pauseSchedule = (name: string) =>
-  changeExisting(name, (schedule) => (schedule.paused ? "unchanged" : { ...schedule, paused: true, nextAt: null }))
+  changeExisting(name, (schedule) =>
+    schedule.paused ? "unchanged" : { ...schedule, paused: true, waits: undefined, nextAt: null },
+  )
 
 /** Continues a paused schedule with its next tick. Returns false if it does not exist. */
 export const resumeSchedule = (name: string) =>
   changeExisting(name, (schedule, now) =>
-    schedule.paused ? { ...schedule, paused: false, nextAt: nextTick(schedule.timing, now) } : "unchanged",
+    schedule.paused ? { ...schedule, paused: false, nextAt: followingTick(schedule, now) } : "unchanged",
   )
 
 /** Removes a schedule; its jobs stay. Returns false if it does not exist. */
@@ -69,7 +71,7 @@ export const skipDueTicks = Effect.gen(function* () {
     yield* changeExisting(name, (schedule, time) =>
       schedule.nextAt === null || schedule.nextAt > time
         ? "unchanged"
-        : { ...schedule, refusal: null, nextAt: nextTick(schedule.timing, time) },
+        : { ...schedule, refusal: null, waits: undefined, nextAt: followingTick(schedule, time) },
     )
   return due.length
 })

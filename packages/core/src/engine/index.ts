@@ -28,7 +28,7 @@ export { eraseJobData } from "./eraseJobData.ts"
 export { CallerSpan } from "./CallerSpan.ts"
 export { purgeBlobs } from "./purgeBlobs.ts"
 export { retentionPublication, retentionRules } from "./retentionRules.ts"
-export { makeLatestRetry, retriedBy } from "./latestRetry.ts"
+export { makeLatestRetry, retriedBy, retryKey } from "./latestRetry.ts"
 export { Fingerprint, fingerprintSecret } from "./Fingerprint.ts"
 export { GroupCommit, groupCommit, type GroupedVerb, layerGroupCommit } from "./GroupCommit.ts"
 export { publicError } from "./publicError.ts"
@@ -37,6 +37,22 @@ export { JobEvents, type JobSignal } from "./JobEvents.ts"
 export type { JobRef } from "./JobEvent.ts"
 export { Operator } from "./Operator.ts"
 export { measureQueues, waitingForJob, waitingForJobs } from "./waitingForJob.ts"
+export {
+  bulkStatuses,
+  type BulkVerb,
+  changeMatching,
+  type JobChange,
+  selectedFor,
+  selectionFor,
+  tallyChanges,
+  toleratingEnd,
+  toleratingRefusal,
+  toleratingStart,
+} from "./changeJobs.ts"
+export { maxDelayMs } from "./prepareJob.ts"
+export { type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"
+export { redeliverJob } from "./redeliverJob.ts"
+export { type Observer, readRequest, recordLook, requireVisibleRequests } from "./readRequest.ts"
 export { requireKnownKind } from "./storedKinds.ts"
 export { type PortionSource, TokenPortion } from "./TokenPortion.ts"
 export { JobReader } from "./waitForJob.ts"

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { StoreUnavailable } from "../domain/index.ts"
 import {
+  Audited,
   type ClaimRequest,
   type ClaimResult,
   type Completion,
@@ -114,9 +115,14 @@ export const makeJointWrites = (
 
   return {
     createJobs: (jobs) =>
-      Effect.flatMap(
-        claimBy(workers, (worker) => worker.claimWithCreation(jobs)),
-        (claim) => (claim === undefined ? createAlone(jobs) : createAndClaim(jobs, claim)),
+      // Stores record an operator's change with `createJobs`.
+      Effect.flatMap(Audited, (verb) =>
+        verb === undefined
+          ? Effect.flatMap(
+              claimBy(workers, (worker) => worker.claimWithCreation(jobs)),
+              (claim) => (claim === undefined ? createAlone(jobs) : createAndClaim(jobs, claim)),
+            )
+          : createAlone(jobs),
       ),
     completeJobs: (items) =>
       Effect.flatMap(

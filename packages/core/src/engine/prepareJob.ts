@@ -5,10 +5,12 @@ import {
   authorize,
   type Gate,
   type Grant,
+  type FieldError,
   isId,
   type JobId,
   type Json,
   type JsonObject,
+  limits,
   type Priority,
   type PriorityName,
   type UploadId,
@@ -110,9 +112,17 @@ export const readDraft = ({
   const request = kind.reader.read(input)
   if (Result.isFailure(request)) return Result.fail(new InvalidRequest({ errors: request.failure }))
   const { canonical, stored, value } = request.success
+  if (canonical.length > limits.kindJsonLength)
+    return Result.fail(new InvalidRequest({ errors: [tooLong(canonical.length)] }))
   const maxUsage = grant.mode === "live" && kind.gate.price !== null ? kind.maxUsage(value) : null
   return Result.succeed({ grant, kind, stored, canonical, value, maxUsage, idempotencyKey, priority, placement })
 }
+
+const tooLong = (length: number): FieldError => ({
+  field: "",
+  reason: "max_length",
+  message: `must have at most ${limits.kindJsonLength} characters of JSON, and has ${length}: submit a reference to larger data`,
+})
 
 /** The upload that a request names. A malformed identifier is looked up as one that does not exist. */
 const uploadOf = ({ upload }: JobKind, stored: JsonObject): UploadId | null => {

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import { authorize, type Job, type JsonObject, type Principal, type Submitted, submittedOf } from "../domain/index.ts"
+import type { ParentStep } from "../domain/Child.ts"
 import type { JobTrace } from "../domain/JobTrace.ts"
 import { uniqueOf, withUnique } from "../domain/Submitted.ts"
 import { JobNotRetryable } from "../domain/Errors.ts"
@@ -10,22 +11,30 @@ import { type AcceptedJob, acceptedOf } from "./acceptedOf.ts"
 import { makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
 import { retryUnknownKind } from "./retryUnknownKind.ts"
+import { waitingParent } from "./waitingParent.ts"
 
-/**
- * Returns the parts of a job that its retry carries over. The parent of a failed child is not its parent: it has that failure as
- * the child's result, and a step with one child more than it asked for would be a bug of its kind.
- */
-const submittedByCaller = (failed: Job): Submitted => {
-  const { parent: _, ...submitted } = submittedOf(failed)
-  return submitted
+/** Options of a retry. */
+export interface RetryOptions {
+  /** Runs all steps and children again. By default, those that the failed job had finished are kept. */
+  readonly from?: "start" | undefined
+}
+
+/** Returns the parts of a job that its retry carries over, with the step that waits for it. */
+const submittedAgain = (failed: Job, parent: ParentStep | undefined, { from }: RetryOptions): Submitted => {
+  const { fromStart: _fromStart, parent: _parent, ...submitted } = submittedOf(failed)
+  return { ...submitted, ...(parent && { parent }), ...(from === "start" && { fromStart: true }) }
 }
 
 /**
  * Retries a failed job as a new one. Its idempotency key consists of the failed job's id and a space, which no key of a caller
  * contains: two retries of one job create one job, and a retry that failed can be retried too. A kind that this process does not
- * know is retried with the stored request as it is.
+ * know is retried with the stored request as it is. The retry of a child belongs to its parent as long as that is unfinished.
  */
-export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKind>, jobId: string) {
+export const retryJob = Effect.fnUntraced(function* (
+  kinds: ReadonlyArray<JobKind>,
+  jobId: string,
+  options: RetryOptions = {},
+) {
   const failed = yield* readJob(jobId)
   const { keyId, request } = failed
   if (failed.status !== "failed" || request === null) return yield* Effect.fail(new JobNotRetryable())
@@ -36,9 +45,10 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   if (earlier !== undefined) return { job: earlier, replayed: true } satisfies AcceptedJob
   const kind = kinds.find(({ name }) => name === failed.kind)
   const trace = yield* Effect.withFiber((fiber) => Effect.succeed(traceIn(fiber)))
+  const submitted = submittedAgain(failed, yield* waitingParent(failed), options)
   const job = yield* kind === undefined
-    ? retryUnknownKind({ ...failed, request }, key, trace)
-    : retryOfKind({ ...failed, request }, kind, key, trace)
+    ? retryUnknownKind({ ...failed, request }, submitted, key, trace)
+    : retryOfKind({ ...failed, request }, submitted, kind, key, trace)
   const unique = uniqueOf(failed)
   const [outcome] = yield* store.createJobs([{ ...job, metadata: withUnique(job.metadata, unique), unique }])
   if (outcome?._tag === "NotRetryable") return yield* Effect.fail(new JobNotRetryable())
@@ -50,6 +60,7 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
 /** Returns the retry of a job, with its request read by the kind as it is now. */
 const retryOfKind = Effect.fnUntraced(function* (
   failed: Job & { readonly request: JsonObject },
+  submitted: Submitted,
   kind: JobKind,
   key: string,
   trace: JobTrace | undefined,
@@ -63,7 +74,7 @@ const retryOfKind = Effect.fnUntraced(function* (
     kind,
     request,
     idempotencyKey: key,
-    placement: { priority, submitted: submittedByCaller(failed), retryOf: failed.id },
+    placement: { priority, submitted, retryOf: failed.id, uncapped: submitted.parent !== undefined },
   })
   // The kind may have changed since, and refuse the stored request.
   if (draft._tag === "Failure") return yield* Effect.fail(new JobNotRetryable())

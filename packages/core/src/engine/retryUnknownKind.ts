@@ -2,16 +2,14 @@ import * as Effect from "effect/Effect"
 import { type Job, type JsonObject } from "../domain/index.ts"
 import { withTrace } from "../domain/JobTrace.ts"
 import { traceField, type JobTrace } from "../domain/JobTrace.ts"
-import { submittedField, submittedOf } from "../domain/Submitted.ts"
+import { type Submitted, submittedField, withSubmitted } from "../domain/Submitted.ts"
 import { IdGenerator, type NewJob, Switchboard } from "../ports/index.ts"
 import { EngineConfig } from "./EngineConfig.ts"
 
-/** Metadata of the retry: not the trace of the failed job's submission, and not its parent, which has the failure as its result. */
-const metadataOf = (failed: Job, trace: JobTrace | undefined): JsonObject => {
+/** Metadata of the retry: without the trace of the failed job's submission. */
+const metadataOf = (failed: Job, submitted: Submitted, trace: JobTrace | undefined): JsonObject => {
   const { [submittedField]: _submitted, [traceField]: _trace, ...fields } = failed.metadata
-  const { parent: _parent, ...submitted } = submittedOf(failed)
-  const kept = Object.keys(submitted).length === 0 ? fields : { ...fields, [submittedField]: submitted as JsonObject }
-  return withTrace(kept, trace)
+  return withTrace(withSubmitted(fields, submitted), trace)
 }
 
 /**
@@ -20,6 +18,7 @@ const metadataOf = (failed: Job, trace: JobTrace | undefined): JsonObject => {
  */
 export const retryUnknownKind = Effect.fnUntraced(function* (
   failed: Job & { readonly request: JsonObject },
+  submitted: Submitted,
   idempotencyKey: string,
   trace: JobTrace | undefined,
 ): Effect.fn.Return<NewJob, Effect.Error<Switchboard["Service"]["listWorkers"]>, IdGenerator | Switchboard> {
@@ -34,7 +33,7 @@ export const retryUnknownKind = Effect.fnUntraced(function* (
     kind: failed.kind,
     kindVersion: failed.kindVersion,
     request: failed.request,
-    metadata: metadataOf(failed, trace),
+    metadata: metadataOf(failed, submitted, trace),
     priority: failed.priority,
     delayMs: 0,
     retryOf: failed.id,
@@ -54,6 +53,7 @@ export const retryUnknownKind = Effect.fnUntraced(function* (
     maxUsage: null,
     forcedOff,
     limits: { queueLimitMs: failed.queueLimitMs, runLimitMs: failed.runLimitMs },
-    queueCap,
+    // Its parent was accepted.
+    queueCap: submitted.parent === undefined ? queueCap : 0,
   }
 })

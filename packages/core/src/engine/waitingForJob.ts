@@ -68,10 +68,11 @@ export const waitingForJobs = Effect.fnUntraced(function* (jobs: ReadonlyArray<J
       const place = places.get(group) ?? (yield* directory.findPlace(job.id))
       if (place === undefined) return []
       places.set(group, place)
-      const hasWaited = job.attempts > 0 && !(job.held && job.claimableAt > place.now)
+      // An attempt that parked its job is not counted.
+      const hasWaited = job.status === "processing" && !(job.held && job.claimableAt > place.now)
       const waited = hasWaited ? (yield* directory.listWaits(job.id))?.at(-1) : undefined
       const failed = hasWaited ? (yield* directory.listAttempts(job.id))?.at(-1) : undefined
-      const isParent = waited?.reason === "children" && waited.lastAttempt === job.attempts
+      const isParent = waited?.reason === "children" && waited.lastAttempt >= job.attempts
       const unfinishedChildren = isParent ? yield* countUnfinishedChildren(job.id) : 0
       return waitingFor({ ...factsOf(job.kind), job, place, waited, failed, unfinishedChildren })
     }),

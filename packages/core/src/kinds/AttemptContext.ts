@@ -5,12 +5,15 @@ import type {
   BlobCorrupt,
   BlobUnavailable,
   ErrorCode,
+  Job,
   JobId,
   JobMode,
   Json,
   JsonObject,
+  MetadataValue,
   OutputFile,
   Parking,
+  PriorityName,
   StoreUnavailable,
   Submitted,
   Usage,
@@ -27,6 +30,7 @@ import type {
   ProviderRef,
   ProviderRequest,
 } from "../providers/index.ts"
+import type { FileGone, InvalidRequest, JobFinished, JobNotFound } from "../domain/Errors.ts"
 import type { SignalResult, WaitTime } from "../domain/WaitTime.ts"
 import type { ValueSchema } from "./readBySchema.ts"
 
@@ -67,6 +71,43 @@ export interface SignalOptions {
   readonly timeout: WaitTime
   /** The values that are accepted. Another one fails the job. */
   readonly schema?: ValueSchema | undefined
+}
+
+/** Options of a job that an attempt submits. */
+export interface FollowUpOptions {
+  /** Default that of the submitting job. */
+  readonly priority?: PriorityName | number | undefined
+  /** Milliseconds before which the job does not start, default 0; at most 366 days. */
+  readonly delayMs?: number | undefined
+  readonly tags?: ReadonlyArray<string> | undefined
+  readonly metadata?: Readonly<Record<string, MetadataValue>> | undefined
+}
+
+/** The engine, for the jobs of the owner of an attempt's job: of its project, key and mode. */
+export interface AttemptEngine {
+  /**
+   * Submits a job of a kind of this engine and returns its id, without waiting for it. However often the attempt is repeated, there is one
+   * job for each step: the name is one of the steps' names, and the request must be the same in each attempt. The job counts against no
+   * queue cap. While a switch or a price of the kind is missing, this job waits.
+   */
+  readonly submit: (
+    step: string,
+    kind: string,
+    request: unknown,
+    options?: FollowUpOptions,
+  ) => Effect.Effect<JobId, AttemptError>
+  /** Reads a job as it is now. */
+  readonly get: (jobId: string) => Effect.Effect<Job, JobNotFound | AttemptError>
+  /** Reads a file of a job, piece by piece. Fails with `FileGone` once its data was erased. */
+  readonly readFile: (fileId: string) => Stream.Stream<Uint8Array, FileGone | AttemptError>
+  /** Sends a signal to a job. Repeating it has no effect. */
+  readonly signal: (
+    jobId: string,
+    name: string,
+    value?: unknown,
+  ) => Effect.Effect<{ readonly isFirst: boolean }, JobNotFound | JobFinished | InvalidRequest | AttemptError>
+  /** Fails an unfinished job with `canceled_by_operator`. */
+  readonly cancel: (jobId: string) => Effect.Effect<void, JobNotFound | JobFinished | AttemptError>
 }
 
 /** A finished child of a step. */
@@ -168,6 +209,8 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
    * timeout is a value, and final: a signal that comes later has no effect.
    */
   readonly waitFor: (name: string, options: SignalOptions) => Effect.Effect<SignalResult, AttemptError>
+  /** Submits, reads and cancels other jobs of the owner of this one. */
+  readonly engine: AttemptEngine
   /**
    * Reports how far the attempt is: a share from 0 to 1, and what it is doing, at most 200 characters, which callers see. The newest
    * report is stored at most once a second, and once more when the job waits; it never waits or fails because of the store. A number

@@ -76,6 +76,8 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   outputProblem(output: JsonObject): string | undefined
   /** Called with each finished job by an embedded engine, which knows its argument; `undefined` if the kind does not declare it. */
   readonly onFinished: ((finished: never) => unknown) | undefined
+  /** Whether `onFinished` gets the requests of failed jobs. */
+  readonly requestOnFailure: boolean
   /** Runs one attempt. It is interrupted when the claim is lost or the worker stops. */
   run(attempt: AttemptContext<Types["request"]>): Effect.Effect<AttemptResult, AttemptError>
 }
@@ -106,6 +108,7 @@ export const JobKind = <
     /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
     readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
     readonly onFinished?: (finished: never) => unknown
+    readonly requestOnFailure?: boolean
   },
 ): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>> => {
   type Request = SchemaOutput<S>
@@ -143,6 +146,7 @@ export const JobKind = <
     upload: definition.upload,
     outputProblem: outputCheck(definition.output),
     onFinished: definition.onFinished,
+    requestOnFailure: definition.requestOnFailure === true,
     run: (attempt: AttemptContext<Request>) =>
       // The worker's context has every port of the kind.
       (attempt.mode === "sandbox" ? sandbox : run)(attempt as never) as Effect.Effect<AttemptResult, AttemptError>,

@@ -91,6 +91,7 @@ export interface DefinedTypes<
   readonly output: Simplify<Output & { readonly [Name in File]: FileRef }>
   readonly needs: { readonly all: Provider; readonly or: OrProvider }
   readonly upload: Upload
+  readonly file: File
   readonly errorCode: Code
   readonly switch: Switch
   readonly meter: MeterName

@@ -28,6 +28,8 @@ export interface KindTypes {
   readonly needs: KindNeeds
   /** The field of the request that names an upload; `never` if the kind takes none. */
   readonly upload?: string
+  /** The names of the kind's files; `never` if it has none. */
+  readonly file?: string
   /** The error codes that the kind declares; `never` if it declares none. */
   readonly errorCode?: string
   /** The switches that live jobs of the kind need; `never` if it needs none. */

@@ -1,4 +1,11 @@
-import { isBuiltInErrorCode, type OptionNames, requireNumber, requireOneOf, requireOptions } from "../domain/index.ts"
+import {
+  isBuiltInErrorCode,
+  type OptionNames,
+  requireFlag,
+  requireNumber,
+  requireOneOf,
+  requireOptions,
+} from "../domain/index.ts"
 import { errorCodeForm } from "../domain/ErrorCode.ts"
 import { switchNameForm } from "../domain/Gate.ts"
 import { rateProblem } from "../domain/Rate.ts"
@@ -11,6 +18,7 @@ type AnyDefinition = KindDefinition<string, never, object, string, never, never,
   readonly run: unknown
   readonly sandbox?: unknown
   readonly onFinished?: unknown
+  readonly requestOnFailure?: unknown
 }
 
 const definitionNames: OptionNames<AnyDefinition> = {
@@ -37,6 +45,7 @@ const definitionNames: OptionNames<AnyDefinition> = {
   run: true,
   sandbox: true,
   onFinished: true,
+  requestOnFailure: true,
 }
 
 type Given = { readonly [Name in keyof typeof definitionNames]?: unknown }
@@ -70,6 +79,7 @@ export const checkDefinition = (definition: object): void => {
   for (const name of ["upload", "description"] as const)
     if (given[name] !== undefined && typeof given[name] !== "string")
       throw new TypeError(`${place}: ${name} must be a string`)
+  requireFlag(`${place}: requestOnFailure`, given.requestOnFailure)
   requireSchema(place, "request", given.request)
   if (given.output !== undefined) requireSchema(place, "output", given.output)
   if (given.limits !== undefined) requireOptions(`limits of ${place}`, given.limits, limitNames)

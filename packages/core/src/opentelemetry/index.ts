@@ -11,7 +11,7 @@ export type * from "./OpenTelemetryApi.ts"
  * ```ts
  * import * as api from "@opentelemetry/api"
  *
- * const engine = await createEngine({ store, blobs, telemetry: openTelemetry(api) })
+ * const engine = await createEngine({ store, blobs, kinds: builtInKinds(), telemetry: openTelemetry(api) })
  * ```
  */
 export const openTelemetry = (api: OpenTelemetryApi): TelemetryAdapter => {

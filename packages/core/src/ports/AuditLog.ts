@@ -72,7 +72,7 @@ export const Audited = Context.Reference<AuditedVerb | undefined>("@kiln/core/po
 
 /**
  * Records the change that a verb makes. It works for the verbs of `KeyDirectory`, `Switchboard`, `SecretStore` and `ScheduleStore`, and for
- * `cancelJobs`, `eraseJobs` and retries by `createJobs`, also inside of an operation. By default, every answer but `undefined` and
+ * `cancelJobs`, `rescheduleJobs`, `eraseJobs`, `redeliver` and retries and manual jobs of schedules by `createJobs`, also inside of an operation. By default, every answer but `undefined` and
  * `false` is a change.
  */
 export const audited = <A, E, R>(

@@ -52,6 +52,14 @@ export class DeliveryStore extends Context.Service<
     readonly settleDeliveries: (
       items: ReadonlyArray<Settlement>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    /**
+     * Makes deliveries of finished jobs due now, with all their calls to come: of jobs that have none any more, and those whose next call is
+     * more than `deliveryLeaseMs` away. Others are `Pending`, and may be in progress; they stay as they are. The token of a new delivery is
+     * higher than any that a claim of an earlier one of the job had.
+     */
+    readonly redeliver: (
+      items: ReadonlyArray<{ readonly jobId: JobId; readonly kind: string }>,
+    ) => Effect.Effect<ReadonlyArray<"Redelivered" | "Pending">, StoreUnavailable>
     /** Returns up to `limit` deliveries that are not confirmed yet, by the ids of their jobs. */
     readonly listDeliveries: (limit: number) => Effect.Effect<ReadonlyArray<PendingDelivery>, StoreUnavailable>
     /** Counts the deliveries that are not confirmed yet, by kind in code unit order. */

@@ -4,7 +4,8 @@ import type { Job } from "../domain/Job.ts"
 import type { JobStatus } from "../domain/JobState.ts"
 
 /**
- * A job as shown in an operator's list: without request, output or anything that a caller can erase. Times in unix milliseconds.
+ * A job as shown in an operator's list: without request, output or anything that a caller can erase. `metadata` is kept like the record. Times
+ * in unix milliseconds.
  */
 export type JobSummary = Pick<
   Job,
@@ -19,6 +20,9 @@ export type JobSummary = Pick<
   | "errorCode"
   | "warningCode"
   | "retained"
+  | "metadata"
+  | "held"
+  | "phaseStartedAt"
   | "attempts"
   | "failures"
   | "lostWorkers"

@@ -34,6 +34,15 @@ import type { LedgerPage, LedgerPart } from "./Ledger.ts"
 /** The outcome of one item of `cancelJobs`. */
 export type CancelOutcome = "Canceled" | "AlreadyFinished" | "NotFound"
 
+/** Another time for the start of a waiting job. */
+export interface Rescheduling {
+  readonly jobId: JobId
+  /** Whole milliseconds of store time from now; 0 makes the job claimable. */
+  readonly delayMs: number
+}
+/** `Ready`: the job can be claimed already, and was to. `Held`: a worker runs it. `Parked`: it waits for an event. */
+export type RescheduleOutcome = "Rescheduled" | "Ready" | "Held" | "Parked" | "AlreadyFinished" | "NotFound"
+
 /** A request to erase a job's data. `principal` must own the job. */
 export interface Erasure {
   readonly jobId: JobId
@@ -217,6 +226,13 @@ export class JobStore extends Context.Service<
      * `AlreadyFinished`.
      */
     readonly cancelJobs: (jobIds: ReadonlyArray<JobId>) => Effect.Effect<ReadonlyArray<CancelOutcome>, StoreUnavailable>
+    /**
+     * Changes when waiting jobs of any project may be claimed, in their order of priority as before. Never affects a job that a worker
+     * holds, or that is parked. A job that is to be claimable and is so already keeps its place in the line.
+     */
+    readonly rescheduleJobs: (
+      items: ReadonlyArray<Rescheduling>,
+    ) => Effect.Effect<ReadonlyArray<RescheduleOutcome>, StoreUnavailable>
     /** Returns whether each claim still holds its job. It only reads, so a claim may be lost a moment later. */
     readonly checkClaims: (items: ReadonlyArray<ClaimRef>) => Effect.Effect<ReadonlyArray<boolean>, StoreUnavailable>
 

@@ -7,7 +7,7 @@ export interface StoredSchedule {
   readonly name: string
   /** Raised by each write. A schedule that is removed and set again later has a higher one than before. */
   readonly version: number
-  /** The earliest tick that was not handled yet, in store time; `null` while the schedule is paused. */
+  /** The earliest tick that was not handled yet, in store time; `null` while the schedule is paused, and once it has ended. */
   readonly nextAt: number | null
   readonly document: string
 }

@@ -61,6 +61,7 @@ export const storeVerbs = {
     signalJobs: "write",
     listSignals: "read",
     cancelJobs: "write",
+    rescheduleJobs: "write",
     checkClaims: "read",
     expireJobs: "write",
     eraseJobs: "write",
@@ -135,6 +136,7 @@ export const storeVerbs = {
   DeliveryStore: {
     claimDeliveries: "write",
     settleDeliveries: "write",
+    redeliver: "write",
     listDeliveries: "read",
     countDeliveries: "read",
   },

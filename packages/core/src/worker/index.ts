@@ -1,6 +1,6 @@
 export { deliverFinished, runDeliveries } from "./maintenance/deliverFinished.ts"
 export { fireSchedules, runSchedules } from "./maintenance/fireSchedules.ts"
-export { nextTick, type Schedule, type ScheduleTiming, tickKey } from "../domain/Schedule.ts"
+export { nextTick, type Overlap, type Schedule, type ScheduleTiming, tickKey } from "../domain/Schedule.ts"
 export * from "../domain/Attempt.ts"
 export * from "../domain/BlobLineage.ts"
 export * from "../domain/Circuit.ts"

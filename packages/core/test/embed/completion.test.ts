@@ -26,6 +26,41 @@ const reporting = (act: (finished: Finished) => unknown = () => undefined) => {
 
 const idsOf = (calls: ReadonlyArray<Finished>) => calls.map(({ job }) => job.id)
 
+describe("operator.redeliver", () => {
+  it("calls onFinished again, after it was confirmed and after it was given up", async () => {
+    let isBroken = false
+    const { calls, kind } = reporting(() => {
+      if (isBroken) throw new Error("the receiver is down")
+    })
+    await using kiln = await testEngine({ kinds: [kind] })
+    const { id } = await kiln.submit("digest", { to: "ada" })
+    await kiln.operator.redeliver(id)
+    await kiln.advance(6 * seconds)
+    expect(calls.map(({ attempt, job }) => [attempt, job.id])).toEqual([1, 1].map((attempt) => [attempt, id]))
+    isBroken = true
+    await kiln.operator.redeliver(id)
+    await kiln.advance(3 * 86_400 * seconds)
+    expect(calls).toHaveLength(12)
+    isBroken = false
+    await kiln.operator.redeliver(id)
+    await kiln.advance(6 * seconds)
+    expect(calls.slice(2).map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1])
+  })
+
+  it("refuses a job that is not finished, and one whose kind had no onFinished", async () => {
+    const { kind } = reporting()
+    const silent = jobKind({ name: "silent", request: z.object({}), run: async () => ({ output: {} }) })
+    await using kiln = await testEngine({ kinds: [kind, silent], mode: "manual" })
+    const waiting = await kiln.submit("digest", { to: "ada" })
+    const refused = { code: "job_not_delivered" }
+    await expect(kiln.operator.redeliver(waiting)).rejects.toMatchObject({ ...refused, reason: "unfinished" })
+    const done = await kiln.submit("silent", {})
+    await kiln.operator.cancel(done)
+    await expect(kiln.operator.redeliver(done)).rejects.toMatchObject({ ...refused, reason: "no_handler" })
+    await expect(kiln.operator.redeliver("job_none")).rejects.toMatchObject({ code: "job_not_found" })
+  })
+})
+
 describe("onFinished in a test engine", () => {
   it("is called with the finished job, as `get` returns it, before `submit` resolves", async () => {
     const { calls, kind } = reporting()
@@ -107,7 +142,7 @@ describe("onFinished in a test engine", () => {
     expect(() =>
       jobKind({ name: "a", request: z.object({}), run: async () => ({ output: {} }), onFinished: "x" as never }),
     ).toThrow("onFinished must be a function")
-    const options = { store: memoryStore(), blobs: memoryBlobs(), onFinished: {} }
+    const options = { store: memoryStore(), blobs: memoryBlobs(), kinds: [], onFinished: {} }
     await expect(createEngine(options as never)).rejects.toThrow("onFinished must be a function")
   })
 })

@@ -1,5 +1,10 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileBlobs } from "@kiln/adapter-blobs"
+import { sqliteStore } from "@kiln/adapter-sqlite"
 import { createEngine, type JobMode, jobKind } from "@kiln/core"
-import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
+import { memoryStore, testEngine } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { everyStore } from "../support/everyStore.ts"
@@ -15,22 +20,73 @@ const resize = jobKind({
 const quick = { pollIntervalMs: 20, claimCheckIntervalMs: 50 } as const
 
 describe("a program whose kinds need no provider, price or switch", () => {
-  it.each(everyStore)("names neither a mode nor a switch (%s)", async (_, open) => {
+  it.each(everyStore)("names no mode, no switch and no place for files, and sees none (%s)", async (_, open) => {
     await using opened = await open()
+    const lines: Array<string> = []
     await using engine = await createEngine({
       store: opened.store,
-      blobs: memoryBlobs(),
       kinds: [resize],
-      settings: quick,
-      log: false,
+      settings: { ...quick, pruneIntervalMs: 20, blobWatchIntervalMs: 20, jobRetentionMs: 1 },
+      log: ({ level, message }) => void (level === "debug" || level === "info" || lines.push(message)),
     })
     const job = await engine.submitAndWait("resize", { width: 3 })
     expect(job).toMatchObject({ status: "done", output: { width: 3 } })
+    expect(Object.keys(job).sort()).toEqual(
+      "attempts createdAt finishedAt id kind metadata output priority status tags warningCode".split(" "),
+    )
+    // Records go without a place for files, and nothing is said about one.
+    await expect.poll(() => engine.operator.count(), { timeout: 60_000 }).toEqual([])
+    expect(lines).toEqual([])
+  })
+
+  it.each(everyStore)("has many jobs (%s)", async (_, open) => {
+    await using opened = await open()
+    await using engine = await createEngine({ store: opened.store, kinds: [resize], settings: quick, log: false })
+    await engine.submitAndWait("resize", { width: 3 })
     const outcomes = await engine.submitMany("resize", [{ request: { width: 4 } }])
     expect(outcomes.map(({ error }) => error)).toEqual([undefined])
     if (outcomes[0]?.job !== undefined) await engine.wait(outcomes[0].job)
     expect((await engine.operator.list({ kind: "resize" })).jobs).toHaveLength(2)
     expect(await engine.operator.count()).toMatchObject([{ kind: "resize", status: "done", count: 2 }])
+  })
+
+  it("leaves the files of other processes to those", async () => {
+    const page = jobKind({
+      name: "page",
+      request: z.object({}),
+      files: ["html"],
+      run: async ({ writeFile }) => {
+        await writeFile("html", async () => ({ data: new Uint8Array(9), mediaType: "text/html" }))
+        return { output: {} }
+      },
+    })
+    const directory = mkdtempSync(join(tmpdir(), "kiln-ordinary-"))
+    const files = () =>
+      readdirSync(join(directory, "files"), { recursive: true, withFileTypes: true }).filter(
+        (entry) => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(Buffer.alloc(9)),
+      )
+    const parts = { store: sqliteStore({ path: join(directory, "jobs.db") }), settings: quick, log: false } as const
+    const withFiles = { ...parts, kinds: [page], blobs: fileBlobs({ directory: join(directory, "files") }) }
+    try {
+      let id = ""
+      {
+        await using engine = await createEngine(withFiles)
+        const job = await engine.submitAndWait("page", {})
+        expect(job.status).toBe("done")
+        id = job.id
+      }
+      expect(files()).toHaveLength(1)
+      {
+        await using engine = await createEngine({ ...parts, kinds: [resize] })
+        await expect(engine.eraseData(id)).rejects.toThrow("this engine has no place for files")
+      }
+      expect(files()).toHaveLength(1)
+      await using engine = await createEngine(withFiles)
+      await engine.eraseData(id)
+      expect(files()).toEqual([])
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
   })
 
   it("is tested without them", async () => {
@@ -44,14 +100,16 @@ describe("a program whose kinds need no provider, price or switch", () => {
     ["live", "live"],
     ["sandbox", "sandbox"],
   ])("gives all its jobs the mode of the engine: %s", async (mode, expected) => {
-    const parts = { store: memoryStore(), blobs: memoryBlobs(), kinds: [resize], settings: quick, log: false } as const
+    const parts = { store: memoryStore(), kinds: [resize], settings: quick, log: false } as const
     await using engine = await createEngine({ ...parts, ...(mode && { mode }) })
-    expect(await engine.submitAndWait("resize", { width: 1 })).toMatchObject({ status: "done", mode: expected })
-    const [outcome] = await engine.submitMany("resize", [{ request: { width: 1 } }])
-    expect(outcome?.job).toMatchObject({ mode: expected })
+    const modes = async () => new Set((await engine.operator.list()).jobs.map((job) => job.mode))
+    expect(await engine.submitAndWait("resize", { width: 1 })).toMatchObject({ status: "done" })
+    await engine.submitMany("resize", [{ request: { width: 1 } }])
+    expect(await modes()).toEqual(new Set([expected]))
     await engine.schedules.set("daily", { kind: "resize", request: { width: 1 }, cron: "0 3 * * *" })
     expect(await engine.schedules.list()).toMatchObject([{ mode: expected }])
-    expect(await engine.submit("resize", { width: 1 }, { mode: "sandbox" })).toMatchObject({ mode: "sandbox" })
+    await engine.submit("resize", { width: 1 }, { mode: "sandbox" })
+    expect(await modes()).toEqual(new Set([expected, "sandbox"]))
   })
 })
 
@@ -65,7 +123,7 @@ const exporting = jobKind({
 describe("a switch of a kind's own", () => {
   it.each(everyStore)("lets live jobs in and stops them (%s)", async (_, open) => {
     await using opened = await open()
-    const parts = { store: opened.store, blobs: memoryBlobs(), kinds: [exporting, resize], settings: quick } as const
+    const parts = { store: opened.store, kinds: [exporting, resize], settings: quick } as const
     await using engine = await createEngine({ ...parts, mode: "live", log: false })
     expect((await engine.operator.board()).switches).toMatchObject({ exports: false, ai: false })
     await expect(engine.submit("export", {})).rejects.toMatchObject({
@@ -87,7 +145,6 @@ describe("a switch of a kind's own", () => {
   it("is forced off by the settings of a process", async () => {
     await using engine = await createEngine({
       store: memoryStore(),
-      blobs: memoryBlobs(),
       kinds: [exporting],
       mode: "live",
       settings: { ...quick, forcedOff: ["exports"] },
@@ -117,7 +174,7 @@ describe("a switch of a kind's own", () => {
       switches: ["constructor"],
       run: async () => ({ output: {} }),
     })
-    await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: [odd], mode: "live" })
+    await using engine = await createEngine({ store: memoryStore(), kinds: [odd], mode: "live" })
     await expect(engine.submit("odd", {})).rejects.toMatchObject({ missing: ["switch:constructor"] })
   })
 })

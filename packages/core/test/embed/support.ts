@@ -38,4 +38,4 @@ export const openWith = <K extends Kind>(
     log: log ?? false,
     ...(onError && { onError }),
     ...(autoStart !== undefined && { autoStart }),
-  } as never)
+  })

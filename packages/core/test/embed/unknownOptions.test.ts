@@ -26,7 +26,7 @@ describe("createEngine refuses", () => {
     [{ worker: "no" }, "worker must be true or false"],
     [{ mode: "lvie" }, 'unknown mode "lvie"; did you mean "live"?'],
     [{ autoStart: 1 }, "autoStart must be true or false"],
-    [{ log: true }, "log must be a function, or false"],
+    [{ log: true }, "log must be a function, an object with messages and to, or false"],
     [{ kinds: { echo } }, "kinds must be an array"],
     [{ providers: { sandbx: {} } }, 'unknown option "sandbx" in providers; did you mean "sandbox"?'],
     [{ providers: { sandbox: { transcribe: () => 1 } } }, 'did you mean "transcription"?'],

@@ -1,4 +1,4 @@
-import { createEngine, jobKind } from "@kiln/core"
+import { builtInKinds, createEngine, jobKind } from "@kiln/core"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
@@ -7,6 +7,7 @@ import { openWith } from "./support.ts"
 /** What JavaScript code passes wrongly is refused with a message that says how to pass it. */
 
 const request = z.looseObject({ n: z.number().optional() })
+const page = jobKind({ name: "page", request, files: ["html"], run: async () => ({ output: {} }) })
 const plain = jobKind({ name: "plain", request, run: async () => ({ output: {} }) })
 
 describe("submit()", () => {
@@ -31,6 +32,17 @@ describe("submit()", () => {
     await expect(engine.submit(plain as never, {} as never)).rejects.toThrow("must be given by its name")
     await expect(engine.operator.pause(5 as never)).rejects.toThrow('unknown job kind "5"')
     await expect(engine.get(undefined as never)).rejects.toThrow("expected a job or the id of a job")
+  })
+
+  it("refuses a request of more than 4 MiB, and says so", async () => {
+    await using engine = await openWith([plain], { autoStart: false })
+    const large = { text: "x".repeat(4_194_304) }
+    await expect(engine.submit("plain", large as never)).rejects.toThrow(
+      "must have at most 4194304 characters of JSON, and has 4194315: submit a reference to larger data",
+    )
+    const [outcome] = await engine.submitMany("plain", [{ request: large as never }])
+    expect(outcome?.error).toMatchObject({ code: "invalid_request" })
+    expect(await engine.operator.count()).toEqual([])
   })
 
   it("names what in a request is not JSON", async () => {
@@ -109,10 +121,21 @@ describe("a value that is not JSON", () => {
 })
 
 describe("createEngine()", () => {
-  it("without kinds says that it runs the built-in ones, and how to pass others", async () => {
-    const options = { store: memoryStore(), blobs: memoryBlobs(), log: false }
-    await expect(createEngine(options as never)).rejects.toThrow(/no `kinds`: pass `kinds` to run your own/)
-    await expect(createEngine({} as never)).rejects.toThrow(/pass `kinds`/)
+  it.each([
+    [{}, "createEngine() lacks store (such as sqliteStore({ path })) and kinds (the job kinds it runs: your own,"],
+    [
+      { store: memoryStore() },
+      "createEngine() lacks kinds (the job kinds it runs: your own, made with jobKind(), or builtInKinds())",
+    ],
+    [
+      { store: memoryStore(), kinds: builtInKinds(), worker: false },
+      "the kind transcription has an upload, and createEngine() lacks blobs (such as fileBlobs({ directory }))",
+    ],
+    [{ store: memoryStore(), kinds: [page] }, "the kind page has files (html), and createEngine() lacks blobs"],
+    [{ store: memoryStore(), blobs: memoryBlobs(), kinds: builtInKinds() }, "must include the providers of the kind"],
+  ])("says what it lacks: %#", async (options, message) => {
+    await expect(createEngine(options as never)).rejects.toThrow(message)
+    await expect(createEngine(options as never)).rejects.toBeInstanceOf(TypeError)
   })
 })
 

@@ -3,7 +3,7 @@ import * as fc from "fast-check"
 import { races } from "./races/index.ts"
 import { explore } from "./support/Race.ts"
 
-const numRuns = 200
+const numRuns = 120
 
 describe("in every order of requests and responses", () => {
   for (const race of races)

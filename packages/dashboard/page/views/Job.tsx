@@ -29,6 +29,21 @@ const askCancel = (job: Job): Question => ({
   },
 })
 
+const askPromote = (job: Job): Question => ({
+  title: "Start this job now?",
+  body: <p>It no longer waits for its time, and comes after the jobs that are ready already.</p>,
+  command: `kiln job promote ${job.job_id}`,
+  verb: "Promote the job",
+  run: async () => {
+    await call("promoteJob", "POST /jobs/:id/promote", { id: job.job_id })
+    return undefined
+  },
+})
+
+/** Whether an unfinished job waits for a time that an operator can pass over. */
+const waitsForTime = (job: Job): boolean =>
+  job.waiting_for.some(({ reason }) => reason === "start_delayed" || reason === "retry")
+
 const askRetry = (job: Job): Question => ({
   title: "Retry this job?",
   body: <p>A new job gets the same request, at the current price. Repeating this returns the same new job.</p>,
@@ -219,6 +234,11 @@ const Details = ({ job, reload }: { readonly job: Job; readonly reload: () => vo
         {may && !isFinished && (
           <Action ask={() => askCancel(job)} onDone={reload}>
             Cancel
+          </Action>
+        )}
+        {may && waitsForTime(job) && (
+          <Action ask={() => askPromote(job)} onDone={reload}>
+            Promote
           </Action>
         )}
         {may && job.status === "failed" && (

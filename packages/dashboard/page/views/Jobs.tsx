@@ -139,20 +139,48 @@ const commandOf = (verb: string, filter: Record<string, string>) =>
       }
 
 interface Verb {
-  readonly word: "cancel" | "retry"
+  readonly word: "cancel" | "retry" | "promote"
+  readonly title: string
   readonly past: string
   readonly statuses: ReadonlyArray<string>
+  readonly meaning: string
 }
 
-const cancelVerb: Verb = { word: "cancel", past: "canceled", statuses: ["queued", "processing"] }
-const retryVerb: Verb = { word: "retry", past: "retried", statuses: ["failed"] }
+const cancelVerb: Verb = {
+  word: "cancel",
+  title: "Cancel",
+  past: "canceled",
+  statuses: ["queued", "processing"],
+  meaning: "They fail with canceled_by_operator, and are not charged. Workers that run them stop within seconds.",
+}
+const retryVerb: Verb = {
+  word: "retry",
+  title: "Retry",
+  past: "retried",
+  statuses: ["failed"],
+  meaning: "Each gets a new job with the same request, at the current price.",
+}
+const promoteVerb: Verb = {
+  word: "promote",
+  title: "Promote",
+  past: "promoted",
+  statuses: ["queued", "processing"],
+  meaning:
+    "They no longer wait for their delayed start or their next attempt, and come after the jobs that are ready already.",
+}
 
 type Request = NonNullable<Parameters<typeof call<"cancelJobs">>[2]>["payload"]
 
-const change = (word: Verb["word"], payload: NonNullable<Request>) =>
-  word === "cancel"
-    ? call("cancelJobs", "POST /bulk/cancel", { payload })
-    : call("retryJobs", "POST /bulk/retry", { payload })
+const change = (word: Verb["word"], payload: NonNullable<Request>) => {
+  switch (word) {
+    case "cancel":
+      return call("cancelJobs", "POST /bulk/cancel", { payload })
+    case "retry":
+      return call("retryJobs", "POST /bulk/retry", { payload })
+    case "promote":
+      return call("promoteJobs", "POST /bulk/promote", { payload })
+  }
+}
 
 /** Repeats the request until all matching jobs were changed. */
 const runAll = async (
@@ -185,19 +213,18 @@ const runAll = async (
 }
 
 /** Asks about all jobs that match a filter: first a dry run says how many there are. */
-const askAll = async ({ past, statuses: of, word }: Verb, given: Record<string, string>): Promise<Question> => {
+const askAll = async (
+  { meaning, past, statuses: of, title, word }: Verb,
+  given: Record<string, string>,
+): Promise<Question> => {
   const { matched, complete, to } = await change(word, { filter: given, dry_run: true })
   const filter = { ...given, to }
   const jobs = `${complete ? "" : "at least "}${counted(matched, "job")}`
   return {
-    title: `${word === "cancel" ? "Cancel" : "Retry"} ${jobs}?`,
+    title: `${title} ${jobs}?`,
     body: (
       <>
-        <p>
-          {word === "cancel"
-            ? "They fail with canceled_by_operator, and are not charged. Workers that run them stop within seconds."
-            : "Each gets a new job with the same request, at the current price."}
-        </p>
+        <p>{meaning}</p>
         <p class="faint">
           All {of.join(" and ")} jobs that match{" "}
           {Object.entries(given)
@@ -208,13 +235,14 @@ const askAll = async ({ past, statuses: of, word }: Verb, given: Record<string, 
       </>
     ),
     ...commandOf(word, given),
-    verb: matched === 0 ? "None match" : `${word === "cancel" ? "Cancel" : "Retry"} ${jobs}`,
+    verb: matched === 0 ? "None match" : `${title} ${jobs}`,
     isDangerous: word === "cancel",
     run: (tell) => runAll(word, filter, past, tell),
   }
 }
 
 const askCancelAll = (filter: Record<string, string>) => askAll(cancelVerb, filter)
+const askPromoteAll = (filter: Record<string, string>) => askAll(promoteVerb, filter)
 export const askRetryAll = (filter: Record<string, string>) => askAll(retryVerb, filter)
 
 const Bulk = ({ onDone, query }: { readonly query: Query; readonly onDone: () => void }) => {
@@ -229,6 +257,11 @@ const Bulk = ({ onDone, query }: { readonly query: Query; readonly onDone: () =>
       {(status === undefined || cancelVerb.statuses.includes(status)) && (
         <Action ask={() => askCancelAll(filter)} onDone={onDone} disabled={isEmpty}>
           Cancel all matching
+        </Action>
+      )}{" "}
+      {(status === undefined || promoteVerb.statuses.includes(status)) && (
+        <Action ask={() => askPromoteAll(filter)} onDone={onDone} disabled={isEmpty}>
+          Promote all matching
         </Action>
       )}{" "}
       {(status === undefined || status === "failed") && (

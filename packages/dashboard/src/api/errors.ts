@@ -17,6 +17,11 @@ export const adminErrors = {
     message: "The token is unknown, revoked or expired. `kiln token create` makes one.",
   },
   insufficient_role: { status: 403, type: "permission_error", message: "The caller lacks the role that this needs." },
+  requests_hidden: {
+    status: 403,
+    type: "permission_error",
+    message: "Requests are hidden from operators (settings.operatorSeesRequests, or KILN_OPERATOR_REQUESTS).",
+  },
   cross_site: {
     status: 403,
     type: "permission_error",
@@ -25,6 +30,7 @@ export const adminErrors = {
   not_found: { status: 404, type: "not_found_error", message: "There is no such resource." },
   method_not_allowed: { status: 405, type: "invalid_request_error", message: "Use another method." },
   job_finished: { status: 409, type: "conflict_error", message: "The job has finished already." },
+  job_not_waiting: { status: 409, type: "conflict_error", message: "The job runs, or waits for an event." },
   job_not_retryable: { status: 409, type: "conflict_error", message: "The job cannot be retried." },
   refused: { status: 409, type: "conflict_error", message: "The change was refused." },
   internal_error: {

@@ -1,5 +1,6 @@
 import * as Schema from "effect/Schema"
 import type { OperatorRole } from "@kiln/core/ports"
+import { Schedule, ScheduleRun } from "./scheduleSchemas.ts"
 import * as S from "./schemas.ts"
 
 /** An operation of the operator's API. Routes, checks, the OpenAPI document and the page's types are derived from it. */
@@ -18,6 +19,11 @@ export interface Operation {
 }
 
 const nothing = Schema.Struct({})
+const newStart = Schema.Struct({
+  run_at: Schema.String.annotate({
+    description: "RFC 3339, at most 366 days from now. A time that has passed means now.",
+  }),
+}).annotate({ identifier: "NewStart" })
 const query = <const Fields extends Schema.Struct.Fields>(fields: Fields) => Schema.Struct(fields)
 const limit = Schema.optionalKey(Schema.FiniteFromString.annotate({ description: "1 to 200, 50 by default." }))
 
@@ -74,12 +80,33 @@ export const operations = {
     Schema.Struct({ job_id: Schema.String, replayed: Schema.Boolean }),
     "kiln job retry ID",
   ),
+  promoteJob: post(
+    "/jobs/:id/promote",
+    "Let a job that waits for its start or its next attempt start now",
+    nothing,
+    S.Changed,
+    "kiln job promote ID",
+  ),
+  rescheduleJob: post(
+    "/jobs/:id/reschedule",
+    "Change when a waiting job may start",
+    newStart,
+    S.Changed,
+    "kiln job reschedule ID --at TIME",
+  ),
   cancelJobs: post(
     "/bulk/cancel",
     "Cancel the unfinished jobs that match",
     S.BulkRequest,
     S.BulkResult,
     "kiln job cancel",
+  ),
+  promoteJobs: post(
+    "/bulk/promote",
+    "Promote the jobs that match and wait for their start or their next attempt",
+    S.BulkRequest,
+    S.BulkResult,
+    "kiln job promote",
   ),
   retryJobs: post("/bulk/retry", "Retry the failed jobs that match", S.BulkRequest, S.BulkResult, "kiln job retry"),
   failures: get("/failures", "Group the jobs that failed within an hour or a day", S.Failures, spanQuery),
@@ -128,7 +155,14 @@ export const operations = {
   ),
   listKeys: get("/keys", "List API keys, without their secrets", Schema.Array(S.Key), {}),
   revokeKey: post("/keys/:id/revoke", "Revoke an API key", nothing, S.Changed, "kiln key revoke ID"),
-  listSchedules: get("/schedules", "List schedules", Schema.Array(S.Schedule), {}),
+  listSchedules: get("/schedules", "List schedules", Schema.Array(Schedule), {}),
+  runSchedule: post(
+    "/schedules/:id/run",
+    "Submit a job of a schedule now",
+    nothing,
+    ScheduleRun,
+    "kiln schedule run ID",
+  ),
   pauseSchedule: post("/schedules/:id/pause", "Pause a schedule", nothing, S.Changed, "kiln schedule pause ID"),
   resumeSchedule: post("/schedules/:id/resume", "Resume a schedule", nothing, S.Changed, "kiln schedule resume ID"),
   removeSchedule: post("/schedules/:id/remove", "Remove a schedule", nothing, S.Changed, "kiln schedule remove ID"),

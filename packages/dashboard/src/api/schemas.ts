@@ -338,19 +338,6 @@ export const Key = Struct({
   last_used_at: NullOr(time),
 }).annotate({ identifier: "Key" })
 
-export const Schedule = Struct({
-  name: Text,
-  type: Text,
-  mode,
-  project_id: Text,
-  timing: Text,
-  paused: Flag,
-  next_at: NullOr(time),
-  last_at: NullOr(time),
-  last_job_id: NullOr(Text),
-  refusal: NullOr(Text),
-}).annotate({ identifier: "Schedule" })
-
 export const Deliveries = Struct({
   pending: List(PendingDeliveries),
   deliveries: List(Struct({ job_id: Text, type: Text, calls: Int, due_at: time })),

@@ -1,3 +1,4 @@
+import type { Observer } from "@kiln/core/effect"
 import type { OperatorRole } from "@kiln/core/ports"
 
 /** Who calls, and what it may do. */
@@ -12,6 +13,9 @@ export interface Operator {
 export interface Caller extends Operator {
   readonly origin: string
 }
+
+/** Returns the caller as the audit log names it. */
+export const observerOf = ({ name, origin }: Caller): Observer => ({ actor: name, origin })
 
 /** Returns whether an operator has a role. */
 export const hasRole = ({ roles }: Operator, role: OperatorRole): boolean =>

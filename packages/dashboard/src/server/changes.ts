@@ -1,10 +1,12 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JsonObject } from "@kiln/core/domain"
 import { type AuditChange, audited, type AuditedVerb, type CreateOutcome } from "@kiln/core/ports"
-import { Operator } from "@kiln/core/effect"
+import { maxDelayMs, Operator } from "@kiln/core/effect"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
 import type { Caller } from "./Caller.ts"
+import { momentOf } from "./jobFields.ts"
 
 /** Records a change under the caller's name, in the transaction that makes it. */
 export const recorded =
@@ -40,15 +42,22 @@ const firstIs =
     return first === tag || (typeof first === "object" && first !== null && Reflect.get(first, "_tag") === tag)
   }
 
-/** The job that a retry created, in the answer of the store. */
-const newJobOf = (outcomes: unknown): JsonObject => {
-  const [outcome] = outcomes as ReadonlyArray<CreateOutcome>
-  return outcome?._tag === "Created" ? { retried_as: outcome.job.id } : {}
-}
+/** The job that was created, in the answer of the store. */
+const newJobAs =
+  (field: "retried_as" | "job_id") =>
+  (outcomes: unknown): JsonObject => {
+    const [outcome] = outcomes as ReadonlyArray<CreateOutcome>
+    return outcome?._tag === "Created" ? { [field]: outcome.job.id } : {}
+  }
 
 export const cancel = (id: string, caller: Caller) =>
   Effect.flatMap(Operator, (operator) =>
     operator.cancel(id).pipe(recorded(caller, "job.cancel", id, { changed: firstIs("Canceled") })),
+  )
+
+export const promote = (id: string, caller: Caller) =>
+  Effect.flatMap(Operator, (operator) =>
+    operator.promote(id).pipe(recorded(caller, "job.promote", id, { changed: firstIs("Rescheduled") })),
   )
 
 type Retried = ReturnType<Operator["Service"]["retry"]>
@@ -58,8 +67,36 @@ export const retry = (
   caller: Caller,
 ): Effect.Effect<Effect.Success<Retried>, Effect.Error<Retried>, Operator> =>
   Effect.flatMap(Operator, (operator) =>
-    operator.retry(id).pipe(recorded(caller, "job.retry", id, { changed: firstIs("Created"), detailsOf: newJobOf })),
+    operator
+      .retry(id)
+      .pipe(recorded(caller, "job.retry", id, { changed: firstIs("Created"), detailsOf: newJobAs("retried_as") })),
   )
+
+type Rescheduled = ReturnType<Operator["Service"]["promote"]>
+
+/** Tells whether the start of a job was changed, or why not. */
+const startAnswer = (change: Effect.Effect<boolean, Effect.Error<Rescheduled>, Operator>) =>
+  change.pipe(
+    Effect.map((changed) => ({ changed })),
+    Effect.catchTags({
+      JobNotFound: () => Effect.fail(refuse("not_found", "there is no such job")),
+      JobFinished: () => Effect.fail(refuse("job_finished")),
+      JobNotWaiting: ({ message }) => Effect.fail(refuse("job_not_waiting", message)),
+    }),
+  )
+
+export const promoteJob = ({ id }: InputOf<"promoteJob">, caller: Caller) => startAnswer(promote(id, caller))
+
+export const rescheduleJob = Effect.fnUntraced(function* ({ id, payload }: InputOf<"rescheduleJob">, caller: Caller) {
+  const runAt = yield* momentOf("run_at", payload.run_at)
+  const delayMs = Math.max(0, (runAt ?? 0) - (yield* Clock.currentTimeMillis))
+  if (delayMs > maxDelayMs)
+    return yield* Effect.fail(refuse("invalid_request", "run_at must be at most 366 days from now"))
+  const operator = yield* Operator
+  const details = { delay_seconds: Math.ceil(delayMs / 1_000) }
+  const change = recorded(caller, "job.reschedule", id, { details, changed: firstIs("Rescheduled") })
+  return yield* startAnswer(change(operator.reschedule(id, delayMs)))
+})
 
 export const cancelJob = ({ id }: InputOf<"cancelJob">, caller: Caller) =>
   cancel(id, caller).pipe(
@@ -80,3 +117,13 @@ export const retryJob = ({ id }: InputOf<"retryJob">, caller: Caller) =>
         : refuse("job_not_retryable", error.message)
     }),
   )
+
+export const runSchedule = Effect.fnUntraced(function* ({ id }: InputOf<"runSchedule">, caller: Caller) {
+  const operator = yield* Operator
+  const accepted = yield* operator.runSchedule(id).pipe(
+    recorded(caller, "schedule.run", id, { changed: firstIs("Created"), detailsOf: newJobAs("job_id") }),
+    Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : refuse("refused", error.message))),
+  )
+  if (accepted === undefined) return yield* Effect.fail(refuse("not_found", "there is no such schedule"))
+  return { job_id: accepted.job.id, deduplicated: accepted.deduplicated ?? false }
+})

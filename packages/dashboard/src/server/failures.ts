@@ -1,10 +1,10 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { recordLook } from "@kiln/core/effect"
 import { type FinishedJob, JobDirectory } from "@kiln/core/ports"
 import type { InputOf, ResultOf } from "../api/index.ts"
-import type { Caller } from "./Caller.ts"
+import { type Caller, observerOf } from "./Caller.ts"
 import { formatTime } from "./format.ts"
-import { recordLook } from "./jobs.ts"
 
 const spanMs = { "1h": 3_600_000, "24h": 24 * 3_600_000 } as const
 /** Finished jobs of each type that are read at most, and failed ones whose messages are. */
@@ -59,7 +59,7 @@ export const failureMessages = Effect.fnUntraced(function* (
   { query: { span = "1h" } }: InputOf<"failureMessages">,
   caller: Caller,
 ) {
-  yield* recordLook(caller, { action: "failures.read-messages", subject: null, details: { span } })
+  yield* recordLook(observerOf(caller), { action: "failures.read-messages", subject: null, details: { span } })
   const since = (yield* Clock.currentTimeMillis) - spanMs[span]
   const { complete, jobs } = yield* readFailed(spanMs[span])
   const read = yield* Effect.forEach(jobs.slice(0, mostMessages), withMessage, { concurrency: 4 })

@@ -4,7 +4,7 @@ import type { Operator as OperatorService } from "@kiln/core/effect"
 import type { DeliveryStore, JobDirectory, JobStore, KeyDirectory, ScheduleStore, Switchboard } from "@kiln/core/ports"
 import type { InputOf, OperationName, ResultOf } from "../api/index.ts"
 import type { ApiError } from "./ApiError.ts"
-import { cancelJobs, retryJobs } from "./bulk.ts"
+import { cancelJobs, promoteJobs, retryJobs } from "./bulk.ts"
 import type { Caller } from "./Caller.ts"
 import {
   capProject,
@@ -16,7 +16,7 @@ import {
   setPaused,
   turnSwitch,
 } from "./changeInstallation.ts"
-import { cancelJob, retryJob } from "./changes.ts"
+import { cancelJob, promoteJob, rescheduleJob, retryJob, runSchedule } from "./changes.ts"
 import { failureMessages, failures } from "./failures.ts"
 import type { Findings } from "./Findings.ts"
 import { makeHistory } from "./history.ts"
@@ -79,6 +79,9 @@ export const makeHandlers = ({ findings, version }: HandlerOptions): Handlers =>
     retryJob,
     cancelJobs,
     retryJobs,
+    promoteJob,
+    rescheduleJob,
+    promoteJobs,
     failures: ({ query: { span = "1h" } }) => failuresBySpan[span],
     failureMessages,
     listKinds: () => kinds,
@@ -92,6 +95,7 @@ export const makeHandlers = ({ findings, version }: HandlerOptions): Handlers =>
     listKeys: () => listKeys,
     revokeKey,
     listSchedules: () => listSchedules,
+    runSchedule,
     pauseSchedule: changeSchedule("pause"),
     resumeSchedule: changeSchedule("resume"),
     removeSchedule: changeSchedule("remove"),

@@ -186,6 +186,11 @@ export const listSchedules = Effect.map(readSchedules, ({ schedules }) =>
     last_at: formatTime(schedule.last?.tick ?? null),
     last_job_id: schedule.last?.jobId ?? null,
     refusal: schedule.refusal,
+    overlap: schedule.overlap ?? "allow",
+    ends_at: formatTime(schedule.endsAt ?? null),
+    waits: schedule.waits ?? false,
+    skipped: schedule.skipped?.count ?? 0,
+    last_skipped_at: formatTime(schedule.skipped?.tick ?? null),
   })),
 )
 

@@ -29,7 +29,7 @@ export const jobFields = (job: JobSummary, projects: ReadonlyArray<Project>) => 
 
 export type Filter = Omit<InputOf<"listJobs">["query"], "after" | "limit">
 
-const momentOf = (name: string, text: string | undefined) => {
+export const momentOf = (name: string, text: string | undefined) => {
   if (text === undefined) return Effect.succeed(undefined)
   const time = Date.parse(text)
   return /^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(time)

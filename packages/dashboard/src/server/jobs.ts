@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import {
   childLabel,
   type Job,
@@ -11,14 +10,14 @@ import {
   submittedOf,
   type WaitRun,
 } from "@kiln/core/domain"
-import { waitingForJob } from "@kiln/core/effect"
-import { type AuditChange, AuditLog, JobDirectory } from "@kiln/core/ports"
+import { readMatching, recordLook, requireVisibleRequests, waitingForJob } from "@kiln/core/effect"
+import { JobDirectory } from "@kiln/core/ports"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
-import type { Caller } from "./Caller.ts"
+import { type Caller, observerOf } from "./Caller.ts"
 import { formatTime } from "./format.ts"
 import { jobFields, limitOf, refuseCursor } from "./jobFields.ts"
-import { readMatching, selectionOf } from "./matching.ts"
+import { selectionOf } from "./matching.ts"
 import { readProjects, waitingFields } from "./names.ts"
 
 /** Milliseconds for which one response looks for matches. A store reads a bounded number of rows for each of its pages. */
@@ -126,15 +125,10 @@ export const readJob = Effect.fnUntraced(function* ({ id }: InputOf<"readJob">) 
   }
 })
 
-/** Records that a caller looks at something. A store without an audit log records nothing. */
-export const recordLook = (caller: Caller, change: Omit<AuditChange, "actor" | "origin">) =>
-  Effect.flatMap(Effect.serviceOption(AuditLog), (log) =>
-    Option.isNone(log) ? Effect.void : log.value.append({ ...change, actor: caller.name, origin: caller.origin }),
-  )
-
 export const readContent = Effect.fnUntraced(function* ({ id }: InputOf<"readContent">, caller: Caller) {
+  yield* Effect.catchTag(requireVisibleRequests, "RequestsHidden", () => Effect.fail(refuse("requests_hidden")))
   const job = yield* findJob(id)
-  yield* recordLook(caller, { action: "job.read-content", subject: job.id, details: {} })
+  yield* recordLook(observerOf(caller), { action: "job.read-content", subject: job.id, details: {} })
   const attempts = (yield* (yield* JobDirectory).listAttempts(job.id)) ?? []
   return {
     request: job.request,

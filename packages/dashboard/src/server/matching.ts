@@ -1,24 +1,10 @@
 import * as Effect from "effect/Effect"
-import { idTime, type JobStatus, type StoreUnavailable, waitingReasons } from "@kiln/core/domain"
-import { waitingForJobs, monotonicMs } from "@kiln/core/effect"
-import { JobDirectory, type JobQuery, type JobSummary, type Switchboard } from "@kiln/core/ports"
+import { idTime, type JobStatus, waitingReasons } from "@kiln/core/domain"
+import { type MatchJobs, type Selection, waitingForJobs } from "@kiln/core/effect"
+import { JobDirectory, type JobQuery, type JobSummary } from "@kiln/core/ports"
 import { refuse } from "./ApiError.ts"
 import { type Filter, queryOf } from "./jobFields.ts"
 
-type Matches = (
-  jobs: ReadonlyArray<JobSummary>,
-) => Effect.Effect<ReadonlyArray<JobSummary>, StoreUnavailable, JobDirectory | Switchboard>
-
-/** Jobs that a filter selects. */
-export interface Selection {
-  /** What the store selects. Each query is a list of its own, and they follow one another. */
-  readonly queries: ReadonlyArray<JobQuery>
-  /** What no store has an index for, and is decided job by job. */
-  readonly matches: Matches | undefined
-}
-
-/** Rows that are looked at together, where each has to be looked at. */
-const lookedAtOnce = 200
 /** Clocks of the processes that create jobs may differ from the store's by this much. */
 const clockSkewMs = 300_000
 const shortestPart = 4
@@ -80,7 +66,7 @@ export const selectionOf = Effect.fnUntraced(function* (filter: Filter, statuses
     ?.filter((status) => query.status === undefined || query.status === status)
     .filter((status) => reason === undefined || unfinished.includes(status))
   const waits = reason === undefined ? undefined : waitsFor(reason)
-  const matches: Matches = (jobs) => {
+  const matches: MatchJobs = (jobs) => {
     const named = part === undefined ? jobs : jobs.filter((job) => part.matches(job.id))
     return waits === undefined || named.length === 0 ? Effect.succeed(named) : waits(named)
   }
@@ -88,45 +74,4 @@ export const selectionOf = Effect.fnUntraced(function* (filter: Filter, statuses
     queries: wanted === undefined ? [bounded] : wanted.map((status) => ({ ...bounded, status })),
     matches: part === undefined && waits === undefined ? undefined : matches,
   } satisfies Selection
-})
-
-/** Continues at a place: the number of the query, and the cursor of the store. */
-const placeOf = (after: string | undefined, queries: number) => {
-  if (after === undefined) return Effect.succeed({ index: 0, cursor: undefined })
-  const [, index = "", cursor = ""] = /^(\d) (.*)$/.exec(after) ?? []
-  return index !== "" && Number(index) < queries
-    ? Effect.succeed({ index: Number(index), cursor: cursor === "" ? undefined : cursor })
-    : Effect.fail(refuse("invalid_request", "after must be the next of an earlier response"))
-}
-
-/**
- * Returns the next jobs of a selection: it looks until it has `limit` of them, or for `lookMs`. Where each row has to be looked at,
- * the last look may find more.
- */
-export const readMatching = Effect.fnUntraced(function* (
-  { matches, queries }: Selection,
-  { after, limit, lookMs }: { readonly after: string | undefined; readonly limit: number; readonly lookMs: number },
-) {
-  const directory = yield* JobDirectory
-  const jobs: Array<JobSummary> = []
-  let lookedAt = 0
-  let oldest: number | undefined
-  let { cursor, index } = yield* placeOf(after, queries.length)
-  const until = (yield* monotonicMs) + lookMs
-  do {
-    const query = queries[index]
-    if (query === undefined) return { jobs, next: null, lookedAt, oldest }
-    const page = yield* directory.listJobs({
-      ...query,
-      after: cursor,
-      limit: matches === undefined ? limit - jobs.length : lookedAtOnce,
-    })
-    lookedAt += page.jobs.length
-    oldest = page.jobs.at(-1)?.createdAt ?? oldest
-    jobs.push(...(matches === undefined ? page.jobs : yield* matches(page.jobs)))
-    cursor = page.next
-    if (cursor === undefined) index += 1
-  } while (jobs.length < limit && (yield* monotonicMs) < until)
-  const next = index < queries.length ? `${index} ${cursor ?? ""}` : null
-  return { jobs, next, lookedAt, oldest }
 })

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { z } from "zod"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine, jobKind } from "@kiln/core"
+import { createEngine, type GivenSettings, jobKind } from "@kiln/core"
 import { embeddedContext } from "@kiln/core/effect"
 import { MinuteHistory, type OperatorRole, OperatorTokens } from "@kiln/core/ports"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
@@ -34,7 +34,7 @@ export type StoreName = "memory" | "sqlite"
 type Body = any
 
 /** An engine with its dashboard, and tokens. */
-export const openWorld = async (storeName: StoreName) => {
+export const openWorld = async (storeName: StoreName, settings: GivenSettings = {}) => {
   const directory = mkdtempSync(join(tmpdir(), "kiln-dashboard-"))
   const path = join(directory, "kiln.db")
   const engine = await createEngine({
@@ -42,7 +42,7 @@ export const openWorld = async (storeName: StoreName) => {
     blobs: memoryBlobs(),
     kinds: [echo],
     log: false,
-    settings: { concurrency: 4 },
+    settings: { concurrency: 4, ...settings },
   })
   const { fetch } = await dashboard({ engine })
   const context = embeddedContext(engine)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { postgresStore } from "@kiln/adapter-postgres"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { embeddedContext } from "@kiln/core/effect"
 import { KeyDirectory } from "@kiln/core/ports"
 import { createApiKey, jobRoute, nodeHandler } from "@kiln/http/mount"
@@ -127,7 +127,13 @@ describe("a key created by a program", () => {
 it("many concurrent calls create one project, in one process and in two", async () => {
   await using database = await freshDatabase()
   const open = () =>
-    createEngine({ store: postgresStore({ url: database.url }), blobs: memoryBlobs(), worker: false, log: false })
+    createEngine({
+      store: postgresStore({ url: database.url }),
+      blobs: memoryBlobs(),
+      kinds: builtInKinds(),
+      worker: false,
+      log: false,
+    })
   await using one = await open()
   await using other = await open()
   const keys = Array.from({ length: 20 }, (_, n) =>
@@ -149,7 +155,12 @@ describe("no key is created", () => {
   })
 
   it("is rejected on a stopped engine, and on anything that is not an engine", async () => {
-    const engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), worker: false })
+    const engine = await createEngine({
+      store: memoryStore(),
+      blobs: memoryBlobs(),
+      kinds: builtInKinds(),
+      worker: false,
+    })
     await engine.stop()
     const scopes = ["audio.create"]
     await expect(createApiKey(engine, { scopes })).rejects.toMatchObject({ name: "AbortError" })

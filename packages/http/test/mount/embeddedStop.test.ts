@@ -54,6 +54,7 @@ const openIn = (path: string) =>
   createEngine({
     store: sqliteStore({ path: join(path, "kiln.db") }),
     blobs: fileBlobs({ directory: join(path, "blobs") }),
+    kinds: builtInKinds(),
     worker: false,
     log: false,
   })

@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { openTelemetry } from "@kiln/core/opentelemetry"
 import { createApiKey, fetchHandler, type MountedEngine, nodeHandler } from "@kiln/http/mount"
 import { sandboxProviders } from "@kiln/provider-sandbox"
@@ -34,6 +34,7 @@ it.each(handlers)("requests to %s are part of the host's spans, or else of their
   await using engine = await createEngine({
     store: memoryStore(),
     blobs: memoryBlobs(),
+    kinds: builtInKinds(),
     providers: { sandbox: sandboxProviders() },
     telemetry: openTelemetry(api),
   })

@@ -17,7 +17,10 @@ export interface TimeTravel {
   readonly advanceToNextWake: Effect.Effect<void>
 }
 
-const sweep = Effect.all([expireOverdue, pruneOnce, collectOrphans, fireSchedules, deliverFinished], { discard: true })
+/** Handles all due ticks, also those of which one look handles the first. */
+const fireAll = Effect.repeat(fireSchedules, { until: (pauseMs) => pauseMs > 0 })
+
+const sweep = Effect.all([expireOverdue, pruneOnce, collectOrphans, fireAll, deliverFinished], { discard: true })
 
 /** The time of the next tick of a schedule that has not come yet; `Infinity` without one. */
 const nextTickAt = Effect.flatMap(ScheduleStore, (store) =>

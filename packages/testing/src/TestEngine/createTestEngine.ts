@@ -1,5 +1,5 @@
 import { givenField } from "@kiln/core/domain"
-import type { BuiltInKind, Kind } from "@kiln/core"
+import { type BuiltInKind, builtInKinds, type Kind } from "@kiln/core"
 import type { JobId } from "@kiln/core/domain"
 import { openEmbedded } from "@kiln/core/effect"
 import { builtInPorts, type ProviderPort } from "@kiln/core/ports"
@@ -94,7 +94,7 @@ const partsOf = <K extends Kind>(
     providers: { sandbox: set, live: set },
     autoStart: false,
     log: log ?? false,
-    ...(kinds && { kinds }),
+    kinds: kinds ?? builtInKinds(),
     ...(probe && { probe }),
     ...(settings !== undefined && { settings }),
   }

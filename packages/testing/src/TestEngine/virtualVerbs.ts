@@ -90,8 +90,8 @@ export const inlineVerbs = <K extends Kind>(
     ...verbs,
     operator: {
       ...operator,
-      retry: async (job) => {
-        const again = await operator.retry(job)
+      retry: async (job, options) => {
+        const again = await operator.retry(job, options)
         await finish(again.id)
         return get(again)
       },

@@ -6,7 +6,8 @@ export interface SeenJob {
   readonly kind: string
   readonly status: JobStatus
   readonly attempts: number
-  readonly billing: Billing
+  /** Missing for a kind without providers, switches, a price and meters. */
+  readonly billing?: Billing
   readonly output?: unknown
   readonly errorCode?: ErrorCode
 }

@@ -54,14 +54,14 @@ export interface ExpectedCharge {
 }
 
 export const chargedVerdict = (job: SeenJob, charge?: string | ExpectedCharge): Verdict => {
-  const { amount, currency, status } = job.billing
+  const { amount = null, currency = null, status } = job.billing ?? { status: "not_charged" }
   const given = typeof charge === "string" ? { amount: charge } : charge
   const expected = { status: "charged", ...given }
-  const pass = matches(job.billing, expected)
+  const pass = job.billing !== undefined && matches(job.billing, expected)
   const wanted = given === undefined ? "to have been charged" : `to have been charged ${shown(given)}`
   return {
     pass,
-    message: `expected ${about(job)} ${pass ? "not " : ""}${wanted}: it is ${status}, ${amount ?? "?"} ${currency}`,
+    message: `expected ${about(job)} ${pass ? "not " : ""}${wanted}: ${job.billing === undefined ? `the kind ${job.kind} has no price` : `it is ${status}, ${amount ?? "?"} ${currency}`}`,
     actual: { status, amount, currency },
     expected,
   }

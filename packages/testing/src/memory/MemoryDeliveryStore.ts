@@ -1,5 +1,5 @@
 import { DeliveryStore, type Settlement } from "@kiln/core/ports"
-import type { PendingDelivery } from "@kiln/core/domain"
+import { deliveryLeaseMs, type PendingDelivery } from "@kiln/core/domain"
 import { type MemoryState, step } from "./MemoryState.ts"
 
 /** The reference model of `DeliveryStore`. */
@@ -18,6 +18,15 @@ export const makeMemoryDeliveryStore = (state: MemoryState): DeliveryStore["Serv
           })
       }),
     settleDeliveries: (items) => step((now) => items.map((item) => settle(state, item, now))),
+    redeliver: (items) =>
+      step((now) =>
+        items.map(({ jobId, kind }) => {
+          const present = state.deliveries.get(jobId)
+          if (present !== undefined && present.dueAt <= now + deliveryLeaseMs) return "Pending"
+          put(state, { jobId, kind, dueAt: now, attempts: 0, token: present === undefined ? now : present.token + 1 })
+          return "Redelivered"
+        }),
+      ),
     listDeliveries: (limit) => step(() => [...state.deliveries.values()].sort(byJob).slice(0, limit)),
     countDeliveries: step((now) =>
       [...Map.groupBy(state.deliveries.values(), ({ kind }) => kind)]

@@ -36,6 +36,7 @@ import {
   extendLeases,
   failJobs,
   releaseJobs,
+  rescheduleJobs,
   signalJobs,
 } from "./jobs/fencedVerbs.ts"
 import { deleteJobs, expireData } from "./jobs/pruneJobs.ts"
@@ -96,6 +97,7 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
     listSignals: (jobId) =>
       step(() => Object.values(state.signals.get(jobId) ?? {}).sort((a, b) => compare(a.name, b.name))),
     cancelJobs: (jobIds) => step((now) => cancelJobs(state, jobIds, now)),
+    rescheduleJobs: (items) => step((now) => rescheduleJobs(state, items, now)),
     checkClaims: (items) =>
       step(() =>
         items.map(({ jobId, token }) => {

@@ -315,11 +315,11 @@ export const insertJob = (state: MemoryState, job: Job): void => {
 const addDelivery = (state: MemoryState, { finishedAt, id: jobId, kind }: Job): void =>
   void state.deliveries.set(jobId, Object.freeze({ jobId, kind, dueAt: finishedAt ?? 0, attempts: 0, token: 0 }))
 
-/** Replaces a job with its next version. Removes the checkpoints of a finished job. */
+/** Replaces a job with its next version. Removes the checkpoints of a done job; those of a failed one stay for its retry. */
 export const putJob = (state: MemoryState, next: Job): Job => {
   const before = state.jobs.get(next.id)
   const finishes = isFinished(next) && before !== undefined && !isFinished(before)
-  const job = Object.freeze(finishes ? { ...next, checkpoints: Object.freeze({}) } : next)
+  const job = Object.freeze(finishes && next.status === "done" ? { ...next, checkpoints: Object.freeze({}) } : next)
   if (finishes) {
     if (isUploadFault(job.errorCode) && job.uploadId !== null) eraseFaulty(state, job.uploadId)
     laneOf(state, job).unfinished.delete(job.id)

@@ -47,7 +47,7 @@ export const matchers = {
 }
 
 const jobFrom = (value: unknown): SeenJob => {
-  if (typeof value === "object" && value !== null && "status" in value && "billing" in value) return value as SeenJob
+  if (typeof value === "object" && value !== null && "status" in value && "attempts" in value) return value as SeenJob
   throw new TypeError("expected a job: await its promise, or submit one first")
 }
 

@@ -1,4 +1,4 @@
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { fakeMp3, makeFakeProviders, memoryBlobs, memoryStore, programmable, testEngine } from "@kiln/testing"
 import { assertDone } from "@kiln/testing/assert"
 import { expect, it } from "vitest"
@@ -90,6 +90,7 @@ it("fakes serve an engine that is assembled by hand", async () => {
   await using engine = await createEngine({
     store: memoryStore(),
     blobs: memoryBlobs(),
+    kinds: builtInKinds(),
     providers: { sandbox: fakes.providers },
     log: false,
   })

@@ -166,6 +166,14 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
     },
   },
   {
+    name: "rescheduleJobs",
+    run: async ({ stores }) => {
+      const claims = await claimed(stores)
+      await promise(stores.jobs.releaseJobs(claims.map(({ job, token }) => ({ jobId: job.id, token }))))
+      return () => stores.jobs.rescheduleJobs(claims.map(({ job }) => ({ jobId: job.id, delayMs: 60_000 })))
+    },
+  },
+  {
     name: "createJobs: a retry",
     run: async ({ stores }) => {
       const [failing] = await claimed(stores)

@@ -1,7 +1,7 @@
 // A program that lives in Express with kiln mounted under /api/kiln, as a process of its own: prints one line of JSON once it
 // listens, and one line for every exception or rejection that nothing caught. Ends with standard input.
 import type { AddressInfo } from "node:net"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { createApiKey, nodeHandler } from "@kiln/http/mount"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { MemoryBlobStore, memoryStore } from "@kiln/testing"
@@ -15,6 +15,7 @@ process.on("uncaughtException", report("uncaught")).on("unhandledRejection", rep
 const engine = await createEngine({
   store: memoryStore(),
   blobs: blobAdapter(MemoryBlobStore.layer),
+  kinds: builtInKinds(),
   providers: { sandbox: sandboxProviders({ steering: true }) },
   log: () => {},
 })

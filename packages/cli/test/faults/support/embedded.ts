@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { fileBlobs } from "@kiln/adapter-blobs"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { type BuiltInKind, createEngine, type EmbeddedEngine } from "@kiln/core"
+import { type BuiltInKind, builtInKinds, createEngine, type EmbeddedEngine } from "@kiln/core"
 import { defaultEngineSettings } from "@kiln/core/effect"
 import { audioProbe } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
@@ -17,6 +17,7 @@ export const openEngine = (directory: string, blobs: string = directory): Promis
   createEngine({
     store: sqliteStore({ path: databaseOf(directory) }),
     blobs: fileBlobs({ directory: blobs }),
+    kinds: builtInKinds(),
     probe: audioProbe(),
     providers: { sandbox: sandboxProviders({ steering: true }), live: sandboxProviders({ steering: false }) },
     settings: {

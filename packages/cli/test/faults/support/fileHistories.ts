@@ -4,7 +4,7 @@ import { cpSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, sta
 import { join } from "node:path"
 import { fileBlobs } from "@kiln/adapter-blobs"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { audioProbe } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { temporaryDirectory } from "@kiln/service-lab"
@@ -118,6 +118,7 @@ class History implements Disposable {
     const engine = await createEngine({
       store: sqliteStore({ path: join(this.#data, "kiln.db") }),
       blobs: fileBlobs({ directory: this.#files }),
+      kinds: builtInKinds(),
       probe: audioProbe(),
       providers: { sandbox: sandboxProviders({ steering: true }), live: sandboxProviders({ steering: false }) },
       log: false,

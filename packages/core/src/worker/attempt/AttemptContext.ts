@@ -26,9 +26,11 @@ import { BlobStore, type Claim, IdGenerator, JobDirectory, JobStore, MediaProbe 
 import { type AnyProvider, builtInPorts, callProvider, type ProviderCall, Providers } from "../../providers/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
+import { ownersVerbs, submitFollowUp } from "./attemptEngine.ts"
 import { cannotGoOn } from "./AttemptEnd.ts"
 import { awaitChildren, type KeptCount } from "./children.ts"
 import { GateWatch } from "../claiming/GateWatch.ts"
+import { type Inherited, inherits, readInherited } from "./inherited.ts"
 import { keepStep } from "./keepStep.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { ProgressReports, type ReportServices } from "./ProgressReports.ts"
@@ -48,6 +50,7 @@ interface Services extends ReportServices {
   readonly engine: Engine["Service"]
   readonly directory: JobDirectory["Service"]
   readonly fingerprint: Fingerprint["Service"]
+  readonly context: Context.Context<JobStore | JobDirectory | JobEvents>
 }
 
 /** Returns the function that builds the context of a kind's `run`, for the attempts of one worker. */
@@ -79,6 +82,7 @@ export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
     engine: Context.get(context, Engine),
     directory: Context.get(context, JobDirectory),
     fingerprint: Context.get(context, Fingerprint),
+    context,
   }
   return (attempt: Attempt, request: unknown): AttemptContext<unknown> => new RunContext(services, attempt, request)
 })
@@ -92,6 +96,7 @@ class RunContext implements AttemptContext<unknown> {
   readonly #services: Services
   readonly #attempt: Attempt
   #ask: Ask | undefined
+  #inherited: Effect.Effect<Inherited, AttemptError> | undefined
 
   constructor(services: Services, attempt: Attempt, request: unknown) {
     this.#services = services
@@ -143,21 +148,11 @@ class RunContext implements AttemptContext<unknown> {
   }
 
   get step(): AttemptContext<unknown>["step"] {
-    const { checkpoints } = this.#job
     return <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
       this.#named(
         "step",
         name,
-      )(
-        Effect.suspend(() =>
-          Object.hasOwn(checkpoints, name)
-            ? Effect.succeed(checkpoints[name] as A)
-            : this.#mayBuy.pipe(
-                Effect.andThen(inSpan("Attempt.step", effect, { attributes: { "kiln.step": name } })),
-                Effect.tap((value) => this.#keep(name, value)),
-              ),
-        ),
-      )
+      )(this.#kept(name, () => inSpan("Attempt.step", effect, { attributes: { "kiln.step": name } })))
   }
 
   get lastStep(): AttemptContext<unknown>["lastStep"] {
@@ -200,13 +195,57 @@ class RunContext implements AttemptContext<unknown> {
     return (name, options) => this.#named("waitFor", name)(awaitSignal(this.#waiting, name, options))
   }
 
+  get engine(): AttemptContext<unknown>["engine"] {
+    const { get, readFile, ...others } = ownersVerbs(this.#services, this.#job)
+    return {
+      submit: (step, kind, request, options = {}) =>
+        this.#named(
+          "engine.submit",
+          step,
+        )(
+          this.#kept(step, () =>
+            submitFollowUp(this.#services.engine, this.#job, step, kind, request, options, () => this.#now()),
+          ),
+        ),
+      get: (jobId) => this.#part(get(jobId)),
+      readFile: (fileId) => Stream.catchCause(readFile(fileId), (cause) => Stream.fromEffect(this.#cutOr(cause))),
+      signal: (jobId, name, value) => this.#part(Effect.andThen(this.#mayBuy, others.signal(jobId, name, value))),
+      cancel: (jobId) => this.#part(Effect.andThen(this.#mayBuy, others.cancel(jobId))),
+    }
+  }
+
   get #waiting(): WaitServices {
     return {
       store: this.#services.store,
       job: this.#job,
       now: () => this.#now(),
       keep: (step, value) => this.#keep(step, value),
+      inherited: this.#inheritance,
     }
+  }
+
+  /** What the jobs that this one retries had finished, read once; `undefined` for a job that is no retry. */
+  get #inheritance(): Effect.Effect<Inherited, AttemptError> | undefined {
+    if (!inherits(this.#job)) return undefined
+    return (this.#inherited ??= Effect.runSync(Effect.cached(readInherited(this.#services, this.#job))))
+  }
+
+  /** Returns the value that this job, or the one that it retries, has of a step; otherwise runs it and keeps the value. */
+  #kept<A extends Json>(name: string, run: () => Effect.Effect<A, AttemptError>): Effect.Effect<A, AttemptError> {
+    const { checkpoints } = this.#job
+    return Effect.suspend(() => {
+      if (Object.hasOwn(checkpoints, name)) return Effect.succeed(checkpoints[name] as A)
+      const runNow = this.#mayBuy.pipe(
+        Effect.andThen(Effect.suspend(run)),
+        Effect.tap((value) => this.#keep(name, value)),
+      )
+      const inheritance = this.#inheritance
+      if (inheritance === undefined) return runNow
+      return Effect.flatMap(inheritance, ({ steps }) => {
+        const value = steps.get(name)
+        return value === undefined ? runNow : Effect.as(this.#keep(name, value), value as A)
+      })
+    })
   }
 
   /** Writes once for each step: what it keeps does not change while the children end. */
@@ -243,15 +282,16 @@ class RunContext implements AttemptContext<unknown> {
    * Runs a part of the attempt. If the attempt cannot go on, the part does not fail: the work is interrupted, so that no code of the kind
    * takes a wait for an error. No part begins after that.
    */
-  #part<A>(effect: Effect.Effect<A, AttemptError>): Effect.Effect<A, AttemptError> {
+  #part<A, E = AttemptError>(effect: Effect.Effect<A, E | AttemptError>): Effect.Effect<A, E | AttemptError> {
     return Effect.suspend(() =>
       this.#attempt.isCut ? Effect.interrupt : Effect.catchCause(effect, (cause) => this.#cutOr(cause)),
     )
   }
 
-  #cutOr<E extends AttemptError>(cause: Cause.Cause<E>): Effect.Effect<never, E> {
-    if (!cannotGoOn(cause)) return Effect.failCause(cause)
-    this.#attempt.cut(cause)
+  #cutOr<E>(cause: Cause.Cause<E>): Effect.Effect<never, E> {
+    // Any other error is for the kind's code to handle.
+    if (!cannotGoOn(cause as Cause.Cause<never>)) return Effect.failCause(cause)
+    this.#attempt.cut(cause as Cause.Cause<never>)
     return Effect.interrupt
   }
 

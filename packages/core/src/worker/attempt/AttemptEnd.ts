@@ -1,8 +1,12 @@
 import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type FailureReason, type AttemptLimits } from "../../domain/Attempt.ts"
 import { type CircuitLimits } from "../../domain/Circuit.ts"
 import { isError, type Parking } from "../../domain/index.ts"
+import { LogMessages } from "../../engine/LogMessages.ts"
+import { messageOf } from "../../domain/AttemptRecord.ts"
+import { readSafely } from "../../domain/realms.ts"
 import { traceOfError } from "../../engine/publicError.ts"
 import type { AttemptError } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
@@ -84,18 +88,33 @@ export const cannotGoOn = (cause: Cause.Cause<AttemptError>): boolean => attempt
 
 /**
  * Returns the log text of a cause. An expected failure is logged with its detail. A defect is logged only by its class and
- * stack, because the message of foreign code may quote a prompt.
+ * stack, because the message of foreign code may quote a prompt, unless `LogMessages` is set.
  */
-export const describe = (cause: Cause.Cause<AttemptError>): string => {
+export const described = (cause: Cause.Cause<AttemptError>): Effect.Effect<string> =>
+  Effect.map(LogMessages, (messages) => describe(cause, messages))
+
+/** Writes a log entry about a cause. */
+export const logCause = (
+  log: (...message: ReadonlyArray<unknown>) => Effect.Effect<void>,
+  message: string,
+  cause: Cause.Cause<AttemptError>,
+): Effect.Effect<void> => Effect.flatMap(described(cause), (why) => log(message, why))
+
+const longestMessage = 1_000
+
+const textOf = (error: unknown): string => (readSafely(() => messageOf(error)) ?? "").slice(0, longestMessage)
+
+const describe = (cause: Cause.Cause<AttemptError>, messages: boolean): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error !== undefined) {
     if (error._tag === "ProviderBroken") return `${error._tag} ${error.reason}: ${error.detail}`
     return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
   }
   const defect = Cause.squash(cause)
-  if (!isError(defect)) return "defect"
+  const text = messages ? textOf(defect) : ""
+  if (!isError(defect)) return text === "" ? "defect" : `defect: ${text}`
   const { frames, name } = traceOfError(defect)
-  return [name, ...frames].join("\n")
+  return [text === "" ? name : `${name}: ${text}`, ...frames].join("\n")
 }
 
 /**

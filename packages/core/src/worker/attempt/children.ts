@@ -1,15 +1,15 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { authorize, isFinished, type Job, type JobStatus, submittedOf } from "../../domain/index.ts"
-import { childIndex, childKey, foreignPauseMs, gatePauseMs, type ParentStep, stepLabel } from "../../domain/Child.ts"
-import { KindUnknown, type SpendCapReached } from "../../domain/Errors.ts"
-import { idsOfLabel } from "../../engine/childrenOf.ts"
-import type { JobRequest, Engine, Fingerprint, JobOutcomes } from "../../engine/index.ts"
+import { childKey, foreignPauseMs, type ParentStep, stepLabel } from "../../domain/Child.ts"
+import { KindUnknown } from "../../domain/Errors.ts"
+import { type Engine, type Fingerprint, type JobRequest, retriedBy } from "../../engine/index.ts"
 import { type AttemptError, AttemptFailed, AttemptParked, type Child } from "../../kinds/AttemptContext.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { JobDirectory, JobStore } from "../../ports/index.ts"
-import { countEarlierChildren, submitChildren } from "./retriedChildren.ts"
+import { type ChildOutcomes, readChildrenOf, submitChildren } from "./retriedChildren.ts"
+import { refused } from "./refused.ts"
 import { shownCall } from "./UsedNames.ts"
 
 /** Jobs in one page of a list, or in one call that reads them. */
@@ -50,35 +50,15 @@ const childOf = ({ errorCode, files, id, output, status }: Job): Child =>
       }
     : { id, status: "failed", errorCode: errorCode ?? "internal_error" }
 
-/** Reads the finished children of a step, in the order of their requests. Each must be the job of the request at its place. */
-const readChildren = Effect.fnUntraced(function* (
-  { directory, fingerprint }: ChildServices,
-  parent: ParentStep,
-  kind: JobKind,
-  requests: ReadonlyArray<unknown>,
-) {
-  const ids = yield* idsOfLabel(directory, stepLabel(parent))
-  const children: Array<Child> = []
-  for (let from = 0; from < ids.length; from += pageSize)
-    for (const job of yield* directory.readJobs(ids.slice(from, from + pageSize)))
-      if (job !== undefined) {
-        const index = childIndex(job.idempotencyKey)
-        if (!isRequestOf(job, kind, requests[index], fingerprint))
-          return yield* Effect.die(otherRequest(parent.step, index))
-        children[index] = childOf(job)
-      }
-  return children
-})
-
-/** Reads finished children, whose order is known. */
-const readInOrder = Effect.fnUntraced(function* (directory: Directory, jobs: ReadonlyArray<Job>) {
-  const children: Array<Child> = []
+/** Reads finished children again, which may have been found before they had finished. */
+const readAgain = Effect.fnUntraced(function* (directory: Directory, jobs: ReadonlyArray<Job>) {
+  const read: Array<Job> = []
   for (let from = 0; from < jobs.length; from += pageSize) {
     const page = jobs.slice(from, from + pageSize)
     const found = yield* directory.readJobs(page.map(({ id }) => id))
-    children.push(...page.map((job, index) => childOf(found[index] ?? job)))
+    read.push(...page.map((job, index) => found[index] ?? job))
   }
-  return children
+  return read
 })
 
 /** Returns whether a child has this kind and request. True for a request that the kind, which may be newer, no longer accepts. */
@@ -100,32 +80,20 @@ const otherRequest = (step: string, index: number) =>
 
 /** Turns the first refusal of a child into the end of its parent's attempt. */
 const refusal = (
-  outcomes: JobOutcomes,
+  outcomes: ChildOutcomes,
   step: string,
   job: Job,
   now: () => number,
 ): Effect.Effect<void, AttemptError> => {
-  const index = outcomes.findIndex(Result.isFailure)
-  const outcome = outcomes[index]
-  if (outcome === undefined || Result.isSuccess(outcome)) return Effect.void
-  const error = outcome.failure
-  if (error._tag === "StoreUnavailable") return Effect.fail(error)
-  const parkOn = (missing: ReadonlyArray<string>) =>
-    Effect.fail(
-      new AttemptParked({ park: { reason: "gate", subject: missing.join(", "), until: now() + gatePauseMs } }),
-    )
-  if (error._tag === "LiveNotActive") return parkOn(error.missing)
-  // Until the cap is raised or its period ends, but no longer than the parent may wait.
-  if (error._tag === "SpendCapReached")
-    return Effect.andThen(tellOfCap(error, step, job), parkOn([`spend_cap:${error.owner}`]))
-  if (error._tag === "IdempotencyKeyReused") return Effect.die(otherRequest(step, index))
-  const detail = `child ${index} of ${shownCall("children", step)} was refused: ${error._tag}`
-  return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail, cause: error }))
+  const [index, outcome] = [...outcomes].find((entry) => Result.isFailure(entry[1])) ?? []
+  if (index === undefined || outcome === undefined || Result.isSuccess(outcome)) return Effect.void
+  const waiting = `the children of step "${step}"`
+  return refused(outcome.failure, job, now, {
+    name: `child ${index} of ${shownCall("children", step)}`,
+    waiting,
+    reused: () => otherRequest(step, index),
+  })
 }
-
-/** Logs ever more rarely: the parent looks again every second. */
-const tellOfCap = ({ message }: SpendCapReached, step: string, { token }: Job): Effect.Effect<void> =>
-  (token & (token - 1)) === 0 ? Effect.logWarning(`the children of step "${step}" wait: ${message}`) : Effect.void
 
 /** The number of children of a step. */
 export interface KeptCount {
@@ -135,20 +103,18 @@ export interface KeptCount {
   readonly keep: (count: number) => Effect.Effect<void, AttemptError>
 }
 
-/** Fails if the children that an earlier attempt submitted are not those that this one asks for, or not all there. None is made again. */
-const checkCount = (
+/**
+ * Fails if children are missing that an earlier attempt submitted. None is made again, except by a retry, which has those of the failed
+ * job too.
+ */
+const checkMissing = (
   step: string,
   known: number | undefined,
-  asked: number,
-  found: number,
+  missing: number,
+  job: Job,
 ): Effect.Effect<void, AttemptError> => {
-  if (known === undefined) return Effect.void
-  if (known !== asked)
-    return Effect.die(
-      new KindBug(`step "${step}" had ${known} children in an earlier attempt; give it the same requests each time`),
-    )
-  if (found >= known) return Effect.void
-  const detail = `${known - found} of ${known} children of step "${step}" were deleted before their parent had finished`
+  if (known === undefined || retriedBy(job.idempotencyKey) !== undefined) return Effect.void
+  const detail = `${missing} of ${known} children of step "${step}" were deleted before their parent had finished`
   return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail }))
 }
 
@@ -169,9 +135,14 @@ export interface Parked {
 }
 
 /** Returns the kind of the children of a step. Throws `KindBug` for arguments of `children` that JavaScript code got wrong. */
-const kindOfChildren = ({ kinds }: Engine["Service"], step: string, kindName: unknown, requests: unknown): JobKind => {
+const kindOfChildren = (engine: Engine["Service"], step: string, kindName: unknown, requests: unknown): JobKind => {
   const call = shownCall("children", step)
   if (!Array.isArray(requests)) throw new KindBug(`${call} expects an array of requests as its third argument`)
+  return kindNamed(engine, call, kindName)
+}
+
+/** Returns the kind of this name. Throws `KindBug` for a wrong one. */
+export const kindNamed = ({ kinds }: Engine["Service"], call: string, kindName: unknown): JobKind => {
   if (typeof kindName !== "string") throw new KindBug(`${call} expects a kind or its name as its second argument`)
   const kind = kinds.find(({ name }) => name === kindName)
   if (kind !== undefined) return kind
@@ -194,7 +165,11 @@ const askedFor = (
     kind,
     request,
     idempotencyKey: childKey(parent, index),
-    placement: { priority, submitted: { ...(context !== undefined && { context }), parent }, uncapped: true },
+    placement: {
+      priority,
+      submitted: { ...(context !== undefined && { context }), parent: { ...parent, index } },
+      uncapped: true,
+    },
   }))
 }
 
@@ -214,34 +189,46 @@ export const awaitChildren = Effect.fnUntraced(function* (
   const { directory, engine } = services
   const parent: ParentStep = { jobId: job.id, step }
   const kind = kindOfChildren(engine, step, kindName, requests)
-  const before = yield* countChildren(directory, parent)
-  const asked = before.all < requests.length ? askedFor(job, parent, kind, requests) : []
-  const isShort = count.known !== undefined && before.all < count.known
-  const earlier = isShort ? yield* countEarlierChildren(services, job, parent, asked) : 0
-  yield* checkCount(step, count.known, requests.length, before.all + earlier)
-  if (before.all < requests.length) {
-    const outcomes = yield* submitChildren(services, job, parent, asked)
-    yield* refusal(outcomes, step, job, now)
-    yield* count.keep(requests.length)
-    const submitted = outcomes.flatMap((outcome) => (Result.isSuccess(outcome) ? [outcome.success.job] : []))
-    const unfinished = submitted.filter((child) => !isFinished(child))
-    if (unfinished.length > 0) {
-      const areOwn = unfinished.some((child) => submittedOf(child).parent?.jobId === job.id)
-      yield* tell(requests.length)
-      return yield* parkedOn(step, areOwn ? undefined : now() + foreignPauseMs)
-    }
-    return yield* readInOrder(directory, submitted)
-  }
-  if (before.all > requests.length)
+  const total = requests.length
+  if (count.known !== undefined && count.known !== total)
     return yield* Effect.die(
       new KindBug(
-        `${shownCall("children", step)} had ${before.all} requests in an earlier attempt and has ${requests.length} now; give a step the same requests each time`,
+        `step "${step}" had ${count.known} children in an earlier attempt; give it the same requests each time`,
       ),
     )
-  yield* count.keep(requests.length)
-  if (before.unfinished > 0) {
-    yield* tell(requests.length)
+  const before = yield* countChildren(directory, parent)
+  // All were submitted, so none has to be read before they have finished.
+  if (count.known !== undefined && before.unfinished > 0) {
+    yield* tell(total)
     return yield* parkedOn(step)
   }
-  return yield* readChildren(services, parent, kind, requests)
+  const children = before.all === 0 ? new Map<number, Job>() : yield* readChildrenOf(directory, parent)
+  const asked = [...children.keys()].reduce((most, index) => Math.max(most, index + 1), 0)
+  if (asked > total)
+    return yield* Effect.die(
+      new KindBug(
+        `${shownCall("children", step)} had ${asked} requests in an earlier attempt and has ${total} now; give a step the same requests each time`,
+      ),
+    )
+  const isShort = children.size < total
+  if (isShort) {
+    yield* checkMissing(step, count.known, total - children.size, job)
+    const missing = askedFor(job, parent, kind, requests).flatMap((request, index) =>
+      children.has(index) ? [] : { index, request },
+    )
+    const outcomes = yield* submitChildren(services, job, parent, missing)
+    yield* refusal(outcomes, step, job, now)
+    for (const [index, outcome] of outcomes) if (Result.isSuccess(outcome)) children.set(index, outcome.success.job)
+  }
+  yield* count.keep(total)
+  const inOrder = requests.flatMap((_, index) => children.get(index) ?? [])
+  const unfinished = inOrder.filter((child) => !isFinished(child))
+  if (unfinished.length > 0) {
+    const areOwn = unfinished.some((child) => submittedOf(child).parent?.jobId === job.id)
+    yield* tell(total)
+    return yield* parkedOn(step, areOwn ? undefined : now() + foreignPauseMs)
+  }
+  const finished = isShort ? yield* readAgain(directory, inOrder) : inOrder
+  const other = finished.findIndex((child, index) => !isRequestOf(child, kind, requests[index], services.fingerprint))
+  return other === -1 ? finished.map(childOf) : yield* Effect.die(otherRequest(step, other))
 })

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { FailureReason, AttemptLimits } from "../../domain/Attempt.ts"
 import type { Attempt } from "./Attempt.ts"
-import { describe } from "./AttemptEnd.ts"
+import { logCause } from "./AttemptEnd.ts"
 
 interface Policy {
   readonly failure: FailureReason
@@ -31,7 +31,7 @@ export const policyAfter = (
       if (!(delayMs >= 0)) throw new TypeError("retry.backoff must return a non-negative number of milliseconds")
       return { ...policy, failure: { ...failure, backoffMs: Math.min(delayMs, longestBackoffMs) } }
     }),
-    (cause) => Effect.as(Effect.logError("the retry policy of a kind failed", describe(cause)), policy),
+    (cause) => Effect.as(logCause(Effect.logError, "the retry policy of a kind failed", cause), policy),
   )
 }
 

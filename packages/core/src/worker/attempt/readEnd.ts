@@ -8,7 +8,7 @@ import type { AttemptError, AttemptResult } from "../../kinds/AttemptContext.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { Attempt } from "./Attempt.ts"
-import { type AttemptEnd, attemptEnd, describe, kindBugIn } from "./AttemptEnd.ts"
+import { type AttemptEnd, attemptEnd, logCause, kindBugIn } from "./AttemptEnd.ts"
 import { checkResult } from "./checkResult.ts"
 
 /** The end of an attempt, with the facts to report. */
@@ -82,7 +82,7 @@ const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEn
     return reason === "gate" ? { ...end, log: Effect.logDebug("children may not be created now", subject) } : end
   }
   if (end._tag === "Postponed") return { ...end, log: Effect.logDebug("a provider postponed its call") }
-  return { ...end, log: Effect.logWarning("attempt ended without a result", describe(cause)) }
+  return { ...end, log: logCause(Effect.logWarning, "attempt ended without a result", cause) }
 }
 
 /** The bug of failing with an error code that callers cannot know. */

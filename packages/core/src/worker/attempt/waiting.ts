@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { untilStep } from "../../domain/Child.ts"
+import { signalStep, untilStep } from "../../domain/Child.ts"
 import { type Job, type Json, maxParkMs } from "../../domain/index.ts"
 import { isDate } from "../../domain/realms.ts"
 import { isSignalName, signalNameRule } from "../../domain/signalName.ts"
@@ -8,6 +8,7 @@ import { type AttemptError, AttemptFailed, AttemptParked, type SignalOptions } f
 import { KindBug } from "../../kinds/KindBug.ts"
 import { readBySchema } from "../../kinds/readBySchema.ts"
 import type { JobStore } from "../../ports/index.ts"
+import type { Inherited } from "./inherited.ts"
 import { shownCall } from "./UsedNames.ts"
 
 /** The parts of an attempt that waiting needs. */
@@ -17,6 +18,8 @@ export interface WaitServices {
   /** Returns the store time. */
   readonly now: () => number
   readonly keep: (step: string, value: Json) => Effect.Effect<void, AttemptError>
+  /** What the jobs that this one retries had finished; `undefined` for a job that is no retry. */
+  readonly inherited: Effect.Effect<Inherited, AttemptError> | undefined
 }
 
 /** The value that is kept once a wait has timed out. */
@@ -32,15 +35,19 @@ const endOf = (call: string, option: string, time: unknown, now: number): number
   return now + Math.max(0, ms)
 }
 
-/** Returns the end of a wait, which the first attempt that gets there keeps. */
+const ownValue = (values: Readonly<Record<string, Json>>, name: string): Json | undefined =>
+  Object.hasOwn(values, name) ? values[name] : undefined
+
+/** Returns the end of a wait, which the first attempt that gets there keeps. `earlier`: the end for a job that this one retries. */
 const keptEnd = Effect.fnUntraced(function* (
   { job, keep, now }: WaitServices,
   name: string,
   endFrom: (now: number) => number,
+  earlier?: Json,
 ): Effect.fn.Return<number | typeof over, AttemptError> {
-  const kept = Object.hasOwn(job.checkpoints, untilStep(name)) ? job.checkpoints[untilStep(name)] : undefined
+  const kept = ownValue(job.checkpoints, untilStep(name))
   if (kept === over || typeof kept === "number") return kept
-  const end = endFrom(now())
+  const end = typeof earlier === "number" ? earlier : endFrom(now())
   yield* keep(untilStep(name), end)
   return end
 })
@@ -51,7 +58,8 @@ export const sleepUntil = Effect.fnUntraced(function* (
   name: string,
   time: unknown,
 ): Effect.fn.Return<void, AttemptError> {
-  const until = yield* keptEnd(services, name, (now) => endOf(shownCall("sleep", name), "the time", time, now))
+  const earlier = services.inherited && (yield* services.inherited).steps.get(untilStep(name))
+  const until = yield* keptEnd(services, name, (now) => endOf(shownCall("sleep", name), "the time", time, now), earlier)
   if (until === over || until <= services.now()) return
   return yield* new AttemptParked({ park: { reason: "sleep", subject: name, until } })
 })
@@ -64,10 +72,17 @@ export const awaitSignal = Effect.fnUntraced(function* (
 ): Effect.fn.Return<SignalResult, AttemptError> {
   const call = shownCall("waitFor", name)
   if (!isSignalName(name)) throw new KindBug(`${call}: ${signalNameRule}`)
+  const kept = ownValue(services.job.checkpoints, signalStep(name))
+  if (kept !== undefined) return { timedOut: false, value: yield* valueOf(call, kept, options?.schema) }
   const until = yield* keptEnd(services, name, (now) => endOf(call, "timeout", options?.timeout, now))
   if (until === over) return { timedOut: true }
   const signal = (yield* services.store.listSignals(services.job.id)).find((each) => each.name === name)
   if (signal !== undefined) return { timedOut: false, value: yield* valueOf(call, signal.value, options?.schema) }
+  const earlier = services.inherited && (yield* services.inherited).signals.find((each) => each.name === name)
+  if (earlier !== undefined) {
+    yield* services.keep(signalStep(name), earlier.value)
+    return { timedOut: false, value: yield* valueOf(call, earlier.value, options?.schema) }
+  }
   if (until > services.now()) return yield* new AttemptParked({ park: { reason: "signal", subject: name, until } })
   yield* services.keep(untilStep(name), over)
   return { timedOut: true }

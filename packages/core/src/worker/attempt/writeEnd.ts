@@ -9,7 +9,7 @@ import type { JobEvent, JobRef } from "../../engine/JobEvent.ts"
 import { JobEvents, refOf } from "../../engine/JobEvents.ts"
 import type { Deferral } from "../../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
-import { type AttemptEnd, describe, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
+import { type AttemptEnd, logCause, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
 import { fencedWriter, type Tried } from "./fencedWriter.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { policyAfter } from "./policyAfter.ts"
@@ -49,7 +49,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       // The store rejects this result, and would also reject that of another attempt.
       onFailure: (cause) =>
         Effect.andThen(
-          Effect.logError("the store rejected a result", describe(cause)),
+          logCause(Effect.logError, "the store rejected a result", cause),
           fail(attempt, { errorCode: "internal_error", retry: false }, { error: Cause.squash(cause), durationMs }),
         ),
     })
@@ -108,7 +108,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
 
   return (attempt: Attempt, end: AttemptEnd, thrown: Thrown, tried?: Tried): Effect.Effect<Written> =>
     Effect.catchCause(writeEnd(attempt, end, thrown, tried), (cause) =>
-      Effect.as(Effect.logError("failed to write the end of an attempt", describe(cause)), "lapsed" as const),
+      Effect.as(logCause(Effect.logError, "failed to write the end of an attempt", cause), "lapsed" as const),
     )
 })
 

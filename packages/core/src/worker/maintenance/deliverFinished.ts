@@ -5,11 +5,11 @@ import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { type Job } from "../../domain/index.ts"
-import { deliveryPauseMs } from "../../domain/Delivery.ts"
+import { deliveryLeaseMs as leaseDurationMs, deliveryPauseMs } from "../../domain/Delivery.ts"
 import { type FinishHandler, FinishHandlers, JobEvents } from "../../engine/index.ts"
 import { DeliveryStore, JobDirectory } from "../../ports/index.ts"
 import type { ClaimedDelivery } from "../../ports/DeliveryStore.ts"
-import { describe } from "../attempt/AttemptEnd.ts"
+import { described } from "../attempt/AttemptEnd.ts"
 import { type DeliveryOutcome, tellBackground } from "../metrics/BackgroundMeter.ts"
 import { makeOutageLog } from "../outageLog.ts"
 
@@ -17,8 +17,6 @@ import { makeOutageLog } from "../outageLog.ts"
 const concurrency = 8
 /** The duration of one call, after which its signal is aborted and the call counts as failed. */
 const callTimeoutMs = 45_000
-/** Longer than a call, by the time that it takes to read the job and to write the end. */
-const leaseDurationMs = 60_000
 /** The pause between two looks. Ends of jobs in this process end it. */
 const pauseMs = 5_000
 
@@ -55,7 +53,7 @@ const deliver = Effect.fnUntraced(function* (handlers: Handlers, { attempt, jobI
   if (Exit.isSuccess(called)) return yield* settle(null)
   const retryInMs = deliveryPauseMs(attempt, yield* Random.next)
   yield* tell(retryInMs === undefined ? "given_up" : "failed")
-  const why = describe(Cause.die(Cause.squash(called.cause)))
+  const why = yield* described(Cause.die(Cause.squash(called.cause)))
   yield* retryInMs === undefined
     ? Effect.logError(`onFinished failed ${attempt} times for ${jobId}; it is not called again`, why)
     : Effect.logWarning(`onFinished failed for ${jobId}; trying again in ${Math.ceil(retryInMs / 1_000)} s`, why)

@@ -2,15 +2,21 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import { authorize } from "../../domain/index.ts"
 import type { JobTick } from "../../domain/JobTick.ts"
-import { dueTick, type Schedule, tickKey } from "../../domain/Schedule.ts"
+import { dueTick, type Schedule, tickKey, withSkipped } from "../../domain/Schedule.ts"
 import { acceptedOf } from "../../engine/acceptedOf.ts"
 import { decodeSchedule } from "../../engine/changeSchedule.ts"
 import { Engine } from "../../engine/Engine.ts"
+import { tickRequest, unfinishedJobOf } from "../../engine/scheduledJobs.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
-import { type SchedulePosition, ScheduleStore, type StoredSchedule } from "../../ports/index.ts"
-import { describe } from "../attempt/AttemptEnd.ts"
+import {
+  type JobDirectory,
+  type JobStore,
+  type SchedulePosition,
+  ScheduleStore,
+  type StoredSchedule,
+} from "../../ports/index.ts"
+import { described, logCause } from "../attempt/AttemptEnd.ts"
 import { tellBackground } from "../metrics/BackgroundMeter.ts"
 import { makeOutageLog } from "../outageLog.ts"
 
@@ -22,6 +28,8 @@ const concurrency = 16
 const longestPauseMs = 30_000
 /** The pause before a refused job is tried again, and before a tick that this process cannot serve is looked at again. */
 const refusedPauseMs = 5_000
+/** The pause before a look at a tick whose job waits for another one of its schedule. */
+const waitingPauseMs = 1_000
 
 /** Submits the jobs of all ticks that are due. Returns the milliseconds until the next look. */
 export const fireSchedules = Effect.gen(function* () {
@@ -60,7 +68,7 @@ const look = Effect.fnUntraced(
   (handled, { name }) =>
     Effect.catchDefect(handled, (defect) =>
       Effect.as(
-        Effect.logError(`this process cannot handle the schedule "${name}"`, describe(Cause.die(defect))),
+        logCause(Effect.logError, `this process cannot handle the schedule "${name}"`, Cause.die(defect)),
         longestPauseMs,
       ),
     ),
@@ -73,57 +81,67 @@ const look = Effect.fnUntraced(
  */
 const fire = Effect.fnUntraced(function* (stored: StoredSchedule, schedule: Schedule, kind: JobKind, now: number) {
   const store = yield* ScheduleStore
-  const { nextAt, tick } = dueTick(schedule, stored.nextAt ?? now, now)
-  const advance = (changes: Partial<Schedule>, at: number) =>
-    store.writeSchedule(stored.name, stored.version, {
-      nextAt: at,
-      document: JSON.stringify({ ...schedule, ...changes }),
-    })
+  const due = dueTick(schedule, stored.nextAt ?? now, now)
+  const { nextAt, tick } = due
+  const pauseMs = nextAt === null ? longestPauseMs : Math.max(0, nextAt - now)
+  const advance = (next: Schedule, at: number | null) =>
+    store.writeSchedule(stored.name, stored.version, { nextAt: at, document: JSON.stringify(next) })
   if (tick === undefined) {
-    yield* Effect.logWarning(`the schedule "${stored.name}" missed ticks until ${new Date(nextAt).toISOString()}`)
-    const advanced = yield* advance({ refusal: null }, nextAt)
+    const until = nextAt === null ? "its end" : new Date(nextAt).toISOString()
+    yield* Effect.logWarning(`the schedule "${stored.name}" missed ticks until ${until}`)
+    const advanced = yield* advance({ ...due.schedule, refusal: null }, nextAt)
     if (advanced) yield* tellBackground((meter) => meter.ticked(kind.name, "missed"))
-    return Math.max(0, nextAt - now)
+    return pauseMs
+  }
+  const { overlap = "allow" } = schedule
+  // A finished job stays finished, so what is read here holds until the schedule is written, whose version would tell of another job.
+  if (overlap !== "allow" && (yield* unfinishedJobOf(schedule)) !== undefined) {
+    if (overlap === "queue") {
+      if (schedule.waits !== true || tick !== stored.nextAt) yield* advance({ ...due.schedule, waits: true }, tick)
+      return waitingPauseMs
+    }
+    const skipped = withSkipped(due.schedule, 1, tick, "overlap")
+    if (yield* advance({ ...skipped, refusal: null }, nextAt))
+      yield* tellBackground((meter) => meter.ticked(kind.name, "skipped"))
+    return pauseMs
   }
   const submitted = yield* Effect.exit(
-    submit(kind, { name: stored.name, version: stored.version, tick, schedule, nextAt }),
+    submit(kind, { name: stored.name, version: stored.version, tick, schedule: due.schedule, nextAt }, now),
   )
   if (Exit.isSuccess(submitted)) {
     // Another process submitted the job, or the schedule was changed: it is read again.
     if (submitted.value === "TickTaken") return 0
     yield* tellBackground((meter) => meter.ticked(kind.name, "submitted"))
-    return Math.max(0, nextAt - now)
+    return pauseMs
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(submitted.cause))
   if (error !== undefined && error._tag === "StoreUnavailable") return yield* Effect.fail(error)
   const refusal = error === undefined ? "internal_error" : error.code
   yield* tellBackground((meter) => meter.ticked(kind.name, "refused"))
   if (refusal !== schedule.refusal) {
-    const why = error === undefined ? describe(submitted.cause as Cause.Cause<never>) : error.message
+    const why = error === undefined ? yield* described(submitted.cause as Cause.Cause<never>) : error.message
     yield* Effect.logWarning(
       `the schedule "${stored.name}" could not submit its job of ${new Date(tick).toISOString()}`,
       why,
     )
     // The tick stays: the job is tried again until the next one is due.
-    yield* advance({ refusal }, tick)
+    yield* advance({ ...due.schedule, waits: undefined, refusal }, tick)
   }
   return refusedPauseMs
 })
 
 /** Submits the job of a tick. A tick that has a job from an earlier version of this package counts as submitted. */
-const submit = Effect.fnUntraced(function* (kind: JobKind, tick: JobTick) {
+const submit = Effect.fnUntraced(function* (kind: JobKind, tick: JobTick, now: number) {
   const engine = yield* Engine
-  const { owner, priority, request } = tick.schedule
-  const grant = authorize({ ...owner, scopes: [kind.keyScope] }, kind.keyScope)
-  if (grant === undefined) return yield* Effect.die(new Error("authorize() refused a scope that the principal has"))
-  const idempotencyKey = tickKey(tick.name, tick.tick)
-  const outcome = yield* engine.createTickJob({ grant, kind, request, idempotencyKey, placement: { priority, tick } })
+  const outcome = yield* engine.createTickJob(tickRequest(kind, tick, tickKey(tick.name, tick.tick), now))
   if (outcome?._tag === "TickTaken" || outcome?._tag === "KeyReused") return outcome._tag
   return (yield* Effect.fromResult(acceptedOf(outcome))).job.id
 })
 
 /** Fires schedules indefinitely. `changed` ends a pause, once a schedule was changed through this process. */
-export const runSchedules = (changed: Effect.Effect<void>): Effect.Effect<never, never, ScheduleStore | Engine> =>
+export const runSchedules = (
+  changed: Effect.Effect<void>,
+): Effect.Effect<never, never, ScheduleStore | JobDirectory | JobStore | Engine> =>
   Effect.gen(function* () {
     const outage = makeOutageLog("looking at the schedules")
     while (true) {

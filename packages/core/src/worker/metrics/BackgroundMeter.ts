@@ -1,8 +1,8 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 
-/** The outcome of a due schedule. `missed`: its due ticks got no job. `refused`: the job is tried again. */
-export type TickOutcome = "submitted" | "missed" | "refused"
+/** The outcome of a due schedule. `missed`: its due ticks got no job. `skipped`: the last job is unfinished. `refused`: the job is tried again. */
+export type TickOutcome = "submitted" | "missed" | "skipped" | "refused"
 
 /** The outcome of a call of `onFinished`. `given_up`: it failed for the last time. */
 export type DeliveryOutcome = "confirmed" | "failed" | "given_up"

@@ -11,7 +11,7 @@ const goodForMs = 5_000
 export const backgroundMeter = (families: MetricFamilies): BackgroundMeter => {
   const ticks = families.counter(
     "kiln_schedule_ticks_total",
-    "Ticks of schedules that this process has handled: submitted, missed, or refused and tried again",
+    "Ticks of schedules that this process has handled: submitted, missed, skipped because the last job is unfinished, or refused and tried again",
     "kind",
     "outcome",
   )

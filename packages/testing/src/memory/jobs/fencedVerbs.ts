@@ -7,12 +7,14 @@ import {
   failedOutput,
   holdsClaim,
   isFinished,
+  isParked,
   isRepeatedEnd,
   type Job,
   type JobId,
   maxAttemptRecords,
   maxSignals,
   type ParkedOn,
+  rescheduling,
   type TransitionEvent,
   withinReservation,
   withWait,
@@ -20,6 +22,8 @@ import {
 import type {
   Checkpoint,
   ClaimRef,
+  RescheduleOutcome,
+  Rescheduling,
   Completion,
   Deferral,
   ExtendOutcome,
@@ -222,4 +226,19 @@ export const signalJobs = (
     state.signals.set(jobId, keep({ ...signals, [name]: { name, value, at: now } }))
     wake(state, jobId, { reason: "signal", subject: name }, now)
     return "Accepted"
+  })
+
+/** Changes when waiting jobs may be claimed. */
+export const rescheduleJobs = (
+  state: MemoryState,
+  items: ReadonlyArray<Rescheduling>,
+  now: number,
+): ReadonlyArray<RescheduleOutcome> =>
+  items.map(({ delayMs, jobId }) => {
+    const job = state.jobs.get(jobId)
+    if (job === undefined) return "NotFound"
+    const decided = rescheduling(job, isParked(state.parked.get(jobId), job), delayMs, now)
+    if (typeof decided === "string") return decided
+    putJob(state, { ...job, ...decided })
+    return "Rescheduled"
   })

@@ -1,0 +1,58 @@
+import { isParked, type JobId, rescheduling } from "@kiln/core/domain"
+import type { RescheduleOutcome, Rescheduling } from "@kiln/core/ports"
+import type { Transaction } from "../Session.ts"
+import { batchStatement, query } from "../Statement.ts"
+import { stateOf, type StateRow } from "./jobRow.ts"
+import { mayBeClaimableAt } from "./lanes.ts"
+import { finishedStates } from "./lockJobs.ts"
+import { type Move, moveJobs } from "./writeStates.ts"
+
+/** The tokens since which jobs are, or were, parked. */
+const parkedTokens = batchStatement<{ seq: number }, {}, { readonly seq: number; readonly token: number }>(
+  { seq: "bigint" },
+  (item) =>
+    query
+      .selectFrom("parked")
+      .innerJoin(item, (join) => join.onRef("item.seq", "=", "parked.job_seq"))
+      .select(["item.seq", "parked.token"]),
+)
+
+/** Changes when waiting jobs may be claimed, and lowers `next_at` of their lanes. The jobs and lanes were locked by this transaction. */
+export const rescheduleJobs = async (
+  tx: Transaction,
+  items: ReadonlyArray<Rescheduling>,
+  jobs: ReadonlyArray<StateRow>,
+): Promise<ReadonlyArray<RescheduleOutcome>> => {
+  const queued = new Map(jobs.map((job) => [job.id, job]))
+  const elsewhere = items.filter(({ jobId }) => !queued.has(jobId)).map(({ jobId: id }) => ({ id }))
+  const [ended, tokens] = await Promise.all([
+    elsewhere.length === 0 ? [] : tx.batch(finishedStates, elsewhere, {}),
+    jobs.length === 0
+      ? []
+      : tx.batch(
+          parkedTokens,
+          jobs.map(({ seq }) => ({ seq })),
+          {},
+        ),
+  ])
+  const finished = new Set(ended.map(({ id }) => id))
+  const parked = new Map(tokens.map((row) => [row.seq, row]))
+  const moves = new Map<JobId, Move>()
+  const outcomes = items.map(({ delayMs, jobId }): RescheduleOutcome => {
+    const job = queued.get(jobId)
+    if (job === undefined) return finished.has(jobId) ? "AlreadyFinished" : "NotFound"
+    const present = moves.get(jobId)?.to ?? stateOf(job)
+    const decided = rescheduling(present, isParked(parked.get(job.seq), present), delayMs, tx.now)
+    if (typeof decided === "string") return decided
+    moves.set(jobId, { from: job, to: decided })
+    return "Rescheduled"
+  })
+  const all = [...moves.values()]
+  if (all.length === 0) return outcomes
+  tx.commitWith(moveJobs(tx, all))
+  await mayBeClaimableAt(
+    tx,
+    all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
+  )
+  return outcomes
+}

@@ -1,0 +1,92 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { requireFlag, requireNumber, requireOptions } from "../domain/index.ts"
+import {
+  type BulkVerb,
+  changeMatching,
+  type JobChange,
+  selectionFor,
+  toleratingEnd,
+  toleratingRefusal,
+  toleratingStart,
+} from "../engine/changeJobs.ts"
+import { Operator } from "../engine/index.ts"
+import { maxDelayMs } from "../engine/prepareJob.ts"
+import type { Kind } from "../kinds/KindTypes.ts"
+import type { StoreUnavailable } from "../domain/index.ts"
+import { bulkOptions, jobFilter, newStart } from "./checkOptions.ts"
+import type { EngineRuntime } from "./EngineRuntime.ts"
+import { idOf } from "./toJobResult.ts"
+import { checkFilter, queryOf, requireCondition, requireDate } from "./jobFilters.ts"
+import type { BulkOptions, BulkResult, JobFilter, NewStart, OperatorVerbs } from "./OperatorVerbs.ts"
+
+type BulkVerbs = Pick<
+  OperatorVerbs<Kind>,
+  "promote" | "reschedule" | "cancelMany" | "retryMany" | "promoteMany" | "rescheduleMany"
+>
+
+/** The time for which one call looks for jobs that match. A store reads a bounded number of rows for each page. */
+const lookMs = 10_000
+const usualLimit = 1_000
+const mostJobs = 10_000
+
+/** The verbs that change the start of jobs, and those that change the jobs of a filter. */
+export const bulkVerbs = ({ context, run }: Pick<EngineRuntime, "context" | "run">): BulkVerbs => {
+  const operator = Context.get(context, Operator)
+  const changing =
+    (place: string, verb: BulkVerb, change: (jobId: string) => Effect.Effect<JobChange, StoreUnavailable>) =>
+    async (filter: JobFilter, options: BulkOptions = {}): Promise<BulkResult> => {
+      checkFilter(place, filter, jobFilter)
+      requireCondition(place, filter)
+      requireOptions(`the options of ${place}`, options, bulkOptions)
+      const { after, dryRun, limit = usualLimit } = options
+      requireFlag("dryRun", dryRun)
+      requireNumber("limit", limit, { least: 1, most: mostJobs, whole: true })
+      return run(
+        Effect.gen(function* () {
+          const query = yield* queryOf(filter)
+          // Refuses a kind that nobody has, with the nearest name.
+          if (query.kind !== undefined) yield* operator.list({ kind: query.kind, limit: 1 })
+          const selection = selectionFor(verb, query)
+          const { next, ...result } = yield* changeMatching(selection, { after, dryRun, limit, lookMs }, change)
+          return { ...result, next: next ?? undefined }
+        }),
+      )
+    }
+  return {
+    promote: (job) => run(Effect.asVoid(operator.promote(idOf(job)))),
+    reschedule: async (job, start) => {
+      checkStart("reschedule()", start)
+      return run(Effect.flatMap(delayOf(start), (delayMs) => Effect.asVoid(operator.reschedule(idOf(job), delayMs))))
+    },
+    promoteMany: changing("promoteMany()", "promote", (id) => toleratingStart(operator.promote(id))),
+    rescheduleMany: async (filter, start, options) => {
+      checkStart("rescheduleMany()", start)
+      return changing("rescheduleMany()", "reschedule", (id) =>
+        Effect.flatMap(delayOf(start), (delayMs) => toleratingStart(operator.reschedule(id, delayMs))),
+      )(filter, options)
+    },
+    cancelMany: changing("cancelMany()", "cancel", (id) => toleratingEnd(operator.cancel(id))),
+    retryMany: changing("retryMany()", "retry", (id) => toleratingRefusal(operator.retry(id))),
+  }
+}
+
+/** Throws `TypeError` unless this is one time of a start. */
+const checkStart = (place: string, start: NewStart): void => {
+  requireOptions(place, start, newStart)
+  const { delayMs, runAt } = start as { readonly delayMs?: unknown; readonly runAt?: unknown }
+  if ((delayMs === undefined) === (runAt === undefined)) throw new TypeError(`${place} needs either delayMs or runAt`)
+  if (delayMs !== undefined) requireNumber("delayMs", delayMs, { least: 0, most: maxDelayMs })
+  else requireDate("runAt", runAt)
+}
+
+/** Returns the milliseconds until a start, as of now. */
+const delayOf = ({ delayMs, runAt }: NewStart): Effect.Effect<number> =>
+  runAt === undefined
+    ? Effect.succeed(delayMs)
+    : Effect.map(Clock.currentTimeMillis, (now) => {
+        const untilMs = runAt.getTime() - now
+        if (untilMs > maxDelayMs) throw new TypeError("runAt must be at most 366 days from now")
+        return Math.max(0, untilMs)
+      })

@@ -1,0 +1,67 @@
+import {
+  billingOf,
+  errorMessageOf,
+  type Job,
+  type JobStatus,
+  type Progress,
+  progressOf,
+  submittedOf,
+} from "../domain/index.ts"
+import { callerMetadata } from "../domain/Submitted.ts"
+import type { Engine } from "../engine/index.ts"
+import type { JobKind, Kind } from "../kinds/index.ts"
+import { fieldOf } from "../providers/checks.ts"
+import type { JobReference, JobResult } from "./JobResult.ts"
+
+/** Returns the id of a job. Throws `TypeError` for anything else. */
+export const idOf = (job: JobReference<string>): string => {
+  const id: unknown = typeof job === "string" ? job : fieldOf(job, "id")
+  if (typeof id !== "string") throw new TypeError("expected a job or the id of a job")
+  return id
+}
+
+/** Converts a job, with its output and files under their names. */
+export const toJobResult = <K extends Kind>(
+  job: Job,
+  { kinds, settings }: Pick<Engine["Service"], "kinds" | "settings">,
+  progress: Progress | null = progressOf(job),
+): JobResult<K> => {
+  const { attempts, createdAt, id, kind, mode, priority, status, warningCode } = job
+  const known = kinds.find(({ name }) => name === kind)
+  const common = {
+    id,
+    kind,
+    ...((known === undefined || differsByMode(known)) && { mode, billing: billingOf(job, settings.defaultCurrency) }),
+    priority,
+    metadata: callerMetadata(job),
+    tags: submittedOf(job).tags ?? [],
+    attempts,
+    status,
+    warningCode,
+    createdAt: dateOf(createdAt),
+  }
+  const finishedAt = dateOf(job.finishedAt ?? 0)
+  const statusFields: Record<JobStatus, object> = {
+    queued: { progress: null },
+    processing: { progress: progress && { value: progress.value, message: progress.message } },
+    done: { finishedAt, output: outputOf(job) },
+    failed: { finishedAt, errorCode: job.errorCode, errorMessage: errorMessageOf(job) },
+  }
+  // The store's rows are untyped by kind; which kind a job has is what its caller submitted.
+  return { ...common, ...statusFields[status] } as JobResult<K>
+}
+
+const outputOf = ({ files, output }: Job): object | null =>
+  output && {
+    ...output,
+    ...Object.fromEntries(
+      files.map(({ bytes, id, mediaType, name, sha256 }) => [name, { id, mediaType, bytes, sha256 }]),
+    ),
+  }
+
+/** A day of store time, which is not this process's clock: only written differently. */
+const dateOf = (unixMs: number): Date => new Date(unixMs)
+
+/** Whether `ModeFieldsOf` gives jobs of a kind their mode and charge. */
+const differsByMode = ({ gate, ports }: JobKind): boolean =>
+  ports.length > 0 || gate.switches.length > 0 || gate.meters.length > 0 || gate.price !== null

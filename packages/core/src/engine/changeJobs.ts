@@ -1,0 +1,132 @@
+import * as Effect from "effect/Effect"
+import type * as Errors from "../domain/Errors.ts"
+import type { Job, JobId, JobStatus, StoreUnavailable, WaitingFor, WaitingReasonName } from "../domain/index.ts"
+import { JobDirectory, type JobQuery } from "../ports/index.ts"
+import type { AcceptedJob, Refused } from "./acceptedOf.ts"
+import { countMatching, type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"
+import { waitingForJobs } from "./waitingForJob.ts"
+
+/** The outcome of a change for one of many jobs. `skipped`: it needs no change any more. */
+export type JobChange = "changed" | "skipped" | { readonly refused: string }
+
+/** The verbs that change many jobs, with the statuses that they apply to. */
+export const bulkStatuses = {
+  cancel: ["queued", "processing"],
+  retry: ["failed"],
+  promote: ["queued", "processing"],
+  reschedule: ["queued", "processing"],
+} as const satisfies Readonly<Record<string, ReadonlyArray<JobStatus>>>
+
+export type BulkVerb = keyof typeof bulkStatuses
+
+const startsLater: ReadonlySet<string> = new Set(["start_delayed", "retry"] satisfies ReadonlyArray<WaitingReasonName>)
+
+/** Keeps those of these unfinished jobs that no worker runs and no event holds back. */
+const matchWaiting = (keeps: (reasons: ReadonlyArray<WaitingFor>) => boolean): MatchJobs =>
+  Effect.fnUntraced(function* (summaries) {
+    const jobs = (yield* (yield* JobDirectory).readJobs(summaries.map(({ id }) => id))).filter(
+      (job) => job !== undefined && job.claimableAt !== null && !job.held,
+    ) as ReadonlyArray<Job>
+    const reasons = yield* waitingForJobs(jobs)
+    const kept = new Set(jobs.filter((_, n) => keeps(reasons[n] ?? [])).map(({ id }) => id))
+    return summaries.filter(({ id }) => kept.has(id))
+  })
+
+const parkedFor: ReadonlySet<string> = new Set([
+  "children",
+  "signal",
+  "sleep",
+] satisfies ReadonlyArray<WaitingReasonName>)
+
+/** What a verb looks at job by job, so that a dry run counts what it would change. */
+const matchesOf: { readonly [Verb in BulkVerb]?: MatchJobs } = {
+  promote: matchWaiting((reasons) => reasons.some(({ reason }) => startsLater.has(reason))),
+  reschedule: matchWaiting((reasons) => !reasons.some(({ reason }) => parkedFor.has(reason))),
+}
+
+/** Returns the jobs of a query that a verb may change. */
+export const selectionFor = (verb: BulkVerb, query: JobQuery): Selection => ({
+  queries: bulkStatuses[verb]
+    .filter((status) => query.status === undefined || query.status === status)
+    .map((status) => ({ ...query, status })),
+  matches: matchesOf[verb],
+})
+
+/** Narrows a selection to the jobs that a verb may change. */
+export const selectedFor = (verb: BulkVerb, selection: Selection): Selection => {
+  const [one, other] = [selection.matches, matchesOf[verb]]
+  const both: MatchJobs | undefined =
+    one === undefined || other === undefined ? (one ?? other) : (jobs) => Effect.flatMap(one(jobs), other)
+  return { ...selection, matches: both }
+}
+
+/** A job that has finished meanwhile is skipped. */
+export const toleratingEnd = <R>(
+  canceling: Effect.Effect<void, Errors.JobNotFound | Errors.JobFinished | StoreUnavailable, R>,
+): Effect.Effect<JobChange, StoreUnavailable, R> =>
+  canceling.pipe(
+    Effect.as<JobChange>("changed"),
+    Effect.catchTags({
+      JobNotFound: () => Effect.succeed<JobChange>("skipped"),
+      JobFinished: () => Effect.succeed<JobChange>("skipped"),
+    }),
+  )
+
+/** A job that has finished meanwhile, runs, is parked or is ready anyway, is skipped. */
+export const toleratingStart = <R>(
+  rescheduling: Effect.Effect<
+    boolean,
+    Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable,
+    R
+  >,
+): Effect.Effect<JobChange, StoreUnavailable, R> =>
+  rescheduling.pipe(
+    Effect.map((changed): JobChange => (changed ? "changed" : "skipped")),
+    Effect.catchTags({
+      JobNotFound: () => Effect.succeed<JobChange>("skipped"),
+      JobFinished: () => Effect.succeed<JobChange>("skipped"),
+      JobNotWaiting: () => Effect.succeed<JobChange>("skipped"),
+    }),
+  )
+
+/** A job that was retried before is skipped, and one that cannot be retried is refused. */
+export const toleratingRefusal = <R>(
+  retrying: Effect.Effect<AcceptedJob, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable, R>,
+): Effect.Effect<JobChange, StoreUnavailable, R> =>
+  retrying.pipe(
+    Effect.map(({ replayed }): JobChange => (replayed ? "skipped" : "changed")),
+    Effect.catch((error) =>
+      error._tag === "StoreUnavailable" ? Effect.fail(error) : Effect.succeed<JobChange>({ refused: error.message }),
+    ),
+  )
+
+/** Counts outcomes, refusals by their message. */
+export const tallyChanges = (changes: ReadonlyArray<JobChange>) => {
+  const messages = changes.flatMap((change) => (typeof change === "object" ? [change.refused] : []))
+  return {
+    changed: changes.filter((change) => change === "changed").length,
+    skipped: changes.filter((change) => change === "skipped").length,
+    refused: [...Map.groupBy(messages, (message) => message)].map(([message, all]) => ({ message, count: all.length })),
+  }
+}
+
+interface Batch {
+  readonly after?: string | undefined
+  readonly limit: number
+  readonly lookMs: number
+  /** Counts all that match, and changes nothing. */
+  readonly dryRun?: boolean | undefined
+}
+
+/** Changes the next jobs of a selection, or counts all of them. */
+export const changeMatching = <R>(
+  selection: Selection,
+  { after, dryRun, limit, lookMs }: Batch,
+  change: (jobId: JobId) => Effect.Effect<JobChange, StoreUnavailable, R>,
+) =>
+  Effect.gen(function* () {
+    if (dryRun === true) return { ...(yield* countMatching(selection)), ...tallyChanges([]), next: null }
+    const { jobs, next } = yield* readMatching(selection, { after, limit, lookMs })
+    const changes = yield* Effect.forEach(jobs, ({ id }) => change(id))
+    return { matched: jobs.length, complete: next === null, ...tallyChanges(changes), next }
+  })

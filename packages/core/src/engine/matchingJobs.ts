@@ -1,0 +1,81 @@
+import * as Effect from "effect/Effect"
+import type { StoreUnavailable } from "../domain/index.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
+import { JobDirectory, type JobQuery, type JobSummary, type Switchboard } from "../ports/index.ts"
+
+/** Keeps those of these jobs that match. */
+export type MatchJobs = (
+  jobs: ReadonlyArray<JobSummary>,
+) => Effect.Effect<ReadonlyArray<JobSummary>, StoreUnavailable, JobDirectory | Switchboard>
+
+/** Jobs that a filter selects. */
+export interface Selection {
+  /** What the store selects. Each query is a list of its own, and they follow one another. */
+  readonly queries: ReadonlyArray<JobQuery>
+  /** What no store has an index for, and is decided job by job. */
+  readonly matches?: MatchJobs | undefined
+}
+
+/** Rows that are looked at together, where each has to be looked at. */
+const lookedAtOnce = 200
+
+/** Continues at a place: the number of the query, and the cursor of the store. */
+const placeOf = (after: string | undefined, queries: number) => {
+  if (after === undefined) return { index: 0, cursor: undefined }
+  const [, index = "", cursor = ""] = /^(\d) (.*)$/.exec(after) ?? []
+  // The stores refuse their own cursors in the same way.
+  if (index === "" || Number(index) >= queries) throw new TypeError("invalid cursor")
+  return { index: Number(index), cursor: cursor === "" ? undefined : cursor }
+}
+
+/**
+ * Returns the next jobs of a selection: it looks until it has `limit` of them, or for `lookMs`. Where each row has to be looked at,
+ * the last look may find more. An invalid cursor is a defect (`TypeError`).
+ */
+export const readMatching = Effect.fnUntraced(function* (
+  { matches, queries }: Selection,
+  { after, limit, lookMs }: { readonly after?: string | undefined; readonly limit: number; readonly lookMs: number },
+) {
+  const directory = yield* JobDirectory
+  const jobs: Array<JobSummary> = []
+  let lookedAt = 0
+  let oldest: number | undefined
+  let { cursor, index } = yield* Effect.sync(() => placeOf(after, queries.length))
+  const until = (yield* monotonicMs) + lookMs
+  do {
+    const query = queries[index]
+    if (query === undefined) return { jobs, next: null, lookedAt, oldest }
+    const page = yield* directory.listJobs({
+      ...query,
+      after: cursor,
+      limit: matches === undefined ? limit - jobs.length : lookedAtOnce,
+    })
+    lookedAt += page.jobs.length
+    oldest = page.jobs.at(-1)?.createdAt ?? oldest
+    jobs.push(...(matches === undefined ? page.jobs : yield* matches(page.jobs)))
+    cursor = page.next
+    if (cursor === undefined) index += 1
+  } while (jobs.length < limit && (yield* monotonicMs) < until)
+  const next = index < queries.length ? `${index} ${cursor ?? ""}` : null
+  return { jobs, next, lookedAt, oldest }
+})
+
+/** Jobs that a dry run counts at most, and the time for it. */
+const mostCounted = 100_000
+const countMs = 4_000
+const pageSize = 500
+
+/** Counts the jobs of a selection: up to about 100,000, for up to four seconds. */
+export const countMatching = Effect.fnUntraced(function* (selection: Selection) {
+  const until = (yield* monotonicMs) + countMs
+  let matched = 0
+  let after: string | undefined
+  do {
+    const leftMs = until - (yield* monotonicMs)
+    if (matched >= mostCounted || leftMs <= 0) return { matched, complete: false }
+    const page = yield* readMatching(selection, { after, limit: pageSize, lookMs: leftMs })
+    matched += page.jobs.length
+    after = page.next ?? undefined
+  } while (after !== undefined)
+  return { matched, complete: true }
+})

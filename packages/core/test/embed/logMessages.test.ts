@@ -1,0 +1,64 @@
+import { createEngine, jobKind, type LogEntry } from "@kiln/core"
+import { memoryBlobs, memoryStore } from "@kiln/testing"
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { z } from "zod"
+
+const secret = "cannot post to ada@example.com"
+
+/** Returns what the log says of a job that throws, and of an `onFinished` that throws. */
+const logOf = async (messages: boolean | undefined): Promise<string> => {
+  const entries: Array<LogEntry> = []
+  const to = (entry: LogEntry) => void entries.push(entry)
+  const kind = jobKind({
+    name: "post",
+    request: z.object({}),
+    limits: { maxFailures: 1 },
+    run: async () => {
+      throw new RangeError(secret)
+    },
+    onFinished: () => {
+      throw new TypeError(`${secret} either`)
+    },
+  })
+  await using engine = await createEngine({
+    store: memoryStore(),
+    blobs: memoryBlobs(),
+    kinds: [kind],
+    log: messages === undefined ? to : { messages, to },
+  })
+  await engine.submitAndWait("post", {})
+  await vi.waitUntil(() => entries.some(({ message }) => message.includes("onFinished failed")), { timeout: 30_000 })
+  return entries.map(({ message }) => message).join("\n")
+}
+
+describe("the log", () => {
+  afterEach(() => vi.unstubAllEnvs())
+
+  it("has the class of what was thrown, and its message only if the program asks for it", async () => {
+    const plain = await logOf(undefined)
+    expect(plain).toContain("RangeError")
+    expect(plain).not.toContain(secret)
+    expect(await logOf(false)).not.toContain(secret)
+    const telling = await logOf(true)
+    expect(telling).toContain(`RangeError: ${secret}\n`)
+    expect(telling).toContain(`TypeError: ${secret} either\n`)
+  })
+
+  it("has messages in development, unless the program forbids it", async () => {
+    vi.stubEnv("NODE_ENV", "development")
+    expect(await logOf(undefined)).toContain(secret)
+    expect(await logOf(false)).not.toContain(secret)
+  })
+
+  it("must be configured with options that exist", async () => {
+    const opened = (log: unknown) =>
+      createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: [], worker: false, log } as never)
+    for (const [log, message] of [
+      [{ message: true }, /messages/],
+      [{ messages: "yes" }, /log\.messages must be true or false/],
+      [{ to: "stderr" }, /log\.to must be a function/],
+      [["a"], /log must be a function/],
+    ] as const)
+      await expect(opened(log)).rejects.toThrow(message)
+  })
+})
