@@ -314,12 +314,23 @@ export class AudioFormatMismatch extends KilnError<"AudioFormatMismatch"> {
   readonly declared: string
   /** `null` when they belong to no known audio format. */
   readonly detected: string | null
+  /** Whether it looks like text, such as base64 or a web page. */
+  readonly isText: boolean
 
-  constructor({ declared, detected }: { readonly declared: string; readonly detected: string | null }) {
-    const found = detected === null ? "is in no known audio format" : `is ${detected}`
+  constructor({
+    declared,
+    detected,
+    isText = false,
+  }: {
+    readonly declared: string
+    readonly detected: string | null
+    readonly isText?: boolean
+  }) {
+    const found = detected !== null ? `is ${detected}` : isText ? "looks like text" : "is in no known audio format"
     super("AudioFormatMismatch", `the file was declared as ${declared}, but ${found}`)
     this.declared = declared
     this.detected = detected
+    this.isText = isText
   }
 }
 

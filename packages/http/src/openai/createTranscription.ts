@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { FileTooLarge } from "@kiln/core"
 import { acceptedMediaTypes, type Grant, type Job, SNIFF_BYTES, sniffContainer } from "@kiln/core/domain"
 import { BodyBroken, streamBody } from "../server/body.ts"
 import type { Exchange } from "../server/Exchange.ts"
@@ -151,9 +152,13 @@ export const createTranscription = (context: OpenAiContext): Handler =>
     const grant = yield* admitted(context, exchange, offer.kind.keyScope, "create", clock)
     const boundary = boundaryOf(exchange.singleHeader("content-type"))
     if (boundary === undefined)
-      return yield* new Refusal({ code: "unsupported_content_type", details: { expected: ["multipart/form-data"] } })
+      return yield* new Refusal({
+        code: "unsupported_content_type",
+        message: "Send multipart/form-data with a boundary, and the audio in the part named file.",
+        details: { expected: ["multipart/form-data"] },
+      })
     if ((exchange.contentLength ?? 0) > maxBytes + maxFormBytes)
-      return yield* new Refusal({ code: "file_too_large", param: "file", details: { max_bytes: maxBytes } })
+      return yield* refusalFor(new FileTooLarge({ maxBytes }), "file")
     const fields: Fields = Object.create(null) as Fields
     const create = ({ body, uploadId }: Received) =>
       createFor(context, exchange, grant, offer, {

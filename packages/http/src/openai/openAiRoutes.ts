@@ -40,7 +40,10 @@ export const openAiRoutes = (context: OpenAiContext): ReadonlyArray<Route> => [
     handle: listing(context, (id) =>
       modelIds.includes(id)
         ? jsonReply(200, modelBody(id))
-        : new Refusal({ code: "not_found", message: `There is no such model. The models are ${modelIds.join(", ")}.` }),
+        : new Refusal({
+            code: "not_found",
+            message: `This model does not exist. The models are ${modelIds.join(", ")}.`,
+          }),
     ),
   },
 ]

@@ -38,7 +38,7 @@ describe("speech", () => {
     ["speed", { speed: 2 }, /must be 1/],
     ["instructions", { instructions: "Whisper" }, /left out/],
     ["input", { input: "" }, /empty/],
-    ["vioce", { vioce: "nova" }, /Did you mean voice/],
+    ["vioce", { vioce: "nova" }, /did you mean \\"voice\\"/],
   ])("with another %s is refused by name", async (param, change, message) => {
     const refused = errorOf(await call("audio/speech", { ...speech, ...change }))
     expect(refused).toMatchObject({ status: 400, type: "invalid_request_error", param })
