@@ -38,6 +38,7 @@ const transcript = "Sandbox transcript of an mp3 file of 4.2 seconds."
 it.each([
   ["aiSdk.ts", ["audio/mpeg", transcript, "image/png image/png"]],
   ["openAi.ts", ["audio/mpeg", transcript, "1 string"]],
+  ["langChain.ts", ["image/png"]],
 ])("%s runs", async (program, lines) => {
   const { stdout } = await run(process.execPath, [source, join(import.meta.dirname, program)], { env })
   expect(stdout.trim().split("\n")).toEqual(lines)

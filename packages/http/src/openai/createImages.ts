@@ -25,7 +25,8 @@ const accepted = {
   stream: [false],
   partial_images: [0],
   output_compression: [100],
-  style: [],
+  // The default, which some clients always send.
+  style: ["vivid"],
   user: ["*"],
 }
 const mostImages = 4

@@ -25,6 +25,8 @@ const accepted = {
   language: [],
   prompt: [],
   chunking_strategy: ["auto"],
+  "timestamp_granularities[]": [],
+  "include[]": [],
 }
 /** Maximum bytes of a plain field, and of a form without its file. */
 const maxFieldBytes = 16_384

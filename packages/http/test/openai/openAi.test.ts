@@ -131,6 +131,7 @@ describe("images", () => {
     ["n", { n: "2" }],
     ["stream", { stream: true }],
     ["size", { size: "1x1" }],
+    ["style", { style: "natural" }],
     ["model", { model: "tts-1" }],
     ["prompt", { prompt: "" }],
   ])("are refused by name: %s", async (param, change) => {
