@@ -12,13 +12,12 @@ import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { refusalFor } from "../handlers/refusalFor.ts"
 import { fieldProblem, refuseField } from "./fields.ts"
-import { models } from "./models.ts"
+import { modelsOf } from "./models.ts"
 import { boundaryOf, MultipartReader } from "./multipart.ts"
 import type { OpenAiContext } from "./OpenAiContext.ts"
 import { admitted, awaitEnd, createFor, isRepeatable, offerOf } from "./runJob.ts"
 
 const accepted = {
-  model: models.transcription,
   response_format: ["json", "text", "verbose_json"],
   temperature: ["0"],
   stream: ["false"],
@@ -126,7 +125,7 @@ const readForm = Effect.fnUntraced(function* (
       return false
     })
     const checkFields = Effect.suspend(() => {
-      const problem = fieldProblem(fields, ["file"], accepted)
+      const problem = fieldProblem(fields, ["file"], { model: modelsOf(context.openAi, "transcription"), ...accepted })
       return problem === undefined ? Effect.void : Effect.fail(problem)
     })
     const hasFile = yield* readFields
