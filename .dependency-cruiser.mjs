@@ -16,6 +16,8 @@ const doors = globSync("packages/*/package.json", { cwd: import.meta.dirname }).
 })
 const coreDomainAndPorts = "^packages/core/src/(domain|ports)/index[.]ts$"
 const effect = "(^|/)node_modules/effect/"
+/** Types of the AI SDK, which exist for the compiler only. */
+const aiSdkTypes = "(^|/)node_modules/@ai-sdk/provider/.*[.]d[.]ts$"
 const adapters = "^packages/(adapter-[^/]+|media-probe|provider-[^/]+)/src/"
 const sqlAdapters = "^packages/(adapter-(?:sqlite|postgres))/src/"
 const sqlStore = "^packages/sql-store/src/index[.]ts$"
@@ -133,11 +135,12 @@ const forbidden = [
   },
   {
     name: "client-sees-domain",
-    comment: "a client is installed without a server: it sees effect, @kiln/core/domain and kinds, and nothing of Node",
+    comment:
+      "a client is installed without a server: it sees effect, @kiln/core/domain, kinds and media, and nothing of Node",
     severity: "error",
     from: { path: "^packages/client/src/" },
     to: {
-      pathNot: [effect, "^packages/client/src/", "^packages/core/src/(domain|kinds)/index[.]ts$"],
+      pathNot: [effect, aiSdkTypes, "^packages/client/src/", "^packages/core/src/(domain|kinds|media)/index[.]ts$"],
       dependencyTypesNot: ["unknown"],
     },
   },
@@ -151,10 +154,17 @@ const forbidden = [
   {
     name: "client-without-effect",
     comment:
-      "a program with promises loads the client alone: of the declarations it sees types and the catalogue of errors",
+      "a program with promises loads the client alone: of the declarations it sees types and the catalogue of errors, and of core the readers of containers, which import nothing",
     severity: "error",
     from: { path: "^packages/client/src/(?!api/|effect/)" },
-    to: { pathNot: ["^packages/client/src/(?!api/|effect/)", "^packages/client/src/api/ErrorCatalogue[.]ts$"] },
+    to: {
+      pathNot: [
+        "^packages/client/src/(?!api/|effect/)",
+        "^packages/client/src/api/ErrorCatalogue[.]ts$",
+        "^packages/core/src/media/index[.]ts$",
+        aiSdkTypes,
+      ],
+    },
   },
   {
     name: "http-sees-core-and-client",

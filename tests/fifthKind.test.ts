@@ -77,6 +77,9 @@ describe("a kind declared in one place", () => {
     expect(done.output).toEqual({ memo_title: "Fire", memo_url: expect.stringContaining("/v1/files/fil_") })
     await client.jobs.eraseData(job)
     expect((await client.jobs.get(job)).output).toBeUndefined()
+    const { output, status } = await client.voiceMemo.run({ memo_text: "Buy clay." }, { idempotencyKey: "memo" })
+    expectTypeOf(output).branded.toEqualTypeOf<{ readonly memo_title: string; readonly memo_url: string }>()
+    expect([status, output.memo_title]).toEqual(["done", "Buy"])
   })
 
   it("has typed methods in the client for Effect", async () => {

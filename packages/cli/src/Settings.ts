@@ -246,6 +246,15 @@ const providerOf = (values: Values): Settings["provider"] => {
   }
 }
 
+/** Settings of the endpoints under `/openai/v1`, which accept the names of the provider's models. */
+const openAiOf = (values: Values): NonNullable<Settings["http"]["openAi"]> => {
+  const waitMs = values.KILN_OPENAI_WAIT ?? 120_000
+  const provider = providerOf(values)
+  if (provider?._tag !== "OpenAi") return { waitMs }
+  const { image, speech, transcription } = provider.models
+  return { waitMs, models: { transcription, speech_synthesis: speech, image_generation: image } }
+}
+
 const defaultAuditRetentionMs = 365 * 86_400_000
 const defaultBackupAgeMs = 2 * 86_400_000
 
@@ -267,7 +276,7 @@ const settingsOf = (values: Values): Settings => {
       pages: values.KILN_PAGES ?? http.pages,
       playground: values.KILN_PLAYGROUND,
       redirectFiles: values.KILN_FILES === "redirect",
-      openAi: values.KILN_OPENAI_API === true ? { waitMs: values.KILN_OPENAI_WAIT ?? 120_000 } : undefined,
+      openAi: values.KILN_OPENAI_API === true ? openAiOf(values) : undefined,
     },
     engine: engineOf(values),
     stopDelayMs: values.KILN_STOP_DELAY ?? 0,

@@ -209,6 +209,16 @@ describe("settings", () => {
     })
   })
 
+  it("of clients of OpenAI have the models of the provider", () => {
+    const served = { KILN_OPENAI_API: "on", KILN_OPENAI_WAIT: "5s", KILN_OPENAI_SPEECH_MODEL: "kokoro" }
+    expect(settings(served).http.openAi).toEqual({ waitMs: 5_000 })
+    expect(settings({ ...served, KILN_PROVIDER: "openai", KILN_OPENAI_IMAGE_MODEL: "off" }).http.openAi).toEqual({
+      waitMs: 5_000,
+      models: { transcription: undefined, speech_synthesis: "kokoro", image_generation: null },
+    })
+    expect(settings({ KILN_PROVIDER: "openai" }).http.openAi).toBeUndefined()
+  })
+
   it("of OpenAI without a key and a server serve nothing", () => {
     const problemOf = (more: Readonly<Record<string, string>>) => {
       const { provider } = settings({ KILN_PROVIDER: "openai", ...more })

@@ -1,14 +1,16 @@
-import type { CallOptions, CreateOptions, SendOptions, WaitOptions } from "./ClientOptions.ts"
+import type { CallOptions, CreateOptions, RunOptions, SendOptions, WaitOptions } from "./ClientOptions.ts"
 import type { FinishedJob, JobReference, JobTypes } from "./JobStates.ts"
 import type { FileBody } from "./sendUpload.ts"
-import type { BuiltInJobs, CreateUpload, Upload } from "./wire.ts"
+import type { BuiltInJobs, CreateImage, CreateSpeech, CreateUpload, CreateVoiceTurn, Upload } from "./wire.ts"
 
-/** Describes a file that is sent and used in one call. */
-export type FileAnnouncement = CreateUpload
+/** Describes a file that is sent and used in one call. What is missing is read from the file. */
+export type FileAnnouncement = Partial<CreateUpload>
 
 /** Creates jobs of one kind. */
 export interface JobMethods<Job extends JobTypes> {
   readonly create: (request: Job["request"], options?: CreateOptions) => Promise<Job["job"]>
+  /** Creates a job and waits for its result. Rejects with `JobFailed` for a job without one. */
+  readonly run: (request: Job["request"], options?: RunOptions) => Promise<DoneJob<Job["state"]>>
 }
 
 /** Creates jobs of one kind that consumes an upload. */
@@ -19,6 +21,46 @@ export interface FileJobMethods<Job extends JobTypes> extends JobMethods<Job> {
     about: FileAnnouncement & Omit<Job["request"], Job["upload"]>,
     options?: CallOptions,
   ) => Promise<Job["job"]>
+  /** Announces the file, sends it, creates the job and waits for its result. Rejects with `JobFailed` for a job without one. */
+  readonly runFromFile: (
+    file: FileBody,
+    about: FileAnnouncement & Omit<Job["request"], Job["upload"]>,
+    options?: RunOptions,
+  ) => Promise<DoneJob<Job["state"]>>
+}
+
+/** A job that is done, with its output. */
+export type DoneJob<State> = State & {
+  readonly status: "done"
+  readonly output: State extends { readonly output?: infer Output } ? NonNullable<Output> : unknown
+}
+
+type BuiltInState<Type extends keyof BuiltInJobs> = DoneJob<BuiltInJobs[Type]["state"]>
+
+/** The built-in kinds as one call each: upload, job, wait and download. They reject with `JobFailed` for a job without a result. */
+export interface WholeCalls {
+  /** Transcribes a recording. Its format and length are read from the file. */
+  readonly transcribe: (
+    file: FileBody,
+    about?: FileAnnouncement,
+    options?: RunOptions,
+  ) => Promise<{ readonly transcript: string; readonly state: BuiltInState<"transcription"> }>
+  /** Turns a text into speech. */
+  readonly speak: (
+    request: CreateSpeech,
+    options?: RunOptions,
+  ) => Promise<{ readonly audio: Blob; readonly state: BuiltInState<"speech_synthesis"> }>
+  /** Answers a recording with text and speech. */
+  readonly turn: (
+    file: FileBody,
+    about: FileAnnouncement & Omit<CreateVoiceTurn, "upload_id">,
+    options?: RunOptions,
+  ) => Promise<{ readonly text: string; readonly audio: Blob; readonly state: BuiltInState<"voice_turn"> }>
+  /** Generates an image from a text. */
+  readonly image: (
+    request: CreateImage,
+    options?: RunOptions,
+  ) => Promise<{ readonly image: Blob; readonly state: BuiltInState<"image_generation"> }>
 }
 
 type MethodsOf<Job> = Job extends JobTypes
@@ -79,4 +121,4 @@ export type Client<All = BuiltInJobs> = {
     readonly send: (upload: Upload, file: FileBody, options: SendOptions) => Promise<void>
   }
   readonly jobs: Jobs<All>
-} & { readonly [Type in keyof All as NameOf<All[Type]>]: MethodsOf<All[Type]> }
+} & WholeCalls & { readonly [Type in keyof All as NameOf<All[Type]>]: MethodsOf<All[Type]> }

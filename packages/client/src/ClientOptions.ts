@@ -1,11 +1,14 @@
-import type { AudioFormat } from "./wire.ts"
+import type { AudioFormat, JobStatus } from "./wire.ts"
 
 /** The address of the service, the API key, timeouts and retries. */
 export interface ClientOptions extends TransportOptions {
-  /** For example `https://kiln.example.com`, with the prefix the service is mounted under, if any; without `/v1`. */
+  /**
+   * For example `https://kiln.example.com`, with the prefix the service is mounted under, if any; without `/v1`. In a browser, `""` and
+   * `/prefix` refer to the page's own origin.
+   */
   readonly baseUrl: string
-  /** `kiln_test_…` or `kiln_live_…`. A secret: keep it on your server. */
-  readonly apiKey: string
+  /** `kiln_test_…` or `kiln_live_…`. A secret: keep it on your server. Omit it where the service authenticates by cookies. */
+  readonly apiKey?: string
   /** Timeout of one request in milliseconds, default 60,000. Sending a file has no timeout. */
   readonly timeoutMs?: number
 }
@@ -35,6 +38,26 @@ export interface CreateOptions extends CallOptions {
 export interface WaitOptions extends CallOptions {
   /** Maximum wait in milliseconds, default 600,000. */
   readonly timeoutMs?: number
+}
+
+/** The progress of a call that runs a job from its request to its result. */
+export interface RunProgress {
+  readonly step: "uploading" | "waiting" | "downloading"
+  /** Present once the job exists. */
+  readonly jobId?: string
+  readonly status?: JobStatus
+  /** The progress that a job of a custom kind reported. */
+  readonly progress?: { readonly value: number; readonly message: string | null }
+}
+
+export interface RunOptions extends CreateOptions, WaitOptions {
+  /**
+   * Repeat the call with the same key, request and file after a crash, and it returns the result of the first job, without another
+   * upload. With a file, at most 230 characters.
+   */
+  readonly idempotencyKey?: string
+  /** Called at each step, and with each state that is polled. */
+  readonly onProgress?: (progress: RunProgress) => void
 }
 
 export interface SendOptions extends CallOptions {

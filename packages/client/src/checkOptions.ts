@@ -1,4 +1,11 @@
-import type { CallOptions, ClientOptions, CreateOptions, SendOptions, TransportOptions } from "./ClientOptions.ts"
+import type {
+  CallOptions,
+  ClientOptions,
+  CreateOptions,
+  RunOptions,
+  SendOptions,
+  TransportOptions,
+} from "./ClientOptions.ts"
 import { type Names, requireKnown } from "./knownOptions.ts"
 import { milliseconds } from "./timers.ts"
 
@@ -14,11 +21,13 @@ const callOptions: Names<CallOptions> = { signal: true }
 const sendOptions: Names<SendOptions & TransportOptions> = { ...transportOptions, ...callOptions, format: true }
 const createOptions: Names<CreateOptions> = { ...callOptions, idempotencyKey: true }
 
+const runOptions: Names<RunOptions> = { ...createOptions, timeoutMs: true, onProgress: true }
+
 /** Throws `TypeError` for options that cannot be used. */
 export const checkClientOptions = (options: ClientOptions): void => {
   requireKnown("createClient()", options, clientOptions)
-  if (typeof options.baseUrl !== "string" || typeof options.apiKey !== "string")
-    throw new TypeError("createClient() requires baseUrl and apiKey as strings")
+  if (typeof options.baseUrl !== "string" || ("apiKey" in options && typeof options.apiKey !== "string"))
+    throw new TypeError("createClient() requires baseUrl and apiKey as strings; omit apiKey where cookies authenticate")
   const { timeoutMs = 0 } = options
   milliseconds("timeoutMs", timeoutMs)
   checkTransport(options)
@@ -39,6 +48,12 @@ export const checkedCall = (place: string, options: CallOptions = {}): CallOptio
 /** Does the same for a call that creates a job. */
 export const checkedCreation = (place: string, options: CreateOptions): CreateOptions => {
   requireKnown(`${place}()`, options, createOptions)
+  return options
+}
+
+/** Does the same for a call that runs a job. */
+export const checkedRun = (place: string, options: RunOptions): RunOptions => {
+  requireKnown(`${place}()`, options, runOptions)
   return options
 }
 

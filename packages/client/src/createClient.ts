@@ -1,13 +1,16 @@
 import type { Client } from "./Client.ts"
 import { checkClientOptions, checkedCall, checkedCreation } from "./checkOptions.ts"
-import type { CallOptions, ClientOptions, CreateOptions } from "./ClientOptions.ts"
+import type { CallOptions, ClientOptions, CreateOptions, RunOptions, WaitOptions } from "./ClientOptions.ts"
 import { type Ask, type ClientRoute, jobOperations } from "./jobOperations.ts"
-import type { RoutedJobs } from "./JobStates.ts"
+import type { JobReference, RoutedJobs } from "./JobStates.ts"
 import { randomHex } from "./random.ts"
 import type { JobRoute } from "./routes/jobRoute.ts"
 import { sendRequest } from "./sendRequest.ts"
 import { type FileBody, sendUpload } from "./sendUpload.ts"
-import { type BuiltInJobs, wireRoutes, type CreateUpload, type Upload } from "./wire.ts"
+import { announceAndSend, prepareFile, type AboutFile } from "./prepareFile.ts"
+import { type CreateJob, makeRun } from "./runJob.ts"
+import { wholeCalls } from "./wholeCalls.ts"
+import { type BuiltInJobs, wireRoutes, type Upload } from "./wire.ts"
 
 /**
  * Creates a client for one service and one key. It holds no connection and needs no closing. It has methods for the built-in
@@ -29,7 +32,7 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
       method,
       url: root + path.replace(":name", () => encodeURIComponent(name)).replace(":id", () => encodeURIComponent(id)),
       headers: {
-        authorization: `Bearer ${apiKey}`,
+        ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
         ...(fields !== undefined && { "content-type": "application/json" }),
         ...(prefer !== undefined && { prefer }),
         ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
@@ -46,41 +49,38 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
     send: (upload, file, options) => sendUpload(upload, file, { ...transport, ...options }),
   }
 
-  const methodsOf = ({ noun, path, upload }: ClientRoute) => {
+  const jobs = jobOperations(ask, routes, timeoutMs)
+  const methodsOf = (route: ClientRoute) => {
+    const { noun, path, upload } = route
     /** The key is created once for each call, so every retry finds the same job. */
     const create = async (fields: object, options: CreateOptions = {}): Promise<unknown> => {
       const idempotencyKey = options.idempotencyKey ?? randomHex(16)
       return (await ask(`create${noun}`, "POST", path, options, { fields, idempotencyKey })).body
     }
-    if (upload === undefined) return { create }
-    const createFromFile = async (
-      file: FileBody,
-      { declared_seconds, format, ...request }: CreateUpload,
-      options?: CallOptions,
-    ) => {
-      const about = { declared_seconds, format }
-      const uploadId = await announceAndSend(uploads, file, about, checkedCall("createFromFile", options))
-      return create({ ...request, [upload]: uploadId }, options)
+    const run = makeRun({ create: create as CreateJob, jobs, uploads }, route)
+    if (upload === undefined)
+      return { create, run: (fields: object, options?: RunOptions) => run("run", fields, options) }
+    const createFromFile = async (file: FileBody, about: AboutFile = {}, options?: CallOptions) => {
+      const checked = checkedCall("createFromFile", options)
+      const { fields, source } = await prepareFile(file, about)
+      return create({ ...fields, [upload]: await announceAndSend(uploads, source, checked) }, checked)
     }
-    return { create, createFromFile }
+    const runFromFile = (file: FileBody, about: AboutFile = {}, options?: RunOptions) =>
+      run("runFromFile", about, options, file)
+    return {
+      create,
+      createFromFile,
+      run: (fields: object, options?: RunOptions) => run("run", fields, options),
+      runFromFile,
+    }
   }
 
+  const methods = Object.fromEntries(routes.map((route) => [route.methods, methodsOf(route)]))
+  const { get, wait, signal, eraseData } = jobs
   return {
     uploads,
-    jobs: jobOperations(ask, routes, timeoutMs),
-    ...Object.fromEntries(routes.map((route) => [route.methods, methodsOf(route)])),
+    jobs: { get, wait: (job: JobReference<string>, options?: WaitOptions) => wait(job, options), signal, eraseData },
+    ...wholeCalls(methods as never, transport),
+    ...methods,
   } as never
-}
-
-/** Announces and sends a file. Returns the id of the upload. */
-const announceAndSend = async (
-  uploads: Client["uploads"],
-  file: FileBody,
-  about: CreateUpload,
-  { signal }: CallOptions = {},
-): Promise<string> => {
-  const call = signal === undefined ? {} : { signal }
-  const upload = await uploads.create(about, call)
-  await uploads.send(upload, file, { ...call, format: about.format })
-  return upload.id
 }

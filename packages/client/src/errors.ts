@@ -1,5 +1,5 @@
 import type { ErrorEnvelope, ErrorType, RefusalCode } from "./api/ErrorCatalogue.ts"
-import type { FieldProblem } from "./wire.ts"
+import type { FieldProblem, JobErrorCode } from "./wire.ts"
 
 type Envelope = ErrorEnvelope["error"]
 
@@ -63,6 +63,30 @@ export class WaitTimeout extends Error {
     super(`the job ${jobId} did not finish within ${timeoutMs} ms; it keeps running`)
     this.jobId = jobId
   }
+}
+
+/** The job failed, or its data is deleted. `code` is its `error_code`, or `data_deleted` or `data_expired`. */
+export class JobFailed extends Error {
+  override readonly name = "JobFailed"
+  readonly code: JobErrorCode | "data_deleted" | "data_expired"
+  readonly jobId: string
+  /** The state that polling returned. */
+  readonly state: object
+
+  constructor(state: JobEnd) {
+    const code = state.error_code ?? (state.warning_code === "data_expired" ? "data_expired" : "data_deleted")
+    super(`the job ${state.id} has no result: ${code}${state.error_message ? `: ${state.error_message}` : ""}`)
+    this.code = code
+    this.jobId = state.id
+    this.state = state
+  }
+}
+
+interface JobEnd {
+  readonly id: string
+  readonly error_code?: JobErrorCode | null
+  readonly error_message?: string
+  readonly warning_code?: string | null
 }
 
 /** Returns `Retry-After` in milliseconds. The service sends seconds; a date, which proxies may send, is ignored. */

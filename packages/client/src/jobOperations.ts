@@ -44,9 +44,10 @@ const HOLD_SECONDS = 20
 
 const waitOptions: Names<WaitOptions> = { signal: true, timeoutMs: true }
 
-interface State {
+export interface State {
   readonly status: string
 }
+type OnState = (state: State) => void
 type Finished = State & { readonly status: "done" | "failed" }
 type Reference = JobReference<string>
 
@@ -70,7 +71,7 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, requ
     return { state: body as State, pauseMs: wasHeld ? 0 : (retryAfterMs(headers) ?? POLL_INTERVAL_MS) }
   }
 
-  const waitUntil = async (job: Reference, signal: AbortSignal): Promise<Finished> => {
+  const waitUntil = async (job: Reference, signal: AbortSignal, onState?: OnState): Promise<Finished> => {
     let seconds = holdSeconds
     for (;;) {
       const { pauseMs, state } = await poll(job, { signal }, seconds).catch((error: unknown) => {
@@ -81,6 +82,7 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, requ
         const askedMs = error instanceof ApiError ? error.retryAfterMs : null
         return { state: undefined, pauseMs: askedMs ?? POLL_INTERVAL_MS }
       })
+      if (state !== undefined) onState?.(state)
       if (state !== undefined && isFinished(state)) return state
       await pause(Math.min(Math.max(pauseMs, SHORTEST_PAUSE_MS), LONGEST_PAUSE_MS), signal)
     }
@@ -88,12 +90,13 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, requ
 
   return {
     get: async (job: Reference, options: CallOptions = {}) => (await poll(job, options)).state,
-    wait: async (job: Reference, options: WaitOptions = {}) => {
+    wait: async (job: Reference, options: WaitOptions = {}, onState?: OnState) => {
       requireKnown("jobs.wait()", options, waitOptions)
       const { signal, timeoutMs = 600_000 } = options
       const deadline = deadlineAfter(milliseconds("timeoutMs", timeoutMs))
       try {
-        return await waitUntil(job, signal === undefined ? deadline.signal : AbortSignal.any([signal, deadline.signal]))
+        const either = signal === undefined ? deadline.signal : AbortSignal.any([signal, deadline.signal])
+        return await waitUntil(job, either, onState)
       } catch (error) {
         signal?.throwIfAborted()
         throw deadline.signal.aborted ? new WaitTimeout(job.id, timeoutMs) : error

@@ -12,6 +12,8 @@ export interface Request {
   readonly body?: NonNullable<RequestInit["body"]>
   /** True for a stream, which can be read and sent only once. */
   readonly once?: boolean
+  /** Reads a response other than JSON. Set only for downloads, which the service may redirect. */
+  readonly read?: (response: Response) => Promise<unknown>
   readonly signal?: AbortSignal | undefined
   /** Timeout of each attempt. */
   readonly timeoutMs?: number | undefined
@@ -21,7 +23,7 @@ export interface Request {
 
 export interface Answer {
   readonly headers: Headers
-  /** The decoded JSON, or `undefined` if there is no body. */
+  /** The decoded JSON, the result of `read`, or `undefined` if there is no body. */
   readonly body: unknown
 }
 
@@ -63,13 +65,14 @@ const backoffMs = (attempt: number): number =>
   Math.min(LONGEST_BACKOFF_MS, FIRST_DELAY_MS * 2 ** attempt) * (0.5 + 0.5 * randomFraction())
 
 const attemptOnce = async (fetch: typeof globalThis.fetch, request: Request): Promise<Answer> => {
-  const { response, text } = await exchange(fetch, request)
-  if (!response.ok) throw readApiError(response, text)
-  if (text === "") return { headers: response.headers, body: undefined }
+  const { content, response } = await exchange(fetch, request)
+  if (typeof content !== "string") return { headers: response.headers, body: content }
+  if (!response.ok) throw readApiError(response, content)
+  if (content === "") return { headers: response.headers, body: undefined }
   try {
-    return { headers: response.headers, body: JSON.parse(text) }
+    return { headers: response.headers, body: JSON.parse(content) }
   } catch {
-    throw readApiError(response, text)
+    throw readApiError(response, content)
   }
 }
 
@@ -80,14 +83,14 @@ const exchange = async (fetch: typeof globalThis.fetch, { body, headers, method,
     const response = await fetch(request.url, {
       method,
       headers,
-      // The service never redirects. Do not send key, request or file to another address.
-      redirect: "manual",
+      // Do not send key, request or file to another address.
+      redirect: request.read ? "follow" : "manual",
       ...(body !== undefined && { body }),
       // Node and the specification require this for streams, which are sent before the response is read.
       ...(request.once === true && { duplex: "half" }),
-      ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
+      signal: AbortSignal.any(signals),
     })
-    return { response, text: await response.text() }
+    return { response, content: await (request.read?.(response) ?? response.text()) }
   } catch (error) {
     request.signal?.throwIfAborted()
     throw new ConnectionLost(error)

@@ -88,7 +88,7 @@ describe("invalid options are refused", () => {
       'unknown option "timeout" in createClient(); known: fetch, maxRetries, maxRetryDelayMs, baseUrl, apiKey, timeoutMs',
     )
     expect(() => createClient(given({ ...about, maxRetries: Number.NaN }))).toThrow("maxRetries")
-    expect(() => createClient(given({ baseUrl: "http://kiln.example" }))).toThrow("baseUrl and apiKey")
+    expect(() => createClient(given({ apiKey: "k" }))).toThrow("baseUrl and apiKey")
     for (const [call, message] of [
       [
         client.jobs.wait(reference, given({ timeoutMillis: 1 })),

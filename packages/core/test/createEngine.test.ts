@@ -60,6 +60,7 @@ describe("the promise engine", () => {
     expect(again.id).toBe(one.id)
     await expect(engine.submit("speech_synthesis", { input: "b" }, { idempotencyKey: "k" })).rejects.toMatchObject({
       code: "idempotency_key_reused",
+      jobId: one.id,
     })
   })
 

@@ -58,7 +58,7 @@ const entries = {
   idempotency_key_missing: {
     status: 400,
     type: "idempotency_error",
-    message: "Send an Idempotency-Key header with a unique value for each new job.",
+    message: "Send an Idempotency-Key header with a unique value, such as a UUID, for each new job.",
   },
   idempotency_key_invalid: {
     status: 400,
@@ -83,13 +83,14 @@ const entries = {
   missing_api_key: {
     status: 401,
     type: "authentication_error",
-    message: "The API key is missing. Send it in the header Authorization: Bearer <API_KEY>.",
+    message: "The API key is missing. Send it in the header Authorization: Bearer kiln_test_… or kiln_live_….",
     headers: { "www-authenticate": 'Bearer realm="api"' },
   },
   invalid_api_key: {
     status: 401,
     type: "authentication_error",
-    message: "This API key is not valid. Check that it is complete and neither revoked nor expired.",
+    message:
+      "This API key is not valid. Send it once and without quotes, as Authorization: Bearer kiln_test_… or kiln_live_…. Check that variables are replaced with their values, and that the key is complete and neither revoked nor expired.",
     headers: { "www-authenticate": 'Bearer realm="api", error="invalid_token"' },
   },
   insufficient_scope: {
@@ -100,7 +101,7 @@ const entries = {
   live_not_active: {
     status: 403,
     type: "permission_error",
-    message: "Live jobs of this type are not active; details.missing lists what the operator must activate.",
+    message: "Live jobs of this type are not active; details.missing lists what the operator must set up.",
   },
   spend_cap_reached: {
     status: 402,
@@ -176,7 +177,8 @@ const entries = {
   upload_already_completed: {
     status: 409,
     type: "conflict_error",
-    message: "The file of this upload has already arrived. The URL cannot be used again.",
+    message:
+      "The file of this upload has already arrived. Create a job with the id of the upload, or a new upload for another file.",
   },
   upload_expired: {
     status: 410,
@@ -212,7 +214,8 @@ const entries = {
   idempotency_key_reused: {
     status: 422,
     type: "idempotency_error",
-    message: "This Idempotency-Key was already used with a different request. Use a new key for each new job.",
+    message:
+      "This Idempotency-Key was already used with a different request. Use a new key for each new job, and the same key only to repeat a request unchanged.",
   },
   empty_file: {
     status: 422,

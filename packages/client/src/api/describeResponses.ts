@@ -27,7 +27,8 @@ const headers = {
   "WWW-Authenticate": { description: "The problem with the credentials (RFC 6750).", schema: text },
   "Retry-After": { description: "Seconds to wait before the next request.", schema: whole, example: 2 },
   Location: {
-    description: "Absolute URL to poll, or to download the file from.",
+    description:
+      "Absolute URL to poll, or to download the file from; for a reused idempotency key, of the job that has it.",
     schema: { type: "string", format: "uri" },
   },
   Link: {
@@ -59,6 +60,8 @@ const headersOf = (status: string, isAuthenticated: boolean): ReadonlyArray<stri
   ...(isAuthenticated && ["401", "403"].includes(status) ? ["WWW-Authenticate"] : []),
   ...(["409", "429", "503"].includes(status) ? ["Retry-After"] : []),
   ...(status === "416" ? ["Content-Range"] : []),
+  // Only a reused idempotency key has this status where a key is needed.
+  ...(isAuthenticated && status === "422" ? ["Location"] : []),
 ]
 
 const successes: Readonly<Record<string, string>> = {

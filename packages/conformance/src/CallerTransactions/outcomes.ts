@@ -56,7 +56,7 @@ export const outcomes: ReadonlyArray<CallerCheck> = [
       const repeat = newJob(2, { idempotencyKey: newJob(1).idempotencyKey, fingerprint: newJob(1).fingerprint })
       expect(yield* transaction.createJobs(repeat, { ...repeat, id: jobId(3), fingerprint: digest(99) })).toEqual([
         { _tag: "Replayed", job: made.job },
-        { _tag: "KeyReused" },
+        { _tag: "KeyReused", job: made.job },
       ])
       yield* transaction.commit
       const next = yield* begin

@@ -18,8 +18,14 @@ export class InvalidRequest extends KilnError<"InvalidRequest"> {
 
 /** The idempotency key belongs to a job with a different request. */
 export class IdempotencyKeyReused extends KilnError<"IdempotencyKeyReused"> {
-  constructor() {
+  /** The job that the key belongs to. */
+  readonly jobId: JobId
+  readonly kind: string
+
+  constructor({ jobId, kind }: { readonly jobId: JobId; readonly kind: string }) {
     super("IdempotencyKeyReused", "the idempotency key belongs to a job with a different request; use a new key")
+    this.jobId = jobId
+    this.kind = kind
   }
 }
 
@@ -308,12 +314,23 @@ export class AudioFormatMismatch extends KilnError<"AudioFormatMismatch"> {
   readonly declared: string
   /** `null` when they belong to no known audio format. */
   readonly detected: string | null
+  /** Whether it looks like text, such as base64 or a web page. */
+  readonly isText: boolean
 
-  constructor({ declared, detected }: { readonly declared: string; readonly detected: string | null }) {
-    const found = detected === null ? "is in no known audio format" : `is ${detected}`
+  constructor({
+    declared,
+    detected,
+    isText = false,
+  }: {
+    readonly declared: string
+    readonly detected: string | null
+    readonly isText?: boolean
+  }) {
+    const found = detected !== null ? `is ${detected}` : isText ? "looks like text" : "is in no known audio format"
     super("AudioFormatMismatch", `the file was declared as ${declared}, but ${found}`)
     this.declared = declared
     this.detected = detected
+    this.isText = isText
   }
 }
 

@@ -74,8 +74,8 @@ export type CreateOutcome =
   | { readonly _tag: "TickTaken" }
   /** The idempotency key belongs to this job, whose request is the same. */
   | { readonly _tag: "Replayed"; readonly job: Job }
-  /** The idempotency key belongs to a job with a different request. */
-  | { readonly _tag: "KeyReused" }
+  /** The idempotency key belongs to this job, whose request is different. */
+  | { readonly _tag: "KeyReused"; readonly job: Job }
   /** This job has the scope. The idempotency key is not bound. */
   | { readonly _tag: "Duplicate"; readonly job: Job }
   /** This owner has no failed job with that id that still has its data and its upload. */
@@ -163,8 +163,10 @@ const overspending = (job: NewJob, price: PriceSnapshot, facts: JobFacts): Spend
 }
 
 /** Returns the outcome for a request whose idempotency key is bound to `existing`. */
-export const repeatOf = (existing: Job, { fingerprint }: Pick<NewJob, "fingerprint">): CreateOutcome =>
-  existing.fingerprint === fingerprint ? { _tag: "Replayed", job: existing } : { _tag: "KeyReused" }
+export const repeatOf = (existing: Job, { fingerprint }: Pick<NewJob, "fingerprint">): CreateOutcome => ({
+  _tag: existing.fingerprint === fingerprint ? "Replayed" : "KeyReused",
+  job: existing,
+})
 
 /**
  * Whether a job still has the scope it took. A status never goes back, so a scope that was lost stays lost. A retry takes it from the

@@ -148,7 +148,7 @@ export { crc32 } from "./crc32.ts"
 export { describeDiskProblem, DiskProblem } from "./diskProblem.ts"
 export * as Decimal from "./Decimal.ts"
 export { limits } from "./Limits.ts"
-export { nearestName } from "./nearestName.ts"
+export { likelyName, nearestName } from "./nearestName.ts"
 export {
   type OptionNames,
   requireOptions,

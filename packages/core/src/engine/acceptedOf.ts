@@ -58,7 +58,7 @@ export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Ac
     case "Duplicate":
       return Result.succeed({ job: outcome.job, replayed: false, deduplicated: true })
     case "KeyReused":
-      return Result.fail(new IdempotencyKeyReused())
+      return Result.fail(new IdempotencyKeyReused({ jobId: outcome.job.id, kind: outcome.job.kind }))
     case "GateClosed":
       return Result.fail(new LiveNotActive({ missing: outcome.missing }))
     case "UploadRefused":

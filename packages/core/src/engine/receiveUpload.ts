@@ -188,7 +188,9 @@ const checkContainer =
         const firstBytes = head.subarray(0, seen)
         if (mayBeginWith(upload.format, firstBytes)) return Effect.void
         const detected = sniffContainer(firstBytes) ?? null
-        return Effect.fail(new AudioFormatMismatch({ declared: upload.format, detected }))
+        return Effect.fail(
+          new AudioFormatMismatch({ declared: upload.format, detected, isText: looksLikeText(firstBytes) }),
+        )
       }
       // What arrived together stays together, because each batch is written in one call.
       const look = (pieces: NonEmptyReadonlyArray<Uint8Array>) => {
@@ -229,3 +231,14 @@ const abandonTransfer = (claim: TransferRef) =>
     const outcome = yield* uploads.releaseUpload(claim)
     if (outcome === "Written") yield* blobs.remove(uploadBlobKey(claim.uploadId, claim.token))
   }).pipe(Effect.ignore)
+
+/** Returns whether these first bytes are text in UTF-8, whose last character may be cut. */
+const looksLikeText = (firstBytes: Uint8Array): boolean => {
+  try {
+    return /^[^\p{Cc}]*$/u.test(
+      new TextDecoder("utf-8", { fatal: true }).decode(firstBytes, { stream: true }).replace(/[\t\n\r]/g, ""),
+    )
+  } catch {
+    return false
+  }
+}

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type { IdempotencyKeyReused } from "@kiln/core"
 import type { Grant, Job } from "@kiln/core/domain"
 import type { Exchange } from "../server/Exchange.ts"
 import { readJsonObject } from "../server/jsonBody.ts"
@@ -19,12 +20,11 @@ export const createJob = (context: HandlerContext, { family, kind, names, route 
     const parsed = parseIdempotencyKey(exchange.header("idempotency-key"))
     if (!parsed.ok) return Effect.fail(new Refusal({ code: `idempotency_key_${parsed.reason}` }))
     return Effect.matchEffect(context.engine.createJob(grant, kind, names.toRequest(body), parsed.key, placement), {
-      onFailure: (error) =>
-        Effect.fail(
-          error._tag === "InvalidRequest"
-            ? names.refuse(error.errors)
-            : refusalFor(error, error._tag.startsWith("Upload") ? route.upload : undefined),
-        ),
+      onFailure: (error) => {
+        if (error._tag === "InvalidRequest") return Effect.fail(names.refuse(error.errors))
+        if (error._tag === "IdempotencyKeyReused") return Effect.fail(keyReused(context, error))
+        return Effect.fail(refusalFor(error, error._tag.startsWith("Upload") ? route.upload : undefined))
+      },
       onSuccess: ({ job, replayed }) => {
         exchange.createdJobId = job.id
         const location = context.publicUrl() + pollingPath(family, job.id)
@@ -40,6 +40,12 @@ export const createJob = (context: HandlerContext, { family, kind, names, route 
         whenReady(context.confirm(exchange, clock), () => accept(exchange, grant, body)),
       ),
     )
+}
+
+/** Points to the job that has the key: a caller that lost the response to its first request finds it there. */
+const keyReused = ({ offers, publicUrl }: HandlerContext, { code, jobId, kind }: IdempotencyKeyReused): Refusal => {
+  const family = offers.get(kind)?.family
+  return new Refusal({ code, ...(family && { headers: { location: publicUrl() + pollingPath(family, jobId) } }) })
 }
 
 /** Returns the body of a new job. A replay returns the same, whatever the job's state. */

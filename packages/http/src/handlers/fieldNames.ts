@@ -1,5 +1,5 @@
 import { type GivenNames, toCamelCase, toSnakeCase, wireName } from "@kiln/client/api"
-import type { FieldError } from "@kiln/core/domain"
+import { type FieldError, likelyName } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 
 /** Marks an unknown name: `uploadId` sent by a client must not be taken for the inner name of `upload_id`. */
@@ -30,7 +30,7 @@ export const fieldNames = (fields: ReadonlyArray<string> | undefined, names: Giv
   return {
     toWire,
     toRequest: (body) => Object.fromEntries(Object.entries(body).map(([name, value]) => [toInner(name), value])),
-    refuse: (errors) => refuseFields(errors, toWire),
+    refuse: (errors) => refuseFields(errors, toWire, [...inner.keys()]),
   }
 }
 
@@ -61,27 +61,41 @@ const shownName = (field: string, toWire: (name: string) => string): string => {
   return (isLong ? `${name.slice(0, maxNameLength).join("")}…` : name.join("")).toWellFormed()
 }
 
-const subjectOf = ({ field, reason }: FieldError, toWire: (name: string) => string): string => {
-  if (reason === "unknown_field") return "This"
-  return field === "" ? "The body" : toWire(field)
+const messageOf = (error: FieldError, shown: string, known: ReadonlyArray<string>): string => {
+  const { field, message, reason } = error
+  if (reason !== "unknown_field") return `${field === "" ? "The body" : shown} ${message}.`
+  const likely = likelyName(shown, known)
+  const hint = likely === undefined ? "" : `; did you mean "${likely}"?`
+  const fields = known.length === 0 ? "" : `${hint === "" ? "." : ""} The fields are ${known.join(", ")}.`
+  return `"${shown}" is not a field of this request${hint}${fields || "."}`
 }
 
-const toEntry = (error: FieldError, toWire: (name: string) => string) => {
-  const { field, message, reason, ...bounds } = error
+const toEntry = (error: FieldError, toWire: (name: string) => string, known: ReadonlyArray<string>) => {
+  const { field, message: _, reason, ...bounds } = error
+  const param = shownName(field, toWire)
   return {
-    param: shownName(field, toWire),
+    param,
     reason,
-    message: `${subjectOf(error, toWire)} ${message}.`,
+    message: messageOf(error, param, known),
     ...Object.fromEntries(Object.entries(bounds).map(([name, bound]) => [toSnakeCase(name), bound])),
   }
 }
 
-const refuseFields = (errors: ReadonlyArray<FieldError>, toWire: (name: string) => string): Refusal => {
-  const entries = errors.slice(0, maxErrors).map((error) => toEntry(error, toWire))
+/** Errors whose messages are joined for people. */
+const maxShown = 3
+
+const refuseFields = (
+  errors: ReadonlyArray<FieldError>,
+  toWire: (name: string) => string,
+  known: ReadonlyArray<string>,
+): Refusal => {
+  const entries = errors.slice(0, maxErrors).map((error) => toEntry(error, toWire, known))
   const first = entries[0]
+  const messages = entries.slice(0, maxShown).map(({ message }) => message)
+  if (errors.length > maxShown) messages.push("See details.errors for the others.")
   return new Refusal({
     code: "invalid_request",
-    ...(first !== undefined && { param: first.param, message: first.message }),
+    ...(first !== undefined && { param: first.param, message: messages.join(" ") }),
     details: { errors: entries },
   })
 }

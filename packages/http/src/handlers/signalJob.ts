@@ -12,10 +12,10 @@ import type { HandlerContext } from "./HandlerContext.ts"
 import { findJob } from "./pollJob.ts"
 import { refusalFor } from "./refusalFor.ts"
 
-const { refuse } = fieldNames(["name", "value"])
+const { refuse, toRequest } = fieldNames(["value"])
 
 const problemOf = (body: Readonly<Record<string, unknown>>): FieldError | undefined => {
-  const unknown = Object.keys(body).find((field) => field !== "value")
+  const unknown = Object.keys(toRequest(body)).find((field) => field !== "value")
   if (unknown !== undefined)
     return { field: unknown, reason: "unknown_field", message: "is not a field of this request" }
   return Object.hasOwn(body, "value") ? undefined : { field: "value", reason: "required", message: "is required" }

@@ -1,9 +1,12 @@
+import type { OpenAiKind } from "./models.ts"
 import type { HandlerContext } from "../handlers/HandlerContext.ts"
 
 /** Settings of the endpoints under `/openai/v1`. */
 export interface OpenAiSettings {
   /** Milliseconds that a request waits for its job. */
   readonly waitMs: number
+  /** Names of the provider's models, which requests may use besides the aliases. */
+  readonly models?: { readonly [Kind in OpenAiKind]?: string | null | undefined }
 }
 
 export const defaultOpenAiSettings: OpenAiSettings = { waitMs: 120_000 }

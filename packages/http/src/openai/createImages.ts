@@ -10,12 +10,11 @@ import type { Handler } from "../server/Router.ts"
 import { refusalFor } from "../handlers/refusalFor.ts"
 import { signDownload } from "../wire/SignedUrls.ts"
 import { fieldProblem, refuseField } from "./fields.ts"
-import { models } from "./models.ts"
+import { modelsOf } from "./models.ts"
 import type { OpenAiContext } from "./OpenAiContext.ts"
 import { admitted, awaitEnd, createFor, offerOf } from "./runJob.ts"
 
 const accepted = {
-  model: models.image_generation,
   response_format: ["url", "b64_json"],
   size: ["1024x1024", "auto"],
   quality: ["auto", "standard"],
@@ -25,7 +24,8 @@ const accepted = {
   stream: [false],
   partial_images: [0],
   output_compression: [100],
-  style: [],
+  // The default, which some clients always send.
+  style: ["vivid"],
   user: ["*"],
 }
 const mostImages = 4
@@ -40,7 +40,8 @@ export const createImages = (context: OpenAiContext): Handler =>
     const grant = yield* admitted(context, exchange, offer.kind.keyScope, "create", clock)
     const body = yield* readJsonObject(exchange)
     yield* asStep(context.confirm(exchange, clock))
-    const problem = fieldProblem(body, ["prompt", "n"], accepted)
+    const model = modelsOf(context.openAi, "image_generation")
+    const problem = fieldProblem(body, ["prompt", "n"], { model, ...accepted })
     if (problem !== undefined) return yield* problem
     const n = body["n"] ?? 1
     if (typeof n !== "number" || !Number.isInteger(n) || n < 1 || n > mostImages)

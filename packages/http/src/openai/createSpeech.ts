@@ -7,12 +7,11 @@ import type { Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { refusalFor } from "../handlers/refusalFor.ts"
 import { fieldProblem } from "./fields.ts"
-import { models } from "./models.ts"
+import { modelsOf } from "./models.ts"
 import type { OpenAiContext } from "./OpenAiContext.ts"
 import { admitted, awaitEnd, createFor, offerOf } from "./runJob.ts"
 
 const accepted = {
-  model: models.speech_synthesis,
   response_format: ["mp3"],
   speed: [1],
   stream: [false],
@@ -28,7 +27,8 @@ export const createSpeech = (context: OpenAiContext): Handler =>
     const grant = yield* admitted(context, exchange, offer.kind.keyScope, "create", clock)
     const body = yield* readJsonObject(exchange)
     yield* asStep(context.confirm(exchange, clock))
-    const problem = fieldProblem(body, ["input", "voice"], accepted)
+    const model = modelsOf(context.openAi, "speech_synthesis")
+    const problem = fieldProblem(body, ["input", "voice"], { model, ...accepted })
     if (problem !== undefined) return yield* problem
     const untilMs = now() + context.openAi.waitMs
     const { input, voice } = body

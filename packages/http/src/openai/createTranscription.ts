@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import { FileTooLarge } from "@kiln/core"
 import { acceptedMediaTypes, type Grant, type Job, SNIFF_BYTES, sniffContainer } from "@kiln/core/domain"
 import { BodyBroken, streamBody } from "../server/body.ts"
 import type { Exchange } from "../server/Exchange.ts"
@@ -11,19 +12,20 @@ import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { refusalFor } from "../handlers/refusalFor.ts"
 import { fieldProblem, refuseField } from "./fields.ts"
-import { models } from "./models.ts"
+import { modelsOf } from "./models.ts"
 import { boundaryOf, MultipartReader } from "./multipart.ts"
 import type { OpenAiContext } from "./OpenAiContext.ts"
 import { admitted, awaitEnd, createFor, isRepeatable, offerOf } from "./runJob.ts"
 
 const accepted = {
-  model: models.transcription,
   response_format: ["json", "text", "verbose_json"],
   temperature: ["0"],
   stream: ["false"],
   language: [],
   prompt: [],
   chunking_strategy: ["auto"],
+  "timestamp_granularities[]": [],
+  "include[]": [],
 }
 /** Maximum bytes of a plain field, and of a form without its file. */
 const maxFieldBytes = 16_384
@@ -123,7 +125,7 @@ const readForm = Effect.fnUntraced(function* (
       return false
     })
     const checkFields = Effect.suspend(() => {
-      const problem = fieldProblem(fields, ["file"], accepted)
+      const problem = fieldProblem(fields, ["file"], { model: modelsOf(context.openAi, "transcription"), ...accepted })
       return problem === undefined ? Effect.void : Effect.fail(problem)
     })
     const hasFile = yield* readFields
@@ -151,9 +153,13 @@ export const createTranscription = (context: OpenAiContext): Handler =>
     const grant = yield* admitted(context, exchange, offer.kind.keyScope, "create", clock)
     const boundary = boundaryOf(exchange.singleHeader("content-type"))
     if (boundary === undefined)
-      return yield* new Refusal({ code: "unsupported_content_type", details: { expected: ["multipart/form-data"] } })
+      return yield* new Refusal({
+        code: "unsupported_content_type",
+        message: "Send multipart/form-data with a boundary, and the audio in the part named file.",
+        details: { expected: ["multipart/form-data"] },
+      })
     if ((exchange.contentLength ?? 0) > maxBytes + maxFormBytes)
-      return yield* new Refusal({ code: "file_too_large", param: "file", details: { max_bytes: maxBytes } })
+      return yield* refusalFor(new FileTooLarge({ maxBytes }), "file")
     const fields: Fields = Object.create(null) as Fields
     const create = ({ body, uploadId }: Received) =>
       createFor(context, exchange, grant, offer, {

@@ -1,5 +1,5 @@
 import { Refusal } from "../server/Refusal.ts"
-import { nearestName } from "@kiln/core/domain"
+import { likelyName } from "@kiln/core/domain"
 
 /** Refuses a field, and says what can be sent instead. */
 export const refuseField = (param: string, message: string): Refusal =>
@@ -23,11 +23,11 @@ export const fieldProblem = (fields: Fields, read: ReadonlyArray<string>, accept
     if (read.includes(name) || value === null || value === undefined) continue
     const values = Object.hasOwn(accepted, name) ? accepted[name] : undefined
     if (values === undefined) {
-      const known = [...read, ...Object.keys(accepted)]
-      const nearest = nearestName(name, known)
-      const hint = nearest === undefined ? "" : ` Did you mean ${nearest}?`
+      const known = [...read, ...Object.keys(accepted).filter((field) => accepted[field]?.length !== 0)]
       const safe = name.slice(0, 64).toWellFormed()
-      return refuseField(safe, `Unknown field.${hint} The fields are ${read.join(", ")}.`)
+      const likely = likelyName(safe, known)
+      const hint = likely === undefined ? "." : `; did you mean "${likely}"?`
+      return refuseField(safe, `"${safe}" is not a field of this request${hint} The fields are ${known.join(", ")}.`)
     }
     if (values.includes("*") || values.includes(value)) continue
     if (name === "stream" || name === "stream_format")

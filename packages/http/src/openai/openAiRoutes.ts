@@ -5,11 +5,10 @@ import type { Handler, Route } from "../server/Router.ts"
 import { createImages } from "./createImages.ts"
 import { createSpeech } from "./createSpeech.ts"
 import { createTranscription } from "./createTranscription.ts"
-import { models } from "./models.ts"
+import { modelsOf, openAiKinds } from "./models.ts"
 import type { OpenAiContext } from "./OpenAiContext.ts"
 import { admitted } from "./runJob.ts"
 
-const modelIds = [...new Set<string>(Object.values(models).flat())]
 const modelBody = (id: string) => ({ id, object: "model", created: 1_767_225_600, owned_by: "kiln" })
 
 /** Any key may list the models. */
@@ -25,22 +24,20 @@ const listing = (context: OpenAiContext, reply: (id: string) => ReturnType<typeo
   })
 
 /** The endpoints of OpenAI's API. Each request is an ordinary job that is waited for. */
-export const openAiRoutes = (context: OpenAiContext): ReadonlyArray<Route> => [
-  { method: "POST", path: "/openai/v1/audio/speech", handle: createSpeech(context) },
-  { method: "POST", path: "/openai/v1/audio/transcriptions", handle: createTranscription(context) },
-  { method: "POST", path: "/openai/v1/images/generations", handle: createImages(context) },
-  {
-    method: "GET",
-    path: "/openai/v1/models",
-    handle: listing(context, () => jsonReply(200, { object: "list", data: modelIds.map(modelBody) })),
-  },
-  {
-    method: "GET",
-    path: "/openai/v1/models/:id",
-    handle: listing(context, (id) =>
-      modelIds.includes(id)
-        ? jsonReply(200, modelBody(id))
-        : new Refusal({ code: "not_found", message: `There is no such model. The models are ${modelIds.join(", ")}.` }),
-    ),
-  },
-]
+export const openAiRoutes = (context: OpenAiContext): ReadonlyArray<Route> => {
+  const ids = [...new Set(openAiKinds.flatMap((kind) => modelsOf(context.openAi, kind)))]
+  const listModels = () => jsonReply(200, { object: "list", data: ids.map(modelBody) })
+  const getModel = (segment: string) => {
+    // Names of models may contain slashes.
+    const id = ids.find((model) => segment === model || segment === encodeURIComponent(model))
+    if (id !== undefined) return jsonReply(200, modelBody(id))
+    return new Refusal({ code: "not_found", message: `This model does not exist. The models are ${ids.join(", ")}.` })
+  }
+  return [
+    { method: "POST", path: "/openai/v1/audio/speech", handle: createSpeech(context) },
+    { method: "POST", path: "/openai/v1/audio/transcriptions", handle: createTranscription(context) },
+    { method: "POST", path: "/openai/v1/images/generations", handle: createImages(context) },
+    { method: "GET", path: "/openai/v1/models", handle: listing(context, listModels) },
+    { method: "GET", path: "/openai/v1/models/:id", handle: listing(context, getModel) },
+  ]
+}

@@ -83,14 +83,14 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
 })
 
 /** Rejects invalid credentials: 401, or 429 after too many from one address. */
-export const makeRefuseCredentials = (options: AuthenticateOptions) => {
+export const makeRefuseCredentials = (options: AuthenticateOptions, message?: string) => {
   const take = limitAddresses(options.failures, options.trustedProxies)
   return (exchange: Exchange, now: number): Refusal => {
     const decision = take(exchange, now)
-    if (decision.allowed) return new Refusal({ code: "invalid_api_key" })
-    const message =
+    if (decision.allowed) return new Refusal({ code: "invalid_api_key", ...(message !== undefined && { message }) })
+    const tooOften =
       "Too many requests with an invalid API key from this address. Wait for the number of seconds in Retry-After."
-    return tooMany("authentication", decision, message)
+    return tooMany("authentication", decision, tooOften)
   }
 }
 

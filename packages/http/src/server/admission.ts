@@ -84,6 +84,7 @@ export const makeAdmit =
 const insufficientScope = (scope: KeyScope): Refusal =>
   new Refusal({
     code: "insufficient_scope",
+    message: `This API key lacks the scope ${scope}, which this endpoint requires. Use a key with this scope.`,
     details: { required_scope: scope },
     headers: { "www-authenticate": `Bearer realm="api", error="insufficient_scope", scope="${scope}"` },
   })

@@ -6,6 +6,7 @@ import type { HttpObserver } from "../HttpObserver.ts"
 import { BodyBroken, discardBody } from "./body.ts"
 import { corsHeaders } from "./cors.ts"
 import { Exchange, isUnder, localTarget } from "./Exchange.ts"
+import { describePaths } from "./describePaths.ts"
 import { Refusal } from "./Refusal.ts"
 import { refusalReply, type Reply } from "./Reply.ts"
 import type { RequestSource } from "./RequestSource.ts"
@@ -37,13 +38,22 @@ export interface AppOptions {
 /** Creates the app: finds the route of a request, and turns its outcome into a reply with the common headers. */
 export const makeApp = (options: AppOptions): App => {
   const { closesConnections, isStopping, newRequestId, observer, prefix, router } = options
+  const routes = router.routes.map(({ path }) => path)
+  const messages = describePaths(routes, prefix)
   const dispatch = (exchange: Exchange, clock: Clock.Clock) => {
     if (!exchange.source.hasOneHost) return Effect.fail(new Refusal({ code: "malformed_request" }))
     const match = router.match(exchange.method, exchange.path)
-    if (match._tag === "NotFound") return Effect.fail(new Refusal({ code: "not_found" }))
+    if (match._tag === "NotFound")
+      return Effect.fail(new Refusal({ code: "not_found", message: messages.notFound(exchange.path) }))
     if (match.cors) Object.assign(exchange.responseHeaders, corsHeaders)
     if (match._tag === "WrongMethod")
-      return Effect.fail(new Refusal({ code: "method_not_allowed", headers: { allow: match.allowed.join(", ") } }))
+      return Effect.fail(
+        new Refusal({
+          code: "method_not_allowed",
+          message: messages.wrongMethod(match.allowed),
+          headers: { allow: match.allowed.join(", ") },
+        }),
+      )
     exchange.route = match.route.path
     exchange.placeholder = match.id
     if (isStopping() && match.route.whileStopping !== true)

@@ -11,7 +11,7 @@ export type AskCaller = (exchange: Exchange) => PromiseLike<Caller | undefined> 
 
 /** Authenticates callers through the program's own function instead of API keys. */
 export const makeAuthenticateCaller = (options: AuthenticateOptions, ask: AskCaller): Authenticate => {
-  const refuse = makeRefuseCredentials(options)
+  const refuse = makeRefuseCredentials(options, invalid)
   return Effect.fnUntraced(function* (exchange) {
     const caller = yield* Effect.tryPromise({
       try: async () => ask(exchange),
@@ -28,6 +28,7 @@ export const makeAuthenticateCaller = (options: AuthenticateOptions, ask: AskCal
 }
 
 const message = "This request is not authenticated. Send the credentials that this service expects."
+const invalid = "These credentials are not valid. Check that they are complete and neither revoked nor expired."
 const PROJECT = /^[A-Za-z0-9_-]{1,64}$/
 const KEY = /^[A-Za-z0-9_.@~-]{1,128}$/
 

@@ -38,7 +38,7 @@ describe("speech", () => {
     ["speed", { speed: 2 }, /must be 1/],
     ["instructions", { instructions: "Whisper" }, /left out/],
     ["input", { input: "" }, /empty/],
-    ["vioce", { vioce: "nova" }, /Did you mean voice/],
+    ["vioce", { vioce: "nova" }, /did you mean \\"voice\\"/],
   ])("with another %s is refused by name", async (param, change, message) => {
     const refused = errorOf(await call("audio/speech", { ...speech, ...change }))
     expect(refused).toMatchObject({ status: 400, type: "invalid_request_error", param })
@@ -114,6 +114,18 @@ describe("models", () => {
     for (const id of ids) expect((await call(`models/${id}`)).json).toMatchObject({ id, object: "model" })
     expect(errorOf(await call("models/gpt-9"))).toMatchObject({ status: 404, message: expect.stringMatching(/tts-1/) })
   })
+
+  it("have the names of the provider's models too", async () => {
+    const models = { image_generation: "studio/kiln-1", speech_synthesis: null, transcription: "whisper-1" }
+    await using named = await startServer({ worker: true, http: { openAi: { waitMs: 20_000, models } } })
+    const ask = callerOf(named, (await named.createKey()).secret)
+    const ids: ReadonlyArray<string> = (await ask("models")).json.data.map(({ id }: { readonly id: string }) => id)
+    expect(ids.filter((id) => id === "studio/kiln-1" || id === "whisper-1")).toEqual(["whisper-1", "studio/kiln-1"])
+    expect((await ask("models/studio%2Fkiln-1")).json).toMatchObject({ id: "studio/kiln-1" })
+    expect((await ask("images/generations", { model: "studio/kiln-1", prompt: "A kiln" })).status).toBe(200)
+    expect(errorOf(await ask("audio/speech", { ...speech, model: "studio/kiln-1" }))).toMatchObject({ param: "model" })
+    expect(errorOf(await call("images/generations", { model: "studio/kiln-1", prompt: "A kiln" })).status).toBe(400)
+  })
 })
 
 describe("images", () => {
@@ -131,6 +143,7 @@ describe("images", () => {
     ["n", { n: "2" }],
     ["stream", { stream: true }],
     ["size", { size: "1x1" }],
+    ["style", { style: "natural" }],
     ["model", { model: "tts-1" }],
     ["prompt", { prompt: "" }],
   ])("are refused by name: %s", async (param, change) => {

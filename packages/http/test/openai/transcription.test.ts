@@ -52,7 +52,7 @@ describe("a transcription", () => {
     ["language", [model, file, ["language", "en"]], /leave it out/],
     ["response_format", [model, file, ["response_format", "srt"]], /verbose_json/],
     ["stream", [model, file, ["stream", "true"]], /not supported/],
-    ["modle", [["modle", "whisper-1"], file], /Did you mean model/],
+    ["modle", [["modle", "whisper-1"], file], /did you mean "model"/],
     ["file", [model], /required/],
     ["file", [model, ["file", "text"]], /required/],
     ["file", [model, file, file], /more than one/],

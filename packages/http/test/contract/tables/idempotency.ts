@@ -157,6 +157,8 @@ const differences = rows<readonly [string, object, object]>(
     const first = await api.post(speech, one, named("reused"))
     const second = await api.post(speech, other, named("reused"))
     expect(second.code).toBe("idempotency_key_reused")
+    // The job that has the key, for a caller that lost the response.
+    expect(second.header("location")).toBe(first.header("location"))
     expectReplay(await api.post(speech, one, named("reused")), first)
   },
 )
@@ -179,9 +181,11 @@ const otherDefaults = row(
 )
 
 const otherPath = row("the same body on another path is another request", async (api) => {
-  expect((await say(api, "x", "path")).status).toBe(202)
+  const said = await say(api, "x", "path")
+  expect(said.status).toBe(202)
   const answer = await api.post("/v1/images/generations", { prompt: "x" }, named("path"))
   expect(answer.code).toBe("idempotency_key_reused")
+  expect(answer.header("location")).toBe(said.header("location"))
   const id = await api.uploaded(wav(1))
   expect((await api.post("/v1/audio/transcriptions", { upload_id: id }, named("path"))).code).toBe(
     "idempotency_key_reused",

@@ -1,0 +1,70 @@
+import type { Client } from "./Client.ts"
+import type { CallOptions } from "./ClientOptions.ts"
+import type { FileBody } from "./sendUpload.ts"
+import type { CreateUpload } from "./wire.ts"
+
+/** The fields of a job without its upload, and what is known of the file. */
+export type AboutFile = Partial<CreateUpload> & Readonly<Record<string, unknown>>
+
+/** A file and what is announced of it. */
+export interface Source {
+  readonly body: FileBody
+  readonly about: CreateUpload
+  /** The content, unless it is a stream that need not be read in advance. */
+  readonly bytes: Uint8Array | undefined
+}
+
+/** The limit of every service, `max_bytes` of an upload. Larger files are not read into memory. */
+const MAX_BYTES = 26_214_400
+
+/** Separates the fields of a job from those of its upload, and reads from the file what is not given. */
+export const prepareFile = async (
+  file: FileBody,
+  { declared_seconds, format, ...fields }: AboutFile,
+  needsBytes = false,
+): Promise<{ readonly fields: object; readonly source: Source }> => {
+  if (declared_seconds !== undefined && format !== undefined && !needsBytes)
+    return { fields, source: { body: file, about: { declared_seconds, format }, bytes: undefined } }
+  const bytes = await bytesOf(file)
+  const given = { ...(declared_seconds !== undefined && { declared_seconds }), ...(format && { format }) }
+  // Programs that send no files load nothing of it.
+  const { readAudio } = await import("./audio/readAudio.ts")
+  // A stream has been read, so its bytes are sent.
+  return { fields, source: { body: "getReader" in file ? bytes : file, about: readAudio(bytes, given), bytes } }
+}
+
+const bytesOf = async (file: FileBody): Promise<Uint8Array<ArrayBuffer>> => {
+  if ("getReader" in file) return bytesOfStream(file)
+  if ("size" in file) requireFits(file.size)
+  else requireFits(file.byteLength)
+  return file instanceof Uint8Array ? file : new Uint8Array("size" in file ? await file.arrayBuffer() : file)
+}
+
+const bytesOfStream = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> => {
+  const pieces: Array<Uint8Array<ArrayBuffer>> = []
+  let bytes = 0
+  const reader = stream.getReader()
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    pieces.push(next.value as Uint8Array<ArrayBuffer>)
+    bytes += next.value.byteLength
+    if (bytes > MAX_BYTES) await reader.cancel()
+    requireFits(bytes)
+  }
+  return new Uint8Array(await new Blob(pieces).arrayBuffer())
+}
+
+const requireFits = (bytes: number): void => {
+  if (bytes > MAX_BYTES) throw new TypeError(`the file is larger than ${MAX_BYTES} bytes, the limit of an upload`)
+}
+
+/** Announces and sends a file. Returns the id of the upload. */
+export const announceAndSend = async (
+  uploads: Client["uploads"],
+  { about, body }: Source,
+  { signal }: CallOptions = {},
+): Promise<string> => {
+  const call = signal === undefined ? {} : { signal }
+  const upload = await uploads.create(about, call)
+  await uploads.send(upload, body, { ...call, format: about.format })
+  return upload.id
+}
