@@ -14,7 +14,7 @@ import { requireSignal } from "../domain/knownNames.ts"
 import { CallerSpan } from "../engine/CallerSpan.ts"
 import { runDeliveries } from "../worker/maintenance/deliverFinished.ts"
 import { runSchedules } from "../worker/maintenance/fireSchedules.ts"
-import { layerSweeps, requireOriginal, Worker } from "../worker/index.ts"
+import { type Drained, drainJobs, layerSweeps, requireOriginal, Worker } from "../worker/index.ts"
 import { readSafely } from "../domain/realms.ts"
 import { isDevelopment, LogMessages } from "../engine/LogMessages.ts"
 import { callSafely } from "../engine/callSafely.ts"
@@ -50,7 +50,8 @@ import {
 } from "../ports/index.ts"
 import { Providers, type ProviderSet } from "../providers/index.ts"
 import { noBlobs } from "../installation/noBlobs.ts"
-import { stopOptions } from "./checkOptions.ts"
+import { drainOptions, stopOptions } from "./checkOptions.ts"
+import type { DrainOptions } from "./EmbeddedEngine.ts"
 import { RestoreContext } from "./asyncAttempt.ts"
 import type { CallerContext, EngineParts, LogEntry } from "./EngineOptions.ts"
 
@@ -208,6 +209,7 @@ export interface EngineRuntime {
   /** Makes a worker of this process look at the schedules. */
   readonly schedulesChanged: () => void
   readonly start: () => Promise<void>
+  readonly drain: (options: DrainOptions) => Promise<Drained>
   readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
 }
 
@@ -221,9 +223,42 @@ const startIn = (scope: Scope.Scope, schedulesChanged: Effect.Effect<void> | und
     yield* Effect.forkScoped(runDeliveries)
   }).pipe(Effect.provideService(Scope.Scope, scope))
 
+/** The longest time that a timer of the runtime can wait. */
+const maxTimerMs = 2 ** 31 - 1
+
+/** Returns the options. Throws `TypeError` if one of them is invalid, or if there is no worker. */
+const drainLimits = (options: DrainOptions, working: boolean): DrainOptions => {
+  requireOptions("drain()", options, drainOptions)
+  requireNumber("maxMs", options.maxMs, { least: 1, most: maxTimerMs })
+  if (options.maxJobs !== undefined) requireNumber("maxJobs", options.maxJobs, { least: 1, whole: true })
+  if (!working) throw new TypeError("drain() needs a worker, but this engine was created with worker: false")
+  return options
+}
+
 const throwIfAborted = (signal: AbortSignal | undefined): void => {
   requireSignal("signal", signal)
   signal?.throwIfAborted()
+}
+
+const settled = <A, E>(exit: Exit.Exit<A, E>, signal?: AbortSignal): A => {
+  if (Exit.isSuccess(exit)) return exit.value
+  if (Cause.hasInterruptsOnly(exit.cause)) signal?.throwIfAborted()
+  throw Cause.squash(exit.cause)
+}
+
+/** Makes the caller's active span the parent of spans. */
+const tracedBy =
+  (callerSpan: Context.Service.Shape<typeof CallerSpan>) =>
+  <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>): Effect.Effect<A, E, EmbeddedServices> => {
+    const span = callerSpan?.()
+    return span === undefined ? effect : Effect.provideService(effect, Tracer.ParentSpan, span)
+  }
+
+/** Runs these in order. The failure of one does not prevent the next one; the first is thrown at the end. */
+const runAll = async (ends: ReadonlyArray<() => Promise<unknown>>): Promise<void> => {
+  const failures: Array<unknown> = []
+  for (const end of ends) await end().catch((error: unknown) => failures.push(error))
+  if (failures.length > 0) throw failures[0]
 }
 
 /** Opens the stores. Rejects when one of them cannot be opened, after closing the others. */
@@ -244,18 +279,9 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
   const attached = Scope.makeUnsafe()
   let starting: Promise<void> | undefined
   let stopping: Promise<void> | undefined
+  let draining: Promise<Drained> | undefined
 
-  const settled = <A, E>(exit: Exit.Exit<A, E>, signal?: AbortSignal): A => {
-    if (Exit.isSuccess(exit)) return exit.value
-    if (Cause.hasInterruptsOnly(exit.cause)) signal?.throwIfAborted()
-    throw Cause.squash(exit.cause)
-  }
-  const callerSpan = Context.get(context, CallerSpan)
-  /** Makes the caller's active span the parent of spans. */
-  const traced = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>): Effect.Effect<A, E, EmbeddedServices> => {
-    const span = callerSpan?.()
-    return span === undefined ? effect : Effect.provideService(effect, Tracer.ParentSpan, span)
-  }
+  const traced = tracedBy(Context.get(context, CallerSpan))
   const run: Run = async (effect, signal) => {
     throwIfAborted(signal)
     closing.signal.throwIfAborted()
@@ -265,16 +291,13 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
   const close = async () => {
     closing.abort(new EngineClosed())
     await starting?.catch(() => undefined)
-    // Closed in this order: users of the engine, the worker, the stores. A failure does not prevent the next one from closing.
-    const ends = [
+    await draining?.catch(() => undefined)
+    // Closed in this order: users of the engine, the worker, the stores.
+    await runAll([
       () => runtime.runPromise(Scope.close(attached, Exit.void)),
       () => runtime.runPromise(Scope.close(workerScope, Exit.void)),
       () => runtime.dispose(),
-    ]
-    const failures: Array<unknown> = []
-    for (const end of ends) await end().catch((error: unknown) => failures.push(error))
-    ended.abort(new EngineClosed())
-    if (failures.length > 0) throw failures[0]
+    ]).finally(() => ended.abort(new EngineClosed()))
   }
   return {
     context: Context.add(context, Scope.Scope, attached),
@@ -289,10 +312,19 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     start: async () => {
       if (!working) throw new TypeError("start() needs a worker, but this engine was created with worker: false")
       closing.signal.throwIfAborted()
+      if (draining !== undefined) throw new TypeError("start() cannot begin while drain() is running")
       starting ??= runtime.runPromise(startIn(workerScope, runsSchedules ? schedulesChanged.await : undefined))
       // A copy that is adopted can be started then.
       starting.catch(() => (starting = undefined))
       return starting
+    },
+    drain: async (options) => {
+      const { signal, ...limits } = drainLimits(options, working)
+      if (starting !== undefined)
+        throw new TypeError("drain() needs a worker that is not running: set autoStart: false")
+      if (draining !== undefined) throw new TypeError("drain() is already running")
+      draining = run(drainJobs(limits), signal)
+      return draining.finally(() => (draining = undefined))
     },
     stop: (options = {}) => {
       requireOptions("stop()", options, stopOptions)

@@ -23,6 +23,7 @@ import type { JobEventType } from "../engine/JobEvent.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type {
   AbortOption,
+  DrainOptions,
   EmbeddedEngine,
   ProjectOption,
   Submission,
@@ -136,6 +137,7 @@ export const uploadFields: OptionNames<Parameters<EmbeddedEngine["createUpload"]
   format: true,
   declaredSeconds: true,
 }
+export const drainOptions: OptionNames<DrainOptions> = { maxMs: true, maxJobs: true, signal: true }
 export const stopOptions: OptionNames<OptionsOf<EmbeddedEngine["stop"]>> = { drainMs: true }
 
 export const jobFilter: OptionNames<JobFilter> = {
