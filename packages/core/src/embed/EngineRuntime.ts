@@ -1,4 +1,5 @@
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -52,6 +53,7 @@ import { Providers, type ProviderSet } from "../providers/index.ts"
 import { noBlobs } from "../installation/noBlobs.ts"
 import { drainOptions, stopOptions } from "./checkOptions.ts"
 import type { DrainOptions } from "./EmbeddedEngine.ts"
+import { backgroundClock, KeepAlive } from "./KeepAlive.ts"
 import { RestoreContext } from "./asyncAttempt.ts"
 import type { CallerContext, EngineParts, LogEntry } from "./EngineOptions.ts"
 
@@ -86,8 +88,15 @@ export type EmbeddedContext = Context.Context<EmbeddedServices | Scope.Scope>
 const contextKey = Symbol.for("@kiln/core/embeddedContext")
 
 /** Keeps the services of an engine for `embeddedContext`. */
-export const keepContext = (engine: object, context: EmbeddedContext): void => {
-  Object.defineProperty(engine, contextKey, { value: context })
+export const keepContext = (engine: object, { context, ended, keepAlive }: EngineRuntime): void => {
+  let release: (() => void) | undefined
+  Object.defineProperty(engine, contextKey, {
+    get: () => {
+      // Effects in the context wait for fibers in the background, whose timers do not keep the process alive.
+      release ??= keepAlive.holdUntil(ended)
+      return context
+    },
+  })
 }
 
 /** Returns the services of an engine created by `createEngine`, for code built on it with Effect, such as a server. */
@@ -146,6 +155,7 @@ const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices, unknow
     layerLog(typeof log === "object" ? log.to : log),
     Layer.succeed(LogMessages, (typeof log === "object" ? log.messages : undefined) ?? isDevelopment()),
     Layer.succeed(RestoreContext, assembly.restore),
+    Layer.succeed(Clock.Clock, backgroundClock),
     assembly.references ?? Layer.empty,
   )
   const adapters = Layer.mergeAll(
@@ -200,6 +210,8 @@ type Run = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>, signal?: AbortS
 export interface EngineRuntime {
   readonly context: EmbeddedContext
   readonly run: Run
+  /** Keeps the process alive while calls are in progress or the worker runs. */
+  readonly keepAlive: KeepAlive
   /** Runs an operation that never waits. Throws the error it fails with. */
   readonly runSync: <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => A
   /** Aborted when the engine begins to close. */
@@ -261,16 +273,21 @@ const runAll = async (ends: ReadonlyArray<() => Promise<unknown>>): Promise<void
   if (failures.length > 0) throw failures[0]
 }
 
+/** Opens what is in the runtime. When something cannot be opened, closes the rest and rejects. */
+const opened = (runtime: ManagedRuntime.ManagedRuntime<EmbeddedServices, unknown>) =>
+  runtime.context().catch(async (error: unknown) => {
+    await runtime.dispose()
+    throw error
+  })
+
 /** Opens the stores. Rejects when one of them cannot be opened, after closing the others. */
 export const openRuntime = async (assembly: Assembly, working: boolean): Promise<EngineRuntime> => {
   let drainMs = assembly.settings.drainMs
   // The worker reads this when it stops: `stop` may have been called with another value.
   const settings = Object.defineProperty({ ...assembly.settings }, "drainMs", { get: () => drainMs })
   const runtime = ManagedRuntime.make(layerEmbedded({ ...assembly, settings }))
-  const context = await runtime.context().catch(async (error: unknown) => {
-    await runtime.dispose()
-    throw error
-  })
+  const keepAlive = new KeepAlive()
+  const context = await keepAlive.while(opened(runtime))
   const runsSchedules = assembly.sweeps !== false
   const schedulesChanged = Latch.makeUnsafe(false)
   const closing = new AbortController()
@@ -286,22 +303,20 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     throwIfAborted(signal)
     closing.signal.throwIfAborted()
     const either = signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal])
-    return settled(await runtime.runPromiseExit(traced(effect), { signal: either }), either)
+    return settled(await keepAlive.while(runtime.runPromiseExit(traced(effect), { signal: either })), either)
   }
   const close = async () => {
     closing.abort(new EngineClosed())
     await starting?.catch(() => undefined)
     await draining?.catch(() => undefined)
     // Closed in this order: users of the engine, the worker, the stores.
-    await runAll([
-      () => runtime.runPromise(Scope.close(attached, Exit.void)),
-      () => runtime.runPromise(Scope.close(workerScope, Exit.void)),
-      () => runtime.dispose(),
-    ]).finally(() => ended.abort(new EngineClosed()))
+    const scopes = [attached, workerScope].map((scope) => () => runtime.runPromise(Scope.close(scope, Exit.void)))
+    await runAll([...scopes, () => runtime.dispose()]).finally(() => ended.abort(new EngineClosed()))
   }
   return {
     context: Context.add(context, Scope.Scope, attached),
     run,
+    keepAlive,
     runSync: (effect) => {
       closing.signal.throwIfAborted()
       return settled(runtime.runSyncExit(traced(effect)))
@@ -313,9 +328,14 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
       if (!working) throw new TypeError("start() needs a worker, but this engine was created with worker: false")
       closing.signal.throwIfAborted()
       if (draining !== undefined) throw new TypeError("start() cannot begin while drain() is running")
-      starting ??= runtime.runPromise(startIn(workerScope, runsSchedules ? schedulesChanged.await : undefined))
-      // A copy that is adopted can be started then.
-      starting.catch(() => (starting = undefined))
+      if (starting !== undefined) return starting
+      const release = keepAlive.holdUntil(ended.signal)
+      starting = runtime.runPromise(startIn(workerScope, runsSchedules ? schedulesChanged.await : undefined))
+      starting.catch(() => {
+        release()
+        // A copy that is adopted can be started then.
+        starting = undefined
+      })
       return starting
     },
     drain: async (options) => {
@@ -330,7 +350,7 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
       requireOptions("stop()", options, stopOptions)
       if (options.drainMs !== undefined) requireNumber("drainMs", options.drainMs, { least: 0 })
       if (stopping === undefined) drainMs = options.drainMs ?? drainMs
-      return (stopping ??= close())
+      return (stopping ??= keepAlive.while(close()))
     },
   }
 }

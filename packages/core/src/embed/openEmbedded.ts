@@ -131,7 +131,7 @@ export const openEmbedded = async <
     stop,
     [Symbol.asyncDispose]: () => stop(),
   }
-  keepContext(engine, running.context)
+  keepContext(engine, running)
   if (options.onError !== undefined) reportErrors(running.context, options.onError)
   if (telemetry !== undefined) Effect.runSyncWith(running.context)(telemetry.measure)
   if (worker && autoStart) {
