@@ -161,6 +161,8 @@ const openPool = (options: ConnectionOptions, name: string, max: number, verify:
     pipeline: true,
     max,
     idleTimeoutMillis: 60_000,
+    // Connections that nobody uses do not keep the process alive. An engine with a worker does that itself.
+    allowExitOnIdle: true,
     // Behind a pooler, a connection does not stay with one server session.
     ...(options.ownSessions && { verify }),
   })

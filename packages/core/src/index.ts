@@ -65,3 +65,4 @@ export { builtIn, type BuiltInKind, builtInKinds, jobKind } from "./embed/jobKin
 export type * from "./embed/JobResult.ts"
 export type * from "./embed/OperatorVerbs.ts"
 export type * from "./embed/ScheduleVerbs.ts"
+export type * from "./worker/Drained.ts"

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net"
 import pg from "pg"
 import type { JobId } from "@kiln/core/domain"
 import { inSchema } from "../Statement.ts"
@@ -84,6 +85,9 @@ const longestRetryMs = 5_000
  */
 export const defaultCheckMs = 60_000
 
+/** Sets a timer that does not keep the process alive. */
+const quietly = (run: () => void, ms: number): NodeJS.Timeout => setTimeout(run, ms).unref()
+
 /** Callbacks of a listener. */
 export interface ListenerCallbacks {
   /** There may be work. Also called, without a payload, whenever a notification may have been missed. */
@@ -140,6 +144,8 @@ export class Listener {
 
   async #listen(client: pg.Client): Promise<void> {
     await client.connect()
+    // Waiting for notifications does not keep the process alive.
+    ;(client.connection.stream as Socket).unref()
     if (this.#hasWorker) await this.#askForWork(client)
     if (client !== this.#client) return
     this.#listensToFinished = false
@@ -202,9 +208,9 @@ export class Listener {
   }
 
   #checkLater(client: pg.Client): void {
-    this.#next = setTimeout(() => {
+    this.#next = quietly(() => {
       // Without an answer in time, the connection receives nothing either.
-      this.#next = setTimeout(() => this.#lost(client), this.#options.connectTimeoutMs)
+      this.#next = quietly(() => this.#lost(client), this.#options.connectTimeoutMs)
       void this.#check(client).catch(() => this.#lost(client))
     }, this.#checkMs)
   }
@@ -227,7 +233,7 @@ export class Listener {
     // Workers that rely on notifications must poll again.
     this.#hearing.work()
     this.#hearing.finished("any")
-    this.#next = setTimeout(() => this.start(), this.#retryMs)
+    this.#next = quietly(() => this.start(), this.#retryMs)
     this.#retryMs = Math.min(2 * this.#retryMs, longestRetryMs)
   }
 

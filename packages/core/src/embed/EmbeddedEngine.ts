@@ -6,6 +6,7 @@ import type { PriorityName } from "../domain/Priority.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
 import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
+import type { Drained, DrainLimits } from "../worker/Drained.ts"
 import type { FileBody } from "./AsyncProviders.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
 import type { JobReference, JobResult, SubmittedJob } from "./JobResult.ts"
@@ -234,6 +235,12 @@ export interface EmbeddedEngine<
   readonly schedules: ScheduleVerbs<K>
   /** Operator methods, for the jobs of all projects. */
   readonly operator: OperatorVerbs<K>
+  /**
+   * Runs the jobs that can begin now, and returns once none is left, or at a limit: for functions that a timer calls. Also submits the jobs
+   * of due schedules and calls `onFinished`. Jobs that still run after `maxMs` are released at no cost of an attempt. The engine
+   * needs `autoStart: false`; while its worker runs, the call rejects with a `TypeError`.
+   */
+  readonly drain: (options: DrainOptions) => Promise<Drained>
   /** Starts the worker if `autoStart` is `false`. Calling it again has no effect. */
   readonly start: () => Promise<void>
   /**
@@ -242,3 +249,5 @@ export interface EmbeddedEngine<
    */
   readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
 }
+
+export interface DrainOptions extends DrainLimits, AbortOption {}

@@ -1,4 +1,5 @@
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -14,7 +15,7 @@ import { requireSignal } from "../domain/knownNames.ts"
 import { CallerSpan } from "../engine/CallerSpan.ts"
 import { runDeliveries } from "../worker/maintenance/deliverFinished.ts"
 import { runSchedules } from "../worker/maintenance/fireSchedules.ts"
-import { layerSweeps, requireOriginal, Worker } from "../worker/index.ts"
+import { type Drained, drainJobs, layerSweeps, requireOriginal, Worker } from "../worker/index.ts"
 import { readSafely } from "../domain/realms.ts"
 import { isDevelopment, LogMessages } from "../engine/LogMessages.ts"
 import { callSafely } from "../engine/callSafely.ts"
@@ -50,7 +51,9 @@ import {
 } from "../ports/index.ts"
 import { Providers, type ProviderSet } from "../providers/index.ts"
 import { noBlobs } from "../installation/noBlobs.ts"
-import { stopOptions } from "./checkOptions.ts"
+import { drainOptions, stopOptions } from "./checkOptions.ts"
+import type { DrainOptions } from "./EmbeddedEngine.ts"
+import { backgroundClock, KeepAlive } from "./KeepAlive.ts"
 import { RestoreContext } from "./asyncAttempt.ts"
 import type { CallerContext, EngineParts, LogEntry } from "./EngineOptions.ts"
 
@@ -85,8 +88,15 @@ export type EmbeddedContext = Context.Context<EmbeddedServices | Scope.Scope>
 const contextKey = Symbol.for("@kiln/core/embeddedContext")
 
 /** Keeps the services of an engine for `embeddedContext`. */
-export const keepContext = (engine: object, context: EmbeddedContext): void => {
-  Object.defineProperty(engine, contextKey, { value: context })
+export const keepContext = (engine: object, { context, ended, keepAlive }: EngineRuntime): void => {
+  let release: (() => void) | undefined
+  Object.defineProperty(engine, contextKey, {
+    get: () => {
+      // Effects in the context wait for fibers in the background, whose timers do not keep the process alive.
+      release ??= keepAlive.holdUntil(ended)
+      return context
+    },
+  })
 }
 
 /** Returns the services of an engine created by `createEngine`, for code built on it with Effect, such as a server. */
@@ -145,6 +155,7 @@ const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices, unknow
     layerLog(typeof log === "object" ? log.to : log),
     Layer.succeed(LogMessages, (typeof log === "object" ? log.messages : undefined) ?? isDevelopment()),
     Layer.succeed(RestoreContext, assembly.restore),
+    Layer.succeed(Clock.Clock, backgroundClock),
     assembly.references ?? Layer.empty,
   )
   const adapters = Layer.mergeAll(
@@ -199,6 +210,8 @@ type Run = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>, signal?: AbortS
 export interface EngineRuntime {
   readonly context: EmbeddedContext
   readonly run: Run
+  /** Keeps the process alive while calls are in progress or the worker runs. */
+  readonly keepAlive: KeepAlive
   /** Runs an operation that never waits. Throws the error it fails with. */
   readonly runSync: <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => A
   /** Aborted when the engine begins to close. */
@@ -208,6 +221,7 @@ export interface EngineRuntime {
   /** Makes a worker of this process look at the schedules. */
   readonly schedulesChanged: () => void
   readonly start: () => Promise<void>
+  readonly drain: (options: DrainOptions) => Promise<Drained>
   readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
 }
 
@@ -221,10 +235,50 @@ const startIn = (scope: Scope.Scope, schedulesChanged: Effect.Effect<void> | und
     yield* Effect.forkScoped(runDeliveries)
   }).pipe(Effect.provideService(Scope.Scope, scope))
 
+/** The longest time that a timer of the runtime can wait. */
+const maxTimerMs = 2 ** 31 - 1
+
+/** Returns the options. Throws `TypeError` if one of them is invalid, or if there is no worker. */
+const drainLimits = (options: DrainOptions, working: boolean): DrainOptions => {
+  requireOptions("drain()", options, drainOptions)
+  requireNumber("maxMs", options.maxMs, { least: 1, most: maxTimerMs })
+  if (options.maxJobs !== undefined) requireNumber("maxJobs", options.maxJobs, { least: 1, whole: true })
+  if (!working) throw new TypeError("drain() needs a worker, but this engine was created with worker: false")
+  return options
+}
+
 const throwIfAborted = (signal: AbortSignal | undefined): void => {
   requireSignal("signal", signal)
   signal?.throwIfAborted()
 }
+
+const settled = <A, E>(exit: Exit.Exit<A, E>, signal?: AbortSignal): A => {
+  if (Exit.isSuccess(exit)) return exit.value
+  if (Cause.hasInterruptsOnly(exit.cause)) signal?.throwIfAborted()
+  throw Cause.squash(exit.cause)
+}
+
+/** Makes the caller's active span the parent of spans. */
+const tracedBy =
+  (callerSpan: Context.Service.Shape<typeof CallerSpan>) =>
+  <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>): Effect.Effect<A, E, EmbeddedServices> => {
+    const span = callerSpan?.()
+    return span === undefined ? effect : Effect.provideService(effect, Tracer.ParentSpan, span)
+  }
+
+/** Runs these in order. The failure of one does not prevent the next one; the first is thrown at the end. */
+const runAll = async (ends: ReadonlyArray<() => Promise<unknown>>): Promise<void> => {
+  const failures: Array<unknown> = []
+  for (const end of ends) await end().catch((error: unknown) => failures.push(error))
+  if (failures.length > 0) throw failures[0]
+}
+
+/** Opens what is in the runtime. When something cannot be opened, closes the rest and rejects. */
+const opened = (runtime: ManagedRuntime.ManagedRuntime<EmbeddedServices, unknown>) =>
+  runtime.context().catch(async (error: unknown) => {
+    await runtime.dispose()
+    throw error
+  })
 
 /** Opens the stores. Rejects when one of them cannot be opened, after closing the others. */
 export const openRuntime = async (assembly: Assembly, working: boolean): Promise<EngineRuntime> => {
@@ -232,10 +286,8 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
   // The worker reads this when it stops: `stop` may have been called with another value.
   const settings = Object.defineProperty({ ...assembly.settings }, "drainMs", { get: () => drainMs })
   const runtime = ManagedRuntime.make(layerEmbedded({ ...assembly, settings }))
-  const context = await runtime.context().catch(async (error: unknown) => {
-    await runtime.dispose()
-    throw error
-  })
+  const keepAlive = new KeepAlive()
+  const context = await keepAlive.while(opened(runtime))
   const runsSchedules = assembly.sweeps !== false
   const schedulesChanged = Latch.makeUnsafe(false)
   const closing = new AbortController()
@@ -244,41 +296,27 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
   const attached = Scope.makeUnsafe()
   let starting: Promise<void> | undefined
   let stopping: Promise<void> | undefined
+  let draining: Promise<Drained> | undefined
 
-  const settled = <A, E>(exit: Exit.Exit<A, E>, signal?: AbortSignal): A => {
-    if (Exit.isSuccess(exit)) return exit.value
-    if (Cause.hasInterruptsOnly(exit.cause)) signal?.throwIfAborted()
-    throw Cause.squash(exit.cause)
-  }
-  const callerSpan = Context.get(context, CallerSpan)
-  /** Makes the caller's active span the parent of spans. */
-  const traced = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>): Effect.Effect<A, E, EmbeddedServices> => {
-    const span = callerSpan?.()
-    return span === undefined ? effect : Effect.provideService(effect, Tracer.ParentSpan, span)
-  }
+  const traced = tracedBy(Context.get(context, CallerSpan))
   const run: Run = async (effect, signal) => {
     throwIfAborted(signal)
     closing.signal.throwIfAborted()
     const either = signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal])
-    return settled(await runtime.runPromiseExit(traced(effect), { signal: either }), either)
+    return settled(await keepAlive.while(runtime.runPromiseExit(traced(effect), { signal: either })), either)
   }
   const close = async () => {
     closing.abort(new EngineClosed())
     await starting?.catch(() => undefined)
-    // Closed in this order: users of the engine, the worker, the stores. A failure does not prevent the next one from closing.
-    const ends = [
-      () => runtime.runPromise(Scope.close(attached, Exit.void)),
-      () => runtime.runPromise(Scope.close(workerScope, Exit.void)),
-      () => runtime.dispose(),
-    ]
-    const failures: Array<unknown> = []
-    for (const end of ends) await end().catch((error: unknown) => failures.push(error))
-    ended.abort(new EngineClosed())
-    if (failures.length > 0) throw failures[0]
+    await draining?.catch(() => undefined)
+    // Closed in this order: users of the engine, the worker, the stores.
+    const scopes = [attached, workerScope].map((scope) => () => runtime.runPromise(Scope.close(scope, Exit.void)))
+    await runAll([...scopes, () => runtime.dispose()]).finally(() => ended.abort(new EngineClosed()))
   }
   return {
     context: Context.add(context, Scope.Scope, attached),
     run,
+    keepAlive,
     runSync: (effect) => {
       closing.signal.throwIfAborted()
       return settled(runtime.runSyncExit(traced(effect)))
@@ -289,16 +327,30 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     start: async () => {
       if (!working) throw new TypeError("start() needs a worker, but this engine was created with worker: false")
       closing.signal.throwIfAborted()
-      starting ??= runtime.runPromise(startIn(workerScope, runsSchedules ? schedulesChanged.await : undefined))
-      // A copy that is adopted can be started then.
-      starting.catch(() => (starting = undefined))
+      if (draining !== undefined) throw new TypeError("start() cannot begin while drain() is running")
+      if (starting !== undefined) return starting
+      const release = keepAlive.holdUntil(ended.signal)
+      starting = runtime.runPromise(startIn(workerScope, runsSchedules ? schedulesChanged.await : undefined))
+      starting.catch(() => {
+        release()
+        // A copy that is adopted can be started then.
+        starting = undefined
+      })
       return starting
+    },
+    drain: async (options) => {
+      const { signal, ...limits } = drainLimits(options, working)
+      if (starting !== undefined)
+        throw new TypeError("drain() needs a worker that is not running: set autoStart: false")
+      if (draining !== undefined) throw new TypeError("drain() is already running")
+      draining = run(drainJobs(limits), signal)
+      return draining.finally(() => (draining = undefined))
     },
     stop: (options = {}) => {
       requireOptions("stop()", options, stopOptions)
       if (options.drainMs !== undefined) requireNumber("drainMs", options.drainMs, { least: 0 })
       if (stopping === undefined) drainMs = options.drainMs ?? drainMs
-      return (stopping ??= close())
+      return (stopping ??= keepAlive.while(close()))
     },
   }
 }

@@ -22,7 +22,7 @@ import { portsOf } from "../kinds/portsOf.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
-import type { EmbeddedEngine, Submission, SubmitOptions, UniqueOptions, WaitOptions } from "./EmbeddedEngine.ts"
+import type { DrainOptions, EmbeddedEngine, Submission, SubmitOptions, UniqueOptions, WaitOptions } from "./EmbeddedEngine.ts"
 import type { FollowUpOptions } from "./JobKindOptions.ts"
 import type { CallerContext, EngineParts, LogOptions, ModeProviders } from "./EngineOptions.ts"
 import type {
@@ -129,6 +129,7 @@ export const uploadFields: OptionNames<Parameters<EmbeddedEngine["createUpload"]
   format: true,
   declaredSeconds: true,
 }
+export const drainOptions: OptionNames<DrainOptions> = { maxMs: true, maxJobs: true, signal: true }
 export const stopOptions: OptionNames<OptionsOf<EmbeddedEngine["stop"]>> = { drainMs: true }
 
 export const jobFilter: OptionNames<JobFilter> = {

@@ -6,6 +6,7 @@ import type { AttemptError, AttemptFile } from "../kinds/AttemptContext.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { AsyncFile, FileBody } from "./AsyncProviders.ts"
 import { failing } from "./AttemptParts.ts"
+import type { KeepAlive } from "./KeepAlive.ts"
 
 /** The content of a file, read once. It fails with what the body throws. */
 export const streamOf = (body: FileBody): Stream.Stream<Uint8Array, unknown> => {
@@ -37,6 +38,7 @@ export const iterated = (
   context: Context.Context<never>,
   signals: () => ReadonlyArray<AbortSignal | undefined>,
   onAbort: "reject" | "hang" = "reject",
+  keepAlive?: KeepAlive,
 ): AsyncIterable<Uint8Array> => ({
   async *[Symbol.asyncIterator]() {
     const either = AbortSignal.any(signals().filter((signal) => signal !== undefined))
@@ -45,7 +47,8 @@ export const iterated = (
     const close = () => void Promise.resolve(pieces.return?.()).catch(() => undefined)
     try {
       for (;;) {
-        const piece = await orAborted(pieces.next(), either, (reject) => {
+        const read = pieces.next()
+        const piece = await orAborted(keepAlive?.while(read) ?? read, either, (reject) => {
           if (onAbort === "reject") reject(either.reason)
           else close()
         })

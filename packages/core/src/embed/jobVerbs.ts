@@ -39,6 +39,7 @@ import type { JobReference } from "./JobResult.ts"
 import { submitVerbs } from "./submitVerbs.ts"
 import { idOf, toJobResult } from "./toJobResult.ts"
 import { concat, iterated, streamOf } from "./fileBodies.ts"
+import type { KeepAlive } from "./KeepAlive.ts"
 
 const defaultWaitMs = 300_000
 
@@ -164,7 +165,11 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
 /** Maximum number of events buffered for a slow reader. */
 const maxKept = 1_000
 
-export const eventVerbs = ({ context, ended: stopped }: EngineRuntime): Pick<EmbeddedEngine, "on" | "events"> => {
+export const eventVerbs = ({
+  context,
+  ended: stopped,
+  keepAlive,
+}: EngineRuntime): Pick<EmbeddedEngine, "on" | "events"> => {
   const events = Context.get(context, JobEvents)
   return {
     on: (type, listener) => {
@@ -182,13 +187,17 @@ export const eventVerbs = ({ context, ended: stopped }: EngineRuntime): Pick<Emb
       requireSignal("signal", options.signal)
       stopped.throwIfAborted()
       const { signal } = options
-      return eventStream(events, signal === undefined ? stopped : AbortSignal.any([stopped, signal]))
+      return eventStream(events, signal === undefined ? stopped : AbortSignal.any([stopped, signal]), keepAlive)
     },
   }
 }
 
 /** Streams events from now on. When it is left or aborted, it ends without an error after the buffered events. */
-const eventStream = (events: JobEvents["Service"], signal: AbortSignal): AsyncIterableIterator<JobEvent> => {
+const eventStream = (
+  events: JobEvents["Service"],
+  signal: AbortSignal,
+  keepAlive: KeepAlive,
+): AsyncIterableIterator<JobEvent> => {
   const kept: Array<JobEvent> = []
   let more = Promise.withResolvers<void>()
   const wake = () => {
@@ -212,7 +221,7 @@ const eventStream = (events: JobEvents["Service"], signal: AbortSignal): AsyncIt
     const event = kept.shift()
     if (event !== undefined) return { done: false, value: event }
     if (ended) return { done: true, value: undefined }
-    await more.promise
+    await keepAlive.while(more.promise)
     return next()
   }
   const stream: AsyncIterableIterator<JobEvent> = {
@@ -238,7 +247,7 @@ const openedFile = (id: string) =>
     return { file, ...(yield* engine.openFile(file)) }
   })
 
-export const fileVerbs = ({ closed, context, run }: EngineRuntime, defaultMode: JobMode): FileVerbs => ({
+export const fileVerbs = ({ closed, context, keepAlive, run }: EngineRuntime, defaultMode: JobMode): FileVerbs => ({
   createUpload: async (upload, options?: CreateOptions, ...rest: ReadonlyArray<unknown>) => {
     const given = callOptions("createUpload()", verbOptions.createUpload, options, rest)
     requireOptions("createUpload()", upload, uploadFields)
@@ -280,6 +289,6 @@ export const fileVerbs = ({ closed, context, run }: EngineRuntime, defaultMode: 
   streamFile: ({ id }, options?: AbortOption, ...rest: ReadonlyArray<unknown>) => {
     const given = () => callOptions("streamFile()", verbOptions.streamFile, options, rest).signal
     const open = async () => (await run(openedFile(id), given())).content
-    return iterated(open, context, () => [closed, given()])
+    return iterated(open, context, () => [closed, given()], "reject", keepAlive)
   },
 })

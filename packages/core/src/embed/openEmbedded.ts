@@ -115,7 +115,7 @@ export const openEmbedded = async <
     { ...parts, ...overrides, references: Layer.merge(references, reported), restore: options.context?.restore },
     worker,
   )
-  const { start, stop } = running
+  const { drain, start, stop } = running
   const defaultMode =
     inside.defaultMode ??
     options.mode ??
@@ -126,11 +126,12 @@ export const openEmbedded = async <
     ...eventVerbs(running),
     schedules: promisedSchedules(running, defaultMode, running.schedulesChanged),
     operator: promisedOperator(running),
+    drain,
     start,
     stop,
     [Symbol.asyncDispose]: () => stop(),
   }
-  keepContext(engine, running.context)
+  keepContext(engine, running)
   if (options.onError !== undefined) reportErrors(running.context, options.onError)
   if (telemetry !== undefined) Effect.runSyncWith(running.context)(telemetry.measure)
   if (worker && autoStart) {

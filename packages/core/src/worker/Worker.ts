@@ -1,24 +1,22 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
-import { monotonicMs } from "../domain/monotonicMs.ts"
 import { givenField, valueOf } from "../domain/realms.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { Engine } from "../engine/Engine.ts"
 import type { Fingerprint } from "../engine/Fingerprint.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
-import {
-  type BlobStore,
-  type IdGenerator,
-  type JobDirectory,
-  type JobStore,
-  type MediaProbe,
-  type Switchboard,
-  type UploadStore,
+import type {
+  BlobStore,
+  IdGenerator,
+  JobDirectory,
+  JobStore,
+  MediaProbe,
+  Switchboard,
+  UploadStore,
   WakeUp,
 } from "../ports/index.ts"
 import { InstalledKinds, installedKinds } from "../kinds/installedKinds.ts"
@@ -26,23 +24,15 @@ import { portsOf } from "../kinds/portsOf.ts"
 import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
 import { limitedInSandbox } from "../providers/sandboxLimits.ts"
-import type { Attempt } from "./attempt/Attempt.ts"
-import type { Bag } from "./Bag.ts"
 import { makeClaiming } from "./claiming/claiming.ts"
-import { makeJointClaims } from "./claiming/JointClaims.ts"
 import { GateWatch } from "./claiming/GateWatch.ts"
-import { checkClaims, heartbeat } from "./attempt/Heartbeat.ts"
 import { earlier } from "./claiming/claimInto.ts"
 import { makeIdling } from "./claiming/Idling.ts"
+import { makeLoops } from "./claiming/loops.ts"
 import { Rates } from "./claiming/Rates.ts"
 import { publishCapabilities, type SlotsNow } from "./claiming/publishCapabilities.ts"
 import { servedBy } from "./claiming/runnableKinds.ts"
-import { watchWithheld } from "./claiming/recovery.ts"
-import { makeOutageLog } from "./outageLog.ts"
-import { isTight, roomAfter } from "./claiming/Room.ts"
 import { makeSlots, type Slots } from "./claiming/Slots.ts"
-import { allEnded, stopAll } from "./attempt/startAttempts.ts"
-import { expireWhileHolding } from "./maintenance/Sweeper.ts"
 
 /** The services that a worker needs. */
 export type WorkerNeeds =
@@ -101,6 +91,11 @@ export class Worker extends Context.Service<
      */
     readonly tick: Effect.Effect<number, StoreUnavailable>
     /**
+     * Claims and runs jobs until none runs and none is claimable, or until it has claimed `maxJobs`, and returns the number of those that
+     * it claimed. Interruption does what it does to `run`, but running jobs get no more time than until `untilMs` of the monotonic clock.
+     */
+    readonly runClaimable: (maxJobs: number, untilMs: number) => Effect.Effect<number, StoreUnavailable>
+    /**
      * Claims and runs jobs until interrupted. Interruption stops claiming, lets running jobs finish for `drainMs` and
      * releases the rest.
      */
@@ -154,64 +149,11 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
   const claiming = yield* makeClaiming(slots, idling)
   const served = yield* servedModes
 
-  const tick = Effect.scoped(
-    Effect.gen(function* () {
-      // Started immediately, because an attempt may block the event loop first.
-      yield* Effect.forkScoped(slots.watch.run, { startImmediately: true })
-      yield* Effect.forkScoped(heartbeat(slots.watch.leases), { startImmediately: true })
-      const { attempts } = yield* Effect.uninterruptible(
-        Effect.tap(claiming.claim(config.concurrency), () => claiming.begin),
-      )
-      yield* Effect.onInterrupt(allEnded(attempts), () => stopAll(attempts))
-      return attempts.length
-    }),
-  )
-
-  const run = Effect.scoped(
-    Effect.gen(function* () {
-      const { leases } = slots.watch
-      yield* Effect.forkScoped(slots.watch.run, { startImmediately: true })
-      const beating = yield* Effect.forkScoped(heartbeat(leases), { startImmediately: true })
-      yield* Effect.forkScoped(checkClaims(leases))
-      yield* Effect.forkScoped(watchWithheld(slots))
-      yield* Effect.forkScoped(expireWhileHolding(() => leases.size > 0))
-      const outage = makeOutageLog("claiming jobs")
-      yield* Effect.addFinalizer(() => Effect.andThen(claiming.begin, drain(slots.attempts, beating, config.drainMs)))
-      const joint = yield* makeJointClaims(slots, claiming.start, idling.nextClaimBy)
-      const claimAndStart = Effect.gen(function* () {
-        // Jobs of a joint claim that is still being answered also take slots.
-        if (joint.isPending) yield* Effect.andThen(idling.awaitsJoint, joint.settled)
-        const answer = joint.takeAnswer()
-        const occupied = slots.occupied()
-        const room = occupied.now()
-        // Jobs that were committed together leave their slots together, so wait a turn: one claim then fills all of them.
-        const freed = Effect.andThen(slots.nextFreed(), Effect.yieldNow)
-        const isFull = served.every((mode) => room.free[mode] <= 0)
-        const reservedMs = slots.isolation.reservedMs(yield* monotonicMs)
-        if (isFull || reservedMs > 0) yield* claiming.begin
-        if (isFull) return yield* joint.whileFull(freed)
-        if (reservedMs > 0) return yield* Effect.raceFirst(freed, idling.holdBack(reservedMs))
-        const { attempts, nextInMs } = answer ?? (yield* claiming.claim(room))
-        yield* outage.worked
-        if (attempts.length > 0) idling.reset()
-        // If the store has more claimable jobs, claim again immediately.
-        if (attempts.length > 0 && nextInMs === 0) return
-        yield* claiming.begin
-        const rest = idling.rest(nextInMs)
-        // `nextInMs` does not cover jobs that only wait for this worker's own slots, as the store knew them: some may have become
-        // free while it answered.
-        const mayFree = isTight(roomAfter(occupied, attempts)) || isTight(slots.room())
-        yield* joint.whileResting(rest, mayFree ? freed : undefined)
-      })
-      return yield* Effect.forever(
-        // The loop must survive every failure; otherwise, the worker would look healthy and do nothing.
-        Effect.catchCause(claimAndStart, (cause) => Effect.andThen(outage.failed(cause), idling.restAfterFailure)),
-      )
-    }),
-  )
+  const { run, runClaimable, tick } = makeLoops({ config, slots, idling, claiming, served })
 
   return Worker.of({
     tick: Effect.provide(tick, context),
+    runClaimable: (maxJobs, untilMs) => Effect.provide(runClaimable(maxJobs, untilMs), context),
     run: Effect.provide(run, context),
     start: Effect.provide(runInBackground(run, slots, claiming), Context.omit(Scope.Scope)(context)),
     running: Effect.sync(() => slots.watch.leases.size),
@@ -247,16 +189,3 @@ const runInBackground = (
     yield* Effect.forkScoped(run)
     yield* Effect.addFinalizer(() => drains)
   })
-
-/**
- * Lets running attempts finish for a while, and interrupts the rest. If a release fails, the job becomes claimable when its lease
- * ends, which nothing extends any more. Other workers are notified of released jobs; otherwise, they would find them only at
- * their next poll.
- */
-const drain = Effect.fnUntraced(function* (attempts: Bag<Attempt>, beating: Fiber.Fiber<never>, drainMs: number) {
-  yield* Effect.timeoutOption(Effect.interruptible(allEnded(attempts)), drainMs)
-  yield* Fiber.interrupt(beating)
-  const releases = attempts.size > 0
-  yield* stopAll(attempts)
-  if (releases) yield* Effect.flatMap(WakeUp, ({ notify }) => notify)
-})

@@ -4,6 +4,8 @@ export { nextTick, type Overlap, type Schedule, type ScheduleTiming, tickKey } f
 export * from "../domain/Attempt.ts"
 export * from "../domain/BlobLineage.ts"
 export * from "../domain/Circuit.ts"
+export type { Drained, DrainLimits } from "./Drained.ts"
+export { drainJobs } from "./drainJobs.ts"
 export { WorkerProcess } from "./WorkerProcess.ts"
 export { Worker, type WorkerNeeds } from "./Worker.ts"
 export { AttemptMeter, type AttemptOutcome } from "./metrics/AttemptMeter.ts"

@@ -134,6 +134,7 @@ describe("Readiness", () => {
     let nextClaimBy: number | undefined
     let running = 0
     const worker = Layer.succeed(Worker, {
+      runClaimable: () => Effect.succeed(0),
       tick: Effect.succeed(0),
       run: Effect.never,
       start: Effect.void,

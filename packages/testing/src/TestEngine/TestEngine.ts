@@ -1,6 +1,8 @@
 import type {
   AnyProvider,
   BuiltInKind,
+  Drained,
+  DrainOptions,
   EmbeddedEngine,
   InputOf,
   JobId,
@@ -117,7 +119,10 @@ export interface TestEngine<K extends Kind = Kind> extends EmbeddedEngine<K, obj
    * Runs attempts until no job is runnable, and returns their number. With `throughRetries`, it also advances time to each retry
    * and delayed job, until none is left. Rejects after 1,000 attempts, and in `live` mode.
    */
-  readonly drain: (options?: { readonly throughRetries?: boolean }) => Promise<number>
+  readonly drain: {
+    (options: DrainOptions): Promise<Drained>
+    (options?: { readonly throughRetries?: boolean }): Promise<number>
+  }
   /**
    * Begins a transaction to pass to `submit`, `submitMany` and their synchronous forms. Its jobs exist once `commit` is called, and
    * never after `rollback`. `handle` is what the program under test calls its transaction, such as a fake of its database client:

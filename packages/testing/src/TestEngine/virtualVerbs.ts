@@ -1,4 +1,4 @@
-import type { EmbeddedEngine, JobReference, Kind } from "@kiln/core"
+import type { DrainOptions, EmbeddedEngine, JobReference, Kind } from "@kiln/core"
 import type { JobId } from "@kiln/core/domain"
 import { partsOfSubmitAndWait } from "@kiln/core/effect"
 import type { TimeTravel } from "./TimeTravel.ts"
@@ -23,7 +23,7 @@ type Inline<K extends Kind> = Pick<EmbeddedEngine<K, object, object>, "submit" |
 
 /** Methods of an engine that does nothing on its own. */
 export const manualVerbs = <K extends Kind>(
-  { get, operator }: Pick<EmbeddedEngine<K>, "get" | "operator">,
+  { drain, get, operator }: Pick<EmbeddedEngine<K>, "drain" | "get" | "operator">,
   time: VirtualTime,
   timeTravel: TimeTravel,
   runner: Runner,
@@ -44,7 +44,10 @@ export const manualVerbs = <K extends Kind>(
     now: () => new Date(time.now()),
     advance: async (span) => advance(millisecondsOf(span)),
     runNext: () => heard(runner.runNext().then((jobId) => jobId && get(jobId))),
-    drain: ({ throughRetries = false } = {}) => heard(runner.drain(throughRetries)),
+    drain: ((options?: DrainOptions | { readonly throughRetries?: boolean }) =>
+      options !== undefined && "maxMs" in options
+        ? drain(options)
+        : heard(runner.drain(options?.throughRetries ?? false))) as Own<K>["drain"],
     // A background worker would run in time that stands still.
     start: () => Promise.resolve(),
     operator: {

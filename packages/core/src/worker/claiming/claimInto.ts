@@ -51,10 +51,11 @@ export const acceptClaims = Effect.fnUntraced(function* (
 })
 
 /** Claims jobs of the kinds that this worker can run now. Before that, releases claims whose end an outage kept from being written. */
-export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
+export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom, maxJobs: number) {
   const { leaseDurationMs } = yield* EngineConfig
   const store = yield* JobStore
-  const request = yield* claimRequest(slots, room)
+  const able = yield* claimRequest(slots, room)
+  const request = { ...able, limit: Math.min(able.limit, maxJobs) }
   if (slots.lapsed.size > 0) yield* answeredWithin(leaseDurationMs, "releaseJobs", releaseLapsed(slots))
   // Read here, so that a slow release does not shorten the leases of the claimed jobs.
   const askedAtMs = yield* monotonicMs

@@ -36,9 +36,9 @@ export const makeClaiming = Effect.fnUntraced(function* (slots: Slots, idling: I
      * Claims jobs and takes slots for them. Uninterruptible, because a job that was claimed but not started would count a lost worker.
      * The attempts that wait for `begin` are begun meanwhile: the store works on this claim while they run.
      */
-    claim: Effect.fnUntraced(function* (room: number | WorkerRoom) {
+    claim: Effect.fnUntraced(function* (room: number | WorkerRoom, maxJobs: number = Infinity) {
       yield* idling.asks
-      const claims = claimInto(slots, room)
+      const claims = claimInto(slots, room, maxJobs)
       // Joined in any case. Not a child: fibers keep their children in a set, which keeps answers of ended claims (see `Bag`).
       const asking = yield* Effect.forkDetach(claims, { startImmediately: true, uninterruptible: "inherit" })
       if (taken.length > 0) {

@@ -1,0 +1,72 @@
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
+import { monotonicMs } from "../domain/monotonicMs.ts"
+import { JobEvents } from "../engine/JobEvents.ts"
+import { requireOriginal } from "../installation/copies.ts"
+import { deliverFinished } from "./maintenance/deliverFinished.ts"
+import { fireSchedules, runSchedules } from "./maintenance/fireSchedules.ts"
+import { expireOverdue } from "./maintenance/Sweeper.ts"
+import type { Drained, DrainLimits } from "./Drained.ts"
+import { Worker } from "./Worker.ts"
+
+/** The pause between two looks for finished jobs while others run. */
+const deliveryPauseMs = 1_000
+
+/** Counts the attempts of this process until the scope closes. */
+const countAttempts = Effect.gen(function* () {
+  const events = yield* JobEvents
+  const counts = { attempts: 0, done: 0, failed: 0 }
+  const listening = Effect.sync(() =>
+    events.listen((event) => {
+      if (event.type === "active") counts.attempts += 1
+      else if (event.type === "completed") counts.done += 1
+      else if (event.type === "failed" && event.attempt !== undefined) counts.failed += 1
+    }),
+  )
+  yield* Effect.acquireRelease(listening, (end) => Effect.sync(end))
+  return counts
+})
+
+/** Submits the jobs of due ticks. One look handles the first of several ticks of a schedule. */
+const fireAll = Effect.repeat(fireSchedules, { until: (pauseMs) => pauseMs > 0 })
+
+/** Calls `onFinished` now and then in the background, and when asked. */
+const makeDeliveries = Effect.gen(function* () {
+  const turn = yield* Semaphore.make(1)
+  // What is under way ends before the scope closes, unless the time is over: interrupting it would repeat the call.
+  const quietly = Effect.catchCause(turn.withPermit(deliverFinished), (cause) =>
+    Effect.logWarning("a delivery was not confirmed", cause),
+  )
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(deliveryPauseMs), quietly)))
+  return { now: turn.withPermit(deliverFinished), end: turn.take(1) }
+})
+
+/**
+ * Does once what the processes with workers do all the time: submits the jobs of due schedules, runs all jobs that can be claimed, and
+ * calls `onFinished`. Returns when nothing is left to do now, or at a limit. Jobs that still run at the end of the time are released at no cost of an
+ * attempt. Interruption gives them the time of a stop. Needs a worker that does not run.
+ */
+export const drainJobs = Effect.fnUntraced(function* ({ maxJobs = Infinity, maxMs }: DrainLimits) {
+  yield* requireOriginal
+  const worker = yield* Worker
+  const untilMs = (yield* monotonicMs) + maxMs
+  const counts = yield* countAttempts
+  const work = Effect.gen(function* () {
+    const deliveries = yield* makeDeliveries
+    yield* Effect.forkScoped(runSchedules(Effect.never))
+    yield* expireOverdue
+    let left = maxJobs
+    for (;;) {
+      // A job that `onFinished` submits is one that can run now.
+      yield* Effect.andThen(fireAll, deliveries.now)
+      const ran = left > 0 ? yield* worker.runClaimable(left, untilMs) : 0
+      left -= ran
+      if (ran > 0) continue
+      yield* deliveries.end
+      return left > 0 ? ("empty" as const) : ("maxJobs" as const)
+    }
+  })
+  const timeIsOver = Effect.as(Effect.sleep(maxMs), "maxMs" as const)
+  const stoppedBy = yield* Effect.raceFirst(Effect.scoped(work), timeIsOver)
+  return { ...counts, stoppedBy } satisfies Drained
+}, Effect.scoped)
