@@ -1,11 +1,23 @@
+import type { ConnectionOptions as TlsOptions } from "node:tls"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import pg from "pg"
-import type { SameDatabase } from "./sameDatabase.ts"
+import { NoConnection } from "./postgresErrors.ts"
+import { type SameDatabase, sessionPath } from "./sameDatabase.ts"
 import { briefLockTimeoutMs, type Wire } from "./Session.ts"
+
+/** A password, or a function that returns the one to use for a new connection. */
+export type Password = string | (() => string | Promise<string>)
+
+/** Whether connections are encrypted, or the options of Node's TLS. */
+export type Ssl = boolean | TlsOptions
 
 export interface ConnectionOptions extends Wire {
   readonly url: string
+  /** Host, port and database. */
+  readonly address: string
+  readonly password: Password | undefined
+  readonly ssl: Ssl | undefined
   readonly poolSize: number
   /** Milliseconds to wait for a connection. */
   readonly connectTimeoutMs: number
@@ -46,7 +58,7 @@ const meanings = {
   intervalstyle: "postgres",
   timezone: "UTC",
   // Statements name the schema of everything that is not built in.
-  search_path: "pg_catalog",
+  search_path: sessionPath,
 }
 
 /**
@@ -110,6 +122,8 @@ export const clientConfig = (options: ConnectionOptions, name: string): pg.Clien
   keepAlive: true,
   keepAliveInitialDelayMillis: 10_000,
   types,
+  // A copy: the driver changes it.
+  ...(options.ssl !== undefined && { ssl: typeof options.ssl === "object" ? { ...options.ssl } : options.ssl }),
   ...(options.ownSessions
     ? {
         options: [
@@ -122,6 +136,46 @@ export const clientConfig = (options: ConnectionOptions, name: string): pg.Clien
       }
     : {}),
 })
+
+/** Asks for the password of a new connection. Failures are those of a connection, so the step is retried. */
+const askPassword = async (password: () => string | Promise<string>): Promise<string> => {
+  let answer: unknown
+  try {
+    answer = await password()
+  } catch (cause) {
+    throw new NoConnection("the option password, a function, failed", { cause })
+  }
+  if (typeof answer === "string") return answer
+  throw new NoConnection(`the option password, a function, must return a string, not ${typeof answer}`)
+}
+
+/**
+ * The clients of a store, as a class for the driver's pool. Each reads the URL again, with the files that it names, and asks for the
+ * password. Several statements are sent without waiting for answers.
+ */
+const clientClass = (options: ConnectionOptions, name: string) =>
+  class StoreClient extends pg.Client {
+    constructor() {
+      super({ ...clientConfig(options, name), pipeline: true })
+      const { password } = options
+      if (password === undefined) return
+      const ask = async (of: () => string | Promise<string>) => {
+        try {
+          return await askPassword(of)
+        } catch (error) {
+          // The driver reports the error and leaves the socket open, for as long as the server waits for a password.
+          setImmediate(() => cutOff(this))
+          throw error
+        }
+      }
+      const value = typeof password === "function" ? () => ask(password) : password
+      // The driver would replace one that is configured beside a URL by the URL's. Hidden, as the driver hides its own.
+      Object.defineProperty(this, "password", { value, enumerable: false, writable: true })
+    }
+  }
+
+/** Not connected. */
+export const newClient = (options: ConnectionOptions, name: string): pg.Client => new (clientClass(options, name))()
 
 /** Closes the socket without a goodbye. Pending queries fail immediately. */
 export const cutOff = (client: Pick<pg.Client, "connection">): void => {
@@ -156,9 +210,8 @@ export const makePool = (
 
 const openPool = (options: ConnectionOptions, name: string, max: number, verify: SameDatabase) => {
   const pool = new pg.Pool({
-    ...clientConfig(options, name),
-    // Several statements of a transaction are sent without waiting for answers.
-    pipeline: true,
+    Client: clientClass(options, name),
+    connectionTimeoutMillis: options.connectTimeoutMs,
     max,
     idleTimeoutMillis: 60_000,
     // Behind a pooler, a connection does not stay with one server session.

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import pg from "pg"
+import type pg from "pg"
 import { sql } from "kysely"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus, QueueGroup, StoreInspection } from "@kiln/core/ports"
@@ -21,7 +21,7 @@ import {
   type Sql,
 } from "@kiln/sql-store"
 import { readBoard } from "./board.ts"
-import { clientConfig, cutOff } from "./Connections.ts"
+import { cutOff, newClient } from "./Connections.ts"
 import { migrations } from "./migrations/index.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
 import { readPlace } from "./place.ts"
@@ -133,11 +133,7 @@ const failedChecksums = async (client: pg.Client): Promise<ReadonlyArray<string>
 
 const connect = (options: PostgresOptions): Effect.Effect<pg.Client, StoreUnavailable> =>
   ask(async () => {
-    const client = new pg.Client({
-      ...clientConfig(connectionOptions(options), "kiln doctor"),
-      // Several queries may be in progress at once.
-      pipeline: true,
-    })
+    const client = newClient(connectionOptions(options), "kiln doctor")
     // Errors of an idle connection are events, and an unhandled one would end the process.
     client.on("error", () => undefined)
     await client.connect()

@@ -9,15 +9,30 @@ import {
   type StoreUnavailable,
 } from "@kiln/core/domain"
 import type { MigrationStatus } from "@kiln/core/ports"
-import { beginBriefStatement, beginStatement, type ConnectionOptions, makePool } from "./Connections.ts"
+import {
+  beginBriefStatement,
+  beginStatement,
+  type ConnectionOptions,
+  makePool,
+  type Password,
+  type Ssl,
+} from "./Connections.ts"
+import { hasPassword, hasSsl, requireUrl } from "./connectionUrl.ts"
 import { Database } from "./Database.ts"
 import { makeSameDatabase } from "./sameDatabase.ts"
 import { applyMigrations, migrate, migrationStatus } from "./migrate.ts"
 import { measurePool } from "./poolMetrics.ts"
 
 export interface PostgresOptions {
-  /** `postgres://user:password@host:port/database`, with the driver's options behind it, `?sslmode=verify-full` among them. */
+  /**
+   * `postgres://user:password@host:port/database`, with the driver's options behind it, `?sslmode=verify-full` among them; for a Unix
+   * socket, `postgres:///database?host=/var/run/postgresql`. Percent-encode special characters of user and password.
+   */
   readonly url: string
+  /** The password, or a function that returns it for each new connection, for example a token that expires. Not with one in the URL. */
+  readonly password?: Password | undefined
+  /** Whether connections are encrypted, or how, as Node's TLS takes it (`ca`, `cert`, `key`). Not with `sslmode` in the URL. */
+  readonly ssl?: Ssl | undefined
   /** The schema for all tables, created if it does not exist. Default `kiln`; must be a plain lower-case name. */
   readonly schema?: string | undefined
   /** Maximum number of connections, default 10, at least 2: one is reserved for heartbeats. Listening takes one more. */
@@ -62,6 +77,8 @@ export interface PostgresOptions {
 
 const optionNames: OptionNames<PostgresOptions> = {
   url: true,
+  password: true,
+  ssl: true,
   schema: true,
   poolSize: true,
   notifications: true,
@@ -91,15 +108,30 @@ const longestMs = 86_400_000
 /** Throws `TypeError` for unknown or invalid options. */
 export const checkPostgresOptions = (options: PostgresOptions): void => {
   requireOptions("postgresStore()", options, optionNames)
-  const { allowCopies, migrate: migrates, notifications = true, pooler = "none", poolSize = 10, url } = options
-  if (typeof url !== "string" || url === "")
-    throw new TypeError("postgresStore() requires the option url, a postgres:// URL")
+  const { allowCopies, migrate: migrates, notifications = true, pooler = "none", poolSize = 10 } = options
+  requireServer(options)
   for (const name of times) requireNumber(name, options[name] ?? 0, { least: 0, most: longestMs })
   requireNumber("poolSize", poolSize, { least: 1, most: 10_000, whole: true })
   requireOneOf("pooler", pooler, ["none", "transaction"])
   if (notifications !== "send") requireFlag("notifications", notifications)
   requireFlag("migrate", migrates)
   requireFlag("allowCopies", allowCopies)
+}
+
+/** Throws `TypeError` unless the options say how to connect. */
+const requireServer = ({ password, ssl, url }: Pick<PostgresOptions, "url" | "password" | "ssl">): string => {
+  if (typeof url !== "string" || url === "")
+    throw new TypeError("postgresStore() requires the option url, a postgres:// URL")
+  const address = requireUrl(url)
+  if (password !== undefined && typeof password !== "string" && typeof password !== "function")
+    throw new TypeError("password must be a string or a function that returns one")
+  if (password !== undefined && hasPassword(url))
+    throw new TypeError("the url contains a password, and the option password is set: pass one of them")
+  if (ssl !== undefined && typeof ssl !== "boolean" && (typeof ssl !== "object" || ssl === null))
+    throw new TypeError("ssl must be true, false or an object with options of TLS, for example { ca }")
+  if (ssl !== undefined && hasSsl(url))
+    throw new TypeError("the url has parameters for TLS, and the option ssl is set: pass one of them")
+  return address
 }
 
 /** Inserted without quoting into statements, channel names and session settings. */
@@ -111,6 +143,9 @@ export const connectionOptions = (options: PostgresOptions): ConnectionOptions =
     throw new TypeError(`schema must be a lower-case name of letters, digits and underscores: ${schema}`)
   return {
     url: options.url,
+    address: requireServer(options),
+    password: options.password,
+    ssl: options.ssl,
     schema,
     poolSize: Math.max(2, options.poolSize ?? 10),
     connectTimeoutMs: options.connectTimeoutMs ?? 3_000,

@@ -14,7 +14,15 @@ import { reporting } from "./reporting.ts"
 /** The options of `PostgresOptions` that concern blobs. The schema may be the one of the records or another. */
 export interface PostgresBlobOptions extends Pick<
   PostgresOptions,
-  "url" | "schema" | "pooler" | "migrate" | "connectTimeoutMs" | "statementTimeoutMs" | "lockTimeoutMs"
+  | "url"
+  | "password"
+  | "ssl"
+  | "schema"
+  | "pooler"
+  | "migrate"
+  | "connectTimeoutMs"
+  | "statementTimeoutMs"
+  | "lockTimeoutMs"
 > {
   /** Maximum number of connections, default 5, at least 2. A connection is used only while a chunk is read or written. */
   readonly poolSize?: number | undefined
@@ -22,6 +30,8 @@ export interface PostgresBlobOptions extends Pick<
 
 const optionNames: OptionNames<PostgresBlobOptions> = {
   url: true,
+  password: true,
+  ssl: true,
   schema: true,
   poolSize: true,
   pooler: true,

@@ -1,7 +1,7 @@
 import pg from "pg"
 import type { JobId } from "@kiln/core/domain"
 import { inSchema } from "../Statement.ts"
-import { clientConfig, type ConnectionOptions, cutOff } from "../Connections.ts"
+import { type ConnectionOptions, cutOff, newClient } from "../Connections.ts"
 
 /** A validated name, short enough for a prefix within the 63 bytes of an identifier. */
 interface InSchema {
@@ -121,11 +121,7 @@ export class Listener {
   }
 
   start(): void {
-    const client = new pg.Client({
-      ...clientConfig(this.#options, "kiln wake-up"),
-      // LISTEN and UNLISTEN do not wait for a check in progress.
-      pipeline: true,
-    })
+    const client = newClient(this.#options, "kiln wake-up")
     this.#client = client
     // One connection may emit several errors, and then its end.
     client.on("error", () => this.#lost(client))
