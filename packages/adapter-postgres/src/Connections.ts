@@ -2,9 +2,31 @@ import type { ConnectionOptions as TlsOptions } from "node:tls"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import pg from "pg"
+import type { CountedPool } from "./poolMetrics.ts"
 import { NoConnection } from "./postgresErrors.ts"
-import { type SameDatabase, sessionPath } from "./sameDatabase.ts"
-import { briefLockTimeoutMs, type Wire } from "./Session.ts"
+import { type SessionCheck, sessionPath, verifierOf } from "./sameDatabase.ts"
+import { briefLockTimeoutMs, type ConnectionSource, type Wire } from "./Session.ts"
+
+/** Milliseconds for which a connection keeps plans. */
+const keptMs = 10_000
+
+/** When the plans of a connection were made. */
+const madeAt = new WeakMap<pg.ClientBase, number>()
+
+/**
+ * Lets the server plan the statements of a connection anew, once in ten seconds, ahead of the next one. A session keeps the plans of prepared
+ * statements and of functions until a table is vacuumed or analyzed. A plan that was made while a table had a few rows reads all of it, which is right
+ * then and takes 25 ms when it has 100,000. Planning everything that a busy connection sends takes 10 ms. It is sent without waiting for
+ * its answer.
+ */
+const renewPlans = (client: pg.ClientBase): void => {
+  const now = performance.now()
+  const at = madeAt.get(client)
+  if (at !== undefined && now - at < keptMs) return
+  madeAt.set(client, now)
+  // If it fails, so does what is sent after it.
+  if (at !== undefined) client.query("DISCARD PLANS").catch(() => undefined)
+}
 
 /** A password, or a function that returns the one to use for a new connection. */
 export type Password = string | (() => string | Promise<string>)
@@ -39,7 +61,7 @@ const parsers = new Map<number, (text: string) => unknown>([
 ])
 
 /** Reads bigint as a number: every stored one is a safe integer. */
-const types: pg.CustomTypesConfig = {
+export const types: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) =>
     parsers.get(oid) ?? (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
 }
@@ -174,6 +196,39 @@ const clientClass = (options: ConnectionOptions, name: string) =>
     }
   }
 
+/** A connection that receives notifications. */
+export interface ListeningClient {
+  /** The id of the server process. */
+  readonly processID?: number | null | undefined
+  connect(): Promise<unknown>
+  query(text: string): Promise<unknown>
+  /** One connection may emit several errors, and then its end. */
+  onLost(handler: () => void): void
+  onNotification(handler: (message: Notification) => void): void
+  cutOff(): void
+}
+
+/** A notification as the driver has it. */
+export interface Notification {
+  readonly channel: string
+  readonly payload?: string | undefined
+}
+
+/** A connection of its own. Not connected. */
+export const newListeningClient = (options: ConnectionOptions): ListeningClient => {
+  const client: pg.Client & { readonly processID?: number | null } = newClient(options, "kiln wake-up")
+  return {
+    get processID() {
+      return client.processID
+    },
+    connect: () => client.connect(),
+    query: (text) => client.query(text),
+    onLost: (handler) => void client.on("error", handler).on("end", handler),
+    onNotification: (handler) => void client.on("notification", handler),
+    cutOff: () => cutOff(client),
+  }
+}
+
 /** Not connected. */
 export const newClient = (options: ConnectionOptions, name: string): pg.Client => new (clientClass(options, name))()
 
@@ -181,6 +236,33 @@ export const newClient = (options: ConnectionOptions, name: string): pg.Client =
 export const cutOff = (client: Pick<pg.Client, "connection">): void => {
   client.connection.stream.destroy()
 }
+
+/** The connections of a pool of kiln's own. */
+const sourceOf = (
+  pool: pg.Pool,
+  { ownSessions }: Pick<ConnectionOptions, "ownSessions">,
+): ConnectionSource & CountedPool => ({
+  get totalCount() {
+    return pool.totalCount
+  },
+  get idleCount() {
+    return pool.idleCount
+  },
+  get waitingCount() {
+    return pool.waitingCount
+  },
+  connect: async () => {
+    const client = await pool.connect()
+    // Behind a pooler, the next statement may go to another session.
+    if (ownSessions) renewPlans(client)
+    return {
+      query: (config) => client.query(config),
+      command: (text, values) => client.query(text, values),
+      release: (cut) => client.release(cut),
+      cutOff: () => cutOff(client),
+    }
+  },
+})
 
 /** Connection errors are also emitted as events, and an unhandled one would end the process. */
 const heard = (): void => undefined
@@ -193,8 +275,8 @@ export const makePool = (
   options: ConnectionOptions,
   name: string,
   max: number,
-  verify: SameDatabase,
-): Effect.Effect<pg.Pool, never, Scope.Scope> =>
+  verify: SessionCheck,
+): Effect.Effect<ConnectionSource & CountedPool, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => openPool(options, name, max, verify)),
@@ -205,17 +287,17 @@ export const makePool = (
           if (open.size > 0) setTimeout(() => open.forEach(cutOff), goodbyeMs).unref()
         }),
     ),
-    ({ pool }) => pool,
+    ({ pool }) => sourceOf(pool, options),
   )
 
-const openPool = (options: ConnectionOptions, name: string, max: number, verify: SameDatabase) => {
+const openPool = (options: ConnectionOptions, name: string, max: number, verify: SessionCheck) => {
   const pool = new pg.Pool({
     Client: clientClass(options, name),
     connectionTimeoutMillis: options.connectTimeoutMs,
     max,
     idleTimeoutMillis: 60_000,
     // Behind a pooler, a connection does not stay with one server session.
-    ...(options.ownSessions && { verify }),
+    ...(options.ownSessions && { verify: verifierOf(verify) }),
   })
   const open = new Set<pg.PoolClient>()
   pool.on("error", heard)

@@ -67,3 +67,9 @@ export const hasPassword = (url: string): boolean => /^[a-z]+:\/\/[^/?#@]*:[^/?#
 
 /** Whether the URL says how to encrypt. */
 export const hasSsl = (url: string): boolean => /[?&]ssl(mode|rootcert|cert|key|negotiation)?=/.test(url)
+
+/** Host, port and database of a pool of the driver. */
+export const addressOfPool = ({ options = {} }: { readonly options?: object }): string => {
+  const { database = "", host, port } = new pg.Client({ ...options })
+  return `${host}:${port}/${database}`
+}

@@ -1,6 +1,6 @@
 import pg from "pg"
 import { isError } from "@kiln/core/domain"
-import { OtherDatabase, SettingsIgnored } from "./sameDatabase.ts"
+import { OtherDatabase, SettingsIgnored, UnusableSession } from "./sameDatabase.ts"
 
 /** Thrown by a verb when another transaction has committed in between. The step starts over and sees what that one wrote. */
 export class Superseded extends Error {
@@ -43,10 +43,13 @@ const endsConnection = (code: string): boolean =>
 /** Syntax, types, constraints, triggers, misuse of transactions. Missing privileges (42501) are the server's refusal and can be granted. */
 const isDefect = (code: string): boolean => /^(22|23|25|2F|34|3F|42|0A|P0)/.test(code) && code !== "42501"
 
+/** Errors of the check of a new connection. */
+const refusals = [OtherDatabase, SettingsIgnored, UnusableSession]
+
 /** Classifies an error. Out of memory or disk, too many connections, a canceled statement, a damaged page and unknown codes are `unavailable`. */
 export const meaningOf = (error: unknown): ErrorMeaning => {
   if (error instanceof Superseded) return "conflict"
-  if (error instanceof OtherDatabase || error instanceof SettingsIgnored || isPoolerRefusal(error)) return "unavailable"
+  if (refusals.some((refusal) => error instanceof refusal) || isPoolerRefusal(error)) return "unavailable"
   if (error instanceof NoConnection) return "connection"
   const code = sqlState(error)
   if (code === undefined) return isNetworkError(error) ? "connection" : "defect"

@@ -105,7 +105,7 @@ it.live("a password function is called for each new connection, and its failures
       const before = calls
       expect((yield* addOne).map(({ _tag }) => _tag)).toEqual(["Created"])
       yield* runSql(
-        `${url.replace("@", `:${encodeURIComponent(password)}@`)}`,
+        url.replace("@", `:${encodeURIComponent(password)}@`),
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kiln' AND datname = current_database()",
       )
       yield* addOne
