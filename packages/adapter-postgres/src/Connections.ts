@@ -1,11 +1,46 @@
+import type { Socket } from "node:net"
+import type { ConnectionOptions as TlsOptions } from "node:tls"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import pg from "pg"
-import type { SameDatabase } from "./sameDatabase.ts"
-import { briefLockTimeoutMs, type Wire } from "./Session.ts"
+import type { CountedPool } from "./poolMetrics.ts"
+import { NoConnection } from "./postgresErrors.ts"
+import { type SessionCheck, sessionPath, verifierOf } from "./sameDatabase.ts"
+import { briefLockTimeoutMs, type ConnectionSource, type Wire } from "./Session.ts"
+
+/** Milliseconds for which a connection keeps plans. */
+const keptMs = 10_000
+
+/** When the plans of a connection were made. */
+const madeAt = new WeakMap<pg.ClientBase, number>()
+
+/**
+ * Lets the server plan the statements of a connection anew, once in ten seconds, ahead of the next one. A session keeps the plans of prepared
+ * statements and of functions until a table is vacuumed or analyzed. A plan that was made while a table had a few rows reads all of it, which is right
+ * then and takes 25 ms when it has 100,000. Planning everything that a busy connection sends takes 10 ms. It is sent without waiting for
+ * its answer.
+ */
+const renewPlans = (client: pg.ClientBase): void => {
+  const now = performance.now()
+  const at = madeAt.get(client)
+  if (at !== undefined && now - at < keptMs) return
+  madeAt.set(client, now)
+  // If it fails, so does what is sent after it.
+  if (at !== undefined) client.query("DISCARD PLANS").catch(() => undefined)
+}
+
+/** A password, or a function that returns the one to use for a new connection. */
+export type Password = string | (() => string | Promise<string>)
+
+/** Whether connections are encrypted, or the options of Node's TLS. */
+export type Ssl = boolean | TlsOptions
 
 export interface ConnectionOptions extends Wire {
   readonly url: string
+  /** Host, port and database. */
+  readonly address: string
+  readonly password: Password | undefined
+  readonly ssl: Ssl | undefined
   readonly poolSize: number
   /** Milliseconds to wait for a connection. */
   readonly connectTimeoutMs: number
@@ -27,7 +62,7 @@ const parsers = new Map<number, (text: string) => unknown>([
 ])
 
 /** Reads bigint as a number: every stored one is a safe integer. */
-const types: pg.CustomTypesConfig = {
+export const types: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) =>
     parsers.get(oid) ?? (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
 }
@@ -46,7 +81,7 @@ const meanings = {
   intervalstyle: "postgres",
   timezone: "UTC",
   // Statements name the schema of everything that is not built in.
-  search_path: "pg_catalog",
+  search_path: sessionPath,
 }
 
 /**
@@ -110,6 +145,8 @@ export const clientConfig = (options: ConnectionOptions, name: string): pg.Clien
   keepAlive: true,
   keepAliveInitialDelayMillis: 10_000,
   types,
+  // A copy: the driver changes it.
+  ...(options.ssl !== undefined && { ssl: typeof options.ssl === "object" ? { ...options.ssl } : options.ssl }),
   ...(options.ownSessions
     ? {
         options: [
@@ -123,10 +160,113 @@ export const clientConfig = (options: ConnectionOptions, name: string): pg.Clien
     : {}),
 })
 
+/** Asks for the password of a new connection. Failures are those of a connection, so the step is retried. */
+const askPassword = async (password: () => string | Promise<string>): Promise<string> => {
+  let answer: unknown
+  try {
+    answer = await password()
+  } catch (cause) {
+    throw new NoConnection("the option password, a function, failed", { cause })
+  }
+  if (typeof answer === "string") return answer
+  throw new NoConnection(`the option password, a function, must return a string, not ${typeof answer}`)
+}
+
+/**
+ * The clients of a store, as a class for the driver's pool. Each reads the URL again, with the files that it names, and asks for the
+ * password. Several statements are sent without waiting for answers.
+ */
+const clientClass = (options: ConnectionOptions, name: string) =>
+  class StoreClient extends pg.Client {
+    constructor() {
+      super({ ...clientConfig(options, name), pipeline: true })
+      const { password } = options
+      if (password === undefined) return
+      const ask = async (of: () => string | Promise<string>) => {
+        try {
+          return await askPassword(of)
+        } catch (error) {
+          // The driver reports the error and leaves the socket open, for as long as the server waits for a password.
+          setImmediate(() => cutOff(this))
+          throw error
+        }
+      }
+      const value = typeof password === "function" ? () => ask(password) : password
+      // The driver would replace one that is configured beside a URL by the URL's. Hidden, as the driver hides its own.
+      Object.defineProperty(this, "password", { value, enumerable: false, writable: true })
+    }
+  }
+
+/** A connection that receives notifications. Waiting for them does not keep the process alive. */
+export interface ListeningClient {
+  /** The id of the server process. */
+  readonly processID?: number | null | undefined
+  connect(): Promise<unknown>
+  query(text: string): Promise<unknown>
+  /** One connection may emit several errors, and then its end. */
+  onLost(handler: () => void): void
+  onNotification(handler: (message: Notification) => void): void
+  cutOff(): void
+}
+
+/** A notification as the driver has it. */
+export interface Notification {
+  readonly channel: string
+  readonly payload?: string | undefined
+}
+
+/** A connection of its own. Not connected. */
+export const newListeningClient = (options: ConnectionOptions): ListeningClient => {
+  const client: pg.Client & { readonly processID?: number | null } = newClient(options, "kiln wake-up")
+  return {
+    get processID() {
+      return client.processID
+    },
+    connect: async () => {
+      await client.connect()
+      ;(client.connection.stream as Socket).unref()
+    },
+    query: (text) => client.query(text),
+    onLost: (handler) => void client.on("error", handler).on("end", handler),
+    onNotification: (handler) => void client.on("notification", handler),
+    cutOff: () => cutOff(client),
+  }
+}
+
+/** Not connected. */
+export const newClient = (options: ConnectionOptions, name: string): pg.Client => new (clientClass(options, name))()
+
 /** Closes the socket without a goodbye. Pending queries fail immediately. */
 export const cutOff = (client: Pick<pg.Client, "connection">): void => {
   client.connection.stream.destroy()
 }
+
+/** The connections of a pool of kiln's own. */
+const sourceOf = (
+  pool: pg.Pool,
+  { ownSessions }: Pick<ConnectionOptions, "ownSessions">,
+): ConnectionSource & CountedPool => ({
+  get totalCount() {
+    return pool.totalCount
+  },
+  get idleCount() {
+    return pool.idleCount
+  },
+  get waitingCount() {
+    return pool.waitingCount
+  },
+  connect: async () => {
+    const client = await pool.connect()
+    // Behind a pooler, the next statement may go to another session.
+    if (ownSessions) renewPlans(client)
+    return {
+      query: (config) => client.query(config),
+      command: (text, values) => client.query(text, values),
+      release: (cut) => client.release(cut),
+      cutOff: () => cutOff(client),
+    }
+  },
+})
 
 /** Connection errors are also emitted as events, and an unhandled one would end the process. */
 const heard = (): void => undefined
@@ -139,8 +279,8 @@ export const makePool = (
   options: ConnectionOptions,
   name: string,
   max: number,
-  verify: SameDatabase,
-): Effect.Effect<pg.Pool, never, Scope.Scope> =>
+  verify: SessionCheck,
+): Effect.Effect<ConnectionSource & CountedPool, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => openPool(options, name, max, verify)),
@@ -151,20 +291,19 @@ export const makePool = (
           if (open.size > 0) setTimeout(() => open.forEach(cutOff), goodbyeMs).unref()
         }),
     ),
-    ({ pool }) => pool,
+    ({ pool }) => sourceOf(pool, options),
   )
 
-const openPool = (options: ConnectionOptions, name: string, max: number, verify: SameDatabase) => {
+const openPool = (options: ConnectionOptions, name: string, max: number, verify: SessionCheck) => {
   const pool = new pg.Pool({
-    ...clientConfig(options, name),
-    // Several statements of a transaction are sent without waiting for answers.
-    pipeline: true,
+    Client: clientClass(options, name),
+    connectionTimeoutMillis: options.connectTimeoutMs,
     max,
     idleTimeoutMillis: 60_000,
     // Connections that nobody uses do not keep the process alive. An engine with a worker does that itself.
     allowExitOnIdle: true,
     // Behind a pooler, a connection does not stay with one server session.
-    ...(options.ownSessions && { verify }),
+    ...(options.ownSessions && { verify: verifierOf(verify) }),
   })
   const open = new Set<pg.PoolClient>()
   pool.on("error", heard)

@@ -2,33 +2,20 @@ import { setTimeout as pause } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
-import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { ShortLockWait } from "@kiln/core/ports"
-import { cutOff } from "./Connections.ts"
 import { isContention, meaningOf, sqlState, withPoolerHint } from "./postgresErrors.ts"
-import { begin, type Fate, type Mark, readFate, Session, Transaction, type Wire } from "./Session.ts"
-
-/** Milliseconds for which a connection keeps plans. */
-const keptMs = 10_000
-
-/** When the plans of a connection were made. */
-const madeAt = new WeakMap<pg.ClientBase, number>()
-
-/**
- * Lets the server plan the statements of a connection anew, once in ten seconds, ahead of the next one. A session keeps the plans of prepared
- * statements and of functions until a table is vacuumed or analyzed. A plan that was made while a table had a few rows reads all of it, which is right
- * then and takes 25 ms when it has 100,000. Planning everything that a busy connection sends takes 10 ms. It is sent without waiting for
- * its answer.
- */
-const renewPlans = (client: pg.ClientBase): void => {
-  const now = performance.now()
-  const at = madeAt.get(client)
-  if (at !== undefined && now - at < keptMs) return
-  madeAt.set(client, now)
-  // If it fails, so does what is sent after it.
-  if (at !== undefined) client.query("DISCARD PLANS").catch(() => undefined)
-}
+import {
+  begin,
+  type ConnectionSource,
+  type Fate,
+  type Mark,
+  type PooledConnection,
+  readFate,
+  Session,
+  Transaction,
+  type Wire,
+} from "./Session.ts"
 
 /** Milliseconds between two tries; short at first, because most conflicts end with another commit. */
 const firstPauseMs = 5
@@ -68,28 +55,20 @@ type Try<A> =
  * nothing is written after the caller has gone. Timers are the machine's own: they limit sockets, not leases.
  */
 export class Database {
-  readonly #pool: pg.Pool
+  readonly #source: ConnectionSource
   readonly #options: DatabaseOptions
   readonly #contending: Semaphore.Semaphore
 
-  constructor(pool: pg.Pool, options: DatabaseOptions) {
-    this.#pool = pool
+  constructor(source: ConnectionSource, options: DatabaseOptions) {
+    this.#source = source
     this.#options = options
     this.#contending = Semaphore.makeUnsafe(options.contenders)
-  }
-
-  /** Returns a connection whose plans are recent. */
-  async #connect(): Promise<pg.PoolClient> {
-    const client = await this.#pool.connect()
-    // Behind a pooler, the next statement may go to another session.
-    if (this.#options.ownSessions) renewPlans(client)
-    return client
   }
 
   /** Runs statements that each have their own snapshot and commit. A statement that writes may run twice. */
   read<A>(operation: string, work: (session: Session) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return this.#step(operation, async () => {
-      const client = await this.#connect()
+      const client = await this.#source.connect()
       const session = new Session(client, this.#options.wire)
       return this.#guarded(client, async () => ({ _tag: "Done", value: await ending(session, work(session)) }))
     })
@@ -141,7 +120,7 @@ export class Database {
     return Effect.flatMap(ShortLockWait, (briefly) => {
       let repeated = false
       const attempt = async () => {
-        const client = await this.#connect()
+        const client = await this.#source.connect()
         return this.#guarded(client, async (): Promise<Try<A>> => {
           const session = new Session(client, this.#options.wire)
           try {
@@ -175,12 +154,12 @@ export class Database {
   /** The same without store time, for creating the schema that contains it. */
   bare<A>(operation: string, work: (session: Session) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return this.#step(operation, async () => {
-      const client = await this.#connect()
+      const client = await this.#source.connect()
       const make = async () => {
         const { mark } = await begin(client, this.#options.begin, "0")
         const session = new Session(client, this.#options.wire)
         const value = await ending(session, work(session))
-        return this.#committed(client.query("COMMIT"), mark, value)
+        return this.#committed(client.command("COMMIT"), mark, value)
       }
       return this.#guarded(client, make, longestMigrationMs)
     })
@@ -231,7 +210,7 @@ export class Database {
   }
 
   async #askFate(mark: Mark, limitMs: number): Promise<Fate> {
-    const client = await this.#connect()
+    const client = await this.#source.connect()
     const asked = await this.#guarded(
       client,
       async () => ({ _tag: "Done", value: await readFate(client, mark) }),
@@ -250,7 +229,7 @@ export class Database {
     work: (tx: Transaction, opened: B) => Promise<A>,
   ): Promise<Try<A>> {
     const { wire } = this.#options
-    const client = await this.#connect()
+    const client = await this.#source.connect()
     return this.#guarded(client, async () => {
       const first = new Session(client, wire)
       const [{ mark, now }, opened] = await ending(
@@ -259,7 +238,7 @@ export class Database {
       )
       const tx = new Transaction(client, wire, now)
       const value = await ending(tx, work(tx, opened))
-      return this.#committed(client.query("COMMIT"), mark, value, tx.lastAnswers())
+      return this.#committed(client.command("COMMIT"), mark, value, tx.lastAnswers())
     })
   }
 
@@ -283,7 +262,7 @@ export class Database {
 
   /** Returns the connection to the pool: clean, or cut if its state is unknown. */
   async #guarded<A>(
-    client: pg.PoolClient,
+    client: PooledConnection,
     work: () => Promise<Try<A>>,
     limitMs: number = this.#options.tryForMs,
   ): Promise<Try<A>> {
@@ -291,7 +270,7 @@ export class Database {
     // A frozen server or a network that drops everything never answers.
     const watchdog = setTimeout(() => {
       cut = true
-      cutOff(client)
+      client.cutOff()
     }, limitMs)
     try {
       const outcome = await work()
@@ -302,7 +281,7 @@ export class Database {
       cut =
         lost ||
         (await client
-          .query("ROLLBACK")
+          .command("ROLLBACK")
           .then(() => false)
           .catch(() => true))
       return { _tag: "Undone", error }
@@ -317,8 +296,8 @@ export class Database {
 const ending = <A>(session: Session, work: Promise<A>): Promise<A> => work.finally(() => session.end())
 
 /** Sends BEGIN with the store's settings, one statement and COMMIT together. */
-const withSettings = async <A>(client: pg.PoolClient, beginning: string, send: () => Promise<A>): Promise<A> => {
-  const [, value, { command }] = await Promise.all([client.query(beginning), send(), client.query("COMMIT")])
+const withSettings = async <A>(client: PooledConnection, beginning: string, send: () => Promise<A>): Promise<A> => {
+  const [, value, { command }] = await Promise.all([client.command(beginning), send(), client.command("COMMIT")])
   if (command !== "COMMIT") throw new TypeError("a transaction failed and its statement did not")
   return value
 }

@@ -67,14 +67,16 @@ export const PostgresStores = {
     Layer.effectContext(
       Effect.gen(function* () {
         const open = yield* openDatabase(options)
-        const { connections, database, heartbeats } = open
+        const { callers, connections, database, heartbeats } = open
+        // Before callers hold every connection of their pool: while they wait for kiln, they release none.
+        if (callers !== database) yield* callers.read("connect", () => Promise.resolve())
         const recording = auditedDatabase(database)
         const notifications = notificationsOf(options)
         const hint = notifications === false ? Effect.void : hintOnce(database, connections)
         const signaled = new SignaledJobs(database)
         const { announceFinished, carrier, wakeUp } =
           notifications === true
-            ? yield* makePostgresWakeUp(connections, database, undefined, (payload) => {
+            ? yield* makePostgresWakeUp(open, undefined, (payload) => {
                 if (payload === undefined || payload === signaledPayload) signaled.hear()
               })
             : yield* localWakeUp(open, notifications === "send")
@@ -90,7 +92,12 @@ export const PostgresStores = {
           Context.add(JobDirectory, makePostgresJobDirectory(database)),
           Context.add(
             CallerTransactions,
-            makePostgresCallerTransactions(database, facts, connections, notifications !== false),
+            makePostgresCallerTransactions(
+              callers,
+              callers === database ? facts : new RememberedFacts(callers),
+              connections,
+              notifications !== false,
+            ),
           ),
           Context.merge(coldStores(transactionsOf(database), transactionsOf(recording))),
           Context.add(UploadStore, makePostgresUploadStore(database, heartbeats)),

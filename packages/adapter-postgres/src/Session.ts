@@ -1,4 +1,3 @@
-import type pg from "pg"
 import { sqlState } from "./postgresErrors.ts"
 import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "./Statement.ts"
 
@@ -28,6 +27,24 @@ export interface Connection {
   }): Promise<{ readonly rows: ReadonlyArray<unknown>; readonly rowCount: number | null }>
 }
 
+/** A connection of a pool while one step uses it. */
+export interface PooledConnection extends Connection {
+  /** Runs a statement, or without values several. */
+  command(
+    text: string,
+    values?: Array<SqlValue>,
+  ): Promise<{ readonly rows: ReadonlyArray<unknown>; readonly command: string }>
+  /** Returns the connection to the pool, or closes it. */
+  release(cut: boolean): void
+  /** Closes the socket without a goodbye. Pending statements fail immediately. */
+  cutOff(): void
+}
+
+/** Where steps get their connections. */
+export interface ConnectionSource {
+  connect(): Promise<PooledConnection>
+}
+
 /** Identifies a transaction to the server, also after its connection was lost. */
 export interface Mark {
   readonly xid: string
@@ -40,17 +57,15 @@ const serverLife = "coalesce(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_
 
 /** Begins a transaction in one round trip, with store time and its mark. */
 export const begin = async (
-  client: pg.ClientBase,
+  client: Pick<PooledConnection, "command">,
   statement: string,
   now: string,
 ): Promise<{ readonly now: number; readonly mark: Mark }> => {
   const [, began] = await Promise.all([
-    client.query(statement),
-    client.query<{ now: number } & Mark>(
-      `SELECT ${now} AS now, pg_current_xact_id()::text AS xid, ${serverLife} AS life`,
-    ),
+    client.command(statement),
+    client.command(`SELECT ${now} AS now, pg_current_xact_id()::text AS xid, ${serverLife} AS life`),
   ])
-  const [first] = began.rows
+  const [first] = began.rows as ReadonlyArray<{ readonly now: number } & Mark>
   if (first === undefined) throw new TypeError("a SELECT without FROM has a row")
   return { now: first.now, mark: first }
 }
@@ -59,12 +74,12 @@ export const begin = async (
 export type Fate = "committed" | "aborted" | "in progress" | null
 
 /** Returns the state of a transaction on the server. Fails with 22023 if the server has not assigned this number yet. */
-export const readFate = async (client: pg.ClientBase, { life: began, xid }: Mark): Promise<Fate> => {
-  const { rows } = await client.query<{ fate: Fate; now: string }>(
-    `SELECT pg_xact_status($1::xid8) AS fate, ${serverLife} AS now`,
-    [xid],
-  )
-  const [told] = rows
+export const readFate = async (
+  client: Pick<PooledConnection, "command">,
+  { life: began, xid }: Mark,
+): Promise<Fate> => {
+  const { rows } = await client.command(`SELECT pg_xact_status($1::xid8) AS fate, ${serverLife} AS now`, [xid])
+  const [told] = rows as ReadonlyArray<{ readonly fate: Fate; readonly now: string }>
   if (told === undefined) throw new TypeError("a SELECT without FROM has a row")
   if (told.now === began) return told.fate
   // After a crash the number may be another transaction's. Of two only one can have committed, and it may be either.

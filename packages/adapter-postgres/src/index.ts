@@ -2,6 +2,7 @@ export { CopyCountsDiffer, type CopyTarget, CopyTargetNotEmpty, openCopyTarget }
 export { type PostgresBlobOptions, postgresBlobs, PostgresBlobStore } from "./blobs/PostgresBlobStore.ts"
 export { inspectPostgres } from "./inspect.ts"
 export type { KyselyTransaction, PgClient, QueryTransaction } from "./callers/CallerConnection.ts"
+export type { PgPool, PgPoolClient } from "./hostPool.ts"
 export type { PostgresOptions } from "./openDatabase.ts"
 export { postgresStore } from "./PostgresStores.ts"
 export { postgresMigrations } from "./openDatabase.ts"

@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import pg from "pg"
+import type pg from "pg"
 import { sql } from "kysely"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus, QueueGroup, StoreInspection } from "@kiln/core/ports"
 import { commonChecks } from "@kiln/sql-store"
 import { readBoard } from "./board.ts"
-import { clientConfig, cutOff } from "./Connections.ts"
+import { cutOff, newClient } from "./Connections.ts"
 import { migrations } from "./migrations/index.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
 import { readPlace } from "./place.ts"
@@ -97,11 +97,7 @@ const failedChecksums = async (client: pg.Client): Promise<ReadonlyArray<string>
 
 const connect = (options: PostgresOptions): Effect.Effect<pg.Client, StoreUnavailable> =>
   ask(async () => {
-    const client = new pg.Client({
-      ...clientConfig(connectionOptions(options), "kiln doctor"),
-      // Several queries may be in progress at once.
-      pipeline: true,
-    })
+    const client = newClient(connectionOptions(options), "kiln doctor")
     // Errors of an idle connection are events, and an unhandled one would end the process.
     client.on("error", () => undefined)
     await client.connect()

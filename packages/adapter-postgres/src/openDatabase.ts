@@ -9,18 +9,47 @@ import {
   type StoreUnavailable,
 } from "@kiln/core/domain"
 import type { MigrationStatus } from "@kiln/core/ports"
-import { beginBriefStatement, beginStatement, type ConnectionOptions, makePool } from "./Connections.ts"
+import {
+  beginBriefStatement,
+  beginStatement,
+  type ConnectionOptions,
+  type ListeningClient,
+  makePool,
+  newListeningClient,
+  type Password,
+  type Ssl,
+  types,
+} from "./Connections.ts"
+import { addressOfPool, hasPassword, hasSsl, requireUrl } from "./connectionUrl.ts"
+import { HostListeningClient, HostPool, HostSource, type PgPool } from "./hostPool.ts"
+import type { ConnectionSource } from "./Session.ts"
 import { Database } from "./Database.ts"
 import { makeSameDatabase } from "./sameDatabase.ts"
 import { applyMigrations, migrate, migrationStatus } from "./migrate.ts"
-import { measurePool } from "./poolMetrics.ts"
+import { type CountedPool, measurePool } from "./poolMetrics.ts"
 
 export interface PostgresOptions {
-  /** `postgres://user:password@host:port/database`, with the driver's options behind it, `?sslmode=verify-full` among them. */
-  readonly url: string
+  /**
+   * A `Pool` of the driver `pg` that belongs to your program, instead of `url`. kiln neither ends it nor changes settings of its
+   * connections beyond a transaction. While the store is open, kiln keeps up to three of them: one listens, one is for heartbeats and one for
+   * jobs in your transactions; the others are borrowed for a step each. Stop the engine before you end the pool.
+   */
+  readonly pool?: PgPool | undefined
+  /**
+   * `postgres://user:password@host:port/database`, with the driver's options behind it, `?sslmode=verify-full` among them; for a Unix
+   * socket, `postgres:///database?host=/var/run/postgresql`. Percent-encode special characters of user and password.
+   */
+  readonly url?: string | undefined
+  /** The password, or a function that returns it for each new connection, for example a token that expires. Not with one in the URL. */
+  readonly password?: Password | undefined
+  /** Whether connections are encrypted, or how, as Node's TLS takes it (`ca`, `cert`, `key`). Not with `sslmode` in the URL. */
+  readonly ssl?: Ssl | undefined
   /** The schema for all tables, created if it does not exist. Default `kiln`; must be a plain lower-case name. */
   readonly schema?: string | undefined
-  /** Maximum number of connections, default 10, at least 2: one is reserved for heartbeats. Listening takes one more. */
+  /**
+   * Maximum number of connections, default 10, at least 2: one is reserved for heartbeats. Listening takes one more. Of a `pool`, the most
+   * that kiln uses at the same time, listening included.
+   */
   readonly poolSize?: number | undefined
   /**
    * Whether processes wake each other with LISTEN and NOTIFY, default true. Turn it off for databases without them (CockroachDB,
@@ -61,7 +90,10 @@ export interface PostgresOptions {
 }
 
 const optionNames: OptionNames<PostgresOptions> = {
+  pool: true,
   url: true,
+  password: true,
+  ssl: true,
   schema: true,
   poolSize: true,
   notifications: true,
@@ -91,15 +123,76 @@ const longestMs = 86_400_000
 /** Throws `TypeError` for unknown or invalid options. */
 export const checkPostgresOptions = (options: PostgresOptions): void => {
   requireOptions("postgresStore()", options, optionNames)
-  const { allowCopies, migrate: migrates, notifications = true, pooler = "none", poolSize = 10, url } = options
-  if (typeof url !== "string" || url === "")
-    throw new TypeError("postgresStore() requires the option url, a postgres:// URL")
+  const { allowCopies, migrate: migrates, notifications = true, pooler = "none", poolSize = 10 } = options
+  requirePool(options)
+  serverOf(options)
   for (const name of times) requireNumber(name, options[name] ?? 0, { least: 0, most: longestMs })
   requireNumber("poolSize", poolSize, { least: 1, most: 10_000, whole: true })
   requireOneOf("pooler", pooler, ["none", "transaction"])
   if (notifications !== "send") requireFlag("notifications", notifications)
   requireFlag("migrate", migrates)
   requireFlag("allowCopies", allowCopies)
+}
+
+/** Where the server is, as the options say it. */
+interface Server {
+  readonly url: string
+  readonly address: string
+  readonly password: Password | undefined
+  readonly ssl: Ssl | undefined
+}
+
+type ServerOptions = Pick<PostgresOptions, "url" | "pool" | "password" | "ssl">
+
+/** Throws `TypeError` unless the options say how to connect. */
+const serverOf = (options: ServerOptions): Server => {
+  const { password, pool, ssl, url } = options
+  if (pool !== undefined) {
+    const surplus = (["url", "password", "ssl"] as const).find((name) => options[name] !== undefined)
+    if (surplus !== undefined) throw new TypeError(`pass pool or ${surplus}: the pool has its own`)
+    return { url: "", address: addressOfPool(pool), password: undefined, ssl: undefined }
+  }
+  if (typeof url !== "string" || url === "")
+    throw new TypeError("postgresStore() requires the option url, a postgres:// URL, or the option pool, a Pool of pg")
+  const address = requireUrl(url)
+  if (password !== undefined && typeof password !== "string" && typeof password !== "function")
+    throw new TypeError("password must be a string or a function that returns one")
+  if (password !== undefined && hasPassword(url))
+    throw new TypeError("the url contains a password, and the option password is set: pass one of them")
+  if (ssl !== undefined && typeof ssl !== "boolean" && (typeof ssl !== "object" || ssl === null))
+    throw new TypeError("ssl must be true, false or an object with options of TLS, for example { ca }")
+  if (ssl !== undefined && hasSsl(url))
+    throw new TypeError("the url has parameters for TLS, and the option ssl is set: pass one of them")
+  return { url, address, password, ssl }
+}
+
+/** Connections of a program's pool that are kept: for heartbeats, and for jobs in the program's transactions, which hold others. */
+const keptOfPool = 2
+
+const listens = ({ notifications = true, pooler }: PostgresOptions): boolean =>
+  notifications === true && pooler !== "transaction"
+
+/** The most connections of the pool that kiln may use at once; `undefined` where the pool does not tell. */
+const mostOfPool = ({ pool, poolSize = 10 }: PostgresOptions): number => {
+  const max = pool?.options !== undefined && "max" in pool.options ? pool.options.max : undefined
+  return typeof max === "number" ? Math.min(max, poolSize) : poolSize
+}
+
+/** Throws `TypeError` for a pool that kiln cannot use. */
+const requirePool = (options: PostgresOptions): void => {
+  const { pool } = options
+  if (pool === undefined) return
+  if (typeof pool !== "object" || pool === null || typeof pool.connect !== "function" || "processID" in pool)
+    throw new TypeError("pool must be a Pool of the driver pg")
+  if (pool.options !== undefined && "binary" in pool.options && pool.options.binary === true)
+    throw new TypeError("pool must not have the option binary, which changes the results of kiln's statements")
+  const needed = keptOfPool + (listens(options) ? 1 : 0) + 1
+  const most = mostOfPool(options)
+  if (most >= needed) return
+  const less = listens(options) ? `, or set notifications: "send", with which ${needed - 1} are enough` : ""
+  throw new TypeError(
+    `kiln needs at least ${needed} connections of the pool, and may use ${most}: raise max of the pool and poolSize${less}`,
+  )
 }
 
 /** Inserted without quoting into statements, channel names and session settings. */
@@ -109,17 +202,21 @@ export const connectionOptions = (options: PostgresOptions): ConnectionOptions =
   const { pooler = "none", schema = "kiln" } = options
   if (!plainName.test(schema))
     throw new TypeError(`schema must be a lower-case name of letters, digits and underscores: ${schema}`)
+  // Connections of the program's pool are its own: as behind a pooler, they keep no settings and no prepared statements.
+  const ownSessions = pooler === "none" && options.pool === undefined
   return {
-    url: options.url,
+    ...serverOf(options),
     schema,
     poolSize: Math.max(2, options.poolSize ?? 10),
-    connectTimeoutMs: options.connectTimeoutMs ?? 3_000,
+    connectTimeoutMs: options.connectTimeoutMs ?? defaultConnectMs,
     statementTimeoutMs: options.statementTimeoutMs ?? 10_000,
     lockTimeoutMs: options.lockTimeoutMs ?? 3_000,
-    prepared: pooler === "none",
-    ownSessions: pooler === "none",
+    prepared: ownSessions,
+    ownSessions,
   }
 }
+
+const defaultConnectMs = 3_000
 
 /** Time limit of one heartbeat: a later answer is too late for the leases, and the next heartbeat needs the connection. */
 const heartbeatLimitMs = 5_000
@@ -130,16 +227,64 @@ export interface OpenDatabase {
   readonly database: Database
   /** Uses its own connections. */
   readonly heartbeats: Database
+  /** For steps that a caller's transaction waits for. Of a program's pool, it has its own connection: callers may hold the others. */
+  readonly callers: Database
+  /** Returns a client for notifications, not connected. */
+  readonly listeningClient: () => ListeningClient
 }
+
+/** The sources of connections of one process, by what they are for. */
+interface Sources {
+  readonly shared: ConnectionSource & CountedPool
+  readonly heartbeats: ConnectionSource & CountedPool
+  readonly callers: ConnectionSource | undefined
+  readonly sharedMax: number
+  readonly listeningClient: () => ListeningClient
+}
+
+const ownSources = (connections: ConnectionOptions): Effect.Effect<Sources, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const verify = makeSameDatabase(true)
+    const sharedMax = connections.poolSize - 1
+    return {
+      shared: yield* makePool(connections, "kiln", sharedMax, verify),
+      heartbeats: yield* makePool(connections, "kiln heartbeats", 1, verify),
+      callers: undefined,
+      sharedMax,
+      listeningClient: () => newListeningClient(connections),
+    }
+  })
+
+const hostSources = (pool: PgPool, options: PostgresOptions): Effect.Effect<Sources, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    // Behind a pooler, a connection does not stay with one server session.
+    const check = options.pooler === "transaction" ? () => Promise.resolve() : makeSameDatabase(false)
+    const host = new HostPool(pool, options.connectTimeoutMs ?? defaultConnectMs, types, check)
+    const source = (max: number, keeps: boolean) =>
+      Effect.acquireRelease(
+        Effect.sync(() => new HostSource(host, max, keeps)),
+        (opened) => Effect.sync(() => opened.close()),
+      )
+    const sharedMax = Math.max(1, mostOfPool(options) - keptOfPool - (listens(options) ? 1 : 0))
+    return {
+      shared: yield* source(sharedMax, false),
+      heartbeats: yield* source(1, true),
+      callers: yield* source(1, true),
+      sharedMax,
+      listeningClient: () => new HostListeningClient(host),
+    }
+  })
 
 /** Connects until the scope closes, without checking the schema. */
 export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, never, Scope.Scope> =>
   Effect.gen(function* () {
     const connections = connectionOptions(options)
+    const sources = yield* options.pool === undefined ? ownSources(connections) : hostSources(options.pool, options)
+    const { callers, heartbeats, listeningClient, shared, sharedMax } = sources
     const timing = {
       retryForMs: options.retryForMs ?? 5_000,
       reconnectForMs: options.reconnectForMs ?? 1_000,
-      contenders: Math.max(1, Math.floor((connections.poolSize - 1) / 3)),
+      contenders: Math.max(1, Math.floor(sharedMax / 3)),
       // All statements of a step together. A step that takes longer hangs and is cut.
       tryForMs: 2 * connections.statementTimeoutMs,
       wire: {
@@ -151,15 +296,15 @@ export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, n
       beginBrief: beginBriefStatement(connections),
       ownSessions: connections.ownSessions,
     }
-    const verify = makeSameDatabase()
-    const shared = yield* makePool(connections, "kiln", connections.poolSize - 1, verify)
-    const reserved = yield* makePool(connections, "kiln heartbeats", 1, verify)
-    yield* measurePool(shared, "shared", connections.poolSize - 1)
-    yield* measurePool(reserved, "heartbeats", 1)
+    yield* measurePool(shared, "shared", sharedMax)
+    yield* measurePool(heartbeats, "heartbeats", 1)
+    const database = new Database(shared, timing)
     return {
       connections,
-      database: new Database(shared, timing),
-      heartbeats: new Database(reserved, { ...timing, tryForMs: Math.min(timing.tryForMs, heartbeatLimitMs) }),
+      database,
+      heartbeats: new Database(heartbeats, { ...timing, tryForMs: Math.min(timing.tryForMs, heartbeatLimitMs) }),
+      callers: callers === undefined ? database : new Database(callers, timing),
+      listeningClient,
     }
   })
 

@@ -79,11 +79,6 @@ export const isSameSchema = (kept: SchemaIdentity, now: SchemaIdentity): boolean
   kept.table === now.table &&
   (isEqualOrUnknown(kept.timeline, now.timeline) || kept.address === now.address)
 
-const addressOf = (url: string, schema: string): string => {
-  const { host, pathname } = new URL(url)
-  return `${host}${pathname} ${schema}`
-}
-
 const placeOf = (identity: SchemaIdentity, name: string, schema: string): PlaceFacts => {
   const { address, database, system, timeline } = identity
   const server = system === null ? "" : ` of server ${system}`
@@ -102,16 +97,16 @@ const placeOf = (identity: SchemaIdentity, name: string, schema: string): PlaceF
 /** Reads where the schema is. */
 export const readPlace = async (
   session: Session,
-  { schema, url }: { readonly url: string; readonly schema: string },
+  { address, schema }: { readonly address: string; readonly schema: string },
 ): Promise<PlaceFacts> => {
-  const { identity, name } = await readIdentity(session, addressOf(url, schema))
+  const { identity, name } = await readIdentity(session, `${address} ${schema}`)
   return placeOf(identity, name, schema)
 }
 
 /** Tells where the schema is; nothing if copies are allowed. */
 export const makePostgresPlace = (
   db: Pick<Database, "read">,
-  connections: { readonly url: string; readonly schema: string },
+  connections: { readonly address: string; readonly schema: string },
   { allowCopies = false }: Pick<PostgresOptions, "allowCopies">,
 ): StorePlace["Service"] =>
   StorePlace.of({

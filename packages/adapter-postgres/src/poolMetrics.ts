@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
-import type pg from "pg"
 
 const inUse = Metric.gauge("kiln_database_pool_connections_in_use", {
   description: "Connections of the pool that run a statement or a transaction",
@@ -14,8 +13,15 @@ const waiting = Metric.gauge("kiln_database_pool_requests_waiting", {
   description: "Steps that wait for a connection because all are in use",
 })
 
+/** A pool that counts its connections. */
+export interface CountedPool {
+  readonly totalCount: number
+  readonly idleCount: number
+  readonly waitingCount: number
+}
+
 /** Registers gauges of a pool until the scope closes. They are read when metrics are, and cost nothing before. */
-export const measurePool = (pool: pg.Pool, name: string, max: number): Effect.Effect<void, never, Scope.Scope> =>
+export const measurePool = (pool: CountedPool, name: string, max: number): Effect.Effect<void, never, Scope.Scope> =>
   Effect.flatMap(Effect.context(), (context) => {
     const register = (gauge: typeof inUse, read: () => number) =>
       Metric.registerUnsafe(Metric.withAttributes(gauge, { pool: name }), context, {

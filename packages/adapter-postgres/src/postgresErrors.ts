@@ -1,10 +1,15 @@
 import pg from "pg"
 import { isError } from "@kiln/core/domain"
-import { OtherDatabase } from "./sameDatabase.ts"
+import { OtherDatabase, SettingsIgnored, UnusableSession } from "./sameDatabase.ts"
 
 /** Thrown by a verb when another transaction has committed in between. The step starts over and sees what that one wrote. */
 export class Superseded extends Error {
   override readonly name = "Superseded"
+}
+
+/** A connection could not be had. Another try may get one. */
+export class NoConnection extends Error {
+  override readonly name = "NoConnection"
 }
 
 /** The consequence of an error for the step that failed. */
@@ -26,7 +31,7 @@ const conflicts = new Set(["40001", "40P01", "55P03"])
  * key only, so that try may be met at the id. The next one finds the key.
  */
 const meetsItself = (error: unknown): boolean =>
-  error instanceof pg.DatabaseError && error.code === "23505" && error.constraint === "jobs_id_key"
+  sqlState(error) === "23505" && isError(error) && "constraint" in error && error.constraint === "jobs_id_key"
 
 /**
  * The server ended the session (shutdown, crash, idle transaction timeout, terminated backend) or became a read-only replica.
@@ -38,10 +43,14 @@ const endsConnection = (code: string): boolean =>
 /** Syntax, types, constraints, triggers, misuse of transactions. Missing privileges (42501) are the server's refusal and can be granted. */
 const isDefect = (code: string): boolean => /^(22|23|25|2F|34|3F|42|0A|P0)/.test(code) && code !== "42501"
 
+/** Errors of the check of a new connection. */
+const refusals = [OtherDatabase, SettingsIgnored, UnusableSession]
+
 /** Classifies an error. Out of memory or disk, too many connections, a canceled statement, a damaged page and unknown codes are `unavailable`. */
 export const meaningOf = (error: unknown): ErrorMeaning => {
   if (error instanceof Superseded) return "conflict"
-  if (error instanceof OtherDatabase) return "unavailable"
+  if (refusals.some((refusal) => error instanceof refusal) || isPoolerRefusal(error)) return "unavailable"
+  if (error instanceof NoConnection) return "connection"
   const code = sqlState(error)
   if (code === undefined) return isNetworkError(error) ? "connection" : "defect"
   if (conflicts.has(code) || meetsItself(error)) return "conflict"
@@ -79,9 +88,14 @@ export const sqlState = (error: unknown): string | undefined => {
     : undefined
 }
 
+/** Messages of poolers that refuse settings in the startup message: pgbouncer and its relatives, and the proxy of RDS. */
+const poolerRefusals = /unsupported startup parameter|doesn.t support command-line options/
+
+const isPoolerRefusal = (error: unknown): error is Error => isError(error) && poolerRefusals.test(error.message)
+
 /** Names the option for a pooler that rejects the settings of our sessions. The code stays. */
 export const withPoolerHint = (error: unknown): unknown => {
-  if (isError(error) && /unsupported startup parameter/.test(error.message) && !error.message.includes("pooler"))
+  if (isPoolerRefusal(error) && !error.message.includes("pooler:"))
     error.message += `: a pooler in front of the server rejects session settings; set pooler: "transaction"`
   return error
 }

@@ -8,7 +8,8 @@ const url = "postgres://127.0.0.1/kiln"
 
 it.each([
   [{ connectionString: url }, 'unknown option "connectionString" in postgresStore()'],
-  [{ url, pool: 1 }, 'unknown option "pool" in postgresStore(); did you mean "pooler"?'],
+  [{ url, poolers: 1 }, 'unknown option "poolers" in postgresStore(); did you mean "pooler"?'],
+  [{ pool: 1 }, "pool must be a Pool of the driver pg"],
   [{}, "postgresStore() requires the option url, a postgres:// URL"],
   [{ url, statementTimeoutMs: Number.NaN }, "statementTimeoutMs must be a number between 0 and 86400000, not NaN"],
   // The timer that cuts a silent connection would fire at once.

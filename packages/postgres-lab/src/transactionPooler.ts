@@ -43,9 +43,19 @@ const refusal = (text: string): Buffer => {
   return Buffer.concat([head, fields])
 }
 
-/** Starts a pooler that shares `sessions` server sessions among any number of clients. */
-export const transactionPooler = async (target: string, sessions: number): Promise<TransactionPooler> => {
-  const pooler = new Pooler(target)
+/** How pgbouncer refuses settings for a shared session. */
+const refusalOfPgbouncer = "unsupported startup parameter: options"
+
+/**
+ * Starts a pooler that shares `sessions` server sessions among any number of clients. It refuses settings of sessions in these words, or
+ * ignores them (`null`).
+ */
+export const transactionPooler = async (
+  target: string,
+  sessions: number,
+  refused: string | null = refusalOfPgbouncer,
+): Promise<TransactionPooler> => {
+  const pooler = new Pooler(target, refused)
   for (let n = 0; n < sessions; n += 1) await pooler.connect()
   const server = createServer((socket) => pooler.accept(socket))
   const url = new URL(target)
@@ -60,13 +70,15 @@ export const transactionPooler = async (target: string, sessions: number): Promi
 class Pooler {
   changes = 0
   readonly #target: string
+  readonly #refused: string | null
   readonly #idle: Array<ServerSession> = []
   readonly #queue: Array<PooledClient> = []
   readonly #streams = new Set<Duplex>()
   #closed = false
 
-  constructor(target: string) {
+  constructor(target: string, refused: string | null) {
     this.#target = target
+    this.#refused = refused
   }
 
   async connect(): Promise<void> {
@@ -133,9 +145,8 @@ class Pooler {
     const { bytes, type } = message
     if (type === "X") return void client.socket.end()
     if (type === "") {
-      // Like pgbouncer, rejects settings for a shared session.
-      const refused = bytes.includes("\0options\0")
-      return void client.socket.write(refused ? refusal("unsupported startup parameter: options") : welcome)
+      const isRefused = this.#refused !== null && bytes.includes("\0options\0")
+      return void client.socket.write(isRefused ? refusal(this.#refused) : welcome)
     }
     if (client.session !== undefined) return send(client, client.session, message)
     client.waiting.push(message)

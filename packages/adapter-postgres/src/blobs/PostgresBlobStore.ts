@@ -14,14 +14,26 @@ import { reporting } from "./reporting.ts"
 /** The options of `PostgresOptions` that concern blobs. The schema may be the one of the records or another. */
 export interface PostgresBlobOptions extends Pick<
   PostgresOptions,
-  "url" | "schema" | "pooler" | "migrate" | "connectTimeoutMs" | "statementTimeoutMs" | "lockTimeoutMs"
+  | "pool"
+  | "url"
+  | "password"
+  | "ssl"
+  | "schema"
+  | "pooler"
+  | "migrate"
+  | "connectTimeoutMs"
+  | "statementTimeoutMs"
+  | "lockTimeoutMs"
 > {
   /** Maximum number of connections, default 5, at least 2. A connection is used only while a chunk is read or written. */
   readonly poolSize?: number | undefined
 }
 
 const optionNames: OptionNames<PostgresBlobOptions> = {
+  pool: true,
   url: true,
+  password: true,
+  ssl: true,
   schema: true,
   poolSize: true,
   pooler: true,
@@ -30,6 +42,13 @@ const optionNames: OptionNames<PostgresBlobOptions> = {
   statementTimeoutMs: true,
   lockTimeoutMs: true,
 }
+
+/** Blobs are not announced. */
+const withDefaults = (options: PostgresBlobOptions): PostgresOptions => ({
+  ...options,
+  poolSize: options.poolSize ?? 5,
+  notifications: false,
+})
 
 /**
  * Stores blobs in a Postgres database, in chunks of 256 KiB, for installations of several machines that have nothing but a
@@ -46,7 +65,7 @@ export const PostgresBlobStore = {
     Layer.effect(
       BlobStore,
       Effect.gen(function* () {
-        const { database } = yield* reporting("start")(openDatabase({ ...options, poolSize: options.poolSize ?? 5 }))
+        const { database } = yield* reporting("start")(openDatabase(withDefaults(options)))
         yield* sweep(database)
         return BlobStore.of({
           put: put(database),
@@ -61,7 +80,7 @@ export const PostgresBlobStore = {
 /** Stores blobs in a Postgres database. For programs without Effect; see `PostgresBlobStore`. Throws `TypeError` for invalid options. */
 export const postgresBlobs = (options: PostgresBlobOptions): BlobAdapter => {
   requireOptions("postgresBlobs()", options, optionNames)
-  checkPostgresOptions(options)
+  checkPostgresOptions(withDefaults(options))
   return blobAdapter(PostgresBlobStore.layer(options))
 }
 

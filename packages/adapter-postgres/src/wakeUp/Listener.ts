@@ -1,8 +1,7 @@
-import type { Socket } from "node:net"
 import pg from "pg"
 import type { JobId } from "@kiln/core/domain"
 import { inSchema } from "../Statement.ts"
-import { clientConfig, type ConnectionOptions, cutOff } from "../Connections.ts"
+import type { ConnectionOptions, ListeningClient } from "../Connections.ts"
 
 /** A validated name, short enough for a prefix within the 63 bytes of an identifier. */
 interface InSchema {
@@ -96,13 +95,16 @@ export interface ListenerCallbacks {
   readonly finished: (jobs: ReadonlyArray<JobId> | "any") => void
 }
 
+type ListenerOptions = Pick<ConnectionOptions, "schema" | "connectTimeoutMs">
+
 /** A connection that receives notifications and reconnects when it is lost. */
 export class Listener {
   listening = false
-  readonly #options: ConnectionOptions
+  readonly #options: ListenerOptions
+  readonly #open: () => ListeningClient
   readonly #checkMs: number
   readonly #hearing: ListenerCallbacks
-  #client: (pg.Client & { readonly processID?: number | null }) | undefined
+  #client: ListeningClient | undefined
   #next: NodeJS.Timeout | undefined
   #retryMs = firstRetryMs
   #stopped = false
@@ -113,8 +115,10 @@ export class Listener {
   /** Whether this connection listens to the channel of finished jobs. */
   #listensToFinished = false
 
-  constructor(options: ConnectionOptions, checkMs: number, hearing: ListenerCallbacks) {
+  /** `open` returns a client that is not connected yet. */
+  constructor(options: ListenerOptions, open: () => ListeningClient, checkMs: number, hearing: ListenerCallbacks) {
     this.#options = options
+    this.#open = open
     this.#checkMs = checkMs
     this.#hearing = hearing
   }
@@ -125,16 +129,10 @@ export class Listener {
   }
 
   start(): void {
-    const client = new pg.Client({
-      ...clientConfig(this.#options, "kiln wake-up"),
-      // LISTEN and UNLISTEN do not wait for a check in progress.
-      pipeline: true,
-    })
+    const client = this.#open()
     this.#client = client
-    // One connection may emit several errors, and then its end.
-    client.on("error", () => this.#lost(client))
-    client.on("end", () => this.#lost(client))
-    client.on("notification", ({ channel, payload = "" }) => {
+    client.onLost(() => this.#lost(client))
+    client.onNotification(({ channel, payload = "" }) => {
       if (channel === workChannel(this.#options)) return payload === this.mark ? undefined : this.#hearing.work(payload)
       const { jobs, mark } = readFinished(payload)
       if (mark !== this.mark) this.#hearing.finished(jobs)
@@ -142,10 +140,8 @@ export class Listener {
     void this.#listen(client).catch(() => this.#lost(client))
   }
 
-  async #listen(client: pg.Client): Promise<void> {
+  async #listen(client: ListeningClient): Promise<void> {
     await client.connect()
-    // Waiting for notifications does not keep the process alive.
-    ;(client.connection.stream as Socket).unref()
     if (this.#hasWorker) await this.#askForWork(client)
     if (client !== this.#client) return
     this.#listensToFinished = false
@@ -170,7 +166,7 @@ export class Listener {
     )
   }
 
-  async #askForWork(client: pg.Client): Promise<void> {
+  async #askForWork(client: ListeningClient): Promise<void> {
     await client.query(`LISTEN ${pg.escapeIdentifier(workChannel(this.#options))}`)
   }
 
@@ -190,7 +186,7 @@ export class Listener {
     void this.#askForFinished(client).catch(() => this.#lost(client))
   }
 
-  async #askForFinished(client: pg.Client): Promise<void> {
+  async #askForFinished(client: ListeningClient): Promise<void> {
     const wanted = this.#askers > 0
     if (wanted === this.#listensToFinished) return
     this.#listensToFinished = wanted
@@ -207,7 +203,7 @@ export class Listener {
     if (wanted) this.#hearing.finished("any")
   }
 
-  #checkLater(client: pg.Client): void {
+  #checkLater(client: ListeningClient): void {
     this.#next = quietly(() => {
       // Without an answer in time, the connection receives nothing either.
       this.#next = quietly(() => this.#lost(client), this.#options.connectTimeoutMs)
@@ -215,20 +211,20 @@ export class Listener {
     }, this.#checkMs)
   }
 
-  async #check(client: pg.Client): Promise<void> {
+  async #check(client: ListeningClient): Promise<void> {
     await client.query("SELECT")
     if (client !== this.#client) return
     clearTimeout(this.#next)
     this.#checkLater(client)
   }
 
-  #lost(client: pg.Client): void {
+  #lost(client: ListeningClient): void {
     if (client !== this.#client) return
     this.#client = undefined
     this.listening = false
     clearTimeout(this.#next)
     // The server may be gone, so do not wait for a goodbye.
-    cutOff(client)
+    client.cutOff()
     if (this.#stopped) return
     // Workers that rely on notifications must poll again.
     this.#hearing.work()
@@ -243,6 +239,6 @@ export class Listener {
     const client = this.#client
     this.#client = undefined
     this.listening = false
-    if (client !== undefined) cutOff(client)
+    if (client !== undefined) client.cutOff()
   }
 }

@@ -6,6 +6,7 @@ import type { JobId } from "@kiln/core/domain"
 import { WakeUp } from "@kiln/core/ports"
 import type { ConnectionOptions } from "../Connections.ts"
 import type { Database } from "../Database.ts"
+import type { OpenDatabase } from "../openDatabase.ts"
 import { defaultCheckMs, finishedChannel, FinishedJobs, Listener, workChannel } from "./Listener.ts"
 import { longestPauseMs, Notifier } from "./Notifier.ts"
 import type { Session } from "../Session.ts"
@@ -42,15 +43,18 @@ export interface Carrier {
  * makes up for lost ones.
  */
 export const makePostgresWakeUp = (
-  options: ConnectionOptions,
-  database: Database,
+  {
+    connections: options,
+    database,
+    listeningClient,
+  }: Pick<OpenDatabase, "connections" | "database" | "listeningClient">,
   checkMs: number = defaultCheckMs,
   told: (payload: string | undefined) => void = () => undefined,
 ): Effect.Effect<PostgresWakeUp, never, Scope.Scope> =>
   Effect.gen(function* () {
     const latch = yield* Latch.make(false)
     const hearers = new Set<(jobs: ReadonlyArray<JobId> | "any") => void>()
-    const listener = new Listener(options, checkMs, {
+    const listener = new Listener(options, listeningClient, checkMs, {
       work: (payload) => {
         told(payload)
         latch.openUnsafe()

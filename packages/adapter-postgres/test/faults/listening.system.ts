@@ -17,8 +17,8 @@ const openWakeUp = async (url: string): Promise<WakeUp["Service"] & AsyncDisposa
   const scope = Scope.makeUnsafe()
   const wakeUp = await Effect.runPromise(
     Effect.gen(function* () {
-      const { connections, database } = yield* connect({ url, connectTimeoutMs: 500, statementTimeoutMs: 1_000 })
-      return (yield* makePostgresWakeUp(connections, database, 300)).wakeUp
+      const open = yield* connect({ url, connectTimeoutMs: 500, statementTimeoutMs: 1_000 })
+      return (yield* makePostgresWakeUp(open, 300)).wakeUp
     }).pipe(Scope.provide(scope)),
   )
   return Object.assign(wakeUp, {

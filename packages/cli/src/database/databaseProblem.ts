@@ -30,8 +30,8 @@ const worded: ReadonlyArray<readonly [words: RegExp, reason: string]> = [
     "the server requires a password, but neither the URL nor PGPASSWORD contains one",
   ],
   [
-    /unsupported startup parameter: options/,
-    "a pooler in front of the server rejects session settings: set KILN_DATABASE_POOLER=transaction",
+    /unsupported startup parameter|set pooler: "transaction"/,
+    "a pooler in front of the server rejects or ignores session settings: set KILN_DATABASE_POOLER=transaction",
   ],
   [/^timeout expired$|due to connection timeout/, "the server does not respond in time"],
   [/^connect ENOENT /, "the socket does not exist"],
