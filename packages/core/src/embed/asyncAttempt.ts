@@ -4,10 +4,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { OutputFile, Usage } from "../domain/index.ts"
-import type { Json, JsonObject } from "../domain/Json.ts"
+import type { JsonObject } from "../domain/Json.ts"
 import { underCaller } from "../engine/CallerSpan.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
+import { readSafely } from "../domain/realms.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { AudioInput } from "../providers/Provider.ts"
@@ -178,8 +179,12 @@ class AsyncAttempt implements Attempt {
   }
 
   get step(): Attempt["step"] {
-    return <Value extends Json>(name: string, work: (signal: AbortSignal) => Promise<Value>) =>
-      this.#runKept("step", name, this.#attempt.step(name, this.#work("step", name, work)))
+    return <Value>(name: string, work: (signal: AbortSignal) => Promise<Value>) =>
+      this.#runKept(
+        "step",
+        name,
+        this.#attempt.step(name, this.#work("step", name, work) as Effect.Effect<never>),
+      ) as Promise<Value>
   }
 
   get progress(): Attempt["progress"] {
@@ -236,12 +241,13 @@ class AsyncAttempt implements Attempt {
    * with that.
    */
   ended(outcome: Partial<AttemptOutcome<JsonObject>> | undefined): Exit.Exit<AttemptResult> {
-    const bug = this.#parts.bug ?? this.#errors.bug(outcome)
+    const bug = this.#parts.bug ?? this.#errors.bug(outcome) ?? resultBug(outcome)
     this.#end()
     if (bug !== undefined) return Exit.die(bug)
     try {
       const { output, usage = {}, warningCode } = outcome ?? {}
       return Exit.succeed({
+        // Without one, the engine decides whether the kind needs it.
         output: output as JsonObject,
         files: this.#files ?? [],
         usage: usage as Usage,
@@ -308,6 +314,20 @@ class AsyncAttempt implements Attempt {
       ({ cause }) => thrownFor(cause as Cause.Cause<AttemptError>, overReason),
     )
   }
+}
+
+/** The bug of a function that returns something else than a result; `undefined` if it returns one, or nothing. */
+const resultBug = (outcome: unknown): KindBug | undefined => {
+  if (outcome === undefined) return undefined
+  const shown = outcome === null ? "null" : Array.isArray(outcome) ? "a list" : `a ${typeof outcome}`
+  if (typeof outcome !== "object" || outcome === null || Array.isArray(outcome))
+    return new KindBug(`run returned ${shown}: return { output: { … } }, or nothing`)
+  const names = readSafely(() => Object.keys(outcome)) ?? []
+  if (names.length === 0 || readSafely(() => "output" in outcome) !== false) return undefined
+  const wrong = names.find((name) => name !== "usage" && name !== "warningCode")
+  return wrong === undefined
+    ? undefined
+    : new KindBug(`run returned an object with "${wrong}" and without "output": return { output: { ${wrong}, … } }`)
 }
 
 /** Rejects a part that is begun after the end of its attempt. Code that does not wait for it must not end the process. */

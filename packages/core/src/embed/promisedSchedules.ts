@@ -1,3 +1,4 @@
+import { requireTags } from "./checkSubmitted.ts"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -23,7 +24,6 @@ import {
   callerOf,
   requireIdempotencyKey,
   requireMode,
-  requireTags,
   runNowOptions,
   scheduleOptions,
   verbOptions,

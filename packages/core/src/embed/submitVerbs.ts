@@ -27,10 +27,10 @@ import {
   requireIdempotencyKey,
   requireMode,
   submissionFields,
-  submittedFor,
   uniqueFor,
   verbOptions,
 } from "./checkOptions.ts"
+import { submittedFor } from "./checkSubmitted.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome, SubmittedJob } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { FinishedJob, OnFinished } from "./JobResult.ts"

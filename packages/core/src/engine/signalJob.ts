@@ -44,7 +44,7 @@ const requestOf = ({ jobId, name, owner, value = null }: AskedSignal): SignalReq
   const json = asJson(value)
   if (json === undefined)
     throw new InvalidRequest({
-      errors: [{ field: "value", reason: "type", message: `must be JSON: the value${jsonProblem(value)}` }],
+      errors: [{ field: "value", reason: "type", message: `must be JSON. ${jsonProblem("value", value)}` }],
     })
   if (json.length > maxSignalValueLength)
     throw new InvalidRequest({

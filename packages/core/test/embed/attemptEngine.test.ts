@@ -169,7 +169,7 @@ describe("the engine of an attempt", () => {
       "a request that the kind refuses",
       (engine: { submit: (...given: ReadonlyArray<unknown>) => Promise<unknown> }) =>
         engine.submit("a", "mail", { to: 1 }),
-      'the job of engine.submit("a") was refused: InvalidRequest',
+      'the job of engine.submit("a") was refused: InvalidRequest: to (type)',
     ],
     [
       "an unknown kind",

@@ -257,7 +257,7 @@ describe("children", () => {
     [
       "a request that its kind refuses",
       (children) => children("a", "clip" as never, [{ n: "x" }] as never),
-      'child 0 of children("a") was refused: InvalidRequest',
+      'child 0 of children("a") was refused: InvalidRequest: n (type)',
     ],
     [
       "a kind that the engine does not have",

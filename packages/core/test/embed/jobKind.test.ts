@@ -230,9 +230,14 @@ describe("a custom job kind", () => {
       "an output that is another",
       { output: { summary: 1 } as never },
       "result_invalid",
-      "the output does not match its schema",
+      "the output does not match its schema: output.summary",
     ],
-    ["an output that is not JSON", { output: { summary: 1n } as never }, "internal_error", "is not a JSON object"],
+    [
+      "an output that is not JSON",
+      { output: { summary: 1n } as never },
+      "internal_error",
+      "output.summary: bigint is not JSON",
+    ],
     [
       "a meter that it does not declare",
       { ...summed, usage: { pages: 1 } },
@@ -263,7 +268,7 @@ describe("a custom job kind", () => {
   })
 
   it.each([
-    ["what JSON does not carry", 1n, "a value that is not JSON: the value is a bigint"],
+    ["what JSON does not carry", 1n, "a value that is not JSON. value: bigint is not JSON"],
     ["too much", "x".repeat(4_194_304), "a value of 4194306 characters of JSON; the limit is 4194304"],
   ])("logs a step that returns %s", async (_, value, said) => {
     const kind = jobKind({

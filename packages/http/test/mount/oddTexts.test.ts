@@ -88,7 +88,7 @@ describe("texts that stores treat differently, from a program", () => {
             await expect((ask as (job: string) => Promise<unknown>)(unknown)).rejects.toMatchObject({
               code: "job_not_found",
             })
-        await expect(engine.readFile({ id: `fil_${text}` } as never)).rejects.toMatchObject({ code: "file_gone" })
+        await expect(engine.readFile({ id: `fil_${text}` })).rejects.toMatchObject({ code: "file_gone" })
         const request = { where: "request", text }
         await expect(engine.submit(text as "odds", request)).rejects.toMatchObject({ code: "kind_unknown" })
         await expect(engine.submit("odds", request, { project: text })).rejects.toThrow(TypeError)
