@@ -119,10 +119,10 @@ export interface Attempt<
   readonly upload: () => Promise<AttemptUpload>
   /**
    * Creates the error to throw when the attempt fails with a built-in error code or one that the kind declares in `errorCodes`:
-   * `throw fail("quota_used_up", { message: "402 from the account service" })`. An error that neither `run` nor a step throws fails the
-   * job as a bug of the kind. Code that has no attempt imports `fail`.
+   * `throw failure("quota_used_up", { message: "402 from the account service" })`. An error that neither `run` nor a step throws fails the
+   * job as a bug of the kind. Code that has no attempt imports `failure`.
    */
-  readonly fail: (code: BuiltInErrorCode | Code, options?: FailOptions) => Error
+  readonly failure: (code: BuiltInErrorCode | Code, options?: FailureOptions) => Error
   /**
    * Runs a named step, after checking the operator's switches and that this attempt still holds the job. Its value is kept, so a
    * later attempt gets it without running the step again. Put work that costs money or must not happen twice into a step: it is
@@ -201,9 +201,9 @@ export type ChildJob<K extends Kind = Kind> =
     }
   | { readonly id: JobId; readonly status: "failed"; readonly errorCode: ErrorCodeOf<K> }
 
-/** Options of a failure that `fail` creates. */
-export interface FailOptions {
-  /** A description of the failure, for the log, `onError` and the events. Never a prompt, a transcript or a secret. Default the code. */
+/** Options of a failure that `failure` creates. */
+export interface FailureOptions {
+  /** A description of the failure, for the log, `onAttemptFailed` and the events. Never a prompt, a transcript or a secret. Default the code. */
   readonly message?: string
   /**
    * A message for the caller if the job fails with it: `job.errorMessage`, and `error_message` in polls of mounted kinds. At most 1,000
@@ -263,7 +263,7 @@ export interface JobKindOptions<
 > extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> {
   /**
    * Runs one attempt. An error fails the attempt, and the job is retried until `limits.maxFailures` attempts have failed. Throw
-   * `fail(code, options)` to choose the error code and whether to retry.
+   * `failure(code, options)` to choose the error code and whether to retry.
    */
   readonly run: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,

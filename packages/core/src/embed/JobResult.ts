@@ -59,7 +59,7 @@ export interface FailedJob<Name extends string = string, Code extends string = E
   readonly status: "failed"
   readonly finishedAt: Date
   readonly errorCode: Code
-  /** The kind's message for the caller (`publicMessage` of `fail`); `null` without one, and once the job's data is erased. */
+  /** The kind's message for the caller (`publicMessage` of `failure`); `null` without one, and once the job's data is erased. */
   readonly errorMessage: string | null
   /** Only from `get`, for a job that was retried (`operator.retry`): the newest retry. */
   readonly retriedAs?: JobId

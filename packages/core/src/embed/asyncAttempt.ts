@@ -19,7 +19,7 @@ import { AttemptParts, failing, thrownFor } from "./AttemptParts.ts"
 import type { CallerContext } from "./EngineOptions.ts"
 import { iterated, withStream } from "./fileBodies.ts"
 import type { AsyncRun, Attempt, AttemptOutcome } from "./JobKindOptions.ts"
-import { MadeErrors } from "./fail.ts"
+import { MadeErrors } from "./failure.ts"
 import { promisedEngine } from "./promisedEngine.ts"
 import { wholeAudio } from "./providerSet.ts"
 import { loadOf } from "./unloadedKind.ts"
@@ -174,8 +174,8 @@ class AsyncAttempt implements Attempt {
     }
   }
 
-  get fail(): Attempt["fail"] {
-    return this.#errors.fail
+  get failure(): Attempt["failure"] {
+    return this.#errors.failure
   }
 
   get step(): Attempt["step"] {

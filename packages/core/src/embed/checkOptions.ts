@@ -53,7 +53,7 @@ const engineOptions: OptionNames<
   worker: true,
   autoStart: true,
   log: true,
-  onError: true,
+  onAttemptFailed: true,
   context: true,
   telemetry: true,
   onFinished: true,
@@ -216,7 +216,7 @@ export const checkEngineOptions = (options: object): void => {
   requireFlag("worker", given.worker)
   requireFlag("autoStart", given.autoStart)
   checkLog(given.log)
-  for (const name of ["onError", "onFinished"] as const)
+  for (const name of ["onAttemptFailed", "onFinished"] as const)
     if (given[name] !== undefined && typeof given[name] !== "function")
       throw new TypeError(`${name} must be a function`)
   if (given.context !== undefined) checkContext(given.context)

@@ -130,7 +130,7 @@ export interface KindDefinition<
   readonly files?: ReadonlyArray<File> | Readonly<Record<File, string | FileOptions>>
   /**
    * Error codes of the kind's own, beside the built-in ones: up to 64 lower-case letters, digits and `_`. An object gives each a
-   * description: `{ quota_used_up: "The account has no pages left." }`. An attempt fails with one by throwing `fail(code, …)`.
+   * description: `{ quota_used_up: "The account has no pages left." }`. An attempt fails with one by throwing `failure(code, …)`.
    * None by default.
    */
   readonly errorCodes?: ReadonlyArray<Code> | Readonly<Record<Code, string>>

@@ -60,9 +60,9 @@ describe("the engine of an attempt", () => {
     const order = jobKind({
       name: "order",
       request: z.object({}),
-      run: async ({ engine, fail }) => {
+      run: async ({ engine, failure }) => {
         await engine.submit("mail", mail, { to: "ada" })
-        if (isBroken) throw fail("internal_error")
+        if (isBroken) throw failure("internal_error")
         return { output: {} }
       },
     })

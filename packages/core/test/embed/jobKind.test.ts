@@ -1,5 +1,5 @@
 import { runInNewContext } from "node:vm"
-import { fail, jobKind, type LogEntry, type StandardSchema } from "@kiln/core"
+import { failure, jobKind, type LogEntry, type StandardSchema } from "@kiln/core"
 import { embeddedContext } from "@kiln/core/effect"
 import { JobDirectory } from "@kiln/core/ports"
 import { Context, Effect } from "effect"
@@ -138,7 +138,7 @@ describe("a custom job kind", () => {
       run: async ({ request }) => {
         attempts += 1
         if (request.how === "throw") throw new Error("secret")
-        throw fail("content_rejected", { message: "not nice", retry: request.how === "again" })
+        throw failure("content_rejected", { message: "not nice", retry: request.how === "again" })
       },
     })
     await using engine = await openWith([failing])
@@ -288,7 +288,7 @@ describe("a custom job kind", () => {
       name: "refuses",
       request: z.object({}),
       run: async () => {
-        const refused = fail("content_rejected", { message: "no" })
+        const refused = failure("content_rejected", { message: "no" })
         expect(refused.message).toBe("no")
         refused.message = `while at work: ${refused.message}`
         expect(String(refused)).toContain("while at work: no")

@@ -84,13 +84,13 @@ describe("nothing", () => {
     const mail = jobKind({
       name: "mail",
       request,
-      run: async ({ attempt, fail, step }) => {
+      run: async ({ attempt, failure, step }) => {
         const value = await step("find", async (): Promise<string | undefined> => {
           seen.push("found")
           return undefined
         })
         seen.push(value, await step("log", async () => {}), await step("null", async () => null))
-        if (attempt === 1) throw fail("internal_error", { retry: true })
+        if (attempt === 1) throw failure("internal_error", { retry: true })
       },
     })
     await using engine = await openWith([mail])

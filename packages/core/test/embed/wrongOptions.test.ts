@@ -122,7 +122,7 @@ describe("a value that is not JSON", () => {
     })
     const inResult = jobKind({ name: "result", request, run: async () => ({ output: { v: value } as never }) })
     await using engine = await openWith([inStep, inResult], {
-      onError: (error) => void errors.push((error as Error).message),
+      onAttemptFailed: (error) => void errors.push((error as Error).message),
     })
     for (const kind of ["step", "result"] as const)
       expect(await engine.submitAndWait(kind, {})).toMatchObject({ status: "failed", attempts: 1 })
