@@ -11,6 +11,7 @@ import {
 } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { isPlainObject } from "../domain/realms.ts"
+import { defaultEngineSettings } from "../engine/EngineConfig.ts"
 import { maxDelayMs, type UniqueBy } from "../engine/prepareJob.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { portsOf } from "../kinds/portsOf.ts"
@@ -204,6 +205,13 @@ export const checkProviders = (providers: unknown, kinds: ReadonlyArray<JobKind>
 
 /** Throws `TypeError` for options of `createEngine` that do not exist or have another type. */
 export const checkEngineOptions = (options: object): void => {
+  if (isPlainObject(options)) {
+    const misplaced = Object.keys(options).find(
+      (name) => !Object.hasOwn(engineOptions, name) && Object.hasOwn(defaultEngineSettings, name),
+    )
+    if (misplaced !== undefined)
+      throw new TypeError(`"${misplaced}" is a setting: write createEngine({ settings: { ${misplaced}: … } })`)
+  }
   requireOptions("createEngine()", options, engineOptions)
   const given: { readonly [Name in keyof typeof engineOptions]?: unknown } = options
   const missing = needed.filter(([name]) => given[name] === undefined)
@@ -211,7 +219,10 @@ export const checkEngineOptions = (options: object): void => {
     throw new TypeError(
       `createEngine() lacks ${missing.map(([name, example]) => `${name} (${example})`).join(" and ")}`,
     )
-  if (!Array.isArray(given.kinds)) throw new TypeError("kinds must be an array")
+  if (!Array.isArray(given.kinds)) {
+    const remedy = typeof given.kinds === "function" ? ", not a function: call it" : ", such as kinds: [mail]"
+    throw new TypeError(`kinds must be an array${remedy}`)
+  }
   if (given.mode !== undefined) requireMode(given.mode)
   requireFlag("worker", given.worker)
   requireFlag("autoStart", given.autoStart)

@@ -20,7 +20,9 @@ const failureOptions: OptionNames<FailureOptions> = {
  */
 export const failure = (code: ErrorCode, options: FailureOptions = {}): Error => {
   if (typeof code !== "string" || !errorCodeForm.test(code))
-    throw new TypeError('the error code passed to failure() must be up to 64 lower-case letters, digits and "_"')
+    throw new TypeError(
+      'the error code passed to failure() must be up to 64 lower-case letters, digits and "_"; pass text as failure(code, { message })',
+    )
   requireOptions("failure()", options, failureOptions)
   const { cause, message = code, publicMessage, retry, retryAfterMs } = options
   if (typeof message !== "string") throw new TypeError("message of failure() must be a string")

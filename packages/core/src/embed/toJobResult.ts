@@ -16,16 +16,20 @@ import type { FileReference, JobReference, JobResult } from "./JobResult.ts"
 const idIn = (thing: unknown, expected: string): string => {
   const id: unknown = typeof thing === "string" ? thing : fieldOf(thing, "id")
   if (typeof id === "string") return id
-  const promise = typeof fieldOf(thing, "then") === "function" ? ", not a promise: await it" : ""
-  throw new TypeError(`expected ${expected}${promise}`)
+  const given = thing === null ? "null" : typeof thing === "object" ? "an object without id" : typeof thing
+  const isPromise = typeof fieldOf(thing, "then") === "function"
+  throw new TypeError(`expected ${expected}, not ${isPromise ? "a promise: await it" : given}`)
 }
 
 /** Returns the id of a job. Throws `TypeError` for anything else. */
 export const idOf = (job: JobReference<string>): string => idIn(job, "a job or the id of a job")
 
 /** Returns the id of a file. Throws `TypeError` for anything else. */
-export const fileIdOf = (file: FileReference): string =>
-  idIn(file, "a file, such as job.output.audio, or the id of a file")
+export const fileIdOf = (file: FileReference): string => {
+  const id = idIn(file, "a file, such as job.output.audio, or the id of a file")
+  if (id.startsWith("job_")) throw new TypeError("expected a file, such as job.output.audio, not the job itself")
+  return id
+}
 
 /** Returns the id of an upload. Throws `TypeError` for anything else. */
 export const uploadIdOf = (upload: string | { readonly id: string }): string =>

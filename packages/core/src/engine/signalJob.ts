@@ -116,7 +116,10 @@ export const makeSignalJobIn: Effect.Effect<SignalJobIn> = Effect.gen(function* 
   return {
     signalJobIn: (transaction, asked) =>
       Effect.suspend(() => {
-        if (transactions === undefined) throw new TypeError("this store does not accept callers' transactions")
+        if (transactions === undefined)
+          throw new TypeError(
+            "this store does not accept callers' transactions: use sqliteStore() or postgresStore(), or leave out transaction",
+          )
         return Effect.flatMap(
           attempt(() => requestOf(asked)),
           (request) =>
@@ -128,7 +131,7 @@ export const makeSignalJobIn: Effect.Effect<SignalJobIn> = Effect.gen(function* 
     signalJobInSync: (transaction, asked) => {
       const synchronous = transactions?.synchronous
       if (synchronous === undefined)
-        throw new TypeError("this store does not accept synchronous transactions of callers")
+        throw new TypeError("this store does not accept synchronous transactions of callers: use sqliteStore()")
       return acceptedBy(synchronous.signalJobs(transaction, [requestOf(asked)])[0])
     },
   }

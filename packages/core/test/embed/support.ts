@@ -39,3 +39,13 @@ export const openWith = <K extends Kind>(
     ...(onAttemptFailed && { onAttemptFailed }),
     ...(autoStart !== undefined && { autoStart }),
   })
+
+/** Returns the message of the error that code throws or rejects with. */
+export const messageOf = async (code: () => unknown): Promise<string> => {
+  try {
+    await code()
+  } catch (error) {
+    return (error as Error).message
+  }
+  return "no error"
+}

@@ -324,7 +324,9 @@ class RunContext implements AttemptContext<unknown> {
         Effect.suspend(() => {
           const provider = givenField(this.#providers, port.name) as AnyProvider | undefined
           if (provider === undefined)
-            return Effect.die(new KindBug(`the kind does not declare the provider "${port.name}"`))
+            return Effect.die(
+              new KindBug(`the kind does not declare the provider "${port.name}": add it to its providers`),
+            )
           const answer = inSpan(`Provider.${port.name}`, callProvider(port, provider, question, call), {
             kind: "client",
             attributes: { "kiln.provider": port.name, "kiln.job.id": call.jobId, "kiln.job.attempt": call.attempt },
@@ -369,7 +371,11 @@ const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>
   Effect.suspend(() => {
     const file = upload?.file
     if (upload === null || file === null || file === undefined)
-      return Effect.die(new KindBug(`a job of ${job.kind} has no uploaded file`))
+      return Effect.die(
+        new KindBug(
+          `a job of ${job.kind} has no uploaded file: name the field of its request in upload, and give it an upload`,
+        ),
+      )
     const content = Stream.unwrap(Effect.map(openNamed(blobs, file), (blob) => blob.content)).pipe(
       // A row names the blob, so a missing blob is damage.
       Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),

@@ -105,7 +105,12 @@ const resultProblem = (
   output: JsonObject,
   { files, usage, warningCode }: AttemptResult,
 ): string | undefined => {
-  if (!areDeclared(kind, files)) return `must have exactly the files that the kind declares: "${kind.files.join(", ")}"`
+  if (!areDeclared(kind, files)) {
+    const missing = kind.files.find((name) => !files.some((file) => file.name === name))
+    return missing === undefined
+      ? `must have exactly the files that the kind declares: "${kind.files.join(", ")}"`
+      : `lacks the file "${missing}", which the kind declares: write it with writeFile("${missing}", …)`
+  }
   const both = files.find(({ name }) => Object.hasOwn(output, name))
   if (both !== undefined) return `has "${both.name}" both as a field of its output and as a file`
   if (JSON.stringify(output).length > limits.kindJsonLength) return "has an output that is too long"
