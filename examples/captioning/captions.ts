@@ -23,9 +23,9 @@ export const sceneKind = ({ transcribe }: Tools) =>
     errorCodes: { no_speech: "Nobody speaks in this scene." },
     limits: { maxFailures: 5, attemptTimeoutMs: 60_000, concurrency: 4 },
     retry: { backoff: { baseMs: 200 } },
-    run: async ({ fail, request: { video, ...scene }, signal }) => {
+    run: async ({ failure, request: { video, ...scene }, signal }) => {
       const text = await transcribe(video, scene, signal)
-      if (text === undefined) throw fail("no_speech")
+      if (text === undefined) throw failure("no_speech")
       return { output: { text } }
     },
   })
@@ -38,7 +38,7 @@ export const videoKind = (tools: Tools, scene: ReturnType<typeof sceneKind>) =>
     output: z.object({ scenes: z.int(), silent: z.int() }),
     files: ["captions"],
     metadata: ["video"],
-    run: async ({ children, fail, request: { video }, step, writeFile }) => {
+    run: async ({ children, failure, request: { video }, step, writeFile }) => {
       // A step, so that every attempt asks for the same scenes.
       const scenes = await step("scenes", async () => (await tools.findScenes(video)).map(({ from, to }) => [from, to]))
       const requests = scenes.map(([from = 0, to = 0]) => ({ video, from, to }))
@@ -46,7 +46,7 @@ export const videoKind = (tools: Tools, scene: ReturnType<typeof sceneKind>) =>
       const captions = await children("captions", scene, requests)
       for (const child of captions)
         if (child.status === "failed" && child.errorCode !== "no_speech")
-          throw fail(child.errorCode, { message: `scene ${child.id} failed` })
+          throw failure(child.errorCode, { message: `scene ${child.id} failed` })
 
       const cues = captions.flatMap((child, index) => {
         const { from = 0, to = 0 } = requests[index] ?? {}

@@ -1,5 +1,5 @@
 // A complete custom kind: request, output, price, and the code that runs it.
-import { fail, jobKind } from "@kiln/core"
+import { failure, jobKind } from "@kiln/core"
 import { z } from "zod"
 
 /** The tools that do the work, for example a model and a renderer. */
@@ -34,7 +34,7 @@ export const summaryKind = (tools: Tools) =>
       const summary = await step("summary", (signal) => tools.summarize(text, sentences, signal))
       await writeFile("page", async (signal) => {
         const html = await tools.render(summary, signal).catch(() => {
-          throw fail("provider_unavailable", { message: "the page could not be rendered", retry: true })
+          throw failure("provider_unavailable", { message: "the page could not be rendered", retry: true })
         })
         return { data: new TextEncoder().encode(html), mediaType: "text/html" }
       })

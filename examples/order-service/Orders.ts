@@ -77,7 +77,7 @@ export const fulfillKind = (orders: OrderTable, payments: Payments) =>
     errorCodes: { card_declined: "The card was declined." },
     limits: { maxFailures: 10, attemptTimeoutMs: 30_000 },
     retry: { backoff: { baseMs: 200, maxMs: 60_000 } },
-    run: async ({ fail, request: { orderId }, step }) => {
+    run: async ({ failure, request: { orderId }, step }) => {
       const order = orders.find(orderId)
       if (order === undefined) throw new Error(`order ${orderId} does not exist`)
       let chargeId: string
@@ -88,7 +88,7 @@ export const fulfillKind = (orders: OrderTable, payments: Payments) =>
         // Any other error is retried. After the last failure, the order stays placed, and an operator retries its job.
         if (!(error instanceof CardDeclined)) throw error
         orders.settle(orderId, "declined", null)
-        throw fail("card_declined", { cause: error })
+        throw failure("card_declined", { cause: error })
       }
       orders.settle(orderId, "paid", chargeId)
       return { output: { chargeId } }

@@ -18,9 +18,9 @@ export const partKind = ({ speak }: Tools) =>
     files: ["audio"],
     errorCodes: { text_refused: "The speech service refuses this text." },
     limits: { attemptTimeoutMs: 60_000 },
-    run: async ({ fail, request, signal, writeFile }) => {
+    run: async ({ failure, request, signal, writeFile }) => {
       const audio = await speak(request.text, signal)
-      if (audio === undefined) throw fail("text_refused")
+      if (audio === undefined) throw failure("text_refused")
       await writeFile("audio", async () => ({ data: audio, mediaType: "audio/mpeg" }))
       return { output: { bytes: audio.length } }
     },
@@ -33,7 +33,7 @@ export const episodeKind = ({ write }: Tools, part: ReturnType<typeof partKind>)
     request: z.strictObject({ topic: z.string() }),
     output: z.object({ parts: z.array(z.string()), bytes: z.int() }),
     errorCodes: { part_failed: "A part could not be spoken." },
-    run: async ({ children, fail, request, step }) => {
+    run: async ({ children, failure, request, step }) => {
       // A step, so that every attempt asks for the same parts, and the script is paid for once.
       const script = await step("script", async () => [...(await write(request.topic))])
       // While the parts are spoken, the job shows "7 of 20".
@@ -45,7 +45,8 @@ export const episodeKind = ({ write }: Tools, part: ReturnType<typeof partKind>)
       const files: Array<{ readonly id: string; readonly bytes: number }> = []
       for (const each of parts) {
         // `operator.retry` of this job speaks only the parts that failed.
-        if (each.status === "failed" || each.output === null) throw fail("part_failed", { message: `part ${each.id}` })
+        if (each.status === "failed" || each.output === null)
+          throw failure("part_failed", { message: `part ${each.id}` })
         files.push(each.output.audio)
       }
       return {

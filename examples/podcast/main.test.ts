@@ -36,7 +36,7 @@ describe("an episode", () => {
     const done = await kiln.get(again)
     assertDone(done)
     expect([calls.write, calls.speak.length, calls.speak.at(-1)]).toEqual([1, 21, "clay 7"])
-    const texts = await Promise.all((done.output?.parts ?? []).map(async (id) => kiln.readFile({ id } as never)))
+    const texts = await Promise.all((done.output?.parts ?? []).map(async (id) => kiln.readFile(id)))
     expect(texts.map((bytes) => new TextDecoder().decode(bytes))).toEqual(
       Array.from({ length: 20 }, (__, n) => `clay ${n}`),
     )

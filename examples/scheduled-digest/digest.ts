@@ -26,9 +26,9 @@ export const digestKind = ({ findTeam, headlines, sendMail }: Tools) =>
     errorCodes: { team_unknown: "No team has this name." },
     limits: { maxFailures: 5, attemptTimeoutMs: 60_000 },
     retry: { backoff: { baseMs: 60_000, maxMs: 600_000 } },
-    run: async ({ fail, request, step }) => {
+    run: async ({ failure, request, step }) => {
       const team = await findTeam(request.team)
-      if (team === undefined) throw fail("team_unknown", { message: "the team has been removed" })
+      if (team === undefined) throw failure("team_unknown", { message: "the team has been removed" })
       // A step, so that all members get the same digest, whatever is published between two attempts.
       const lines = await step("headlines", async () => [...(await headlines(team.name))])
       if (lines.length === 0) return { output: { mails: 0 } }

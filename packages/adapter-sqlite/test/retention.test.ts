@@ -105,14 +105,14 @@ it("children that are gone although their parent is unfinished are not made and 
     jobKind({
       name: "whole",
       request: z.object({}),
-      run: async ({ children, fail }) => {
+      run: async ({ children, failure }) => {
         await children("parts", part, [{}, {}, {}])
         runs.wholes += 1
         // As a process of an earlier version does, which deletes by age alone.
         const database = new Sqlite(path)
         database.exec("DELETE FROM kiln_jobs WHERE kind = 'part' AND finished_at IS NOT NULL")
         database.close()
-        throw fail("internal_error", { retry: true, retryAfterMs: 1 })
+        throw failure("internal_error", { retry: true, retryAfterMs: 1 })
       },
     })
   await Effect.runPromise(

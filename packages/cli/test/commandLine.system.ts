@@ -50,7 +50,7 @@ describe("kiln beside a server", () => {
     expect(changes.map(({ action }: { action: string }) => action)).toEqual([
       "project.disable",
       "key.rotate",
-      "job.purge-data",
+      "job.erase-data",
       "job.retry",
       "key.create",
     ])
@@ -66,6 +66,6 @@ describe("kiln beside a server", () => {
   it("completes its commands in a shell", async () => {
     const { exit, stdout } = await run(["--completions", "bash"])
     expect(exit).toBe(0)
-    for (const word of ["job", "purge-data", "retention", "signing-key"]) expect(stdout).toContain(word)
+    for (const word of ["job", "erase-data", "retention", "signing-key"]) expect(stdout).toContain(word)
   })
 })

@@ -26,6 +26,7 @@ export type {
   TypesOf,
   UsageBy,
 } from "./kinds/KindTypes.ts"
+export type { Storable } from "./kinds/JsonTypes.ts"
 export type { StandardIssue, StandardResult, StandardSchema } from "./kinds/StandardSchema.ts"
 export { defaultVoices, type Voices } from "./kinds/Voices.ts"
 export type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "./ports/adapters.ts"
@@ -60,8 +61,9 @@ export type * from "./embed/CallOptions.ts"
 export type * from "./embed/EmbeddedEngine.ts"
 export type * from "./embed/EngineOptions.ts"
 export type * from "./engine/JobEvent.ts"
-export { fail } from "./embed/fail.ts"
+export { failure } from "./embed/failure.ts"
 export { builtIn, type BuiltInKind, builtInKinds, jobKind } from "./embed/jobKind.ts"
+export type { Attempt, AttemptOutcome, ChildJob } from "./embed/JobKindOptions.ts"
 export type * from "./embed/JobResult.ts"
 export type * from "./embed/OperatorVerbs.ts"
 export type * from "./embed/ScheduleVerbs.ts"

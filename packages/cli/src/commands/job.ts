@@ -97,13 +97,13 @@ const attempts = Command.make("attempts", { id }, ({ id: jobId }) =>
 /** The owner, as whom the data is erased. */
 const ownerOf = ({ keyId, mode, projectId }: Job) => ({ keyId, mode, projectId, scopes: [] })
 
-const purgeData = Command.make("purge-data", { id }, ({ id: jobId }) =>
+const eraseData = Command.make("erase-data", { id }, ({ id: jobId }) =>
   withBlobs(() =>
     Effect.gen(function* () {
       const job = yield* readJob(jobId)
       yield* claimBlobStore
       yield* eraseJobData(ownerOf(job), job.id).pipe(
-        recordChange({ action: "job.purge-data", subject: jobId }, hasTag("Erased")),
+        recordChange({ action: "job.erase-data", subject: jobId }, hasTag("Erased")),
         Effect.provide(JobEvents.layer),
         Effect.catchTags({
           JobNotFound: () => unknownJob(jobId),
@@ -125,7 +125,11 @@ const purgeData = Command.make("purge-data", { id }, ({ id: jobId }) =>
       })
     }),
   ),
-).pipe(Command.withDescription("Delete the request, results and files of a finished job immediately; its record stays"))
+).pipe(
+  Command.withDescription("Delete the request, results and files of a finished job immediately; its record stays"),
+  // The name before the engine and the client said `eraseData`.
+  Command.withAlias("purge-data"),
+)
 
 export const jobCommand = Command.make("job").pipe(
   Command.withDescription("List, show, signal, cancel, retry and promote jobs, and delete their data"),
@@ -138,6 +142,6 @@ export const jobCommand = Command.make("job").pipe(
     jobRetry,
     jobPromote,
     jobReschedule,
-    purgeData,
+    eraseData,
   ]),
 )

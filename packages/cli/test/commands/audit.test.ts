@@ -65,7 +65,7 @@ describe.each(installations)("kiln audit on %s", (_name, open) => {
       "queue.pause voice_turn",
       "queue.resume voice_turn",
       `job.cancel ${jobId(1)}`,
-      `job.purge-data ${jobId(4)}`,
+      `job.erase-data ${jobId(4)}`,
       "signing-key.add own",
       "signing-key.add second",
       "signing-key.use second",

@@ -44,7 +44,7 @@ const jobOf: Readonly<Record<string, string>> = {
   promote: jobId(1),
   reschedule: jobId(1),
   cancel: jobId(1),
-  "purge-data": jobId(4),
+  "erase-data": jobId(4),
 }
 
 const argumentsOf = (line: string): ReadonlyArray<string> =>
@@ -95,7 +95,7 @@ describe("docs/guides/command-line.md", () => {
       "job promote",
       "job reschedule",
       "job cancel",
-      "job purge-data",
+      "job erase-data",
       "queue stats",
       "audit list",
       "project erase",

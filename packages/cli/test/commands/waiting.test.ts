@@ -47,8 +47,8 @@ const openProgram = async (installation: Installation, worker: boolean, tools = 
     name: "flaky",
     request: z.object({ account: z.number() }),
     errorCodes: ["account_closed"],
-    run: async ({ fail }) => {
-      throw fail("account_closed", { message: "410 from the bank" })
+    run: async ({ failure }) => {
+      throw failure("account_closed", { message: "410 from the bank" })
     },
   })
   const parent = jobKind({

@@ -14,8 +14,8 @@ const frame = jobKind({
   name: "frame",
   request: Schema.Struct({ n: Schema.Number }),
   output: Schema.Struct({ double: Schema.Number }),
-  run: async ({ fail, request: { n } }) => {
-    if (n % 1_000 === 999) throw fail("content_rejected")
+  run: async ({ failure, request: { n } }) => {
+    if (n % 1_000 === 999) throw failure("content_rejected")
     return { output: { double: 2 * n } }
   },
 })

@@ -227,7 +227,10 @@ export class WaitTimeout extends KilnError<"WaitTimeout"> {
   readonly afterMs: number
 
   constructor({ afterMs }: { readonly afterMs: number }) {
-    super("WaitTimeout", `the job did not finish within ${afterMs} ms; it keeps running`)
+    super(
+      "WaitTimeout",
+      `the job did not finish within ${afterMs} ms and goes on; operator.waitingFor(job) says what it waits for`,
+    )
     this.afterMs = afterMs
   }
 }
@@ -337,6 +340,6 @@ export class AudioFormatMismatch extends KilnError<"AudioFormatMismatch"> {
 /** The file went with its job's data, which was erased or has expired. */
 export class FileGone extends KilnError<"FileGone"> {
   constructor() {
-    super("FileGone", "the file is no longer available: its job's data was erased or has expired")
+    super("FileGone", "no file with this id, or its job's data was erased or has expired")
   }
 }

@@ -18,8 +18,9 @@ export const projectLimit = ({ perProject, projects }: ConcurrencyLimits, projec
 /** The concurrency limits in an engine's settings. */
 export interface EngineLimits extends Pick<ConcurrencyLimits, "perKind"> {
   /**
-   * For each project without a limit of its own (`operator.limitProject`), all its kinds together. A number limits the whole installation; 0 means no limit. `"share"` divides the
-   * slots of every worker: a project that is alone in them may hold all, and beside others it gets no more than `projectShare`.
+   * The maximum number of concurrent jobs of each project that has no limit of its own (`operator.limitProject`), all its kinds together.
+   * A number holds in the whole installation; 0 means no limit. `"share"`, the default, is a share of each worker's slots: a project whose
+   * jobs are alone in a worker may hold all of them, and beside jobs of others at most three quarters, rounded down.
    */
   readonly perProject: number | "share"
 }

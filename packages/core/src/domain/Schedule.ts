@@ -87,8 +87,30 @@ export const timingProblem = (timing: ScheduleTiming): string | undefined => {
   if (timing.cron.trim().split(/\s+/).length !== 5)
     return `cron must have five fields (minute, hour, day, month, weekday), not "${timing.cron}"`
   const times = Result.try(() => timesOf(timing))
-  if (Result.isFailure(times)) return isTimeZone(timing.timeZone) ? `invalid cron "${timing.cron}"` : "unknown timeZone"
+  if (Result.isFailure(times))
+    return isTimeZone(timing.timeZone)
+      ? cronProblem(timing.cron)
+      : `unknown timeZone "${`${timing.timeZone}`.slice(0, 100)}"; use an IANA name, such as "Europe/Berlin"`
   return Result.isFailure(Result.try(() => times.success.next(0))) ? `cron "${timing.cron}" never occurs` : undefined
+}
+
+const cronFields = [
+  ["minute", "0 to 59"],
+  ["hour", "0 to 23"],
+  ["day", "1 to 31"],
+  ["month", "1 to 12, or JAN to DEC"],
+  ["weekday", "0 to 6, or SUN to SAT"],
+] as const
+
+/** Names the first field that is invalid by itself. */
+const cronProblem = (cron: string): string => {
+  const fields = cron.trim().split(/\s+/)
+  for (const [index, [name, range]] of cronFields.entries()) {
+    const alone = fields.map((field, at) => (at === index ? field : "*")).join(" ")
+    if (Result.isFailure(Result.try(() => timesOf({ cron: alone, timeZone: "UTC" }))))
+      return `invalid cron "${cron}": the ${name} must be ${range}, a list, a range or a step, not "${fields[index]}"`
+  }
+  return `invalid cron "${cron}"`
 }
 
 const longestIntervalMs = 366 * 24 * 3_600_000

@@ -17,7 +17,7 @@ const sizeText = (bytes: number): string => {
 }
 
 const leaves =
-  "Deleting the data of jobs still works: kiln retention run, kiln job purge-data, DELETE requests and eraseData"
+  "Deleting the data of jobs still works: kiln retention run, kiln job erase-data, DELETE requests and eraseData"
 
 /**
  * Explains an error of the operating system that concerns a disk, and how to fix it, by its code: `ENOSPC`, `EDQUOT`, `EROFS` or

@@ -13,7 +13,7 @@ export type OptionNames<Options> = { readonly [Name in KeysOf<Options>]-?: true 
 export const unknownName = (what: string, written: string, known: ReadonlyArray<string>): string => {
   const likely = likelyName(written.slice(0, 100), known)
   if (likely !== undefined) return `unknown ${what}; did you mean "${likely}"?`
-  return known.length === 0 ? `unknown ${what}: no names are defined` : `unknown ${what}; known: ${known.join(", ")}`
+  return known.length === 0 ? `unknown ${what}; none is defined` : `unknown ${what}; known: ${known.join(", ")}`
 }
 
 const shownType = (value: unknown): string =>

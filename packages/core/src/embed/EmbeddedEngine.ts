@@ -5,11 +5,12 @@ import type { KilnError } from "../domain/KilnError.ts"
 import type { PriorityName } from "../domain/Priority.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
-import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
+import type { JsonCheck } from "../kinds/JsonTypes.ts"
+import type { InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { Drained, DrainLimits } from "../worker/Drained.ts"
 import type { FileBody } from "./AsyncProviders.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
-import type { JobReference, JobResult, SubmittedJob } from "./JobResult.ts"
+import type { FileReference, JobReference, JobResult, SubmittedJob } from "./JobResult.ts"
 import type { OperatorVerbs } from "./OperatorVerbs.ts"
 import type { ScheduleVerbs } from "./ScheduleVerbs.ts"
 
@@ -42,10 +43,10 @@ export interface SubmitOptions extends ProjectOption {
   /** Up to 16 texts of 1 to 64 characters that `operator.list` and `count` filter by. They stay when the job's data is erased. */
   readonly tags?: ReadonlyArray<string>
   /**
-   * Up to 16 fields with booleans, numbers or texts of up to 256 characters, shown in `job.metadata` beside the fields of the request
+   * Up to 16 fields with booleans, numbers or texts of up to 256 characters (spread an object of an interface type), shown in `job.metadata` beside the fields of the request
    * that the kind keeps. `operator.list` and `count` filter by them. They stay when the job's data is erased: no personal data.
    */
-  readonly metadata?: Readonly<Record<string, MetadataValue>>
+  readonly metadata?: Readonly<Record<string, MetadataValue | undefined>>
 }
 
 /** Which jobs of one project, mode and kind count as the same, and for how long. */
@@ -189,19 +190,19 @@ export interface EmbeddedEngine<
    * name, the first: `isFirst` is false if another value came before. Repeating a call has no effect. Rejects with `job_finished` once
    * the job has ended. With a `transaction`, the signal takes effect exactly if that commits.
    */
-  signal(
+  signal<Value = undefined>(
     this: void,
     job: JobReference<string>,
     name: string,
-    value?: unknown,
+    value?: JsonCheck<Value, "value"> & Value,
     options?: ProjectOption & AbortOption & { readonly transaction?: Transaction },
   ): Promise<SentSignal>
   /** Sends a signal inside a synchronous transaction, for stores that have them. Throws what `signal` rejects with. */
-  signalSync(
+  signalSync<Value>(
     this: void,
     job: JobReference<string>,
     name: string,
-    value: unknown,
+    value: JsonCheck<Value, "value"> & Value,
     options: ProjectOption & { readonly transaction: SyncTransaction },
   ): SentSignal
   /** Deletes the retained data of a finished job, including its files. */
@@ -212,15 +213,15 @@ export interface EmbeddedEngine<
     options?: { readonly mode?: JobMode } & ProjectOption & AbortOption,
   ) => Promise<UploadTicket>
   readonly receiveUpload: (
-    upload: string | UploadTicket,
+    upload: string | { readonly id: string },
     contentType: string,
     body: FileBody,
     options?: AbortOption,
   ) => Promise<void>
   /** Reads a generated file into memory. */
-  readonly readFile: (file: Pick<FileRef, "id">, options?: AbortOption) => Promise<Uint8Array>
+  readonly readFile: (file: FileReference, options?: AbortOption) => Promise<Uint8Array>
   /** Streams a generated file; leaving the loop closes it. */
-  readonly streamFile: (file: Pick<FileRef, "id">, options?: AbortOption) => AsyncIterable<Uint8Array>
+  readonly streamFile: (file: FileReference, options?: AbortOption) => AsyncIterable<Uint8Array>
   /**
    * Calls a listener for each event of a job in this process. Best effort: events of other processes, events without a listener
    * and events during a crash are lost. Use `get`, `wait` or `operator.list` for anything that must not be missed.

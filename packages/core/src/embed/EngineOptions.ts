@@ -41,7 +41,7 @@ export interface LogOptions {
   readonly to?: (entry: LogEntry) => void
 }
 
-/** A failed attempt, as `onError` gets it beside the error. */
+/** A failed attempt, as `onAttemptFailed` gets it beside the error. */
 export interface AttemptFailure {
   readonly jobId: JobId
   readonly projectId: ProjectId
@@ -78,12 +78,12 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
   /** Receives log entries. By default, warnings and errors go to standard error; `false` turns the log off. */
   readonly log?: false | ((entry: LogEntry) => void) | LogOptions
   /**
-   * Receives what each failed attempt of this process threw, for an error tracker: `onError: (error, { jobId }) =>
+   * Receives what each failed attempt of this process threw, for an error tracker: `onAttemptFailed: (error, { jobId }) =>
    * Sentry.captureException(error, { tags: { jobId } })`. Messages of foreign code may quote a request. Called once the failure is
    * stored; an exception in it is logged and has no other effect. Not called for jobs that fail without an attempt: canceled, too
    * late, or out of workers.
    */
-  readonly onError?: (error: unknown, failure: AttemptFailure) => void
+  readonly onAttemptFailed?: (error: unknown, failure: AttemptFailure) => void
   /** Carries values of the submitting program, such as those of an `AsyncLocalStorage`, to the attempts of the job. */
   readonly context?: CallerContext
   /**

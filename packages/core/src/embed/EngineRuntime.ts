@@ -10,6 +10,7 @@ import * as Tracer from "effect/Tracer"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
+import { fieldOf } from "../providers/checks.ts"
 import { EngineClosed, isError, requireNumber, requireOptions } from "../domain/index.ts"
 import { requireSignal } from "../domain/knownNames.ts"
 import { CallerSpan } from "../engine/CallerSpan.ts"
@@ -138,10 +139,20 @@ const noProbe = Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ second
 
 const examples = { store: "sqliteStore({ path })", blobs: "fileBlobs({ directory })", probe: "audioProbe()" } as const
 
+const isPromise = (value: unknown): boolean => typeof fieldOf(value, "then") === "function"
+
 /** Returns the layer inside an adapter. Throws `TypeError` for anything else, whatever its static type. */
 const layerIn = <Service>(adapter: object, what: keyof typeof examples): Layer.Layer<Service, unknown> => {
   const inside = typeof adapter === "object" && adapter !== null ? insideOf(adapter) : undefined
-  if (!Layer.isLayer(inside)) throw new TypeError(`"${what}" must be a kiln adapter, such as ${examples[what]}`)
+  if (!Layer.isLayer(inside)) {
+    const remedy =
+      typeof adapter === "function"
+        ? ", not a function: call it"
+        : isPromise(adapter)
+          ? ", not a promise: await it"
+          : ""
+    throw new TypeError(`"${what}" must be a kiln adapter, such as ${examples[what]}${remedy}`)
+  }
   return inside as Layer.Layer<Service, unknown>
 }
 

@@ -5,11 +5,12 @@ import type { Json, JsonObject } from "../domain/Json.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { SignalResult, WaitTime } from "../domain/WaitTime.ts"
 import type { ValueOf, ValueSchema } from "../kinds/readBySchema.ts"
+import type { JsonCheck } from "../kinds/JsonTypes.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
-import type { ErrorCodeOf, FileRef, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
+import type { ErrorCodeOf, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
 import type { SentSignal, SubmitOptions } from "./EmbeddedEngine.ts"
-import type { FinishedJob, JobReference, JobResult, ModeFieldsOf, OnFinished } from "./JobResult.ts"
+import type { FileReference, FinishedJob, JobReference, JobResult, ModeFieldsOf, OnFinished } from "./JobResult.ts"
 import type { AudioDetails } from "../providers/transcription.ts"
 import type { AsyncAudio, AsyncFile, AsyncRequest } from "./AsyncProviders.ts"
 
@@ -53,11 +54,15 @@ export interface AttemptEngine {
    */
   readonly get: <K extends Kind = Kind>(job: JobReference<string>, kind?: K | K["name"]) => Promise<JobResult<K>>
   /** Reads a file of a job into memory, such as that of a child. Rejects with `FileGone` once its data was erased. */
-  readonly readFile: (file: Pick<FileRef, "id">) => Promise<Uint8Array>
+  readonly readFile: (file: FileReference) => Promise<Uint8Array>
   /** The same file as a stream. */
-  readonly streamFile: (file: Pick<FileRef, "id">) => AsyncIterable<Uint8Array>
+  readonly streamFile: (file: FileReference) => AsyncIterable<Uint8Array>
   /** Sends a signal to a job. Repeating it has no effect. */
-  readonly signal: (job: JobReference<string>, name: string, value?: unknown) => Promise<SentSignal>
+  readonly signal: <Value = undefined>(
+    job: JobReference<string>,
+    name: string,
+    value?: JsonCheck<Value, "value"> & Value,
+  ) => Promise<SentSignal>
   /** Fails an unfinished job with `canceled_by_operator`. Rejects with `JobFinished` if it has ended. */
   readonly cancel: (job: JobReference<string>) => Promise<void>
 }
@@ -114,10 +119,10 @@ export interface Attempt<
   readonly upload: () => Promise<AttemptUpload>
   /**
    * Creates the error to throw when the attempt fails with a built-in error code or one that the kind declares in `errorCodes`:
-   * `throw fail("quota_used_up", { message: "402 from the account service" })`. An error that neither `run` nor a step throws fails the
-   * job as a bug of the kind. Code that has no attempt imports `fail`.
+   * `throw failure("quota_used_up", { message: "402 from the account service" })`. An error that neither `run` nor a step throws fails the
+   * job as a bug of the kind. Code that has no attempt imports `failure`.
    */
-  readonly fail: (code: BuiltInErrorCode | Code, options?: FailOptions) => Error
+  readonly failure: (code: BuiltInErrorCode | Code, options?: FailureOptions) => Error
   /**
    * Runs a named step, after checking the operator's switches and that this attempt still holds the job. Its value is kept, so a
    * later attempt gets it without running the step again. Put work that costs money or must not happen twice into a step: it is
@@ -126,7 +131,10 @@ export interface Attempt<
    * Step names must be unique within an attempt, for example `item-1`, `item-2` in a loop. Using a name twice fails the job
    * immediately and logs the name, unless its first use failed: a failed step may be repeated.
    */
-  readonly step: <Value extends Json>(name: string, work: (signal: AbortSignal) => Promise<Value>) => Promise<Value>
+  readonly step: <Value>(
+    name: string,
+    work: (signal: AbortSignal) => Promise<JsonCheck<Value, "value"> & Value>,
+  ) => Promise<Value>
   /**
    * Submits jobs of a kind of this engine, one for each request, and resolves with them once all are finished, in the order of the
    * requests. While they run, this job holds no slot: the attempt ends, and a later one gets here again. So everything before
@@ -193,9 +201,9 @@ export type ChildJob<K extends Kind = Kind> =
     }
   | { readonly id: JobId; readonly status: "failed"; readonly errorCode: ErrorCodeOf<K> }
 
-/** Options of a failure that `fail` creates. */
-export interface FailOptions {
-  /** A description of the failure, for the log, `onError` and the events. Never a prompt, a transcript or a secret. Default the code. */
+/** Options of a failure that `failure` creates. */
+export interface FailureOptions {
+  /** A description of the failure, for the log, `onAttemptFailed` and the events. Never a prompt, a transcript or a secret. Default the code. */
   readonly message?: string
   /**
    * A message for the caller if the job fails with it: `job.errorMessage`, and `error_message` in polls of mounted kinds. At most 1,000
@@ -218,6 +226,27 @@ export interface AttemptOutcome<Output, MeterName extends string = string> {
   readonly warningCode?: WarningCode
 }
 
+/** The output of a kind that declares none: whatever its `run` returns. */
+export type AnyOutput = object
+
+/** The resolved value of `run`. A kind that declares no output may return any, or nothing. */
+type RunResult<Output, MeterName extends string, Returned> = AnyOutput extends Output
+  ? [Returned] extends [AttemptOutcome<AnyOutput, MeterName> | undefined | void]
+    ? ReturnedCheck<Returned> & Returned
+    : AttemptOutcome<AnyOutput, MeterName>
+  : AttemptOutcome<Output, MeterName>
+
+/** The output of a kind: as it declares it, or else as its `run` returns it. */
+export type OutputOfRun<Output, Returned> = AnyOutput extends Output
+  ? unknown extends Returned
+    ? JsonObject
+    : EachOutput<Returned>
+  : Output
+type EachOutput<Returned> = Returned extends { readonly output: infer Each extends object } ? Each : JsonObject
+
+/** Says which part of the returned output is not JSON. */
+type ReturnedCheck<Returned> = JsonCheck<Returned extends { readonly output: infer Each } ? Each : undefined, "output">
+
 /** The definition of a job kind. */
 export interface JobKindOptions<
   Name extends string,
@@ -230,18 +259,19 @@ export interface JobKindOptions<
   Code extends string = never,
   Switch extends string = never,
   MeterName extends string = never,
+  Returned = unknown,
 > extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> {
   /**
    * Runs one attempt. An error fails the attempt, and the job is retried until `limits.maxFailures` attempts have failed. Throw
-   * `fail(code, options)` to choose the error code and whether to retry.
+   * `failure(code, options)` to choose the error code and whether to retry.
    */
   readonly run: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
-  ) => Promise<AttemptOutcome<NoInfer<Output>, NoInfer<MeterName>>>
+  ) => Promise<RunResult<NoInfer<Output>, NoInfer<MeterName>, Returned>>
   /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
   readonly sandbox?: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
-  ) => Promise<AttemptOutcome<NoInfer<Output>, NoInfer<MeterName>>>
+  ) => Promise<AttemptOutcome<NoInfer<OutputOfRun<Output, Returned>>, NoInfer<MeterName>>>
   /**
    * Called at least once for each finished job of the kind, by any process with a worker that has the kind, also after a crash.
    * Jobs that were submitted before the kind had it get no call. See `OnFinished`. Replaces the engine's.
@@ -249,7 +279,7 @@ export interface JobKindOptions<
   readonly onFinished?: OnFinished<
     FinishedJob<
       NoInfer<Name>,
-      NoInfer<DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>["output"]>,
+      NoInfer<OutputOf<DefinedKind<Name, S, OutputOfRun<Output, Returned>, File, Provider, OrProvider>>>,
       NoInfer<BuiltInErrorCode | Code>
     > &
       ModeFieldsOf<DefinedKind<NoInfer<Name>, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>>

@@ -11,6 +11,11 @@ import type { ErrorCodeOf, Kind, OutputOf, TypesOf } from "../kinds/KindTypes.ts
 export interface JobFields<Name extends string = string> {
   readonly id: JobId
   readonly kind: Name
+  /**
+   * The version of the kind that accepted the job. The output is as the code left it that ran the job, of this version or a newer one:
+   * it has the type of the present `output` only if all versions since share that. Schemas are not applied again when a job is read.
+   */
+  readonly kindVersion: number
   readonly priority: Priority
   readonly createdAt: Date
   readonly warningCode: WarningCode | null
@@ -54,7 +59,7 @@ export interface FailedJob<Name extends string = string, Code extends string = E
   readonly status: "failed"
   readonly finishedAt: Date
   readonly errorCode: Code
-  /** The kind's message for the caller (`publicMessage` of `fail`); `null` without one, and once the job's data is erased. */
+  /** The kind's message for the caller (`publicMessage` of `failure`); `null` without one, and once the job's data is erased. */
   readonly errorMessage: string | null
   /** Only from `get`, for a job that was retried (`operator.retry`): the newest retry. */
   readonly retriedAs?: JobId
@@ -66,8 +71,17 @@ export type JobResult<K extends Kind = Kind> = K extends Kind
       ModeFieldsOf<K>
   : never
 
-/** A job or its id. With a job returned by `submit`, the kind is known, and so is the type of its output. */
-export type JobReference<Name extends string> = string | { readonly id: JobId; readonly kind: Name }
+/**
+ * A job or its id, also as `JSON.parse` gives it. With a job returned by `submit`, the kind is known, and so is the type of its
+ * output.
+ */
+export type JobReference<Name extends string> =
+  | string
+  | { readonly id: string; readonly kind: Name }
+  | { readonly id: string }
+
+/** A file or its id, also as `JSON.parse` gives it. */
+export type FileReference = string | { readonly id: string }
 
 /** A job that has ended: done, or failed for whatever reason. */
 export type FinishedJob<Name extends string = string, Output = unknown, Code extends string = ErrorCode> =

@@ -227,7 +227,8 @@ export interface OperatorVerbs<K extends Kind> {
    */
   readonly cancel: (job: JobReference<string>) => Promise<void>
   /**
-   * Retries a failed job as a new job with the same request, at the current price. The new job takes over the upload. Finished steps and
+   * Submits a new job with the request of a failed one, at the current price, and returns it. A finished status is final, so the failed
+   * job keeps its id, its status and its attempts; `get` shows the new one as its `retriedAs`. The new job takes over the upload. Finished steps and
    * children of the failed job count for the new one, which runs the failed ones again; with `from: "start"`, all of them run again. The
    * retry of a child belongs to its parent while that is unfinished. Repeating the call returns the same new job.
    */

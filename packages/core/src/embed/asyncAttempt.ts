@@ -4,10 +4,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { OutputFile, Usage } from "../domain/index.ts"
-import type { Json, JsonObject } from "../domain/Json.ts"
+import type { JsonObject } from "../domain/Json.ts"
 import { underCaller } from "../engine/CallerSpan.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
+import { readSafely } from "../domain/realms.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { AudioInput } from "../providers/Provider.ts"
@@ -18,7 +19,7 @@ import { AttemptParts, failing, thrownFor } from "./AttemptParts.ts"
 import type { CallerContext } from "./EngineOptions.ts"
 import { iterated, withStream } from "./fileBodies.ts"
 import type { AsyncRun, Attempt, AttemptOutcome } from "./JobKindOptions.ts"
-import { MadeErrors } from "./fail.ts"
+import { MadeErrors } from "./failure.ts"
 import { promisedEngine } from "./promisedEngine.ts"
 import { wholeAudio } from "./providerSet.ts"
 import { loadOf } from "./unloadedKind.ts"
@@ -173,13 +174,17 @@ class AsyncAttempt implements Attempt {
     }
   }
 
-  get fail(): Attempt["fail"] {
-    return this.#errors.fail
+  get failure(): Attempt["failure"] {
+    return this.#errors.failure
   }
 
   get step(): Attempt["step"] {
-    return <Value extends Json>(name: string, work: (signal: AbortSignal) => Promise<Value>) =>
-      this.#runKept("step", name, this.#attempt.step(name, this.#work("step", name, work)))
+    return <Value>(name: string, work: (signal: AbortSignal) => Promise<Value>) =>
+      this.#runKept(
+        "step",
+        name,
+        this.#attempt.step(name, this.#work("step", name, work) as Effect.Effect<never>),
+      ) as Promise<Value>
   }
 
   get progress(): Attempt["progress"] {
@@ -236,12 +241,13 @@ class AsyncAttempt implements Attempt {
    * with that.
    */
   ended(outcome: Partial<AttemptOutcome<JsonObject>> | undefined): Exit.Exit<AttemptResult> {
-    const bug = this.#parts.bug ?? this.#errors.bug(outcome)
+    const bug = this.#parts.bug ?? this.#errors.bug(outcome) ?? resultBug(outcome)
     this.#end()
     if (bug !== undefined) return Exit.die(bug)
     try {
       const { output, usage = {}, warningCode } = outcome ?? {}
       return Exit.succeed({
+        // Without one, the engine decides whether the kind needs it.
         output: output as JsonObject,
         files: this.#files ?? [],
         usage: usage as Usage,
@@ -310,6 +316,20 @@ class AsyncAttempt implements Attempt {
   }
 }
 
+/** The bug of a function that returns something else than a result; `undefined` if it returns one, or nothing. */
+const resultBug = (outcome: unknown): KindBug | undefined => {
+  if (outcome === undefined) return undefined
+  const shown = outcome === null ? "null" : Array.isArray(outcome) ? "a list" : `a ${typeof outcome}`
+  if (typeof outcome !== "object" || outcome === null || Array.isArray(outcome))
+    return new KindBug(`run returned ${shown}: return { output: { … } }, or nothing`)
+  const names = readSafely(() => Object.keys(outcome)) ?? []
+  if (names.length === 0 || readSafely(() => "output" in outcome) !== false) return undefined
+  const wrong = names.find((name) => name !== "usage" && name !== "warningCode")
+  return wrong === undefined
+    ? undefined
+    : new KindBug(`run returned an object with "${wrong}" and without "output": return { output: { ${wrong}, … } }`)
+}
+
 /** Rejects a part that is begun after the end of its attempt. Code that does not wait for it must not end the process. */
 const refused = <A>(): Promise<A> => {
   thrownFor(Cause.interrupt(), overReason)
@@ -322,6 +342,16 @@ const refused = <A>(): Promise<A> => {
 export const ownKind = (kind: Kind): JobKind => {
   const load = loadOf(kind)
   if (load !== undefined) return load({ JobKind, runAsync })
-  if (typeof fieldOf(kind, "run") === "function") return kind as JobKind
-  throw new TypeError("expected a kind created by jobKind() or JobKind()")
+  if (typeof fieldOf(kind, "run") === "function" && fieldOf(kind, "reader") !== undefined) return kind as JobKind
+  throw new TypeError(`expected a kind created by jobKind() or JobKind(), ${notKind(kind)}`)
+}
+
+/** What was given instead of a kind, and how to mend it. */
+const notKind = (given: unknown): string => {
+  if (given === undefined) return "not undefined: if it is imported, its module may import this one in a cycle"
+  if (typeof given === "function") return "not a function: call it"
+  if (typeof fieldOf(given, "run") === "function") return "not its options: pass jobKind({ … })"
+  return Array.isArray(given)
+    ? "not a list: spread it"
+    : `not ${given === null ? "null" : `a value of type ${typeof given}`}`
 }

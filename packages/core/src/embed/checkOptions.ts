@@ -1,7 +1,5 @@
 import {
-  isStorableText,
   type JobMode,
-  type Json,
   type OptionNames,
   type Principal,
   type ProjectId,
@@ -10,13 +8,11 @@ import {
   requireOneOf,
   requireOptions,
   requireProviderNames,
-  type Submitted,
 } from "../domain/index.ts"
-import type { MetadataValue } from "../domain/Submitted.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { isPlainObject } from "../domain/realms.ts"
+import { defaultEngineSettings } from "../engine/EngineConfig.ts"
 import { maxDelayMs, type UniqueBy } from "../engine/prepareJob.ts"
-import { asJson, jsonProblem } from "../kinds/asJson.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { portsOf } from "../kinds/portsOf.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
@@ -51,7 +47,7 @@ const engineOptions: OptionNames<
   worker: true,
   autoStart: true,
   log: true,
-  onError: true,
+  onAttemptFailed: true,
   context: true,
   telemetry: true,
   onFinished: true,
@@ -203,6 +199,13 @@ export const checkProviders = (providers: unknown, kinds: ReadonlyArray<JobKind>
 
 /** Throws `TypeError` for options of `createEngine` that do not exist or have another type. */
 export const checkEngineOptions = (options: object): void => {
+  if (isPlainObject(options)) {
+    const misplaced = Object.keys(options).find(
+      (name) => !Object.hasOwn(engineOptions, name) && Object.hasOwn(defaultEngineSettings, name),
+    )
+    if (misplaced !== undefined)
+      throw new TypeError(`"${misplaced}" is a setting: write createEngine({ settings: { ${misplaced}: … } })`)
+  }
   requireOptions("createEngine()", options, engineOptions)
   const given: { readonly [Name in keyof typeof engineOptions]?: unknown } = options
   const missing = needed.filter(([name]) => given[name] === undefined)
@@ -210,12 +213,15 @@ export const checkEngineOptions = (options: object): void => {
     throw new TypeError(
       `createEngine() lacks ${missing.map(([name, example]) => `${name} (${example})`).join(" and ")}`,
     )
-  if (!Array.isArray(given.kinds)) throw new TypeError("kinds must be an array")
+  if (!Array.isArray(given.kinds)) {
+    const remedy = typeof given.kinds === "function" ? ", not a function: call it" : ", such as kinds: [mail]"
+    throw new TypeError(`kinds must be an array${remedy}`)
+  }
   if (given.mode !== undefined) requireMode(given.mode)
   requireFlag("worker", given.worker)
   requireFlag("autoStart", given.autoStart)
   checkLog(given.log)
-  for (const name of ["onError", "onFinished"] as const)
+  for (const name of ["onAttemptFailed", "onFinished"] as const)
     if (given[name] !== undefined && typeof given[name] !== "function")
       throw new TypeError(`${name} must be a function`)
   if (given.context !== undefined) checkContext(given.context)
@@ -249,74 +255,6 @@ export const checkLimits = (perKind: object, kinds: ReadonlyArray<JobKind>): voi
 export const requireIdempotencyKey = (key: unknown): void => {
   if (typeof key !== "string" || !/^[\x21-\x7e]{1,255}$/.test(key))
     throw new TypeError("idempotencyKey must be a text of 1 to 255 visible ASCII characters without spaces")
-}
-
-const maxTags = 16
-const maxTagLength = 64
-const maxFields = 16
-const maxNameLength = 64
-const maxTextLength = 256
-/** Length of its JSON text. */
-const maxContextLength = 4_096
-
-/** Throws `TypeError` unless these are tags. */
-export const requireTags = (place: string, tags: unknown): void => {
-  if (!Array.isArray(tags) || tags.length > maxTags || !tags.every((tag) => isText(tag, maxTagLength)))
-    throw new TypeError(`${place} must be a list of up to ${maxTags} texts of 1 to ${maxTagLength} characters`)
-}
-
-const isText = (value: unknown, longest: number): boolean =>
-  isStorableText(value) && value.length > 0 && value.length <= longest
-
-const isValue = (value: unknown): value is MetadataValue =>
-  typeof value === "boolean" ||
-  (typeof value === "number" && Number.isFinite(value)) ||
-  (isStorableText(value) && value.length <= maxTextLength)
-
-/** Throws `TypeError` unless this is metadata that can be attached to a job. */
-export const requireMetadata = (place: string, metadata: unknown): void => {
-  if (!isPlainObject(metadata)) throw new TypeError(`${place} must be an object`)
-  const fields = Object.entries(metadata)
-  if (fields.length > maxFields) throw new TypeError(`${place} must have at most ${maxFields} fields`)
-  for (const [name, value] of fields) {
-    if (!isText(name, maxNameLength) || name.startsWith("kiln:"))
-      throw new TypeError(`names in ${place} must have 1 to ${maxNameLength} characters and not begin with "kiln:"`)
-    if (!isValue(value))
-      throw new TypeError(`${place}.${name} must be a boolean, a number or a text of up to ${maxTextLength} characters`)
-  }
-}
-
-/** Returns the parts that a submission attaches to its job. Throws `TypeError` for invalid ones. */
-export const submittedFor = (
-  kind: JobKind,
-  { metadata, tags }: SubmitOptions,
-  capture: (() => Json | undefined) | undefined,
-): Submitted | undefined => {
-  if (tags !== undefined) requireTags("tags", tags)
-  if (metadata !== undefined) {
-    requireMetadata("metadata", metadata)
-    const declared = Object.keys(metadata).find((name) => kind.metadata.includes(name))
-    if (declared !== undefined)
-      throw new TypeError(`metadata.${declared}: the kind ${kind.name} keeps the request field of this name`)
-  }
-  const context = capture === undefined ? undefined : captured(capture)
-  if (tags === undefined && metadata === undefined && context === undefined) return undefined
-  return {
-    ...(tags !== undefined && { tags: [...new Set(tags)] }),
-    ...(metadata !== undefined && { metadata }),
-    ...(context !== undefined && { context }),
-  }
-}
-
-const captured = (capture: () => Json | undefined): Json | undefined => {
-  const context = capture()
-  if (context === undefined) return undefined
-  const json = asJson(context)
-  if (json === undefined || json.length > maxContextLength)
-    throw new TypeError(
-      `context.capture must return JSON of at most ${maxContextLength} characters, or undefined${json === undefined ? `; the value${jsonProblem(context)}` : ""}`,
-    )
-  return context
 }
 
 /**

@@ -11,7 +11,8 @@ import {
 } from "../domain/index.ts"
 import { callerMetadata } from "../domain/Submitted.ts"
 import type { JobQuery, JobSummary } from "../ports/index.ts"
-import { projectAskedFor, requireMetadata, requireMode, requireTags } from "./checkOptions.ts"
+import { projectAskedFor, requireMode } from "./checkOptions.ts"
+import { requireMetadata, requireTags } from "./checkSubmitted.ts"
 import type { JobFilter, ListedJob } from "./OperatorVerbs.ts"
 
 const statuses: { readonly [Status in JobStatus]: true } = { queued: true, processing: true, done: true, failed: true }

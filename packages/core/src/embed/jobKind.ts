@@ -1,4 +1,3 @@
-import type { JsonObject } from "../domain/Json.ts"
 import type { builtIn as kinds } from "../kinds/builtInKinds.ts"
 import { checkDefinition } from "../kinds/checkDefinition.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
@@ -6,7 +5,7 @@ import type { AnySchema } from "../kinds/KindDefinition.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { defaultVoices, type Voices } from "../kinds/Voices.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
-import type { AsyncRun, DefinedKind, JobKindOptions } from "./JobKindOptions.ts"
+import type { AnyOutput, AsyncRun, DefinedKind, JobKindOptions, OutputOfRun } from "./JobKindOptions.ts"
 import { unloadedBuiltIn, unloadedKind } from "./unloadedKind.ts"
 
 /**
@@ -16,7 +15,7 @@ import { unloadedBuiltIn, unloadedKind } from "./unloadedKind.ts"
 export const jobKind = <
   const Name extends string,
   S extends AnySchema,
-  Output extends object = JsonObject,
+  Output extends object = AnyOutput,
   const File extends string = never,
   const Provider extends ProviderRef = never,
   const OrProvider extends ProviderRef = never,
@@ -24,9 +23,10 @@ export const jobKind = <
   const Code extends string = never,
   const Switch extends string = never,
   const MeterName extends string = never,
+  Returned = unknown,
 >(
-  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>,
-): DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> => {
+  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName, Returned>,
+): DefinedKind<Name, S, OutputOfRun<Output, Returned>, File, Provider, OrProvider, Upload, Code, Switch, MeterName> => {
   checkDefinition(options)
   const { name, run, sandbox, upload } = options
   const kind = unloadedKind({
@@ -39,7 +39,7 @@ export const jobKind = <
         ...(sandbox && { sandbox: runAsync(sandbox as AsyncRun) }),
       }),
   })
-  return kind as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>
+  return kind as never
 }
 
 /** The types of a kind, spelled out, because the declarations of this entry point contain no Effect types. */

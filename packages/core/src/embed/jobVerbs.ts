@@ -37,7 +37,7 @@ import type { EmbeddedEngine, SubmitOptions, Subscription, WaitOptions } from ".
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { JobReference } from "./JobResult.ts"
 import { submitVerbs } from "./submitVerbs.ts"
-import { idOf, toJobResult } from "./toJobResult.ts"
+import { fileIdOf, idOf, toJobResult, uploadIdOf } from "./toJobResult.ts"
 import { concat, iterated, streamOf } from "./fileBodies.ts"
 import type { KeepAlive } from "./KeepAlive.ts"
 
@@ -267,7 +267,7 @@ export const fileVerbs = ({ closed, context, keepAlive, run }: EngineRuntime, de
     return run(
       Effect.flatMap(Engine, (engine) =>
         engine.receiveUpload({
-          uploadId: (typeof upload === "string" ? upload : upload.id) as UploadId,
+          uploadId: uploadIdOf(upload) as UploadId,
           contentType,
           contentLength: isBytes(body) ? body.length : isBlob(body) ? body.size : undefined,
           content: streamOf(body),
@@ -276,19 +276,19 @@ export const fileVerbs = ({ closed, context, keepAlive, run }: EngineRuntime, de
       options.signal,
     )
   },
-  readFile: async ({ id }, options?: AbortOption, ...rest: ReadonlyArray<unknown>) => {
+  readFile: async (file, options?: AbortOption, ...rest: ReadonlyArray<unknown>) => {
     const { signal } = callOptions("readFile()", verbOptions.readFile, options, rest)
     return run(
       Effect.gen(function* () {
-        const { content, file } = yield* openedFile(id)
-        return concat(yield* Stream.runCollect(content), file.bytes)
+        const { content, file: opened } = yield* openedFile(fileIdOf(file))
+        return concat(yield* Stream.runCollect(content), opened.bytes)
       }),
       signal,
     )
   },
-  streamFile: ({ id }, options?: AbortOption, ...rest: ReadonlyArray<unknown>) => {
+  streamFile: (file, options?: AbortOption, ...rest: ReadonlyArray<unknown>) => {
     const given = () => callOptions("streamFile()", verbOptions.streamFile, options, rest).signal
-    const open = async () => (await run(openedFile(id), given())).content
+    const open = async () => (await run(openedFile(fileIdOf(file)), given())).content
     return iterated(open, context, () => [closed, given()], "reject", keepAlive)
   },
 })

@@ -132,7 +132,7 @@ export const openEmbedded = async <
     [Symbol.asyncDispose]: () => stop(),
   }
   keepContext(engine, running)
-  if (options.onError !== undefined) reportErrors(running.context, options.onError)
+  if (options.onAttemptFailed !== undefined) reportErrors(running.context, options.onAttemptFailed)
   if (telemetry !== undefined) Effect.runSyncWith(running.context)(telemetry.measure)
   if (worker && autoStart) {
     await start().catch(async (error: unknown) => {
@@ -163,13 +163,16 @@ const loadTelemetry = async (adapter: TelemetryAdapter): Promise<Telemetry> => {
 }
 
 /** Passes what failed attempts threw to the program. The bus of events logs an exception or a rejection of the listener. */
-const reportErrors = (context: EmbeddedContext, onError: (error: unknown, failure: AttemptFailure) => void): void => {
+const reportErrors = (
+  context: EmbeddedContext,
+  onAttemptFailed: (error: unknown, failure: AttemptFailure) => void,
+): void => {
   Context.get(context, JobEvents).listen((event) => {
     if (event.type !== "attempt_failed" && event.type !== "failed") return undefined
     const { attempt, durationMs, error, errorCode, jobId, kind, mode, projectId } = event
     if (attempt === undefined || durationMs === undefined) return undefined
     const retryInMs = event.type === "attempt_failed" ? event.retryInMs : undefined
     // Returned, because an async function gives a promise, whose rejection the bus reports.
-    return onError(error, { jobId, projectId, kind, mode, attempt, errorCode, retryInMs, durationMs })
+    return onAttemptFailed(error, { jobId, projectId, kind, mode, attempt, errorCode, retryInMs, durationMs })
   })
 }

@@ -7,13 +7,15 @@ import { readPriority } from "../domain/Priority.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import { maxDelayMs } from "../engine/prepareJob.ts"
-import type { AttemptContext } from "../kinds/AttemptContext.ts"
+import type { AttemptContext, FollowUpOptions as EffectOptions } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import { fieldOf } from "../providers/checks.ts"
-import { followUpOptions, requireMetadata, requireTags } from "./checkOptions.ts"
+import { followUpOptions } from "./checkOptions.ts"
+import { attachedMetadata, requireTags } from "./checkSubmitted.ts"
 import { concat, iterated } from "./fileBodies.ts"
 import type { AttemptEngine, FollowUpOptions } from "./JobKindOptions.ts"
-import { idOf, toJobResult } from "./toJobResult.ts"
+import type { FileReference } from "./JobResult.ts"
+import { fileIdOf, idOf, toJobResult } from "./toJobResult.ts"
 
 /** What the engine of an attempt needs of it. */
 export interface AttemptRuns {
@@ -34,35 +36,30 @@ const checked = <A, E>(effect: () => Effect.Effect<A, E>): Effect.Effect<A, E> =
     }
   })
 
-const checkOptions = (options: FollowUpOptions): void => {
+/** Returns the options, checked. */
+const optionsFrom = (options: FollowUpOptions): EffectOptions => {
   requireOptions("engine.submit()", options, followUpOptions)
   const { delayMs, metadata, priority, tags } = options
   if (delayMs !== undefined) requireNumber("delayMs", delayMs, { least: 0, most: maxDelayMs })
   if (priority !== undefined) readPriority(priority)
   if (tags !== undefined) requireTags("tags", tags)
-  if (metadata !== undefined) requireMetadata("metadata", metadata)
+  return { ...options, ...(metadata !== undefined && { metadata: attachedMetadata(metadata) }) } as EffectOptions
 }
 
 // JavaScript code may pass anything for a kind.
 const nameOf = (kind: unknown): string => (typeof kind === "string" ? kind : fieldOf(kind, "name")) as string
 
-const fileIdOf = (file: unknown): string => {
-  const id = fieldOf(file, "id")
-  if (typeof id !== "string") throw new TypeError("expected a file of a job")
-  return id
-}
-
 /** Returns the engine of an attempt as promises. */
 export const promisedEngine = ({ attempt, context, run, signal }: AttemptRuns): AttemptEngine => {
   const { engine } = attempt
-  const bytesOf = (file: unknown): Stream.Stream<Uint8Array, unknown> => engine.readFile(fileIdOf(file))
+  const bytesOf = (file: FileReference): Stream.Stream<Uint8Array, unknown> => engine.readFile(fileIdOf(file))
   return {
     submit: (step, kind, request, options = {}) =>
       run(
         `engine.submit(${JSON.stringify(step)})`,
         checked(() => {
-          checkOptions(options)
-          return Effect.map(engine.submit(step, nameOf(kind), request, options), (id) => ({ id, kind: nameOf(kind) }))
+          const submitted = engine.submit(step, nameOf(kind), request, optionsFrom(options))
+          return Effect.map(submitted, (id) => ({ id, kind: nameOf(kind) }))
         }),
         true,
       ),

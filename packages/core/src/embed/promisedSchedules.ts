@@ -1,8 +1,9 @@
+import { requireTags } from "./checkSubmitted.ts"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { InvalidRequest, KindUnknown } from "../domain/Errors.ts"
-import { isDate } from "../domain/realms.ts"
+import { isDate, isPlainObject } from "../domain/realms.ts"
 import { type JobMode, requireNumber, requireOneOf, requireOptions, type StoreUnavailable } from "../domain/index.ts"
 import { readPriority } from "../domain/Priority.ts"
 import { followingTick, type Schedule, type ScheduleTiming, timingProblem } from "../domain/Schedule.ts"
@@ -23,7 +24,6 @@ import {
   callerOf,
   requireIdempotencyKey,
   requireMode,
-  requireTags,
   runNowOptions,
   scheduleOptions,
   verbOptions,
@@ -57,6 +57,8 @@ export const promisedSchedules = <K extends Kind>(
   }
   return {
     set: async (name, schedule, options) => {
+      if (isPlainObject(name))
+        throw new TypeError('schedules.set() expects the name first: set("nightly", { kind, … })')
       requireOptions("schedules.set()", schedule, scheduleOptions)
       const wanted = await run(read(schedule as ScheduleOptions<Kind>, defaultMode))
       const change = changeSchedule(name, (stored, now) => replaced(wanted, stored, now))
@@ -150,7 +152,7 @@ const readRules = ({
 const longestJitterMs = 24 * 3_600_000
 
 const timingOf = ({ cron, everyMs, timeZone }: ScheduleOptions<Kind>): Timing => {
-  if ((cron === undefined) === (everyMs === undefined)) throw new TypeError("a schedule needs either cron or everyMs")
+  if ((cron === undefined) === (everyMs === undefined)) throw new TypeError("a schedule needs one of cron and everyMs")
   if (cron !== undefined && (typeof cron !== "string" || (timeZone !== undefined && typeof timeZone !== "string")))
     throw new TypeError("cron and timeZone must be strings")
   if (cron === undefined && timeZone !== undefined) throw new TypeError("timeZone belongs to cron, not to everyMs")

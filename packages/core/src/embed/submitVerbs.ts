@@ -9,7 +9,7 @@ import { authorize, type JobMode, type Json, requireNumber, requireOptions } fro
 import type { JobTrace } from "../domain/JobTrace.ts"
 import { readPriority } from "../domain/Priority.ts"
 import { requireSignal } from "../domain/knownNames.ts"
-import { isDate } from "../domain/realms.ts"
+import { isDate, isPlainObject } from "../domain/realms.ts"
 import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"
 import {
   type AcceptedJob,
@@ -27,13 +27,14 @@ import {
   requireIdempotencyKey,
   requireMode,
   submissionFields,
-  submittedFor,
   uniqueFor,
   verbOptions,
 } from "./checkOptions.ts"
+import { submittedFor } from "./checkSubmitted.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { FinishedJob, OnFinished, SubmittedJob } from "./JobResult.ts"
+import { fieldOf } from "../providers/checks.ts"
 import { toJobResult } from "./toJobResult.ts"
 
 /** Returns the handlers of the kinds: a kind's own, or else the engine's. */
@@ -145,8 +146,14 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   }
 }
 
+/** Code without types may pass the kind itself. */
+const shownName = (kind: unknown): string => {
+  const name = fieldOf(kind, "name")
+  return typeof name === "string" ? `: "${name.slice(0, 100)}"` : ", a text"
+}
+
 const kindNamed = (kinds: ReadonlyArray<JobKind>, name: string): JobKind => {
-  if (typeof name !== "string") throw new TypeError("the kind of a job must be given by its name, a text")
+  if (typeof name !== "string") throw new TypeError(`the kind of a job must be given by its name${shownName(name)}`)
   const kind = kinds.find((known) => known.name === name)
   if (kind === undefined) throw new KindUnknown({ kind: name, known: kinds.map((known) => known.name) })
   return kind
@@ -195,6 +202,8 @@ const makeAskedFor = (
       const kind = kindNamed(kinds, name)
       if (!Array.isArray(submissions)) throw new TypeError(`${place} expects an array of { request, … }`)
       return submissions.map((submission: Submission<unknown>, index) => {
+        if (isPlainObject(submission) && !("request" in submission))
+          throw new TypeError(`${place}, job ${index}, has no request: pass { request: { … } } for each job`)
         requireOptions(`${place}, job ${index}`, submission, submissionFields)
         return askedOf(kind, submission.request, submission)
       })

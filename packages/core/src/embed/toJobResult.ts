@@ -11,14 +11,29 @@ import { callerMetadata } from "../domain/Submitted.ts"
 import type { Engine } from "../engine/index.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"
 import { fieldOf } from "../providers/checks.ts"
-import type { JobReference, JobResult } from "./JobResult.ts"
+import type { FileReference, JobReference, JobResult } from "./JobResult.ts"
+
+const idIn = (thing: unknown, expected: string): string => {
+  const id: unknown = typeof thing === "string" ? thing : fieldOf(thing, "id")
+  if (typeof id === "string") return id
+  const given = thing === null ? "null" : typeof thing === "object" ? "an object without id" : typeof thing
+  const isPromise = typeof fieldOf(thing, "then") === "function"
+  throw new TypeError(`expected ${expected}, not ${isPromise ? "a promise: await it" : given}`)
+}
 
 /** Returns the id of a job. Throws `TypeError` for anything else. */
-export const idOf = (job: JobReference<string>): string => {
-  const id: unknown = typeof job === "string" ? job : fieldOf(job, "id")
-  if (typeof id !== "string") throw new TypeError("expected a job or the id of a job")
+export const idOf = (job: JobReference<string>): string => idIn(job, "a job or the id of a job")
+
+/** Returns the id of a file. Throws `TypeError` for anything else. */
+export const fileIdOf = (file: FileReference): string => {
+  const id = idIn(file, "a file, such as job.output.audio, or the id of a file")
+  if (id.startsWith("job_")) throw new TypeError("expected a file, such as job.output.audio, not the job itself")
   return id
 }
+
+/** Returns the id of an upload. Throws `TypeError` for anything else. */
+export const uploadIdOf = (upload: string | { readonly id: string }): string =>
+  idIn(upload, "an upload of createUpload() or the id of an upload")
 
 /** Converts a job, with its output and files under their names. */
 export const toJobResult = <K extends Kind>(
@@ -26,11 +41,12 @@ export const toJobResult = <K extends Kind>(
   { kinds, settings }: Pick<Engine["Service"], "kinds" | "settings">,
   progress: Progress | null = progressOf(job),
 ): JobResult<K> => {
-  const { attempts, createdAt, id, kind, mode, priority, status, warningCode } = job
+  const { attempts, createdAt, id, kind, kindVersion, mode, priority, status, warningCode } = job
   const known = kinds.find(({ name }) => name === kind)
   const common = {
     id,
     kind,
+    kindVersion,
     ...((known === undefined || differsByMode(known)) && { mode, billing: billingOf(job, settings.defaultCurrency) }),
     priority,
     metadata: callerMetadata(job),

@@ -53,14 +53,18 @@ export const makeCreateJobsIn: Effect.Effect<CreateJobsIn, never, IdGenerator | 
   }
   const createJobsIn: CreateJobsIn["createJobsIn"] = (transaction, asked) =>
     Effect.withFiber((fiber) => {
-      if (transactions === undefined) throw new TypeError("this store does not accept callers' transactions")
+      if (transactions === undefined)
+        throw new TypeError(
+          "this store does not accept callers' transactions: use sqliteStore() or postgresStore(), or leave out transaction",
+        )
       const { batches, outcomesOf } = prepareAll(asked, traceIn(fiber))
       const created = Effect.forEach(batches, (batch) => transactions.createJobs(transaction, batch))
       return Effect.map(created, (outcomes) => outcomesOf(outcomes.flat()))
     })
   const createJobsInSync: CreateJobsIn["createJobsInSync"] = (transaction, asked, trace) => {
     const synchronous = transactions?.synchronous
-    if (synchronous === undefined) throw new TypeError("this store does not accept synchronous transactions of callers")
+    if (synchronous === undefined)
+      throw new TypeError("this store does not accept synchronous transactions of callers: use sqliteStore()")
     const { batches, outcomesOf } = prepareAll(asked, trace)
     return outcomesOf(batches.flatMap((batch) => synchronous.createJobs(transaction, batch)))
   }

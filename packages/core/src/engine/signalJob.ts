@@ -44,7 +44,7 @@ const requestOf = ({ jobId, name, owner, value = null }: AskedSignal): SignalReq
   const json = asJson(value)
   if (json === undefined)
     throw new InvalidRequest({
-      errors: [{ field: "value", reason: "type", message: `must be JSON: the value${jsonProblem(value)}` }],
+      errors: [{ field: "value", reason: "type", message: `must be JSON. ${jsonProblem("value", value)}` }],
     })
   if (json.length > maxSignalValueLength)
     throw new InvalidRequest({
@@ -116,7 +116,10 @@ export const makeSignalJobIn: Effect.Effect<SignalJobIn> = Effect.gen(function* 
   return {
     signalJobIn: (transaction, asked) =>
       Effect.suspend(() => {
-        if (transactions === undefined) throw new TypeError("this store does not accept callers' transactions")
+        if (transactions === undefined)
+          throw new TypeError(
+            "this store does not accept callers' transactions: use sqliteStore() or postgresStore(), or leave out transaction",
+          )
         return Effect.flatMap(
           attempt(() => requestOf(asked)),
           (request) =>
@@ -128,7 +131,7 @@ export const makeSignalJobIn: Effect.Effect<SignalJobIn> = Effect.gen(function* 
     signalJobInSync: (transaction, asked) => {
       const synchronous = transactions?.synchronous
       if (synchronous === undefined)
-        throw new TypeError("this store does not accept synchronous transactions of callers")
+        throw new TypeError("this store does not accept synchronous transactions of callers: use sqliteStore()")
       return acceptedBy(synchronous.signalJobs(transaction, [requestOf(asked)])[0])
     },
   }

@@ -8,7 +8,6 @@ import type {
   Job,
   JobId,
   JobMode,
-  Json,
   JsonObject,
   MetadataValue,
   OutputFile,
@@ -32,6 +31,7 @@ import type {
 } from "../providers/index.ts"
 import type { FileGone, InvalidRequest, JobFinished, JobNotFound } from "../domain/Errors.ts"
 import type { SignalResult, WaitTime } from "../domain/WaitTime.ts"
+import type { JsonCheck } from "./JsonTypes.ts"
 import type { ValueSchema } from "./readBySchema.ts"
 
 /** Ends an attempt that cannot succeed, with the reason. */
@@ -180,9 +180,9 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
    * a later attempt gets it without running the step again. Names must be unique within an attempt; using one twice fails the
    * job immediately, unless its first use failed.
    */
-  readonly step: <A extends Json, E extends AttemptError>(
+  readonly step: <A, E extends AttemptError>(
     name: string,
-    effect: Effect.Effect<A, E>,
+    effect: Effect.Effect<JsonCheck<A, "value"> & A, E>,
   ) => Effect.Effect<A, AttemptError>
   /** Runs the last step. Its value is not kept as a checkpoint, because the result that follows contains it. */
   readonly lastStep: <A, E extends AttemptError>(

@@ -1,7 +1,4 @@
 import type * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
-import type * as Schema from "effect/Schema"
-import * as SchemaParser from "effect/SchemaParser"
 import {
   meters as builtInMeters,
   type Gate,
@@ -23,9 +20,8 @@ import type {
   SchemaOutput,
 } from "./KindDefinition.ts"
 import type { Kind, KindTypes } from "./KindTypes.ts"
+import { readBySchema, type ValueSchema } from "./readBySchema.ts"
 import { type RequestReader, type RequestSchema, requestReader } from "./requestReader.ts"
-import { isStandardSchema } from "./StandardSchema.ts"
-import { validated } from "./validated.ts"
 
 /** The complete definition of one kind of job. Engine, worker and stores use nothing else. */
 export interface JobKind<Name extends string = string, Types extends KindTypes = KindTypes> extends Kind<Name, Types> {
@@ -181,10 +177,8 @@ const maxUsageOf =
 
 const outputCheck = (schema: object | undefined): ((output: JsonObject) => string | undefined) => {
   if (schema === undefined) return () => undefined
-  if (!isStandardSchema(schema)) {
-    const decode = SchemaParser.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
-    return (output) => (Result.isSuccess(decode(output)) ? undefined : "the output does not match its schema")
+  return (output) => {
+    const read = readBySchema(schema as ValueSchema, output, "output")
+    return "wrongAt" in read ? `the output does not match its schema: ${read.wrongAt}` : undefined
   }
-  return (output) =>
-    validated(schema, output).issues === undefined ? undefined : "the output does not match its schema"
 }

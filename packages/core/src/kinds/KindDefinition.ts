@@ -3,6 +3,7 @@ import type { Meter } from "../domain/Billing.ts"
 import type { Rate } from "../domain/Rate.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
 import type { FileRef, KindTypes, UsageBy } from "./KindTypes.ts"
+import type { JsonCheck } from "./JsonTypes.ts"
 import type { StandardSchema } from "./StandardSchema.ts"
 
 /** Limits of one kind, which replace the engine's. Durations in milliseconds. */
@@ -116,11 +117,12 @@ export interface KindDefinition<
   /** One sentence for callers, shown in the OpenAPI document and in the playground. */
   readonly description?: string
   /** The request. The schema must validate synchronously. Each attempt decodes the stored request with it again. */
-  readonly request: S
+  readonly request: JsonCheck<SchemaInput<S>, "request"> & S
   /** A valid request, for the OpenAPI document, the playground and the simulation. */
   readonly example?: SchemaInput<S>
   /** The output without its files. The output of every attempt is checked against it. If omitted, any JSON object is accepted. */
-  readonly output?: StandardSchema<unknown, Output> | { readonly Type: Output; readonly Encoded: unknown }
+  readonly output?: JsonCheck<Output, "output"> &
+    (StandardSchema<unknown, Output> | { readonly Type: Output; readonly Encoded: unknown })
   /**
    * Names of all files of a finished job, in lower-case letters and digits. An object gives each a description, and a limit if it
    * needs another than 64 MiB: `{ audio: "The audio file.", video: { maxBytes: 2 ** 32 } }`. None by default.
@@ -128,7 +130,7 @@ export interface KindDefinition<
   readonly files?: ReadonlyArray<File> | Readonly<Record<File, string | FileOptions>>
   /**
    * Error codes of the kind's own, beside the built-in ones: up to 64 lower-case letters, digits and `_`. An object gives each a
-   * description: `{ quota_used_up: "The account has no pages left." }`. An attempt fails with one by throwing `fail(code, …)`.
+   * description: `{ quota_used_up: "The account has no pages left." }`. An attempt fails with one by throwing `failure(code, …)`.
    * None by default.
    */
   readonly errorCodes?: ReadonlyArray<Code> | Readonly<Record<Code, string>>

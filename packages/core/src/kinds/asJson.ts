@@ -1,6 +1,5 @@
 import { canonicalJson, type JsonObject } from "../domain/index.ts"
-import { isPlainObject } from "../domain/realms.ts"
-import { readSafely } from "../domain/realms.ts"
+import { isArrayBuffer, isDate, isPlainObject, readSafely } from "../domain/realms.ts"
 
 /** Returns a value as JSON text; `undefined` if JSON cannot represent it. */
 export const asJson = (value: unknown): string | undefined => {
@@ -11,11 +10,14 @@ export const asJson = (value: unknown): string | undefined => {
   }
 }
 
-/** Returns where and why a value is not JSON: `.items[3].when is a Date`; `undefined` if it is. */
-export const jsonProblem = (value: unknown): string | undefined => {
+/**
+ * Returns which part of a value is not JSON, and the remedy, or `undefined` if all of it is JSON. `place` names the value:
+ * `request.user.born: Date is not JSON; use text (toISOString()), in schemas too`.
+ */
+export const jsonProblem = (place: string, value: unknown): string | undefined => {
   if (asJson(value) !== undefined) return undefined
-  const found = readSafely(() => firstProblem(value, "", new Set()))
-  return found === undefined ? " cannot be read" : `${found.path} is ${found.what}`
+  const found = readSafely(() => firstProblem(value, place, new Set()))
+  return found === undefined ? `${place} cannot be read` : `${found.path}: ${found.what}`
 }
 
 interface JsonProblem {
@@ -24,19 +26,23 @@ interface JsonProblem {
 }
 
 const firstProblem = (value: unknown, path: string, above: ReadonlySet<unknown>): JsonProblem | undefined => {
-  if (value === null || typeof value === "boolean" || typeof value === "string") return undefined
-  if (typeof value === "number") return Number.isFinite(value) ? undefined : { path, what: String(value) }
-  if (typeof value !== "object") return { path, what: value === undefined ? "undefined" : `a ${typeof value}` }
-  if (above.has(value)) return { path, what: "part of itself" }
+  const what = primitiveProblem(value)
+  if (what !== undefined) return { path, what }
+  if (typeof value !== "object" || value === null) return undefined
+  if (above.has(value)) return { path, what: "the value contains itself, which JSON cannot represent; use ids" }
   const inside = new Set([...above, value])
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
-      const found = firstProblem(value[index], `${path}[${index}]`, inside)
+      const item: unknown = value[index]
+      const found =
+        item === undefined
+          ? { path: `${path}[${index}]`, what: "undefined is not JSON in a list; use null" }
+          : firstProblem(item, `${path}[${index}]`, inside)
       if (found !== undefined) return found
     }
     return undefined
   }
-  if (!isPlainObject(value)) return { path, what: classOf(value) }
+  if (!isPlainObject(value)) return { path, what: instanceProblem(value) }
   for (const [name, field] of Object.entries(value)) {
     // As in JSON.stringify, a field that is undefined is absent.
     const found = field === undefined ? undefined : firstProblem(field, `${path}${fieldPath(name)}`, inside)
@@ -45,13 +51,35 @@ const firstProblem = (value: unknown, path: string, above: ReadonlySet<unknown>)
   return undefined
 }
 
-const fieldPath = (name: string): string =>
-  /^[A-Za-z_$][\w$]{0,63}$/.test(name) ? `.${name}` : `[${JSON.stringify(name.slice(0, 64))}]`
-
-const classOf = (value: object): string => {
-  const { name } = (Object.getPrototypeOf(value) as { readonly constructor: { readonly name: string } }).constructor
-  return `${/^[AEIOU]/.test(name) ? "an" : "a"} ${name}`
+const remedies: { readonly [Type in string]?: string } = {
+  bigint: "use text (String()), in schemas too",
+  symbol: "leave it out",
+  function: "use an object of plain fields",
+  undefined: "use null",
 }
+
+const primitiveProblem = (value: unknown): string | undefined => {
+  if (typeof value === "number")
+    return Number.isFinite(value) ? undefined : `${String(value)} is not JSON; use null or text`
+  const remedy = remedies[typeof value]
+  return remedy && `${typeof value} is not JSON; ${remedy}`
+}
+
+// `JsonTypes.ts` says the same at compile time.
+const instanceProblem = (value: object): string => {
+  if (isDate(value)) return "Date is not JSON; use text (toISOString()), in schemas too"
+  if (value instanceof Map) return "Map is not JSON; use an object (Object.fromEntries()), in schemas too"
+  if (value instanceof Set) return "Set is not JSON; use a list (Array.from()), in schemas too"
+  if (typeof (value as { readonly then?: unknown }).then === "function") return "Promise is not JSON; await it"
+  if (ArrayBuffer.isView(value) || isArrayBuffer(value)) return "bytes are not JSON; use a file or text (base64)"
+  const { name } = (Object.getPrototypeOf(value) as { readonly constructor: { readonly name: string } }).constructor
+  const remedy = "toJSON" in value ? "use its toJSON()" : "use an object of plain fields, such as { ...value }"
+  return `${name} is a class, and its instance is not JSON; ${remedy}`
+}
+
+/** Returns a field in a path: `.name`, or `["the name"]`. */
+export const fieldPath = (name: string): string =>
+  /^[A-Za-z_$][\w$]{0,63}$/.test(name) ? `.${name}` : `[${JSON.stringify(name.slice(0, 64))}]`
 
 /** A JSON copy of an object, with its canonical text. */
 export interface JsonCopy {

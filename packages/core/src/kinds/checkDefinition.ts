@@ -176,12 +176,15 @@ const requireLimits = (place: string, limits: unknown = {}): void => {
     if (retentionNames.has(name)) {
       if (value !== 0 && !isPositiveInteger(value))
         throw new TypeError(
-          `${name} of ${place} must be a non-negative integer, 0 to keep indefinitely, not ${String(value)}`,
+          `${name} of ${place} must be a non-negative integer, 0 to keep indefinitely, not ${shown(value)}`,
         )
     } else if (name !== "rate" && !isPositiveInteger(value))
-      throw new TypeError(`${name} of a job kind must be a positive integer, not ${String(value)}`)
+      throw new TypeError(`${name} of ${place} must be a positive integer, not ${shown(value)}`)
   }
 }
+
+const shown = (value: unknown): string =>
+  typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : String(value)
 
 const requireRetry = (place: string, retry: unknown): void => {
   if (retry === undefined) return

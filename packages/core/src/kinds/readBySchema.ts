@@ -1,6 +1,8 @@
 import type * as Schema from "effect/Schema"
 import * as Result from "effect/Result"
+import type * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
+import { fieldPath } from "./asJson.ts"
 import { isStandardSchema, type StandardSchema } from "./StandardSchema.ts"
 import { validated } from "./validated.ts"
 
@@ -14,17 +16,36 @@ export type ValueOf<S> = S extends { readonly Type: infer Type }
     ? Output
     : never
 
-/** Decodes a value. The problem names the first place that is wrong, and quotes no value. */
+/** Decodes a value. `wrongAt` is the first place that the schema rejects, such as `output.items[0].name`. It quotes no value. */
 export const readBySchema = (
   schema: ValueSchema,
   value: unknown,
-): { readonly value: unknown } | { readonly problem: string } => {
+  place: string,
+): { readonly value: unknown } | { readonly wrongAt: string } => {
   if (!isStandardSchema(schema)) {
     const read = SchemaParser.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)(value)
-    return Result.isSuccess(read) ? { value: read.success } : { problem: "" }
+    return Result.isSuccess(read) ? { value: read.success } : { wrongAt: place + pathIn(firstPath(read.failure)) }
   }
   const result = validated(schema, value)
   if (result.issues === undefined) return { value: result.value }
-  const [first] = result.issues[0]?.path ?? []
-  return { problem: first === undefined ? "" : `: ${String(typeof first === "object" ? first.key : first)}` }
+  const path = result.issues[0]?.path ?? []
+  return { wrongAt: place + pathIn(path.map((step) => (typeof step === "object" ? step.key : step))) }
+}
+
+const pathIn = (steps: ReadonlyArray<PropertyKey>): string =>
+  steps.map((step) => (typeof step === "number" ? `[${step}]` : fieldPath(String(step)))).join("")
+
+/** The path of the first issue that has one. */
+const firstPath = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => {
+  switch (issue._tag) {
+    case "Pointer":
+      return [...issue.path, ...firstPath(issue.issue)]
+    case "Composite":
+      return firstPath(issue.issues[0])
+    case "Encoding":
+    case "Filter":
+      return firstPath(issue.issue)
+    default:
+      return []
+  }
 }

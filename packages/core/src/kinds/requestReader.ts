@@ -58,10 +58,12 @@ const fieldsReader = <Request>(schema: FieldsSchema<Request>): RequestReader<Req
   const decode = fieldsDecoder(schema)
   const encode = SchemaParser.encodeSync(schema)
   return (input) =>
-    Result.map(decode(input), (value) => {
-      const copy = asJsonObject(encode(value))
-      if (copy === undefined) throw new TypeError("the request schema of a job kind must encode to a JSON object")
-      return { value, ...copy }
+    Result.flatMap(decode(input), (value) => {
+      const encoded: unknown = encode(value)
+      const copy = asJsonObject(encoded)
+      return copy === undefined
+        ? Result.fail([{ field: "", reason: "type" as const, message: notJsonObject(encoded) }])
+        : Result.succeed({ value, ...copy })
     })
 }
 
@@ -78,9 +80,12 @@ const readStandard = <Request>(
   return Result.fail(fieldErrors(result.issues, stored))
 }
 
-const notJsonObject = (input: unknown): string => {
-  const problem = typeof input === "object" && input !== null ? jsonProblem(input) : undefined
-  return problem === undefined ? "must be a JSON object" : `must be a JSON object: request${problem}`
+const notJsonObject = (input: unknown): string => `must be a JSON object. ${problemOf(input)}`
+
+const problemOf = (input: unknown): string => {
+  const isObject = typeof input === "object" && input !== null && !Array.isArray(input)
+  const shown = Array.isArray(input) ? "a list" : input === null ? "null" : typeof input
+  return (isObject ? jsonProblem("request", input) : undefined) ?? `request: ${shown} is not an object, such as {}`
 }
 
 /** The attempt gets a copy, which it may change. A stored request is JSON already, so it is not checked for that again. */

@@ -3,27 +3,54 @@ import { providerNames } from "./builtInPorts.ts"
 import type { Providers } from "./Provider.ts"
 import type { ProviderBounds, ProviderPort } from "./ProviderPort.ts"
 
+type Port = Pick<ProviderPort, "bounds" | "name">
+type Settings = Readonly<Record<string, ProviderBounds | undefined>>
+
+/** Whether the program or the port limits a provider beyond the default of its port. */
+const isLimited = ({ bounds, name }: Port, settings: Settings): boolean => {
+  const { callLimitMs, concurrency, rate } = valueOf(settings, name) ?? bounds
+  return rate !== undefined || concurrency > 0 || callLimitMs !== bounds.callLimitMs
+}
+
+/** Whether the sandbox provider stands in for another live one. */
+const standsIn = ({ live, sandbox }: Providers["Service"], name: string): boolean => {
+  const inLive = givenField(live, name)
+  return inLive !== undefined && inLive !== givenField(sandbox, name)
+}
+
 /**
  * Returns the names of the providers whose limits and circuit hold for sandbox jobs as well.
  *
  * Sandbox providers stand in for live ones, cost nothing and need no limits. But a program that never sets a mode runs all of its jobs
  * as sandbox jobs, and its provider does the real work. So limits hold in the sandbox where a port has no other live provider: for
- * ports of the program's own, and for built-in ones with a rate or a limit of concurrent calls.
+ * ports of the program's own, and for built-in ones with a limit of their own.
  */
 export const limitedInSandbox = (
-  { live, sandbox }: Providers["Service"],
-  ports: ReadonlyArray<Pick<ProviderPort, "bounds" | "name">>,
-  settings: Readonly<Record<string, ProviderBounds | undefined>>,
+  providers: Providers["Service"],
+  ports: ReadonlyArray<Port>,
+  settings: Settings,
 ): ReadonlySet<string> =>
   new Set(
     ports
-      .filter(({ bounds, name }) => {
-        const { concurrency, rate } = valueOf(settings, name) ?? bounds
-        const inLive = givenField(live, name)
-        const inSandbox = givenField(sandbox, name)
-        const standsIn = inLive !== undefined && inLive !== inSandbox
-        const isOwn = !providerNames.some((builtIn) => builtIn === name)
-        return inSandbox !== undefined && !standsIn && (isOwn || rate !== undefined || concurrency > 0)
+      .filter((port) => {
+        const isOwn = !providerNames.some((builtIn) => builtIn === port.name)
+        const isServed = givenField(providers.sandbox, port.name) !== undefined
+        return isServed && !standsIn(providers, port.name) && (isOwn || isLimited(port, settings))
       })
       .map(({ name }) => name),
   )
+
+/** Returns the names of the providers whose limits hold for live jobs only, because sandbox jobs use another provider. */
+export const limitedInLiveOnly = (
+  providers: Providers["Service"],
+  ports: ReadonlyArray<Port>,
+  settings: Settings,
+): ReadonlyArray<string> =>
+  ports
+    .filter(
+      (port) =>
+        givenField(providers.sandbox, port.name) !== undefined &&
+        standsIn(providers, port.name) &&
+        isLimited(port, settings),
+    )
+    .map(({ name }) => name)

@@ -23,7 +23,7 @@ import { InstalledKinds, installedKinds } from "../kinds/installedKinds.ts"
 import { portsOf } from "../kinds/portsOf.ts"
 import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
-import { limitedInSandbox } from "../providers/sandboxLimits.ts"
+import { limitedInLiveOnly, limitedInSandbox } from "../providers/sandboxLimits.ts"
 import { makeClaiming } from "./claiming/claiming.ts"
 import { GateWatch } from "./claiming/GateWatch.ts"
 import { earlier } from "./claiming/claimInto.ts"
@@ -68,6 +68,11 @@ const layerProviderGuard = Layer.effect(
         new TypeError(unknownName(`provider "${unknown}" in settings.providers`, unknown, names)),
       )
     const inSandbox = limitedInSandbox(providers, ports, settings)
+    const liveOnly = limitedInLiveOnly(providers, ports, settings)
+    if (liveOnly.length > 0)
+      yield* Effect.logInfo(
+        `rate, concurrency and callLimitMs of ${liveOnly.join(", ")} hold for live jobs only: sandbox jobs use another provider`,
+      )
     const served = ports.filter(({ name }) => givenField(providers.live, name) !== undefined || inSandbox.has(name))
     return yield* makeProviderGuard(
       new Map(served.map(({ bounds, name }) => [name, valueOf(settings, name) ?? bounds])),

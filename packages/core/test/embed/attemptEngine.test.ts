@@ -60,9 +60,9 @@ describe("the engine of an attempt", () => {
     const order = jobKind({
       name: "order",
       request: z.object({}),
-      run: async ({ engine, fail }) => {
+      run: async ({ engine, failure }) => {
         await engine.submit("mail", mail, { to: "ada" })
-        if (isBroken) throw fail("internal_error")
+        if (isBroken) throw failure("internal_error")
         return { output: {} }
       },
     })
@@ -169,7 +169,7 @@ describe("the engine of an attempt", () => {
       "a request that the kind refuses",
       (engine: { submit: (...given: ReadonlyArray<unknown>) => Promise<unknown> }) =>
         engine.submit("a", "mail", { to: 1 }),
-      'the job of engine.submit("a") was refused: InvalidRequest',
+      'the job of engine.submit("a") was refused: InvalidRequest: to (type)',
     ],
     [
       "an unknown kind",

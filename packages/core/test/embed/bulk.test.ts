@@ -16,8 +16,8 @@ const kindOf = <const Name extends string>(name: Name) =>
   jobKind({
     name,
     request: z.object({ n: z.number() }),
-    run: async ({ fail }) => {
-      throw fail("internal_error")
+    run: async ({ failure }) => {
+      throw failure("internal_error")
     },
   })
 
@@ -195,8 +195,8 @@ describe("promote", () => {
       request: z.object({ how: z.enum(["fail", "hang", "wait"]) }),
       limits: { maxFailures: 3 },
       retry: { backoff: { baseMs: 3_600_000, maxMs: 3_600_000 } },
-      run: async ({ fail, request: { how }, signal, waitFor }) => {
-        if (how === "fail") throw fail("internal_error", { retry: true })
+      run: async ({ failure, request: { how }, signal, waitFor }) => {
+        if (how === "fail") throw failure("internal_error", { retry: true })
         if (how === "wait") await waitFor("approved", { timeout: "1 hour" })
         if (how === "hang") {
           signals.push(signal)

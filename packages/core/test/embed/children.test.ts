@@ -12,8 +12,8 @@ const clip = jobKind({
   request: z.object({ n: z.number() }),
   output: z.object({ double: z.number() }),
   files: ["image"],
-  run: async ({ fail, request, writeFile }) => {
-    if (request.n < 0) throw fail("content_rejected")
+  run: async ({ failure, request, writeFile }) => {
+    if (request.n < 0) throw failure("content_rejected")
     await writeFile("image", async () => ({ data: new Uint8Array(request.n), mediaType: "image/png" }))
     return { output: { double: request.n * 2 } }
   },
@@ -149,8 +149,8 @@ describe("children", () => {
     const fragile = jobKind({
       name: "fragile",
       request: z.object({ n: z.number() }),
-      run: async ({ fail, request }) => {
-        if (request.n === 1 && isBroken) throw fail("content_rejected")
+      run: async ({ failure, request }) => {
+        if (request.n === 1 && isBroken) throw failure("content_rejected")
         return { output: {} }
       },
     })
@@ -257,7 +257,7 @@ describe("children", () => {
     [
       "a request that its kind refuses",
       (children) => children("a", "clip" as never, [{ n: "x" }] as never),
-      'child 0 of children("a") was refused: InvalidRequest',
+      'child 0 of children("a") was refused: InvalidRequest: n (type)',
     ],
     [
       "a kind that the engine does not have",

@@ -20,10 +20,10 @@ const whole = jobKind({
   request: z.object({ failures: z.number() }),
   output: z.object({ parts: z.array(z.number().nullable()) }),
   limits: { maxFailures: 10 },
-  run: async ({ children, fail, request }) => {
+  run: async ({ children, failure, request }) => {
     const parts = await children("parts", part, [{ n: 1 }, { n: 2 }, { n: 3 }])
     runs.whole += 1
-    if (runs.whole <= request.failures) throw fail("internal_error", { retry: true })
+    if (runs.whole <= request.failures) throw failure("internal_error", { retry: true })
     return { output: { parts: parts.map((child) => (child.status === "done" ? (child.output?.n ?? null) : null)) } }
   },
 })

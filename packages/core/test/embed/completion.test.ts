@@ -12,8 +12,8 @@ const reporting = (act: (finished: Finished) => unknown = () => undefined) => {
     name: "digest",
     request: z.object({ to: z.string(), broken: z.boolean().optional() }),
     metadata: ["to"],
-    run: async ({ fail, request }) => {
-      if (request.broken === true) throw fail("internal_error")
+    run: async ({ failure, request }) => {
+      if (request.broken === true) throw failure("internal_error")
       return { output: { sent: request.to } }
     },
     onFinished: async (finished) => {

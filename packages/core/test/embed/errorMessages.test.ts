@@ -14,14 +14,14 @@ const convert = jobKind({
   name: "convert",
   request: z.object({ page: z.int(), how: z.enum(["told", "silent", "again", "recovers", "second"]) }),
   errorCodes: ["page_missing"],
-  run: async ({ attempt, fail, request: { how, page } }) => {
+  run: async ({ attempt, failure, request: { how, page } }) => {
     const publicMessage = `The document has no page ${page}.`
-    if (how === "told") throw fail("page_missing", { message: "404", publicMessage })
-    if (how === "silent") throw fail("page_missing", { message: "404" })
-    if (how === "again") throw fail("page_missing", { publicMessage: `${publicMessage} (${attempt})`, retry: true })
-    if (how === "recovers" && attempt === 1) throw fail("page_missing", { publicMessage, retry: true })
+    if (how === "told") throw failure("page_missing", { message: "404", publicMessage })
+    if (how === "silent") throw failure("page_missing", { message: "404" })
+    if (how === "again") throw failure("page_missing", { publicMessage: `${publicMessage} (${attempt})`, retry: true })
+    if (how === "recovers" && attempt === 1) throw failure("page_missing", { publicMessage, retry: true })
     if (how === "second")
-      throw attempt === 1 ? fail("page_missing", { publicMessage, retry: true }) : new Error("a secret")
+      throw attempt === 1 ? failure("page_missing", { publicMessage, retry: true }) : new Error("a secret")
     return { output: {} }
   },
 })
@@ -69,8 +69,8 @@ describe("what a kind tells the caller of a failed job", () => {
     const wrong = jobKind({
       name: "wrong",
       request: z.object({}),
-      run: async ({ fail }) => {
-        throw fail("undeclared" as never, { publicMessage: "never shown" })
+      run: async ({ failure }) => {
+        throw failure("undeclared" as never, { publicMessage: "never shown" })
       },
     })
     await using engine = await testEngine({ kinds: [wrong] })

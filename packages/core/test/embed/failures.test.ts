@@ -1,4 +1,4 @@
-import { type AttemptFailure, fail, jobKind, type LogEntry } from "@kiln/core"
+import { type AttemptFailure, failure, jobKind, type LogEntry } from "@kiln/core"
 import { testEngine } from "@kiln/testing"
 import { describe, expect, expectTypeOf, it } from "vitest"
 import { z } from "zod"
@@ -13,11 +13,11 @@ describe("error codes of a kind", () => {
       request,
       limits,
       errorCodes: { quota_used_up: "The account has no pages left.", printer_busy: "Try again later." },
-      run: async ({ fail: failing, request: { how } }) => {
+      run: async ({ failure: failing, request: { how } }) => {
         if (how === "quota") throw failing("quota_used_up", { message: "402 from the account service" })
         if (how === "busy") throw failing("printer_busy", { retry: true })
-        if (how === "imported") throw fail("printer_busy")
-        if (how === "undeclared") throw fail("printer_bsy")
+        if (how === "imported") throw failure("printer_busy")
+        if (how === "undeclared") throw failure("printer_bsy")
         throw failing("content_rejected")
       },
     })
@@ -45,7 +45,7 @@ describe("error codes of a kind", () => {
       name: "typed",
       request,
       errorCodes: ["quota_used_up"],
-      run: async ({ fail: failing }) => {
+      run: async ({ failure: failing }) => {
         // @ts-expect-error the kind does not declare this code
         throw failing("quota_usd_up")
       },
@@ -70,7 +70,7 @@ describe("error codes of a kind", () => {
     expect(() => jobKind({ name: "k", request, errorCodes: [code], run: async () => ({ output: {} }) })).toThrow(
       message,
     )
-    expect(() => fail("Not A Code")).toThrow("passed to fail()")
+    expect(() => failure("Not A Code")).toThrow("passed to failure()")
   })
 })
 
@@ -82,7 +82,7 @@ describe("operator.listAttempts", () => {
       request,
       errorCodes: ["quota_used_up"],
       retry: { backoff: () => 0 },
-      run: async ({ attempt, fail: failing }) => {
+      run: async ({ attempt, failure: failing }) => {
         if (attempt === 1) throw new TypeError("no connection")
         throw failing("quota_used_up", { message: "402 from the account service", cause })
       },
@@ -123,7 +123,7 @@ describe("operator.listAttempts", () => {
   })
 })
 
-describe("onError", () => {
+describe("onAttemptFailed", () => {
   it("gets what each attempt threw, and whether it is retried", async () => {
     const seen: Array<[unknown, AttemptFailure]> = []
     const broken = new Error("no connection")
@@ -135,7 +135,9 @@ describe("onError", () => {
         throw broken
       },
     })
-    await using engine = await openWith([kind], { onError: (error, failure) => void seen.push([error, failure]) })
+    await using engine = await openWith([kind], {
+      onAttemptFailed: (error, failure) => void seen.push([error, failure]),
+    })
     const job = await engine.submitAndWait("broken", {}, { project: "one" })
     const about = { jobId: job.id, projectId: "prj_one", kind: "broken", mode: "sandbox", errorCode: "internal_error" }
     expect(seen).toEqual([
@@ -147,10 +149,10 @@ describe("onError", () => {
   it("that throws or rejects is logged, and hurts nobody", async () => {
     const log: Array<LogEntry> = []
     let calls = 0
-    const kind = jobKind({ name: "broken", request, run: async () => Promise.reject(fail("content_rejected")) })
+    const kind = jobKind({ name: "broken", request, run: async () => Promise.reject(failure("content_rejected")) })
     await using engine = await openWith([kind], {
       log: (entry) => log.push(entry),
-      onError: () => {
+      onAttemptFailed: () => {
         calls += 1
         if (calls === 1) throw new Error("a bug of the hook")
         return Promise.reject(new Error("another")) as never
@@ -311,7 +313,7 @@ describe("a value that code cannot read", () => {
     await using engine = await openWith([hostile], {
       log: (entry) => log.push(entry),
       // The bus of events logs it.
-      onError: (error) => {
+      onAttemptFailed: (error) => {
         throw error
       },
     })

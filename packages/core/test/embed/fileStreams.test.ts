@@ -179,7 +179,7 @@ describe("a file that an attempt writes", () => {
       kinds: [flaky],
       settings: quick,
       log: false,
-      onError: (error) => errors.push(String(error)),
+      onAttemptFailed: (error) => errors.push(String(error)),
     })
     expect(await engine.submitAndWait("render", {})).toMatchObject({ status: "done", attempts: 2 })
     expect(errors).toEqual(["Error: the encoder died"])

@@ -1,5 +1,5 @@
 import { runInNewContext } from "node:vm"
-import { fail, jobKind, type LogEntry, type StandardSchema } from "@kiln/core"
+import { failure, jobKind, type LogEntry, type StandardSchema } from "@kiln/core"
 import { embeddedContext } from "@kiln/core/effect"
 import { JobDirectory } from "@kiln/core/ports"
 import { Context, Effect } from "effect"
@@ -138,7 +138,7 @@ describe("a custom job kind", () => {
       run: async ({ request }) => {
         attempts += 1
         if (request.how === "throw") throw new Error("secret")
-        throw fail("content_rejected", { message: "not nice", retry: request.how === "again" })
+        throw failure("content_rejected", { message: "not nice", retry: request.how === "again" })
       },
     })
     await using engine = await openWith([failing])
@@ -230,9 +230,14 @@ describe("a custom job kind", () => {
       "an output that is another",
       { output: { summary: 1 } as never },
       "result_invalid",
-      "the output does not match its schema",
+      "the output does not match its schema: output.summary",
     ],
-    ["an output that is not JSON", { output: { summary: 1n } as never }, "internal_error", "is not a JSON object"],
+    [
+      "an output that is not JSON",
+      { output: { summary: 1n } as never },
+      "internal_error",
+      "output.summary: bigint is not JSON",
+    ],
     [
       "a meter that it does not declare",
       { ...summed, usage: { pages: 1 } },
@@ -263,7 +268,7 @@ describe("a custom job kind", () => {
   })
 
   it.each([
-    ["what JSON does not carry", 1n, "a value that is not JSON: the value is a bigint"],
+    ["what JSON does not carry", 1n, "a value that is not JSON. value: bigint is not JSON"],
     ["too much", "x".repeat(4_194_304), "a value of 4194306 characters of JSON; the limit is 4194304"],
   ])("logs a step that returns %s", async (_, value, said) => {
     const kind = jobKind({
@@ -283,7 +288,7 @@ describe("a custom job kind", () => {
       name: "refuses",
       request: z.object({}),
       run: async () => {
-        const refused = fail("content_rejected", { message: "no" })
+        const refused = failure("content_rejected", { message: "no" })
         expect(refused.message).toBe("no")
         refused.message = `while at work: ${refused.message}`
         expect(String(refused)).toContain("while at work: no")

@@ -35,9 +35,9 @@ const echo = jobKind({
   request: z.object({ how: z.string().default("well") }),
   errorCodes: ["quota_used_up"],
   limits: { maxFailures: 1 },
-  run: async ({ fail, request: { how }, step }) => {
+  run: async ({ failure, request: { how }, step }) => {
     await new Promise((resolve) => setTimeout(resolve, 5))
-    if (how === "badly") throw fail("quota_used_up", { message: canary })
+    if (how === "badly") throw failure("quota_used_up", { message: canary })
     if (how === "throw") throw new RangeError(canary)
     await program().startActiveSpan("in run", async (span) => {
       await step("measure", async () => {

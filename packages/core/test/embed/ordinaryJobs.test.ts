@@ -32,7 +32,7 @@ describe("a program whose kinds need no provider, price or switch", () => {
     const job = await engine.submitAndWait("resize", { width: 3 })
     expect(job).toMatchObject({ status: "done", output: { width: 3 } })
     expect(Object.keys(job).sort()).toEqual(
-      "attempts createdAt finishedAt id kind metadata output priority status tags warningCode".split(" "),
+      "attempts createdAt finishedAt id kind kindVersion metadata output priority status tags warningCode".split(" "),
     )
     // Records go without a place for files, and nothing is said about one.
     await expect.poll(() => engine.operator.count(), { timeout: 60_000 }).toEqual([])

@@ -74,8 +74,8 @@ describe("onFinished of a kind with requestOnFailure", () => {
         name,
         request: z.object({ to: z.string(), broken: z.boolean().optional() }),
         ...(requestOnFailure !== undefined && { requestOnFailure }),
-        run: async ({ fail, request }) => {
-          if (request.broken === true) throw fail("internal_error")
+        run: async ({ failure, request }) => {
+          if (request.broken === true) throw failure("internal_error")
           return { output: {} }
         },
         onFinished: (finished) => void calls.push(finished),

@@ -67,9 +67,15 @@ describe("retention of a kind", () => {
   })
 
   it.each(["dataRetentionMs", "jobRetentionMs"] as const)("%s must be a non-negative integer", (name) => {
-    for (const wrong of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, "1d" as never])
+    for (const [wrong, shown] of [
+      [-1, "-1"],
+      [0.5, "0.5"],
+      [Number.NaN, "NaN"],
+      [Number.POSITIVE_INFINITY, "Infinity"],
+      ["1d" as never, '"1d"'],
+    ] as const)
       expect(() => kindOf("brief", { [name]: wrong })).toThrow(
-        `${name} of job kind "brief" must be a non-negative integer, 0 to keep indefinitely, not ${String(wrong)}`,
+        `${name} of job kind "brief" must be a non-negative integer, 0 to keep indefinitely, not ${shown}`,
       )
     expect(() => kindOf("brief", { [name]: 0 })).not.toThrow()
   })

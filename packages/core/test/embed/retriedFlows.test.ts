@@ -13,9 +13,9 @@ const podcast = (broken: Set<number>) => {
     name: "speech",
     request: z.object({ n: z.int() }),
     output: z.object({ bytes: z.int() }),
-    run: async ({ fail, request: { n } }) => {
+    run: async ({ failure, request: { n } }) => {
       calls.speech.push(n)
-      if (broken.has(n)) throw fail("content_rejected")
+      if (broken.has(n)) throw failure("content_rejected")
       return { output: { bytes: n } }
     },
   })
@@ -24,13 +24,13 @@ const podcast = (broken: Set<number>) => {
     request: z.object({ parts: z.int() }),
     output: z.object({ bytes: z.int() }),
     limits: { maxFailures: 1 },
-    run: async ({ children, fail, request, step }) => {
+    run: async ({ children, failure, request, step }) => {
       const parts = await step("plan", async () => {
         calls.plan += 1
         return Array.from({ length: request.parts }, (_, n) => ({ n }))
       })
       const spoken = await children("speech", speech, parts)
-      if (spoken.some(({ status }) => status === "failed")) throw fail("internal_error")
+      if (spoken.some(({ status }) => status === "failed")) throw failure("internal_error")
       const bytes = spoken.reduce((sum, each) => sum + (each.status === "done" ? (each.output?.bytes ?? 0) : 0), 0)
       await step("join", async () => {
         calls.join += 1
@@ -83,9 +83,9 @@ describe("the retry of a parent", () => {
       name: "season",
       request: z.object({}),
       limits: { maxFailures: 1 },
-      run: async ({ children, fail }) => {
+      run: async ({ children, failure }) => {
         const episodes = await children("episodes", episode, [{ parts: 3 }, { parts: 1 }])
-        if (episodes.some(({ status }) => status === "failed")) throw fail("internal_error")
+        if (episodes.some(({ status }) => status === "failed")) throw failure("internal_error")
         return { output: {} }
       },
     })
@@ -128,11 +128,11 @@ describe("the retry of a parent", () => {
       request: z.object({}),
       output: z.object({ by: z.string() }),
       limits: { maxFailures: 1 },
-      run: async ({ fail, sleep, waitFor }) => {
+      run: async ({ failure, sleep, waitFor }) => {
         await sleep("embargo", "1 day")
         const approved = await waitFor("approved", { timeout: "1 day", schema: z.object({ by: z.string() }) })
         const veto = await waitFor("veto", { timeout: 1_000 })
-        if (isBroken || approved.timedOut) throw fail("internal_error")
+        if (isBroken || approved.timedOut) throw failure("internal_error")
         return { output: { by: `${approved.value.by}, ${veto.timedOut ? "no veto" : "veto"}` } }
       },
     })

@@ -29,13 +29,13 @@ describe("the retry of a parent with uploads", () => {
       name: "album",
       request: z.object({ uploadIds: z.array(z.string()) }),
       limits: { maxFailures: 1 },
-      run: async ({ children, fail, request: { uploadIds } }) => {
+      run: async ({ children, failure, request: { uploadIds } }) => {
         const heard = await children(
           "listen",
           listen,
           uploadIds.map((uploadId, n) => ({ name: "abc"[n] ?? "", uploadId })),
         )
-        if (heard.some(({ status }) => status === "failed")) throw fail("internal_error")
+        if (heard.some(({ status }) => status === "failed")) throw failure("internal_error")
         return { output: { bytes: heard.map((one) => (one.status === "done" ? (one.output?.bytes ?? null) : null)) } }
       },
     })
@@ -59,9 +59,9 @@ describe("the retry of a parent with uploads", () => {
       request: z.object({ name: z.string(), uploadId: z.string() }),
       upload: "uploadId",
       limits: { maxFailures: 1 },
-      run: async ({ fail, request }) => {
+      run: async ({ failure, request }) => {
         ran.push(request.name)
-        if (request.name === "noise") throw fail("audio_unreadable")
+        if (request.name === "noise") throw failure("audio_unreadable")
         return { output: {} }
       },
     })
@@ -109,9 +109,9 @@ describe("the retry of a parent with uploads", () => {
     const album = jobKind({
       name: "album",
       request: z.object({ uploadId: z.string() }),
-      run: async ({ children, fail, request }) => {
+      run: async ({ children, failure, request }) => {
         const [heard] = await children("listen", listen, [request])
-        if (heard?.status !== "done") throw fail("internal_error")
+        if (heard?.status !== "done") throw failure("internal_error")
         return { output: {} }
       },
     })

@@ -1,4 +1,4 @@
-import { createEngine, fail as importedFail, jobKind, type LogEntry } from "@kiln/core"
+import { createEngine, failure as importedFail, jobKind, type LogEntry } from "@kiln/core"
 import type { JsonObject } from "@kiln/core/domain"
 import { JobKind } from "@kiln/core/kinds"
 import { effectProvider } from "@kiln/core/ports"
@@ -21,7 +21,7 @@ const endOf = async (run: Run, files: ReadonlyArray<"page"> = []) => {
   const log: Array<LogEntry> = []
   const hasty = jobKind({ name: "hasty", request, files, providers: ["speech"], limits: { maxFailures: 2 }, run })
   await using engine = await openWith([hasty, quick], {
-    onError: (error) => void thrown.push(error),
+    onAttemptFailed: (error) => void thrown.push(error),
     log: (entry) => log.push(entry),
   })
   const job = await engine.submitAndWait("hasty", {}, { timeoutMs: 60_000 })
@@ -97,25 +97,25 @@ describe("a job whose handler is wrong fails at once, and its operator reads why
       'run returned before writeFile("page") had finished: await it',
     ],
     [
-      "fail() without throw",
-      async ({ fail }) => {
-        fail("content_rejected")
+      "failure() without throw",
+      async ({ failure }) => {
+        failure("content_rejected")
         return done
       },
-      'fail("content_rejected") has no effect unless its error ends run: write throw fail("content_rejected"); where run catches it, throw an error of your own',
+      'failure("content_rejected") has no effect unless its error ends run: write throw failure("content_rejected"); where run catches it, throw an error of your own',
     ],
     [
-      "fail() that the handler throws and catches itself",
-      async ({ fail }) => {
-        const results = await Promise.allSettled([broken(), Promise.reject(fail("content_rejected"))])
+      "failure() that the handler throws and catches itself",
+      async ({ failure }) => {
+        const results = await Promise.allSettled([broken(), Promise.reject(failure("content_rejected"))])
         return { output: { failed: results.length } }
       },
-      'fail("content_rejected") has no effect unless its error ends run: write throw fail("content_rejected"); where run catches it, throw an error of your own',
+      'failure("content_rejected") has no effect unless its error ends run: write throw failure("content_rejected"); where run catches it, throw an error of your own',
     ],
     [
-      "fail() that is returned",
+      "failure() that is returned",
       async () => importedFail("content_rejected") as never,
-      'run returned fail("content_rejected"): write throw fail("content_rejected")',
+      'run returned failure("content_rejected"): write throw failure("content_rejected")',
     ],
     [
       "a step without a function",
@@ -160,7 +160,7 @@ describe("a job whose handler is wrong fails at once, and its operator reads why
       ],
       providers: { sandbox: { speech: hangs } },
       log: false,
-      onError: (error) => void errors.push((error as Error).message),
+      onAttemptFailed: (error) => void errors.push((error as Error).message),
     })
     expect(await engine.submitAndWait("forgetful", {} as never)).toMatchObject({ status: "failed", attempts: 1 })
     expect(errors).toEqual(["run returned before ask.speech() had finished: await it"])
@@ -203,10 +203,10 @@ describe("a job is done", () => {
       },
     ],
     [
-      "that catches what a step threw with fail()",
-      async ({ fail, step }) => {
+      "that catches what a step threw with failure()",
+      async ({ failure, step }) => {
         const refused = async (): Promise<never> => {
-          throw fail("content_rejected")
+          throw failure("content_rejected")
         }
         await step("a", refused).catch(() => undefined)
         return done

@@ -13,7 +13,7 @@ export interface OpenOptions {
   readonly settings?: Partial<EngineSettings>
   readonly autoStart?: boolean
   readonly log?: (entry: LogEntry) => void
-  readonly onError?: (error: unknown, failure: AttemptFailure) => void
+  readonly onAttemptFailed?: (error: unknown, failure: AttemptFailure) => void
 }
 
 /** Retries are immediate, and released jobs are found immediately. */
@@ -26,7 +26,7 @@ const quick: Partial<EngineSettings> = {
 /** An engine of these kinds in memory, both modes served. */
 export const openWith = <K extends Kind>(
   kinds: ReadonlyArray<K>,
-  { autoStart, log, onError, settings }: OpenOptions = {},
+  { autoStart, log, onAttemptFailed, settings }: OpenOptions = {},
 ): Promise<EmbeddedEngine<K>> =>
   createEngine({
     store: memoryStore(),
@@ -36,6 +36,16 @@ export const openWith = <K extends Kind>(
     providers: { sandbox: plainProviders as never, live: plainProviders as never },
     settings: { ...quick, ...settings },
     log: log ?? false,
-    ...(onError && { onError }),
+    ...(onAttemptFailed && { onAttemptFailed }),
     ...(autoStart !== undefined && { autoStart }),
   })
+
+/** Returns the message of the error that code throws or rejects with. */
+export const messageOf = async (code: () => unknown): Promise<string> => {
+  try {
+    await code()
+  } catch (error) {
+    return (error as Error).message
+  }
+  return "no error"
+}

@@ -173,7 +173,7 @@ describe("a kind refuses", () => {
     [{ output: "text" }, 'job kind "echo": output must be a Standard Schema'],
     [{ metdata: ["a"] }, 'unknown option "metdata" in a job kind; did you mean "metadata"?'],
     [{ limits: { maxAttempts: 1 } }, 'unknown option "maxAttempts" in limits of job kind "echo"; known: queueLimitMs'],
-    [{ limits: { maxFailures: Number.NaN } }, "maxFailures of a job kind"],
+    [{ limits: { maxFailures: Number.NaN } }, 'maxFailures of job kind "echo" must be'],
     [{ switches: ["Image"] }, 'and begin with a letter, not "Image"'],
     [{ providers: ["speach"] }, 'unknown job kind "echo": provider "speach"; did you mean "speech"?'],
     [{ files: "page" }, 'job kind "echo": files must be an array'],

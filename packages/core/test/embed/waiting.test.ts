@@ -19,9 +19,9 @@ const request = z.object({})
 const clip = jobKind({
   name: "clip",
   request: z.object({ n: z.number() }),
-  run: async ({ fail, request: { n } }) => {
+  run: async ({ failure, request: { n } }) => {
     await pause(30)
-    if (n < 0) throw fail("content_rejected")
+    if (n < 0) throw failure("content_rejected")
     return { output: { n } }
   },
 })
@@ -38,7 +38,7 @@ describe("a saga", () => {
     jobKind({
       name: "saga",
       request: z.object({ clips: z.array(z.number()) }),
-      run: async ({ children, fail, request: { clips }, step }) => {
+      run: async ({ children, failure, request: { clips }, step }) => {
         const seat = await step("reserve", async () => {
           log.push("reserved")
           return "12A"
@@ -49,7 +49,7 @@ describe("a saga", () => {
             clip,
             clips.map((n) => ({ n })),
           )
-          if (made.some(({ status }) => status === "failed")) throw fail("content_rejected")
+          if (made.some(({ status }) => status === "failed")) throw failure("content_rejected")
           return { output: { seat } }
         } catch (error) {
           await step("release", async () => log.push("released"))

@@ -49,7 +49,7 @@ describe("submit()", () => {
     await using engine = await openWith([plain], { autoStart: false })
     const wrong = { n: 1, items: [1, { when: new Date(0) }] }
     await expect(engine.submit("plain", wrong as never)).rejects.toThrow(
-      "must be a JSON object: request.items[1].when is a Date",
+      "must be a JSON object. request.items[1].when: Date is not JSON; use text (toISOString())",
     )
   })
 
@@ -93,13 +93,26 @@ describe("a value that is not JSON", () => {
   circular["again"] = [circular]
 
   it.each<[string, unknown, string]>([
-    ["a date", { items: [1, 2, 3, { when: new Date(0) }] }, ".items[3].when is a Date"],
-    ["NaN", { share: Number.NaN }, ".share is NaN"],
-    ["a bigint", [1n], "[0] is a bigint"],
-    ["an instance", { "a b": new Point() }, '["a b"] is a Point'],
-    ["a function", { run: () => 1 }, ".run is a function"],
-    ["a hole", [1, undefined], "[1] is undefined"],
-    ["itself", circular, ".again[0] is part of itself"],
+    [
+      "a date",
+      { items: [1, 2, 3, { when: new Date(0) }] },
+      ".items[3].when: Date is not JSON; use text (toISOString()), in schemas too",
+    ],
+    ["NaN", { share: Number.NaN }, ".share: NaN is not JSON; use null or text"],
+    ["a bigint", [1n], "[0]: bigint is not JSON; use text (String()), in schemas too"],
+    [
+      "an instance",
+      { "a b": new Point() },
+      '["a b"]: Point is a class, and its instance is not JSON; use an object of plain fields, such as { ...value }',
+    ],
+    ["a map", { of: new Map() }, ".of: Map is not JSON; use an object (Object.fromEntries()), in schemas too"],
+    ["a set", { of: new Set() }, ".of: Set is not JSON; use a list (Array.from()), in schemas too"],
+    ["a promise", { of: Promise.resolve(1) }, ".of: Promise is not JSON; await it"],
+    ["bytes", { of: Uint8Array.of(1) }, ".of: bytes are not JSON; use a file or text (base64)"],
+    ["a URL", { of: new URL("http://a") }, ".of: URL is a class, and its instance is not JSON; use its toJSON()"],
+    ["a function", { run: () => 1 }, ".run: function is not JSON; use an object of plain fields"],
+    ["a hole", [1, undefined], "[1]: undefined is not JSON in a list; use null"],
+    ["itself", circular, ".again[0]: the value contains itself, which JSON cannot represent; use ids"],
   ])("is named with its path, in steps and results: %s", async (_, value, problem) => {
     const errors: Array<string> = []
     const inStep = jobKind({
@@ -109,13 +122,13 @@ describe("a value that is not JSON", () => {
     })
     const inResult = jobKind({ name: "result", request, run: async () => ({ output: { v: value } as never }) })
     await using engine = await openWith([inStep, inResult], {
-      onError: (error) => void errors.push((error as Error).message),
+      onAttemptFailed: (error) => void errors.push((error as Error).message),
     })
     for (const kind of ["step", "result"] as const)
       expect(await engine.submitAndWait(kind, {})).toMatchObject({ status: "failed", attempts: 1 })
     expect(errors).toEqual([
-      `step("look") returned a value that is not JSON: the value${problem}`,
-      `the result of result is not a JSON object: output.v${problem}`,
+      `step("look") returned a value that is not JSON. value${problem}`,
+      `the result of result has an output that is not JSON. output.v${problem}`,
     ])
   })
 })
@@ -151,7 +164,7 @@ it("after stop() each call rejects with a code", async () => {
     () => engine.operator.listAll()[Symbol.asyncIterator]().next(),
     () => engine.schedules.list(),
     () => engine.createUpload({ format: "wav", declaredSeconds: 1 }),
-    () => engine.readFile("fil_x" as never),
+    () => engine.readFile("fil_x"),
     () => engine.start(),
     () => engine.events(),
   ]

@@ -37,6 +37,7 @@ describe("the limits of a provider in the sandbox", () => {
     ["do not hold for a built-in port that nobody has limited", "speech", { speech: one }, {}, {}, false],
     ["hold for a built-in port with a rate", "speech", { speech: one }, {}, { rate }, true],
     ["hold for a built-in port with a limit of calls", "speech", { speech: one }, {}, { concurrency: 1 }, true],
+    ["hold for a built-in port with a time limit", "speech", { speech: one }, {}, { callLimitMs: 5_000 }, true],
     ["hold for a name that every object inherits", "constructor", { ["constructor"]: one }, {}, {}, true],
     ["do not hold for what is not there, although every object inherits the name", "constructor", {}, {}, {}, false],
     ["do not hold for what is not there", "mine", {}, { mine: one }, { rate }, false],
@@ -69,6 +70,39 @@ describe("the limits of a provider in the sandbox", () => {
       await new Promise((resolve) => setTimeout(resolve, 200))
       expect(calls).toBe(2)
     }
+  })
+
+  it("are said to hold for live jobs only, at the start, if the sandbox has another provider", async () => {
+    const said: Array<string> = []
+    const open = async (live: () => Promise<string>) => {
+      const sandbox = async () => "0.5"
+      await using _engine = await createEngine({
+        store: memoryStore(),
+        kinds,
+        providers: { sandbox: { embedding: sandbox }, live: { embedding: live === answer ? sandbox : live } },
+        log: ({ message }) => said.push(message),
+      })
+    }
+    const answer = async () => "0.5"
+    await open(answer)
+    expect(said).toEqual([])
+    await open(async () => "0.7")
+    expect(said).toEqual([
+      "rate, concurrency and callLimitMs of embedding hold for live jobs only: sandbox jobs use another provider",
+    ])
+  })
+
+  it("of a kind hold in both modes, each by itself", async () => {
+    const plain = jobKind({ name: "plain", request: z.object({}), limits: { rate }, run: async () => undefined })
+    await using kiln = await testEngine({ kinds: [plain], mode: "manual" })
+    for (const mode of ["sandbox", "live"] as const)
+      await kiln.submitMany(
+        "plain",
+        requests.map((each) => ({ ...each, mode })),
+      )
+    expect(await kiln.drain()).toBe(4)
+    await kiln.advance(60_000)
+    expect(await kiln.drain()).toBe(2)
   })
 
   it("follow virtual time", async () => {

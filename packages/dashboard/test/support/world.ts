@@ -21,8 +21,8 @@ const echo = jobKind({
   request: z.strictObject({ text: z.string() }),
   output: z.object({ said: z.string() }),
   files: ["page"],
-  run: async ({ fail, request, writeFile }) => {
-    if (request.text.startsWith("fail")) throw fail("content_rejected", { message: `cannot say ${request.text}` })
+  run: async ({ failure, request, writeFile }) => {
+    if (request.text.startsWith("fail")) throw failure("content_rejected", { message: `cannot say ${request.text}` })
     await writeFile("page", async () => ({ data: new TextEncoder().encode(request.text), mediaType: "text/plain" }))
     return { output: { said: request.text } }
   },

@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { createEngine, fail, jobKind, type LogEntry, type StoreAdapter } from "@kiln/core"
+import { createEngine, failure, jobKind, type LogEntry, type StoreAdapter } from "@kiln/core"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { freshDatabase } from "@kiln/postgres-lab"
@@ -29,7 +29,7 @@ const odds = jobKind({
     if (at === "mediaType")
       await writeFile("odd" as never, async () => ({ data: new Uint8Array(1), mediaType: `text/${text}` }))
     const kept = at === "value" ? await step("kept", async () => text) : text
-    if (at === "code") throw fail(text, { message: "as it was told" })
+    if (at === "code") throw failure(text, { message: "as it was told" })
     return { output: { kept, [text]: text }, ...(at === "warning" && { warningCode: text as never }) }
   },
 })
@@ -88,7 +88,7 @@ describe("texts that stores treat differently, from a program", () => {
             await expect((ask as (job: string) => Promise<unknown>)(unknown)).rejects.toMatchObject({
               code: "job_not_found",
             })
-        await expect(engine.readFile({ id: `fil_${text}` } as never)).rejects.toMatchObject({ code: "file_gone" })
+        await expect(engine.readFile({ id: `fil_${text}` })).rejects.toMatchObject({ code: "file_gone" })
         const request = { where: "request", text }
         await expect(engine.submit(text as "odds", request)).rejects.toMatchObject({ code: "kind_unknown" })
         await expect(engine.submit("odds", request, { project: text })).rejects.toThrow(TypeError)

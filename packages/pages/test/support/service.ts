@@ -25,9 +25,9 @@ const summary = jobKind({
   output: z.object({ summary: z.string(), words: z.number() }),
   files: ["page"],
   errorCodes: ["text_unreadable"],
-  run: async ({ fail, request, writeFile }) => {
+  run: async ({ failure, request, writeFile }) => {
     if (request.text === "unreadable")
-      throw fail("text_unreadable", { message: "for the log", publicMessage: "Send text with spaces." })
+      throw failure("text_unreadable", { message: "for the log", publicMessage: "Send text with spaces." })
     const words = request.text.split(" ").slice(0, request.words)
     await writeFile("page", async () => ({ data: new TextEncoder().encode(words.join(" ")), mediaType: "text/plain" }))
     return { output: { summary: `${words.join(" ")} and so on`, words: words.length } }

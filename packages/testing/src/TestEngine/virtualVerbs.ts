@@ -102,4 +102,4 @@ export const inlineVerbs = <K extends Kind>(
   }
 }
 
-const idOf = (job: JobReference<string>): JobId => (typeof job === "string" ? (job as JobId) : job.id)
+const idOf = (job: JobReference<string>): JobId => (typeof job === "string" ? job : job.id) as JobId

@@ -31,7 +31,7 @@ import { cannotGoOn } from "./AttemptEnd.ts"
 import { awaitChildren, type KeptCount } from "./children.ts"
 import { GateWatch } from "../claiming/GateWatch.ts"
 import { type Inherited, inherits, readInherited } from "./inherited.ts"
-import { keepStep } from "./keepStep.ts"
+import { fromKept, keepStep, toKept } from "./keepStep.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 import { ProgressReports, type ReportServices } from "./ProgressReports.ts"
 import { storeNow } from "./storeNow.ts"
@@ -148,7 +148,7 @@ class RunContext implements AttemptContext<unknown> {
   }
 
   get step(): AttemptContext<unknown>["step"] {
-    return <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
+    return <A, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
       this.#named(
         "step",
         name,
@@ -231,19 +231,19 @@ class RunContext implements AttemptContext<unknown> {
   }
 
   /** Returns the value that this job, or the one that it retries, has of a step; otherwise runs it and keeps the value. */
-  #kept<A extends Json>(name: string, run: () => Effect.Effect<A, AttemptError>): Effect.Effect<A, AttemptError> {
+  #kept<A>(name: string, run: () => Effect.Effect<A, AttemptError>): Effect.Effect<A, AttemptError> {
     const { checkpoints } = this.#job
     return Effect.suspend(() => {
-      if (Object.hasOwn(checkpoints, name)) return Effect.succeed(checkpoints[name] as A)
+      if (Object.hasOwn(checkpoints, name)) return Effect.succeed(fromKept(checkpoints[name]) as A)
       const runNow = this.#mayBuy.pipe(
         Effect.andThen(Effect.suspend(run)),
-        Effect.tap((value) => this.#keep(name, value)),
+        Effect.tap((value) => this.#keep(name, toKept(value))),
       )
       const inheritance = this.#inheritance
       if (inheritance === undefined) return runNow
       return Effect.flatMap(inheritance, ({ steps }) => {
         const value = steps.get(name)
-        return value === undefined ? runNow : Effect.as(this.#keep(name, value), value as A)
+        return value === undefined ? runNow : Effect.as(this.#keep(name, value), fromKept(value) as A)
       })
     })
   }
@@ -324,7 +324,9 @@ class RunContext implements AttemptContext<unknown> {
         Effect.suspend(() => {
           const provider = givenField(this.#providers, port.name) as AnyProvider | undefined
           if (provider === undefined)
-            return Effect.die(new KindBug(`the kind does not declare the provider "${port.name}"`))
+            return Effect.die(
+              new KindBug(`the kind does not declare the provider "${port.name}": add it to its providers`),
+            )
           const answer = inSpan(`Provider.${port.name}`, callProvider(port, provider, question, call), {
             kind: "client",
             attributes: { "kiln.provider": port.name, "kiln.job.id": call.jobId, "kiln.job.attempt": call.attempt },
@@ -369,7 +371,11 @@ const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>
   Effect.suspend(() => {
     const file = upload?.file
     if (upload === null || file === null || file === undefined)
-      return Effect.die(new KindBug(`a job of ${job.kind} has no uploaded file`))
+      return Effect.die(
+        new KindBug(
+          `a job of ${job.kind} has no uploaded file: name the field of its request in upload, and give it an upload`,
+        ),
+      )
     const content = Stream.unwrap(Effect.map(openNamed(blobs, file), (blob) => blob.content)).pipe(
       // A row names the blob, so a missing blob is damage.
       Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),

@@ -60,6 +60,7 @@ export const submitFollowUp = Effect.fnUntraced(function* (
   if (outcome === undefined) throw new TypeError("createJobs returned no outcome for a job")
   if (Result.isSuccess(outcome)) return outcome.success.job.id
   return yield* refused(outcome.failure, job, now, {
+    request,
     name: `the job of ${call}`,
     waiting: `the job of ${call} has to`,
     reused: () =>

@@ -36,8 +36,9 @@ export const checkResult = (
   result: AttemptResult,
   defaultCurrency: string,
 ): CheckedResult => {
-  const output = asJsonObject(result.output)?.stored
-  const problem = output === undefined ? notJsonObject(result.output) : resultProblem(kind, output, result)
+  const given: unknown = result.output === undefined && kind.output === undefined ? {} : result.output
+  const output = asJsonObject(given)?.stored
+  const problem = output === undefined ? notJsonObject(given) : resultProblem(kind, output, result)
   if (output === undefined || problem !== undefined)
     return { problem: new KindBug(`the result of ${kind.name} ${problem}`) }
   const wrong = kind.outputProblem(output)
@@ -63,9 +64,13 @@ export const checkResult = (
 }
 
 const notJsonObject = (output: unknown): string => {
-  const problem = jsonProblem(output)
-  return problem === undefined ? "has an output that is not a JSON object" : `is not a JSON object: output${problem}`
+  if (output === undefined) return "has no output, and the kind declares one: return { output: { … } } from run"
+  const problem = jsonProblem("output", output) ?? `output: ${shownType(output)} is not an object, such as { value }`
+  return `has an output that is not JSON. ${problem}`
 }
+
+const shownType = (output: unknown): string =>
+  output === null ? "null" : Array.isArray(output) ? "a list" : `a ${typeof output}`
 
 /** Only charged jobs have a maximum. It is what was reserved under a spend cap when the job was accepted. */
 const maxUsageOf = (kind: JobKind, { mode, price, request }: Job): Usage | null => {
@@ -100,7 +105,12 @@ const resultProblem = (
   output: JsonObject,
   { files, usage, warningCode }: AttemptResult,
 ): string | undefined => {
-  if (!areDeclared(kind, files)) return `must have exactly the files that the kind declares: "${kind.files.join(", ")}"`
+  if (!areDeclared(kind, files)) {
+    const missing = kind.files.find((name) => !files.some((file) => file.name === name))
+    return missing === undefined
+      ? `must have exactly the files that the kind declares: "${kind.files.join(", ")}"`
+      : `lacks the file "${missing}", which the kind declares: write it with writeFile("${missing}", …)`
+  }
   const both = files.find(({ name }) => Object.hasOwn(output, name))
   if (both !== undefined) return `has "${both.name}" both as a field of its output and as a file`
   if (JSON.stringify(output).length > limits.kindJsonLength) return "has an output that is too long"

@@ -81,6 +81,7 @@ const otherRequest = (step: string, index: number) =>
 /** Turns the first refusal of a child into the end of its parent's attempt. */
 const refusal = (
   outcomes: ChildOutcomes,
+  requests: ReadonlyArray<unknown>,
   step: string,
   job: Job,
   now: () => number,
@@ -89,6 +90,7 @@ const refusal = (
   if (index === undefined || outcome === undefined || Result.isSuccess(outcome)) return Effect.void
   const waiting = `the children of step "${step}"`
   return refused(outcome.failure, job, now, {
+    request: requests[index],
     name: `child ${index} of ${shownCall("children", step)}`,
     waiting,
     reused: () => otherRequest(step, index),
@@ -217,7 +219,7 @@ export const awaitChildren = Effect.fnUntraced(function* (
       children.has(index) ? [] : { index, request },
     )
     const outcomes = yield* submitChildren(services, job, parent, missing)
-    yield* refusal(outcomes, step, job, now)
+    yield* refusal(outcomes, requests, step, job, now)
     for (const [index, outcome] of outcomes) if (Result.isSuccess(outcome)) children.set(index, outcome.success.job)
   }
   yield* count.keep(total)

@@ -7,11 +7,21 @@ import type { Claim, JobStore } from "../../ports/index.ts"
 import { retrying } from "./retrying.ts"
 import { shownCall } from "./UsedNames.ts"
 
+/** The stored value of a step that returned nothing, so that it is `undefined` in a later attempt too, and not `null`. */
+const nothing = "kiln:undefined"
+
+/** Returns what is stored for the value of a step. The value itself is checked when it is written. */
+export const toKept = (value: unknown): Json => (value === undefined ? { [nothing]: true } : (value as Json))
+
+/** Returns the value of a step from what is stored. */
+export const fromKept = (stored: Json | undefined): unknown =>
+  typeof stored === "object" && stored !== null && Object.hasOwn(stored, nothing) ? undefined : stored
+
 /** Returns why a value cannot be stored. Checked here, so that every store rejects the same values. */
 const valueProblem = (step: string, value: Json): string | undefined => {
   const json = asJson(value)
   const call = shownCall("step", step)
-  if (json === undefined) return `${call} returned a value that is not JSON: the value${jsonProblem(value)}`
+  if (json === undefined) return `${call} returned a value that is not JSON. ${jsonProblem("value", value)}`
   return json.length > limits.kindJsonLength
     ? `${call} returned a value of ${json.length} characters of JSON; the limit is ${limits.kindJsonLength}`
     : undefined

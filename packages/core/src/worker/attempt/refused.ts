@@ -4,10 +4,12 @@ import type { Job } from "../../domain/index.ts"
 import type { SpendCapReached } from "../../domain/Errors.ts"
 import type { CreateJobError } from "../../engine/index.ts"
 import { type AttemptError, AttemptFailed, AttemptParked } from "../../kinds/AttemptContext.ts"
+import { jsonProblem } from "../../kinds/asJson.ts"
 import type { KindBug } from "../../kinds/KindBug.ts"
 
 /** A job that an attempt submitted, in messages. */
 export interface SubmittedByAttempt {
+  readonly request: unknown
   /** Names the job: `child 0 of children("a")`. */
   readonly name: string
   /** The subject of a message that it waits: `the children of step "a"`. */
@@ -21,7 +23,7 @@ export const refused = (
   error: CreateJobError,
   job: Job,
   now: () => number,
-  { name, reused, waiting }: SubmittedByAttempt,
+  { name, request, reused, waiting }: SubmittedByAttempt,
 ): Effect.Effect<never, AttemptError> => {
   if (error._tag === "StoreUnavailable") return Effect.fail(error)
   const parkOn = (missing: ReadonlyArray<string>) =>
@@ -33,8 +35,15 @@ export const refused = (
   if (error._tag === "SpendCapReached")
     return Effect.andThen(tellOfCap(error, waiting, job), parkOn([`spend_cap:${error.owner}`]))
   if (error._tag === "IdempotencyKeyReused") return Effect.die(reused())
-  const detail = `${name} was refused: ${error._tag}`
+  const detail = `${name} was refused: ${error._tag}${problemIn(error, request)}`
   return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: false, detail, cause: error }))
+}
+
+/** What is wrong with a request, without its values, and without messages of its schema, which may quote them. */
+const problemIn = (error: CreateJobError, request: unknown): string => {
+  if (error._tag !== "InvalidRequest") return ""
+  const fields = error.errors.map(({ field, reason }) => `${field || "the request"} (${reason})`)
+  return `: ${jsonProblem("request", request) ?? fields.join(", ")}`
 }
 
 /** Logs ever more rarely: the job looks again every second. */

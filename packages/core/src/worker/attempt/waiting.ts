@@ -90,13 +90,13 @@ export const awaitSignal = Effect.fnUntraced(function* (
 
 const valueOf = (call: string, value: Json, schema: SignalOptions["schema"]): Effect.Effect<Json, AttemptError> => {
   if (schema === undefined) return Effect.succeed(value)
-  const read = readBySchema(schema, value)
-  return "problem" in read
+  const read = readBySchema(schema, value, "value")
+  return "wrongAt" in read
     ? Effect.fail(
         new AttemptFailed({
           errorCode: "internal_error",
           retry: false,
-          detail: `${call}: the value of the signal does not match its schema${read.problem}`,
+          detail: `${call}: the value of the signal does not match its schema: ${read.wrongAt}`,
         }),
       )
     : Effect.succeed(read.value as Json)

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes, isStorableText, jobBlobKey, type OutputFile } from "../../domain/index.ts"
+import { unknownName } from "../../domain/knownNames.ts"
 import { valueOf } from "../../domain/realms.ts"
 import { filesInProgress } from "../../engine/FilesInProgress.ts"
 import { type AttemptError, AttemptFailed, type AttemptFile } from "../../kinds/AttemptContext.ts"
@@ -27,9 +28,17 @@ export const writeFile = Effect.fnUntraced(function* (
   name: string,
   { data, mediaType }: AttemptFile,
 ) {
+  if (!kind.files.includes(name))
+    return yield* Effect.die(
+      new KindBug(unknownName(`file "${name}" of ${kind.name}: declare it in files`, name, kind.files)),
+    )
   const blobKey = jobBlobKey(job.id, token, name)
   if (!isStorableText(mediaType))
-    return yield* Effect.die(new KindBug("the media type of a file must be text without U+0000 or unpaired surrogates"))
+    return yield* Effect.die(
+      new KindBug(
+        `writeFile("${name}") expects { data, mediaType }, and mediaType must be text without U+0000 or unpaired surrogates`,
+      ),
+    )
   const maxBytes = valueOf(kind.fileLimits, name) ?? defaultMaxBytes
   // A stream cannot be read again, so a write is repeated only if it did not begin.
   let begun = false

@@ -17,9 +17,12 @@ export const summary = jobKind({
   output: z.object({ shortText: z.string(), wordCount: z.number() }),
   files: ["page"],
   errorCodes: ["text_unreadable"],
-  run: async ({ fail, progress, writeFile, request }) => {
+  run: async ({ failure, progress, writeFile, request }) => {
     if (request.longText === "unreadable")
-      throw fail("text_unreadable", { message: "for the log", publicMessage: "Send text in a language with spaces." })
+      throw failure("text_unreadable", {
+        message: "for the log",
+        publicMessage: "Send text in a language with spaces.",
+      })
     if (request.longText === "wait for progress") {
       progress(0.5, "reading")
       await progressSeen.promise

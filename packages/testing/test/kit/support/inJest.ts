@@ -1,4 +1,4 @@
-import { fail, jobKind } from "@kiln/core"
+import { failure, jobKind } from "@kiln/core"
 import { testEngine } from "@kiln/testing"
 import { assertDone, assertFailed, assertSubmitted } from "@kiln/testing/assert"
 import { z } from "zod"
@@ -30,7 +30,7 @@ const report = jobKind({
   run: async ({ attempt, writeFile, request, step }) => {
     const about = await step("count", () => Promise.resolve({ lines: request.lines.length }))
     await writeFile("page", () => Promise.resolve({ data: new TextEncoder().encode("page"), mediaType: "text/plain" }))
-    if (attempt === 1) throw fail("provider_unavailable", { message: "once more", retry: true })
+    if (attempt === 1) throw failure("provider_unavailable", { message: "once more", retry: true })
     return { output: { about } }
   },
 })

@@ -1,4 +1,4 @@
-import { builtIn, fail, jobKind } from "@kiln/core"
+import { builtIn, failure, jobKind } from "@kiln/core"
 import { Schema } from "effect"
 
 /** A custom kind whose attempts are controlled by the test. */
@@ -13,4 +13,4 @@ export const greeting = (run: (name: string, attempt: number) => Promise<string>
 export const speech = builtIn.speechSynthesis()
 
 /** Thrown by an attempt that may succeed later. */
-export const busy = () => fail("provider_unavailable", { message: "busy", retry: true })
+export const busy = () => failure("provider_unavailable", { message: "busy", retry: true })

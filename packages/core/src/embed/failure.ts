@@ -3,9 +3,9 @@ import { type OptionNames, requireFlag, requireNumber, requireOptions } from "..
 import { isTaggedError } from "../domain/realms.ts"
 import { AttemptFailed } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
-import type { FailOptions } from "./JobKindOptions.ts"
+import type { FailureOptions } from "./JobKindOptions.ts"
 
-const failOptions: OptionNames<FailOptions> = {
+const failureOptions: OptionNames<FailureOptions> = {
   message: true,
   publicMessage: true,
   retry: true,
@@ -18,16 +18,18 @@ const failOptions: OptionNames<FailOptions> = {
  * are used up. The code is a built-in one or one that the kind declares in `errorCodes`; any other is a bug of the kind, which
  * fails the job with `internal_error` and is logged. Throws `TypeError` for invalid arguments.
  */
-export const fail = (code: ErrorCode, options: FailOptions = {}): Error => {
+export const failure = (code: ErrorCode, options: FailureOptions = {}): Error => {
   if (typeof code !== "string" || !errorCodeForm.test(code))
-    throw new TypeError('the error code passed to fail() must be up to 64 lower-case letters, digits and "_"')
-  requireOptions("fail()", options, failOptions)
+    throw new TypeError(
+      'the error code passed to failure() must be up to 64 lower-case letters, digits and "_"; pass text as failure(code, { message })',
+    )
+  requireOptions("failure()", options, failureOptions)
   const { cause, message = code, publicMessage, retry, retryAfterMs } = options
-  if (typeof message !== "string") throw new TypeError("message of fail() must be a string")
+  if (typeof message !== "string") throw new TypeError("message of failure() must be a string")
   if (publicMessage !== undefined && typeof publicMessage !== "string")
-    throw new TypeError("publicMessage of fail() must be a string")
-  requireFlag("retry of fail()", retry)
-  if (retryAfterMs !== undefined) requireNumber("retryAfterMs of fail()", retryAfterMs, { least: 0 })
+    throw new TypeError("publicMessage of failure() must be a string")
+  requireFlag("retry of failure()", retry)
+  if (retryAfterMs !== undefined) requireNumber("retryAfterMs of failure()", retryAfterMs, { least: 0 })
   return new AttemptFailed({
     errorCode: code,
     retry: retry ?? false,
@@ -39,14 +41,14 @@ export const fail = (code: ErrorCode, options: FailOptions = {}): Error => {
 }
 
 /**
- * The errors that an attempt has made with `fail` and not thrown yet. An error that nothing throws has no effect, which is a bug.
+ * The errors that an attempt has made with `failure` and not thrown yet. An error that nothing throws has no effect, which is a bug.
  * One that the function throws and catches itself cannot be told from it.
  */
 export class MadeErrors {
   #codes: Map<unknown, string> | undefined
 
-  readonly fail: typeof fail = (code, options) => {
-    const error = fail(code, options)
+  readonly failure: typeof failure = (code, options) => {
+    const error = failure(code, options)
     ;(this.#codes ??= new Map()).set(error, code)
     return error
   }
@@ -59,12 +61,12 @@ export class MadeErrors {
   /** The bug of a function that returns this after it made an error that nothing has thrown; `undefined` without one. */
   bug(returned: unknown): KindBug | undefined {
     if (isTaggedError<AttemptFailed>(returned, "AttemptFailed"))
-      return new KindBug(`run returned fail("${returned.errorCode}"): write throw fail("${returned.errorCode}")`)
+      return new KindBug(`run returned failure("${returned.errorCode}"): write throw failure("${returned.errorCode}")`)
     const [code] = this.#codes?.values() ?? []
     return code === undefined
       ? undefined
       : new KindBug(
-          `fail("${code}") has no effect unless its error ends run: write throw fail("${code}"); where run catches it, throw an error of your own`,
+          `failure("${code}") has no effect unless its error ends run: write throw failure("${code}"); where run catches it, throw an error of your own`,
         )
   }
 }
