@@ -125,5 +125,5 @@ export const runSchedule = Effect.fnUntraced(function* ({ id }: InputOf<"runSche
     Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : refuse("refused", error.message))),
   )
   if (accepted === undefined) return yield* Effect.fail(refuse("not_found", "there is no such schedule"))
-  return { job_id: accepted.job.id as string, deduplicated: accepted.deduplicated ?? false }
+  return { job_id: accepted.job.id, deduplicated: accepted.deduplicated ?? false }
 })
