@@ -18,7 +18,7 @@ const looks = {
 
 const images = join(import.meta.dirname, "../../../docs/images")
 
-/** Writes the pictures of the documentation: `KILN_SCREENSHOTS=write`. */
+/** Writes the pictures of the documentation: `pnpm pictures`. */
 const writesPictures = process.env["KILN_SCREENSHOTS"] === "write"
 
 /** Asks until an assertion holds, on a slow machine too. */
@@ -529,17 +529,19 @@ describe.skipIf(chromiumPath === undefined)(`the playground${missing}`, () => {
 
   // Pictures are committed, and written only on request.
   it.runIf(writesPictures)("is pictured in the documentation", async () => {
-    const { close, page } = await open({ viewport: { width: 1_160, height: 860 }, colorScheme: "light" })
-    await choose(page, "Transcribe")
-    await run(page, "Use an example")
-    await run(page, "Transcribe")
-    await untilStatus(page, "done")
-    await choose(page, "Draw")
-    await run(page, "Draw")
-    await untilStatus(page, "done")
-    await until(() => page.locator("img.frame").evaluate((at: HTMLImageElement) => at.naturalWidth)).toBe(1_024)
-    const picture = await page.screenshot({ path: join(images, "playground.png") })
-    expect(picture.length).toBeLessThan(200_000)
-    await close()
+    for (const colorScheme of ["light", "dark"] as const) {
+      const { close, page } = await open({ viewport: { width: 1_120, height: 700 }, colorScheme })
+      await page.getByLabel("Input").fill("Good morning. Here are the headlines of the day.")
+      await run(page, "Speak")
+      await untilStatus(page, "done")
+      await until(() =>
+        page.locator(".file-result audio").evaluate((at: HTMLAudioElement) => at.duration),
+      ).toBeGreaterThan(0)
+      await page.waitForTimeout(500)
+      await page.evaluate(() => scrollTo(0, 0))
+      const picture = await page.screenshot({ path: join(images, `playground-${colorScheme}.png`) })
+      expect(picture.length).toBeLessThan(120_000)
+      await close()
+    }
   })
 })

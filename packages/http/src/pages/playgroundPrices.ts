@@ -16,7 +16,7 @@ const pricesOf = (offers: OfferedKinds, { prices }: Board) =>
       const price = gate.price === null ? undefined : prices[gate.price]
       // Live jobs are refused under a price that lacks a meter.
       if (price === undefined || !gate.meters.every((meter) => Object.hasOwn(price.unitAmounts, meter))) return []
-      const amounts = gate.meters.map((meter) => [meter, price.unitAmounts[meter]])
+      const amounts = gate.meters.map((meter) => [meter, price.unitAmounts[meter]] as const)
       return [[name, { currency: price.currency, unit_amounts: Object.fromEntries(amounts) }]]
     }),
   )

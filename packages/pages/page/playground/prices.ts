@@ -28,7 +28,7 @@ export const usePrices = (key: string | undefined, jobs: number): Prices => {
     const controller = new AbortController()
     const load = async (): Promise<void> => {
       const { body } = await send(key, "GET", "/playground/prices", undefined, controller.signal)
-      const found = Object.entries(asObject(body["prices"])).map(([kind, price]) => [kind, priceOf(price)])
+      const found = Object.entries(asObject(body["prices"])).map(([kind, price]) => [kind, priceOf(price)] as const)
       if (!controller.signal.aborted) setKnown({ key, prices: Object.fromEntries(found) })
     }
     if (key !== undefined) void load().catch(() => undefined)
