@@ -65,6 +65,10 @@ export const renderGuides = () => {
         },
         // The page loads nothing but itself.
         image: ({ text }: Tokens.Image) => `<i>${escapeHtml(text)}</i>`,
+        html: ({ text }: Tokens.HTML | Tokens.Tag) => {
+          const [, alt] = /^<picture>[^]*\balt="([^"]*)"/.exec(text) ?? []
+          return alt === undefined ? text : `<p><i>${alt}</i></p>`
+        },
         code: ({ lang = "", text }: Tokens.Code) =>
           lang === "mermaid"
             ? ""

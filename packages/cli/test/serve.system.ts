@@ -37,7 +37,10 @@ describe("the first start", () => {
       // The log is another stream and does not contain the key.
       expect(kiln.stderr).not.toContain("kiln_test_")
 
-      expect(kiln.stdout).toContain(`  npx -y pnpm@12 try ${key} ${url}\n`)
+      expect(kiln.stdout).toMatch(
+        /^ {2}export KILN_URL=.*\n {2}npx -y pnpm@12 kiln try speak 'Hello.*' -o hello\.mp3$/m,
+      )
+      expect(kiln.stdout).toContain(`  export KILN_URL=${url} KILN_API_KEY=${key}\n`)
       const [, create = "", read = ""] = /^(curl [^]*?)\n\n(curl .*)$/m.exec(kiln.stdout) ?? []
       expect(create.split("\n").every((line) => line.length <= 120)).toBe(true)
       const ids: Array<string> = []

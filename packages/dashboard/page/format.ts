@@ -21,5 +21,5 @@ export const moment = (time: string): string =>
     hour12: false,
   })
 
-/** The random end of an identifier, which tells apart those of the same time. */
-export const shortId = (id: string): string => `${id.slice(0, 4)}…${id.slice(-8)}`
+/** The random end of an identifier, which tells apart those of the same time. A short one that a host has chosen stays whole. */
+export const shortId = (id: string): string => (id.length < 30 ? id : `${id.slice(0, 4)}…${id.slice(-8)}`)

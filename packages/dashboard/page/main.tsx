@@ -1,5 +1,5 @@
 import { render } from "preact"
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { Brand } from "@kiln/pages/ui"
 import "uplot/dist/uPlot.min.css"
 import "@kiln/pages/theme.css"
@@ -131,6 +131,12 @@ const Shell = ({
   useEffect(() => void (document.title = `${title} · kiln`), [title])
   const main = `${section} ${place.path[1] ?? ""}`
   useEffect(() => scrollTo(0, 0), [main])
+  const nav = useRef<HTMLElement>(null)
+  // A phone shows a part of the sections.
+  useEffect(() => {
+    const current = nav.current?.querySelector("[aria-current]")
+    current?.scrollIntoView({ block: "nearest", inline: "center" })
+  }, [section])
   return (
     <SessionContext.Provider value={{ session, signIn: onSignIn, signOut: onSignOut }}>
       <a
@@ -145,7 +151,7 @@ const Shell = ({
       </a>
       <header class="bar">
         <Brand href={linkTo([])} />
-        <nav aria-label="Sections">
+        <nav aria-label="Sections" ref={nav}>
           {sections.map(([path, name]) => (
             <a key={path} href={linkTo(path === "" ? [] : [path])} aria-current={path === section ? "page" : undefined}>
               {name}

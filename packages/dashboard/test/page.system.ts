@@ -8,11 +8,12 @@ import { axeViolations, chromiumPath, openBrowser, openPage, type Browser } from
 import { measurePaint } from "@kiln/pages/paint"
 import { sendResponse, toRequest } from "../src/effect.ts"
 import { assets } from "../src/page/assets.ts"
+import { openPictureWorld } from "./support/pictureWorld.ts"
 import { canary, openWorld, type World } from "./support/world.ts"
 
 const images = join(import.meta.dirname, "../../../docs/images")
 
-/** Writes the pictures of the documentation: `KILN_SCREENSHOTS=write`. */
+/** Writes the pictures of the documentation: `pnpm pictures`. */
 const writesPictures = process.env["KILN_SCREENSHOTS"] === "write"
 
 const desktop = { viewport: { width: 1_280, height: 800 } } as const
@@ -30,13 +31,33 @@ it("the page is small: at most 150 kB compressed", () => {
   expect(bytes).toBeGreaterThan(20_000)
 })
 
+/** Serves a dashboard on a free port. */
+const serveWorld = async (world: World) => {
+  const server = createServer((message, response) => {
+    const respond = async () => {
+      const answer = await world.fetch(await toRequest(message))
+      await sendResponse(response, answer, message.method === "HEAD")
+    }
+    void respond()
+  }).listen(0, "127.0.0.1")
+  await once(server, "listening")
+  return {
+    server,
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    [Symbol.dispose]: () => {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
 const missing = chromiumPath === undefined ? " (skipped: no chromium on the path)" : ""
 
 // Without Chromium there is no page to walk; the name of the suite says so.
 describe.skipIf(chromiumPath === undefined)(`the operator's page${missing}`, () => {
   let world: World
   let browser: Browser
-  let server: ReturnType<typeof createServer>
+  let host: Awaited<ReturnType<typeof serveWorld>>
   let base: string
   let failedId: string
 
@@ -58,21 +79,13 @@ describe.skipIf(chromiumPath === undefined)(`the operator's page${missing}`, () 
       ),
     )
     await engine.schedules.set("nightly", { kind: "echo", cron: "0 3 * * *", request: { text: "x" } })
-    server = createServer((message, response) => {
-      const respond = async () => {
-        const answer = await world.fetch(await toRequest(message))
-        await sendResponse(response, answer, message.method === "HEAD")
-      }
-      void respond()
-    }).listen(0, "127.0.0.1")
-    await once(server, "listening")
-    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    host = await serveWorld(world)
+    base = host.base
     browser = await openBrowser()
   })
   afterAll(async () => {
     await browser.close()
-    server.close()
-    server.closeAllConnections()
+    host[Symbol.dispose]()
     await world[Symbol.asyncDispose]()
   })
 
@@ -184,12 +197,61 @@ describe.skipIf(chromiumPath === undefined)(`the operator's page${missing}`, () 
     await close()
   })
 
+  it("starts waiting jobs at another time or now, one and all that match", async () => {
+    const submit = (n: number) =>
+      world.engine.submit("echo", { text: `${n}` }, { project: "later", delayMs: 3_600_000 })
+    const [first] = await Promise.all([1, 2, 3].map(submit))
+    const { close, page, troubles } = await open({ ...desktop, token: world.tokens.operate })
+    const dialog = page.getByRole("dialog")
+    await page.goto(`${base}#/jobs/${first?.id}`)
+    await page.getByText("its start in 60 min").waitFor()
+    await page.getByRole("button", { name: "Reschedule", exact: true }).click()
+    await dialog.getByLabel("New start").fill("")
+    expect(await dialog.getByRole("button", { name: "Reschedule the job" }).isDisabled()).toBe(true)
+    const inFiveHours = new Date(Date.now() + 5 * 3_600_000 - new Date().getTimezoneOffset() * 60_000)
+    await dialog.getByLabel("New start").fill(inFiveHours.toISOString().slice(0, 16))
+    await dialog.getByText(`kiln job reschedule ${first?.id} --at 20`).waitFor()
+    expect(await axeViolations(page)).toEqual([])
+    await dialog.getByRole("button", { name: "Reschedule the job" }).click()
+    await page.getByText("its start in 5 h").waitFor()
+    await page.getByRole("button", { name: "Promote", exact: true }).click()
+    await dialog.getByRole("button", { name: "Promote the job" }).click()
+    await page.getByRole("heading", { name: "echo done" }).waitFor()
+    expect(await page.getByRole("button", { name: "Reschedule", exact: true }).count()).toBe(0)
+
+    await page.goto(`${base}#/jobs?project=prj_later&status=queued`)
+    await page.getByRole("button", { name: "Promote all matching" }).click()
+    await dialog.getByRole("button", { name: "Promote 2 jobs" }).click()
+    await dialog.getByText("2 jobs promoted.").waitFor()
+    await dialog.getByRole("button", { name: "Close" }).click()
+    await page.getByText("No jobs match.").waitFor()
+    await page.goto(`${base}#/jobs?project=prj_later&type=echo`)
+    await page.getByRole("button", { name: "Cancel all matching" }).click()
+    // Nothing is left to confirm.
+    await dialog.getByText("Cancel 0 jobs?").waitFor()
+    expect(await dialog.getByRole("button").allTextContents()).toEqual(["Close"])
+    expect(troubles).toEqual([])
+    await close()
+  })
+
+  it("shows the section of a view on a phone, and a way on from a job that is gone", async () => {
+    const { close, page } = await open({ ...looks["dark, phone"], token: world.tokens.view })
+    await page.goto(`${base}#/audit`)
+    const section = page.getByRole("link", { name: "Audit", exact: true })
+    await section.waitFor()
+    await expect.poll(() => section.evaluate((link) => link.getBoundingClientRect().right <= innerWidth)).toBe(true)
+    await page.goto(`${base}#/jobs/job_x`)
+    await page.getByRole("link", { name: "All jobs" }).click()
+    await page.getByRole("heading", { name: "Jobs" }).waitFor()
+    await close()
+  })
+
   it("goes on when the service was unreachable for a while", async () => {
     const { close, page } = await open({ ...desktop, token: world.tokens.view })
     await page.goto(base)
     await page.getByRole("heading", { name: "Overview" }).waitFor()
     await page.context().setOffline(true)
-    server.closeAllConnections()
+    host.server.closeAllConnections()
     await page.getByText("not updating").waitFor({ timeout: 60_000 })
     await page.context().setOffline(false)
     await page.getByText("not updating").waitFor({ state: "detached", timeout: 60_000 })
@@ -224,18 +286,24 @@ describe.skipIf(chromiumPath === undefined)(`the operator's page${missing}`, () 
   })
 
   // Pictures are committed, and written only on request.
-  it.runIf(writesPictures)("is pictured in the documentation", async () => {
+  it.runIf(writesPictures)("is pictured in the documentation", { timeout: 120_000 }, async () => {
+    const { jobId, world: pictured } = await openPictureWorld()
+    await using _ = pictured
+    using host = await serveWorld(pictured)
     for (const [name, view] of [
       ["dashboard-overview", ""],
-      ["dashboard-job", `jobs/${failedId}`],
+      ["dashboard-job", `jobs/${jobId}`],
     ] as const) {
-      const { close, page } = await open({ ...desktop, colorScheme: "light", token: world.tokens.operate })
-      await page.goto(`${base}#/${view}`)
-      await page.locator("main h1").waitFor()
-      await page.waitForTimeout(1_000)
-      const picture = await page.screenshot({ path: join(images, `${name}.png`) })
-      expect(picture.length).toBeLessThan(200_000)
-      await close()
+      for (const colorScheme of ["light", "dark"] as const) {
+        const look = { viewport: { width: 1_120, height: 700 }, colorScheme, token: pictured.tokens.operate }
+        const { close, page } = await openPage(browser, host.base, look)
+        await page.goto(`${host.base}#/${view}`)
+        await page.locator("main h1").waitFor()
+        await page.waitForTimeout(1_000)
+        const picture = await page.screenshot({ path: join(images, `${name}-${colorScheme}.png`) })
+        expect(picture.length).toBeLessThan(120_000)
+        await close()
+      }
     }
   })
 })

@@ -18,7 +18,7 @@ const looks = {
 
 const images = join(import.meta.dirname, "../../../docs/images")
 
-/** Writes the pictures of the documentation: `KILN_SCREENSHOTS=write`. */
+/** Writes the pictures of the documentation: `pnpm pictures`. */
 const writesPictures = process.env["KILN_SCREENSHOTS"] === "write"
 
 /** Asks until an assertion holds, on a slow machine too. */
@@ -332,7 +332,86 @@ describe.skipIf(chromiumPath === undefined)(`the playground${missing}`, () => {
     const problem = result(page).getByRole("alert")
     await problem.getByText("400 invalid_request").waitFor()
     expect(await problem.getByRole("listitem").count()).toBe(2)
+    // No price is set.
+    expect(await page.locator(".price").count()).toBe(0)
     await problem.getByText("Fix the fields").waitFor()
+    await close()
+  })
+
+  it("tells what a job costs before it runs, and what it cost", async () => {
+    await using paid = await openService()
+    const live = await paid.createKey(undefined, "live")
+    const { close, page, troubles } = await openPage(browser, paid.url, desktop)
+    await page.goto(paid.url)
+    const price = page.locator(".price")
+    await paid.openLive()
+    await useKey(page, live.key)
+    await page.getByText("your live key: jobs are charged").waitFor()
+    await until(() => page.evaluate(() => document.querySelector(".price")?.textContent ?? "")).toMatch(
+      /^Costs 0\.0\d+ USD/,
+    )
+    await page.getByLabel("Input").fill("Twelve marks")
+    expect(await price.textContent()).toBe("Costs 0.00018 USD.")
+    await run(page, "Speak")
+    await result(page).getByText("charged 0.00018 USD (12 input characters)").waitFor()
+    await choose(page, "Talk")
+    await page.getByText("Settings").click()
+    await page.getByText("about 192 words").waitFor()
+    expect(await price.textContent()).toBe("Costs 0.0001 USD × input audio seconds + 0.00002 USD × output tokens.")
+    await page.getByLabel("Instructions").fill("Be brief.")
+    await page.getByText("about 3 tokens, 9 /").waitFor()
+    await page.getByText("Or send a file").click()
+    await run(page, "Use an example")
+    await until(() => price.textContent()).toBe("Costs at most 0.00532 USD.")
+    expect(await axeViolations(page)).toEqual([])
+    await run(page, "Forget it")
+    await useKey(page, (await paid.createKey()).key)
+    await until(() => page.evaluate(() => document.querySelector(".price")?.textContent ?? "")).toBe(
+      "Free with this key. With a live key: at most 0.00532 USD.",
+    )
+    expect(troubles).toEqual([])
+    await close()
+  })
+
+  it("leaves a way on from every failure", async () => {
+    await using closed = await openService({ playground: false })
+    const { close, page } = await openPage(browser, closed.url, desktop)
+    const { key } = await closed.createKey()
+    await page.goto(closed.url)
+    await page.getByLabel("API key").fill("kiln_test_wrong")
+    await page.keyboard.press("Enter")
+    await run(page, "Speak")
+    await result(page).getByText("401 invalid_api_key").waitFor()
+    // Nobody issues keys here: the field for one opens, with the focus in it.
+    await run(page, "Use another key")
+    await until(() => page.evaluate(() => document.activeElement?.id)).toBe("own-key")
+    await page.keyboard.type(key)
+    await page.keyboard.press("Enter")
+    await run(page, "Try again")
+    await untilStatus(page, "done")
+
+    await page.getByLabel("Input").fill("sandbox:fail:content_rejected")
+    await run(page, "Speak")
+    await untilStatus(page, "failed")
+    // An older failure repeats its own request, not the last one.
+    await page.getByLabel("Input").fill("Fine")
+    await run(page, "Speak")
+    await untilStatus(page, "done")
+    await page.getByRole("button", { name: "sandbox:fail:content_rejected" }).first().click()
+    await untilStatus(page, "failed")
+    await run(page, "Run it again")
+    await result(page).getByText("processing").first().waitFor()
+    await untilStatus(page, "failed")
+    const jobs = page.getByRole("region", { name: "This tab's jobs" })
+    await until(() => jobs.getByText("sandbox:fail:content_rejected", { exact: true }).count()).toBe(2)
+
+    // A job of another key.
+    await page.goto(`${closed.url}/#speech_synthesis/job_01hzzzzzzzzzzzzzzzzzzzzzzz`)
+    await page.reload()
+    await result(page).getByText("404 job_not_found").waitFor()
+    await run(page, "Dismiss")
+    await result(page).getByText("The result of your job appears here.").waitFor()
+    expect(await page.evaluate(() => location.hash)).toBe("#speech_synthesis")
     await close()
   })
 
@@ -450,17 +529,19 @@ describe.skipIf(chromiumPath === undefined)(`the playground${missing}`, () => {
 
   // Pictures are committed, and written only on request.
   it.runIf(writesPictures)("is pictured in the documentation", async () => {
-    const { close, page } = await open({ viewport: { width: 1_160, height: 860 }, colorScheme: "light" })
-    await choose(page, "Transcribe")
-    await run(page, "Use an example")
-    await run(page, "Transcribe")
-    await untilStatus(page, "done")
-    await choose(page, "Draw")
-    await run(page, "Draw")
-    await untilStatus(page, "done")
-    await until(() => page.locator("img.frame").evaluate((at: HTMLImageElement) => at.naturalWidth)).toBe(1_024)
-    const picture = await page.screenshot({ path: join(images, "playground.png") })
-    expect(picture.length).toBeLessThan(200_000)
-    await close()
+    for (const colorScheme of ["light", "dark"] as const) {
+      const { close, page } = await open({ viewport: { width: 1_120, height: 700 }, colorScheme })
+      await page.getByLabel("Input").fill("Good morning. Here are the headlines of the day.")
+      await run(page, "Speak")
+      await untilStatus(page, "done")
+      await until(() =>
+        page.locator(".file-result audio").evaluate((at: HTMLAudioElement) => at.duration),
+      ).toBeGreaterThan(0)
+      await page.waitForTimeout(500)
+      await page.evaluate(() => scrollTo(0, 0))
+      const picture = await page.screenshot({ path: join(images, `playground-${colorScheme}.png`) })
+      expect(picture.length).toBeLessThan(120_000)
+      await close()
+    }
   })
 })

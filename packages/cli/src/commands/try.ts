@@ -8,10 +8,11 @@ import { type CommandFailed, misused } from "../CommandFailed.ts"
 import { ProcessIo } from "../ProcessIo.ts"
 import { type AudioFile, readAudio } from "../try/audioFile.ts"
 import { checkOutput, type OutputPlace } from "../try/outputFile.ts"
+import { printCurl } from "../try/curl.ts"
 import { runTrial, type Trial, type TriedJob } from "../try/runTrial.ts"
 import { stopOnSignal } from "../try/stopOnSignal.ts"
 import type { Service } from "../try/Service.ts"
-import { givenService, type TargetFlags, targetFlags } from "../try/target.ts"
+import { givenService, givenUrl, type TargetFlags, targetFlags } from "../try/target.ts"
 
 const commonFlags = {
   output: Flag.String("output").pipe(
@@ -21,19 +22,32 @@ const commonFlags = {
     Flag.optional,
   ),
   force: Flag.Boolean("force").pipe(Flag.withDescription("Overwrite the file if it exists"), Flag.withDefault(false)),
+  curl: Flag.Boolean("curl").pipe(
+    Flag.withDescription("Print the requests as curl commands for a shell, and send nothing"),
+    Flag.withDefault(false),
+  ),
   ...targetFlags,
 }
 
-type Common = TargetFlags & { readonly output: Option.Option<string>; readonly force: boolean }
+interface Common extends TargetFlags {
+  readonly output: Option.Option<string>
+  readonly force: boolean
+  readonly curl: boolean
+}
 
 const run = (
   common: Common,
   prepare: Effect.Effect<Trial["job"], CommandFailed>,
-  { requiresService = false, waits = true }: { readonly requiresService?: boolean; readonly waits?: boolean } = {},
+  {
+    requiresService = false,
+    waits = true,
+    ...about
+  }: Pick<Trial, "type" | "recording"> & { readonly requiresService?: boolean; readonly waits?: boolean },
 ) => {
   let job: TriedJob | undefined
   return Effect.gen(function* () {
     const output: OutputPlace = { path: Option.getOrUndefined(common.output), force: common.force }
+    if (common.curl) return yield* printCurl({ job: yield* prepare, output, waits, ...about }, yield* givenUrl(common))
     const given: Service | undefined = yield* givenService(common)
     if (requiresService && given === undefined)
       return yield* misused("a job is one of a running service: pass --url, and its API key in KILN_API_KEY")
@@ -70,6 +84,7 @@ const transcribe = Command.make("transcribe", { file, seconds, ...commonFlags },
       (audio) => (client: Client, signal: AbortSignal) =>
         client.transcriptions.createFromFile(audio.bytes, announced(audio), { signal }),
     ),
+    { type: "transcription", recording: given.file },
   ),
 ).pipe(Command.withDescription("Transcribe a recording and print the transcript"))
 
@@ -82,6 +97,7 @@ const speak = Command.make(
       Effect.succeed((client: Client, signal: AbortSignal) =>
         client.speech.create({ input: given.text, ...optional("voice", given.voice) }, { signal }),
       ),
+      { type: "speech_synthesis" },
     ),
 ).pipe(Command.withDescription("Speak a text and write the audio to a file"))
 
@@ -113,6 +129,7 @@ const turn = Command.make("turn", { file, seconds, voice, ...turnFlags, ...commo
           { signal },
         ),
     ),
+    { type: "voice_turn", recording: given.file },
   ),
 ).pipe(Command.withDescription("Answer a spoken question: print the reply and write its audio to a file"))
 
@@ -125,6 +142,7 @@ const image = Command.make(
       Effect.succeed((client: Client, signal: AbortSignal) =>
         client.images.create({ prompt: given.prompt }, { signal }),
       ),
+      { type: "image_generation" },
     ),
 ).pipe(Command.withDescription("Generate an image, write it to a file, and show it where the terminal can"))
 

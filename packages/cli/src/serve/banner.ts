@@ -1,5 +1,4 @@
-import { existsSync } from "node:fs"
-import { fileURLToPath } from "node:url"
+import { programCommand } from "../programCommand.ts"
 import { type FirstKey, keyCommand } from "./firstKey.ts"
 
 /** The address and the key that the commands use. `key` may be a shell variable, for pages that have no key to show. */
@@ -18,13 +17,11 @@ export const curlLines = ({ key, url }: CurlTarget): ReadonlyArray<string> => [
   `curl ${url}/v1/jobs/JOB_ID -H "Authorization: Bearer ${key}"`,
 ]
 
-/** The command that tries a service, where the program runs from a checkout. An installed package has no such script. */
-const tryCommand = (url: string, key: string): ReadonlyArray<string> => {
-  const isCheckout = existsSync(fileURLToPath(new URL("../../../../examples/demo/try.ts", import.meta.url)))
-  return isCheckout
-    ? ["To try three kinds of job, run this in another terminal:", "", `  npx -y pnpm@12 try ${key} ${url}`, ""]
-    : []
-}
+/** Commands that try a service. They need this program. */
+const tryLines = ({ key, url }: CurlTarget): ReadonlyArray<string> => [
+  `export KILN_URL=${url} KILN_API_KEY=${key}`,
+  `${programCommand()} try speak 'Hello from kiln.' -o hello.mp3`,
+]
 
 /** The text for the person at the terminal once the service listens. `docs` is undefined if pages are off. */
 export const banner = (service: {
@@ -49,7 +46,10 @@ export const banner = (service: {
     "",
     `  ${firstKey.key}`,
     "",
-    ...tryCommand(url, firstKey.key),
+    "To try it, in another terminal:",
+    "",
+    ...tryLines({ url, key: firstKey.key }).map((line) => `  ${line}`),
+    "",
     "With curl (replace JOB_ID with the id from the first response):",
     "",
     ...curlLines({ url, key: firstKey.key }),

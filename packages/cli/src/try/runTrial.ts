@@ -24,6 +24,10 @@ export interface Trial {
   readonly output: OutputPlace
   /** False to show the job as it is, without waiting for its end. */
   readonly waits: boolean
+  /** The type of the job that it creates. */
+  readonly type?: JobType | undefined
+  /** Path of the recording that it sends. */
+  readonly recording?: string | undefined
 }
 
 interface State {

@@ -49,14 +49,14 @@ export const readUrl = (argument: Option.Option<string>, flag: string, variable?
     return text.replace(/\/+$/, "")
   })
 
+/** Returns the address that the arguments or the environment name. */
+export const givenUrl = ({ url }: Pick<TargetFlags, "url">) => readUrl(url, "--url", "KILN_URL")
+
 /** Returns the service that the arguments or the environment name; undefined if they name none. */
-export const givenService = ({
-  key: givenKey,
-  url: givenUrl,
-}: TargetFlags): Effect.Effect<Service | undefined, CommandFailed> =>
+export const givenService = (flags: TargetFlags): Effect.Effect<Service | undefined, CommandFailed> =>
   Effect.gen(function* () {
-    const url = yield* readUrl(givenUrl, "--url", "KILN_URL")
-    const key = yield* readValue(givenKey, "KILN_API_KEY")
+    const url = yield* givenUrl(flags)
+    const key = yield* readValue(flags.key, "KILN_API_KEY")
     if (url !== undefined && key === undefined)
       return yield* misused("a running service needs an API key: set KILN_API_KEY, or pass --key")
     if (url === undefined && key !== undefined)

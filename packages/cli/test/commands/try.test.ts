@@ -67,6 +67,29 @@ describe("kiln try without a service", () => {
   })
 })
 
+describe("kiln try --curl", () => {
+  it("prints each request with the key as a variable, and sends and writes nothing", async () => {
+    using place = temporaryDirectory()
+    const path = join(place.path, "question.wav")
+    writeFileSync(path, wav(3, 8_000))
+    const { exit, stderr, stdout } = await runInProcess(["try", "transcribe", path, "--curl"], {
+      KILN_API_KEY: "secret",
+    })
+    expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" })
+    expect(stdout).not.toContain("secret")
+    expect(stdout).toMatch(/^kiln=http:\/\/127\.0\.0\.1:8787$/m)
+    const paths = [...stdout.matchAll(/curl -sS "\$kiln([^"]*)"/g)].map(([, at]) => at)
+    expect(paths).toEqual(["/v1/audio/uploads", "/v1/audio/transcriptions", "/v1/jobs/$id"])
+    expect(stdout).toContain(`-d '{"declared_seconds":3,"format":"wav"}'`)
+    const { commands } = await jsonOf(["try", "image", "it's red", "--curl", "-o", path], {
+      KILN_URL: "http://x.example/",
+    })
+    expect(commands).toContain(`-d '{"prompt":"it'\\''s red"}'`)
+    expect(commands).toContain("kiln=http://x.example\n")
+    expect(readdirSync(place.path)).toEqual(["question.wav"])
+  })
+})
+
 describe("kiln try refuses before it sends anything", () => {
   it("files that exist, recordings that the service would refuse, and services without a key", async () => {
     using place = temporaryDirectory()

@@ -6,12 +6,22 @@ export interface Question {
   /** What happens, in words: `Turn off ai: 214 waiting jobs will not start`. */
   readonly title: string
   readonly body?: ComponentChildren
+  /** A moment that the operator chooses, as RFC 3339. */
+  readonly moment?: { readonly label: string; readonly value: string }
   /** The command that does the same. */
-  readonly command?: string
+  readonly command?: string | ((moment: string) => string)
   readonly verb: string
   readonly isDangerous?: boolean
+  /** True if nothing would change: there is nothing to confirm. */
+  readonly isEmpty?: boolean
   /** Resolves with a text that says what happened; or with none to close at once. `tell` shows progress. */
-  readonly run: (tell: (text: string) => void) => Promise<string | undefined>
+  readonly run: (tell: (text: string) => void, moment: string) => Promise<string | undefined>
+}
+
+/** A moment as the value of a field, in the viewer's time zone. */
+const asField = (moment: string): string => {
+  const at = new Date(moment)
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }
 
 const Dialog = ({ onClose, question }: { readonly question: Question; readonly onClose: () => void }) => {
@@ -19,13 +29,14 @@ const Dialog = ({ onClose, question }: { readonly question: Question; readonly o
   const [state, setState] = useState<{ readonly running: boolean; readonly text?: string; readonly failed?: string }>({
     running: false,
   })
+  const [moment, setMoment] = useState(question.moment?.value ?? "")
   useEffect(() => dialog.current?.showModal(), [])
   const isDone = state.text !== undefined && !state.running
   const run = async (): Promise<void> => {
     if (state.running) return
     setState({ running: true })
     try {
-      const text = await question.run((progress) => setState({ running: true, text: progress }))
+      const text = await question.run((progress) => setState({ running: true, text: progress }), moment)
       if (text === undefined) onClose()
       else setState({ running: false, text })
     } catch (error) {
@@ -36,10 +47,20 @@ const Dialog = ({ onClose, question }: { readonly question: Question; readonly o
     <dialog ref={dialog} onClose={onClose} aria-labelledby="question">
       <h2 id="question">{question.title}</h2>
       {question.body !== undefined && <div class="body">{question.body}</div>}
+      {question.moment !== undefined && (
+        <label class="field">
+          <span>{question.moment.label}</span>
+          <input
+            type="datetime-local"
+            value={asField(question.moment.value)}
+            onInput={({ currentTarget: { value } }) => setMoment(value === "" ? "" : new Date(value).toISOString())}
+          />
+        </label>
+      )}
       {question.command !== undefined && (
         <p class="command">
           <span class="faint">The same in a terminal</span>
-          <code>{question.command}</code>
+          <code>{typeof question.command === "string" ? question.command : question.command(moment)}</code>
         </p>
       )}
       {state.text !== undefined && (
@@ -54,13 +75,13 @@ const Dialog = ({ onClose, question }: { readonly question: Question; readonly o
       )}
       <div class="buttons">
         <button type="button" onClick={() => dialog.current?.close()}>
-          {isDone ? "Close" : "Cancel"}
+          {isDone || question.isEmpty === true ? "Close" : "Back"}
         </button>
-        {!isDone && (
+        {!isDone && question.isEmpty !== true && (
           <button
             type="button"
             class={question.isDangerous === true ? "primary danger" : "primary"}
-            disabled={state.running}
+            disabled={state.running || (question.moment !== undefined && moment === "")}
             onClick={() => void run()}
           >
             {state.running ? "Working…" : question.verb}

@@ -6,6 +6,7 @@ import { Card, Empty, Failure, Head, Shown, Table, Time } from "../components/pa
 import { Reason } from "../components/Reason.tsx"
 import { Timeline } from "../components/Timeline.tsx"
 import { Badge, count, counted, percent, size, span } from "@kiln/pages/ui"
+import { secondsBetween } from "../format.ts"
 import { useLoaded } from "../hooks.ts"
 import { linkTo } from "../router.ts"
 import { useMay } from "../session.ts"
@@ -39,6 +40,28 @@ const askPromote = (job: Job): Question => ({
     return undefined
   },
 })
+
+const anHourMs = 3_600_000
+
+const askReschedule = (job: Job): Question => ({
+  title: "Start this job at another time?",
+  body: <p>The time until then does not count against its queue limit.</p>,
+  moment: { label: "New start", value: new Date(Math.ceil(Date.now() / 60_000) * 60_000 + anHourMs).toISOString() },
+  command: (at) => `kiln job reschedule ${job.job_id} --at ${at === "" ? "TIME" : at}`,
+  verb: "Reschedule the job",
+  run: async (_, at) => {
+    await call("rescheduleJob", "POST /jobs/:id/reschedule", { id: job.job_id, payload: { run_at: at } })
+    return undefined
+  },
+})
+
+/** Seconds that a job waited and ran, with its present phase. A wait for its time is not one for the service. */
+const timesOf = (job: Job): { readonly waited: number; readonly ran: number } => {
+  const isOpen = job.finished_at === null && job.phase_started_at !== null
+  const phase = isOpen ? Math.max(0, secondsBetween(job.phase_started_at ?? job.created_at, Date.now())) : 0
+  const runs = job.status === "processing" && job.held
+  return { waited: job.waited_seconds + (runs ? 0 : phase), ran: job.ran_seconds + (runs ? phase : 0) }
+}
 
 /** Whether an unfinished job waits for a time that an operator can pass over. */
 const waitsForTime = (job: Job): boolean =>
@@ -76,7 +99,7 @@ const Facts = ({ job }: { readonly job: Job }) => (
     </dd>
     <dt>Waited, ran</dt>
     <dd>
-      {span(job.waited_seconds)}, {span(job.ran_seconds)}
+      {span(timesOf(job).waited)}, {span(timesOf(job).ran)}
     </dd>
     <dt>Attempts</dt>
     <dd>
@@ -241,6 +264,11 @@ const Details = ({ job, reload }: { readonly job: Job; readonly reload: () => vo
             Promote
           </Action>
         )}
+        {may && waitsForTime(job) && (
+          <Action ask={() => askReschedule(job)} onDone={reload}>
+            Reschedule
+          </Action>
+        )}
         {may && job.status === "failed" && (
           <Action ask={() => askRetry(job)} onDone={reload}>
             Retry
@@ -319,6 +347,11 @@ export const JobView = ({ id }: { readonly id: string }) => {
     <>
       {loaded.value === undefined && <Head title="Job" note={<span class="id">{id}</span>} />}
       <Shown loaded={loaded}>{(job) => <Details job={job} reload={loaded.reload} />}</Shown>
+      {loaded.error?.code === "not_found" && (
+        <p>
+          Records of jobs are erased some time after their end. <a href={linkTo(["jobs"])}>All jobs</a>
+        </p>
+      )}
     </>
   )
 }

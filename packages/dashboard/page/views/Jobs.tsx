@@ -235,7 +235,8 @@ const askAll = async (
       </>
     ),
     ...commandOf(word, given),
-    verb: matched === 0 ? "None match" : `${title} ${jobs}`,
+    verb: `${title} ${jobs}`,
+    isEmpty: matched === 0,
     isDangerous: word === "cancel",
     run: (tell) => runAll(word, filter, past, tell),
   }
@@ -281,7 +282,7 @@ const stateOf = (job: Listed): string => {
 }
 
 const JobRows = ({ jobs }: { readonly jobs: ReadonlyArray<Listed> }) => (
-  <Table label="Jobs" head={["Job", "Type", "Project", "Mode", "Status", "Code", "#Attempts", "Created", "#Took"]}>
+  <Table label="Jobs" head={["Job", "Status", "Type", "Code", "Project", "Mode", "#Attempts", "Created", "#Took"]}>
     {jobs.map((job) => (
       <tr key={job.job_id}>
         <th scope="row">
@@ -289,13 +290,13 @@ const JobRows = ({ jobs }: { readonly jobs: ReadonlyArray<Listed> }) => (
             {shortId(job.job_id)}
           </a>
         </th>
-        <td>{job.type}</td>
-        <td>{job.project_name ?? <span class="id">{shortId(job.project_id)}</span>}</td>
-        <td>{job.mode}</td>
         <td>
           <Badge>{stateOf(job)}</Badge>
         </td>
+        <td>{job.type}</td>
         <td>{job.error_code ?? job.warning_code}</td>
+        <td>{job.project_name ?? <span class="id">{shortId(job.project_id)}</span>}</td>
+        <td>{job.mode}</td>
         <td class="number">
           {job.attempts}
           {job.lost_workers > 0 ? `, ${job.lost_workers} lost` : ""}

@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as OpenApi from "effect/http-api/OpenApi"
+import type { Board, StoreUnavailable } from "@kiln/core/domain"
 import type { IdGenerator, KeyDirectory } from "@kiln/core/ports"
 import type { OfferedKinds } from "../handlers/offerKinds.ts"
 import { jsonHeaders } from "../server/Reply.ts"
+import type { Authenticate } from "../server/Authenticator.ts"
 import type { TakeByAddress } from "../server/limitAddresses.ts"
 import type { Route } from "../server/Router.ts"
 import type { TrustedProxies } from "../wire/ClientAddress.ts"
@@ -10,6 +12,7 @@ import { compiledDocument } from "./compiledPage.ts"
 import { installationApi } from "./installationApi.ts"
 import { pageConfig } from "./pageConfig.ts"
 import { playgroundKeyRoute } from "./playgroundKeys.ts"
+import { playgroundPricesRoute } from "./playgroundPrices.ts"
 import { serveStatic, type StaticDocument } from "./staticDocument.ts"
 
 export interface PageOptions {
@@ -19,13 +22,17 @@ export interface PageOptions {
   readonly trustedProxies: TrustedProxies
   /** Whether the playground issues sandbox keys to its visitors. */
   readonly playground: boolean
+  readonly readBoard: Effect.Effect<Board, StoreUnavailable>
+  readonly authenticate: Authenticate
 }
 
 /** The pages for people: the playground, the documentation, and the OpenAPI document that both read. */
 export const pageRoutes = ({
+  authenticate,
   offers,
   playground,
   publicUrl,
+  readBoard,
   take,
   trustedProxies,
 }: PageOptions): Effect.Effect<ReadonlyArray<Route>, never, KeyDirectory | IdGenerator> =>
@@ -45,7 +52,8 @@ export const pageRoutes = ({
         headers: jsonHeaders,
       })),
     }
-    const routes: Array<Route> = playground ? [yield* playgroundKeyRoute(offers, trustedProxies)] : []
+    const routes: Array<Route> = [yield* playgroundPricesRoute(offers, readBoard, authenticate)]
+    if (playground) routes.push(yield* playgroundKeyRoute(offers, trustedProxies))
     for (const [path, document] of Object.entries(documents)) {
       const handle = yield* serveStatic(document, take)
       routes.push({ method: "GET", path, handle }, { method: "HEAD", path, handle })

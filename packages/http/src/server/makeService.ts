@@ -85,6 +85,8 @@ export const makeService = Effect.fnUntraced(function* (
         take: limitAddresses(rateLimits.pages, trustedProxies),
         trustedProxies,
         playground: options.playground,
+        readBoard: engine.readBoard,
+        authenticate,
       })
     : []
   const router = yield* Effect.try({

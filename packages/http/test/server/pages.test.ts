@@ -1,6 +1,8 @@
 import { createHash, randomUUID } from "node:crypto"
 import { get } from "node:http"
+import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Switchboard } from "@kiln/core/ports"
 import type { HttpSettings } from "../../src/index.ts"
 import { defaultRateLimits } from "../../src/wire/RateLimiter.ts"
 import { startServer, type TestServer } from "./startServer.ts"
@@ -160,6 +162,37 @@ describe("the keys of the playground", () => {
   ])("%s: %o responds with %i", async (_, http, status) => {
     await using one = await startServer({ http })
     expect((await ask(`http://127.0.0.1:${one.port}`)).status).toBe(status)
+  })
+})
+
+describe("the prices of the playground", () => {
+  it("are told to holders of a key, by kind, as far as live jobs are accepted under them", async () => {
+    await using local = await startServer()
+    const { secret } = await local.createKey()
+    const ask = (headers: Readonly<Record<string, string>>) => fetch(`${local.url}/playground/prices`, { headers })
+    for (const headers of [{}, { authorization: `Bearer ${secret}0` }]) expect((await ask(headers)).status).toBe(401)
+    await local.run(
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        yield* board.setPrice({ name: "svc-image", currency: "eur", unitAmounts: { images: "0.011", other: "9" } })
+        yield* board.activatePrice("svc-image", true)
+        // It lacks the tokens of voice turns.
+        const unitAmounts = { input_audio_seconds: "0.0001", input_characters: "0.000015" }
+        yield* board.setPrice({ name: "svc-audio", currency: "usd", unitAmounts })
+        yield* board.activatePrice("svc-audio", true)
+      }),
+    )
+    const response = await ask({ authorization: `Bearer ${secret}` })
+    expect([response.status, await response.json()]).toEqual([
+      200,
+      {
+        prices: {
+          transcription: { currency: "usd", unit_amounts: { input_audio_seconds: "0.0001" } },
+          speech_synthesis: { currency: "usd", unit_amounts: { input_characters: "0.000015" } },
+          image_generation: { currency: "eur", unit_amounts: { images: "0.011" } },
+        },
+      },
+    ])
   })
 })
 

@@ -1,7 +1,15 @@
 import { createHash, randomBytes } from "node:crypto"
 import { defaultEngineSettings, EngineConfig, type EngineSettings, layerCrypto, layerEngine } from "@kiln/core/effect"
 import { formatApiKey, type KeyMode } from "@kiln/core/domain"
-import { IdGenerator, JobStore, KeyDirectory, MediaProbe, Providers, type ProviderSet } from "@kiln/core/ports"
+import {
+  IdGenerator,
+  JobStore,
+  KeyDirectory,
+  MediaProbe,
+  Providers,
+  type ProviderSet,
+  type Switchboard,
+} from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
@@ -40,7 +48,9 @@ export interface TestServer extends AsyncDisposable {
   readonly url: string
   /** Returns the log as text. */
   readonly logged: () => string
-  readonly run: <A, E>(effect: Effect.Effect<A, E, KeyDirectory | IdGenerator | HttpService | Readiness>) => Promise<A>
+  readonly run: <A, E>(
+    effect: Effect.Effect<A, E, KeyDirectory | IdGenerator | HttpService | Readiness | Switchboard>,
+  ) => Promise<A>
   readonly createKey: (options?: {
     mode?: KeyMode
     scopes?: ReadonlyArray<string>

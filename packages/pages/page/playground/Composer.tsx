@@ -6,6 +6,7 @@ import type { Audio } from "./audio.ts"
 import { AudioInput } from "./AudioInput.tsx"
 import { bodyOf, Field, initialValues, lengthOf, type Values } from "./Fields.tsx"
 import type { Keys } from "./keys.ts"
+import { estimate, type KindPrice } from "./prices.ts"
 import type { Runs } from "./runs.ts"
 import { Bubbles, PushToTalk } from "./Talk.tsx"
 
@@ -91,12 +92,29 @@ const problemOf = (
   return undefined
 }
 
+/** What the job will cost. */
+const Price = ({ draft, keys: { key }, price }: PriceProps) => {
+  const cost = estimate(draft, price)
+  return (
+    <p class="help price">
+      {key?.text.startsWith("kiln_live_") === true ? `Costs ${cost}.` : `Free with this key. With a live key: ${cost}.`}
+    </p>
+  )
+}
+
+interface PriceProps {
+  readonly draft: Draft
+  readonly keys: Keys
+  readonly price: KindPrice
+}
+
 export const Composer = ({
   draft,
   fields,
   keys,
   kind,
   onDraft,
+  price,
   runs,
 }: {
   readonly kind: PageKind
@@ -104,6 +122,8 @@ export const Composer = ({
   readonly draft: Draft
   readonly onDraft: (draft: Draft) => void
   readonly keys: Keys
+  /** `undefined` if its live jobs have no price, or none that this key may read. */
+  readonly price: KindPrice | undefined
   readonly runs: Runs
 }) => {
   const [problem, setProblem] = useState<string>()
@@ -183,6 +203,7 @@ export const Composer = ({
           </span>
         </div>
       )}
+      {price !== undefined && <Price draft={draft} keys={keys} price={price} />}
       {problem !== undefined && (
         <p class="failure" role="alert">
           {problem}

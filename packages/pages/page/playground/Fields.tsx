@@ -101,6 +101,10 @@ const VoiceField = ({
   )
 }
 
+/** What English texts have on average. Models count differently. */
+const charactersPerToken = 4
+const wordsPerToken = 0.75
+
 /** One field of a request. */
 export const Field = ({
   ensureKey,
@@ -117,6 +121,9 @@ export const Field = ({
 }) => {
   const id = `${prefix}-${field.name}`
   const length = lengthOf(value)
+  const tokens = field.name === "instructions" && length > 0 ? Math.ceil(length / charactersPerToken) : undefined
+  const limit = field.name === "max_output_tokens" ? Number(value) : Number.NaN
+  const words = limit > 0 ? Math.floor(limit * wordsPerToken) : undefined
   const isLong = field.maxLength !== undefined && length > field.maxLength
   const isText = field.type === "string" || field.type === "json"
   const placeholder =
@@ -137,9 +144,11 @@ export const Field = ({
         {!field.isRequired && <span class="faint">optional</span>}
         {isText && field.maxLength !== undefined && (
           <span class={`counter${isLong ? " bad" : ""}`}>
+            {tokens === undefined ? "" : `about ${count(tokens)} tokens, `}
             {count(length)} / {count(field.maxLength)}
           </span>
         )}
+        {words !== undefined && <span class="counter">about {count(words)} words</span>}
       </div>
       {field.name === "voice" && field.type === "choice" ? (
         <VoiceField id={id} field={field} value={value} onChange={onChange} ensureKey={ensureKey} />

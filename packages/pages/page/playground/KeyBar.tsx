@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { config } from "./api.ts"
 import { useKeepFocus } from "./keepFocus.ts"
 import { isThrowaway, type Keys } from "./keys.ts"
@@ -10,9 +10,23 @@ const minutesLeft = (expiresAt: number, now: number): string => {
 }
 
 /** The key of this tab: a throwaway one, or the visitor's own. */
-export const KeyBar = ({ keys }: { readonly keys: Keys }) => {
+export const KeyBar = ({
+  isOpen,
+  keys,
+  onOpen: setOpen,
+}: {
+  readonly keys: Keys
+  readonly isOpen: boolean
+  readonly onOpen: (isOpen: boolean) => void
+}) => {
   const { key } = keys
-  const [isOpen, setOpen] = useState(!config.playground && key === undefined)
+  const input = useRef<HTMLInputElement>(null)
+  // It was asked for: by its own button, or by an error further down.
+  const wasOpen = useRef(isOpen)
+  useEffect(() => {
+    if (isOpen && !wasOpen.current) input.current?.focus()
+    wasOpen.current = isOpen
+  }, [isOpen])
   const [text, setText] = useState("")
   const keep = useKeepFocus<HTMLDivElement>()
   const now = useNow(isThrowaway(key), 10_000)
@@ -63,6 +77,7 @@ export const KeyBar = ({ keys }: { readonly keys: Keys }) => {
           <label for="own-key">API key</label>
           <input
             id="own-key"
+            ref={input}
             type="password"
             autocomplete="off"
             spellcheck={false}

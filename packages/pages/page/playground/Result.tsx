@@ -60,7 +60,11 @@ const Cost = ({ state: { billing } }: { readonly state: JobState }) => {
   if (billing === undefined || billing.status === "pending") return null
   if (billing.status !== "charged" || billing.amount === null) return <span>not charged</span>
   const items = billing.line_items.map(({ meter, quantity }) => `${quantity} ${meter.replaceAll("_", " ")}`)
-  return <span title={items.join(", ")}>charged {money(billing.amount, billing.currency)}</span>
+  return (
+    <span>
+      charged {money(billing.amount, billing.currency)} ({items.join(", ")})
+    </span>
+  )
 }
 
 /** The steps of a job, and where it is. */
@@ -176,7 +180,7 @@ const Waiting = ({ now, run }: { readonly run: Run; readonly now: number }) => {
   )
 }
 
-const Failed = ({ state }: { readonly state: JobState }) => {
+const Failed = ({ onRetry, state }: { readonly state: JobState; readonly onRetry: (() => void) | undefined }) => {
   const code = state.error_code ?? "internal_error"
   return (
     <div class="problem" role="alert">
@@ -184,6 +188,13 @@ const Failed = ({ state }: { readonly state: JobState }) => {
         <strong>{state.error_message ?? "The job failed."}</strong>
       </p>
       {remedies[code] !== undefined && <p>{remedies[code]}</p>}
+      {onRetry !== undefined && (
+        <div class="buttons">
+          <button type="button" onClick={onRetry}>
+            Run it again
+          </button>
+        </div>
+      )}
       <p class="codes">
         <code>{code}</code>
       </p>
@@ -191,8 +202,46 @@ const Failed = ({ state }: { readonly state: JobState }) => {
   )
 }
 
+/** The ways on from a failure: there is always one. */
+const WaysOn = ({ failure, isCreated, onNewKey, onOtherKey, runs }: WaysOnProps) => {
+  const needsKey = failure.status === 401 || failure.code === "insufficient_scope"
+  return (
+    <>
+      {failure.status === 401 && onNewKey !== undefined ? (
+        <button type="button" class="primary" onClick={onNewKey}>
+          Get a new sandbox key and try again
+        </button>
+      ) : (
+        runs.retry !== undefined && (
+          <button type="button" onClick={runs.retry}>
+            {failure.code === "interrupted" ? "Send again" : isCreated ? "Run it again" : "Try again"}
+          </button>
+        )
+      )}
+      {needsKey && (
+        <button type="button" onClick={onOtherKey}>
+          Use another key
+        </button>
+      )}
+      <button type="button" onClick={() => runs.show(undefined)}>
+        Dismiss
+      </button>
+    </>
+  )
+}
+
+interface WaysOnProps {
+  readonly failure: Failure
+  /** Whether a job exists, which another one would not replace. */
+  readonly isCreated: boolean
+  readonly runs: Runs
+  readonly onNewKey: (() => void) | undefined
+  readonly onOtherKey: () => void
+}
+
 export const ResultPanel = ({
   onNewKey,
+  onOtherKey,
   run,
   runs,
 }: {
@@ -200,6 +249,8 @@ export const ResultPanel = ({
   readonly runs: Runs
   /** Makes a new sandbox key and tries again; `undefined` where the service issues none. */
   readonly onNewKey: (() => void) | undefined
+  /** Opens the field for a key. */
+  readonly onOtherKey: () => void
 }) => {
   const isRunning = run !== undefined && run.step !== "ended"
   const now = useNow(isRunning)
@@ -231,21 +282,16 @@ export const ResultPanel = ({
           {isRunning && <Waiting run={run} now={now} />}
           {run.failure !== undefined && (
             <Problem failure={run.failure}>
-              {run.failure.status === 401 && onNewKey !== undefined ? (
-                <button type="button" class="primary" onClick={onNewKey}>
-                  Get a new sandbox key and try again
-                </button>
-              ) : (
-                runs.retry !== undefined &&
-                run.id === undefined && (
-                  <button type="button" onClick={runs.retry}>
-                    {run.failure.code === "interrupted" ? "Send again" : "Try again"}
-                  </button>
-                )
-              )}
+              <WaysOn
+                failure={run.failure}
+                isCreated={run.id !== undefined}
+                runs={runs}
+                onNewKey={onNewKey}
+                onOtherKey={onOtherKey}
+              />
             </Problem>
           )}
-          {run.state?.status === "failed" && <Failed state={run.state} />}
+          {run.state?.status === "failed" && <Failed state={run.state} onRetry={runs.retry} />}
           {run.state?.warning_code != null && (
             <p class="trouble">{warnings[run.state.warning_code] ?? run.state.warning_code}</p>
           )}

@@ -9,6 +9,7 @@ import { Composer, type Draft, newDraft, sampleOf } from "./Composer.tsx"
 import { Gallery } from "./Gallery.tsx"
 import { KeyBar } from "./KeyBar.tsx"
 import { type Keys, useKeys } from "./keys.ts"
+import { usePrices } from "./prices.ts"
 import { ResultPanel } from "./Result.tsx"
 import { kindOfFragment, setFragment, useRuns } from "./runs.ts"
 
@@ -40,13 +41,16 @@ const Kinds = ({ kind, onKind }: { readonly kind: PageKind; readonly onKind: (ki
 const Workbench = ({
   keys,
   kind: first,
+  onOtherKey,
   schemas,
 }: {
   readonly schemas: Json
   readonly kind: PageKind
   readonly keys: Keys
+  readonly onOtherKey: () => void
 }) => {
   const runs = useRuns(keys)
+  const prices = usePrices(keys.key?.text, runs.list.length)
   const [kind, setKind] = useState(first)
   const fields: ReadonlyArray<SchemaField> = useMemo(
     () => fieldsOf({ $ref: `#/${kind.schema}` }, schemas).filter(({ name }) => name !== kind.upload),
@@ -77,9 +81,10 @@ const Workbench = ({
           draft={draft}
           onDraft={(next) => setDrafts((all) => ({ ...all, [kind.name]: next }))}
           keys={keys}
+          price={prices[kind.name]}
           runs={runs}
         />
-        <ResultPanel run={runs.current} runs={runs} onNewKey={onNewKey} />
+        <ResultPanel run={runs.current} runs={runs} onNewKey={onNewKey} onOtherKey={onOtherKey} />
         <section class="card program" aria-labelledby="code-title">
           <header>
             <h2 id="code-title">The same request in your program</h2>
@@ -94,6 +99,7 @@ const Workbench = ({
 
 const App = () => {
   const keys = useKeys()
+  const [isKeyOpen, setKeyOpen] = useState(!config.playground && keys.key === undefined)
   const [schemas, setSchemas] = useState<Json>()
   const [isLost, setLost] = useState(false)
   useEffect(() => {
@@ -124,7 +130,7 @@ const App = () => {
       <main>
         <div class="intro">
           <h1>Try the service</h1>
-          <KeyBar keys={keys} />
+          <KeyBar keys={keys} isOpen={isKeyOpen} onOpen={setKeyOpen} />
         </div>
         {schemas === undefined ? (
           <p class="loading" role="status">
@@ -133,7 +139,7 @@ const App = () => {
         ) : kind === undefined ? (
           <p>This service offers no kinds of jobs.</p>
         ) : (
-          <Workbench keys={keys} kind={kind} schemas={schemas} />
+          <Workbench keys={keys} kind={kind} schemas={schemas} onOtherKey={() => setKeyOpen(true)} />
         )}
       </main>
     </>

@@ -26,6 +26,8 @@ export interface Run {
   readonly failure?: Failure | undefined
   /** What the visitor said, for a voice turn. */
   readonly said?: Audio | undefined
+  /** The request, until the page is loaded again. */
+  readonly wish?: Wish | undefined
   readonly isDeleted?: boolean
 }
 
@@ -49,6 +51,7 @@ export interface Runs {
   readonly refresh: (run: Run) => Promise<void>
   /** Deletes a job's data. Returns the failure. */
   readonly erase: (run: Run) => Promise<Failure | undefined>
+  /** Sends the request of the shown job again; `undefined` if this page does not have it. */
   readonly retry: (() => void) | undefined
 }
 
@@ -119,7 +122,6 @@ export const useRuns = (keys: Keys): Runs => {
   const [list, setList] = useState<ReadonlyArray<Run>>(readStored)
   const [shown, setShown] = useState<number | undefined>()
   const controller = useRef<AbortController | undefined>(undefined)
-  const lastWish = useRef<Wish | undefined>(undefined)
 
   const change = (tag: number, next: Partial<Run>): void =>
     setList((runs) => {
@@ -165,10 +167,9 @@ export const useRuns = (keys: Keys): Runs => {
   }
 
   const start = async (wish: Wish): Promise<void> => {
-    lastWish.current = wish
     const { audio, body, kind, title } = wish
     const step = audio === undefined ? "creating" : "sending"
-    const run: Run = { tag: ++tags, kind, title, step, startedAt: Date.now(), said: audio }
+    const run: Run = { tag: ++tags, kind, title, step, startedAt: Date.now(), said: audio, wish }
     add(run)
     await guarded(run, async (signal) => {
       const key = (await keys.ensure())?.text
@@ -195,6 +196,8 @@ export const useRuns = (keys: Keys): Runs => {
 
   const show = (run: Run | undefined): void => {
     setShown(run?.tag)
+    // A reload must not find what was put away.
+    if (run === undefined && current !== undefined) setFragment(current.kind)
     if (run !== undefined && run.state === undefined && run.failure === undefined) void open(run)
     else if (run?.id !== undefined) setFragment(run.kind, run.id)
   }
@@ -226,7 +229,7 @@ export const useRuns = (keys: Keys): Runs => {
   }
 
   const current = list.find((run) => run.tag === shown)
-  const wish = lastWish.current
+  const wish = current?.wish
   return {
     list,
     current,

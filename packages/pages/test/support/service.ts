@@ -7,7 +7,7 @@ import { jobRoute } from "@kiln/client"
 import { builtInKinds, createEngine, jobKind } from "@kiln/core"
 import type { KeyId } from "@kiln/core/domain"
 import { embeddedContext } from "@kiln/core/effect"
-import { KeyDirectory } from "@kiln/core/ports"
+import { KeyDirectory, Switchboard } from "@kiln/core/ports"
 import { createApiKey, nodeHandler } from "@kiln/http/mount"
 import { audioProbe } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
@@ -34,6 +34,11 @@ const summary = jobKind({
   },
 })
 
+const prices = {
+  "svc-audio": { input_audio_seconds: "0.0001", input_characters: "0.000015", output_tokens: "0.00002" },
+  "svc-image": { images: "0.011" },
+}
+
 /** A service with its pages on a free port of this machine, over stores in memory. */
 export const openService = async (options: { readonly playground?: boolean } = {}) => {
   const engine = await createEngine({
@@ -41,7 +46,7 @@ export const openService = async (options: { readonly playground?: boolean } = {
     blobs: memoryBlobs(),
     probe: audioProbe(),
     kinds: [...builtInKinds(), summary],
-    providers: { sandbox: sandboxProviders({ steering: true }) },
+    providers: { sandbox: sandboxProviders({ steering: true }), live: sandboxProviders() as never },
     log: false,
     settings: { concurrency: 4 },
   })
@@ -56,8 +61,9 @@ export const openService = async (options: { readonly playground?: boolean } = {
     rateLimits: { pages: { perMinute: 0, burst: 0 } },
   })
   server.on("request", handler)
-  const createKey = (expiresAt?: Date) =>
+  const createKey = (expiresAt?: Date, mode: "test" | "live" = "test") =>
     createApiKey(engine, {
+      mode,
       scopes: ["audio.create", "images.create", "text_summary.create"],
       ...(expiresAt && { expiresAt }),
     })
@@ -69,8 +75,24 @@ export const openService = async (options: { readonly playground?: boolean } = {
         embeddedContext(engine),
       ),
     )
+  /** Turns the switches on and sets the prices, as an operator does. */
+  const openLive = (): Promise<unknown> =>
+    Effect.runPromise(
+      Effect.provideContext(
+        Effect.gen(function* () {
+          const board = yield* Switchboard
+          for (const name of ["ai", "audio", "images"]) yield* board.setSwitch(name, true)
+          for (const [name, unitAmounts] of Object.entries(prices)) {
+            yield* board.setPrice({ name, currency: "usd", unitAmounts })
+            yield* board.activatePrice(name, true)
+          }
+        }),
+        embeddedContext(engine),
+      ),
+    )
   return {
     engine,
+    openLive,
     url,
     server,
     createKey,
