@@ -23,6 +23,7 @@ import type { JobEventType } from "../engine/JobEvent.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, UniqueOptions, WaitOptions } from "./EmbeddedEngine.ts"
+import { prerequisitesFor } from "./prerequisitesFor.ts"
 import type { FollowUpOptions } from "./JobKindOptions.ts"
 import type { CallerContext, EngineParts, LogOptions, ModeProviders } from "./EngineOptions.ts"
 import type {
@@ -76,6 +77,8 @@ const submission: OptionNames<SubmitOptions> = {
   unique: true,
   tags: true,
   metadata: true,
+  after: true,
+  onPrerequisiteFailure: true,
 }
 const uniqueOptions: OptionNames<UniqueOptions> = { by: true, while: true }
 const logOptions: OptionNames<LogOptions> = { messages: true, to: true }
@@ -288,7 +291,7 @@ export const requireMetadata = (place: string, metadata: unknown): void => {
 /** Returns the parts that a submission attaches to its job. Throws `TypeError` for invalid ones. */
 export const submittedFor = (
   kind: JobKind,
-  { metadata, tags }: SubmitOptions,
+  { after, metadata, onPrerequisiteFailure, tags }: SubmitOptions,
   capture: (() => Json | undefined) | undefined,
 ): Submitted | undefined => {
   if (tags !== undefined) requireTags("tags", tags)
@@ -299,8 +302,10 @@ export const submittedFor = (
       throw new TypeError(`metadata.${declared}: the kind ${kind.name} keeps the request field of this name`)
   }
   const context = capture === undefined ? undefined : captured(capture)
-  if (tags === undefined && metadata === undefined && context === undefined) return undefined
+  const prerequisites = prerequisitesFor(after, onPrerequisiteFailure)
+  if (tags === undefined && metadata === undefined && context === undefined) return prerequisites
   return {
+    ...prerequisites,
     ...(tags !== undefined && { tags: [...new Set(tags)] }),
     ...(metadata !== undefined && { metadata }),
     ...(context !== undefined && { context }),

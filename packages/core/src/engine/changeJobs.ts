@@ -34,6 +34,7 @@ const matchWaiting = (keeps: (reasons: ReadonlyArray<WaitingFor>) => boolean): M
 
 const parkedFor: ReadonlySet<string> = new Set([
   "children",
+  "after",
   "signal",
   "sleep",
 ] satisfies ReadonlyArray<WaitingReasonName>)
