@@ -34,7 +34,7 @@ const unfinishedChildren = statement((given: Given<Values<"job_labels", "label">
 export const unfinishedPrerequisites = statement((given: Given<Values<"job_labels", "job_seq">>) =>
   query
     .selectFrom("job_labels")
-    .innerJoin("jobs", "jobs.id", sql<JobId>`substr(${sql.ref("job_labels.label")}, 2)`)
+    .innerJoin("jobs", (join) => join.on("jobs.id", "=", sql<JobId>`substr(${sql.ref("job_labels.label")}, 2)`))
     .select(sql<number>`count(*)`.as("count"))
     .where("job_labels.job_seq", "=", given.jobSeq)
     .where(sql<string>`substr(${sql.ref("job_labels.label")}, 1, 1)`, "=", "~")
