@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import type { Erasure } from "@kiln/core/ports"
+import { withSubmitted } from "@kiln/core/domain"
+import type { ClaimRef, Erasure } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
 import { until } from "./faults/support/until.ts"
 import { openStanding } from "./support/standAtCommit.ts"
@@ -86,4 +87,56 @@ it("of two concurrent jobs with one upload, one is told that it is used", async 
   )
   const { outcomes } = await opened.meanwhile(create, () => Promise.resolve())
   expect(outcomes.flat().map(({ _tag }) => _tag)).toEqual(["Created", "UploadRefused"])
+})
+
+const parkOn = ({ jobs }: typeof opened.stores, ref: ClaimRef, until?: number) =>
+  run(
+    jobs.deferJobs([
+      { ...ref, delayMs: 0, countsAsFailure: false, park: { reason: "after", subject: "1", until }, record: undefined },
+    ]),
+  )
+
+/** A job in somebody's hands that starts after another. `again`: it has looked before, and was parked until a time. */
+const dependent = async (n: number, prerequisite: ClaimRef, again: boolean): Promise<ClaimRef> => {
+  const kind = `dependent_${n}`
+  const metadata = withSubmitted({}, { after: [prerequisite.jobId] })
+  await run(opened.stores.jobs.createJobs([newJob(n, { kind, metadata })]))
+  const first = await opened.claim(kind)
+  const ref = { jobId: first.job.id, token: first.token }
+  if (!again) return ref
+  expect(await parkOn(opened.stores, ref, 0)).toEqual(["Written"])
+  return { ...ref, token: (await opened.claim(kind)).token }
+}
+
+/** Milliseconds until the job can be claimed. */
+const dueIn = async ({ jobId }: ClaimRef): Promise<number> => {
+  const { rows } = await opened.client.query(
+    `SELECT claimable_at - "kiln".store_time() AS due FROM "kiln".queue WHERE id = $1 AND NOT held`,
+    [jobId],
+  )
+  return Number(rows[0]?.due)
+}
+
+it.each([
+  [false, 20],
+  [true, 22],
+])("a job that is parked (again: %s) while its prerequisite is about to end goes on soon", async (again, n) => {
+  const prerequisite = await opened.held(n, `prerequisite_${n}`)
+  const waiting = await dependent(n + 1, prerequisite, again)
+  const end = () => run(opened.stores.jobs.failJobs([{ ...prerequisite, errorCode: "internal_error" }]))
+  const { outcomes } = await opened.meanwhile([end, () => parkOn(opened.others, waiting)], () => Promise.resolve())
+  expect(outcomes.flat()).toEqual(["Written", "Written"])
+  expect(await dueIn(waiting)).toBeLessThanOrEqual(50)
+})
+
+it.each([
+  [false, 30],
+  [true, 32],
+])("the end of a prerequisite waits while a job is being parked on it (again: %s), and wakes it", async (again, n) => {
+  const prerequisite = await opened.held(n, `prerequisite_${n}`)
+  const waiting = await dependent(n + 1, prerequisite, again)
+  const end = () => run(opened.stores.jobs.failJobs([{ ...prerequisite, errorCode: "internal_error" }]))
+  const { outcomes } = await opened.meanwhile([() => parkOn(opened.others, waiting), end], () => Promise.resolve())
+  expect(outcomes.flat()).toEqual(["Written", "Written"])
+  expect(await dueIn(waiting)).toBeLessThanOrEqual(0)
 })

@@ -36,6 +36,8 @@ import { firstLanes, lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
 import { claimableJobs, claimableStates } from "../src/jobs/readyJobs.ts"
 import { runningJobs } from "../src/jobs/runningJobs.ts"
 import { earliestLane, earliestLaneOfOthers, nextOfRank } from "../src/jobs/nextClaimable.ts"
+import { prerequisites } from "../src/migrations/0011Prerequisites.ts"
+import { unfinishedPrerequisites } from "../src/jobs/signals.ts"
 import { updateFinished, updateLost, updateUnfinished, updateWaiting } from "../src/jobs/writeState.ts"
 import { compile } from "../src/Statement.ts"
 import { ownUpload } from "../src/uploads.ts"
@@ -65,12 +67,44 @@ const longRequest = ["CORRELATED SCALAR SUBQUERY 1", "SEARCH kiln_job_data USING
 const finishedAndNotNeeded = (subquery: number): ReadonlyArray<string> => [
   "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at<?)",
   `CORRELATED SCALAR SUBQUERY ${subquery}`,
+  "SEARCH kiln_job_labels USING PRIMARY KEY (label=?)",
+  "SEARCH dependent USING INTEGER PRIMARY KEY (rowid=?)",
+  `CORRELATED SCALAR SUBQUERY ${subquery + 1}`,
   "SEARCH kiln_job_labels USING COVERING INDEX kiln_job_labels_job (job_seq=?)",
   "SEARCH parent USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
 ]
 
 /** A list of items, as the rows of a table. */
 const items = (count: number): ReadonlyArray<string> => [`SCAN ${count}-ROW VALUES CLAUSE`]
+
+const labeled = ["LIST SUBQUERY 1", "SEARCH kiln_job_labels USING PRIMARY KEY (label=?)"]
+
+/** The statements of the trigger that wakes the jobs which start after a job that ends. */
+const wakingPlans = (/BEGIN(.*)END;/su.exec(prerequisites.sql)?.[1] ?? "")
+  .split(";")
+  .slice(0, 3)
+  .map(
+    (text, n) =>
+      [
+        `${["counting", "waking", "announcing"][n]} the jobs that start after a job`,
+        text.replaceAll(/NEW\.\w+/gu, "?"),
+        [
+          ["SEARCH kiln_parked USING INTEGER PRIMARY KEY (rowid=?)", ...labeled],
+          [
+            "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)",
+            ...labeled,
+            "CORRELATED SCALAR SUBQUERY 2",
+            "SEARCH kiln_parked USING INTEGER PRIMARY KEY (rowid=?)",
+          ],
+          [
+            "SEARCH kiln_lanes USING INTEGER PRIMARY KEY (rowid=?)",
+            "LIST SUBQUERY 2",
+            "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)",
+            ...labeled,
+          ],
+        ][n] ?? [],
+      ] as const,
+  )
 
 /** The plan of each query that could read many rows: which index it uses, and which part of it. */
 const answers: ReadonlyArray<readonly [question: string, sql: string, plan: ReadonlyArray<string>]> = [
@@ -235,6 +269,15 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     [...items(16), "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"],
   ],
   ["the end of a job", updateFinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
+  [
+    "the unfinished prerequisites of a job",
+    unfinishedPrerequisites.sql,
+    [
+      "SEARCH kiln_job_labels USING COVERING INDEX kiln_job_labels_job (job_seq=?)",
+      "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
+    ],
+  ],
+  ...wakingPlans,
   ["jobs whose data is to expire", keptJobs.sql, finishedAndNotNeeded(1)],
   [
     "the kinds of finished jobs, one by one",
@@ -251,9 +294,9 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "LEFT",
       ...finishedAndNotNeeded(1),
       "RIGHT",
-      ...finishedAndNotNeeded(3),
+      ...finishedAndNotNeeded(4),
       "RIGHT",
-      ...finishedAndNotNeeded(5),
+      ...finishedAndNotNeeded(7),
     ],
   ],
   ["purges that are due", compile(nextDue.built).sql, ["SCAN kiln_purges USING INDEX kiln_purges_due"]],

@@ -126,6 +126,7 @@ export type JobErrorCode =
   | "job_timeout"
   | "queue_timeout"
   | "attempts_exhausted"
+  | "prerequisite_failed"
   | "canceled_by_operator"
   | "internal_error"
 

@@ -50,6 +50,7 @@ import { checkpointJobs } from "./JobStore/checkpointJobs.ts"
 import { deferJobs } from "./JobStore/deferJobs.ts"
 import { releaseJobs } from "./JobStore/releaseJobs.ts"
 import { rescheduleJobs } from "./JobStore/rescheduleJobs.ts"
+import { parkAfterJobs } from "./JobStore/parkAfterJobs.ts"
 import { signalJobs } from "./JobStore/signalJobs.ts"
 import { workerSlots } from "./JobStore/claimJobsWorkerSlots.ts"
 import { projects } from "./KeyDirectory/createProject.ts"
@@ -115,6 +116,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   deferJobs,
   releaseJobs,
   signalJobs,
+  parkAfterJobs,
   rescheduleJobs,
   cancelJobs,
   checkClaims,

@@ -50,10 +50,10 @@ const facts: fc.Arbitrary<WaitingFacts> = fc
     workers: fc.array(worker, { maxLength: 3 }),
     running: fc.record({ kind: count, project: count, all: count }),
     ahead: count,
-    wait: fc.constantFrom("children", "provider", "gate", "store", "blobs", "isolation", undefined),
+    wait: fc.constantFrom("children", "after", "provider", "gate", "store", "blobs", "isolation", undefined),
     waitedAt: count,
     failedAt: count,
-    unfinishedChildren: count,
+    unfinishedJobs: count,
     limit: fc.constantFrom(undefined, 0, 1),
   })
   .map((given) => ({
@@ -98,7 +98,7 @@ const facts: fc.Arbitrary<WaitingFacts> = fc
             firstAt: 0,
             lastAt: 0,
           },
-    unfinishedChildren: given.unfinishedChildren,
+    unfinishedJobs: given.unfinishedJobs,
   }))
 
 const check = (property: (given: WaitingFacts) => void) => () =>

@@ -16,7 +16,8 @@ import {
 } from "@kiln/core/ports"
 import { arrangeEveryState, callEveryVerb, compareWithMemory, fixtures, storeConformance } from "@kiln/conformance"
 import { type AroundVerb, mapVerbs } from "../src/memory/mapVerbs.ts"
-import { emptyState, encodeState } from "../src/memory/MemoryState.ts"
+import { encodeState } from "../src/memory/encodeState.ts"
+import { emptyState } from "../src/memory/MemoryState.ts"
 import { portsOf } from "../src/memory/MemoryStores.ts"
 import { persistedInMemory } from "./persistedInMemory.ts"
 

@@ -36,10 +36,14 @@ const ageOfKind = ({ agesByKind, othersMs }: Given<Ages>) =>
   sql<number>`coalesce((${agesByKind}::json ->> kinds.kind)::bigint, ${othersMs}::bigint)`
 
 /**
- * Whether no unfinished job is the parent of this one. A parent is found by the label that its children have. Most jobs have no
- * labels, and cost one search of an index; OFFSET 0, or the planner might read all labels.
+ * Whether no unfinished job is the parent of this one, and none is to start after it. A parent is found by the label that its children
+ * have, and a job that starts after this one by a label of its own. Most jobs have none of them, and cost two searches of an index; OFFSET
+ * 0, or the planner might read all labels.
  */
 export const isNotNeeded = sql<boolean>`not exists (
+  select from "kiln".job_labels where job_labels.label = '~' || results.job_id and exists (
+    select from "kiln".queue where queue.id = job_labels.job_id offset 0)
+  offset 0) and not exists (
   select from "kiln".job_labels
   where job_labels.job_seq = results.job_seq and left(job_labels.label, 1) = '^' and exists (
     select from "kiln".queue where queue.id = substr(job_labels.label, 2) offset 0)

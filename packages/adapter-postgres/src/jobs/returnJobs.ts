@@ -14,12 +14,12 @@ import { stateOf, type StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { type Move, moveJobs } from "./writeStates.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
-import { eventStates, keepParked, type KeptParking, type ParkedRow } from "./signals.ts"
+import { type EventState, eventStates, keepParked, type KeptParking, type ParkedRow } from "./signals.ts"
 import { keepWaits, type KeptWait } from "./waits.ts"
 
 /** The end of one claim of a batch. */
 interface Return extends ClaimRef {
-  readonly endOf: (job: StateRow, hasCome: (park: Parking) => boolean) => ClaimEnd
+  readonly endOf: (job: StateRow, eventOf: (park: Parking) => EventState) => ClaimEnd
   readonly record?: AttemptRecord | undefined
   readonly wait?: AttemptWait | undefined
   readonly park?: Parking | undefined
@@ -51,7 +51,7 @@ const returnToQueue = async (
     // A job that has left the queue was not returned by this claim.
     if (job === undefined) return "LeaseLost"
     const present = moves.get(job.id)?.to ?? stateOf(job)
-    const end = item.endOf(job, (park) => stateOfEvent(parkedRow(job, park)).hasCome)
+    const end = item.endOf(job, (park) => stateOfEvent(parkedRow(job, park)))
     const to = applyEvent(present, end, tx.now)
     if (to === undefined) return isRepeatedEnd(present, end) ? "Written" : "LeaseLost"
     moves.set(job.id, { from: job, to })
@@ -75,6 +75,16 @@ const returnToQueue = async (
 
 const parkedRow = ({ id, seq }: StateRow, { reason, subject }: Parking): ParkedRow => ({ id, seq, reason, subject })
 
+/** Milliseconds until a job looks again that may not be woken. Seldom needed, and most transactions have ended by then. */
+const unsurePauseMs = 50
+
+/** Lets a job that may not be woken look again. If it is woken nevertheless, that comes first. */
+const surely = (item: Deferral, eventOf: (park: Parking) => EventState, now: number): Deferral => {
+  const { park } = item
+  if (park === undefined || !eventOf(park).isUnsure) return item
+  return { ...item, park: { ...park, until: Math.min(park.until ?? Infinity, now + unsurePauseMs) } }
+}
+
 /** Returns jobs for a later attempt, or parks them. A provider's Retry-After may contain fractions of a millisecond; store time does not. */
 export const deferJobs = (
   tx: Transaction,
@@ -87,7 +97,7 @@ export const deferJobs = (
       jobId: item.jobId,
       token: item.token,
       ...(item.park === undefined ? { record: item.record, wait: item.wait } : { park: item.park }),
-      endOf: (_, hasCome) => deferralEvent(item, tx.now, hasCome),
+      endOf: (_, eventOf) => deferralEvent(surely(item, eventOf, tx.now), tx.now, (park) => eventOf(park).hasCome),
     })),
     jobs,
   )

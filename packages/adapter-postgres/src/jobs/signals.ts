@@ -1,4 +1,4 @@
-import { canonicalJson, type JobId, type ParkedOn, type Signal, stepLabel } from "@kiln/core/domain"
+import { areJobs, canonicalJson, type JobId, type ParkedOn, type Signal, stepLabel } from "@kiln/core/domain"
 import type { SignalOutcome, SignalRequest } from "@kiln/core/ports"
 import { decodeJson } from "@kiln/sql-store"
 import { sql } from "kysely"
@@ -64,6 +64,8 @@ export interface ParkedRow extends ParkedOn {
 export interface EventState {
   readonly hasCome: boolean
   readonly unfinished: number
+  /** Another transaction may end one of the jobs now, without seeing that this one is parked. */
+  readonly isUnsure: boolean
 }
 
 /** Waits for transactions that end children of these jobs. In the order of the ids, as those lock them. */
@@ -98,6 +100,54 @@ const unfinishedChildren = batchStatement<{ label: string }, {}, { readonly labe
       .$castTo<{ readonly label: string; readonly count: number }>(),
 )
 
+/**
+ * Counts the prerequisites of each job that have not finished, and locks them, so that a transaction which ends one then sees that the job
+ * is parked. It waits for no lock, because the jobs themselves are locked already: `unsure` counts those that another transaction has locked,
+ * which may end them and not see the job any more.
+ */
+const unfinishedPrerequisites = batchStatement<
+  { seq: number },
+  {},
+  { readonly seq: number; readonly count: number; readonly unsure: number }
+>({ seq: "bigint" }, (item) =>
+  query
+    .with("named", () =>
+      query
+        .selectFrom(item)
+        .innerJoin("job_labels", "job_labels.job_seq", "item.seq")
+        .select(["item.seq", sql<JobId>`substr(job_labels.label, 2)`.as("id")])
+        .where(sql<string>`left(job_labels.label, 1)`, "=", "~"),
+    )
+    .with("locked", (from) =>
+      from
+        .selectFrom("queue")
+        .select("queue.id")
+        .where("queue.id", "=", sql<JobId>`any (array(select named.id from named))`)
+        .orderBy("queue.id")
+        .forKeyShare()
+        .skipLocked(),
+    )
+    .selectFrom("named")
+    .innerJoin("queue", "queue.id", "named.id")
+    .leftJoin("locked", "locked.id", "named.id")
+    .select((from) => [
+      "named.seq",
+      from.fn.countAll<number>().as("count"),
+      sql<number>`count(*) filter (where locked.id is null)`.as("unsure"),
+    ])
+    .groupBy("named.seq"),
+)
+
+/** Waits for transactions that count down for these jobs, so that this one holds no lock that those may wait for. */
+const lockParked = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+  query
+    .selectFrom("parked")
+    .innerJoin(item, (join) => join.onRef("item.seq", "=", "parked.job_seq"))
+    .select("parked.job_seq")
+    .orderBy("parked.job_seq")
+    .forNoKeyUpdate("parked"),
+)
+
 const presentSignals = batchStatement<
   { seq: number; name: string },
   {},
@@ -118,13 +168,15 @@ export const eventStates = async (
 ): Promise<(row: ParkedRow) => EventState> => {
   const parents = rows.filter(({ reason }) => reason === "children")
   const awaiting = rows.filter(({ reason }) => reason === "signal")
+  const dependents = rows.filter(({ reason }) => reason === "after").map(({ seq }) => ({ seq }))
   if (parents.length > 0)
     await tx.runBatch(
       lockParents,
       parents.map(({ id }) => ({ id })),
       {},
     )
-  const [counts, present] = await Promise.all([
+  if (dependents.length > 0) await tx.batch(lockParked, dependents, {})
+  const [counts, present, prerequisites] = await Promise.all([
     parents.length === 0
       ? []
       : tx.batch(
@@ -139,13 +191,18 @@ export const eventStates = async (
           awaiting.map(({ seq, subject }) => ({ seq, name: subject })),
           {},
         ),
+    dependents.length === 0 ? [] : tx.batch(unfinishedPrerequisites, dependents, {}),
   ])
+  const prerequisitesOf = new Map(prerequisites.map((row) => [row.seq, row]))
   const unfinishedOf = new Map(counts.map(({ count, label }) => [label, count]))
   const signaled = new Set(present.map(({ name, seq }) => `${seq} ${name}`))
   return (row) => {
-    const unfinished = row.reason === "children" ? (unfinishedOf.get(labelOf(row)) ?? 0) : 0
-    const hasCome = row.reason === "children" ? unfinished === 0 : signaled.has(`${row.seq} ${row.subject}`)
-    return { hasCome, unfinished }
+    if (row.reason === "signal")
+      return { hasCome: signaled.has(`${row.seq} ${row.subject}`), unfinished: 0, isUnsure: false }
+    if (!areJobs(row)) return { hasCome: false, unfinished: 0, isUnsure: false }
+    const open = row.reason === "after" ? prerequisitesOf.get(row.seq) : undefined
+    const unfinished = row.reason === "after" ? (open?.count ?? 0) : (unfinishedOf.get(labelOf(row)) ?? 0)
+    return { hasCome: unfinished === 0, unfinished, isUnsure: (open?.unsure ?? 0) > 0 }
   }
 }
 

@@ -9,7 +9,7 @@ export const parentLock = (id: string): string =>
   `hashtextextended(current_database() || ' "kiln".parents ' || ${id}, 0)`
 
 /** The channel of `workChannel`. */
-const channel = `'kiln_' || (SELECT nspname FROM pg_namespace JOIN pg_class ON relnamespace = pg_namespace.oid
+export const channel = `'kiln_' || (SELECT nspname FROM pg_namespace JOIN pg_class ON relnamespace = pg_namespace.oid
       WHERE pg_class.oid = '"kiln".parked'::regclass)`
 
 const tables = `

@@ -77,5 +77,5 @@ export const openStanding = async () => {
     await Promise.all([stores.close(), others.close()])
     await database.dispose()
   }
-  return { stores, others, client, meanwhile, held, close }
+  return { stores, others, client, meanwhile, claim, held, close }
 }

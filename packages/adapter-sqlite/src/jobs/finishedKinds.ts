@@ -31,10 +31,25 @@ export const finishedKinds = (tx: Transaction, retained: RetainedData): Readonly
 const label = sql.ref("job_labels.label")
 
 /**
- * Whether no unfinished job is the parent of this one. A parent is found by the label that its children have. Most jobs have no
- * labels, and cost one search of an index.
+ * Whether no unfinished job is the parent of this one, and none is to start after it. A parent is found by the label that its children
+ * have, and a job that starts after this one by a label of its own. Most jobs have none of them, and cost two searches of an index.
  */
 export const isNotNeeded = (where: ExpressionBuilder<Tables, "jobs">) =>
+  where.and([isNotPrerequisite(where), isNotChild(where)])
+
+const isNotPrerequisite = (where: ExpressionBuilder<Tables, "jobs">) =>
+  where.not(
+    where.exists(
+      where
+        .selectFrom("job_labels")
+        .innerJoin("jobs as dependent", "dependent.seq", "job_labels.job_seq")
+        .select("dependent.seq")
+        .where("job_labels.label", "=", sql<string>`'~' || ${sql.ref("jobs.id")}`)
+        .where("dependent.finished_at", "is", null),
+    ),
+  )
+
+const isNotChild = (where: ExpressionBuilder<Tables, "jobs">) =>
   where.not(
     where.exists(
       where

@@ -1,5 +1,6 @@
 import {
   applyEvent,
+  areJobs,
   canonicalJson,
   isFinished,
   isParked,
@@ -29,6 +30,17 @@ const unfinishedChildren = statement((given: Given<Values<"job_labels", "label">
     .where("jobs.finished_at", "is", null),
 )
 
+/** The prerequisites are named by the labels of the job. */
+export const unfinishedPrerequisites = statement((given: Given<Values<"job_labels", "job_seq">>) =>
+  query
+    .selectFrom("job_labels")
+    .innerJoin("jobs", (join) => join.on("jobs.id", "=", sql<JobId>`substr(${sql.ref("job_labels.label")}, 2)`))
+    .select(sql<number>`count(*)`.as("count"))
+    .where("job_labels.job_seq", "=", given.jobSeq)
+    .where(sql<string>`substr(${sql.ref("job_labels.label")}, 1, 1)`, "=", "~")
+    .where("jobs.finished_at", "is", null),
+)
+
 const signalByName = statement((given: Given<Values<"signals", "job_seq" | "name">>) =>
   query.selectFrom("signals").select("value").where("job_seq", "=", given.jobSeq).where("name", "=", given.name),
 )
@@ -42,8 +54,12 @@ interface EventState {
 export const eventState = (tx: Transaction, { id, seq }: StateRow, { reason, subject }: ParkedOn): EventState => {
   if (reason === "signal")
     return { hasCome: tx.get(signalByName, { jobSeq: seq, name: subject }) !== undefined, unfinished: 0 }
-  if (reason !== "children") return { hasCome: false, unfinished: 0 }
-  const unfinished = tx.get(unfinishedChildren, { label: stepLabel({ jobId: id, step: subject }) })?.count ?? 0
+  if (!areJobs({ reason })) return { hasCome: false, unfinished: 0 }
+  const row =
+    reason === "after"
+      ? tx.get(unfinishedPrerequisites, { jobSeq: seq })
+      : tx.get(unfinishedChildren, { label: stepLabel({ jobId: id, step: subject }) })
+  const unfinished = row?.count ?? 0
   return { hasCome: unfinished === 0, unfinished }
 }
 

@@ -78,6 +78,7 @@ export const waitFields = ({ cause, count, firstAt, firstAttempt, lastAt, lastAt
 
 const waitReasons: Readonly<Record<WaitRun["reason"], string>> = {
   children: "waited for its children:",
+  after: "waits for its prerequisites:",
   signal: "waits for the signal",
   sleep: "sleeps:",
   provider: "waited for the provider",

@@ -58,6 +58,7 @@ const texts: Readonly<Record<WaitingReasonName, (why: WaitingFor) => string>> = 
   start_delayed: (why) => `its start${next(why, "at").replace(",", "")}`,
   retry: (why) => `retry${why.cause === null ? "" : ` after ${why.cause}`}${next(why, "next try")}`,
   children: (why) => `children: ${why.count} unfinished${next(why, "next look")}`,
+  after: (why) => `${why.count} of ${why.limit} prerequisites${next(why, "next look")}`,
   signal: (why) => `signal ${why.subject}${next(why, "timeout")}`,
   sleep: (why) => `its sleep ${why.subject}${next(why, "until")}`,
   isolation: (why) => `a turn alone, because its workers were lost${next(why, "next try")}`,

@@ -88,6 +88,7 @@ const failures: Readonly<Record<JobErrorCode, string>> = {
   job_timeout: "the job ran for too long",
   queue_timeout: "the job waited for too long; kiln doctor says for what",
   attempts_exhausted: `the job lost its worker each time; ${inLog}`,
+  prerequisite_failed: "a job that it was to start after failed; retry that one, then this one: kiln job retry JOB_ID",
   canceled_by_operator: "an operator canceled the job",
   internal_error: `a bug in kiln or in the code of the job's kind; ${inLog}`,
 }

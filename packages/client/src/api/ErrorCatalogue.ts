@@ -29,6 +29,7 @@ const retryAfter = (seconds: number) => ({ "retry-after": String(seconds) })
 
 /** Codes of operations that only operators and embedding programs have. */
 type NotOverHttp =
+  | "prerequisite_not_found"
   | "job_not_retryable"
   | "job_not_delivered"
   | "job_not_waiting"

@@ -44,6 +44,11 @@ const itemArguments = record({
   kept: fc.constantFrom({}, { model: "small", deep: [{ n: 1.5 }] }),
   /** Of a job of that project, mostly one that is held and may be parked on it. */
   parent: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: pick }),
+  /** Mostly jobs that are held, so that one of them may end last. */
+  after: fc.oneof(
+    { weight: 3, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: fc.array(pick, { maxLength: 3 }) },
+  ),
   retry: fc.oneof(
     { weight: 3, arbitrary: fc.constant(undefined) },
     { weight: 2, arbitrary: record({ pick, odd: fc.constantFrom(...retryOdds) }) },
@@ -84,6 +89,11 @@ const parentFrom = ({ parent }: Item, { claims, seen }: History): Submitted => {
   return claim === undefined ? {} : { parent: { jobId: claim.jobId, step: "parts" } }
 }
 
+const prerequisitesFrom = ({ after }: Item, { claims, seen }: History): Submitted => {
+  const ids = after.flatMap((each) => pickFrom(each, { present: seen.held, ever: claims })?.jobId ?? [])
+  return ids.length === 0 ? {} : { after: ids }
+}
+
 const newJobFrom = (item: Item, history: History): NewJob => {
   const n = history.nextNumber++
   const upload =
@@ -105,7 +115,7 @@ const newJobFrom = (item: Item, history: History): NewJob => {
     fingerprint: digest(item.fingerprint),
     priority: item.priority,
     delayMs: item.delayMs,
-    metadata: withSubmitted(item.kept, parentFrom(item, history)),
+    metadata: withSubmitted(item.kept, { ...parentFrom(item, history), ...prerequisitesFrom(item, history) }),
     retryOf: null,
     gate: gateOf(mine.mode, item.kind),
     maxUsage: item.maxUsage,

@@ -209,7 +209,11 @@ const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
   ),
   operation(
     "deferJobs",
-    fc.tuple(claimsArguments, fc.constantFrom("children", "children", "signal", "signal", "sleep"), parkTimes),
+    fc.tuple(
+      claimsArguments,
+      fc.constantFrom("children", "after", "after", "children", "signal", "signal", "sleep"),
+      parkTimes,
+    ),
     ([claims, reason, until], history) => {
       const items = claims.map((claim) => ({
         ...claimFrom(claim, history),

@@ -4,17 +4,26 @@ import type { ParkedJob } from "./Parking.ts"
 export const maxWaitRuns = 20
 
 /**
- * Why an attempt ended to wait, at no cost to the job's budget of failures: its children are unfinished, a signal has not come, it
+ * Why an attempt ended to wait, at no cost to the job's budget of failures: its children or prerequisites are unfinished, a signal has not come, it
  * sleeps, a provider is paused or
  * asked to be called later, prerequisites of its children are missing, kiln's own store or blobs were unavailable, or the job runs
  * alone because it may crash its worker.
  */
-export type WaitReason = "children" | "signal" | "sleep" | "provider" | "gate" | "store" | "blobs" | "isolation"
+export type WaitReason =
+  | "children"
+  | "after"
+  | "signal"
+  | "sleep"
+  | "provider"
+  | "gate"
+  | "store"
+  | "blobs"
+  | "isolation"
 
 /** A worker's report of an attempt that ended to wait. Nothing in it comes from a request. */
 export interface AttemptWait {
   readonly reason: WaitReason
-  /** The provider, or the missing prerequisites; `null` for other reasons. */
+  /** The provider, what is missing, or that of a parking; `null` for other reasons. */
   readonly subject: string | null
   /** For a provider: `quota`, `configuration`, `paused` or `postponed`; `null` for other reasons. */
   readonly cause: string | null

@@ -14,6 +14,9 @@ export const childLabel = (parent: JobId): string => `^${parent}`
 /** The label of the children of one step. */
 export const stepLabel = ({ jobId, step }: ParentStep): string => `^${jobId} ${step}`
 
+/** The label of all jobs that start after this one. */
+export const afterLabel = (prerequisite: JobId): string => `~${prerequisite}`
+
 /**
  * The idempotency key of a child, numbered from 0: repeated by a later attempt, it is the same job. It contains spaces, which no key
  * of a caller does.
@@ -51,7 +54,7 @@ export const isCountStep = (name: string): boolean =>
 export const gatePauseMs = 1_000
 
 /**
- * Milliseconds until a job looks again at children that are those of another parent, because these have its uploads. Their end does not
- * wake it.
+ * Milliseconds until a job looks again at jobs whose end does not wake it: children of another parent, because these have its uploads, and
+ * retries of prerequisites.
  */
 export const foreignPauseMs = 1_000

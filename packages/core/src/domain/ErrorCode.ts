@@ -6,6 +6,7 @@
  * - `provider_unavailable`: the provider failed on every attempt
  * - `result_invalid`: the provider's answer failed validation
  * - `job_timeout` (run limit), `queue_timeout` (queue limit)
+ * - `prerequisite_failed`: a job that it was to start after failed
  * - `attempts_exhausted`: its workers died each time
  * - `canceled_by_operator`, `internal_error`
  */
@@ -20,6 +21,7 @@ export const errorCodes = [
   "job_timeout",
   "queue_timeout",
   "attempts_exhausted",
+  "prerequisite_failed",
   "canceled_by_operator",
   "internal_error",
 ] as const

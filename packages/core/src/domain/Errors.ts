@@ -136,6 +136,19 @@ export class JobNotFound extends KilnError<"JobNotFound"> {
   }
 }
 
+/** A job of `after` does not exist, or belongs to another project or mode. */
+export class PrerequisiteNotFound extends KilnError<"PrerequisiteNotFound"> {
+  readonly jobId: string
+
+  constructor({ jobId }: { readonly jobId: string }) {
+    super(
+      "PrerequisiteNotFound",
+      `after: there is no job ${jobId} in the project and mode of the new job; name jobs of the same project and mode, in one transaction with them if they are not committed yet`,
+    )
+    this.jobId = jobId
+  }
+}
+
 /** The job is not finished, and only a finished job can be erased. */
 export class JobProcessing extends KilnError<"JobProcessing"> {
   constructor() {

@@ -12,6 +12,7 @@ export const kilnErrors = {
   UploadsFull: { code: "uploads_full", retryable: true },
   StorageFull: { code: "storage_full", retryable: true },
   JobNotFound: { code: "job_not_found", retryable: false },
+  PrerequisiteNotFound: { code: "prerequisite_not_found", retryable: false },
   JobProcessing: { code: "job_processing", retryable: true },
   JobFinished: { code: "job_finished", retryable: false },
   JobNotWaiting: { code: "job_not_waiting", retryable: true },

@@ -2,13 +2,16 @@ import type { JobState } from "./JobState.ts"
 import type { TransitionEvent } from "./JobTransition.ts"
 import type { Json } from "./Json.ts"
 
-/** The event that a parked job waits for: its children, a signal, a point in time, or prerequisites of its children. */
-export type ParkReason = "children" | "signal" | "sleep" | "gate"
+/**
+ * The event that a parked job waits for: its children, the jobs that it starts after, a signal, a point in time, or what its children need
+ * to be accepted.
+ */
+export type ParkReason = "children" | "after" | "signal" | "sleep" | "gate"
 
 /** The subject of a parking. Its text is stored. */
 export interface ParkedOn {
   readonly reason: ParkReason
-  /** The step of the children, the name of the signal or the sleep, or the missing prerequisites. */
+  /** The step of the children, the name of the signal or the sleep, what the children need, or the number of jobs that it starts after. */
   readonly subject: string
 }
 
@@ -50,6 +53,9 @@ export interface Signal {
   readonly at: number
 }
 
+/** Whether a parking ends with other jobs. */
+export const areJobs = ({ reason }: Pick<ParkedOn, "reason">): boolean => reason === "children" || reason === "after"
+
 /** Returns the event of a deferral. `hasCome`: what a parking waits for has come already. */
 export const deferralEvent = (
   {
@@ -68,7 +74,7 @@ export const deferralEvent = (
 ): Extract<TransitionEvent, { readonly event: "deferred" | "parked" }> => {
   if (park === undefined) return { event: "deferred", token, delayMs: Math.ceil(delayMs), countsAsFailure }
   // One that looks again at a time by itself waits for more than this event.
-  const isEvent = park.reason === "signal" || (park.reason === "children" && park.until === undefined)
+  const isEvent = park.reason === "signal" || (areJobs(park) && park.until === undefined)
   const until = isEvent && hasCome(park) ? now : Math.min(park.until ?? Infinity, now + maxParkMs)
   // For prerequisites, a job waits no longer than its queue limit.
   const isCharged = park.reason === "gate"

@@ -1,5 +1,6 @@
-import { childLabel, type ParentStep, stepLabel } from "./Child.ts"
+import { afterLabel, childLabel, type ParentStep, stepLabel } from "./Child.ts"
 import { deliveryField } from "./Delivery.ts"
+import type { JobId } from "./Ids.ts"
 import type { Job } from "./Job.ts"
 import type { Json, JsonObject } from "./Json.ts"
 import { traceField } from "./JobTrace.ts"
@@ -23,6 +24,10 @@ export interface Submitted {
   readonly context?: Json
   /** The step that waits for this job. */
   readonly parent?: ParentStep
+  /** The job's prerequisites: it starts once all of them have finished. */
+  readonly after?: ReadonlyArray<JobId>
+  /** Set if the job also runs after a prerequisite that failed. Without it, the job fails. */
+  readonly afterFailure?: "run"
   /** Set on a retry that uses nothing of what the retried job had finished. */
   readonly fromStart?: true
   /** The tick of a schedule that the job is for. */
@@ -69,12 +74,16 @@ export const callerMetadata = ({ metadata }: Pick<Job, "metadata">): JsonObject 
   return { ...fields, ...fieldOf(metadata).metadata }
 }
 
-/** The labels of these tags, of each field of metadata with its value, and of the parent. */
-export const labelsWith = ({ metadata = {}, parent, tags = [] }: Submitted): ReadonlyArray<string> => [
+/** The labels of these tags, of each field of metadata with its value, of the parent, and of each prerequisite. */
+export const labelsWith = ({ after = [], metadata = {}, parent, tags = [] }: Submitted): ReadonlyArray<string> => [
   ...new Set(tags.map((tag) => `#${tag}`)),
   ...Object.entries(metadata).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`),
   ...(parent === undefined ? [] : [childLabel(parent.jobId), stepLabel(parent)]),
+  ...new Set(after.map(afterLabel)),
 ]
+
+/** Maximum number of prerequisites of a job. */
+export const maxPrerequisites = 100
 
 /** The labels that stores find a new job by. Most jobs have none. */
 export const labelsOf = (metadata: JsonObject): ReadonlyArray<string> =>

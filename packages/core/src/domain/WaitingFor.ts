@@ -23,6 +23,7 @@ export const waitingReasons = [
   "start_delayed",
   "retry",
   "children",
+  "after",
   "signal",
   "sleep",
   "isolation",
@@ -51,9 +52,9 @@ export interface WaitingFor {
   readonly cause: string | null
   /** When it goes on by itself, or is tried again, in unix milliseconds; `null` if that is unknown. */
   readonly until: number | null
-  /** Jobs ahead of it (`line`, `rate`), jobs that run (limits), unfinished children. */
+  /** Jobs ahead of it (`line`, `rate`), jobs that run (limits), unfinished children or prerequisites (`after`). */
   readonly count: number | null
-  /** The limit that is reached. */
+  /** The limit that is reached; for `after`, the number of all prerequisites. */
   readonly limit: number | null
 }
 
@@ -101,8 +102,8 @@ export interface WaitingFacts extends KindFacts {
   readonly failed?: Pick<FailedAttempt, "number" | "errorCode"> | undefined
   /** Its newest attempts that ended to wait. */
   readonly waited?: WaitRun | undefined
-  /** Number of its unfinished children. */
-  readonly unfinishedChildren: number
+  /** Number of its unfinished children, or prerequisites if it waits for those. */
+  readonly unfinishedJobs: number
 }
 
 const one = (reason: WaitingReasonName, about: Partial<Omit<WaitingFor, "reason">> = {}): WaitingFor => ({
@@ -213,12 +214,16 @@ const missedByChildren = (missing: string): ReadonlyArray<WaitingFor> =>
     return one(missedReasons[what] ?? "no_worker", { subject, cause: "children" })
   })
 
-/** A job that waits for its children alone is parked for as long as a job can be. */
+/** Other jobs that the job waits for. */
+const forJobs = (reason: "children" | "after", subject: string | null, count: number): WaitingFor =>
+  reason === "children" ? one(reason, { subject, count }) : one(reason, { count, limit: Number(subject) })
+
+/** A job that waits for other jobs alone is parked for as long as a job can be. */
 const soon = (until: number, now: number): number | null => (until - now > maxParkMs / 2 ? null : until)
 
 /** Why the job may not be claimed yet. */
 const delayOf = (
-  { failed, job, place: { now }, unfinishedChildren, waited }: WaitingFacts,
+  { failed, job, place: { now }, unfinishedJobs, waited }: WaitingFacts,
   until: number,
 ): ReadonlyArray<WaitingFor> => {
   if (job.attempts === 0 && waited === undefined) return [one("start_delayed", { until })]
@@ -227,7 +232,8 @@ const delayOf = (
     return [one("retry", { cause: failed?.number === job.attempts ? failed.errorCode : null, until })]
   switch (waited.reason) {
     case "children":
-      return [one("children", { subject: waited.subject, count: unfinishedChildren, until: soon(until, now) })]
+    case "after":
+      return [{ ...forJobs(waited.reason, waited.subject, unfinishedJobs), until: soon(until, now) }]
     case "signal":
     case "sleep":
       return [one(waited.reason, { subject: waited.subject, until })]
@@ -291,7 +297,7 @@ const lineOf = ({ job, place: { ahead }, workers }: WaitingFacts): WaitingFor =>
  * place in the line. Empty if the job is running or finished, and only then.
  */
 export const waitingFor = (facts: WaitingFacts): ReadonlyArray<WaitingFor> => {
-  const { job, unfinishedChildren, waited } = facts
+  const { job, unfinishedJobs, waited } = facts
   const { claimableAt, held } = job
   const { now } = facts.place
   if (claimableAt === null || (held && claimableAt > now)) return []
@@ -303,8 +309,11 @@ export const waitingFor = (facts: WaitingFacts): ReadonlyArray<WaitingFor> => {
     return job.attempts === 0 && waited === undefined ? [...delay, ...blockers] : [...blockers, ...delay]
   }
   const parked =
-    waited !== undefined && waited.lastAttempt >= job.attempts && waited.reason === "children" && unfinishedChildren > 0
-      ? [one("children", { subject: waited.subject, count: unfinishedChildren })]
+    waited !== undefined &&
+    waited.lastAttempt >= job.attempts &&
+    (waited.reason === "children" || waited.reason === "after") &&
+    unfinishedJobs > 0
+      ? [forJobs(waited.reason, waited.subject, unfinishedJobs)]
       : []
   const lost = held ? [one("worker_lost")] : []
   const reasons = [...blockers, ...parked, ...lost, ...(blockers.length === 0 ? limitsReached(facts) : [])]

@@ -122,7 +122,15 @@ export {
   fullAt,
 } from "./RateLimit.ts"
 export type { Rate } from "./Rate.ts"
-export { type MetadataValue, type Submitted, withSubmitted, submittedOf, labelsWith, labelsOf } from "./Submitted.ts"
+export {
+  type MetadataValue,
+  type Submitted,
+  withSubmitted,
+  submittedOf,
+  labelsWith,
+  labelsOf,
+  maxPrerequisites,
+} from "./Submitted.ts"
 export { SchemaMismatch } from "./SchemaMismatch.ts"
 export * from "./StoreTime.ts"
 export {

@@ -47,6 +47,17 @@ export interface SubmitOptions extends ProjectOption {
    * that the kind keeps. `operator.list` and `count` filter by them. They stay when the job's data is erased: no personal data.
    */
   readonly metadata?: Readonly<Record<string, MetadataValue | undefined>>
+  /**
+   * The job's prerequisites, up to 100 jobs of the same project and mode or their ids: it starts once all have finished, and `run` gets
+   * them as `after`, in this order. Meanwhile it holds no slot and is charged nothing. A retry of a failed one takes its place. They must
+   * exist, or the call rejects with `PrerequisiteNotFound`; in a transaction of your own, the job fails instead when it is to start.
+   */
+  readonly after?: ReadonlyArray<JobReference<string>>
+  /**
+   * What happens once all jobs of `after` have finished and one of them failed or was canceled. `fail` (default): the job fails with
+   * `prerequisite_failed`. `run`: it runs, and sees which failed.
+   */
+  readonly onPrerequisiteFailure?: "fail" | "run"
 }
 
 /** Which jobs of one project, mode and kind count as the same, and for how long. */

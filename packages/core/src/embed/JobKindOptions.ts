@@ -96,6 +96,11 @@ export interface Attempt<
   readonly tags: ReadonlyArray<string>
   /** The metadata of the submission, without the fields of the request that the kind keeps. */
   readonly metadata: Readonly<Record<string, MetadataValue>>
+  /**
+   * The jobs of the option `after`, in its order, all finished: `[]` without one. A failed one is among them only with
+   * `onPrerequisiteFailure: "run"`. The retry of a failed one takes its place.
+   */
+  readonly after: ReadonlyArray<ChildJob>
   /** The tick that the job is for, if a schedule submitted it. */
   readonly schedule: AttemptTick | undefined
   /** 1-based. */
@@ -191,7 +196,7 @@ export interface Attempt<
   readonly writeFile: (name: File, work: (signal: AbortSignal) => Promise<AsyncFile>) => Promise<void>
 }
 
-/** A finished child of a job. */
+/** A finished child of a job, or a finished prerequisite. */
 export type ChildJob<K extends Kind = Kind> =
   | {
       readonly id: JobId

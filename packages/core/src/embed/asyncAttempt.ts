@@ -117,6 +117,10 @@ class AsyncAttempt implements Attempt {
     return this.#attempt.submitted.tags ?? []
   }
 
+  get after(): Attempt["after"] {
+    return this.#attempt.after as Attempt["after"]
+  }
+
   get schedule(): Attempt["schedule"] {
     const { schedule } = this.#attempt.submitted
     if (schedule === undefined) return undefined

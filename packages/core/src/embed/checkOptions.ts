@@ -72,6 +72,8 @@ const submission: OptionNames<SubmitOptions> = {
   unique: true,
   tags: true,
   metadata: true,
+  after: true,
+  onPrerequisiteFailure: true,
 }
 const uniqueOptions: OptionNames<UniqueOptions> = { by: true, while: true }
 const logOptions: OptionNames<LogOptions> = { messages: true, to: true }

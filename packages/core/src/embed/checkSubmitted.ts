@@ -4,6 +4,7 @@ import type { MetadataValue } from "../domain/Submitted.ts"
 import { asJson, jsonProblem } from "../kinds/asJson.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { SubmitOptions } from "./EmbeddedEngine.ts"
+import { prerequisitesFor } from "./prerequisitesFor.ts"
 
 const maxTags = 16
 const maxTagLength = 64
@@ -54,7 +55,7 @@ export const attachedMetadata = (metadata: unknown): Readonly<Record<string, Met
 /** Returns the parts that a submission attaches to its job. Throws `TypeError` for invalid ones. */
 export const submittedFor = (
   kind: JobKind,
-  { metadata: given, tags }: SubmitOptions,
+  { after, metadata: given, onPrerequisiteFailure, tags }: SubmitOptions,
   capture: (() => Json | undefined) | undefined,
 ): Submitted | undefined => {
   if (tags !== undefined) requireTags("tags", tags)
@@ -65,8 +66,10 @@ export const submittedFor = (
       throw new TypeError(`metadata.${declared}: the kind ${kind.name} keeps the request field of this name`)
   }
   const context = capture === undefined ? undefined : captured(capture)
-  if (tags === undefined && metadata === undefined && context === undefined) return undefined
+  const prerequisites = prerequisitesFor(after, onPrerequisiteFailure)
+  if (tags === undefined && metadata === undefined && context === undefined) return prerequisites
   return {
+    ...prerequisites,
     ...(tags !== undefined && { tags: [...new Set(tags)] }),
     ...(metadata !== undefined && { metadata }),
     ...(context !== undefined && { context }),

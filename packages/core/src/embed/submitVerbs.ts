@@ -112,7 +112,7 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
       closed.throwIfAborted()
       const asked = askedFor.one(kind, request, given)
       if ("transaction" in given) return resultOf(await run(engine.createJobIn(transactionOf(given), asked), signal))
-      if (hasTracer) {
+      if (hasTracer || asked.placement?.submitted?.after !== undefined) {
         const { grant, idempotencyKey, placement } = asked
         return resultOf(await run(engine.createJob(grant, asked.kind, request, idempotencyKey, placement), signal))
       }

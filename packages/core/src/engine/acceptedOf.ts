@@ -5,6 +5,7 @@ import {
   IdempotencyKeyReused,
   type InvalidRequest,
   LiveNotActive,
+  type PrerequisiteNotFound,
   QueueFull,
   SpendCapReached,
   type StorageFull,
@@ -38,7 +39,7 @@ export type Refused =
   | QueueFull
 
 /** Why a job was not accepted, in order of precedence. */
-export type CreateJobError = InvalidRequest | Refused | StoreUnavailable
+export type CreateJobError = InvalidRequest | PrerequisiteNotFound | Refused | StoreUnavailable
 
 const uploadRefused: Record<UploadRefusal, () => UploadNotFound | UploadNotReady | UploadAlreadyUsed | UploadExpired> =
   {

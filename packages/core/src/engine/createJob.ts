@@ -9,7 +9,15 @@ import { type AcceptedJob, acceptedOf, type CreateJobError, type SettleJob } fro
 import { JobList, type JobOutcomes } from "./createJobs.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { GroupCommit } from "./GroupCommit.ts"
+import { makeCheckPrerequisites } from "./prerequisites.ts"
+import { JobReader } from "./waitForJob.ts"
 import { type JobRequest, type Draft, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
+
+const hasPrerequisites = ({ placement }: JobRequest): boolean => placement?.submitted?.after !== undefined
+
+const unread = (): never => {
+  throw new TypeError("a request was not read")
+}
 
 /** The ways to have jobs accepted outside a transaction of the caller. */
 interface CreateJobs {
@@ -24,39 +32,58 @@ interface CreateJobs {
   ) => Effect.Effect<CreateOutcome | undefined, InvalidRequest | StoreUnavailable>
   /** `createJob` for a list: see `Engine.createJobs`. */
   readonly createJobs: (asked: ReadonlyArray<JobRequest>) => Effect.Effect<JobOutcomes>
-  /** `createJob` without a fiber: see `Engine.pushJob`. */
+  /** `createJob` without a fiber: see `Engine.pushJob`. Throws for a job with prerequisites, which it cannot check. */
   readonly pushJob: (asked: JobRequest, settle: SettleJob) => void
 }
 
-export const makeCreateJobs: Effect.Effect<CreateJobs, never, JobStore | GroupCommit | IdGenerator | Fingerprint> =
-  Effect.gen(function* () {
-    const store = yield* JobStore
-    const grouped = yield* GroupCommit
-    const prepare = yield* makePrepareJob
-    const pushIn = (trace: JobTrace | undefined) => (draft: Draft, settle: SettleJob) =>
-      grouped.createJobs.push([prepare(draft, trace)], (exit) => settle(Exit.map(exit, ([outcome]) => outcome)))
-    const push = pushIn(undefined)
-    const create = (asked: JobRequest) =>
-      Effect.withFiber((fiber): ReturnType<CreateJobs["createTickJob"]> => {
-        const draft = readDraft(asked)
-        if (Result.isFailure(draft)) return Effect.fail(draft.failure)
-        // Uninterruptible: a caller that is interrupted learns of it once its job is stored.
-        return Effect.uninterruptible(
-          Effect.map(store.createJobs([prepare(draft.success, traceIn(fiber))]), ([outcome]) => outcome),
-        )
-      })
-    return {
-      createJob: (asked) => Effect.flatMap(create(asked), (outcome) => Effect.fromResult(acceptedOf(outcome))),
-      createTickJob: create,
-      createJobs: (asked) =>
-        Effect.withFiber((fiber) => {
-          const drafts = asked.map(readDraft)
-          return Effect.callback<JobOutcomes>((resume) => {
+export const makeCreateJobs: Effect.Effect<
+  CreateJobs,
+  never,
+  JobStore | JobReader | GroupCommit | IdGenerator | Fingerprint
+> = Effect.gen(function* () {
+  const store = yield* JobStore
+  const checkPrerequisites = makeCheckPrerequisites(store, yield* JobReader)
+  const grouped = yield* GroupCommit
+  const prepare = yield* makePrepareJob
+  const pushIn = (trace: JobTrace | undefined) => (draft: Draft, settle: SettleJob) =>
+    grouped.createJobs.push([prepare(draft, trace)], (exit) => settle(Exit.map(exit, ([outcome]) => outcome)))
+  const push = pushIn(undefined)
+  const create = (asked: JobRequest) =>
+    Effect.withFiber((fiber): ReturnType<CreateJobs["createTickJob"]> => {
+      const draft = readDraft(asked)
+      if (Result.isFailure(draft)) return Effect.fail(draft.failure)
+      // Uninterruptible: a caller that is interrupted learns of it once its job is stored.
+      return Effect.uninterruptible(
+        Effect.map(store.createJobs([prepare(draft.success, traceIn(fiber))]), ([outcome]) => outcome),
+      )
+    })
+  return {
+    createJob: (asked) =>
+      Effect.andThen(
+        hasPrerequisites(asked) ? checkPrerequisites(asked) : Effect.void,
+        Effect.flatMap(create(asked), (outcome) => Effect.fromResult(acceptedOf(outcome))),
+      ),
+    createTickJob: create,
+    createJobs: (asked) =>
+      Effect.withFiber((fiber) => {
+        const create = (drafts: ReadonlyArray<Result.Result<Draft, CreateJobError>>) =>
+          Effect.callback<JobOutcomes>((resume) => {
             const list = new JobList(drafts, pushIn(traceIn(fiber)), resume)
             list.pushMore()
             return Effect.sync(() => list.stop())
           })
-        }),
-      pushJob: (asked, settle) => push(Result.getOrThrow(readDraft(asked)), settle),
-    }
-  })
+        const drafts = asked.map(readDraft)
+        if (!asked.some(hasPrerequisites)) return create(drafts)
+        const checked = Effect.forEach(asked, (each, index) =>
+          Effect.map(Effect.result(checkPrerequisites(each)), (check) =>
+            Result.flatMap(drafts[index] ?? unread(), (draft) => Result.map(check, () => draft)),
+          ),
+        )
+        return Effect.flatMap(checked, create)
+      }),
+    pushJob: (asked, settle) => {
+      if (hasPrerequisites(asked)) throw new TypeError("pushJob does not check prerequisites: use createJob")
+      push(Result.getOrThrow(readDraft(asked)), settle)
+    },
+  }
+})

@@ -1,7 +1,6 @@
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import type { InvalidRequest } from "../domain/Errors.ts"
 import { type AcceptedJob, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
 import type { Draft } from "./prepareJob.ts"
 
@@ -16,7 +15,7 @@ const maxWaiting = 1_500
 
 /** One list on its way to the store. */
 export class JobList {
-  readonly #drafts: ReadonlyArray<Result.Result<Draft, InvalidRequest>>
+  readonly #drafts: ReadonlyArray<Result.Result<Draft, CreateJobError>>
   readonly #push: (draft: Draft, settle: SettleJob) => void
   readonly #done: (exit: Exit.Exit<JobOutcomes>) => void
   readonly #outcomes: Array<Result.Result<AcceptedJob, CreateJobError>> = []
@@ -28,7 +27,7 @@ export class JobList {
 
   /** `done` is called once, with all outcomes or with the first defect. */
   constructor(
-    drafts: ReadonlyArray<Result.Result<Draft, InvalidRequest>>,
+    drafts: ReadonlyArray<Result.Result<Draft, CreateJobError>>,
     push: (draft: Draft, settle: SettleJob) => void,
     done: (exit: Exit.Exit<JobOutcomes>) => void,
   ) {

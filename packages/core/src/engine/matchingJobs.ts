@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "../domain/index.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
-import { JobDirectory, type JobQuery, type JobSummary, type Switchboard } from "../ports/index.ts"
+import { JobDirectory, type JobQuery, type JobStore, type JobSummary, type Switchboard } from "../ports/index.ts"
 
 /** Keeps those of these jobs that match. */
 export type MatchJobs = (
   jobs: ReadonlyArray<JobSummary>,
-) => Effect.Effect<ReadonlyArray<JobSummary>, StoreUnavailable, JobDirectory | Switchboard>
+) => Effect.Effect<ReadonlyArray<JobSummary>, StoreUnavailable, JobStore | JobDirectory | Switchboard>
 
 /** Jobs that a filter selects. */
 export interface Selection {

@@ -1,10 +1,11 @@
 import * as Effect from "effect/Effect"
-import { type Job, type ProjectId, withForcedOff } from "../domain/index.ts"
+import { type Job, type ProjectId, submittedOf, type WaitRun, withForcedOff } from "../domain/index.ts"
 import { heldBack, type QueuePlace, waitingFor } from "../domain/WaitingFor.ts"
 import { childLabel } from "../domain/Child.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
-import { JobDirectory, Switchboard } from "../ports/index.ts"
+import { JobDirectory, JobStore, Switchboard } from "../ports/index.ts"
 import { EngineConfig } from "./EngineConfig.ts"
+import { countUnfinished, readPrerequisites } from "./prerequisites.ts"
 
 /** The facts that hold for all jobs of a kind: the board, the workers, and the switches of the kind if this process knows it. */
 const readKindFacts = Effect.gen(function* () {
@@ -22,8 +23,16 @@ const readKindFacts = Effect.gen(function* () {
 
 const unfinished: ReadonlySet<string> = new Set(["queued", "delayed", "processing"])
 
-const countUnfinishedChildren = Effect.fnUntraced(function* (jobId: Job["id"]) {
-  const counts = yield* (yield* JobDirectory).countJobs({ finishedWithinMs: 0, labels: [childLabel(jobId)] })
+/** Counts the jobs that a job waits for, if it waits for its children or prerequisites. */
+const countJobs = Effect.fnUntraced(function* (job: Job, waited: WaitRun | undefined) {
+  if (waited === undefined || waited.lastAttempt < job.attempts) return 0
+  const directory = yield* JobDirectory
+  if (waited.reason === "after") {
+    const services = { directory, store: yield* JobStore }
+    return countUnfinished(yield* readPrerequisites(services, job, submittedOf(job).after ?? []))
+  }
+  if (waited.reason !== "children") return 0
+  const counts = yield* directory.countJobs({ finishedWithinMs: 0, labels: [childLabel(job.id)] })
   return counts.reduce((sum, { count, status }) => (unfinished.has(status) ? sum + count : sum), 0)
 })
 
@@ -46,9 +55,8 @@ export const waitingForJob = Effect.fnUntraced(function* (job: Job) {
   const factsOf = yield* readKindFacts
   const waited = (yield* directory.listWaits(job.id))?.at(-1)
   const failed = (yield* directory.listAttempts(job.id))?.at(-1)
-  const isParent = waited?.reason === "children" && waited.lastAttempt >= job.attempts
-  const unfinishedChildren = isParent ? yield* countUnfinishedChildren(job.id) : 0
-  return waitingFor({ ...factsOf(job.kind), job, place, waited, failed, unfinishedChildren })
+  const unfinishedJobs = yield* countJobs(job, waited)
+  return waitingFor({ ...factsOf(job.kind), job, place, waited, failed, unfinishedJobs })
 })
 
 /**
@@ -72,9 +80,8 @@ export const waitingForJobs = Effect.fnUntraced(function* (jobs: ReadonlyArray<J
       const hasWaited = job.status === "processing" && !(job.held && job.claimableAt > place.now)
       const waited = hasWaited ? (yield* directory.listWaits(job.id))?.at(-1) : undefined
       const failed = hasWaited ? (yield* directory.listAttempts(job.id))?.at(-1) : undefined
-      const isParent = waited?.reason === "children" && waited.lastAttempt >= job.attempts
-      const unfinishedChildren = isParent ? yield* countUnfinishedChildren(job.id) : 0
-      return waitingFor({ ...factsOf(job.kind), job, place, waited, failed, unfinishedChildren })
+      const unfinishedJobs = yield* countJobs(job, waited)
+      return waitingFor({ ...factsOf(job.kind), job, place, waited, failed, unfinishedJobs })
     }),
   )
 })

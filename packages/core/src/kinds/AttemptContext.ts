@@ -110,7 +110,7 @@ export interface AttemptEngine {
   readonly cancel: (jobId: string) => Effect.Effect<void, JobNotFound | JobFinished | AttemptError>
 }
 
-/** A finished child of a step. */
+/** A finished child of a step, or a finished prerequisite. */
 export type Child =
   | {
       readonly id: JobId
@@ -170,6 +170,8 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
   readonly call: ProviderCall
   /** Tags, metadata and context of the submission. */
   readonly submitted: Submitted
+  /** The jobs that this one was to start after, in the order of `submitted.after`. The retry of a failed one takes its place. */
+  readonly after: ReadonlyArray<Child>
   readonly ask: Ask<ProviderName | Ref>
   /** Returns whether a provider is available, for kinds that more than one set of providers can serve. */
   readonly has: (provider: NameOf<ProviderName | Ref>) => boolean

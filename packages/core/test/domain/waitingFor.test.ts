@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { type WaitingFor } from "@kiln/core/domain"
+import { maxParkMs, type WaitingFor } from "@kiln/core/domain"
 import { heldBack, waitingFor, type WaitingFacts, type WorkerFacts } from "../../src/domain/WaitingFor.ts"
 
 const now = 1_000
@@ -54,7 +54,7 @@ const factsOf = (other: Partial<WaitingFacts> = {}, job: Partial<WaitingFacts["j
   switches: [],
   workers: [workerOf()],
   place: { now, ahead: 4, running: { kind: 3, project: 2, all: 5 } },
-  unfinishedChildren: 0,
+  unfinishedJobs: 0,
   ...other,
 })
 
@@ -219,7 +219,7 @@ describe("a job that may not be claimed yet", () => {
     cause: string | null = null,
   ) => ({ reason, subject, cause, firstAttempt: 2, lastAttempt: 2, count: 1, firstAt: 0, lastAt: 0 }) as const
   const at = (facts: Partial<WaitingFacts>, attempts = 2) =>
-    waitingFor(factsOf({ unfinishedChildren: 6, ...facts }, { claimableAt: until, attempts, status: "processing" }))
+    waitingFor(factsOf({ unfinishedJobs: 6, ...facts }, { claimableAt: until, attempts, status: "processing" }))
 
   it("is delayed before its first attempt, and then held back", () =>
     expect(at({ board: pausedBoard }, 0)).toEqual([entry("start_delayed", { until }), kindPaused]))
@@ -262,11 +262,19 @@ describe("a job that may not be claimed yet", () => {
   it("waits for its children also once it could be claimed, as long as there are any", () => {
     const parked = (facts: Partial<WaitingFacts>) => waitingFor(factsOf(facts, { attempts: 2, status: "processing" }))
     const waited = run("children")
-    expect(parked({ waited, unfinishedChildren: 6 })).toEqual([entry("children", { count: 6 })])
+    expect(parked({ waited, unfinishedJobs: 6 })).toEqual([entry("children", { count: 6 })])
     expect(parked({ waited })).toEqual([entry("line", { count: 4 })])
-    expect(parked({ waited: run("store"), unfinishedChildren: 6 })).toEqual([entry("line", { count: 4 })])
-    expect(parked({ waited: { ...waited, lastAttempt: 1 }, unfinishedChildren: 6 })).toEqual([
-      entry("line", { count: 4 }),
+    expect(parked({ waited: run("store"), unfinishedJobs: 6 })).toEqual([entry("line", { count: 4 })])
+    expect(parked({ waited: { ...waited, lastAttempt: 1 }, unfinishedJobs: 6 })).toEqual([entry("line", { count: 4 })])
+  })
+
+  it("waits for its prerequisites, and says how many of them", () => {
+    const waited = { ...run("after"), subject: "3" }
+    const facts = { waited, unfinishedJobs: 2 }
+    const expected = { subject: null, count: 2, limit: 3 }
+    expect(waitingFor(factsOf(facts, { attempts: 2, status: "processing" }))).toEqual([entry("after", expected)])
+    expect(waitingFor(factsOf(facts, { attempts: 2, status: "processing", claimableAt: now + maxParkMs }))).toEqual([
+      entry("after", expected),
     ])
   })
 })

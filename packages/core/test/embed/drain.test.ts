@@ -13,8 +13,8 @@ const echo = jobKind({
   name: "echo",
   request: z.object({ fails: z.boolean().default(false) }),
   errorCodes: ["unwanted"],
-  run: async ({ fail, request }) => {
-    if (request.fails) throw fail("unwanted")
+  run: async ({ failure, request }) => {
+    if (request.fails) throw failure("unwanted")
     return { output: {} }
   },
 })

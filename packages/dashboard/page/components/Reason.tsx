@@ -33,6 +33,7 @@ const texts: Readonly<Record<string, (why: Waiting) => string>> = {
   start_delayed: (why) => `its start${until(why, "").replace(",", "")}`,
   retry: (why) => `its next attempt${why.cause === null ? "" : ` after ${why.cause}`}${until(why, "")}`,
   children: (why) => `${count(why.count ?? 0)} unfinished children`,
+  after: (why) => `${count(why.count ?? 0)} of ${count(why.limit ?? 0)} prerequisites`,
   signal: (why) => `the signal ${why.subject}${until(why, "timeout")}`,
   sleep: (why) => `its sleep ${why.subject}${until(why, "until")}`,
   isolation: (why) => `a turn alone, because its workers were lost${until(why, "next try")}`,

@@ -16,6 +16,7 @@ const ms = (time: string): number => new Date(time).getTime()
 
 const waitNames: Readonly<Record<string, string>> = {
   children: "children",
+  after: "prerequisites",
   provider: "provider",
   gate: "what its children need",
   store: "the store",

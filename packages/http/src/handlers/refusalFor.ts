@@ -19,7 +19,10 @@ type EngineError = Exclude<
 
 /** Translates an error of the engine: over HTTP it has the same code. `param` is the field at fault. */
 export const refusalFor = (error: EngineError, param?: string): Refusal =>
-  new Refusal({ code: error.code, ...(param !== undefined && { param }), ...moreOf(error) })
+  new Refusal({ code: codeOf(error), ...(param !== undefined && { param }), ...moreOf(error) })
+
+/** No request over HTTP names prerequisites. */
+const codeOf = (error: EngineError) => (error._tag === "PrerequisiteNotFound" ? "internal_error" : error.code)
 
 const spendDetails = ({ currency, maximumCost, owner, period, reason, resetsAt }: SpendCapReached) => ({
   cap: owner,
@@ -71,6 +74,7 @@ const moreOf = (error: EngineError): Pick<Refusal, "details" | "cause"> & { read
       }
     case "AudioFormatMismatch":
       return { message: mismatch(error), details: { declared: error.declared, detected: error.detected } }
+    case "PrerequisiteNotFound":
     case "StoreUnavailable":
     case "BlobUnavailable":
     case "BlobCorrupt":

@@ -86,6 +86,8 @@ export interface MemoryState {
   readonly waits: Map<JobId, ReadonlyArray<WaitRun>>
   /** Of jobs that were parked. One that is over is kept until the job is parked again. */
   readonly parked: Map<JobId, ParkedJob>
+  /** The unfinished jobs that start after a job, of jobs that have any. */
+  readonly dependents: Map<JobId, Set<JobId>>
   /** Signals of jobs that have any, by name. */
   readonly signals: Map<JobId, Readonly<Record<string, Signal>>>
   readonly jobByIdempotencyKey: Map<string, JobId>
@@ -137,6 +139,7 @@ export const emptyState = (): MemoryState => ({
   attempts: new Map(),
   waits: new Map(),
   parked: new Map(),
+  dependents: new Map(),
   signals: new Map(),
   jobByIdempotencyKey: new Map(),
   unfinishedByProject: new Map(),
@@ -169,90 +172,6 @@ export const emptyState = (): MemoryState => ({
   lineage: { version: 0, document: null },
 })
 
-/** The saved part of a state. A missing field does not compile. */
-const savedOf = (state: MemoryState) =>
-  ({
-    virtualTime: state.virtualTime,
-    switches: [...state.switches],
-    jobs: [...state.jobs],
-    attempts: [...state.attempts],
-    waits: [...state.waits],
-    parked: [...state.parked],
-    signals: [...state.signals],
-    jobByIdempotencyKey: [...state.jobByIdempotencyKey],
-    unfinishedByProject: [...state.unfinishedByProject],
-    lanes: [...state.lanes].map(([key, lane]) => [key, { ...lane, unfinished: [...lane.unfinished] }] as const),
-    charges: [...state.charges],
-    spendCaps: [...state.spendCaps],
-    reservations: [...state.reservations],
-    ledgerClosedUntil: state.ledgerClosedUntil,
-    uploads: [...state.uploads],
-    reservedBytes: [...state.reservedBytes],
-    purges: [...state.purges],
-    retentionRules: [...state.retentionRules],
-    projects: [...state.projects],
-    keys: [...state.keys],
-    secrets: [...state.secrets],
-    pausedKinds: [...state.pausedKinds],
-    projectConcurrency: [...state.projectConcurrency],
-    prices: [...state.prices],
-    workers: [...state.workers],
-    servedKinds: [...state.servedKinds],
-    namedSecrets: [...state.namedSecrets].map(([name, bytes]) => [name, [...bytes]] as const),
-    schedules: [...state.schedules],
-    scopes: [...state.scopes],
-    deliveries: [...state.deliveries],
-    rateBuckets: [...state.rateBuckets],
-    operatorTokens: [...state.operatorTokens],
-    minutes: [...state.minutes],
-    lineage: state.lineage,
-  }) satisfies Record<keyof MemoryState, unknown>
-
-/** Encodes the whole state as one line of JSON. Equal states give equal texts. */
-export const encodeState = (state: MemoryState): string => JSON.stringify(savedOf(state))
-
-/** Decodes the output of `encodeState`. Throws for anything else. */
-export const decodeState = (text: string): MemoryState => {
-  const saved = freeze(JSON.parse(text) as ReturnType<typeof savedOf>)
-  return {
-    virtualTime: saved.virtualTime,
-    switches: new Map(saved.switches),
-    jobs: new Map(saved.jobs),
-    attempts: new Map(saved.attempts),
-    // A file of an earlier version has none.
-    waits: new Map((saved as Partial<typeof saved>).waits),
-    parked: new Map((saved as Partial<typeof saved>).parked),
-    signals: new Map((saved as Partial<typeof saved>).signals),
-    jobByIdempotencyKey: new Map(saved.jobByIdempotencyKey),
-    unfinishedByProject: new Map(saved.unfinishedByProject),
-    lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),
-    charges: new Map(saved.charges),
-    spendCaps: new Map(saved.spendCaps),
-    reservations: new Map(saved.reservations),
-    ledgerClosedUntil: saved.ledgerClosedUntil,
-    uploads: new Map(saved.uploads),
-    reservedBytes: new Map(saved.reservedBytes ?? []),
-    purges: new Map(saved.purges),
-    retentionRules: new Map(saved.retentionRules),
-    projects: new Map(saved.projects),
-    keys: new Map(saved.keys),
-    secrets: new Map(saved.secrets),
-    pausedKinds: new Set(saved.pausedKinds),
-    projectConcurrency: new Map(saved.projectConcurrency),
-    prices: new Map(saved.prices),
-    workers: new Map(saved.workers),
-    servedKinds: new Map(saved.servedKinds),
-    namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
-    schedules: new Map(saved.schedules),
-    scopes: new Map(saved.scopes),
-    deliveries: new Map(saved.deliveries),
-    rateBuckets: new Map(saved.rateBuckets),
-    operatorTokens: new Map((saved as Partial<typeof saved>).operatorTokens),
-    minutes: new Map((saved as Partial<typeof saved>).minutes),
-    lineage: saved.lineage,
-  }
-}
-
 /** Returns the ledger entry of a job that finished at this time. */
 export const entryOf = ({ id, keyId, kind, projectId }: Job, charge: Charge, chargedAt: number): LedgerEntry => ({
   jobId: id,
@@ -280,7 +199,8 @@ export const step = <A>(run: (now: number) => A): Effect.Effect<A> =>
 /** Returns a frozen copy, so that later changes by callers or readers do not reach the store. */
 export const keep = <A extends Json | object>(value: A): A => freeze(structuredClone(value))
 
-const freeze = <A>(value: A): A => {
+/** Freezes a value with all its parts. */
+export const freeze = <A>(value: A): A => {
   if (typeof value === "object" && value !== null && !ArrayBuffer.isView(value)) {
     for (const part of Object.values(value)) freeze(part)
     Object.freeze(value)
@@ -310,6 +230,10 @@ export const insertJob = (state: MemoryState, job: Job): void => {
   state.jobByIdempotencyKey.set(idempotencyIndex(job.keyId, job.idempotencyKey), job.id)
   state.unfinishedByProject.set(job.projectId, (state.unfinishedByProject.get(job.projectId) ?? 0) + 1)
   laneOf(state, job).unfinished.add(job.id)
+  for (const id of submittedOf(job).after ?? []) {
+    const dependents = state.dependents.get(id) ?? new Set()
+    state.dependents.set(id, dependents.add(job.id))
+  }
 }
 
 const addDelivery = (state: MemoryState, { finishedAt, id: jobId, kind }: Job): void =>
@@ -331,6 +255,8 @@ export const putJob = (state: MemoryState, next: Job): Job => {
   if (finishes) {
     state.parked.delete(job.id)
     wakeParent(state, job)
+    leavePrerequisites(state, job)
+    for (const id of state.dependents.get(job.id) ?? []) wakeDependent(state, id, job.finishedAt ?? 0)
   }
   return job
 }
@@ -362,6 +288,28 @@ const wakeParent = (state: MemoryState, child: Job): void => {
   const { parent } = submittedOf(child)
   if (parent !== undefined && childrenHaveFinished(state, parent))
     wake(state, parent.jobId, { reason: "children", subject: parent.step }, child.finishedAt ?? 0)
+}
+
+/** Returns whether all jobs that a job is to start after have finished, or do not exist. */
+export const prerequisitesHaveFinished = (state: MemoryState, jobId: JobId): boolean => {
+  const job = state.jobs.get(jobId)
+  return ((job && submittedOf(job).after) ?? []).every((id) => {
+    const prerequisite = state.jobs.get(id)
+    return prerequisite === undefined || isFinished(prerequisite)
+  })
+}
+
+const wakeDependent = (state: MemoryState, jobId: JobId, now: number): void => {
+  const parked = state.parked.get(jobId)
+  if (parked?.reason === "after" && prerequisitesHaveFinished(state, jobId)) wake(state, jobId, parked, now)
+}
+
+const leavePrerequisites = (state: MemoryState, job: Job): void => {
+  for (const id of submittedOf(job).after ?? []) {
+    const dependents = state.dependents.get(id)
+    dependents?.delete(job.id)
+    if (dependents?.size === 0) state.dependents.delete(id)
+  }
 }
 
 /** No job can use the upload. */

@@ -10,7 +10,8 @@ import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { createJobs } from "./jobs/createJobs.ts"
 import { signalJobs } from "./jobs/fencedVerbs.ts"
-import { decodeState, encodeState, type MemoryState, storeTimeBy } from "./MemoryState.ts"
+import { decodeState, encodeState } from "./encodeState.ts"
+import { type MemoryState, storeTimeBy } from "./MemoryState.ts"
 
 /** Something that a transaction has written. */
 type Made = ({ readonly job: NewJob } | { readonly signal: SignalRequest }) & { readonly at: number }

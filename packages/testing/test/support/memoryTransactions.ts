@@ -11,7 +11,8 @@ import {
 import type { CallerPlace } from "@kiln/conformance"
 import { createJobs } from "../../src/memory/jobs/createJobs.ts"
 import { signalJobs } from "../../src/memory/jobs/fencedVerbs.ts"
-import { decodeState, emptyState, encodeState, type MemoryState } from "../../src/memory/MemoryState.ts"
+import { decodeState, encodeState } from "../../src/memory/encodeState.ts"
+import { emptyState, type MemoryState } from "../../src/memory/MemoryState.ts"
 import { portsOf } from "../../src/memory/MemoryStores.ts"
 
 /** A transaction over memory. Its writes are repeated, with the same times, when it commits. */

@@ -1,7 +1,7 @@
 import type * as Cause from "effect/Cause"
 import type * as Fiber from "effect/Fiber"
 import type { OpenSpan } from "../../engine/spans.ts"
-import type { AttemptError } from "../../kinds/AttemptContext.ts"
+import type { AttemptError, Child } from "../../kinds/AttemptContext.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import type { Claim } from "../../ports/index.ts"
 import { nowhere, type Placed } from "../Bag.ts"
@@ -9,6 +9,8 @@ import type { HeldLease } from "./HeldLease.ts"
 import type { IsolatedRun } from "./Isolation.ts"
 import type { ProgressReports } from "./ProgressReports.ts"
 import { UsedNames } from "./UsedNames.ts"
+
+const noJobs: ReadonlyArray<Child> = Object.freeze([])
 
 /** One attempt at a job that this worker has claimed, from its claim until its end is written. */
 export class Attempt implements Placed {
@@ -20,6 +22,8 @@ export class Attempt implements Placed {
   /** Whether the kind's work has begun. */
   hasBegun = false
   place = nowhere
+  /** The prerequisites of the job, once they have finished. */
+  after: ReadonlyArray<Child> = noJobs
   /** Writes what the attempt reports of its progress; `undefined` before the first report. */
   reports: ProgressReports | undefined
   /** Present if there is a tracer. */

@@ -128,6 +128,10 @@ class RunContext implements AttemptContext<unknown> {
     return submittedOf(this.#job)
   }
 
+  get after(): AttemptContext<unknown>["after"] {
+    return this.#attempt.after
+  }
+
   get ask(): Ask {
     return (this.#ask ??= this.#makeAsk())
   }

@@ -88,8 +88,9 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
     attempt.reports?.end()
     const end = readEnd(attempt, exit, defaultCurrency)
     attempt.endedAtMs = watch.now()
-    // Its end may wake its parent, for which this worker then looks at once.
-    if (submittedOf(attempt.claim.job).parent !== undefined) attempt.dueInMs = 0
+    // Its end may wake its parent or a job that starts after it, for which this worker then looks at once.
+    const { job } = attempt.claim
+    if (submittedOf(job).parent !== undefined || slots.awaited.has(job.id)) attempt.dueInMs ??= 0
     return end
   }
 

@@ -1,11 +1,15 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { submittedOf } from "../../domain/index.ts"
 import { type AttemptError, AttemptFailed, type AttemptResult } from "../../kinds/AttemptContext.ts"
+import { JobDirectory, JobStore } from "../../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
 import { attemptContexts } from "./AttemptContext.ts"
 import { AttemptMeter } from "../metrics/AttemptMeter.ts"
 import { makeParentCheck } from "./canceledParents.ts"
+import { awaitPrerequisites } from "./prerequisites.ts"
+import { storeNow } from "./storeNow.ts"
 import type { Slots } from "../claiming/Slots.ts"
 
 /** Returns what does the work of an attempt, for the attempts of a worker. It can be interrupted. */
@@ -15,6 +19,22 @@ export const attemptWork = Effect.fnUntraced(function* (slots: Slots) {
   const contextOf = yield* attemptContexts(watch)
   const meter = yield* AttemptMeter
   const checkParent = yield* makeParentCheck
+  const services = { store: yield* JobStore, directory: yield* JobDirectory }
+
+  /** Waits for the jobs that this one starts after, before the attempt takes part of a rate. `undefined` for most jobs. */
+  const prerequisitesOf = (attempt: Attempt): Effect.Effect<void, AttemptError> | undefined => {
+    const { job } = attempt.claim
+    const { after } = submittedOf(job)
+    if (after === undefined) return undefined
+    const finished = awaitPrerequisites(services, job, after, () => storeNow(attempt, watch))
+    return Effect.matchEffect(finished, {
+      onSuccess: (jobs) => Effect.sync(() => void (attempt.after = jobs)),
+      onFailure: (error) => {
+        if (error._tag === "AttemptParked") slots.awaited.add(after)
+        return Effect.fail(error)
+      },
+    })
+  }
 
   /** Runs the kind. An exception is a defect. */
   const runKind = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> => {
@@ -42,10 +62,12 @@ export const attemptWork = Effect.fnUntraced(function* (slots: Slots) {
       meter?.began(attempt.claim.job)
       const { isolated } = attempt
       const rate = slots.rateOf(attempt)
-      if (rate === undefined && isolated === undefined) return runKind(attempt)
+      const prerequisites = prerequisitesOf(attempt)
+      if (rate === undefined && isolated === undefined && prerequisites === undefined) return runKind(attempt)
       const start = Effect.suspend(() => runKind(attempt))
       const started = rate === undefined ? start : Effect.andThen(rate.take(attempt), start)
-      return isolated === undefined ? started : Effect.andThen(isolated.waitUntilQuiet, started)
+      const alone = isolated === undefined ? started : Effect.andThen(isolated.waitUntilQuiet, started)
+      return prerequisites === undefined ? alone : Effect.andThen(prerequisites, alone)
     })
 })
 

@@ -32,8 +32,8 @@ const countChildren = (directory: Directory, parent: ParentStep) =>
     },
   )
 
-/** A finished child, as its parent sees it. */
-const childOf = ({ errorCode, files, id, output, status }: Job): Child =>
+/** A finished child or prerequisite, as the job that waited for it sees it. */
+export const childOf = ({ errorCode, files, id, output, status }: Job): Child =>
   status === "done"
     ? {
         id,

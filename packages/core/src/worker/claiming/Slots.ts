@@ -9,6 +9,7 @@ import { type ClaimRef, WakeUp } from "../../ports/index.ts"
 import { Providers } from "../../providers/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import type { Attempt } from "../attempt/Attempt.ts"
+import { AwaitedJobs } from "../attempt/AwaitedJobs.ts"
 import { Bag } from "../Bag.ts"
 import { makeIsolation } from "../attempt/Isolation.ts"
 import { LeaseWatch } from "../attempt/LeaseWatch.ts"
@@ -35,6 +36,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
   const isolation = makeIsolation(leaseDurationMs)
   const attempts = new Bag<Attempt>()
   const lapsed = new Set<ClaimRef>()
+  const awaited = new AwaitedJobs()
   const withheld = new Map<string, string>()
   let isLimited = isLimiting(installationLimits)
   let left = 0
@@ -67,6 +69,8 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
      * are released before the next claim; otherwise, the store would count this worker as lost.
      */
     lapsed,
+    /** The prerequisites that attempts of this worker have parked their jobs on. */
+    awaited,
     /**
      * Kinds whose last attempt found the blob store unavailable, each with a key to try it with. They are not claimed
      * until it is available again, because every claim would pay for a result that cannot be stored. Kinds that write no files

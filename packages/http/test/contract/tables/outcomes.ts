@@ -17,6 +17,7 @@ const errorCodes = [
   "job_timeout",
   "queue_timeout",
   "attempts_exhausted",
+  "prerequisite_failed",
   "canceled_by_operator",
   "internal_error",
 ]

@@ -33,7 +33,15 @@ import type {
   SignalOutcome,
   SignalRequest,
 } from "@kiln/core/ports"
-import { childrenHaveFinished, entryOf, keep, type MemoryState, putJob, wake } from "../MemoryState.ts"
+import {
+  childrenHaveFinished,
+  entryOf,
+  keep,
+  type MemoryState,
+  prerequisitesHaveFinished,
+  putJob,
+  wake,
+} from "../MemoryState.ts"
 
 /**
  * Applies an event to the job of a claim, with other changes. Returns `undefined`, and writes nothing, if the claim does not hold
@@ -176,7 +184,9 @@ export const failJobs = (
 const hasCome = (state: MemoryState, jobId: JobId, { reason, subject }: ParkedOn): boolean =>
   reason === "children"
     ? childrenHaveFinished(state, { jobId, step: subject })
-    : reason === "signal" && Object.hasOwn(state.signals.get(jobId) ?? {}, subject)
+    : reason === "after"
+      ? prerequisitesHaveFinished(state, jobId)
+      : reason === "signal" && Object.hasOwn(state.signals.get(jobId) ?? {}, subject)
 
 export const deferJobs = (
   state: MemoryState,

@@ -3,11 +3,11 @@ import { type PruneResult, type RetentionAge, retentionAgeOf } from "@kiln/core/
 import { addPurges, idempotencyIndex, type MemoryState } from "../MemoryState.ts"
 import { blank } from "./eraseJobs.ts"
 
-/** A parent may still need what it was told about its children. */
+/** A parent may still need what it was told about its children, and a job its prerequisites. */
 const isNeeded = (state: MemoryState, job: Job): boolean => {
   const { parent } = submittedOf(job)
   const needing = parent && state.jobs.get(parent.jobId)
-  return needing !== undefined && !isFinished(needing)
+  return (needing !== undefined && !isFinished(needing)) || state.dependents.has(job.id)
 }
 
 const finishedLongAgo = (
