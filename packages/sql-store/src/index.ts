@@ -57,4 +57,12 @@ export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } fr
 export { deleteUploads, erasedUploads, expireUploads, findUploadOrphans, unusedUploads } from "./uploadSweeps.ts"
 export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadCounts.ts"
 export { type AppliedMigration, type ComparedMigrations, compareMigrations, isOtherText } from "./compareMigrations.ts"
-export { decodeAmounts, decodeBucket, decodeJson, decodeObject, encodeScope, listedMetadata, UndecodableRow } from "./storedJson.ts"
+export {
+  decodeAmounts,
+  decodeBucket,
+  decodeJson,
+  decodeObject,
+  encodeScope,
+  listedMetadata,
+  UndecodableRow,
+} from "./storedJson.ts"
