@@ -10,6 +10,11 @@ const errorsOf = (name: string, input: unknown) => {
   return Result.isFailure(decoded) ? decoded.failure.map(({ field, reason }) => `${field}:${reason}`) : []
 }
 
+const messagesOf = (name: string, input: unknown) => {
+  const decoded = kind(name).reader.read(input)
+  return Result.isFailure(decoded) ? decoded.failure.map(({ message }) => message) : []
+}
+
 describe("fields of requests", () => {
   const speech = (input: unknown) => errorsOf("speech_synthesis", { input })
 
@@ -48,6 +53,15 @@ describe("fields of requests", () => {
       "instructions:empty",
       "voice:enum",
       "zzz:unknown_field",
+    ])
+  })
+
+  it("an unknown field is named with the nearest known one, or with all of them", () => {
+    expect(messagesOf("speech_synthesis", { input: "x", voise: "nova" })).toEqual([
+      'is not a field of this request; did you mean "voice"?',
+    ])
+    expect(messagesOf("speech_synthesis", { input: "x", temperature: 1 })).toEqual([
+      "is not a field of this request (fields: input, voice)",
     ])
   })
 

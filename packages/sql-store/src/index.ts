@@ -1,6 +1,7 @@
 export { appendEntry, makeAuditLog } from "./audit.ts"
 export { boardOf, makeSwitchboard, type StoredBoard } from "./board.ts"
 export {
+  type AnyFlag,
   assign,
   bytes,
   camel,
@@ -29,7 +30,7 @@ export { chargesAfter, readCharges } from "./ledger.ts"
 export { readLineage, readRetention, storedLineage, writeLineage } from "./lineage.ts"
 export { makeKeyDirectory } from "./keys.ts"
 export { makeScheduleStore, writeSchedule } from "./schedules.ts"
-export { namedBlobs } from "./namedBlobs.ts"
+export { type BlobCursor, type BlobPage, namedBlobs } from "./namedBlobs.ts"
 export { nextDue, purgesStillDue, purgeVerbs, recordPurges } from "./purges.ts"
 export { makeSecretStore } from "./secrets.ts"
 export { type Answer, Known, type Program, type Sql, type Transactions, wholeAge } from "./Sql.ts"
