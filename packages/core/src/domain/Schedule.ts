@@ -90,7 +90,7 @@ export const timingProblem = (timing: ScheduleTiming): string | undefined => {
   if (Result.isFailure(times))
     return isTimeZone(timing.timeZone)
       ? cronProblem(timing.cron)
-      : `unknown timeZone "${`${timing.timeZone}`.slice(0, 100)}"; use an IANA name, such as "Europe/Berlin"`
+      : `unknown timeZone "${timing.timeZone}"; use an IANA name, such as "Europe/Berlin"`
   return Result.isFailure(Result.try(() => times.success.next(0))) ? `cron "${timing.cron}" never occurs` : undefined
 }
 

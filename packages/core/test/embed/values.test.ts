@@ -98,6 +98,27 @@ describe("nothing", () => {
     expect(seen).toEqual(["found", undefined, undefined, null, undefined, undefined, null])
   })
 
+  it("is the value of a step for a retry of its job too", async () => {
+    let isBroken = true
+    const seen: Array<unknown> = []
+    const mail = jobKind({
+      name: "mail",
+      request,
+      run: async ({ failure, step }) => {
+        seen.push(await step("send", async () => void seen.push("sent")))
+        if (isBroken) throw failure("internal_error")
+      },
+    })
+    await using engine = await openWith([mail])
+    const failed = await engine.submitAndWait("mail", {})
+    isBroken = false
+    const retry = await engine.operator.retry(failed)
+    expect(retry.id).not.toBe(failed.id)
+    expect(await engine.wait(retry)).toMatchObject({ status: "done" })
+    expect(await engine.get(failed)).toMatchObject({ status: "failed", retriedAs: retry.id })
+    expect(seen).toEqual(["sent", undefined, undefined])
+  })
+
   it.each([
     [undefined, "has no output, and the kind declares one: return { output: { … } } from run"],
     [{ n: 1 }, 'run returned an object with "n" and without "output": return { output: { n, … } }'],
