@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { basename, join, posix } from "node:path"
 import { Marked, type Tokens } from "marked"
+import { drawDiagram } from "./diagrams.ts"
 
 const docs = join(import.meta.dirname, "../../docs")
 
@@ -44,6 +45,7 @@ export const renderGuides = () => {
     const name = nameOf(path)
     const headings: Array<{ readonly id: string; readonly text: string }> = []
     let title = name
+    let diagrams = 0
     const marked = new Marked({ gfm: true })
     marked.use({
       renderer: {
@@ -65,13 +67,15 @@ export const renderGuides = () => {
         },
         // The page loads nothing but itself.
         image: ({ text }: Tokens.Image) => `<i>${escapeHtml(text)}</i>`,
+        // A disabled input has no label.
+        checkbox: ({ checked }: Tokens.Checkbox) => (checked ? "☑ " : "☐ "),
         html: ({ text }: Tokens.HTML | Tokens.Tag) => {
           const [, alt] = /^<picture>[^]*\balt="([^"]*)"/.exec(text) ?? []
           return alt === undefined ? text : `<p><i>${alt}</i></p>`
         },
         code: ({ lang = "", text }: Tokens.Code) =>
           lang === "mermaid"
-            ? ""
+            ? drawDiagram(`${name}-diagram-${(diagrams += 1)}`, text)
             : `<pre tabindex="0"><code data-lang="${escapeHtml(lang.split(" ")[0] ?? "")}">${escapeHtml(text)}</code></pre>`,
         table(token: Tokens.Table) {
           const cells = (row: ReadonlyArray<Tokens.TableCell>, tag: "th" | "td"): string =>

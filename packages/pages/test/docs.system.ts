@@ -39,6 +39,8 @@ describe.skipIf(chromiumPath === undefined)(`the documentation${missing}`, () =>
         "reference/pollAudioJob",
         "reference/putFile",
         "guides/limits",
+        "guides/client",
+        "guides/self-hosting",
         "guides/configuration",
         "guides/errors",
       ]
