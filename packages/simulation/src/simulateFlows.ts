@@ -12,6 +12,7 @@ import { type BlobStore, insideOf, JobDirectory, JobStore, MediaProbe, Providers
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import { memoryBlobs, MemoryStores } from "@kiln/testing"
 import { Dice } from "./Dice.ts"
+import { judgedGraph, stage, submitGraph } from "./simulatedGraph.ts"
 import { KillableProcess } from "./KillableProcess.ts"
 
 const processCount = 3
@@ -30,7 +31,7 @@ export interface FlowOutcome {
   /** Signals that were accepted. */
   readonly signals: number
   /**
-   * Parents that did not end, or not with what their children and signals gave; children and follow-ups that exist twice or are missing;
+   * Parents and jobs that start after others which did not end, or not with what those and signals gave; children and follow-ups that exist twice or are missing;
    * attempts that were counted for looks.
    */
   readonly violations: ReadonlyArray<string>
@@ -106,7 +107,7 @@ const expected = shape.map((clips, number) =>
   Array.from({ length: clips }, (_, n) => (n % 5 === 4 ? null : number * 100 + n)),
 )
 
-const kinds = [series, film, clip, note]
+const kinds = [series, film, clip, note, stage]
 
 /** An engine with a worker, on stores that kill it. */
 const startProcess = (stores: Context.Context<never>, dice: Dice, chance: number, scope: Scope.Scope) =>
@@ -139,7 +140,13 @@ const startProcess = (stores: Context.Context<never>, dice: Dice, chance: number
     return process
   })
 
-/** Submits the root of the flow, from a process that lives. */
+const grantFor = ({ keyScope }: JobKind) => {
+  const grant = authorize(callerOf("sandbox", undefined, [keyScope]), keyScope)
+  if (grant === undefined) throw new TypeError("the caller has no scope of the kind")
+  return grant
+}
+
+/** Submits the root of the flow and a graph of jobs, from a process that lives. */
 const submit = (stores: Context.Context<never>) =>
   Effect.gen(function* () {
     const layer = layerEngine.pipe(
@@ -151,9 +158,9 @@ const submit = (stores: Context.Context<never>) =>
     ) as Layer.Layer<Engine, unknown>
     const engine = Context.get(yield* Layer.build(Layer.fresh(layer)), Engine)
     const kind = engine.kinds.find(({ name }) => name === "series")
-    const grant = kind && authorize(callerOf("sandbox", undefined, [kind.keyScope]), kind.keyScope)
-    if (kind === undefined || grant === undefined) throw new TypeError("the simulation has no kind of its root")
-    return (yield* engine.createJob(grant, kind, {}, "root")).job.id
+    if (kind === undefined) throw new TypeError("the simulation has no kind of its root")
+    yield* submitGraph(engine, grantFor)
+    return (yield* engine.createJob(grantFor(kind), kind, {}, "root")).job.id
   })
 
 /** Approves films that are not approved yet, now and then, with values of which the first must count. */
@@ -185,7 +192,7 @@ class Approvals {
 }
 
 /**
- * Lets three processes with one slot each work on a job whose children have children, killed at random before and after each call
+ * Lets three processes with one slot each work on a job whose children have children, and on a graph of jobs that start after others, killed at random before and after each call
  * of the store, and with calls that stand still past the end of a lease, until it ends. A process that was killed is replaced after
  * a while.
  */
@@ -205,8 +212,9 @@ export const simulateFlows = (seed: number, chance = 0.01): Effect.Effect<FlowOu
       for (let ms = 0; ms < longestMs; ms += stepMs) {
         yield* TestClock.adjust(stepMs)
         const [job] = yield* directory.readJobs([root])
-        if (job !== undefined && isFinished(job)) break
-        yield* approvals.send(yield* allJobs(directory))
+        const now = yield* allJobs(directory)
+        if (job !== undefined && isFinished(job) && judgedGraph(now).length === 0) break
+        yield* approvals.send(now)
         for (const [index, process] of processes.entries())
           if (process.isDead && dice.chance(0.1)) {
             kills += 1
@@ -214,7 +222,12 @@ export const simulateFlows = (seed: number, chance = 0.01): Effect.Effect<FlowOu
           }
       }
       const jobs = yield* allJobs(directory)
-      const violations = [...judged(jobs, root), ...approvals.violations, ...judgedWaits(jobs, approvals)]
+      const violations = [
+        ...judged(jobs, root),
+        ...judgedGraph(jobs),
+        ...approvals.violations,
+        ...judgedWaits(jobs, approvals),
+      ]
       return { jobs: jobs.length, kills, signals: approvals.accepted.size, violations }
     }),
   ).pipe(Effect.provide(TestClock.layer()), Effect.provide(Logger.layer([])))

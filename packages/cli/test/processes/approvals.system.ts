@@ -97,7 +97,12 @@ describe.each(["sqlite", "postgres"])("podcasts that are approved while no worke
   })
 })
 
-it.each(["sqlite", "postgres"])("a parent goes on soon after the end of its last child, on %s", async (store) => {
+it.each([
+  ["sqlite", "children"],
+  ["postgres", "children"],
+  ["sqlite", "prerequisites"],
+  ["postgres", "prerequisites"],
+])("on %s, a job goes on soon after the end of the last of its %s", async (store, awaited) => {
   using directory = temporaryDirectory()
   await using database = store === "postgres" ? await freshDatabase() : null
   const delays: Array<number> = []
@@ -124,23 +129,36 @@ it.each(["sqlite", "postgres"])("a parent goes on soon after the end of its last
       return { output: {} }
     },
   })
+  const last = jobKind({
+    name: "last",
+    request: z.object({}),
+    run: async ({ after }) => {
+      delays.push(performance.now() - lastEndedAt)
+      return { output: { parts: after.length } }
+    },
+  })
   await using engine = await createEngine({
     store: (database === null
       ? sqliteStore({ path: join(directory.path, "kiln.db") })
       : postgresStore({ url: database.url })) as StoreAdapter,
     blobs: memoryBlobs(),
-    kinds: [whole, part],
+    kinds: [whole, part, last],
     log: false,
   })
   const rounds = Number(process.env["FAN_IN_ROUNDS"] ?? 30)
+  const submit = async () => {
+    if (awaited === "children") return engine.submit("whole", {})
+    const parts = await engine.submitMany(
+      "part",
+      Array.from({ length: 7 }, () => ({ request: {} })),
+    )
+    return engine.submit("last", {}, { after: parts.flatMap(({ job }) => job ?? []) })
+  }
   for (let n = 0; n < rounds; n++)
-    expect(await engine.submitAndWait("whole", {}, { timeoutMs: 60_000 })).toMatchObject({
-      status: "done",
-      attempts: 1,
-    })
+    expect(await engine.wait(await submit(), { timeoutMs: 60_000 })).toMatchObject({ status: "done", attempts: 1 })
   const sorted = delays.toSorted((a, b) => a - b)
   const at = (share: number) => Math.round((sorted[Math.ceil(share * sorted.length) - 1] ?? 0) * 10) / 10
-  const figures = `fan-in on ${store}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms of ${sorted.length}`
+  const figures = `fan-in of ${awaited} on ${store}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms of ${sorted.length}`
   if (process.env["FAN_IN_ROUNDS"] !== undefined) console.log(figures)
   expect(sorted).toHaveLength(rounds)
   // A poll would take a quarter of a second and more. The machine may be busy, so the median counts.
