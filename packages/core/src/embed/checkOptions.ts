@@ -6,7 +6,6 @@ import {
   type Principal,
   type ProjectId,
   requireFlag,
-  requireNumber,
   requireOneOf,
   requireOptions,
   requireProviderNames,
@@ -15,7 +14,6 @@ import {
 import type { MetadataValue } from "../domain/Submitted.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { isPlainObject } from "../domain/realms.ts"
-import { maxDelayMs, type UniqueBy } from "../engine/prepareJob.ts"
 import { asJson, jsonProblem } from "../kinds/asJson.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { portsOf } from "../kinds/portsOf.ts"
@@ -28,7 +26,6 @@ import type {
   ProjectOption,
   Submission,
   SubmitOptions,
-  UniqueOptions,
   WaitOptions,
 } from "./EmbeddedEngine.ts"
 import type { FollowUpOptions } from "./JobKindOptions.ts"
@@ -85,7 +82,6 @@ const submission: OptionNames<SubmitOptions> = {
   tags: true,
   metadata: true,
 }
-const uniqueOptions: OptionNames<UniqueOptions> = { by: true, while: true }
 const logOptions: OptionNames<LogOptions> = { messages: true, to: true }
 const contextOptions: OptionNames<CallerContext> = { capture: true, restore: true }
 export const submissionFields: OptionNames<Submission<unknown>> = { ...submission, request: true }
@@ -326,38 +322,6 @@ const captured = (capture: () => Json | undefined): Json | undefined => {
     )
   return context
 }
-
-/**
- * Throws `TypeError` for a field that neither the kind nor the request has. A misspelled name would compare nothing, so that all jobs of
- * the kind would count as the same.
- */
-const requireFields = (by: ReadonlyArray<string>, { name: kind, reader: { names } }: JobKind, request: unknown) => {
-  if (names === undefined) return
-  const present = typeof request === "object" && request !== null ? Object.keys(request) : []
-  const unknown = by.find((name) => !names.includes(name) && !present.includes(name))
-  if (unknown !== undefined)
-    throw new TypeError(unknownName(`field "${unknown}" of ${kind} in unique.by`, unknown, names))
-}
-
-/** Checks the option `unique`. Throws `TypeError`. */
-export const uniqueFor = (unique: SubmitOptions["unique"], kind: JobKind, request: unknown): UniqueBy | undefined => {
-  if (unique === undefined) return undefined
-  requireOptions("unique", unique, uniqueOptions)
-  const { by, while: duration } = unique as { readonly by?: unknown; readonly while?: unknown }
-  if (by !== undefined && typeof by !== "string" && !(Array.isArray(by) && by.length > 0 && by.every(isName)))
-    throw new TypeError("unique.by must be a text or a list of names of request fields")
-  if (typeof duration === "number") requireNumber("unique.while", duration, { least: 1, most: maxDelayMs })
-  else if (duration !== "queued" && duration !== "unfinished")
-    throw new TypeError(
-      typeof duration === "string"
-        ? unknownName(`unique.while "${duration.slice(0, 100)}"`, duration, ["queued", "unfinished"])
-        : 'unique.while must be "queued", "unfinished" or a number of milliseconds',
-    )
-  if (Array.isArray(by)) requireFields(by, kind, request)
-  return unique
-}
-
-const isName = (name: unknown): boolean => typeof name === "string"
 
 /**
  * Returns the options of a call, `{}` by default. `ids.map(engine.get)` passes an index and the array, which are ignored. Throws

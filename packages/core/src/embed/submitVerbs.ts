@@ -28,13 +28,13 @@ import {
   requireMode,
   submissionFields,
   submittedFor,
-  uniqueFor,
   verbOptions,
 } from "./checkOptions.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome, SubmittedJob } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { FinishedJob, OnFinished } from "./JobResult.ts"
 import { toJobResult } from "./toJobResult.ts"
+import { uniqueFor } from "./checkUnique.ts"
 
 /** Returns the handlers of the kinds: a kind's own, or else the engine's. */
 export const finishHandlersOf = (

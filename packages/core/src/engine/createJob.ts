@@ -4,10 +4,11 @@ import * as Result from "effect/Result"
 import type { InvalidRequest } from "../domain/Errors.ts"
 import type { StoreUnavailable } from "../domain/index.ts"
 import type { JobTrace } from "../domain/JobTrace.ts"
-import { type CreateOutcome, type IdGenerator, JobStore } from "../ports/index.ts"
+import { type CreateOutcome, type IdGenerator, JobStore, type WakeUp } from "../ports/index.ts"
 import { type AcceptedJob, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
 import { JobList, type JobOutcomes } from "./createJobs.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
+import { asksForMore, makeAfterDuplicate } from "./afterDuplicate.ts"
 import { GroupCommit } from "./GroupCommit.ts"
 import { type JobRequest, type Draft, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 
@@ -28,35 +29,51 @@ interface CreateJobs {
   readonly pushJob: (asked: JobRequest, settle: SettleJob) => void
 }
 
-export const makeCreateJobs: Effect.Effect<CreateJobs, never, JobStore | GroupCommit | IdGenerator | Fingerprint> =
-  Effect.gen(function* () {
-    const store = yield* JobStore
-    const grouped = yield* GroupCommit
-    const prepare = yield* makePrepareJob
-    const pushIn = (trace: JobTrace | undefined) => (draft: Draft, settle: SettleJob) =>
-      grouped.createJobs.push([prepare(draft, trace)], (exit) => settle(Exit.map(exit, ([outcome]) => outcome)))
-    const push = pushIn(undefined)
-    const create = (asked: JobRequest) =>
-      Effect.withFiber((fiber): ReturnType<CreateJobs["createTickJob"]> => {
-        const draft = readDraft(asked)
-        if (Result.isFailure(draft)) return Effect.fail(draft.failure)
-        // Uninterruptible: a caller that is interrupted learns of it once its job is stored.
-        return Effect.uninterruptible(
-          Effect.map(store.createJobs([prepare(draft.success, traceIn(fiber))]), ([outcome]) => outcome),
-        )
-      })
-    return {
-      createJob: (asked) => Effect.flatMap(create(asked), (outcome) => Effect.fromResult(acceptedOf(outcome))),
-      createTickJob: create,
-      createJobs: (asked) =>
-        Effect.withFiber((fiber) => {
-          const drafts = asked.map(readDraft)
-          return Effect.callback<JobOutcomes>((resume) => {
-            const list = new JobList(drafts, pushIn(traceIn(fiber)), resume)
-            list.pushMore()
-            return Effect.sync(() => list.stop())
-          })
+export const makeCreateJobs: Effect.Effect<
+  CreateJobs,
+  never,
+  JobStore | GroupCommit | IdGenerator | Fingerprint | WakeUp
+> = Effect.gen(function* () {
+  const store = yield* JobStore
+  const grouped = yield* GroupCommit
+  const prepare = yield* makePrepareJob
+  const afterDuplicate = yield* makeAfterDuplicate
+  const fork = Effect.runForkWith(yield* Effect.context())
+  const pushIn = (trace: JobTrace | undefined) => (draft: Draft, settle: SettleJob) => {
+    const job = prepare(draft, trace)
+    grouped.createJobs.push([job], (exit) => {
+      const outcome = Exit.map(exit, ([first]) => first)
+      if (Exit.isFailure(outcome) || !asksForMore(draft, outcome.value)) return settle(outcome)
+      fork(afterDuplicate(draft, job, outcome.value)).addObserver(settle)
+    })
+  }
+  const push = pushIn(undefined)
+  const create = (asked: JobRequest) =>
+    Effect.withFiber((fiber): ReturnType<CreateJobs["createTickJob"]> => {
+      const draft = readDraft(asked)
+      if (Result.isFailure(draft)) return Effect.fail(draft.failure)
+      // Uninterruptible: a caller that is interrupted learns of it once its job is stored.
+      return Effect.uninterruptible(
+        Effect.suspend(() => {
+          const job = prepare(draft.success, traceIn(fiber))
+          return Effect.flatMap(store.createJobs([job]), ([outcome]) =>
+            asksForMore(draft.success, outcome) ? afterDuplicate(draft.success, job, outcome) : Effect.succeed(outcome),
+          )
         }),
-      pushJob: (asked, settle) => push(Result.getOrThrow(readDraft(asked)), settle),
-    }
-  })
+      )
+    })
+  return {
+    createJob: (asked) => Effect.flatMap(create(asked), (outcome) => Effect.fromResult(acceptedOf(outcome))),
+    createTickJob: create,
+    createJobs: (asked) =>
+      Effect.withFiber((fiber) => {
+        const drafts = asked.map(readDraft)
+        return Effect.callback<JobOutcomes>((resume) => {
+          const list = new JobList(drafts, pushIn(traceIn(fiber)), resume)
+          list.pushMore()
+          return Effect.sync(() => list.stop())
+        })
+      }),
+    pushJob: (asked, settle) => push(Result.getOrThrow(readDraft(asked)), settle),
+  }
+})
