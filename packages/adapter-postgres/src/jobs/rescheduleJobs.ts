@@ -38,11 +38,12 @@ export const rescheduleJobs = async (
   const finished = new Set(ended.map(({ id }) => id))
   const parked = new Map(tokens.map((row) => [row.seq, row]))
   const moves = new Map<JobId, Move>()
-  const outcomes = items.map(({ delayMs, jobId }): RescheduleOutcome => {
+  const outcomes = items.map((item): RescheduleOutcome => {
+    const { jobId } = item
     const job = queued.get(jobId)
     if (job === undefined) return finished.has(jobId) ? "AlreadyFinished" : "NotFound"
     const present = moves.get(jobId)?.to ?? stateOf(job)
-    const decided = rescheduling(present, isParked(parked.get(job.seq), present), delayMs, tx.now)
+    const decided = rescheduling(present, isParked(parked.get(job.seq), present), item, tx.now)
     if (typeof decided === "string") return decided
     moves.set(jobId, { from: job, to: decided })
     return "Rescheduled"

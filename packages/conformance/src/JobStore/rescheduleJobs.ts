@@ -53,6 +53,24 @@ export const rescheduleJobs: Section = {
     ),
 
     check(
+      "changes only a job that has had no attempt, if that is asked for",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const later = (n: number) => ({ jobId: jobId(n), delayMs: 5_000, queuedOnly: true })
+        const { token } = yield* createAndClaim(newJob(1))
+        yield* create(newJob(2))
+        expect(yield* store.rescheduleJobs([later(1), later(2)])).toEqual(["Started", "Rescheduled"])
+        yield* store.deferJobs([{ jobId: jobId(1), token, delayMs: 1_000, countsAsFailure: true }])
+        const waiting = yield* read(newJob(1))
+        expect(yield* store.rescheduleJobs([later(1)])).toEqual(["Started"])
+        expect(yield* read(newJob(1))).toEqual(waiting)
+        expect(yield* read(newJob(2))).toMatchObject({ status: "queued", claimableAt: 5_000 })
+        yield* store.cancelJobs([jobId(1)])
+        expect(yield* store.rescheduleJobs([later(1), later(9)])).toEqual(["AlreadyFinished", "NotFound"])
+      }),
+    ),
+
+    check(
       "moves a job to a later time, sooner or later than before, until when it is not claimed and does not expire",
       Effect.gen(function* () {
         const store = yield* JobStore

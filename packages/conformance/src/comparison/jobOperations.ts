@@ -141,15 +141,18 @@ const signalJobs = operation(
 
 const rescheduleJobs = operation(
   "rescheduleJobs",
-  fc.array(record({ pick, delayMs: fc.constantFrom(0, 0, 0, 1, 700, 5_000) }), { minLength: 1, maxLength: 3 }),
+  fc.array(record({ pick, delayMs: fc.constantFrom(0, 0, 0, 1, 700, 5_000), queuedOnly: fc.boolean() }), {
+    minLength: 1,
+    maxLength: 3,
+  }),
   (picks, history) => {
-    const items = picks.map(({ delayMs, pick: choice }) => {
+    const items = picks.map(({ delayMs, pick: choice, queuedOnly }) => {
       const known = pickFrom(choice, {
         present: history.seen.unfinished,
         ended: history.seen.finished,
         ever: history.jobs,
       })
-      return { jobId: known?.jobId ?? jobId(9_999), delayMs }
+      return { jobId: known?.jobId ?? jobId(9_999), delayMs, queuedOnly }
     })
     return Effect.flatMap(JobStore, (store) => store.rescheduleJobs(items))
   },

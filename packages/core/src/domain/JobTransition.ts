@@ -132,7 +132,8 @@ export const jobTransitions = {
     to: "same",
     guard: "pending",
     token: "kept",
-    meaning: "by the operator: may start at another time; the time until then counts as neither waiting nor running",
+    meaning:
+      "by the operator, or by a later submission of a unique job: may start at another time; the time until then counts as neither waiting nor running",
   },
   released: {
     verb: "releaseJobs",

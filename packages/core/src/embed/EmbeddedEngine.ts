@@ -69,6 +69,11 @@ export interface UniqueOptions {
    * (`unfinished`), or for milliseconds from its creation. Never longer than its record is kept.
    */
   readonly while: "queued" | "unfinished" | number
+  /**
+   * What happens to the waiting job when another one counts as the same. By default nothing. `extend`: its delay begins again, as the delay of the new
+   * call. Needs `while: "queued"`, and does not work in a transaction.
+   */
+  readonly onDuplicate?: "extend"
 }
 
 /** A job of `submitMany`: its request and its own options. */

@@ -4,7 +4,6 @@ import {
   type Principal,
   type ProjectId,
   requireFlag,
-  requireNumber,
   requireOneOf,
   requireOptions,
   requireProviderNames,
@@ -12,7 +11,6 @@ import {
 import { unknownName } from "../domain/knownNames.ts"
 import { isPlainObject } from "../domain/realms.ts"
 import { defaultEngineSettings } from "../engine/EngineConfig.ts"
-import { maxDelayMs, type UniqueBy } from "../engine/prepareJob.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { portsOf } from "../kinds/portsOf.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
@@ -23,7 +21,6 @@ import type {
   EmbeddedEngine,
   Submission,
   SubmitOptions,
-  UniqueOptions,
   WaitOptions,
 } from "./EmbeddedEngine.ts"
 import type { FollowUpOptions } from "./JobKindOptions.ts"
@@ -82,7 +79,6 @@ const submission: OptionNames<SubmitOptions> = {
   after: true,
   onPrerequisiteFailure: true,
 }
-const uniqueOptions: OptionNames<UniqueOptions> = { by: true, while: true }
 const logOptions: OptionNames<LogOptions> = { messages: true, to: true }
 const contextOptions: OptionNames<CallerContext> = { capture: true, restore: true }
 export const submissionFields: OptionNames<Submission<unknown>> = { ...submission, request: true }
@@ -265,38 +261,6 @@ export const requireIdempotencyKey = (key: unknown): void => {
   if (typeof key !== "string" || !/^[\x21-\x7e]{1,255}$/.test(key))
     throw new TypeError("idempotencyKey must be a text of 1 to 255 visible ASCII characters without spaces")
 }
-
-/**
- * Throws `TypeError` for a field that neither the kind nor the request has. A misspelled name would compare nothing, so that all jobs of
- * the kind would count as the same.
- */
-const requireFields = (by: ReadonlyArray<string>, { name: kind, reader: { names } }: JobKind, request: unknown) => {
-  if (names === undefined) return
-  const present = typeof request === "object" && request !== null ? Object.keys(request) : []
-  const unknown = by.find((name) => !names.includes(name) && !present.includes(name))
-  if (unknown !== undefined)
-    throw new TypeError(unknownName(`field "${unknown}" of ${kind} in unique.by`, unknown, names))
-}
-
-/** Checks the option `unique`. Throws `TypeError`. */
-export const uniqueFor = (unique: SubmitOptions["unique"], kind: JobKind, request: unknown): UniqueBy | undefined => {
-  if (unique === undefined) return undefined
-  requireOptions("unique", unique, uniqueOptions)
-  const { by, while: duration } = unique as { readonly by?: unknown; readonly while?: unknown }
-  if (by !== undefined && typeof by !== "string" && !(Array.isArray(by) && by.length > 0 && by.every(isName)))
-    throw new TypeError("unique.by must be a text or a list of names of request fields")
-  if (typeof duration === "number") requireNumber("unique.while", duration, { least: 1, most: maxDelayMs })
-  else if (duration !== "queued" && duration !== "unfinished")
-    throw new TypeError(
-      typeof duration === "string"
-        ? unknownName(`unique.while "${duration.slice(0, 100)}"`, duration, ["queued", "unfinished"])
-        : 'unique.while must be "queued", "unfinished" or a number of milliseconds',
-    )
-  if (Array.isArray(by)) requireFields(by, kind, request)
-  return unique
-}
-
-const isName = (name: unknown): boolean => typeof name === "string"
 
 /**
  * Returns the options of a call, `{}` by default. `ids.map(engine.get)` passes an index and the array, which are ignored. Throws

@@ -27,7 +27,6 @@ import {
   requireIdempotencyKey,
   requireMode,
   submissionFields,
-  uniqueFor,
   verbOptions,
 } from "./checkOptions.ts"
 import { submittedFor } from "./checkSubmitted.ts"
@@ -36,6 +35,7 @@ import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { FinishedJob, OnFinished, SubmittedJob } from "./JobResult.ts"
 import { fieldOf } from "../providers/checks.ts"
 import { toJobResult } from "./toJobResult.ts"
+import { uniqueFor } from "./checkUnique.ts"
 
 /** Returns the handlers of the kinds: a kind's own, or else the engine's. */
 export const finishHandlersOf = (

@@ -4,10 +4,11 @@ import * as Result from "effect/Result"
 import type { InvalidRequest } from "../domain/Errors.ts"
 import type { StoreUnavailable } from "../domain/index.ts"
 import type { JobTrace } from "../domain/JobTrace.ts"
-import { type CreateOutcome, type IdGenerator, JobStore } from "../ports/index.ts"
+import { type CreateOutcome, type IdGenerator, JobStore, type WakeUp } from "../ports/index.ts"
 import { type AcceptedJob, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
 import { JobList, type JobOutcomes } from "./createJobs.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
+import { asksForMore, makeAfterDuplicate } from "./afterDuplicate.ts"
 import { GroupCommit } from "./GroupCommit.ts"
 import { makeCheckPrerequisites } from "./prerequisites.ts"
 import { JobReader } from "./waitForJob.ts"
@@ -39,14 +40,22 @@ interface CreateJobs {
 export const makeCreateJobs: Effect.Effect<
   CreateJobs,
   never,
-  JobStore | JobReader | GroupCommit | IdGenerator | Fingerprint
+  JobStore | JobReader | GroupCommit | IdGenerator | Fingerprint | WakeUp
 > = Effect.gen(function* () {
   const store = yield* JobStore
   const checkPrerequisites = makeCheckPrerequisites(store, yield* JobReader)
   const grouped = yield* GroupCommit
   const prepare = yield* makePrepareJob
-  const pushIn = (trace: JobTrace | undefined) => (draft: Draft, settle: SettleJob) =>
-    grouped.createJobs.push([prepare(draft, trace)], (exit) => settle(Exit.map(exit, ([outcome]) => outcome)))
+  const afterDuplicate = yield* makeAfterDuplicate
+  const fork = Effect.runForkWith(yield* Effect.context())
+  const pushIn = (trace: JobTrace | undefined) => (draft: Draft, settle: SettleJob) => {
+    const job = prepare(draft, trace)
+    grouped.createJobs.push([job], (exit) => {
+      const outcome = Exit.map(exit, ([first]) => first)
+      if (Exit.isFailure(outcome) || !asksForMore(draft, outcome.value)) return settle(outcome)
+      fork(afterDuplicate(draft, job, outcome.value)).addObserver(settle)
+    })
+  }
   const push = pushIn(undefined)
   const create = (asked: JobRequest) =>
     Effect.withFiber((fiber): ReturnType<CreateJobs["createTickJob"]> => {
@@ -54,7 +63,12 @@ export const makeCreateJobs: Effect.Effect<
       if (Result.isFailure(draft)) return Effect.fail(draft.failure)
       // Uninterruptible: a caller that is interrupted learns of it once its job is stored.
       return Effect.uninterruptible(
-        Effect.map(store.createJobs([prepare(draft.success, traceIn(fiber))]), ([outcome]) => outcome),
+        Effect.suspend(() => {
+          const job = prepare(draft.success, traceIn(fiber))
+          return Effect.flatMap(store.createJobs([job]), ([outcome]) =>
+            asksForMore(draft.success, outcome) ? afterDuplicate(draft.success, job, outcome) : Effect.succeed(outcome),
+          )
+        }),
       )
     })
   return {
@@ -66,20 +80,20 @@ export const makeCreateJobs: Effect.Effect<
     createTickJob: create,
     createJobs: (asked) =>
       Effect.withFiber((fiber) => {
-        const create = (drafts: ReadonlyArray<Result.Result<Draft, CreateJobError>>) =>
+        const createDrafts = (drafts: ReadonlyArray<Result.Result<Draft, CreateJobError>>) =>
           Effect.callback<JobOutcomes>((resume) => {
             const list = new JobList(drafts, pushIn(traceIn(fiber)), resume)
             list.pushMore()
             return Effect.sync(() => list.stop())
           })
         const drafts = asked.map(readDraft)
-        if (!asked.some(hasPrerequisites)) return create(drafts)
+        if (!asked.some(hasPrerequisites)) return createDrafts(drafts)
         const checked = Effect.forEach(asked, (each, index) =>
           Effect.map(Effect.result(checkPrerequisites(each)), (check) =>
             Result.flatMap(drafts[index] ?? unread(), (draft) => Result.map(check, () => draft)),
           ),
         )
-        return Effect.flatMap(checked, create)
+        return Effect.flatMap(checked, createDrafts)
       }),
     pushJob: (asked, settle) => {
       if (hasPrerequisites(asked)) throw new TypeError("pushJob does not check prerequisites: use createJob")

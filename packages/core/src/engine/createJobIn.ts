@@ -39,7 +39,14 @@ export const makeCreateJobsIn: Effect.Effect<CreateJobsIn, never, IdGenerator | 
   const prepare = yield* makePrepareJob
 
   const prepareAll = (asked: ReadonlyArray<JobRequest>, trace?: JobTrace): Prepared => {
-    const jobs = asked.map((each) => Result.map(readDraft(each), (draft) => prepare(draft, trace)))
+    const jobs = asked.map((each) => {
+      // The transaction of the other job may have ended, and that job begun, before this one commits.
+      if (each.placement?.unique?.onDuplicate !== undefined)
+        throw new TypeError(
+          "unique.onDuplicate does not work in a transaction: leave it out, or submit after the commit",
+        )
+      return Result.map(readDraft(each), (draft) => prepare(draft, trace))
+    })
     const valid = jobs.filter(Result.isSuccess).map(({ success }) => success)
     return {
       batches: Array.from({ length: Math.ceil(valid.length / maxCallSize) }, (_, n) =>

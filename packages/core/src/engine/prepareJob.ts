@@ -61,7 +61,12 @@ export interface UniqueBy {
   /** A text of the caller's, or names of request fields whose values are compared; without it, the whole request is. */
   readonly by?: string | ReadonlyArray<string> | undefined
   readonly while: Unique["while"]
+  /** What happens to the waiting job that counts as the same; by default nothing. Needs `while: "queued"`. */
+  readonly onDuplicate?: OnDuplicate | undefined
 }
+
+/** `extend`: the delay of the waiting job begins again. */
+export type OnDuplicate = "extend"
 
 /** The longest delay of a job. */
 export const maxDelayMs = 366 * 24 * 3_600_000

@@ -16,6 +16,7 @@ export const rescheduleJob = Effect.fnUntraced(function* (jobId: string, delayMs
       return true
     case "Ready":
       return false
+    case "Started":
     case "Held":
       return yield* Effect.fail(new JobNotWaiting({ reason: "running" }))
     case "Parked":

@@ -29,19 +29,18 @@ import type {
   SignalRequest,
 } from "./JobClaim.ts"
 import type { CreateOutcome, NewJob } from "../domain/acceptance.ts"
+import type { Rescheduling } from "../domain/Rescheduling.ts"
 import type { LedgerPage, LedgerPart } from "./Ledger.ts"
 
 /** The outcome of one item of `cancelJobs`. */
 export type CancelOutcome = "Canceled" | "AlreadyFinished" | "NotFound"
 
-/** Another time for the start of a waiting job. */
-export interface Rescheduling {
-  readonly jobId: JobId
-  /** Whole milliseconds of store time from now; 0 makes the job claimable. */
-  readonly delayMs: number
-}
-/** `Ready`: the job can be claimed already, and was to. `Held`: a worker runs it. `Parked`: it waits for an event. */
-export type RescheduleOutcome = "Rescheduled" | "Ready" | "Held" | "Parked" | "AlreadyFinished" | "NotFound"
+export type { Rescheduling } from "../domain/Rescheduling.ts"
+/**
+ * `Ready`: the job can be claimed already, and was to. `Started`: it had an attempt, and was to have had none. `Held`: a worker runs it.
+ * `Parked`: it waits for an event.
+ */
+export type RescheduleOutcome = "Rescheduled" | "Ready" | "Started" | "Held" | "Parked" | "AlreadyFinished" | "NotFound"
 
 /** A request to erase a job's data. `principal` must own the job. */
 export interface Erasure {

@@ -244,10 +244,10 @@ export const rescheduleJobs = (
   items: ReadonlyArray<Rescheduling>,
   now: number,
 ): ReadonlyArray<RescheduleOutcome> =>
-  items.map(({ delayMs, jobId }) => {
-    const job = state.jobs.get(jobId)
+  items.map((item) => {
+    const job = state.jobs.get(item.jobId)
     if (job === undefined) return "NotFound"
-    const decided = rescheduling(job, isParked(state.parked.get(jobId), job), delayMs, now)
+    const decided = rescheduling(job, isParked(state.parked.get(job.id), job), item, now)
     if (typeof decided === "string") return decided
     putJob(state, { ...job, ...decided })
     return "Rescheduled"
