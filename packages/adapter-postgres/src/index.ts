@@ -14,6 +14,7 @@ export {
   type PostgresJsTransaction,
   type PrismaTransaction,
 } from "./callers/handles.ts"
+export type { PGliteDatabase } from "./pglite.ts"
 export type { PostgresOptions } from "./openDatabase.ts"
 export { postgresStore } from "./PostgresStores.ts"
 export { postgresMigrations } from "./openDatabase.ts"

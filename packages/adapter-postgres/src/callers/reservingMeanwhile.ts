@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
-import type { Database } from "../Database.ts"
 import { anyCap, reserve, unreserve } from "../reservations.ts"
 import { addUp, lockSpending, noSpending } from "../spending.ts"
 import type { Meanwhile } from "./createInCallers.ts"
+import type { Steps } from "./insideTransaction.ts"
 
 /** Reserves on a connection of kiln's, under locks of the caps that end before the call returns. */
-export const reservingMeanwhile = (db: Database, operation: string): Pick<Meanwhile, "reserve" | "unreserve"> => ({
+export const reservingMeanwhile = (db: Steps, operation: string): Pick<Meanwhile, "reserve" | "unreserve"> => ({
   reserve: async (owners, transaction, judge) => {
     if (!(await Effect.runPromise(db.read(operation, (session) => anyCap(session, owners))))) return judge(noSpending)
     const reserving = db.write(operation, async (tx) => {
