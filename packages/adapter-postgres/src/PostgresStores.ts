@@ -17,6 +17,7 @@ import {
   WakeUp,
 } from "@kiln/core/ports"
 import { coldStores, type SqlStore } from "@kiln/sql-store"
+import type { Database } from "./Database.ts"
 import { auditedDatabase } from "./audit.ts"
 import { LanePositions } from "./jobs/LanePositions.ts"
 import { checkPostgresOptions, openDatabase, type OpenDatabase, type PostgresOptions } from "./openDatabase.ts"
@@ -50,9 +51,15 @@ const localWakeUp = (
     }
   })
 
-/** NOTIFY works through a pooler in transaction mode, LISTEN does not. */
-const notificationsOf = ({ notifications = true, pooler }: PostgresOptions): boolean | "send" =>
-  notifications === true && pooler === "transaction" ? "send" : notifications
+/** Wakes workers when the one connection of the database is free: the transaction that holds it, and added jobs, has ended. */
+const wakeWhenFree = (database: Database, wakeUp: WakeUp["Service"]): void => {
+  const free = Effect.ignore(database.read("WakeUp.notify", () => Promise.resolve()))
+  void Effect.runPromise(Effect.andThen(free, wakeUp.notify))
+}
+
+/** NOTIFY works through a pooler in transaction mode, LISTEN does not. Nobody else is connected to PGlite. */
+const notificationsOf = ({ notifications = true, pglite, pooler }: PostgresOptions): boolean | "send" =>
+  pglite !== undefined ? false : notifications === true && pooler === "transaction" ? "send" : notifications
 
 /**
  * All record stores in one schema of a Postgres database, for any number of processes on any number of machines. Once a verb
@@ -97,6 +104,7 @@ export const PostgresStores = {
               callers === database ? facts : new RememberedFacts(callers),
               connections,
               notifications !== false,
+              options.pglite === undefined ? undefined : () => wakeWhenFree(database, wakeUp),
             ),
           ),
           Context.merge(coldStores(transactionsOf(database), transactionsOf(recording))),

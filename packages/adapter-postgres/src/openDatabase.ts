@@ -22,6 +22,7 @@ import {
 } from "./Connections.ts"
 import { addressOfPool, hasPassword, hasSsl, requireUrl } from "./connectionUrl.ts"
 import { HostListeningClient, HostPool, HostSource, type PgPool } from "./hostPool.ts"
+import { type PGliteDatabase, PGliteSource } from "./pglite.ts"
 import type { ConnectionSource } from "./Session.ts"
 import { Database } from "./Database.ts"
 import { makeSameDatabase } from "./sameDatabase.ts"
@@ -35,6 +36,11 @@ export interface PostgresOptions {
    * jobs in your transactions; the others are borrowed for a step each. Stop the engine before you end the pool.
    */
   readonly pool?: PgPool | undefined
+  /**
+   * A database of PGlite, instead of `url`: Postgres in this process, for development and tests. It has one connection, so steps run one
+   * after the other, and no other process can use it. Close it after the engine has stopped.
+   */
+  readonly pglite?: PGliteDatabase | undefined
   /**
    * `postgres://user:password@host:port/database`, with the driver's options behind it, `?sslmode=verify-full` among them; for a Unix
    * socket, `postgres:///database?host=/var/run/postgresql`. Percent-encode special characters of user and password.
@@ -91,6 +97,7 @@ export interface PostgresOptions {
 
 const optionNames: OptionNames<PostgresOptions> = {
   pool: true,
+  pglite: true,
   url: true,
   password: true,
   ssl: true,
@@ -125,6 +132,7 @@ export const checkPostgresOptions = (options: PostgresOptions): void => {
   requireOptions("postgresStore()", options, optionNames)
   const { allowCopies, migrate: migrates, notifications = true, pooler = "none", poolSize = 10 } = options
   requirePool(options)
+  requirePGlite(options)
   serverOf(options)
   for (const name of times) requireNumber(name, options[name] ?? 0, { least: 0, most: longestMs })
   requireNumber("poolSize", poolSize, { least: 1, most: 10_000, whole: true })
@@ -142,18 +150,29 @@ interface Server {
   readonly ssl: Ssl | undefined
 }
 
-type ServerOptions = Pick<PostgresOptions, "url" | "pool" | "password" | "ssl">
+type ServerOptions = Pick<PostgresOptions, "url" | "pool" | "pglite" | "password" | "ssl">
+
+/** Throws `TypeError` if an option is set that `given` makes pointless. */
+const requireAlone = (options: ServerOptions, given: "pool" | "pglite"): void => {
+  const surplus = (["url", "pool", "password", "ssl"] as const).find(
+    (name) => name !== given && options[name] !== undefined,
+  )
+  if (surplus !== undefined) throw new TypeError(`pass either ${given} or ${surplus}`)
+}
 
 /** Throws `TypeError` unless the options say how to connect. */
 const serverOf = (options: ServerOptions): Server => {
-  const { password, pool, ssl, url } = options
+  const { password, pglite, pool, ssl, url } = options
+  if (pglite !== undefined) {
+    requireAlone(options, "pglite")
+    return { url: "", address: "PGlite/", password: undefined, ssl: undefined }
+  }
   if (pool !== undefined) {
-    const surplus = (["url", "password", "ssl"] as const).find((name) => options[name] !== undefined)
-    if (surplus !== undefined) throw new TypeError(`pass pool or ${surplus}: the pool has its own`)
+    requireAlone(options, "pool")
     return { url: "", address: addressOfPool(pool), password: undefined, ssl: undefined }
   }
   if (typeof url !== "string" || url === "")
-    throw new TypeError("postgresStore() requires the option url, a postgres:// URL, or the option pool, a Pool of pg")
+    throw new TypeError("postgresStore() requires the option url, a postgres:// URL; pool, a Pool of pg; or pglite")
   const address = requireUrl(url)
   if (password !== undefined && typeof password !== "string" && typeof password !== "function")
     throw new TypeError("password must be a string or a function that returns one")
@@ -176,6 +195,14 @@ const listens = ({ notifications = true, pooler }: PostgresOptions): boolean =>
 const mostOfPool = ({ pool, poolSize = 10 }: PostgresOptions): number => {
   const max = pool?.options !== undefined && "max" in pool.options ? pool.options.max : undefined
   return typeof max === "number" ? Math.min(max, poolSize) : poolSize
+}
+
+/** Throws `TypeError` for a database of PGlite that kiln cannot use. */
+const requirePGlite = ({ notifications, pglite }: PostgresOptions): void => {
+  if (pglite === undefined) return
+  if (typeof pglite !== "object" || pglite === null || typeof pglite.execProtocolRaw !== "function")
+    throw new TypeError("pglite must be a PGlite of @electric-sql/pglite, for example await PGlite.create()")
+  if (notifications === "send") throw new TypeError("no other process can listen to PGlite: leave notifications unset")
 }
 
 /** Throws `TypeError` for a pool that kiln cannot use. */
@@ -203,7 +230,7 @@ export const connectionOptions = (options: PostgresOptions): ConnectionOptions =
   if (!plainName.test(schema))
     throw new TypeError(`schema must be a lower-case name of letters, digits and underscores: ${schema}`)
   // Connections of the program's pool are its own: as behind a pooler, they keep no settings and no prepared statements.
-  const ownSessions = pooler === "none" && options.pool === undefined
+  const ownSessions = pooler === "none" && options.pool === undefined && options.pglite === undefined
   return {
     ...serverOf(options),
     schema,
@@ -275,12 +302,30 @@ const hostSources = (pool: PgPool, options: PostgresOptions): Effect.Effect<Sour
     }
   })
 
+const pgliteSources = (pglite: PGliteDatabase, timeoutMs: number): Sources => {
+  const shared = new PGliteSource(pglite, timeoutMs)
+  return {
+    shared,
+    heartbeats: shared,
+    callers: undefined,
+    sharedMax: 1,
+    listeningClient: () => {
+      throw new TypeError("nobody else notifies PGlite")
+    },
+  }
+}
+
+const sourcesOf = (connections: ConnectionOptions, options: PostgresOptions) => {
+  const { pglite, pool } = options
+  if (pglite !== undefined) return Effect.sync(() => pgliteSources(pglite, connections.connectTimeoutMs))
+  return pool === undefined ? ownSources(connections) : hostSources(pool, options)
+}
+
 /** Connects until the scope closes, without checking the schema. */
 export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, never, Scope.Scope> =>
   Effect.gen(function* () {
     const connections = connectionOptions(options)
-    const sources = yield* options.pool === undefined ? ownSources(connections) : hostSources(options.pool, options)
-    const { callers, heartbeats, listeningClient, shared, sharedMax } = sources
+    const { callers, heartbeats, listeningClient, shared, sharedMax } = yield* sourcesOf(connections, options)
     const timing = {
       retryForMs: options.retryForMs ?? 5_000,
       reconnectForMs: options.reconnectForMs ?? 1_000,

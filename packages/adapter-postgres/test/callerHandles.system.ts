@@ -1,29 +1,18 @@
-import { readFileSync } from "node:fs"
-import { compileFunction } from "node:vm"
 import { expect, it } from "@effect/vitest"
 import { drizzle as drizzleOfPg } from "drizzle-orm/node-postgres"
 import { drizzle as drizzleOfPostgresJs } from "drizzle-orm/postgres-js"
-import { sql as drizzleSql } from "drizzle-orm"
 import { Cause, Effect, Exit, type Scope } from "effect"
 import knex, { type Knex } from "knex"
+import { Kysely, PostgresDialect, type Transaction } from "kysely"
 import { callersPool } from "@kiln/postgres-lab"
 import postgres from "postgres"
 import { CallerTransactions, type NewJob } from "@kiln/core/ports"
 import { callerTransactionsConformance, type CallerPlace, type CallerTransaction, fixtures } from "@kiln/conformance"
-import { PostgresStores, type QueryTransaction } from "../src/index.ts"
+import { fromDrizzle, fromKnex, fromKysely, fromPostgresJs, fromPrisma, PostgresStores } from "../src/index.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 import { heldTransaction } from "./support/heldTransaction.ts"
 import { warmed } from "./support/warmed.ts"
 import { prismaClient, type PrismaTransaction } from "./support/prismaClient.ts"
-
-const guide = readFileSync(new URL("../../../docs/guides/transactions.md", import.meta.url), "utf8")
-const [, snippet = ""] = /```text\n(const fromPostgresJs.*?)```/su.exec(guide) ?? []
-const names = ["fromPostgresJs", "fromPrisma", "fromDrizzle", "fromKnex"] as const
-
-/** The functions between a library and kiln: those of the guide, as a reader copies them. */
-const handleOf = compileFunction(`${snippet}\nreturn { ${names.join()} }`, ["sql"])(drizzleSql) as Readonly<
-  Record<(typeof names)[number], (tx: unknown) => QueryTransaction>
->
 
 /** A library connected to a database. */
 interface Library {
@@ -35,7 +24,7 @@ const libraries: Readonly<Record<string, (url: string) => Library>> = {
   "postgres.js": (url) => {
     const sql = postgres(url, { max: 5, onnotice: () => undefined })
     return {
-      begin: () => heldTransaction((work) => sql.begin(work), handleOf.fromPostgresJs),
+      begin: () => heldTransaction((work) => sql.begin(work), fromPostgresJs),
       end: () => sql.end({ timeout: 5 }),
     }
   },
@@ -44,7 +33,7 @@ const libraries: Readonly<Record<string, (url: string) => Library>> = {
     const db = drizzleOfPg(pool)
     type Tx = Parameters<Parameters<typeof db.transaction>[0]>[0]
     return {
-      begin: () => heldTransaction<Tx>((work) => db.transaction(work), handleOf.fromDrizzle),
+      begin: () => heldTransaction<Tx>((work) => db.transaction(work), fromDrizzle),
       end: () => pool.end(),
     }
   },
@@ -53,14 +42,21 @@ const libraries: Readonly<Record<string, (url: string) => Library>> = {
     const db = drizzleOfPostgresJs(sql)
     type Tx = Parameters<Parameters<typeof db.transaction>[0]>[0]
     return {
-      begin: () => heldTransaction<Tx>((work) => db.transaction(work), handleOf.fromDrizzle),
+      begin: () => heldTransaction<Tx>((work) => db.transaction(work), fromDrizzle),
       end: () => sql.end({ timeout: 5 }),
     }
   },
   Knex: (url) => {
     const db = knex({ client: "pg", connection: url, pool: { min: 0, max: 5 } })
     return {
-      begin: () => heldTransaction<Knex.Transaction>((work) => db.transaction(work), handleOf.fromKnex),
+      begin: () => heldTransaction<Knex.Transaction>((work) => db.transaction(work), fromKnex),
+      end: () => db.destroy(),
+    }
+  },
+  Kysely: (url) => {
+    const db = new Kysely<object>({ dialect: new PostgresDialect({ pool: callersPool(url) }) })
+    return {
+      begin: () => heldTransaction<Transaction<object>>((work) => db.transaction().execute(work), fromKysely),
       end: () => db.destroy(),
     }
   },
@@ -68,8 +64,7 @@ const libraries: Readonly<Record<string, (url: string) => Library>> = {
     const prisma = prismaClient(url)
     const patient = { maxWait: 30_000, timeout: 30_000 }
     return {
-      begin: () =>
-        heldTransaction<PrismaTransaction>((work) => prisma.$transaction(work, patient), handleOf.fromPrisma),
+      begin: () => heldTransaction<PrismaTransaction>((work) => prisma.$transaction(work, patient), fromPrisma),
       end: () => prisma.$disconnect(),
     }
   },
@@ -142,3 +137,21 @@ for (const [name, make] of Object.entries(libraries)) {
     }),
   )
 }
+
+it("a handle that is not a transaction is refused, with the function that gives one", async () => {
+  const url = "postgres://127.0.0.1:1/app"
+  const sql = postgres(url)
+  const pool = callersPool(url)
+  const prisma = prismaClient(url)
+  const given = (value: unknown): never => value as never
+  expect(() => fromPostgresJs(sql)).toThrow("sql.begin")
+  expect(() => fromDrizzle(given(drizzleOfPg(pool)))).toThrow("db.transaction")
+  expect(() => fromKnex(knex({ client: "pg", connection: url }))).toThrow("knex.transaction")
+  expect(() => fromKysely(given(new Kysely({ dialect: new PostgresDialect({ pool }) })))).toThrow("db.transaction()")
+  expect(() => fromPrisma(prisma)).toThrow("prisma.$transaction")
+  for (const from of [fromPostgresJs, fromDrizzle, fromKnex, fromKysely, fromPrisma]) {
+    expect(() => from(given(undefined))).toThrow(TypeError)
+    expect(() => from(given({}))).toThrow(TypeError)
+  }
+  await Promise.all([sql.end(), pool.end(), prisma.$disconnect()])
+})

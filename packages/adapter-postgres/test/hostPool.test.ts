@@ -185,7 +185,7 @@ describe("a pool is refused", () => {
     [{ pool: of({ max: 3 }) }, 'or set notifications: "send", with which 3 are enough'],
     [{ pool: of({ max: 2 }), notifications: false }, "needs at least 3"],
     [{ pool: of({ binary: true } as object) }, "binary"],
-    [{ pool: of({}), url: "postgres://127.0.0.1/app" }, "pass pool or url"],
+    [{ pool: of({}), url: "postgres://127.0.0.1/app" }, "pass either pool or url"],
     [{ pool: new pg.Client({ host: "127.0.0.1" }), notifications: false, poolSize: 9 }, "a Pool of the driver pg"],
     [{ pool: {} }, "a Pool of the driver pg"],
   ])("%#", (options, words) => {

@@ -15,6 +15,7 @@ import { reporting } from "./reporting.ts"
 export interface PostgresBlobOptions extends Pick<
   PostgresOptions,
   | "pool"
+  | "pglite"
   | "url"
   | "password"
   | "ssl"
@@ -31,6 +32,7 @@ export interface PostgresBlobOptions extends Pick<
 
 const optionNames: OptionNames<PostgresBlobOptions> = {
   pool: true,
+  pglite: true,
   url: true,
   password: true,
   ssl: true,

@@ -16,13 +16,14 @@ import { query, statement } from "../Statement.ts"
 import { CallerConnection } from "./CallerConnection.ts"
 import { workChannel } from "../wakeUp/Listener.ts"
 import type { Database } from "../Database.ts"
+import { insideTransaction, type Steps } from "./insideTransaction.ts"
 import { meaningOf, sqlState } from "../postgresErrors.ts"
 import { notify } from "../wakeUp/WakeUp.ts"
 import { loadBoard } from "../board.ts"
 import { signaledPayload } from "../jobs/SignaledJobs.ts"
 import { signalJobs } from "../jobs/signals.ts"
 import { claimableRows } from "../jobs/insertJobs.ts"
-import type { RememberedFacts } from "../jobs/RememberedFacts.ts"
+import { RememberedFacts } from "../jobs/RememberedFacts.ts"
 import { anyLaneIsLater, findLanes, laneName, makeLanes, type MayBeClaimable, mayBeClaimableAt } from "../jobs/lanes.ts"
 import { addInOneStatement, fromCaller, tablesOfSession } from "./addInOneStatement.ts"
 import { createInCallers, LaneNotSeen, type Meanwhile } from "./createInCallers.ts"
@@ -89,6 +90,9 @@ const savepoint = "kiln_create_jobs"
  * Where the process can accept the jobs from memory, one statement compares that and adds them. Everything else is decided by the facts,
  * under a savepoint.
  *
+ * `alone`: the database has one connection, which the caller holds, so that every step is part of its transaction. It is called when jobs were
+ * added.
+ *
  * Send nothing else on the transaction until a call has returned: if it fails, it may roll back to a savepoint, and with it any
  * statement that the caller sent in between. Nothing is rolled back if the call succeeds.
  *
@@ -101,19 +105,31 @@ export const makePostgresCallerTransactions = (
   facts: RememberedFacts,
   wire: Wire,
   notifications: boolean,
+  alone: (() => void) | undefined,
 ): CallerTransactions["Service"] => {
   const known: Known = { facts, tables: undefined }
+  const stepsOn = (connection: CallerConnection): CallerSteps => {
+    if (alone === undefined) return new CallerSteps(connection, db, wire, notifications, known)
+    const inside = insideTransaction(connection, wire)
+    // Facts that a rollback may undo are not remembered.
+    return new CallerSteps(connection, inside, wire, notifications, {
+      facts: new RememberedFacts(inside),
+      tables: undefined,
+    })
+  }
   return CallerTransactions.of({
     createJobs: (transaction, jobs) =>
       Effect.suspend(() => {
         const connection = new CallerConnection(transaction)
-        const steps = new CallerSteps(connection, db, wire, notifications, known)
-        return jobs.length === 0 ? Effect.succeed([]) : serialized(connection.handle, steps.createJobs(jobs))
+        const steps = stepsOn(connection)
+        return jobs.length === 0
+          ? Effect.succeed([])
+          : Effect.tap(serialized(connection.handle, steps.createJobs(jobs)), () => Effect.sync(() => alone?.()))
       }).pipe(Effect.uninterruptible),
     signalJobs: (transaction, items) =>
       Effect.suspend(() => {
         const connection = new CallerConnection(transaction)
-        const steps = new CallerSteps(connection, db, wire, notifications, known)
+        const steps = stepsOn(connection)
         return items.length === 0 ? Effect.succeed([]) : serialized(connection.handle, steps.signalJobs(items))
       }).pipe(Effect.uninterruptible),
     synchronous: undefined,
@@ -143,12 +159,12 @@ const elsewhere = "the transaction must be on the store's server and database"
 /** The steps on a caller's handle. */
 class CallerSteps {
   readonly #connection: CallerConnection
-  readonly #db: Database
+  readonly #db: Steps
   readonly #wire: Wire
   readonly #notifications: boolean
   readonly #known: Known
 
-  constructor(connection: CallerConnection, db: Database, wire: Wire, notifications: boolean, known: Known) {
+  constructor(connection: CallerConnection, db: Steps, wire: Wire, notifications: boolean, known: Known) {
     this.#connection = connection
     this.#db = db
     this.#wire = { ...wire, prepared: false }
@@ -319,7 +335,7 @@ class CallerSteps {
 }
 
 /** Reserves on a connection of kiln's, under locks of the caps that end before the call returns. */
-const reservingMeanwhile = (db: Database): Pick<Meanwhile, "reserve" | "unreserve"> => ({
+const reservingMeanwhile = (db: Steps): Pick<Meanwhile, "reserve" | "unreserve"> => ({
   reserve: async (owners, transaction, judge) => {
     if (!(await Effect.runPromise(db.read(operation, (session) => anyCap(session, owners))))) return judge(noSpending)
     const reserving = db.write(operation, async (tx) => {

@@ -72,13 +72,13 @@ const mostOwners = 10_000
  */
 export class RememberedFacts {
   readonly lanes = new RememberedLanes()
-  readonly #db: Database
+  readonly #db: Pick<Database, "read">
   readonly #room: StorageRoom
   readonly #capped = new Set<SpendOwner>()
   readonly #counted = new CountedProjects()
   #board: StoredBoard | undefined
 
-  constructor(db: Database) {
+  constructor(db: Pick<Database, "read">) {
     this.#db = db
     this.#room = new StorageRoom(db)
   }

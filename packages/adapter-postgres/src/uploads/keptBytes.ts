@@ -50,10 +50,10 @@ const ampleBytes = 1_024 ** 3
  * outside of the transaction is as good as one inside. A reading with ample room is used for a second.
  */
 export class StorageRoom {
-  readonly #db: Database
+  readonly #db: Pick<Database, "read">
   readonly #ample = new Map<string, number>()
 
-  constructor(db: Database) {
+  constructor(db: Pick<Database, "read">) {
     this.#db = db
   }
 

@@ -16,6 +16,13 @@ import {
   UploadStore,
 } from "@kiln/core/ports"
 
+/** Replaces the clock of a schema by a table. */
+export const clockText = (schema: string): string => `
+  CREATE UNLOGGED TABLE "${schema}".test_clock (now bigint NOT NULL);
+  INSERT INTO "${schema}".test_clock VALUES (0);
+  CREATE OR REPLACE FUNCTION "${schema}".store_time() RETURNS bigint LANGUAGE sql VOLATILE AS
+    'SELECT now FROM "${schema}".test_clock';`
+
 /**
  * Puts the database's clock into the hands of a test: `store_time` reads a table, into which the Effect `Clock` is written
  * before every verb. The store is the one that is shipped; only its database has another clock.
@@ -24,11 +31,7 @@ export const takeOverClock = async (url: string, schema = "kiln"): Promise<void>
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
-    await client.query(`
-      CREATE UNLOGGED TABLE "${schema}".test_clock (now bigint NOT NULL);
-      INSERT INTO "${schema}".test_clock VALUES (0);
-      CREATE OR REPLACE FUNCTION "${schema}".store_time() RETURNS bigint LANGUAGE sql VOLATILE AS
-        'SELECT now FROM "${schema}".test_clock';`)
+    await client.query(clockText(schema))
   } finally {
     await client.end()
   }

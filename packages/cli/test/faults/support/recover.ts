@@ -136,7 +136,7 @@ const judgeFiles = async (
   if (said(acks, "erased").some((ack) => ack.id === id)) return isGone ? undefined : complain(`${id} is back`)
   if (isGone) return
   for (const file of said(acks, "finished").flatMap((ack) => (ack.id === id ? ack.files : []))) {
-    const bytes = await engine.readFile({ id: file.id as `fil_${string}` })
+    const bytes = await engine.readFile({ id: file.id })
     if (sha256Of(bytes) !== file.sha256) complain(`${file.id} of ${id} has other bytes`)
   }
 }
