@@ -100,7 +100,7 @@ export const parkAfterJobs: Section = {
         expect(yield* park(on(1), ...waiting)).toEqual(["Written", "Written", "Written"])
         expect(yield* park({ reason: "children", subject: "parts" }, parent)).toEqual(["Written"])
         yield* store.completeJobs(claims.map((one) => completionOf(one)))
-        expect(numbersOf((yield* claim()).claims).toSorted()).toEqual([1, 5, 6, 8])
+        expect(new Set(numbersOf((yield* claim()).claims))).toEqual(new Set([1, 5, 6, 8]))
         expect(yield* claim()).toMatchObject({ claims: [] })
         expect(yield* read(newJob(7))).toMatchObject({ claimableAt: maxParkMs })
       }),

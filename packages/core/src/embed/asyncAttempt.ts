@@ -117,7 +117,7 @@ class AsyncAttempt implements Attempt {
   }
 
   get after(): Attempt["after"] {
-    return this.#attempt.after as Attempt["after"]
+    return this.#attempt.after
   }
 
   get schedule(): Attempt["schedule"] {
