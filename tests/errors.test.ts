@@ -50,6 +50,7 @@ describe("errors of the engine", () => {
   it("have the same code over HTTP, except those of operations that HTTP lacks", () => {
     const missing = names.filter((name) => !(kiln.kilnErrors[name].code in errorCatalogue))
     expect(missing).toEqual([
+      "PrerequisiteNotFound",
       "JobNotWaiting",
       "JobNotDelivered",
       "JobNotRetryable",

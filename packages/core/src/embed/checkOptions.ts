@@ -16,13 +16,7 @@ import { portsOf } from "../kinds/portsOf.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
-import type {
-  DrainOptions,
-  EmbeddedEngine,
-  Submission,
-  SubmitOptions,
-  WaitOptions,
-} from "./EmbeddedEngine.ts"
+import type { DrainOptions, EmbeddedEngine, Submission, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
 import type { FollowUpOptions } from "./JobKindOptions.ts"
 import type { CallerContext, EngineParts, LogOptions, ModeProviders } from "./EngineOptions.ts"
 import type {

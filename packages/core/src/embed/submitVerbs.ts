@@ -22,13 +22,7 @@ import {
 import { maxDelayMs, traceIn } from "../engine/prepareJob.ts"
 import { inSpan } from "../engine/spans.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"
-import {
-  callerOf,
-  requireIdempotencyKey,
-  requireMode,
-  submissionFields,
-  verbOptions,
-} from "./checkOptions.ts"
+import { callerOf, requireIdempotencyKey, requireMode, submissionFields, verbOptions } from "./checkOptions.ts"
 import { submittedFor } from "./checkSubmitted.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"

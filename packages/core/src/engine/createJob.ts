@@ -72,28 +72,31 @@ export const makeCreateJobs: Effect.Effect<
       )
     })
   return {
-    createJob: (asked) =>
-      Effect.andThen(
-        hasPrerequisites(asked) ? checkPrerequisites(asked) : Effect.void,
-        Effect.flatMap(create(asked), (outcome) => Effect.fromResult(acceptedOf(outcome))),
-      ),
+    createJob: (asked) => {
+      const created = Effect.flatMap(create(asked), (outcome) => Effect.fromResult(acceptedOf(outcome)))
+      return hasPrerequisites(asked) ? Effect.andThen(checkPrerequisites(asked), created) : created
+    },
     createTickJob: create,
     createJobs: (asked) =>
       Effect.withFiber((fiber) => {
-        const createDrafts = (drafts: ReadonlyArray<Result.Result<Draft, CreateJobError>>) =>
+        const createAll = (drafts: ReadonlyArray<Result.Result<Draft, CreateJobError>>) =>
           Effect.callback<JobOutcomes>((resume) => {
             const list = new JobList(drafts, pushIn(traceIn(fiber)), resume)
             list.pushMore()
             return Effect.sync(() => list.stop())
           })
         const drafts = asked.map(readDraft)
-        if (!asked.some(hasPrerequisites)) return createDrafts(drafts)
-        const checked = Effect.forEach(asked, (each, index) =>
-          Effect.map(Effect.result(checkPrerequisites(each)), (check) =>
-            Result.flatMap(drafts[index] ?? unread(), (draft) => Result.map(check, () => draft)),
-          ),
+        if (!asked.some(hasPrerequisites)) return createAll(drafts)
+        const checked = Effect.forEach(
+          asked,
+          (each, index) =>
+            Effect.map(Effect.result(checkPrerequisites(each)), (check) =>
+              Result.flatMap(drafts[index] ?? unread(), (draft) => Result.map(check, () => draft)),
+            ),
+          // Those of several jobs are read together.
+          { concurrency: 100 },
         )
-        return Effect.flatMap(checked, createDrafts)
+        return Effect.flatMap(checked, createAll)
       }),
     pushJob: (asked, settle) => {
       if (hasPrerequisites(asked)) throw new TypeError("pushJob does not check prerequisites: use createJob")

@@ -14,7 +14,7 @@ const kindsFor = (broken: ReadonlySet<string> = new Set()) => {
       ran.push(name)
       if (broken.has(name)) throw failure("content_rejected")
       const given = after.map((each) =>
-        each.status === "done" ? String((each.output as { name: string } | null)?.name ?? "erased") : each.errorCode,
+        each.status === "done" ? ((each.output as { name: string } | null)?.name ?? "erased") : each.errorCode,
       )
       return { output: { name, after: given } }
     },

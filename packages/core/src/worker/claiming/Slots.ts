@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { type Board, type ConcurrencyLimits, isLimiting, jobBlobKey, type JobMode } from "../../domain/index.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { JobEvents } from "../../engine/JobEvents.ts"
+import type { JobKind } from "../../kinds/JobKind.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"
 import { type ClaimRef, WakeUp } from "../../ports/index.ts"
 import { Providers } from "../../providers/index.ts"
@@ -19,6 +20,14 @@ import { Room } from "./Room.ts"
 import { servedBy } from "./runnableKinds.ts"
 import type { Settled } from "../attempt/writeEnd.ts"
 
+/** The guarded providers of each kind in a mode. */
+const guardedBy = (
+  guard: ProviderGuard["Service"],
+  mode: JobMode,
+  providers: Providers["Service"],
+  kinds: ReadonlyArray<JobKind>,
+) => new Map(kinds.map((kind) => [kind.name, guard.guardedIn(mode, servedBy(providers[mode], kind) ?? [])]))
+
 /** Makes the slots of a worker. `onEnd` is called whenever an attempt has left its slot. */
 export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) => void) {
   const { concurrency, leaseDurationMs, limits } = yield* EngineConfig
@@ -28,15 +37,13 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
   const providers = yield* Providers
   const kinds = yield* installedKinds
   const installationLimits = limitsWith(limits, kinds)
-  const guarded = (mode: JobMode) =>
-    new Map(kinds.map((kind) => [kind.name, guard.guardedIn(mode, servedBy(providers[mode], kind) ?? [])]))
+  const guarded = (mode: JobMode) => guardedBy(guard, mode, providers, kinds)
   const ofMode = { live: guarded("live"), sandbox: guarded("sandbox") }
   const room = Room.empty(concurrency, limits.perProject)
   const watch = new LeaseWatch(yield* Clock.Clock, leaseDurationMs)
   const isolation = makeIsolation(leaseDurationMs)
   const attempts = new Bag<Attempt>()
   const lapsed = new Set<ClaimRef>()
-  const awaited = new AwaitedJobs()
   const withheld = new Map<string, string>()
   let isLimited = isLimiting(installationLimits)
   let left = 0
@@ -70,7 +77,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
      */
     lapsed,
     /** The prerequisites that attempts of this worker have parked their jobs on. */
-    awaited,
+    awaited: new AwaitedJobs(),
     /**
      * Kinds whose last attempt found the blob store unavailable, each with a key to try it with. They are not claimed
      * until it is available again, because every claim would pay for a result that cannot be stored. Kinds that write no files
