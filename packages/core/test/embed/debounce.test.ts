@@ -1,8 +1,11 @@
 import { createEngine, jobKind, type StoreAdapter } from "@kiln/core"
+import { JobStore, storeAdapter } from "@kiln/core/ports"
 import { memoryStore, testEngine } from "@kiln/testing"
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { everyStore } from "../support/everyStore.ts"
+import { storesWith } from "../support/faults.ts"
 
 const reindex = jobKind({
   name: "reindex",
@@ -49,6 +52,60 @@ describe.each(everyStore)("a later submission that counts as the same (%s)", (_,
     expect(await engine.drain({ maxMs: minute })).toMatchObject({ done: 1 })
     expect((await submit(0)).id).not.toBe(job.id)
   })
+})
+
+it.each(everyStore)(
+  "every change is seen by an attempt that begins after it, beside a running worker (%s)",
+  async (_, openStore) => {
+    let clock = 0
+    const begun = new Map<string, number>()
+    const look = jobKind({
+      name: "look",
+      request: z.object({}),
+      run: async ({ jobId }) => {
+        begun.set(jobId, ++clock)
+        return { output: {} }
+      },
+    })
+    await using opened = await openStore()
+    await using engine = await createEngine({
+      store: opened.store,
+      kinds: [look],
+      log: false,
+      settings: { pollIntervalMs: 5 },
+    })
+    const unique = { by: "all", while: "queued", onDuplicate: "extend" } as const
+    const changes = Array.from({ length: 40 }, async (__, n) => {
+      await new Promise((resolve) => setTimeout(resolve, 3 * n))
+      const changedAt = ++clock
+      return { changedAt, job: await engine.submit("look", {}, { delayMs: n % 4, unique }) }
+    })
+    const all = await Promise.all(changes)
+    await Promise.all(all.map(({ job }) => engine.wait(job, { timeoutMs: minute })))
+    for (const { changedAt, job } of all) expect(begun.get(job.id)).toBeGreaterThan(changedAt)
+    expect(begun.size).toBe(new Set(all.map(({ job }) => job.id)).size)
+  },
+)
+
+it("a job that begins while its delay is to begin again makes room for a new one", async () => {
+  const between = { run: async (): Promise<unknown> => undefined }
+  const stores = storesWith(JobStore, ({ rescheduleJobs }) => ({
+    rescheduleJobs: (items) =>
+      Effect.andThen(
+        Effect.promise(() => between.run()),
+        rescheduleJobs(items),
+      ),
+  }))
+  await using engine = await open(storeAdapter(stores))
+  const submit = (text: string) => engine.submit("reindex", { page: "a", text }, { delayMs: 0, unique: extend })
+  const first = await submit("before")
+  between.run = () => engine.drain({ maxMs: minute })
+  const second = await submit("after")
+  expect(second.id).not.toBe(first.id)
+  expect(second.deduplicated).toBeUndefined()
+  expect(await engine.get(first)).toMatchObject({ status: "done", output: { text: "before" } })
+  await between.run()
+  expect(await engine.get(second)).toMatchObject({ status: "done", output: { text: "after" } })
 })
 
 describe("onDuplicate", () => {
