@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { z } from "zod"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine, type GivenSettings, jobKind, type Kind } from "@kiln/core"
+import { createEngine, type GivenSettings, jobKind, type Kind, type StoreAdapter } from "@kiln/core"
 import { embeddedContext } from "@kiln/core/effect"
 import { MinuteHistory, type OperatorRole, OperatorTokens } from "@kiln/core/ports"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
@@ -35,14 +35,14 @@ type Body = any
 
 /** An engine with its dashboard, and tokens. */
 export const openWorld = async (
-  storeName: StoreName,
+  storeName: StoreName | StoreAdapter,
   settings: GivenSettings = {},
   work: { readonly kinds: ReadonlyArray<Kind>; readonly providers: object } = { kinds: [echo], providers: {} },
 ) => {
   const directory = mkdtempSync(join(tmpdir(), "kiln-dashboard-"))
   const path = join(directory, "kiln.db")
   const engine = await createEngine({
-    store: storeName === "memory" ? memoryStore() : sqliteStore({ path }),
+    store: typeof storeName === "object" ? storeName : storeName === "memory" ? memoryStore() : sqliteStore({ path }),
     blobs: memoryBlobs(),
     // Most tests submit jobs of the one kind.
     kinds: work.kinds as readonly [typeof echo],
