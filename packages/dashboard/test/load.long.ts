@@ -26,8 +26,8 @@ const note = jobKind({
   name: "echo",
   request: z.strictObject({ text: z.string() }),
   output: z.object({ said: z.string() }),
-  run: async ({ fail, request }) => {
-    if (request.text.endsWith("7")) throw fail("content_rejected", { message: "for the log" })
+  run: async ({ failure, request }) => {
+    if (request.text.endsWith("7")) throw failure("content_rejected", { message: "for the log" })
     return { output: { said: request.text } }
   },
 })
