@@ -1,57 +1,18 @@
 // Makes the pictures of the README and the guides: the pages by Chromium, as the system tests see them, in both color schemes; and a
 // cast of `kiln try` from a real run.
 import { spawnSync } from "node:child_process"
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { drawCast } from "./pictures/cast.ts"
-import { record } from "./pictures/record.ts"
 
 const root = join(import.meta.dirname, "..")
-const images = join(root, "docs/images")
-const columns = 106
-const mostCastBytes = 60_000
-
-const commands = [
-  `kiln try speak 'Good morning. Here are the headlines.' -o hello.mp3`,
-  `kiln try transcribe question.wav`,
-  `kiln try turn question.wav -o answer.mp3`,
-  `kiln try image 'a red lighthouse' -o lighthouse.png`,
-]
-
-/** The arguments of a command, as a shell would split them. */
-const argsOf = (command: string): ReadonlyArray<string> =>
-  [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "").slice(1)
-
-const makeCast = async (): Promise<void> => {
-  const directory = mkdtempSync(join(tmpdir(), "kiln-pictures-"))
-  try {
-    copyFileSync(join(root, "examples/demo/assets/hello.wav"), join(directory, "question.wav"))
-    process.chdir(directory)
-    const frames = await record(
-      commands.map((typed) => ({ typed, args: argsOf(typed) })),
-      columns,
-    )
-    const svg = drawCast(frames, columns, "kiln try in a terminal: speech, a transcript, a voice turn and an image")
-    if (svg.length > mostCastBytes) throw new Error(`the cast has ${svg.length} bytes; at most ${mostCastBytes}`)
-    writeFileSync(join(images, "try.svg"), svg)
-    console.log(`wrote docs/images/try.svg (${svg.length} bytes)`)
-  } finally {
-    process.chdir(root)
-    rmSync(directory, { recursive: true, force: true })
-  }
-}
 
 /** The suites that take pictures. They fail if one is too large. */
 const suites = ["packages/dashboard/test/page.system.ts", "packages/pages/test/playground.system.ts"]
 
-const takePictures = (): void => {
-  const vitest = join(root, "node_modules/vitest/vitest.mjs")
-  const args = [vitest, "run", "--mode", "system", ...suites, "-t", "is pictured"]
+const run = (...args: ReadonlyArray<string>): void => {
   const env = { ...process.env, KILN_SCREENSHOTS: "write" }
   const { status } = spawnSync(process.execPath, args, { cwd: root, env, stdio: "inherit" })
-  if (status !== 0) throw new Error("the pictures of the pages were not taken")
+  if (status !== 0) throw new Error(`${args.join(" ")} failed`)
 }
 
-if (!process.argv.includes("--cast")) takePictures()
-await makeCast()
+run(join(root, "node_modules/vitest/vitest.mjs"), "run", "--mode", "system", ...suites, "-t", "is pictured")
+run("--conditions=@kiln/source", join(root, "packages/cli/test/cast/main.ts"))

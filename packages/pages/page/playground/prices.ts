@@ -1,8 +1,8 @@
 import { asObject } from "@kiln/pages/ui"
 import { useEffect, useState } from "preact/hooks"
 import { send } from "./api.ts"
-import type { Draft } from "./Composer.tsx"
-import { lengthOf } from "./Fields.tsx"
+import type { Audio } from "./audio.ts"
+import { lengthOf, type Values } from "./Fields.tsx"
 
 /** What live jobs of a kind cost. */
 export interface KindPrice {
@@ -57,6 +57,11 @@ const format = ({ digits, scale }: Decimal): string => {
   const text = String(digits).padStart(scale + 1, "0")
   const [whole, fraction] = [text.slice(0, text.length - scale), text.slice(text.length - scale).replace(/0+$/, "")]
   return fraction === "" ? whole : `${whole}.${fraction}`
+}
+
+interface Draft {
+  readonly values: Values
+  readonly audio: Audio | undefined
 }
 
 /** What a request of a built-in kind will use, by meter, as far as the form tells. */

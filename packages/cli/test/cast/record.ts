@@ -1,7 +1,7 @@
 // Runs commands of kiln in this process, on a terminal that only exists here, and records what they write and when.
 import * as Effect from "effect/Effect"
-import { ProcessIo } from "../../packages/cli/src/ProcessIo.ts"
-import { runKiln } from "../../packages/cli/src/program.ts"
+import { ProcessIo } from "../../src/ProcessIo.ts"
+import { runKiln } from "../../src/program.ts"
 
 /** A screen from a moment on. */
 export interface Frame {
