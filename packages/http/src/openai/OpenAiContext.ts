@@ -1,4 +1,4 @@
-import type { OpenAiKind } from "./models.ts"
+import type { ModelNames } from "./models.ts"
 import type { HandlerContext } from "../handlers/HandlerContext.ts"
 
 /** Settings of the endpoints under `/openai/v1`. */
@@ -6,7 +6,7 @@ export interface OpenAiSettings {
   /** Milliseconds that a request waits for its job. */
   readonly waitMs: number
   /** Names of the provider's models, which requests may use besides the aliases. */
-  readonly models?: { readonly [Kind in OpenAiKind]?: string | null | undefined }
+  readonly models?: ModelNames
 }
 
 export const defaultOpenAiSettings: OpenAiSettings = { waitMs: 120_000 }
