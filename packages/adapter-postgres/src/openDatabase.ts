@@ -191,7 +191,7 @@ const keptOfPool = 2
 const listens = ({ notifications = true, pooler }: PostgresOptions): boolean =>
   notifications === true && pooler !== "transaction"
 
-/** The most connections of the pool that kiln may use at once; `undefined` where the pool does not tell. */
+/** The most connections of the pool that kiln may use at once. Some pools do not tell their own limit. */
 const mostOfPool = ({ pool, poolSize = 10 }: PostgresOptions): number => {
   const max = pool?.options !== undefined && "max" in pool.options ? pool.options.max : undefined
   return typeof max === "number" ? Math.min(max, poolSize) : poolSize
