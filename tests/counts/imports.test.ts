@@ -42,10 +42,10 @@ describe.each(limits)("importing $door", ({ door, effect, kilobytes, modules }) 
 
 it("a program that defines job kinds and providers does not load Effect", () => {
   const loaded = loadedBy(`
-    import { asyncProviders, builtIn, fail, jobKind, providerPort } from "@kiln/core"
+    import { asyncProviders, builtIn, failure, jobKind, providerPort } from "@kiln/core"
     const request = { "~standard": { version: 1, vendor: "own", validate: (value) => ({ value }) } }
     const port = providerPort({ name: "embedding", check: (answer) => answer })
-    const kind = jobKind({ name: "k", request, providers: [port], run: () => { throw fail("internal_error", { message: "d" }) } })
+    const kind = jobKind({ name: "k", request, providers: [port], run: () => { throw failure("internal_error", { message: "d" }) } })
     if (kind.name !== "k" || builtIn.speechSynthesis().name !== "speech_synthesis") throw new Error("not a kind")
     asyncProviders({ speech: async () => ({}) })
   `)

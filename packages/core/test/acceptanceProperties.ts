@@ -315,6 +315,6 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
       const { job } = outcome
       const later: JobFacts = { ...facts, existing: () => job }
       expect(judgeJob(request, later)).toEqual({ _tag: "Replayed", job })
-      expect(judgeJob({ ...request, fingerprint: "other" }, later)).toEqual({ _tag: "KeyReused" })
+      expect(judgeJob({ ...request, fingerprint: "other" }, later)).toEqual({ _tag: "KeyReused", job })
     }),
 }

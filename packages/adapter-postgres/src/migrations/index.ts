@@ -12,7 +12,7 @@ import { acceptingJobs } from "./0010AcceptJobs.ts"
 import { operators } from "./0011Operators.ts"
 import { signals } from "./0012Signals.ts"
 import { failedSteps } from "./0013FailedSteps.ts"
-import { prerequisites } from "./0015Prerequisites.ts"
+import { prerequisites } from "./0014Prerequisites.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new

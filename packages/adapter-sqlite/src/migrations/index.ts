@@ -7,7 +7,7 @@ import { waits } from "./0005Waits.ts"
 import { operators } from "./0007Operators.ts"
 import { signals } from "./0008Signals.ts"
 import { failedSteps } from "./0009FailedSteps.ts"
-import { prerequisites } from "./0011Prerequisites.ts"
+import { prerequisites } from "./0010Prerequisites.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new

@@ -1,6 +1,7 @@
 import * as Result from "effect/Result"
 import { type AudioFormat, audioFormats, type FieldError, limits } from "../domain/index.ts"
 import type { FieldRule } from "../domain/FieldError.ts"
+import { correctUnknown } from "../kinds/correctUnknown.ts"
 import { fieldRules } from "../kinds/fieldRules.ts"
 
 /** A decoded request to announce an upload. */
@@ -38,6 +39,6 @@ export const readUpload = (input: unknown): Result.Result<AnnouncedUpload, Reado
   }
   for (const field of Object.keys(given))
     if (!Object.hasOwn(problems, field)) errors.push({ field, ...fieldRules.unknown })
-  if (errors.length > 0) return Result.fail(errors)
+  if (errors.length > 0) return Result.fail(correctUnknown(errors, Object.keys(problems)))
   return Result.succeed({ format: given["format"] as AudioFormat, declaredSeconds: given["declaredSeconds"] as number })
 }

@@ -4,7 +4,8 @@ import type * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
 import "./fieldRuleAnnotation.ts"
 import { fieldRules } from "./fieldRules.ts"
-import { type FieldError, likelyName } from "../domain/index.ts"
+import type { FieldError } from "../domain/index.ts"
+import { correctUnknown } from "./correctUnknown.ts"
 import type { FieldRule } from "../domain/FieldError.ts"
 
 /** A struct of fields that describes a request. */
@@ -40,19 +41,7 @@ const fieldErrors = (issue: SchemaIssue.Issue, declared: ReadonlyArray<string>):
   const rank = (error: FieldError) =>
     error.reason === "unknown_field" ? declared.length : declared.indexOf(error.field)
   const errors = [...found.values()].sort((a, b) => rank(a) - rank(b))
-  let unknown = 0
-  return errors.map((error) =>
-    error.reason === "unknown_field" && unknown++ < maxCorrected ? corrected(error, declared) : error,
-  )
-}
-
-/** Unknown fields whose messages name the nearest known one. A request can have thousands of them. */
-const maxCorrected = 20
-
-const corrected = (error: FieldError, declared: ReadonlyArray<string>): FieldError => {
-  const likely = likelyName(error.field.slice(0, 100), declared)
-  const hint = likely === undefined ? ` (fields: ${declared.join(", ")})` : `; did you mean "${likely}"?`
-  return { ...error, message: error.message + hint }
+  return correctUnknown(errors, declared)
 }
 
 const collect = (issue: SchemaIssue.Issue, field: string | undefined, found: Map<string, FieldError>): void => {

@@ -42,6 +42,11 @@ import type {
   StoredSchedule,
 } from "@kiln/core/ports"
 
+/** A parked job, with how many of the jobs that it waits for have not finished. */
+export interface Parked extends ParkedJob {
+  readonly unfinished: number
+}
+
 /** One project's unfinished jobs of one kind, version and mode. Lanes keep their creation order permanently. */
 export interface Lane {
   readonly projectId: ProjectId
@@ -85,7 +90,7 @@ export interface MemoryState {
   /** The runs of attempts that ended to wait, of jobs that have any, oldest first. */
   readonly waits: Map<JobId, ReadonlyArray<WaitRun>>
   /** Of jobs that were parked. One that is over is kept until the job is parked again. */
-  readonly parked: Map<JobId, ParkedJob>
+  readonly parked: Map<JobId, Parked>
   /** The unfinished jobs that start after a job, of jobs that have any. */
   readonly dependents: Map<JobId, Set<JobId>>
   /** Signals of jobs that have any, by name. */
@@ -256,7 +261,7 @@ export const putJob = (state: MemoryState, next: Job): Job => {
     state.parked.delete(job.id)
     wakeParent(state, job)
     leavePrerequisites(state, job)
-    for (const id of state.dependents.get(job.id) ?? []) wakeDependent(state, id, job.finishedAt ?? 0)
+    for (const id of state.dependents.get(job.id) ?? []) countEnded(state, id, { reason: "after" }, job.finishedAt ?? 0)
   }
   return job
 }
@@ -270,38 +275,46 @@ export const wake = (state: MemoryState, jobId: JobId, { reason, subject }: Park
   if (woken !== undefined) putJob(state, { ...job, ...woken })
 }
 
-/** Returns whether all children of a step have finished. */
-export const childrenHaveFinished = (
-  state: MemoryState,
-  of: { readonly jobId: JobId; readonly step: string },
-): boolean => {
+/** Returns the number of jobs that a parking waits for: unfinished children of a step, or unfinished prerequisites. */
+export const countAwaited = (state: MemoryState, jobId: JobId, { reason, subject }: ParkedOn): number => {
+  if (reason === "children") return unfinishedChildren(state, { jobId, step: subject })
+  if (reason !== "after") return 0
+  const job = state.jobs.get(jobId)
+  return [...new Set((job && submittedOf(job).after) ?? [])].filter((id) => {
+    const prerequisite = state.jobs.get(id)
+    return prerequisite !== undefined && !isFinished(prerequisite)
+  }).length
+}
+
+const unfinishedChildren = (state: MemoryState, of: { readonly jobId: JobId; readonly step: string }): number => {
+  let count = 0
   for (const lane of state.lanes.values())
     for (const id of lane.unfinished) {
       const child = state.jobs.get(id)
       const parent = child && submittedOf(child).parent
-      if (parent?.jobId === of.jobId && parent.step === of.step) return false
+      if (parent?.jobId === of.jobId && parent.step === of.step) count += 1
     }
-  return true
+  return count
+}
+
+/** Counts a job that has ended, and wakes the one that waited for it once no other is left of those that it waited for when it was parked. */
+const countEnded = (
+  state: MemoryState,
+  jobId: JobId,
+  on: Pick<ParkedOn, "reason"> & Partial<ParkedOn>,
+  now: number,
+) => {
+  const parked = state.parked.get(jobId)
+  if (parked === undefined || parked.reason !== on.reason || parked.subject !== (on.subject ?? parked.subject)) return
+  const unfinished = parked.unfinished - 1
+  state.parked.set(jobId, Object.freeze({ ...parked, unfinished }))
+  if (unfinished <= 0) wake(state, jobId, parked, now)
 }
 
 const wakeParent = (state: MemoryState, child: Job): void => {
   const { parent } = submittedOf(child)
-  if (parent !== undefined && childrenHaveFinished(state, parent))
-    wake(state, parent.jobId, { reason: "children", subject: parent.step }, child.finishedAt ?? 0)
-}
-
-/** Returns whether all jobs that a job is to start after have finished, or do not exist. */
-export const prerequisitesHaveFinished = (state: MemoryState, jobId: JobId): boolean => {
-  const job = state.jobs.get(jobId)
-  return ((job && submittedOf(job).after) ?? []).every((id) => {
-    const prerequisite = state.jobs.get(id)
-    return prerequisite === undefined || isFinished(prerequisite)
-  })
-}
-
-const wakeDependent = (state: MemoryState, jobId: JobId, now: number): void => {
-  const parked = state.parked.get(jobId)
-  if (parked?.reason === "after" && prerequisitesHaveFinished(state, jobId)) wake(state, jobId, parked, now)
+  if (parent !== undefined)
+    countEnded(state, parent.jobId, { reason: "children", subject: parent.step }, child.finishedAt ?? 0)
 }
 
 const leavePrerequisites = (state: MemoryState, job: Job): void => {

@@ -1,5 +1,6 @@
 import {
   applyEvent,
+  areJobs,
   type ClaimEnd,
   canonicalJson,
   deferralEvent,
@@ -33,15 +34,7 @@ import type {
   SignalOutcome,
   SignalRequest,
 } from "@kiln/core/ports"
-import {
-  childrenHaveFinished,
-  entryOf,
-  keep,
-  type MemoryState,
-  prerequisitesHaveFinished,
-  putJob,
-  wake,
-} from "../MemoryState.ts"
+import { countAwaited, entryOf, keep, type MemoryState, putJob, wake } from "../MemoryState.ts"
 
 /**
  * Applies an event to the job of a claim, with other changes. Returns `undefined`, and writes nothing, if the claim does not hold
@@ -181,12 +174,10 @@ export const failJobs = (
     return endFailed(state, item, { event: "failed", token, errorCode }, now, told)
   })
 
-const hasCome = (state: MemoryState, jobId: JobId, { reason, subject }: ParkedOn): boolean =>
-  reason === "children"
-    ? childrenHaveFinished(state, { jobId, step: subject })
-    : reason === "after"
-      ? prerequisitesHaveFinished(state, jobId)
-      : reason === "signal" && Object.hasOwn(state.signals.get(jobId) ?? {}, subject)
+const hasCome = (state: MemoryState, jobId: JobId, on: ParkedOn): boolean =>
+  areJobs(on)
+    ? countAwaited(state, jobId, on) === 0
+    : on.reason === "signal" && Object.hasOwn(state.signals.get(jobId) ?? {}, on.subject)
 
 export const deferJobs = (
   state: MemoryState,
@@ -200,7 +191,8 @@ export const deferJobs = (
     const ended = write(state, item, () => event, now)
     if (ended === undefined) return end(state, item, () => event, now)
     const { reason, subject } = park
-    state.parked.set(jobId, Object.freeze({ reason, subject, token: token + 1, parkedAt: now }))
+    const unfinished = countAwaited(state, jobId, park)
+    state.parked.set(jobId, Object.freeze({ reason, subject, unfinished, token: token + 1, parkedAt: now }))
     return "Written"
   })
 

@@ -112,6 +112,6 @@ END $$;
 
 /** Jobs that are parked until others have finished. */
 export const prerequisites: Migration = {
-  name: "0015Prerequisites",
+  name: "0014Prerequisites",
   sql: wakeJobs + jobsEnded + resultTrigger,
 }

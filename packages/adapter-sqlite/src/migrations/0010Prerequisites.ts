@@ -5,7 +5,7 @@ const dependents = "SELECT job_seq FROM kiln_job_labels WHERE label = '~' || NEW
 
 /** Jobs that are parked until others have finished. */
 export const prerequisites: Migration = {
-  name: "0011Prerequisites",
+  name: "0010Prerequisites",
   sql: `
 -- Whatever ends the last prerequisite of a job, the job that is parked on it goes on. The signs and the function keep the planner from
 -- reading all unfinished jobs.
