@@ -277,7 +277,10 @@ describe("manifests", () => {
     const peersOf = new Map(
       packages.map(({ manifest }) => [
         manifest.name,
-        Object.keys(manifest.peerDependencies ?? {}).filter((peer) => peer !== "effect"),
+        // An optional one is installed by programs that use it.
+        Object.keys(manifest.peerDependencies ?? {}).filter(
+          (peer) => peer !== "effect" && manifest.peerDependenciesMeta?.[peer]?.optional !== true,
+        ),
       ]),
     )
     const found = packages.flatMap(({ manifest }) =>

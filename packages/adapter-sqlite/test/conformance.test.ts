@@ -12,4 +12,4 @@ const sqlite = {
 // With a place, that includes `durabilityConformance`.
 storeConformance(sqlite)
 auditLogConformance(sqlite)
-compareWithMemory({ ...sqlite, runs: 40 })
+compareWithMemory({ ...sqlite, runs: 20 })

@@ -102,7 +102,7 @@ describe("the official openai client, with another address and key", () => {
         /leave it out/,
       ],
       [() => openai.audio.transcriptions.create({ model: "whisper-1", file: notAudio }), "file", /mp3/],
-      [() => openai.post("/audio/speech", { body: { ...speech, vioce: "x" } }), "vioce", /Did you mean voice/],
+      [() => openai.post("/audio/speech", { body: { ...speech, vioce: "x" } }), "vioce", /did you mean "voice"/],
     ]
     for (const [call, param, message] of refused)
       expect(await problemOf(call())).toMatchObject({ status: 400, param, message: expect.stringMatching(message) })

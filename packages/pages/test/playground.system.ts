@@ -1,3 +1,4 @@
+import type { Socket } from "node:net"
 import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -262,8 +263,12 @@ describe.skipIf(chromiumPath === undefined)(`the playground${missing}`, () => {
     await result(page).getByText("Canceled. Nothing was created.").waitFor()
     await run(page, "Try again")
     await until(sentBytes).toBeGreaterThan(1_000_000)
+    // New ones are cut too: Chromium may send the request again by itself on another connection.
+    const cut = (socket: Socket): void => void socket.destroy()
+    service.server.on("connection", cut)
     service.server.closeAllConnections()
     await result(page).getByText("The transfer was interrupted.").waitFor()
+    service.server.off("connection", cut)
     await throttle(-1)
     await run(page, "Send again")
     await result(page).getByText("Sandbox transcript of a wav file").waitFor()

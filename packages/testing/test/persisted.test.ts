@@ -22,7 +22,7 @@ import { portsOf } from "../src/memory/MemoryStores.ts"
 import { persistedInMemory } from "./persistedInMemory.ts"
 
 storeConformance(persistedInMemory)
-compareWithMemory({ ...persistedInMemory, runs: 60 })
+compareWithMemory({ ...persistedInMemory, runs: 30 })
 // A history that lost a checkpoint once.
 compareWithMemory({
   ...persistedInMemory,

@@ -125,7 +125,7 @@ describe("killed in the middle of a live job", patience, () => {
     },
     {
       ...pauseAfterCheckpoint,
-      replace: `Effect.tap((value) => ${answered}.pipe(Effect.andThen(this.#keep(name, value)), Effect.andThen(${kept}))),`,
+      replace: `Effect.tap((value) => ${answered}.pipe(Effect.andThen(this.#keep(name, toKept(value))), Effect.andThen(${kept}))),`,
     },
   ]
   const victims: ReadonlyArray<readonly [point: string, kind: AudioKind & LiveKind, calls: ReadonlyArray<number>]> = [

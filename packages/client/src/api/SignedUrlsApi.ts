@@ -12,6 +12,7 @@ const fileErrors = errorsOf(
   "file_url_invalid",
   "file_gone",
   "range_not_satisfiable",
+  "headers_too_large",
   "internal_error",
   "service_unavailable",
 )
@@ -45,6 +46,7 @@ export class SignedUrlsApi extends HttpApiGroup.make("signedUrls")
         "rate_limited",
         "uploads_full",
         "storage_full",
+        "headers_too_large",
         "internal_error",
         "service_unavailable",
       ),

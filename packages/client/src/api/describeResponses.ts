@@ -45,6 +45,9 @@ const headers = {
     example: "wait=20",
   },
   Vary: { description: "`prefer`, if the request has the preference `wait`.", schema: text },
+  "X-Should-Retry": { description: "`false` if repeating the request after a pause does not help.", schema: text },
+  "Access-Control-Allow-Origin": { description: "Always `*`: the signature is the authorization.", schema: text },
+  "Access-Control-Expose-Headers": { description: "The headers that a page of another origin may read.", schema: text },
   "Accept-Ranges": { description: "Always `bytes`.", schema: text },
   "Content-Disposition": { description: "The suggested file name.", schema: text },
   "Content-Range": { description: "The range in the response and the size of the whole file.", schema: text },
@@ -54,12 +57,16 @@ const headerNames = Object.keys(headers)
 const references = (names: ReadonlyArray<string>): Json =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 
-const headersOf = (status: string, isAuthenticated: boolean): ReadonlyArray<string> => [
+const crossOrigin = ["Access-Control-Allow-Origin", "Access-Control-Expose-Headers"]
+
+const headersOf = (status: string, isAuthenticated: boolean, isSigned: boolean): ReadonlyArray<string> => [
   "X-Request-Id",
+  ...(isSigned ? crossOrigin : []),
   ...(isAuthenticated && status !== "401" ? ["RateLimit-Policy", "RateLimit"] : []),
   ...(isAuthenticated && ["401", "403"].includes(status) ? ["WWW-Authenticate"] : []),
   ...(["409", "429", "503"].includes(status) ? ["Retry-After"] : []),
-  ...(status === "416" ? ["Content-Range"] : []),
+  ...(["409", "429"].includes(status) ? ["X-Should-Retry"] : []),
+  ...(status === "416" ? ["Accept-Ranges", "Content-Range"] : []),
   // Only a reused idempotency key has this status where a key is needed.
   ...(isAuthenticated && status === "422" ? ["Location"] : []),
 ]
@@ -80,7 +87,13 @@ const codesOf = (response: Json, schemas: Json): ReadonlyArray<string> => {
   })
 }
 
-const describeResponse = (status: string, response: Json, schemas: Json, isAuthenticated: boolean): Json => {
+const describeResponse = (
+  status: string,
+  response: Json,
+  schemas: Json,
+  isAuthenticated: boolean,
+  isSigned: boolean,
+): Json => {
   const codes = codesOf(response, schemas)
   const declared = Object.keys(asObject(response["headers"])).map(
     (name) => headerNames.find((known) => known.toLowerCase() === name.toLowerCase()) ?? name,
@@ -88,15 +101,22 @@ const describeResponse = (status: string, response: Json, schemas: Json, isAuthe
   return {
     ...response,
     description: successes[status] ?? (codes.length > 0 ? codes.join(", ") : response["description"]),
-    headers: references([...new Set([...declared, ...headersOf(status, isAuthenticated)])]),
+    headers: references([...new Set([...declared, ...headersOf(status, isAuthenticated, isSigned)])]),
   }
+}
+
+const fileHeaders = ["X-Request-Id", ...crossOrigin, "Accept-Ranges", "Content-Disposition"]
+
+const describeHead = (operation: Json): Json => {
+  const responses = asObject(operation["responses"])
+  const all = { ...asObject(responses["200"]), headers: references(fileHeaders) }
+  return { ...operation, responses: { ...responses, "200": all } }
 }
 
 /** Describes range requests of a file and the redirect to the blob store. */
 const describeFile = (operation: Json): Json => {
   const responses = asObject(operation["responses"])
   const all = { ...asObject(responses["200"]), description: "The whole file." }
-  const fileHeaders = ["X-Request-Id", "Accept-Ranges", "Content-Disposition"]
   const part = { ...all, description: "The requested range of the file." }
   return {
     ...operation,
@@ -118,7 +138,7 @@ const describeFile = (operation: Json): Json => {
       "302": {
         description:
           "The file is at `Location`, in the blob store, for at most as long as this URL is valid. Only some services redirect.",
-        headers: references(["X-Request-Id", "Location"]),
+        headers: references(["X-Request-Id", ...crossOrigin, "Location"]),
       },
     },
   }
@@ -135,17 +155,30 @@ const prefer = {
   example: "wait=20",
 }
 
+/** One pair of outer quotes is no part of the key. Schemas of headers describe their encoded form, which has no rules. */
+const idempotencyKey = String.raw`^(?:[!#-~][!-~]{0,254}|"(?:[!-~]{0,253}[!#-~])?|"[!-~]{1,255}")$`
+
+const describeParameter = (parameter: Json): Json =>
+  parameter["name"] === "idempotency-key"
+    ? {
+        ...parameter,
+        name: "Idempotency-Key",
+        schema: { ...asObject(parameter["schema"]), pattern: idempotencyKey },
+      }
+    : parameter
+
 const describeOperation = (operation: Json, schemas: Json): Json => {
   const security = operation["security"]
   const isAuthenticated = Array.isArray(security) && security.length > 0
+  // The signed URLs, which pages of every origin may use.
+  const isSigned = String(operation["operationId"]).endsWith("File")
   const responses = entriesOf(operation["responses"]).map(
-    ([status, response]) => [status, describeResponse(status, response, schemas, isAuthenticated)] as const,
+    ([status, response]) => [status, describeResponse(status, response, schemas, isAuthenticated, isSigned)] as const,
   )
-  const parameters = (operation["parameters"] as ReadonlyArray<Json>).map((parameter) =>
-    parameter["name"] === "idempotency-key" ? { ...parameter, name: "Idempotency-Key" } : parameter,
-  )
+  const parameters = (operation["parameters"] as ReadonlyArray<Json>).map(describeParameter)
   const described = { ...operation, parameters, responses: Object.fromEntries(responses) }
   if (/^poll[A-Z]/.test(String(operation["operationId"]))) return { ...described, parameters: [...parameters, prefer] }
+  if (operation["operationId"] === "headFile") return describeHead(described)
   return operation["operationId"] === "getFile" ? describeFile(described) : described
 }
 

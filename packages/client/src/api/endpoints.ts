@@ -6,7 +6,7 @@ import { Id } from "./fieldSchemas.ts"
 
 /** Errors that every endpoint with a JSON body may return. */
 const jsonCodes = ["invalid_json", "invalid_request", "body_too_large", "unsupported_content_type"] as const
-const serverCodes = ["internal_error", "service_unavailable"] as const
+const serverCodes = ["headers_too_large", "internal_error", "service_unavailable"] as const
 
 export const jobIdParam = { id: Id("job", "The job's identifier.") }
 

@@ -11,6 +11,9 @@ const isLongerThan = (text: string, limit: number): boolean => {
   return false
 }
 
+/** Both rules about characters in one expression without look-ahead, which not every language has. */
+const writtenText = String.raw`^[^\u0000\ud800-\udfff]*[^\s\u0000\ud800-\udfff][^\u0000\ud800-\udfff]*$`
+
 /**
  * Text of at most `maxLength` Unicode code points, counted untrimmed, with at least one character
  * that is not white space. U+0000 and lone surrogates are refused, because databases disagree
@@ -24,7 +27,7 @@ export const Text = (maxLength: number) =>
     }),
     Schema.makeFilter((text: string) => text.trim() !== "", {
       fieldRule: { reason: "empty", message: "must contain at least one character that is not white space" },
-      toJsonSchema: () => [{ minLength: 1 }, true],
+      toJsonSchema: () => [{ minLength: 1, pattern: writtenText }, true],
     }),
     Schema.makeFilter((text: string) => !isLongerThan(text, maxLength), {
       fieldRule: { reason: "max_length", maxLength, message: `must be at most ${maxLength} characters long` },

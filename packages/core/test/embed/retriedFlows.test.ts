@@ -176,6 +176,8 @@ describe("the retry of a child", () => {
     const again = await kiln.operator.retry(failed)
     await kiln.operator.resume("speech")
     await kiln.runNext()
+    // The parent was parked before this retry, looks at it, and waits again.
+    await kiln.runNext()
     await kiln.runNext()
     expect((await kiln.get(again)).status).toBe("failed")
     broken.clear()

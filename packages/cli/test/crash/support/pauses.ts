@@ -12,9 +12,9 @@ export const pauseBeforeCommit: Edit = {
 /** When a step's value is committed, and nothing of the next one has begun: `kept transcribe`, `kept reply`. */
 export const pauseAfterCheckpoint: Edit = {
   module: "packages/core/src/worker/attempt/AttemptContext.ts",
-  find: "Effect.tap((value) => this.#keep(name, value)),",
+  find: "Effect.tap((value) => this.#keep(name, toKept(value))),",
   replace:
-    'Effect.tap((value) => Effect.andThen(this.#keep(name, value), Effect.sync(() => globalThis.crashLab.pause("kept " + name)))),',
+    'Effect.tap((value) => Effect.andThen(this.#keep(name, toKept(value)), Effect.sync(() => globalThis.crashLab.pause("kept " + name)))),',
 }
 
 const startsClaimed = "            end(claimed)"
