@@ -7,7 +7,7 @@ beforeAll(async () => {
 })
 afterAll(() => opened.close())
 
-const states = Number(process.env["STATES"] ?? 75)
+const states = Number(process.env["STATES"] ?? 150)
 
 it("a claim in one statement claims what the memory store claims one by one", { timeout: 3_600_000 }, async () => {
   const counts = { claimed: 0, ofManyLanes: 0, abandoned: 0, limited: 0 }
