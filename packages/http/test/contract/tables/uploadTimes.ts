@@ -12,9 +12,9 @@ export const uploadTimeSettings = {
     upload: {
       transferWindowMs: 3_500,
       usableForMs: 5_000,
-      stallLimitMs: 1_000,
+      stallLimitMs: 1_500,
       transferLimitMs: 4_500,
-      leaseDurationMs: 1_500,
+      leaseDurationMs: 2_000,
     },
   },
 } as const
