@@ -20,7 +20,7 @@ const committed: Readonly<Record<string, string>> = {
   "0011Operators": "c0da6500c23dd13001d78fe53984d468e664ce4c80bb39895d1828bcb22c9df9",
   "0012Signals": "be76d83be8ec460a0c681677e99baa6b54989b051e5cb430fb56f09ba5cb03dc",
   "0013FailedSteps": "101045ce9b5767df28cf6f83a6c5484a28c17ebaad80e16b6cd8d74282979ae6",
-  "0014Prerequisites": "99fac8cfa925445be7b529381ff5e5089444b9a192dbf30b6b24670d64bd6434",
+  "0014Prerequisites": "90798e6f7d18b662a94488906405baa8dba3e790acb039107c129dde436c0ed4",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

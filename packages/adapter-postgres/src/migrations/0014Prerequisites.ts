@@ -2,10 +2,9 @@ import { deliveryMark } from "@kiln/core/domain"
 import type { Migration } from "@kiln/core/ports"
 import { channel, parentLock } from "./0012Signals.ts"
 
-/** As before, and also for jobs that are parked until others have finished. */
-const wakeJobs = `
--- Makes those of these jobs claimable that are parked on an event which has come.
-CREATE OR REPLACE FUNCTION "kiln".wake_jobs(seqs bigint[]) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS $$
+/** A function that makes those of these jobs claimable that are parked on an event of one sort which has come. */
+const waking = (name: string, hasCome: string): string => `
+CREATE OR REPLACE FUNCTION "kiln".${name}(seqs bigint[]) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
   woken_at bigint := "kiln".store_time();
@@ -15,9 +14,7 @@ BEGIN
   SELECT array_agg(queue.id ORDER BY queue.id), array_agg(queue.lane_id) INTO parked_ids, their_lanes
   FROM unnest(seqs) AS item(seq) JOIN "kiln".parked ON parked.job_seq = item.seq JOIN "kiln".jobs ON jobs.seq = item.seq
     JOIN "kiln".queue ON queue.id = jobs.id AND queue.token = parked.token
-  WHERE NOT queue.held AND queue.claimable_at > woken_at AND (
-    (parked.reason IN ('children', 'after') AND parked.unfinished <= 0) OR
-    (parked.reason = 'signal' AND EXISTS (SELECT FROM "kiln".signals WHERE signals.job_seq = item.seq AND name = parked.subject)));
+  WHERE NOT queue.held AND queue.claimable_at > woken_at AND ${hasCome};
   IF parked_ids IS NULL THEN
     RETURN;
   END IF;
@@ -33,6 +30,14 @@ BEGIN
   PERFORM pg_notify(${channel}, 'woken');
 END $$;
 `
+
+/** Each sort has its own function: a signal must not wake a job that waits for others and for a time. */
+const wakeJobs =
+  waking(
+    "wake_jobs",
+    `parked.reason = 'signal' AND
+    EXISTS (SELECT FROM "kiln".signals WHERE signals.job_seq = item.seq AND name = parked.subject)`,
+  ) + waking("wake_dependents", "parked.reason IN ('children', 'after') AND parked.unfinished <= 0")
 
 /**
  * The jobs that start after one have a label that names it. Only their rows in `parked` are locked, because there may be more of them than
@@ -72,7 +77,7 @@ BEGIN
     RETURNING parked.job_seq, parked.unfinished)
   SELECT array_agg(job_seq) FILTER (WHERE unfinished <= 0) INTO complete FROM counted;
   IF complete IS NOT NULL THEN
-    PERFORM "kiln".wake_jobs(complete);
+    PERFORM "kiln".wake_dependents(complete);
   END IF;
 END $$;
 `
