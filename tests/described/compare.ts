@@ -108,17 +108,21 @@ const silence = (() => {
   return file
 })()
 
-const send = (agent: Agent, port: number, { bytes, headers, operation, target, value }: Generated): Promise<Response> =>
+/** The headers of a request that are sent. */
+const sentHeaders = ({ headers }: Generated): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(headers).filter(([, text]) => text !== ""))
+
+const send = (agent: Agent, port: number, generated: Generated): Promise<Response> =>
   new Promise((resolve, reject) => {
+    const { bytes, operation, target, value } = generated
     const body = value === undefined ? bytes : Buffer.from(JSON.stringify(value))
-    const given = Object.fromEntries(Object.entries(headers).filter(([, text]) => text !== ""))
     const sent = request({
       agent,
       port,
       host: "127.0.0.1",
       method: operation.method,
       path: target,
-      headers: { ...given, ...(body !== undefined && { "content-length": body.length }) },
+      headers: { ...sentHeaders(generated), ...(body !== undefined && { "content-length": body.length }) },
     })
     sent.on("error", reject)
     sent.on("response", (response) => {
@@ -136,32 +140,49 @@ const send = (agent: Agent, port: number, { bytes, headers, operation, target, v
     sent.end(body)
   })
 
-/** Whether the document says that a request with this key is accepted, as far as it can: uploads exist or not. */
-const isDescribed = ({ headers, operation, value }: Generated): boolean =>
-  operation.accepts(value === undefined ? undefined : JSON.parse(JSON.stringify(value))) &&
-  operation.acceptsHeaders(Object.fromEntries(Object.entries(headers).filter(([, text]) => text !== ""))) &&
-  /^application\/json\b/.test(headers["content-type"] ?? "")
+/** Whether the document allows the body and the headers of a creation. */
+const isAllowed = (generated: Generated): boolean => {
+  const { operation, value } = generated
+  const headers = sentHeaders(generated)
+  return (
+    operation.accepts(value === undefined ? undefined : JSON.parse(JSON.stringify(value))) &&
+    operation.acceptsHeaders(headers) &&
+    /^application\/json\b/.test(headers["content-type"] ?? "")
+  )
+}
+
+/** Refusals that depend on the jobs and uploads that there are, which a document cannot know. */
+const isDependent = ({ body, status }: Response): boolean =>
+  [409, 410, 422].includes(status) || body.includes('"upload_not_found"')
 
 const differenceOf = (generated: Generated, response: Response, wide: string): string | undefined => {
-  const { operation } = generated
-  if (response.status >= 500) return `${response.status}`
+  const { headers, operation } = generated
+  const { body, status } = response
+  if (status >= 500) return `${status}`
   const different = operation.differenceOf(response)
-  if (different !== undefined) return different
-  if (!operation.id.startsWith("create")) return undefined
-  const isAccepted = response.status === 201 || response.status === 202
-  const mayBe = generated.headers["authorization"] === `Bearer ${wide}` && isDescribed(generated)
-  if (isAccepted && !isDescribed(generated)) return `accepted with ${response.status}, which the document forbids`
-  // These depend on the jobs and uploads that there are.
-  const depends =
-    [409, 410, 422].includes(response.status) || ["upload_not_found"].some((code) => response.body.includes(code))
-  if (!isAccepted && mayBe && !depends)
-    return `refused with ${response.status} ${response.body}, which the document allows`
-  return undefined
+  if (different !== undefined || !operation.id.startsWith("create")) return different
+  const allowed = isAllowed(generated)
+  if (status < 300) return allowed ? undefined : `accepted with ${status}, which the document forbids`
+  const mayCreate = headers["authorization"] === `Bearer ${wide}`
+  return allowed && mayCreate && !isDependent(response)
+    ? `refused with ${status} ${body}, which the document allows`
+    : undefined
 }
+
+/** Differences with the same beginning are one. */
+const shownBeginning = 120
+const maxDifferences = 50
+
+const describe = ({ headers, operation, target, value }: Generated, difference: string): string =>
+  [
+    `${operation.id}: ${difference}`,
+    `${operation.method} ${target}`,
+    JSON.stringify(headers).slice(0, 400),
+    JSON.stringify(value)?.slice(0, 300),
+  ].join("\n  ")
 
 /** The result of a run. */
 export interface Comparison {
-  readonly requests: number
   readonly accepted: number
   readonly statuses: Readonly<Record<string, number>>
   /** Differences, each with the first request that shows it. */
@@ -191,19 +212,13 @@ export const compareWithDocument = async (count: number, seed: number): Promise<
         statuses[key] = (statuses[key] ?? 0) + 1
         if (response.status < 300) accepted += 1
         const different = differenceOf(one, response, wide)
-        if (
-          different !== undefined &&
-          differences.size < 50 &&
-          !differences.has(`${one.operation.id}: ${different}`.slice(0, 120))
-        )
-          differences.set(
-            `${one.operation.id}: ${different}`.slice(0, 120),
-            `${one.operation.id}: ${different}\n  ${one.operation.method} ${one.target}\n  ${JSON.stringify(one.headers).slice(0, 400)}\n  ${JSON.stringify(one.value)?.slice(0, 300)}`,
-          )
+        if (different === undefined || differences.size >= maxDifferences) continue
+        const beginning = `${one.operation.id}: ${different}`.slice(0, shownBeginning)
+        if (!differences.has(beginning)) differences.set(beginning, describe(one, different))
       }
     }
     await Promise.all(Array.from({ length: connections }, client))
   }
   agent.destroy()
-  return { requests: count, accepted, statuses, differences: [...differences.values()] }
+  return { accepted, statuses, differences: [...differences.values()] }
 }
