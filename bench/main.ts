@@ -11,6 +11,7 @@ import { describeMachine } from "./report/machine.ts"
 import { writePage } from "./report/page.ts"
 import { tableOf } from "./report/table.ts"
 import { targetTable } from "./report/targets.ts"
+import { firstJobs } from "./workloads/firstJobs.ts"
 import { httpWorkloads } from "./workloads/http.ts"
 import { programWorkloads } from "./workloads/programs.ts"
 import { queueWorkloads } from "./workloads/queues.ts"
@@ -42,6 +43,8 @@ const workloads = [
   ...queueWorkloads(bench, "postgres"),
   ...httpWorkloads(bench),
   ...speechWorkloads(bench),
+  firstJobs(bench, "sqlite"),
+  firstJobs(bench, "postgres"),
   ...programWorkloads(bench),
 ]
   .filter(({ id }) => options.only.test(id))

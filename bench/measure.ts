@@ -1,4 +1,5 @@
-import type { Metric, Subject, Workload } from "./workloads/Workload.ts"
+import { watchOthers } from "./othersCpu.ts"
+import type { Figures, Metric, Subject, Workload } from "./workloads/Workload.ts"
 
 /** The figures of one subject for one metric, a value per round. */
 export interface Measured {
@@ -7,6 +8,9 @@ export interface Measured {
   readonly title: string
   readonly metric: Metric
   readonly subject: Subject
+  readonly isRealistic: boolean
+  /** Whether other programs took more than `calm` of the machine in one of its rounds, also when that was repeated. */
+  readonly isDisturbed: boolean
   readonly values: ReadonlyArray<number>
   /** The error of the last run that failed. */
   readonly failure?: string
@@ -20,21 +24,50 @@ export const median = (values: ReadonlyArray<number>): number => {
   return (low + (sorted[Math.floor(middle)] ?? low)) / 2
 }
 
+/** The share of the machine that other programs may take without changing a figure. */
+const calm = 0.03
+
+/** Runs a subject, and once more if other programs took part of the machine; the calmer run counts. */
+const runCalmly = async (
+  workload: Workload,
+  subject: Subject,
+  tell: (line: string) => void,
+  watch: typeof watchOthers,
+) => {
+  const once = async (): Promise<{ readonly figures: Figures; readonly others: number }> => {
+    const others = watch()
+    const figures = await workload.run(subject)
+    return { figures, others: others?.share() ?? 0 }
+  }
+  const first = await once()
+  if (first.others <= calm) return { ...first, isDisturbed: false }
+  const second = await once()
+  const [calmer] = [first, second].toSorted((one, other) => one.others - other.others)
+  const { figures, others } = calmer ?? first
+  tell(
+    `${workload.id}: ${subject.name} was repeated: others took ${(first.others * 100).toFixed(0)} %, then ${(second.others * 100).toFixed(0)} %`,
+  )
+  return { figures, isDisturbed: others > calm }
+}
+
 /** Runs a workload once for every subject, then again, each round beginning with another subject. */
 export const measure = async (
   workload: Workload,
   rounds: number,
   tell: (line: string) => void,
+  watch = watchOthers,
 ): Promise<ReadonlyArray<Measured>> => {
   const { metrics, subjects } = workload
   const values = new Map<string, Array<number>>()
   const failures = new Map<string, string>()
+  const disturbed = new Set<string>()
   for (let round = 0; round < Math.min(rounds, workload.mostRounds ?? rounds); round += 1) {
     for (let index = 0; index < subjects.length; index += 1) {
       const subject = subjects[(index + round) % subjects.length]
       if (subject === undefined) continue
       try {
-        const figures = await workload.run(subject)
+        const { figures, isDisturbed } = await runCalmly(workload, subject, tell, watch)
+        if (isDisturbed) disturbed.add(subject.name)
         for (const { key } of metrics) {
           const figure = figures[key]
           const name = `${key}\0${subject.name}`
@@ -56,6 +89,8 @@ export const measure = async (
         title: workload.title,
         metric,
         subject,
+        isRealistic: workload.isRealistic === true,
+        isDisturbed: disturbed.has(subject.name),
         values: values.get(`${metric.key}\0${subject.name}`) ?? [],
         ...(failure !== undefined && { failure }),
       }

@@ -12,6 +12,9 @@ export type Drain =
   | "8 slots"
   | "8 slots, 200 projects"
 
+/** What an engine does besides while jobs are submitted and run. */
+export type Beside = "a sweep"
+
 /** Slots of a worker whose jobs wait, as those of a provider do. */
 export type Slots = 8 | 32
 
@@ -26,7 +29,13 @@ export type Task =
   /** Waits for `go`, runs jobs, and reports how many it has run as it goes. */
   | { readonly do: "drain"; readonly report: number; readonly as?: Drain; readonly waiting?: Slots }
   /** Adds `count` jobs at `rate`, or if that is 0, each when the one before has started. `worker` runs them here as well. */
-  | { readonly do: "pace"; readonly count: number; readonly rate: number; readonly worker: boolean }
+  | {
+      readonly do: "pace"
+      readonly count: number
+      readonly rate: number
+      readonly worker: boolean
+      readonly as?: Beside
+    }
   /** Runs jobs of another process and reports how long each waited. */
   | { readonly do: "serve" }
 

@@ -1,5 +1,5 @@
 import type { Client } from "pg"
-import type { Drain, Submission } from "../child/Task.ts"
+import type { Beside, Drain, Submission } from "../child/Task.ts"
 
 /** The request of a job: when its submission began, in nanoseconds of the machine's monotonic clock. */
 export interface Payload {
@@ -16,7 +16,7 @@ export interface OpenOptions {
   /** How many jobs run at once, where that is measured. */
   readonly slots?: number | undefined
   /** How jobs are submitted or limited, if not plainly. Other engines ignore it. */
-  readonly as?: Submission | Drain | undefined
+  readonly as?: Submission | Drain | Beside | undefined
 }
 
 /** An opened engine, as a program would use it. It is never closed: its process ends. */

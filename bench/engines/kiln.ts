@@ -107,6 +107,9 @@ const drainFor: Readonly<
 
 const isDrain = (as: OpenOptions["as"]): as is Drain => as !== undefined && Object.hasOwn(drainFor, as)
 
+/** Deletes the records of jobs as soon as they have finished for a second. */
+const sweeping = { jobRetentionMs: 1_000, dataRetentionMs: 0, pruneIntervalMs: 1_000, idlePruneIntervalMs: 1_000 }
+
 /** Stores no blobs, because no job here has a file: in a directory that this process removes when it ends. */
 const blobsFor = async ({ kiln }: OpenOptions): Promise<Core.BlobAdapter> => {
   const { fileBlobs } = await loadBuilt<typeof Blobs>(kiln, "adapter-blobs")
@@ -148,13 +151,15 @@ export const kiln: Engine = {
         concurrency: options.slots ?? slots,
         queueCap: options.as === "under a cap" ? 1e9 : 0,
         limits: { perProject },
+        ...(options.as === "a sweep" && sweeping),
       },
       ...(await telemetryFor(options)),
     })
     if (isPriced) await engine.operator.setPrice({ name: "noop", currency: "usd", unitAmounts: { jobs: "0.001" } })
     if (options.as === "under a spend cap")
       await engine.operator.setSpendCap({ project: "capped" }, { currency: "usd", day: "1000000" })
-    const submission = options.as === undefined || isDrain(options.as) ? {} : optionsFor[options.as]
+    const submission =
+      options.as === undefined || options.as === "a sweep" || isDrain(options.as) ? {} : optionsFor[options.as]
     return {
       add: (payload) => engine.submit("noop", payload, submission),
       addMany: (payloads) => inChunks(payloads, 5_000, (chunk) => submitAll(engine, chunk, undefined, projects)),

@@ -40,7 +40,7 @@ const openSqlite = async (path: string) => {
 
 /** Runs of a workflow without steps. It has no call for many runs at once. */
 export const openworkflow: Engine = {
-  open: async ({ onStart, place }: OpenOptions) => {
+  open: async ({ onStart, place, slots }: OpenOptions) => {
     const { OpenWorkflow } = await load<Openworkflow>("openworkflow")
     const { backend, isEmpty } = await (place.startsWith("postgres") ? openPostgres(place) : openSqlite(place))
     const client = new OpenWorkflow({ backend })
@@ -48,7 +48,7 @@ export const openworkflow: Engine = {
       await onStart(input)
       return {}
     })
-    const worker = client.newWorker({ concurrency: 20 })
+    const worker = client.newWorker({ concurrency: slots ?? 100 })
     return {
       add: (payload) => workflow.run(payload),
       addMany: (payloads) => Promise.all(payloads.map((payload) => workflow.run(payload))),

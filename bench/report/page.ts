@@ -3,7 +3,7 @@ import { join } from "node:path"
 import type { Measured } from "../measure.ts"
 import { bestPeer, type Figures, headingOf, number, valueOf } from "./figures.ts"
 import { plot } from "./plot.ts"
-import { costs, engines, introduction, method, options } from "./prose.ts"
+import { costs, engines, introduction, method, options, users } from "./prose.ts"
 import { withSpread } from "./table.ts"
 import { judge } from "./targets.ts"
 
@@ -18,7 +18,10 @@ const ratioTo = (figures: ReadonlyArray<Measured>, other: number): string => {
 
 /** A table with a column for each engine. */
 const engineTable = (figures: Figures, group: string): string => {
-  const rows = figures.rows(group)
+  // Rows with kiln alone that stand in the first table are not repeated.
+  const rows = figures
+    .rows(group)
+    .filter((one) => one[0]?.isRealistic !== true || one.some(({ subject }) => subject.role === "peer"))
   const names = [...new Set(rows.flatMap((one) => one.map(({ subject }) => subject.name)))]
   const lines = rows.map((one) => {
     const [first] = one
@@ -31,10 +34,30 @@ const engineTable = (figures: Figures, group: string): string => {
   return [row(["", ...names, "kiln / best peer"]), row(["---", ...names.map(() => "---"), "---"]), ...lines].join("\n")
 }
 
+/** A table of what users see, in which each row names the best engine beside kiln, where one can do it. */
+const usersTable = (figures: Figures): string => {
+  const rows = [...new Set(figures.all.map(({ group }) => group))]
+    .flatMap((group) => figures.rows(group))
+    .filter(([first]) => first?.isRealistic === true)
+  const lines = rows.flatMap((one) => {
+    const kiln = one.find(({ subject }) => subject.role === "kiln")
+    if (kiln === undefined) return []
+    const best = one.find(
+      (other) => other.subject.role === "peer" && other.values.length > 0 && valueOf(other) === bestPeer(one),
+    )
+    const store = ["SQLite", "Postgres"].includes(kiln.group) ? `${kiln.group}: ` : ""
+    const compared =
+      best === undefined ? ["–", "–", "–"] : [best.subject.name, withSpread(best), ratioTo(one, valueOf(best))]
+    return [row([`${store}${titleOf(kiln)}`, withSpread(kiln), ...compared])]
+  })
+  return ["| | kiln | best beside it | | kiln / that |", "|---|---|---|---|---|", ...lines].join("\n")
+}
+
 /** A table that names in each row what kiln is compared with. */
 const limitTable = (figures: Figures, groups: ReadonlyArray<string>): string => {
   const lines = groups
     .flatMap((group) => figures.rows(group))
+    .filter(([first]) => first?.isRealistic !== true)
     .flatMap((one) => {
       const kiln = one.find(({ subject }) => subject.role === "kiln")
       const limits = one.filter(({ subject, values }) => subject.role === "limit" && values.length > 0)
@@ -122,6 +145,7 @@ export const writePage = ({ commit, docs, figures, machine, quick, rounds }: Pag
   const page = [
     introduction,
     `## Machine\n\n${machine}\n- kiln at ${commit}, ${run}`,
+    `## What users get\n\n${users}\n\n${usersTable(figures)}`,
     `## Targets\n\nThese are kiln's own targets, judged by the tables below.\n\n${targetTable(figures)}`,
     `## SQLite\n\n${image(sqlite)}\n\n${engineTable(figures, "SQLite")}`,
     `## Postgres\n\n${image(postgres)}\n\n${engineTable(figures, "Postgres")}`,

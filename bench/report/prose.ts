@@ -3,7 +3,10 @@
 export const introduction = `# Benchmarks
 
 This page compares kiln with other job engines, on one machine and in one run. \`npx -y pnpm@12 bench --write\` wrote this page. Rates depend on the
-machine; compare ratios. Jobs do nothing, so the figures show what an engine itself costs.`
+machine; compare ratios. An asterisk marks a figure during which other programs took more than 3 % of the machine, also when it was measured again.`
+
+export const users = `Jobs as applications have them: with files over HTTP, with a provider that takes 20 ms, with prices and caps, while retention sweeps. Each row
+stands beside the best engine that can do the same and loses no accepted job; "–" where none can.`
 
 export const options = `## Run it
 
@@ -32,13 +35,16 @@ export const method = `## Method
   completions in batches of 500.
 - *best peer* is the best engine beside kiln that does not lose accepted jobs in a power failure. A ratio over 1 is good for
   rates and bad for latencies and memory.
+- Rates, the queue and uploads of \`kiln serve\` are not limited (\`KILN_RATE_LIMITS=off\`, \`KILN_QUEUE_CAP=0\`, \`KILN_UPLOAD_CAP=0\`), and engines have no
+  queue cap, except where a row says "under a cap". The role is \`api\` for \`POST\` and uploads, otherwise \`all\`. Texts have 21 to 62 characters.
+- Jobs of tables other than the first do nothing, so that these figures show what an engine itself costs.
 - A drain begins when the workers start on a full queue and ends when every job is finished in the store. After the queue is filled, Postgres
   gets a \`VACUUM ANALYZE\` and a checkpoint. An engine that needs longer than 8 seconds (2 with \`--quick\`) is stopped; its rate is that of the jobs it has run.
 - *submit to start* is the time from the call that adds a job to the first line of its handler. *apart* means that caller and
   worker are two processes.
 - *in the caller's transaction* is the time of the call alone, after \`BEGIN\` and an \`INSERT\` of the caller's and before its \`COMMIT\`: \`submitMany\` of kiln,
   and \`insert\` of pg-boss with \`db\`.
-- An HTTP server has one core; the load generator has another one. \`kiln serve\` stores jobs in SQLite and files on disk. Each request is authenticated, and
+- An HTTP server has one core; the load generator has another one, of which it says how much it used. \`kiln serve\` stores jobs in SQLite and files on disk. Each request is authenticated, and
   each POST is durable. The bare server sends the same bytes, without authentication and without a store.
 - *speech from POST to file* is what a client sees: \`POST\`, a poll every 5 ms, and the download of 12.8 KB, by 16 clients. They share two cores with
   \`kiln serve\`, which has its default settings, except that rates and the queue are not limited.`
@@ -69,7 +75,7 @@ export const engines = `## Engines
 | pg-boss | \`useListenNotify\`, queue with \`notify\`, two workers with batches of 500, \`burstWhenBatchFull\`. Bulk: \`insert\` |
 | graphile-worker | \`concurrentJobs: 100\`, \`localQueue.size: 500\`, \`completeJobBatchDelay: 0\`. Bulk: \`addJobs\` |
 | BullMQ | its Postgres backend, \`concurrency: 100\`. Bulk: \`addBulk\` |
-| openworkflow | a workflow without steps, \`concurrency: 20\`. It has no bulk call; all runs are started concurrently |
+| openworkflow | a workflow without steps, \`concurrency: 100\`, the best of 20, 100 and 400. It has no bulk call; all runs are started concurrently |
 | plainjob | polls every millisecond. Its \`synchronous=NORMAL\` may lose the newest jobs in a power failure ("no fsync"); "fsync" sets \`FULL\` |
 
 They do different amounts of work for a job:

@@ -1,12 +1,12 @@
 import type { Measured } from "../measure.ts"
 import { bestPeer, headingOf, number, valueOf } from "./figures.ts"
 
-/** Formats the median with the least and the greatest value behind it. */
+/** Formats the median with the least and the greatest value behind it, and an asterisk if other programs disturbed it. */
 export const withSpread = (one: Measured): string => {
   const { values } = one
   if (values.length === 0) return one.failure === undefined ? "–" : "failed"
   const spread = values.length < 2 ? "" : ` (${number(Math.min(...values))}–${number(Math.max(...values))})`
-  return `${number(valueOf(one))}${spread}`
+  return `${number(valueOf(one))}${one.isDisturbed ? "*" : ""}${spread}`
 }
 
 /** Formats the figures of one metric, by subject, with kiln's ratio to each. */

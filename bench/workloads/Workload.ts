@@ -3,7 +3,7 @@ export interface Metric {
   readonly key: string
   /** Empty for the figure that the workload is named for. */
   readonly title: string
-  readonly unit: "/s" | "ms" | "MB" | "MB/s" | "×"
+  readonly unit: "/s" | "ms" | "MB" | "MB/s" | "×" | "%"
 }
 
 /** One participant of a workload: kiln, another engine, or the raw work. */
@@ -24,6 +24,8 @@ export interface Workload {
   readonly title: string
   readonly metrics: ReadonlyArray<Metric>
   readonly subjects: ReadonlyArray<Subject>
+  /** What users of an application see, rather than what one part of an engine costs. */
+  readonly isRealistic?: boolean
   /** The number of rounds at most; memory hardly varies, and some workloads take minutes. */
   readonly mostRounds?: number
   readonly run: (subject: Subject) => Promise<Figures>

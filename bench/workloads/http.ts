@@ -98,8 +98,14 @@ const secondsOf = (bench: Bench): number => (bench.quick ? 2 : 6)
 const load = async (bench: Bench, server: Server, make: () => Buffer, status: number): Promise<Figures> => {
   const common = { port: server.port, connections, request: make, status }
   await httpLoad({ ...common, seconds: secondsOf(bench) / 3 })
-  const { latenciesMs, rate } = await httpLoad({ ...common, seconds: secondsOf(bench) })
-  return { rate, p50: quantile(latenciesMs, 0.5), p99: quantile(latenciesMs, 0.99), peakMb: server.peakMb() }
+  const { latenciesMs, ofCore, rate } = await httpLoad({ ...common, seconds: secondsOf(bench) })
+  return {
+    rate,
+    p50: quantile(latenciesMs, 0.5),
+    p99: quantile(latenciesMs, 0.99),
+    generator: ofCore * 100,
+    peakMb: server.peakMb(),
+  }
 }
 
 /** Receives or sends whole files on some connections at once; returns MB per second. */
@@ -151,6 +157,7 @@ const latency: ReadonlyArray<Metric> = [
   { key: "rate", title: "", unit: "/s" },
   { key: "p50", title: "p50", unit: "ms" },
   { key: "p99", title: "p99", unit: "ms" },
+  { key: "generator", title: "share of a core that the load generator used", unit: "%" },
   peak,
 ]
 const throughput: ReadonlyArray<Metric> = [{ key: "rate", title: "", unit: "MB/s" }, peak]
@@ -192,11 +199,13 @@ export const httpWorkloads = (bench: Bench): ReadonlyArray<Workload> => {
     return await load(bench, server, () => bytes, 200)
   }
 
-  const create = async (subject: Subject): Promise<Figures> => {
-    await using server =
-      subject.role === "limit" ? await bare("post") : await startKiln(bench.kilnOf(subject), { role: "api" })
-    return await load(bench, server, postRequest(server.listening.first_key?.key ?? "none"), 202)
-  }
+  const create =
+    (role: "api" | "all") =>
+    async (subject: Subject): Promise<Figures> => {
+      await using server =
+        subject.role === "limit" ? await bare("post") : await startKiln(bench.kilnOf(subject), { role })
+      return await load(bench, server, postRequest(server.listening.first_key?.key ?? "none"), 202)
+    }
 
   const send = async (subject: Subject): Promise<Figures> => {
     writeFileSync(file, wav(downloadBytes))
@@ -230,7 +239,11 @@ export const httpWorkloads = (bench: Bench): ReadonlyArray<Workload> => {
 
   return [
     workload("get", "GET a finished job, 64 connections", latency, get),
-    workload("post", "POST, durable, 64 connections", latency, create),
+    workload("post", "POST, durable, 64 connections", latency, create("api")),
+    {
+      ...workload("post-beside", "POST, durable, 64 connections, with a worker beside it", latency, create("all"), []),
+      isRealistic: true,
+    },
     workload("download", "download of 20 MB", throughput, send, ["bare node:http", "bare + SHA-256"]),
     workload("upload", "upload of 24 MB", throughput, receive, ["bare + SHA-256, fsync"]),
   ]

@@ -15,6 +15,8 @@ export interface Load {
   readonly rate: number
   /** Latency of each response in milliseconds. */
   readonly latenciesMs: ReadonlyArray<number>
+  /** The share of a core that this process used: near 1, it was what limited the rate. */
+  readonly ofCore: number
 }
 
 const headEnd = Buffer.from("\r\n\r\n")
@@ -37,7 +39,7 @@ const responseLength = (bytes: Buffer, status: number): number | undefined => {
 /** Keeps one request open on each connection until the time is over, and counts every response. Rejects on the first unexpected response. */
 export const httpLoad = async (options: LoadOptions): Promise<Load> => {
   const latenciesMs: Array<number> = []
-  const from = performance.now()
+  const [from, before] = [performance.now(), process.cpuUsage()]
   const endsAt = from + options.seconds * 1_000
   const drive = (socket: Socket): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -75,5 +77,7 @@ export const httpLoad = async (options: LoadOptions): Promise<Load> => {
   } finally {
     for (const socket of sockets) socket.destroy()
   }
-  return { rate: latenciesMs.length / ((performance.now() - from) / 1_000), latenciesMs }
+  const tookMs = performance.now() - from
+  const { system, user } = process.cpuUsage(before)
+  return { rate: latenciesMs.length / (tookMs / 1_000), latenciesMs, ofCore: (system + user) / 1_000 / tookMs }
 }

@@ -1,19 +1,12 @@
-import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import type { FilesOptions } from "../child/files.ts"
 import { median } from "../measure.ts"
+import { evaluate, outputOf, processMs } from "./programRuns.ts"
 import { startKiln } from "./servers.ts"
 import { type Bench, type Figures, type Subject, subjectsOf, type Workload } from "./Workload.ts"
-
-/** Runs a program to its end and returns what it printed. */
-const outputOf = (args: ReadonlyArray<string>): string => {
-  const { stderr, stdout } = spawnSync(process.execPath, args, { encoding: "utf8" })
-  if (stdout === "" && stderr !== "") throw new Error(stderr.slice(-4_000))
-  return stdout
-}
 
 const withFiles =
   (bench: Bench) =>
@@ -34,16 +27,6 @@ const withFiles =
     }
   }
 
-/** The median time of a process that runs this code and ends. */
-const processMs = (bench: Bench, args: ReadonlyArray<string>): number =>
-  median(
-    Array.from({ length: bench.quick ? 3 : 9 }, () => {
-      const from = performance.now()
-      outputOf(args)
-      return performance.now() - from
-    }),
-  )
-
 /** What a program needs that keeps jobs: the engine, a store and blobs. */
 const needed = ["core/dist/index.js", "adapter-sqlite/dist/index.js", "adapter-blobs/dist/index.js"]
 
@@ -53,38 +36,22 @@ const importAll = (built: string): string => {
   return modules.map((url, index) => `import * as ${names[index]} from ${JSON.stringify(url)}`).join("\n")
 }
 
-/** Creates an engine in an empty directory, and ends once it has accepted a job. */
-const firstJob = (built: string): string => `${importAll(built)}
-  import { mkdtempSync, rmSync } from "node:fs"
-  import { tmpdir } from "node:os"
-  const directory = mkdtempSync(tmpdir() + "/kiln-first-job-")
-  const request = { "~standard": { version: 1, vendor: "own", validate: (value) => ({ value }) } }
-  const echo = core.jobKind({ name: "echo", request, run: async ({ request }) => ({ output: request }) })
-  const store = sqlite.sqliteStore({ path: directory + "/jobs.db" })
-  const engine = await core.createEngine({ store, blobs: blobs.fileBlobs({ directory: directory + "/blobs" }), kinds: [echo] })
-  await engine.submit("echo", { said: "hello" })
-  rmSync(directory, { recursive: true })
-  process.exit(0)`
-
-const evaluate = (code: string): ReadonlyArray<string> => ["--input-type=module", "--eval", code]
-
 const startUp =
   (bench: Bench) =>
   async (subject: Subject): Promise<Figures> => {
     if (subject.role === "limit") {
-      const bare = processMs(bench, evaluate("0"))
-      return { import: bare, first: bare, version: bare }
+      const bare = processMs(bench, () => outputOf(evaluate("0")))
+      return { import: bare, version: bare }
     }
     const built = bench.kilnOf(subject)
-    const imported = processMs(bench, evaluate(importAll(built)))
-    const first = processMs(bench, evaluate(firstJob(built)))
-    const version = processMs(bench, [join(built, "packages/cli/bin/kiln.mjs"), "--version"])
+    const imported = processMs(bench, () => outputOf(evaluate(importAll(built))))
+    const version = processMs(bench, () => outputOf([join(built, "packages/cli/bin/kiln.mjs"), "--version"]))
     const ready: Array<number> = []
     for (let count = 0; count < (bench.quick ? 2 : 5); count += 1) {
       await using server = await startKiln(built, { allCores: true })
       ready.push(server.readyMs)
     }
-    return { import: imported, first, version, ready: median(ready) }
+    return { import: imported, version, ready: median(ready) }
   }
 
 /** Jobs with files, and how long programs take to start. */
@@ -106,7 +73,6 @@ export const programWorkloads = (bench: Bench): ReadonlyArray<Workload> => [
     title: "start",
     metrics: [
       { key: "import", title: "process that imports engine, SQLite store and file blobs", unit: "ms" },
-      { key: "first", title: "process that submits its first job", unit: "ms" },
       { key: "version", title: "kiln --version", unit: "ms" },
       { key: "ready", title: "kiln serve, until it listens", unit: "ms" },
     ],

@@ -52,6 +52,7 @@ const submissionWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload
       group: groupOf[store],
       title: `create ${as}, ${callers === 1 ? "1 caller" : `${callers} callers`}`,
       metrics: [rate],
+      isRealistic: as === "live with a price" || as === "under a cap",
       subjects: subjectsOf(bench, [], false),
       run: createBy(bench, store, callers, as),
     })),
@@ -81,6 +82,7 @@ const latencyWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> =
     group: groupOf[store],
     title,
     metrics: latency,
+    isRealistic: id.startsWith("start-300"),
     // Far more jobs than it can start: it would measure its backlog.
     subjects: subjectsOf(
       bench,
@@ -101,6 +103,24 @@ const latencyWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> =
         ]
       : []),
   ]
+}
+
+/** Retention removes finished jobs, as it does after a busy day, while others are submitted and run. */
+const sweptWorkload = (bench: Bench, store: Store): Workload => {
+  const finished = bench.quick ? 20_000 : 200_000
+  return {
+    id: `${store}/start-300-swept`,
+    group: groupOf[store],
+    title: `submit to start, 300 jobs/s, while retention removes ${finished.toLocaleString("en")} jobs`,
+    metrics: latency,
+    isRealistic: true,
+    subjects: subjectsOf(bench, [], false),
+    run: onEmpty(bench, store, async (setting) => {
+      await drain(setting, { jobs: finished, processes: 1, limitSeconds: 120 })
+      const count = 300 * (bench.quick ? 1.5 : 5)
+      return figuresOf(await once(setting, { do: "pace", count, rate: 300, worker: true, as: "a sweep" }))
+    }),
+  }
 }
 
 /** The time of a call in a transaction of the caller, who waits for it with rows locked. */
@@ -169,6 +189,7 @@ const limitWorkloads = (bench: Bench, store: Store, jobs: number, limitSeconds: 
     group: groupOf[store],
     title: `drain, one process, ${as}`,
     metrics: [rate],
+    isRealistic: as === "8 slots" || as === "8 slots, 200 projects",
     subjects: subjectsOf(bench, [], false),
     run: onEmpty(bench, store, async (setting) => {
       const { rate: drained = Number.NaN } = await drain(setting, {
@@ -188,7 +209,12 @@ const waitingWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> =
     group: groupOf[store],
     title: `jobs of 20 ms, ${slots} slots (${slots * 50} possible)`,
     metrics: [rate],
-    subjects: subjectsOf(bench, store === "postgres" ? ["graphile-worker", "BullMQ"] : [], false),
+    isRealistic: true,
+    subjects: subjectsOf(
+      bench,
+      store === "postgres" ? ["graphile-worker", "BullMQ", "openworkflow"] : ["openworkflow"],
+      false,
+    ),
     run: onEmpty(bench, store, async (setting) => {
       const seconds = bench.quick ? 2 : 6
       const options = { jobs: slots * 50 * seconds, processes: 1, limitSeconds: seconds * 5, waiting: slots }
@@ -225,12 +251,13 @@ export const queueWorkloads = (bench: Bench, store: Store): ReadonlyArray<Worklo
       metrics: [rate, peak],
       run: createBy(bench, store, 32),
     },
-    ...(store === "postgres" ? submissionWorkloads(bench, store) : []),
+    ...submissionWorkloads(bench, store),
     drainBy(1),
     ...(store === "postgres" ? [drainBy(2), ...(bench.quick ? [] : [drainBy(4)])] : []),
     ...(store === "postgres" ? limitWorkloads(bench, store, jobs, limitSeconds) : []),
     ...waitingWorkloads(bench, store),
     ...latencyWorkloads(bench, store),
+    sweptWorkload(bench, store),
     ...(store === "postgres" ? transactionWorkloads(bench) : []),
     ...manyJobs(bench, store),
   ]

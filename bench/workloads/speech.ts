@@ -146,6 +146,7 @@ export const speechWorkloads = (bench: Bench): ReadonlyArray<Workload> =>
     group: "HTTP",
     title: `speech from POST to file, ${clients} clients, ${store === "sqlite" ? "SQLite" : "Postgres"} and files`,
     metrics,
+    isRealistic: true,
     subjects: subjectsOf(bench, [], false),
     run: async (subject) => {
       await using place: Place | undefined = store === "postgres" ? await bench.place("postgres") : undefined

@@ -1,90 +1,29 @@
 import { expect, it } from "@effect/vitest"
 import { drizzle as drizzleOfPg } from "drizzle-orm/node-postgres"
-import { drizzle as drizzleOfPostgresJs } from "drizzle-orm/postgres-js"
-import { Cause, Effect, Exit, type Scope } from "effect"
-import knex, { type Knex } from "knex"
-import { Kysely, PostgresDialect, type Transaction } from "kysely"
+import { Cause, Effect, Exit } from "effect"
+import knex from "knex"
+import { Kysely, PostgresDialect } from "kysely"
 import { callersPool } from "@kiln/postgres-lab"
 import postgres from "postgres"
 import { CallerTransactions, type NewJob } from "@kiln/core/ports"
-import { callerTransactionsConformance, type CallerPlace, type CallerTransaction, fixtures } from "@kiln/conformance"
-import { fromDrizzle, fromKnex, fromKysely, fromPostgresJs, fromPrisma, PostgresStores } from "../src/index.ts"
-import { emptyDatabase, runSql } from "./support/databases.ts"
-import { heldTransaction } from "./support/heldTransaction.ts"
-import { warmed } from "./support/warmed.ts"
-import { prismaClient, type PrismaTransaction } from "./support/prismaClient.ts"
-
-/** A library connected to a database. */
-interface Library {
-  readonly begin: () => Promise<CallerTransaction>
-  readonly end: () => Promise<unknown>
-}
-
-const libraries: Readonly<Record<string, (url: string) => Library>> = {
-  "postgres.js": (url) => {
-    const sql = postgres(url, { max: 5, onnotice: () => undefined })
-    return {
-      begin: () => heldTransaction((work) => sql.begin(work), fromPostgresJs),
-      end: () => sql.end({ timeout: 5 }),
-    }
-  },
-  "Drizzle on pg": (url) => {
-    const pool = callersPool(url)
-    const db = drizzleOfPg(pool)
-    type Tx = Parameters<Parameters<typeof db.transaction>[0]>[0]
-    return {
-      begin: () => heldTransaction<Tx>((work) => db.transaction(work), fromDrizzle),
-      end: () => pool.end(),
-    }
-  },
-  "Drizzle on postgres.js": (url) => {
-    const sql = postgres(url, { max: 5, onnotice: () => undefined })
-    const db = drizzleOfPostgresJs(sql)
-    type Tx = Parameters<Parameters<typeof db.transaction>[0]>[0]
-    return {
-      begin: () => heldTransaction<Tx>((work) => db.transaction(work), fromDrizzle),
-      end: () => sql.end({ timeout: 5 }),
-    }
-  },
-  Knex: (url) => {
-    const db = knex({ client: "pg", connection: url, pool: { min: 0, max: 5 } })
-    return {
-      begin: () => heldTransaction<Knex.Transaction>((work) => db.transaction(work), fromKnex),
-      end: () => db.destroy(),
-    }
-  },
-  Kysely: (url) => {
-    const db = new Kysely<object>({ dialect: new PostgresDialect({ pool: callersPool(url) }) })
-    return {
-      begin: () => heldTransaction<Transaction<object>>((work) => db.transaction().execute(work), fromKysely),
-      end: () => db.destroy(),
-    }
-  },
-  Prisma: (url) => {
-    const prisma = prismaClient(url)
-    const patient = { maxWait: 30_000, timeout: 30_000 }
-    return {
-      begin: () => heldTransaction<PrismaTransaction>((work) => prisma.$transaction(work, patient), fromPrisma),
-      end: () => prisma.$disconnect(),
-    }
-  },
-}
-
-const connectedTo = (make: (url: string) => Library): Effect.Effect<Library & { url: string }, never, Scope.Scope> =>
-  Effect.flatMap(emptyDatabase, (url) =>
-    Effect.acquireRelease(
-      Effect.sync(() => ({ url, ...make(url) })),
-      ({ end }) => Effect.promise(end),
-    ),
-  )
+import { fixtures } from "@kiln/conformance"
+import { fromDrizzle, fromKnex, fromKysely, fromPostgresJs, fromPrisma } from "../src/index.ts"
+import {
+  connectedTo,
+  layerOf,
+  libraries,
+  libraryConformance,
+  type Library,
+  type LibraryName,
+} from "./support/callerLibraries.ts"
+import { runSql } from "./support/databases.ts"
+import { prismaClient } from "./support/prismaClient.ts"
 
 /** A transaction that does not outlive its test, whatever becomes of that. */
 const begunBy = ({ begin }: Library) =>
   Effect.acquireRelease(Effect.promise(begin), ({ rollback }) =>
     Effect.promise(() => rollback().catch(() => undefined)),
   )
-
-const layerOf = (url: string) => PostgresStores.layer({ url, poolSize: 4, noteLanesEveryMs: 0 })
 
 const outcomes = (transaction: unknown, ...jobs: ReadonlyArray<NewJob>) =>
   Effect.flatMap(CallerTransactions, ({ createJobs }) =>
@@ -93,16 +32,13 @@ const outcomes = (transaction: unknown, ...jobs: ReadonlyArray<NewJob>) =>
 
 const { jobId, newJob } = fixtures
 
-for (const [name, make] of Object.entries(libraries)) {
-  callerTransactionsConformance({
-    name: `Postgres, by a transaction of ${name},`,
-    concurrent: true,
-    place: Effect.map(connectedTo(make), ({ begin, url }): CallerPlace => warmed({ layer: layerOf(url), begin })),
-  })
+/** One for each driver. The others, which wrap the same drivers, run the suite in `callerHandles.proof.ts`. */
+for (const name of ["postgres.js", "Kysely", "Prisma"] as const) libraryConformance(name)
 
+for (const name of Object.keys(libraries) as ReadonlyArray<LibraryName>) {
   it.live(`${name}: strings arrive as they are`, () =>
     Effect.gen(function* () {
-      const library = yield* connectedTo(make)
+      const library = yield* connectedTo(name)
       const { url } = library
       yield* Effect.gen(function* () {
         const metadata = { odd: `"quoted" \\ ? ?? $1 :name {} 'it''s' – 日本` }
@@ -120,7 +56,7 @@ for (const [name, make] of Object.entries(libraries)) {
 
   it.live(`${name}: an error of the server is recognized inside the library's own`, () =>
     Effect.gen(function* () {
-      const library = yield* connectedTo(make)
+      const library = yield* connectedTo(name)
       const { url } = library
       yield* Effect.gen(function* () {
         const first = yield* begunBy(library)
