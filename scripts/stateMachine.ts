@@ -149,6 +149,15 @@ const guards: Record<JobTransition["guard"], string> = {
   finished: "only the status",
 }
 
+/** The fields that an event changes, in parentheses where only some of its moves do. */
+const changesOf = (moves: ReadonlyArray<Move>): string =>
+  (Object.keys(moves[0]?.after ?? {}) as ReadonlyArray<keyof JobState>)
+    .flatMap((field) => {
+      const times = moves.filter(({ before, after }) => before[field] !== after[field]).length
+      return times === 0 ? [] : [times === moves.length ? code(field) : `(${code(field)})`]
+    })
+    .join(", ")
+
 /** What the end of an attempt costs, as `applyEvent` counts it. */
 const costsTable = (moves: ReadonlyArray<Move>): string => {
   const cost = (reason: string, name: TransitionEvent["event"], countsAsFailure?: boolean): ReadonlyArray<string> => {
@@ -191,6 +200,10 @@ export const describeStateMachine = (rows: Table = jobTransitions, apply: Apply 
     const before = event === "created" ? "(none)" : code(...from)
     return [code(event), code(verb), before, to === "same" ? "the same" : code(to), guard, token, meaning]
   })
+  const changeRows = Object.keys(variants).map((name) => {
+    const changes = changesOf(moves.filter(({ event }) => event.event === name))
+    return [code(name), changes === "" ? "none of these" : changes]
+  })
   const page = `<!-- Written by scripts/stateMachine.ts from packages/core/src/domain/JobTransition.ts: \`pnpm state-machine\`. -->
 
 # The states of a job
@@ -214,6 +227,13 @@ A store checks the guard in the statement that writes. If it does not hold, noth
 claim because the first answer was lost: the repetition returns the first answer.
 
 ${table(["Guard", "requires"], Object.entries(guards))}
+
+## Fields that a move changes
+
+A field in parentheses changes in some situations only. The fields are those of \`domain/JobState.ts\`; output, files, charge,
+checkpoints and erased data are not among them.
+
+${table(["Event", "changes"], changeRows)}
 
 ## Budget of attempts
 

@@ -18,7 +18,7 @@ describe("the page of states", () => {
   })
 
   it("shows what cancelling does", () => {
-    expect(page).toContain("| `canceled` | `cancelJobs` | `queued`, `processing` | `failed` |")
+    expect(page).toContain("| `canceled` | `status`, `token`, (`held`), `claimableAt`,")
     expect(page).toContain("| unfinished | only the status |")
     expect(diagram).toContain("queued --> failed: expired, canceled")
     expect(diagram).toContain("running --> failed: abandoned, failed, expired, canceled")
