@@ -26,6 +26,23 @@ const parts: ReadonlyArray<{ readonly source: string; readonly tests: ReadonlyAr
       `${coreTests}/{fairness,concurrencyLimits,rates,waitingClaims,embed/schedules,embed/progress}.test.ts`,
     ],
   },
+  {
+    source: "packages/core/src/worker/claiming/",
+    tests: [
+      ...["jointClaims", "jointClaimScenarios", "jointSilence", "jointDelays", "claimAhead", "limitsWith", "fairness"],
+      ...[
+        "concurrencyLimits",
+        "faults/claiming",
+        "wakeUp",
+        "idling",
+        "worker",
+        "waitingClaims",
+        "lastChance",
+        "recovery",
+        "rates",
+      ],
+    ].map((name) => `${coreTests}/${name}.test.ts`),
+  },
   { source: "packages/core/src/", tests: [`${coreTests}/**/*.test.ts`] },
   { source: "packages/sql-store/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },
   { source: "packages/adapter-sqlite/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },
