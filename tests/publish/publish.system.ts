@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, join, relative } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -36,9 +36,10 @@ let projects: Readonly<Record<Installer, InstalledProject>>
 beforeAll(async () => {
   const directory = mkdtempSync(join(tmpdir(), "kiln-tarballs-"))
   left.defer(() => rmSync(directory, { recursive: true }))
-  await build()
+  const dist = join(repository, "packages/media-probe/dist")
+  mkdirSync(dist, { recursive: true })
   // As a file whose source was removed since it was built.
-  for (const file of forgotten) writeFileSync(join(repository, "packages/media-probe/dist", file), "export {}\n")
+  for (const file of forgotten) writeFileSync(join(dist, file), "export {}\n")
   await build()
   packed = pack(directory)
   const installedBy = (installer: Installer): InstalledProject => left.use(new InstalledProject(installer, packed))

@@ -1,4 +1,4 @@
-import type { JobsInProgress, JobMode, ProjectId } from "@kiln/core/domain"
+import { ClaimPlan, type JobsInProgress, type LaneLine, type LaneTurn } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import { select, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
@@ -57,32 +57,21 @@ export const firstLanes = statement((given: Given<Kind>) =>
 /** The virtual time at which a lane was last served. */
 const fairnessClock = statement(() => query.selectFrom("fairness").select(select("fairness", "virtual_time")))
 
-/** A lane's position in the order: by `turn`, then by `id`. */
-export interface Turn {
-  readonly id: number
-  readonly turn: number
-}
-
-/** A lane at its position. */
-export interface Lane extends Turn {
-  readonly kind: string
-  readonly mode: JobMode
-  readonly projectId: ProjectId
+/** A lane at its turn. */
+export interface Lane extends LaneTurn {
   /** The ranks that its jobs ever had, see `ranksIn`. */
   readonly ranks: number
 }
 
-const comesBefore = (a: Turn, b: Turn): boolean => a.turn < b.turn || (a.turn === b.turn && a.id < b.id)
-
 /** Reads lanes in the order of one index, a page at a time. */
-class Walk {
-  readonly runnable: Runnable
-  readonly #load: (after: Turn) => ReadonlyArray<Lane>
+class Walk implements LaneLine<Lane> {
+  readonly kind: Runnable
+  readonly #load: (after: Place) => ReadonlyArray<Lane>
   #page: ReadonlyArray<Lane>
   #next = 0
 
-  constructor(runnable: Runnable, start: Turn, load: (after: Turn) => ReadonlyArray<Lane>) {
-    this.runnable = runnable
+  constructor(kind: Runnable, start: Place, load: (after: Place) => ReadonlyArray<Lane>) {
+    this.kind = kind
     this.#load = load
     this.#page = load(start)
   }
@@ -100,11 +89,24 @@ class Walk {
   }
 }
 
-/**
- * Yields the lanes that may have claimable jobs in the order of start-time fair queueing, reading only as many as are taken. A
- * served lane returns one turn later. Lanes leave in order, so those that return are in order too, and a queue holds them. Lanes at
- * their limit are skipped: a claim frees no capacity, so a full lane stays full.
- */
+type Place = Pick<Lane, "id" | "turn">
+
+/** A lane that needs no comparison with others, as a line of one. */
+class Single implements LaneLine<Lane> {
+  readonly kind: Lane
+  head: Lane | undefined
+
+  constructor(lane: Lane) {
+    this.kind = lane
+    this.head = lane
+  }
+
+  advance(): void {
+    this.head = undefined
+  }
+}
+
+/** The lanes that may have claimable jobs, in the order of `ClaimPlan`. */
 export class LaneOrder {
   /** The turn at which a lane was served last. */
   clock: number
@@ -113,11 +115,7 @@ export class LaneOrder {
    * may, which take turns.
    */
   readonly times: ReadonlyArray<LaneTime> | undefined
-  readonly #walks: ReadonlyArray<Walk>
-  readonly #running: JobsInProgress
-  readonly #served: Array<Lane> = []
-  /** Index of the first served lane that was not taken again. */
-  #nextServed = 0
+  readonly #plan: ClaimPlan<Lane>
 
   constructor(tx: Transaction, runnable: ReadonlyArray<Runnable>, running: JobsInProgress) {
     const clock = tx.get(fairnessClock, {})?.virtualTime ?? 0
@@ -125,11 +123,11 @@ export class LaneOrder {
     const first = open.flatMap((item) => firstOf(tx, item, clock))
     const ready = first.filter(({ nextAt }) => nextAt <= tx.now)
     this.clock = clock
-    this.#running = running
     // Most workers serve one project, or few that rarely wait at the same time. A lane on its own need not be compared with others.
     this.times = ready.length > 1 ? undefined : first
-    this.#walks = ready.length > 1 ? open.flatMap((item) => walksOf(tx, item, clock)) : []
-    if (ready.length === 1) this.#served.push(...ready)
+    const lines =
+      ready.length > 1 ? open.flatMap((item) => walksOf(tx, item, clock)) : ready.map((lane) => new Single(lane))
+    this.#plan = new ClaimPlan<Lane>(lines, running)
   }
 
   /** Whether at most one lane may have something now. */
@@ -139,34 +137,13 @@ export class LaneOrder {
 
   /** Takes the lane whose turn it is. */
   take(): Lane | undefined {
-    let lane = this.#takeAny()
-    while (lane !== undefined && this.#running.isFull(lane)) lane = this.#takeAny()
-    return lane
-  }
-
-  #takeAny(): Lane | undefined {
-    let first = this.#served[this.#nextServed]
-    let from: Walk | undefined
-    for (const walk of this.#walks) {
-      const { head } = walk
-      if (head === undefined || (first !== undefined && !comesBefore(head, first))) continue
-      // Skips the rest of a full kind, which may be thousands of lanes.
-      if (this.#running.kindIsFull(walk.runnable)) continue
-      first = head
-      from = walk
-    }
-    if (from !== undefined) from.advance()
-    else if (first !== undefined) this.#nextServed += 1
-    return first
+    return this.#plan.take()
   }
 
   /** Records that a lane was served, and returns its next turn. */
-  serve(lane: Lane): Turn {
+  serve(lane: Lane): Lane {
     this.clock = lane.turn
-    const { id, kind, mode, projectId, ranks, turn } = lane
-    const next = { id, turn: turn + 1, kind, mode, projectId, ranks }
-    this.#served.push(next)
-    return next
+    return this.#plan.serve(lane)
   }
 }
 

@@ -68,6 +68,7 @@ export {
   type WorkerRoom,
   JobsInProgress,
 } from "./JobsInProgress.ts"
+export { ClaimPlan, type LaneLine, type LaneTurn } from "./claimPlan.ts"
 export * from "./Job.ts"
 export { type JobStatus, type JobState, isFinished } from "./JobState.ts"
 export { parseTraceparent } from "./JobTrace.ts"
