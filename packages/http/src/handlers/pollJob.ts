@@ -48,7 +48,7 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
     const expiresAtSeconds = Math.floor(nowMs / 1000) + fileUrlSeconds
     const fileUrl = (fileId: string) =>
       signDownload(context.keyring, { publicUrl: context.publicUrl(), fileId, expiresAtSeconds })
-    const state = stateBody[family.body](job, outputBody(job, offer.names, fileUrl), defaultCurrency)
+    const state = stateBody[family.body](job, outputBody(job, offer, fileUrl), defaultCurrency)
     const message = errorMessageOf(job)
     const body = {
       ...state,
