@@ -4,7 +4,6 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -121,15 +120,15 @@ export class Readiness extends Context.Service<
      */
     readonly markStopping: Effect.Effect<void>
     readonly isStopping: () => boolean
-    /** Completes once a shutdown has begun. */
-    readonly stopping: Effect.Effect<void>
+    /** Calls the listener once a shutdown has begun, until the returned function is called. */
+    readonly onStopping: (listener: () => void) => () => void
   }
 >()("@kiln/http/Readiness") {
   static readonly layer: Layer.Layer<Readiness> = Layer.sync(Readiness, () => {
     const checks = new Map<string, AddedCheck>()
     const details = new Map<string, Effect.Effect<JsonObject, unknown>>()
     let stopping = false
-    const begun = Latch.makeUnsafe(false)
+    const listeners = new Set<() => void>()
     const statusOf = (isReady: boolean) => (stopping ? "stopping" : isReady ? "ready" : "unavailable")
     // In a detached fiber, as above.
     const known = (name: string, detail: Effect.Effect<JsonObject, unknown>) =>
@@ -163,10 +162,14 @@ export class Readiness extends Context.Service<
       }),
       markStopping: Effect.sync(() => {
         stopping = true
-        begun.openUnsafe()
+        for (const listener of listeners) listener()
       }),
       isStopping: () => stopping,
-      stopping: begun.await,
+      onStopping: (listener) => {
+        const entry = () => listener()
+        listeners.add(entry)
+        return () => void listeners.delete(entry)
+      },
     })
   })
 }

@@ -173,6 +173,11 @@ export class Engine extends Context.Service<
       jobId: string,
       timeoutMs?: number,
     ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimeout>
+    /**
+     * Calls the listener once: when the job is finished, or the time is over. It is not called after the returned function was. For
+     * callers that wait by the thousand, and have found the job before: it costs no fiber.
+     */
+    readonly onJobEnd: (jobId: JobId, timeoutMs: number, listener: () => void) => () => void
     /** Keeps a signal of a job, the first value of each name, and wakes the job if it waits for it. */
     readonly signalJob: (asked: AskedSignal) => Effect.Effect<AcceptedSignal, SignalError | StoreUnavailable>
     /** `signalJob` inside a transaction of the caller: it takes effect when that commits. */
@@ -215,6 +220,7 @@ export class Engine extends Context.Service<
       const context = yield* Effect.context<
         JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobEvents | JobReader
       >()
+      const reader = Context.get(context, JobReader)
       const provide = Effect.provide(context)
       const latestRetry = makeLatestRetry(store)
       const { createJob, createJobs, createTickJob, pushJob } = yield* makeCreateJobs
@@ -234,6 +240,7 @@ export class Engine extends Context.Service<
         latestRetry: ({ keyId }, { id, status }) => latestRetry({ id, keyId, status }),
         waitForJob: (principal, jobId, timeoutMs) =>
           provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
+        onJobEnd: (jobId, timeoutMs, listener) => reader.onEnd(jobId, timeoutMs, () => listener()),
         signalJob: (asked) => provide(signalJob(asked)),
         ...(yield* makeSignalJobIn),
         eraseJobData: (principal, jobId) => provide(eraseJobData(principal, jobId)),

@@ -7,6 +7,7 @@ import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { isFinished, type Job, type JobId } from "../domain/index.ts"
 import { JobDirectory, WakeUp } from "../ports/index.ts"
+import { Deadlines } from "./Deadlines.ts"
 import { isEnd, JobEvents } from "./JobEvents.ts"
 
 /** Milliseconds between two reads, growing. If every process is notified of a job's end, reading is only the fallback. */
@@ -20,7 +21,7 @@ const gatherMs = 20
 /** Maximum number of jobs in one read. */
 const readSize = 100
 
-type Hear = (job: Job) => void
+type Hear = (job: Job | undefined) => void
 
 /** A job that is waited for. */
 interface Awaited {
@@ -47,6 +48,7 @@ class JobWatch {
   readonly #clock: Clock.Clock
   readonly #events: JobEvents["Service"]
   readonly #scope: Scope.Scope
+  readonly #deadlines: Deadlines
   #isWatching = false
 
   constructor(context: Context.Context<Needs>, clock: Clock.Clock, events: JobEvents["Service"], scope: Scope.Scope) {
@@ -54,18 +56,34 @@ class JobWatch {
     this.#clock = clock
     this.#events = events
     this.#scope = scope
+    this.#deadlines = new Deadlines(clock, scope, Effect.runForkWith(context))
   }
 
-  /** Returns the job once it is finished. It must exist. */
-  ended(jobId: JobId): Effect.Effect<Job> {
-    return Effect.callback<Job>((resume) => {
-      const hear = (job: Job): void => {
-        this.#remove(jobId, hear)
-        resume(Effect.succeed(job))
-      }
-      this.#add(jobId, hear)
-      return Effect.sync(() => this.#remove(jobId, hear))
+  /** Returns the job once it is finished; `undefined` if the time is over. It must exist. */
+  ended(jobId: JobId, timeoutMs: number): Effect.Effect<Job | undefined> {
+    return Effect.callback<Job | undefined>((resume) => {
+      const stop = this.onEnd(jobId, timeoutMs, (job) => resume(Effect.succeed(job)))
+      return Effect.sync(stop)
     })
+  }
+
+  /**
+   * Calls `hear` once, later: with the job when it is finished, with `undefined` when the time is over. It is not called after the
+   * returned function was. The job must exist.
+   */
+  onEnd(jobId: JobId, timeoutMs: number, hear: Hear): () => void {
+    let cancel: (() => void) | undefined
+    const once: Hear = (job) => {
+      stop()
+      hear(job)
+    }
+    const stop = (): void => {
+      cancel?.()
+      this.#remove(jobId, once)
+    }
+    this.#add(jobId, once)
+    if (timeoutMs !== Infinity) cancel = this.#deadlines.after(timeoutMs, () => once(undefined))
+    return stop
   }
 
   #add(jobId: JobId, hear: Hear): void {

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { isFinished, isId, type Job, type JobId, type StoreUnavailable } from "../domain/index.ts"
 import { JobNotFound, WaitTimeout } from "../domain/Errors.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 import { JobDirectory, type WakeUp } from "../ports/index.ts"
 import { groupCommit } from "./GroupCommit.ts"
 import type { JobEvents } from "./JobEvents.ts"
@@ -15,8 +16,10 @@ export class JobReader extends Context.Service<
   JobReader,
   {
     readonly read: (jobId: JobId) => Effect.Effect<Job | undefined, StoreUnavailable>
-    /** Returns the job once it is finished. It must exist. */
-    readonly ended: (jobId: JobId) => Effect.Effect<Job>
+    /** Returns the job once it is finished; `undefined` if the time is over. It must exist. */
+    readonly ended: (jobId: JobId, timeoutMs: number) => Effect.Effect<Job | undefined>
+    /** The same for a listener, which is called once, later, and not after the returned function was called. */
+    readonly onEnd: (jobId: JobId, timeoutMs: number, listener: (job: Job | undefined) => void) => () => void
   }
 >()("@kiln/core/engine/JobReader") {
   static readonly layer: Layer.Layer<JobReader, never, JobDirectory | JobEvents | WakeUp> = Layer.effect(
@@ -27,7 +30,8 @@ export class JobReader extends Context.Service<
       const watch = yield* makeJobWatch
       return JobReader.of({
         read: (jobId) => Effect.map(atOnce([jobId]), ([job]) => job),
-        ended: (jobId) => watch.ended(jobId),
+        ended: (jobId, timeoutMs) => watch.ended(jobId, timeoutMs),
+        onEnd: (jobId, timeoutMs, listener) => watch.onEnd(jobId, timeoutMs, listener),
       })
     }),
   )
@@ -45,22 +49,24 @@ export const waitForJob = (
   timeoutMs = Infinity,
 ): Effect.Effect<Job, JobNotFound | WaitTimeout, JobReader> => {
   if (!isId("job", jobId)) return Effect.fail(new JobNotFound())
-  const finished = watch(jobId, mayBeSeen)
-  if (timeoutMs === Infinity) return finished
-  return Effect.timeoutOrElse(finished, {
-    duration: timeoutMs,
-    orElse: () => Effect.fail(new WaitTimeout({ afterMs: timeoutMs })),
-  })
+  return watch(jobId, mayBeSeen, timeoutMs)
 }
 
-const watch = Effect.fnUntraced(function* (jobId: JobId, mayBeSeen: (job: Job) => boolean) {
+const watch = Effect.fnUntraced(function* (jobId: JobId, mayBeSeen: (job: Job) => boolean, timeoutMs: number) {
   const reader = yield* JobReader
+  const startedAt = yield* monotonicMs
+  // Made when it is needed: an error holds its stack.
+  const timeout = () => Effect.fail(new WaitTimeout({ afterMs: timeoutMs }))
   const mine = (job: Job | undefined): Effect.Effect<Job, JobNotFound> =>
     job !== undefined && mayBeSeen(job) ? Effect.succeed(job) : Effect.fail(new JobNotFound())
   // An outage may end before the job does.
-  const first = yield* Effect.flatMap(reader.read(jobId), mine).pipe(
+  const look = Effect.flatMap(reader.read(jobId), mine).pipe(
     Effect.catchTag("StoreUnavailable", (): Effect.Effect<undefined> => Effect.succeed(undefined)),
   )
+  const first = yield* timeoutMs === Infinity
+    ? look
+    : Effect.timeoutOrElse(look, { duration: timeoutMs, orElse: timeout })
   if (first !== undefined && isFinished(first)) return first
-  return yield* Effect.flatMap(reader.ended(jobId), mine)
+  const ended = yield* reader.ended(jobId, Math.max(0, timeoutMs - ((yield* monotonicMs) - startedAt)))
+  return yield* ended === undefined ? timeout() : mine(ended)
 })

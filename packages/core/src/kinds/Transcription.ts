@@ -23,8 +23,10 @@ export const Transcription = JobKind({
     const measured = yield* audio
     const transcript = yield* lastStep("transcribe", ask.transcription({ audio: measured }))
     const heard = yield* heardAudio(measured, transcript.seconds)
+    // Beside what the output declares: only clients of OpenAI's API are served the duration.
+    const seconds = heard.knownSeconds === undefined ? {} : { seconds: heard.knownSeconds }
     return {
-      output: { transcript: transcript.text },
+      output: { transcript: transcript.text, ...seconds },
       files: [],
       usage: { input_audio_seconds: heard.billedSeconds },
       warningCode: strongerWarning(heard.warningCode, speechWarning(transcript.text)),

@@ -35,6 +35,13 @@ export const measureUpload = Effect.fnUntraced(function* (upload: Upload, file: 
 const durationWarning = (seconds: number, declaredSeconds: number): WarningCode | undefined =>
   Math.abs(seconds - declaredSeconds) > Math.max(2, declaredSeconds * 0.05) ? "duration_mismatch" : undefined
 
+interface HeardAudio {
+  readonly billedSeconds: number
+  /** The duration to the millisecond; `undefined` if neither the file nor the provider states it. */
+  readonly knownSeconds: number | undefined
+  readonly warningCode: WarningCode | undefined
+}
+
 /**
  * Determines the duration of a processed file for the limit, the charge (whole seconds, rounded up) and the warning: the measured
  * one, or the longer of the declared duration and the provider's if the file was not measured.
@@ -42,12 +49,14 @@ const durationWarning = (seconds: number, declaredSeconds: number): WarningCode 
 export const heardAudio = (
   audio: MeasuredAudio,
   reportedSeconds: number | undefined,
-): Effect.Effect<{ readonly billedSeconds: number; readonly warningCode: WarningCode | undefined }, AttemptFailed> => {
+): Effect.Effect<HeardAudio, AttemptFailed> => {
   const seconds = audio.isMeasured ? audio.seconds : Math.max(audio.seconds, reportedSeconds ?? 0)
   if (seconds > limits.maxMeasuredSeconds)
     return Effect.fail(failed("audio_too_long", `the provider reports ${seconds} s`))
+  const known = audio.isMeasured ? seconds : reportedSeconds
   return Effect.succeed({
     billedSeconds: Math.ceil(seconds),
+    knownSeconds: known === undefined ? undefined : Math.round(known * 1_000) / 1_000,
     warningCode: durationWarning(seconds, audio.declaredSeconds),
   })
 }

@@ -1,7 +1,7 @@
 import type { JobFamily } from "@kiln/client"
 import type { JobBody } from "@kiln/client/api"
 import { type Billing, billingOf, type JsonObject, type PolledJob, type Progress } from "@kiln/core/domain"
-import type { FieldNames } from "./fieldNames.ts"
+import type { OfferedKind } from "./offerKinds.ts"
 
 type Body = (job: PolledJob, output: JsonObject | undefined, defaultCurrency: string) => object
 
@@ -50,12 +50,13 @@ export const pollingPath = ({ poll }: JobFamily, jobId: string): string => poll.
  */
 export const outputBody = (
   job: PolledJob,
-  names: FieldNames,
+  { names, outputs }: Pick<OfferedKind, "names" | "outputs">,
   fileUrl: (fileId: string) => string,
 ): JsonObject | undefined => {
   if (job.status !== "done" || job.retained !== "kept" || job.output === null) return undefined
   const entries: Array<readonly [string, JsonObject[string]]> = []
-  for (const [name, value] of Object.entries(job.output)) entries.push([names.toWire(name), value])
+  for (const [name, value] of Object.entries(job.output))
+    if (outputs === undefined || outputs.has(name)) entries.push([names.toWire(name), value])
   for (const { id, name } of job.files) entries.push([`${names.toWire(name)}_url`, fileUrl(id)])
   // Not by assignment: `__proto__` is a name like any other.
   return Object.fromEntries(entries)

@@ -11,6 +11,11 @@ export interface OfferedKind {
   readonly route: JobRoute<JobKind>
   readonly family: JobFamily
   readonly names: FieldNames
+  /**
+   * Fields of an output that are on the wire: of a built-in kind, those that it declares. `undefined` means all, because a custom kind
+   * need not declare any.
+   */
+  readonly outputs: ReadonlySet<string> | undefined
 }
 
 /** Every kind that is offered, by its name. A job of any other is found nowhere. */
@@ -33,10 +38,14 @@ export const offerKinds = (
       if (problem !== undefined) return yield* invalid(route, problem)
       const names = fieldNames(kind.reader.fields, route.names)
       const upload = kind.upload === undefined ? undefined : names.toWire(kind.upload)
-      offered.set(kind.name, { kind, route: { ...route, kind, upload }, family: route.family, names })
+      const outputs = offeredBuiltIn.includes(route) ? declaredOutputs(kind) : undefined
+      offered.set(kind.name, { kind, route: { ...route, kind, upload }, family: route.family, names, outputs })
     }
     return offered
   })
+
+const declaredOutputs = ({ output }: JobKind): ReadonlySet<string> =>
+  new Set(output !== undefined && "fields" in output ? Object.keys(output.fields as object) : [])
 
 const invalid = ({ kind }: JobRoute, problem: string) =>
   Effect.fail(new HttpSettingInvalid({ setting: "routes", problem: `${kind.name}: ${problem}` }))

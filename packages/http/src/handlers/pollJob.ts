@@ -48,7 +48,7 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
     const expiresAtSeconds = Math.floor(nowMs / 1000) + fileUrlSeconds
     const fileUrl = (fileId: string) =>
       signDownload(context.keyring, { publicUrl: context.publicUrl(), fileId, expiresAtSeconds })
-    const state = stateBody[family.body](job, outputBody(job, offer.names, fileUrl), defaultCurrency)
+    const state = stateBody[family.body](job, outputBody(job, offer, fileUrl), defaultCurrency)
     const message = errorMessageOf(job)
     const body = {
       ...state,
@@ -81,9 +81,9 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
     clock: Clock.Clock,
     seconds: number,
   ) {
-    const isOver = yield* findJob(context, grant, { family, id }, isFinished)
-    const applied = isOver || (yield* context.waits.waitForEnd(grant, id, seconds * 1_000))
-    if (!isOver) yield* asStep(context.confirm(exchange, clock))
+    const job = yield* findJob(context, grant, { family, id }, (found) => ({ id: found.id, isOver: isFinished(found) }))
+    const applied = job.isOver || (yield* context.waits.waitForEnd(grant, job.id, seconds * 1_000))
+    if (!job.isOver) yield* asStep(context.confirm(exchange, clock))
     const last = yield* now(grant, id, clock)
     const headers = { ...last.headers, vary: "prefer", ...(applied && { "preference-applied": `wait=${seconds}` }) }
     return { ...last, headers }

@@ -196,11 +196,11 @@ export const createTranscription = (context: OpenAiContext): Handler =>
         body: `${text}\n`,
       }
     if (fields["response_format"] !== "verbose_json") return jsonReply(200, { text })
-    const seconds = end.done.charge?.lineItems.find(({ meter }) => meter === "input_audio_seconds")?.quantity
+    const seconds = end.done.output?.["seconds"]
     return jsonReply(200, {
       task: "transcribe",
       language: "unknown",
       text,
-      ...(seconds !== undefined && { duration: seconds }),
+      ...(typeof seconds === "number" && { duration: seconds }),
     })
   })

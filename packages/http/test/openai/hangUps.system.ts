@@ -98,7 +98,7 @@ const unlimited = { create: limit, upload: limit, read: limit, delete: limit, au
 const sockets = () => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length
 
 it("a wait that is interrupted frees its slot", async () => {
-  const waits = makeJobWaits({ waitForJob: () => Effect.never }, { stopping: Effect.never, isStopping: () => false })
+  const waits = makeJobWaits({ onJobEnd: () => () => {} }, { onStopping: () => () => {}, isStopping: () => false })
   const principal = { keyId: "key_1", projectId: "prj_1", mode: "sandbox", scopes: [] } as const
   const wait = waits.waitForEnd(principal, "job_1", 1_000)
   const round = Effect.gen(function* () {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { startServer, type TestServer } from "../server/startServer.ts"
+import { measuredSeconds, startServer, type TestServer } from "../server/startServer.ts"
 import { RawConnection } from "../server/RawConnection.ts"
 import { type Answer, boundary, callerOf, form, type Part, until, wav } from "./support.ts"
 
@@ -42,8 +42,12 @@ describe("a transcription", () => {
     const plain = await transcribe(file, model, ["response_format", "text"])
     expect(plain.headers.get("content-type")).toMatch(/^text\/plain/)
     expect(plain.text).toBe(`${text}\n`)
-    const verbose = (await transcribe(["response_format", "verbose_json"], model, file)).json
-    expect(verbose).toMatchObject({ task: "transcribe", language: expect.any(String), text })
+    const verbose = await transcribe(["response_format", "verbose_json"], model, file)
+    expect(verbose.json).toEqual({ task: "transcribe", language: expect.any(String), text, duration: measuredSeconds })
+    const polled = await fetch(`${server.url}/v1/jobs/${jobOf(verbose)}`, {
+      headers: { authorization: `Bearer ${key}` },
+    })
+    expect((await polled.json()).output).toEqual({ transcript: text })
   })
 
   it.each([

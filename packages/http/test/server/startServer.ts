@@ -23,6 +23,9 @@ import {
   Readiness,
 } from "../../src/index.ts"
 
+/** The length of every uploaded file. */
+export const measuredSeconds = 2.5
+
 export interface ServerOptions {
   readonly http?: Partial<HttpSettings>
   readonly upload?: Partial<EngineSettings["upload"]>
@@ -80,7 +83,7 @@ export const startServer = async (options: ServerOptions = {}): Promise<TestServ
     sandbox: options.sandbox ?? sandboxProviders({ steering: true }),
     live: {},
   })
-  const probe = Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: 3 }) })
+  const probe = Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: measuredSeconds }) })
   const ports = Layer.mergeAll(MemoryStores.layer, options.blobs ?? MemoryBlobStore.layer)
   const wrapped = Layer.effectContext(
     Effect.map(Effect.all([KeyDirectory, JobStore]), ([keys, jobs]) =>
