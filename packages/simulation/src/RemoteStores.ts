@@ -105,7 +105,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     for (const [at, { jobId, token }] of items.entries()) if (isLost(at)) news.lost(process, jobId, token)
   }
   type Ref = { readonly jobId: Job["id"]; readonly token: number }
-  type FencedVerb = "checkpointJobs" | "completeJobs" | "failJobs" | "deferJobs" | "releaseJobs"
+  type FencedVerb = "checkpointJobs" | "appendChunks" | "completeJobs" | "failJobs" | "deferJobs" | "releaseJobs"
   const answered = (verb: FencedVerb, items: ReadonlyArray<Ref>, outcomes: ReadonlyArray<FencedOutcome>): void => {
     const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
     watch.fenced(verb, answers)
@@ -129,6 +129,9 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
         watch.fenced("extendLeases", answers)
       }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at]?._tag === "LeaseLost")))),
     checkpointJobs: (items) => fenced("checkpointJobs", items, store.checkpointJobs(items)),
+    appendChunks: (items) => fenced("appendChunks", items, store.appendChunks(items)),
+    readChunks: (items) => read("readChunks", store.readChunks(items)),
+    countChunks: (id) => read("countChunks", store.countChunks(id)),
     completeJobs: (items) => fenced("completeJobs", items, store.completeJobs(items)),
     completeAndClaimJobs: (items, request) =>
       write("completeAndClaimJobs", store.completeAndClaimJobs(items, request), ({ claimed, completed }) => {

@@ -6,7 +6,7 @@ import { JobNotFound, WaitTimeout } from "../domain/Errors.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { JobDirectory, type WakeUp } from "../ports/index.ts"
 import { groupCommit } from "./GroupCommit.ts"
-import type { JobEvents } from "./JobEvents.ts"
+import { isEnd, type JobEvents } from "./JobEvents.ts"
 import { makeJobWatch } from "./JobWatch.ts"
 
 /**
@@ -27,11 +27,18 @@ export class JobReader extends Context.Service<
     Effect.gen(function* () {
       const directory = yield* JobDirectory
       const atOnce = yield* groupCommit(directory.readJobs)
-      const watch = yield* makeJobWatch
+      const watch = yield* makeJobWatch({
+        keyOf: ({ jobId }: { readonly jobId: JobId }) => jobId,
+        isHint: isEnd,
+        read: (questions) =>
+          Effect.map(directory.readJobs(questions.map(({ jobId }) => jobId)), (jobs) =>
+            jobs.map((job) => (job !== undefined && isFinished(job) ? job : undefined)),
+          ),
+      })
       return JobReader.of({
         read: (jobId) => Effect.map(atOnce([jobId]), ([job]) => job),
-        ended: (jobId, timeoutMs) => watch.ended(jobId, timeoutMs),
-        onEnd: (jobId, timeoutMs, listener) => watch.onEnd(jobId, timeoutMs, listener),
+        ended: (jobId, timeoutMs) => watch.next({ jobId }, timeoutMs),
+        onEnd: (jobId, timeoutMs, listener) => watch.onNews({ jobId }, timeoutMs, listener),
       })
     }),
   )

@@ -15,6 +15,7 @@ import {
   type Ask,
   type AttemptContext,
   type AttemptError,
+  AttemptFailed,
   type AttemptFile,
   GateShut,
   LeaseLost,
@@ -173,6 +174,25 @@ class RunContext implements AttemptContext<unknown> {
         attempt.reports.report(progressFrom(value, message))
         return Effect.void
       })
+  }
+
+  get emit(): AttemptContext<unknown>["emit"] {
+    return (chunk: unknown) =>
+      Effect.suspend(() => {
+        const { chunks, kind } = this.#attempt
+        if (chunks === undefined)
+          return Effect.die(new KindBug(`emit: ${kind.name} declares no chunks: add the schema of one to it as chunk`))
+        try {
+          chunks.emit(chunk)
+          return Effect.void
+        } catch (error) {
+          return error instanceof AttemptFailed ? Effect.fail(error) : Effect.die(error)
+        }
+      })
+  }
+
+  get emitted(): number {
+    return this.#attempt.chunks?.count ?? 0
   }
 
   get children(): AttemptContext<unknown>["children"] {
