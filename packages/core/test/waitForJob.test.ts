@@ -1,20 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Engine } from "@kiln/core/effect"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { JobDirectory } from "@kiln/core/ports"
-import { Effect, Fiber } from "effect"
+import { JobDirectory, WakeUp } from "@kiln/core/ports"
+import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { storesWith } from "./support/faults.ts"
 import { principal, within } from "./support/harness.ts"
 import { running, submitSpeech } from "./support/jobs.ts"
+import { makeChannel } from "./support/wakeUps.ts"
 
 /** Stores whose directory counts its calls and can be made unavailable. */
 const watched = () => {
-  const seen = { away: false, calls: 0 }
+  const seen = { away: false, calls: 0, jobs: 0 }
   const stores = storesWith(JobDirectory, ({ readJobs }) => ({
     readJobs: (ids) =>
       Effect.suspend(() => {
         seen.calls += 1
+        seen.jobs += ids.length
         return seen.away ? Effect.fail(new StoreUnavailable({ operation: "readJobs", cause: "test" })) : readJobs(ids)
       }),
   }))
@@ -66,6 +68,29 @@ describe("waiting for a job", () => {
       assert.isAtMost(seen.calls, 40)
       assert.isAbove(seen.calls, 10)
     }).pipe(within({ stores }))
+  })
+
+  it.effect("reads many jobs rarely where every process is notified, and the more often for fewer", () => {
+    const { seen, stores } = watched()
+    const channel = makeChannel()
+    channel.isDeaf = true
+    const notified = Layer.merge(
+      stores,
+      Layer.sync(WakeUp, () => channel.join()),
+    )
+    const readsWhile = Effect.fnUntraced(function* (count: number) {
+      const jobs = yield* Effect.forEach(Array.from({ length: count }), () => submitSpeech(crypto.randomUUID()))
+      const before = seen.jobs
+      const waits = yield* Effect.forEach(jobs, ({ id }) => Effect.forkChild(wait(id), { startImmediately: true }))
+      for (let turn = 0; turn < 60; turn += 1) yield* TestClock.adjust(500)
+      yield* Fiber.interruptAll(waits)
+      return seen.jobs - before
+    })
+    return Effect.gen(function* () {
+      // Each is read twice when the wait begins.
+      assert.isAtLeast(yield* readsWhile(1), 8)
+      assert.isAtMost(yield* readsWhile(1_000), 5_000)
+    }).pipe(within({ stores: notified }))
   })
 
   it.effect("does not see another caller's job", () =>

@@ -7,6 +7,7 @@ import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { JobId, StoreUnavailable } from "../domain/index.ts"
 import { WakeUp } from "../ports/index.ts"
+import type { WakeUpReach } from "../ports/WakeUp.ts"
 import { Deadlines } from "./Deadlines.ts"
 import { JobEvents } from "./JobEvents.ts"
 
@@ -15,6 +16,19 @@ const pauses = {
   process: { first: 50, longest: 2_000 },
   installation: { first: 1_000, longest: 5_000 },
 } as const
+
+/**
+ * Milliseconds for each job that is waited for: where every process is notified, all are read again at most once in this time, so
+ * that thousands of long waits cost next to nothing.
+ */
+const readMs = 10
+const longestPauseMs = 30_000
+
+const pauseMs = (reach: WakeUpReach, awaited: number, reads: number): number => {
+  const { first, longest } = pauses[reach]
+  const pause = Math.min(longest, first * 2 ** Math.min(reads, 16))
+  return reach === "process" ? pause : Math.max(pause, Math.min(longestPauseMs, awaited * readMs))
+}
 
 /** Jobs that become due within these milliseconds are read together: a process reads at most fifty times a second. */
 const gatherMs = 20
@@ -179,20 +193,22 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
     const now = yield* Clock.currentTimeMillis
     const due = new Set(this.#told)
     this.#told.clear()
+    const reach = yield* (yield* WakeUp).reach
+    const longest = pauseMs(reach, this.#awaited.size, Infinity)
     let nextAt = Infinity
     for (const [key, { dueAt }] of this.#awaited)
-      // A clock that was set back must not put off a read.
-      if (dueAt <= now + gatherMs / 2 || dueAt > now + 2 * pauses.installation.longest) due.add(key)
+      // Neither a clock that was set back nor a pause from a time with notifications must put off a read.
+      if (dueAt <= now + gatherMs / 2 || dueAt > now + 2 * longest) due.add(key)
       else nextAt = Math.min(nextAt, dueAt)
     const keys = [...due]
     for (let at = 0; at < keys.length; at += readSize) yield* this.#look(keys.slice(at, at + readSize))
-    const pauseMs = keys.length > 0 ? gatherMs : Math.min(nextAt - now, pauses.installation.longest)
-    yield* Effect.timeoutOption(this.#news.await, pauseMs)
+    const untilNext = keys.length > 0 ? gatherMs : Math.min(nextAt - now, pauses.installation.longest)
+    yield* Effect.timeoutOption(this.#news.await, untilNext)
   })
 
   #look(keys: ReadonlyArray<string>) {
     return Effect.gen({ self: this }, function* () {
-      const { first, longest } = pauses[yield* (yield* WakeUp).reach]
+      const reach = yield* (yield* WakeUp).reach
       const entries = keys.flatMap((key) => this.#awaited.get(key) ?? [])
       if (entries.length === 0) return
       const questions = entries.map(({ question }) => question)
@@ -202,7 +218,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
       for (const [at, entry] of entries.entries()) {
         const news = found[at]
         if (news !== undefined) for (const hear of entry.hear) hear(news)
-        entry.dueAt = now + Math.min(longest, first * 2 ** Math.min(entry.reads, 16))
+        entry.dueAt = now + pauseMs(reach, this.#awaited.size, entry.reads)
         entry.reads += 1
       }
     })
