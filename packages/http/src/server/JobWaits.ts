@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Engine } from "@kiln/core/effect"
 import type { JobId, Principal } from "@kiln/core/domain"
 import type { Readiness } from "../Health.ts"
@@ -10,10 +11,14 @@ const mostOfProcess = 10_000
 /** Requests that wait for the end of a job, woken as `engine.wait` is. Their number is bounded. */
 export interface JobWaits {
   /**
-   * Waits until the job, which must exist, has ended, the time is over or the process shuts down. Returns false at once, without a wait, if too many
-   * requests wait already, or the process is shutting down. A client that disconnects ends the wait.
+   * Waits until the job, which must exist, has ended, the time is over or the process shuts down. Returns false at once, without a wait,
+   * if too many requests wait already, or the process is shutting down. A client that disconnects ends the wait.
    */
   readonly waitForEnd: (principal: Principal, jobId: JobId, forMs: number) => Effect.Effect<boolean>
+  /** Whether one more request of this key may wait. */
+  readonly hasRoom: (principal: Principal) => boolean
+  /** Counts a stream as a request that waits while it runs, and ends it when the process shuts down. */
+  readonly streaming: <A>(principal: Principal, stream: Stream.Stream<A, unknown>) => Stream.Stream<A, unknown>
 }
 
 export const makeJobWaits = (
@@ -28,14 +33,31 @@ export const makeJobWaits = (
     if (left === 0) byKey.delete(keyId)
     else byKey.set(keyId, left)
   }
+  const enter = (keyId: string): void => {
+    all += 1
+    byKey.set(keyId, (byKey.get(keyId) ?? 0) + 1)
+  }
+  const hasRoom = ({ keyId }: Principal): boolean =>
+    !readiness.isStopping() && all < mostOfProcess && (byKey.get(keyId) ?? 0) < mostOfKey
+  const stopping = Effect.callback<void>((resume) => {
+    if (readiness.isStopping()) return resume(Effect.void)
+    return Effect.sync(readiness.onStopping(() => resume(Effect.void)))
+  })
   return {
-    waitForEnd: ({ keyId }, jobId, forMs) =>
+    hasRoom,
+    streaming: ({ keyId }, stream) => {
+      const place = Effect.acquireRelease(
+        Effect.sync(() => enter(keyId)),
+        () => Effect.sync(() => leave(keyId)),
+      )
+      return Stream.unwrap(Effect.as(place, Stream.interruptWhen(stream, stopping)))
+    },
+    waitForEnd: (principal, jobId, forMs) =>
       Effect.interruptible(
         Effect.callback<boolean>((resume) => {
-          const own = byKey.get(keyId) ?? 0
-          if (readiness.isStopping() || all >= mostOfProcess || own >= mostOfKey) return resume(Effect.succeed(false))
-          all += 1
-          byKey.set(keyId, own + 1)
+          if (!hasRoom(principal)) return resume(Effect.succeed(false))
+          const { keyId } = principal
+          enter(keyId)
           const release = (): void => {
             stopWaiting()
             stopListening()
