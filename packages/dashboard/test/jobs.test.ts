@@ -125,6 +125,26 @@ describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in 
     expect(again.body.error.code).toBe("job_finished")
   })
 
+  it("are retried with a changed request, which the audit log mentions and does not quote", async () => {
+    const [first] = await submitWaiting(1, "changed")
+    await operate(`/jobs/${first?.id}/cancel`, {})
+    const retry = (request: unknown) => operate(`/jobs/${first?.id}/retry`, { request })
+    expect((await retry({ text: 1 })).body.error).toMatchObject({ code: "invalid_request" })
+    const { body } = await retry({ text: "secret words" })
+    expect(body).toEqual({ job_id: expect.any(String), replayed: false })
+    expect(await world.engine.operator.getRequest(body.job_id)).toEqual({ text: "secret words" })
+    expect((await retry({ text: "other words" })).body.error).toMatchObject({
+      code: "job_not_retryable",
+      message: expect.stringContaining(body.job_id),
+    })
+    // The memory store has no audit log.
+    if (storeName === "memory") return
+    const { changes } = (await view("/audit?limit=10")).body
+    const entry = changes.find(({ subject }: { readonly subject: string }) => subject === first?.id)
+    expect(entry).toMatchObject({ action: "job.retry", details: { request_changed: true, retried_as: body.job_id } })
+    expect(JSON.stringify(changes)).not.toContain("words")
+  })
+
   it("that wait for their time are promoted one by one or together, and no others", async () => {
     const [first, second] = await submitWaiting(3, "soon")
     expect((await operate(`/jobs/${first?.id}/promote`, {})).body).toEqual({ changed: true })

@@ -11,6 +11,7 @@ import {
   maxDelayMs,
   type Operator,
   readMatching,
+  type RetryOptions,
   selectionFor,
   tallyChanges,
   toleratingEnd,
@@ -26,6 +27,7 @@ import { withOperator } from "../withOperator.ts"
 import { filterFlags, hasFilter, queryOf } from "./jobFilter.ts"
 import { momentOf } from "./billingMoment.ts"
 import { requireKnownType } from "./jobList.ts"
+import { changesRequest, type RequestGiven, requestFlags, requestGiven } from "./requestFlags.ts"
 
 /** Jobs that one command changes at most. It can be repeated. */
 const mostJobs = 10_000
@@ -63,10 +65,12 @@ const newJobOf = (outcomes: unknown) => {
   return outcome?._tag === "Created" ? { retried_as: outcome.job.id } : {}
 }
 
-const retried = (operator: Operator["Service"], jobId: string, fromStart: boolean) =>
-  operator
-    .retry(jobId, fromStart ? { from: "start" } : {})
-    .pipe(recordChange({ action: "job.retry", subject: jobId }, hasTag("Created"), newJobOf))
+const retried = (operator: Operator["Service"], jobId: string, options: RetryOptions) => {
+  const details = options.request === undefined ? {} : { request_changed: true }
+  return operator
+    .retry(jobId, options)
+    .pipe(recordChange({ action: "job.retry", subject: jobId, details }, hasTag("Created"), newJobOf))
+}
 
 const retryFlags = {
   ...changeFlags,
@@ -74,6 +78,7 @@ const retryFlags = {
     Flag.withDescription("Run all steps and children again, also those that the failed job had finished"),
     Flag.withDefault(false),
   ),
+  ...requestFlags,
 }
 
 const promoted = (operator: Operator["Service"], jobId: string) =>
@@ -117,13 +122,15 @@ const cancelSelected = Effect.fnUntraced(function* (operator: Operator["Service"
 
 const retrySelected = Effect.fnUntraced(function* (
   operator: Operator["Service"],
-  given: Given & { readonly fromStart: boolean },
+  given: Given & RequestGiven & { readonly fromStart: boolean },
 ) {
+  if (changesRequest(given))
+    return yield* misused("--request and --request-file change the request of one job: give its JOB_ID")
   const found = yield* selected(given, "retry")
   if (found === undefined) return
   const refusals: Array<{ readonly job_id: string; readonly message: string }> = []
   const outcomes = yield* Effect.forEach(found.jobs, ({ id }) =>
-    Effect.tap(toleratingRefusal(retried(operator, id, given.fromStart)), (outcome) =>
+    Effect.tap(toleratingRefusal(retried(operator, id, given.fromStart ? { from: "start" } : {})), (outcome) =>
       Effect.sync(() => {
         if (typeof outcome === "object") refusals.push({ job_id: id, message: outcome.refused })
       }),
@@ -259,7 +266,9 @@ export const jobRetry = Command.make("retry", retryFlags, (given) =>
     Effect.gen(function* () {
       const jobId = yield* oneJob(given)
       if (jobId === undefined) return yield* retrySelected(operator, given)
-      const { job, replayed } = yield* retried(operator, jobId, given.fromStart).pipe(
+      const changed = yield* requestGiven(given)
+      const options: RetryOptions = { ...(given.fromStart && { from: "start" }), ...changed }
+      const { job, replayed } = yield* retried(operator, jobId, options).pipe(
         Effect.mapError((error) => {
           switch (error._tag) {
             case "JobNotFound":
@@ -279,6 +288,6 @@ export const jobRetry = Command.make("retry", retryFlags, (given) =>
   ),
 ).pipe(
   Command.withDescription(
-    "Create a new job from the request of a failed one, or of all that flags select, at the current price",
+    "Create a new job from the request of a failed one, or a changed one, or of all that flags select, at the current price",
   ),
 )

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 import { fixtures } from "@kiln/conformance"
 import { FileBlobStore } from "@kiln/adapter-blobs"
 import { isId, jobBlobKey, jobBlobPrefix } from "@kiln/core/domain"
@@ -186,6 +189,38 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
     expect([after.project_id, after.key_id, after.mode]).toEqual([before.project_id, before.key_id, before.mode])
     expect(await refusalOf(["job", "retry", jobId(4)], env, 1)).toContain("only a failed job that still has its data")
     expect(await refusalOf(["job", "retry", unknownId], env, 1)).toContain("there is no job")
+  })
+
+  it("retry changes the request of a failed job, and the audit log says so without the request", async () => {
+    await using installation = await open()
+    const { env } = installation
+    const failed = [50, 51].map((n) => newJob(n, { kind: "speech_synthesis", request: { input: "Hullo." } }))
+    await installation.use(
+      Effect.gen(function* () {
+        const jobs = yield* JobStore
+        yield* jobs.createJobs([...failed, newJob(52, { kind: "unheard_of" })])
+        yield* jobs.cancelJobs([50, 51, 52].map((n) => jobId(n)))
+      }),
+    )
+    const file = join(await mkdtemp(join(tmpdir(), "kiln-request-")), "request.json")
+    await writeFile(file, JSON.stringify({ input: "Secret words." }))
+    const made = await jsonOf(["job", "retry", jobId(50), "--request-file", file], env)
+    await rm(dirname(file), { recursive: true })
+    const shown = await jsonOf(["job", "show", made.job_id, "--request"], env)
+    expect(shown.request).toEqual({ input: "Secret words." })
+    const entry = (await jsonOf(["audit", "list"], env)).changes.find(
+      ({ action }: { action: string }) => action === "job.retry",
+    )
+    expect(entry).toMatchObject({ subject: jobId(50), details: { request_changed: true, retried_as: made.job_id } })
+    expect(JSON.stringify(entry)).not.toContain("Secret")
+    const retried = (n: number, request: string) => ["job", "retry", jobId(n), "--request", request]
+    expect(await refusalOf(retried(50, '{"input":"Others."}'), env, 1)).toContain(`was retried as ${made.job_id}`)
+    expect(await refusalOf(retried(51, '{"input":""}'), env, 1)).toContain("input: ")
+    expect(await refusalOf(retried(51, "{input"), env, 2)).toContain("--request must be JSON")
+    expect(await refusalOf(retried(52, "{}"), env, 1)).toContain('job kind "unheard_of"')
+    expect(await refusalOf(["job", "retry", "--type", "speech_synthesis", "--request", "{}"], env, 2)).toContain(
+      "give its JOB_ID",
+    )
   })
 
   it("promote and reschedule change the start of a waiting job, and promote all that flags select", async () => {

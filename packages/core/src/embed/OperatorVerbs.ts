@@ -231,10 +231,13 @@ export interface OperatorVerbs<K extends Kind> {
    * job keeps its id, its status and its attempts; `get` shows the new one as its `retriedAs`. The new job takes over the upload. Finished steps and
    * children of the failed job count for the new one, which runs the failed ones again; with `from: "start"`, all of them run again. The
    * retry of a child belongs to its parent while that is unfinished. Repeating the call returns the same new job.
+   *
+   * `request` changes the request: its kind reads it as that of a submission (`InvalidRequest`), and all steps and children run again. It
+   * must name the same upload. A parent takes the result of a child that was retried so for the one it asked for.
    */
   readonly retry: <Name extends K["name"] = K["name"]>(
     job: JobReference<Name>,
-    options?: { readonly from?: "start" },
+    options?: { readonly from?: "start"; readonly request?: object },
   ) => Promise<JobResult<Extract<K, { readonly name: Name }>>>
   /**
    * Makes a job that waits for its delayed start, or for its next attempt, claimable now; workers look for it at once. It comes after the

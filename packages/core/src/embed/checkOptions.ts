@@ -166,7 +166,10 @@ export const followUpOptions: OptionNames<FollowUpOptions> = {
   tags: true,
   metadata: true,
 }
-export const retryOptions: OptionNames<{ readonly from?: "start" }> = { from: true }
+export const retryOptions: OptionNames<{ readonly from?: "start"; readonly request?: unknown }> = {
+  from: true,
+  request: true,
+}
 export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["listCharges"]>> = { from: true, to: true }
 
 export const eventTypes: { readonly [Type in JobEventType]: true } = {

@@ -141,12 +141,21 @@ export class Operator extends Context.Service<
     /**
      * Retries a failed job as a new one with the same request, key and mode, at the current price. The upload it used goes
      * over to the new job. Finished steps and children of the failed job count for the new one, which runs the failed ones again;
-     * `from: "start"` runs all of them. Calling it again returns the same new job.
+     * `from: "start"` runs all of them. Calling it again returns the same new job. With a changed `request`, the kind reads that one, and
+     * everything runs again; a kind that this engine does not have is refused (`KindUnknown`).
      */
     readonly retry: (
       jobId: string,
       options?: RetryOptions,
-    ) => Effect.Effect<AcceptedJob, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable>
+    ) => Effect.Effect<
+      AcceptedJob,
+      | Errors.JobNotFound
+      | Errors.JobNotRetryable
+      | Errors.InvalidRequest
+      | Errors.KindUnknown
+      | Refused
+      | StoreUnavailable
+    >
     /**
      * Makes a job that waits for its start or its next attempt claimable now. Returns false if it was already. Fails with `JobNotWaiting`
      * for a job that runs or is parked.

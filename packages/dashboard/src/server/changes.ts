@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JsonObject } from "@kiln/core/domain"
 import { type AuditChange, audited, type AuditedVerb, type CreateOutcome } from "@kiln/core/ports"
-import { maxDelayMs, Operator } from "@kiln/core/effect"
+import { maxDelayMs, Operator, type RetryOptions } from "@kiln/core/effect"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
 import type { Caller } from "./Caller.ts"
@@ -65,11 +65,16 @@ type Retried = ReturnType<Operator["Service"]["retry"]>
 export const retry = (
   id: string,
   caller: Caller,
+  options: RetryOptions = {},
 ): Effect.Effect<Effect.Success<Retried>, Effect.Error<Retried>, Operator> =>
   Effect.flatMap(Operator, (operator) =>
-    operator
-      .retry(id)
-      .pipe(recorded(caller, "job.retry", id, { changed: firstIs("Created"), detailsOf: newJobAs("retried_as") })),
+    operator.retry(id, options).pipe(
+      recorded(caller, "job.retry", id, {
+        details: options.request === undefined ? {} : { request_changed: true },
+        changed: firstIs("Created"),
+        detailsOf: newJobAs("retried_as"),
+      }),
+    ),
   )
 
 type Rescheduled = ReturnType<Operator["Service"]["promote"]>
@@ -107,14 +112,20 @@ export const cancelJob = ({ id }: InputOf<"cancelJob">, caller: Caller) =>
     }),
   )
 
-export const retryJob = ({ id }: InputOf<"retryJob">, caller: Caller) =>
-  retry(id, caller).pipe(
+export const retryJob = ({ id, payload }: InputOf<"retryJob">, caller: Caller) =>
+  retry(id, caller, payload).pipe(
     Effect.map(({ job, replayed }) => ({ job_id: job.id as string, replayed })),
     Effect.mapError((error) => {
-      if (error._tag === "StoreUnavailable") return error
-      return error._tag === "JobNotFound"
-        ? refuse("not_found", "there is no such job")
-        : refuse("job_not_retryable", error.message)
+      switch (error._tag) {
+        case "StoreUnavailable":
+          return error
+        case "JobNotFound":
+          return refuse("not_found", "there is no such job")
+        case "InvalidRequest":
+          return refuse("invalid_request", error.message)
+        default:
+          return refuse("job_not_retryable", error.message)
+      }
     }),
   )
 
