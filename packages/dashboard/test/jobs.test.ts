@@ -155,6 +155,11 @@ describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in 
     expect((await view(`/jobs/${second?.id}`)).body.claimable_at.slice(0, 10)).toBe(later.slice(0, 10))
     for (const run_at of ["soon", "2999-01-01T00:00:00Z"])
       expect((await operate(`/jobs/${second?.id}/reschedule`, { run_at })).body.error.code).toBe("invalid_request")
+    expect((await operate(`/jobs/${second?.id}/reschedule`, { priority: 4 })).body).toEqual({ changed: true })
+    expect((await operate(`/jobs/${second?.id}/reschedule`, { priority: 4 })).body).toEqual({ changed: false })
+    expect((await view(`/jobs/${second?.id}`)).body).toMatchObject({ priority: 4, claimable_at: expect.anything() })
+    for (const body of [{}, { priority: "soon" }, { priority: 6 }])
+      expect((await operate(`/jobs/${second?.id}/reschedule`, body)).body.error.code).toBe("invalid_request")
     const filter = { project: "prj_soon" }
     expect((await operate("/bulk/promote", { filter, dry_run: true })).body).toMatchObject({ matched: 2, changed: 0 })
     expect((await operate("/bulk/promote", { filter, dry_run: false })).body).toMatchObject({ matched: 2, changed: 2 })
@@ -162,7 +167,8 @@ describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in 
     if (storeName === "memory") return
     const { body } = await view("/audit")
     const actions = body.changes.map(({ action }: { readonly action: string }) => action)
-    expect(actions.slice(0, 4)).toEqual(["job.promote", "job.promote", "job.reschedule", "job.promote"])
+    const [promote, reschedule] = ["job.promote", "job.reschedule"]
+    expect(actions.slice(0, 5)).toEqual([promote, promote, reschedule, reschedule, promote])
   })
 
   it("that failed are grouped, and retried together", async () => {

@@ -238,6 +238,7 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
     await jsonOf(["job", "reschedule", jobId(2), "--at", "2026-01-01"], env)
     expect(await startOf(2)).toBeLessThanOrEqual(0)
     expect(await refusalOf(["job", "reschedule", jobId(2)], env, 2)).toMatch(/--at or --in/)
+    expect(await refusalOf(["job", "reschedule", jobId(2), "--priority", "9"], env, 2)).toMatch(/--priority must be/)
     expect(await refusalOf(["job", "reschedule", unknownId, "--in", "1h"], env, 1)).toMatch(/there is no job/)
     expect(await refusalOf(["job", "promote"], env, 2)).toMatch(/flags that select jobs/)
     const all = ["job", "promote", "--type", "speech_synthesis"]
@@ -246,9 +247,34 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
     await jsonOf(["job", "cancel", jobId(3)], env)
     expect(await refusalOf(["job", "promote", jobId(3)], env, 1)).toMatch(/finished already/)
     const { changes } = await jsonOf(["audit", "list"], env)
-    const actions = changes.map(({ action }: { action: string }) => action).toReversed()
+    const actions = changes.map(({ action }: { readonly action: string }) => action).toReversed()
     const [promote, reschedule] = ["job.promote", "job.reschedule"]
     expect(actions).toEqual([promote, reschedule, reschedule, promote, "job.cancel"])
+  })
+
+  it("reschedule changes the priority of a waiting job, or of all that flags select", async () => {
+    await using installation = await open()
+    const { env } = installation
+    const jobs = [1, 2, 3].map((n) => newJob(n, n === 3 ? { delayMs: 3_600_000 } : {}))
+    await installation.use(Effect.flatMap(JobStore, (store) => store.createJobs(jobs)))
+    const shown = (n: number) => jsonOf(["job", "show", jobId(n)], env)
+    const before = await shown(3)
+    const one = await jsonOf(["job", "reschedule", jobId(3), "--priority", "urgent"], env)
+    expect(one).toEqual({ job_id: jobId(3), priority: "urgent" })
+    expect(await shown(3)).toMatchObject({ priority: "urgent", claimable_at: before.claimable_at })
+    const all = ["job", "reschedule", "--type", "speech_synthesis", "--priority=-3"]
+    expect(await refusalOf(all, env, 2)).toMatch(/3 jobs would be rescheduled/)
+    expect(await jsonOf([...all, "--dry-run"], env)).toMatchObject({ matched: 3 })
+    expect(await jsonOf([...all, "--yes"], env)).toMatchObject({ matched: 3, rescheduled: 3, skipped: 0 })
+    expect(await jsonOf([...all, "--yes"], env)).toMatchObject({ rescheduled: 0, skipped: 3 })
+    expect((await shown(1)).priority).toBe(-3)
+    const { changes } = await jsonOf(["audit", "list"], env)
+    expect(changes.at(-1)).toMatchObject({
+      action: "job.reschedule",
+      subject: jobId(3),
+      details: { priority: "urgent" },
+    })
+    expect(changes).toHaveLength(4)
   })
 
   it("purge-data deletes the data and files of one finished job and of no other", async () => {

@@ -141,7 +141,7 @@ export const jobFilter: OptionNames<JobFilter> = {
   olderThanMs: true,
 }
 export const listQuery: OptionNames<ListQuery> = { ...jobFilter, after: true, limit: true }
-export const newStart: OptionNames<NewStart> = { delayMs: true, runAt: true }
+export const newStart: OptionNames<NewStart> = { delayMs: true, runAt: true, priority: true }
 export const bulkOptions: OptionNames<BulkOptions> = { dryRun: true, limit: true, after: true }
 export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>> = {
   finishedWithinMs: true,

@@ -17,6 +17,8 @@ export const bulkStatuses = {
   retry: ["failed"],
   promote: ["queued", "processing"],
   reschedule: ["queued", "processing"],
+  /** A change of the priority only, also of parked jobs. */
+  prioritize: ["queued", "processing"],
 } as const satisfies Readonly<Record<string, ReadonlyArray<JobStatus>>>
 
 export type BulkVerb = keyof typeof bulkStatuses
@@ -43,6 +45,7 @@ const matchWaiting = ({ later }: { readonly later: boolean }): MatchJobs =>
 const matchesOf: { readonly [Verb in BulkVerb]?: MatchJobs } = {
   promote: matchWaiting({ later: true }),
   reschedule: matchWaiting({ later: false }),
+  prioritize: (summaries) => Effect.succeed(summaries.filter(({ claimableAt, held }) => claimableAt !== null && !held)),
 }
 
 /** Returns the jobs of a query that a verb may change. */

@@ -20,9 +20,16 @@ export interface Operation {
 
 const nothing = Schema.Struct({})
 const newStart = Schema.Struct({
-  run_at: Schema.String.annotate({
-    description: "RFC 3339, at most 366 days from now. A time that has passed means now.",
-  }),
+  run_at: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "RFC 3339, at most 366 days from now. A time that has passed means now. Without it, the time stays.",
+    }),
+  ),
+  priority: Schema.optionalKey(
+    Schema.Union([Schema.String, Schema.Int]).annotate({
+      description: "A name (low, normal, high, urgent), or an integer from -5 to 5. Without it, the priority stays.",
+    }),
+  ),
 }).annotate({ identifier: "NewStart" })
 const retry = Schema.Struct({
   request: Schema.optionalKey(
@@ -97,7 +104,7 @@ export const operations = {
   ),
   rescheduleJob: post(
     "/jobs/:id/reschedule",
-    "Change when a waiting job may start",
+    "Change when a waiting job may start, or its priority",
     newStart,
     S.Changed,
     "kiln job reschedule ID --at TIME",

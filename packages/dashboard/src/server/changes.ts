@@ -1,10 +1,10 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { JsonObject } from "@kiln/core/domain"
+import { type JsonObject, type Priority, readPriority } from "@kiln/core/domain"
 import { type AuditChange, audited, type AuditedVerb, type CreateOutcome } from "@kiln/core/ports"
 import { maxDelayMs, Operator, type RetryOptions } from "@kiln/core/effect"
 import type { InputOf } from "../api/index.ts"
-import { refuse } from "./ApiError.ts"
+import { type ApiError, refuse } from "./ApiError.ts"
 import type { Caller } from "./Caller.ts"
 import { momentOf } from "./jobFields.ts"
 
@@ -92,15 +92,30 @@ const startAnswer = (change: Effect.Effect<boolean, Effect.Error<Rescheduled>, O
 
 export const promoteJob = ({ id }: InputOf<"promoteJob">, caller: Caller) => startAnswer(promote(id, caller))
 
+const priorityGiven = (given: string | number | undefined): Effect.Effect<Priority | undefined, ApiError> =>
+  Effect.suspend(() => {
+    try {
+      return Effect.succeed(given === undefined ? undefined : readPriority(given as Priority))
+    } catch (error) {
+      return Effect.fail(refuse("invalid_request", (error as TypeError).message))
+    }
+  })
+
 export const rescheduleJob = Effect.fnUntraced(function* ({ id, payload }: InputOf<"rescheduleJob">, caller: Caller) {
   const runAt = yield* momentOf("run_at", payload.run_at)
-  const delayMs = Math.max(0, (runAt ?? 0) - (yield* Clock.currentTimeMillis))
-  if (delayMs > maxDelayMs)
+  const delayMs = runAt === undefined ? undefined : Math.max(0, runAt - (yield* Clock.currentTimeMillis))
+  if (delayMs !== undefined && delayMs > maxDelayMs)
     return yield* Effect.fail(refuse("invalid_request", "run_at must be at most 366 days from now"))
+  const priority = yield* priorityGiven(payload.priority)
+  if (delayMs === undefined && priority === undefined)
+    return yield* Effect.fail(refuse("invalid_request", "give run_at, priority or both"))
   const operator = yield* Operator
-  const details = { delay_seconds: Math.ceil(delayMs / 1_000) }
+  const details = {
+    ...(delayMs !== undefined && { delay_seconds: Math.ceil(delayMs / 1_000) }),
+    ...(priority !== undefined && { priority }),
+  }
   const change = recorded(caller, "job.reschedule", id, { details, changed: firstIs("Rescheduled") })
-  return yield* startAnswer(change(operator.reschedule(id, delayMs)))
+  return yield* startAnswer(change(operator.reschedule(id, { delayMs, priority })))
 })
 
 export const cancelJob = ({ id }: InputOf<"cancelJob">, caller: Caller) =>
