@@ -125,6 +125,26 @@ describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in 
     expect(again.body.error.code).toBe("job_finished")
   })
 
+  it("are retried with a changed request, which the audit log mentions and does not quote", async () => {
+    const [first] = await submitWaiting(1, "changed")
+    await operate(`/jobs/${first?.id}/cancel`, {})
+    const retry = (request: unknown) => operate(`/jobs/${first?.id}/retry`, { request })
+    expect((await retry({ text: 1 })).body.error).toMatchObject({ code: "invalid_request" })
+    const { body } = await retry({ text: "secret words" })
+    expect(body).toEqual({ job_id: expect.any(String), replayed: false })
+    expect(await world.engine.operator.getRequest(body.job_id)).toEqual({ text: "secret words" })
+    expect((await retry({ text: "other words" })).body.error).toMatchObject({
+      code: "job_not_retryable",
+      message: expect.stringContaining(body.job_id),
+    })
+    // The memory store has no audit log.
+    if (storeName === "memory") return
+    const { changes } = (await view("/audit?limit=10")).body
+    const entry = changes.find(({ subject }: { readonly subject: string }) => subject === first?.id)
+    expect(entry).toMatchObject({ action: "job.retry", details: { request_changed: true, retried_as: body.job_id } })
+    expect(JSON.stringify(changes)).not.toContain("words")
+  })
+
   it("that wait for their time are promoted one by one or together, and no others", async () => {
     const [first, second] = await submitWaiting(3, "soon")
     expect((await operate(`/jobs/${first?.id}/promote`, {})).body).toEqual({ changed: true })
@@ -135,6 +155,11 @@ describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in 
     expect((await view(`/jobs/${second?.id}`)).body.claimable_at.slice(0, 10)).toBe(later.slice(0, 10))
     for (const run_at of ["soon", "2999-01-01T00:00:00Z"])
       expect((await operate(`/jobs/${second?.id}/reschedule`, { run_at })).body.error.code).toBe("invalid_request")
+    expect((await operate(`/jobs/${second?.id}/reschedule`, { priority: 4 })).body).toEqual({ changed: true })
+    expect((await operate(`/jobs/${second?.id}/reschedule`, { priority: 4 })).body).toEqual({ changed: false })
+    expect((await view(`/jobs/${second?.id}`)).body).toMatchObject({ priority: 4, claimable_at: expect.anything() })
+    for (const body of [{}, { priority: "soon" }, { priority: 6 }])
+      expect((await operate(`/jobs/${second?.id}/reschedule`, body)).body.error.code).toBe("invalid_request")
     const filter = { project: "prj_soon" }
     expect((await operate("/bulk/promote", { filter, dry_run: true })).body).toMatchObject({ matched: 2, changed: 0 })
     expect((await operate("/bulk/promote", { filter, dry_run: false })).body).toMatchObject({ matched: 2, changed: 2 })
@@ -142,7 +167,8 @@ describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in 
     if (storeName === "memory") return
     const { body } = await view("/audit")
     const actions = body.changes.map(({ action }: { readonly action: string }) => action)
-    expect(actions.slice(0, 4)).toEqual(["job.promote", "job.promote", "job.reschedule", "job.promote"])
+    const [promote, reschedule] = ["job.promote", "job.reschedule"]
+    expect(actions.slice(0, 5)).toEqual([promote, promote, reschedule, reschedule, promote])
   })
 
   it("that failed are grouped, and retried together", async () => {

@@ -1,7 +1,8 @@
-import { isParked, type JobId, rescheduling } from "@kiln/core/domain"
+import { isParked, type JobId, type Priority, rescheduling } from "@kiln/core/domain"
 import type { RescheduleOutcome, Rescheduling } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
+import { changePriorities, readPriorities } from "./changePriorities.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { finishedStates } from "./lockJobs.ts"
@@ -17,7 +18,10 @@ const parkedTokens = batchStatement<{ seq: number }, {}, { readonly seq: number;
       .select(["item.seq", "parked.token"]),
 )
 
-/** Changes when waiting jobs may be claimed, and lowers `next_at` of their lanes. The jobs and lanes were locked by this transaction. */
+/**
+ * Changes when waiting jobs may be claimed, and lowers `next_at` of their lanes, or changes their priority. The jobs and lanes were locked
+ * by this transaction.
+ */
 export const rescheduleJobs = async (
   tx: Transaction,
   items: ReadonlyArray<Rescheduling>,
@@ -25,7 +29,8 @@ export const rescheduleJobs = async (
 ): Promise<ReadonlyArray<RescheduleOutcome>> => {
   const queued = new Map(jobs.map((job) => [job.id, job]))
   const elsewhere = items.filter(({ jobId }) => !queued.has(jobId)).map(({ jobId: id }) => ({ id }))
-  const [ended, tokens] = await Promise.all([
+  const prioritized = new Set(items.flatMap(({ jobId, priority }) => (priority === undefined ? [] : [jobId])))
+  const [ended, tokens, before] = await Promise.all([
     elsewhere.length === 0 ? [] : tx.batch(finishedStates, elsewhere, {}),
     jobs.length === 0
       ? []
@@ -34,7 +39,12 @@ export const rescheduleJobs = async (
           jobs.map(({ seq }) => ({ seq })),
           {},
         ),
+    readPriorities(
+      tx,
+      [...prioritized].filter((id) => queued.has(id)),
+    ),
   ])
+  const priorities = new Map<JobId, Priority>()
   const finished = new Set(ended.map(({ id }) => id))
   const parked = new Map(tokens.map((row) => [row.seq, row]))
   const moves = new Map<JobId, Move>()
@@ -43,11 +53,15 @@ export const rescheduleJobs = async (
     const job = queued.get(jobId)
     if (job === undefined) return finished.has(jobId) ? "AlreadyFinished" : "NotFound"
     const present = moves.get(jobId)?.to ?? stateOf(job)
-    const decided = rescheduling(present, isParked(parked.get(job.seq), present), item, tx.now)
+    // Without a new one, the priority does not matter.
+    const priority = priorities.get(jobId) ?? before.get(jobId) ?? "normal"
+    const decided = rescheduling({ ...present, priority }, isParked(parked.get(job.seq), present), item, tx.now)
     if (typeof decided === "string") return decided
-    moves.set(jobId, { from: job, to: decided })
+    if (decided.priority !== priority) priorities.set(jobId, decided.priority)
+    if (decided.state !== undefined) moves.set(jobId, { from: job, to: decided.state })
     return "Rescheduled"
   })
+  await changePriorities(tx, priorities)
   const all = [...moves.values()]
   if (all.length === 0) return outcomes
   tx.commitWith(moveJobs(tx, all))

@@ -14,6 +14,7 @@ import { signals } from "./0012Signals.ts"
 import { failedSteps } from "./0013FailedSteps.ts"
 import { prerequisites } from "./0014Prerequisites.ts"
 import { chunks } from "./0015Chunks.ts"
+import { priorities } from "./0017Priorities.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -36,5 +37,6 @@ export const migrations: ReadonlyArray<Migration> = [
   failedSteps,
   prerequisites,
   chunks,
+  priorities,
   // One per line.
 ]

@@ -9,6 +9,7 @@ import { signals } from "./0008Signals.ts"
 import { failedSteps } from "./0009FailedSteps.ts"
 import { prerequisites } from "./0010Prerequisites.ts"
 import { chunks } from "./0011Chunks.ts"
+import { priorities } from "./0013Priorities.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -26,5 +27,6 @@ export const migrations: ReadonlyArray<Migration> = [
   failedSteps,
   prerequisites,
   chunks,
+  priorities,
   // One per line.
 ]

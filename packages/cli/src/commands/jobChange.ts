@@ -1,4 +1,3 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
@@ -8,9 +7,9 @@ import type { JobFinished, JobNotFound, JobNotWaiting } from "@kiln/core"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
   type BulkVerb,
-  maxDelayMs,
   type Operator,
   readMatching,
+  type RetryOptions,
   selectionFor,
   tallyChanges,
   toleratingEnd,
@@ -19,20 +18,19 @@ import {
 } from "@kiln/core/effect"
 import type { CreateOutcome, JobQuery } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
-import { answer, formatTime } from "../Output.ts"
+import { answer } from "../Output.ts"
 import { hasTag, recordChange } from "../recordChange.ts"
-import { duration } from "../settings/SettingType.ts"
 import { withOperator } from "../withOperator.ts"
 import { filterFlags, hasFilter, queryOf } from "./jobFilter.ts"
-import { momentOf } from "./billingMoment.ts"
 import { requireKnownType } from "./jobList.ts"
+import { changesRequest, type RequestGiven, requestFlags, requestGiven } from "./requestFlags.ts"
 
 /** Jobs that one command changes at most. It can be repeated. */
 const mostJobs = 10_000
 
 export const unknownJob = (jobId: string) => failed(`there is no job ${jobId}: see kiln job list`)
 
-const changeFlags = {
+export const changeFlags = {
   id: Argument.String("JOB_ID").pipe(
     Argument.withDescription("The job's id, from `kiln job list`; without it, all jobs that the flags select"),
     Argument.optional,
@@ -52,7 +50,7 @@ const findJobs = Effect.fnUntraced(function* (query: JobQuery, verb: BulkVerb) {
   return { jobs, isComplete: next === null }
 })
 
-const counted = (count: number): string => `${count} ${count === 1 ? "job" : "jobs"}`
+export const counted = (count: number): string => `${count} ${count === 1 ? "job" : "jobs"}`
 
 const canceled = (operator: Operator["Service"], jobId: string) =>
   operator.cancel(jobId).pipe(recordChange({ action: "job.cancel", subject: jobId }, hasTag("Canceled")))
@@ -63,10 +61,12 @@ const newJobOf = (outcomes: unknown) => {
   return outcome?._tag === "Created" ? { retried_as: outcome.job.id } : {}
 }
 
-const retried = (operator: Operator["Service"], jobId: string, fromStart: boolean) =>
-  operator
-    .retry(jobId, fromStart ? { from: "start" } : {})
-    .pipe(recordChange({ action: "job.retry", subject: jobId }, hasTag("Created"), newJobOf))
+const retried = (operator: Operator["Service"], jobId: string, options: RetryOptions) => {
+  const details = options.request === undefined ? {} : { request_changed: true }
+  return operator
+    .retry(jobId, options)
+    .pipe(recordChange({ action: "job.retry", subject: jobId, details }, hasTag("Created"), newJobOf))
+}
 
 const retryFlags = {
   ...changeFlags,
@@ -74,25 +74,33 @@ const retryFlags = {
     Flag.withDescription("Run all steps and children again, also those that the failed job had finished"),
     Flag.withDefault(false),
   ),
+  ...requestFlags,
 }
 
 const promoted = (operator: Operator["Service"], jobId: string) =>
   operator.promote(jobId).pipe(recordChange({ action: "job.promote", subject: jobId }, hasTag("Rescheduled")))
 
-type Given = Parameters<typeof hasFilter>[0] & { readonly dryRun: boolean; readonly yes: boolean }
+export type Given = Parameters<typeof hasFilter>[0] & { readonly dryRun: boolean; readonly yes: boolean }
 
-const pastOf = { cancel: "canceled", retry: "retried", promote: "promoted", reschedule: "rescheduled" } as const
+const pastOf = {
+  cancel: "canceled",
+  retry: "retried",
+  promote: "promoted",
+  reschedule: "rescheduled",
+  prioritize: "rescheduled",
+} as const
 
 /** Selects the jobs of a command without a job id, and says how many there are unless it may change them. */
-const selected = Effect.fnUntraced(function* (given: Given, verb: BulkVerb) {
+export const selected = Effect.fnUntraced(function* (given: Given, verb: BulkVerb) {
+  const command = `kiln job ${verb === "prioritize" ? "reschedule" : verb}`
   if (!hasFilter(given))
-    return yield* misused(`kiln job ${verb} needs a JOB_ID, or flags that select jobs, such as --type or --error-code`)
+    return yield* misused(`${command} needs a JOB_ID, or flags that select jobs, such as --type or --error-code`)
   const { isComplete, jobs } = yield* findJobs(yield* queryOf(given), verb)
   const more = isComplete ? "" : " at least; repeat the command for the rest"
   if (given.dryRun) {
     yield* answer({
       json: { dry_run: true, matched: jobs.length, complete: isComplete, job_ids: jobs.map(({ id }) => id) },
-      text: `kiln job ${verb} would change ${counted(jobs.length)}${more} (--dry-run)`,
+      text: `${command} would change ${counted(jobs.length)}${more} (--dry-run)`,
     })
     return undefined
   }
@@ -117,13 +125,15 @@ const cancelSelected = Effect.fnUntraced(function* (operator: Operator["Service"
 
 const retrySelected = Effect.fnUntraced(function* (
   operator: Operator["Service"],
-  given: Given & { readonly fromStart: boolean },
+  given: Given & RequestGiven & { readonly fromStart: boolean },
 ) {
+  if (changesRequest(given))
+    return yield* misused("--request and --request-file change the request of one job: give its JOB_ID")
   const found = yield* selected(given, "retry")
   if (found === undefined) return
   const refusals: Array<{ readonly job_id: string; readonly message: string }> = []
   const outcomes = yield* Effect.forEach(found.jobs, ({ id }) =>
-    Effect.tap(toleratingRefusal(retried(operator, id, given.fromStart)), (outcome) =>
+    Effect.tap(toleratingRefusal(retried(operator, id, given.fromStart ? { from: "start" } : {})), (outcome) =>
       Effect.sync(() => {
         if (typeof outcome === "object") refusals.push({ job_id: id, message: outcome.refused })
       }),
@@ -154,7 +164,7 @@ const promoteSelected = Effect.fnUntraced(function* (operator: Operator["Service
   })
 })
 
-const oneJob = (given: Given & { readonly id: Option.Option<string> }) =>
+export const oneJob = (given: Given & { readonly id: Option.Option<string> }) =>
   Effect.suspend(() => {
     if (Option.isNone(given.id)) return Effect.succeed(undefined)
     return hasFilter(given) || given.dryRun || given.yes
@@ -186,7 +196,7 @@ export const jobCancel = Command.make("cancel", changeFlags, (given) =>
 )
 
 /** Explains why the start of a job was not changed. */
-const explained = <A, R>(
+export const explained = <A, R>(
   jobId: string,
   verb: string,
   change: Effect.Effect<A, JobNotFound | JobFinished | JobNotWaiting | StoreUnavailable, R>,
@@ -217,49 +227,14 @@ export const jobPromote = Command.make("promote", changeFlags, (given) =>
   Command.withDescription("Let a job that waits for its start or its next attempt start now, or all that flags select"),
 )
 
-const rescheduleFlags = {
-  id: Argument.String("JOB_ID").pipe(Argument.withDescription("The job's id, from `kiln job list`")),
-  at: Flag.String("at").pipe(
-    Flag.withMetavar("DATE"),
-    Flag.withDescription("When it may start: 2026-11-28 (midnight in UTC) or RFC 3339"),
-    Flag.optional,
-  ),
-  in: Flag.String("in").pipe(
-    Flag.withMetavar("DURATION"),
-    Flag.withDescription("The time from now after which it may start, such as 30m, 12h or 7d"),
-    Flag.optional,
-  ),
-}
-
-/** Returns the milliseconds until the start that the flags name. */
-const delayGiven = Effect.fnUntraced(function* (at: Option.Option<string>, wait: Option.Option<string>) {
-  if (Option.isSome(at) === Option.isSome(wait)) return yield* misused("kiln job reschedule needs either --at or --in")
-  if (Option.isSome(at)) return Math.max(0, (yield* momentOf("at", at.value)) - (yield* Clock.currentTimeMillis))
-  const given = duration(Option.getOrElse(wait, () => ""))
-  return given.ok ? given.value : yield* misused(`--in ${given.rule}`)
-})
-
-export const jobReschedule = Command.make("reschedule", rescheduleFlags, ({ at, id: jobId, in: wait }) =>
-  withOperator((operator) =>
-    Effect.gen(function* () {
-      const delayMs = yield* delayGiven(at, wait)
-      if (delayMs > maxDelayMs) return yield* misused("a job can be rescheduled by at most 366 days")
-      const startsAt = formatTime((yield* Clock.currentTimeMillis) + delayMs)
-      const details = { delay_seconds: Math.ceil(delayMs / 1_000) }
-      const change = { action: "job.reschedule", subject: jobId, details }
-      const rescheduled = operator.reschedule(jobId, delayMs).pipe(recordChange(change, hasTag("Rescheduled")))
-      yield* explained(jobId, "rescheduled", rescheduled)
-      yield* answer({ json: { job_id: jobId, starts_at: startsAt }, text: `${jobId} may start at ${startsAt}` })
-    }),
-  ),
-).pipe(Command.withDescription("Change when a job that waits may start, or start its next attempt"))
-
 export const jobRetry = Command.make("retry", retryFlags, (given) =>
   withOperator((operator) =>
     Effect.gen(function* () {
       const jobId = yield* oneJob(given)
       if (jobId === undefined) return yield* retrySelected(operator, given)
-      const { job, replayed } = yield* retried(operator, jobId, given.fromStart).pipe(
+      const changed = yield* requestGiven(given)
+      const options: RetryOptions = { ...(given.fromStart && { from: "start" }), ...changed }
+      const { job, replayed } = yield* retried(operator, jobId, options).pipe(
         Effect.mapError((error) => {
           switch (error._tag) {
             case "JobNotFound":
@@ -279,6 +254,6 @@ export const jobRetry = Command.make("retry", retryFlags, (given) =>
   ),
 ).pipe(
   Command.withDescription(
-    "Create a new job from the request of a failed one, or of all that flags select, at the current price",
+    "Create a new job from the request of a failed one, or a changed one, or of all that flags select, at the current price",
   ),
 )

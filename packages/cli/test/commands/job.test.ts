@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
 import { fixtures } from "@kiln/conformance"
 import { FileBlobStore } from "@kiln/adapter-blobs"
 import { isId, jobBlobKey, jobBlobPrefix } from "@kiln/core/domain"
@@ -188,6 +191,38 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
     expect(await refusalOf(["job", "retry", unknownId], env, 1)).toContain("there is no job")
   })
 
+  it("retry changes the request of a failed job, and the audit log says so without the request", async () => {
+    await using installation = await open()
+    const { env } = installation
+    const failed = [50, 51].map((n) => newJob(n, { kind: "speech_synthesis", request: { input: "Hullo." } }))
+    await installation.use(
+      Effect.gen(function* () {
+        const jobs = yield* JobStore
+        yield* jobs.createJobs([...failed, newJob(52, { kind: "unheard_of" })])
+        yield* jobs.cancelJobs([50, 51, 52].map((n) => jobId(n)))
+      }),
+    )
+    const file = join(await mkdtemp(join(tmpdir(), "kiln-request-")), "request.json")
+    await writeFile(file, JSON.stringify({ input: "Secret words." }))
+    const made = await jsonOf(["job", "retry", jobId(50), "--request-file", file], env)
+    await rm(dirname(file), { recursive: true })
+    const shown = await jsonOf(["job", "show", made.job_id, "--request"], env)
+    expect(shown.request).toEqual({ input: "Secret words." })
+    const entry = (await jsonOf(["audit", "list"], env)).changes.find(
+      ({ action }: { action: string }) => action === "job.retry",
+    )
+    expect(entry).toMatchObject({ subject: jobId(50), details: { request_changed: true, retried_as: made.job_id } })
+    expect(JSON.stringify(entry)).not.toContain("Secret")
+    const retried = (n: number, request: string) => ["job", "retry", jobId(n), "--request", request]
+    expect(await refusalOf(retried(50, '{"input":"Others."}'), env, 1)).toContain(`was retried as ${made.job_id}`)
+    expect(await refusalOf(retried(51, '{"input":""}'), env, 1)).toContain("input: ")
+    expect(await refusalOf(retried(51, "{input"), env, 2)).toContain("--request must be JSON")
+    expect(await refusalOf(retried(52, "{}"), env, 1)).toContain('job kind "unheard_of"')
+    expect(await refusalOf(["job", "retry", "--type", "speech_synthesis", "--request", "{}"], env, 2)).toContain(
+      "give its JOB_ID",
+    )
+  })
+
   it("promote and reschedule change the start of a waiting job, and promote all that flags select", async () => {
     await using installation = await open()
     const { env } = installation
@@ -203,6 +238,7 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
     await jsonOf(["job", "reschedule", jobId(2), "--at", "2026-01-01"], env)
     expect(await startOf(2)).toBeLessThanOrEqual(0)
     expect(await refusalOf(["job", "reschedule", jobId(2)], env, 2)).toMatch(/--at or --in/)
+    expect(await refusalOf(["job", "reschedule", jobId(2), "--priority", "9"], env, 2)).toMatch(/--priority must be/)
     expect(await refusalOf(["job", "reschedule", unknownId, "--in", "1h"], env, 1)).toMatch(/there is no job/)
     expect(await refusalOf(["job", "promote"], env, 2)).toMatch(/flags that select jobs/)
     const all = ["job", "promote", "--type", "speech_synthesis"]
@@ -211,9 +247,34 @@ describe.each(installations)("kiln job on %s", (_name, open) => {
     await jsonOf(["job", "cancel", jobId(3)], env)
     expect(await refusalOf(["job", "promote", jobId(3)], env, 1)).toMatch(/finished already/)
     const { changes } = await jsonOf(["audit", "list"], env)
-    const actions = changes.map(({ action }: { action: string }) => action).toReversed()
+    const actions = changes.map(({ action }: { readonly action: string }) => action).toReversed()
     const [promote, reschedule] = ["job.promote", "job.reschedule"]
     expect(actions).toEqual([promote, reschedule, reschedule, promote, "job.cancel"])
+  })
+
+  it("reschedule changes the priority of a waiting job, or of all that flags select", async () => {
+    await using installation = await open()
+    const { env } = installation
+    const jobs = [1, 2, 3].map((n) => newJob(n, n === 3 ? { delayMs: 3_600_000 } : {}))
+    await installation.use(Effect.flatMap(JobStore, (store) => store.createJobs(jobs)))
+    const shown = (n: number) => jsonOf(["job", "show", jobId(n)], env)
+    const before = await shown(3)
+    const one = await jsonOf(["job", "reschedule", jobId(3), "--priority", "urgent"], env)
+    expect(one).toEqual({ job_id: jobId(3), priority: "urgent" })
+    expect(await shown(3)).toMatchObject({ priority: "urgent", claimable_at: before.claimable_at })
+    const all = ["job", "reschedule", "--type", "speech_synthesis", "--priority=-3"]
+    expect(await refusalOf(all, env, 2)).toMatch(/3 jobs would be rescheduled/)
+    expect(await jsonOf([...all, "--dry-run"], env)).toMatchObject({ matched: 3 })
+    expect(await jsonOf([...all, "--yes"], env)).toMatchObject({ matched: 3, rescheduled: 3, skipped: 0 })
+    expect(await jsonOf([...all, "--yes"], env)).toMatchObject({ rescheduled: 0, skipped: 3 })
+    expect((await shown(1)).priority).toBe(-3)
+    const { changes } = await jsonOf(["audit", "list"], env)
+    expect(changes.at(-1)).toMatchObject({
+      action: "job.reschedule",
+      subject: jobId(3),
+      details: { priority: "urgent" },
+    })
+    expect(changes).toHaveLength(4)
   })
 
   it("purge-data deletes the data and files of one finished job and of no other", async () => {

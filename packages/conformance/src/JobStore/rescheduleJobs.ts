@@ -1,6 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { JobStore, type RescheduleOutcome } from "@kiln/core/ports"
+import type { Priority } from "@kiln/core/domain"
+import { JobDirectory, JobStore, type RescheduleOutcome } from "@kiln/core/ports"
 import { advance, claim, claimedNumbers, create, createAndClaim, createDone, first, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { expectMoved } from "../expectations.ts"
@@ -11,7 +12,12 @@ const rescheduling = Effect.fnUntraced(function* (...items: ReadonlyArray<readon
   return yield* store.rescheduleJobs(items.map(([n, delayMs]) => ({ jobId: jobId(n), delayMs })))
 })
 
-/** An operator changes when waiting jobs may start. */
+const prioritizing = Effect.fnUntraced(function* (...items: ReadonlyArray<readonly [n: number, priority: Priority]>) {
+  const store = yield* JobStore
+  return yield* store.rescheduleJobs(items.map(([n, priority]) => ({ jobId: jobId(n), priority })))
+})
+
+/** An operator changes when waiting jobs may start, and their priority. */
 export const rescheduleJobs: Section = {
   name: "JobStore.rescheduleJobs",
   checks: [
@@ -186,6 +192,66 @@ export const rescheduleJobs: Section = {
         expect(claimedNumbers(yield* claim({ limit: 1 }))).toEqual([5])
         yield* advance(1_999)
         expect(claimedNumbers(yield* claim())).toEqual([3])
+      }),
+    ),
+
+    check(
+      "changes the priority of a waiting job, by which the next claim goes, and nothing else",
+      Effect.gen(function* () {
+        yield* create(newJob(1), newJob(2), newJob(3), newJob(4, { delayMs: 500 }))
+        const [before, delayed] = [yield* read(newJob(3)), yield* read(newJob(4))]
+        yield* advance(10)
+        expect(yield* prioritizing([1, "low"], [3, 4], [4, "urgent"])).toEqual(Array(3).fill("Rescheduled"))
+        expect(yield* read(newJob(3))).toEqual({ ...before, priority: 4 })
+        expect(yield* read(newJob(4))).toEqual({ ...delayed, priority: "urgent" })
+        const { jobs } = yield* (yield* JobDirectory).listJobs({ limit: 10 })
+        const listed = new Map(jobs.map(({ id, priority }) => [id, priority]))
+        expect([1, 2, 3, 4].map((n) => listed.get(jobId(n)))).toEqual(["low", "normal", 4, "urgent"])
+        expect(claimedNumbers(yield* claim({ limit: 1 }))).toEqual([3])
+        expect(claimedNumbers(yield* claim({ limit: 1 }))).toEqual([2])
+        yield* advance(490)
+        expect(claimedNumbers(yield* claim({ limit: 1 }))).toEqual([4])
+        expect(claimedNumbers(yield* claim({ limit: 1 }))).toEqual([1])
+        expect((yield* read(newJob(3))).priority).toBe(4)
+      }),
+    ),
+
+    check(
+      "changes priority and start together, in the order of the items",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* create(newJob(1, { delayMs: 60_000 }), newJob(2))
+        const both = { jobId: jobId(1), delayMs: 0, priority: "high" } as const
+        expect(yield* store.rescheduleJobs([both, both, { ...both, priority: "low" }, { ...both }])).toEqual([
+          "Rescheduled",
+          "Ready",
+          "Rescheduled",
+          "Rescheduled",
+        ])
+        expect(yield* read(newJob(1))).toMatchObject({ priority: "high", claimableAt: 0 })
+        expect(claimedNumbers(yield* claim({ limit: 1 }))).toEqual([1])
+      }),
+    ),
+
+    check(
+      "changes the priority of a parked job and of one between two attempts, and of no other",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const { token } = yield* createAndClaim(newJob(1))
+        const park = { reason: "signal", subject: "approved" } as const
+        yield* store.deferJobs([{ jobId: jobId(1), token, delayMs: 0, countsAsFailure: false, park }])
+        const parked = yield* read(newJob(1))
+        expect(yield* prioritizing([1, "high"], [1, "high"])).toEqual(["Rescheduled", "Unchanged"])
+        expect(yield* read(newJob(1))).toEqual({ ...parked, priority: "high" })
+        const held = yield* createAndClaim(newJob(2))
+        expect(yield* prioritizing([2, "high"])).toEqual(["Held"])
+        expect((yield* read(newJob(2))).priority).toBe("normal")
+        yield* store.deferJobs([{ jobId: jobId(2), token: held.token, delayMs: 5_000, countsAsFailure: true }])
+        expect(yield* prioritizing([2, "low"])).toEqual(["Rescheduled"])
+        const done = yield* createDone(newJob(3))
+        expect(yield* prioritizing([3, "high"], [9, "high"])).toEqual(["AlreadyFinished", "NotFound"])
+        expect(yield* read(newJob(3))).toEqual(done)
+        expect(yield* store.rescheduleJobs([{ jobId: jobId(2) }])).toEqual(["Unchanged"])
       }),
     ),
 

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { type AttemptWait, errorCodes, jobBlobKey, type Json } from "@kiln/core/domain"
+import { type AttemptWait, errorCodes, jobBlobKey, type Json, type Priority } from "@kiln/core/domain"
 import {
   type Completion,
   type EraseOutcome,
@@ -141,18 +141,23 @@ const signalJobs = operation(
 
 const rescheduleJobs = operation(
   "rescheduleJobs",
-  fc.array(record({ pick, delayMs: fc.constantFrom(0, 0, 0, 1, 700, 5_000), queuedOnly: fc.boolean() }), {
-    minLength: 1,
-    maxLength: 3,
-  }),
+  fc.array(
+    record({
+      pick,
+      delayMs: fc.constantFrom(0, 0, 0, 1, 700, 5_000, undefined, undefined),
+      priority: fc.constantFrom<Array<Priority | undefined>>(undefined, undefined, "normal", "high", "low", -4),
+      queuedOnly: fc.boolean(),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
   (picks, history) => {
-    const items = picks.map(({ delayMs, pick: choice, queuedOnly }) => {
+    const items = picks.map(({ delayMs, pick: choice, priority, queuedOnly }) => {
       const known = pickFrom(choice, {
         present: history.seen.unfinished,
         ended: history.seen.finished,
         ever: history.jobs,
       })
-      return { jobId: known?.jobId ?? jobId(9_999), delayMs, queuedOnly }
+      return { jobId: known?.jobId ?? jobId(9_999), delayMs, priority, queuedOnly }
     })
     return Effect.flatMap(JobStore, (store) => store.rescheduleJobs(items))
   },

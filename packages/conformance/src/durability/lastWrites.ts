@@ -145,7 +145,7 @@ const steps: Steps = {
       onJobs((jobs) => jobs.deferJobs([{ ...ref, delayMs: 1_000, countsAsFailure: true, record, wait }])),
     ),
     releaseJobs: Effect.flatMap(held(4), (ref) => onJobs((jobs) => jobs.releaseJobs([ref]))),
-    rescheduleJobs: onJobs((jobs) => jobs.rescheduleJobs([{ jobId: jobId(5), delayMs: 60_000 }])),
+    rescheduleJobs: onJobs((jobs) => jobs.rescheduleJobs([{ jobId: jobId(5), delayMs: 60_000, priority: "high" }])),
     cancelJobs: onJobs((jobs) => jobs.cancelJobs([jobId(5)])),
     expireJobs: Effect.andThen(
       advance(6_000),

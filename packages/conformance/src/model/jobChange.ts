@@ -40,6 +40,7 @@ export const jobChange = (before: Job | undefined, after: Job | undefined, now: 
   const malformed = illFormed(after)
   if (malformed !== undefined) return illegal(`${after.id}: ${malformed}`)
   if (before === undefined) return creation(after, now, verb)
+  if (before.priority !== after.priority) return reprioritized(before, after, now, verb)
   const origin = differingField(jobOriginFields, before, after)
   const moved = differingField(jobStateFields, before, after) ?? differingField(jobDataFields, before, after)
   if (origin !== undefined)
@@ -47,6 +48,14 @@ export const jobChange = (before: Job | undefined, after: Job | undefined, now: 
       ? { _tag: "Moved", event: "retried" }
       : illegal(`${before.id}: ${origin} never changes`)
   return moved === undefined ? unchanged : move(before, after, now, verb)
+}
+
+/** Only a rescheduling changes the priority, of a job that waits, and its start at the same time or not. */
+const reprioritized = (before: Job, after: Job, now: number, verb: string | undefined): JobChange => {
+  if (isFinished(before) || before.held || !isOf("rescheduled", verb))
+    return illegal(`${before.id}: priority changes only while the job waits`)
+  const rest = jobChange({ ...before, priority: after.priority }, after, now, verb)
+  return rest._tag === "Unchanged" ? { _tag: "Moved", event: "rescheduled" } : rest
 }
 
 const isRetried = (before: Job, after: Job): boolean =>

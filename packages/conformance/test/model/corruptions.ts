@@ -63,6 +63,8 @@ export const isAlsoLegal = (
   field: keyof Job,
 ): boolean => {
   if (chosen[event]?.includes(field) === true) return isChoosable(corrupted, event, field)
+  // A rescheduling may change both.
+  if (event === "rescheduled" && field === "priority") return true
   if (event === "deferred" && field === "claimableAt") return (corrupted.claimableAt ?? -1) >= now
   // A deferral and a parking whose time is charged differ in nothing else.
   if ((event === "deferred" || event === "parked" || event === "released") && field === "attempts")

@@ -203,19 +203,37 @@ export class RequestsHidden extends KilnError<"RequestsHidden"> {
   }
 }
 
-/** The job did not fail, or its data is gone, or another job has the scope of its `unique`. */
+interface Unretryable {
+  readonly duplicateOf?: JobId | undefined
+  readonly retriedAs?: JobId | undefined
+  /** The field of the request that names another upload than that of the failed job. */
+  readonly uploadField?: string | undefined
+}
+
+const unretryable = ({ duplicateOf, retriedAs, uploadField }: Unretryable): string => {
+  if (duplicateOf !== undefined)
+    return `the job is unique, and ${duplicateOf} has taken its place: wait for that job, or cancel it first`
+  if (retriedAs !== undefined)
+    return `the job was retried as ${retriedAs}, with another request: if that job fails, retry it with the changed request`
+  if (uploadField !== undefined)
+    return `a changed request must name the same upload as before in ${uploadField}: submit a request with another upload as a new job`
+  return "only a failed job that still has its data can be retried"
+}
+
+/**
+ * The job did not fail, or its data is gone, or another job has the scope of its `unique`, or it cannot be retried with the changed
+ * request.
+ */
 export class JobNotRetryable extends KilnError<"JobNotRetryable"> {
   /** The job that has the scope. */
   readonly duplicateOf: JobId | undefined
+  /** The retry of the job, which has another request than the changed one. */
+  readonly retriedAs: JobId | undefined
 
-  constructor({ duplicateOf }: { readonly duplicateOf?: JobId | undefined } = {}) {
-    super(
-      "JobNotRetryable",
-      duplicateOf === undefined
-        ? "only a failed job that still has its data can be retried"
-        : `the job is unique, and ${duplicateOf} has taken its place: wait for that job, or cancel it first`,
-    )
-    this.duplicateOf = duplicateOf
+  constructor(reason: Unretryable = {}) {
+    super("JobNotRetryable", unretryable(reason))
+    this.duplicateOf = reason.duplicateOf
+    this.retriedAs = reason.retriedAs
   }
 }
 

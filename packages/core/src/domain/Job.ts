@@ -31,6 +31,7 @@ export interface JobOrigin {
   readonly kindVersion: number
   /** The upload it consumes; also `null` after a retry of this job has taken it over. */
   readonly uploadId: UploadId | null
+  /** The only part that an operator may change, while the job waits. */
   readonly priority: Priority
   readonly idempotencyKey: string
   /**

@@ -30,6 +30,8 @@ export interface Submitted {
   readonly afterFailure?: "run"
   /** Set on a retry that uses nothing of what the retried job had finished. */
   readonly fromStart?: true
+  /** The fingerprint of the first job's request, on a retry with a changed one and on its retries. */
+  readonly changedFrom?: string
   /** The tick of a schedule that the job is for. */
   readonly schedule?: SubmittedTick
 }
@@ -47,6 +49,10 @@ const fieldOf = (metadata: JsonObject): Submitted => {
 
 /** Returns what the caller of a job attached to it. */
 export const submittedOf = ({ metadata }: Pick<Job, "metadata">): Submitted => fieldOf(metadata)
+
+/** Returns the fingerprint of the request that a job was first asked with: an operator may have changed it for a retry. */
+export const askedFingerprint = (job: Pick<Job, "fingerprint" | "metadata">): string =>
+  submittedOf(job).changedFrom ?? job.fingerprint
 
 /** The name under which the metadata of a unique job carries its scope, for its retries. */
 const uniqueField = "kiln:unique"

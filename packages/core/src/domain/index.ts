@@ -94,6 +94,7 @@ export {
   ranks,
   rankOf,
   priorityOfRank,
+  readPriority,
 } from "./Priority.ts"
 export { type Progress, progressStep, progressCheckpoint, progressOf, progressIn } from "./Progress.ts"
 export * from "./RepeatedEnd.ts"

@@ -5,6 +5,7 @@ import type { LineItem } from "../domain/Billing.ts"
 import type { Board } from "../domain/Gate.ts"
 import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
 import type { Spending } from "../domain/SpendCap.ts"
+import type { PriorityName } from "../domain/Priority.ts"
 import type { JobStatus } from "../domain/JobState.ts"
 import type { JsonObject } from "../domain/Json.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
@@ -169,10 +170,12 @@ export interface ProjectLimits {
 /** A spend cap, with what counts against it now. */
 export type ListedSpending = Spending
 
-/** When a job may start: one of the two. */
-export type NewStart =
+/** When a job may start, as one of the two times, and its priority; at least one of the three. */
+export type NewStart = { readonly priority?: PriorityName | number } & (
   | { readonly runAt: Date; readonly delayMs?: never }
   | { readonly delayMs: number; readonly runAt?: never }
+  | { readonly priority: PriorityName | number; readonly runAt?: never; readonly delayMs?: never }
+)
 
 /** Options of `getRequest`. */
 export interface RequestOptions {
@@ -231,10 +234,13 @@ export interface OperatorVerbs<K extends Kind> {
    * job keeps its id, its status and its attempts; `get` shows the new one as its `retriedAs`. The new job takes over the upload. Finished steps and
    * children of the failed job count for the new one, which runs the failed ones again; with `from: "start"`, all of them run again. The
    * retry of a child belongs to its parent while that is unfinished. Repeating the call returns the same new job.
+   *
+   * `request` changes the request: its kind reads it as that of a submission (`InvalidRequest`), and all steps and children run again. It
+   * must name the same upload. A parent takes the result of a child that was retried so for the one it asked for.
    */
   readonly retry: <Name extends K["name"] = K["name"]>(
     job: JobReference<Name>,
-    options?: { readonly from?: "start" },
+    options?: { readonly from?: "start"; readonly request?: object },
   ) => Promise<JobResult<Extract<K, { readonly name: Name }>>>
   /**
    * Makes a job that waits for its delayed start, or for its next attempt, claimable now; workers look for it at once. It comes after the
@@ -244,7 +250,8 @@ export interface OperatorVerbs<K extends Kind> {
   readonly promote: (job: JobReference<string>) => Promise<void>
   /**
    * Changes when a waiting job may start, or start its next attempt: sooner or later than before, at most 366 days from now. The time
-   * until then does not count against its queue limit. Rejects like `promote`.
+   * until then does not count against its queue limit. Or changes its `priority`, by which the next claim goes; a job that waits for
+   * children, a signal or a sleep can get another priority, too. Rejects like `promote`.
    */
   readonly reschedule: (job: JobReference<string>, start: NewStart) => Promise<void>
   /**
@@ -260,7 +267,7 @@ export interface OperatorVerbs<K extends Kind> {
   readonly cancelMany: (filter: JobFilter, options?: BulkOptions) => Promise<BulkResult>
   /** Promotes the jobs that match and wait for their start or their next attempt, a batch at a time. */
   readonly promoteMany: (filter: JobFilter, options?: BulkOptions) => Promise<BulkResult>
-  /** Reschedules the jobs that match and wait, ready ones too, a batch at a time. */
+  /** Reschedules the jobs that match and wait, ready ones too, or changes their priority, a batch at a time. */
   readonly rescheduleMany: (filter: JobFilter, start: NewStart, options?: BulkOptions) => Promise<BulkResult>
   /** Retries the failed jobs that match, each once, a batch at a time. A job that cannot be retried is counted in `refused`. */
   readonly retryMany: (filter: JobFilter, options?: BulkOptions) => Promise<BulkResult>

@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { requireFlag, requireNumber, requireOptions } from "../domain/index.ts"
+import { type PriorityName, readPriority, requireFlag, requireNumber, requireOptions } from "../domain/index.ts"
 import {
   type BulkVerb,
   changeMatching,
@@ -11,7 +11,7 @@ import {
   toleratingRefusal,
   toleratingStart,
 } from "../engine/changeJobs.ts"
-import { Operator } from "../engine/index.ts"
+import { type NewPlace, Operator } from "../engine/index.ts"
 import { maxDelayMs } from "../engine/prepareJob.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type { StoreUnavailable } from "../domain/index.ts"
@@ -58,13 +58,14 @@ export const bulkVerbs = ({ context, run }: Pick<EngineRuntime, "context" | "run
     promote: (job) => run(Effect.asVoid(operator.promote(idOf(job)))),
     reschedule: async (job, start) => {
       checkStart("reschedule()", start)
-      return run(Effect.flatMap(delayOf(start), (delayMs) => Effect.asVoid(operator.reschedule(idOf(job), delayMs))))
+      return run(Effect.flatMap(placeOf(start), (place) => Effect.asVoid(operator.reschedule(idOf(job), place))))
     },
     promoteMany: changing("promoteMany()", "promote", (id) => toleratingStart(operator.promote(id))),
     rescheduleMany: async (filter, start, options) => {
       checkStart("rescheduleMany()", start)
-      return changing("rescheduleMany()", "reschedule", (id) =>
-        Effect.flatMap(delayOf(start), (delayMs) => toleratingStart(operator.reschedule(id, delayMs))),
+      const keepsTime = start.delayMs === undefined && start.runAt === undefined
+      return changing("rescheduleMany()", keepsTime ? "prioritize" : "reschedule", (id) =>
+        Effect.flatMap(placeOf(start), (place) => toleratingStart(operator.reschedule(id, place))),
       )(filter, options)
     },
     cancelMany: changing("cancelMany()", "cancel", (id) => toleratingEnd(operator.cancel(id))),
@@ -72,21 +73,24 @@ export const bulkVerbs = ({ context, run }: Pick<EngineRuntime, "context" | "run
   }
 }
 
-/** Throws `TypeError` unless this is one time of a start. */
+/** Throws `TypeError` unless this is one time of a start, or a priority, or both. */
 const checkStart = (place: string, start: NewStart): void => {
   requireOptions(place, start, newStart)
-  const { delayMs, runAt } = start as { readonly delayMs?: unknown; readonly runAt?: unknown }
-  if ((delayMs === undefined) === (runAt === undefined)) throw new TypeError(`${place} needs either delayMs or runAt`)
+  const { delayMs, priority, runAt } = start as { readonly [Name in keyof NewStart]?: unknown }
+  const times = [delayMs, runAt].filter((time) => time !== undefined).length
+  if (times > 1 || (times === 0 && priority === undefined))
+    throw new TypeError(`${place} needs either delayMs or runAt, or a priority`)
+  if (priority !== undefined) readPriority(priority as PriorityName)
   if (delayMs !== undefined) requireNumber("delayMs", delayMs, { least: 0, most: maxDelayMs })
-  else requireDate("runAt", runAt)
+  if (runAt !== undefined) requireDate("runAt", runAt)
 }
 
-/** Returns the milliseconds until a start, as of now. */
-const delayOf = ({ delayMs, runAt }: NewStart): Effect.Effect<number> =>
+/** Returns the priority, and the milliseconds until the start, as of now. */
+const placeOf = ({ delayMs, priority, runAt }: NewStart): Effect.Effect<NewPlace> =>
   runAt === undefined
-    ? Effect.succeed(delayMs)
+    ? Effect.succeed({ delayMs, priority })
     : Effect.map(Clock.currentTimeMillis, (now) => {
         const untilMs = runAt.getTime() - now
         if (untilMs > maxDelayMs) throw new TypeError("runAt must be at most 366 days from now")
-        return Math.max(0, untilMs)
+        return { delayMs: Math.max(0, untilMs), priority }
       })

@@ -142,7 +142,7 @@ export const jobFilter: OptionNames<JobFilter> = {
   olderThanMs: true,
 }
 export const listQuery: OptionNames<ListQuery> = { ...jobFilter, after: true, limit: true }
-export const newStart: OptionNames<NewStart> = { delayMs: true, runAt: true }
+export const newStart: OptionNames<NewStart> = { delayMs: true, runAt: true, priority: true }
 export const bulkOptions: OptionNames<BulkOptions> = { dryRun: true, limit: true, after: true }
 export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>> = {
   finishedWithinMs: true,
@@ -167,7 +167,10 @@ export const followUpOptions: OptionNames<FollowUpOptions> = {
   tags: true,
   metadata: true,
 }
-export const retryOptions: OptionNames<{ readonly from?: "start" }> = { from: true }
+export const retryOptions: OptionNames<{ readonly from?: "start"; readonly request?: unknown }> = {
+  from: true,
+  request: true,
+}
 export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["listCharges"]>> = { from: true, to: true }
 
 export const eventTypes: { readonly [Type in JobEventType]: true } = {

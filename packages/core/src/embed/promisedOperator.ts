@@ -72,6 +72,8 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
     retry: async (job, options = {}) => {
       requireOptions("retry()", options, retryOptions)
       if (options.from !== undefined) requireOneOf("from", options.from, ["start"])
+      if ("request" in options && options.request === undefined)
+        throw new TypeError("request is undefined; leave the option out to retry with the same request")
       return run(Effect.flatMap(operator.retry(idOf(job), options), (accepted) => shown(accepted.job)))
     },
     redeliver: (job) => run(Effect.asVoid(inSpan("Operator.redeliver", redeliverJob(idOf(job))))),

@@ -45,10 +45,9 @@ import type { AcceptedJob, CreateJobError, Refused } from "./acceptedOf.ts"
 import { cancelJob } from "./cancelJob.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
-import { maxDelayMs } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
 import { type Observer, readRequest } from "./readRequest.ts"
-import { rescheduleJob } from "./rescheduleJob.ts"
+import { type NewPlace, rescheduleJob } from "./rescheduleJob.ts"
 import { retryJob, type RetryOptions } from "./retryJob.ts"
 import { runScheduleNow } from "./scheduledJobs.ts"
 import { requireKnownKind } from "./storedKinds.ts"
@@ -141,12 +140,21 @@ export class Operator extends Context.Service<
     /**
      * Retries a failed job as a new one with the same request, key and mode, at the current price. The upload it used goes
      * over to the new job. Finished steps and children of the failed job count for the new one, which runs the failed ones again;
-     * `from: "start"` runs all of them. Calling it again returns the same new job.
+     * `from: "start"` runs all of them. Calling it again returns the same new job. With a changed `request`, the kind reads that one, and
+     * everything runs again; a kind that this engine does not have is refused (`KindUnknown`).
      */
     readonly retry: (
       jobId: string,
       options?: RetryOptions,
-    ) => Effect.Effect<AcceptedJob, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable>
+    ) => Effect.Effect<
+      AcceptedJob,
+      | Errors.JobNotFound
+      | Errors.JobNotRetryable
+      | Errors.InvalidRequest
+      | Errors.KindUnknown
+      | Refused
+      | StoreUnavailable
+    >
     /**
      * Makes a job that waits for its start or its next attempt claimable now. Returns false if it was already. Fails with `JobNotWaiting`
      * for a job that runs or is parked.
@@ -154,10 +162,13 @@ export class Operator extends Context.Service<
     readonly promote: (
       jobId: string,
     ) => Effect.Effect<boolean, Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable>
-    /** Changes when a waiting job may start: `delayMs` from now, at most 366 days. Otherwise like `promote`. */
+    /**
+     * Changes when a waiting job may start, or its priority. Otherwise like `promote`, but the priority of a parked job can be changed.
+     * Dies with a `TypeError` for a delay out of range and an unknown priority.
+     */
     readonly reschedule: (
       jobId: string,
-      delayMs: number,
+      place: NewPlace,
     ) => Effect.Effect<boolean, Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable>
     /**
      * Submits a job of a schedule now. An unfinished job of an earlier call is returned instead, `deduplicated`, and so is the
@@ -240,11 +251,8 @@ export class Operator extends Context.Service<
         getRequest: (jobId, observer) => provide(readRequest(jobId, observer)),
         cancel: (jobId) => provide(cancelJob(jobId)),
         retry: (jobId, options) => Effect.tap(provide(retryJob(kinds, jobId, options)), waking),
-        promote: (jobId) => provide(rescheduleJob(jobId, 0)),
-        reschedule: (jobId, delayMs) =>
-          delayMs >= 0 && delayMs <= maxDelayMs
-            ? provide(rescheduleJob(jobId, delayMs))
-            : Effect.die(new TypeError(`delayMs must be from 0 to ${maxDelayMs}`)),
+        promote: (jobId) => provide(rescheduleJob(jobId, { delayMs: 0 })),
+        reschedule: (jobId, place) => provide(rescheduleJob(jobId, place)),
         runSchedule: (name, idempotencyKey) =>
           Effect.tap(provide(runScheduleNow(kinds, name, idempotencyKey)), (accepted) =>
             accepted ? waking(accepted) : Effect.void,

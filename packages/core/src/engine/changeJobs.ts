@@ -3,8 +3,9 @@ import * as Effect from "effect/Effect"
 import type * as Errors from "../domain/Errors.ts"
 import type { JobId, JobStatus, StoreUnavailable } from "../domain/index.ts"
 import { JobDirectory, type JobQuery, type JobSummary } from "../ports/index.ts"
-import type { AcceptedJob, Refused } from "./acceptedOf.ts"
+import type { AcceptedJob } from "./acceptedOf.ts"
 import { countMatching, type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"
+import type { Operator } from "./Operator.ts"
 import { publicError } from "./publicError.ts"
 
 /** The outcome of a change for one of many jobs. `skipped`: it needs no change any more. */
@@ -16,6 +17,8 @@ export const bulkStatuses = {
   retry: ["failed"],
   promote: ["queued", "processing"],
   reschedule: ["queued", "processing"],
+  /** A change of the priority only, also of parked jobs. */
+  prioritize: ["queued", "processing"],
 } as const satisfies Readonly<Record<string, ReadonlyArray<JobStatus>>>
 
 export type BulkVerb = keyof typeof bulkStatuses
@@ -42,6 +45,7 @@ const matchWaiting = ({ later }: { readonly later: boolean }): MatchJobs =>
 const matchesOf: { readonly [Verb in BulkVerb]?: MatchJobs } = {
   promote: matchWaiting({ later: true }),
   reschedule: matchWaiting({ later: false }),
+  prioritize: (summaries) => Effect.succeed(summaries.filter(({ claimableAt, held }) => claimableAt !== null && !held)),
 }
 
 /** Returns the jobs of a query that a verb may change. */
@@ -94,7 +98,7 @@ export const toleratingStart = <R>(
  * otherwise keep those after it from being retried, however often the call is repeated.
  */
 export const toleratingRefusal = <R>(
-  retrying: Effect.Effect<AcceptedJob, Errors.JobNotFound | Errors.JobNotRetryable | Refused | StoreUnavailable, R>,
+  retrying: Effect.Effect<AcceptedJob, Effect.Error<ReturnType<Operator["Service"]["retry"]>>, R>,
 ): Effect.Effect<JobChange, StoreUnavailable, R> =>
   retrying.pipe(
     Effect.map(({ replayed }): JobChange => (replayed ? "skipped" : "changed")),

@@ -36,6 +36,8 @@ export { startsTrace } from "./spans.ts"
 export { JobEvents, type JobSignal } from "./JobEvents.ts"
 export type { JobRef } from "./JobEvent.ts"
 export { Operator } from "./Operator.ts"
+export type { RetryOptions } from "./retryJob.ts"
+export type { NewPlace } from "./rescheduleJob.ts"
 export { measureQueues, waitingForJob, waitingForJobs } from "./waitingForJob.ts"
 export {
   bulkStatuses,

@@ -41,10 +41,18 @@ export type CancelOutcome = "Canceled" | "AlreadyFinished" | "NotFound"
 
 export type { Rescheduling } from "../domain/Rescheduling.ts"
 /**
- * `Ready`: the job can be claimed already, and was to. `Started`: it had an attempt, and was to have had none. `Held`: a worker runs it.
+ * `Ready`: the job can be claimed already, and was to. `Unchanged`: it has the priority that it was to have. `Started`: it had an attempt, and was to have had none. `Held`: a worker runs it.
  * `Parked`: it waits for an event.
  */
-export type RescheduleOutcome = "Rescheduled" | "Ready" | "Started" | "Held" | "Parked" | "AlreadyFinished" | "NotFound"
+export type RescheduleOutcome =
+  | "Rescheduled"
+  | "Unchanged"
+  | "Ready"
+  | "Started"
+  | "Held"
+  | "Parked"
+  | "AlreadyFinished"
+  | "NotFound"
 
 /** A request to erase a job's data. `principal` must own the job. */
 export interface Erasure {
@@ -240,8 +248,8 @@ export class JobStore extends Context.Service<
      */
     readonly cancelJobs: (jobIds: ReadonlyArray<JobId>) => Effect.Effect<ReadonlyArray<CancelOutcome>, StoreUnavailable>
     /**
-     * Changes when waiting jobs of any project may be claimed, in their order of priority as before. Never affects a job that a worker
-     * holds, or that is parked. A job that is to be claimable and is so already keeps its place in the line.
+     * Changes when waiting jobs of any project may be claimed, or their priority; the next claim goes by that. Never affects a job that a
+     * worker holds, nor the time of one that is parked. A job that is to be claimable and is so already keeps its place in the line.
      */
     readonly rescheduleJobs: (
       items: ReadonlyArray<Rescheduling>,

@@ -151,6 +151,43 @@ describe.each(everyStore)("promoteMany and rescheduleMany on %s", (_, open) => {
   })
 })
 
+describe.each(everyStore)("a change of priority on %s", (_, open) => {
+  it("decides which job a worker takes next, also for jobs of a filter", async () => {
+    await using opened = await open()
+    const started: Array<number> = []
+    const kind = jobKind({
+      name: "mail",
+      request: z.object({ n: z.number() }),
+      run: async ({ request }) => {
+        started.push(request.n)
+        return { output: {} }
+      },
+    })
+    const parts = { store: opened.store, blobs: memoryBlobs(), kinds: [kind], log: false } as const
+    await using engine = await createEngine({ ...parts, autoStart: false, settings: { concurrency: 1 } })
+    const { operator } = engine
+    const jobs = []
+    for (let n = 0; n < 5; n++) jobs.push(await engine.submit("mail", { n }, n < 2 ? { tags: ["bulk"] } : {}))
+    const last = jobs[4]?.id ?? ""
+    await operator.reschedule(last, { priority: "urgent" })
+    expect(await engine.get(last)).toMatchObject({ priority: "urgent" })
+    expect(await operator.rescheduleMany({ tags: ["bulk"] }, { priority: -2 })).toMatchObject({
+      matched: 2,
+      changed: 2,
+    })
+    expect(await operator.rescheduleMany({ tags: ["bulk"] }, { priority: -2 })).toMatchObject({
+      changed: 0,
+      skipped: 2,
+    })
+    await engine.start()
+    for (const job of jobs) await engine.wait(job, { timeoutMs: 50_000 })
+    expect(started).toEqual([4, 2, 3, 0, 1])
+    await expect(operator.reschedule(last, { priority: "high" })).rejects.toMatchObject({ code: "job_finished" })
+    for (const wrong of [{}, { priority: 6 }, { priority: "soon" }, { priority: 1, delayMs: 1, runAt: new Date() }])
+      await expect(operator.reschedule(last, wrong as never)).rejects.toThrow(TypeError)
+  })
+})
+
 describe("promoteMany", () => {
   it("promotes what promote does: also a job whose provider put off its call", async () => {
     let calls = 0

@@ -20,10 +20,25 @@ export interface Operation {
 
 const nothing = Schema.Struct({})
 const newStart = Schema.Struct({
-  run_at: Schema.String.annotate({
-    description: "RFC 3339, at most 366 days from now. A time that has passed means now.",
-  }),
+  run_at: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "RFC 3339, at most 366 days from now. A time that has passed means now. Without it, the time stays.",
+    }),
+  ),
+  priority: Schema.optionalKey(
+    Schema.Union([Schema.String, Schema.Int]).annotate({
+      description: "A name (low, normal, high, urgent), or an integer from -5 to 5. Without it, the priority stays.",
+    }),
+  ),
 }).annotate({ identifier: "NewStart" })
+const retry = Schema.Struct({
+  request: Schema.optionalKey(
+    Schema.Json.annotate({
+      description:
+        "The request of the new job, instead of that of the failed one, at most 64 KB. It must name the same upload. All steps and children run again.",
+    }),
+  ),
+}).annotate({ identifier: "Retry" })
 const query = <const Fields extends Schema.Struct.Fields>(fields: Fields) => Schema.Struct(fields)
 const limit = Schema.optionalKey(Schema.FiniteFromString.annotate({ description: "1 to 200, 50 by default." }))
 
@@ -75,8 +90,8 @@ export const operations = {
   cancelJob: post("/jobs/:id/cancel", "Cancel an unfinished job", nothing, S.Changed, "kiln job cancel ID"),
   retryJob: post(
     "/jobs/:id/retry",
-    "Retry a failed job as a new one",
-    nothing,
+    "Retry a failed job as a new one, with the same or a changed request",
+    retry,
     Schema.Struct({ job_id: Schema.String, replayed: Schema.Boolean }),
     "kiln job retry ID",
   ),
@@ -89,7 +104,7 @@ export const operations = {
   ),
   rescheduleJob: post(
     "/jobs/:id/reschedule",
-    "Change when a waiting job may start",
+    "Change when a waiting job may start, or its priority",
     newStart,
     S.Changed,
     "kiln job reschedule ID --at TIME",

@@ -1,10 +1,10 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { JsonObject } from "@kiln/core/domain"
+import { type JsonObject, type Priority, readPriority } from "@kiln/core/domain"
 import { type AuditChange, audited, type AuditedVerb, type CreateOutcome } from "@kiln/core/ports"
-import { maxDelayMs, Operator } from "@kiln/core/effect"
+import { maxDelayMs, Operator, type RetryOptions } from "@kiln/core/effect"
 import type { InputOf } from "../api/index.ts"
-import { refuse } from "./ApiError.ts"
+import { type ApiError, refuse } from "./ApiError.ts"
 import type { Caller } from "./Caller.ts"
 import { momentOf } from "./jobFields.ts"
 
@@ -65,11 +65,16 @@ type Retried = ReturnType<Operator["Service"]["retry"]>
 export const retry = (
   id: string,
   caller: Caller,
+  options: RetryOptions = {},
 ): Effect.Effect<Effect.Success<Retried>, Effect.Error<Retried>, Operator> =>
   Effect.flatMap(Operator, (operator) =>
-    operator
-      .retry(id)
-      .pipe(recorded(caller, "job.retry", id, { changed: firstIs("Created"), detailsOf: newJobAs("retried_as") })),
+    operator.retry(id, options).pipe(
+      recorded(caller, "job.retry", id, {
+        details: options.request === undefined ? {} : { request_changed: true },
+        changed: firstIs("Created"),
+        detailsOf: newJobAs("retried_as"),
+      }),
+    ),
   )
 
 type Rescheduled = ReturnType<Operator["Service"]["promote"]>
@@ -87,15 +92,30 @@ const startAnswer = (change: Effect.Effect<boolean, Effect.Error<Rescheduled>, O
 
 export const promoteJob = ({ id }: InputOf<"promoteJob">, caller: Caller) => startAnswer(promote(id, caller))
 
+const priorityGiven = (given: string | number | undefined): Effect.Effect<Priority | undefined, ApiError> =>
+  Effect.suspend(() => {
+    try {
+      return Effect.succeed(given === undefined ? undefined : readPriority(given as Priority))
+    } catch (error) {
+      return Effect.fail(refuse("invalid_request", (error as TypeError).message))
+    }
+  })
+
 export const rescheduleJob = Effect.fnUntraced(function* ({ id, payload }: InputOf<"rescheduleJob">, caller: Caller) {
   const runAt = yield* momentOf("run_at", payload.run_at)
-  const delayMs = Math.max(0, (runAt ?? 0) - (yield* Clock.currentTimeMillis))
-  if (delayMs > maxDelayMs)
+  const delayMs = runAt === undefined ? undefined : Math.max(0, runAt - (yield* Clock.currentTimeMillis))
+  if (delayMs !== undefined && delayMs > maxDelayMs)
     return yield* Effect.fail(refuse("invalid_request", "run_at must be at most 366 days from now"))
+  const priority = yield* priorityGiven(payload.priority)
+  if (delayMs === undefined && priority === undefined)
+    return yield* Effect.fail(refuse("invalid_request", "give run_at, priority or both"))
   const operator = yield* Operator
-  const details = { delay_seconds: Math.ceil(delayMs / 1_000) }
+  const details = {
+    ...(delayMs !== undefined && { delay_seconds: Math.ceil(delayMs / 1_000) }),
+    ...(priority !== undefined && { priority }),
+  }
   const change = recorded(caller, "job.reschedule", id, { details, changed: firstIs("Rescheduled") })
-  return yield* startAnswer(change(operator.reschedule(id, delayMs)))
+  return yield* startAnswer(change(operator.reschedule(id, { delayMs, priority })))
 })
 
 export const cancelJob = ({ id }: InputOf<"cancelJob">, caller: Caller) =>
@@ -107,14 +127,20 @@ export const cancelJob = ({ id }: InputOf<"cancelJob">, caller: Caller) =>
     }),
   )
 
-export const retryJob = ({ id }: InputOf<"retryJob">, caller: Caller) =>
-  retry(id, caller).pipe(
+export const retryJob = ({ id, payload }: InputOf<"retryJob">, caller: Caller) =>
+  retry(id, caller, payload).pipe(
     Effect.map(({ job, replayed }) => ({ job_id: job.id as string, replayed })),
     Effect.mapError((error) => {
-      if (error._tag === "StoreUnavailable") return error
-      return error._tag === "JobNotFound"
-        ? refuse("not_found", "there is no such job")
-        : refuse("job_not_retryable", error.message)
+      switch (error._tag) {
+        case "StoreUnavailable":
+          return error
+        case "JobNotFound":
+          return refuse("not_found", "there is no such job")
+        case "InvalidRequest":
+          return refuse("invalid_request", error.message)
+        default:
+          return refuse("job_not_retryable", error.message)
+      }
     }),
   )
 

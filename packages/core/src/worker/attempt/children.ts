@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { authorize, isFinished, type Job, type JobStatus, submittedOf } from "../../domain/index.ts"
+import { askedFingerprint } from "../../domain/Submitted.ts"
 import { childKey, foreignPauseMs, type ParentStep, stepLabel } from "../../domain/Child.ts"
 import { KindUnknown } from "../../domain/Errors.ts"
 import { type Engine, type Fingerprint, type JobRequest, retriedBy } from "../../engine/index.ts"
@@ -70,7 +71,8 @@ const isRequestOf = (
 ): boolean => {
   if (job.kind !== name) return false
   const read = reader.read(request)
-  return Result.isFailure(read) || fingerprint.of(name, read.success.stored, read.success.canonical) === job.fingerprint
+  if (Result.isFailure(read)) return true
+  return fingerprint.of(name, read.success.stored, read.success.canonical) === askedFingerprint(job)
 }
 
 const otherRequest = (step: string, index: number) =>

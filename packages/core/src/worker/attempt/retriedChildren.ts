@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { childIndex, type ParentStep, stepLabel } from "../../domain/Child.ts"
+import { askedFingerprint } from "../../domain/Submitted.ts"
 import {
   isFinished,
   isUploadFault,
@@ -157,6 +158,6 @@ const isOfRequest = ({ fingerprint }: Services, { kind, request }: JobRequest, c
   return (
     Result.isSuccess(read) &&
     child.kind === kind.name &&
-    child.fingerprint === fingerprint.of(kind.name, read.success.stored, read.success.canonical)
+    askedFingerprint(child) === fingerprint.of(kind.name, read.success.stored, read.success.canonical)
   )
 }

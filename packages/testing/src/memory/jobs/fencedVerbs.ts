@@ -230,7 +230,7 @@ export const signalJobs = (
     return "Accepted"
   })
 
-/** Changes when waiting jobs may be claimed. */
+/** Changes when waiting jobs may be claimed, and their priority. */
 export const rescheduleJobs = (
   state: MemoryState,
   items: ReadonlyArray<Rescheduling>,
@@ -241,6 +241,6 @@ export const rescheduleJobs = (
     if (job === undefined) return "NotFound"
     const decided = rescheduling(job, isParked(state.parked.get(job.id), job), item, now)
     if (typeof decided === "string") return decided
-    putJob(state, { ...job, ...decided })
+    putJob(state, { ...job, ...decided.state, priority: decided.priority })
     return "Rescheduled"
   })

@@ -1,0 +1,53 @@
+import { type JobId, type Priority, rankOf } from "@kiln/core/domain"
+import type { Transaction } from "../Session.ts"
+import { batchStatement, query } from "../Statement.ts"
+import { priorityOf } from "./jobRow.ts"
+
+const prioritiesInQueue = batchStatement<{ id: JobId }, {}, { readonly id: JobId; readonly priority: number }>(
+  { id: "text" },
+  (item) =>
+    query
+      .selectFrom("queue")
+      .innerJoin(item, (join) => join.onRef("item.id", "=", "queue.id"))
+      .select(["queue.id", "queue.priority"]),
+)
+
+/** Reads the priorities of unfinished jobs. */
+export const readPriorities = async (
+  tx: Transaction,
+  ids: ReadonlyArray<JobId>,
+): Promise<ReadonlyMap<JobId, Priority>> => {
+  if (ids.length === 0) return new Map()
+  const rows = await tx.batch(
+    prioritiesInQueue,
+    ids.map((id) => ({ id })),
+    {},
+  )
+  return new Map(rows.map((row) => [row.id, priorityOf(row)]))
+}
+
+type Change = { id: JobId; rank: number }
+
+const changeInQueue = batchStatement<Change, {}, unknown>({ id: "text", rank: "bigint" }, (item) =>
+  query
+    .updateTable("queue")
+    .from(item)
+    .set((set) => ({ priority: set.ref("item.rank") }))
+    .whereRef("queue.id", "=", "item.id"),
+)
+
+const changeInJobs = batchStatement<Change, {}, unknown>({ id: "text", rank: "bigint" }, (item) =>
+  query
+    .updateTable("jobs")
+    .from(item)
+    .set((set) => ({ priority: set.ref("item.rank") }))
+    .whereRef("jobs.id", "=", "item.id"),
+)
+
+/** Changes the priorities of jobs that were locked. A trigger compares the two rows of each, so the queue comes first. */
+export const changePriorities = async (tx: Transaction, priorities: ReadonlyMap<JobId, Priority>): Promise<void> => {
+  if (priorities.size === 0) return
+  const changes = [...priorities].map(([id, priority]) => ({ id, rank: rankOf(priority) }))
+  await tx.runBatch(changeInQueue, changes, {})
+  await tx.runBatch(changeInJobs, changes, {})
+}
