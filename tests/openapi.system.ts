@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { afterAll, describe, expect, it } from "vitest"
 import { difference } from "../scripts/difference.ts"
-import { describeApi, lintDescription } from "../scripts/openapi.ts"
+import { describeApi, lintByAllRules, lintDescription } from "../scripts/openapi.ts"
 
 const directory = mkdtempSync(join(tmpdir(), "kiln-openapi-"))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
@@ -74,6 +74,16 @@ describe("the lint of the OpenAPI document", () => {
       lintDescription(write("broken.json", JSON.stringify({ ...sound, paths: { "/job": { get: {} } } }))),
     )
     expect(bad).toMatchObject({ status: 1, output: expect.not.stringContaining("network refused") })
+  })
+
+  it("counts a warning as a problem", async () => {
+    const { get } = sound.paths["/job"]
+    const anyOf = [{ type: "string" }]
+    const response = { description: "A job", content: { "application/json": { schema: { anyOf } } } }
+    const odd = { ...sound, paths: { "/job": { get: { ...get, responses: { ...get.responses, 200: response } } } } }
+    const warned = lintDescription(write("odd.json", JSON.stringify(odd)))
+    expect([warned.status, warned.output]).toEqual([1, expect.stringContaining("You have 1 warning")])
+    expect(await lintByAllRules(odd)).toContainEqual(expect.stringContaining("operation-description"))
   })
 
   it.each([

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { pathToFileURL } from "node:url"
@@ -7,55 +7,28 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RunningService, startService } from "./support/startService.ts"
 
 const repository = join(import.meta.dirname, "../../..")
-const description = join(repository, "docs/openapi.json")
+const modules = join(repository, "node_modules")
+const programs = join(import.meta.dirname, "generators")
 const typescriptWithApi = pathToFileURL(join(repository, "scripts/typescriptWithApi.mjs")).href
 
 interface Tool {
-  readonly generate: readonly [script: string, ...args: ReadonlyArray<string>]
-  /** A program over the generated code, which also shows what must not compile. */
-  readonly program: string
+  readonly command: readonly [script: string, ...args: ReadonlyArray<string>]
+  /** The file for its standard output, if it writes none by itself. */
+  readonly into?: string
+  readonly files?: Readonly<Record<string, string>>
+  /** Whether it uses the compiler that its project has. The others bring one. */
+  readonly usesCompiler?: boolean
 }
 
-const print = `const { origin } = new URL(url)
-console.log(JSON.stringify(results).replaceAll(origin, "").replace(/files\\/fil_[^"]*/, "files/…"))
-`
-const settings = `const url = process.env["KILN_URL"] ?? ""
-const key = process.env["KILN_KEY"] ?? ""
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-`
-
+/** How docs/guides/client.md runs each generator, in a folder with `openapi.json`. Its program is in `generators/`. */
 const tools: Readonly<Record<string, Tool>> = {
-  "openapi-typescript, with openapi-fetch": {
-    generate: ["openapi-typescript/bin/cli.js", "./openapi.json", "-o", "./schema.ts"],
-    program: `import createClient from "openapi-fetch"
-import type { components, paths } from "./schema.js"
-${settings}
-const client = createClient<paths>({ baseUrl: url, headers: { Authorization: \`Bearer \${key}\` } })
-const params = { header: { "Idempotency-Key": crypto.randomUUID() } }
-const created = await client.POST("/v1/audio/speech", { params, body: { input: "Hello", voice: "nova" } })
-if (created.data === undefined) throw new Error(created.error.error.message)
-const type: "speech_synthesis" = created.data.type
-const { id } = created.data
-const poll = () => client.GET("/v1/jobs/{id}", { params: { path: { id } } })
-let job: components["schemas"]["AudioJobState"] | undefined
-while (job?.status !== "done" && job?.status !== "failed") {
-  await pause(200)
-  job = (await poll()).data
-}
-const refused = await client.POST("/v1/audio/speech", { params, body: { input: "", voice: "nova" } })
-const code: components["schemas"]["InvalidRequest"]["error"]["code"] | undefined | string = refused.error?.error.code
-// @ts-expect-error a field that is missing
-void (() => client.POST("/v1/audio/speech", { params, body: { voice: "nova" } }))
-// @ts-expect-error a header that is missing
-void (() => client.POST("/v1/audio/speech", { body: { input: "x" } }))
-// @ts-expect-error a code that no speech can be refused with
-void (refused.error?.error.code === "job_not_found")
-const amount: string | null = job.billing.amount
-const results = { type, status: job.status, url: job.output?.audio_url, amount, code }
-${print}`,
+  openapiFetch: {
+    command: ["openapi-typescript/bin/cli.js", "./openapi.json", "-o", "./schema.ts"],
+    usesCompiler: true,
   },
-  "@hey-api/openapi-ts": {
-    generate: [
+  heyApi: {
+    usesCompiler: true,
+    command: [
       "@hey-api/openapi-ts/bin/run.js",
       "-i",
       "./openapi.json",
@@ -64,39 +37,26 @@ ${print}`,
       "--silent",
       "--no-log-file",
     ],
-    program: `import { client } from "./generated/client.gen.js"
-import { createSpeech, pollAudioJob, type AudioJobState } from "./generated/index.js"
-${settings}
-client.setConfig({ baseUrl: url, auth: key })
-const headers = { "Idempotency-Key": crypto.randomUUID() }
-const created = await createSpeech({ headers, body: { input: "Hello", voice: "nova" } })
-if (created.data === undefined) throw new Error(created.error.error.message)
-const type: "speech_synthesis" = created.data.type
-const { id } = created.data
-let job: AudioJobState | undefined
-while (job?.status !== "done" && job?.status !== "failed") {
-  await pause(200)
-  job = (await pollAudioJob({ path: { id } })).data
-}
-const refused = await createSpeech({ headers, body: { input: "", voice: "nova" } })
-const code = refused.error?.error.code
-// @ts-expect-error a field that is missing
-void (() => createSpeech({ headers, body: { voice: "nova" } }))
-// @ts-expect-error a header that is missing
-void (() => createSpeech({ body: { input: "x" } }))
-// @ts-expect-error a code that no speech can be refused with
-void (refused.error?.error.code === "job_not_found")
-const amount: string | null = job.billing.amount
-const results = { type, status: job.status, url: job.output?.audio_url, amount, code }
-${print}`,
   },
+  orval: {
+    command: ["orval/dist/bin/orval.mjs", "--config", "./orval.config.mjs"],
+    files: {
+      "orval.config.mjs": `export default { kiln: {
+        input: "./openapi.json",
+        output: { target: "./generated.ts", client: "fetch", headers: true, baseUrl: { runtime: "process.env.KILN_URL" } },
+      } }`,
+    },
+  },
+  oazapfts: { command: ["oazapfts/dist/cli.js", "./openapi.json", "./generated.ts"] },
+  openapiClientAxios: { command: ["openapi-client-axios-typegen/typegen", "./openapi.json"], into: "generated.d.ts" },
 }
+const names = Object.keys(tools)
 
 /** As a stranger has it; only \`skipLibCheck\` is not strict. */
 const tsconfig = {
   compilerOptions: {
     target: "ES2022",
-    lib: ["ES2022", "DOM"],
+    lib: ["ES2022", "DOM", "DOM.Iterable"],
     module: "NodeNext",
     types: ["node"],
     strict: true,
@@ -104,55 +64,76 @@ const tsconfig = {
     rootDir: ".",
     outDir: "./out",
   },
-  include: ["*.ts", "generated/**/*.ts"],
+}
+
+interface Ran {
+  readonly exitCode: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+const node = async (
+  cwd: string,
+  args: ReadonlyArray<string>,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Ran> => {
+  const { NODE_OPTIONS: _, ...inherited } = process.env
+  const env = { ...inherited, NO_COLOR: "1", ...environment }
+  const child = spawn(process.execPath, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"], timeout: 120_000 })
+  const ended = new Promise<number | null>((resolve, reject) => child.on("error", reject).on("close", resolve))
+  const [stdout, stderr, exitCode] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+  return { exitCode, stdout, stderr }
 }
 
 let directory: string
 let service: RunningService
+const generated = new Map<string, Ran>()
+let compiled: Ran
 beforeAll(async () => {
   // Below the repository, where packages resolve as they do for a reader who installed them.
   mkdirSync(join(repository, ".snippets"), { recursive: true })
   directory = mkdtempSync(join(repository, ".snippets/generated-"))
-  service = await startService()
-})
+  writeFileSync(join(directory, "package.json"), JSON.stringify({ type: "module" }))
+  writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(tsconfig))
+  const starting = startService()
+  for (const [name, { command, files = {}, into, usesCompiler = false }] of Object.entries(tools)) {
+    const [script, ...args] = command
+    const place = join(directory, name)
+    mkdirSync(place)
+    copyFileSync(join(repository, "docs/openapi.json"), join(place, "openapi.json"))
+    copyFileSync(join(programs, "common.ts.txt"), join(place, "common.ts"))
+    copyFileSync(join(programs, `${name}.ts.txt`), join(place, "program.ts"))
+    for (const [file, content] of Object.entries(files)) writeFileSync(join(place, file), content)
+    const environment = usesCompiler ? { NODE_OPTIONS: `--import=${typescriptWithApi}` } : {}
+    const ran = await node(place, [join(modules, script), ...args], environment)
+    if (into !== undefined) writeFileSync(join(place, into), ran.stdout)
+    generated.set(name, ran)
+  }
+  compiled = await node(directory, [join(modules, "typescript/bin/tsc"), "--pretty", "false"])
+  service = await starting
+}, 300_000)
 afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
   await service[Symbol.asyncDispose]()
 })
 
-const node = async (cwd: string, args: ReadonlyArray<string>, environment: Readonly<Record<string, string>> = {}) => {
-  const { NODE_OPTIONS: _, ...inherited } = process.env
-  const env = { ...inherited, NO_COLOR: "1", ...environment }
-  const child = spawn(process.execPath, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"], timeout: 60_000 })
-  const ended = new Promise<number | null>((resolve, reject) => child.on("error", reject).on("close", resolve))
-  const [stdout, stderr, exitCode] = await Promise.all([text(child.stdout), text(child.stderr), ended])
-  return { exitCode, output: `${stdout}${stderr}` }
-}
-
 describe("client generators understand the OpenAPI document", () => {
-  it.each(Object.entries(tools))("%s", async (name, { generate: [script, ...args], program }) => {
-    const place = join(directory, name.replaceAll(/\W+/g, "-"))
-    mkdirSync(place)
-    writeFileSync(join(place, "openapi.json"), readFileSync(description))
-    writeFileSync(join(place, "package.json"), JSON.stringify({ type: "module" }))
-    writeFileSync(join(place, "tsconfig.json"), JSON.stringify(tsconfig))
-    writeFileSync(join(place, "program.ts"), program)
+  it.each(names)("%s", { timeout: 120_000 }, async (name) => {
+    const { exitCode, stderr } = generated.get(name) ?? {}
+    expect(exitCode, stderr).toBe(0)
+    const errors = compiled.stdout.split("\n").filter((line) => line.startsWith(`${name}/`))
+    expect(errors, compiled.stdout).toEqual([])
 
-    const modules = join(repository, "node_modules")
-    const generated = await node(place, [join(modules, script), ...args], {
-      NODE_OPTIONS: `--import=${typescriptWithApi}`,
-    })
-    expect(generated, generated.output).toMatchObject({ exitCode: 0 })
-    const compiled = await node(place, [join(modules, "typescript/bin/tsc"), "--pretty", "false"])
-    expect(compiled).toEqual({ exitCode: 0, output: "" })
-
-    const ran = await node(place, ["out/program.js"], { KILN_URL: service.url, KILN_KEY: service.key })
-    expect(ran, ran.output).toMatchObject({ exitCode: 0 })
-    expect(JSON.parse(ran.output)).toEqual({
+    const program = join("out", name, "program.js")
+    const ran = await node(directory, [program], { KILN_URL: service.url, KILN_KEY: service.key })
+    expect(ran.exitCode, ran.stderr).toBe(0)
+    expect(JSON.parse(ran.stdout)).toEqual({
       type: "speech_synthesis",
-      status: "done",
-      url: "/v1/files/…",
       amount: "0",
+      spoken: { audio_url: expect.stringContaining("/v1/files/") },
+      transcript: expect.stringContaining("wav file of 2.0 seconds"),
+      text: expect.stringMatching(/./),
+      audio_url: expect.stringContaining("/v1/files/"),
+      drawn: { format: "png", size: "1024x1024", image_url: expect.stringContaining("/v1/files/") },
       code: "invalid_request",
     })
   })

@@ -35,11 +35,19 @@ const NotReady = Schema.Struct({ status: Schema.Literals(["unavailable", "stoppi
 export class HealthApi extends HttpApiGroup.make("health")
   .add(
     HttpApiEndpoint.get("healthz", "/healthz", { success: Alive, error: errorsOf("internal_error") }).annotateMerge(
-      OpenApi.annotations({ summary: "Check that the process is alive" }),
+      OpenApi.annotations({
+        summary: "Check that the process is alive",
+        description: "Answers without the store. Restart a process that does not answer.",
+      }),
     ),
     HttpApiEndpoint.get("readyz", "/readyz", {
       success: Ready,
       error: [NotReady, ...errorsOf("internal_error")],
-    }).annotateMerge(OpenApi.annotations({ summary: "Check that the process is ready for requests" })),
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Check that the process is ready for requests",
+        description: "503 while a check fails, and during a shutdown: send requests to another process.",
+      }),
+    ),
   )
   .annotateMerge(OpenApi.annotations({ title: "Health", description: "For load balancers and operators." })) {}

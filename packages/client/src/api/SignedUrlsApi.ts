@@ -65,7 +65,10 @@ export class SignedUrlsApi extends HttpApiGroup.make("signedUrls")
       }),
     ),
     HttpApiEndpoint.head("headFile", "/v1/files/:id", { ...file, success: HttpApiSchema.Empty(200) }).annotateMerge(
-      OpenApi.annotations({ summary: "Get the size and type of a generated file" }),
+      OpenApi.annotations({
+        summary: "Get the size and type of a generated file",
+        description: "The headers of the file, without the file. For the same URL as a download.",
+      }),
     ),
   )
   .annotateMerge(

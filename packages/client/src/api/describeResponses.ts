@@ -158,14 +158,14 @@ const prefer = {
 /** One pair of outer quotes is no part of the key. Schemas of headers describe their encoded form, which has no rules. */
 const idempotencyKey = String.raw`^(?:[!#-~][!-~]{0,254}|"(?:[!-~]{0,253}[!#-~])?|"[!-~]{1,255}")$`
 
-const describeParameter = (parameter: Json): Json =>
-  parameter["name"] === "idempotency-key"
-    ? {
-        ...parameter,
-        name: "Idempotency-Key",
-        schema: { ...asObject(parameter["schema"]), pattern: idempotencyKey },
-      }
-    : parameter
+/** A parameter has its description itself, where generators and linters look for it. */
+const describeParameter = (parameter: Json): Json => {
+  const { description, ...schema } = asObject(parameter["schema"])
+  const described = { ...parameter, ...(description !== undefined && { description }), schema }
+  return parameter["name"] === "idempotency-key"
+    ? { ...described, name: "Idempotency-Key", schema: { ...schema, pattern: idempotencyKey } }
+    : described
+}
 
 const describeOperation = (operation: Json, schemas: Json): Json => {
   const security = operation["security"]
@@ -199,5 +199,13 @@ export const describeResponses = (generated: Json, definitions: Readonly<Record<
       ]),
     ),
   ])
-  return { ...spec, paths: Object.fromEntries(paths), components: { ...components, headers } }
+  return {
+    ...spec,
+    info: { ...asObject(spec["info"]), contact: { name: "The operator of this service" } },
+    paths: Object.fromEntries(paths),
+    tags: (spec["tags"] as ReadonlyArray<Json>).toSorted((one, other) =>
+      String(one["name"]) < String(other["name"]) ? -1 : 1,
+    ),
+    components: { ...components, headers },
+  }
 }

@@ -6,6 +6,7 @@ import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
 import * as OpenApi from "effect/http-api/OpenApi"
+import { describeParameters } from "./describeParameters.ts"
 import { adminErrors, type AdminErrorCode } from "./errors.ts"
 import { type Operation, operations } from "./operations.ts"
 
@@ -19,10 +20,11 @@ const errorBody = (status: number) => {
   const codes = (Object.keys(adminErrors) as ReadonlyArray<AdminErrorCode>).filter(
     (code) => adminErrors[code].status === status,
   )
+  const [first] = codes
   return Schema.Struct({
     error: Schema.Struct({
       type: Schema.String,
-      code: Schema.Literals(codes),
+      code: first !== undefined && codes.length === 1 ? Schema.Literal(first) : Schema.Literals(codes),
       message: Schema.String,
       param: Schema.Null,
       details: Schema.Null,
@@ -93,4 +95,7 @@ const adminApi = (): HttpApi.Constraint => {
 }
 
 /** Returns the OpenAPI document of the operator's API. */
-export const adminDocument = (): OpenApi.OpenAPISpec => OpenApi.fromApi(adminApi() as never)
+export const adminDocument = (): OpenApi.OpenAPISpec => {
+  const document = describeParameters({ ...OpenApi.fromApi(adminApi() as never) })
+  return { ...document, info: { ...(document["info"] as object), contact: { name: "The operator" } } } as never
+}

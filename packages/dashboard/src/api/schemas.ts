@@ -290,8 +290,8 @@ export const JobDetails = Struct({
 }).annotate({ identifier: "JobDetails" })
 
 export const JobContent = Struct({
-  request: NullOr(Schema.Json),
-  output: NullOr(Schema.Json),
+  request: Schema.Json.annotate({ description: "`null` once its data is gone." }),
+  output: Schema.Json.annotate({ description: "`null` before the end, and once its data is gone." }),
   attempts: List(Struct({ attempt: Int, message: Text, stack: NullOr(Text) })),
 }).annotate({ identifier: "JobContent", description: "What belongs to the caller, or may quote it." })
 
