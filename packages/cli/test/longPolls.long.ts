@@ -114,9 +114,9 @@ describe("2,000 held polls on one process", () => {
     const { first_key, url } = kiln.listening
     const measured = await measure("SQLite", url, first_key?.key ?? "", kiln.pid, () => {
       const database = new DatabaseSync(join(directory.path, "kiln.db"), { readOnly: true })
-      const rows = database.prepare("SELECT id, finished_at FROM kiln_jobs").all()
+      const rows = database.prepare("SELECT id, finished_at FROM kiln_jobs").all() as Array<object>
       database.close()
-      return Promise.resolve(rows as unknown as Awaited<ReturnType<Ends>>)
+      return Promise.resolve(rows as Awaited<ReturnType<Ends>>)
     })
     expect(measured).toEqual(good)
   })

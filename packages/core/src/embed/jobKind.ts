@@ -1,10 +1,11 @@
 import type { builtIn as kinds } from "../kinds/builtInKinds.ts"
 import { checkDefinition } from "../kinds/checkDefinition.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import type { AnySchema } from "../kinds/KindDefinition.ts"
+import type { AnySchema, BatchOptions } from "../kinds/KindDefinition.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { defaultVoices, type Voices } from "../kinds/Voices.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
+import type { AsyncBatchRun } from "./BatchTypes.ts"
 import type { AnyOutput, AsyncRun, DefinedKind, JobKindOptions, OutputOfRun } from "./JobKindOptions.ts"
 import { unloadedBuiltIn, unloadedKind } from "./unloadedKind.ts"
 
@@ -25,6 +26,7 @@ export const jobKind = <
   const MeterName extends string = never,
   Returned = unknown,
   Chunk = never,
+  const Batch extends BatchOptions | undefined = undefined,
 >(
   options: JobKindOptions<
     Name,
@@ -38,7 +40,8 @@ export const jobKind = <
     Switch,
     MeterName,
     Returned,
-    Chunk
+    Chunk,
+    Batch
   >,
 ): DefinedKind<
   Name,
@@ -54,16 +57,19 @@ export const jobKind = <
   Chunk
 > => {
   checkDefinition(options)
-  const { name, run, sandbox, upload } = options
+  const { batch, name, run, sandbox, upload } = options
   const kind = unloadedKind({
     name,
     upload,
-    load: ({ JobKind, runAsync }) =>
-      JobKind({
+    load: ({ JobKind, runAsync, runAsyncBatch }) => {
+      const runOf = (given: unknown) =>
+        batch === undefined ? runAsync(given as AsyncRun) : runAsyncBatch(given as AsyncBatchRun)
+      return JobKind({
         ...(options as object as Parameters<typeof JobKind>[0]),
-        run: runAsync(run as object as AsyncRun),
-        ...(sandbox && { sandbox: runAsync(sandbox as object as AsyncRun) }),
-      }),
+        run: runOf(run) as never,
+        ...(sandbox && { sandbox: runOf(sandbox) as never }),
+      })
+    },
   })
   return kind as never
 }
