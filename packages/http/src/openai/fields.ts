@@ -17,13 +17,16 @@ export type Accepted = Readonly<Record<string, ReadonlyArray<unknown>>>
 
 const shown = (value: unknown): string => JSON.stringify(value)
 
+/** Whether a field can say something: clients also send empty texts for what they leave out. */
+const isServed = (values: ReadonlyArray<unknown> | undefined): boolean => values?.some((value) => value !== "") === true
+
 /** Returns why the fields cannot be served. `read` lists those that the endpoint reads itself. */
 export const fieldProblem = (fields: Fields, read: ReadonlyArray<string>, accepted: Accepted): Refusal | undefined => {
   for (const [name, value] of Object.entries(fields)) {
     if (read.includes(name) || value === null || value === undefined) continue
     const values = Object.hasOwn(accepted, name) ? accepted[name] : undefined
     if (values === undefined) {
-      const known = [...read, ...Object.keys(accepted).filter((field) => accepted[field]?.length !== 0)]
+      const known = [...read, ...Object.keys(accepted).filter((field) => isServed(accepted[field]))]
       const safe = name.slice(0, 64).toWellFormed()
       const likely = likelyName(safe, known)
       const hint = likely === undefined ? "." : `; did you mean "${likely}"?`
@@ -37,7 +40,7 @@ export const fieldProblem = (fields: Fields, read: ReadonlyArray<string>, accept
       )
     return refuseField(
       name,
-      values.length === 0
+      !isServed(values)
         ? `${name} is not supported: leave it out.`
         : `${name} must be ${values.map(shown).join(" or ")}, or left out.`,
     )

@@ -54,17 +54,23 @@ export interface PathMessages {
 export const describePaths = (routes: ReadonlyArray<string>, prefix: string): PathMessages => {
   const list = ["/docs", "/openapi.json"].find((path) => routes.includes(path))
   const listed = list === undefined ? "" : ` See ${prefix}${list} for all endpoints.`
-  const servesOpenAi = routes.some((route) => route.startsWith(`/${OPENAI}/`))
+  const base = `/${OPENAI}/v1`
+  const openAi = routes.filter((route) => route.startsWith(`${base}/`) && !route.includes(":"))
+  const servesOpenAi = openAi.length > 0
+  const openAiOnly = `Of OpenAI's API, this service has ${openAi.map((route) => prefix + route).join(", ")}.`
   return {
     notFound: (path) => {
       if (!servesOpenAi && isSame(OPENAI, segmentsOf(path)[0] ?? ""))
         return "This service does not serve OpenAI's API. The operator can turn it on with KILN_OPENAI_API=on, or with openai: true for a mounted service."
       const nearest = nearestPath(path, routes)
-      const hint =
-        nearest === undefined
-          ? "Paths are case-sensitive and have no trailing slash."
-          : `Did you mean ${prefix}${nearest}?`
-      return `This path does not exist. ${hint}${listed}`
+      if (nearest === undefined) {
+        const isOpenAi = servesOpenAi && isSame(OPENAI, segmentsOf(path)[0] ?? "")
+        return `This path does not exist. ${isOpenAi ? openAiOnly : "Paths are case-sensitive and have no trailing slash."}${listed}`
+      }
+      // The same request to `/v1` would be refused for other reasons.
+      const both = openAi.includes(`/${OPENAI}${nearest}`)
+      const hint = both ? ` Clients of OpenAI's API need the base URL ${prefix}${base}.` : ""
+      return `This path does not exist. Did you mean ${prefix}${nearest}?${hint}${listed}`
     },
     wrongMethod: (allowed) => `This path supports only ${allowed.join(", ")}.${listed}`,
   }

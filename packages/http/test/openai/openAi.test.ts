@@ -36,7 +36,7 @@ describe("speech", () => {
     ["stream_format", { stream_format: "sse" }, /not supported/],
     ["response_format", { response_format: "opus" }, /mp3/],
     ["speed", { speed: 2 }, /must be 1/],
-    ["instructions", { instructions: "Whisper" }, /left out/],
+    ["instructions", { instructions: "Whisper" }, /not supported: leave it out/],
     ["input", { input: "" }, /empty/],
     ["vioce", { vioce: "nova" }, /did you mean \\"voice\\"/],
   ])("with another %s is refused by name", async (param, change, message) => {
