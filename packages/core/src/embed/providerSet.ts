@@ -14,6 +14,7 @@ import {
   type ProviderSet,
   providerUnavailable,
 } from "../providers/index.ts"
+import { markAsOwn } from "../providers/ownProviders.ts"
 import type { AnyProvider as GivenProvider, AsyncCall } from "./AsyncProviders.ts"
 import { concat } from "./fileBodies.ts"
 
@@ -54,7 +55,7 @@ const converted = new WeakMap<AsyncFunction, Map<string, AnyProvider>>()
 const convertedOnce = (name: string, provider: AsyncFunction): AnyProvider => {
   const byPort = converted.get(provider) ?? new Map<string, AnyProvider>()
   converted.set(provider, byPort)
-  const known = byPort.get(name) ?? fromPromise(name, provider)
+  const known = byPort.get(name) ?? markAsOwn(fromPromise(name, provider))
   byPort.set(name, known)
   return known
 }

@@ -1,5 +1,6 @@
 import { givenField, valueOf } from "../domain/realms.ts"
 import { providerNames } from "./builtInPorts.ts"
+import { isOwn } from "./ownProviders.ts"
 import type { Providers } from "./Provider.ts"
 import type { ProviderBounds, ProviderPort } from "./ProviderPort.ts"
 
@@ -33,12 +34,26 @@ export const limitedInSandbox = (
   new Set(
     ports
       .filter((port) => {
-        const isOwn = !providerNames.some((builtIn) => builtIn === port.name)
+        const hasOwnPort = !providerNames.some((builtIn) => builtIn === port.name)
         const isServed = givenField(providers.sandbox, port.name) !== undefined
-        return isServed && !standsIn(providers, port.name) && (isOwn || isLimited(port, settings))
+        return isServed && !standsIn(providers, port.name) && (hasOwnPort || isLimited(port, settings))
       })
       .map(({ name }) => name),
   )
+
+/**
+ * Returns the names of the program's own providers that sandbox jobs call without timeout and circuit, although they do the real work.
+ */
+export const unlimitedInSandbox = (
+  providers: Providers["Service"],
+  ports: ReadonlyArray<Port>,
+  settings: Settings,
+): ReadonlyArray<string> => {
+  const limited = limitedInSandbox(providers, ports, settings)
+  return ports
+    .map(({ name }) => name)
+    .filter((name) => isOwn(givenField(providers.sandbox, name)) && !standsIn(providers, name) && !limited.has(name))
+}
 
 /** Returns the names of the providers whose limits hold for live jobs only, because sandbox jobs use another provider. */
 export const limitedInLiveOnly = (

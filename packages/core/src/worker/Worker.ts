@@ -23,7 +23,7 @@ import { InstalledKinds, installedKinds } from "../kinds/installedKinds.ts"
 import { portsOf } from "../kinds/portsOf.ts"
 import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
-import { limitedInLiveOnly, limitedInSandbox } from "../providers/sandboxLimits.ts"
+import { limitedInLiveOnly, limitedInSandbox, unlimitedInSandbox } from "../providers/sandboxLimits.ts"
 import { makeClaiming } from "./claiming/claiming.ts"
 import { GateWatch } from "./claiming/GateWatch.ts"
 import { earlier } from "./claiming/claimInto.ts"
@@ -72,6 +72,11 @@ const layerProviderGuard = Layer.effect(
     if (liveOnly.length > 0)
       yield* Effect.logInfo(
         `rate, concurrency and callLimitMs of ${liveOnly.join(", ")} hold for live jobs only: sandbox jobs use another provider`,
+      )
+    const unlimited = unlimitedInSandbox(providers, ports, settings)
+    if (unlimited.length > 0)
+      yield* Effect.logInfo(
+        `calls of ${unlimited.join(", ")} by sandbox jobs have no timeout and no circuit: set rate, concurrency or callLimitMs of these providers to have both`,
       )
     const served = ports.filter(({ name }) => givenField(providers.live, name) !== undefined || inSandbox.has(name))
     return yield* makeProviderGuard(

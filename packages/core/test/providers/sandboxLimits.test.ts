@@ -92,6 +92,25 @@ describe("the limits of a provider in the sandbox", () => {
     ])
   })
 
+  it("are said to be missing, at the start, if a built-in port has none in the sandbox", async () => {
+    const said: Array<string> = []
+    const talk = jobKind({ name: "talk", request: z.object({}), providers: ["speech"], run: async () => undefined })
+    const speech = async () => Promise.reject(new Error("no connection"))
+    for (const settings of [{}, { providers: { speech: { callLimitMs: 30_000 } } }]) {
+      await using _engine = await createEngine({
+        store: memoryStore(),
+        blobs: memoryBlobs(),
+        kinds: [talk],
+        providers: { sandbox: { speech } },
+        settings,
+        log: ({ message }) => said.push(message),
+      })
+    }
+    expect(said).toEqual([
+      "calls of speech by sandbox jobs have no timeout and no circuit: set rate, concurrency or callLimitMs of these providers to have both",
+    ])
+  })
+
   it("of a kind hold in both modes, each by itself", async () => {
     const plain = jobKind({ name: "plain", request: z.object({}), limits: { rate }, run: async () => undefined })
     await using kiln = await testEngine({ kinds: [plain], mode: "manual" })

@@ -8,14 +8,16 @@ export interface Question {
   readonly body?: ComponentChildren
   /** A moment that the operator chooses, as RFC 3339. */
   readonly moment?: { readonly label: string; readonly value: string }
+  /** One of several values that the operator chooses. */
+  readonly choice?: { readonly label: string; readonly value: string; readonly options: ReadonlyArray<string> }
   /** The command that does the same. */
-  readonly command?: string | ((moment: string) => string)
+  readonly command?: string | ((given: string) => string)
   readonly verb: string
   readonly isDangerous?: boolean
   /** True if nothing would change: there is nothing to confirm. */
   readonly isEmpty?: boolean
   /** Resolves with a text that says what happened; or with none to close at once. `tell` shows progress. */
-  readonly run: (tell: (text: string) => void, moment: string) => Promise<string | undefined>
+  readonly run: (tell: (text: string) => void, given: string) => Promise<string | undefined>
 }
 
 /** A moment as the value of a field, in the viewer's time zone. */
@@ -29,14 +31,14 @@ const Dialog = ({ onClose, question }: { readonly question: Question; readonly o
   const [state, setState] = useState<{ readonly running: boolean; readonly text?: string; readonly failed?: string }>({
     running: false,
   })
-  const [moment, setMoment] = useState(question.moment?.value ?? "")
+  const [given, setGiven] = useState(question.moment?.value ?? question.choice?.value ?? "")
   useEffect(() => dialog.current?.showModal(), [])
   const isDone = state.text !== undefined && !state.running
   const run = async (): Promise<void> => {
     if (state.running) return
     setState({ running: true })
     try {
-      const text = await question.run((progress) => setState({ running: true, text: progress }), moment)
+      const text = await question.run((progress) => setState({ running: true, text: progress }), given)
       if (text === undefined) onClose()
       else setState({ running: false, text })
     } catch (error) {
@@ -53,14 +55,26 @@ const Dialog = ({ onClose, question }: { readonly question: Question; readonly o
           <input
             type="datetime-local"
             value={asField(question.moment.value)}
-            onInput={({ currentTarget: { value } }) => setMoment(value === "" ? "" : new Date(value).toISOString())}
+            onInput={({ currentTarget: { value } }) => setGiven(value === "" ? "" : new Date(value).toISOString())}
           />
+        </label>
+      )}
+      {question.choice !== undefined && (
+        <label class="field">
+          <span>{question.choice.label}</span>
+          <select value={given} onChange={({ currentTarget: { value } }) => setGiven(value)}>
+            {question.choice.options.map((option) => (
+              <option key={option} value={option}>
+                {option}
+              </option>
+            ))}
+          </select>
         </label>
       )}
       {question.command !== undefined && (
         <p class="command">
           <span class="faint">The same in a terminal</span>
-          <code>{typeof question.command === "string" ? question.command : question.command(moment)}</code>
+          <code>{typeof question.command === "string" ? question.command : question.command(given)}</code>
         </p>
       )}
       {state.text !== undefined && (
@@ -81,7 +95,7 @@ const Dialog = ({ onClose, question }: { readonly question: Question; readonly o
           <button
             type="button"
             class={question.isDangerous === true ? "primary danger" : "primary"}
-            disabled={state.running || (question.moment !== undefined && moment === "")}
+            disabled={state.running || (question.moment !== undefined && given === "")}
             onClick={() => void run()}
           >
             {state.running ? "Working…" : question.verb}

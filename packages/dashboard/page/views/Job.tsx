@@ -55,6 +55,24 @@ const askReschedule = (job: Job): Question => ({
   },
 })
 
+const priorities = ["urgent", "high", "normal", "low"]
+
+const askPriority = (job: Job): Question => ({
+  title: "Change the priority of this job?",
+  body: <p>Workers go by it at once, among the jobs of its project, type and mode. Its start stays.</p>,
+  choice: {
+    label: "New priority",
+    value: job.priority === "high" ? "urgent" : "high",
+    options: priorities.filter((priority) => priority !== job.priority),
+  },
+  command: (priority) => `kiln job reschedule ${job.job_id} --priority ${priority}`,
+  verb: "Change the priority",
+  run: async (_, priority) => {
+    await call("rescheduleJob", "POST /jobs/:id/reschedule", { id: job.job_id, payload: { priority } })
+    return undefined
+  },
+})
+
 /** Seconds that a job waited and ran, with its present phase. A wait for its time is not one for the service. */
 const timesOf = (job: Job): { readonly waited: number; readonly ran: number } => {
   const isOpen = job.finished_at === null && job.phase_started_at !== null
@@ -267,6 +285,11 @@ const Details = ({ job, reload }: { readonly job: Job; readonly reload: () => vo
         {may && waitsForTime(job) && (
           <Action ask={() => askReschedule(job)} onDone={reload}>
             Reschedule
+          </Action>
+        )}
+        {may && !isFinished && !job.held && (
+          <Action ask={() => askPriority(job)} onDone={reload}>
+            Priority
           </Action>
         )}
         {may && job.status === "failed" && (
