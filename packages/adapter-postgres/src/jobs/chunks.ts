@@ -18,7 +18,7 @@ const insertChunks = batchStatement<{ seq: number; position: number; attempt: nu
 )
 
 /** Whether no process listens. One that begins to waits until this transaction has ended. */
-const unheard = statement((_: Given<{}>) =>
+const unheard = statement(() =>
   query.selectNoFrom(sql<boolean>`pg_try_advisory_xact_lock(${sql.raw(finishedLock)})`.as("unheard")),
 )
 

@@ -57,7 +57,7 @@ it.each(["SQLite", "Postgres"])(
       second = startWorker(place.place)
     }
     const other: Array<Token> = []
-    for await (const chunk of engine.stream(job.id, { from: 0 })) other.push(chunk as Token)
+    for await (const chunk of engine.stream(job.id, { from: 0 })) other.push(chunk)
     ;(await second)?.kill("SIGKILL")
     expect(seen.map(({ index }) => index)).toEqual(Array.from({ length: count }, (_, index) => index))
     expect(seen.map(({ value }) => value.token)).toEqual(Array.from({ length: count }, (_, n) => `t${n}`))

@@ -97,7 +97,7 @@ const failedWith = async (emit: (job: { readonly emit: (chunk: never) => void })
     limits: { maxFailures: 1 },
     ...(chunkSchema !== undefined && { chunk: chunkSchema as never }),
     run: async (job) => {
-      emit(job as never)
+      emit(job)
       return { output: {} }
     },
   })

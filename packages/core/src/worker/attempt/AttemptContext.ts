@@ -15,7 +15,6 @@ import {
   type Ask,
   type AttemptContext,
   type AttemptError,
-  AttemptFailed,
   type AttemptFile,
   GateShut,
   LeaseLost,
@@ -29,6 +28,7 @@ import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
 import { ownersVerbs, submitFollowUp } from "./attemptEngine.ts"
 import { cannotGoOn } from "./AttemptEnd.ts"
+import { emitChunk } from "./EmittedChunks.ts"
 import { awaitChildren, type KeptCount } from "./children.ts"
 import { GateWatch } from "../claiming/GateWatch.ts"
 import { type Inherited, inherits, readInherited } from "./inherited.ts"
@@ -177,18 +177,7 @@ class RunContext implements AttemptContext<unknown> {
   }
 
   get emit(): AttemptContext<unknown>["emit"] {
-    return (chunk: unknown) =>
-      Effect.suspend(() => {
-        const { chunks, kind } = this.#attempt
-        if (chunks === undefined)
-          return Effect.die(new KindBug(`emit: ${kind.name} declares no chunks: add the schema of one to it as chunk`))
-        try {
-          chunks.emit(chunk)
-          return Effect.void
-        } catch (error) {
-          return error instanceof AttemptFailed ? Effect.fail(error) : Effect.die(error)
-        }
-      })
+    return (chunk) => emitChunk(this.#attempt, chunk)
   }
 
   get emitted(): number {

@@ -12,6 +12,7 @@ import { asJson, jsonProblem } from "../../kinds/asJson.ts"
 import { type AttemptError, AttemptFailed, LeaseLost } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { ChunkTotal, Claim } from "../../ports/index.ts"
+import type { Attempt } from "./Attempt.ts"
 import type { ReportServices } from "./ProgressReports.ts"
 import { retrying } from "./retrying.ts"
 
@@ -143,5 +144,21 @@ export class EmittedChunks {
     })
   }
 }
+
+/** Emits a chunk of an attempt. */
+export const emitChunk = (
+  { chunks, kind }: Pick<Attempt, "chunks" | "kind">,
+  chunk: unknown,
+): Effect.Effect<void, AttemptFailed> =>
+  Effect.suspend(() => {
+    if (chunks === undefined)
+      return Effect.die(new KindBug(`emit: ${kind.name} declares no chunks: add the schema of one to it as chunk`))
+    try {
+      chunks.emit(chunk)
+      return Effect.void
+    } catch (error) {
+      return error instanceof AttemptFailed ? Effect.fail(error) : Effect.die(error)
+    }
+  })
 
 const lost = Effect.suspend(() => Effect.fail(new LeaseLost()))
