@@ -69,6 +69,8 @@ await engine.operator.setSwitch("exports", true)`),
   ownMeters: kind(
     `price: "p", meters: ["pages", "images"], maxUsage: () => ({ pages: 9 }), run: async () => ({ output: { n: 1 }, usage: { pages: 1 } })`,
   ),
+  batches: kind(`errorCodes: ["refused"], batch: { size: 8, waitMs: 200 }, run: async ({ failure, jobs }) =>
+  jobs.map(({ request }) => (request.text === "" ? failure("refused") : { output: { n: request.text.length } }))`),
   builtInMeters: kind(`run: async () => ({ output: { n: 1 }, usage: { images: 1 } })`),
   streamedFile: kind(`files: { video: { maxBytes: 9 } }, run: async ({ upload, writeFile }) => {
   const { stream } = await upload()
@@ -135,6 +137,20 @@ const wrong = {
       `providers: ["reply"], run: async ({ ask }) => { await ask.speech({ text: "", voice: "" }); return { output: { n: 1 } } }`,
     ),
     "'speech' does not exist",
+  ],
+  stepInABatch: [
+    kind(
+      `batch: { size: 8, waitMs: 200 }, run: async ({ jobs }) => { await jobs[0]?.step("a", async () => 1); return [] }`,
+    ),
+    "'step' does not exist",
+  ],
+  wrongOutputInABatch: [
+    kind(`batch: { size: 8, waitMs: 200 }, run: async ({ jobs }) => jobs.map(() => ({ output: { n: "one" } }))`),
+    "'readonly BatchOutcome<",
+  ],
+  noListOfABatch: [
+    kind(`batch: { size: 8, waitMs: 200 }, run: async () => ({ output: { n: 1 } })`),
+    "'readonly BatchOutcome<",
   ],
   unknownProvider: [kind(`providers: ["speach"], run: async () => ({ output: { n: 1 } })`), '"speach"'],
   metadataThatIsNotThere: [kind(`metadata: ["order"], run: async () => ({ output: { n: 1 } })`), '"order"'],

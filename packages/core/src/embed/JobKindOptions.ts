@@ -6,9 +6,17 @@ import type { MetadataValue } from "../domain/Submitted.ts"
 import type { SignalResult, WaitTime } from "../domain/WaitTime.ts"
 import type { ValueOf, ValueSchema } from "../kinds/readBySchema.ts"
 import type { JsonCheck } from "../kinds/JsonTypes.ts"
-import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
+import type {
+  AnySchema,
+  BatchOptions,
+  DefinedTypes,
+  KindDefinition,
+  Running,
+  SchemaOutput,
+} from "../kinds/KindDefinition.ts"
 import type { ErrorCodeOf, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
+import type { BatchOutcome, JobBatch } from "./BatchTypes.ts"
 import type { SentSignal, SubmitOptions } from "./EmbeddedEngine.ts"
 import type { FileReference, FinishedJob, JobReference, JobResult, ModeFieldsOf, OnFinished } from "./JobResult.ts"
 import type { AudioDetails } from "../providers/transcription.ts"
@@ -265,18 +273,44 @@ export interface JobKindOptions<
   Switch extends string = never,
   MeterName extends string = never,
   Returned = unknown,
+  BatchOf extends BatchOptions | undefined = undefined,
 > extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> {
   /**
-   * Runs one attempt. An error fails the attempt, and the job is retried until `limits.maxFailures` attempts have failed. Throw
-   * `failure(code, options)` to choose the error code and whether to retry.
+   * Lets one call of `run` run several jobs, such as the texts of one call of an embedding model. `run` gets `jobs` then, and returns a
+   * list with a result or an error for each, in their order. Each job keeps its own attempt, retries and charge.
+   */
+  readonly batch?: BatchOf
+  /**
+   * Runs one attempt, or with `batch` those of several jobs. An error fails the attempt, and the job is retried until `limits.maxFailures`
+   * attempts have failed. Throw `failure(code, options)` to choose the error code and whether to retry.
    */
   readonly run: (
-    attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
-  ) => Promise<RunResult<NoInfer<Output>, NoInfer<MeterName>, Returned>>
+    attempt: Running<
+      Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
+      JobBatch<SchemaOutput<S>, Code>,
+      BatchOf
+    >,
+  ) => Promise<
+    Running<
+      RunResult<NoInfer<Output>, NoInfer<MeterName>, Returned>,
+      ReadonlyArray<BatchOutcome<NoInfer<Output>, NoInfer<MeterName>>>,
+      BatchOf
+    >
+  >
   /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
   readonly sandbox?: (
-    attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
-  ) => Promise<AttemptOutcome<NoInfer<OutputOfRun<Output, Returned>>, NoInfer<MeterName>>>
+    attempt: Running<
+      Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
+      JobBatch<SchemaOutput<S>, Code>,
+      BatchOf
+    >,
+  ) => Promise<
+    Running<
+      AttemptOutcome<NoInfer<OutputOfRun<Output, Returned>>, NoInfer<MeterName>>,
+      ReadonlyArray<BatchOutcome<NoInfer<Output>, NoInfer<MeterName>>>,
+      BatchOf
+    >
+  >
   /**
    * Called at least once for each finished job of the kind, by any process with a worker that has the kind, also after a crash.
    * Jobs that were submitted before the kind had it get no call. See `OnFinished`. Replaces the engine's.

@@ -8,12 +8,10 @@ import type { JsonObject } from "../domain/Json.ts"
 import { underCaller } from "../engine/CallerSpan.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
-import { readSafely } from "../domain/realms.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { AudioInput } from "../providers/Provider.ts"
 import { shownCall } from "../worker/attempt/UsedNames.ts"
-import { JobKind } from "../kinds/JobKind.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
 import { AttemptParts, failing, thrownFor } from "./AttemptParts.ts"
 import type { CallerContext } from "./EngineOptions.ts"
@@ -22,7 +20,8 @@ import type { AsyncRun, Attempt, AttemptOutcome } from "./JobKindOptions.ts"
 import { MadeErrors } from "./failure.ts"
 import { promisedEngine } from "./promisedEngine.ts"
 import { wholeAudio } from "./providerSet.ts"
-import { loadOf } from "./unloadedKind.ts"
+import { resultBug } from "./resultBug.ts"
+import { tickOf } from "./tickOf.ts"
 
 /** The program's function that calls `run` with what its job carries. */
 export const RestoreContext = Context.Reference<CallerContext["restore"] | undefined>(
@@ -36,7 +35,7 @@ export const RestoreContext = Context.Reference<CallerContext["restore"] | undef
 const overReason = new DOMException("the attempt is over", "AbortError")
 
 /** Runs a kind's function that returns a promise. An interruption aborts its signal, and does not wait for it. */
-const runAsync =
+export const runAsync =
   (run: AsyncRun) =>
   (context: AttemptContext<unknown>): Effect.Effect<AttemptResult, AttemptError> =>
     Effect.withFiber((fiber) =>
@@ -122,10 +121,7 @@ class AsyncAttempt implements Attempt {
   }
 
   get schedule(): Attempt["schedule"] {
-    const { schedule } = this.#attempt.submitted
-    if (schedule === undefined) return undefined
-    const { name, previousAt, tickAt } = schedule
-    return { name, tickAt: new Date(tickAt), previousAt: previousAt === null ? null : new Date(previousAt) }
+    return tickOf(this.#attempt.submitted)
   }
 
   get signal(): AbortSignal {
@@ -320,42 +316,10 @@ class AsyncAttempt implements Attempt {
   }
 }
 
-/** The bug of a function that returns something else than a result; `undefined` if it returns one, or nothing. */
-const resultBug = (outcome: unknown): KindBug | undefined => {
-  if (outcome === undefined) return undefined
-  const shown = outcome === null ? "null" : Array.isArray(outcome) ? "a list" : `a ${typeof outcome}`
-  if (typeof outcome !== "object" || outcome === null || Array.isArray(outcome))
-    return new KindBug(`run returned ${shown}: return { output: { … } }, or nothing`)
-  const names = readSafely(() => Object.keys(outcome)) ?? []
-  if (names.length === 0 || readSafely(() => "output" in outcome) !== false) return undefined
-  const wrong = names.find((name) => name !== "usage" && name !== "warningCode")
-  return wrong === undefined
-    ? undefined
-    : new KindBug(`run returned an object with "${wrong}" and without "output": return { output: { ${wrong}, … } }`)
-}
-
 /** Rejects a part that is begun after the end of its attempt. Code that does not wait for it must not end the process. */
 const refused = <A>(): Promise<A> => {
   thrownFor(Cause.interrupt(), overReason)
   const rejected = Promise.reject<A>(overReason)
   rejected.catch(() => undefined)
   return rejected
-}
-
-/** Returns a kind that is not built in, with everything that runs its jobs. Throws `TypeError` for anything but a kind. */
-export const ownKind = (kind: Kind): JobKind => {
-  const load = loadOf(kind)
-  if (load !== undefined) return load({ JobKind, runAsync })
-  if (typeof fieldOf(kind, "run") === "function" && fieldOf(kind, "reader") !== undefined) return kind as JobKind
-  throw new TypeError(`expected a kind created by jobKind() or JobKind(), ${notKind(kind)}`)
-}
-
-/** What was given instead of a kind, and how to mend it. */
-const notKind = (given: unknown): string => {
-  if (given === undefined) return "not undefined: if it is imported, its module may import this one in a cycle"
-  if (typeof given === "function") return "not a function: call it"
-  if (typeof fieldOf(given, "run") === "function") return "not its options: pass jobKind({ … })"
-  return Array.isArray(given)
-    ? "not a list: spread it"
-    : `not ${given === null ? "null" : `a value of type ${typeof given}`}`
 }

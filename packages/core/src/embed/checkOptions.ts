@@ -10,7 +10,7 @@ import {
 } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { isPlainObject } from "../domain/realms.ts"
-import { defaultEngineSettings } from "../engine/EngineConfig.ts"
+import { defaultEngineSettings, type EngineSettings } from "../engine/EngineConfig.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { portsOf } from "../kinds/portsOf.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
@@ -248,6 +248,26 @@ export const checkLimits = (perKind: object, kinds: ReadonlyArray<JobKind>): voi
   const unknown = Object.keys(perKind).find((name) => !known.includes(name))
   if (unknown !== undefined)
     throw new TypeError(unknownName(`kind "${unknown}" in settings.limits.perKind`, unknown, known))
+}
+
+/** Throws `TypeError` for batches that can never fill: each job of a batch takes a slot. */
+export const checkBatches = (
+  { concurrency, limits: { perKind } }: Pick<EngineSettings, "concurrency" | "limits">,
+  kinds: ReadonlyArray<JobKind>,
+): void => {
+  for (const { batch, name } of kinds) {
+    if (batch === undefined) continue
+    const { size } = batch
+    if (size > concurrency)
+      throw new TypeError(
+        `job kind "${name}": batch.size must be at most settings.concurrency, ${concurrency}, not ${size}: each job of a batch takes a slot of the worker`,
+      )
+    const limit = new Map(Object.entries(perKind)).get(name)
+    if (limit !== undefined && size > limit)
+      throw new TypeError(
+        `job kind "${name}": batch.size must be at most settings.limits.perKind["${name}"], ${limit}, not ${size}: each job of a batch counts`,
+      )
+  }
 }
 
 /** Throws `TypeError` unless this is an idempotency key. */

@@ -1,10 +1,11 @@
 import type { builtIn as kinds } from "../kinds/builtInKinds.ts"
 import { checkDefinition } from "../kinds/checkDefinition.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import type { AnySchema } from "../kinds/KindDefinition.ts"
+import type { AnySchema, BatchOptions } from "../kinds/KindDefinition.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { defaultVoices, type Voices } from "../kinds/Voices.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
+import type { AsyncBatchRun } from "./BatchTypes.ts"
 import type { AnyOutput, AsyncRun, DefinedKind, JobKindOptions, OutputOfRun } from "./JobKindOptions.ts"
 import { unloadedBuiltIn, unloadedKind } from "./unloadedKind.ts"
 
@@ -24,20 +25,37 @@ export const jobKind = <
   const Switch extends string = never,
   const MeterName extends string = never,
   Returned = unknown,
+  const Batch extends BatchOptions | undefined = undefined,
 >(
-  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName, Returned>,
+  options: JobKindOptions<
+    Name,
+    S,
+    Output,
+    File,
+    Provider,
+    OrProvider,
+    Upload,
+    Code,
+    Switch,
+    MeterName,
+    Returned,
+    Batch
+  >,
 ): DefinedKind<Name, S, OutputOfRun<Output, Returned>, File, Provider, OrProvider, Upload, Code, Switch, MeterName> => {
   checkDefinition(options)
-  const { name, run, sandbox, upload } = options
+  const { batch, name, run, sandbox, upload } = options
   const kind = unloadedKind({
     name,
     upload,
-    load: ({ JobKind, runAsync }) =>
-      JobKind({
+    load: ({ JobKind, runAsync, runAsyncBatch }) => {
+      const runOf = (given: unknown) =>
+        batch === undefined ? runAsync(given as AsyncRun) : runAsyncBatch(given as AsyncBatchRun)
+      return JobKind({
         ...(options as object as Parameters<typeof JobKind>[0]),
-        run: runAsync(run as AsyncRun),
-        ...(sandbox && { sandbox: runAsync(sandbox as AsyncRun) }),
-      }),
+        run: runOf(run) as never,
+        ...(sandbox && { sandbox: runOf(sandbox) as never }),
+      })
+    },
   })
   return kind as never
 }

@@ -10,8 +10,8 @@ import { portsOf } from "../kinds/portsOf.ts"
 import { switchesOf } from "../kinds/switches.ts"
 import { insideOf, type TelemetryAdapter } from "../ports/adapters.ts"
 import { servedBy } from "../worker/claiming/runnableKinds.ts"
-import { ownKind } from "./asyncAttempt.ts"
-import { checkEngineOptions, checkLimits, checkProviders } from "./checkOptions.ts"
+import { ownKind } from "./ownKind.ts"
+import { checkBatches, checkEngineOptions, checkLimits, checkProviders } from "./checkOptions.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { AttemptFailure, EngineOptions } from "./EngineOptions.ts"
 import {
@@ -97,6 +97,7 @@ export const openEmbedded = async <
     ...(concurrency !== undefined && { concurrency }),
   }
   checkLimits(settings.limits.perKind, kinds)
+  if (worker && concurrency === undefined) checkBatches(settings, kinds)
   if (worker && inside.unserved !== true) expectServed(kinds, providers)
   const finishHandlers = finishHandlersOf(kinds, options.onFinished, settings)
   const parts = {

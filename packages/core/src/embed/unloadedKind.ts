@@ -1,9 +1,11 @@
 import type * as Effect from "effect/Effect"
 import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import type { builtIn as kinds } from "../kinds/builtInKinds.ts"
+import type { RunBatch } from "../kinds/JobBatch.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
+import type { AsyncBatchRun } from "./BatchTypes.ts"
 import type { AsyncRun } from "./JobKindOptions.ts"
 
 // A file of its own, because its types contain those of Effect, and the declarations of `@kiln/core` do not.
@@ -12,6 +14,7 @@ import type { AsyncRun } from "./JobKindOptions.ts"
 export interface KindTools {
   readonly JobKind: typeof JobKind
   readonly runAsync: (run: AsyncRun) => (context: AttemptContext<unknown>) => Effect.Effect<AttemptResult, AttemptError>
+  readonly runAsyncBatch: (run: AsyncBatchRun) => RunBatch<unknown>
 }
 
 type LoadOwn = (tools: KindTools) => JobKind

@@ -1,7 +1,7 @@
 import { builtIn } from "../kinds/builtInKinds.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
-import { ownKind } from "./asyncAttempt.ts"
+import { ownKind } from "./ownKind.ts"
 import { builtInOf } from "./unloadedKind.ts"
 
 /** Returns a kind with everything that runs its jobs. Throws `TypeError` for anything but a kind. */

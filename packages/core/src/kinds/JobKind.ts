@@ -11,8 +11,11 @@ import { portOf, type ProviderPort, type ProviderRef } from "../providers/index.
 import { checkDefinition, namesOf } from "./checkDefinition.ts"
 import { fileDescriptionsOf, fileLimitsOf } from "./fileOptions.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
+import { alone, type BatchedJob, type BatchedResult, type KindBatch } from "./JobBatch.ts"
 import type {
+  BatchOptions,
   DefinedTypes,
+  Running,
   AnySchema,
   KindDefinition,
   KindLimits,
@@ -74,13 +77,15 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly onFinished: ((finished: never) => unknown) | undefined
   /** Whether `onFinished` gets the requests of failed jobs. */
   readonly requestOnFailure: boolean
+  /** Present if one call runs several jobs: the worker calls its `run` then, and not that of the kind. */
+  readonly batch: KindBatch | undefined
   /** Runs one attempt. It is interrupted when the claim is lost or the worker stops. */
   run(attempt: AttemptContext<Types["request"]>): Effect.Effect<AttemptResult, AttemptError>
 }
 
-type Run<Request, Output, Ref extends ProviderRef> = (
-  attempt: AttemptContext<Request, Ref>,
-) => Effect.Effect<AttemptResult<Output>, AttemptError>
+type Run<Request, Output, Ref extends ProviderRef, Batch> = (
+  attempt: Running<AttemptContext<Request, Ref>, ReadonlyArray<BatchedJob<Request>>, Batch>,
+) => Effect.Effect<Running<AttemptResult<Output>, ReadonlyArray<BatchedResult<Output>>, Batch>, AttemptError>
 
 /**
  * Defines a job kind. Raise `version` whenever stored requests of the new code could not be run by the old code: while a new
@@ -98,18 +103,24 @@ export const JobKind = <
   const Code extends string = never,
   const Switch extends string = never,
   const MeterName extends Meter = never,
+  const Batch extends BatchOptions | undefined = undefined,
 >(
   definition: KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> & {
-    readonly run: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
+    /** Lets one call of `run` run several jobs: it gets a list of them, and returns a list of their exits. */
+    readonly batch?: Batch
+    readonly run: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>, Batch>
     /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
-    readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
+    readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>, Batch>
     readonly onFinished?: (finished: never) => unknown
     readonly requestOnFailure?: boolean
   },
 ): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>> => {
   type Request = SchemaOutput<S>
   checkDefinition(definition)
-  const { files = [], orProviders, providers = [], run, sandbox = run, version = 1, readsFrom = 1 } = definition
+  const { batch, files = [], orProviders, providers = [], version = 1, readsFrom = 1 } = definition
+  const run = definition.run as (given: unknown) => Effect.Effect<never, AttemptError>
+  const sandbox = (definition.sandbox ?? run) as typeof run
+  const runIn = (mode: "live" | "sandbox") => (mode === "sandbox" ? sandbox : run)
   const schema: RequestSchema<Request> = definition.request as never
   return {
     name: definition.name,
@@ -143,9 +154,10 @@ export const JobKind = <
     outputProblem: outputCheck(definition.output),
     onFinished: definition.onFinished,
     requestOnFailure: definition.requestOnFailure === true,
+    batch: batch && { ...batch, run: (mode, jobs) => runIn(mode)(jobs) },
+    // The worker's context has every port of the kind.
     run: (attempt: AttemptContext<Request>) =>
-      // The worker's context has every port of the kind.
-      (attempt.mode === "sandbox" ? sandbox : run)(attempt as never) as Effect.Effect<AttemptResult, AttemptError>,
+      batch === undefined ? runIn(attempt.mode)(attempt) : alone(attempt, runIn(attempt.mode)),
   }
 }
 

@@ -29,6 +29,26 @@ export interface KindLimits {
   readonly jobRetentionMs?: number
 }
 
+/**
+ * How jobs of a kind are collected into batches: one call of `run` gets several. Each of them is a claimed job with its own lease, and takes
+ * a slot of the worker.
+ */
+export interface BatchOptions {
+  /** Maximum number of jobs in a batch, up to 1,000. A batch that has them starts immediately. */
+  readonly size: number
+  /**
+   * Milliseconds for which the first job of a batch waits for others, up to 60,000. A batch starts sooner once the worker stops, or once
+   * all its slots hold jobs that wait for others.
+   */
+  readonly waitMs: number
+}
+
+/**
+ * The type for a kind without batches, or for one with them. The compiler takes `never` for a type that it does not know yet, where `run` is
+ * the result of a generic function.
+ */
+export type Running<Single, Many, Batch> = [Batch] extends [never] ? Single : undefined extends Batch ? Single : Many
+
 /** The retry policy for failed attempts of one kind, within `limits.maxFailures`. */
 export interface RetryPolicy {
   /**

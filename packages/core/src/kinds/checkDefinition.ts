@@ -11,10 +11,12 @@ import { switchNameForm } from "../domain/Gate.ts"
 import { rateProblem } from "../domain/Rate.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
 import { fieldOf } from "../providers/checks.ts"
+import { checkBatch } from "./checkBatch.ts"
 import { checkFileOptions, type Files } from "./fileOptions.ts"
 import type { KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
 
 type AnyDefinition = KindDefinition<string, never, object, string, never, never, string, string, string, string> & {
+  readonly batch?: unknown
   readonly run: unknown
   readonly sandbox?: unknown
   readonly onFinished?: unknown
@@ -42,6 +44,7 @@ const definitionNames: OptionNames<AnyDefinition> = {
   retry: true,
   upload: true,
   errorCodes: true,
+  batch: true,
   run: true,
   sandbox: true,
   onFinished: true,
@@ -97,6 +100,7 @@ export const checkDefinition = (definition: object): void => {
   requireVersions(given.name, given)
   requireFileNames(namesOf((given.files ?? []) as Names))
   requireLimits(place, given.limits)
+  checkBatch(place, given)
 }
 
 /** Names are parts of scopes, which are separated by spaces, of metrics and of command lines; stores write `name@version`. */

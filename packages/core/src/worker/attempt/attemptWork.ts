@@ -10,11 +10,12 @@ import { AttemptMeter } from "../metrics/AttemptMeter.ts"
 import { makeParentCheck } from "./canceledParents.ts"
 import { awaitPrerequisites } from "./prerequisites.ts"
 import { storeNow } from "./storeNow.ts"
+import { tookTooLong } from "./tookTooLong.ts"
 import type { Slots } from "../claiming/Slots.ts"
 
 /** Returns what does the work of an attempt, for the attempts of a worker. It can be interrupted. */
 export const attemptWork = Effect.fnUntraced(function* (slots: Slots) {
-  const { isolation, watch } = slots
+  const { batches, isolation, watch } = slots
   const now = () => watch.now()
   const contextOf = yield* attemptContexts(watch)
   const meter = yield* AttemptMeter
@@ -53,7 +54,11 @@ export const attemptWork = Effect.fnUntraced(function* (slots: Slots) {
         )
   }
 
-  const runOn = (attempt: Attempt, request: unknown) => inTime(attempt, attempt.kind.run(contextOf(attempt, request)))
+  const runOn = (attempt: Attempt, request: unknown) => {
+    const { batch } = attempt.kind
+    const context = contextOf(attempt, request)
+    return batch === undefined ? inTime(attempt, attempt.kind.run(context)) : batches.run(batch, attempt, context)
+  }
 
   // Waits until the attempt may begin, and runs the kind.
   return (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
@@ -86,13 +91,6 @@ const inTime = <A>(attempt: Attempt, run: Effect.Effect<A, AttemptError>): Effec
     ),
   )
 }
-
-const tookTooLong = (attemptTimeoutMs: number) =>
-  new AttemptFailed({
-    errorCode: "job_timeout",
-    retry: true,
-    detail: `the attempt took longer than attemptTimeoutMs, ${attemptTimeoutMs} ms`,
-  })
 
 const notReadable = Effect.suspend(() =>
   Effect.fail(

@@ -11,6 +11,7 @@ import { Providers } from "../../providers/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import type { Attempt } from "../attempt/Attempt.ts"
 import { AwaitedJobs } from "../attempt/AwaitedJobs.ts"
+import { Batches } from "../attempt/Batches.ts"
 import { Bag } from "../Bag.ts"
 import { makeIsolation } from "../attempt/Isolation.ts"
 import { LeaseWatch } from "../attempt/LeaseWatch.ts"
@@ -20,13 +21,13 @@ import { Room } from "./Room.ts"
 import { servedBy } from "./runnableKinds.ts"
 import type { Settled } from "../attempt/writeEnd.ts"
 
-/** The guarded providers of each kind in a mode. */
-const guardedBy = (
-  guard: ProviderGuard["Service"],
-  mode: JobMode,
-  providers: Providers["Service"],
-  kinds: ReadonlyArray<JobKind>,
-) => new Map(kinds.map((kind) => [kind.name, guard.guardedIn(mode, servedBy(providers[mode], kind) ?? [])]))
+/** Returns what tells the guarded providers of an attempt. */
+const guardedBy = (guard: ProviderGuard["Service"], providers: Providers["Service"], kinds: ReadonlyArray<JobKind>) => {
+  const guardedIn = (mode: JobMode) =>
+    new Map(kinds.map((kind) => [kind.name, guard.guardedIn(mode, servedBy(providers[mode], kind) ?? [])]))
+  const ofMode = { live: guardedIn("live"), sandbox: guardedIn("sandbox") }
+  return ({ claim: { job }, kind }: Attempt) => ofMode[job.mode].get(kind.name) ?? []
+}
 
 /** Makes the slots of a worker. `onEnd` is called whenever an attempt has left its slot. */
 export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) => void) {
@@ -37,11 +38,11 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
   const providers = yield* Providers
   const kinds = yield* installedKinds
   const installationLimits = limitsWith(limits, kinds)
-  const guarded = (mode: JobMode) => guardedBy(guard, mode, providers, kinds)
-  const ofMode = { live: guarded("live"), sandbox: guarded("sandbox") }
+  const providersOf = guardedBy(guard, providers, kinds)
   const room = Room.empty(concurrency, limits.perProject)
   const watch = new LeaseWatch(yield* Clock.Clock, leaseDurationMs)
   const isolation = makeIsolation(leaseDurationMs)
+  const batches = new Batches(yield* Effect.context(), watch, concurrency)
   const attempts = new Bag<Attempt>()
   const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
@@ -49,8 +50,6 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
   let left = 0
   let nextFreed: Deferred.Deferred<void> | undefined
   yield* onCanceled(attempts)
-
-  const providersOf = ({ claim: { job }, kind }: Attempt) => ofMode[job.mode].get(kind.name) ?? []
 
   const rateOf = ({ claim: { job } }: Attempt) => rates.ofKind(job.kind, job.mode)
 
@@ -62,6 +61,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
     /** Ends leases whose time is up. Must run while there are attempts. */
     watch,
     isolation,
+    batches,
     /** Returns the limits of the whole installation, given those that projects have of their own now. */
     limitsNow: (projects: Board["projectConcurrency"]): ConcurrencyLimits => {
       const limitsNow = Object.keys(projects).length === 0 ? installationLimits : { ...installationLimits, projects }

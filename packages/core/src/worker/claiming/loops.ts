@@ -44,6 +44,7 @@ const tick = ({ claiming, config, slots }: Parts) =>
       const { attempts } = yield* Effect.uninterruptible(
         Effect.tap(claiming.claim(config.concurrency), () => claiming.begin),
       )
+      slots.batches.startAll()
       yield* Effect.onInterrupt(allEnded(attempts), () => stopAll(attempts))
       return attempts.length
     }),
@@ -57,8 +58,15 @@ const attend = Effect.fnUntraced(function* ({ claiming, slots }: Parts, graceMs:
   yield* Effect.forkScoped(checkClaims(leases))
   yield* Effect.forkScoped(watchWithheld(slots))
   yield* Effect.forkScoped(expireWhileHolding(() => leases.size > 0))
+  slots.batches.expectsMore = true
   yield* Effect.addFinalizer(() =>
-    Effect.flatMap(Effect.andThen(claiming.begin, graceMs), (ms) => drain(slots.attempts, beating, ms)),
+    Effect.flatMap(
+      Effect.andThen(claiming.begin, () => {
+        slots.batches.expectsMore = false
+        return graceMs
+      }),
+      (ms) => drain(slots.attempts, beating, ms),
+    ),
   )
 })
 
@@ -124,6 +132,8 @@ const runClaimable = (parts: Parts, maxJobs: number, untilMs: number) =>
       let claimed = 0
       while (claimed < maxJobs) {
         const { freed, isFull, reservedMs, room } = yield* look(parts)
+        // No job is submitted for a batch that waits: what can be claimed is.
+        if (isFull) slots.batches.startAll()
         if (isFull) yield* freed
         else if (reservedMs > 0) yield* Effect.raceFirst(freed, idling.holdBack(reservedMs))
         else {
@@ -135,12 +145,16 @@ const runClaimable = (parts: Parts, maxJobs: number, untilMs: number) =>
             if (attempts.length > 0) idling.reset()
             else if (slots.attempts.size === 0) return claimed
             // Other processes may submit jobs meanwhile.
-            else yield* Effect.raceFirst(freed, idling.rest(nextInMs))
+            else {
+              slots.batches.startAll()
+              yield* Effect.raceFirst(freed, idling.rest(nextInMs))
+            }
           } else if (slots.attempts.size === 0) return yield* Effect.failCause(answer.cause)
           // What runs goes on without the store, as long as its leases hold.
           else yield* Effect.andThen(outage.failed(answer.cause), Effect.raceFirst(freed, idling.restAfterFailure))
         }
       }
+      slots.batches.expectsMore = false
       yield* allEnded(slots.attempts)
       return claimed
     }),
