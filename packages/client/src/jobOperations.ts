@@ -1,34 +1,12 @@
+import type { Ask, ClientRoute } from "./Ask.ts"
 import type { CallOptions, StreamOptions, WaitOptions } from "./ClientOptions.ts"
 import { ApiError, retryAfterMs, WaitTimeout } from "./errors.ts"
 import type { JobReference } from "./JobStates.ts"
-import type { JobRoute } from "./routes/jobRoute.ts"
 import { type Names, requireKnown } from "./knownOptions.ts"
 import { pause } from "./pause.ts"
-import { type Answer, isPassing } from "./sendRequest.ts"
+import { isPassing } from "./sendRequest.ts"
 import type { StreamEvent } from "./stream.ts"
 import { deadlineAfter, milliseconds } from "./timers.ts"
-
-/** The fields of a route that the operations use. */
-export type ClientRoute = Pick<JobRoute, "path" | "noun" | "methods"> & {
-  readonly kind: { readonly name: string }
-  readonly family: { readonly noun: string; readonly poll: string }
-  readonly upload?: string | undefined
-}
-
-/** Sends a request to one of the routes; `place` is its name in messages. */
-export type Ask = (
-  place: string,
-  method: string,
-  path: string,
-  options: CallOptions,
-  request?: {
-    readonly id?: string
-    readonly fields?: object
-    readonly idempotencyKey?: string
-    readonly headers?: Readonly<Record<string, string>>
-    readonly read?: (response: Response) => Promise<unknown>
-  },
-) => Promise<Answer>
 
 /** Interval used if the service does not recommend one. */
 const POLL_INTERVAL_MS = 2_000

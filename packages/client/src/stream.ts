@@ -1,6 +1,6 @@
 // Imports only types, because a bundle would split off what it shares with the rest of the client.
 import type { StreamOptions } from "./ClientOptions.ts"
-import type { Ask, ClientRoute } from "./jobOperations.ts"
+import type { Ask, ClientRoute } from "./Ask.ts"
 
 /** What the service sends in an event: a chunk, or the end of the stream. */
 export interface StreamEvent {

@@ -1,7 +1,7 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { BuiltInErrorCode } from "../domain/ErrorCode.ts"
 import type { JsonObject } from "../domain/Json.ts"
-import type { AnyOutput, Attempt, AttemptOutcome, FailureOptions } from "./JobKindOptions.ts"
+import type { AnyOutput, Attempt, AttemptOutcome, FailureOptions } from "./AttemptTypes.ts"
 
 /**
  * A job of a batch. It has no steps, files, waits and providers: a job that must wait would hold up the others. Its outcome is

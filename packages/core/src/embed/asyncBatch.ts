@@ -10,7 +10,7 @@ import { KindBug } from "../kinds/KindBug.ts"
 import { failing } from "./AttemptParts.ts"
 import type { AsyncBatchRun, BatchJob, BatchOutcome } from "./BatchTypes.ts"
 import { failure } from "./failure.ts"
-import type { AttemptOutcome } from "./JobKindOptions.ts"
+import type { AttemptOutcome } from "./AttemptTypes.ts"
 import { resultBug } from "./resultBug.ts"
 import { tickOf } from "./tickOf.ts"
 

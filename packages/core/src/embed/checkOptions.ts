@@ -17,7 +17,7 @@ import type { JobEventType } from "../engine/JobEvent.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
 import type { DrainOptions, EmbeddedEngine, Submission, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
-import type { FollowUpOptions } from "./JobKindOptions.ts"
+import type { FollowUpOptions } from "./AttemptTypes.ts"
 import type { CallerContext, EngineParts, LogOptions, ModeProviders } from "./EngineOptions.ts"
 import type {
   BulkOptions,

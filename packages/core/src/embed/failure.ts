@@ -3,7 +3,7 @@ import { type OptionNames, requireFlag, requireNumber, requireOptions } from "..
 import { isTaggedError } from "../domain/realms.ts"
 import { AttemptFailed } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
-import type { FailureOptions } from "./JobKindOptions.ts"
+import type { FailureOptions } from "./AttemptTypes.ts"
 
 const failureOptions: OptionNames<FailureOptions> = {
   message: true,

@@ -6,7 +6,8 @@ import type { Kind } from "../kinds/KindTypes.ts"
 import { defaultVoices, type Voices } from "../kinds/Voices.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
 import type { AsyncBatchRun } from "./BatchTypes.ts"
-import type { AnyOutput, AsyncRun, DefinedKind, JobKindOptions, OutputOfRun } from "./JobKindOptions.ts"
+import type { AnyOutput } from "./AttemptTypes.ts"
+import type { AsyncRun, DefinedKind, JobKindOptions, OutputOfRun } from "./JobKindOptions.ts"
 import { unloadedBuiltIn, unloadedKind } from "./unloadedKind.ts"
 
 /**

@@ -13,7 +13,7 @@ import { fieldOf } from "../providers/checks.ts"
 import { followUpOptions } from "./checkOptions.ts"
 import { attachedMetadata, requireTags } from "./checkSubmitted.ts"
 import { concat, iterated } from "./fileBodies.ts"
-import type { AttemptEngine, FollowUpOptions } from "./JobKindOptions.ts"
+import type { AttemptEngine, FollowUpOptions } from "./AttemptTypes.ts"
 import type { FileReference } from "./JobResult.ts"
 import { fileIdOf, idOf, toJobResult } from "./toJobResult.ts"
 

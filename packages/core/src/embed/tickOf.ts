@@ -1,5 +1,5 @@
 import type { Submitted } from "../domain/index.ts"
-import type { AttemptTick } from "./JobKindOptions.ts"
+import type { AttemptTick } from "./AttemptTypes.ts"
 
 /** Returns the tick that a job is for; `undefined` if no schedule submitted it. */
 export const tickOf = ({ schedule }: Submitted): AttemptTick | undefined => {

@@ -12,7 +12,6 @@ import { asJson, jsonProblem } from "../../kinds/asJson.ts"
 import { type AttemptError, AttemptFailed, LeaseLost } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { ChunkTotal, Claim } from "../../ports/index.ts"
-import type { Attempt } from "./Attempt.ts"
 import type { ReportServices } from "./ProgressReports.ts"
 import { retrying } from "./retrying.ts"
 
@@ -147,7 +146,7 @@ export class EmittedChunks {
 
 /** Emits a chunk of an attempt. */
 export const emitChunk = (
-  { chunks, kind }: Pick<Attempt, "chunks" | "kind">,
+  { chunks, kind }: { readonly chunks: EmittedChunks | undefined; readonly kind: { readonly name: string } },
   chunk: unknown,
 ): Effect.Effect<void, AttemptFailed> =>
   Effect.suspend(() => {
