@@ -17,7 +17,7 @@ const maxLateMs = 100
 const firstEndSeconds = 30
 const endingSeconds = 20
 /** Milliseconds until connections and garbage of a burst are settled. */
-const settleMs = 3_000
+const settleMs = 5_000
 const idleMs = 5_000
 
 const residentKib = (pid: number): number =>

@@ -175,9 +175,11 @@ export class Engine extends Context.Service<
     ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimeout>
     /**
      * Calls the listener once: when the job is finished, or the time is over. It is not called after the returned function was. For
-     * callers that wait by the thousand, and have found the job before: it costs no fiber.
+     * callers that wait by the thousand: it costs no fiber.
+     *
+     * @param isReadNext whether the caller reads the job after this call, and so sees an end from before. Otherwise it is read here.
      */
-    readonly onJobEnd: (jobId: JobId, timeoutMs: number, listener: () => void) => () => void
+    readonly onJobEnd: (jobId: JobId, timeoutMs: number, listener: () => void, isReadNext?: boolean) => () => void
     /** Keeps a signal of a job, the first value of each name, and wakes the job if it waits for it. */
     readonly signalJob: (asked: AskedSignal) => Effect.Effect<AcceptedSignal, SignalError | StoreUnavailable>
     /** `signalJob` inside a transaction of the caller: it takes effect when that commits. */
@@ -240,7 +242,8 @@ export class Engine extends Context.Service<
         latestRetry: ({ keyId }, { id, status }) => latestRetry({ id, keyId, status }),
         waitForJob: (principal, jobId, timeoutMs) =>
           provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
-        onJobEnd: (jobId, timeoutMs, listener) => reader.onEnd(jobId, timeoutMs, () => listener()),
+        onJobEnd: (jobId, timeoutMs, listener, isReadNext = false) =>
+          reader.onEnd(jobId, timeoutMs, () => listener(), isReadNext),
         signalJob: (asked) => provide(signalJob(asked)),
         ...(yield* makeSignalJobIn),
         eraseJobData: (principal, jobId) => provide(eraseJobData(principal, jobId)),

@@ -42,8 +42,8 @@ interface Awaited {
   readonly hear: Set<Hear>
   readonly stopListening: () => void
   reads: number
-  /** Milliseconds of the clock at which the job is read again, whatever was heard. */
-  dueAt: number
+  /** Milliseconds of the clock at which the job is read again, whatever was heard; `undefined` before its caller has read it. */
+  dueAt: number | undefined
 }
 
 type Needs = JobDirectory | JobEvents | WakeUp
@@ -76,7 +76,7 @@ class JobWatch {
   /** Returns the job once it is finished; `undefined` if the time is over. It must exist. */
   ended(jobId: JobId, timeoutMs: number): Effect.Effect<Job | undefined> {
     return Effect.callback<Job | undefined>((resume) => {
-      const stop = this.onEnd(jobId, timeoutMs, (job) => resume(Effect.succeed(job)))
+      const stop = this.onEnd(jobId, timeoutMs, (job) => resume(Effect.succeed(job)), false)
       return Effect.sync(stop)
     })
   }
@@ -84,8 +84,10 @@ class JobWatch {
   /**
    * Calls `hear` once, later: with the job when it is finished, with `undefined` when the time is over. It is not called after the
    * returned function was. The job must exist.
+   *
+   * @param isReadNext whether the caller reads the job after this call, and so sees an end from before. Otherwise it is read here.
    */
-  onEnd(jobId: JobId, timeoutMs: number, hear: Hear): () => void {
+  onEnd(jobId: JobId, timeoutMs: number, hear: Hear, isReadNext: boolean): () => void {
     let cancel: (() => void) | undefined
     const once: Hear = (job) => {
       stop()
@@ -95,19 +97,23 @@ class JobWatch {
       cancel?.()
       this.#remove(jobId, once)
     }
-    this.#add(jobId, once)
+    this.#add(jobId, once, isReadNext)
     if (timeoutMs !== Infinity) cancel = this.#deadlines.after(timeoutMs, () => once(undefined))
     return stop
   }
 
-  #add(jobId: JobId, hear: Hear): void {
+  #add(jobId: JobId, hear: Hear, isReadNext: boolean): void {
     const known = this.#awaited.get(jobId)
-    if (known !== undefined) return void known.hear.add(hear)
+    if (known !== undefined) {
+      known.hear.add(hear)
+      if (!isReadNext) this.#tell(jobId)
+      return
+    }
     const stopListening = this.#events.listenTo(jobId, (event) => {
       if (isEnd(event)) this.#tell(jobId)
     })
     // Read at once: the job may have ended since its caller read it, and its end is not heard any more.
-    const dueAt = this.#clock.currentTimeMillisUnsafe()
+    const dueAt = isReadNext ? undefined : this.#clock.currentTimeMillisUnsafe()
     this.#awaited.set(jobId, { hear: new Set([hear]), stopListening, reads: 0, dueAt })
     this.#news.openUnsafe()
     if (!this.#isWatching) this.#start()
@@ -161,10 +167,12 @@ class JobWatch {
     const reach = yield* (yield* WakeUp).reach
     const longest = pauseMs(reach, this.#awaited.size, Infinity)
     let nextAt = Infinity
-    for (const [jobId, { dueAt }] of this.#awaited)
+    for (const [jobId, entry] of this.#awaited) {
+      const dueAt = (entry.dueAt ??= now + pauseMs(reach, this.#awaited.size, entry.reads++))
       // Neither a clock that was set back nor a pause from a time with notifications must put off a read.
       if (dueAt <= now + gatherMs / 2 || dueAt > now + 2 * longest) due.add(jobId)
       else nextAt = Math.min(nextAt, dueAt)
+    }
     const jobIds = [...due]
     for (let at = 0; at < jobIds.length; at += readSize) yield* this.#look(jobIds.slice(at, at + readSize))
     const untilNext = jobIds.length > 0 ? gatherMs : Math.min(nextAt - now, pauses.installation.longest)

@@ -10,11 +10,23 @@ const mostOfProcess = 10_000
 /** Requests that wait for the end of a job, woken as `engine.wait` is. Their number is bounded. */
 export interface JobWaits {
   /**
-   * Waits until the job, which must exist, has ended, the time is over or the process shuts down. Returns false at once, without a wait, if too many
-   * requests wait already, or the process is shutting down. A client that disconnects ends the wait.
+   * Waits until the job, which must exist, has ended, the time is over or the process shuts down. Returns false at once, without a
+   * wait, if too many requests wait already, or the process is shutting down. A client that disconnects ends the wait.
    */
   readonly waitForEnd: (principal: Principal, jobId: JobId, forMs: number) => Effect.Effect<boolean>
+  /** The same in two steps: listens from now on, so that the caller can read the job, before it waits. Must be released. */
+  readonly hold: (principal: Principal, jobId: JobId, forMs: number) => Hold
 }
+
+/** A request that listens for the end of a job. */
+export interface Hold {
+  /** Waits. False if it does not listen. */
+  readonly ended: Effect.Effect<boolean>
+  /** Listens no longer. Calling it again has no effect. */
+  readonly release: () => void
+}
+
+const refused: Hold = { ended: Effect.succeed(false), release: () => {} }
 
 export const makeJobWaits = (
   engine: Pick<Engine["Service"], "onJobEnd">,
@@ -28,28 +40,40 @@ export const makeJobWaits = (
     if (left === 0) byKey.delete(keyId)
     else byKey.set(keyId, left)
   }
+  const hold = ({ keyId }: Principal, jobId: JobId, forMs: number, isReadNext: boolean): Hold => {
+    const own = byKey.get(keyId) ?? 0
+    if (readiness.isStopping() || all >= mostOfProcess || own >= mostOfKey) return refused
+    all += 1
+    byKey.set(keyId, own + 1)
+    let isHeld = true
+    const stops: Array<() => void> = []
+    let wake = (): void => {}
+    const release = (): void => {
+      if (!isHeld) return
+      isHeld = false
+      for (const stop of stops) stop()
+      leave(keyId)
+    }
+    // The caller reads the job again, whatever ended the wait.
+    const end = (): void => {
+      release()
+      wake()
+    }
+    stops.push(readiness.onStopping(end))
+    stops.push(engine.onJobEnd(jobId, forMs, end, isReadNext))
+    const ended = Effect.callback<boolean>((resume) => {
+      wake = () => resume(Effect.succeed(true))
+      if (!isHeld) wake()
+      return Effect.sync(release)
+    })
+    return { ended: Effect.interruptible(ended), release }
+  }
   return {
-    waitForEnd: ({ keyId }, jobId, forMs) =>
-      Effect.interruptible(
-        Effect.callback<boolean>((resume) => {
-          const own = byKey.get(keyId) ?? 0
-          if (readiness.isStopping() || all >= mostOfProcess || own >= mostOfKey) return resume(Effect.succeed(false))
-          all += 1
-          byKey.set(keyId, own + 1)
-          const release = (): void => {
-            stopWaiting()
-            stopListening()
-            leave(keyId)
-          }
-          // The caller reads the job again, whatever ended the wait.
-          const end = (): void => {
-            release()
-            resume(Effect.succeed(true))
-          }
-          const stopWaiting = engine.onJobEnd(jobId, forMs, end)
-          const stopListening = readiness.onStopping(end)
-          return Effect.sync(release)
-        }),
-      ),
+    hold: (principal, jobId, forMs) => hold(principal, jobId, forMs, true),
+    waitForEnd: (principal, jobId, forMs) =>
+      Effect.suspend(() => {
+        const held = hold(principal, jobId, forMs, false)
+        return Effect.ensuring(held.ended, Effect.sync(held.release))
+      }),
   }
 }
