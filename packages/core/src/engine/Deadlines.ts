@@ -61,7 +61,8 @@ export class Deadlines {
       // None is left unless the scope has closed.
       for (const deadline of this.#deadlines) this.#pass(deadline)
     })
-    Fiber.runIn(this.#run(Effect.ensuring(waiting, ended)), this.#scope)
+    // Later, so that a caller has what it is given before its deadline passes.
+    Fiber.runIn(this.#run(Effect.ensuring(Effect.andThen(Effect.yieldNow, waiting), ended)), this.#scope)
   }
 
   readonly #turn = Effect.suspend(() => {

@@ -178,9 +178,11 @@ export class Engine extends Context.Service<
     ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimeout>
     /**
      * Calls the listener once: when the job is finished, or the time is over. It is not called after the returned function was. For
-     * callers that wait by the thousand, and have found the job before: it costs no fiber.
+     * callers that wait by the thousand: it costs no fiber.
+     *
+     * @param isReadNext whether the caller reads the job after this call, and so sees an end from before. Otherwise it is read here.
      */
-    readonly onJobEnd: (jobId: JobId, timeoutMs: number, listener: () => void) => () => void
+    readonly onJobEnd: (jobId: JobId, timeoutMs: number, listener: () => void, isReadNext?: boolean) => () => void
     /**
      * Streams the chunks that the attempts of a job emit: those it has, from an index, and each further one until the job has finished.
      * The caller has checked that it may see the job.
@@ -248,7 +250,8 @@ export class Engine extends Context.Service<
         latestRetry: ({ keyId }, { id, status }) => latestRetry({ id, keyId, status }),
         waitForJob: (principal, jobId, timeoutMs) =>
           provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
-        onJobEnd: (jobId, timeoutMs, listener) => reader.onEnd(jobId, timeoutMs, () => listener()),
+        onJobEnd: (jobId, timeoutMs, listener, isReadNext = false) =>
+          reader.onEnd(jobId, timeoutMs, () => listener(), isReadNext),
         streamChunks: yield* makeStreamChunks,
         signalJob: (asked) => provide(signalJob(asked)),
         ...(yield* makeSignalJobIn),

@@ -43,8 +43,8 @@ interface Awaited<Question, News> {
   readonly hear: Set<Hear<News>>
   readonly stopListening: () => void
   reads: number
-  /** Milliseconds of the clock at which the job is read again, whatever was heard. */
-  dueAt: number
+  /** Milliseconds of the clock at which the job is read again, whatever was heard; `undefined` before its caller has read it. */
+  dueAt: number | undefined
 }
 
 type Needs = JobEvents | WakeUp
@@ -102,7 +102,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
   /** Returns the news once there are some; `undefined` if the time is over. The job must exist. */
   next(question: Question, timeoutMs: number): Effect.Effect<News | undefined> {
     return Effect.callback<News | undefined>((resume) => {
-      const stop = this.onNews(question, timeoutMs, (news) => resume(Effect.succeed(news)))
+      const stop = this.onNews(question, timeoutMs, (news) => resume(Effect.succeed(news)), false)
       return Effect.sync(stop)
     })
   }
@@ -110,8 +110,10 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
   /**
    * Calls `hear` once, later: with the news, or with `undefined` when the time is over. It is not called after the returned function was.
    * The job must exist.
+   *
+   * @param isReadNext whether the caller reads the job after this call, and so sees news from before. Otherwise it is read here.
    */
-  onNews(question: Question, timeoutMs: number, hear: Hear<News>): () => void {
+  onNews(question: Question, timeoutMs: number, hear: Hear<News>, isReadNext: boolean): () => void {
     const key = this.#watched.keyOf(question)
     let cancel: (() => void) | undefined
     const once: Hear<News> = (news) => {
@@ -122,20 +124,24 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
       cancel?.()
       this.#remove(key, once)
     }
-    this.#add(key, question, once)
+    this.#add(key, question, once, isReadNext)
     if (timeoutMs !== Infinity) cancel = this.#deadlines.after(timeoutMs, () => once(undefined))
     return stop
   }
 
-  #add(key: string, question: Question, hear: Hear<News>): void {
+  #add(key: string, question: Question, hear: Hear<News>, isReadNext: boolean): void {
     const known = this.#awaited.get(key)
-    if (known !== undefined) return void known.hear.add(hear)
+    if (known !== undefined) {
+      known.hear.add(hear)
+      if (!isReadNext) this.#tell(key)
+      return
+    }
     const { jobId } = question
     const stopListening = this.#events.listenTo(jobId, (event) => {
       if (this.#watched.isHint(event)) this.#tell(key)
     })
     // Read at once: there may be news since its caller looked, which are not heard any more.
-    const dueAt = this.#clock.currentTimeMillisUnsafe()
+    const dueAt = isReadNext ? undefined : this.#clock.currentTimeMillisUnsafe()
     this.#awaited.set(key, { question, hear: new Set([hear]), stopListening, reads: 0, dueAt })
     const keys = this.#keysOf.get(jobId) ?? new Set()
     this.#keysOf.set(jobId, keys.add(key))
@@ -196,10 +202,12 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
     const reach = yield* (yield* WakeUp).reach
     const longest = pauseMs(reach, this.#awaited.size, Infinity)
     let nextAt = Infinity
-    for (const [key, { dueAt }] of this.#awaited)
+    for (const [key, entry] of this.#awaited) {
+      const dueAt = (entry.dueAt ??= now + pauseMs(reach, this.#awaited.size, entry.reads++))
       // Neither a clock that was set back nor a pause from a time with notifications must put off a read.
       if (dueAt <= now + gatherMs / 2 || dueAt > now + 2 * longest) due.add(key)
       else nextAt = Math.min(nextAt, dueAt)
+    }
     const keys = [...due]
     for (let at = 0; at < keys.length; at += readSize) yield* this.#look(keys.slice(at, at + readSize))
     const untilNext = keys.length > 0 ? gatherMs : Math.min(nextAt - now, pauses.installation.longest)

@@ -19,7 +19,12 @@ export class JobReader extends Context.Service<
     /** Returns the job once it is finished; `undefined` if the time is over. It must exist. */
     readonly ended: (jobId: JobId, timeoutMs: number) => Effect.Effect<Job | undefined>
     /** The same for a listener, which is called once, later, and not after the returned function was called. */
-    readonly onEnd: (jobId: JobId, timeoutMs: number, listener: (job: Job | undefined) => void) => () => void
+    readonly onEnd: (
+      jobId: JobId,
+      timeoutMs: number,
+      listener: (job: Job | undefined) => void,
+      isReadNext: boolean,
+    ) => () => void
   }
 >()("@kiln/core/engine/JobReader") {
   static readonly layer: Layer.Layer<JobReader, never, JobDirectory | JobEvents | WakeUp> = Layer.effect(
@@ -38,7 +43,7 @@ export class JobReader extends Context.Service<
       return JobReader.of({
         read: (jobId) => Effect.map(atOnce([jobId]), ([job]) => job),
         ended: (jobId, timeoutMs) => watch.next({ jobId }, timeoutMs),
-        onEnd: (jobId, timeoutMs, listener) => watch.onNews({ jobId }, timeoutMs, listener),
+        onEnd: (jobId, timeoutMs, listener, isReadNext) => watch.onNews({ jobId }, timeoutMs, listener, isReadNext),
       })
     }),
   )

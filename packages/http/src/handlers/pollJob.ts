@@ -4,12 +4,14 @@ import type { JobFamily } from "@kiln/client"
 import {
   errorMessageOf,
   isFinished,
+  isId,
   type JobId,
   type KeyScope,
   type PolledJob,
   type Principal,
 } from "@kiln/core/domain"
 import type { Exchange } from "../server/Exchange.ts"
+import type { Hold } from "../server/JobWaits.ts"
 import { asStep, whenReady } from "../server/Ready.ts"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, noContent, type Reply } from "../server/Reply.ts"
@@ -74,20 +76,29 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
       ),
     )
   /** Answers once the job has ended, or the wait that the client prefers is over. */
-  const waiting = Effect.fnUntraced(function* (
+  const held = Effect.fnUntraced(function* (
     exchange: Exchange,
     grant: Principal,
     id: string,
     clock: Clock.Clock,
     seconds: number,
+    hold: Hold | undefined,
   ) {
-    const job = yield* findJob(context, grant, { family, id }, (found) => ({ id: found.id, isOver: isFinished(found) }))
-    const applied = job.isOver || (yield* context.waits.waitForEnd(grant, job.id, seconds * 1_000))
-    if (!job.isOver) yield* asStep(context.confirm(exchange, clock))
+    const isOver = yield* findJob(context, grant, { family, id }, isFinished)
+    const applied = isOver || (hold !== undefined && (yield* hold.ended))
+    if (!isOver) yield* asStep(context.confirm(exchange, clock))
     const last = yield* now(grant, id, clock)
     const headers = { ...last.headers, vary: "prefer", ...(applied && { "preference-applied": `wait=${seconds}` }) }
     return { ...last, headers }
   })
+  const waiting = (exchange: Exchange, grant: Principal, id: string, clock: Clock.Clock, seconds: number) =>
+    Effect.suspend(() => {
+      const hold = isId("job", id) ? context.waits.hold(grant, id, seconds * 1_000) : undefined
+      return Effect.ensuring(
+        held(exchange, grant, id, clock, seconds, hold),
+        Effect.sync(() => hold?.release()),
+      )
+    })
   return (exchange, id, clock) =>
     whenReady(context.admit(exchange, keyScope, "read", clock), (grant): Effect.Effect<Reply, Refusal> => {
       const seconds = preferredWait(exchange.header("prefer"))

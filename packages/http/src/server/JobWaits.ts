@@ -15,11 +15,23 @@ export interface JobWaits {
    * if too many requests wait already, or the process is shutting down. A client that disconnects ends the wait.
    */
   readonly waitForEnd: (principal: Principal, jobId: JobId, forMs: number) => Effect.Effect<boolean>
+  /** The same in two steps: listens from now on, so that the caller can read the job, before it waits. Must be released. */
+  readonly hold: (principal: Principal, jobId: JobId, forMs: number) => Hold
   /** Whether one more request of this key may wait. */
   readonly hasRoom: (principal: Principal) => boolean
   /** Counts a stream as a request that waits while it runs, and ends it when the process shuts down. */
   readonly streaming: <A>(principal: Principal, stream: Stream.Stream<A, unknown>) => Stream.Stream<A, unknown>
 }
+
+/** A request that listens for the end of a job. */
+export interface Hold {
+  /** Waits. False if it does not listen. */
+  readonly ended: Effect.Effect<boolean>
+  /** Listens no longer. Calling it again has no effect. */
+  readonly release: () => void
+}
+
+const refused: Hold = { ended: Effect.succeed(false), release: () => {} }
 
 export const makeJobWaits = (
   engine: Pick<Engine["Service"], "onJobEnd">,
@@ -43,6 +55,33 @@ export const makeJobWaits = (
     if (readiness.isStopping()) return resume(Effect.void)
     return Effect.sync(readiness.onStopping(() => resume(Effect.void)))
   })
+  const hold = (principal: Principal, jobId: JobId, forMs: number, isReadNext: boolean): Hold => {
+    if (!hasRoom(principal)) return refused
+    const { keyId } = principal
+    enter(keyId)
+    let isHeld = true
+    const stops: Array<() => void> = []
+    let wake = (): void => {}
+    const release = (): void => {
+      if (!isHeld) return
+      isHeld = false
+      for (const stop of stops) stop()
+      leave(keyId)
+    }
+    // The caller reads the job again, whatever ended the wait.
+    const end = (): void => {
+      release()
+      wake()
+    }
+    stops.push(readiness.onStopping(end))
+    stops.push(engine.onJobEnd(jobId, forMs, end, isReadNext))
+    const ended = Effect.callback<boolean>((resume) => {
+      wake = () => resume(Effect.succeed(true))
+      if (!isHeld) wake()
+      return Effect.sync(release)
+    })
+    return { ended: Effect.interruptible(ended), release }
+  }
   return {
     hasRoom,
     streaming: ({ keyId }, stream) => {
@@ -52,26 +91,11 @@ export const makeJobWaits = (
       )
       return Stream.unwrap(Effect.as(place, Stream.interruptWhen(stream, stopping)))
     },
+    hold: (principal, jobId, forMs) => hold(principal, jobId, forMs, true),
     waitForEnd: (principal, jobId, forMs) =>
-      Effect.interruptible(
-        Effect.callback<boolean>((resume) => {
-          if (!hasRoom(principal)) return resume(Effect.succeed(false))
-          const { keyId } = principal
-          enter(keyId)
-          const release = (): void => {
-            stopWaiting()
-            stopListening()
-            leave(keyId)
-          }
-          // The caller reads the job again, whatever ended the wait.
-          const end = (): void => {
-            release()
-            resume(Effect.succeed(true))
-          }
-          const stopWaiting = engine.onJobEnd(jobId, forMs, end)
-          const stopListening = readiness.onStopping(end)
-          return Effect.sync(release)
-        }),
-      ),
+      Effect.suspend(() => {
+        const held = hold(principal, jobId, forMs, false)
+        return Effect.ensuring(held.ended, Effect.sync(held.release))
+      }),
   }
 }

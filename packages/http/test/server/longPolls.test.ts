@@ -69,6 +69,12 @@ describe("a held poll", () => {
     expect(headers.get("retry-after")).toBe("2")
   })
 
+  it("of no time is answered at once", async () => {
+    const { headers, status } = await poll(await create("hold:30"), "wait=0")
+    expect(status).not.toBe("done")
+    expect(headers.get("preference-applied")).toBe("wait=0")
+  })
+
   it("does not exist without the header", async () => {
     const { headers, status } = await poll(await create("hold:30"))
     expect(status).not.toBe("done")
