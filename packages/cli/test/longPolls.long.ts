@@ -117,7 +117,7 @@ describe("2,000 held polls on one process", () => {
     const { first_key, url } = kiln.listening
     const measured = await measure("SQLite", url, first_key?.key ?? "", kiln.pid, () => {
       const database = new DatabaseSync(join(directory.path, "kiln.db"), { readOnly: true })
-      const rows = database.prepare("SELECT id, finished_at FROM kiln_jobs").all() as Array<object>
+      const rows = database.prepare("SELECT id, finished_at FROM kiln_jobs").all()
       database.close()
       return Promise.resolve(rows.map((row) => ({ id: String(row["id"]), finished_at: Number(row["finished_at"]) })))
     })
