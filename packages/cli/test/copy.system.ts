@@ -64,6 +64,7 @@ describe("kiln copy", () => {
       lanes: 3,
       jobs: 11,
       checkpoints: 2,
+      chunks: 2,
       files: 1,
       charges: 2,
       closed_ledger: 1,

@@ -51,6 +51,7 @@ import { deferJobs } from "./JobStore/deferJobs.ts"
 import { releaseJobs } from "./JobStore/releaseJobs.ts"
 import { rescheduleJobs } from "./JobStore/rescheduleJobs.ts"
 import { parkAfterJobs } from "./JobStore/parkAfterJobs.ts"
+import { appendChunks } from "./JobStore/appendChunks.ts"
 import { signalJobs } from "./JobStore/signalJobs.ts"
 import { workerSlots } from "./JobStore/claimJobsWorkerSlots.ts"
 import { projects } from "./KeyDirectory/createProject.ts"
@@ -116,6 +117,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   deferJobs,
   releaseJobs,
   signalJobs,
+  appendChunks,
   parkAfterJobs,
   rescheduleJobs,
   cancelJobs,

@@ -65,10 +65,10 @@ const writing =
 /** For verbs that change neither jobs nor uploads, the only watched records. */
 const unwatched = (): void => undefined
 
-const signalingVerbs = (
+const messageVerbs = (
   line: Line,
   store: JobStore["Service"],
-): Pick<JobStore["Service"], "signalJobs" | "listSignals"> => ({
+): Pick<JobStore["Service"], "signalJobs" | "listSignals" | "readChunks" | "countChunks"> => ({
   signalJobs: (items) =>
     writing(line)("signalJobs", store.signalJobs(items), () =>
       line.watch.touched(
@@ -77,6 +77,8 @@ const signalingVerbs = (
       ),
     ),
   listSignals: (jobId) => reading(line)("listSignals", store.listSignals(jobId)),
+  readChunks: (items) => reading(line)("readChunks", store.readChunks(items)),
+  countChunks: (jobId) => reading(line)("countChunks", store.countChunks(jobId)),
 })
 
 const purgingVerbs = (line: Line, store: JobStore["Service"]) => {
@@ -105,7 +107,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     for (const [at, { jobId, token }] of items.entries()) if (isLost(at)) news.lost(process, jobId, token)
   }
   type Ref = { readonly jobId: Job["id"]; readonly token: number }
-  type FencedVerb = "checkpointJobs" | "completeJobs" | "failJobs" | "deferJobs" | "releaseJobs"
+  type FencedVerb = "checkpointJobs" | "appendChunks" | "completeJobs" | "failJobs" | "deferJobs" | "releaseJobs"
   const answered = (verb: FencedVerb, items: ReadonlyArray<Ref>, outcomes: ReadonlyArray<FencedOutcome>): void => {
     const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
     watch.fenced(verb, answers)
@@ -129,6 +131,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
         watch.fenced("extendLeases", answers)
       }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at]?._tag === "LeaseLost")))),
     checkpointJobs: (items) => fenced("checkpointJobs", items, store.checkpointJobs(items)),
+    appendChunks: (items) => fenced("appendChunks", items, store.appendChunks(items)),
     completeJobs: (items) => fenced("completeJobs", items, store.completeJobs(items)),
     completeAndClaimJobs: (items, request) =>
       write("completeAndClaimJobs", store.completeAndClaimJobs(items, request), ({ claimed, completed }) => {
@@ -140,7 +143,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     failJobs: (items) => fenced("failJobs", items, store.failJobs(items)),
     deferJobs: (items) => fenced("deferJobs", items, store.deferJobs(items)),
     releaseJobs: (items) => fenced("releaseJobs", items, store.releaseJobs(items)),
-    ...signalingVerbs(line, store),
+    ...messageVerbs(line, store),
     cancelJobs: (ids) => write("cancelJobs", store.cancelJobs(ids), () => watch.touched("cancelJobs", ids)),
     rescheduleJobs: (items) =>
       write("rescheduleJobs", store.rescheduleJobs(items), () =>

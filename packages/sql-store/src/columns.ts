@@ -96,6 +96,7 @@ export const columns = {
     parked_at: integer(),
   },
   signals: { job_seq: integer(), name: text(), value: json(), at: integer() },
+  chunks: { job_seq: integer(), position: integer(), attempt: integer(), value: json() },
   files: {
     seq: generated(integer()),
     id: text<FileId>(),

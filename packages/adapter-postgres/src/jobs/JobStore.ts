@@ -11,6 +11,7 @@ import { agesFrom } from "./finishedKinds.ts"
 import type { Carrier } from "../wakeUp/WakeUp.ts"
 import { cancelJobs } from "./cancelJobs.ts"
 import { checkClaims, extendLeases } from "./extendLeases.ts"
+import { appendChunks, countChunks, readChunks } from "./chunks.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { Claims } from "./Claims.ts"
 import { completeAndClaimJobs } from "./completeAndClaimJobs.ts"
@@ -133,6 +134,29 @@ const signaling = (db: Database): Pick<JobStore["Service"], "signalJobs" | "list
   listSignals: (jobId) => db.read("JobStore.listSignals", (session) => listSignals(session, jobId)),
 })
 
+/** The hint about a job that has ended also says that it has new chunks. */
+const streaming = (
+  db: Database,
+  tell: AnnounceFinished,
+): Pick<JobStore["Service"], "appendChunks" | "readChunks" | "countChunks"> => ({
+  appendChunks: (items) =>
+    db
+      .writeBatch(
+        "JobStore.appendChunks",
+        items.length,
+        (session) => lockedJobs(session, items),
+        (tx, jobs) => appendChunks(tx, items, jobs),
+      )
+      .pipe(
+        Effect.map(({ isHeard, outcomes }) => {
+          if (isHeard) tell(items.flatMap(({ jobId }, place) => (outcomes[place] === "Written" ? [jobId] : [])))
+          return outcomes
+        }),
+      ),
+  readChunks: (items) => db.read("JobStore.readChunks", (session) => readChunks(session, items)),
+  countChunks: (jobId) => db.read("JobStore.countChunks", (session) => countChunks(session, jobId)),
+})
+
 /** One line per verb. Heartbeats have their own connections, so that a busy pool loses no lease. */
 export const makePostgresJobStore = (
   db: Database,
@@ -174,6 +198,7 @@ export const makePostgresJobStore = (
         (tx, jobs) => extendLeases(tx, items, jobs),
       ),
     checkpointJobs: ending("checkpointJobs", checkpointJobs),
+    ...streaming(db, tell),
     completeJobs: (items) => completeJobs(db, items, tell),
     completeAndClaimJobs: (items, request) =>
       Effect.tap(completeAndClaimJobs(db, claims, items, request, tell), ({ claimed }) =>

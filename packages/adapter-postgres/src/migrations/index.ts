@@ -13,6 +13,7 @@ import { operators } from "./0011Operators.ts"
 import { signals } from "./0012Signals.ts"
 import { failedSteps } from "./0013FailedSteps.ts"
 import { prerequisites } from "./0014Prerequisites.ts"
+import { chunks } from "./0015Chunks.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -34,5 +35,6 @@ export const migrations: ReadonlyArray<Migration> = [
   signals,
   failedSteps,
   prerequisites,
+  chunks,
   // One per line.
 ]

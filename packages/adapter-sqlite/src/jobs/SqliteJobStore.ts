@@ -5,6 +5,7 @@ import { purgeVerbs, readLineage, readRetention, writeLineage } from "@kiln/sql-
 import type { Database } from "../Database.ts"
 import { auditedDatabase } from "../audit.ts"
 import { cancelJobs, checkClaims, deferJobs, failJobs, releaseJobs } from "./endClaims.ts"
+import { appendChunks, countChunks, readChunks } from "./chunks.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { claimJobs } from "./claimJobs.ts"
 import { completeJobs } from "./completeJobs.ts"
@@ -80,6 +81,9 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
       ),
     extendLeases: (items) => db.write("JobStore.extendLeases", (tx) => extendLeases(tx, items)),
     checkpointJobs: (items) => db.write("JobStore.checkpointJobs", (tx) => checkpointJobs(tx, items)),
+    appendChunks: (items) => db.write("JobStore.appendChunks", (tx) => appendChunks(tx, items)),
+    readChunks: (items) => db.read("JobStore.readChunks", (tx) => readChunks(tx, items)),
+    countChunks: (jobId) => db.read("JobStore.countChunks", (tx) => countChunks(tx, jobId)),
     completeJobs: (items) => db.write("JobStore.completeJobs", (tx) => completeJobs(tx, items)),
     completeAndClaimJobs: (items, request) =>
       db.write("JobStore.completeAndClaimJobs", (tx) => ({

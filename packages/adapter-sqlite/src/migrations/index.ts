@@ -8,6 +8,7 @@ import { operators } from "./0007Operators.ts"
 import { signals } from "./0008Signals.ts"
 import { failedSteps } from "./0009FailedSteps.ts"
 import { prerequisites } from "./0010Prerequisites.ts"
+import { chunks } from "./0011Chunks.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -24,5 +25,6 @@ export const migrations: ReadonlyArray<Migration> = [
   signals,
   failedSteps,
   prerequisites,
+  chunks,
   // One per line.
 ]

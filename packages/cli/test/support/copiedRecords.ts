@@ -64,7 +64,7 @@ const seedBoard = Effect.gen(function* () {
 const wait = { reason: "provider", subject: "speech", cause: "quota" } as const
 
 /**
- * One job in every state. 1 queued, 2 held with a checkpoint and a signal, 3 waiting after a failure with a checkpoint, 4 done with a
+ * One job in every state. 1 queued, 2 held with a checkpoint, a signal and chunks, 3 waiting after a failure with a checkpoint, 4 done with a
  * file, 5 failed, 6 live and done, 7 live and held, 8 done with an upload, 9 erased, 10 queued with an upload, 11 queued,
  * of another version of its kind.
  */
@@ -81,7 +81,9 @@ export const seedEveryState = Effect.gen(function* () {
     })
   const keep = (n: number, token: number) =>
     jobs.checkpointJobs([{ jobId: jobId(n), token, step: "reply", value: { text: 'ré\\"ply' } }])
-  yield* keep(2, (yield* claimed(2)).token)
+  const two = yield* claimed(2)
+  yield* keep(2, two.token)
+  yield* jobs.appendChunks([{ jobId: jobId(2), token: two.token, attempt: 1, first: 0, values: ['A\\"da', { n: 1 }] }])
   yield* jobs.signalJobs([{ jobId: jobId(2), name: "approved", value: { by: 'A\\"da' } }])
   const { token } = yield* claimed(3)
   yield* keep(3, token)
@@ -115,6 +117,7 @@ export const readEverything = Effect.gen(function* () {
     attempts: yield* Effect.forEach(owned, ({ jobId: id }) => directory.listAttempts(id)),
     waits: yield* Effect.forEach(owned, ({ jobId: id }) => directory.listWaits(id)),
     signals: yield* Effect.forEach(owned, ({ jobId: id }) => jobs.listSignals(id)),
+    chunks: yield* jobs.readChunks(owned.map(({ jobId: id }) => ({ jobId: id, from: 0, limit: 10 }))),
     charges: (yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 100 })).entries,
     file: yield* jobs.findFile(fixtures.fileId(4)),
     purges: yield* jobs.listPurges(100),

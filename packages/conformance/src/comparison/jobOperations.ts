@@ -180,6 +180,27 @@ const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
       return Effect.flatMap(JobStore, (store) => store.checkpointJobs(items))
     },
   ),
+  operation(
+    "appendChunks",
+    fc.tuple(claimsArguments, fc.nat(2), fc.array(fc.string({ maxLength: 3 }), { maxLength: 3 })),
+    ([claims, back, values], history) =>
+      Effect.flatMap(JobStore, (store) =>
+        Effect.flatMap(
+          Effect.forEach(claims, (claim) => {
+            const ref = claimFrom(claim, history)
+            return Effect.map(store.countChunks(ref.jobId), ({ count }) => ({
+              ...ref,
+              attempt: ref.token,
+              // Sometimes as a repeat.
+              first: Math.max(0, count - back),
+              values,
+            }))
+          }),
+          store.appendChunks,
+        ),
+      ),
+    { atomic: false },
+  ),
   operation("completeJobs", completionsArguments, (args, history) => {
     const items = completionsFrom(args, history)
     return Effect.flatMap(JobStore, (store) => store.completeJobs(items))

@@ -23,6 +23,8 @@ export const observe = Effect.fnUntraced(function* (history: History) {
     attempts: yield* Effect.forEach(history.jobs, ({ jobId }) => directory.listAttempts(jobId)),
     waits: yield* Effect.forEach(history.jobs, ({ jobId }) => directory.listWaits(jobId)),
     signals: yield* Effect.forEach(history.jobs, ({ jobId }) => jobs.listSignals(jobId)),
+    chunks: yield* jobs.readChunks(history.jobs.map(({ jobId }) => ({ jobId, from: 0, limit: 10_000 }))),
+    chunkTotals: yield* Effect.forEach(history.jobs, ({ jobId }) => jobs.countChunks(jobId)),
     list: yield* allJobs({ limit: 10_000 }),
     counts: countsInOrder(yield* directory.countJobs({ finishedWithinMs })),
     // Without ages, which include the time that the store itself takes.

@@ -128,6 +128,9 @@ const steps: Steps = {
     checkpointJobs: Effect.flatMap(held(1), (ref) =>
       onJobs((jobs) => jobs.checkpointJobs([{ ...ref, step: "reply", value: { text: "é😀" } }])),
     ),
+    appendChunks: Effect.flatMap(held(1), (ref) =>
+      onJobs((jobs) => jobs.appendChunks([{ ...ref, attempt: 1, first: 0, values: ["é😀"] }])),
+    ),
     completeJobs: Effect.flatMap(held(1), (ref) => onJobs((jobs) => jobs.completeJobs([completionOf(ref)]))),
     completeAndClaimJobs: Effect.gen(function* () {
       const jobs = yield* JobStore
@@ -207,6 +210,7 @@ const shown = Effect.gen(function* () {
     attempts: yield* Effect.forEach([1, 2, 3], (n) => directory.listAttempts(jobId(n))),
     waits: yield* directory.listWaits(jobId(3)),
     signals: yield* (yield* JobStore).listSignals(jobId(5)),
+    chunks: yield* jobs.readChunks([{ jobId: jobId(1), from: 0, limit: 9 }]),
     purges: yield* jobs.listPurges(10),
     duePurges: yield* jobs.nextPurges(10),
     retention: yield* jobs.readRetention,

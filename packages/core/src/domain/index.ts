@@ -21,6 +21,7 @@ export { type WaitingReasonName, type WaitingFor, type QueuePlace, maxAhead, wai
 export * from "./BlobKey.ts"
 export { childLabel, isCountStep, stepLabel } from "./Child.ts"
 export * from "./Parking.ts"
+export * from "./Chunk.ts"
 export { type Rescheduling, rescheduling } from "./Rescheduling.ts"
 export { jobOrphanReason, purgePauseMs, uploadOrphanReason } from "./Orphan.ts"
 export {

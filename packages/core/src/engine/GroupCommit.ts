@@ -13,6 +13,7 @@ import {
   Audited,
   BlobStore,
   type Checkpoint,
+  type ChunkWrite,
   type ClaimRef,
   type Completion,
   type CreateOutcome,
@@ -239,6 +240,7 @@ export class GroupCommit extends Context.Service<
   {
     readonly createJobs: GroupedVerb<NewJob, CreateOutcome>
     readonly checkpointJobs: GroupedVerb<Checkpoint, FencedOutcome>
+    readonly appendChunks: GroupedVerb<ChunkWrite, FencedOutcome>
     readonly completeJobs: GroupedVerb<Completion, FencedOutcome>
     readonly failJobs: GroupedVerb<Failure, FencedOutcome>
     readonly deferJobs: GroupedVerb<Deferral, FencedOutcome>
@@ -283,6 +285,7 @@ export const layerGroupCommit: Layer.Layer<
     const grouped = {
       createJobs: yield* groupCommit(joint.createJobs, { parallelCalls: store.parallelCreations }),
       checkpointJobs: yield* groupCommit(store.checkpointJobs),
+      appendChunks: yield* groupCommit(store.appendChunks),
       completeJobs: yield* groupCommit(joint.completeJobs, { gather: blobs && gatherFiles(blobs) }),
       failJobs: yield* groupCommit(store.failJobs),
       deferJobs: yield* groupCommit(store.deferJobs),

@@ -2,6 +2,7 @@ import type {
   AttemptRecord,
   AttemptWait,
   Charge,
+  Chunk,
   ConcurrencyLimits,
   ErrorCode,
   Job,
@@ -105,6 +106,36 @@ export type ExtendOutcome =
 export interface Checkpoint extends ClaimRef {
   readonly step: string
   readonly value: Json
+}
+
+/** Chunks that an attempt has emitted, in their order. */
+export interface ChunkWrite extends ClaimRef {
+  readonly attempt: number
+  /** The index of the first one. It is the number of chunks that the job keeps, except in a repeat. */
+  readonly first: number
+  readonly values: ReadonlyArray<Json>
+}
+
+/** A question for chunks of a job. */
+export interface ChunkQuestion {
+  readonly jobId: JobId
+  /** The index of the first one. */
+  readonly from: number
+  readonly limit: number
+}
+
+/** Chunks of a job, as of one moment. */
+export interface ChunkPage {
+  readonly chunks: ReadonlyArray<Chunk>
+  /** Whether the job has finished, so that no chunk follows those that it keeps. */
+  readonly isFinished: boolean
+}
+
+/** The size of what a job keeps. */
+export interface ChunkTotal {
+  readonly count: number
+  /** Of their JSON, in UTF-8. */
+  readonly bytes: number
 }
 
 export interface Completion extends ClaimRef {

@@ -16,6 +16,10 @@ import type { PublishedRule, RetentionPublication } from "./Retention.ts"
 import type { RetentionAge } from "./RetentionAges.ts"
 import type {
   Checkpoint,
+  ChunkPage,
+  ChunkQuestion,
+  ChunkTotal,
+  ChunkWrite,
   ClaimRef,
   ClaimRequest,
   ClaimResult,
@@ -186,6 +190,16 @@ export class JobStore extends Context.Service<
     readonly checkpointJobs: (
       items: ReadonlyArray<Checkpoint>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    /** Keeps chunks of jobs, and tells the readers in other processes. A chunk that is kept already stays as it is. */
+    readonly appendChunks: (
+      items: ReadonlyArray<ChunkWrite>,
+    ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    /** Reads chunks of jobs of any owner, in the order of their indexes; `undefined` for an unknown job. */
+    readonly readChunks: (
+      items: ReadonlyArray<ChunkQuestion>,
+    ) => Effect.Effect<ReadonlyArray<ChunkPage | undefined>, StoreUnavailable>
+    /** Counts the chunks that a job keeps. */
+    readonly countChunks: (jobId: JobId) => Effect.Effect<ChunkTotal, StoreUnavailable>
     /** A repeat returns `Written` as long as the record exists, even if its data was erased. */
     readonly completeJobs: (
       items: ReadonlyArray<Completion>,
@@ -238,7 +252,7 @@ export class JobStore extends Context.Service<
     /** Fails up to `limit` jobs whose deadline has passed, and returns their ids. */
     readonly expireJobs: (limit: number) => Effect.Effect<ReadonlyArray<JobId>, StoreUnavailable>
 
-    /** Deletes the retained data of finished jobs: request, checkpoints, records of attempts, signals, output, files, upload. */
+    /** Deletes the retained data of finished jobs: request, checkpoints, records of attempts, signals, chunks, output, files, upload. */
     readonly eraseJobs: (items: ReadonlyArray<Erasure>) => Effect.Effect<ReadonlyArray<EraseOutcome>, StoreUnavailable>
 
     /**

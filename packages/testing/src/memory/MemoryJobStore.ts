@@ -27,6 +27,7 @@ import {
   type StoredLineage,
 } from "@kiln/core/ports"
 import { claimJobs } from "./jobs/claimJobs.ts"
+import { appendChunks, countChunks, readChunks } from "./jobs/chunks.ts"
 import { createJobs, findByIdempotencyKey } from "./jobs/createJobs.ts"
 import { eraseJobs } from "./jobs/eraseJobs.ts"
 import {
@@ -87,6 +88,9 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
     claimJobs: (request) => step((now) => claimJobs(state, request, now)),
     extendLeases: (items) => step((now) => extendLeases(state, items, now)),
     checkpointJobs: (items) => step((now) => checkpointJobs(state, items, now)),
+    appendChunks: (items) => step(() => appendChunks(state, items)),
+    readChunks: (items) => step(() => readChunks(state, items)),
+    countChunks: (jobId) => step(() => countChunks(state, jobId)),
     completeJobs: (items) => step((now) => completeJobs(state, items, now)),
     completeAndClaimJobs: (items, claim) =>
       step((now) => ({ completed: completeJobs(state, items, now), claimed: claimJobs(state, claim, now) })),

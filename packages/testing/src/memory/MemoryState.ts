@@ -2,6 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type {
   Charge,
+  Chunk,
   FailedAttempt,
   Job,
   JobId,
@@ -95,6 +96,8 @@ export interface MemoryState {
   readonly dependents: Map<JobId, Set<JobId>>
   /** Signals of jobs that have any, by name. */
   readonly signals: Map<JobId, Readonly<Record<string, Signal>>>
+  /** Chunks of jobs that have any, by index. */
+  readonly chunks: Map<JobId, ReadonlyArray<Chunk>>
   readonly jobByIdempotencyKey: Map<string, JobId>
   readonly unfinishedByProject: Map<ProjectId, number>
   readonly lanes: Map<string, Lane>
@@ -146,6 +149,7 @@ export const emptyState = (): MemoryState => ({
   parked: new Map(),
   dependents: new Map(),
   signals: new Map(),
+  chunks: new Map(),
   jobByIdempotencyKey: new Map(),
   unfinishedByProject: new Map(),
   lanes: new Map(),

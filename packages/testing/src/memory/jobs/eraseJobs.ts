@@ -38,6 +38,7 @@ export const blank = (
   })
   state.attempts.delete(job.id)
   state.signals.delete(job.id)
+  state.chunks.delete(job.id)
   const upload = job.uploadId === null ? undefined : state.uploads.get(job.uploadId)
   if (upload !== undefined) putUpload(state, { ...upload, file: null, claimedUntil: null, erased: true })
   return purge ? addPurges(state, blobPrefixesOf(job)) : []

@@ -42,6 +42,7 @@ export const deleteJobs = (state: MemoryState, olderThanMs: RetentionAge, limit:
     state.attempts.delete(job.id)
     state.waits.delete(job.id)
     state.signals.delete(job.id)
+    state.chunks.delete(job.id)
     state.deliveries.delete(job.id)
     state.jobByIdempotencyKey.delete(idempotencyIndex(job.keyId, job.idempotencyKey))
     if (job.uploadId !== null) state.uploads.delete(job.uploadId)

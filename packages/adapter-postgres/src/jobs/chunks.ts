@@ -1,0 +1,142 @@
+import { holdsClaim, type JobId } from "@kiln/core/domain"
+import type { ChunkPage, ChunkQuestion, ChunkTotal, ChunkWrite, FencedOutcome } from "@kiln/core/ports"
+import { decodeJson } from "@kiln/sql-store"
+import { sql } from "kysely"
+import type { Session, Transaction } from "../Session.ts"
+import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { finishedLock } from "../wakeUp/Listener.ts"
+import type { StateRow } from "./jobRow.ts"
+
+const insertChunks = batchStatement<{ seq: number; position: number; attempt: number; value: string }, {}, unknown>(
+  { seq: "bigint", position: "bigint", attempt: "bigint", value: "text" },
+  (item) =>
+    query
+      .insertInto("chunks")
+      .columns(["job_seq", "position", "attempt", "value"])
+      .expression(query.selectFrom(item).select(["item.seq", "item.position", "item.attempt", "item.value"]))
+      .onConflict((conflict) => conflict.doNothing()),
+)
+
+/** Whether no process listens. One that begins to waits until this transaction has ended. */
+const unheard = statement(() =>
+  query.selectNoFrom(sql<boolean>`pg_try_advisory_xact_lock(${sql.raw(finishedLock)})`.as("unheard")),
+)
+
+/** The outcomes, and whether readers in other processes are to be told. */
+interface Appended {
+  readonly outcomes: ReadonlyArray<FencedOutcome>
+  readonly isHeard: boolean
+}
+
+/** Keeps chunks of jobs that are locked until the end of the transaction. */
+export const appendChunks = async (
+  tx: Transaction,
+  items: ReadonlyArray<ChunkWrite>,
+  locked: ReadonlyArray<StateRow>,
+): Promise<Appended> => {
+  const jobs = new Map(locked.map((job) => [job.id, job]))
+  const rows: Array<{ seq: number; position: number; attempt: number; value: string }> = []
+  const outcomes = items.map(({ attempt, first, jobId, token, values }): FencedOutcome => {
+    const job = jobs.get(jobId)
+    if (job === undefined || !holdsClaim(job, token)) return "LeaseLost"
+    for (const [place, value] of values.entries())
+      rows.push({ seq: job.seq, position: first + place, attempt, value: JSON.stringify(value) })
+    return "Written"
+  })
+  const [told] = await Promise.all([
+    tx.all(unheard, {}),
+    rows.length === 0 ? undefined : tx.runBatch(insertChunks, rows, {}),
+  ])
+  return { outcomes, isHeard: told[0]?.unheard !== true }
+}
+
+const statuses = batchStatement<
+  { id: JobId },
+  {},
+  { readonly id: JobId; readonly seq: number; readonly isFinished: boolean }
+>({ id: "text" }, (item) =>
+  query
+    .selectFrom("jobs")
+    .innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id"))
+    .select((from) => [
+      "jobs.id",
+      "jobs.seq",
+      from
+        .exists(from.selectFrom("results").select("results.job_seq").whereRef("results.job_seq", "=", "jobs.seq"))
+        .$castTo<boolean>()
+        .as("isFinished"),
+    ]),
+)
+
+const chunksFrom = batchStatement<
+  { id: JobId; from: number; most: number },
+  {},
+  { readonly place: number; readonly index: number; readonly attempt: number; readonly value: string }
+>({ id: "text", from: "bigint", most: "bigint" }, (item) =>
+  query
+    .selectFrom(item)
+    .innerJoin("jobs", "jobs.id", "item.id")
+    .innerJoinLateral(
+      (from) =>
+        from
+          .selectFrom("chunks")
+          .select(["position", "attempt", "value"])
+          .whereRef("chunks.job_seq", "=", "jobs.seq")
+          .whereRef("chunks.position", ">=", "item.from")
+          .orderBy("position")
+          .limit(sql<number>`item.most`)
+          .as("chunk"),
+      (join) => join.onTrue(),
+    )
+    .select([
+      sql<number>`item.ord`.as("place"),
+      "chunk.position as index",
+      "chunk.attempt",
+      sql<string>`chunk.value`.as("value"),
+    ])
+    .orderBy(sql`item.ord`)
+    .orderBy("chunk.position"),
+)
+
+/** Whether jobs have finished is read first: no chunk follows one that has. */
+export const readChunks = async (
+  session: Session,
+  items: ReadonlyArray<ChunkQuestion>,
+): Promise<ReadonlyArray<ChunkPage | undefined>> => {
+  const known = await session.batch(
+    statuses,
+    [...new Set(items.map(({ jobId }) => jobId))].map((id) => ({ id })),
+    {},
+  )
+  const jobs = new Map(known.map((job) => [job.id, job]))
+  const rows = await session.batch(
+    chunksFrom,
+    items.map(({ from, jobId, limit }) => ({ id: jobId, from, most: limit })),
+    {},
+  )
+  const byPlace = Map.groupBy(rows, ({ place }) => place - 1)
+  return items.map(({ jobId }, place) => {
+    const job = jobs.get(jobId)
+    if (job === undefined) return undefined
+    const chunks = (byPlace.get(place) ?? []).map(({ attempt, index, value }) => ({
+      index,
+      attempt,
+      value: decodeJson(value, `a chunk of ${jobId}`),
+    }))
+    return { chunks, isFinished: job.isFinished }
+  })
+}
+
+const totalOfJob = statement((given: Given<{ id: JobId }>) =>
+  query
+    .selectFrom("chunks")
+    .innerJoin("jobs", "jobs.seq", "chunks.job_seq")
+    .select([
+      sql<number>`count(*)`.as("count"),
+      sql<number>`coalesce(sum(octet_length(${sql.ref("chunks.value")})), 0)::bigint`.as("bytes"),
+    ])
+    .where("jobs.id", "=", given.id),
+)
+
+export const countChunks = async (session: Session, id: JobId): Promise<ChunkTotal> =>
+  (await session.all(totalOfJob, { id }))[0] ?? { count: 0, bytes: 0 }
