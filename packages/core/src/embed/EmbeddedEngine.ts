@@ -1,12 +1,13 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { AudioFormat } from "../domain/AudioFormat.ts"
 import type { UploadId } from "../domain/Ids.ts"
+import type { Json } from "../domain/Json.ts"
 import type { KilnError } from "../domain/KilnError.ts"
 import type { PriorityName } from "../domain/Priority.ts"
 import type { MetadataValue } from "../domain/Submitted.ts"
 import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
 import type { JsonCheck } from "../kinds/JsonTypes.ts"
-import type { InputOf, Kind } from "../kinds/KindTypes.ts"
+import type { ChunkOf, InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { Drained, DrainLimits } from "../worker/Drained.ts"
 import type { FileBody } from "./AsyncProviders.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
@@ -96,6 +97,24 @@ export type SubmitOutcome<K extends Kind = Kind> =
 export interface WaitOptions extends AbortOption, ProjectOption {
   /** Milliseconds after which waiting fails with `WaitTimeout`, default five minutes. The job keeps running. */
   readonly timeoutMs?: number
+}
+
+/** Options of `stream`. */
+export interface StreamOptions extends AbortOption, ProjectOption {
+  /** The index of the first chunk, default 0: after a break, the index of the last one that was read plus 1. */
+  readonly from?: number
+}
+
+/** A part of a job's result that an attempt has emitted. One that was read never changes. */
+export interface JobChunk<Value = Json> {
+  /** From 0, without gaps, over all attempts of the job. */
+  readonly index: number
+  /**
+   * The attempt that emitted it. If it is another than that of the chunk before, an attempt failed or its process died, and this one began
+   * `run` again.
+   */
+  readonly attempt: number
+  readonly value: Value
 }
 
 type Named<K extends Kind, Name extends string> = Extract<K, { readonly name: Name }>
@@ -221,6 +240,20 @@ export interface EmbeddedEngine<
     value: JsonCheck<Value, "value"> & Value,
     options: ProjectOption & { readonly transaction: SyncTransaction },
   ): SentSignal
+  /**
+   * Reads what the attempts of a job emit: all chunks that it has, from the index `from`, and then each further one as it is stored, until
+   * the job has finished. Any number of readers, in any process, see the same chunks, also later, as long as the job's data is kept. An
+   * outage of the store only delays them. Rejects with `JobNotFound` for an unknown job; whether the job failed is for `get` to say.
+   *
+   * @example
+   * ```ts
+   * for await (const { index, value } of engine.stream(job)) process.stdout.write(value.token)
+   * ```
+   */
+  readonly stream: <Name extends K["name"] = K["name"]>(
+    job: JobReference<Name>,
+    options?: StreamOptions,
+  ) => AsyncIterable<JobChunk<ChunkOf<Named<K, Name>>>>
   /** Deletes the retained data of a finished job, including its files. */
   readonly eraseData: (job: JobReference<string>, options?: ProjectOption & AbortOption) => Promise<void>
   /** Announces an audio file. Its job must have the same mode and project. */

@@ -86,6 +86,7 @@ export interface Attempt<
   Provider extends ProviderRef = ProviderName,
   File extends string = string,
   Code extends string = string,
+  Chunk = never,
 > {
   readonly request: Request
   /** The version of the kind that accepted the request. */
@@ -186,6 +187,15 @@ export interface Attempt<
    */
   readonly progress: (value: number, message?: string) => void
   /**
+   * Emits a part of the result while the attempt goes on, such as a token: `for await (const { value } of engine.stream(job))` reads it. It
+   * must match the `chunk` schema of the kind, and has at most 64 KiB of JSON; a job keeps at most 100,000 chunks and 16 MiB. Call it as
+   * often as you like: chunks are stored in their order and together, at most every 100 ms, without waiting, and all of them before the
+   * result. A later attempt goes on after the last chunk that is stored.
+   */
+  readonly emit: (chunk: Chunk) => void
+  /** The number of chunks of the job so far, those of earlier attempts included: where an attempt goes on that can. */
+  readonly emitted: number
+  /**
    * Runs a step that creates one of the job's files. The file is durable when it resolves. A later attempt creates it again.
    * Writing it twice in one attempt fails the job.
    *
@@ -265,17 +275,18 @@ export interface JobKindOptions<
   Switch extends string = never,
   MeterName extends string = never,
   Returned = unknown,
-> extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> {
+  Chunk = never,
+> extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName, Chunk> {
   /**
    * Runs one attempt. An error fails the attempt, and the job is retried until `limits.maxFailures` attempts have failed. Throw
    * `failure(code, options)` to choose the error code and whether to retry.
    */
   readonly run: (
-    attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
+    attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code, NoInfer<Chunk>>,
   ) => Promise<RunResult<NoInfer<Output>, NoInfer<MeterName>, Returned>>
   /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
   readonly sandbox?: (
-    attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code>,
+    attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File, Code, NoInfer<Chunk>>,
   ) => Promise<AttemptOutcome<NoInfer<OutputOfRun<Output, Returned>>, NoInfer<MeterName>>>
   /**
    * Called at least once for each finished job of the kind, by any process with a worker that has the kind, also after a crash.
@@ -305,7 +316,8 @@ export type DefinedKind<
   Code extends string = never,
   Switch extends string = never,
   MeterName extends string = never,
-> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>>
+  Chunk = never,
+> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName, Chunk>>
 
 /** The `run` of any kind that returns promises. */
 export type AsyncRun = (attempt: Attempt) => Promise<AttemptOutcome<JsonObject>>

@@ -197,6 +197,18 @@ class AsyncAttempt implements Attempt {
     }
   }
 
+  get emit(): Attempt["emit"] {
+    return (chunk: never) => {
+      if (this.#isOver) return
+      const exit = Effect.runSyncExitWith(this.#context)(this.#attempt.emit(chunk))
+      if (Exit.isFailure(exit)) throw thrownFor(exit.cause, overReason)
+    }
+  }
+
+  get emitted(): number {
+    return this.#attempt.emitted
+  }
+
   get children(): Attempt["children"] {
     return (step: string, kind: Kind | string, requests: ReadonlyArray<unknown>) =>
       // The kind's author names the kind of the children, and JavaScript code may pass anything.

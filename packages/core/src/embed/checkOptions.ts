@@ -92,6 +92,7 @@ export const verbOptions = {
   submitAndWait: { ...submission, ...waiting },
   signal: { ...call, transaction: true },
   signalSync: { project: true, transaction: true },
+  stream: { ...call, from: true },
   eraseData: call,
   createUpload: { ...call, mode: true },
   receiveUpload: abort,

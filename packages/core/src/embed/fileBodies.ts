@@ -33,13 +33,13 @@ export const withStream = (file: AsyncFile): AttemptFile => {
  * Iterates over content that is opened by the first read. Leaving the loop closes it. A signal that aborts closes it too: the loop then
  * rejects, or with `hang` stands still for good.
  */
-export const iterated = (
-  open: () => Promise<Stream.Stream<Uint8Array, unknown>>,
+export const iterated = <A = Uint8Array>(
+  open: () => Promise<Stream.Stream<A, unknown>>,
   context: Context.Context<never>,
   signals: () => ReadonlyArray<AbortSignal | undefined>,
   onAbort: "reject" | "hang" = "reject",
   keepAlive?: KeepAlive,
-): AsyncIterable<Uint8Array> => ({
+): AsyncIterable<A> => ({
   async *[Symbol.asyncIterator]() {
     const either = AbortSignal.any(signals().filter((signal) => signal !== undefined))
     const pieces = Stream.toAsyncIterableWith(await open(), context)[Symbol.asyncIterator]()

@@ -24,9 +24,35 @@ export const jobKind = <
   const Switch extends string = never,
   const MeterName extends string = never,
   Returned = unknown,
+  Chunk = never,
 >(
-  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName, Returned>,
-): DefinedKind<Name, S, OutputOfRun<Output, Returned>, File, Provider, OrProvider, Upload, Code, Switch, MeterName> => {
+  options: JobKindOptions<
+    Name,
+    S,
+    Output,
+    File,
+    Provider,
+    OrProvider,
+    Upload,
+    Code,
+    Switch,
+    MeterName,
+    Returned,
+    Chunk
+  >,
+): DefinedKind<
+  Name,
+  S,
+  OutputOfRun<Output, Returned>,
+  File,
+  Provider,
+  OrProvider,
+  Upload,
+  Code,
+  Switch,
+  MeterName,
+  Chunk
+> => {
   checkDefinition(options)
   const { name, run, sandbox, upload } = options
   const kind = unloadedKind({
@@ -35,8 +61,8 @@ export const jobKind = <
     load: ({ JobKind, runAsync }) =>
       JobKind({
         ...(options as object as Parameters<typeof JobKind>[0]),
-        run: runAsync(run as AsyncRun),
-        ...(sandbox && { sandbox: runAsync(sandbox as AsyncRun) }),
+        run: runAsync(run as object as AsyncRun),
+        ...(sandbox && { sandbox: runAsync(sandbox as object as AsyncRun) }),
       }),
   })
   return kind as never

@@ -33,7 +33,7 @@ import {
   verbOptions,
 } from "./checkOptions.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
-import type { EmbeddedEngine, SubmitOptions, Subscription, WaitOptions } from "./EmbeddedEngine.ts"
+import type { EmbeddedEngine, StreamOptions, SubmitOptions, Subscription, WaitOptions } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { JobReference } from "./JobResult.ts"
 import { submitVerbs } from "./submitVerbs.ts"
@@ -54,6 +54,7 @@ type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
   | "submitAndWait"
   | "signal"
   | "signalSync"
+  | "stream"
   | "eraseData"
 >
 
@@ -146,6 +147,20 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
       runtime.closed.throwIfAborted()
       const engine = Context.get(runtime.context, Engine)
       return engine.signalJobInSync(given.transaction, signalOf(job, name, value, given))
+    },
+    stream: (job, options?: StreamOptions, ...rest: ReadonlyArray<unknown>) => {
+      const { from = 0, project, signal } = callOptions("stream()", verbOptions.stream, options, rest)
+      requireNumber("from", from, { least: 0, whole: true })
+      requireSignal("signal", signal)
+      const open = async () =>
+        run(
+          Effect.gen(function* () {
+            const { id } = yield* findJob(job, project)
+            return (yield* Engine).streamChunks(id, from)
+          }),
+          signal,
+        )
+      return iterated(open, runtime.context, () => [runtime.closed, signal], "reject", runtime.keepAlive) as never
     },
     eraseData: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
       const { project, signal } = callOptions("eraseData()", verbOptions.eraseData, options, rest)

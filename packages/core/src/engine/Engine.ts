@@ -2,10 +2,12 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import type * as Stream from "effect/Stream"
 import {
   type BlobCorrupt,
   type BlobUnavailable,
   type Board,
+  type Chunk,
   type Grant,
   isId,
   type Job,
@@ -50,6 +52,7 @@ import { type GroupCommit, layerGroupCommit } from "./GroupCommit.ts"
 import type { JobRequest, Placement } from "./prepareJob.ts"
 import { layerStoreSpans, withSpans } from "./spans.ts"
 import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
+import { makeStreamChunks } from "./streamChunks.ts"
 import { countedProgress } from "./countedProgress.ts"
 import { openNamed } from "./openNamed.ts"
 import {
@@ -173,6 +176,11 @@ export class Engine extends Context.Service<
       jobId: string,
       timeoutMs?: number,
     ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimeout>
+    /**
+     * Streams the chunks that the attempts of a job emit: those it has, from an index, and each further one until the job has finished.
+     * The caller has checked that it may see the job.
+     */
+    readonly streamChunks: (jobId: JobId, from: number) => Stream.Stream<Chunk>
     /** Keeps a signal of a job, the first value of each name, and wakes the job if it waits for it. */
     readonly signalJob: (asked: AskedSignal) => Effect.Effect<AcceptedSignal, SignalError | StoreUnavailable>
     /** `signalJob` inside a transaction of the caller: it takes effect when that commits. */
@@ -234,6 +242,7 @@ export class Engine extends Context.Service<
         latestRetry: ({ keyId }, { id, status }) => latestRetry({ id, keyId, status }),
         waitForJob: (principal, jobId, timeoutMs) =>
           provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
+        streamChunks: yield* makeStreamChunks,
         signalJob: (asked) => provide(signalJob(asked)),
         ...(yield* makeSignalJobIn),
         eraseJobData: (principal, jobId) => provide(eraseJobData(principal, jobId)),

@@ -15,6 +15,8 @@ const maxKept = 1_000
 export type JobSignal =
   /** The job has finished. Carries no details: another process did it, or a verb that returns ids alone. */
   | { readonly type: "finished"; readonly jobId: JobId }
+  /** An attempt of this process has emitted chunks, which are stored. */
+  | { readonly type: "chunks"; readonly jobId: JobId }
   /** The job was canceled: an attempt at it in this process is wasted. */
   | { readonly type: "canceled"; readonly jobId: JobId }
   /** An operator changed the switchboard through this process. */
@@ -94,7 +96,7 @@ export class JobEvents extends Context.Service<
 }
 
 const isSignal = (event: Heard): event is JobSignal =>
-  event.type === "finished" || event.type === "canceled" || event.type === "board_changed"
+  event.type === "finished" || event.type === "chunks" || event.type === "canceled" || event.type === "board_changed"
 
 /** Emits the end of jobs that failed through a verb that returns only their ids. */
 export const emitFailed = Effect.fnUntraced(function* (jobIds: ReadonlyArray<JobId>) {

@@ -5,9 +5,9 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
-import { isFinished, type Job, type JobId } from "../domain/index.ts"
-import { JobDirectory, WakeUp } from "../ports/index.ts"
-import { isEnd, JobEvents } from "./JobEvents.ts"
+import type { JobId, StoreUnavailable } from "../domain/index.ts"
+import { WakeUp } from "../ports/index.ts"
+import { JobEvents } from "./JobEvents.ts"
 
 /** Milliseconds between two reads, growing. If every process is notified of a job's end, reading is only the fallback. */
 const pauses = {
@@ -20,80 +20,114 @@ const gatherMs = 20
 /** Maximum number of jobs in one read. */
 const readSize = 100
 
-type Hear = (job: Job) => void
+type Hear<News> = (news: News) => void
 
-/** A job that is waited for. */
-interface Awaited {
-  readonly hear: Set<Hear>
+/** What callers wait for, asked once for all that ask the same. */
+interface Awaited<Question, News> {
+  readonly question: Question
+  readonly hear: Set<Hear<News>>
   readonly stopListening: () => void
   reads: number
   /** Milliseconds of the clock at which the job is read again, whatever was heard. */
   dueAt: number
 }
 
-type Needs = JobDirectory | JobEvents | WakeUp
+type Needs = JobEvents | WakeUp
 
-/** Makes the watch of a process, which ends with the scope. */
-export const makeJobWatch: Effect.Effect<JobWatch, never, Needs | Scope.Scope> = Effect.gen(function* () {
-  return new JobWatch(yield* Effect.context<Needs>(), yield* Clock.Clock, yield* JobEvents, yield* Effect.scope)
-})
+/** A kind of news about jobs. */
+export interface Watched<Question extends { readonly jobId: JobId }, News, R> {
+  /** Callers whose questions have the same key share reads. */
+  readonly keyOf: (question: Question) => string
+  /** Whether there may be news after this event of the job. */
+  readonly isHint: (event: Parameters<Parameters<JobEvents["Service"]["listenTo"]>[1]>[0]) => boolean
+  /** Reads the store. `undefined`: no news yet. */
+  readonly read: (
+    questions: ReadonlyArray<Question>,
+  ) => Effect.Effect<ReadonlyArray<News | undefined>, StoreUnavailable, R>
+}
 
-/** The jobs whose end is waited for. Each costs an entry here, and one fiber reads those that have ended or are due. */
-class JobWatch {
-  readonly #awaited = new Map<JobId, Awaited>()
-  readonly #told = new Set<JobId>()
+/** Makes a watch of a process, which ends with the scope. */
+export const makeJobWatch = <Question extends { readonly jobId: JobId }, News, R>(
+  watched: Watched<Question, News, R>,
+): Effect.Effect<JobWatch<Question, News, R>, never, Needs | R | Scope.Scope> =>
+  Effect.gen(function* () {
+    const services = yield* Effect.context<Needs | R>()
+    return new JobWatch(watched, services, yield* Clock.Clock, yield* JobEvents, yield* Effect.scope)
+  })
+
+/** What is waited for of jobs. Each costs an entry here, and one fiber reads the jobs that have news or are due. */
+export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
+  readonly #awaited = new Map<string, Awaited<Question, News>>()
+  readonly #keysOf = new Map<JobId, Set<string>>()
+  readonly #told = new Set<string>()
   readonly #news = Latch.makeUnsafe(false)
-  readonly #context: Context.Context<Needs>
+  readonly #watched: Watched<Question, News, R>
+  readonly #context: Context.Context<Needs | R>
   readonly #clock: Clock.Clock
   readonly #events: JobEvents["Service"]
   readonly #scope: Scope.Scope
   #isWatching = false
 
-  constructor(context: Context.Context<Needs>, clock: Clock.Clock, events: JobEvents["Service"], scope: Scope.Scope) {
+  constructor(
+    watched: Watched<Question, News, R>,
+    context: Context.Context<Needs | R>,
+    clock: Clock.Clock,
+    events: JobEvents["Service"],
+    scope: Scope.Scope,
+  ) {
+    this.#watched = watched
     this.#context = context
     this.#clock = clock
     this.#events = events
     this.#scope = scope
   }
 
-  /** Returns the job once it is finished. It must exist. */
-  ended(jobId: JobId): Effect.Effect<Job> {
-    return Effect.callback<Job>((resume) => {
-      const hear = (job: Job): void => {
-        this.#remove(jobId, hear)
-        resume(Effect.succeed(job))
+  /** Returns the news once there are some. */
+  next(question: Question): Effect.Effect<News> {
+    return Effect.callback<News>((resume) => {
+      const key = this.#watched.keyOf(question)
+      const hear = (news: News): void => {
+        this.#remove(key, hear)
+        resume(Effect.succeed(news))
       }
-      this.#add(jobId, hear)
-      return Effect.sync(() => this.#remove(jobId, hear))
+      this.#add(key, question, hear)
+      return Effect.sync(() => this.#remove(key, hear))
     })
   }
 
-  #add(jobId: JobId, hear: Hear): void {
-    const known = this.#awaited.get(jobId)
+  #add(key: string, question: Question, hear: Hear<News>): void {
+    const known = this.#awaited.get(key)
     if (known !== undefined) return void known.hear.add(hear)
+    const { jobId } = question
     const stopListening = this.#events.listenTo(jobId, (event) => {
-      if (isEnd(event)) this.#tell(jobId)
+      if (this.#watched.isHint(event)) this.#tell(key)
     })
-    // Read at once: the job may have ended since its caller read it, and its end is not heard any more.
+    // Read at once: there may be news since its caller looked, which are not heard any more.
     const dueAt = this.#clock.currentTimeMillisUnsafe()
-    this.#awaited.set(jobId, { hear: new Set([hear]), stopListening, reads: 0, dueAt })
+    this.#awaited.set(key, { question, hear: new Set([hear]), stopListening, reads: 0, dueAt })
+    const keys = this.#keysOf.get(jobId) ?? new Set()
+    this.#keysOf.set(jobId, keys.add(key))
     this.#news.openUnsafe()
     if (!this.#isWatching) this.#start()
   }
 
-  #remove(jobId: JobId, hear: Hear): void {
-    const entry = this.#awaited.get(jobId)
+  #remove(key: string, hear: Hear<News>): void {
+    const entry = this.#awaited.get(key)
     entry?.hear.delete(hear)
     if (entry?.hear.size !== 0) return
     entry.stopListening()
-    this.#awaited.delete(jobId)
-    this.#told.delete(jobId)
+    this.#awaited.delete(key)
+    this.#told.delete(key)
+    const { jobId } = entry.question
+    const keys = this.#keysOf.get(jobId)
+    keys?.delete(key)
+    if (keys?.size === 0) this.#keysOf.delete(jobId)
     this.#news.openUnsafe()
   }
 
-  #tell(jobId: JobId): void {
-    if (!this.#awaited.has(jobId)) return
-    this.#told.add(jobId)
+  #tell(key: string): void {
+    if (!this.#awaited.has(key)) return
+    this.#told.add(key)
     this.#news.openUnsafe()
   }
 
@@ -102,9 +136,10 @@ class JobWatch {
     Fiber.runIn(Effect.runForkWith(this.#context)(this.#watch), this.#scope)
   }
 
-  readonly #watch: Effect.Effect<void, never, Needs> = Effect.gen({ self: this }, function* () {
+  readonly #watch: Effect.Effect<void, never, Needs | R> = Effect.gen({ self: this }, function* () {
     yield* (yield* WakeUp).onFinished((jobs) => {
-      for (const jobId of jobs === "any" ? this.#awaited.keys() : jobs) this.#tell(jobId)
+      if (jobs === "any") for (const key of this.#awaited.keys()) this.#tell(key)
+      else for (const jobId of jobs) for (const key of this.#keysOf.get(jobId) ?? []) this.#tell(key)
     })
     yield* Effect.whileLoop({ while: () => this.#awaited.size > 0, body: () => this.#turn, step: () => {} })
   }).pipe(
@@ -118,7 +153,7 @@ class JobWatch {
     ),
   )
 
-  /** Reads the jobs that have ended or are due, and waits for the next. */
+  /** Reads the jobs that have news or are due, and waits for the next. */
   readonly #turn = Effect.gen({ self: this }, function* () {
     // Callers whose jobs were read together come together.
     yield* Effect.yieldNow
@@ -127,31 +162,31 @@ class JobWatch {
     const due = new Set(this.#told)
     this.#told.clear()
     let nextAt = Infinity
-    for (const [jobId, { dueAt }] of this.#awaited)
+    for (const [key, { dueAt }] of this.#awaited)
       // A clock that was set back must not put off a read.
-      if (dueAt <= now + gatherMs / 2 || dueAt > now + 2 * pauses.installation.longest) due.add(jobId)
+      if (dueAt <= now + gatherMs / 2 || dueAt > now + 2 * pauses.installation.longest) due.add(key)
       else nextAt = Math.min(nextAt, dueAt)
-    const jobIds = [...due]
-    for (let at = 0; at < jobIds.length; at += readSize) yield* this.#look(jobIds.slice(at, at + readSize))
-    const pauseMs = jobIds.length > 0 ? gatherMs : Math.min(nextAt - now, pauses.installation.longest)
+    const keys = [...due]
+    for (let at = 0; at < keys.length; at += readSize) yield* this.#look(keys.slice(at, at + readSize))
+    const pauseMs = keys.length > 0 ? gatherMs : Math.min(nextAt - now, pauses.installation.longest)
     yield* Effect.timeoutOption(this.#news.await, pauseMs)
   })
 
-  #look(jobIds: ReadonlyArray<JobId>) {
+  #look(keys: ReadonlyArray<string>) {
     return Effect.gen({ self: this }, function* () {
-      const directory = yield* JobDirectory
       const { first, longest } = pauses[yield* (yield* WakeUp).reach]
+      const entries = keys.flatMap((key) => this.#awaited.get(key) ?? [])
+      if (entries.length === 0) return
+      const questions = entries.map(({ question }) => question)
       // An outage may end before the jobs do.
-      const jobs = yield* Effect.orElseSucceed(directory.readJobs(jobIds), () => [])
+      const found = yield* Effect.orElseSucceed(this.#watched.read(questions), () => [])
       const now = yield* Clock.currentTimeMillis
-      jobIds.forEach((jobId, at) => {
-        const entry = this.#awaited.get(jobId)
-        if (entry === undefined) return
-        const job = jobs[at]
-        if (job !== undefined && isFinished(job)) for (const hear of entry.hear) hear(job)
+      for (const [at, entry] of entries.entries()) {
+        const news = found[at]
+        if (news !== undefined) for (const hear of entry.hear) hear(news)
         entry.dueAt = now + Math.min(longest, first * 2 ** Math.min(entry.reads, 16))
         entry.reads += 1
-      })
+      }
     })
   }
 }

@@ -5,7 +5,7 @@ import { isFinished, isId, type Job, type JobId, type StoreUnavailable } from ".
 import { JobNotFound, WaitTimeout } from "../domain/Errors.ts"
 import { JobDirectory, type WakeUp } from "../ports/index.ts"
 import { groupCommit } from "./GroupCommit.ts"
-import type { JobEvents } from "./JobEvents.ts"
+import { isEnd, type JobEvents } from "./JobEvents.ts"
 import { makeJobWatch } from "./JobWatch.ts"
 
 /**
@@ -24,10 +24,17 @@ export class JobReader extends Context.Service<
     Effect.gen(function* () {
       const directory = yield* JobDirectory
       const atOnce = yield* groupCommit(directory.readJobs)
-      const watch = yield* makeJobWatch
+      const watch = yield* makeJobWatch({
+        keyOf: ({ jobId }: { readonly jobId: JobId }) => jobId,
+        isHint: isEnd,
+        read: (questions) =>
+          Effect.map(directory.readJobs(questions.map(({ jobId }) => jobId)), (jobs) =>
+            jobs.map((job) => (job !== undefined && isFinished(job) ? job : undefined)),
+          ),
+      })
       return JobReader.of({
         read: (jobId) => Effect.map(atOnce([jobId]), ([job]) => job),
-        ended: (jobId) => watch.ended(jobId),
+        ended: (jobId) => watch.next({ jobId }),
       })
     }),
   )

@@ -220,6 +220,14 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
    */
   readonly progress: (value: number, message?: string) => Effect.Effect<void>
   /**
+   * Emits a part of the result while the attempt goes on, for readers of the job's stream. It does not wait for the store: chunks are
+   * written in their order and together, at most every 100 ms, and all of them before the result. Fails the attempt if the chunk does not
+   * match the schema of the kind, or exceeds a limit. A later attempt goes on after the last chunk.
+   */
+  readonly emit: (chunk: unknown) => Effect.Effect<void, AttemptFailed>
+  /** The number of chunks of the job so far, those of earlier attempts included. */
+  readonly emitted: number
+  /**
    * Stores a file under a name. The blob is durable when this succeeds. Using a name twice fails the job immediately. A file beyond
    * the `maxBytes` of its kind fails with `result_invalid` while it is written, and nothing of it can be read.
    */

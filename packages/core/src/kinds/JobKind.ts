@@ -2,6 +2,7 @@ import type * as Effect from "effect/Effect"
 import {
   meters as builtInMeters,
   type Gate,
+  type Json,
   type JsonObject,
   type KeyScope,
   type Meter,
@@ -70,6 +71,8 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly upload: string | undefined
   /** Returns what is wrong with an output; `undefined` if it is valid. */
   outputProblem(output: JsonObject): string | undefined
+  /** Returns what is wrong with a chunk; `undefined` if it is valid. Missing in kinds without chunks. */
+  readonly chunkProblem: ((chunk: Json) => string | undefined) | undefined
   /** Called with each finished job by an embedded engine, which knows its argument; `undefined` if the kind does not declare it. */
   readonly onFinished: ((finished: never) => unknown) | undefined
   /** Whether `onFinished` gets the requests of failed jobs. */
@@ -98,15 +101,16 @@ export const JobKind = <
   const Code extends string = never,
   const Switch extends string = never,
   const MeterName extends Meter = never,
+  Chunk = never,
 >(
-  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName> & {
+  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName, Chunk> & {
     readonly run: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
     /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
     readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
     readonly onFinished?: (finished: never) => unknown
     readonly requestOnFailure?: boolean
   },
-): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName>> => {
+): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload, Code, Switch, MeterName, Chunk>> => {
   type Request = SchemaOutput<S>
   checkDefinition(definition)
   const { files = [], orProviders, providers = [], run, sandbox = run, version = 1, readsFrom = 1 } = definition
@@ -140,7 +144,8 @@ export const JobKind = <
     providers: [...(orProviders === undefined ? [] : [orProviders]), providers].map((refs) => refs.map(nameOfRef)),
     ports: [...(orProviders ?? []), ...providers].map(portOf),
     upload: definition.upload,
-    outputProblem: outputCheck(definition.output),
+    outputProblem: schemaCheck(definition.output, "output") ?? (() => undefined),
+    chunkProblem: schemaCheck(definition.chunk, "chunk"),
     onFinished: definition.onFinished,
     requestOnFailure: definition.requestOnFailure === true,
     run: (attempt: AttemptContext<Request>) =>
@@ -175,10 +180,12 @@ const maxUsageOf =
     return usage
   }
 
-const outputCheck = (schema: object | undefined): ((output: JsonObject) => string | undefined) => {
-  if (schema === undefined) return () => undefined
-  return (output) => {
-    const read = readBySchema(schema as ValueSchema, output, "output")
-    return "wrongAt" in read ? `the output does not match its schema: ${read.wrongAt}` : undefined
-  }
-}
+const schemaCheck = (
+  schema: object | undefined,
+  place: "output" | "chunk",
+): ((value: Json) => string | undefined) | undefined =>
+  schema &&
+  ((value) => {
+    const read = readBySchema(schema as ValueSchema, value, place)
+    return "wrongAt" in read ? `the ${place} does not match its schema: ${read.wrongAt}` : undefined
+  })

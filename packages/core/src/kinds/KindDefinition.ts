@@ -86,6 +86,7 @@ export interface DefinedTypes<
   Code extends string = never,
   Switch extends string = never,
   MeterName extends Meter = never,
+  Chunk = never,
 > extends KindTypes {
   readonly input: SchemaInput<S>
   readonly request: SchemaOutput<S>
@@ -96,6 +97,7 @@ export interface DefinedTypes<
   readonly errorCode: Code
   readonly switch: Switch
   readonly meter: MeterName
+  readonly chunk: Chunk
 }
 type Simplify<T> = { readonly [Key in keyof T]: T[Key] }
 
@@ -111,6 +113,7 @@ export interface KindDefinition<
   Code extends string = never,
   Switch extends string = never,
   MeterName extends Meter = never,
+  Chunk = never,
 > {
   /** The `type` that callers see. It is stored, so it must never change. */
   readonly name: Name
@@ -123,6 +126,12 @@ export interface KindDefinition<
   /** The output without its files. The output of every attempt is checked against it. If omitted, any JSON object is accepted. */
   readonly output?: JsonCheck<Output, "output"> &
     (StandardSchema<unknown, Output> | { readonly Type: Output; readonly Encoded: unknown })
+  /**
+   * The schema of what `run` emits while it works, which `engine.stream` reads. Each chunk is checked against it. Without one, the kind
+   * emits nothing.
+   */
+  readonly chunk?: JsonCheck<Chunk, "chunk"> &
+    (StandardSchema<unknown, Chunk> | { readonly Type: Chunk; readonly Encoded: unknown })
   /**
    * Names of all files of a finished job, in lower-case letters and digits. An object gives each a description, and a limit if it
    * needs another than 64 MiB: `{ audio: "The audio file.", video: { maxBytes: 2 ** 32 } }`. None by default.

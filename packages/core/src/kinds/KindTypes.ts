@@ -1,5 +1,6 @@
 import type { BuiltInMeter } from "../domain/Billing.ts"
 import type { BuiltInErrorCode, ErrorCode } from "../domain/ErrorCode.ts"
+import type { Json } from "../domain/Json.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
 
 /** A generated file, readable while its job's data is kept. */
@@ -36,6 +37,8 @@ export interface KindTypes {
   readonly switch?: string
   /** The meters that the kind declares; `never` if it declares none. */
   readonly meter?: string
+  /** What the kind emits; `never` if it emits nothing. */
+  readonly chunk?: unknown
 }
 
 /** A job kind, as seen by callers that submit its jobs. `jobKind` and `JobKind` create them. */
@@ -53,6 +56,8 @@ export type InputOf<K extends Kind> = TypesOf<K>["input"]
 /** The error codes that a job of a kind may fail with. */
 export type ErrorCodeOf<K extends Kind> =
   TypesOf<K> extends { readonly errorCode: infer Code extends string } ? BuiltInErrorCode | Code : ErrorCode
+/** The chunks that jobs of a kind emit. */
+export type ChunkOf<K extends Kind> = TypesOf<K> extends { readonly chunk: infer Chunk } ? Chunk : Json
 /** The switches of a kind. */
 export type SwitchOf<K extends Kind> =
   TypesOf<K> extends { readonly switch: infer Switch extends string } ? Switch : string

@@ -14,7 +14,19 @@ import { fieldOf } from "../providers/checks.ts"
 import { checkFileOptions, type Files } from "./fileOptions.ts"
 import type { KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
 
-type AnyDefinition = KindDefinition<string, never, object, string, never, never, string, string, string, string> & {
+type AnyDefinition = KindDefinition<
+  string,
+  never,
+  object,
+  string,
+  never,
+  never,
+  string,
+  string,
+  string,
+  string,
+  unknown
+> & {
   readonly run: unknown
   readonly sandbox?: unknown
   readonly onFinished?: unknown
@@ -27,6 +39,7 @@ const definitionNames: OptionNames<AnyDefinition> = {
   request: true,
   example: true,
   output: true,
+  chunk: true,
   files: true,
   metadata: true,
   version: true,
@@ -82,6 +95,7 @@ export const checkDefinition = (definition: object): void => {
   requireFlag(`${place}: requestOnFailure`, given.requestOnFailure)
   requireSchema(place, "request", given.request)
   if (given.output !== undefined) requireSchema(place, "output", given.output)
+  if (given.chunk !== undefined) requireSchema(place, "chunk", given.chunk)
   if (given.limits !== undefined) requireOptions(`limits of ${place}`, given.limits, limitNames)
   requireRetry(place, given.retry)
   requireList(place, "switches", given.switches)
@@ -203,11 +217,11 @@ const namesIn = (refs: unknown): unknown =>
   Array.isArray(refs) ? refs.filter((ref: unknown) => fieldOf(ref, "check") === undefined) : refs
 
 /** Schemas of some libraries are functions. */
-const requireSchema = (place: string, name: "request" | "output", schema: unknown): void => {
+const requireSchema = (place: string, name: "request" | "output" | "chunk", schema: unknown): void => {
   const isSchema =
     (typeof schema === "object" || typeof schema === "function") &&
     schema !== null &&
-    ("~standard" in schema || (name === "output" ? "ast" in schema : "fields" in schema))
+    ("~standard" in schema || (name === "request" ? "fields" in schema : "ast" in schema))
   if (isSchema) return
   const struct = name === "request" ? "a struct of Effect Schema" : "a schema of Effect Schema"
   throw new TypeError(`${place}: ${name} must be a Standard Schema (Zod, Valibot, ArkType, …) or ${struct}`)

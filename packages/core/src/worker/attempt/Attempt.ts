@@ -7,6 +7,7 @@ import type { Claim } from "../../ports/index.ts"
 import { nowhere, type Placed } from "../Bag.ts"
 import type { HeldLease } from "./HeldLease.ts"
 import type { IsolatedRun } from "./Isolation.ts"
+import type { EmittedChunks } from "./EmittedChunks.ts"
 import type { ProgressReports } from "./ProgressReports.ts"
 import { UsedNames } from "./UsedNames.ts"
 
@@ -26,6 +27,8 @@ export class Attempt implements Placed {
   after: ReadonlyArray<Child> = noJobs
   /** Writes what the attempt reports of its progress; `undefined` before the first report. */
   reports: ProgressReports | undefined
+  /** Writes what the attempt emits; `undefined` for kinds without chunks. */
+  chunks: EmittedChunks | undefined
   /** Present if there is a tracer. */
   span: OpenSpan | undefined
   /** The start of the call that claimed the job, in milliseconds of the monotonic clock. */

@@ -28,6 +28,7 @@ import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
 import { ownersVerbs, submitFollowUp } from "./attemptEngine.ts"
 import { cannotGoOn } from "./AttemptEnd.ts"
+import { emitChunk } from "./EmittedChunks.ts"
 import { awaitChildren, type KeptCount } from "./children.ts"
 import { GateWatch } from "../claiming/GateWatch.ts"
 import { type Inherited, inherits, readInherited } from "./inherited.ts"
@@ -173,6 +174,14 @@ class RunContext implements AttemptContext<unknown> {
         attempt.reports.report(progressFrom(value, message))
         return Effect.void
       })
+  }
+
+  get emit(): AttemptContext<unknown>["emit"] {
+    return (chunk) => emitChunk(this.#attempt, chunk)
+  }
+
+  get emitted(): number {
+    return this.#attempt.chunks?.count ?? 0
   }
 
   get children(): AttemptContext<unknown>["children"] {

@@ -62,6 +62,9 @@ const finisher = Effect.fnUntraced(function* (slots: Slots) {
     if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)
     const durationMs = attempt.endedAtMs - attempt.beganAtMs
     if (isWait(end) && attempt.reports !== undefined) yield* attempt.reports.writeLast
+    // Those of a result are written before it.
+    if (end._tag !== "Completed" && end._tag !== "LeaseLost" && attempt.chunks !== undefined)
+      yield* attempt.chunks.writeLast
     const written = yield* writeEnd(attempt, end, { error: end.error, durationMs }, tried)
     const settled = written === "committed" ? written : yield* cleanUp(attempt, written)
     if (settled !== "committed") slots.settle(attempt, settled)
@@ -86,6 +89,7 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.
   const endOf = (attempt: Attempt, exit: Exit.Exit<AttemptResult, AttemptError>): LoggedEnd => {
     if (attempt.hasBegun) isolation.end()
     attempt.reports?.end()
+    attempt.chunks?.end()
     const end = readEnd(attempt, exit, defaultCurrency)
     attempt.endedAtMs = watch.now()
     // Its end may wake its parent or a job that starts after it, for which this worker then looks at once.

@@ -3,12 +3,15 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { submittedOf } from "../../domain/index.ts"
 import { type AttemptError, AttemptFailed, type AttemptResult } from "../../kinds/AttemptContext.ts"
+import { JobEvents } from "../../engine/JobEvents.ts"
 import { JobDirectory, JobStore } from "../../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
+import { EmittedChunks } from "./EmittedChunks.ts"
 import { attemptContexts } from "./AttemptContext.ts"
 import { AttemptMeter } from "../metrics/AttemptMeter.ts"
 import { makeParentCheck } from "./canceledParents.ts"
 import { awaitPrerequisites } from "./prerequisites.ts"
+import { retrying } from "./retrying.ts"
 import { storeNow } from "./storeNow.ts"
 import type { Slots } from "../claiming/Slots.ts"
 
@@ -19,6 +22,8 @@ export const attemptWork = Effect.fnUntraced(function* (slots: Slots) {
   const contextOf = yield* attemptContexts(watch)
   const meter = yield* AttemptMeter
   const checkParent = yield* makeParentCheck
+  const events = yield* JobEvents
+  const fork = Effect.runForkWith(yield* Effect.context())
   const services = { store: yield* JobStore, directory: yield* JobDirectory }
 
   /** Waits for the jobs that this one starts after, before the attempt takes part of a rate. `undefined` for most jobs. */
@@ -45,15 +50,27 @@ export const attemptWork = Effect.fnUntraced(function* (slots: Slots) {
     const request = kind.reader.readStored(attempt.claim.job.request)
     if (Result.isFailure(request)) return notReadable
     const checked = checkParent(claim)
+    const run = kind.chunkProblem === undefined ? runOn : runEmitting
     return checked === undefined
-      ? runOn(attempt, request.success)
+      ? run(attempt, request.success)
       : Effect.andThen(
           checked,
-          Effect.suspend(() => runOn(attempt, request.success)),
+          Effect.suspend(() => run(attempt, request.success)),
         )
   }
 
   const runOn = (attempt: Attempt, request: unknown) => inTime(attempt, attempt.kind.run(contextOf(attempt, request)))
+
+  /** Runs a kind that emits chunks. Its result is not written before they are. */
+  const runEmitting = Effect.fnUntraced(function* (attempt: Attempt, request: unknown) {
+    const { claim, kind } = attempt
+    const { store } = services
+    // Only the first claim of a job finds none for sure.
+    const kept = claim.token > 1 ? yield* Effect.retry(store.countChunks(claim.job.id), retrying) : undefined
+    const chunks = new EmittedChunks({ store, events, fork }, claim, kind.chunkProblem ?? noProblem, kept)
+    attempt.chunks = chunks
+    return yield* Effect.tap(runOn(attempt, request), () => chunks.flush)
+  })
 
   // Waits until the attempt may begin, and runs the kind.
   return (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
@@ -93,6 +110,8 @@ const tookTooLong = (attemptTimeoutMs: number) =>
     retry: true,
     detail: `the attempt took longer than attemptTimeoutMs, ${attemptTimeoutMs} ms`,
   })
+
+const noProblem = () => undefined
 
 const notReadable = Effect.suspend(() =>
   Effect.fail(
