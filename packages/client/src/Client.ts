@@ -1,4 +1,11 @@
-import type { CallOptions, CreateOptions, RunOptions, SendOptions, WaitOptions } from "./ClientOptions.ts"
+import type {
+  CallOptions,
+  CreateOptions,
+  RunOptions,
+  SendOptions,
+  StreamOptions,
+  WaitOptions,
+} from "./ClientOptions.ts"
 import type { FinishedJob, JobReference, JobTypes } from "./JobStates.ts"
 import type { FileBody } from "./sendUpload.ts"
 import type { BuiltInJobs, CreateImage, CreateSpeech, CreateUpload, CreateVoiceTurn, Upload } from "./wire.ts"
@@ -79,7 +86,16 @@ export interface SentSignal {
   readonly is_first: boolean
 }
 
-/** Reads, awaits, signals and erases jobs. */
+/** A part of a job's result. */
+export interface JobChunk<Value = unknown> {
+  readonly index: number
+  readonly attempt: number
+  readonly value: Value
+}
+
+type ChunkOf<Job> = Job extends { readonly chunk: infer Chunk } ? Chunk : unknown
+
+/** Reads, awaits, signals, streams and erases jobs. */
 export interface Jobs<All = BuiltInJobs> {
   /** Returns the current state of a job. */
   readonly get: <Type extends keyof All & string>(
@@ -105,6 +121,14 @@ export interface Jobs<All = BuiltInJobs> {
     value?: unknown,
     options?: CallOptions,
   ) => Promise<SentSignal>
+  /**
+   * Reads what a job of a custom kind emits, in order, until it has ended. A connection that breaks is opened again, after the last chunk.
+   * If `attempt` changes, the job began its work again.
+   */
+  readonly stream: <Type extends Exclude<keyof All & string, keyof BuiltInJobs>>(
+    job: JobReference<Type>,
+    options?: StreamOptions,
+  ) => AsyncIterable<JobChunk<ChunkOf<All[Type]>>>
   /** Permanently deletes the texts and files of a finished job. Its status and charge stay. */
   readonly eraseData: (job: JobReference<keyof All & string>, options?: CallOptions) => Promise<void>
 }

@@ -40,6 +40,11 @@ export interface WaitOptions extends CallOptions {
   readonly timeoutMs?: number
 }
 
+export interface StreamOptions extends CallOptions {
+  /** The index of the first chunk, default 0. */
+  readonly from?: number
+}
+
 /** The progress of a call that runs a job from its request to its result. */
 export interface RunProgress {
   readonly step: "uploading" | "waiting" | "downloading"

@@ -1,6 +1,6 @@
 import type { JobBody } from "./routes/JobFamily.ts"
 import type { JobRoute } from "./routes/jobRoute.ts"
-import type { WireOutput, WireRequest, WireUpload } from "./routes/wireTypes.ts"
+import type { WireChunk, WireOutput, WireRequest, WireUpload } from "./routes/wireTypes.ts"
 import type { AudioJobState, BuiltInJobs, ImageJobState, JobMode } from "./wire.ts"
 
 /** The types of the client's methods for one job kind. */
@@ -38,6 +38,7 @@ export type RoutedJobs<R extends JobRoute> = {
       readonly output?: WireOutput<Route>
     }
     readonly upload: WireUpload<Route>
+    readonly chunk: WireChunk<Route>
   }
 }
 

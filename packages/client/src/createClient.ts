@@ -1,7 +1,8 @@
 import type { Client } from "./Client.ts"
 import { checkClientOptions, checkedCall, checkedCreation } from "./checkOptions.ts"
 import type { CallOptions, ClientOptions, CreateOptions, RunOptions, WaitOptions } from "./ClientOptions.ts"
-import { type Ask, type ClientRoute, jobOperations } from "./jobOperations.ts"
+import type { Ask, ClientRoute } from "./Ask.ts"
+import { jobOperations } from "./jobOperations.ts"
 import type { JobReference, RoutedJobs } from "./JobStates.ts"
 import { randomHex } from "./random.ts"
 import type { JobRoute } from "./routes/jobRoute.ts"
@@ -26,18 +27,19 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
   const { apiKey, baseUrl, routes: more = [], timeoutMs = 60_000, ...transport } = given
   const routes: ReadonlyArray<ClientRoute> = [...wireRoutes, ...more]
   const root = baseUrl.replace(/\/+$/, "")
-  const ask: Ask = async (place, method, path, call, { fields, id = "", idempotencyKey, name = "", prefer } = {}) => {
+  const ask: Ask = async (place, method, path, call, { fields, headers, id = "", idempotencyKey, read } = {}) => {
     const { signal } = idempotencyKey === undefined ? checkedCall(place, call) : checkedCreation(place, call)
     return sendRequest(transport, {
       method,
-      url: root + path.replace(":name", () => encodeURIComponent(name)).replace(":id", () => encodeURIComponent(id)),
+      url: root + path.replace(":id", encodeURIComponent(id)),
       headers: {
         ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
-        ...(fields !== undefined && { "content-type": "application/json" }),
-        ...(prefer !== undefined && { prefer }),
+        ...(fields && { "content-type": "application/json" }),
+        ...headers,
         ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
       },
-      ...(fields !== undefined && { body: JSON.stringify(fields) }),
+      ...(fields && { body: JSON.stringify(fields) }),
+      read,
       signal,
       timeoutMs,
     })
@@ -76,10 +78,9 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
   }
 
   const methods = Object.fromEntries(routes.map((route) => [route.methods, methodsOf(route)]))
-  const { get, wait, signal, eraseData } = jobs
   return {
     uploads,
-    jobs: { get, wait: (job: JobReference<string>, options?: WaitOptions) => wait(job, options), signal, eraseData },
+    jobs: { ...jobs, wait: (job: JobReference<string>, options?: WaitOptions) => jobs.wait(job, options) },
     ...wholeCalls(methods as never, transport),
     ...methods,
   } as never

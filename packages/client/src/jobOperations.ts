@@ -1,33 +1,12 @@
-import type { CallOptions, WaitOptions } from "./ClientOptions.ts"
+import type { Ask, ClientRoute } from "./Ask.ts"
+import type { CallOptions, StreamOptions, WaitOptions } from "./ClientOptions.ts"
 import { ApiError, retryAfterMs, WaitTimeout } from "./errors.ts"
 import type { JobReference } from "./JobStates.ts"
-import type { JobRoute } from "./routes/jobRoute.ts"
 import { type Names, requireKnown } from "./knownOptions.ts"
 import { pause } from "./pause.ts"
-import { type Answer, isPassing } from "./sendRequest.ts"
+import { isPassing } from "./sendRequest.ts"
+import type { StreamEvent } from "./stream.ts"
 import { deadlineAfter, milliseconds } from "./timers.ts"
-
-/** The fields of a route that the operations use. */
-export type ClientRoute = Pick<JobRoute, "path" | "noun" | "methods"> & {
-  readonly kind: { readonly name: string }
-  readonly family: { readonly noun: string; readonly poll: string }
-  readonly upload?: string | undefined
-}
-
-/** Sends a request to one of the routes; `place` is its name in messages. */
-export type Ask = (
-  place: string,
-  method: string,
-  path: string,
-  options: CallOptions,
-  request?: {
-    readonly id?: string
-    readonly name?: string
-    readonly fields?: object
-    readonly idempotencyKey?: string
-    readonly prefer?: string
-  },
-) => Promise<Answer>
 
 /** Interval used if the service does not recommend one. */
 const POLL_INTERVAL_MS = 2_000
@@ -64,8 +43,8 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, requ
 
   const poll = async (job: Reference, options: CallOptions, seconds = 0) => {
     const { noun, poll: path } = familyOf(job)
-    const prefer = seconds > 0 ? { prefer: `wait=${seconds}` } : {}
-    const { body, headers } = await ask(`poll${noun}Job`, "GET", path, options, { id: job.id, ...prefer })
+    const asked = { id: job.id, headers: seconds > 0 ? { prefer: `wait=${seconds}` } : {} }
+    const { body, headers } = await ask(`poll${noun}Job`, "GET", path, options, asked)
     // Only a service that has held the request is asked again at once.
     const wasHeld = headers.has("preference-applied")
     return { state: body as State, pauseMs: wasHeld ? 0 : (retryAfterMs(headers) ?? POLL_INTERVAL_MS) }
@@ -82,8 +61,10 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, requ
         const askedMs = error instanceof ApiError ? error.retryAfterMs : null
         return { state: undefined, pauseMs: askedMs ?? POLL_INTERVAL_MS }
       })
-      if (state !== undefined) onState?.(state)
-      if (state !== undefined && isFinished(state)) return state
+      if (state !== undefined) {
+        onState?.(state)
+        if (isFinished(state)) return state
+      }
       await pause(Math.min(Math.max(pauseMs, SHORTEST_PAUSE_MS), LONGEST_PAUSE_MS), signal)
     }
   }
@@ -95,7 +76,7 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, requ
       const { signal, timeoutMs = 600_000 } = options
       const deadline = deadlineAfter(milliseconds("timeoutMs", timeoutMs))
       try {
-        const either = signal === undefined ? deadline.signal : AbortSignal.any([signal, deadline.signal])
+        const either = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal
         return await waitUntil(job, either, onState)
       } catch (error) {
         signal?.throwIfAborted()
@@ -106,9 +87,11 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, requ
     },
     signal: async (job: Reference, name: string, value: unknown = null, options: CallOptions = {}) => {
       const { noun, poll: path } = familyOf(job)
-      const asked = { id: job.id, name, fields: { value } }
-      const { body } = await ask(`signal${noun}Job`, "POST", `${path}/signals/:name`, options, asked)
-      return body
+      const asked = { id: job.id, fields: { value } }
+      return (await ask(`signal${noun}Job`, "POST", `${path}/signals/${encodeURIComponent(name)}`, options, asked)).body
+    },
+    async *stream(job: Reference, options?: StreamOptions): AsyncGenerator<StreamEvent, undefined> {
+      yield* (await import("./stream.ts")).stream(ask, familyOf(job), job, options)
     },
     eraseData: async (job: Reference, options: CallOptions = {}) => {
       const { noun, poll: path } = familyOf(job)

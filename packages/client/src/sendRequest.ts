@@ -12,8 +12,8 @@ export interface Request {
   readonly body?: NonNullable<RequestInit["body"]>
   /** True for a stream, which can be read and sent only once. */
   readonly once?: boolean
-  /** Reads a response other than JSON. Set only for downloads, which the service may redirect. */
-  readonly read?: (response: Response) => Promise<unknown>
+  /** Reads a response other than JSON: of a stream, or of a download, which the service may redirect and which carries no key. */
+  readonly read?: ((response: Response) => Promise<unknown>) | undefined
   readonly signal?: AbortSignal | undefined
   /** Timeout of each attempt. */
   readonly timeoutMs?: number | undefined
@@ -83,7 +83,7 @@ const exchange = async (fetch: typeof globalThis.fetch, { body, headers, method,
     const response = await fetch(request.url, {
       method,
       headers,
-      // Do not send key, request or file to another address.
+      // Do not send request or file to another address. `fetch` follows to another origin without the key.
       redirect: request.read ? "follow" : "manual",
       ...(body !== undefined && { body }),
       // Node and the specification require this for streams, which are sent before the response is read.

@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib"
 import { build, type Metafile } from "esbuild"
 import { describe, expect, it } from "vitest"
 
-/** What a browser loads for this program, minified: at once, and when it sends a file. A module of Node in it fails the build. */
+/** What a browser loads for this program, minified: at once, when it sends a file, and when it streams. A module of Node in it fails the build. */
 const bundle = async (program: string) => {
   const { metafile, outputFiles } = await build({
     stdin: { contents: program, resolveDir: import.meta.dirname, loader: "ts" },
@@ -32,10 +32,13 @@ const bundle = async (program: string) => {
   const later = imported("dynamic-import")
   return {
     gzipBytes: gzipBytesOf((name) => atOnce.has(name)),
-    laterBytes: gzipBytesOf((name) => later.has(name)),
+    laterBytes: gzipBytesOf((name) => later.has(name) && !isOfStreams(name)),
+    streamBytes: gzipBytesOf((name) => later.has(name) && isOfStreams(name)),
     inputs: Object.keys(metafile.inputs),
   }
 }
+
+const isOfStreams = (name: string): boolean => name.startsWith("stream-")
 
 const ours = /^(src\/((routes|audio)\/)?[A-Za-z0-9]+\.ts|\.\.\/core\/src\/media\/[A-Za-z]+\.ts|<stdin>)$/
 
@@ -45,10 +48,11 @@ describe("in a browser", () => {
     ["the client", `import { createClient } from "@kiln/client"; globalThis.client = createClient`, 5_000, 2_800],
     ["sending files alone", `import { sendUpload } from "@kiln/client"; globalThis.send = sendUpload`, 2_050, 0],
   ])("%s is small, and nothing else is loaded", async (_, program, mostBytes, mostLaterBytes) => {
-    const { gzipBytes, inputs, laterBytes } = await bundle(program)
+    const { gzipBytes, inputs, laterBytes, streamBytes } = await bundle(program)
     expect(gzipBytes).toBeLessThan(mostBytes)
     expect(gzipBytes).toBeGreaterThan(500)
     expect(laterBytes).toBeLessThanOrEqual(mostLaterBytes)
+    expect(streamBytes).toBeLessThanOrEqual(mostLaterBytes === 0 ? 0 : 800)
     for (const path of inputs) expect(path).toMatch(ours)
   })
 

@@ -8,6 +8,7 @@ import { eraseJobData, pollJob } from "./handlers/pollJob.ts"
 import type { HandlerContext } from "./handlers/HandlerContext.ts"
 import { preflight, receiveFile } from "./handlers/receiveFile.ts"
 import { signalJob } from "./handlers/signalJob.ts"
+import { streamJob } from "./handlers/streamJob.ts"
 import { sendFile } from "./handlers/sendFile.ts"
 import type { Handler, Route } from "./server/Router.ts"
 
@@ -42,7 +43,10 @@ const jobRoutes = (options: RouteOptions): ReadonlyArray<Route> => {
       { method: "GET", path: family.poll, handle: pollJob(options, family, keyScope) },
       { method: "DELETE", path: `${family.poll}/data`, handle: eraseJobData(options, family, keyScope) },
       ...(isCustom(family)
-        ? [{ method: "POST", path: `${family.poll}/signals/:name`, handle: signalJob(options, family, keyScope) }]
+        ? [
+            { method: "POST", path: `${family.poll}/signals/:name`, handle: signalJob(options, family, keyScope) },
+            { method: "GET", path: `${family.poll}/stream`, handle: streamJob(options, family, keyScope) },
+          ]
         : []),
     ]),
   ]

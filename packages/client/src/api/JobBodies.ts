@@ -47,6 +47,19 @@ export const SentSignal = Schema.Struct({
   }),
 }).annotate({ identifier: "SentSignal" })
 
+/** The data of the events of a job's stream. */
+export const StreamEvent = Schema.Union([
+  Schema.Struct({
+    index: Schema.Int.annotate({ description: "From 0, without gaps. It is the `id` of the event." }),
+    attempt: Schema.Int.annotate({ description: "The attempt that emitted the chunk, from 1." }),
+    value: Schema.Json,
+  }).annotate({ identifier: "JobChunk" }),
+  Schema.Struct({ status: Schema.Literals(["done", "failed"]) }).annotate({
+    identifier: "StreamEnd",
+    description: "The last event, `end`: the job has finished.",
+  }),
+])
+
 const Amount = Schema.String.annotate({ description: "An exact decimal number.", examples: ["0.0042"] })
 
 const LineItem = Schema.Struct({

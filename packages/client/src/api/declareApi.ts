@@ -60,7 +60,7 @@ const declareFamily = (family: JobFamily, routes: ReadonlyArray<JobRoute>) => {
     ...(routes.length === 0
       ? []
       : [jobEndpoints.poll(family, output.schema, output.example), jobEndpoints.erase(family)]),
-    ...(routes.length > 0 && isCustom(family) ? [jobEndpoints.signal(family)] : []),
+    ...(routes.length > 0 && isCustom(family) ? [jobEndpoints.signal(family), jobEndpoints.stream(family)] : []),
   ]
   const group = HttpApiGroup.make(family.group)
     .add(...(endpoints as readonly [typeof createUpload]))

@@ -81,6 +81,13 @@ export const eraseErrors = errorsOf("job_not_found", "job_processing", ...server
 
 export const signalErrors = errorsOf(...jsonCodes, "job_not_found", "job_finished", ...serverCodes)
 
+export const streamErrors = errorsOf("invalid_request", "job_not_found", ...serverCodes)
+
+export const lastEventId = Schema.String.annotate({
+  description: "The `id` of the last event that was received: the stream goes on after it.",
+  examples: ["41"],
+})
+
 /** The three parameters of a signed URL, in the only order in which they are valid. */
 export const signedQuery = {
   e: Schema.String.annotate({ description: "When the URL expires, in Unix seconds." }),

@@ -1,4 +1,4 @@
-import type * as Schema from "effect/Schema"
+import * as Schema from "effect/Schema"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
@@ -11,13 +11,15 @@ import {
   eraseErrors,
   idempotencyHeader,
   jobIdParam,
+  lastEventId,
   polled,
   pollErrors,
   signalErrors,
   signalParams,
+  streamErrors,
   uploadUseCodes,
 } from "./endpoints.ts"
-import { briefState, createdJob, fullState, SendSignal, SentSignal } from "./JobBodies.ts"
+import { briefState, createdJob, fullState, SendSignal, SentSignal, StreamEvent } from "./JobBodies.ts"
 import type { OutputOf } from "./jobSchemas.ts"
 
 const withArticle = (noun: string): string => `${/^[aeiou]/i.test(noun) ? "an" : "a"} ${noun}`
@@ -119,8 +121,22 @@ const signal = <const Noun extends string>(family: JobFamily<string, Noun>) =>
     }),
   )
 
-/** The endpoints of a family of jobs: one for each of its kinds, one to poll, one to erase, and for custom kinds one to signal. */
-export const jobEndpoints = { create, poll, erase, signal }
+const stream = <const Noun extends string>(family: JobFamily<string, Noun>) =>
+  HttpApiEndpoint.get(`stream${family.noun}Job` as const, `${family.poll}/stream` as `/${string}`, {
+    params: jobIdParam,
+    headers: { "last-event-id": Schema.optionalKey(lastEventId) },
+    success: HttpApiSchema.StreamSse({ data: StreamEvent }),
+    error: streamErrors,
+  }).annotateMerge(
+    OpenApi.annotations({
+      summary: `Stream what ${withArticle(spokenFamily(family))} job emits`,
+      description:
+        "Server-sent events: each chunk that the job has and each further one, in order, with its index as the `id`; an event `end` once the job is `done` or `failed`. `Last-Event-ID` goes on after a chunk. Only the key that created the job can read it.",
+    }),
+  )
+
+/** The endpoints of a family of jobs: one for each of its kinds, one to poll, one to erase, and for custom kinds one to signal and one to stream. */
+export const jobEndpoints = { create, poll, erase, signal, stream }
 
 type CreateOf<R> = R extends JobRoute
   ? [WireUpload<R>] extends [never]
@@ -132,7 +148,9 @@ type FamilyEndpoints<R extends JobRoute, F> =
     ?
         | ReturnType<typeof poll<Noun, OutputOf<R>, Body>>
         | ReturnType<typeof erase<Noun>>
-        | (Noun extends (typeof audioJobs | typeof imageJobs)["noun"] ? never : ReturnType<typeof signal<Noun>>)
+        | (Noun extends (typeof audioJobs | typeof imageJobs)["noun"]
+            ? never
+            : ReturnType<typeof signal<Noun>> | ReturnType<typeof stream<Noun>>)
     : never
 
 /** The types of a family's endpoints, from the routes of its kinds. */

@@ -33,6 +33,9 @@ export type WireOutput<R extends JobRoute> =
       }
     : never
 
+/** The value of a chunk, as the kind emits it. */
+export type WireChunk<R extends JobRoute> = TypesOf<R> extends { readonly chunk: infer Chunk } ? Chunk : unknown
+
 /** The field that names the upload, on the wire; `never` without one. */
 export type WireUpload<R extends JobRoute> =
   UploadOf<R["kind"]> extends infer Field

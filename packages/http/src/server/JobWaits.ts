@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Engine } from "@kiln/core/effect"
 import type { Principal } from "@kiln/core/domain"
 
@@ -13,6 +14,10 @@ export interface JobWaits {
    * requests wait already, or the process is shutting down. A client that disconnects ends the wait.
    */
   readonly waitForEnd: (principal: Principal, jobId: string, forMs: number) => Effect.Effect<boolean>
+  /** Whether one more request of this key may wait. */
+  readonly hasRoom: (principal: Principal) => boolean
+  /** Counts a stream as a request that waits while it runs, and ends it when the process shuts down. */
+  readonly streaming: <A>(principal: Principal, stream: Stream.Stream<A, unknown>) => Stream.Stream<A, unknown>
 }
 
 export const makeJobWaits = (
@@ -27,14 +32,26 @@ export const makeJobWaits = (
     if (left === 0) byKey.delete(keyId)
     else byKey.set(keyId, left)
   }
+  const enter = (keyId: string): void => {
+    all += 1
+    byKey.set(keyId, (byKey.get(keyId) ?? 0) + 1)
+  }
+  const hasRoom = ({ keyId }: Principal): boolean =>
+    !readiness.isStopping() && all < mostOfProcess && (byKey.get(keyId) ?? 0) < mostOfKey
   return {
+    hasRoom,
+    streaming: ({ keyId }, stream) => {
+      const place = Effect.acquireRelease(
+        Effect.sync(() => enter(keyId)),
+        () => Effect.sync(() => leave(keyId)),
+      )
+      return Stream.unwrap(Effect.as(place, Stream.interruptWhen(stream, readiness.stopping)))
+    },
     waitForEnd: (principal, jobId, forMs) =>
       Effect.suspend(() => {
         const { keyId } = principal
-        const own = byKey.get(keyId) ?? 0
-        if (readiness.isStopping() || all >= mostOfProcess || own >= mostOfKey) return Effect.succeed(false)
-        all += 1
-        byKey.set(keyId, own + 1)
+        if (!hasRoom(principal)) return Effect.succeed(false)
+        enter(keyId)
         // The caller reads the job again, whatever ended the wait.
         const ended = Effect.ignore(engine.waitForJob(principal, jobId, forMs))
         return Effect.interruptible(Effect.raceFirst(ended, readiness.stopping)).pipe(

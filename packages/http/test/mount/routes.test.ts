@@ -149,7 +149,7 @@ describe("a custom kind", () => {
     const kinds = [...builtInKinds(), summary]
     expect(body).toEqual(JSON.parse(JSON.stringify(openApiDocument({ serverUrl: publicUrl, kinds, routes }))))
     const { components, paths } = body
-    expect(Object.keys(paths)).toHaveLength(Object.keys(openApiDocument({ serverUrl: publicUrl }).paths).length + 4)
+    expect(Object.keys(paths)).toHaveLength(Object.keys(openApiDocument({ serverUrl: publicUrl }).paths).length + 5)
     const { post } = paths["/v1/summaries"]
     expect(post.operationId).toBe("createTextSummary")
     expect(Object.keys(post.responses)).toEqual(Object.keys(paths["/v1/audio/speech"].post.responses))

@@ -47,6 +47,25 @@ export const approval = jobKind({
   },
 })
 
+/** Ends a job that streams its text. */
+export const streamGate = { wait: Promise.withResolvers<void>() }
+
+/** A kind that emits its text word by word, and waits before the last. */
+export const reading = jobKind({
+  name: "reading",
+  request: z.object({ text: z.string() }),
+  chunk: z.object({ nextWord: z.string() }),
+  run: async ({ emit, emitted, request }) => {
+    const words = request.text.split(" ")
+    for (const [n, nextWord] of words.entries()) {
+      if (n < emitted) continue
+      if (n === words.length - 1) await streamGate.wait.promise
+      emit({ nextWord })
+    }
+    return { output: {} }
+  },
+})
+
 /** A blob store in memory that takes pieces only while its gate is open. */
 const gatedBlobs = () => {
   let gate = Promise.resolve()
@@ -80,7 +99,7 @@ export const openEngine = async () => {
     store: memoryStore(),
     blobs: blobs.adapter,
     providers: { sandbox: sandboxProviders({ steering: true }) },
-    kinds: [...builtInKinds(), summary, approval],
+    kinds: [...builtInKinds(), summary, approval, reading],
     log: ({ fields, level, message }) => void logged.push(`${level} ${message} ${JSON.stringify(fields)}`),
   })
   return {

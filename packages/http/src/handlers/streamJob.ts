@@ -1,0 +1,76 @@
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { JobFamily } from "@kiln/client"
+import type { Chunk, KeyScope } from "@kiln/core/domain"
+import type { Exchange } from "../server/Exchange.ts"
+import { asStep } from "../server/Ready.ts"
+import { Refusal } from "../server/Refusal.ts"
+import type { Reply } from "../server/Reply.ts"
+import type { Handler } from "../server/Router.ts"
+import type { HandlerContext } from "./HandlerContext.ts"
+import { findJob } from "./pollJob.ts"
+import { refusalFor } from "./refusalFor.ts"
+
+/** Interval of comments in a silent stream, before proxies close it. The key is checked again at each. */
+const commentEvery = "15 seconds"
+
+const headers = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-store",
+  // Proxies that gather responses must not gather this one.
+  "x-accel-buffering": "no",
+}
+
+const encoder = new TextEncoder()
+const comment = encoder.encode(":\n\n")
+
+const chunkEvent = ({ attempt, index, value }: Chunk): Uint8Array =>
+  encoder.encode(`id: ${index}\ndata: ${JSON.stringify({ index, attempt, value })}\n\n`)
+
+const endEvent = (status: string): Uint8Array => encoder.encode(`event: end\ndata: ${JSON.stringify({ status })}\n\n`)
+
+/** The index of the first chunk that the client lacks; `undefined` for an id that is none of the stream. */
+const firstIndex = (exchange: Exchange): number | undefined => {
+  const given = exchange.header("last-event-id")
+  if (given === undefined) return 0
+  const [last = "", second] = given
+  return second === undefined && /^(?:0|[1-9][0-9]{0,14})$/.test(last) ? Number(last) + 1 : undefined
+}
+
+const wrongId = new Refusal({
+  code: "invalid_request",
+  param: "Last-Event-ID",
+  message: "Last-Event-ID must be the id of an event of this stream, such as 41.",
+})
+
+const isFull = new Refusal({
+  code: "service_unavailable",
+  message: "Too many requests wait for jobs. Close streams that are not read any more, or repeat the request later.",
+})
+
+/** Sends the chunks of a job as events, from the one after `Last-Event-ID`, until the job has finished. */
+export const streamJob = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler =>
+  Effect.fnUntraced(function* (exchange, path, clock): Effect.fn.Return<Reply, Refusal> {
+    const grant = yield* asStep(context.admit(exchange, keyScope, "read", clock))
+    const [id = ""] = path.split("/")
+    const jobId = yield* findJob(context, grant, { family, id }, (job) => job.id)
+    const from = firstIndex(exchange)
+    if (from === undefined) return yield* Effect.fail(wrongId)
+    if (!context.waits.hasRoom(grant)) return yield* Effect.fail(isFull)
+    const end = Effect.map(
+      Effect.mapError(context.engine.pollJob(grant, jobId), (error) => refusalFor(error)),
+      ({ status }) => endEvent(status),
+    )
+    const events = Stream.concat(
+      Stream.map(context.engine.streamChunks(jobId, from), chunkEvent),
+      Stream.fromEffect(end),
+    )
+    const stillMay = Effect.as(asStep(context.confirm(exchange, clock)), comment)
+    // The first comment sends the headers.
+    const comments = Stream.concat(
+      Stream.succeed(comment),
+      Stream.mapEffect(Stream.drop(Stream.tick(commentEvery), 1), () => stillMay),
+    )
+    const body = Stream.merge(events, comments, { haltStrategy: "left" })
+    return { status: 200, headers, body: context.waits.streaming(grant, body) }
+  })

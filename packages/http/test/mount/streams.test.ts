@@ -1,0 +1,131 @@
+import { createClient } from "@kiln/client"
+import { jobRoute, nodeHandler, fetchHandler } from "@kiln/http/mount"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { Client } from "./support/Client.ts"
+import { openEngine, reading, streamGate, summary } from "./support/MountedEngine.ts"
+import { listen, publicUrl } from "./support/servers.ts"
+
+const routes = [jobRoute(reading, { path: "/v1/readings" }), jobRoute(summary, { path: "/v1/summaries" })] as const
+const scopes = ["reading.create", "text_summary.create"]
+
+const open = async () => {
+  streamGate.wait = Promise.withResolvers()
+  const mounted = await openEngine()
+  const server = await listen(await nodeHandler(mounted.engine, { publicUrl, routes }))
+  return {
+    server,
+    key: (given = scopes) => mounted.createKey({ scopes: given }),
+    engine: mounted.engine,
+    [Symbol.asyncDispose]: async () => {
+      await server[Symbol.asyncDispose]()
+      await mounted[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const event = (index: number, nextWord: string) =>
+  `id: ${index}\ndata: ${JSON.stringify({ index, attempt: 1, value: { nextWord } })}\n\n`
+const end = 'event: end\ndata: {"status":"done"}\n\n'
+
+/** Reads a response until it contains a text. */
+const readUntil = async (reader: ReadableStreamDefaultReader<Uint8Array>, text: string): Promise<string> => {
+  const decoder = new TextDecoder()
+  let read = ""
+  while (!read.includes(text)) {
+    const { done, value } = await reader.read()
+    if (done) throw new Error(`ended without ${text}: ${read}`)
+    read += decoder.decode(value, { stream: true })
+  }
+  return read
+}
+
+describe("a stream over HTTP", () => {
+  it("sends chunks while the job runs, goes on after Last-Event-ID, and ends with the job", async () => {
+    await using service = await open()
+    const client = new Client(service.server.port, await service.key())
+    const { body: job } = await client.ask("POST", "/v1/readings", { text: "one two three" })
+    const path = `/v1/readings/${job.id}/stream`
+    const response = await client.send("GET", path)
+    expect(response.status).toBe(200)
+    expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8")
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+    expect(await readUntil(reader, '"two"}}\n\n')).toBe(`:\n\n${event(0, "one")}${event(1, "two")}`)
+    const later = client.send("GET", path, undefined, { "last-event-id": "0" })
+    streamGate.wait.resolve()
+    expect(await readUntil(reader, "event: end\ndata:")).toBe(event(2, "three") + end)
+    expect(await (await later).text()).toBe(`:\n\n${event(1, "two")}${event(2, "three")}${end}`)
+    expect(await (await client.send("GET", path, undefined, { "last-event-id": "2" })).text()).toBe(`:\n\n${end}`)
+    await service.engine.eraseData(job.id)
+    expect(await (await client.send("GET", path)).text()).toBe(`:\n\n${end}`)
+  })
+
+  it("is for the key that created the job, with the scope of the kind", async () => {
+    await using service = await open()
+    const client = new Client(service.server.port, await service.key())
+    const { body: job } = await client.ask("POST", "/v1/readings", { text: "one" })
+    const path = `/v1/readings/${job.id}/stream`
+    const codeFor = async (to: string, key: string | undefined, headers = {}) =>
+      (await new Client(service.server.port, key).ask("GET", to, undefined, headers)).body.error.code
+    const own = await service.key()
+    expect(await codeFor(path, own)).toBe("job_not_found")
+    expect(await codeFor(path, undefined)).toBe("missing_api_key")
+    expect(await codeFor(path, await service.key(["text_summary.create"]))).toBe("insufficient_scope")
+    expect((await client.ask("GET", path.replace("readings", "summaries"))).body.error.code).toBe("job_not_found")
+    expect((await client.ask("GET", path, undefined, { "last-event-id": "x" })).body.error).toMatchObject({
+      code: "invalid_request",
+      param: "Last-Event-ID",
+    })
+    expect((await client.ask("POST", path, {})).status).toBe(405)
+    streamGate.wait.resolve()
+  })
+
+  it("ends when the engine stops, while the job goes on", async () => {
+    await using service = await open()
+    const client = new Client(service.server.port, await service.key())
+    const { body: job } = await client.ask("POST", "/v1/readings", { text: "one two" })
+    const response = await client.send("GET", `/v1/readings/${job.id}/stream`)
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+    await readUntil(reader, '"one"}}\n\n')
+    const rest = readUntil(reader, "event: end").catch(() => "cut")
+    await service.engine.stop({ drainMs: 0 })
+    expect(await rest).toBe("cut")
+  })
+
+  it("comes from a web handler, too", async () => {
+    streamGate.wait = Promise.withResolvers()
+    streamGate.wait.resolve()
+    const mounted = await openEngine()
+    onTestFinished(() => mounted[Symbol.asyncDispose]())
+    const handle = await fetchHandler(mounted.engine, { publicUrl, routes })
+    const authorization = `Bearer ${await mounted.createKey({ scopes })}`
+    const job = await mounted.engine.operator.list()
+    expect(job.jobs).toEqual([])
+    const created = await handle(
+      new Request(`${publicUrl}/v1/readings`, {
+        method: "POST",
+        headers: { authorization, "content-type": "application/json", "idempotency-key": "k" },
+        body: JSON.stringify({ text: "one two" }),
+      }),
+    )
+    const { id } = (await created.json()) as { readonly id: string }
+    const response = await handle(new Request(`${publicUrl}/v1/readings/${id}/stream`, { headers: { authorization } }))
+    expect(await response.text()).toBe(`:\n\n${event(0, "one")}${event(1, "two")}${end}`)
+  })
+
+  it("is a method of the client", async () => {
+    await using service = await open()
+    const baseUrl = `http://127.0.0.1:${service.server.port}${new URL(publicUrl).pathname}`
+    const client = createClient({ apiKey: await service.key(), baseUrl, routes })
+    const job = await client.reading.create({ text: "one two three" })
+    const words: Array<string> = []
+    for await (const { index, value } of client.jobs.stream(job)) {
+      words.push(value.nextWord)
+      if (index === 1) streamGate.wait.resolve()
+    }
+    expect(words).toEqual(["one", "two", "three"])
+    const rest: Array<number> = []
+    for await (const { index } of client.jobs.stream(job, { from: 2 })) rest.push(index)
+    expect(rest).toEqual([2])
+    for await (const { index } of client.jobs.stream(job)) if (index === 0) break
+  })
+})
