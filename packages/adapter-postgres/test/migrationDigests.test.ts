@@ -22,7 +22,7 @@ const committed: Readonly<Record<string, string>> = {
   "0013FailedSteps": "101045ce9b5767df28cf6f83a6c5484a28c17ebaad80e16b6cd8d74282979ae6",
   "0014Prerequisites": "90798e6f7d18b662a94488906405baa8dba3e790acb039107c129dde436c0ed4",
   "0015Chunks": "ec1fd196a1a0f2f4c904af80977d3d28882c06ef5529e0088640cf587d2d55b9",
-  "0017Priorities": "4e3a711f05850709e75a718b52bbfd5a621241d08ddeae962117183f7b6bf541",
+  "0016Priorities": "4e3a711f05850709e75a718b52bbfd5a621241d08ddeae962117183f7b6bf541",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

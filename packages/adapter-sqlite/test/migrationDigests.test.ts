@@ -17,7 +17,7 @@ const committed: Readonly<Record<string, string>> = {
   "0009FailedSteps": "51fde6fe9ca399a5ad9e6d71cd5bb598542086bbb22f32a4f278507a8bfe130e",
   "0010Prerequisites": "596da13c5069e3323989be40eb6ed1a94c9a38cb8023c7fbe10e44e2a35361e1",
   "0011Chunks": "8104f8204204c7b132e5be033e6bfaf90104aec56c846c749eccc9629a11480b",
-  "0013Priorities": "6e4d54a52dd74c172ff59db4b88da3214b4417b7bb5de15aeafed81cf73e4ef9",
+  "0012Priorities": "6e4d54a52dd74c172ff59db4b88da3214b4417b7bb5de15aeafed81cf73e4ef9",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

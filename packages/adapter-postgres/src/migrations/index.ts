@@ -14,7 +14,7 @@ import { signals } from "./0012Signals.ts"
 import { failedSteps } from "./0013FailedSteps.ts"
 import { prerequisites } from "./0014Prerequisites.ts"
 import { chunks } from "./0015Chunks.ts"
-import { priorities } from "./0017Priorities.ts"
+import { priorities } from "./0016Priorities.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new

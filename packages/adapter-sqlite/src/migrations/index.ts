@@ -9,7 +9,7 @@ import { signals } from "./0008Signals.ts"
 import { failedSteps } from "./0009FailedSteps.ts"
 import { prerequisites } from "./0010Prerequisites.ts"
 import { chunks } from "./0011Chunks.ts"
-import { priorities } from "./0013Priorities.ts"
+import { priorities } from "./0012Priorities.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new

@@ -5,7 +5,7 @@ import type { Migration } from "@kiln/core/ports"
  * with stays final. Replacing a trigger keeps no reader waiting.
  */
 export const priorities: Migration = {
-  name: "0017Priorities",
+  name: "0016Priorities",
   sql: `
 CREATE OR REPLACE TRIGGER jobs_origin_is_final BEFORE UPDATE OF
   seq, id, project_id, key_id, mode, kind, kind_version, kept, idempotency_key, fingerprint, price_id, created_at,

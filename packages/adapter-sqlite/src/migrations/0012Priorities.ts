@@ -2,7 +2,7 @@ import type { Migration } from "@kiln/core/ports"
 
 /** An operator may change the priority of a job that waits. The rest of what a job was created with stays final. */
 export const priorities: Migration = {
-  name: "0013Priorities",
+  name: "0012Priorities",
   sql: `
 DROP TRIGGER kiln_jobs_origin_is_final;
 CREATE TRIGGER kiln_jobs_origin_is_final BEFORE UPDATE OF
