@@ -29,19 +29,9 @@ const parts: ReadonlyArray<{ readonly source: string; readonly tests: ReadonlyAr
   {
     source: "packages/core/src/worker/claiming/",
     tests: [
-      ...["jointClaims", "jointClaimScenarios", "jointSilence", "jointDelays", "claimAhead", "limitsWith", "fairness"],
-      ...[
-        "concurrencyLimits",
-        "faults/claiming",
-        "wakeUp",
-        "idling",
-        "worker",
-        "waitingClaims",
-        "lastChance",
-        "recovery",
-        "rates",
-      ],
-    ].map((name) => `${coreTests}/${name}.test.ts`),
+      `${coreTests}/{joint*,claimAhead,limitsWith,fairness,concurrencyLimits,wakeUp,idling,worker}.test.ts`,
+      `${coreTests}/{waitingClaims,lastChance,recovery,rates,faults/claiming}.test.ts`,
+    ],
   },
   { source: "packages/core/src/", tests: [`${coreTests}/**/*.test.ts`] },
   { source: "packages/sql-store/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },

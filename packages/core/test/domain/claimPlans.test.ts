@@ -103,7 +103,7 @@ it("lets no lane with jobs and room wait for more than one job of each other lan
       for (const { id, waiting } of free.lanes) {
         const places = order.flatMap((served, at) => (served === id ? [at] : []))
         for (const [turn, at] of places.entries()) expect(at).toBeLessThan((turn + 1) * free.lanes.length)
-        if (order.length < free.most) expect(places).toHaveLength(waiting)
+        expect(order.length === free.most || places.length === waiting).toBe(true)
       }
     }),
   )
