@@ -11,12 +11,13 @@ import { makeChannel } from "./support/wakeUps.ts"
 
 /** Stores whose directory counts its calls and can be made unavailable. */
 const watched = () => {
-  const seen = { away: false, calls: 0, jobs: 0 }
+  const seen = { away: false, gone: false, calls: 0, jobs: 0 }
   const stores = storesWith(JobDirectory, ({ readJobs }) => ({
     readJobs: (ids) =>
       Effect.suspend(() => {
         seen.calls += 1
         seen.jobs += ids.length
+        if (seen.gone) return Effect.succeed(ids.map(() => undefined))
         return seen.away ? Effect.fail(new StoreUnavailable({ operation: "readJobs", cause: "test" })) : readJobs(ids)
       }),
   }))
@@ -39,6 +40,18 @@ describe("waiting for a job", () => {
       yield* running
       yield* TestClock.adjust("5 seconds")
       assert.strictEqual((yield* Fiber.join(waiting)).status, "done")
+    }).pipe(within({ stores }))
+  })
+
+  it.effect("ends when the record of the job is deleted", () => {
+    const { seen, stores } = watched()
+    return Effect.gen(function* () {
+      const { id } = yield* submitSpeech("k")
+      const waiting = yield* Effect.forkChild(Effect.flip(wait(id)), { startImmediately: true })
+      yield* TestClock.adjust("1 second")
+      seen.gone = true
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* Fiber.join(waiting))._tag, "JobNotFound")
     }).pipe(within({ stores }))
   })
 

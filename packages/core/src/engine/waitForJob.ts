@@ -9,6 +9,11 @@ import { groupCommit } from "./GroupCommit.ts"
 import { isEnd, type JobEvents } from "./JobEvents.ts"
 import { makeJobWatch } from "./JobWatch.ts"
 
+/** A finished job; without one if its record was deleted meanwhile. */
+interface Ended {
+  readonly job: Job | undefined
+}
+
 /**
  * Reads jobs for callers of `waitForJob`, regardless of owner. All callers of a process share one watch.
  */
@@ -16,13 +21,13 @@ export class JobReader extends Context.Service<
   JobReader,
   {
     readonly read: (jobId: JobId) => Effect.Effect<Job | undefined, StoreUnavailable>
-    /** Returns the job once it is finished; `undefined` if the time is over. It must exist. */
-    readonly ended: (jobId: JobId, timeoutMs: number) => Effect.Effect<Job | undefined>
+    /** Returns once the job is finished, or its record is gone; `undefined` if the time is over. */
+    readonly ended: (jobId: JobId, timeoutMs: number) => Effect.Effect<Ended | undefined>
     /** The same for a listener, which is called once, later, and not after the returned function was called. */
     readonly onEnd: (
       jobId: JobId,
       timeoutMs: number,
-      listener: (job: Job | undefined) => void,
+      listener: (ended: Ended | undefined) => void,
       isReadNext: boolean,
     ) => () => void
   }
@@ -37,7 +42,7 @@ export class JobReader extends Context.Service<
         isHint: isEnd,
         read: (questions) =>
           Effect.map(directory.readJobs(questions.map(({ jobId }) => jobId)), (jobs) =>
-            jobs.map((job) => (job !== undefined && isFinished(job) ? job : undefined)),
+            jobs.map((job): Ended | undefined => (job === undefined || isFinished(job) ? { job } : undefined)),
           ),
       })
       return JobReader.of({
@@ -50,7 +55,7 @@ export class JobReader extends Context.Service<
 }
 
 /**
- * Returns the job once it is finished, or fails with `JobNotFound` where `mayBeSeen` says no. A worker in this process wakes it
+ * Returns the job once it is finished, or fails with `JobNotFound` where `mayBeSeen` says no or its record is gone. A worker in this process wakes it
  * at once, and so do other processes as far as the store carries hints. Otherwise the job is read with growing pauses of at most
  * 2 s, or 5 s where the store carries hints. While the store is unavailable it keeps trying. Fails with `WaitTimeout` after
  * `timeoutMs`, which is unlimited by default.
@@ -80,5 +85,5 @@ const watch = Effect.fnUntraced(function* (jobId: JobId, mayBeSeen: (job: Job) =
     : Effect.timeoutOrElse(look, { duration: timeoutMs, orElse: timeout })
   if (first !== undefined && isFinished(first)) return first
   const ended = yield* reader.ended(jobId, Math.max(0, timeoutMs - ((yield* monotonicMs) - startedAt)))
-  return yield* ended === undefined ? timeout() : mine(ended)
+  return yield* ended === undefined ? timeout() : mine(ended.job)
 })

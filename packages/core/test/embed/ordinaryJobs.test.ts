@@ -23,18 +23,22 @@ describe("a program whose kinds need no provider, price or switch", () => {
   it.each(everyStore)("names no mode, no switch and no place for files, and sees none (%s)", async (_, open) => {
     await using opened = await open()
     const lines: Array<string> = []
-    await using engine = await createEngine({
+    const settings = { ...quick, pruneIntervalMs: 20, blobWatchIntervalMs: 20 }
+    const options = {
       store: opened.store,
       kinds: [resize],
-      settings: { ...quick, pruneIntervalMs: 20, blobWatchIntervalMs: 20, jobRetentionMs: 1 },
-      log: ({ level, message }) => void (level === "debug" || level === "info" || lines.push(message)),
-    })
-    const job = await engine.submitAndWait("resize", { width: 3 })
+      log: ({ level, message }: { readonly level: string; readonly message: string }) =>
+        void (level === "debug" || level === "info" || lines.push(message)),
+    }
+    const first = await createEngine({ ...options, settings })
+    const job = await first.submitAndWait("resize", { width: 3 })
+    await first.stop()
     expect(job).toMatchObject({ status: "done", output: { width: 3 } })
     expect(Object.keys(job).sort()).toEqual(
       "attempts createdAt finishedAt id kind kindVersion metadata output priority status tags warningCode".split(" "),
     )
     // Records go without a place for files, and nothing is said about one.
+    await using engine = await createEngine({ ...options, settings: { ...settings, jobRetentionMs: 1 } })
     await expect.poll(() => engine.operator.count(), { timeout: 60_000 }).toEqual([])
     expect(lines).toEqual([])
   })
