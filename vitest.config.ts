@@ -45,9 +45,9 @@ export default defineConfig(({ mode }) => {
       hookTimeout: 180_000,
       // `.ci/run` counts from a report; people read the default one.
       reporters: report === undefined ? ["default"] : ["default", ["json", { outputFile: report }]],
-      // Two cores are the smallest machine supported. System tests mostly wait for processes, timeouts and the ends of
-      // leases: four workers together use about two cores. Elsewhere more than two only add noise.
-      maxWorkers: tier === "system" ? 4 : 2,
+      // Two cores are the smallest machine supported. System tests often wait for processes, timeouts and the ends of leases, and
+      // those of the first tier for Postgres: that many workers together use about two cores.
+      maxWorkers: tier === "system" ? 4 : tier === "test" ? 3 : 2,
       sequence: { sequencer: LongestFirst },
       // Each file of the long tier measures, and has the machine to itself.
       fileParallelism: tier !== "long",

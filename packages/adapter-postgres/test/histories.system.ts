@@ -6,5 +6,5 @@ compareWithMemory({
   name: "Postgres",
   place: virtualTimePlace(),
   capabilities: { durable: true, multiProcess: true },
-  runs: 6,
+  runs: 3,
 })

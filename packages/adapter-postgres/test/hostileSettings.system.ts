@@ -135,7 +135,7 @@ compareWithMemory({
   name: "Postgres, in a database with hostile settings,",
   place: Effect.flatMap(emptyDatabase, (url) => ownPlace({ url, prepare: beginWith(hostile) })),
   capabilities: { durable: true, multiProcess: true },
-  runs: 3,
+  runs: 1,
 })
 
 compareWithMemory({
@@ -144,7 +144,7 @@ compareWithMemory({
     ownPlace({ url, prepare: beginWith(without(ofSessions)), stores: { pooler: "transaction" } }),
   ),
   capabilities: { durable: true, multiProcess: true },
-  runs: 3,
+  runs: 1,
 })
 
 describe("a caller's transaction in a session with hostile settings", () => {

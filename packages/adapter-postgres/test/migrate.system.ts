@@ -240,5 +240,5 @@ compareWithMemory({
   name: "Postgres, in a schema of another name,",
   place: Effect.flatMap(emptyDatabase, (url) => ownPlace({ url, stores: { schema: "other_schema" } })),
   capabilities: { durable: true, multiProcess: true },
-  runs: 5,
+  runs: 1,
 })
