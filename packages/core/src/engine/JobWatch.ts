@@ -99,7 +99,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
     this.#deadlines = new Deadlines(clock, scope, Effect.runForkWith(context))
   }
 
-  /** Returns the news once there are some; `undefined` if the time is over. The job must exist. */
+  /** Returns the news once there are some; `undefined` if the time is over. */
   next(question: Question, timeoutMs: number): Effect.Effect<News | undefined> {
     return Effect.callback<News | undefined>((resume) => {
       const stop = this.onNews(question, timeoutMs, (news) => resume(Effect.succeed(news)), false)
@@ -109,7 +109,6 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
 
   /**
    * Calls `hear` once, later: with the news, or with `undefined` when the time is over. It is not called after the returned function was.
-   * The job must exist.
    *
    * @param isReadNext whether the caller reads the job after this call, and so sees news from before. Otherwise it is read here.
    */
