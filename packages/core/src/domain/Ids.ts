@@ -65,6 +65,9 @@ export const keylessPrefix = "keyless "
  */
 export const keylessKey = (id: JobId): string => `${keylessPrefix}${id}`
 
+/** The fingerprint of a job whose caller gave no idempotency key: no other request can name it, so none is ever compared with it. */
+export const keylessFingerprint = ""
+
 /** Characters that hold the 48 bits of the time, after the two leading zero bits. */
 const TIME_LENGTH = 10
 

@@ -36,6 +36,7 @@ export interface JobOrigin {
   readonly idempotencyKey: string
   /**
    * Keyed digest of the request, lower-case hex: distinguishes a repeated request from a reused key without storing the prompt.
+   * Empty for a job without an idempotency key.
    */
   readonly fingerprint: string
   /** The price in force at acceptance; `null` for sandbox jobs. */

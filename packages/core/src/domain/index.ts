@@ -58,6 +58,7 @@ export {
   isId,
   idBody,
   idTime,
+  keylessFingerprint,
   keylessKey,
   keylessPrefix,
 } from "./Ids.ts"

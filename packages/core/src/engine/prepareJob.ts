@@ -24,7 +24,7 @@ import { type JobTrace, withTrace } from "../domain/JobTrace.ts"
 import { readPriority } from "../domain/Priority.ts"
 import { withUnique } from "../domain/Submitted.ts"
 import { InvalidRequest } from "../domain/Errors.ts"
-import { keylessKey, unknownUploadId } from "../domain/Ids.ts"
+import { keylessFingerprint, keylessKey, unknownUploadId } from "../domain/Ids.ts"
 import { isDate } from "../domain/realms.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { JobTick } from "../domain/JobTick.ts"
@@ -188,7 +188,7 @@ const asComparable = (value: unknown): Json | undefined => {
 const newJobOf = (
   { grant, idempotencyKey, kind, maxUsage, placement, priority, stored }: Draft,
   config: EngineSettings,
-  made: Pick<NewJob, "id" | "fingerprint" | "unique">,
+  { fingerprint, id, unique }: Pick<NewJob, "id" | "fingerprint" | "unique">,
   trace: JobTrace | undefined,
 ): NewJob => {
   const jobLimits = {
@@ -196,22 +196,22 @@ const newJobOf = (
     runLimitMs: kind.limits.runLimitMs ?? config.runLimitMs,
   }
   const requireLiveWorker = placement.requireLiveWorker ?? config.requireLiveWorker
-  return {
-    ...made,
-    ...(placement.tick && { tick: placement.tick }),
+  const job: NewJob = {
+    id,
+    fingerprint,
     projectId: grant.projectId,
     keyId: grant.keyId,
     mode: grant.mode,
     kind: kind.name,
     kindVersion: kind.version,
     request: stored,
-    metadata: withUnique(withTrace(withSubmitted(metadataOf(kind, stored), placement.submitted), trace), made.unique),
+    metadata: withUnique(withTrace(withSubmitted(metadataOf(kind, stored), placement.submitted), trace), unique),
     priority,
     delayMs: Math.ceil(placement.delayMs ?? 0),
     retryOf: placement.retryOf ?? null,
     uploadId: uploadOf(kind, stored),
     maxTransfers: config.upload.maxTransfers,
-    idempotencyKey: idempotencyKey ?? keylessKey(made.id),
+    idempotencyKey: idempotencyKey ?? keylessKey(id),
     gate: grant.mode === "live" ? gateOf(kind, requireLiveWorker, jobLimits.queueLimitMs) : null,
     maxUsage,
     forcedOff: config.forcedOff,
@@ -220,6 +220,21 @@ const newJobOf = (
     storageCap: kind.files.length === 0 || placement.uncapped === true ? 0 : config.storageCap[grant.mode],
     queueCap: placement.uncapped === true ? 0 : config.queueCap,
   }
+  // Most jobs have neither, and an object of one shape is made several times faster than one with spread parts.
+  return unique === undefined && placement.tick === undefined
+    ? job
+    : { ...job, ...(unique && { unique }), ...(placement.tick && { tick: placement.tick }) }
+}
+
+/** Nothing is compared with the request of a job without an idempotency key, so it needs no digest. */
+const fingerprintOf = (
+  { canonical, idempotencyKey, kind, placement: { comparedAs }, stored }: Draft,
+  fingerprint: Fingerprint["Service"],
+): string => {
+  if (idempotencyKey === undefined) return keylessFingerprint
+  return comparedAs === undefined
+    ? fingerprint.of(kind.name, stored, canonical)
+    : fingerprint.of(kind.name, { text: comparedAs })
 }
 
 /** Completes a draft with an identifier and a fingerprint, and with the trace of its request. */
@@ -236,10 +251,7 @@ export const makePrepareJob: Effect.Effect<PrepareJob, never, IdGenerator | Fing
       config,
       {
         id: ids.next("job"),
-        fingerprint:
-          draft.placement.comparedAs === undefined
-            ? fingerprint.of(draft.kind.name, draft.stored, draft.canonical)
-            : fingerprint.of(draft.kind.name, { text: draft.placement.comparedAs }),
+        fingerprint: fingerprintOf(draft, fingerprint),
         ...(draft.placement.unique && { unique: uniqueFor(draft, draft.placement.unique, fingerprint) }),
       },
       trace,
