@@ -11,6 +11,17 @@ const never = (): never => {
 
 const nothing: ReturnType<JobFacts["kept"]> = { uploads: 0, files: 0 }
 
+/** The facts that are the same for all jobs: keys and scopes are free, and all caps far. */
+const assumed = {
+  scheduleVersion: never,
+  existing: () => undefined,
+  scopeHolder: () => undefined,
+  retried: never,
+  spending: () => [],
+  kept: () => nothing,
+  unfinished: () => 0,
+} satisfies Partial<JobFacts>
+
 /** An upload that the job may use. */
 const usableUpload = ({ keyId, mode, projectId, uploadId }: NewJob): Upload | undefined =>
   uploadId === null
@@ -37,16 +48,10 @@ const usableUpload = ({ keyId, mode, projectId, uploadId }: NewJob): Upload | un
 export const assumedJob = (item: NewJob, board: StoredBoard | undefined, now: number): Job | undefined => {
   if (item.gate !== null && board === undefined) return undefined
   const outcome = judgeJob(item, {
+    ...assumed,
     now,
-    scheduleVersion: never,
-    existing: () => undefined,
-    scopeHolder: () => undefined,
-    retried: never,
     board: () => board ?? never(),
     upload: () => usableUpload(item),
-    spending: () => [],
-    kept: () => nothing,
-    unfinished: () => 0,
   })
   return outcome._tag === "Created" ? outcome.job : undefined
 }

@@ -2,7 +2,6 @@ import {
   billingOf,
   errorMessageOf,
   type Job,
-  type JobStatus,
   type Progress,
   progressOf,
   submittedOf,
@@ -56,15 +55,25 @@ export const toJobResult = <K extends Kind>(
     warningCode,
     createdAt: dateOf(createdAt),
   }
-  const finishedAt = dateOf(job.finishedAt ?? 0)
-  const statusFields: Record<JobStatus, object> = {
-    queued: { progress: null },
-    processing: { progress: progress && { value: progress.value, message: progress.message } },
-    done: { finishedAt, output: outputOf(job) },
-    failed: { finishedAt, errorCode: job.errorCode, errorMessage: errorMessageOf(job) },
-  }
   // The store's rows are untyped by kind; which kind a job has is what its caller submitted.
-  return { ...common, ...statusFields[status] } as JobResult<K>
+  return { ...common, ...statusFieldsOf(job, progress) } as JobResult<K>
+}
+
+const statusFieldsOf = (job: Job, progress: Progress | null): object => {
+  switch (job.status) {
+    case "queued":
+      return { progress: null }
+    case "processing":
+      return { progress: progress && { value: progress.value, message: progress.message } }
+    case "done":
+      return { finishedAt: dateOf(job.finishedAt ?? 0), output: outputOf(job) }
+    case "failed":
+      return {
+        finishedAt: dateOf(job.finishedAt ?? 0),
+        errorCode: job.errorCode,
+        errorMessage: errorMessageOf(job),
+      }
+  }
 }
 
 const outputOf = ({ files, output }: Job): object | null =>
