@@ -45,7 +45,8 @@ interface Part {
 
 /** The parts of an attempt that have not ended, or have failed and nothing waited for them yet. */
 export class AttemptParts {
-  readonly #open = new Set<Part>()
+  // Made for the first part: most attempts have none.
+  #open: Set<Part> | undefined
   #isCut = false
 
   /** Whether the attempt was interrupted. Nothing settles from then on. */
@@ -55,12 +56,14 @@ export class AttemptParts {
 
   /** Whether a part has not ended. */
   get isRunning(): boolean {
-    return [...this.#open].some(({ error }) => error === undefined)
+    if (this.#open === undefined) return false
+    for (const { error } of this.#open) if (error === undefined) return true
+    return false
   }
 
   cut(): void {
     this.#isCut = true
-    this.#open.clear()
+    this.#open?.clear()
   }
 
   /** Returns the promise of a part. It never settles once the attempt is cut. */
@@ -72,16 +75,17 @@ export class AttemptParts {
     if (this.#isCut) return unsettled()
     const { promise, reject, resolve } = withResolvers<A>()
     const part: Part = { call, isKept, promise }
-    this.#open.add(part)
+    const open = (this.#open ??= new Set())
+    open.add(part)
     promise.quiet()
     const settle = (exit: Exit.Exit<A, unknown>): void => {
       if (this.#isCut) return
       if (Exit.isSuccess(exit)) {
-        this.#open.delete(part)
+        open.delete(part)
         return resolve(exit.value)
       }
       const thrown = thrownBy(exit)
-      if (promise.isAwaited) this.#open.delete(part)
+      if (promise.isAwaited) open.delete(part)
       else part.error = { thrown }
       reject(thrown)
     }
@@ -94,6 +98,7 @@ export class AttemptParts {
    * without one.
    */
   get bug(): KindBug | undefined {
+    if (this.#open === undefined) return undefined
     for (const { call, error, isKept, promise } of this.#open) {
       if (promise.isAwaited && !(isKept && error === undefined)) continue
       if (error === undefined) return new KindBug(`run returned before ${call} had finished: await it`)

@@ -62,7 +62,8 @@ export class MadeErrors {
   bug(returned: unknown): KindBug | undefined {
     if (isTaggedError<AttemptFailed>(returned, "AttemptFailed"))
       return new KindBug(`run returned failure("${returned.errorCode}"): write throw failure("${returned.errorCode}")`)
-    const [code] = this.#codes?.values() ?? []
+    if (this.#codes === undefined) return undefined
+    const [code] = this.#codes.values()
     return code === undefined
       ? undefined
       : new KindBug(

@@ -4,14 +4,13 @@ import {
   type Charge,
   chargeFor,
   type Job,
-  type JsonObject,
   limits,
   type Usage,
   warningCodes,
 } from "../../domain/index.ts"
 import { valueOf } from "../../domain/realms.ts"
 import { withinMaximum } from "../../domain/SpendCap.ts"
-import { asJsonObject, jsonProblem } from "../../kinds/asJson.ts"
+import { asJsonObject, type JsonCopy, jsonProblem } from "../../kinds/asJson.ts"
 import { AttemptFailed, type AttemptResult } from "../../kinds/AttemptContext.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
@@ -37,10 +36,11 @@ export const checkResult = (
   defaultCurrency: string,
 ): CheckedResult => {
   const given: unknown = result.output === undefined && kind.output === undefined ? {} : result.output
-  const output = asJsonObject(given)?.stored
-  const problem = output === undefined ? notJsonObject(given) : resultProblem(kind, output, result)
-  if (output === undefined || problem !== undefined)
+  const copy = asJsonObject(given)
+  const problem = copy === undefined ? notJsonObject(given) : resultProblem(kind, copy, result)
+  if (copy === undefined || problem !== undefined)
     return { problem: new KindBug(`the result of ${kind.name} ${problem}`) }
+  const output = copy.stored
   const wrong = kind.outputProblem(output)
   if (wrong !== undefined)
     return { problem: new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong }) }
@@ -102,7 +102,7 @@ const areDeclared = ({ files: declared }: JobKind, files: AttemptResult["files"]
 /** Returns how the result contradicts the kind's declaration. Quotes only names that the kind declares. */
 const resultProblem = (
   kind: JobKind,
-  output: JsonObject,
+  { canonical, stored: output }: JsonCopy,
   { files, usage, warningCode }: AttemptResult,
 ): string | undefined => {
   if (!areDeclared(kind, files)) {
@@ -113,7 +113,7 @@ const resultProblem = (
   }
   const both = files.find(({ name }) => Object.hasOwn(output, name))
   if (both !== undefined) return `has "${both.name}" both as a field of its output and as a file`
-  if (JSON.stringify(output).length > limits.kindJsonLength) return "has an output that is too long"
+  if (canonical.length > limits.kindJsonLength) return "has an output that is too long"
   if (warningCode != null && !warningCodes.includes(warningCode))
     return `has an unknown warning code; known: ${warningCodes.join(", ")}`
   if (typeof usage !== "object" || usage === null) return "has a usage that is not an object"
