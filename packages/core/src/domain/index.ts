@@ -1,4 +1,5 @@
 export { type JobFacts, judgeJob, maximumCostOf, repeatOf, type Unique } from "./acceptance.ts"
+export { type RefusedJob, refusedJob } from "./refusedJob.ts"
 export { advanceAfter, type JobTick } from "./JobTick.ts"
 export { exceedsCap, hasRoom, judgeTransfer, judgeUpload, type KeptBytes } from "./transferAcceptance.ts"
 export type { FieldError } from "./FieldError.ts"
