@@ -1,0 +1,93 @@
+import { spawn } from "node:child_process"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { freshDatabase } from "@kiln/postgres-lab"
+import { temporaryDirectory } from "@kiln/service-lab"
+import { expect, it } from "vitest"
+import { openOrders } from "./support/orders.ts"
+
+const program = join(import.meta.dirname, "support/orders.ts")
+const orders = 200
+
+/** Starts a worker, and kills it again and again until it is disposed. */
+const killedWorker = (place: string) => {
+  let kills = 0
+  let isOver = false
+  const start = () => spawn(process.execPath, ["--conditions=@kiln/source", program, place], { stdio: "inherit" })
+  let worker = start()
+  const killing = (async () => {
+    while (!isOver) {
+      // Longer than it takes to start and to work on some orders.
+      await setTimeout(1_500 + 1_000 * Math.random())
+      if (isOver) return
+      worker.kill("SIGKILL")
+      worker = start()
+      kills += 1
+    }
+  })()
+  return {
+    kills: () => kills,
+    [Symbol.asyncDispose]: async () => {
+      isOver = true
+      worker.kill("SIGKILL")
+      await killing
+    },
+  }
+}
+
+/** The ids of all mails. */
+const listAll = async ({ operator }: Awaited<ReturnType<typeof openOrders>>): Promise<ReadonlyArray<string>> => {
+  const ids: Array<string> = []
+  let before: string | null | undefined
+  do {
+    const page = await operator.list({ kind: "mail", limit: 100, ...(before != null && { before }) })
+    ids.push(...page.jobs.map(({ id }) => id))
+    before = page.next
+  } while (before != null)
+  return ids
+}
+
+it.each(["sqlite", "postgres"])(
+  "the jobs of an order exist exactly if it is done, and are charged once, whenever its workers are killed, on %s",
+  async (store) => {
+    using directory = temporaryDirectory()
+    await using database = store === "postgres" ? await freshDatabase() : null
+    const place = database?.url ?? join(directory.path, "kiln.db")
+    await using engine = await openOrders(place, false)
+    const project = "shop"
+    await engine.operator.setPrice({ name: "things", currency: "usd", unitAmounts: { things: "0.5" } })
+    await engine.operator.setSpendCap({ project }, { currency: "usd", day: "1000" })
+    const submitted = await engine.submitMany(
+      "order",
+      Array.from({ length: orders }, (_, n) => ({ request: { n }, project })),
+    )
+    const ids = submitted.flatMap(({ job }) => job?.id ?? [])
+    expect(ids).toHaveLength(orders)
+    let kills = 0
+    {
+      await using one = killedWorker(place)
+      await using other = killedWorker(place)
+      await Promise.all(ids.slice(0, 3).map((id) => engine.operator.cancel(id).catch(() => undefined)))
+      for (;;) {
+        const counts = await engine.operator.count()
+        const unfinished = counts.filter(({ status }) => status !== "done" && status !== "failed")
+        if (unfinished.length === 0) break
+        await setTimeout(200)
+      }
+      kills = one.kills() + other.kills()
+    }
+    expect(kills).toBeGreaterThan(0)
+    const ended = await Promise.all(ids.map((id) => engine.get({ id, kind: "order" as const })))
+    const named = ended.flatMap((job) => (job.status === "done" ? (job.output?.mails ?? []) : []))
+    const done = ended.filter(({ status }) => status === "done").length
+    expect(done).toBeGreaterThanOrEqual(orders - orders / 10 - 3)
+    const mails = await listAll(engine)
+    expect(mails.toSorted()).toEqual(named.toSorted())
+    expect(named).toHaveLength(2 * done)
+    expect((await engine.operator.count()).filter(({ kind }) => kind === "mail")).toEqual([
+      { kind: "mail", mode: "live", status: "done", count: 2 * done },
+    ])
+    // Each order and each mail is charged once, and nothing is reserved any more.
+    expect(await engine.operator.listSpending()).toMatchObject([{ reserved: "0", day: String((3 * done) / 2) }])
+  },
+)
