@@ -55,6 +55,9 @@ export const openOrders = (place: string, worker: boolean) =>
     },
   })
 
-// Run as a program, it works on orders until it is killed.
+// Run as a program, it says that it works on orders, and does until it is killed.
 const [program, place] = process.argv.slice(1)
-if (program === import.meta.filename && place !== undefined) await openOrders(place, true)
+if (program === import.meta.filename && place !== undefined) {
+  await openOrders(place, true)
+  process.stdout.write("ready\n")
+}
