@@ -1,5 +1,12 @@
-export { type JobFacts, judgeJob, maximumCostOf, repeatOf, type Unique } from "./acceptance.ts"
-export { type RefusedJob, refusedJob } from "./refusedJob.ts"
+export {
+  type JobFacts,
+  judgeJob,
+  maximumCostOf,
+  type RefusedJob,
+  refusedJob,
+  repeatOf,
+  type Unique,
+} from "./acceptance.ts"
 export { advanceAfter, type JobTick } from "./JobTick.ts"
 export { exceedsCap, hasRoom, judgeTransfer, judgeUpload, type KeptBytes } from "./transferAcceptance.ts"
 export type { FieldError } from "./FieldError.ts"
@@ -59,6 +66,7 @@ export {
   isId,
   idBody,
   idTime,
+  isPromised,
   keylessKey,
   keylessPrefix,
 } from "./Ids.ts"

@@ -5,6 +5,7 @@ import * as Stream from "effect/Stream"
 import { FileGone } from "../../domain/Errors.ts"
 import { authorize, isId, type Job, type JobId, type Principal, submittedOf } from "../../domain/index.ts"
 import { followUpKey } from "../../domain/Child.ts"
+import { promisedId } from "../../domain/Ids.ts"
 import { cancelJob } from "../../engine/cancelJob.ts"
 import type { JobEvents } from "../../engine/JobEvents.ts"
 import type { CreateJobError, Engine, JobRequest } from "../../engine/index.ts"
@@ -156,7 +157,7 @@ export const submittingVerbs = (
   submitWith: (step, kindName, request, options = {}) => {
     const followUp = { verb: "engine.submitWith", step, kindName, request, options } as const
     // Kept, so that a later attempt tells the same id.
-    const id = kept(step, () => Effect.sync(() => services.ids.next("job")))
+    const id = kept(step, () => Effect.sync(() => promisedId(services.ids.next("job"))))
     return named(
       followUp.verb,
       step,
