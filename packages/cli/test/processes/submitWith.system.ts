@@ -13,24 +13,25 @@ const kills = 5
 
 /** Starts a worker, kills it some times while it works, and lets the last one work until it is disposed. */
 const killedWorker = (place: string) => {
-  let isOver = false
+  const over = new AbortController()
   const start = () =>
     spawn(process.execPath, ["--conditions=@kiln/source", program, place], { stdio: ["ignore", "pipe", "inherit"] })
   let worker = start()
+  const kill = async () => {
+    await once(worker.stdout, "data", over)
+    await setTimeout(500 * Math.random(), undefined, over)
+    worker.kill("SIGKILL")
+    worker = start()
+  }
   const killing = (async () => {
-    for (let kill = 0; kill < kills && !isOver; kill++) {
-      await once(worker.stdout, "data")
-      await setTimeout(500 * Math.random())
-      worker.kill("SIGKILL")
-      if (!isOver) worker = start()
-    }
+    for (let n = 0; n < kills; n++) await kill()
   })()
   return {
     killing,
-    [Symbol.asyncDispose]: async () => {
-      isOver = true
+    [Symbol.dispose]: () => {
+      over.abort()
+      killing.catch(() => undefined)
       worker.kill("SIGKILL")
-      await killing
     },
   }
 }
@@ -52,8 +53,8 @@ it.each(["sqlite", "postgres"])(
     const ids = submitted.flatMap(({ job }) => job?.id ?? [])
     expect(ids).toHaveLength(orders)
     {
-      await using one = killedWorker(place)
-      await using other = killedWorker(place)
+      using one = killedWorker(place)
+      using other = killedWorker(place)
       await Promise.all(ids.slice(0, 3).map((id) => engine.operator.cancel(id).catch(() => undefined)))
       await Promise.all([one.killing, other.killing])
       await until(async () => {

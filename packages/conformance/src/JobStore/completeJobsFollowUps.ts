@@ -84,7 +84,7 @@ export const completeJobsFollowUps: Section = {
           }),
         )
         expect(yield* store.completeJobs([...batch].reverse())).toEqual(["Written", "Written", "Written"])
-        expect(claimedNumbers(yield* claim()).toSorted()).toEqual([10, 12, 20, 22])
+        expect(new Set(claimedNumbers(yield* claim()))).toEqual(new Set([10, 12, 20, 22]))
         expect(yield* findFile(fileId(1))).toMatchObject({ jobId: claims[1]?.job.id })
       }),
     ),

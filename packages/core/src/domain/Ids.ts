@@ -79,24 +79,18 @@ export const idTime = (body: string): number | undefined =>
       )
     : undefined
 
-/** The character after the time holds the version of the UUID, and a bit that is always 0. */
-const versions = { created: "e", promised: "g" } as const
+/** By the character after the time, which holds the version of a UUIDv7 or of a UUIDv8. */
+const promisedVersions: Readonly<Record<string, string>> = { e: "g", f: "h" }
 
 /**
- * Marks the id of a job that is told before the job exists, and may be long before: as a UUIDv8. It sorts like before, but its time says
+ * Marks the id of a job that is told before the job exists, and may be long before, as a UUIDv8. It sorts like before, but its time says
  * only that the job was not created earlier.
  */
 export const promisedId = (id: JobId): JobId => {
-  const at = id.indexOf("_") + 1 + TIME_LENGTH
-  const rank = ALPHABET.indexOf(id.charAt(at)) - ALPHABET.indexOf(versions.created)
-  const isV7 = rank === 0 || rank === 1
-  return isV7
-    ? `job_${idBody(id).slice(0, TIME_LENGTH)}${ALPHABET.charAt(ALPHABET.indexOf(versions.promised) + rank)}${id.slice(at + 1)}`
-    : id
+  const [start, end] = [id.slice(0, -16), id.slice(-15)]
+  const version = id.slice(-16, -15)
+  return `${start}${promisedVersions[version] ?? version}${end}` as JobId
 }
 
-/** Returns whether the body of an id, or the beginning of one, belongs to a promised job. */
-export const isPromised = (body: string): boolean => {
-  const rank = ALPHABET.indexOf(body.charAt(TIME_LENGTH)) - ALPHABET.indexOf(versions.promised)
-  return body.length > TIME_LENGTH && (rank === 0 || rank === 1)
-}
+/** Returns whether the body of an id is that of a promised job. */
+export const isPromised = (body: string): boolean => ["g", "h"].includes(body.charAt(TIME_LENGTH))

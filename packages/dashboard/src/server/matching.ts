@@ -27,7 +27,7 @@ const idPartOf = Effect.fnUntraced(function* (text: string | undefined) {
           ? id.startsWith(start)
           : id.includes(body, 4),
     createdFrom: first === undefined ? undefined : first - clockSkewMs,
-    createdTo: last === undefined || isPromised(body) ? undefined : last + clockSkewMs,
+    createdTo: last === undefined || (body.length === idLength && isPromised(body)) ? undefined : last + clockSkewMs,
   }
 })
 
