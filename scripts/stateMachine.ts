@@ -38,6 +38,7 @@ const variants: {
   lost: () => [{ createdAt: 0 }],
   expired: () => [{}],
   canceled: () => [{}],
+  refused: () => [{}],
   erased: () => [{}],
 }
 

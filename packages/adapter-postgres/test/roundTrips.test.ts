@@ -112,6 +112,12 @@ const verbs: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
     expect(claims).toHaveLength(10)
     return () => Effect.runPromise(jobs.completeJobs(claims.map((one) => completionOf(one))))
   },
+  "completeJobs with follow-ups": async () => {
+    await create(10)
+    const { claims } = await claim(10)
+    const items = claims.map((one) => completionOf(one, { followUps: [newJob((numbers += 1))] }))
+    return () => Effect.runPromise(opened.stores.jobs.completeJobs(items))
+  },
   checkpointJobs: async () => {
     await create(10)
     const { claims } = await claim(10)
@@ -139,6 +145,8 @@ const limits: ReadonlyArray<readonly [verb: string, statements: number, roundTri
   // Two of the statements are about lanes, and nobody waits for them.
   ["completeAndClaimJobs", 3, 1],
   ["completeJobs with charges, under a cap", 1, 1],
+  // One transaction: it begins, ends the jobs, reads facts, and adds jobs before its commit.
+  ["completeJobs with follow-ups", 7, 5],
   ["checkpointJobs", 5, 2],
 ]
 

@@ -127,6 +127,7 @@ export type JobErrorCode =
   | "queue_timeout"
   | "attempts_exhausted"
   | "prerequisite_failed"
+  | "not_accepted"
   | "canceled_by_operator"
   | "internal_error"
 

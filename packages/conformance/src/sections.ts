@@ -31,6 +31,7 @@ import { findByIdempotencyKey, findFileSection, findJobs, pollJobs } from "./Job
 import { expireJobs } from "./JobStore/expireJobs.ts"
 import { completeAndClaimJobs } from "./JobStore/completeAndClaimJobs.ts"
 import { completeJobs } from "./JobStore/completeJobs.ts"
+import { completeJobsFollowUps } from "./JobStore/completeJobsFollowUps.ts"
 import { failJobs } from "./JobStore/failJobs.ts"
 import { expireData } from "./JobStore/expireData.ts"
 import { deleteJobs } from "./JobStore/deleteJobs.ts"
@@ -112,6 +113,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   extendLeases,
   checkpointJobs,
   completeJobs,
+  completeJobsFollowUps,
   completeAndClaimJobs,
   failJobs,
   deferJobs,

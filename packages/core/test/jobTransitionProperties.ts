@@ -85,6 +85,7 @@ const events: fc.Arbitrary<EventAt> = fc.oneof(
   fc.constant<EventAt>(() => ({ event: "lost", createdAt: BORN })),
   fc.constant<EventAt>(() => ({ event: "erased" })),
   fc.constant<EventAt>(() => ({ event: "canceled" })),
+  fc.constant<EventAt>(() => ({ event: "refused" })),
 )
 
 const limits = fc.record({
@@ -339,5 +340,6 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       if (event.event === "failed") expect(after.errorCode).toBe(event.errorCode)
       if (event.event === "abandoned") expect(after.errorCode).toBe("attempts_exhausted")
       if (event.event === "canceled") expect(after.errorCode).toBe("canceled_by_operator")
+      if (event.event === "refused") expect(after.errorCode).toBe("not_accepted")
     }),
 }

@@ -43,13 +43,24 @@ const result = { files: [], usage: {} } as const
 const clip = JobKind({
   name: "clip",
   request: Schema.Struct({ film: Schema.Number, n: Schema.Number }),
-  run: ({ call, request: { film, n } }) => {
-    if (n % 5 === 4)
-      return Effect.fail(new AttemptFailed({ errorCode: "content_rejected", retry: false, detail: "not wanted" }))
-    if (n % 3 === 2 && call.failures === 0)
-      return Effect.fail(new AttemptFailed({ errorCode: "internal_error", retry: true, detail: "once more" }))
-    return Effect.as(Effect.sleep(50), { ...result, output: { value: film * 100 + n } })
-  },
+  run: ({ call, engine, request: { film, n } }) =>
+    Effect.gen(function* () {
+      // Before the failures: nothing of it may exist then.
+      const proof = yield* engine.submitWith("proof", "proof", { film })
+      if (n % 5 === 4)
+        return yield* new AttemptFailed({ errorCode: "content_rejected", retry: false, detail: "not wanted" })
+      if (n % 3 === 2 && call.failures === 0)
+        return yield* new AttemptFailed({ errorCode: "internal_error", retry: true, detail: "once more" })
+      yield* Effect.sleep(50)
+      return { ...result, output: { value: film * 100 + n, proof } }
+    }),
+})
+
+/** Submitted with the result of a clip. */
+const proof = JobKind({
+  name: "proof",
+  request: Schema.Struct({ film: Schema.Number }),
+  run: () => Effect.succeed({ ...result, output: {} }),
 })
 
 /** Nobody waits for it. */
@@ -107,7 +118,7 @@ const expected = shape.map((clips, number) =>
   Array.from({ length: clips }, (_, n) => (n % 5 === 4 ? null : number * 100 + n)),
 )
 
-const kinds = [series, film, clip, note, stage]
+const kinds = [series, film, clip, note, proof, stage]
 
 /** An engine with a worker, on stores that kill it. */
 const startProcess = (stores: Context.Context<never>, dice: Dice, chance: number, scope: Scope.Scope) =>
@@ -209,10 +220,12 @@ export const simulateFlows = (seed: number, chance = 0.01): Effect.Effect<FlowOu
       const processes = yield* Effect.forEach(Array.from({ length: processCount }), () => start)
       const approvals = new Approvals(Context.get(stores, JobStore), dice)
       let kills = 0
+      const earlyProofs: Array<string> = []
       for (let ms = 0; ms < longestMs; ms += stepMs) {
         yield* TestClock.adjust(stepMs)
         const [job] = yield* directory.readJobs([root])
         const now = yield* allJobs(directory)
+        earlyProofs.push(...judgedProofs(now))
         if (job !== undefined && isFinished(job) && judgedGraph(now).length === 0) break
         yield* approvals.send(now)
         for (const [index, process] of processes.entries())
@@ -227,6 +240,8 @@ export const simulateFlows = (seed: number, chance = 0.01): Effect.Effect<FlowOu
         ...judgedGraph(jobs),
         ...approvals.violations,
         ...judgedWaits(jobs, approvals),
+        ...earlyProofs,
+        ...judgedProofs(jobs),
       ]
       return { jobs: jobs.length, kills, signals: approvals.accepted.size, violations }
     }),
@@ -237,6 +252,17 @@ const allJobs = (directory: JobDirectory["Service"]) =>
     const { jobs } = yield* directory.listJobs({ limit: 10_000 })
     return (yield* directory.readJobs(jobs.map(({ id }) => id))).filter((job) => job !== undefined)
   })
+
+/** A proof exists exactly if its clip is done, at any moment, and the result of the clip names it. */
+const judgedProofs = (jobs: ReadonlyArray<Job>): ReadonlyArray<string> => {
+  const proofs = new Set(jobs.filter(({ kind }) => kind === "proof").map(({ id }) => id))
+  const named = jobs.flatMap((job) => (job.kind === "clip" && job.status === "done" ? [job.output?.["proof"]] : []))
+  const missing = named.filter((id) => !proofs.delete(id as JobId))
+  return [
+    ...missing.map((id) => `the result of a clip names the proof ${JSON.stringify(id)}, which does not exist`),
+    ...[...proofs].map((id) => `${id} is the proof of no result`),
+  ]
+}
 
 /** A film has its first approval, missed the signal that nobody sends, and counts attempts that failed or lost a worker, and the last. */
 const judgedWaits = (jobs: ReadonlyArray<Job>, { accepted }: Approvals): ReadonlyArray<string> =>
@@ -251,7 +277,7 @@ const judgedWaits = (jobs: ReadonlyArray<Job>, { accepted }: Approvals): Readonl
 
 const judged = (jobs: ReadonlyArray<Job>, root: JobId): ReadonlyArray<string> => {
   const violations = jobs
-    .filter((job) => job.kind !== "note" && !isFinished(job))
+    .filter((job) => job.kind !== "note" && job.kind !== "proof" && !isFinished(job))
     .map((job) => `${job.kind} ${job.idempotencyKey} is ${job.status}`)
   const output = JSON.stringify(jobs.find(({ id }) => id === root)?.output?.["value"])
   if (output !== JSON.stringify(expected)) violations.push(`the root ended with ${output}`)
@@ -260,6 +286,7 @@ const judged = (jobs: ReadonlyArray<Job>, root: JobId): ReadonlyArray<string> =>
     film: shape.length,
     note: shape.length,
     clip: shape.reduce((sum, clips) => sum + clips, 0),
+    proof: expected.flat().filter((value) => value !== null).length,
   }
   for (const [kind, count] of Object.entries(wanted)) {
     const found = jobs.filter((job) => job.kind === kind).length

@@ -8,7 +8,7 @@ import { type Given, query, statement } from "../Statement.ts"
 import { type Claims, nextClaim } from "./Claims.ts"
 import {
   type AnnounceFinished,
-  completeJobs,
+  completeAlone,
   doneOf,
   type EndAnswer,
   endCharged,
@@ -19,6 +19,7 @@ import {
   outcomesOf,
   sortedEnds,
 } from "./endJobs.ts"
+import { completeJobs } from "./completeJobs.ts"
 import { type AnswerRow, type Asked, askedOf, type Taken, takeCall, takenOf, usually } from "./takeJobs.ts"
 
 /**
@@ -53,6 +54,8 @@ export const completeAndClaimJobs = (
   tell: AnnounceFinished,
 ): Effect.Effect<CompletedAndClaimed, StoreUnavailable> => {
   if (items.length === 0) return Effect.succeed({ completed: [], claimed: undefined })
+  if (items.some(({ followUps }) => followUps !== undefined))
+    return Effect.map(completeJobs(db, items, tell), (completed) => ({ completed, claimed: undefined }))
   const ends = items.map(doneOf)
   const sorted = sortedEnds(ends)
   return Effect.gen(function* () {
@@ -68,7 +71,7 @@ export const completeAndClaimJobs = (
       return { answer: rows[0], taken: takenOf(request, rows) }
     })
     if (answer === undefined) throw new TypeError("end_jobs returned no row")
-    if (answer.ended === "above") return { completed: yield* completeJobs(db, items, tell), claimed: undefined }
+    if (answer.ended === "above") return { completed: yield* completeAlone(db, items, tell), claimed: undefined }
     const claimed = taken !== undefined && isAny(taken) ? yield* Effect.option(claims.finish(request, taken)) : none
     return { completed: yield* outcomesOf(db, operation, ends, answer, tell), claimed: Option.getOrUndefined(claimed) }
   }).pipe(Effect.uninterruptible)

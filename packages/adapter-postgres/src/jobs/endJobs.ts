@@ -205,10 +205,10 @@ const failedOf = ({ errorCode, jobId, message, record, token }: Failure): End =>
 })
 
 /**
- * Completes jobs, with their outputs, files and charges. Announces their ends if a process listens to them. Reservations are read if
+ * Completes jobs without follow-ups, with their outputs, files and charges. Announces their ends if a process listens to them. Reservations are read if
  * a charge is above one: they do not change until their job ends.
  */
-export const completeJobs = (db: Database, items: ReadonlyArray<Completion>, tell: AnnounceFinished) => {
+export const completeAlone = (db: Database, items: ReadonlyArray<Completion>, tell: AnnounceFinished) => {
   const operation = "JobStore.completeJobs"
   const priced = items.filter(isPriced)
   if (priced.length === 0) return endJobs(db, operation, items.map(doneOf), tell)

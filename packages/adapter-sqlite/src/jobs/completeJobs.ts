@@ -1,11 +1,13 @@
 import { type RawBuilder, sql } from "kysely"
-import { isRepeatedEnd, withinReservation } from "@kiln/core/domain"
-import type { Completion, FencedOutcome } from "@kiln/core/ports"
+import { applyEvent, isRepeatedEnd, refusedJob, withinReservation } from "@kiln/core/domain"
+import type { Completion, FencedOutcome, NewJob } from "@kiln/core/ports"
 import { assign, type Row, type Values } from "../columns.ts"
 import { reservationOf } from "../spending.ts"
 import { type Given, listStatement, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import { createJobs } from "./createJobs.ts"
 import { stateById, stateOf } from "./JobRow.ts"
+import { writeState } from "./writeState.ts"
 
 type Done = "id" | "token" | "output" | "warning_code" | "charge"
 type Now = Given<{ readonly now: number }>
@@ -74,13 +76,30 @@ const completeDistinct = (tx: Transaction, items: ReadonlyArray<Completion>): Re
   const written = new Map(
     parts.flatMap((part) => tx.runReturning(part, { now: tx.now })).map(({ id, seq }) => [id, seq]),
   )
-  return items.map((item) => {
+  const outcomes = items.map((item) => {
     const seq = written.get(item.jobId)
     if (seq === undefined) return repeatedOrLost(tx, item)
     for (const { blobKey, bytes, id, mediaType, name, sha256 } of item.files)
       tx.run(insertFile, { id, jobSeq: seq, name, blobKey, mediaType, bytes, sha256 })
     return "Written"
   })
+  const followUps = items.flatMap((item) => (written.has(item.jobId) ? (item.followUps ?? []) : []))
+  if (followUps.length > 0) createFollowUps(tx, followUps)
+  return outcomes
+}
+
+/** Creates jobs with the completions of others. A job that would be refused is created as failed. */
+const createFollowUps = (tx: Transaction, items: ReadonlyArray<NewJob>): void => {
+  for (const [index, outcome] of createJobs(tx, items).entries()) {
+    const item = items[index]
+    const refused = item && refusedJob(item, outcome)
+    if (refused === undefined) continue
+    createJobs(tx, [refused.item])
+    const job = tx.get(stateById, { id: refused.item.id })
+    const failed = job && applyEvent(stateOf(job), { event: "refused" }, tx.now)
+    if (job === undefined || failed === undefined || !writeState(tx, job, failed, refused.output))
+      throw new TypeError(`${refused.item.id} cannot be created as failed`)
+  }
 }
 
 /** A repeat writes nothing: the first call wrote everything, and its data may have been erased since. */

@@ -89,6 +89,8 @@ const failures: Readonly<Record<JobErrorCode, string>> = {
   queue_timeout: "the job waited for too long; kiln doctor says for what",
   attempts_exhausted: `the job lost its worker each time; ${inLog}`,
   prerequisite_failed: "a job that it was to start after failed; retry that one, then this one: kiln job retry JOB_ID",
+  not_accepted:
+    "a job submitted it with its result, and its price was missing or a spend cap reached; repeat it: kiln job retry JOB_ID",
   canceled_by_operator: "an operator canceled the job",
   internal_error: `a bug in kiln or in the code of the job's kind; ${inLog}`,
 }

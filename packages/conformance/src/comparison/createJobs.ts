@@ -138,6 +138,19 @@ const newJobsFrom = (items: ReadonlyArray<Item>, history: History): ReadonlyArra
 
 const someItems = fc.array(itemArguments, { minLength: 1, maxLength: 4 })
 
+/** Jobs that a completion creates, mostly none. */
+export const someFollowUps = fc.oneof(
+  { weight: 3, arbitrary: fc.constant<ReadonlyArray<Item>>([]) },
+  { weight: 1, arbitrary: fc.array(itemArguments, { minLength: 1, maxLength: 2 }) },
+)
+
+/** What follow-ups must not name is left out. A pooled key may be bound by another job, which then stands. */
+export const followUpsFrom = (items: ReadonlyArray<Item>, history: History): ReadonlyArray<NewJob> =>
+  newJobsFrom(
+    items.map((item) => ({ ...item, upload: undefined, retry: undefined, queueCap: 0 })),
+    history,
+  )
+
 export const createJobs = operation("createJobs", someItems, (items, history) => {
   const jobs = newJobsFrom(items, history)
   return Effect.flatMap(JobStore, (store) => store.createJobs(jobs))

@@ -46,6 +46,7 @@ const stepsOf = (name: string, before: Job | undefined, after: Job | undefined, 
       [claimable, after, "claimJobs"],
     ]
   }
+  if (before === undefined && after !== undefined && name.startsWith("complete")) return followUpSteps(after, now)
   if (name === "completeAndClaimJobs") return [[before, after, after?.status === "done" ? "completeJobs" : "claimJobs"]]
   if (name !== "createAndClaimJobs") return [[before, after, name]]
   if (before === undefined && after?.token === 0) return [[before, after, "createJobs"]]
@@ -56,6 +57,16 @@ const stepsOf = (name: string, before: Job | undefined, after: Job | undefined, 
   return [
     [undefined, queued, "createJobs"],
     [queued, after, "claimJobs"],
+  ]
+}
+
+/** A job that a completion created: it may have been refused, or claimed, in the same step. */
+const followUpSteps = (after: Job, now: number): ReadonlyArray<Step> => {
+  if (after.status === "queued") return [[undefined, after, "createJobs"]]
+  const queued: Job = { ...after, ...created(now, after), output: null }
+  return [
+    [undefined, queued, "createJobs"],
+    [queued, after, after.status === "failed" ? "completeJobs" : "claimJobs"],
   ]
 }
 

@@ -21,7 +21,7 @@ import {
   record as fixtureRecord,
 } from "../fixtures.ts"
 import { claimArguments, claimJobs, compareClaims, recordClaims } from "./claimJobs.ts"
-import { createAndClaimJobs, createJobs, delays, mode, owner } from "./createJobs.ts"
+import { createAndClaimJobs, createJobs, delays, followUpsFrom, mode, owner, someFollowUps } from "./createJobs.ts"
 import type { History, KnownClaim } from "./History.ts"
 import { type Operation, operation } from "./Operation.ts"
 import { type Choice, latest, pick, pickFrom, record, unordered } from "./pick.ts"
@@ -62,11 +62,15 @@ const completionsArguments = record({
   claims: claimsArguments,
   warningCode: fc.constantFrom(null, "output_truncated" as const),
   wrongCharge: fc.constantFrom(false, false, false, false, true),
+  followUps: someFollowUps,
 })
 type CompletionsArguments = typeof completionsArguments extends fc.Arbitrary<infer A> ? A : never
 
-const completionsFrom = ({ claims, warningCode, wrongCharge }: CompletionsArguments, history: History) =>
-  claims.map((args): Completion => {
+const completionsFrom = (
+  { claims, followUps, warningCode, wrongCharge }: CompletionsArguments,
+  history: History,
+): ReadonlyArray<Completion> =>
+  claims.map((args, index) => {
     const claim = claimFrom(args, history)
     return {
       ...claim,
@@ -74,6 +78,8 @@ const completionsFrom = ({ claims, warningCode, wrongCharge }: CompletionsArgume
       files: [outputFile({ job: { id: claim.jobId }, token: claim.token }, history.nextNumber++)],
       warningCode,
       charge: claim.live !== wrongCharge ? charge : null,
+      // Of several completions, the first one brings them.
+      ...(index === 0 && followUps.length > 0 && { followUps: followUpsFrom(followUps, history) }),
     }
   })
 

@@ -15,6 +15,7 @@ export const dataMismatch = (before: Job, after: Job, event: JobEventName): stri
     case "completed":
       return completionMismatch(before, after)
     case "failed":
+    case "refused":
       return unlike({ ...before, output: after.output }, after)
     case "erased":
       return erasureMismatch(before, after)

@@ -123,7 +123,7 @@ const candidates = (before: Job, after: Job, now: number): ReadonlyArray<Transit
   if (after.status === "done") return [{ event: "completed", token }]
   if (after.status === "failed") {
     const failed: TransitionEvent = { event: "failed", token, errorCode: after.errorCode ?? "internal_error" }
-    return [{ event: "canceled" }, { event: "abandoned" }, { event: "expired" }, failed]
+    return [{ event: "canceled" }, { event: "refused" }, { event: "abandoned" }, { event: "expired" }, failed]
   }
   // No caller chooses a lease or delay below 0; one that the run limit shortens gives the same result.
   const ms = Math.max(0, (after.claimableAt ?? now) - now)

@@ -54,6 +54,7 @@ const step = fc.record({
       "expired",
       "lost",
       "canceled",
+      "refused",
       "retried",
       "erased",
       "erased",

@@ -7,6 +7,7 @@
  * - `result_invalid`: the provider's answer failed validation
  * - `job_timeout` (run limit), `queue_timeout` (queue limit)
  * - `prerequisite_failed`: a job that it was to start after failed
+ * - `not_accepted`: a job submitted it with its result, and a price was missing or a spend cap reached when that job ended
  * - `attempts_exhausted`: its workers died each time
  * - `canceled_by_operator`, `internal_error`
  */
@@ -22,6 +23,7 @@ export const errorCodes = [
   "queue_timeout",
   "attempts_exhausted",
   "prerequisite_failed",
+  "not_accepted",
   "canceled_by_operator",
   "internal_error",
 ] as const

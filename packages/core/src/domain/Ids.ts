@@ -81,3 +81,19 @@ export const idTime = (body: string): number | undefined =>
         (time, digit) => time * ALPHABET.length + digit,
       )
     : undefined
+
+/** By the character after the time, which holds the version of a UUIDv7 or of a UUIDv8. */
+const promisedVersions: Readonly<Record<string, string>> = { e: "g", f: "h" }
+
+/**
+ * Marks the id of a job that is told before the job exists, and may be long before, as a UUIDv8. It sorts like before, but its time says
+ * only that the job was not created earlier.
+ */
+export const promisedId = (id: JobId): JobId => {
+  const [start, end] = [id.slice(0, -16), id.slice(-15)]
+  const version = id.slice(-16, -15)
+  return `${start}${promisedVersions[version] ?? version}${end}` as JobId
+}
+
+/** Returns whether the body of an id is that of a promised job. */
+export const isPromised = (body: string): boolean => ["g", "h"].includes(body.charAt(TIME_LENGTH))

@@ -167,6 +167,15 @@ export const jobTransitions = {
     token: "raised",
     meaning: "by the operator: `canceled_by_operator`; a worker that holds the job loses its claim",
   },
+  refused: {
+    verb: "completeJobs",
+    from: ["queued"],
+    to: "failed",
+    guard: "unfinished",
+    token: "raised",
+    meaning:
+      "created by the completion of another job, in the same step, although its price or a spend cap refuses it: `not_accepted`",
+  },
   erased: {
     verb: "eraseJobs",
     from: ["done", "failed"],
@@ -200,6 +209,7 @@ export type TransitionEvent =
   | { readonly event: "lost"; readonly createdAt: number }
   | { readonly event: "expired" }
   | { readonly event: "canceled" }
+  | { readonly event: "refused" }
   | { readonly event: "erased" }
 
 /** Returns the state of a new job. A delayed job starts to wait when the delay ends. */
@@ -256,6 +266,8 @@ export const applyEvent = (job: JobState, event: TransitionEvent, now: number): 
       return finish(job, "failed", overdueCode(job), now)
     case "canceled":
       return finish(job, "failed", "canceled_by_operator", now)
+    case "refused":
+      return finish(job, "failed", "not_accepted", now)
     case "checkpointed":
     case "erased":
       return job

@@ -3,7 +3,7 @@ import type { JobMode } from "./Access.ts"
 import type { PriceSnapshot, Usage } from "./Billing.ts"
 import type { JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
 import { isUploadFault } from "./ErrorCode.ts"
-import type { Job } from "./Job.ts"
+import { failedOutput, type Job } from "./Job.ts"
 import type { JobLimits } from "./JobState.ts"
 import { created } from "./JobTransition.ts"
 import type { JsonObject } from "./Json.ts"
@@ -160,6 +160,53 @@ const overspending = (job: NewJob, price: PriceSnapshot, facts: JobFacts): Spend
   const spending = facts.spending()
   if (spending.length === 0) return undefined
   return spendRefusal({ currency: price.currency, maximumCost: maximumCostOf(job, price) }, spending, facts.now)
+}
+
+/** A job that a completion creates and that `judgeJob` refuses. */
+export interface RefusedJob {
+  /** The job to create in its place: the same without a price, so that nothing refuses it. The event `refused` ends it in the same step. */
+  readonly item: NewJob
+  /** What the failed job tells its caller. */
+  readonly output: JsonObject
+}
+
+/**
+ * Returns how to create a job that a completion brings along, after `createJobs` has answered for it; `undefined` if it exists by then. A
+ * refusal must neither undo a completion whose provider was paid, nor pass a spend cap, nor leave the completion without its job, so the
+ * job exists as failed.
+ */
+export const refusedJob = (item: NewJob, outcome: CreateOutcome): RefusedJob | undefined => {
+  const reason = reasonOf(outcome)
+  return reason === undefined
+    ? undefined
+    : { item: { ...item, gate: null, maxUsage: null }, output: failedOutput(reason) }
+}
+
+const reasonOf = (outcome: CreateOutcome): string | undefined => {
+  switch (outcome._tag) {
+    case "Created":
+    case "Replayed":
+    case "KeyReused":
+      return undefined
+    case "GateClosed":
+      return `live jobs of this kind are not active; missing: ${outcome.missing.join(", ")}`
+    case "SpendCapReached":
+      return capReason(outcome.refusal)
+    case "TickTaken":
+    case "Duplicate":
+    case "NotRetryable":
+    case "UploadRefused":
+    case "StorageFull":
+    case "QueueFull":
+      throw new TypeError(`createJobs returned ${outcome._tag} for a follow-up, which must not depend on that`)
+  }
+}
+
+const capReason = ({ owner, period, reason }: SpendRefusal): string => {
+  if (reason === "cap") return `the job could pass the ${owner}'s spend cap for this ${period ?? "period"}`
+  return reason === "currency"
+    ? `the ${owner}'s spend cap is in another currency than the price of the job`
+    : `the ${owner} has a spend cap, and the job's kind does not state its maximum usage (maxUsage)`
 }
 
 /** Returns the outcome for a request whose idempotency key is bound to `existing`. */

@@ -1,4 +1,12 @@
-export { type JobFacts, judgeJob, maximumCostOf, repeatOf, type Unique } from "./acceptance.ts"
+export {
+  type JobFacts,
+  judgeJob,
+  maximumCostOf,
+  type RefusedJob,
+  refusedJob,
+  repeatOf,
+  type Unique,
+} from "./acceptance.ts"
 export { advanceAfter, type JobTick } from "./JobTick.ts"
 export { exceedsCap, hasRoom, judgeTransfer, judgeUpload, type KeptBytes } from "./transferAcceptance.ts"
 export type { FieldError } from "./FieldError.ts"
@@ -58,6 +66,7 @@ export {
   isId,
   idBody,
   idTime,
+  isPromised,
   keylessFingerprint,
   keylessKey,
   keylessPrefix,

@@ -48,6 +48,22 @@ export interface AttemptEngine {
     options?: FollowUpOptions,
   ) => Promise<{ readonly id: JobId; readonly kind: K["name"] }>
   /**
+   * Submits a job together with the result of this one: both are committed in one transaction, so it exists exactly if this job is done. If
+   * the attempt fails, is killed or canceled, or loses its lease, nothing of it exists. Resolves with the id that it will have, which is
+   * the same in each attempt and may be part of the output. Takes the arguments of `submit`, whose step names it shares, and counts only
+   * in the attempt that succeeds.
+   *
+   * The request is checked now. The result of this job is never lost for the sake of the other one: if that needs a price that is missing
+   * when this job ends, or would pass a spend cap, it exists as failed, with `errorCode: "not_accepted"`, and `operator.retry` submits it
+   * again. While a switch is off, it waits in the queue. At most 100 for each job; a kind with an upload cannot be submitted so.
+   */
+  readonly submitWith: <K extends Kind>(
+    step: string,
+    kind: K | K["name"],
+    request: InputOf<K>,
+    options?: FollowUpOptions,
+  ) => Promise<{ readonly id: JobId; readonly kind: K["name"] }>
+  /**
    * Reads a job as it is now, also one that a caller has submitted. Rejects with `JobNotFound` for a job of another project or mode, and
    * for one that is not of `kind`, which types the output.
    */

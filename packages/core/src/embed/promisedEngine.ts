@@ -37,8 +37,8 @@ const checked = <A, E>(effect: () => Effect.Effect<A, E>): Effect.Effect<A, E> =
   })
 
 /** Returns the options, checked. */
-const optionsFrom = (options: FollowUpOptions): EffectOptions => {
-  requireOptions("engine.submit()", options, followUpOptions)
+const optionsFrom = (call: string, options: FollowUpOptions): EffectOptions => {
+  requireOptions(`${call}()`, options, followUpOptions)
   const { delayMs, metadata, priority, tags } = options
   if (delayMs !== undefined) requireNumber("delayMs", delayMs, { least: 0, most: maxDelayMs })
   if (priority !== undefined) readPriority(priority)
@@ -53,16 +53,20 @@ const nameOf = (kind: unknown): string => (typeof kind === "string" ? kind : fie
 export const promisedEngine = ({ attempt, context, run, signal }: AttemptRuns): AttemptEngine => {
   const { engine } = attempt
   const bytesOf = (file: FileReference): Stream.Stream<Uint8Array, unknown> => engine.readFile(fileIdOf(file))
-  return {
-    submit: (step, kind, request, options = {}) =>
+  const submitBy =
+    (verb: "submit" | "submitWith"): AttemptEngine["submit"] =>
+    (step, kind, request, options = {}) =>
       run(
-        `engine.submit(${JSON.stringify(step)})`,
+        `engine.${verb}(${JSON.stringify(step)})`,
         checked(() => {
-          const submitted = engine.submit(step, nameOf(kind), request, optionsFrom(options))
+          const submitted = engine[verb](step, nameOf(kind), request, optionsFrom(`engine.${verb}`, options))
           return Effect.map(submitted, (id) => ({ id, kind: nameOf(kind) }))
         }),
         true,
-      ),
+      )
+  return {
+    submit: submitBy("submit"),
+    submitWith: submitBy("submitWith"),
     get: (job, kind) =>
       run(
         "engine.get()",

@@ -45,6 +45,46 @@ const claimBy = (
     return undefined
   })
 
+/** Maximum number of jobs that one call creates with results: the call is one transaction. */
+const maxFollowUps = 1_000
+
+/** Divides completions into calls that each create a bounded number of jobs. If a later call fails, the earlier ones are repeated without effect. */
+const inPortions = (items: ReadonlyArray<Completion>): ReadonlyArray<ReadonlyArray<Completion>> => {
+  const portions: Array<Array<Completion>> = []
+  let room = 0
+  for (const item of items) {
+    const size = item.followUps?.length ?? 0
+    const last = portions.at(-1)
+    if (last === undefined || size > room) {
+      portions.push([item])
+      room = maxFollowUps - size
+    } else {
+      last.push(item)
+      room -= size
+    }
+  }
+  return portions
+}
+
+/** Completes jobs, and tells of the jobs that were created with their results. A claim of the same call may have taken some of them. */
+const completingWith =
+  (complete: JointWrites["completeJobs"]) =>
+  (wakeUp: WakeUp["Service"], events: JobEvents["Service"]): JointWrites["completeJobs"] => {
+    const announce = (items: ReadonlyArray<Completion>, outcomes: ReadonlyArray<FencedOutcome>) =>
+      Effect.suspend(() => {
+        const created = items.flatMap(({ followUps = [] }, index) => (outcomes[index] === "Written" ? followUps : []))
+        for (const { id: jobId, kind, mode, projectId } of created)
+          events.emit({ type: "queued", jobId, kind, mode, projectId })
+        return created.length === 0 ? Effect.void : wakeUp.notify
+      })
+    return (items) =>
+      items.some(({ followUps }) => followUps !== undefined)
+        ? Effect.forEach(inPortions(items), (portion) =>
+            Effect.tap(complete(portion), (outcomes) => announce(portion, outcomes)),
+          ).pipe(Effect.map((outcomes) => outcomes.flat()))
+        : complete(items)
+  }
+
 /** Writes together with which workers of this process can claim. */
 export interface JointWrites {
   readonly createJobs: (jobs: ReadonlyArray<NewJob>) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
@@ -113,6 +153,13 @@ export const makeJointWrites = (
       },
     )
 
+  const completeJobs = completingWith((items) =>
+    Effect.flatMap(
+      claimBy(workers, (worker) => worker.claimWithCompletion(items)),
+      (claim) => (claim === undefined ? store.completeJobs(items) : completeAndClaim(items, claim)),
+    ),
+  )(wakeUp, events)
+
   return {
     createJobs: (jobs) =>
       // Stores record an operator's change with `createJobs`.
@@ -124,11 +171,7 @@ export const makeJointWrites = (
             )
           : createAlone(jobs),
       ),
-    completeJobs: (items) =>
-      Effect.flatMap(
-        claimBy(workers, (worker) => worker.claimWithCompletion(items)),
-        (claim) => (claim === undefined ? store.completeJobs(items) : completeAndClaim(items, claim)),
-      ),
+    completeJobs,
     claimFor: (worker) => {
       workers.add(worker)
       return () => void workers.delete(worker)

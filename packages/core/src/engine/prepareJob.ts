@@ -36,6 +36,8 @@ import { FinishHandlers } from "./FinishHandlers.ts"
 
 /** When a job is run relative to others, what is attached to it, and whether a live one requires a worker. */
 export interface Placement {
+  /** The job's id, if the caller has told it already. */
+  readonly id?: JobId | undefined
   /** A name, or an integer from -5 to 5. Default `normal`. */
   readonly priority?: PriorityName | number | undefined
   /** Milliseconds before which the job does not start, default 0; at most 366 days. */
@@ -250,7 +252,7 @@ export const makePrepareJob: Effect.Effect<PrepareJob, never, IdGenerator | Fing
       draft,
       config,
       {
-        id: ids.next("job"),
+        id: draft.placement.id ?? ids.next("job"),
         fingerprint: fingerprintOf(draft, fingerprint),
         ...(draft.placement.unique && { unique: uniqueFor(draft, draft.placement.unique, fingerprint) }),
       },

@@ -96,6 +96,18 @@ export interface AttemptEngine {
     request: unknown,
     options?: FollowUpOptions,
   ) => Effect.Effect<JobId, AttemptError>
+  /**
+   * Submits a job together with the result of this one: both are committed in one transaction, so the job exists exactly if this one is
+   * done. Returns the id that it will have, the same in each attempt. Only calls of the attempt that succeeds count. The request is
+   * checked now. If the job's price is missing or a spend cap reached when this job ends, it exists as failed (`not_accepted`), so that
+   * the result is kept. At most 100 for each job; a kind with an upload cannot be submitted so.
+   */
+  readonly submitWith: (
+    step: string,
+    kind: string,
+    request: unknown,
+    options?: FollowUpOptions,
+  ) => Effect.Effect<JobId, AttemptError>
   /** Reads a job as it is now. */
   readonly get: (jobId: string) => Effect.Effect<Job, JobNotFound | AttemptError>
   /** Reads a file of a job, piece by piece. Fails with `FileGone` once its data was erased. */

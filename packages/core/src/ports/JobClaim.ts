@@ -17,6 +17,7 @@ import type {
   WorkerRoom,
 } from "../domain/index.ts"
 import type { Upload } from "../domain/index.ts"
+import type { NewJob } from "../domain/acceptance.ts"
 
 /**
  * Jobs that a worker can run now. A lane holds one project's jobs of one kind, version and mode. Each version has its own lanes,
@@ -145,6 +146,12 @@ export interface Completion extends ClaimRef {
   readonly warningCode: WarningCode | null
   /** Set for live jobs only. Written once, in this transaction. */
   readonly charge: Charge | null
+  /**
+   * Jobs that exist exactly if this completion is written: they are created in its transaction, by the first call only. None of them names
+   * a retry, an upload, a scope or a schedule. They never refuse the completion: one that `createJobs` would refuse is created as failed
+   * (`refusedJob`).
+   */
+  readonly followUps?: ReadonlyArray<NewJob> | undefined
 }
 
 export interface Failure extends ClaimRef {

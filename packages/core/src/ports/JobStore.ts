@@ -208,7 +208,10 @@ export class JobStore extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<ChunkPage | undefined>, StoreUnavailable>
     /** Counts the chunks that a job keeps. */
     readonly countChunks: (jobId: JobId) => Effect.Effect<ChunkTotal, StoreUnavailable>
-    /** A repeat returns `Written` as long as the record exists, even if its data was erased. */
+    /**
+     * Completes jobs, and creates their follow-ups in the same transaction. A repeat returns `Written` as long as the record exists, even
+     * if its data was erased.
+     */
     readonly completeJobs: (
       items: ReadonlyArray<Completion>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { formatId, idBody, idTime } from "@kiln/core/domain"
+import { formatId, idBody, idTime, isId, isPromised } from "@kiln/core/domain"
 import {
   adoptLineage,
   type BlobLineage,
@@ -15,6 +15,8 @@ import {
   vouchesForAbsence,
   vouchesForTokens,
 } from "@kiln/core/worker"
+import { promisedId } from "../../src/domain/Ids.ts"
+import { makeUuidV7 } from "../../src/domain/uuidV7.ts"
 
 const hours = 3_600_000
 const begin = 1_000 * hours
@@ -114,6 +116,18 @@ it("an id contains its creation time", () => {
   new DataView(uuid.buffer).setUint16(4, at % 65_536)
   assert.strictEqual(idTime(idBody(formatId("job", uuid))), at)
   assert.isUndefined(idTime("unknown"))
+})
+
+it("the id of a promised job says so, sorts with the others and keeps its time", () => {
+  const uuidV7 = makeUuidV7((size) => crypto.getRandomValues(new Uint8Array(size)))
+  for (let n = 0; n < 1_000; n++) {
+    const id = formatId("job", uuidV7(begin + n * hours))
+    const promised = promisedId(id)
+    assert.isTrue(isId("job", promised))
+    assert.strictEqual(idTime(idBody(promised)), begin + n * hours)
+    assert.deepStrictEqual([id, promised].map(idBody).map(isPromised), [false, true])
+    assert.isTrue(promised < formatId("job", uuidV7(begin + n * hours + 1)))
+  }
 })
 
 describe("what records say of claims", () => {

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { idTime, type JobStatus, waitingReasons } from "@kiln/core/domain"
+import { idTime, isPromised, type JobStatus, waitingReasons } from "@kiln/core/domain"
 import { type MatchJobs, type Selection, waitingForJobs } from "@kiln/core/effect"
 import { JobDirectory, type JobQuery, type JobSummary } from "@kiln/core/ports"
 import { refuse } from "./ApiError.ts"
@@ -27,7 +27,7 @@ const idPartOf = Effect.fnUntraced(function* (text: string | undefined) {
           ? id.startsWith(start)
           : id.includes(body, 4),
     createdFrom: first === undefined ? undefined : first - clockSkewMs,
-    createdTo: last === undefined ? undefined : last + clockSkewMs,
+    createdTo: last === undefined || (body.length === idLength && isPromised(body)) ? undefined : last + clockSkewMs,
   }
 })
 

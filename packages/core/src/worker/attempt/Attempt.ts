@@ -3,7 +3,7 @@ import type * as Fiber from "effect/Fiber"
 import type { OpenSpan } from "../../engine/spans.ts"
 import type { AttemptError, Child } from "../../kinds/AttemptContext.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
-import type { Claim } from "../../ports/index.ts"
+import type { Claim, NewJob } from "../../ports/index.ts"
 import { nowhere, type Placed } from "../Bag.ts"
 import type { HeldLease } from "./HeldLease.ts"
 import type { IsolatedRun } from "./Isolation.ts"
@@ -29,6 +29,8 @@ export class Attempt implements Placed {
   reports: ProgressReports | undefined
   /** Writes what the attempt emits; `undefined` for kinds without chunks. */
   chunks: EmittedChunks | undefined
+  /** Jobs to create with the result of the attempt; `undefined` for most attempts. */
+  followUps: ReadonlyArray<NewJob> | undefined
   /** Present if there is a tracer. */
   span: OpenSpan | undefined
   /** The start of the call that claimed the job, in milliseconds of the monotonic clock. */

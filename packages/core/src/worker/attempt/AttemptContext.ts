@@ -10,6 +10,7 @@ import { Engine } from "../../engine/Engine.ts"
 import { Fingerprint } from "../../engine/Fingerprint.ts"
 import { JobEvents } from "../../engine/JobEvents.ts"
 import { openNamed } from "../../engine/openNamed.ts"
+import { makePrepareJob, type PrepareJob } from "../../engine/prepareJob.ts"
 import { inSpan } from "../../engine/spans.ts"
 import {
   type Ask,
@@ -26,7 +27,7 @@ import { BlobStore, type Claim, IdGenerator, JobDirectory, JobStore, MediaProbe 
 import { type AnyProvider, builtInPorts, callProvider, type ProviderCall, Providers } from "../../providers/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
-import { ownersVerbs, submitFollowUp } from "./attemptEngine.ts"
+import { ownersVerbs, submittingVerbs } from "./attemptEngine.ts"
 import { cannotGoOn } from "./AttemptEnd.ts"
 import { emitChunk } from "./EmittedChunks.ts"
 import { awaitChildren, type KeptCount } from "./children.ts"
@@ -51,6 +52,7 @@ interface Services extends ReportServices {
   readonly engine: Engine["Service"]
   readonly directory: JobDirectory["Service"]
   readonly fingerprint: Fingerprint["Service"]
+  readonly prepare: PrepareJob
   readonly context: Context.Context<JobStore | JobDirectory | JobEvents>
 }
 
@@ -83,6 +85,7 @@ export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
     engine: Context.get(context, Engine),
     directory: Context.get(context, JobDirectory),
     fingerprint: Context.get(context, Fingerprint),
+    prepare: yield* makePrepareJob,
     context,
   }
   return (attempt: Attempt, request: unknown): AttemptContext<unknown> => new RunContext(services, attempt, request)
@@ -211,15 +214,11 @@ class RunContext implements AttemptContext<unknown> {
   get engine(): AttemptContext<unknown>["engine"] {
     const { get, readFile, ...others } = ownersVerbs(this.#services, this.#job)
     return {
-      submit: (step, kind, request, options = {}) =>
-        this.#named(
-          "engine.submit",
-          step,
-        )(
-          this.#kept(step, () =>
-            submitFollowUp(this.#services.engine, this.#job, step, kind, request, options, () => this.#now()),
-          ),
-        ),
+      ...submittingVerbs(this.#services, this.#attempt, {
+        named: (call, step) => this.#named(call, step),
+        kept: (step, run) => this.#kept(step, run),
+        now: () => this.#now(),
+      }),
       get: (jobId) => this.#part(get(jobId)),
       readFile: (fileId) => Stream.catchCause(readFile(fileId), (cause) => Stream.fromEffect(this.#cutOr(cause))),
       signal: (jobId, name, value) => this.#part(Effect.andThen(this.#mayBuy, others.signal(jobId, name, value))),

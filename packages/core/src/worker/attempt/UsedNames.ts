@@ -5,7 +5,16 @@ import { isStorableText, progressStep } from "../../domain/index.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 
 /** The functions of a context that use a name. */
-type NamedCall = "step" | "lastStep" | "engine.submit" | "children" | "sleep" | "waitFor" | "keepFile" | "writeFile"
+type NamedCall =
+  | "step"
+  | "lastStep"
+  | "engine.submit"
+  | "engine.submitWith"
+  | "children"
+  | "sleep"
+  | "waitFor"
+  | "keepFile"
+  | "writeFile"
 
 /** Maximum length of a name in a message, and therefore in the log. */
 const shownLength = 64

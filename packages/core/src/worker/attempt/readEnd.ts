@@ -46,7 +46,9 @@ const classify = (
   if (early !== undefined) return endOfFailure(attempt.kind, Cause.die(early))
   const checked = checkSafely(attempt, exit.value, defaultCurrency)
   if (Exit.isFailure(checked)) return endOfFailure(attempt.kind, checked.cause)
-  const { beyondMaximum, completion, uncharged } = checked.value
+  const { beyondMaximum, uncharged } = checked.value
+  const { followUps } = attempt
+  const completion = followUps === undefined ? checked.value.completion : { ...checked.value.completion, followUps }
   if (beyondMaximum.length > 0) return { _tag: "Completed", completion, log: logBeyondMaximum(attempt, beyondMaximum) }
   if (uncharged.length > 0) return { _tag: "Completed", completion, log: logUncharged(attempt, uncharged) }
   return { _tag: "Completed", completion }

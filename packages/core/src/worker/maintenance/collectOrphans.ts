@@ -1,6 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { type BlobUnavailable, idBody, idTime, type JobId, ownerOfBlob, type UploadId } from "../../domain/index.ts"
+import {
+  type BlobUnavailable,
+  idBody,
+  idTime,
+  isPromised,
+  type JobId,
+  ownerOfBlob,
+  type UploadId,
+} from "../../domain/index.ts"
 import { vouchesForAbsence, vouchesForTokens } from "../../domain/BlobLineage.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { BlobStore, JobStore, type Orphan, UploadStore } from "../../ports/index.ts"
@@ -43,7 +51,10 @@ const bytesOf = (key: string) =>
 const isRemovable = ({ blobKey, reason }: Orphan, { lineage, newestId }: ReadLineage, graceMs: number): boolean => {
   if (reason === "ahead") return false
   const owner = ownerOfBlob(blobKey)
-  const madeAt = owner && idTime(idBody(owner._tag === "Job" ? owner.jobId : owner.uploadId))
+  const body = owner && idBody(owner._tag === "Job" ? owner.jobId : owner.uploadId)
+  const madeAt = body === undefined ? undefined : idTime(body)
+  // The record of a job whose id was told before may be younger than any backup since.
+  if (reason === "unknown" && body !== undefined && isPromised(body)) return false
   if (reason === "spent") return madeAt !== undefined && vouchesForTokens(lineage, madeAt, graceMs)
   const newestAt = newestId === null ? undefined : idTime(newestId)
   return madeAt !== undefined && vouchesForAbsence(lineage, { madeAt, newestAt, graceMs })

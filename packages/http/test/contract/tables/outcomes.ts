@@ -18,6 +18,7 @@ const errorCodes = [
   "queue_timeout",
   "attempts_exhausted",
   "prerequisite_failed",
+  "not_accepted",
   "canceled_by_operator",
   "internal_error",
 ]

@@ -14,6 +14,7 @@ import {
   type JobId,
   maxAttemptRecords,
   maxSignals,
+  refusedJob,
   type ParkedOn,
   rescheduling,
   type TransitionEvent,
@@ -31,9 +32,11 @@ import type {
   Extension,
   Failure,
   FencedOutcome,
+  NewJob,
   SignalOutcome,
   SignalRequest,
 } from "@kiln/core/ports"
+import { createJobs } from "./createJobs.ts"
 import { countAwaited, entryOf, keep, type MemoryState, putJob, wake } from "../MemoryState.ts"
 
 /**
@@ -147,8 +150,10 @@ export const completeJobs = (
         `a ${job.mode} job must complete ${job.mode === "live" ? "with" : "without"} a charge: ${job.id}`,
       )
   }
-  return items.map((item) =>
-    end(
+  return items.map((item) => {
+    const job = state.jobs.get(item.jobId)
+    const isFirst = job !== undefined && holdsClaim(job, item.token)
+    const ended = end(
       state,
       item,
       () => ({ event: "completed", token: item.token }),
@@ -159,8 +164,24 @@ export const completeJobs = (
         warningCode: item.warningCode,
         charge: item.charge === null ? null : keep(withinReservation(item.charge, state.reservations.get(item.jobId))),
       }),
-    ),
-  )
+    )
+    if (isFirst) createFollowUps(state, item.followUps ?? [], now)
+    return ended
+  })
+}
+
+/** Creates jobs with the completion of another one. A job that would be refused is created as failed. */
+const createFollowUps = (state: MemoryState, items: ReadonlyArray<NewJob>, now: number): void => {
+  for (const item of items) {
+    const [created] = createJobs(state, [item], now)
+    const refused = created && refusedJob(item, created)
+    if (refused === undefined) continue
+    createJobs(state, [refused.item], now)
+    const job = state.jobs.get(item.id)
+    const failed = job && applyEvent(job, { event: "refused" }, now)
+    if (job === undefined || failed === undefined) throw new TypeError(`${item.id} cannot be created as failed`)
+    putJob(state, { ...job, ...failed, output: keep(refused.output) })
+  }
 }
 
 export const failJobs = (
