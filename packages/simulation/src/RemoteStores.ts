@@ -70,12 +70,7 @@ const messageVerbs = (
   store: JobStore["Service"],
 ): Pick<JobStore["Service"], "signalJobs" | "listSignals" | "readChunks" | "countChunks"> => ({
   signalJobs: (items) =>
-    writing(line)("signalJobs", store.signalJobs(items), () =>
-      line.watch.touched(
-        "signalJobs",
-        items.map(({ jobId }) => jobId),
-      ),
-    ),
+    writing(line)("signalJobs", store.signalJobs(items), (outcomes) => line.watch.signaled(items, outcomes)),
   listSignals: (jobId) => reading(line)("listSignals", store.listSignals(jobId)),
   readChunks: (items) => reading(line)("readChunks", store.readChunks(items)),
   countChunks: (jobId) => reading(line)("countChunks", store.countChunks(jobId)),
@@ -112,10 +107,16 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
     watch.fenced(verb, answers)
   }
-  const fenced = (verb: FencedVerb, items: ReadonlyArray<Ref>, step: ReturnType<JobStore["Service"]["releaseJobs"]>) =>
-    write(verb, step, (outcomes) => answered(verb, items, outcomes)).pipe(
-      Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))),
-    )
+  const fenced = (
+    verb: FencedVerb,
+    items: ReadonlyArray<Ref>,
+    step: ReturnType<JobStore["Service"]["releaseJobs"]>,
+    seen: (outcomes: ReadonlyArray<FencedOutcome>) => void = unwatched,
+  ) =>
+    write(verb, step, (outcomes) => {
+      answered(verb, items, outcomes)
+      seen(outcomes)
+    }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))))
   return JobStore.of({
     // Many processes use it here, whatever it is built on.
     capabilities: { ...store.capabilities, multiProcess: true },
@@ -131,7 +132,8 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
         watch.fenced("extendLeases", answers)
       }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at]?._tag === "LeaseLost")))),
     checkpointJobs: (items) => fenced("checkpointJobs", items, store.checkpointJobs(items)),
-    appendChunks: (items) => fenced("appendChunks", items, store.appendChunks(items)),
+    appendChunks: (items) =>
+      fenced("appendChunks", items, store.appendChunks(items), (outcomes) => watch.appended(items, outcomes)),
     completeJobs: (items) => fenced("completeJobs", items, store.completeJobs(items)),
     completeAndClaimJobs: (items, request) =>
       write("completeAndClaimJobs", store.completeAndClaimJobs(items, request), ({ claimed, completed }) => {
