@@ -111,7 +111,7 @@ export class Installation {
     this.retention = new RetentionBooks(this.kernel, profile.settings, this.store, this.watch)
     this.streams = new StreamBooks(this.kernel, this.watch, this.coverage, (id) => this.#readChunks(id))
     this.signals = new SignalBooks(this.kernel, this.store, this.watch, this.coverage, profile.latencyMs)
-    this.results = new ResultBooks(this.kernel, this.watch, kinds)
+    this.results = new ResultBooks(this.kernel, this.watch, kinds, this.coverage)
     this.money = new MoneyBooks(
       this.kernel,
       (page) => this.#read(this.#jobs.listCharges(page)).entries,

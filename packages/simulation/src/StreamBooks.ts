@@ -6,7 +6,7 @@ import type { Kernel } from "./Kernel.ts"
 import { beginsAgain, chunksOf, narration } from "./messageKinds.ts"
 import type { Watch } from "./Watch.ts"
 
-/** Keeps the books on chunks: one that was stored never changes, readers get exactly those, and the stream of a done job is whole. */
+/** Keeps the books on chunks: one that was stored never changes, readers get exactly those, and the stream of a done job is complete. */
 export class StreamBooks {
   readonly #kernel: Kernel
   readonly #watch: Watch
@@ -46,7 +46,10 @@ export class StreamBooks {
     const stored = this.#known.get(jobId)?.length ?? 0
     if (job.finishedAt === null) this.#kernel.violate("a stream ends with its job", `${jobId} is ${job.status}`)
     if (count !== stored)
-      this.#kernel.violate("the stream of a finished job is whole", `${jobId}: ${count} of ${stored} chunks were read`)
+      this.#kernel.violate(
+        "the stream of a finished job is complete",
+        `${jobId}: ${count} of ${stored} chunks were read`,
+      )
     if (count > 0) this.#coverage.note("a stream is read to its end")
   }
 
@@ -89,7 +92,7 @@ export class StreamBooks {
     const expected = Array.from({ length: chunksOf(request) }, (_, n) => ({ n }))
     const values = told.map(({ value }) => value)
     if (!sameValue(values, expected))
-      this.#kernel.violate("the stream of a done job is whole", `${job.id}: ${JSON.stringify(chunks)}`)
+      this.#kernel.violate("the stream of a done job is complete", `${job.id}: ${JSON.stringify(chunks)}`)
     if (new Set(chunks.map(({ attempt }) => attempt)).size > 1)
       this.#coverage.note(again ? "a stream begins again in a later attempt" : "a stream goes on in a later attempt")
   }

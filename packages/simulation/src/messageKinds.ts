@@ -60,10 +60,12 @@ export const embedding = JobKind({
   name: "embedding",
   request: Schema.Struct({ text }),
   example: { text: "Clay." },
-  output: Schema.Struct({ embedded: Schema.String }),
+  output: Schema.Struct({ embedded: Schema.String, together: Schema.Number }),
   batch: { size: 3, waitMs: 300 },
   run: Effect.fnUntraced(function* (jobs) {
     yield* Effect.sleep(yield* Random.nextIntBetween(0, 10_000))
-    return jobs.map(({ request }) => Exit.succeed({ output: { embedded: request.text }, files: [], usage: {} }))
+    return jobs.map(({ request }) =>
+      Exit.succeed({ output: { embedded: request.text, together: jobs.length }, files: [], usage: {} }),
+    )
   }),
 })
