@@ -72,9 +72,10 @@ export class StreamBooks {
     }
   }
 
-  /** A job has these chunks, without gaps. */
-  #areStored(jobId: JobId, chunks: ReadonlyArray<Chunk>): void {
+  /** A job has these chunks, without gaps, or none once they were deleted. */
+  #areStored(jobId: JobId, expected: ReadonlyArray<Chunk>): void {
     const stored = this.#stored(jobId)
+    const chunks = this.#erased.has(jobId) ? [] : expected
     if (!sameValue(stored, chunks) || stored.some(({ index }, at) => index !== at))
       this.#kernel.violate(
         "a chunk that was read never changes",
