@@ -245,7 +245,7 @@ export const remoteJobDirectory = (line: Line, store: JobDirectory["Service"]): 
     findPlace: (id) => read("findPlace", store.findPlace(id)),
     listFinished: (question) => read("listFinished", store.listFinished(question)),
     listKinds: Effect.suspend(() => read("listKinds", store.listKinds)),
-    listWaits: (id) => read("listWaits", store.listWaits(id)),
+    listWaits: (ids) => read("listWaits", store.listWaits(ids)),
   })
 }
 
