@@ -125,13 +125,13 @@ describe("a slow response", () => {
     Effect.gen(function* () {
       let now = 0
       const kept: Array<unknown> = []
-      const services = {
-        job: { id: "job", checkpoints: { [untilStep("go")]: 100 } },
-        store: { listSignals: () => Effect.sync(() => ((now = 200), [])) },
+      const services: WaitServices = {
+        job: { id: "job", checkpoints: { [untilStep("go")]: 100 } } as never,
+        store: { listSignals: () => Effect.sync(() => ((now = 200), [])) } as never,
         now: () => now,
-        keep: (...step: ReadonlyArray<unknown>) => Effect.sync(() => void kept.push(step)),
+        keep: (...step) => Effect.sync(() => void kept.push(step)),
         inherited: undefined,
-      } as unknown as WaitServices
+      }
       const parked = yield* Effect.flip(awaitSignal(services, "go", { timeout: 100 }))
       assert.deepInclude(parked, { _tag: "AttemptParked", park: { reason: "signal", subject: "go", until: 100 } })
       assert.deepStrictEqual(kept, [])
