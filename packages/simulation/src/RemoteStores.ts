@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type Job, StoreUnavailable } from "@kiln/core/domain"
 import {
+  type ChunkWrite,
   type ClaimResult,
   type CreateOutcome,
   type FencedOutcome,
@@ -90,6 +91,9 @@ const purgingVerbs = (line: Line, store: JobStore["Service"]) => {
   } satisfies Partial<JobStore["Service"]>
 }
 
+const appending = ({ watch }: Line, store: JobStore["Service"], items: ReadonlyArray<ChunkWrite>) =>
+  Effect.tap(store.appendChunks(items), (outcomes) => Effect.sync(() => watch.appended(items, outcomes)))
+
 /** The job store as one process sees it over its line. */
 export const remoteJobStore = (line: Line, store: JobStore["Service"], news: ClaimNews): JobStore["Service"] => {
   const { process, watch } = line
@@ -107,16 +111,10 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
     watch.fenced(verb, answers)
   }
-  const fenced = (
-    verb: FencedVerb,
-    items: ReadonlyArray<Ref>,
-    step: ReturnType<JobStore["Service"]["releaseJobs"]>,
-    seen: (outcomes: ReadonlyArray<FencedOutcome>) => void = unwatched,
-  ) =>
-    write(verb, step, (outcomes) => {
-      answered(verb, items, outcomes)
-      seen(outcomes)
-    }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))))
+  const fenced = (verb: FencedVerb, items: ReadonlyArray<Ref>, step: ReturnType<JobStore["Service"]["releaseJobs"]>) =>
+    write(verb, step, (outcomes) => answered(verb, items, outcomes)).pipe(
+      Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))),
+    )
   return JobStore.of({
     // Many processes use it here, whatever it is built on.
     capabilities: { ...store.capabilities, multiProcess: true },
@@ -132,8 +130,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
         watch.fenced("extendLeases", answers)
       }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at]?._tag === "LeaseLost")))),
     checkpointJobs: (items) => fenced("checkpointJobs", items, store.checkpointJobs(items)),
-    appendChunks: (items) =>
-      fenced("appendChunks", items, store.appendChunks(items), (outcomes) => watch.appended(items, outcomes)),
+    appendChunks: (items) => fenced("appendChunks", items, appending(line, store, items)),
     completeJobs: (items) => fenced("completeJobs", items, store.completeJobs(items)),
     completeAndClaimJobs: (items, request) =>
       write("completeAndClaimJobs", store.completeAndClaimJobs(items, request), ({ claimed, completed }) => {

@@ -8,7 +8,7 @@ import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"
 
 /** The name under which a job keeps the end of a wait. */
-const until = (name: string): string => `kiln:until ${name}`
+const untilStep = (name: string): string => `kiln:until ${name}`
 
 /** How much faster than the store's the monotonic clock of a process may be. */
 const maxDrift = 0.001
@@ -86,7 +86,7 @@ export class SignalBooks {
       [approval, approvalMs],
       [rest, restMs],
     ] as const) {
-      const [was, is] = [before.checkpoints[until(name)], after.checkpoints[until(name)]]
+      const [was, is] = [before.checkpoints[untilStep(name)], after.checkpoints[untilStep(name)]]
       if (sameValue(was, is)) continue
       const said = () => `${after.id} waits until ${JSON.stringify(was)}, then ${JSON.stringify(is)}, at ${this.#now}`
       const latest = this.#now + ms + this.#aheadMs(after.id)
@@ -102,7 +102,7 @@ export class SignalBooks {
   #completed(before: Job, after: Job): void {
     const first = this.#accepted.get(after.id)
     const approved = after.output?.["approved"] ?? null
-    const ends = [before.checkpoints[until(approval)], before.checkpoints[until(rest)]]
+    const ends = [before.checkpoints[untilStep(approval)], before.checkpoints[untilStep(rest)]]
     const said = () => `${after.id}: ${JSON.stringify({ approved, first, ends })}`
     if (approved !== null) {
       this.#coverage.note("a job gets its signal")

@@ -87,7 +87,7 @@ export class StreamBooks {
     const chunks = this.#known.get(job.id) ?? []
     this.#areStored(job.id, chunks)
     if (job.kind !== narration.name) return
-    const request = String(job.request?.["text"])
+    const request = job.request?.["text"] as string
     const again = beginsAgain(request)
     const told = again ? chunks.filter(({ attempt }) => attempt === chunks.at(-1)?.attempt) : chunks
     const expected = Array.from({ length: chunksOf(request) }, (_, n) => ({ n }))

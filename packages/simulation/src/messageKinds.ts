@@ -47,10 +47,10 @@ export const narration = JobKind({
     const half = beginsAgain(request.text) ? 0 : Math.floor(count / 2)
     const reply = yield* step("reply", ask.reply({ text: request.text, maxOutputTokens: 16, instructions: undefined }))
     yield* emitUpTo(emitted, half)
-    const approved = yield* waitFor(approval, { timeout: approvalMs })
+    const approved = yield* waitFor(approval, { timeout: approvalMs, schema: Schema.String })
     yield* sleep(rest, restMs)
     yield* emitUpTo(half === 0 ? 0 : Math.max(half, emitted), count)
-    const by = approved.timedOut ? null : String(approved.value)
+    const by = approved.timedOut ? null : (approved.value as string)
     return { output: { text: reply.text, approved: by }, files: [], usage: {} }
   }),
 })

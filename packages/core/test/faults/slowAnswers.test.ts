@@ -125,9 +125,14 @@ describe("a slow response", () => {
     Effect.gen(function* () {
       let now = 0
       const kept: Array<unknown> = []
+      const listSignals = () =>
+        Effect.sync(() => {
+          now = 200
+          return []
+        })
       const services: WaitServices = {
         job: { id: "job", checkpoints: { [untilStep("go")]: 100 } } as never,
-        store: { listSignals: () => Effect.sync(() => ((now = 200), [])) } as never,
+        store: { listSignals } as never,
         now: () => now,
         keep: (...step) => Effect.sync(() => void kept.push(step)),
         inherited: undefined,
