@@ -124,7 +124,7 @@ const inSimulation: ReadonlyArray<PlantedBug & { readonly breaks: string }> = [
     stores: inJobs(({ findOrphans }) => ({
       findOrphans: (blobs) => findOrphans(blobs.map((blob) => ({ ...blob, token: 0 }))),
     })),
-    breaks: "blob first, row second",
+    breaks: "no committed row names a missing blob",
   },
   {
     bug: "a failed removal is never retried",
@@ -153,6 +153,62 @@ const inSimulation: ReadonlyArray<PlantedBug & { readonly breaks: string }> = [
         ),
     })),
     breaks: "a job is canceled when an operator says so",
+  },
+  {
+    bug: "chunks that are written again are kept twice",
+    promise: 89,
+    stores: inJobs(({ appendChunks, countChunks }) => ({
+      appendChunks: (items) =>
+        Effect.flatMap(
+          Effect.forEach(items, (item) =>
+            Effect.map(countChunks(item.jobId), ({ count }) => ({ ...item, first: count })),
+          ),
+          appendChunks,
+        ),
+    })),
+    breaks: "a chunk that was read never changes",
+  },
+  {
+    bug: "a later attempt does not know how many chunks there are",
+    promise: 89,
+    stores: inJobs(() => ({ countChunks: () => Effect.succeed({ count: 0, bytes: 0 }) })),
+    breaks: "the stream of a done job is complete",
+  },
+  {
+    bug: "a stream ends with its first chunks",
+    promise: 89,
+    stores: inJobs(({ readChunks }) => ({
+      readChunks: (items) =>
+        Effect.map(readChunks(items), (pages) =>
+          pages.map((page) => page && { ...page, isFinished: page.isFinished || page.chunks.length > 0 }),
+        ),
+    })),
+    breaks: "a stream ends with its job",
+  },
+  {
+    bug: "a reader that goes on after a break misses a chunk",
+    promise: 89,
+    stores: inJobs(({ readChunks }) => ({
+      readChunks: (items) => readChunks(items.map((item) => (item.from > 0 ? { ...item, from: item.from + 1 } : item))),
+    })),
+    breaks: "a stream has no gaps",
+  },
+  {
+    bug: "the second sender of a signal is told that its value counts",
+    promise: 90,
+    stores: inJobs(({ signalJobs }) => ({
+      signalJobs: (items) =>
+        Effect.map(signalJobs(items), (outcomes) =>
+          outcomes.map((outcome) => (outcome === "Superseded" ? ("Repeated" as const) : outcome)),
+        ),
+    })),
+    breaks: "the first signal counts",
+  },
+  {
+    bug: "an attempt does not find the signals that came before it",
+    promise: 90,
+    stores: inJobs(() => ({ listSignals: () => Effect.succeed([]) })),
+    breaks: "a signal that comes in time counts",
   },
 ]
 

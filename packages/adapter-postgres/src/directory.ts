@@ -273,6 +273,6 @@ export const makePostgresJobDirectory = (db: Database, common = transactionsOf(d
     listKinds: db.read("JobDirectory.listKinds", async (session) =>
       (await session.all(allKinds, {})).map(({ kind }) => kind),
     ),
-    listWaits: (jobId) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobId, "queue")),
+    listWaits: (jobIds) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobIds, "queue")),
     listAttempts: (jobId) => common.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
   })

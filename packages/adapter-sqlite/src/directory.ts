@@ -395,6 +395,6 @@ export const makeSqliteJobDirectory = (db: Database, common = transactionsOf(db)
     findPlace: (jobId) => db.read("JobDirectory.findPlace", (tx) => findPlace(tx, jobId)),
     listFinished: (question) => db.read("JobDirectory.listFinished", (tx) => listFinished(tx, question)),
     listKinds: db.read("JobDirectory.listKinds", listKinds),
-    listWaits: (jobId) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobId, "jobs")),
+    listWaits: (jobIds) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobIds, "jobs")),
     listAttempts: (jobId) => common.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
   })

@@ -306,6 +306,7 @@ describe("a running server", () => {
       writeSchedule("once", 5_000, { request: { input: "scheduled" } }),
       writeSchedule("foreign", 5_000, { kind: "digest" }),
       writeSchedule("soon", Date.now() + 3_600_000, { timing: { everyMs: 3_600_000, from: 0 } }),
+      writeSchedule("over", null, { paused: false, endsAt: 1 }),
     ])
     await Effect.runPromise(Effect.provide(seed, stores))
     await using kiln = await serve({ ...env, KILN_MANAGEMENT_PORT: port })
@@ -317,6 +318,7 @@ describe("a running server", () => {
     expect(schedules).toMatchObject([
       { name: "foreign", last_job_id: null, next_at: "1970-01-01T00:00:05Z" },
       { name: "once", last_job_id: job_id, refusal: null },
+      { name: "over", paused: false, next_at: null },
       { name: "soon", paused: true, next_at: null },
     ])
     expect(await jobs()).toHaveLength(1)
@@ -324,6 +326,7 @@ describe("a running server", () => {
     for (const line of [
       'kiln_schedules{state="active"} 2',
       'kiln_schedules{state="paused"} 1',
+      'kiln_schedules{state="ended"} 1',
       'kiln_schedule_ticks_total{kind="speech_synthesis",outcome="submitted"} 1',
     ])
       expect(text.split("\n")).toContain(line)

@@ -113,7 +113,7 @@ const directory = Effect.gen(function* () {
   yield* jobs.measureQueue({ limit: 1_000 })
   yield* jobs.readJobs([jobId(1)])
   yield* jobs.listAttempts(jobId(1))
-  yield* jobs.listWaits(jobId(1))
+  yield* jobs.listWaits([jobId(1)])
   yield* jobs.findPlace(jobId(1))
   yield* jobs.listKinds
   yield* jobs.listFinished({ withinMs: 60_000, limit: 10 })

@@ -1,7 +1,15 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { type Job, type Principal, type SwitchName, switchNames } from "@kiln/core/domain"
+import {
+  type Chunk,
+  type Job,
+  type JobId,
+  maxChunks,
+  type Principal,
+  type SwitchName,
+  switchNames,
+} from "@kiln/core/domain"
 import { JobDirectory, JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { BlobBooks } from "./BlobBooks.ts"
 import { CallerContext } from "./caller/CallerContext.ts"
@@ -20,10 +28,12 @@ import { ProviderBooks } from "./ProviderBooks.ts"
 import { ResultBooks } from "./ResultBooks.ts"
 import { RetentionBooks } from "./RetentionBooks.ts"
 import { Server } from "./Server.ts"
+import { SignalBooks } from "./SignalBooks.ts"
 import type { SimulatedKinds } from "./SimulatedKinds.ts"
 import { SimulatedProcess } from "./SimulatedProcess.ts"
 import { SimulatedProviders } from "./SimulatedProviders.ts"
 import { StoreCopy } from "./StoreCopy.ts"
+import { StreamBooks } from "./StreamBooks.ts"
 import { TransferBooks } from "./TransferBooks.ts"
 import { Watch } from "./Watch.ts"
 
@@ -46,6 +56,8 @@ export class Installation {
   readonly money: MoneyBooks
   readonly results: ResultBooks
   readonly retention: RetentionBooks
+  readonly streams: StreamBooks
+  readonly signals: SignalBooks
   readonly transfers: TransferBooks
   readonly callers: ReadonlyArray<CallerContext>
   readonly lines = {
@@ -97,7 +109,9 @@ export class Installation {
     this.blobs = new BlobBooks(this.kernel, this.#storedBlobs, this.watch, this.coverage)
     this.transfers = new TransferBooks(this.kernel, this.network, profile.settings.upload.leaseDurationMs)
     this.retention = new RetentionBooks(this.kernel, profile.settings, this.store, this.watch)
-    this.results = new ResultBooks(this.kernel, this.watch, kinds)
+    this.streams = new StreamBooks(this.kernel, this.watch, this.coverage, (id) => this.#readChunks(id))
+    this.signals = new SignalBooks(this.kernel, this.store, this.watch, this.coverage, profile.latencyMs)
+    this.results = new ResultBooks(this.kernel, this.watch, kinds, this.coverage)
     this.money = new MoneyBooks(
       this.kernel,
       (page) => this.#read(this.#jobs.listCharges(page)).entries,
@@ -220,14 +234,20 @@ export class Installation {
       mode: this.kernel.dice.pick(["sandbox", "live"]),
       scopes: this.kinds.scopes,
     }
-    const { kernel, kinds, coverage, watch } = this
+    const { kernel, kinds, coverage, signals, streams, watch } = this
     const process = new SimulatedProcess(kernel, `caller${n}`)
-    return new CallerContext(process, principal, { kernel, door: this.#door, watch, coverage, kinds })
+    const parts = { kernel, door: this.#door, watch, coverage, kinds, signals, streams }
+    return new CallerContext(process, principal, parts)
   }
 
   #readJob(job: Pick<Job, "id" | "projectId" | "keyId" | "mode">): Job | undefined {
     const [found] = this.#read(this.#jobs.findJobs([{ jobId: job.id, principal: { ...job, scopes: [] } }]))
     return found
+  }
+
+  #readChunks(jobId: JobId): ReadonlyArray<Chunk> {
+    const [page] = this.#read(this.#jobs.readChunks([{ jobId, from: 0, limit: maxChunks }]))
+    return page?.chunks ?? []
   }
 
   /** Past every line and every fault. */

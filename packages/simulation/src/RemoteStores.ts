@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type Job, StoreUnavailable } from "@kiln/core/domain"
 import {
+  type ChunkWrite,
   type ClaimResult,
   type CreateOutcome,
   type FencedOutcome,
@@ -70,12 +71,7 @@ const messageVerbs = (
   store: JobStore["Service"],
 ): Pick<JobStore["Service"], "signalJobs" | "listSignals" | "readChunks" | "countChunks"> => ({
   signalJobs: (items) =>
-    writing(line)("signalJobs", store.signalJobs(items), () =>
-      line.watch.touched(
-        "signalJobs",
-        items.map(({ jobId }) => jobId),
-      ),
-    ),
+    writing(line)("signalJobs", store.signalJobs(items), (outcomes) => line.watch.signaled(items, outcomes)),
   listSignals: (jobId) => reading(line)("listSignals", store.listSignals(jobId)),
   readChunks: (items) => reading(line)("readChunks", store.readChunks(items)),
   countChunks: (jobId) => reading(line)("countChunks", store.countChunks(jobId)),
@@ -94,6 +90,9 @@ const purgingVerbs = (line: Line, store: JobStore["Service"]) => {
     findOrphans: (blobs) => read("findOrphans", store.findOrphans(blobs)),
   } satisfies Partial<JobStore["Service"]>
 }
+
+const appending = ({ watch }: Line, store: JobStore["Service"], items: ReadonlyArray<ChunkWrite>) =>
+  Effect.tap(store.appendChunks(items), (outcomes) => Effect.sync(() => watch.appended(items, outcomes)))
 
 /** The job store as one process sees it over its line. */
 export const remoteJobStore = (line: Line, store: JobStore["Service"], news: ClaimNews): JobStore["Service"] => {
@@ -131,7 +130,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
         watch.fenced("extendLeases", answers)
       }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at]?._tag === "LeaseLost")))),
     checkpointJobs: (items) => fenced("checkpointJobs", items, store.checkpointJobs(items)),
-    appendChunks: (items) => fenced("appendChunks", items, store.appendChunks(items)),
+    appendChunks: (items) => fenced("appendChunks", items, appending(line, store, items)),
     completeJobs: (items) => fenced("completeJobs", items, store.completeJobs(items)),
     completeAndClaimJobs: (items, request) =>
       write("completeAndClaimJobs", store.completeAndClaimJobs(items, request), ({ claimed, completed }) => {
@@ -243,7 +242,7 @@ export const remoteJobDirectory = (line: Line, store: JobDirectory["Service"]): 
     findPlace: (id) => read("findPlace", store.findPlace(id)),
     listFinished: (question) => read("listFinished", store.listFinished(question)),
     listKinds: Effect.suspend(() => read("listKinds", store.listKinds)),
-    listWaits: (id) => read("listWaits", store.listWaits(id)),
+    listWaits: (ids) => read("listWaits", store.listWaits(ids)),
   })
 }
 

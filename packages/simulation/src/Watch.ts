@@ -7,7 +7,7 @@ import {
   type UploadedFile,
   type UploadId,
 } from "@kiln/core/domain"
-import type { FencedOutcome } from "@kiln/core/ports"
+import type { ChunkWrite, FencedOutcome, SignalOutcome, SignalRequest } from "@kiln/core/ports"
 import { jobChange, type JobMoveName, sameValue } from "@kiln/conformance/model"
 import type { Kernel } from "./Kernel.ts"
 import type { Coverage } from "./Coverage.ts"
@@ -31,6 +31,9 @@ const endsIn: Readonly<Record<string, JobStatus>> = {
 /** Reports moves to checkers. */
 export type JobMoved = (event: JobMoveName, before: Job | undefined, after: Job | undefined) => void
 
+/** Reports the items of a verb, and the outcome of each. */
+type Answered<Item, Outcome> = (items: ReadonlyArray<Item>, outcomes: ReadonlyArray<Outcome>) => void
+
 export type UploadMoved = (verb: string, before: Upload, after: Upload | undefined) => void
 
 /**
@@ -51,6 +54,8 @@ export class Watch {
   readonly #moved: Array<JobMoved> = []
   readonly #uploadMoved: Array<UploadMoved> = []
   readonly #arrived: Array<(file: UploadedFile) => void> = []
+  readonly #appended: Array<Answered<ChunkWrite, FencedOutcome>> = []
+  readonly #signaled: Array<Answered<SignalRequest, SignalOutcome>> = []
   readonly #idempotencyKeys = new Map<string, JobId>()
 
   constructor(kernel: Kernel, store: SimulatedProcess, records: Records, coverage: Coverage) {
@@ -72,6 +77,28 @@ export class Watch {
   /** Calls `notice` with every change of an upload, and the verb that made it. */
   onUploadMoved(notice: UploadMoved): void {
     this.#uploadMoved.push(notice)
+  }
+
+  /** Calls `notice` with the chunks of each call. */
+  onAppended(notice: Answered<ChunkWrite, FencedOutcome>): void {
+    this.#appended.push(notice)
+  }
+
+  /** Calls `notice` with the signals of each call. */
+  onSignaled(notice: Answered<SignalRequest, SignalOutcome>): void {
+    this.#signaled.push(notice)
+  }
+
+  /** Chunks were written. */
+  appended(items: ReadonlyArray<ChunkWrite>, outcomes: ReadonlyArray<FencedOutcome>): void {
+    for (const notice of this.#appended) notice(items, outcomes)
+  }
+
+  /** Signals were sent. */
+  signaled(items: ReadonlyArray<SignalRequest>, outcomes: ReadonlyArray<SignalOutcome>): void {
+    for (const notice of this.#signaled) notice(items, outcomes)
+    const ids = items.map(({ jobId }) => jobId)
+    this.touched("signalJobs", ids)
   }
 
   /** A job was created. */

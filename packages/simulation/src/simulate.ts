@@ -5,6 +5,7 @@ import { drawCopy, heal, unleash } from "./Chaos.ts"
 import { Dice } from "./Dice.ts"
 import { Installation, type SimulatedStores } from "./Installation.ts"
 import type { Violation } from "./Kernel.ts"
+import { approvalMs, embedding, narration, restMs } from "./messageKinds.ts"
 import { type MeterRule, SimulatedKinds } from "./SimulatedKinds.ts"
 import { builtInKinds, type JobKind } from "@kiln/core/kinds"
 import { drawLimits, drawProfile, type Profile, type SimulationMode } from "./Profile.ts"
@@ -16,7 +17,7 @@ export interface SimulationOptions {
   readonly mode?: SimulationMode | undefined
   /** Jobs of all callers together; drawn from the seed unless it is given. */
   readonly jobs?: number | undefined
-  /** Kinds of the jobs. Each needs an example. Default: the built-in ones. */
+  /** Kinds of the jobs. Each needs an example. Default: the built-in ones, one that streams and waits, and one with batches. */
   readonly kinds?: ReadonlyArray<JobKind> | undefined
   /** A job's usage of meters that no built-in kind has. */
   readonly meters?: Readonly<Record<Meter, MeterRule>> | undefined
@@ -60,7 +61,7 @@ const firstLimitsSeed = 1_000_000_000
 const firstCopySeed = 2_000_000_000
 
 const run = (stores: Context.Context<SimulatedStores>, options: SimulationOptions): SimulationOutcome => {
-  const kinds = new SimulatedKinds(options.kinds ?? builtInKinds(), options.meters)
+  const kinds = new SimulatedKinds(options.kinds ?? [...builtInKinds(), narration, embedding], options.meters)
   const dice = new Dice(options.seed)
   const drawn = drawProfile(dice, options)
   // From a separate random stream, so that limits do not change the runs without limits.
@@ -123,7 +124,7 @@ const boundMs = ({ callers, faultyMs, jobsPerCaller, providerMs, settings }: Pro
     attempts.retryAfterMaxMs,
     1.5 * settings.circuit.brokenPauseMaxMs,
   )
-  const oneJobMs = 3 * providerMs + pollIntervalMs + 5_000
+  const oneJobMs = 3 * providerMs + pollIntervalMs + approvalMs + restMs + 5_000
   const turnMs = callers * jobsPerCaller * oneJobMs
   const uploadMs = jobsPerCaller * upload.maxTransfers * (upload.transferLimitMs + upload.leaseDurationMs)
   const tries = attempts.maxFailures + attempts.maxLostWorkers

@@ -57,10 +57,20 @@ const parkedJob = (table: StateTable) =>
 
 const parkedIn = { jobs: parkedJob("jobs"), queue: parkedJob("queue") }
 
-export function* listWaits(tx: Sql, id: JobId, table: StateTable): Program<ReadonlyArray<WaitRun> | undefined> {
-  const rows = yield* tx.all(waitsOfJob, { id })
-  if (rows.length === 0) return undefined
-  const runs = rows.filter((row): row is WaitRun => row.reason !== null)
-  const parked = yield* tx.get(parkedIn[table], { id })
-  return parked === undefined ? runs : [...runs, parkedRun(parked, parked.attempts)]
+/** Lists the waits of each job. On Postgres, all of it is one round trip. */
+export function* listWaits(
+  tx: Sql,
+  ids: ReadonlyArray<JobId>,
+  table: StateTable,
+): Program<ReadonlyArray<ReadonlyArray<WaitRun> | undefined>> {
+  const sent = ids.map((id) => [tx.all(waitsOfJob, { id }), tx.get(parkedIn[table], { id })] as const)
+  const waits: Array<ReadonlyArray<WaitRun> | undefined> = []
+  for (const [waited, parking] of sent) {
+    const rows = yield* waited
+    const parked = yield* parking
+    const runs = rows.filter((row): row is WaitRun => row.reason !== null)
+    const all = parked === undefined ? runs : [...runs, parkedRun(parked, parked.attempts)]
+    waits.push(rows.length === 0 ? undefined : all)
+  }
+  return waits
 }

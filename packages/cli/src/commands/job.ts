@@ -79,7 +79,7 @@ const attempts = Command.make("attempts", { id }, ({ id: jobId }) =>
     Effect.gen(function* () {
       const { id: known } = yield* readJob(jobId)
       const failures = yield* readAttempts(known)
-      const waits = (yield* (yield* JobDirectory).listWaits(known)) ?? []
+      const [waits = []] = yield* (yield* JobDirectory).listWaits([known])
       yield* answer({
         json: { job_id: known, attempts: failures.map(attemptFields), waits: waits.map(waitFields) },
         text:

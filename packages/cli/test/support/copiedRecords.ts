@@ -115,7 +115,7 @@ export const readEverything = Effect.gen(function* () {
   return {
     jobs: yield* jobs.findJobs(owned),
     attempts: yield* Effect.forEach(owned, ({ jobId: id }) => directory.listAttempts(id)),
-    waits: yield* Effect.forEach(owned, ({ jobId: id }) => directory.listWaits(id)),
+    waits: yield* directory.listWaits(owned.map(({ jobId: id }) => id)),
     signals: yield* Effect.forEach(owned, ({ jobId: id }) => jobs.listSignals(id)),
     chunks: yield* jobs.readChunks(owned.map(({ jobId: id }) => ({ jobId: id, from: 0, limit: 10 }))),
     charges: (yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 100 })).entries,

@@ -10,7 +10,7 @@ const quota: AttemptWait = { reason: "provider", subject: "speech", cause: "quot
 const children: AttemptWait = { reason: "children", subject: null, cause: null }
 
 const waitsOf = Effect.fnUntraced(function* (id: JobId) {
-  return yield* (yield* JobDirectory).listWaits(id)
+  return (yield* (yield* JobDirectory).listWaits([id]))[0]
 })
 
 const deferral = ({ job, token }: Claim, wait: AttemptWait) => ({
@@ -101,11 +101,11 @@ export const listWaits: Section = {
           const byId = claims.toSorted((a, b) => (a.job.id < b.job.id ? -1 : 1))
           yield* store.deferJobs(byId.flatMap((one, n) => (waits[n] === undefined ? [] : [deferral(one, waits[n])])))
         }
-        const runs = yield* Effect.forEach([1, 2, 3], (n) =>
-          Effect.map(waitsOf(jobId(n)), (found) => found?.map(({ count, reason }) => [reason, count])),
-        )
-        expect(runs).toEqual([
+        const listed = yield* (yield* JobDirectory).listWaits([jobId(3), jobId(9), jobId(1), jobId(2)])
+        const runs = listed.map((found) => found?.map(({ count, reason }) => [reason, count]))
+        expect([runs[2], runs[1], runs[3], runs[0]]).toEqual([
           [["provider", 2]],
+          undefined,
           [
             ["provider", 1],
             ["children", 1],

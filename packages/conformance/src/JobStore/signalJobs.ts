@@ -58,7 +58,7 @@ export const signalJobs: Section = {
           deadlineAt: until + queueLimitMs,
           phaseStartedAt: until,
         })
-        expect(yield* (yield* JobDirectory).listWaits(jobId(1))).toMatchObject([
+        expect((yield* (yield* JobDirectory).listWaits([jobId(1)]))[0]).toMatchObject([
           { reason: "sleep", subject: "night", cause: null, firstAttempt: 1, lastAttempt: 1, count: 1, firstAt: 150 },
         ])
         yield* advance(until - 151)
@@ -72,7 +72,7 @@ export const signalJobs: Section = {
           waitedMs: 0,
           ranMs: 50,
         })
-        expect(yield* (yield* JobDirectory).listWaits(jobId(1))).toEqual([])
+        expect((yield* (yield* JobDirectory).listWaits([jobId(1)]))[0]).toEqual([])
       }),
     ),
 
@@ -259,7 +259,7 @@ export const signalJobs: Section = {
         expect(yield* parkAs(onSignal, { jobId: jobId(1), token: 9 })).toEqual(["LeaseLost"])
         expect(yield* parkAs(onSignal, refOf(claimed))).toEqual(["Written"])
         expect(yield* parkAs({ ...onSignal, subject: "x" }, refOf(claimed))).toEqual(["Written"])
-        expect(yield* (yield* JobDirectory).listWaits(jobId(1))).toMatchObject([{ subject: "approved" }])
+        expect((yield* (yield* JobDirectory).listWaits([jobId(1)]))[0]).toMatchObject([{ subject: "approved" }])
         yield* signal("approved")
         const second = yield* claimOne()
         yield* signal("x")

@@ -21,7 +21,7 @@ export const observe = Effect.fnUntraced(function* (history: History) {
     jobs: yield* jobs.findJobs(history.jobs),
     polled: yield* jobs.pollJobs(history.jobs),
     attempts: yield* Effect.forEach(history.jobs, ({ jobId }) => directory.listAttempts(jobId)),
-    waits: yield* Effect.forEach(history.jobs, ({ jobId }) => directory.listWaits(jobId)),
+    waits: yield* directory.listWaits(history.jobs.map(({ jobId }) => jobId)),
     signals: yield* Effect.forEach(history.jobs, ({ jobId }) => jobs.listSignals(jobId)),
     chunks: yield* jobs.readChunks(history.jobs.map(({ jobId }) => ({ jobId, from: 0, limit: 10_000 }))),
     chunkTotals: yield* Effect.forEach(history.jobs, ({ jobId }) => jobs.countChunks(jobId)),

@@ -208,7 +208,7 @@ const shown = Effect.gen(function* () {
     lineage: { document, version },
     jobs: yield* directory.readJobs([1, 2, 3, 4, 5, 6, 7].map(jobId)),
     attempts: yield* Effect.forEach([1, 2, 3], (n) => directory.listAttempts(jobId(n))),
-    waits: yield* directory.listWaits(jobId(3)),
+    waits: yield* directory.listWaits([jobId(3)]),
     signals: yield* (yield* JobStore).listSignals(jobId(5)),
     chunks: yield* jobs.readChunks([{ jobId: jobId(1), from: 0, limit: 9 }]),
     purges: yield* jobs.listPurges(10),

@@ -325,6 +325,6 @@ const listAttempts = Effect.fnUntraced(function* (jobId: string) {
 /** Returns why attempts of a job of any project ended to wait. */
 const listWaits = Effect.fnUntraced(function* (jobId: string) {
   if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
-  const waits = yield* (yield* JobDirectory).listWaits(jobId)
+  const [waits] = yield* (yield* JobDirectory).listWaits([jobId])
   return waits ?? (yield* Effect.fail(new JobNotFound()))
 })

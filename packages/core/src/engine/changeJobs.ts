@@ -23,11 +23,13 @@ export const bulkStatuses = {
 
 export type BulkVerb = keyof typeof bulkStatuses
 
-/** Returns whether a job is parked. Only the run of a parked job has a higher number than its attempts. */
-const isParked = Effect.fnUntraced(function* ({ attempts, id, status }: JobSummary) {
-  if (status !== "processing") return false
-  const waited = (yield* (yield* JobDirectory).listWaits(id))?.at(-1)
-  return waited !== undefined && waited.lastAttempt > attempts
+/** Keeps the jobs that are not parked. Only the run of a parked job has a higher number than its attempts. */
+const withoutParked = Effect.fnUntraced(function* (jobs: ReadonlyArray<JobSummary>) {
+  const begun = jobs.filter(({ status }) => status === "processing")
+  if (begun.length === 0) return jobs
+  const waits = yield* (yield* JobDirectory).listWaits(begun.map(({ id }) => id))
+  const parked = new Set(begun.filter(({ attempts }, n) => (waits[n]?.at(-1)?.lastAttempt ?? 0) > attempts))
+  return jobs.filter((job) => !parked.has(job))
 })
 
 /** Keeps those of these unfinished jobs that no worker runs and no event holds back; for `later`, those that are not ready yet. */
@@ -38,7 +40,7 @@ const matchWaiting = ({ later }: { readonly later: boolean }): MatchJobs =>
     // By the store's clock. The place of a job that has ended since is unknown; then the store decides job by job.
     const since = place?.now ?? -Infinity
     const waiting = summaries.filter(({ claimableAt, held }) => claimableAt !== null && !held && claimableAt > since)
-    return yield* Effect.filter(waiting, (job) => Effect.map(isParked(job), (parked) => !parked))
+    return yield* withoutParked(waiting)
   })
 
 /** What a verb looks at job by job, so that a dry run counts what it would change. */

@@ -51,8 +51,8 @@ const lookAt = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the next jobs of a selection: it looks until it has `limit` of them, or for `lookMs`. An invalid cursor is a defect
- * (`TypeError`).
+ * Returns the next jobs of a selection: it looks until it has `limit` of them, or for `lookMs`, but at each of the queries that it gets
+ * to at least once, so that a short list is read to its end however slow the store is. An invalid cursor is a defect (`TypeError`).
  */
 export const readMatching = Effect.fnUntraced(function* (
   { matches, queries }: Selection,
@@ -80,7 +80,7 @@ export const readMatching = Effect.fnUntraced(function* (
     jobs.push(...found)
     cursor = page.next
     if (cursor === undefined) index += 1
-  } while (jobs.length < limit && (yield* monotonicMs) < until)
+  } while (jobs.length < limit && (cursor === undefined || (yield* monotonicMs) < until))
   const next = index < queries.length ? `${index} ${cursor ?? ""}` : null
   return { jobs, next, lookedAt, oldest }
 })

@@ -53,7 +53,8 @@ export const waitingForJob = Effect.fnUntraced(function* (job: Job) {
   // It has ended since it was read.
   if (place === undefined || job.claimableAt === null) return []
   const factsOf = yield* readKindFacts
-  const waited = (yield* directory.listWaits(job.id))?.at(-1)
+  const [waits] = yield* directory.listWaits([job.id])
+  const waited = waits?.at(-1)
   const failed = (yield* directory.listAttempts(job.id))?.at(-1)
   const unfinishedJobs = yield* countJobs(job, waited)
   return waitingFor({ ...factsOf(job.kind), job, place, waited, failed, unfinishedJobs })
@@ -68,17 +69,25 @@ export const waitingForJobs = Effect.fnUntraced(function* (jobs: ReadonlyArray<J
   const directory = yield* JobDirectory
   const factsOf = yield* readKindFacts
   const places = new Map<string, QueuePlace>()
+  const groupOf = ({ kind, mode, projectId }: Job) => `${kind} ${mode} ${projectId}`
+  for (const job of jobs) {
+    if (job.claimableAt === null || places.has(groupOf(job))) continue
+    const place = yield* directory.findPlace(job.id)
+    if (place !== undefined) places.set(groupOf(job), place)
+  }
+  // An attempt that parked its job is not counted.
+  const hasBegun = ({ claimableAt, held, status }: Job, now: number) =>
+    status === "processing" && claimableAt !== null && !(held && claimableAt > now)
+  const begun = jobs.filter((job) => hasBegun(job, places.get(groupOf(job))?.now ?? Infinity)).map(({ id }) => id)
+  const runs = begun.length === 0 ? [] : yield* directory.listWaits(begun)
+  const waits = new Map(begun.map((id, n) => [id, runs[n]?.at(-1)]))
   return yield* Effect.forEach(
     jobs,
     Effect.fnUntraced(function* (job) {
-      if (job.claimableAt === null) return []
-      const group = `${job.kind} ${job.mode} ${job.projectId}`
-      const place = places.get(group) ?? (yield* directory.findPlace(job.id))
-      if (place === undefined) return []
-      places.set(group, place)
-      // An attempt that parked its job is not counted.
-      const hasWaited = job.status === "processing" && !(job.held && job.claimableAt > place.now)
-      const waited = hasWaited ? (yield* directory.listWaits(job.id))?.at(-1) : undefined
+      const place = places.get(groupOf(job))
+      if (job.claimableAt === null || place === undefined) return []
+      const hasWaited = hasBegun(job, place.now)
+      const waited = waits.get(job.id)
       const failed = hasWaited ? (yield* directory.listAttempts(job.id))?.at(-1) : undefined
       const unfinishedJobs = yield* countJobs(job, waited)
       return waitingFor({ ...factsOf(job.kind), job, place, waited, failed, unfinishedJobs })

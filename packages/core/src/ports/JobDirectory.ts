@@ -50,9 +50,11 @@ export class JobDirectory extends Context.Service<
      */
     readonly listAttempts: (jobId: JobId) => Effect.Effect<ReadonlyArray<FailedAttempt> | undefined, StoreUnavailable>
     /**
-     * Returns the newest `maxWaitRuns` runs of a job's attempts that ended to wait, oldest first, as long as its record exists. Returns
-     * `undefined` for an unknown job.
+     * Returns, for each of these jobs, the newest `maxWaitRuns` runs of its attempts that ended to wait, oldest first, as long as its
+     * record exists; `undefined` for an unknown job.
      */
-    readonly listWaits: (jobId: JobId) => Effect.Effect<ReadonlyArray<WaitRun> | undefined, StoreUnavailable>
+    readonly listWaits: (
+      jobIds: ReadonlyArray<JobId>,
+    ) => Effect.Effect<ReadonlyArray<ReadonlyArray<WaitRun> | undefined>, StoreUnavailable>
   }
 >()("@kiln/core/ports/JobDirectory") {}

@@ -2,6 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { JobStore, Switchboard } from "@kiln/core/ports"
 import { makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"
+import { untilStep } from "../../src/domain/Child.ts"
+import { awaitSignal, type WaitServices } from "../../src/worker/attempt/waiting.ts"
 import { storeDown, storesWith } from "../support/faults.ts"
 import { mp3, plainProviders, principal, speaks, within } from "../support/harness.ts"
 import {
@@ -118,6 +120,31 @@ describe("a slow response", () => {
       assert.strictEqual((yield* finished(id, "1 minutes", principal("live"))).status, "done")
     }).pipe(within({ stores, sandbox: plainProviders, live }))
   })
+
+  it.effect("to a read of signals does not end a wait: one that came in time meanwhile counts", () =>
+    Effect.gen(function* () {
+      let now = 0
+      const kept: Array<unknown> = []
+      const listSignals = () =>
+        Effect.sync(() => {
+          now = 200
+          return []
+        })
+      const services: WaitServices = {
+        job: { id: "job", checkpoints: { [untilStep("go")]: 100 } } as never,
+        store: { listSignals } as never,
+        now: () => now,
+        keep: (...step) => Effect.sync(() => void kept.push(step)),
+        inherited: undefined,
+      }
+      const parked = yield* Effect.flip(awaitSignal(services, "go", { timeout: 100 }))
+      assert.deepInclude(parked, { _tag: "AttemptParked", park: { reason: "signal", subject: "go", until: 100 } })
+      assert.deepStrictEqual(kept, [])
+      // The next attempt asks after the end.
+      assert.deepStrictEqual(yield* awaitSignal(services, "go", { timeout: 100 }), { timedOut: true })
+      assert.deepStrictEqual(kept, [[untilStep("go"), "over"]])
+    }),
+  )
 })
 
 describe("a slow answer to a claim", () => {

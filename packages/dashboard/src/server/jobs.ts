@@ -88,7 +88,7 @@ export const readJob = Effect.fnUntraced(function* ({ id }: InputOf<"readJob">) 
   const directory = yield* JobDirectory
   const projects = yield* readProjects
   const attempts = (yield* directory.listAttempts(job.id)) ?? []
-  const waits = (yield* directory.listWaits(job.id)) ?? []
+  const [waits = []] = yield* directory.listWaits([job.id])
   return {
     ...jobFields(job, projects),
     held: job.held,

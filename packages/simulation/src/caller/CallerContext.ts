@@ -8,6 +8,8 @@ import type { Coverage } from "../Coverage.ts"
 import type { Served } from "../Server.ts"
 import type { SimulatedKinds } from "../SimulatedKinds.ts"
 import type { SimulatedProcess } from "../SimulatedProcess.ts"
+import type { SignalBooks } from "../SignalBooks.ts"
+import type { StreamBooks } from "../StreamBooks.ts"
 import type { Watch } from "../Watch.ts"
 
 /** State of a caller. */
@@ -21,6 +23,8 @@ export class CallerContext {
   readonly watch: Watch
   readonly coverage: Coverage
   readonly kinds: SimulatedKinds
+  readonly streams: StreamBooks
+  readonly signals: SignalBooks
 
   constructor(
     process: SimulatedProcess,
@@ -31,6 +35,8 @@ export class CallerContext {
       readonly watch: Watch
       readonly coverage: Coverage
       readonly kinds: SimulatedKinds
+      readonly streams: StreamBooks
+      readonly signals: SignalBooks
     },
   ) {
     this.process = process
@@ -41,6 +47,8 @@ export class CallerContext {
     this.watch = parts.watch
     this.coverage = parts.coverage
     this.kinds = parts.kinds
+    this.streams = parts.streams
+    this.signals = parts.signals
   }
 
   /** Asks again and again until there is an answer. */

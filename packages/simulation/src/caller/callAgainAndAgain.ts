@@ -1,9 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { CallerContext } from "./CallerContext.ts"
 import { cancelJob } from "./cancelJob.ts"
+import { narration } from "../messageKinds.ts"
 import { eraseJob, eraseTooEarly } from "./eraseJob.ts"
 import { beAStranger, fetchFiles, followJob } from "./followJob.ts"
+import { readStream } from "./readStream.ts"
 import { sendFile } from "./sendFile.ts"
+import { sendSignals } from "./sendSignals.ts"
 import { reuseKey, submitJob, useUploadAgain } from "./submitJob.ts"
 
 /** Concurrent jobs of one caller. */
@@ -33,7 +36,14 @@ const oneJob = Effect.fnUntraced(function* (caller: CallerContext, key: string):
   if (dice.chance(0.1)) yield* beAStranger(caller, jobId)
   if (dice.chance(0.1)) yield* eraseTooEarly(caller, jobId)
   if (dice.chance(0.1)) yield* cancelJob(caller, jobId)
-  const job = yield* followJob(caller, jobId)
+  const [job] = yield* Effect.all(
+    [
+      followJob(caller, jobId),
+      kind.chunkProblem === undefined ? Effect.void : readStream(caller, jobId),
+      kind.name === narration.name && dice.chance(0.8) ? sendSignals(caller, jobId) : Effect.void,
+    ],
+    { concurrency: "unbounded" },
+  )
   if (job === undefined) return
   yield* fetchFiles(caller, job)
   if (dice.chance(0.4)) yield* eraseJob(caller, job)

@@ -57,7 +57,7 @@ export const makeMemoryJobDirectory = (state: MemoryState): JobDirectory["Servic
     readJobs: (jobIds) => step(() => jobIds.map((id) => state.jobs.get(id))),
     findPlace: (jobId) => step((now) => findPlace(state, jobId, now)),
     listKinds: step(() => [...new Set([...state.lanes.values()].map(({ kind }) => kind))].sort()),
-    listWaits: (jobId) => step(() => listWaits(state, jobId)),
+    listWaits: (jobIds) => step(() => jobIds.map((id) => listWaits(state, id))),
     listAttempts: (jobId) => step(() => (state.jobs.has(jobId) ? (state.attempts.get(jobId) ?? []) : undefined)),
   })
 

@@ -76,6 +76,8 @@ export const awaitSignal = Effect.fnUntraced(function* (
   if (kept !== undefined) return { timedOut: false, value: yield* valueOf(call, kept, options?.schema) }
   const until = yield* keptEnd(services, name, (now) => endOf(call, "timeout", options?.timeout, now))
   if (until === over) return { timedOut: true }
+  // Before the signals are read: one that comes in time, while a slow answer is on its way, is found by the next attempt.
+  const askedAt = services.now()
   const signal = (yield* services.store.listSignals(services.job.id)).find((each) => each.name === name)
   if (signal !== undefined) return { timedOut: false, value: yield* valueOf(call, signal.value, options?.schema) }
   const earlier = services.inherited && (yield* services.inherited).signals.find((each) => each.name === name)
@@ -83,7 +85,7 @@ export const awaitSignal = Effect.fnUntraced(function* (
     yield* services.keep(signalStep(name), earlier.value)
     return { timedOut: false, value: yield* valueOf(call, earlier.value, options?.schema) }
   }
-  if (until > services.now()) return yield* new AttemptParked({ park: { reason: "signal", subject: name, until } })
+  if (until > askedAt) return yield* new AttemptParked({ park: { reason: "signal", subject: name, until } })
   yield* services.keep(untilStep(name), over)
   return { timedOut: true }
 })

@@ -27,10 +27,11 @@ export const backgroundMeter = (families: MetricFamilies): BackgroundMeter => {
   }
 }
 
-const states = ["active", "refused", "paused"] as const
+const states = ["active", "refused", "paused", "ended"] as const
 
-const stateOf = ({ paused, refusal }: PlacedSchedule): (typeof states)[number] => {
+const stateOf = ({ nextAt, paused, refusal }: PlacedSchedule): (typeof states)[number] => {
   if (paused) return "paused"
+  if (nextAt === null) return "ended"
   return refusal === null ? "active" : "refused"
 }
 
@@ -42,7 +43,7 @@ export const backgroundMeasurement = (families: MetricFamilies) =>
   Effect.gen(function* () {
     const counted = families.gauge(
       "kiln_schedules",
-      "Schedules of the installation by state: active, refused (the job of the current tick) or paused. Use max",
+      "Schedules of the installation by state: active, refused (the job of the current tick), paused or ended. Use max",
       "state",
     )
     const late = families.gauge(
