@@ -1,4 +1,4 @@
-export { type JobFacts, judgeJob, maximumCostOf, repeatOf, type Unique } from "./acceptance.ts"
+export { type BoundKey, type JobFacts, judgeJob, maximumCostOf, repeatOf, type Unique } from "./acceptance.ts"
 export { advanceAfter, type JobTick } from "./JobTick.ts"
 export { exceedsCap, hasRoom, judgeTransfer, judgeUpload, type KeptBytes } from "./transferAcceptance.ts"
 export type { FieldError } from "./FieldError.ts"
@@ -109,6 +109,7 @@ export {
   startOfPeriod,
   spendingOf,
   dailySums,
+  withoutReservation,
   withReservation,
   withinReservation,
 } from "./SpendCap.ts"
