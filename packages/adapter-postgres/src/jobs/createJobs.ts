@@ -234,9 +234,10 @@ export const readItems = async (
   }
 }
 
-/** The jobs whose request may be replaced. */
-const releasable = (items: ReadonlyArray<NewJob>, holders: ReadonlyMap<string, Job>): ReadonlyArray<Job> =>
-  items.flatMap((item) => (replaces(item) ? (holders.get(item.unique?.scope ?? "") ?? []) : []))
+/** The jobs whose request may be replaced, each once. */
+const releasable = (items: ReadonlyArray<NewJob>, holders: ReadonlyMap<string, Job>): ReadonlyArray<Job> => [
+  ...new Set(items.flatMap((item) => (replaces(item) ? (holders.get(item.unique?.scope ?? "") ?? []) : []))),
+]
 
 const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
   const outcome = judgeJob(item, factsOf(batch, item, index))

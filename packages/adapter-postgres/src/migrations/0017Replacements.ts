@@ -59,7 +59,7 @@ END $$;
 CREATE FUNCTION "kiln".only_between_places() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT "kiln".is_between_places(NEW.id, NEW.seq) THEN
-    RAISE EXCEPTION 'only a job that waits for its first attempt can get another request';
+    RAISE EXCEPTION 'the fields a job was created with cannot be changed, except before its first attempt, by another request';
   END IF;
   RETURN NEW;
 END $$;

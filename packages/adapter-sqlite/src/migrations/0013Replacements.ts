@@ -1,5 +1,9 @@
 import type { Migration } from "@kiln/core/ports"
 
+/** Another request always has another key. */
+const isNoReplacement =
+  "OLD.status <> 'queued' OR NEW.status <> 'queued' OR NEW.idempotency_key = OLD.idempotency_key"
+
 /** A job that waits for its first attempt may get another request, and remembers the idempotency keys that it had before. */
 export const replacements: Migration = {
   name: "0013Replacements",
@@ -28,17 +32,17 @@ BEGIN SELECT RAISE(ABORT, 'the fields a job was created with cannot be changed')
 
 CREATE TRIGGER kiln_jobs_replaced_while_queued BEFORE UPDATE OF
   lane_id, kind_version, kept, idempotency_key, fingerprint, price_id, queue_limit_ms, run_limit_ms ON kiln_jobs
-WHEN OLD.status <> 'queued' OR NEW.status <> 'queued'
-BEGIN SELECT RAISE(ABORT, 'only a job that waits for its first attempt can get another request'); END;
+WHEN ${isNoReplacement}
+BEGIN SELECT RAISE(ABORT, 'the fields a job was created with cannot be changed, except before its first attempt, by another request'); END;
 
 DROP TRIGGER kiln_jobs_request_is_final;
 CREATE TRIGGER kiln_jobs_request_is_final BEFORE UPDATE OF request ON kiln_jobs
-WHEN (NEW.request IS NOT NULL OR NEW.retained = OLD.retained) AND (OLD.status <> 'queued' OR NEW.status <> 'queued')
-BEGIN SELECT RAISE(ABORT, 'only a job that waits for its first attempt can get another request'); END;
+WHEN (NEW.request IS NOT NULL OR NEW.retained = OLD.retained) AND (${isNoReplacement})
+BEGIN SELECT RAISE(ABORT, 'the fields a job was created with cannot be changed, except before its first attempt, by another request'); END;
 
 DROP TRIGGER kiln_jobs_upload_goes_to_a_retry;
 CREATE TRIGGER kiln_jobs_upload_goes_to_a_retry BEFORE UPDATE OF upload_id ON kiln_jobs
-WHEN (OLD.status <> 'queued' OR NEW.status <> 'queued') AND
+WHEN (${isNoReplacement}) AND
   (NEW.upload_id IS NOT NULL OR OLD.upload_id IS NULL OR OLD.status <> 'failed' OR OLD.retained <> 'kept')
 BEGIN SELECT RAISE(ABORT, 'only a failed job can release its upload'); END;
 
