@@ -1,4 +1,12 @@
-import { dailySums, type JobId, type SpendCap, type Spending, spendingOf, type SpendOwner, startOfPeriod } from "@kiln/core/domain"
+import {
+  dailySums,
+  type JobId,
+  type SpendCap,
+  type Spending,
+  spendingOf,
+  type SpendOwner,
+  startOfPeriod,
+} from "@kiln/core/domain"
 import { assign, select, type Values } from "./columns.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
@@ -31,7 +39,12 @@ export const unreserve = (tx: Transaction, jobId: JobId): void => void tx.run(de
 /** An entry of a charge has no job's id as long as the job is unfinished. */
 const spendingUnder = (tx: Transaction, { owner, ...cap }: RowOf<typeof capOf>, except?: JobId): Spending => {
   const entries = tx.all(entriesOf, { owner })
-  return spendingOf(owner, cap, except === undefined ? entries : entries.filter(({ entry }) => entry !== except), tx.now)
+  return spendingOf(
+    owner,
+    cap,
+    except === undefined ? entries : entries.filter(({ entry }) => entry !== except),
+    tx.now,
+  )
 }
 
 /**

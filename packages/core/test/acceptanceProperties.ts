@@ -22,7 +22,16 @@ interface Situation {
   readonly replaces: boolean
   readonly retry: "none" | "possible" | "unknown" | "done" | "erased" | "upload gone" | "upload fault"
   readonly gate: "none" | "open" | "free" | "no price" | "no meter" | "switched off" | "forced off" | "unserved"
-  readonly upload: "none" | "ready" | "unknown" | "used" | "the holder's" | "erased" | "too old" | "in transfer" | "never came"
+  readonly upload:
+    | "none"
+    | "ready"
+    | "unknown"
+    | "used"
+    | "the holder's"
+    | "erased"
+    | "too old"
+    | "in transfer"
+    | "never came"
   readonly spending: "no cap" | "room" | "over" | "unbounded"
   readonly queue: "no cap" | "room" | "full" | "overfull"
 }
@@ -31,7 +40,19 @@ const situations: fc.Arbitrary<Situation> = fc.record({
   storage: fc.constantFrom("no cap", "room", "full"),
   tick: fc.constantFrom("none", "none", "none", "due", "due", "taken", "removed"),
   key: fc.constantFrom("free", "free", "free", "same request", "other request"),
-  scope: fc.constantFrom("none", "none", "none", "free", "queued", "queued", "overdue", "processing", "finished", "fresh", "old"),
+  scope: fc.constantFrom(
+    "none",
+    "none",
+    "none",
+    "free",
+    "queued",
+    "queued",
+    "overdue",
+    "processing",
+    "finished",
+    "fresh",
+    "old",
+  ),
   until: fc.constantFrom<Situation["until"]>("queued", "unfinished", 500),
   replaces: fc.boolean(),
   retry: fc.constantFrom(
@@ -46,13 +67,34 @@ const situations: fc.Arbitrary<Situation> = fc.record({
     "upload fault",
   ),
   gate: fc.constantFrom("none", "open", "free", "no price", "no meter", "switched off", "forced off", "unserved"),
-  upload: fc.constantFrom("none", "ready", "unknown", "used", "the holder's", "erased", "too old", "in transfer", "never came"),
+  upload: fc.constantFrom(
+    "none",
+    "ready",
+    "unknown",
+    "used",
+    "the holder's",
+    "erased",
+    "too old",
+    "in transfer",
+    "never came",
+  ),
   spending: fc.constantFrom("no cap", "no cap", "room", "room", "over", "unbounded"),
   queue: fc.constantFrom("no cap", "room", "full", "overfull"),
 })
 
 const price = { name: "svc-audio", version: 3, currency: "usd", unitAmounts: { input_characters: "0.01" } }
-const requestOf = ({ gate, queue, replaces, retry, scope, spending, storage, tick, until, upload }: Situation): NewJob => ({
+const requestOf = ({
+  gate,
+  queue,
+  replaces,
+  retry,
+  scope,
+  spending,
+  storage,
+  tick,
+  until,
+  upload,
+}: Situation): NewJob => ({
   ...(storage !== "no cap" && { storageCap: 10 }),
   ...(tick !== "none" && { tick: { name: "nightly", version: 3, tick: 5, nextAt: 6, schedule: {} as Schedule } }),
   id: "job_new",
@@ -245,7 +287,12 @@ const checks = (situation: Situation): ReadonlyArray<readonly [check: string, ob
         ? { _tag: "SpendCapReached", refusal }
         : undefined,
     ],
-    ["storage", storage === "full" && !replaces(situation) ? { _tag: "StorageFull", capBytes: 10, kept: { uploads: 4, files: 6 } } : undefined],
+    [
+      "storage",
+      storage === "full" && !replaces(situation)
+        ? { _tag: "StorageFull", capBytes: 10, kept: { uploads: 4, files: 6 } }
+        : undefined,
+    ],
     ["queue", (queue === "full" || queue === "overfull") && !replaces(situation) ? { _tag: "QueueFull" } : undefined],
   ]
 }

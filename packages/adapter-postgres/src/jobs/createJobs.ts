@@ -190,36 +190,25 @@ export const readItems = async (
   const consumed = [...items, ...released].flatMap(({ keyId, mode, projectId, uploadId: id }) =>
     id === null ? [] : [{ id, projectId, keyId, mode }],
   )
-  const [
-    [schedules, holders],
-    retried,
-    ,
-    ,
-    spending,
-    reserved,
-    unfinished,
-    kept,
-    board,
-    uploads,
-    bound,
-  ] = await Promise.all([
-    first,
-    lockedRetried(session, items),
-    session.batch(lockUploads, consumed, {}),
-    alone && oneAtATimePerProject(session, items),
-    owners.length === 0 ? noSpending : lockSpending(session, owners),
-    released.length === 0
-      ? []
-      : reservationsOf(
-          session,
-          released.map(({ id }) => id),
-        ),
-    countUnfinished(session, items),
-    readKept(session, items),
-    items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
-    session.batch(ownUploads, consumed, {}),
-    boundKeys(session, items),
-  ])
+  const [[schedules, holders], retried, , , spending, reserved, unfinished, kept, board, uploads, bound] =
+    await Promise.all([
+      first,
+      lockedRetried(session, items),
+      session.batch(lockUploads, consumed, {}),
+      alone && oneAtATimePerProject(session, items),
+      owners.length === 0 ? noSpending : lockSpending(session, owners),
+      released.length === 0
+        ? []
+        : reservationsOf(
+            session,
+            released.map(({ id }) => id),
+          ),
+      countUnfinished(session, items),
+      readKept(session, items),
+      items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
+      session.batch(ownUploads, consumed, {}),
+      boundKeys(session, items),
+    ])
   return {
     bound,
     holders,

@@ -50,7 +50,11 @@ export const replaceJobs = async (
   const answers = await Promise.all(
     replaced.map(({ item, remembers, row: { key_id: _, kind: __, mode: ___, project_id: ____, ...row } }) => {
       const labels = labelsOf(item.metadata)
-      return tx.get(replaceStatement, { ...row, labels: labels.length === 0 ? null : JSON.stringify(labels), remembers })
+      return tx.get(replaceStatement, {
+        ...row,
+        labels: labels.length === 0 ? null : JSON.stringify(labels),
+        remembers,
+      })
     }),
   )
   if (answers.some((answer) => answer?.isReplaced !== true)) throw new Superseded()

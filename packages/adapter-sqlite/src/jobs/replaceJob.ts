@@ -56,19 +56,12 @@ const replacedKey = statement((given: Given<Values<"replaced_keys", "key_id" | "
 )
 
 /** Writes the new request of a waiting job, and keeps the key that a caller gave to the one before. Returns the job as later reads will. */
-export const replaceJob = (
-  tx: Transaction,
-  before: Job,
-  judged: Job,
-  laneId: number,
-  priceId: number | null,
-): Job => {
+export const replaceJob = (tx: Transaction, before: Job, judged: Job, laneId: number, priceId: number | null): Job => {
   const { fingerprint, id, idempotencyKey, keyId } = before
   const seq = tx.get(stateById, { id })?.seq
   if (seq === undefined) throw new TypeError(`${id} does not exist`)
   const { job, longRequest, row } = insertionOf(judged, priceId)
-  if (!idempotencyKey.startsWith(keylessPrefix))
-    tx.run(insertKey, { keyId, idempotencyKey, fingerprint, jobSeq: seq })
+  if (!idempotencyKey.startsWith(keylessPrefix)) tx.run(insertKey, { keyId, idempotencyKey, fingerprint, jobSeq: seq })
   tx.run(deleteData, { jobSeq: seq })
   if (tx.run(updateRequest, { ...row, seq, laneId, waitedMs: job.waitedMs }) !== 1)
     throw new TypeError(`${id} cannot get another request`)

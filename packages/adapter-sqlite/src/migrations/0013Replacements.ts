@@ -1,8 +1,7 @@
 import type { Migration } from "@kiln/core/ports"
 
 /** Another request always has another key. */
-const isNoReplacement =
-  "OLD.status <> 'queued' OR NEW.status <> 'queued' OR NEW.idempotency_key = OLD.idempotency_key"
+const isNoReplacement = "OLD.status <> 'queued' OR NEW.status <> 'queued' OR NEW.idempotency_key = OLD.idempotency_key"
 
 /** A job that waits for its first attempt may get another request, and remembers the idempotency keys that it had before. */
 export const replacements: Migration = {

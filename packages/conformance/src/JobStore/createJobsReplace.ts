@@ -168,7 +168,9 @@ export const replacingJobs: Section = {
         expect((yield* submit(...others)).map(({ _tag }) => _tag)).toEqual(["Created", "Replayed"])
         expect(yield* read(newJob(1))).toEqual(job)
         // Of another key, they are free.
-        expect(yield* createTags({ ...newJob(22), keyId: keyId(2), idempotencyKey: "idempotency-1" })).toEqual(["Created"])
+        expect(yield* createTags({ ...newJob(22), keyId: keyId(2), idempotencyKey: "idempotency-1" })).toEqual([
+          "Created",
+        ])
         const done = yield* complete(yield* claimOne())
         expect(yield* submit({ ...replacing(1), id: jobId(30) })).toEqual([{ _tag: "Replayed", job: done }])
         yield* store.deleteJobs(0, 10)
@@ -212,8 +214,7 @@ export const replacingJobs: Section = {
       "the upload before is free again, and the new one is consumed",
       Effect.gen(function* () {
         const [one, two] = [yield* createUploaded(1), yield* createUploaded(2)]
-        const withUpload = (n: number, upload: number) =>
-          newUploadJob(n, { ...replaces, uploadId: uploadId(upload) })
+        const withUpload = (n: number, upload: number) => newUploadJob(n, { ...replaces, uploadId: uploadId(upload) })
         yield* create(withUpload(1, 1))
         expect((yield* replace(withUpload(2, 2))).uploadId).toBe(uploadId(2))
         expect(yield* readUpload(1)).toEqual(one)

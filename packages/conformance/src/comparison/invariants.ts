@@ -65,14 +65,27 @@ const stepsOf = (name: string, before: Job | undefined, after: Job | undefined, 
 const replacementAndClaim = (before: Job, after: Job, now: number): ReadonlyArray<Step> => {
   if (!after.held) return [[before, after, "createJobs"]]
   const at = now - after.waitedMs
-  const replaced = { ...after, ...applyEvent(before, { event: "replaced", limits: after, at }, now), ...requestOf(after) }
+  const replaced = {
+    ...after,
+    ...applyEvent(before, { event: "replaced", limits: after, at }, now),
+    ...requestOf(after),
+  }
   return [
     [before, replaced, "createJobs"],
     [replaced, after, "claimJobs"],
   ]
 }
 
-const requestOf = ({ fingerprint, idempotencyKey, kindVersion, metadata, price, priority, request, uploadId }: Job) => ({
+const requestOf = ({
+  fingerprint,
+  idempotencyKey,
+  kindVersion,
+  metadata,
+  price,
+  priority,
+  request,
+  uploadId,
+}: Job) => ({
   ...{ fingerprint, idempotencyKey, kindVersion, metadata },
   ...{ price, priority, request, uploadId },
 })

@@ -141,7 +141,8 @@ export const jobTransitions = {
     to: "queued",
     guard: "pending",
     token: "kept",
-    meaning: "a later submission of a unique job gives it another request before its first attempt; it begins to wait anew",
+    meaning:
+      "a later submission of a unique job gives it another request before its first attempt; it begins to wait anew",
   },
   released: {
     verb: "releaseJobs",

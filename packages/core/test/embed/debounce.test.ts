@@ -201,7 +201,10 @@ describe.each(everyStore)("a later submission that replaces the request (%s)", (
     await expect(submit(two, 1, "b")).rejects.toMatchObject({ code: "upload_already_used" })
     const other = await submit(one, 20, "b")
     expect(await engine.drain({ maxMs: minute })).toMatchObject({ done: 2 })
-    expect(await engine.get(job, project)).toMatchObject({ output: { bytes: 30 }, billing: { status: "charged", amount: "0.8" } })
+    expect(await engine.get(job, project)).toMatchObject({
+      output: { bytes: 30 },
+      billing: { status: "charged", amount: "0.8" },
+    })
     expect(await engine.get(other, project)).toMatchObject({ output: { bytes: 20 }, billing: { amount: "0.2" } })
   })
 })
@@ -216,7 +219,8 @@ it.each(everyStore)(
       request: z.object({ page: z.string(), n: z.int(), text: z.string() }),
       run: async ({ jobId, metadata, request: { n, text }, tags }) => {
         ran.set(jobId, [...(ran.get(jobId) ?? []), n])
-        if (metadata["n"] !== n || tags[0] !== `n${n}` || text !== String(n).repeat(300)) mixed.push({ n, metadata, tags })
+        if (metadata["n"] !== n || tags[0] !== `n${n}` || text !== String(n).repeat(300))
+          mixed.push({ n, metadata, tags })
         return { output: {} }
       },
     })

@@ -10,7 +10,15 @@ import {
   owns,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { idempotencyIndex, insertJob, keep, type MemoryState, putJob, putUpload, replaceRequest } from "../MemoryState.ts"
+import {
+  idempotencyIndex,
+  insertJob,
+  keep,
+  type MemoryState,
+  putJob,
+  putUpload,
+  replaceRequest,
+} from "../MemoryState.ts"
 import { replaceSchedule } from "../MemoryScheduleStore.ts"
 import { keptBytes } from "../keptBytes.ts"
 import { readBoard } from "../MemorySwitchboard.ts"
