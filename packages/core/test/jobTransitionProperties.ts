@@ -325,8 +325,8 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
   "a delayed job begins no earlier, and has its whole queue limit from then on": (transitions) =>
     holdsForAllSteps(transitions, ({ before, event, now, after, startsAt }, earlier) => {
       if (before.attempts > 0 || after === undefined) return
-      const moves = ["rescheduled", "replaced"]
-      const moved = earlier.findLast((step) => moves.includes(step.event.event) && step.after !== undefined)?.event
+      const moves = new Set<string>(["rescheduled", "replaced"])
+      const moved = earlier.findLast((step) => moves.has(step.event.event) && step.after !== undefined)?.event
       const begins = moved !== undefined && "at" in moved ? moved.at : startsAt
       if (event.event === "claimed" && before.status === "queued") expect(now).toBeGreaterThanOrEqual(begins)
       if (event.event === "expired" && moved === undefined)

@@ -85,10 +85,7 @@ const requestOf = ({
   priority,
   request,
   uploadId,
-}: Job) => ({
-  ...{ fingerprint, idempotencyKey, kindVersion, metadata },
-  ...{ price, priority, request, uploadId },
-})
+}: Job): Partial<Job> => ({ fingerprint, idempotencyKey, kindVersion, metadata, price, priority, request, uploadId })
 
 const expectMoves = (name: string, history: History, present: ReadonlyMap<JobId, Job>, now: number): void => {
   for (const { jobId } of history.jobs) {
