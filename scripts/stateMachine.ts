@@ -34,6 +34,7 @@ const variants: {
   parked: (token) => [true, false].map((isCharged) => ({ token, until: 10_000_000, isCharged })),
   woken: () => [{}],
   rescheduled: () => [{ at: 10_000_000 }],
+  replaced: () => [{ at: 10_000_000, limits: { queueLimitMs: 3_600_000, runLimitMs: 45_000 } }],
   released: (token) => [{ token, createdAt: 0 }],
   lost: () => [{ createdAt: 0 }],
   expired: () => [{}],

@@ -27,11 +27,18 @@ export type ErrorMeaning =
 const conflicts = new Set(["40001", "40P01", "55P03"])
 
 /**
- * Whether the same job is being inserted by an earlier try of its step, whose answer was lost. ON CONFLICT looks at the idempotency
- * key only, so that try may be met at the id. The next one finds the key.
+ * Whether the same job is being inserted by an earlier try of its step, whose answer was lost: ON CONFLICT looks at the idempotency
+ * key only, so that try may be met at the id. Or whether another transaction has bound the key of a request that replaces another. The next
+ * try finds the key.
  */
-const meetsItself = (error: unknown): boolean =>
-  sqlState(error) === "23505" && isError(error) && "constraint" in error && error.constraint === "jobs_id_key"
+const meetsAnother = (error: unknown): boolean =>
+  sqlState(error) === "23505" &&
+  isError(error) &&
+  "constraint" in error &&
+  (error.constraint === "jobs_id_key" || error.constraint === "jobs_key_id_idempotency_key_key")
+
+/** Whether the idempotency key of a new job is bound to one whose request was replaced, which only a lookup finds. */
+export const isReplacedKey = (error: unknown): boolean => sqlState(error) === "KILN2"
 
 /**
  * The server ended the session (shutdown, crash, idle transaction timeout, terminated backend) or became a read-only replica.
@@ -53,7 +60,7 @@ export const meaningOf = (error: unknown): ErrorMeaning => {
   if (error instanceof NoConnection) return "connection"
   const code = sqlState(error)
   if (code === undefined) return isNetworkError(error) ? "connection" : "defect"
-  if (conflicts.has(code) || meetsItself(error)) return "conflict"
+  if (conflicts.has(code) || meetsAnother(error)) return "conflict"
   if (endsConnection(code)) return "connection"
   return isDefect(code) ? "defect" : "unavailable"
 }

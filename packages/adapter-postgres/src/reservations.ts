@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import type { SpendOwner } from "@kiln/core/domain"
+import type { JobId, SpendOwner } from "@kiln/core/domain"
 import type { Session } from "./Session.ts"
 import { batchStatement, query } from "./Statement.ts"
 
@@ -107,6 +107,33 @@ const deleteReservations = batchStatement<Pick<Reservation, "owner" | "entry">, 
       .whereRef("spending.owner", "=", "item.owner")
       .whereRef("spending.entry", "=", "item.entry"),
 )
+
+const reservationsOfEntries = batchStatement<{ entry: string }, {}, Reservation>({ entry: "text" }, (item) =>
+  query
+    .selectFrom("spending")
+    .innerJoin(item, (join) => join.onRef("item.entry", "=", "spending.entry"))
+    .select(["spending.owner", "spending.entry", "spending.currency", "spending.amount"])
+    .where("spending.charged_at", "is", null)
+    .$castTo<Reservation>(),
+)
+
+const entriesOf = (jobIds: Iterable<JobId>) => [...jobIds].map((entry) => ({ entry }))
+
+/** Returns what each of these unfinished jobs reserves, by owner. */
+export const reservationsOf = (session: Session, jobIds: Iterable<JobId>): Promise<ReadonlyArray<Reservation>> =>
+  session.batch(reservationsOfEntries, entriesOf(jobIds), {})
+
+const deleteEntries = batchStatement<{ entry: string }, {}, unknown>({ entry: "text" }, (item) =>
+  query
+    .deleteFrom("spending")
+    .using(item)
+    .whereRef("spending.entry", "=", "item.entry")
+    .where("spending.charged_at", "is", null),
+)
+
+/** Removes what these unfinished jobs reserve. */
+export const unreserveJobs = (session: Session, jobIds: Iterable<JobId>): Promise<number> =>
+  session.runBatch(deleteEntries, entriesOf(jobIds), {})
 
 /** Removes reservations of jobs that were not created. */
 export const unreserve = (session: Session, reservations: ReadonlyArray<Reservation>): Promise<number> =>

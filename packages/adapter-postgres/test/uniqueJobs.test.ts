@@ -134,3 +134,27 @@ it.live("a process of the previous version, which locks scopes in its own way, i
     })
   }),
 )
+
+it.live("a claim that began before a request was replaced takes neither the old one nor the new one", () =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    const engine = yield* engineOn(url)
+    const claims = yield* begun(url)
+    const replace = { by: "all", while: "queued", onDuplicate: "replace" } as const
+    // As `take_jobs` locks places and reads their jobs, except that its snapshot is half a second older than its locks.
+    const claim = `WITH begun AS MATERIALIZED (SELECT pg_sleep(0.5)), head AS MATERIALIZED (
+      SELECT queue.job_seq FROM begun CROSS JOIN LATERAL (
+        SELECT * FROM kiln.queue WHERE begun IS NOT NULL AND NOT held FOR UPDATE SKIP LOCKED) AS queue)
+      SELECT jobs.request FROM head JOIN kiln.jobs ON jobs.seq = head.job_seq`
+    const [early, late] = yield* Effect.promise(async () => {
+      await engine.submit("hello", { n: 1 }, { unique: replace })
+      const before = claims.query(claim)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      await engine.submit("hello", { n: 2 }, { unique: replace })
+      return [(await before).rows, (await claims.query(claim)).rows]
+    })
+    expect(early).toEqual([])
+    expect(late).toEqual([{ request: '{"n":2}' }])
+    yield* Effect.promise(() => claims.query("ROLLBACK"))
+  }),
+)

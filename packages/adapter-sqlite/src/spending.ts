@@ -1,4 +1,12 @@
-import { dailySums, type SpendCap, type Spending, spendingOf, type SpendOwner, startOfPeriod } from "@kiln/core/domain"
+import {
+  dailySums,
+  type JobId,
+  type SpendCap,
+  type Spending,
+  spendingOf,
+  type SpendOwner,
+  startOfPeriod,
+} from "@kiln/core/domain"
 import { assign, select, type Values } from "./columns.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
@@ -21,14 +29,36 @@ const entriesOf = statement((given: Given<Owner>) =>
     .where("owner", "=", given.owner),
 )
 
-const spendingUnder = (tx: Transaction, { owner, ...cap }: RowOf<typeof capOf>): Spending =>
-  spendingOf(owner, cap, tx.all(entriesOf, { owner }), tx.now)
+const deleteReservation = statement((given: Given<Values<"spending", "entry">>) =>
+  query.deleteFrom("spending").where("entry", "=", given.entry).where("charged_at", "is", null),
+)
 
-/** Returns the caps of these owners that have one, with what counts against them. The write lock keeps others from reserving. */
-export const readSpending = (tx: Transaction, owners: ReadonlyArray<SpendOwner>): ReadonlyArray<Spending> =>
+/** Removes what an unfinished job reserves. */
+export const unreserve = (tx: Transaction, jobId: JobId): void => void tx.run(deleteReservation, { entry: jobId })
+
+/** An entry of a charge has no job's id as long as the job is unfinished. */
+const spendingUnder = (tx: Transaction, { owner, ...cap }: RowOf<typeof capOf>, except?: JobId): Spending => {
+  const entries = tx.all(entriesOf, { owner })
+  return spendingOf(
+    owner,
+    cap,
+    except === undefined ? entries : entries.filter(({ entry }) => entry !== except),
+    tx.now,
+  )
+}
+
+/**
+ * Returns the caps of these owners that have one, with what counts against them, without what `except` reserves. The write lock keeps
+ * others from reserving.
+ */
+export const readSpending = (
+  tx: Transaction,
+  owners: ReadonlyArray<SpendOwner>,
+  except?: JobId,
+): ReadonlyArray<Spending> =>
   owners.flatMap((owner) => {
     const cap = tx.get(capOf, { owner })
-    return cap === undefined ? [] : [spendingUnder(tx, cap)]
+    return cap === undefined ? [] : [spendingUnder(tx, cap, except)]
   })
 
 export const listSpending = (tx: Transaction): ReadonlyArray<Spending> =>

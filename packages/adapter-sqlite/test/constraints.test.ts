@@ -140,6 +140,8 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["another owner", job(1, "key_id = 'key_other'"), /cannot be changed/],
       ["another price", job(7, "price_id = 1"), /cannot be changed/],
       ["another request", job(1, "request = '{}'"), /cannot be changed/],
+      ["another request after its begin", job(3, "request = '{}', idempotency_key = 'x'"), /cannot be changed/],
+      ["other kept fields after its begin", job(3, "kept = '{}', idempotency_key = 'x'"), /cannot be changed/],
       ["its request taken from it", job(4, "request = NULL"), /cannot be changed/],
       [
         "another long request",

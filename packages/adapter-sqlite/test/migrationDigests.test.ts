@@ -18,6 +18,7 @@ const committed: Readonly<Record<string, string>> = {
   "0010Prerequisites": "596da13c5069e3323989be40eb6ed1a94c9a38cb8023c7fbe10e44e2a35361e1",
   "0011Chunks": "8104f8204204c7b132e5be033e6bfaf90104aec56c846c749eccc9629a11480b",
   "0012Priorities": "6e4d54a52dd74c172ff59db4b88da3214b4417b7bb5de15aeafed81cf73e4ef9",
+  "0013Replacements": "8da42327a27d61452e295ba1bcfeb33e451abfdbd616821037623252d4843a21",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

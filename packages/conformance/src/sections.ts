@@ -21,6 +21,7 @@ import { createJobsQueueCap } from "./JobStore/createJobsQueueCap.ts"
 import { createJobsGate, createJobsPrecedence } from "./JobStore/createJobsRefusals.ts"
 import { createJobsSpendCap } from "./JobStore/createJobsSpendCap.ts"
 import { createJobsTicks } from "./JobStore/createJobsTicks.ts"
+import { replacingJobs } from "./JobStore/createJobsReplace.ts"
 import { uniqueJobs } from "./JobStore/createJobsUnique.ts"
 import { createJobsUpload } from "./JobStore/createJobsUpload.ts"
 import { delay } from "./JobStore/createJobsDelay.ts"
@@ -96,6 +97,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   metadataSection,
   retries,
   uniqueJobs,
+  replacingJobs,
   createJobsTicks,
   createAndClaimJobs,
   findJobs,

@@ -17,11 +17,21 @@ interface Situation {
   readonly tick: "none" | "due" | "taken" | "removed"
   readonly key: "free" | "same request" | "other request"
   /** The job that took the scope last; `none` if the job need not be unique. */
-  readonly scope: "none" | "free" | "queued" | "processing" | "finished" | "fresh" | "old"
+  readonly scope: "none" | "free" | "queued" | "overdue" | "processing" | "finished" | "fresh" | "old"
   readonly until: "queued" | "unfinished" | 500
+  readonly replaces: boolean
   readonly retry: "none" | "possible" | "unknown" | "done" | "erased" | "upload gone" | "upload fault"
   readonly gate: "none" | "open" | "free" | "no price" | "no meter" | "switched off" | "forced off" | "unserved"
-  readonly upload: "none" | "ready" | "unknown" | "used" | "erased" | "too old" | "in transfer" | "never came"
+  readonly upload:
+    | "none"
+    | "ready"
+    | "unknown"
+    | "used"
+    | "the holder's"
+    | "erased"
+    | "too old"
+    | "in transfer"
+    | "never came"
   readonly spending: "no cap" | "room" | "over" | "unbounded"
   readonly queue: "no cap" | "room" | "full" | "overfull"
 }
@@ -30,8 +40,21 @@ const situations: fc.Arbitrary<Situation> = fc.record({
   storage: fc.constantFrom("no cap", "room", "full"),
   tick: fc.constantFrom("none", "none", "none", "due", "due", "taken", "removed"),
   key: fc.constantFrom("free", "free", "free", "same request", "other request"),
-  scope: fc.constantFrom("none", "none", "none", "free", "queued", "processing", "finished", "fresh", "old"),
+  scope: fc.constantFrom(
+    "none",
+    "none",
+    "none",
+    "free",
+    "queued",
+    "queued",
+    "overdue",
+    "processing",
+    "finished",
+    "fresh",
+    "old",
+  ),
   until: fc.constantFrom<Situation["until"]>("queued", "unfinished", 500),
+  replaces: fc.boolean(),
   retry: fc.constantFrom(
     "none",
     "none",
@@ -44,13 +67,34 @@ const situations: fc.Arbitrary<Situation> = fc.record({
     "upload fault",
   ),
   gate: fc.constantFrom("none", "open", "free", "no price", "no meter", "switched off", "forced off", "unserved"),
-  upload: fc.constantFrom("none", "ready", "unknown", "used", "erased", "too old", "in transfer", "never came"),
+  upload: fc.constantFrom(
+    "none",
+    "ready",
+    "unknown",
+    "used",
+    "the holder's",
+    "erased",
+    "too old",
+    "in transfer",
+    "never came",
+  ),
   spending: fc.constantFrom("no cap", "no cap", "room", "room", "over", "unbounded"),
   queue: fc.constantFrom("no cap", "room", "full", "overfull"),
 })
 
 const price = { name: "svc-audio", version: 3, currency: "usd", unitAmounts: { input_characters: "0.01" } }
-const requestOf = ({ gate, queue, retry, scope, spending, storage, tick, until, upload }: Situation): NewJob => ({
+const requestOf = ({
+  gate,
+  queue,
+  replaces,
+  retry,
+  scope,
+  spending,
+  storage,
+  tick,
+  until,
+  upload,
+}: Situation): NewJob => ({
   ...(storage !== "no cap" && { storageCap: 10 }),
   ...(tick !== "none" && { tick: { name: "nightly", version: 3, tick: 5, nextAt: 6, schedule: {} as Schedule } }),
   id: "job_new",
@@ -64,7 +108,7 @@ const requestOf = ({ gate, queue, retry, scope, spending, storage, tick, until, 
   delayMs: 7.5,
   metadata: { a: 1 },
   retryOf: retry === "none" ? null : "job_failed",
-  ...(scope !== "none" && { unique: { scope: "s", while: until } }),
+  ...(scope !== "none" && { unique: { scope: "s", while: until, replaces } }),
   uploadId: upload === "none" ? null : "upl_a",
   maxTransfers: 2,
   idempotencyKey: "k",
@@ -89,14 +133,47 @@ const jobWith = (changes: Partial<Job>): Job => changes as Job
 /** Created exactly at the end of its time, unless it is `fresh`. */
 const holderIn = ({ scope }: Situation): Job | undefined => {
   if (scope === "none" || scope === "free") return undefined
-  const status = scope === "queued" || scope === "processing" ? scope : "done"
-  return jobWith({ status, createdAt: NOW - (scope === "fresh" ? 499 : 500) })
+  const status = scope === "overdue" ? "queued" : scope === "queued" || scope === "processing" ? scope : "done"
+  return jobWith({
+    id: "job_holder",
+    status,
+    token: 0,
+    held: status === "processing",
+    projectId: "prj_a",
+    keyId: "key_a",
+    mode: "live",
+    kind: "speech_synthesis",
+    ranMs: 0,
+    attempts: 0,
+    failures: 0,
+    lostWorkers: 0,
+    errorCode: null,
+    finishedAt: null,
+    retained: "kept",
+    checkpoints: {},
+    output: null,
+    files: [],
+    warningCode: null,
+    charge: null,
+    createdAt: NOW - (scope === "fresh" ? 499 : 500),
+    claimableAt: NOW - 1,
+    deadlineAt: scope === "overdue" ? NOW : NOW + 1,
+    waitedMs: 3,
+  })
 }
+
+const waits = ({ scope }: Situation): boolean => scope === "queued" || scope === "overdue"
+
+/** Whether the request takes the place of the one of the job that has the scope, or would if that still had time. */
+const isReplacement = (situation: Situation): boolean =>
+  situation.replaces && situation.retry === "none" && waits(situation) && keepsScope(situation)
+
+const replaces = (situation: Situation): boolean => isReplacement(situation) && situation.scope === "queued"
 
 const keepsScope = ({ scope, until }: Situation): boolean => {
   if (scope === "none" || scope === "free") return false
   if (until === 500) return scope === "fresh"
-  return scope === "queued" || (scope === "processing" && until === "unfinished")
+  return scope === "queued" || scope === "overdue" || (scope === "processing" && until === "unfinished")
 }
 
 const retriedIn = ({ retry, upload }: Situation): ReturnType<JobFacts["retried"]> => {
@@ -136,7 +213,7 @@ const uploadIn = ({ upload }: Situation): Upload | undefined => {
     claimedUntil: upload === "in transfer" ? NOW + 1 : null,
     transfers: 1,
     file: arrived && upload !== "erased" ? { blobKey: "b", bytes: 1, sha256: "00" } : null,
-    jobId: upload === "used" ? "job_other" : null,
+    jobId: upload === "used" ? "job_other" : upload === "the holder's" ? "job_holder" : null,
     erased: upload === "erased",
   }
 }
@@ -158,7 +235,11 @@ const factsIn = (situation: Situation): { readonly facts: JobFacts; readonly ask
       return fact()
     }
   const { key, queue } = situation
-  const existing = key === "free" ? undefined : jobWith({ fingerprint: key === "same request" ? "mine" : "other" })
+  // The job may have another request by now.
+  const existing =
+    key === "free"
+      ? undefined
+      : { job: jobWith({ fingerprint: "third" }), fingerprint: key === "same request" ? "mine" : "other" }
   return {
     asked,
     facts: {
@@ -186,6 +267,7 @@ const missing = {
 const refusals = {
   unknown: "not_found",
   used: "already_used",
+  "the holder's": "already_used",
   erased: "expired",
   "too old": "expired",
   "in transfer": "not_ready",
@@ -201,7 +283,7 @@ const checks = (situation: Situation): ReadonlyArray<readonly [check: string, ob
   return [
     ["tick", tick === "taken" || tick === "removed" ? { _tag: "TickTaken" } : undefined],
     ["key", key === "free" ? undefined : key === "other request" ? { _tag: "KeyReused" } : { _tag: "Replayed" }],
-    ["scope", keepsScope(situation) ? { _tag: "Duplicate" } : undefined],
+    ["scope", keepsScope(situation) && !isReplacement(situation) ? { _tag: "Duplicate" } : undefined],
     [
       "retry",
       retry === "none" || retry === "possible" || (retry === "upload fault" && upload === "none")
@@ -211,7 +293,7 @@ const checks = (situation: Situation): ReadonlyArray<readonly [check: string, ob
     ["gate", gate in missing ? { _tag: "GateClosed", missing: missing[gate as keyof typeof missing] } : undefined],
     [
       "upload",
-      retry === "none" && upload in refusals
+      retry === "none" && upload in refusals && !(upload === "the holder's" && replaces(situation))
         ? { _tag: "UploadRefused", reason: refusals[upload as keyof typeof refusals] }
         : undefined,
     ],
@@ -221,8 +303,13 @@ const checks = (situation: Situation): ReadonlyArray<readonly [check: string, ob
         ? { _tag: "SpendCapReached", refusal }
         : undefined,
     ],
-    ["storage", storage === "full" ? { _tag: "StorageFull", capBytes: 10, kept: { uploads: 4, files: 6 } } : undefined],
-    ["queue", queue === "full" || queue === "overfull" ? { _tag: "QueueFull" } : undefined],
+    [
+      "storage",
+      storage === "full" && !replaces(situation)
+        ? { _tag: "StorageFull", capBytes: 10, kept: { uploads: 4, files: 6 } }
+        : undefined,
+    ],
+    ["queue", (queue === "full" || queue === "overfull") && !replaces(situation) ? { _tag: "QueueFull" } : undefined],
   ]
 }
 
@@ -235,7 +322,7 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
     forAll((situation) => {
       const first = checks(situation).find(([, objection]) => objection !== undefined)?.[1]
       const outcome = judgeJob(requestOf(situation), factsIn(situation).facts)
-      expect(outcome).toMatchObject(first ?? { _tag: "Created" })
+      expect(outcome).toMatchObject(first ?? { _tag: replaces(situation) ? "Replaced" : "Created" })
     }),
 
   "no fact is read behind the check that decides, or that the request does not depend on": ({ judgeJob }) =>
@@ -254,8 +341,8 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
         gate: gate !== "none",
         upload: upload !== "none" && retry === "none",
         spending: isPriced(situation),
-        storage: storage !== "no cap",
-        queue: queue !== "no cap",
+        storage: storage !== "no cap" && !replaces(situation),
+        queue: queue !== "no cap" && !replaces(situation),
       }
       expect([...asked].toSorted()).toEqual(reached.filter((check) => needed[check]).toSorted())
     }),
@@ -266,10 +353,11 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
     forAll((situation) => {
       const request = requestOf(situation)
       const outcome = judgeJob(request, factsIn(situation).facts)
-      if (outcome._tag !== "Created") return
+      if (outcome._tag !== "Created" && outcome._tag !== "Replaced") return
       const { limits } = request
+      const isNew = outcome._tag === "Created"
       expect(outcome.job).toEqual({
-        id: request.id,
+        id: isNew ? request.id : "job_holder",
         projectId: request.projectId,
         keyId: request.keyId,
         mode: request.mode,
@@ -286,7 +374,7 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
         status: "queued",
         token: 0,
         held: false,
-        createdAt: NOW,
+        createdAt: isNew ? NOW : NOW - 500,
         claimableAt: NOW + 8,
         phaseStartedAt: NOW + 8,
         deadlineAt: NOW + 8 + limits.queueLimitMs,
@@ -313,7 +401,7 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
       const outcome = judgeJob(request, facts)
       if (outcome._tag !== "Created") return
       const { job } = outcome
-      const later: JobFacts = { ...facts, existing: () => job }
+      const later: JobFacts = { ...facts, existing: () => ({ job, fingerprint: job.fingerprint }) }
       expect(judgeJob(request, later)).toEqual({ _tag: "Replayed", job })
       expect(judgeJob({ ...request, fingerprint: "other" }, later)).toEqual({ _tag: "KeyReused", job })
     }),

@@ -81,6 +81,14 @@ const events: fc.Arbitrary<EventAt> = fc.oneof(
     })),
   fc.constant<EventAt>(() => ({ event: "woken" })),
   fc.constantFrom(0, 0, 1, 3_000).map((ms): EventAt => (_, now) => ({ event: "rescheduled", at: now + ms })),
+  fc
+    .tuple(fc.constantFrom(0, 1, 3_000, undefined), fc.constantFrom(1_000, 5_000), fc.constantFrom(900, 60_000))
+    .map(([ms, queueLimitMs, runLimitMs]): EventAt => (job, now) => ({
+      event: "replaced",
+      limits: { queueLimitMs, runLimitMs },
+      // One that is claimable already may stay so.
+      at: ms === undefined ? Math.min(now, job.claimableAt ?? now) : now + ms,
+    })),
   fc.constant<EventAt>(() => ({ event: "expired" })),
   fc.constant<EventAt>(() => ({ event: "lost", createdAt: BORN })),
   fc.constant<EventAt>(() => ({ event: "erased" })),
@@ -147,10 +155,18 @@ const pausedMs = (steps: ReadonlyArray<Step>): number => {
   for (const { after, event, now } of steps) {
     if (after === undefined) continue
     if (pause !== undefined) sum += Math.min(now, pause.until) - pause.at
-    if (event.event === "rescheduled") pause = { at: now, until: event.at }
+    if (event.event === "replaced") sum = 0
+    if (event.event === "rescheduled" || event.event === "replaced")
+      pause = event.at < now ? undefined : { at: now, until: event.at }
     else pause = event.event === "parked" && !event.isCharged ? { at: now, until: event.until } : undefined
   }
   return sum + (pause === undefined ? 0 : pause.until - pause.at)
+}
+
+/** When the job began to wait for its present request. */
+const begunAt = (steps: ReadonlyArray<Step>): number => {
+  const step = steps.findLast(({ after, event }) => event.event === "replaced" && after !== undefined)
+  return step?.event.event === "replaced" ? Math.min(step.now, step.event.at) : BORN
 }
 
 const progress: ReadonlyArray<JobStatus> = ["queued", "processing", "done"]
@@ -233,7 +249,7 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       if (after === undefined) return
       const until = after.finishedAt ?? after.phaseStartedAt ?? Number.NaN
       const steps = [...earlier, step]
-      expect(after.ranMs + after.waitedMs).toBe(until - BORN - unnoticedMs(steps) - pausedMs(steps))
+      expect(after.ranMs + after.waitedMs).toBe(until - begunAt(steps) - unnoticedMs(steps) - pausedMs(steps))
       expect(after.ranMs).toBeGreaterThanOrEqual(0)
       expect(after.waitedMs).toBeGreaterThanOrEqual(0)
     }),
@@ -268,7 +284,7 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       if (after === undefined || isFinished(after)) return
       const steps = [...earlier, step]
       const limitsMs = after.queueLimitMs + after.runLimitMs + unnoticedMs(steps) + pausedMs(steps)
-      expect(after.deadlineAt).toBeLessThanOrEqual(Math.max(now, BORN + limitsMs))
+      expect(after.deadlineAt).toBeLessThanOrEqual(Math.max(now, begunAt(steps) + limitsMs))
     }),
 
   "a held job never fails for waiting, however late it is": (transitions) =>
@@ -310,7 +326,8 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
   "a delayed job begins no earlier, and has its whole queue limit from then on": (transitions) =>
     holdsForAllSteps(transitions, ({ before, event, now, after, startsAt }, earlier) => {
       if (before.attempts > 0 || after === undefined) return
-      const moved = earlier.findLast((step) => step.event.event === "rescheduled" && step.after !== undefined)?.event
+      const moves = new Set<string>(["rescheduled", "replaced"])
+      const moved = earlier.findLast((step) => moves.has(step.event.event) && step.after !== undefined)?.event
       const begins = moved !== undefined && "at" in moved ? moved.at : startsAt
       if (event.event === "claimed" && before.status === "queued") expect(now).toBeGreaterThanOrEqual(begins)
       if (event.event === "expired" && moved === undefined)
@@ -323,7 +340,7 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       if (event.event === "deferred") expect(after.claimableAt).toBe(now + event.delayMs)
       if (event.event === "parked") expect(after.claimableAt).toBe(event.until)
       if (event.event === "woken") expect(after.claimableAt).toBe(now)
-      if (event.event === "rescheduled") expect(after.claimableAt).toBe(event.at)
+      if (event.event === "rescheduled" || event.event === "replaced") expect(after.claimableAt).toBe(event.at)
       if (event.event === "released" || event.event === "lost") expect(after.claimableAt).toBe(BORN)
     }),
 

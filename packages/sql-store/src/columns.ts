@@ -65,6 +65,8 @@ export const columns = {
   fairness: { id: generated(integer<1>()), virtual_time: integer() },
   job_labels: { label: text(), job_seq: integer() },
   job_scopes: { scope: text(), job_seq: integer() },
+  /** Idempotency keys of requests that were replaced. */
+  replaced_keys: { key_id: text<KeyId>(), idempotency_key: text(), fingerprint: text(), job_seq: integer() },
   checkpoints: { step: text(), value: json() },
   attempts: {
     job_seq: integer(),

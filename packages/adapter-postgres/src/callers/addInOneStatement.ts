@@ -67,6 +67,7 @@ export const addInOneStatement = async (
   if (told.answer !== "failed") return { _tag: "Undecided", why: told.answer }
   // The caller has made constraints immediate, so that a transaction cannot be told from its absence.
   if (told.code === "25P01") return { _tag: "Undecided", why: "outside" }
+  if (told.code === "KILN2") return { _tag: "Undecided", why: "refused" }
   const { answer: _, message, ...fields } = told
   throw Object.assign(new Error(message), { severity: "ERROR", ...fields })
 }

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
-import { type Job, repeatOf, type SpendOwner } from "@kiln/core/domain"
+import { type BoundKey, repeatOf, type SpendOwner } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { jobOf, jobsByIdempotencyKey } from "../jobs/jobRow.ts"
+import { boundKeys, replaces } from "../jobs/replaceJobs.ts"
 import { type Session } from "../Session.ts"
 import { Superseded } from "../postgresErrors.ts"
 import { cappedOwners, type Judged, judgeJobs, keyName, readItems, withoutScope } from "../jobs/createJobs.ts"
@@ -17,7 +17,7 @@ import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
 const mostTries = 20
 
 /**
- * Adds the jobs in a caller's transaction and returns the jobs whose keys another transaction bound first.
+ * Adds the jobs in a caller's transaction and returns the keys that another transaction bound first, with their jobs.
  * Nothing is rolled back for it: the caller may have written on this connection meanwhile, and was told that it did.
  *
  * Throws `Superseded` where a failed job has let go of its upload by then, which only a rollback can undo.
@@ -27,9 +27,9 @@ const addInCallers = async (
   acceptedAt: number,
   rows: ReadonlyArray<NewRow>,
   lanes: Lanes,
-): Promise<ReadonlyMap<string, Job>> => {
+): Promise<ReadonlyMap<string, BoundKey>> => {
   const ours = new Set(rows.map(({ row }) => row.id))
-  const theirs = new Map<string, Job>()
+  const theirs = new Map<string, BoundKey>()
   let left = rows
   for (let tries = 0; tries < mostTries; tries++) {
     await detachRetried(session, left)
@@ -38,9 +38,9 @@ const addInCallers = async (
     if (left.length === 0) return theirs
     const bound = new Set<string>()
     const items = left.map(({ item }) => item)
-    for (const row of await session.batch(jobsByIdempotencyKey, items, {})) {
-      bound.add(keyName(row))
-      if (!ours.has(row.id)) theirs.set(keyName(row), jobOf(row))
+    for (const key of await boundKeys(session, items)) {
+      bound.add(keyName(key))
+      if (!ours.has(key.job.id)) theirs.set(keyName(key), key)
     }
     if (left.some(({ item, retried }) => retried?.uploadId != null && theirs.has(keyName(item)))) break
     // A key that is bound neither here nor there belonged to a job that has been deleted since.
@@ -88,6 +88,7 @@ export const createInCallers = async (
   items: ReadonlyArray<NewJob>,
   meanwhile: Meanwhile,
 ): Promise<ReadonlyArray<CreateOutcome>> => {
+  if (items.some(replaces)) throw new TypeError("a request cannot be replaced in a transaction of a caller's")
   const now = (await session.get(timeNow, {}))?.now ?? 0
   const lanes = await findLanes(session, items)
   const facts = await readItems(session, items, false)
@@ -101,7 +102,7 @@ export const createInCallers = async (
     ? judge(noSpending)
     : await meanwhile.reserve(owners, (await session.get(thisTransaction, {}))?.transaction ?? "", judge)
   requireLanes(rows, lanes)
-  const theirs = rows.length === 0 ? new Map<string, Job>() : await addInCallers(session, now, rows, lanes)
+  const theirs = rows.length === 0 ? new Map<string, BoundKey>() : await addInCallers(session, now, rows, lanes)
   const written = rows.filter(({ item }) => !theirs.has(keyName(item)))
   const ids = new Set<string>(written.map(({ row }) => row.id))
   const unused = reservations.filter(({ entry }) => !ids.has(entry))

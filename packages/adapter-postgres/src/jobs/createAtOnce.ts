@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { StoreUnavailable } from "@kiln/core/domain"
+import { keylessKey, type StoreUnavailable } from "@kiln/core/domain"
 import {
   type ClaimRequest,
   type CreatedAndClaimed,
@@ -12,7 +12,7 @@ import { recorded } from "../audit.ts"
 import type { Database } from "../Database.ts"
 import { createJobs, readBatch } from "./createJobs.ts"
 import { addAndClaim } from "./createAndClaimJobs.ts"
-import { isCorrupt } from "../postgresErrors.ts"
+import { isCorrupt, isReplacedKey } from "../postgresErrors.ts"
 import type { Carrier } from "../wakeUp/WakeUp.ts"
 import { type Claims, nextClaim } from "./Claims.ts"
 import { type Added, addJobs } from "./insertJobs.ts"
@@ -60,16 +60,21 @@ interface Progress {
   readonly isRepeated: boolean
 }
 
+/** The key that a job has whose caller gave none. No other submission can have bound it. */
+const ownKey = (item: NewJob | undefined): string | undefined => item && keylessKey(item.id)
+
 const begun: Progress = { rounds: 0, isRepeated: false }
 
-/** Reports jobs that an earlier try has created as created. */
+/** Reports jobs that an earlier try has created as created, and those whose request it has replaced as replaced. */
 const asOurs = (items: ReadonlyArray<NewJob>, { isRepeated }: Progress, outcomes: Outcomes): Outcomes =>
   isRepeated
     ? Effect.map(outcomes, (all) =>
         all.map((outcome, index): CreateOutcome =>
           outcome._tag === "Replayed" && outcome.job.id === items[index]?.id
             ? { _tag: "Created", job: outcome.job }
-            : outcome,
+            : outcome._tag === "Replayed" && outcome.job.idempotencyKey === ownKey(items[index])
+              ? { _tag: "Replaced", job: outcome.job }
+              : outcome,
         ),
       )
     : outcomes
@@ -114,7 +119,7 @@ export class Creations {
         ? onlyCreated
         : Effect.catchIf(
             this.#addAndClaim(jobs, request),
-            ({ cause }) => isCorrupt(cause),
+            ({ cause }) => isCorrupt(cause) || isReplacedKey(cause),
             () => onlyCreated,
           ),
     ).pipe(Effect.uninterruptible)
@@ -128,11 +133,17 @@ export class Creations {
       isRepeated ||= repeated
       return addJobs(session, rows, lanes, { own: true, compared, hint })
     })
-    return Effect.flatMap(adding, (added) => {
-      if (hint !== undefined && added.accepted !== null && (added.refused?.length ?? 0) < items.length)
-        this.#carrier?.sent()
-      return this.#outcomesOf(jobs, added, { rounds: before.rounds + 1, isRepeated })
-    })
+    return adding.pipe(
+      Effect.flatMap((added) => {
+        if (hint !== undefined && added.accepted !== null && (added.refused?.length ?? 0) < items.length)
+          this.#carrier?.sent()
+        return this.#outcomesOf(jobs, added, { rounds: before.rounds + 1, isRepeated })
+      }),
+      Effect.catchIf(
+        ({ cause }) => isReplacedKey(cause),
+        () => asOurs(items, { ...before, isRepeated }, createByFacts(this.#db, this.#facts, items)),
+      ),
+    )
   }
 
   #addAndClaim(jobs: Addable, request: ClaimRequest) {

@@ -1,5 +1,6 @@
 import {
   advanceAfter,
+  type BoundKey,
   type Job,
   type JobFacts,
   type JobId,
@@ -12,6 +13,7 @@ import {
   type SpendOwner,
   type Upload,
   type UploadId,
+  withoutReservation,
   withReservation,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
@@ -21,9 +23,9 @@ import { lockUploads, ownUploads, uploadOf } from "../uploads/uploadRow.ts"
 import { keptOf, type KeptOfProjects, readKept } from "../uploads/keptBytes.ts"
 import { lockedSchedules, writeSchedule } from "../schedules.ts"
 import { loadBoard, type StoredBoard } from "../board.ts"
-import { type Reservation, reserve } from "../reservations.ts"
+import { type Reservation, reservationsOf, reserve, unreserveJobs } from "../reservations.ts"
 import { addUp, lockSpending, noSpending, type ReadSpending, spendingAt } from "../spending.ts"
-import { jobOf, jobsByIdempotencyKey } from "./jobRow.ts"
+import { type Bound, boundKeys, isCallersKey, replaceJobs, replaces, type Replacing } from "./replaceJobs.ts"
 import { insertJobs } from "./insertJobs.ts"
 import { newRow, type NewRow } from "./newRows.ts"
 import { leaveScopesOf, lockedScopes } from "./labels.ts"
@@ -33,12 +35,14 @@ import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
 
 /** The facts read before the items of a batch are judged. */
 export interface Read {
-  readonly jobs: ReadonlyArray<Job>
+  readonly bound: ReadonlyArray<Bound>
   /** The jobs that took the scopes of these items last. */
   readonly holders: ReadonlyMap<string, Job>
   readonly board: StoredBoard | undefined
   readonly uploads: ReadonlyArray<Upload>
   readonly spending: ReadSpending
+  /** Of the holders whose request may be replaced. */
+  readonly reserved: ReadonlyArray<Reservation>
   readonly unfinished: Map<ProjectId, number>
   readonly lanes: Map<string, number>
   readonly kept: KeptOfProjects
@@ -51,7 +55,7 @@ export interface Read {
 /** The facts of a batch, updated by each accepted item. */
 interface Batch {
   readonly now: number
-  readonly jobs: Map<string, Job>
+  readonly bound: Map<string, BoundKey>
   readonly holders: Map<string, Job>
   readonly board: StoredBoard | undefined
   readonly uploads: Map<string, Upload>
@@ -63,13 +67,20 @@ interface Batch {
   /** Failed jobs whose upload was given to a retry in this batch. */
   readonly retriedHere: Set<JobId>
   readonly accepted: Array<NewRow>
-  readonly reservations: Array<Reservation>
+  readonly replaced: Array<Replacing>
+  /** What the jobs of this batch, and those whose request may be replaced, reserve by now. */
+  readonly reserved: Map<JobId, ReadonlyArray<Reservation>>
+  /** The jobs whose reservations change. */
+  readonly reserving: Set<JobId>
 }
 
 /** The outcomes of a batch, and what is to be written for it. */
 export interface Judged {
   readonly outcomes: ReadonlyArray<CreateOutcome>
   readonly accepted: ReadonlyArray<NewRow>
+  readonly replaced: ReadonlyArray<Replacing>
+  /** Jobs that had reservations before, which these replace. */
+  readonly unreserved: ReadonlyArray<JobId>
   readonly reservations: ReadonlyArray<Reservation>
 }
 
@@ -82,11 +93,11 @@ const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; i
 export const judgeJobs = (
   now: number,
   items: ReadonlyArray<NewJob>,
-  { board, holders, jobs, kept, retried, schedules, spending, unfinished, uploads }: Omit<Read, "lanes">,
+  { board, bound, holders, kept, reserved, retried, schedules, spending, unfinished, uploads }: Omit<Read, "lanes">,
 ): Judged => {
   const batch: Batch = {
     now,
-    jobs: new Map(jobs.map((job) => [keyName(job), job])),
+    bound: new Map(bound.map((key) => [keyName(key), key])),
     holders: new Map(holders),
     board,
     uploads: new Map(uploads.map((upload) => [uploadName(upload), upload])),
@@ -97,10 +108,18 @@ export const judgeJobs = (
     retried,
     retriedHere: new Set(),
     accepted: [],
-    reservations: [],
+    replaced: [],
+    reserved: Map.groupBy(reserved, ({ entry }) => entry as JobId),
+    reserving: new Set(),
   }
   const outcomes = items.map((item, index) => judge(batch, item, index))
-  return { outcomes, accepted: batch.accepted, reservations: batch.reservations }
+  return {
+    outcomes,
+    accepted: batch.accepted,
+    replaced: batch.replaced,
+    unreserved: [...new Set(reserved.map(({ entry }) => entry as JobId))].filter((id) => batch.reserving.has(id)),
+    reservations: [...batch.reserving].flatMap((id) => batch.reserved.get(id) ?? []),
+  }
 }
 
 /** Jobs that were refused although their scope was free. */
@@ -108,17 +127,19 @@ export const withoutScope = (
   items: ReadonlyArray<NewJob>,
   outcomes: ReadonlyArray<CreateOutcome>,
 ): ReadonlyArray<NewJob> =>
-  items.filter((_, index) => outcomes[index]?._tag !== "Created" && outcomes[index]?._tag !== "Duplicate")
+  items.filter((_, index) => !["Created", "Replaced", "Duplicate"].includes(outcomes[index]?._tag ?? ""))
 
 export const createJobs = async (
   tx: Transaction,
   items: ReadonlyArray<NewJob>,
   read: Read,
 ): Promise<ReadonlyArray<CreateOutcome>> => {
-  const { accepted, outcomes, reservations } = judgeJobs(tx.now, items, read)
+  const { accepted, outcomes, replaced, reservations, unreserved } = judgeJobs(tx.now, items, read)
   await insertJobs(tx, accepted, read.lanes)
+  await replaceJobs(tx, replaced, read.lanes)
   await advanceSchedules(tx, items, outcomes)
   await leaveScopesOf(tx, withoutScope(items, outcomes))
+  if (unreserved.length > 0) tx.commitWith(unreserveJobs(tx, unreserved))
   if (reservations.length > 0) tx.commitWith(reserve(tx, reservations, null), addUp(tx, read.spending))
   return outcomes
 }
@@ -162,29 +183,39 @@ export const readItems = async (
   items: ReadonlyArray<NewJob>,
   alone: boolean,
 ): Promise<Omit<Read, "lanes">> => {
-  const consumed = items.flatMap(({ keyId, mode, projectId, uploadId: id }) =>
+  const owners = alone ? cappedOwners(items) : []
+  const first = Promise.all([lockedSchedules(session, items), lockedScopes(session, items, alone)])
+  // Uploads that are released are locked with the others.
+  const released = items.some(replaces) ? await first.then(([, holders]) => releasable(items, holders)) : []
+  const consumed = [...items, ...released].flatMap(({ keyId, mode, projectId, uploadId: id }) =>
     id === null ? [] : [{ id, projectId, keyId, mode }],
   )
-  const owners = alone ? cappedOwners(items) : []
-  const [schedules, holders, retried, , , spending, unfinished, kept, board, uploads, jobs] = await Promise.all([
-    lockedSchedules(session, items),
-    lockedScopes(session, items, alone),
-    lockedRetried(session, items),
-    session.batch(lockUploads, consumed, {}),
-    alone && oneAtATimePerProject(session, items),
-    owners.length === 0 ? noSpending : lockSpending(session, owners),
-    countUnfinished(session, items),
-    readKept(session, items),
-    items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
-    session.batch(ownUploads, consumed, {}),
-    session.batch(jobsByIdempotencyKey, items, {}),
-  ])
+  const [[schedules, holders], retried, , , spending, reserved, unfinished, kept, board, uploads, bound] =
+    await Promise.all([
+      first,
+      lockedRetried(session, items),
+      session.batch(lockUploads, consumed, {}),
+      alone && oneAtATimePerProject(session, items),
+      owners.length === 0 ? noSpending : lockSpending(session, owners),
+      released.length === 0
+        ? []
+        : reservationsOf(
+            session,
+            released.map(({ id }) => id),
+          ),
+      countUnfinished(session, items),
+      readKept(session, items),
+      items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
+      session.batch(ownUploads, consumed, {}),
+      boundKeys(session, items),
+    ])
   return {
-    jobs: jobs.map(jobOf),
+    bound,
     holders,
     board,
     uploads: uploads.map(uploadOf),
     spending,
+    reserved,
     unfinished,
     retried,
     schedules,
@@ -192,25 +223,34 @@ export const readItems = async (
   }
 }
 
+/** The jobs whose request may be replaced, each once. */
+const releasable = (items: ReadonlyArray<NewJob>, holders: ReadonlyMap<string, Job>): ReadonlyArray<Job> => [
+  ...new Set(items.flatMap((item) => (replaces(item) ? (holders.get(item.unique?.scope ?? "") ?? []) : []))),
+]
+
 const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
   const outcome = judgeJob(item, factsOf(batch, item, index))
   // A later item of this tick finds that it has its job.
   if (item.tick !== undefined && advanceAfter(item.tick, outcome) !== undefined) batch.schedules.delete(item.tick.name)
-  if (outcome._tag !== "Created") return outcome
+  if (outcome._tag !== "Created" && outcome._tag !== "Replaced") return outcome
+  const { _tag } = outcome
   const job = asStored(outcome.job)
   const retried = batch.retried.get(index)
   const priceId = item.gate?.price == null ? null : (batch.board?.stored[item.gate.price]?.id ?? null)
-  batch.accepted.push(newRow(item, job, priceId, retried))
-  noteAccepted(batch, job, retried)
+  const row = newRow(item, job, priceId, retried)
+  if (_tag === "Created") {
+    batch.accepted.push(row)
+    noteAccepted(batch, job, retried)
+  } else noteReplaced(batch, job, row)
   if (item.unique !== undefined) batch.holders.set(item.unique.scope, job)
   noteReserved(batch, item, job)
-  return { _tag: "Created", job }
+  return { _tag, job }
 }
 
 const factsOf = (batch: Batch, item: NewJob, index: number): JobFacts => ({
   now: batch.now,
   scheduleVersion: () => (item.tick === undefined ? undefined : batch.schedules.get(item.tick.name)),
-  existing: () => batch.jobs.get(keyName(item)),
+  existing: () => batch.bound.get(keyName(item)),
   scopeHolder: () => (item.unique === undefined ? undefined : batch.holders.get(item.unique.scope)),
   retried: () => {
     const job = batch.retried.get(index)
@@ -222,25 +262,63 @@ const factsOf = (batch: Batch, item: NewJob, index: number): JobFacts => ({
     return batch.board
   },
   upload: () => (item.uploadId === null ? undefined : batch.uploads.get(uploadName({ ...item, id: item.uploadId }))),
-  spending: () => [item.keyId, item.projectId].flatMap((owner) => batch.spending.get(owner) ?? []),
+  spending: (replaced) =>
+    [item.keyId, item.projectId].flatMap((owner) => {
+      const known = batch.spending.get(owner)
+      return known === undefined ? [] : [withoutReservations(known, reservationsIn(batch, replaced))]
+    }),
   kept: () => keptOf(batch.kept, item),
   unfinished: () => batch.unfinished.get(item.projectId) ?? 0,
 })
 
 /** Updates the facts with an accepted job, for the items that follow. */
 const noteAccepted = (batch: Batch, job: Job, retried: RetriedJob | undefined): void => {
-  batch.jobs.set(keyName(job), job)
+  batch.bound.set(keyName(job), { job, fingerprint: job.fingerprint })
   batch.unfinished.set(job.projectId, (batch.unfinished.get(job.projectId) ?? 0) + 1)
   if (retried !== undefined) batch.retriedHere.add(retried.id)
-  if (job.uploadId === null) return
-  const name = uploadName({ ...job, id: job.uploadId })
-  const upload = batch.uploads.get(name)
-  if (upload !== undefined) batch.uploads.set(name, { ...upload, jobId: job.id })
+  consume(batch, job, job.uploadId, job.id)
 }
+
+const consume = (batch: Batch, job: Job, id: UploadId | null, jobId: JobId | null): void => {
+  const name = id === null ? "" : uploadName({ ...job, id })
+  const upload = batch.uploads.get(name)
+  if (upload !== undefined) batch.uploads.set(name, { ...upload, jobId })
+}
+
+/** Updates the facts with a job that has another request by now. Its other keys stay bound to it. */
+const noteReplaced = (batch: Batch, job: Job, row: NewRow): void => {
+  const before = [...batch.holders.values()].find(({ id }) => id === job.id)
+  if (before === undefined) throw new TypeError(`${job.id} has no scope`)
+  const remembers = isCallersKey(before.idempotencyKey)
+  batch.replaced.push({ ...row, remembers })
+  if (remembers) batch.bound.set(keyName(before), { job, fingerprint: before.fingerprint })
+  for (const [name, bound] of batch.bound) if (bound.job.id === job.id) batch.bound.set(name, { ...bound, job })
+  batch.bound.set(keyName(job), { job, fingerprint: job.fingerprint })
+  consume(batch, job, before.uploadId, null)
+  consume(batch, job, job.uploadId, job.id)
+  for (const { amount, currency, owner } of reservationsIn(batch, job.id)) {
+    const known = batch.spending.get(owner)
+    if (known !== undefined) batch.spending.set(owner, withoutReservations(known, [{ amount, currency, owner }]))
+  }
+  batch.reserved.delete(job.id)
+  batch.reserving.add(job.id)
+}
+
+const reservationsIn = ({ reserved }: Batch, jobId: JobId | undefined): ReadonlyArray<Reservation> =>
+  (jobId && reserved.get(jobId)) ?? []
+
+/** Returns the spending of an owner without these of its reservations. */
+const withoutReservations = (
+  spending: Spending,
+  reservations: ReadonlyArray<Pick<Reservation, "amount" | "currency" | "owner">>,
+): Spending =>
+  reservations
+    .filter(({ currency, owner }) => owner === spending.owner && currency === spending.cap.currency)
+    .reduce((left, { amount }) => withoutReservation(left, amount), spending)
 
 /** Reserves what an accepted job may cost at most, for those of its key and project that have a cap. */
 const noteReserved = (
-  { reservations, spending }: Batch,
+  { reserved, reserving, spending }: Batch,
   item: NewJob,
   { id: entry, keyId, price, projectId }: Job,
 ): void => {
@@ -250,7 +328,8 @@ const noteReserved = (
     const known = spending.get(owner)
     if (known === undefined) continue
     if (known.cap.currency === price.currency) spending.set(owner, withReservation(known, amount))
-    reservations.push({ owner, entry, currency: price.currency, amount })
+    reserved.set(entry, [...(reserved.get(entry) ?? []), { owner, entry, currency: price.currency, amount }])
+    reserving.add(entry)
   }
 }
 

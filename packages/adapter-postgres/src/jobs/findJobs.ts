@@ -8,7 +8,8 @@ import {
   type Principal,
 } from "@kiln/core/domain"
 import type { StoredFile } from "@kiln/core/ports"
-import { jobByIdempotencyKey, jobOf, jobsByOwner } from "./jobRow.ts"
+import { jobOf, jobsByOwner } from "./jobRow.ts"
+import { boundKeys } from "./replaceJobs.ts"
 import type { Session } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 
@@ -28,14 +29,14 @@ export const findJobs = async (session: Session, items: Items): Promise<Readonly
 export const pollJobs = async (session: Session, items: Items): Promise<ReadonlyArray<PolledJob | undefined>> =>
   (await findJobs(session, items)).map((job) => job && polledJob(job))
 
-/** Uses the unique index that binds a key to one job. */
+/** Uses the unique index that binds a key to one job, and the keys of requests that were replaced. */
 export const findByIdempotencyKey = async (
   session: Session,
   keyId: KeyId,
   idempotencyKey: string,
 ): Promise<Job | undefined> => {
-  const row = await session.get(jobByIdempotencyKey, { keyId, idempotencyKey })
-  return row && jobOf(row)
+  const [bound] = await boundKeys(session, [{ keyId, idempotencyKey }])
+  return bound?.job
 }
 
 /** A file has a row only while its job is done and its data is kept; the result is checked nevertheless. */

@@ -1,6 +1,6 @@
 import { type AliasedRawBuilder, sql } from "kysely"
 import { type JobId, labelsOf, type SpendOwner } from "@kiln/core/domain"
-import { Superseded } from "../postgresErrors.ts"
+import { isReplacedKey, Superseded } from "../postgresErrors.ts"
 import { briefLockTimeoutMs, type Session, type Transaction } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import { inheritScopes } from "./labels.ts"
@@ -301,7 +301,9 @@ export const insertJobs = async (
   )
   const [, added] = await Promise.all([
     detachRetried(tx, rows),
-    addJobs(tx, rows, lanes, { own: true, acceptedAt: tx.now }),
+    addJobs(tx, rows, lanes, { own: true, acceptedAt: tx.now }).catch((error: unknown) => {
+      throw isReplacedKey(error) ? new Superseded() : error
+    }),
   ])
   // When the step starts over, it finds a replay, or that a lane is missing.
   if (added.accepted === null || added.refused !== null) throw new Superseded()

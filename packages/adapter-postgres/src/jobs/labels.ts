@@ -4,6 +4,7 @@ import type { NewJob } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 import { jobOf, jobsBySeq } from "./jobRow.ts"
+import { lockWaiting, replaces } from "./replaceJobs.ts"
 
 type Scope = { scope: string }
 
@@ -75,7 +76,7 @@ const scopesOf = (items: ReadonlyArray<NewJob>): ReadonlyArray<Scope> =>
   [...new Set(items.flatMap(({ unique }) => unique?.scope ?? []))].toSorted().map((scope) => ({ scope }))
 
 /**
- * Locks the scopes of these jobs, and returns the jobs that took them last. `alone`: the transaction is kiln's own, and also excludes
+ * Locks the scopes of these jobs, and returns the jobs that took them last; those whose request may be replaced are locked, too. `alone`: the transaction is kiln's own, and also excludes
  * processes of the previous version. In a caller's transaction, which may have any number of unique jobs, it does not.
  */
 export const lockedScopes = async (
@@ -86,11 +87,14 @@ export const lockedScopes = async (
   const scopes = scopesOf(items)
   if (scopes.length === 0) return new Map()
   const [, found] = await Promise.all([alone && session.batch(lockAsBefore, scopes, {}), heldScopes(session, scopes)])
-  const rows = await session.batch(
-    jobsBySeq,
-    found.map(({ seq }) => ({ seq })),
-    {},
-  )
+  const seqs = found.map(({ seq }) => ({ seq }))
+  const given = new Set(items.flatMap((item) => (replaces(item) ? (item.unique?.scope ?? []) : [])))
+  const waiting = found.filter(({ scope }) => given.has(scope)).map(({ seq }) => ({ seq }))
+  // The jobs are read once they are locked.
+  const [, rows] = await Promise.all([
+    waiting.length === 0 ? [] : session.batch(lockWaiting, waiting, {}),
+    session.batch(jobsBySeq, seqs, {}),
+  ])
   const jobs = new Map(rows.map((row) => [row.seq, jobOf(row)]))
   return new Map(
     found.flatMap(({ scope, seq }) => {

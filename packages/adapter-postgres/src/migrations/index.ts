@@ -15,6 +15,7 @@ import { failedSteps } from "./0013FailedSteps.ts"
 import { prerequisites } from "./0014Prerequisites.ts"
 import { chunks } from "./0015Chunks.ts"
 import { priorities } from "./0016Priorities.ts"
+import { replacements } from "./0017Replacements.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -38,5 +39,6 @@ export const migrations: ReadonlyArray<Migration> = [
   prerequisites,
   chunks,
   priorities,
+  replacements,
   // One per line.
 ]

@@ -44,6 +44,7 @@ export const copyTables = [
   "schedules",
   "job_labels",
   "job_scopes",
+  "replaced_keys",
   "deliveries",
 ] as const
 
@@ -89,6 +90,7 @@ const order: Readonly<Record<CopyTable, string>> = {
   schedules: "name",
   job_labels: "job_seq, label",
   job_scopes: "scope",
+  replaced_keys: "key_id, idempotency_key",
   deliveries: "job_id",
 }
 

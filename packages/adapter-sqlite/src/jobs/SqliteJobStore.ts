@@ -9,7 +9,7 @@ import { appendChunks, countChunks, readChunks } from "./chunks.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { claimJobs } from "./claimJobs.ts"
 import { completeJobs } from "./completeJobs.ts"
-import { createJobs, findByIdempotencyKey } from "./createJobs.ts"
+import { createJobs } from "./createJobs.ts"
 import { deleteJobs } from "./deleteJobs.ts"
 import { eraseJobs, expireData } from "./eraseJobs.ts"
 import { expireJobs } from "./expireJobs.ts"
@@ -21,6 +21,7 @@ import { listCharges } from "./listCharges.ts"
 import type { Transaction } from "../Transaction.ts"
 import { transactionsOf } from "../transactionsOf.ts"
 import { pollJobs } from "./pollJobs.ts"
+import { findBoundKey } from "./replaceJob.ts"
 import { rescheduleJobs } from "./rescheduleJobs.ts"
 import { publishRetention } from "./retentionRules.ts"
 import { listSignals, signalJobs } from "./signals.ts"
@@ -72,7 +73,7 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
         ? db.readAtOnce("JobStore.pollJobs", (tx) => pollJobs(tx, items))
         : db.read("JobStore.pollJobs", (tx) => pollJobs(tx, items)),
     findByIdempotencyKey: (keyId, idempotencyKey) =>
-      db.read("JobStore.findByIdempotencyKey", (tx) => findByIdempotencyKey(tx, { keyId, idempotencyKey })),
+      db.read("JobStore.findByIdempotencyKey", (tx) => findBoundKey(tx, { keyId, idempotencyKey })?.job),
     findFile: (fileId) => db.read("JobStore.findFile", (tx) => findFile(tx, fileId)),
     claimJobs: (request) =>
       skippingUnreadable(

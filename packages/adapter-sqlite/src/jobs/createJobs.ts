@@ -3,7 +3,6 @@ import {
   type Job,
   type JobFacts,
   judgeJob,
-  keylessPrefix,
   maximumCostOf,
   type ProjectId,
   rankOf,
@@ -13,7 +12,7 @@ import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { type StoredBoard, uploadOf, writeSchedule as write } from "@kiln/sql-store"
 import { loadBoard } from "../board.ts"
 import type { Values } from "../columns.ts"
-import { readSpending, reserve } from "../spending.ts"
+import { readSpending, reserve, unreserve } from "../spending.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { keptBytes, ownUpload } from "../uploads.ts"
@@ -21,10 +20,10 @@ import { runIn } from "../transactionsOf.ts"
 import { ownJob } from "./eraseJobs.ts"
 import { CountedProjects } from "./CountedProjects.ts"
 import { insertJob, namesAnotherJob } from "./insertJob.ts"
-import { jobByIdempotencyKey, jobByKeylessKey, jobOf } from "./JobRow.ts"
 import { findScopeHolder, writeLabels } from "./labels.ts"
 import { bitOf } from "./laneRanks.ts"
 import { addRank, createLane, findLane, type LaneRow, mayBeClaimableAt } from "./lanes.ts"
+import { findBoundKey, replaceJob } from "./replaceJob.ts"
 
 const knownSchedule = statement((given: Given<Values<"schedules", "name">>) =>
   query.selectFrom("schedules").select("version").where("name", "=", given.name),
@@ -89,7 +88,7 @@ class CreateBatch {
 
   #create(item: NewJob): CreateOutcome {
     const lane = this.#laneOf(item)
-    if (item.retryOf === null && lane !== undefined && !namesAnotherJob(item)) {
+    if (item.retryOf === null && lane !== undefined && !namesAnotherJob(item) && item.unique?.replaces !== true) {
       const outcome = judgeJob(
         item,
         this.#factsOf(item, () => undefined),
@@ -99,8 +98,10 @@ class CreateBatch {
     }
     const outcome = judgeJob(
       item,
-      this.#factsOf(item, () => findByIdempotencyKey(this.#tx, item)),
+      this.#factsOf(item, () => findBoundKey(this.#tx, item)),
     )
+    if (outcome._tag === "Replaced")
+      return { _tag: "Replaced", job: this.#replace(item, outcome.job, lane ?? this.#newLane(outcome.job)) }
     if (outcome._tag !== "Created") return outcome
     if (item.retryOf !== null && item.uploadId !== null) this.#tx.run(releaseUploadOf, { id: item.retryOf })
     const job = this.#insert(item, outcome.job, lane ?? this.#newLane(outcome.job))
@@ -108,7 +109,7 @@ class CreateBatch {
     return { _tag: "Created", job }
   }
 
-  #factsOf(item: NewJob, existing: () => Job | undefined): JobFacts {
+  #factsOf(item: NewJob, existing: JobFacts["existing"]): JobFacts {
     const { keyId, mode, projectId, retryOf, uploadId } = item
     const tx = this.#tx
     return {
@@ -122,7 +123,7 @@ class CreateBatch {
         const row = uploadId === null ? undefined : tx.get(ownUpload, { id: uploadId, projectId, keyId, mode })
         return row && uploadOf(row)
       },
-      spending: () => readSpending(tx, [keyId, projectId]),
+      spending: (replaced) => readSpending(tx, [keyId, projectId], replaced),
       kept: () => keptBytes(tx, projectId, mode),
       unfinished: () => this.#unfinishedOf(item),
     }
@@ -153,9 +154,7 @@ class CreateBatch {
 
   /** Writes an accepted job. Returns `undefined`, and nothing was written, if the idempotency key has a job. */
   #insert(item: NewJob, accepted: Job, lane: LaneRow): Job | undefined {
-    const { price } = item.gate ?? { price: null }
-    const priceId = price === null ? null : (this.#board?.stored[price]?.id ?? null)
-    const inserted = insertJob(this.#tx, accepted, lane.id, priceId)
+    const inserted = insertJob(this.#tx, accepted, lane.id, this.#priceIdOf(item))
     if (inserted === undefined) return undefined
     const { job, seq } = inserted
     writeLabels(this.#tx, seq, job, item)
@@ -165,6 +164,22 @@ class CreateBatch {
     const unfinished = this.#unfinished.get(job.projectId)
     if (unfinished !== undefined) this.#unfinished.set(job.projectId, { ...unfinished, most: unfinished.most + 1 })
     return job
+  }
+
+  /** Writes the new request of a job that waits in this lane from now on. */
+  #replace(item: NewJob, accepted: Job, lane: LaneRow): Job {
+    const before = findScopeHolder(this.#tx, item.unique)
+    if (before === undefined) throw new TypeError(`${accepted.id} does not exist`)
+    const job = replaceJob(this.#tx, before, accepted, lane.id, this.#priceIdOf(item))
+    unreserve(this.#tx, job.id)
+    this.#reserve(item, job)
+    if (job.uploadId !== null) this.#tx.run(leaveSweep, { uploadId: job.uploadId })
+    this.#enter(lane, job, job.claimableAt ?? job.createdAt)
+    return job
+  }
+
+  #priceIdOf({ gate }: NewJob): number | null {
+    return gate === null || gate.price === null ? null : (this.#board?.stored[gate.price]?.id ?? null)
   }
 
   #reserve(item: NewJob, { id: jobId, keyId, price, projectId }: Job): void {
@@ -191,14 +206,3 @@ class CreateBatch {
 
 const nameOf = ({ kind, kindVersion, mode, projectId }: NewJob | Job): string =>
   `${mode} ${projectId} ${kindVersion} ${kind}`
-
-/** A key binds one job per idempotency key. */
-export const findByIdempotencyKey = (
-  tx: Transaction,
-  { idempotencyKey, keyId }: Values<"jobs", "key_id" | "idempotency_key">,
-): Job | undefined => {
-  const row =
-    tx.get(jobByIdempotencyKey, { keyId, idempotencyKey }) ??
-    (idempotencyKey.startsWith(keylessPrefix) ? tx.get(jobByKeylessKey, { keyId, idempotencyKey }) : undefined)
-  return row && jobOf(tx, row)
-}

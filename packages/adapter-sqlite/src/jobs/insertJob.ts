@@ -74,7 +74,7 @@ const insertRow = statement((given: Given<NewRow & Values<"jobs", "lane_id">>) =
     .modifyEnd(idIsTaken),
 )
 
-const insertData = statement((given: Given<Values<"job_data", "job_seq" | "request">>) =>
+export const insertData = statement((given: Given<Values<"job_data", "job_seq" | "request">>) =>
   query.insertInto("job_data").values(assign(given, "job_seq", "request")),
 )
 
@@ -112,7 +112,7 @@ interface Insertion {
   readonly job: Job
 }
 
-const insertionOf = (job: Job, priceId: number | null): Insertion => {
+export const insertionOf = (job: Job, priceId: number | null): Insertion => {
   const claimableAt = job.claimableAt ?? job.createdAt
   const kept = JSON.stringify(job.metadata)
   const request = JSON.stringify(job.request)

@@ -4,7 +4,7 @@ import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { jobOf, selectJobs } from "./JobRow.ts"
 
-const insertLabel = statement((given: Given<Values<"job_labels", "label" | "job_seq">>) =>
+export const insertLabel = statement((given: Given<Values<"job_labels", "label" | "job_seq">>) =>
   query.insertInto("job_labels").values(assign(given, "label", "job_seq")),
 )
 

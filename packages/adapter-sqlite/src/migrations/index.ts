@@ -10,6 +10,7 @@ import { failedSteps } from "./0009FailedSteps.ts"
 import { prerequisites } from "./0010Prerequisites.ts"
 import { chunks } from "./0011Chunks.ts"
 import { priorities } from "./0012Priorities.ts"
+import { replacements } from "./0013Replacements.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -28,5 +29,6 @@ export const migrations: ReadonlyArray<Migration> = [
   prerequisites,
   chunks,
   priorities,
+  replacements,
   // One per line.
 ]

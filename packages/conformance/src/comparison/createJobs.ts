@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { priorityOfRank, ranks, type Submitted, withSubmitted } from "@kiln/core/domain"
+import { priorityOfRank, ranks, type Submitted, type Unique, withSubmitted } from "@kiln/core/domain"
 import { JobStore, type NewJob } from "@kiln/core/ports"
 import { digest, jobId, keyId, ownerOf, projectId, uploadId } from "../fixtures.ts"
 import { claimArguments, compareClaims, kinds, modes, recordClaims, versions } from "./claimJobs.ts"
@@ -48,6 +48,17 @@ const itemArguments = record({
   after: fc.oneof(
     { weight: 3, arbitrary: fc.constant([]) },
     { weight: 1, arbitrary: fc.array(pick, { maxLength: 3 }) },
+  ),
+  unique: fc.oneof(
+    { weight: 3, arbitrary: fc.constant(undefined) },
+    {
+      weight: 2,
+      arbitrary: record({
+        n: fc.nat(1),
+        while: fc.constantFrom<Array<Unique["while"]>>("queued", "queued", "queued", "unfinished", 1_000),
+        replaces: fc.constantFrom(true, true, false),
+      }),
+    },
   ),
   retry: fc.oneof(
     { weight: 3, arbitrary: fc.constant(undefined) },
@@ -101,7 +112,7 @@ const newJobFrom = (item: Item, history: History): NewJob => {
       ? undefined
       : pickFrom(item.upload.pick, { present: history.seen.unused, ever: history.uploads })
   const mine = upload !== undefined && item.upload?.foreign === false ? upload : { ...item.owner, mode: item.mode }
-  return {
+  return withScope(item, {
     projectId: mine.projectId,
     keyId: mine.keyId,
     id: jobId(n),
@@ -123,7 +134,15 @@ const newJobFrom = (item: Item, history: History): NewJob => {
     limits: { queueLimitMs: item.queueLimitMs, runLimitMs: item.runLimitMs },
     queueCap: item.queueCap,
     ...retryFrom(item, history),
-  }
+  })
+}
+
+/** The scope of a unique job is one of its owner, mode and kind. */
+const withScope = ({ unique }: Item, job: NewJob): NewJob => {
+  if (unique === undefined) return job
+  const { n, replaces, while: duration } = unique
+  const scope = [job.projectId, job.keyId, job.mode, job.kind, n].join(" ")
+  return { ...job, unique: { scope, while: duration, replaces: replaces && duration === "queued" } }
 }
 
 const newJobsFrom = (items: ReadonlyArray<Item>, history: History): ReadonlyArray<NewJob> => {

@@ -49,6 +49,8 @@ const stepsOf = (name: string, before: Job | undefined, after: Job | undefined, 
   if (before === undefined && after !== undefined && name.startsWith("complete")) return followUpSteps(after, now)
   if (name === "completeAndClaimJobs") return [[before, after, after?.status === "done" ? "completeJobs" : "claimJobs"]]
   if (name !== "createAndClaimJobs") return [[before, after, name]]
+  if (before !== undefined && after !== undefined && before.idempotencyKey !== after.idempotencyKey)
+    return replacementAndClaim(before, after, now)
   if (before === undefined && after?.token === 0) return [[before, after, "createJobs"]]
   // Another job of the batch may be the retry of a job, which no claim changes.
   if (before?.status === "failed") return [[before, after, "createJobs"]]
@@ -69,6 +71,32 @@ const followUpSteps = (after: Job, now: number): ReadonlyArray<Step> => {
     [queued, after, after.status === "failed" ? "completeJobs" : "claimJobs"],
   ]
 }
+
+/** A job that is claimed has waited since its start. */
+const replacementAndClaim = (before: Job, after: Job, now: number): ReadonlyArray<Step> => {
+  if (!after.held) return [[before, after, "createJobs"]]
+  const at = now - after.waitedMs
+  const replaced = {
+    ...after,
+    ...applyEvent(before, { event: "replaced", limits: after, at }, now),
+    ...requestOf(after),
+  }
+  return [
+    [before, replaced, "createJobs"],
+    [replaced, after, "claimJobs"],
+  ]
+}
+
+const requestOf = ({
+  fingerprint,
+  idempotencyKey,
+  kindVersion,
+  metadata,
+  price,
+  priority,
+  request,
+  uploadId,
+}: Job): Partial<Job> => ({ fingerprint, idempotencyKey, kindVersion, metadata, price, priority, request, uploadId })
 
 const expectMoves = (name: string, history: History, present: ReadonlyMap<JobId, Job>, now: number): void => {
   for (const { jobId } of history.jobs) {
@@ -92,6 +120,10 @@ const expectUniqueKeys = (present: ReadonlyMap<JobId, Job>): void => {
 }
 
 const expectUploadsUsedOnce = (history: History, { uploads }: Observation, present: ReadonlyMap<JobId, Job>): void => {
+  // A job that waits lets go of its upload when its request is replaced.
+  for (const [id, before] of history.present)
+    if (before.status === "queued" && before.uploadId !== null && present.get(id)?.uploadId !== before.uploadId)
+      history.fed.delete(before.uploadId)
   for (const { id, uploadId } of present.values()) if (uploadId !== null) noteUse(history, uploadId, id)
   for (const upload of uploads) {
     if (upload === undefined || upload.jobId === history.fed.get(upload.id)) continue

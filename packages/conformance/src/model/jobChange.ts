@@ -9,7 +9,7 @@ import {
 } from "@kiln/core/domain"
 import { illFormed } from "./illFormed.ts"
 import { dataMismatch } from "./dataMismatch.ts"
-import { differingField, jobDataFields, jobOriginFields, jobStateFields } from "./jobFields.ts"
+import { differingField, jobDataFields, jobOriginFields, jobOwnFields, jobStateFields } from "./jobFields.ts"
 
 /** `removed` is the end of the record; `retried` says that another job is made of this failed one, which took over its upload. */
 export type JobMoveName = JobEventName | "removed" | "retried"
@@ -40,6 +40,7 @@ export const jobChange = (before: Job | undefined, after: Job | undefined, now: 
   const malformed = illFormed(after)
   if (malformed !== undefined) return illegal(`${after.id}: ${malformed}`)
   if (before === undefined) return creation(after, now, verb)
+  if (before.idempotencyKey !== after.idempotencyKey) return replacement(before, after, now, verb)
   if (before.priority !== after.priority) return reprioritized(before, after, now, verb)
   const origin = differingField(jobOriginFields, before, after)
   const moved = differingField(jobStateFields, before, after) ?? differingField(jobDataFields, before, after)
@@ -48,6 +49,24 @@ export const jobChange = (before: Job | undefined, after: Job | undefined, now: 
       ? { _tag: "Moved", event: "retried" }
       : illegal(`${before.id}: ${origin} never changes`)
   return moved === undefined ? unchanged : move(before, after, now, verb)
+}
+
+/** A later submission replaces the request of a waiting job. It always has another key. */
+const replacement = (before: Job, after: Job, now: number, verb: string | undefined): JobChange => {
+  const own = differingField(jobOwnFields, before, after)
+  if (own !== undefined) return illegal(`${before.id}: ${own} never changes`)
+  if (!isOf("replaced", verb)) return illegal(`${before.id}: ${verb ?? ""} replaces no request`)
+  const at = after.claimableAt ?? now
+  if (at < now && at !== before.claimableAt) return illegal(`${before.id}: a replaced request cannot start in the past`)
+  const state = applyEvent(before, { event: "replaced", limits: after, at }, now)
+  if (state === undefined) return illegal(`${before.id}: only a job that waits for its first attempt is replaced`)
+  const wrong =
+    differingField(jobStateFields, state, after) ??
+    differingField(jobDataFields, { ...before, request: after.request }, after) ??
+    (after.request === null ? "request" : undefined)
+  return wrong === undefined
+    ? { _tag: "Moved", event: "replaced" }
+    : illegal(`${before.id}: no replaced job has this ${wrong}`)
 }
 
 /** Only a rescheduling changes the priority, of a job that waits, and its start at the same time or not. */

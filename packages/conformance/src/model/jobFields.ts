@@ -43,8 +43,12 @@ const dataFields: Record<Exclude<keyof Job, keyof JobOrigin | keyof JobState>, t
   charge: true,
 }
 
-/** Fields of the request, which never change, except for an upload that a retry takes over. */
+/** Fields of the request, which change only with another request, except for an upload that a retry takes over and the priority. */
 export const jobOriginFields = Object.keys(originFields) as ReadonlyArray<keyof typeof originFields>
+
+const ownFields = new Set<keyof JobOrigin>(["id", "projectId", "keyId", "mode", "kind", "createdAt"])
+/** Fields that stay when a job gets another request. */
+export const jobOwnFields = jobOriginFields.filter((field) => ownFields.has(field))
 /** Fields that transitions change, according to the table. */
 export const jobStateFields = Object.keys(stateFields) as ReadonlyArray<keyof typeof stateFields>
 /** Retained data, warning and charge of a job. */

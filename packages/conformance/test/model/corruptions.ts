@@ -53,6 +53,10 @@ const chosen: { readonly [E in JobMoveName]?: ReadonlyArray<keyof Job> } = {
     ...(["id", "projectId", "keyId", "kind", "kindVersion", "uploadId", "idempotencyKey", "fingerprint"] as const),
     ...(["mode", "price", "priority", "metadata", "runLimitMs", "request"] as const),
   ],
+  replaced: [
+    ...(["kindVersion", "uploadId", "priority", "idempotencyKey", "fingerprint", "metadata", "price"] as const),
+    ...(["runLimitMs", "request"] as const),
+  ],
   completed: ["output", "charge", "warningCode"],
 }
 
@@ -89,6 +93,6 @@ export const isAlsoLegal = (
 /** Even what is chosen is bound to the rest of the job. */
 const isChoosable = (corrupted: Job, event: JobMoveName, field: keyof Job): boolean => {
   if (field === "request" || field === "output" || field === "charge") return corrupted[field] !== null
-  if (event === "created") return corrupted.mode === "live" || corrupted.price === null
+  if (event === "created" || event === "replaced") return corrupted.mode === "live" || corrupted.price === null
   return corrupted.warningCode === null || !corrupted.warningCode.startsWith("data_")
 }

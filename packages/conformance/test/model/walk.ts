@@ -45,6 +45,8 @@ const step = fc.record({
       "parked",
       "woken",
       "rescheduled",
+      "replaced",
+      "replaced",
       "released",
     ] as const),
     ...([
@@ -140,6 +142,7 @@ const moveOf = (before: Job, one: Step, now: number): Move | undefined => {
       until: now + one.delayMs,
       at: now + one.delayMs,
       isCharged: one.byAge,
+      limits: before,
       ...tokenOf(before),
     },
     now,
@@ -154,6 +157,8 @@ const tokenOf = ({ token, createdAt }: Job) => ({ token, createdAt })
 const dataOf = (before: Job, one: Step): Partial<Job> => {
   const paid: Charge | null = before.mode === "live" ? charge : null
   switch (one.event) {
+    case "replaced":
+      return { idempotencyKey: `${before.idempotencyKey}-again`, request: { input: "later text" } }
     case "checkpointed":
       return { checkpoints: Object.fromEntries([...Object.entries(before.checkpoints), [one.step, one.value]]) }
     case "completed":

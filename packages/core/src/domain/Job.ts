@@ -19,7 +19,7 @@ export interface OutputFile {
   readonly sha256: string
 }
 
-/** The part of a job that never changes after it was accepted. */
+/** The part of a job that changes after it was accepted only if a later submission replaces its request, before its first attempt. */
 export interface JobOrigin {
   readonly id: JobId
   readonly projectId: ProjectId

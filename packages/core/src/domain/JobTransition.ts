@@ -135,6 +135,15 @@ export const jobTransitions = {
     meaning:
       "by the operator, or by a later submission of a unique job: may start at another time; the time until then counts as neither waiting nor running",
   },
+  replaced: {
+    verb: "createJobs",
+    from: ["queued"],
+    to: "queued",
+    guard: "pending",
+    token: "kept",
+    meaning:
+      "a later submission of a unique job gives it another request before its first attempt; it begins to wait anew",
+  },
   released: {
     verb: "releaseJobs",
     from: ["processing"],
@@ -205,6 +214,8 @@ export type TransitionEvent =
   | { readonly event: "woken" }
   /** `at` is not before now. */
   | { readonly event: "rescheduled"; readonly at: number }
+  /** `at` is the start of the new request; before now only for a job that was claimable already. */
+  | { readonly event: "replaced"; readonly limits: JobLimits; readonly at: number }
   | { readonly event: "released"; readonly token: number; readonly createdAt: number }
   | { readonly event: "lost"; readonly createdAt: number }
   | { readonly event: "expired" }
@@ -258,6 +269,8 @@ export const applyEvent = (job: JobState, event: TransitionEvent, now: number): 
       return beginToWaitAt({ ...job, ...endPhase(job, now) }, now)
     case "rescheduled":
       return beginToWaitAt({ ...job, ...endPhase(job, now) }, event.at)
+    case "replaced":
+      return beginToWaitAt({ ...job, ...limitsOf(event.limits), waitedMs: 0 }, event.at)
     case "released":
       return wait(job, now, event.createdAt)
     case "lost":
@@ -357,6 +370,8 @@ const park = (
   const waiting = wait({ ...job, attempts: job.attempts - 1 }, now, until)
   return isCharged ? waiting : beginToWaitAt(waiting, until)
 }
+
+const limitsOf = ({ queueLimitMs, runLimitMs }: JobLimits): JobLimits => ({ queueLimitMs, runLimitMs })
 
 /** The time until then counts as neither running nor waiting, as with a delayed job. */
 const beginToWaitAt = (job: JobState, at: number): JobState => ({

@@ -134,6 +134,12 @@ export const withReservation = (spending: Spending, amount: string): Spending =>
   reserved: Decimal.format(Decimal.add(Decimal.parse(spending.reserved), Decimal.parse(amount))),
 })
 
+/** Returns the spending without this reservation. */
+export const withoutReservation = (spending: Spending, amount: string): Spending => ({
+  ...spending,
+  reserved: Decimal.format(Decimal.subtract(Decimal.parse(spending.reserved), Decimal.parse(amount))),
+})
+
 /**
  * Returns what a job costs at most at a price, as an exact decimal. Returns `undefined` if the maximum of a meter that costs
  * something is unknown.

@@ -5,7 +5,8 @@ import type { JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
 import { isUploadFault } from "./ErrorCode.ts"
 import { failedOutput, type Job } from "./Job.ts"
 import type { JobLimits } from "./JobState.ts"
-import { created } from "./JobTransition.ts"
+import { applyEvent, created } from "./JobTransition.ts"
+import { isOverdue } from "./Lease.ts"
 import type { JsonObject } from "./Json.ts"
 import type { Priority } from "./Priority.ts"
 import { maximumCost, type Spending, type SpendRefusal, spendRefusal } from "./SpendCap.ts"
@@ -23,6 +24,11 @@ export interface Unique {
   readonly scope: string
   /** The time for which a job keeps its scope: until it is claimed, until it has finished, or for milliseconds from its creation. */
   readonly while: "queued" | "unfinished" | number
+  /**
+   * A job that has the scope and waits for its first attempt gets the request of the new one, instead of being returned as it is. Needs
+   * `while: "queued"`. Not in a transaction of a caller's, which would keep workers from the job until it ends.
+   */
+  readonly replaces?: boolean | undefined
 }
 
 /** A job to be accepted. */
@@ -88,6 +94,15 @@ export type CreateOutcome =
   | { readonly _tag: "StorageFull"; readonly capBytes: number; readonly kept: KeptBytes }
   | { readonly _tag: "QueueFull"; readonly projectId: ProjectId; readonly limit: number }
   | { readonly _tag: "Created"; readonly job: Job }
+  /** The job that had the scope waited. It keeps its id, and has this request and this idempotency key from now on. */
+  | { readonly _tag: "Replaced"; readonly job: Job }
+
+/** The job that an idempotency key is bound to. */
+export interface BoundKey {
+  readonly job: Job
+  /** That of the request that bound the key. The job has another one if its request was replaced since. */
+  readonly fingerprint: string
+}
 
 /**
  * The facts on which the outcome for one new job depends, all read at one moment of the store's transaction. They are functions,
@@ -98,8 +113,8 @@ export interface JobFacts {
   readonly now: number
   /** The version of the schedule that `tick` names; `undefined` if it does not exist. Called only if there is a `tick`. */
   readonly scheduleVersion: () => number | undefined
-  /** The job that has the idempotency key, if any. */
-  readonly existing: () => Job | undefined
+  /** The job that the idempotency key is bound to, if any. */
+  readonly existing: () => BoundKey | undefined
   /** The job that took the scope of `unique` last, if its record still exists. Called only if there is a `unique`. */
   readonly scopeHolder: () => Job | undefined
   /** The job that `retryOf` names. Called only if there is a `retryOf`. */
@@ -110,9 +125,9 @@ export interface JobFacts {
   readonly upload: () => Upload | undefined
   /**
    * The caps of the job's key and project, with what counts against them. Called only if the job has a price. No other
-   * transaction may accept a job under these caps until this one ends.
+   * transaction may accept a job under these caps until this one ends. Without what `replaced` reserves, whose request is replaced.
    */
-  readonly spending: () => ReadonlyArray<Spending>
+  readonly spending: (replaced: JobId | undefined) => ReadonlyArray<Spending>
   /** The bytes that the project keeps in the job's mode. Called only if there is a cap of them. */
   readonly kept: () => KeptBytes
   /** Number of unfinished jobs of the project; counting may stop at the cap. Called only if there is a cap. */
@@ -123,22 +138,29 @@ export interface JobFacts {
  * Decides about a new job. The checks run in this order, and the first failure decides: tick, idempotency key, scope, job to retry, gate
  * (prices, switches, provider), upload, spend caps, kept bytes, queue cap. `Created` carries the job as the store must write it. A retry brings its
  * upload along, so that upload is not checked again.
+ *
+ * A request that replaces another is judged like a new one, except that it adds no job: the last two caps do not apply, and what the
+ * job had before (its upload, its reservation) counts as free.
  */
 export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
   if (job.tick !== undefined && facts.scheduleVersion() !== job.tick.version) return { _tag: "TickTaken" }
   const existing = facts.existing()
   if (existing !== undefined) return repeatOf(existing, job)
-  const holder = job.unique === undefined ? undefined : facts.scopeHolder()
-  if (holder !== undefined && keepsScope(holder, job, facts.now)) return { _tag: "Duplicate", job: holder }
+  const last = job.unique === undefined ? undefined : facts.scopeHolder()
+  const holder = last !== undefined && keepsScope(last, job, facts.now) ? last : undefined
+  if (holder !== undefined && !isReplaced(holder, job)) return { _tag: "Duplicate", job: holder }
+  // A job that is out of time has lost its scope: the next sweep fails it.
+  const replaced = holder !== undefined && !isOverdue(holder, facts.now) ? holder : undefined
   if (job.retryOf !== null && !isRetryable(facts.retried(), job)) return { _tag: "NotRetryable" }
   const missing =
     job.gate === null ? [] : missingPrerequisites(job.gate, withForcedOff(facts.board(), job.forcedOff), facts.now)
   if (missing.length > 0) return { _tag: "GateClosed", missing }
-  const reason = job.retryOf === null ? refusalOf(job, facts) : undefined
+  const reason = job.retryOf === null ? refusalOf(job, facts, replaced) : undefined
   if (reason !== undefined) return { _tag: "UploadRefused", reason }
   const price = priceOf(job, facts)
-  const refusal = price === null ? undefined : overspending(job, price, facts)
+  const refusal = price === null ? undefined : overspending(job, price, facts, replaced)
   if (refusal !== undefined) return { _tag: "SpendCapReached", refusal }
+  if (replaced !== undefined) return { _tag: "Replaced", job: replacedJob(replaced, job, price, facts.now) }
   const full = storageFull(job, facts)
   if (full !== undefined) return full
   if (job.queueCap > 0 && facts.unfinished() >= job.queueCap)
@@ -156,8 +178,13 @@ const storageFull = ({ storageCap: capBytes = 0 }: NewJob, facts: JobFacts): Cre
 export const maximumCostOf = ({ gate, maxUsage }: NewJob, price: PriceSnapshot): string | undefined =>
   maximumCost(price, gate?.meters ?? [], maxUsage)
 
-const overspending = (job: NewJob, price: PriceSnapshot, facts: JobFacts): SpendRefusal | undefined => {
-  const spending = facts.spending()
+const overspending = (
+  job: NewJob,
+  price: PriceSnapshot,
+  facts: JobFacts,
+  replaced: Job | undefined,
+): SpendRefusal | undefined => {
+  const spending = facts.spending(replaced?.id)
   if (spending.length === 0) return undefined
   return spendRefusal({ currency: price.currency, maximumCost: maximumCostOf(job, price) }, spending, facts.now)
 }
@@ -209,10 +236,10 @@ const capReason = ({ owner, period, reason }: SpendRefusal): string => {
     : `the ${owner} has a spend cap, and the job's kind does not state its maximum usage (maxUsage)`
 }
 
-/** Returns the outcome for a request whose idempotency key is bound to `existing`. */
-export const repeatOf = (existing: Job, { fingerprint }: Pick<NewJob, "fingerprint">): CreateOutcome => ({
-  _tag: existing.fingerprint === fingerprint ? "Replayed" : "KeyReused",
-  job: existing,
+/** Returns the outcome for a request whose idempotency key is bound already. */
+export const repeatOf = (bound: BoundKey, { fingerprint }: Pick<NewJob, "fingerprint">): CreateOutcome => ({
+  _tag: bound.fingerprint === fingerprint ? "Replayed" : "KeyReused",
+  job: bound.job,
 })
 
 /**
@@ -225,6 +252,10 @@ const keepsScope = ({ createdAt, id, status }: Job, { retryOf, unique }: NewJob,
   return status === "queued" || (unique.while === "unfinished" && status === "processing")
 }
 
+/** Whether the job that has the scope gets the request of the new one. A retry is a job of its own. */
+const isReplaced = ({ status }: Job, { retryOf, unique }: NewJob): boolean =>
+  unique?.replaces === true && retryOf === null && status === "queued"
+
 /** If another retry came first, it has taken over the upload, and the failed job no longer has it. */
 const isRetryable = (failed: ReturnType<JobFacts["retried"]>, { uploadId }: NewJob): boolean =>
   failed?.status === "failed" &&
@@ -233,10 +264,16 @@ const isRetryable = (failed: ReturnType<JobFacts["retried"]>, { uploadId }: NewJ
   // The upload was erased with the failure.
   (uploadId === null || !isUploadFault(failed.errorCode))
 
-const refusalOf = ({ maxTransfers, uploadId }: NewJob, facts: JobFacts): UploadRefusal | undefined => {
+const refusalOf = (
+  { maxTransfers, uploadId }: NewJob,
+  facts: JobFacts,
+  replaced: Job | undefined,
+): UploadRefusal | undefined => {
   if (uploadId === null) return undefined
   const upload = facts.upload()
-  return upload === undefined ? "not_found" : uploadRefusal(upload, facts.now, maxTransfers)
+  if (upload === undefined) return "not_found"
+  const isReleased = replaced !== undefined && upload.jobId === replaced.id
+  return uploadRefusal(isReleased ? { ...upload, jobId: null } : upload, facts.now, maxTransfers)
 }
 
 const priceOf = ({ gate }: NewJob, { board }: JobFacts): PriceSnapshot | null =>
@@ -282,4 +319,23 @@ const newJob = (job: NewJob, price: PriceSnapshot | null, now: number): Job => {
     warningCode: null,
     charge: null,
   }
+}
+
+/** The part of a job that comes with its request. The rest of its origin follows from its owner and its scope. */
+const requestedOf = (
+  { fingerprint, idempotencyKey, kindVersion, metadata, priority, request, uploadId }: NewJob,
+  price: PriceSnapshot | null,
+) => ({ fingerprint, idempotencyKey, kindVersion, metadata, price, priority, request, uploadId })
+
+/**
+ * Returns a waiting job with another request. Its place in the line stays if it can be claimed and still is to be, as with a rescheduling.
+ * Store time may be read before the job's transaction, so it may be before the creation.
+ */
+const replacedJob = (replaced: Job, job: NewJob, price: PriceSnapshot | null, now: number): Job => {
+  const { claimableAt, createdAt, id } = replaced
+  const isReady = job.delayMs === 0 && claimableAt !== null && claimableAt <= now
+  const at = isReady ? claimableAt : Math.max(now, createdAt) + Math.ceil(job.delayMs)
+  const state = applyEvent(replaced, { event: "replaced", limits: job.limits, at }, now)
+  if (state === undefined) throw new TypeError(`${id} cannot get another request`)
+  return { ...replaced, ...state, ...requestedOf(job, price) }
 }

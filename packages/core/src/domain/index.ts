@@ -1,4 +1,5 @@
 export {
+  type BoundKey,
   type JobFacts,
   judgeJob,
   maximumCostOf,
@@ -119,6 +120,7 @@ export {
   startOfPeriod,
   spendingOf,
   dailySums,
+  withoutReservation,
   withReservation,
   withinReservation,
 } from "./SpendCap.ts"

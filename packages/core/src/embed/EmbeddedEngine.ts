@@ -72,9 +72,10 @@ export interface UniqueOptions {
   readonly while: "queued" | "unfinished" | number
   /**
    * What happens to the waiting job when another one counts as the same. By default nothing. `extend`: its delay begins again, as the delay of the new
-   * call. Needs `while: "queued"`, and does not work in a transaction.
+   * call. `replace`: the same, and the job gets everything else of the new call too: request, upload, price, priority, tags, metadata, context.
+   * Both need `while: "queued"`, and do not work in a transaction.
    */
-  readonly onDuplicate?: "extend"
+  readonly onDuplicate?: "extend" | "replace"
 }
 
 /** A job of `submitMany`: its request and its own options. */

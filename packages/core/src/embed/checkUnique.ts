@@ -34,8 +34,8 @@ export const uniqueFor = (unique: SubmitOptions["unique"], kind: JobKind, reques
     )
   if (Array.isArray(by)) requireFields(by, kind, request)
   if (onDuplicate === undefined) return unique
-  requireOneOf("unique.onDuplicate", onDuplicate, ["extend"])
-  // Once an attempt has begun, no delay begins again.
+  requireOneOf("unique.onDuplicate", onDuplicate, ["extend", "replace"])
+  // Once an attempt has begun, no delay begins again, and no request is replaced.
   if (duration !== "queued") throw new TypeError('unique.onDuplicate needs while: "queued"')
   return unique
 }

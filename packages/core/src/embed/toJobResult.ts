@@ -1,11 +1,4 @@
-import {
-  billingOf,
-  errorMessageOf,
-  type Job,
-  type Progress,
-  progressOf,
-  submittedOf,
-} from "../domain/index.ts"
+import { billingOf, errorMessageOf, type Job, type Progress, progressOf, submittedOf } from "../domain/index.ts"
 import { callerMetadata } from "../domain/Submitted.ts"
 import type { Engine } from "../engine/index.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"

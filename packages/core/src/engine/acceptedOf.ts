@@ -57,6 +57,7 @@ export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Ac
     case "Replayed":
       return Result.succeed({ job: outcome.job, replayed: true })
     case "Duplicate":
+    case "Replaced":
       return Result.succeed({ job: outcome.job, replayed: false, deduplicated: true })
     case "KeyReused":
       return Result.fail(new IdempotencyKeyReused({ jobId: outcome.job.id, kind: outcome.job.kind }))

@@ -2,12 +2,12 @@ import * as Effect from "effect/Effect"
 import { type CreateOutcome, JobStore, type NewJob, WakeUp } from "../ports/index.ts"
 import type { Draft } from "./prepareJob.ts"
 
-/** Whether the outcome is that of a job that waits, with which more is to be done. */
+/** Whether the outcome is that of a job that waits, with which more is to be done. A store replaces its request by itself. */
 export const asksForMore = ({ placement }: Draft, outcome: CreateOutcome | undefined): boolean =>
-  placement.unique?.onDuplicate !== undefined && outcome?._tag === "Duplicate"
+  placement.unique?.onDuplicate === "extend" && outcome?._tag === "Duplicate"
 
 /**
- * Does what `unique.onDuplicate` asks for with the job that has the scope, as long as it waits for its first attempt. Once that has begun,
+ * Begins the delay of the job that has the scope again, as `unique.onDuplicate` asks for, as long as it waits for its first attempt. Once that has begun,
  * the scope is free, and the job is submitted again: it may find another one in its place.
  */
 export const makeAfterDuplicate = Effect.gen(function* () {

@@ -109,10 +109,13 @@ export const makeJointWrites = (
 
   const announce = (outcomes: ReadonlyArray<CreateOutcome>, claimed: ClaimResult | undefined) =>
     Effect.suspend(() => {
-      const created = outcomes.flatMap((outcome) => (outcome._tag === "Created" ? [outcome.job] : []))
-      for (const job of created) events.emit({ type: "queued", ...refOf(job) })
+      // A replaced job may start sooner than before.
+      const waiting = outcomes.flatMap((outcome) =>
+        outcome._tag === "Created" || outcome._tag === "Replaced" ? [outcome] : [],
+      )
+      for (const { _tag, job } of waiting) if (_tag === "Created") events.emit({ type: "queued", ...refOf(job) })
       const taken = new Set(claimed?.claims.map(({ job }) => job.id))
-      return created.every(({ id }) => taken.has(id)) ? Effect.void : wakeUp.notify
+      return waiting.every(({ job }) => taken.has(job.id)) ? Effect.void : wakeUp.notify
     })
 
   const createAlone = (jobs: ReadonlyArray<NewJob>) =>

@@ -67,8 +67,8 @@ export interface UniqueBy {
   readonly onDuplicate?: OnDuplicate | undefined
 }
 
-/** `extend`: the delay of the waiting job begins again. */
-export type OnDuplicate = "extend"
+/** `extend`: the delay of the waiting job begins again. `replace`: the same, and it gets the request of the new submission. */
+export type OnDuplicate = "extend" | "replace"
 
 /** The longest delay of a job. */
 export const maxDelayMs = 366 * 24 * 3_600_000
@@ -149,7 +149,11 @@ const gateOf = ({ gate, name, providers }: JobKind, requireLiveWorker: boolean, 
 })
 
 /** A digest, so that no text of a request is kept. */
-const uniqueFor = (draft: Draft, { by, while: duration }: UniqueBy, fingerprint: Fingerprint["Service"]): Unique => {
+const uniqueFor = (
+  draft: Draft,
+  { by, onDuplicate, while: duration }: UniqueBy,
+  fingerprint: Fingerprint["Service"],
+): Unique => {
   const { keyId, mode } = draft.grant
   const compared =
     by === undefined
@@ -157,7 +161,8 @@ const uniqueFor = (draft: Draft, { by, while: duration }: UniqueBy, fingerprint:
       : typeof by === "string"
         ? { text: by }
         : { fields: pick(draft, by) }
-  return { scope: fingerprint.of("unique", { keyId, mode, kind: draft.kind.name, ...compared }), while: duration }
+  const scope = fingerprint.of("unique", { keyId, mode, kind: draft.kind.name, ...compared })
+  return { scope, while: duration, ...(onDuplicate === "replace" && { replaces: true }) }
 }
 
 /** Requests are compared as their schema reads them: a field that is left out equals its default. */

@@ -27,6 +27,7 @@ import {
   isFinished,
   isParked,
   isUploadFault,
+  keylessPrefix,
   readClocks,
   StoreTime,
   submittedOf,
@@ -73,6 +74,12 @@ export interface Reservation {
   readonly amount: string
 }
 
+/** An idempotency key that stays bound to a job whose request was replaced, with the fingerprint of the request that bound it. */
+export interface ReplacedKey {
+  readonly jobId: JobId
+  readonly fingerprint: string
+}
+
 /** A purge, with how often it has failed. */
 export interface DuePurge {
   readonly blobPrefix: string
@@ -99,6 +106,8 @@ export interface MemoryState {
   /** Chunks of jobs that have any, by index. */
   readonly chunks: Map<JobId, ReadonlyArray<Chunk>>
   readonly jobByIdempotencyKey: Map<string, JobId>
+  /** The idempotency keys of requests that were replaced. */
+  readonly replacedKeys: Map<string, ReplacedKey>
   readonly unfinishedByProject: Map<ProjectId, number>
   readonly lanes: Map<string, Lane>
   /** The virtual time at which a lane was last served. */
@@ -151,6 +160,7 @@ export const emptyState = (): MemoryState => ({
   signals: new Map(),
   chunks: new Map(),
   jobByIdempotencyKey: new Map(),
+  replacedKeys: new Map(),
   unfinishedByProject: new Map(),
   lanes: new Map(),
   virtualTime: 0,
@@ -239,10 +249,28 @@ export const insertJob = (state: MemoryState, job: Job): void => {
   state.jobByIdempotencyKey.set(idempotencyIndex(job.keyId, job.idempotencyKey), job.id)
   state.unfinishedByProject.set(job.projectId, (state.unfinishedByProject.get(job.projectId) ?? 0) + 1)
   laneOf(state, job).unfinished.add(job.id)
+  awaitPrerequisites(state, job)
+}
+
+const awaitPrerequisites = (state: MemoryState, job: Job): void => {
   for (const id of submittedOf(job).after ?? []) {
     const dependents = state.dependents.get(id) ?? new Set()
     state.dependents.set(id, dependents.add(job.id))
   }
+}
+
+/** Gives a waiting job another request, in everything that refers to it. The key of a caller that it had stays bound to it. */
+export const replaceRequest = (state: MemoryState, before: Job, job: Job): void => {
+  const { fingerprint, id: jobId, idempotencyKey, keyId } = before
+  const key = idempotencyIndex(keyId, idempotencyKey)
+  state.jobByIdempotencyKey.delete(key)
+  if (!idempotencyKey.startsWith(keylessPrefix)) state.replacedKeys.set(key, Object.freeze({ jobId, fingerprint }))
+  leavePrerequisites(state, before)
+  laneOf(state, before).unfinished.delete(job.id)
+  state.jobs.set(job.id, job)
+  state.jobByIdempotencyKey.set(idempotencyIndex(job.keyId, job.idempotencyKey), job.id)
+  laneOf(state, job).unfinished.add(job.id)
+  awaitPrerequisites(state, job)
 }
 
 const addDelivery = (state: MemoryState, { finishedAt, id: jobId, kind }: Job): void =>

@@ -1,6 +1,24 @@
-import { advanceAfter, type Board, type Job, type JobFacts, judgeJob, maximumCostOf, owns } from "@kiln/core/domain"
+import {
+  advanceAfter,
+  type Board,
+  type BoundKey,
+  type Job,
+  type JobFacts,
+  type JobId,
+  judgeJob,
+  maximumCostOf,
+  owns,
+} from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { idempotencyIndex, insertJob, keep, type MemoryState, putJob, putUpload } from "../MemoryState.ts"
+import {
+  idempotencyIndex,
+  insertJob,
+  keep,
+  type MemoryState,
+  putJob,
+  putUpload,
+  replaceRequest,
+} from "../MemoryState.ts"
 import { replaceSchedule } from "../MemoryScheduleStore.ts"
 import { keptBytes } from "../keptBytes.ts"
 import { readBoard } from "../MemorySwitchboard.ts"
@@ -20,13 +38,14 @@ const createJob = (state: MemoryState, item: NewJob, board: Board, now: number):
   const outcome = judgeJob(item, factsOf(state, item, board, now))
   const advanced = item.tick && advanceAfter(item.tick, outcome)
   if (item.tick !== undefined && advanced !== undefined) replaceSchedule(state, item.tick, advanced, now)
-  return outcome._tag === "Created" ? { _tag: "Created", job: write(state, item, outcome.job) } : outcome
+  if (outcome._tag === "Created") return { _tag: "Created", job: write(state, item, outcome.job) }
+  return outcome._tag === "Replaced" ? { _tag: "Replaced", job: replace(state, item, outcome.job) } : outcome
 }
 
 const factsOf = (state: MemoryState, item: NewJob, board: Board, now: number): JobFacts => ({
   now,
   scheduleVersion: () => (item.tick === undefined ? undefined : state.schedules.get(item.tick.name)?.version),
-  existing: () => findByIdempotencyKey(state, item.keyId, item.idempotencyKey),
+  existing: () => boundKey(state, item),
   scopeHolder: () => {
     const holder = item.unique === undefined ? undefined : state.scopes.get(item.unique.scope)
     return holder === undefined ? undefined : state.jobs.get(holder)
@@ -34,7 +53,8 @@ const factsOf = (state: MemoryState, item: NewJob, board: Board, now: number): J
   retried: () => ownRecord(item, item.retryOf === null ? undefined : state.jobs.get(item.retryOf)),
   board: () => board,
   upload: () => ownRecord(item, item.uploadId === null ? undefined : state.uploads.get(item.uploadId)),
-  spending: () => [item.keyId, item.projectId].flatMap((owner) => readSpending(state, owner, now) ?? []),
+  spending: (replaced) =>
+    [item.keyId, item.projectId].flatMap((owner) => readSpending(state, owner, now, replaced) ?? []),
   kept: () => keptBytes(state, item.projectId, item.mode),
   unfinished: () => state.unfinishedByProject.get(item.projectId) ?? 0,
 })
@@ -54,9 +74,26 @@ const write = (state: MemoryState, item: NewJob, judged: Job): Job => {
   for (const [scope, holder] of state.scopes) if (holder === retryOf) state.scopes.set(scope, job.id)
   const retried = retryOf === null ? undefined : state.jobs.get(retryOf)
   if (retried !== undefined) putJob(state, { ...retried, uploadId: null })
-  const upload = uploadId === null ? undefined : state.uploads.get(uploadId)
-  if (upload !== undefined) putUpload(state, { ...upload, jobId: job.id })
+  consume(state, uploadId, job.id)
   return job
+}
+
+/** Gives a waiting job another request. Its upload is free again, unless the request names the same one. */
+const replace = (state: MemoryState, item: NewJob, judged: Job): Job => {
+  const before = state.jobs.get(judged.id)
+  if (before === undefined) throw new TypeError(`${judged.id} does not exist`)
+  const job = keep(judged)
+  replaceRequest(state, before, job)
+  state.reservations.delete(job.id)
+  reserve(state, item, job)
+  consume(state, before.uploadId, null)
+  consume(state, job.uploadId, job.id)
+  return job
+}
+
+const consume = (state: MemoryState, uploadId: Job["uploadId"], jobId: JobId | null): void => {
+  const upload = uploadId === null ? undefined : state.uploads.get(uploadId)
+  if (upload !== undefined) putUpload(state, { ...upload, jobId })
 }
 
 /** Reserves what the job may cost at most, for those of its key and project that have a cap. */
@@ -67,11 +104,18 @@ const reserve = (state: MemoryState, item: NewJob, { id, keyId, price, projectId
   state.reservations.set(id, { owners, currency: price.currency, amount })
 }
 
+const boundKey = (state: MemoryState, { idempotencyKey, keyId }: NewJob): BoundKey | undefined => {
+  const job = findByIdempotencyKey(state, keyId, idempotencyKey)
+  const replaced = state.replacedKeys.get(idempotencyIndex(keyId, idempotencyKey))
+  return job && { job, fingerprint: replaced?.fingerprint ?? job.fingerprint }
+}
+
 export const findByIdempotencyKey = (
   state: MemoryState,
   keyId: NewJob["keyId"],
   idempotencyKey: string,
 ): Job | undefined => {
-  const id = state.jobByIdempotencyKey.get(idempotencyIndex(keyId, idempotencyKey))
+  const index = idempotencyIndex(keyId, idempotencyKey)
+  const id = state.jobByIdempotencyKey.get(index) ?? state.replacedKeys.get(index)?.jobId
   return id === undefined ? undefined : state.jobs.get(id)
 }

@@ -47,5 +47,6 @@ export const deleteJobs = (state: MemoryState, olderThanMs: RetentionAge, limit:
     state.jobByIdempotencyKey.delete(idempotencyIndex(job.keyId, job.idempotencyKey))
     if (job.uploadId !== null) state.uploads.delete(job.uploadId)
   }
+  for (const [key, { jobId }] of state.replacedKeys) if (!state.jobs.has(jobId)) state.replacedKeys.delete(key)
   return { count: jobs.length, purges }
 }
