@@ -90,7 +90,7 @@ export const findDifference = async (comparison: Compared & Search): Promise<str
 }
 
 /** A run is some 75 steps, each made durable and read back in full, perhaps on a busy machine. */
-const limitMs = (runs: number): number => 60_000 + runs * 6_000
+const limitMs = (runs: number): number => 60_000 + runs * 15_000
 
 /** Registers a vitest test that the store behaves like the memory store. */
 export const compareWithMemory = (comparison: Comparison): void =>
