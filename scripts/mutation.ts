@@ -30,7 +30,8 @@ const parts: ReadonlyArray<{ readonly source: string; readonly tests: ReadonlyAr
     source: "packages/core/src/worker/claiming/",
     tests: [
       `${coreTests}/{joint*,claimAhead,limitsWith,fairness,concurrencyLimits,wakeUp,idling,worker}.test.ts`,
-      `${coreTests}/{waitingClaims,lastChance,recovery,rates,faults/claiming}.test.ts`,
+      `${coreTests}/{waitingClaims,lastChance,recovery,rates,outage,leaseWatch,faults/*}.test.ts`,
+      `${coreTests}/{providers/*,embed/children,embed/files,embed/lifecycle,embed/operator,embed/waiting}.test.ts`,
     ],
   },
   { source: "packages/core/src/", tests: [`${coreTests}/**/*.test.ts`] },
