@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { createEngine, jobKind } from "@kiln/core"
 import { memoryBlobs } from "@kiln/testing"
 import { postgresStore } from "../src/index.ts"
-import { begun, emptyDatabase, runSql } from "./support/databases.ts"
+import { begun, connected, emptyDatabase, runSql } from "./support/databases.ts"
 
 const hello = jobKind({
   name: "hello",
@@ -156,5 +156,30 @@ it.live("a claim that began before a request was replaced takes neither the old 
     expect(early).toEqual([])
     expect(late).toEqual([{ request: '{"n":2}' }])
     yield* Effect.promise(() => claims.query("ROLLBACK"))
+  }),
+)
+
+it.live("a verb that waits for a replacement finds the job in its new place", () =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    const engine = yield* engineOn(url)
+    const replacing = yield* connected(url)
+    yield* Effect.promise(async () => {
+      const { id } = await engine.submit("hello", { n: 1 }, { delayMs: 60_000 })
+      const whileReplaced = async <A>(verb: () => Promise<A>) => {
+        await replacing.query("BEGIN")
+        await replacing.query(`SELECT kiln.replace_job(id, kind_version, upload_id, priority::smallint, kept, id || clock_timestamp(), fingerprint,
+          price_id, queue_limit_ms, run_limit_ms, delay_ms, request, NULL, false) FROM kiln.jobs`)
+        const answer = verb()
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        await replacing.query("COMMIT")
+        return answer
+      }
+      await whileReplaced(() => engine.operator.reschedule(id, { delayMs: 90_000 }))
+      await whileReplaced(() => engine.operator.reschedule(id, { priority: "high" }))
+      await whileReplaced(() => engine.signal(id, "go", 1))
+      await whileReplaced(() => engine.operator.cancel(id))
+      expect(await engine.get(id)).toMatchObject({ status: "failed" })
+    })
   }),
 )
