@@ -148,7 +148,7 @@ export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
   if (existing !== undefined) return repeatOf(existing, job)
   const last = job.unique === undefined ? undefined : facts.scopeHolder()
   const replaced = last !== undefined && keepsScope(last, job, facts.now) ? last : undefined
-  if (replaced !== undefined && !isReplaced(replaced, job)) return { _tag: "Duplicate", job: replaced }
+  if (replaced !== undefined && !isReplaced(replaced, job, facts.now)) return { _tag: "Duplicate", job: replaced }
   if (job.retryOf !== null && !isRetryable(facts.retried(), job)) return { _tag: "NotRetryable" }
   const missing =
     job.gate === null ? [] : missingPrerequisites(job.gate, withForcedOff(facts.board(), job.forcedOff), facts.now)
@@ -251,8 +251,8 @@ const keepsScope = (last: Job, { retryOf, unique }: NewJob, now: number): boolea
 }
 
 /** Whether the job that has the scope gets the request of the new one. A retry is a job of its own. */
-const isReplaced = ({ status }: Job, { retryOf, unique }: NewJob): boolean =>
-  unique?.replaces === true && retryOf === null && status === "queued"
+const isReplaced = (last: Job, { retryOf, unique }: NewJob, now: number): boolean =>
+  unique?.replaces === true && retryOf === null && last.status === "queued" && !isOverdue(last, now)
 
 /** If another retry came first, it has taken over the upload, and the failed job no longer has it. */
 const isRetryable = (failed: ReturnType<JobFacts["retried"]>, { uploadId }: NewJob): boolean =>
