@@ -284,6 +284,10 @@ describe("onDuplicate", () => {
       'unique.onDuplicate needs while: "queued"',
     )
     await expect(given({ while: "queued", onDuplicate: "merge" })).rejects.toThrow("unique.onDuplicate")
+    // It would wait for itself.
+    const waiting = await given(replace)
+    await expect(given(replace, { after: [waiting] })).rejects.toThrow("after does not work with")
+    expect(await given(extend, { after: [] })).toMatchObject({ id: waiting.id })
     await using kiln = await testEngine({ kinds: [reindex], mode: "manual" })
     const transaction = kiln.beginTransaction()
     await expect(kiln.submit("reindex", request, { unique: extend, transaction })).rejects.toThrow(
