@@ -183,3 +183,27 @@ it.live("a verb that waits for a replacement finds the job in its new place", ()
     })
   }),
 )
+
+it.live(
+  "a caller's transaction whose snapshot is older than a replacement makes no second job for the replaced key",
+  () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const engine = yield* engineOn(url)
+      const client = yield* connected(url)
+      const replace = { by: "all", while: "queued", onDuplicate: "replace" } as const
+      yield* Effect.promise(async () => {
+        const { id } = await engine.submit("hello", { n: 0 })
+        await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM kiln.jobs")
+        const job = await engine.submit("hello", { n: 1 }, { unique: replace, idempotencyKey: "one" })
+        await engine.submit("hello", { n: 2 }, { unique: replace })
+        const repeat = () => engine.submit("hello", { n: 1 }, { transaction: client, idempotencyKey: "one" })
+        await expect(repeat()).rejects.toMatchObject({ code: "service_unavailable", cause: { code: "40001" } })
+        await client.query("ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        expect(await repeat()).toMatchObject({ id: job.id })
+        expect((await engine.submit("hello", { n: 3 }, { transaction: client })).id).not.toBe(id)
+        await client.query("COMMIT")
+      })
+      expect(yield* runSql(url, "SELECT idempotency_key FROM kiln.replaced_keys")).toEqual([{ idempotency_key: "one" }])
+    }),
+)
