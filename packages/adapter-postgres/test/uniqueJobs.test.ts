@@ -159,6 +159,12 @@ it.live("a claim that began before a request was replaced takes neither the old 
   }),
 )
 
+/** Replaces requests as a submission of another process does. */
+const replaceEach = (
+  key: string,
+) => `SELECT kiln.replace_job(id, kind_version, upload_id, priority::smallint, kept, ${key}, fingerprint,
+  price_id, queue_limit_ms, run_limit_ms, delay_ms, request, NULL, false) FROM kiln.jobs`
+
 it.live("a verb that waits for a replacement finds the job in its new place", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
@@ -168,8 +174,7 @@ it.live("a verb that waits for a replacement finds the job in its new place", ()
       const { id } = await engine.submit("hello", { n: 1 }, { delayMs: 60_000 })
       const whileReplaced = async <A>(verb: () => Promise<A>) => {
         await replacing.query("BEGIN")
-        await replacing.query(`SELECT kiln.replace_job(id, kind_version, upload_id, priority::smallint, kept, id || clock_timestamp(), fingerprint,
-          price_id, queue_limit_ms, run_limit_ms, delay_ms, request, NULL, false) FROM kiln.jobs`)
+        await replacing.query(replaceEach("id || clock_timestamp()"))
         const answer = verb()
         await new Promise((resolve) => setTimeout(resolve, 100))
         await replacing.query("COMMIT")
