@@ -219,6 +219,7 @@ const reasonOf = (outcome: CreateOutcome): string | undefined => {
       return capReason(outcome.refusal)
     case "TickTaken":
     case "Duplicate":
+    case "Replaced":
     case "NotRetryable":
     case "UploadRefused":
     case "StorageFull":

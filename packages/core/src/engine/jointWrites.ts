@@ -110,9 +110,7 @@ export const makeJointWrites = (
   const announce = (outcomes: ReadonlyArray<CreateOutcome>, claimed: ClaimResult | undefined) =>
     Effect.suspend(() => {
       // A replaced job may start sooner than before.
-      const waiting = outcomes.flatMap((outcome) =>
-        outcome._tag === "Created" || outcome._tag === "Replaced" ? [outcome] : [],
-      )
+      const waiting = outcomes.flatMap((each) => (each._tag === "Created" || each._tag === "Replaced" ? [each] : []))
       for (const { _tag, job } of waiting) if (_tag === "Created") events.emit({ type: "queued", ...refOf(job) })
       const taken = new Set(claimed?.claims.map(({ job }) => job.id))
       return waiting.every(({ job }) => taken.has(job.id)) ? Effect.void : wakeUp.notify
