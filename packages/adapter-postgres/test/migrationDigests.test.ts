@@ -24,6 +24,7 @@ const committed: Readonly<Record<string, string>> = {
   "0015Chunks": "ec1fd196a1a0f2f4c904af80977d3d28882c06ef5529e0088640cf587d2d55b9",
   "0016Priorities": "4e3a711f05850709e75a718b52bbfd5a621241d08ddeae962117183f7b6bf541",
   "0017Replacements": "30f3982ef86e9eaa5f694169031b98ad55a9d01beb7ae3dbfeebfcd6373a644f",
+  "0018KeysInSnapshots": "92bf111e3b48592e70607e3dfe56e7c4a55b835f703fcf416771726196b9ce07",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

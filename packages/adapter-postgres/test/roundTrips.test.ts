@@ -146,7 +146,7 @@ const limits: ReadonlyArray<readonly [verb: string, statements: number, roundTri
   ["completeAndClaimJobs", 3, 1],
   ["completeJobs with charges, under a cap", 1, 1],
   // One transaction: it begins, ends the jobs, reads facts, and adds jobs before its commit.
-  ["completeJobs with follow-ups", 7, 5],
+  ["completeJobs with follow-ups", 8, 5],
   ["checkpointJobs", 5, 2],
 ]
 

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { createEngine, jobKind } from "@kiln/core"
 import { memoryBlobs } from "@kiln/testing"
 import { postgresStore } from "../src/index.ts"
-import { begun, emptyDatabase, runSql } from "./support/databases.ts"
+import { begun, connected, emptyDatabase, runSql } from "./support/databases.ts"
 
 const hello = jobKind({
   name: "hello",
@@ -157,4 +157,58 @@ it.live("a claim that began before a request was replaced takes neither the old 
     expect(late).toEqual([{ request: '{"n":2}' }])
     yield* Effect.promise(() => claims.query("ROLLBACK"))
   }),
+)
+
+/** Replaces requests as a submission of another process does. */
+const replaceEach = (
+  key: string,
+) => `SELECT kiln.replace_job(id, kind_version, upload_id, priority::smallint, kept, ${key}, fingerprint,
+  price_id, queue_limit_ms, run_limit_ms, delay_ms, request, NULL, false) FROM kiln.jobs`
+
+it.live("a verb that waits for a replacement finds the job in its new place", () =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    const engine = yield* engineOn(url)
+    const replacing = yield* connected(url)
+    yield* Effect.promise(async () => {
+      const { id } = await engine.submit("hello", { n: 1 }, { delayMs: 60_000 })
+      const whileReplaced = async <A>(verb: () => Promise<A>) => {
+        await replacing.query("BEGIN")
+        await replacing.query(replaceEach("id || clock_timestamp()"))
+        const answer = verb()
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        await replacing.query("COMMIT")
+        return answer
+      }
+      await whileReplaced(() => engine.operator.reschedule(id, { delayMs: 90_000 }))
+      await whileReplaced(() => engine.operator.reschedule(id, { priority: "high" }))
+      await whileReplaced(() => engine.signal(id, "go", 1))
+      await whileReplaced(() => engine.operator.cancel(id))
+      expect(await engine.get(id)).toMatchObject({ status: "failed" })
+    })
+  }),
+)
+
+it.live(
+  "a caller's transaction whose snapshot is older than a replacement makes no second job for the replaced key",
+  () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const engine = yield* engineOn(url)
+      const client = yield* connected(url)
+      const replace = { by: "all", while: "queued", onDuplicate: "replace" } as const
+      yield* Effect.promise(async () => {
+        const { id } = await engine.submit("hello", { n: 0 })
+        await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM kiln.jobs")
+        const job = await engine.submit("hello", { n: 1 }, { unique: replace, idempotencyKey: "one" })
+        await engine.submit("hello", { n: 2 }, { unique: replace })
+        const repeat = () => engine.submit("hello", { n: 1 }, { transaction: client, idempotencyKey: "one" })
+        await expect(repeat()).rejects.toMatchObject({ code: "service_unavailable", cause: { code: "40001" } })
+        await client.query("ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        expect(await repeat()).toMatchObject({ id: job.id })
+        expect((await engine.submit("hello", { n: 3 }, { transaction: client })).id).not.toBe(id)
+        await client.query("COMMIT")
+      })
+      expect(yield* runSql(url, "SELECT idempotency_key FROM kiln.replaced_keys")).toEqual([{ idempotency_key: "one" }])
+    }),
 )

@@ -162,18 +162,14 @@ const holderIn = ({ scope }: Situation): Job | undefined => {
   })
 }
 
-const waits = ({ scope }: Situation): boolean => scope === "queued" || scope === "overdue"
-
-/** Whether the request takes the place of the one of the job that has the scope, or would if that still had time. */
-const isReplacement = (situation: Situation): boolean =>
-  situation.replaces && situation.retry === "none" && waits(situation) && keepsScope(situation)
-
-const replaces = (situation: Situation): boolean => isReplacement(situation) && situation.scope === "queued"
+/** Whether the request takes the place of the one of the job that has the scope. */
+const replaces = (situation: Situation): boolean =>
+  situation.replaces && situation.retry === "none" && situation.scope === "queued" && keepsScope(situation)
 
 const keepsScope = ({ scope, until }: Situation): boolean => {
   if (scope === "none" || scope === "free") return false
   if (until === 500) return scope === "fresh"
-  return scope === "queued" || scope === "overdue" || (scope === "processing" && until === "unfinished")
+  return scope === "queued" || (until === "unfinished" && (scope === "overdue" || scope === "processing"))
 }
 
 const retriedIn = ({ retry, upload }: Situation): ReturnType<JobFacts["retried"]> => {
@@ -283,7 +279,7 @@ const checks = (situation: Situation): ReadonlyArray<readonly [check: string, ob
   return [
     ["tick", tick === "taken" || tick === "removed" ? { _tag: "TickTaken" } : undefined],
     ["key", key === "free" ? undefined : key === "other request" ? { _tag: "KeyReused" } : { _tag: "Replayed" }],
-    ["scope", keepsScope(situation) && !isReplacement(situation) ? { _tag: "Duplicate" } : undefined],
+    ["scope", keepsScope(situation) && !replaces(situation) ? { _tag: "Duplicate" } : undefined],
     [
       "retry",
       retry === "none" || retry === "possible" || (retry === "upload fault" && upload === "none")

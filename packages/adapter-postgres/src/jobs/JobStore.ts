@@ -31,7 +31,7 @@ import { listCharges } from "./listCharges.ts"
 import { lockedJobs, lockedJobsAndLanes } from "./lockJobs.ts"
 import { rescheduleJobs } from "./rescheduleJobs.ts"
 import { SignaledJobs } from "./SignaledJobs.ts"
-import { listSignals, signalJobs } from "./signals.ts"
+import { listSignals, signalLocked } from "./signals.ts"
 
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
@@ -128,8 +128,8 @@ const signaling = (db: Database): Pick<JobStore["Service"], "signalJobs" | "list
           db.writeBatch(
             "JobStore.signalJobs",
             items.length,
-            () => Promise.resolve(),
-            async (tx) => record(tx, await signalJobs(tx, items)),
+            (session) => lockedJobs(session, items),
+            async (tx, jobs) => record(tx, await signalLocked(tx, items, jobs)),
           ),
         ),
   listSignals: (jobId) => db.read("JobStore.listSignals", (session) => listSignals(session, jobId)),

@@ -2,7 +2,7 @@ import { applyEvent, type JobId } from "@kiln/core/domain"
 import type { CancelOutcome } from "@kiln/core/ports"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { finishedStates } from "./lockJobs.ts"
+import { finishedElsewhere } from "./lockJobs.ts"
 import { type Ending, finishJobs, withoutResult } from "./writeStates.ts"
 
 /** Cancels jobs. Their tokens grow, so a worker that holds one loses its claim. `jobs` were locked by this transaction. */
@@ -17,8 +17,12 @@ export const cancelJobs = async (
     if (to === undefined) throw new TypeError(`${from.id} cannot be canceled`)
     endings.set(from.id, withoutResult({ from, to }))
   }
-  const elsewhere = jobIds.filter((id) => !endings.has(id)).map((id) => ({ id }))
-  const finished = new Set((await tx.batch(finishedStates, elsewhere, {})).map(({ id }) => id))
+  const finished = new Set(
+    await finishedElsewhere(
+      tx,
+      jobIds.filter((id) => !endings.has(id)),
+    ),
+  )
   tx.commitWith(finishJobs(tx, [...endings.values()]))
   return jobIds.map((id): CancelOutcome => {
     if (endings.has(id) && !finished.has(id)) {

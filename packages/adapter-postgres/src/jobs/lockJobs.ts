@@ -1,4 +1,5 @@
 import type { ErrorCode, JobId } from "@kiln/core/domain"
+import { Superseded } from "../postgresErrors.ts"
 import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 import { stateColumns, type StateRow } from "./jobRow.ts"
@@ -52,3 +53,30 @@ export const finishedStates = batchStatement<
     .innerJoin("results", "results.job_seq", "jobs.seq")
     .select(["jobs.id", "results.status", "results.token", "results.error_code as errorCode"]),
 )
+
+const statusesElsewhere = batchStatement<
+  { id: JobId },
+  {},
+  { readonly id: JobId; readonly status: "done" | "failed" | null }
+>({ id: "text" }, (item) =>
+  query
+    .selectFrom("jobs")
+    .innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id"))
+    .leftJoin("results", "results.job_seq", "jobs.seq")
+    .select(["jobs.id", "results.status"]),
+)
+
+/**
+ * Returns which jobs have finished, of those that were not in the queue when they were to be locked. Throws `Superseded` if one has not: the lock
+ * waited for a transaction that has replaced its request, and so its row in the queue.
+ */
+export const finishedElsewhere = async (session: Session, ids: ReadonlyArray<JobId>): Promise<ReadonlySet<JobId>> => {
+  if (ids.length === 0) return new Set()
+  const jobs = await session.batch(
+    statusesElsewhere,
+    ids.map((id) => ({ id })),
+    {},
+  )
+  if (jobs.some(({ status }) => status === null)) throw new Superseded()
+  return new Set(jobs.map(({ id }) => id))
+}

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import { type BoundKey, type JobId, keylessPrefix, type KeyId, labelsOf } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import { Superseded } from "../postgresErrors.ts"
+import { isReplacedKey, Superseded } from "../postgresErrors.ts"
 import type { Session, Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 import { jobOf, jobsByIdempotencyKey, jobsBySeq } from "./jobRow.ts"
@@ -56,7 +56,9 @@ export const replaceJobs = async (
         remembers,
       })
     }),
-  )
+  ).catch((error: unknown) => {
+    throw isReplacedKey(error) ? new Superseded() : error
+  })
   if (answers.some((answer) => answer?.isReplaced !== true)) throw new Superseded()
 }
 

@@ -5,7 +5,7 @@ import { batchStatement, query } from "../Statement.ts"
 import { changePriorities, readPriorities } from "./changePriorities.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
-import { finishedStates } from "./lockJobs.ts"
+import { finishedElsewhere } from "./lockJobs.ts"
 import { type Move, moveJobs } from "./writeStates.ts"
 
 /** The tokens since which jobs are, or were, parked. */
@@ -28,10 +28,10 @@ export const rescheduleJobs = async (
   jobs: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<RescheduleOutcome>> => {
   const queued = new Map(jobs.map((job) => [job.id, job]))
-  const elsewhere = items.filter(({ jobId }) => !queued.has(jobId)).map(({ jobId: id }) => ({ id }))
+  const elsewhere = items.flatMap(({ jobId }) => (queued.has(jobId) ? [] : [jobId]))
   const prioritized = new Set(items.flatMap(({ jobId, priority }) => (priority === undefined ? [] : [jobId])))
-  const [ended, tokens, before] = await Promise.all([
-    elsewhere.length === 0 ? [] : tx.batch(finishedStates, elsewhere, {}),
+  const [finished, tokens, before] = await Promise.all([
+    finishedElsewhere(tx, elsewhere),
     jobs.length === 0
       ? []
       : tx.batch(
@@ -45,7 +45,6 @@ export const rescheduleJobs = async (
     ),
   ])
   const priorities = new Map<JobId, Priority>()
-  const finished = new Set(ended.map(({ id }) => id))
   const parked = new Map(tokens.map((row) => [row.seq, row]))
   const moves = new Map<JobId, Move>()
   const outcomes = items.map((item): RescheduleOutcome => {

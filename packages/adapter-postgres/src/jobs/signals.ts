@@ -5,6 +5,8 @@ import { sql } from "kysely"
 import { parentLock } from "../migrations/0012Signals.ts"
 import type { Session, Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import type { StateRow } from "./jobRow.ts"
+import { finishedElsewhere } from "./lockJobs.ts"
 
 type Signaled = { items: string; own: boolean; payload: string | null }
 
@@ -30,6 +32,21 @@ export const signalJobs = async (
   const row = await session.get(signalStatement, asked)
   if (row === undefined) throw new TypeError("signal_jobs returned no row")
   return row.outcomes
+}
+
+/**
+ * The same in kiln's own transaction, which has locked `jobs`. One that was replaced meanwhile is not among them, and might park without seeing the
+ * signal.
+ */
+export const signalLocked = async (
+  tx: Transaction,
+  items: ReadonlyArray<SignalRequest>,
+  jobs: ReadonlyArray<StateRow>,
+): Promise<ReadonlyArray<SignalOutcome>> => {
+  const locked = new Set(jobs.map(({ id }) => id))
+  const elsewhere = items.flatMap(({ jobId }) => (locked.has(jobId) ? [] : [jobId]))
+  const [outcomes] = await Promise.all([signalJobs(tx, items), finishedElsewhere(tx, elsewhere)])
+  return outcomes
 }
 
 const wakeStatement = statement(() => query.selectNoFrom(sql<number>`"kiln".wake_signaled()`.as("signaled")))

@@ -16,6 +16,7 @@ import { prerequisites } from "./0014Prerequisites.ts"
 import { chunks } from "./0015Chunks.ts"
 import { priorities } from "./0016Priorities.ts"
 import { replacements } from "./0017Replacements.ts"
+import { keysInSnapshots } from "./0018KeysInSnapshots.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -40,5 +41,6 @@ export const migrations: ReadonlyArray<Migration> = [
   chunks,
   priorities,
   replacements,
+  keysInSnapshots,
   // One per line.
 ]

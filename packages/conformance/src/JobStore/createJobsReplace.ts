@@ -127,13 +127,16 @@ export const replacingJobs: Section = {
     ),
 
     check(
-      "one that is out of time is not replaced either",
+      "one that is out of time is not replaced either, and has no scope",
       Effect.gen(function* () {
-        yield* create(replacing(1, { limits: { queueLimitMs: 1_000, runLimitMs } }))
+        const brief = { limits: { queueLimitMs: 1_000, runLimitMs } }
+        const plain = { unique: { scope: digest(8), while: "queued" } } as const
+        yield* create(replacing(1, brief), newJob(4, { ...plain, ...brief }))
         yield* advance(1_000)
-        expect(yield* createTags(replacing(2))).toEqual(["Created"])
+        expect(yield* createTags(replacing(2), newJob(5, plain))).toEqual(["Created", "Created"])
         expect((yield* replace(replacing(3))).id).toBe(jobId(2))
-        expect(yield* (yield* JobStore).expireJobs(10)).toEqual([jobId(1)])
+        expect(yield* createTags(newJob(6, plain))).toEqual(["Duplicate"])
+        expect(yield* (yield* JobStore).expireJobs(10)).toEqual([jobId(1), jobId(4)])
       }),
     ),
 

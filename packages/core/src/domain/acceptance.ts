@@ -4,7 +4,7 @@ import type { PriceSnapshot, Usage } from "./Billing.ts"
 import type { JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
 import { isUploadFault } from "./ErrorCode.ts"
 import { failedOutput, type Job } from "./Job.ts"
-import type { JobLimits } from "./JobState.ts"
+import { isFinished, type JobLimits } from "./JobState.ts"
 import { applyEvent, created } from "./JobTransition.ts"
 import { isOverdue } from "./Lease.ts"
 import type { JsonObject } from "./Json.ts"
@@ -147,10 +147,8 @@ export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
   const existing = facts.existing()
   if (existing !== undefined) return repeatOf(existing, job)
   const last = job.unique === undefined ? undefined : facts.scopeHolder()
-  const holder = last !== undefined && keepsScope(last, job, facts.now) ? last : undefined
-  if (holder !== undefined && !isReplaced(holder, job)) return { _tag: "Duplicate", job: holder }
-  // A job that is out of time has lost its scope: the next sweep fails it.
-  const replaced = holder !== undefined && !isOverdue(holder, facts.now) ? holder : undefined
+  const replaced = last !== undefined && keepsScope(last, job, facts.now) ? last : undefined
+  if (replaced !== undefined && !isReplaced(replaced, job, facts.now)) return { _tag: "Duplicate", job: replaced }
   if (job.retryOf !== null && !isRetryable(facts.retried(), job)) return { _tag: "NotRetryable" }
   const missing =
     job.gate === null ? [] : missingPrerequisites(job.gate, withForcedOff(facts.board(), job.forcedOff), facts.now)
@@ -245,17 +243,17 @@ export const repeatOf = (bound: BoundKey, { fingerprint }: Pick<NewJob, "fingerp
 
 /**
  * Whether a job still has the scope it took. A status never goes back, so a scope that was lost stays lost. A retry takes it from the
- * job that it retries.
+ * job that it retries. A job that never begins, because it is out of time and the next sweep fails it, does not wait for its first attempt.
  */
-const keepsScope = ({ createdAt, id, status }: Job, { retryOf, unique }: NewJob, now: number): boolean => {
-  if (unique === undefined || id === retryOf) return false
-  if (typeof unique.while === "number") return now < createdAt + unique.while
-  return status === "queued" || (unique.while === "unfinished" && status === "processing")
+const keepsScope = (last: Job, { retryOf, unique }: NewJob, now: number): boolean => {
+  if (unique === undefined || last.id === retryOf) return false
+  if (typeof unique.while === "number") return now < last.createdAt + unique.while
+  return unique.while === "queued" ? last.status === "queued" && !isOverdue(last, now) : !isFinished(last)
 }
 
 /** Whether the job that has the scope gets the request of the new one. A retry is a job of its own. */
-const isReplaced = ({ status }: Job, { retryOf, unique }: NewJob): boolean =>
-  unique?.replaces === true && retryOf === null && status === "queued"
+const isReplaced = (last: Job, { retryOf, unique }: NewJob, now: number): boolean =>
+  unique?.replaces === true && retryOf === null && last.status === "queued" && !isOverdue(last, now)
 
 /** If another retry came first, it has taken over the upload, and the failed job no longer has it. */
 const isRetryable = (failed: ReturnType<JobFacts["retried"]>, { uploadId }: NewJob): boolean =>

@@ -85,9 +85,6 @@ const completingWith =
         : complete(items)
   }
 
-/** Whether a job waits since this creation. One that was replaced may start sooner than before. */
-const isWaiting = (outcome: CreateOutcome) => outcome._tag === "Created" || outcome._tag === "Replaced"
-
 /** Writes together with which workers of this process can claim. */
 export interface JointWrites {
   readonly createJobs: (jobs: ReadonlyArray<NewJob>) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
@@ -112,7 +109,8 @@ export const makeJointWrites = (
 
   const announce = (outcomes: ReadonlyArray<CreateOutcome>, claimed: ClaimResult | undefined) =>
     Effect.suspend(() => {
-      const waiting = outcomes.flatMap((outcome) => (isWaiting(outcome) ? [outcome] : []))
+      // A replaced job may start sooner than before.
+      const waiting = outcomes.flatMap((each) => (each._tag === "Created" || each._tag === "Replaced" ? [each] : []))
       for (const { _tag, job } of waiting) if (_tag === "Created") events.emit({ type: "queued", ...refOf(job) })
       const taken = new Set(claimed?.claims.map(({ job }) => job.id))
       return waiting.every(({ job }) => taken.has(job.id)) ? Effect.void : wakeUp.notify

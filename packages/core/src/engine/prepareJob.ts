@@ -101,7 +101,7 @@ export interface Draft {
 
 /**
  * Reads a request: returns a draft, or fails with `InvalidRequest`. Throws for a grant that does not cover the kind, a delay out
- * of range and an unknown priority.
+ * of range, an unknown priority, and prerequisites of a request that may replace another.
  */
 export const readDraft = ({
   grant,
@@ -115,6 +115,9 @@ export const readDraft = ({
   const { delayMs = 0 } = placement
   if (!(delayMs >= 0 && delayMs <= maxDelayMs))
     throw new TypeError(`delayMs must be a number from 0 to ${maxDelayMs}, not ${delayMs}`)
+  // The jobs it names may start after the waiting job already, and each would wait for the other.
+  if (placement.unique?.onDuplicate === "replace" && (placement.submitted?.after ?? []).length > 0)
+    throw new TypeError('after does not work with unique.onDuplicate "replace": leave one of them out')
   const priority = readPriority(placement.priority ?? "normal")
   const request = kind.reader.read(input)
   if (Result.isFailure(request)) return Result.fail(new InvalidRequest({ errors: request.failure }))

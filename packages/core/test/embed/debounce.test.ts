@@ -109,6 +109,25 @@ it("a job that begins while its delay is to begin again makes room for a new one
   expect(await engine.get(second)).toMatchObject({ status: "done", output: { text: "after" } })
 })
 
+it("a job that is out of time, which never begins, makes room for a new one at once", async () => {
+  const calls = { count: 0 }
+  const stores = storesWith(JobStore, ({ createJobs }) => ({
+    createJobs: (items) =>
+      Effect.andThen(
+        Effect.sync(() => calls.count++),
+        createJobs(items),
+      ),
+  }))
+  await using engine = await open(storeAdapter(stores), { settings: { queueLimitMs: 100 } })
+  const submit = () => engine.submit("reindex", { page: "a", text: "" }, { delayMs: 1, unique: extend })
+  const late = await submit()
+  await new Promise((resolve) => setTimeout(resolve, 120))
+  const next = await submit()
+  expect(next.id).not.toBe(late.id)
+  expect((await submit()).id).toBe(next.id)
+  expect(calls.count).toBe(3)
+})
+
 it("with replace, the job of a burst runs with the request of its end", async () => {
   await using kiln = await testEngine({ kinds: [reindex], mode: "manual" })
   const save = (text: string) => kiln.submit("reindex", { page: "a", text }, { delayMs: 5_000, unique: replace })
@@ -265,6 +284,10 @@ describe("onDuplicate", () => {
       'unique.onDuplicate needs while: "queued"',
     )
     await expect(given({ while: "queued", onDuplicate: "merge" })).rejects.toThrow("unique.onDuplicate")
+    // It would wait for itself.
+    const waiting = await given(replace)
+    await expect(given(replace, { after: [waiting] })).rejects.toThrow("after does not work with")
+    expect(await given(extend, { after: [] })).toMatchObject({ id: waiting.id })
     await using kiln = await testEngine({ kinds: [reindex], mode: "manual" })
     const transaction = kiln.beginTransaction()
     await expect(kiln.submit("reindex", request, { unique: extend, transaction })).rejects.toThrow(
