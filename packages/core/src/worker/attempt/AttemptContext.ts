@@ -216,7 +216,7 @@ class RunContext implements AttemptContext<unknown> {
     return {
       ...submittingVerbs(this.#services, this.#attempt, {
         named: (call, step) => this.#named(call, step),
-        kept: (step, run) => this.#kept(step, run),
+        kept: (step, run, counts) => this.#kept(step, run, counts),
         now: () => this.#now(),
       }),
       get: (jobId) => this.#part(get(jobId)),
@@ -242,20 +242,28 @@ class RunContext implements AttemptContext<unknown> {
     return (this.#inherited ??= Effect.runSync(Effect.cached(readInherited(this.#services, this.#job))))
   }
 
-  /** Returns the value that this job, or the one that it retries, has of a step; otherwise runs it and keeps the value. */
-  #kept<A>(name: string, run: () => Effect.Effect<A, AttemptError>): Effect.Effect<A, AttemptError> {
+  /**
+   * Returns the value that this job, or the one that it retries, has of a step; otherwise runs it and keeps the value. A kept value that
+   * does not count is replaced.
+   */
+  #kept<A>(
+    name: string,
+    run: () => Effect.Effect<A, AttemptError>,
+    counts: (kept: unknown) => boolean = always,
+  ): Effect.Effect<A, AttemptError> {
     const { checkpoints } = this.#job
     return Effect.suspend(() => {
-      if (Object.hasOwn(checkpoints, name)) return Effect.succeed(fromKept(checkpoints[name]) as A)
+      const own = Object.hasOwn(checkpoints, name) ? checkpoints[name] : undefined
+      if (own !== undefined && counts(own)) return Effect.succeed(fromKept(own) as A)
       const runNow = this.#mayBuy.pipe(
         Effect.andThen(Effect.suspend(run)),
         Effect.tap((value) => this.#keep(name, toKept(value))),
       )
-      const inheritance = this.#inheritance
+      const inheritance = own === undefined ? this.#inheritance : undefined
       if (inheritance === undefined) return runNow
       return Effect.flatMap(inheritance, ({ steps }) => {
         const value = steps.get(name)
-        return value === undefined ? runNow : Effect.as(this.#keep(name, value), fromKept(value) as A)
+        return value === undefined || !counts(value) ? runNow : Effect.as(this.#keep(name, value), fromKept(value) as A)
       })
     })
   }
@@ -370,6 +378,8 @@ class RunContext implements AttemptContext<unknown> {
     return writeFile(this.#services, this.#attempt, name, file)
   }
 }
+
+const always = (): boolean => true
 
 const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => ({
   jobId: id,

@@ -5,7 +5,7 @@ import * as Stream from "effect/Stream"
 import { FileGone } from "../../domain/Errors.ts"
 import { authorize, isId, type Job, type JobId, type Principal, submittedOf } from "../../domain/index.ts"
 import { followUpKey } from "../../domain/Child.ts"
-import { promisedId } from "../../domain/Ids.ts"
+import { idBody, isPromised, promisedId } from "../../domain/Ids.ts"
 import { cancelJob } from "../../engine/cancelJob.ts"
 import type { JobEvents } from "../../engine/JobEvents.ts"
 import type { CreateJobError, Engine, JobRequest } from "../../engine/index.ts"
@@ -110,7 +110,11 @@ interface Parts {
     call: FollowUp["verb"],
     step: string,
   ) => <A>(effect: Effect.Effect<A, AttemptError>) => Effect.Effect<A, AttemptError>
-  readonly kept: <A>(step: string, run: () => Effect.Effect<A, AttemptError>) => Effect.Effect<A, AttemptError>
+  readonly kept: <A>(
+    step: string,
+    run: () => Effect.Effect<A, AttemptError>,
+    counts?: (kept: unknown) => boolean,
+  ) => Effect.Effect<A, AttemptError>
   readonly now: () => number
 }
 
@@ -137,9 +141,14 @@ const submitWithResult = (
     const { gate, ...prepared } = prepare(draft.success, traceIn(fiber))
     if (prepared.uploadId !== null)
       throw new KindBug(`${call}: a job with an upload cannot be submitted this way; use engine.submit`)
+    // Earlier code called `submit` here, also in the job that this one retries: the job exists.
+    if (!isPromise(id)) return Effect.succeed(id)
     attempt.followUps = [...earlier, { ...prepared, gate: gate && { ...gate, switches: [], liveWorker: null } }]
     return Effect.succeed(id)
   })
+
+/** Whether a step kept the id of a job that `submitWith` only promised: an earlier attempt, or the job that this one retries, failed. */
+const isPromise = (kept: unknown): boolean => isId("job", kept) && isPromised(idBody(kept))
 
 /** Returns the verbs of an attempt's engine that submit jobs: each is a step. */
 export const submittingVerbs = (
@@ -152,7 +161,14 @@ export const submittingVerbs = (
     return named(
       followUp.verb,
       step,
-    )(kept(step, () => submitFollowUp(services.engine, attempt.claim.job, followUp, now)))
+    )(
+      kept(
+        step,
+        () => submitFollowUp(services.engine, attempt.claim.job, followUp, now),
+        // Earlier code called `submitWith` here. Nothing of its job exists.
+        (known) => !isPromise(known),
+      ),
+    )
   },
   submitWith: (step, kindName, request, options = {}) => {
     const followUp = { verb: "engine.submitWith", step, kindName, request, options } as const
