@@ -82,8 +82,8 @@ export const idTime = (body: string): number | undefined =>
       )
     : undefined
 
-/** By the character after the time, which holds the version of a UUIDv7, or of a UUIDv8. Other identifiers get a version. */
-const promisedVersions: Readonly<Record<string, string>> = { e: "g", f: "h", g: "g", h: "h" }
+/** By the character after the time, which holds the version of a UUIDv7 or of a UUIDv8. */
+const promisedVersions: Readonly<Record<string, string>> = { e: "g", f: "h" }
 
 /**
  * Marks the id of a job that is told before the job exists, and may be long before, as a UUIDv8. It sorts like before, but its time says
@@ -92,7 +92,7 @@ const promisedVersions: Readonly<Record<string, string>> = { e: "g", f: "h", g: 
 export const promisedId = (id: JobId): JobId => {
   const [start, end] = [id.slice(0, -16), id.slice(-15)]
   const version = id.slice(-16, -15)
-  return `${start}${promisedVersions[version] ?? "g"}${end}` as JobId
+  return `${start}${promisedVersions[version] ?? version}${end}` as JobId
 }
 
 /** Returns whether the body of an id is that of a promised job. */

@@ -216,7 +216,8 @@ class RunContext implements AttemptContext<unknown> {
     return {
       ...submittingVerbs(this.#services, this.#attempt, {
         named: (call, step) => this.#named(call, step),
-        kept: (step, run, counts) => this.#kept(step, run, counts),
+        kept: (step, run) => this.#kept(step, run),
+        known: (step) => this.#known(step),
         now: () => this.#now(),
       }),
       get: (jobId) => this.#part(get(jobId)),
@@ -242,28 +243,32 @@ class RunContext implements AttemptContext<unknown> {
     return (this.#inherited ??= Effect.runSync(Effect.cached(readInherited(this.#services, this.#job))))
   }
 
-  /**
-   * Returns the value that this job, or the one that it retries, has of a step; otherwise runs it and keeps the value. A kept value that
-   * does not count is replaced.
-   */
-  #kept<A>(
-    name: string,
-    run: () => Effect.Effect<A, AttemptError>,
-    counts: (kept: unknown) => boolean = always,
-  ): Effect.Effect<A, AttemptError> {
+  /** Returns what this job, or the one that it retries, keeps under a name; `undefined` if nothing. */
+  #known(name: string): Effect.Effect<Json | undefined, AttemptError> {
     const { checkpoints } = this.#job
     return Effect.suspend(() => {
-      const own = Object.hasOwn(checkpoints, name) ? checkpoints[name] : undefined
-      if (own !== undefined && counts(own)) return Effect.succeed(fromKept(own) as A)
+      if (Object.hasOwn(checkpoints, name)) return Effect.succeed(checkpoints[name])
+      const inheritance = this.#inheritance
+      return inheritance === undefined
+        ? Effect.succeed(undefined)
+        : Effect.map(inheritance, ({ steps }) => steps.get(name))
+    })
+  }
+
+  /** Returns the value that this job, or the one that it retries, has of a step; otherwise runs it and keeps the value. */
+  #kept<A>(name: string, run: () => Effect.Effect<A, AttemptError>): Effect.Effect<A, AttemptError> {
+    const { checkpoints } = this.#job
+    return Effect.suspend(() => {
+      if (Object.hasOwn(checkpoints, name)) return Effect.succeed(fromKept(checkpoints[name]) as A)
       const runNow = this.#mayBuy.pipe(
         Effect.andThen(Effect.suspend(run)),
         Effect.tap((value) => this.#keep(name, toKept(value))),
       )
-      const inheritance = own === undefined ? this.#inheritance : undefined
+      const inheritance = this.#inheritance
       if (inheritance === undefined) return runNow
       return Effect.flatMap(inheritance, ({ steps }) => {
         const value = steps.get(name)
-        return value === undefined || !counts(value) ? runNow : Effect.as(this.#keep(name, value), fromKept(value) as A)
+        return value === undefined ? runNow : Effect.as(this.#keep(name, value), fromKept(value) as A)
       })
     })
   }
@@ -378,8 +383,6 @@ class RunContext implements AttemptContext<unknown> {
     return writeFile(this.#services, this.#attempt, name, file)
   }
 }
-
-const always = (): boolean => true
 
 const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => ({
   jobId: id,

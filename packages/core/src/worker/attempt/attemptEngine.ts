@@ -3,9 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { FileGone } from "../../domain/Errors.ts"
-import { authorize, isId, type Job, type JobId, type Principal, submittedOf } from "../../domain/index.ts"
-import { followUpKey } from "../../domain/Child.ts"
-import { idBody, isPromised, promisedId } from "../../domain/Ids.ts"
+import { authorize, isId, type Job, type JobId, type Json, type Principal, submittedOf } from "../../domain/index.ts"
+import { followUpKey, promisedStep } from "../../domain/Child.ts"
+import { promisedId } from "../../domain/Ids.ts"
 import { cancelJob } from "../../engine/cancelJob.ts"
 import type { JobEvents } from "../../engine/JobEvents.ts"
 import type { CreateJobError, Engine, JobRequest } from "../../engine/index.ts"
@@ -110,11 +110,8 @@ interface Parts {
     call: FollowUp["verb"],
     step: string,
   ) => <A>(effect: Effect.Effect<A, AttemptError>) => Effect.Effect<A, AttemptError>
-  readonly kept: <A>(
-    step: string,
-    run: () => Effect.Effect<A, AttemptError>,
-    counts?: (kept: unknown) => boolean,
-  ) => Effect.Effect<A, AttemptError>
+  readonly kept: <A>(step: string, run: () => Effect.Effect<A, AttemptError>) => Effect.Effect<A, AttemptError>
+  readonly known: (step: string) => Effect.Effect<Json | undefined, AttemptError>
   readonly now: () => number
 }
 
@@ -126,14 +123,13 @@ const submitWithResult = (
   { engine, prepare }: Submitting,
   attempt: Attempt,
   followUp: FollowUp,
-  id: unknown,
+  id: JobId,
   now: () => number,
 ): Effect.Effect<JobId, AttemptError> =>
   Effect.withFiber((fiber) => {
     const { job } = attempt.claim
     const call = shownCall(followUp.verb, followUp.step)
     const earlier = attempt.followUps ?? []
-    if (!isId("job", id)) throw new KindBug(`step "${followUp.step}" was another call in an earlier attempt`)
     if (earlier.length >= maxFollowUps)
       throw new KindBug(`${call}: a job submits at most ${maxFollowUps} jobs this way`)
     const draft = readDraft(followUpRequest(engine, job, followUp, id))
@@ -141,43 +137,37 @@ const submitWithResult = (
     const { gate, ...prepared } = prepare(draft.success, traceIn(fiber))
     if (prepared.uploadId !== null)
       throw new KindBug(`${call}: a job with an upload cannot be submitted this way; use engine.submit`)
-    // Earlier code called `submit` here, also in the job that this one retries: the job exists.
-    if (!isPromise(id)) return Effect.succeed(id)
     attempt.followUps = [...earlier, { ...prepared, gate: gate && { ...gate, switches: [], liveWorker: null } }]
     return Effect.succeed(id)
   })
-
-/** Whether a step kept the id of a job that `submitWith` only promised: an earlier attempt, or the job that this one retries, failed. */
-const isPromise = (kept: unknown): boolean => isId("job", kept) && isPromised(idBody(kept))
 
 /** Returns the verbs of an attempt's engine that submit jobs: each is a step. */
 export const submittingVerbs = (
   services: Submitting,
   attempt: Attempt,
-  { kept, named, now }: Parts,
+  { kept, known, named, now }: Parts,
 ): Pick<AttemptEngine, "submit" | "submitWith"> => ({
   submit: (step, kindName, request, options = {}) => {
     const followUp = { verb: "engine.submit", step, kindName, request, options } as const
     return named(
       followUp.verb,
       step,
-    )(
-      kept(
-        step,
-        () => submitFollowUp(services.engine, attempt.claim.job, followUp, now),
-        // Earlier code called `submitWith` here. Nothing of its job exists.
-        (known) => !isPromise(known),
-      ),
-    )
+    )(kept(step, () => submitFollowUp(services.engine, attempt.claim.job, followUp, now)))
   },
   submitWith: (step, kindName, request, options = {}) => {
     const followUp = { verb: "engine.submitWith", step, kindName, request, options } as const
-    // Kept, so that a later attempt tells the same id.
-    const id = kept(step, () => Effect.sync(() => promisedId(services.ids.next("job"))))
-    return named(
-      followUp.verb,
-      step,
-    )(Effect.flatMap(id, (known) => submitWithResult(services, attempt, followUp, known, now)))
+    const promise = Effect.suspend(() => {
+      // Kept, so that a later attempt tells the same id.
+      const id = kept(promisedStep(step), () => Effect.sync(() => promisedId(services.ids.next("job"))))
+      return Effect.flatMap(id, (promised) => submitWithResult(services, attempt, followUp, promised, now))
+    })
+    // If earlier code called `submit` here, also in the job that this one retries, the job exists.
+    const submitted = Effect.flatMap(known(step), (earlier) => {
+      if (earlier === undefined) return promise
+      if (!isId("job", earlier)) throw new KindBug(`step "${step}" was another call in an earlier attempt`)
+      return kept(step, () => Effect.succeed(earlier))
+    })
+    return named(followUp.verb, step)(submitted)
   },
 })
 
