@@ -96,6 +96,8 @@ describe("submitWith", () => {
 
   it("keeps the result when a price or a cap refuses the job: it exists as failed, and its retry is accepted later", async () => {
     await using engine = await openWith([orderThat(() => undefined), mail])
+    const failures: Array<string> = []
+    engine.on("failed", ({ errorCode, jobId }) => void failures.push(`${jobId} ${errorCode}`))
     const live = { mode: "live", project: "shop", timeoutMs: 60_000 } as const
     await engine.operator.setPrice({ name: "orders", currency: "usd", unitAmounts: { orders: "2" } })
     const unpriced = await engine.submitAndWait("order", { to: "ada" }, live)
@@ -110,6 +112,7 @@ describe("submitWith", () => {
       billing: { status: "not_charged", amount: "0" },
     })
     await vi.waitFor(() => expect(ended).toContain(refused.id), 10_000)
+    expect(failures).toEqual([`${refused.id} not_accepted`])
     await engine.operator.setPrice({ name: "mails", currency: "usd", unitAmounts: { mails: "1" } })
     await engine.operator.setSwitch("mails", true)
     // Both orders cost 2.
