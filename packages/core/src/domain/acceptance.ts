@@ -221,6 +221,7 @@ const reasonOf = (outcome: CreateOutcome): string | undefined => {
       return capReason(outcome.refusal)
     case "TickTaken":
     case "Duplicate":
+    case "Replaced":
     case "NotRetryable":
     case "UploadRefused":
     case "StorageFull":
