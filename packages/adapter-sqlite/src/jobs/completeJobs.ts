@@ -83,8 +83,11 @@ const completeDistinct = (tx: Transaction, items: ReadonlyArray<Completion>): Re
       tx.run(insertFile, { id, jobSeq: seq, name, blobKey, mediaType, bytes, sha256 })
     return "Written"
   })
-  const followUps = items.flatMap((item) => (written.has(item.jobId) ? (item.followUps ?? []) : []))
-  if (followUps.length > 0) createFollowUps(tx, followUps)
+  if (items.some(({ followUps }) => followUps !== undefined))
+    createFollowUps(
+      tx,
+      items.flatMap(({ followUps = [], jobId }) => (written.has(jobId) ? followUps : [])),
+    )
   return outcomes
 }
 

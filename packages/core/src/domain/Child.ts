@@ -46,9 +46,18 @@ const signalPrefix = "kiln:signal "
 /** The name under which a retry keeps the signal that the retried job had received. */
 export const signalStep = (name: string): string => `${signalPrefix}${name}`
 
+const promisedPrefix = "kiln:promised "
+
+/**
+ * The name under which a job keeps the id of a job that is to exist with its result. The name of the step has the id of a job that exists
+ * already, so that a step which changes from one to the other, also in an earlier version of kiln, takes neither for the other.
+ */
+export const promisedStep = (step: string): string => `${promisedPrefix}${step}`
+
+const ownPrefixes = [countPrefix, untilPrefix, signalPrefix, promisedPrefix]
+
 /** Whether a step of a kind would take the name of such a value. */
-export const isCountStep = (name: string): boolean =>
-  name.startsWith(countPrefix) || name.startsWith(untilPrefix) || name.startsWith(signalPrefix)
+export const isCountStep = (name: string): boolean => ownPrefixes.some((prefix) => name.startsWith(prefix))
 
 /** Milliseconds until a job looks again whether its children may be created, after a switch or a price was off. */
 export const gatePauseMs = 1_000

@@ -281,7 +281,8 @@ export const layerGroupCommit: Layer.Layer<
   Effect.gen(function* () {
     const blobs = Option.getOrUndefined(yield* Effect.serviceOption(BlobStore))
     const { store, uploads } = whileBlobsPresent(blobs, yield* JobStore, yield* UploadStore)
-    const joint = makeJointWrites(store, yield* WakeUp, yield* JobEvents)
+    const directory = yield* JobDirectory
+    const joint = makeJointWrites(store, { wakeUp: yield* WakeUp, events: yield* JobEvents, directory })
     const grouped = {
       createJobs: yield* groupCommit(joint.createJobs, { parallelCalls: store.parallelCreations }),
       checkpointJobs: yield* groupCommit(store.checkpointJobs),
@@ -292,7 +293,7 @@ export const layerGroupCommit: Layer.Layer<
       releaseJobs: yield* groupCommit(store.releaseJobs),
       eraseJobs: yield* groupCommit(store.eraseJobs),
     }
-    const readers = yield* sharedReaders(store, yield* JobDirectory)
+    const readers = yield* sharedReaders(store, directory)
     return Context.make(GroupCommit, { ...grouped, claimFor: joint.claimFor }).pipe(
       Context.add(JobStore, JobStore.of({ ...store, ...readers.store, ...grouped })),
       Context.add(JobDirectory, readers.directory),

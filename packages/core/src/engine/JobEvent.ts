@@ -32,7 +32,7 @@ export type JobEvent =
     })
   /** A worker completed the job. */
   | (JobRef & { readonly type: "completed" })
-  /** The job failed for good: in an attempt, at a deadline, or canceled by an operator. */
+  /** The job failed for good: in an attempt, at a deadline, canceled by an operator, or not accepted when it was to be created. */
   | (JobRef & {
       readonly type: "failed"
       readonly errorCode: ErrorCode

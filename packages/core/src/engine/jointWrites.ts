@@ -9,6 +9,7 @@ import {
   type Completion,
   type CreateOutcome,
   type FencedOutcome,
+  type JobDirectory,
   type JobStore,
   type NewJob,
   ShortLockWait,
@@ -66,16 +67,36 @@ const inPortions = (items: ReadonlyArray<Completion>): ReadonlyArray<ReadonlyArr
   return portions
 }
 
+/** What tells of created jobs. */
+interface Telling {
+  readonly wakeUp: WakeUp["Service"]
+  readonly events: JobEvents["Service"]
+  readonly directory: JobDirectory["Service"]
+}
+
 /** Completes jobs, and tells of the jobs that were created with their results. A claim of the same call may have taken some of them. */
 const completingWith =
   (complete: JointWrites["completeJobs"]) =>
-  (wakeUp: WakeUp["Service"], events: JobEvents["Service"]): JointWrites["completeJobs"] => {
+  ({ directory, events, wakeUp }: Telling): JointWrites["completeJobs"] => {
+    // Stores return no outcome for these jobs. Only one with a price can have been refused. Best effort, like all events.
+    const emitRefused = (created: ReadonlyArray<NewJob>) => {
+      const ids = created.flatMap(({ gate, id }) => (gate !== null && gate.price !== null ? [id] : []))
+      if (ids.length === 0) return Effect.void
+      return Effect.map(
+        Effect.orElseSucceed(directory.readJobs(ids), () => []),
+        (jobs) => {
+          for (const job of jobs)
+            if (job?.errorCode === "not_accepted")
+              events.emit({ type: "failed", ...refOf(job), errorCode: job.errorCode })
+        },
+      )
+    }
     const announce = (items: ReadonlyArray<Completion>, outcomes: ReadonlyArray<FencedOutcome>) =>
       Effect.suspend(() => {
         const created = items.flatMap(({ followUps = [] }, index) => (outcomes[index] === "Written" ? followUps : []))
         for (const { id: jobId, kind, mode, projectId } of created)
           events.emit({ type: "queued", jobId, kind, mode, projectId })
-        return created.length === 0 ? Effect.void : wakeUp.notify
+        return created.length === 0 ? Effect.void : Effect.andThen(wakeUp.notify, emitRefused(created))
       })
     return (items) =>
       items.some(({ followUps }) => followUps !== undefined)
@@ -100,11 +121,8 @@ export interface JointWrites {
  * slots of the completed jobs, the store claims for it in the same transaction. Other workers are then notified only of created
  * jobs that this claim left.
  */
-export const makeJointWrites = (
-  store: JobStore["Service"],
-  wakeUp: WakeUp["Service"],
-  events: JobEvents["Service"],
-): JointWrites => {
+export const makeJointWrites = (store: JobStore["Service"], telling: Telling): JointWrites => {
+  const { events, wakeUp } = telling
   const workers = new Set<ClaimingWorker>()
 
   const announce = (outcomes: ReadonlyArray<CreateOutcome>, claimed: ClaimResult | undefined) =>
@@ -159,7 +177,7 @@ export const makeJointWrites = (
       claimBy(workers, (worker) => worker.claimWithCompletion(items)),
       (claim) => (claim === undefined ? store.completeJobs(items) : completeAndClaim(items, claim)),
     ),
-  )(wakeUp, events)
+  )(telling)
 
   return {
     createJobs: (jobs) =>

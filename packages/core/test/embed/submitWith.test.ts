@@ -1,11 +1,13 @@
-import { jobKind } from "@kiln/core"
+import { jobKind, type LogEntry } from "@kiln/core"
 import { JobKind } from "@kiln/core/kinds"
 import { testEngine } from "@kiln/testing"
 import * as Effect from "effect/Effect"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { z } from "zod"
 import { openWith } from "./support.ts"
 
+/** The jobs for which `onFinished` was called. */
+const ended: Array<string> = []
 const mail = jobKind({
   name: "mail",
   request: z.object({ to: z.string() }),
@@ -15,6 +17,7 @@ const mail = jobKind({
   maxUsage: () => ({ mails: 1 }),
   switches: ["mails"],
   run: async ({ request }) => ({ output: { sent: request.to }, usage: { mails: 1 } }),
+  onFinished: ({ job }) => void ended.push(job.id),
 })
 const noMail = { to: z.string(), transcript: z.string() }
 const transcript = jobKind({
@@ -93,6 +96,8 @@ describe("submitWith", () => {
 
   it("keeps the result when a price or a cap refuses the job: it exists as failed, and its retry is accepted later", async () => {
     await using engine = await openWith([orderThat(() => undefined), mail])
+    const failures: Array<string> = []
+    engine.on("failed", ({ errorCode, jobId }) => void failures.push(`${jobId} ${errorCode}`))
     const live = { mode: "live", project: "shop", timeoutMs: 60_000 } as const
     await engine.operator.setPrice({ name: "orders", currency: "usd", unitAmounts: { orders: "2" } })
     const unpriced = await engine.submitAndWait("order", { to: "ada" }, live)
@@ -106,6 +111,8 @@ describe("submitWith", () => {
       attempts: 0,
       billing: { status: "not_charged", amount: "0" },
     })
+    await vi.waitFor(() => expect(ended).toContain(refused.id), 10_000)
+    expect(failures).toEqual([`${refused.id} not_accepted`])
     await engine.operator.setPrice({ name: "mails", currency: "usd", unitAmounts: { mails: "1" } })
     await engine.operator.setSwitch("mails", true)
     // Both orders cost 2.
@@ -150,25 +157,35 @@ describe("submitWith", () => {
     expect(jobs).toHaveLength(2)
   })
 
-  it("submits no second job if an earlier version of the code submitted it by submit", async () => {
-    let isNew = false
+  it.each([
+    ["submit", "submitWith", "attempt"],
+    ["submit", "submitWith", "retry"],
+    ["submitWith", "submit", "attempt"],
+    ["submitWith", "submit", "retry"],
+  ] as const)("submits one job if the code called %s, and calls %s in the next %s", async (before, after, next) => {
+    let verb: "submit" | "submitWith" = before
     const order = jobKind({
       name: "order",
       request: z.object({}),
+      limits: { maxFailures: next === "retry" ? 1 : 3 },
       run: async ({ engine }) => {
-        const { id } = await engine[isNew ? "submitWith" : "submit"]("mail", mail, { to: "ada" })
-        if (!isNew) throw new Error("not yet")
+        const { id } = await engine[verb]("mail", mail, { to: "ada" })
+        if (verb === before) throw new Error("not yet")
         return { output: { id } }
       },
     })
-    await using kiln = await testEngine({ kinds: [order, mail], mode: "manual" })
-    const job = await kiln.submit("order", {})
+    const problems: Array<string> = []
+    const log = ({ level, message }: LogEntry) => void (level === "error" && problems.push(message))
+    await using kiln = await testEngine({ kinds: [order, mail], mode: "manual", log })
+    const first = await kiln.submit("order", {})
     await kiln.drain()
-    isNew = true
+    verb = after
+    const job = next === "retry" ? await kiln.operator.retry(first) : first
     await kiln.drain({ throughRetries: true })
     const { jobs } = await kiln.operator.list({ kind: "mail" })
-    expect(jobs).toHaveLength(1)
+    expect(jobs).toMatchObject([{ status: "done" }])
     expect(await kiln.get(job)).toMatchObject({ status: "done", output: { id: jobs[0]?.id } })
+    expect(problems).toEqual([])
   })
 
   it.each<[string, (engine: Verbs) => Promise<unknown>, string]>([

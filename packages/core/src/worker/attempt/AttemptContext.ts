@@ -217,6 +217,7 @@ class RunContext implements AttemptContext<unknown> {
       ...submittingVerbs(this.#services, this.#attempt, {
         named: (call, step) => this.#named(call, step),
         kept: (step, run) => this.#kept(step, run),
+        known: (step) => this.#known(step),
         now: () => this.#now(),
       }),
       get: (jobId) => this.#part(get(jobId)),
@@ -240,6 +241,18 @@ class RunContext implements AttemptContext<unknown> {
   get #inheritance(): Effect.Effect<Inherited, AttemptError> | undefined {
     if (!inherits(this.#job)) return undefined
     return (this.#inherited ??= Effect.runSync(Effect.cached(readInherited(this.#services, this.#job))))
+  }
+
+  /** Returns what this job, or the one that it retries, keeps under a name; `undefined` if nothing. */
+  #known(name: string): Effect.Effect<Json | undefined, AttemptError> {
+    const { checkpoints } = this.#job
+    return Effect.suspend(() => {
+      if (Object.hasOwn(checkpoints, name)) return Effect.succeed(checkpoints[name])
+      const inheritance = this.#inheritance
+      return inheritance === undefined
+        ? Effect.succeed(undefined)
+        : Effect.map(inheritance, ({ steps }) => steps.get(name))
+    })
   }
 
   /** Returns the value that this job, or the one that it retries, has of a step; otherwise runs it and keeps the value. */

@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { FileGone } from "../../domain/Errors.ts"
-import { authorize, isId, type Job, type JobId, type Principal, submittedOf } from "../../domain/index.ts"
-import { followUpKey } from "../../domain/Child.ts"
+import { authorize, isId, type Job, type JobId, type Json, type Principal, submittedOf } from "../../domain/index.ts"
+import { followUpKey, promisedStep } from "../../domain/Child.ts"
 import { promisedId } from "../../domain/Ids.ts"
 import { cancelJob } from "../../engine/cancelJob.ts"
 import type { JobEvents } from "../../engine/JobEvents.ts"
@@ -111,6 +111,7 @@ interface Parts {
     step: string,
   ) => <A>(effect: Effect.Effect<A, AttemptError>) => Effect.Effect<A, AttemptError>
   readonly kept: <A>(step: string, run: () => Effect.Effect<A, AttemptError>) => Effect.Effect<A, AttemptError>
+  readonly known: (step: string) => Effect.Effect<Json | undefined, AttemptError>
   readonly now: () => number
 }
 
@@ -122,14 +123,13 @@ const submitWithResult = (
   { engine, prepare }: Submitting,
   attempt: Attempt,
   followUp: FollowUp,
-  id: unknown,
+  id: JobId,
   now: () => number,
 ): Effect.Effect<JobId, AttemptError> =>
   Effect.withFiber((fiber) => {
     const { job } = attempt.claim
     const call = shownCall(followUp.verb, followUp.step)
     const earlier = attempt.followUps ?? []
-    if (!isId("job", id)) throw new KindBug(`step "${followUp.step}" was another call in an earlier attempt`)
     if (earlier.length >= maxFollowUps)
       throw new KindBug(`${call}: a job submits at most ${maxFollowUps} jobs this way`)
     const draft = readDraft(followUpRequest(engine, job, followUp, id))
@@ -145,7 +145,7 @@ const submitWithResult = (
 export const submittingVerbs = (
   services: Submitting,
   attempt: Attempt,
-  { kept, named, now }: Parts,
+  { kept, known, named, now }: Parts,
 ): Pick<AttemptEngine, "submit" | "submitWith"> => ({
   submit: (step, kindName, request, options = {}) => {
     const followUp = { verb: "engine.submit", step, kindName, request, options } as const
@@ -156,12 +156,18 @@ export const submittingVerbs = (
   },
   submitWith: (step, kindName, request, options = {}) => {
     const followUp = { verb: "engine.submitWith", step, kindName, request, options } as const
-    // Kept, so that a later attempt tells the same id.
-    const id = kept(step, () => Effect.sync(() => promisedId(services.ids.next("job"))))
-    return named(
-      followUp.verb,
-      step,
-    )(Effect.flatMap(id, (known) => submitWithResult(services, attempt, followUp, known, now)))
+    const promise = Effect.suspend(() => {
+      // Kept, so that a later attempt tells the same id.
+      const id = kept(promisedStep(step), () => Effect.sync(() => promisedId(services.ids.next("job"))))
+      return Effect.flatMap(id, (promised) => submitWithResult(services, attempt, followUp, promised, now))
+    })
+    // If earlier code called `submit` here, also in the job that this one retries, the job exists.
+    const submitted = Effect.flatMap(known(step), (earlier) => {
+      if (earlier === undefined) return promise
+      if (!isId("job", earlier)) throw new KindBug(`step "${step}" was another call in an earlier attempt`)
+      return kept(step, () => Effect.succeed(earlier))
+    })
+    return named(followUp.verb, step)(submitted)
   },
 })
 
