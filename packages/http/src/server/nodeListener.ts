@@ -64,7 +64,7 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
     if (exit !== undefined) return sendInTurn(source, exit)
     keepListening(request, response)
     if (!app.isStopping()) Fiber.runIn(fiber, scope)
-    response.once("close", () => {
+    response.on("close", () => {
       if (!response.writableEnded) fiber.interruptUnsafe()
     })
     fiber.addObserver((ended) => sendNext(source, ended))
