@@ -43,7 +43,7 @@ type Hear<News> = (news: News | undefined) => void
 interface Awaited<Question, News> {
   readonly question: Question
   readonly key: string
-  readonly waiters: Array<Waiter<Question, News>>
+  waiters: Array<Waiter<Question, News>>
   reads: number
   /** Milliseconds of the clock at which the job is read again, whatever was heard; `Infinity` before it was read. */
   dueAt: number
@@ -137,7 +137,9 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
   onNews(question: Question, timeoutMs: number, hear: Hear<News>, isReadNext: boolean): () => void {
     const awaited = this.#add(question, isReadNext)
     const waiter = { awaited, hear, at: Infinity, pass: () => this.#end(waiter, undefined) }
-    awaited.waiters.push(waiter)
+    // An empty list that grows takes room for many, and most have one.
+    if (awaited.waiters.length === 0) awaited.waiters = [waiter]
+    else awaited.waiters.push(waiter)
     if (timeoutMs !== Infinity) this.#deadlines.add(timeoutMs, waiter)
     return () => void this.#remove(waiter)
   }
