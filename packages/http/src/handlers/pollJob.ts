@@ -11,6 +11,7 @@ import {
   type Principal,
 } from "@kiln/core/domain"
 import type { Exchange } from "../server/Exchange.ts"
+import type { Hold } from "../server/JobWaits.ts"
 import { asStep, whenReady } from "../server/Ready.ts"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, noContent, type Reply } from "../server/Reply.ts"
@@ -43,6 +44,7 @@ export const findJob = <A>(
   })
 
 const notHeld = Effect.succeed(false)
+const released = (hold: Hold | undefined): Effect.Effect<void> => Effect.sync(() => hold?.release())
 
 /** Adds what a client that prefers to wait is told: the seconds that were applied, if they were. */
 const heldReply = <E>(answered: Effect.Effect<Reply, E>, seconds: number | undefined): Effect.Effect<Reply, E> =>
@@ -88,26 +90,24 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
       ),
     )
   /** Answers once the job has ended, or the wait that the client prefers is over. Few steps, because thousands wait in them. */
-  const waiting = (exchange: Exchange, grant: Principal, id: string, clock: Clock.Clock, seconds: number) =>
-    Effect.suspend(() => {
-      const hold = isId("job", id) ? context.waits.hold(grant, id, seconds * 1_000) : undefined
-      const release = Effect.sync(() => hold?.release())
-      const last = findJob(context, grant, { family, id }, (job, offer) =>
-        isFinished(job) ? answer(grant, job, offer, clock.currentTimeMillisUnsafe()) : undefined,
-      )
-      return Effect.flatMap(
-        Effect.onError(last, () => release),
-        (finished) => {
-          if (finished !== undefined) return Effect.andThen(release, heldReply(finished, seconds))
-          return Effect.flatMap(hold?.ended ?? notHeld, (wasHeld) =>
-            Effect.andThen(
-              asStep(context.confirm(exchange, clock)),
-              heldReply(now(grant, id, clock), wasHeld ? seconds : undefined),
-            ),
-          )
-        },
-      )
-    })
+  const waiting = (exchange: Exchange, grant: Principal, id: string, clock: Clock.Clock, seconds: number) => {
+    const hold = isId("job", id) ? context.waits.hold(grant, id, seconds * 1_000) : undefined
+    const last = findJob(context, grant, { family, id }, (job, offer) =>
+      isFinished(job) ? answer(grant, job, offer, clock.currentTimeMillisUnsafe()) : undefined,
+    )
+    return Effect.flatMap(
+      Effect.onError(last, () => released(hold)),
+      (finished) => {
+        if (finished !== undefined) return Effect.andThen(released(hold), heldReply(finished, seconds))
+        return Effect.flatMap(hold?.ended ?? notHeld, (wasHeld) =>
+          Effect.andThen(
+            asStep(context.confirm(exchange, clock)),
+            heldReply(now(grant, id, clock), wasHeld ? seconds : undefined),
+          ),
+        )
+      },
+    )
+  }
   return (exchange, id, clock) =>
     whenReady(context.admit(exchange, keyScope, "read", clock), (grant): Effect.Effect<Reply, Refusal> => {
       const seconds = preferredWait(exchange.header("prefer"))

@@ -31,6 +31,7 @@ export interface Hold {
   readonly release: () => void
 }
 
+const hasEnded = Effect.succeed(true)
 const refused: Hold = { ended: Effect.succeed(false), release: () => {} }
 
 /** A hold in its place. Few objects, because there are thousands. */
@@ -39,7 +40,7 @@ class Place implements Hold {
   readonly #leave: (place: Place) => void
   #isHeld = true
   #stopListening: (() => void) | undefined = undefined
-  #wake: (() => void) | undefined = undefined
+  #resume: ((ended: Effect.Effect<boolean>) => void) | undefined = undefined
 
   constructor(keyId: string, leave: (place: Place) => void) {
     this.keyId = keyId
@@ -54,8 +55,8 @@ class Place implements Hold {
 
   get ended(): Effect.Effect<boolean> {
     const waiting = Effect.callback<boolean>((resume) => {
-      if (!this.#isHeld) return resume(Effect.succeed(true))
-      this.#wake = () => resume(Effect.succeed(true))
+      if (!this.#isHeld) return resume(hasEnded)
+      this.#resume = resume
       return Effect.sync(() => this.release())
     })
     return Effect.interruptible(waiting)
@@ -71,7 +72,7 @@ class Place implements Hold {
   /** The caller reads the job again, whatever ended the wait. */
   end(): void {
     this.release()
-    this.#wake?.()
+    this.#resume?.(hasEnded)
   }
 }
 

@@ -56,6 +56,21 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
   }
 
   const { sendInTurn, sendNext } = makeSendTogether(send)
+  const waiting = new Set<Fiber.Fiber<Reply>>()
+  let endsWithScope = false
+  /** Interrupts a request when the scope closes. One finalizer for all, because thousands may wait. */
+  const endWithScope = (fiber: Fiber.Fiber<Reply>): void => {
+    waiting.add(fiber)
+    if (endsWithScope) return
+    endsWithScope = true
+    // Not before the first request: finalizers run in reverse order, and the server waits for its requests.
+    run(
+      Scope.addFinalizer(
+        scope,
+        Effect.suspend(() => Fiber.interruptAll(waiting)),
+      ),
+    )
+  }
   const answerSource = (source: NodeSource): void => {
     const { message: request, response } = source
     // Only parts marked as interruptible can be interrupted, so that a client cannot stop a write halfway.
@@ -63,11 +78,14 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
     const exit = fiber.pollUnsafe()
     if (exit !== undefined) return sendInTurn(source, exit)
     keepListening(request, response)
-    if (!app.isStopping()) Fiber.runIn(fiber, scope)
+    if (!app.isStopping()) endWithScope(fiber)
     response.on("close", () => {
       if (!response.writableEnded) fiber.interruptUnsafe()
     })
-    fiber.addObserver((ended) => sendNext(source, ended))
+    fiber.addObserver((ended) => {
+      waiting.delete(fiber)
+      sendNext(source, ended)
+    })
   }
 
   const answer: NodeListener = (request, response) => answerSource(new NodeSource(request, response))
