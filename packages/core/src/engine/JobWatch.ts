@@ -45,8 +45,8 @@ interface Awaited<Question, News> {
   readonly key: string
   waiters: Array<Waiter<Question, News>>
   reads: number
-  /** Milliseconds of the clock at which the job is read again, whatever was heard; `Infinity` before it was read. */
-  dueAt: number
+  /** When it was last read, in milliseconds of the clock; `Infinity` before that. */
+  readAt: number
 }
 
 /** A caller, which is the deadline of its wait as well: callers wait by the thousand. */
@@ -95,9 +95,9 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
   #size = 0
   /** Those with news, which are read next. */
   #told = new Set<Awaited<Question, News>>()
-  /** Those whose callers read them. They become due after a pause. */
+  /** Those whose callers read them. */
   #added: Array<Awaited<Question, News>> = []
-  /** When one of the others is due; not later than that. */
+  /** When to look for those that are due. */
   #nextAt = Infinity
   #reach: WakeUpReach = "process"
   readonly #news = Latch.makeUnsafe(false)
@@ -158,7 +158,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
       if (!isReadNext) this.#tell(known)
       return known
     }
-    const awaited: Awaited<Question, News> = { question, key, waiters: [], reads: 0, dueAt: Infinity }
+    const awaited: Awaited<Question, News> = { question, key, waiters: [], reads: 0, readAt: Infinity }
     if (others === undefined) this.#awaited.set(jobId, [awaited])
     else others.push(awaited)
     this.#size += 1
@@ -219,51 +219,56 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
     ),
   )
 
-  /** Reads the jobs that have news or are due, and waits for the next. */
+  /** Reads the jobs that have news and some of those that are due, and waits for the next. */
   readonly #turn = Effect.gen({ self: this }, function* () {
     // Callers whose jobs were read together come together.
     yield* Effect.yieldNow
     this.#news.closeUnsafe()
     const reach = yield* (yield* WakeUp).reach
-    // Neither a clock that was set back nor a pause from a time with notifications must put off a read.
-    if (reach !== this.#reach || this.#nextAt > this.#now() + 2 * this.#pauseMs(Infinity)) this.#nextAt = 0
+    // After a change of the pauses, or of the clock.
+    if (reach !== this.#reach || this.#nextAt > this.#now() + pauses.installation.longest) this.#nextAt = 0
     this.#reach = reach
-    for (const awaited of this.#added.splice(0)) this.#setPause(awaited)
-    const due = [...this.#told]
+    for (const awaited of this.#added.splice(0)) this.#isRead(awaited)
+    const told = [...this.#told]
     this.#told.clear()
-    if (this.#nextAt <= this.#now() + gatherMs / 2) this.#addDue(due)
-    for (let at = 0; at < due.length; at += readSize) yield* this.#look(due.slice(at, at + readSize))
-    const untilNext = Math.min(this.#nextAt - this.#now(), pauses.installation.longest)
-    yield* Effect.timeoutOption(this.#news.await, Math.max(gatherMs, untilNext))
+    for (let at = 0; at < told.length; at += readSize) yield* this.#look(told.slice(at, at + readSize))
+    if (this.#nextAt <= this.#now() + gatherMs / 2) yield* this.#look(this.#due())
+    yield* Effect.timeoutOption(this.#news.await, Math.max(gatherMs, this.#nextAt - this.#now()))
   })
 
   #now(): number {
     return this.#clock.currentTimeMillisUnsafe()
   }
 
-  #pauseMs(reads: number): number {
-    return pauseMs(this.#reach, this.#size, reads)
+  #pauseMs({ reads }: Awaited<Question, News>): number {
+    return pauseMs(this.#reach, this.#size, reads - 1)
   }
 
-  #setPause(awaited: Awaited<Question, News>): void {
-    awaited.dueAt = this.#now() + this.#pauseMs(awaited.reads)
+  #isRead(awaited: Awaited<Question, News>): void {
+    awaited.readAt = this.#now()
     awaited.reads += 1
-    this.#nextAt = Math.min(this.#nextAt, awaited.dueAt)
+    this.#nextAt = Math.min(this.#nextAt, awaited.readAt + this.#pauseMs(awaited))
   }
 
-  /** Adds those that are due to those that are read anyway, and finds out when the next is due. This passes through all of them. */
-  #addDue(due: Array<Awaited<Question, News>>): void {
+  /**
+   * Returns those that are due, as many as one read has: no news wait for more. Pauses are compared with the number that is awaited
+   * now, so that many that have just come together are not read at once.
+   */
+  #due(): ReadonlyArray<Awaited<Question, News>> {
     const now = this.#now()
-    const latest = now + 2 * this.#pauseMs(Infinity)
-    const read = new Set(due)
-    this.#nextAt = Infinity
+    const due: Array<Awaited<Question, News>> = []
+    this.#nextAt = now + pauses.installation.longest
     for (const entries of this.#awaited.values())
       for (const awaited of entries) {
-        if (read.has(awaited)) continue
-        const early = Math.max(gatherMs / 2, this.#pauseMs(awaited.reads - 1) * earlyPart)
-        if (awaited.dueAt <= now + early || awaited.dueAt > latest) due.push(awaited)
-        else this.#nextAt = Math.min(this.#nextAt, awaited.dueAt)
+        // Its first read comes anyway.
+        if (awaited.readAt === Infinity) continue
+        const pause = this.#pauseMs(awaited)
+        const left = awaited.readAt + pause - now
+        const isDue = left <= Math.max(gatherMs / 2, pause * earlyPart) || awaited.readAt > now
+        if (isDue && due.length < readSize) due.push(awaited)
+        else this.#nextAt = Math.min(this.#nextAt, now + left)
       }
+    return due
   }
 
   #look(asked: ReadonlyArray<Awaited<Question, News>>) {
@@ -276,7 +281,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
         for (const [at, awaited] of entries.entries()) {
           const news = found[at]
           if (news !== undefined) for (const waiter of awaited.waiters.slice()) this.#end(waiter, news)
-          if (awaited.waiters.length > 0) this.#setPause(awaited)
+          if (awaited.waiters.length > 0) this.#isRead(awaited)
         }
       })
     })
