@@ -56,21 +56,7 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
   }
 
   const { sendInTurn, sendNext } = makeSendTogether(send)
-  const waiting = new Set<Fiber.Fiber<Reply>>()
-  let endsWithScope = false
-  /** Interrupts a request when the scope closes. One finalizer for all, because thousands may wait. */
-  const endWithScope = (fiber: Fiber.Fiber<Reply>): void => {
-    waiting.add(fiber)
-    if (endsWithScope) return
-    endsWithScope = true
-    // Not before the first request: finalizers run in reverse order, and the server waits for its requests.
-    run(
-      Scope.addFinalizer(
-        scope,
-        Effect.suspend(() => Fiber.interruptAll(waiting)),
-      ),
-    )
-  }
+  const waiting = waitingIn(scope, run)
   const answerSource = (source: NodeSource): void => {
     const { message: request, response } = source
     // Only parts marked as interruptible can be interrupted, so that a client cannot stop a write halfway.
@@ -78,7 +64,7 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
     const exit = fiber.pollUnsafe()
     if (exit !== undefined) return sendInTurn(source, exit)
     keepListening(request, response)
-    if (!app.isStopping()) endWithScope(fiber)
+    if (!app.isStopping()) waiting.add(fiber)
     response.on("close", () => {
       if (!response.writableEnded) fiber.interruptUnsafe()
     })
@@ -122,6 +108,24 @@ const keepListening = (request: NodeRequest, response: NodeResponse): void => {
   response.on("error", ignore)
 }
 const ignore = (): void => {}
+
+/**
+ * Returns a set for the fibers of requests, which the scope interrupts when it closes. They share a finalizer, because thousands may wait.
+ */
+const waitingIn = (scope: Scope.Scope, run: (effect: Effect.Effect<void>) => unknown) => {
+  const fibers = new Set<Fiber.Fiber<Reply>>()
+  const interruptAll = Effect.suspend(() => Fiber.interruptAll(fibers))
+  let isAdded = false
+  return {
+    add: (fiber: Fiber.Fiber<Reply>): void => {
+      fibers.add(fiber)
+      // Not before the first request: finalizers run in reverse order, and the server waits for its requests.
+      if (!isAdded) run(Scope.addFinalizer(scope, interruptAll))
+      isAdded = true
+    },
+    delete: (fiber: Fiber.Fiber<Reply>): void => void fibers.delete(fiber),
+  }
+}
 
 type Send = (source: NodeSource, exit: Exit.Exit<Reply>) => void
 

@@ -143,7 +143,7 @@ describe("a stream over HTTP", () => {
       routes,
       fetch: async (input, init) => {
         const response = await fetch(input, init)
-        if (!String(input).endsWith("/stream")) return response
+        if (!response.url.endsWith("/stream")) return response
         opened.push(new Headers(init?.headers).get("last-event-id"))
         if (opened.length > breaks) return response
         return new Response(`${(await response.text()).split("\n\n").slice(0, 2).join("\n\n")}\n\n`, response)
@@ -195,7 +195,7 @@ describe("a stream over HTTP", () => {
       waits: { hasRoom: () => true, streaming: (_: unknown, body: unknown) => body },
     } as unknown as HandlerContext
     const exchange = { header: () => undefined } as unknown as Exchange
-    const handle = streamJob(context, family as never, "reading.create" as never)
+    const handle = streamJob(context, family as never, "reading.create")
     const { body } = await Effect.runPromise(Effect.clockWith((clock) => handle(exchange, "job_1", clock)))
     const text = Stream.mkString(Stream.decodeText(body as Stream.Stream<Uint8Array>))
     expect(await Effect.runPromise(text)).toContain('event: end\ndata: {"status":null}\n\n')
