@@ -36,10 +36,16 @@ async function* eventsIn(body: ReadableStream<Uint8Array>): AsyncGenerator<Strea
 const eventStream = async (response: Response): Promise<unknown> => (response.ok ? response.body : response.text())
 
 /** Waits before a stream is opened again, or until the signal aborts. */
-const pause = (signal: AbortSignal | undefined): Promise<unknown> =>
+const pause = (signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve) => {
-    setTimeout(resolve, REOPEN_MS)
-    signal?.addEventListener("abort", resolve, { once: true })
+    const end = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener("abort", end)
+      resolve()
+    }
+    const timer = setTimeout(end, REOPEN_MS)
+    signal?.addEventListener("abort", end)
+    if (signal?.aborted === true) end()
   })
 
 /** Whether the service may answer a moment later. */

@@ -7,7 +7,12 @@ const open = Effect.gen(function* () {
   const scope = yield* Scope.make()
   const deadlines = new Deadlines(yield* Clock.Clock, scope, Effect.runForkWith(yield* Effect.context()))
   const passed: Array<string> = []
-  return { deadlines, passed, scope, set: (name: string, ms: number) => deadlines.after(ms, () => passed.push(name)) }
+  const set = (name: string, ms: number) => {
+    const deadline = { at: 0, pass: () => void passed.push(name) }
+    deadlines.add(ms, deadline)
+    return () => deadlines.withdraw(deadline)
+  }
+  return { passed, scope, set }
 })
 
 describe("deadlines", () => {

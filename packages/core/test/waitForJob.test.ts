@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Engine } from "@kiln/core/effect"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { JobDirectory, WakeUp } from "@kiln/core/ports"
+import { JobDirectory, JobStore, WakeUp } from "@kiln/core/ports"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { JobEvents } from "../src/engine/JobEvents.ts"
 import { storesWith } from "./support/faults.ts"
 import { principal, within } from "./support/harness.ts"
 import { running, submitSpeech } from "./support/jobs.ts"
@@ -42,6 +43,19 @@ describe("waiting for a job", () => {
       assert.strictEqual((yield* Fiber.join(waiting)).status, "done")
     }).pipe(within({ stores }))
   })
+
+  it.effect("hears of the end in this process at once", () =>
+    Effect.gen(function* () {
+      const { id } = yield* submitSpeech("k")
+      const waiting = yield* Effect.forkChild(wait(id), { startImmediately: true })
+      // The next read is 2 s later.
+      yield* TestClock.adjust("10 seconds")
+      yield* JobStore.use((store) => store.cancelJobs([id]))
+      ;(yield* JobEvents).emit({ type: "finished", jobId: id })
+      yield* TestClock.adjust(100)
+      assert.isDefined(waiting.pollUnsafe())
+    }).pipe(within()),
+  )
 
   it.effect("ends when the record of the job is deleted", () => {
     const { seen, stores } = watched()

@@ -518,6 +518,8 @@ describe.skipIf(chromiumPath === undefined)(`the playground${missing}`, () => {
     await page.getByLabel("Audio file").setInputFiles(audio)
     await until(() => code.textContent()).toContain('"declared_seconds": 1')
     programs.push((await code.textContent()) ?? "")
+    await run(page, "curl")
+    const commands = (await code.textContent()) ?? ""
     const outputs = await Promise.all(
       programs.map(async (program, n) => {
         const path = join(directory, `sample${n}.mts`)
@@ -526,6 +528,8 @@ describe.skipIf(chromiumPath === undefined)(`the playground${missing}`, () => {
         return (await promisify(execFile)(process.execPath, [path], { cwd: directory, env })).stdout
       }),
     )
+    const options = { cwd: directory, env: { ...process.env, KILN_API_KEY: key } }
+    expect((await promisify(execFile)("sh", ["-c", commands], options)).stdout).toContain('"status":"queued"')
     expect(outputs[0]).toContain("audio_url")
     expect(outputs[1]).toContain("Sandbox transcript of a wav file of 1.0 seconds")
     expect(troubles).toEqual([])

@@ -1,33 +1,25 @@
-import {
-  type FileId,
-  type Job,
-  type JobId,
-  type KeyId,
-  type PolledJob,
-  polledJob,
-  type Principal,
-} from "@kiln/core/domain"
+import type { FileId, Job, JobId, KeyId, Principal } from "@kiln/core/domain"
 import type { StoredFile } from "@kiln/core/ports"
 import { jobOf, jobsByOwner } from "./jobRow.ts"
 import { boundKeys } from "./replaceJobs.ts"
 import type { Session } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 
-type Items = ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>
+/** Jobs, and the callers who ask for them. */
+export type OwnedJobs = ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>
+
+/** The parameters of a statement that selects jobs of their owners. */
+export const ownedBy = (items: OwnedJobs) =>
+  items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => ({ id, keyId, mode, projectId }))
 
 /** Reads jobs and their files in one statement, so from one snapshot. */
-export const findJobs = async (session: Session, items: Items): Promise<ReadonlyArray<Job | undefined>> => {
-  const owned = items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => ({ id, keyId, mode, projectId }))
-  const rows = new Map((await session.batch(jobsByOwner, owned, {})).map((row) => [row.ord, row]))
+export const findJobs = async (session: Session, items: OwnedJobs): Promise<ReadonlyArray<Job | undefined>> => {
+  const rows = new Map((await session.batch(jobsByOwner, ownedBy(items), {})).map((row) => [row.ord, row]))
   return items.map((_, index) => {
     const row = rows.get(index + 1)
     return row && jobOf(row)
   })
 }
-
-/** The round trip costs more than the columns that a poll does not show. */
-export const pollJobs = async (session: Session, items: Items): Promise<ReadonlyArray<PolledJob | undefined>> =>
-  (await findJobs(session, items)).map((job) => job && polledJob(job))
 
 /** Uses the unique index that binds a key to one job, and the keys of requests that were replaced. */
 export const findByIdempotencyKey = async (

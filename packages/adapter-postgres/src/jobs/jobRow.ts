@@ -246,7 +246,11 @@ export const priorityOf = ({ id, priority: rank }: { readonly id: JobId; readonl
   return priority
 }
 
-const objectOrNull = (row: JobRow, column: "request" | "output"): JsonObject | null => {
+/** Decodes a column of a job. */
+export const objectOrNull = <C extends string>(
+  row: Readonly<Record<C, string | null>> & { readonly id: JobId },
+  column: C,
+): JsonObject | null => {
   const text = row[column]
   return text === null ? null : decodeObject(text, `the ${column} of ${row.id}`)
 }
@@ -257,5 +261,5 @@ const priceOf = (row: JobRow): PriceSnapshot | null => {
   return { name, version, currency, unitAmounts: decodeAmounts(unitAmounts, `price ${name} ${version}`) }
 }
 
-const chargeOf = (row: JobRow): Charge | null =>
+export const chargeOf = (row: Pick<JobRow, "charge" | "id">): Charge | null =>
   row.charge === null ? null : (decodeObject(row.charge, `the charge of ${row.id}`) as JsonObject & Charge)

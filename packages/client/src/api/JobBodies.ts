@@ -54,7 +54,11 @@ export const StreamEvent = Schema.Union([
     attempt: Schema.Int.annotate({ description: "The attempt that emitted the chunk, from 1." }),
     value: Schema.Json,
   }).annotate({ identifier: "JobChunk" }),
-  Schema.Struct({ status: Schema.Literals(["done", "failed"]) }).annotate({
+  Schema.Struct({
+    status: Schema.NullOr(Schema.Literals(["done", "failed"])).annotate({
+      description: "`null` if the record of the job was deleted while it was streamed.",
+    }),
+  }).annotate({
     identifier: "StreamEnd",
     description: "The last event, `end`: the job has finished.",
   }),

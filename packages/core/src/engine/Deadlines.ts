@@ -4,9 +4,10 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 
-interface Deadline {
-  /** Milliseconds of the monotonic clock. */
-  readonly at: number
+/** What passes when its time is over. A caller may be one itself, and then costs nothing more. */
+export interface Deadline {
+  /** Milliseconds of the monotonic clock; set when the deadline is added. */
+  at: number
   readonly pass: () => void
 }
 
@@ -32,17 +33,19 @@ export class Deadlines {
   }
 
   /**
-   * Calls `pass` when the time is over, or the scope closes. It is not called after the returned function was.
+   * Calls `deadline.pass` once, later: when the time is over, or the scope closes. It is not called after `withdraw` was.
    * @param ms milliseconds, at least 0
    */
-  after(ms: number, pass: () => void): () => void {
-    const deadline = { at: this.#now() + ms, pass }
+  add(ms: number, deadline: Deadline): void {
+    deadline.at = this.#now() + ms
     this.#deadlines.add(deadline)
     if (!this.#isRunning) this.#start()
     else if (deadline.at < this.#wakesAt) this.#news.openUnsafe()
-    return () => {
-      if (this.#deadlines.delete(deadline) && this.#deadlines.size === 0) this.#news.openUnsafe()
-    }
+  }
+
+  /** Has no effect on a deadline that has passed or was withdrawn. */
+  withdraw(deadline: Deadline): void {
+    if (this.#deadlines.delete(deadline) && this.#deadlines.size === 0) this.#news.openUnsafe()
   }
 
   #now(): number {

@@ -251,7 +251,7 @@ export class Engine extends Context.Service<
         waitForJob: (principal, jobId, timeoutMs) =>
           provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
         onJobEnd: (jobId, timeoutMs, listener, isReadNext = false) =>
-          reader.onEnd(jobId, timeoutMs, () => listener(), isReadNext),
+          reader.onEnd(jobId, timeoutMs, listener, isReadNext),
         streamChunks: yield* makeStreamChunks,
         signalJob: (asked) => provide(signalJob(asked)),
         ...(yield* makeSignalJobIn),

@@ -24,8 +24,8 @@ export type JobSignal =
 
 type Heard = JobEvent | JobSignal
 
-/** One job, changes of the switchboard, or cancellations of any job. */
-type Topic = JobId | "board" | "canceled"
+/** Jobs, changes of the switchboard, or cancellations alone. */
+type Topic = "job" | "board" | "canceled"
 
 export const refOf = ({ id, kind, mode, projectId }: Job): JobRef => ({ jobId: id, kind, mode, projectId })
 
@@ -46,7 +46,7 @@ export class JobEvents extends Context.Service<
      * they must be quick. Adding a listener twice calls it twice.
      */
     readonly listen: (listener: (event: JobEvent) => void) => () => void
-    /** Listens to the events and signals of a topic, until the returned function is called. */
+    /** Listens to the events and signals of a topic, until the returned function is called. Listeners must be quick, as above. */
     readonly listenTo: (topic: Topic, listener: (event: Heard) => void) => () => void
     /** The events of all jobs from now on. A slow reader loses the oldest events beyond 1,000. */
     readonly stream: Stream.Stream<JobEvent>
@@ -76,7 +76,7 @@ export class JobEvents extends Context.Service<
       const listen = (listener: (event: JobEvent) => void) => add("jobs", listener as (event: Heard) => void)
       return JobEvents.of({
         emit: (event) => {
-          tell("jobId" in event ? event.jobId : "board", event)
+          tell("jobId" in event ? "job" : "board", event)
           if (event.type === "canceled") tell("canceled", event)
           if (!isSignal(event)) tell("jobs", event)
         },

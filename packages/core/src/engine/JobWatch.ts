@@ -8,7 +8,7 @@ import type * as Scope from "effect/Scope"
 import type { JobId, StoreUnavailable } from "../domain/index.ts"
 import { WakeUp } from "../ports/index.ts"
 import type { WakeUpReach } from "../ports/WakeUp.ts"
-import { Deadlines } from "./Deadlines.ts"
+import { type Deadline, Deadlines } from "./Deadlines.ts"
 import { JobEvents } from "./JobEvents.ts"
 
 /** Milliseconds between two reads, growing. If every process is notified of a job's end, reading is only the fallback. */
@@ -30,8 +30,10 @@ const pauseMs = (reach: WakeUpReach, awaited: number, reads: number): number => 
   return reach === "process" ? pause : Math.max(pause, Math.min(longestPauseMs, awaited * readMs))
 }
 
-/** Jobs that become due within these milliseconds are read together: a process reads at most fifty times a second. */
+/** Minimum number of milliseconds between two reads of jobs without news: a process makes at most fifty a second. */
 const gatherMs = 20
+/** A job is read together with others that are due, up to this part of its pause early. */
+const earlyPart = 1 / 8
 /** Maximum number of jobs in one read. */
 const readSize = 100
 
@@ -40,11 +42,17 @@ type Hear<News> = (news: News | undefined) => void
 /** What callers wait for, asked once for all that ask the same. */
 interface Awaited<Question, News> {
   readonly question: Question
-  readonly hear: Set<Hear<News>>
-  readonly stopListening: () => void
+  readonly key: string
+  waiters: Array<Waiter<Question, News>>
   reads: number
-  /** Milliseconds of the clock at which the job is read again, whatever was heard; `undefined` before its caller has read it. */
-  dueAt: number | undefined
+  /** When it was last read, in milliseconds of the clock; `Infinity` before that. */
+  readAt: number
+}
+
+/** A caller, which is the deadline of its wait as well: callers wait by the thousand. */
+interface Waiter<Question, News> extends Deadline {
+  readonly awaited: Awaited<Question, News>
+  readonly hear: Hear<News>
 }
 
 type Needs = JobEvents | WakeUp
@@ -67,19 +75,35 @@ export const makeJobWatch = <Question extends { readonly jobId: JobId }, News, R
 ): Effect.Effect<JobWatch<Question, News, R>, never, Needs | R | Scope.Scope> =>
   Effect.gen(function* () {
     const services = yield* Effect.context<Needs | R>()
-    return new JobWatch(watched, services, yield* Clock.Clock, yield* JobEvents, yield* Effect.scope)
+    const events = yield* JobEvents
+    const watch = new JobWatch(watched, services, yield* Clock.Clock, yield* Effect.scope)
+    yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        events.listenTo("job", (event) => {
+          if ("jobId" in event && watched.isHint(event)) watch.tell(event.jobId)
+        }),
+      ),
+      (stop) => Effect.sync(stop),
+    )
+    return watch
   })
 
 /** What is waited for of jobs. Each costs an entry here, and one fiber reads the jobs that have news or are due. */
 export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
-  readonly #awaited = new Map<string, Awaited<Question, News>>()
-  readonly #keysOf = new Map<JobId, Set<string>>()
-  readonly #told = new Set<string>()
+  readonly #awaited = new Map<JobId, Array<Awaited<Question, News>>>()
+  /** How many there are. */
+  #size = 0
+  /** Those with news, which are read next. */
+  #told = new Set<Awaited<Question, News>>()
+  /** Those whose callers read them. */
+  #added: Array<Awaited<Question, News>> = []
+  /** When to look for those that are due. */
+  #nextAt = Infinity
+  #reach: WakeUpReach = "process"
   readonly #news = Latch.makeUnsafe(false)
   readonly #watched: Watched<Question, News, R>
   readonly #context: Context.Context<Needs | R>
   readonly #clock: Clock.Clock
-  readonly #events: JobEvents["Service"]
   readonly #scope: Scope.Scope
   readonly #deadlines: Deadlines
   #isWatching = false
@@ -88,13 +112,11 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
     watched: Watched<Question, News, R>,
     context: Context.Context<Needs | R>,
     clock: Clock.Clock,
-    events: JobEvents["Service"],
     scope: Scope.Scope,
   ) {
     this.#watched = watched
     this.#context = context
     this.#clock = clock
-    this.#events = events
     this.#scope = scope
     this.#deadlines = new Deadlines(clock, scope, Effect.runForkWith(context))
   }
@@ -113,58 +135,65 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
    * @param isReadNext whether the caller reads the job after this call, and so sees news from before. Otherwise it is read here.
    */
   onNews(question: Question, timeoutMs: number, hear: Hear<News>, isReadNext: boolean): () => void {
-    const key = this.#watched.keyOf(question)
-    let cancel: (() => void) | undefined
-    const once: Hear<News> = (news) => {
-      stop()
-      hear(news)
-    }
-    const stop = (): void => {
-      cancel?.()
-      this.#remove(key, once)
-    }
-    this.#add(key, question, once, isReadNext)
-    if (timeoutMs !== Infinity) cancel = this.#deadlines.after(timeoutMs, () => once(undefined))
-    return stop
+    const awaited = this.#add(question, isReadNext)
+    const waiter = { awaited, hear, at: Infinity, pass: () => this.#end(waiter, undefined) }
+    // An empty list that grows takes room for many, and most have one.
+    if (awaited.waiters.length === 0) awaited.waiters = [waiter]
+    else awaited.waiters.push(waiter)
+    if (timeoutMs !== Infinity) this.#deadlines.add(timeoutMs, waiter)
+    return () => void this.#remove(waiter)
   }
 
-  #add(key: string, question: Question, hear: Hear<News>, isReadNext: boolean): void {
-    const known = this.#awaited.get(key)
-    if (known !== undefined) {
-      known.hear.add(hear)
-      if (!isReadNext) this.#tell(key)
-      return
-    }
+  /** There may be news of this job. */
+  tell(jobId: JobId): void {
+    for (const awaited of this.#awaited.get(jobId) ?? []) this.#tell(awaited)
+  }
+
+  #add(question: Question, isReadNext: boolean): Awaited<Question, News> {
     const { jobId } = question
-    const stopListening = this.#events.listenTo(jobId, (event) => {
-      if (this.#watched.isHint(event)) this.#tell(key)
-    })
-    // Read at once: there may be news since its caller looked, which are not heard any more.
-    const dueAt = isReadNext ? undefined : this.#clock.currentTimeMillisUnsafe()
-    this.#awaited.set(key, { question, hear: new Set([hear]), stopListening, reads: 0, dueAt })
-    const keys = this.#keysOf.get(jobId) ?? new Set()
-    this.#keysOf.set(jobId, keys.add(key))
+    const key = this.#watched.keyOf(question)
+    const others = this.#awaited.get(jobId)
+    const known = others?.find((other) => other.key === key)
+    if (known !== undefined) {
+      if (!isReadNext) this.#tell(known)
+      return known
+    }
+    const awaited: Awaited<Question, News> = { question, key, waiters: [], reads: 0, readAt: Infinity }
+    if (others === undefined) this.#awaited.set(jobId, [awaited])
+    else others.push(awaited)
+    this.#size += 1
+    // Otherwise it is read at once: there may be news since its caller looked, which are not heard any more.
+    if (isReadNext) this.#added.push(awaited)
+    else this.#told.add(awaited)
     this.#news.openUnsafe()
     if (!this.#isWatching) this.#start()
+    return awaited
   }
 
-  #remove(key: string, hear: Hear<News>): void {
-    const entry = this.#awaited.get(key)
-    entry?.hear.delete(hear)
-    if (entry?.hear.size !== 0) return
-    entry.stopListening()
-    this.#awaited.delete(key)
-    this.#told.delete(key)
-    const { jobId } = entry.question
-    const keys = this.#keysOf.get(jobId)
-    keys?.delete(key)
-    if (keys?.size === 0) this.#keysOf.delete(jobId)
-    this.#news.openUnsafe()
+  #end(waiter: Waiter<Question, News>, news: News | undefined): void {
+    if (this.#remove(waiter)) waiter.hear(news)
   }
 
-  #tell(key: string): void {
-    if (!this.#awaited.has(key)) return
-    this.#told.add(key)
+  /** False if it waits no longer. */
+  #remove(waiter: Waiter<Question, News>): boolean {
+    const { awaited } = waiter
+    const at = awaited.waiters.indexOf(waiter)
+    if (at === -1) return false
+    awaited.waiters.splice(at, 1)
+    this.#deadlines.withdraw(waiter)
+    if (awaited.waiters.length > 0) return true
+    const { jobId } = awaited.question
+    const others = (this.#awaited.get(jobId) ?? []).filter((other) => other !== awaited)
+    if (others.length === 0) this.#awaited.delete(jobId)
+    else this.#awaited.set(jobId, others)
+    this.#told.delete(awaited)
+    this.#size -= 1
+    if (this.#size === 0) this.#news.openUnsafe()
+    return true
+  }
+
+  #tell(awaited: Awaited<Question, News>): void {
+    this.#told.add(awaited)
     this.#news.openUnsafe()
   }
 
@@ -175,59 +204,86 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
 
   readonly #watch: Effect.Effect<void, never, Needs | R> = Effect.gen({ self: this }, function* () {
     yield* (yield* WakeUp).onFinished((jobs) => {
-      if (jobs === "any") for (const key of this.#awaited.keys()) this.#tell(key)
-      else for (const jobId of jobs) for (const key of this.#keysOf.get(jobId) ?? []) this.#tell(key)
+      if (jobs === "any") for (const jobId of this.#awaited.keys()) this.tell(jobId)
+      else for (const jobId of jobs) this.tell(jobId)
     })
-    yield* Effect.whileLoop({ while: () => this.#awaited.size > 0, body: () => this.#turn, step: () => {} })
+    yield* Effect.whileLoop({ while: () => this.#size > 0, body: () => this.#turn, step: () => {} })
   }).pipe(
     Effect.scoped,
     Effect.onExit((exit) =>
       Effect.sync(() => {
         this.#isWatching = false
         // A caller may have come after the last look, while this watch still counted as one.
-        if (Exit.isSuccess(exit) && this.#awaited.size > 0) this.#start()
+        if (Exit.isSuccess(exit) && this.#size > 0) this.#start()
       }),
     ),
   )
 
-  /** Reads the jobs that have news or are due, and waits for the next. */
+  /** Reads the jobs that have news and some of those that are due, and waits for the next. */
   readonly #turn = Effect.gen({ self: this }, function* () {
     // Callers whose jobs were read together come together.
     yield* Effect.yieldNow
     this.#news.closeUnsafe()
-    const now = yield* Clock.currentTimeMillis
-    const due = new Set(this.#told)
-    this.#told.clear()
     const reach = yield* (yield* WakeUp).reach
-    const longest = pauseMs(reach, this.#awaited.size, Infinity)
-    let nextAt = Infinity
-    for (const [key, entry] of this.#awaited) {
-      const dueAt = (entry.dueAt ??= now + pauseMs(reach, this.#awaited.size, entry.reads++))
-      // Neither a clock that was set back nor a pause from a time with notifications must put off a read.
-      if (dueAt <= now + gatherMs / 2 || dueAt > now + 2 * longest) due.add(key)
-      else nextAt = Math.min(nextAt, dueAt)
-    }
-    const keys = [...due]
-    for (let at = 0; at < keys.length; at += readSize) yield* this.#look(keys.slice(at, at + readSize))
-    const untilNext = keys.length > 0 ? gatherMs : Math.min(nextAt - now, pauses.installation.longest)
-    yield* Effect.timeoutOption(this.#news.await, untilNext)
+    // After a change of the pauses, or of the clock.
+    if (reach !== this.#reach || this.#nextAt > this.#now() + pauses.installation.longest) this.#nextAt = 0
+    this.#reach = reach
+    for (const awaited of this.#added.splice(0)) this.#isRead(awaited)
+    const told = [...this.#told]
+    this.#told.clear()
+    for (let at = 0; at < told.length; at += readSize) yield* this.#look(told.slice(at, at + readSize))
+    if (this.#nextAt <= this.#now() + gatherMs / 2) yield* this.#look(this.#due())
+    yield* Effect.timeoutOption(this.#news.await, Math.max(gatherMs, this.#nextAt - this.#now()))
   })
 
-  #look(keys: ReadonlyArray<string>) {
-    return Effect.gen({ self: this }, function* () {
-      const reach = yield* (yield* WakeUp).reach
-      const entries = keys.flatMap((key) => this.#awaited.get(key) ?? [])
-      if (entries.length === 0) return
-      const questions = entries.map(({ question }) => question)
-      // An outage may end before the jobs do.
-      const found = yield* Effect.orElseSucceed(this.#watched.read(questions), () => [])
-      const now = yield* Clock.currentTimeMillis
-      for (const [at, entry] of entries.entries()) {
-        const news = found[at]
-        if (news !== undefined) for (const hear of entry.hear) hear(news)
-        entry.dueAt = now + pauseMs(reach, this.#awaited.size, entry.reads)
-        entry.reads += 1
+  #now(): number {
+    return this.#clock.currentTimeMillisUnsafe()
+  }
+
+  #pauseMs({ reads }: Awaited<Question, News>): number {
+    return pauseMs(this.#reach, this.#size, reads - 1)
+  }
+
+  #isRead(awaited: Awaited<Question, News>): void {
+    awaited.readAt = this.#now()
+    awaited.reads += 1
+    this.#nextAt = Math.min(this.#nextAt, awaited.readAt + this.#pauseMs(awaited))
+  }
+
+  /**
+   * Returns those that are due, as many as one read has: no news wait for more. Pauses are compared with the number that is awaited
+   * now, so that many that have just come together are not read at once.
+   */
+  #due(): ReadonlyArray<Awaited<Question, News>> {
+    const now = this.#now()
+    const due: Array<Awaited<Question, News>> = []
+    this.#nextAt = now + pauses.installation.longest
+    for (const entries of this.#awaited.values())
+      for (const awaited of entries) {
+        // Its first read comes anyway.
+        if (awaited.readAt === Infinity) continue
+        const pause = this.#pauseMs(awaited)
+        const left = awaited.readAt + pause - now
+        const isDue = left <= Math.max(gatherMs / 2, pause * earlyPart) || awaited.readAt > now
+        if (isDue && due.length < readSize) due.push(awaited)
+        else this.#nextAt = Math.min(this.#nextAt, now + left)
       }
+    return due
+  }
+
+  #look(asked: ReadonlyArray<Awaited<Question, News>>) {
+    return Effect.suspend(() => {
+      const entries = asked.filter(({ waiters }) => waiters.length > 0)
+      if (entries.length === 0) return Effect.void
+      // An outage may end before the jobs do.
+      const read = Effect.orElseSucceed(this.#watched.read(entries.map(({ question }) => question)), () => [])
+      return Effect.map(read, (found) => {
+        for (const [at, awaited] of entries.entries()) {
+          const news = found[at]
+          if (news !== undefined) for (const waiter of awaited.waiters.slice()) this.#end(waiter, news)
+          if (awaited.waiters.length > 0) this.#isRead(awaited)
+        }
+      })
     })
   }
 }

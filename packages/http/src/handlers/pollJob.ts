@@ -43,6 +43,20 @@ export const findJob = <A>(
     },
   })
 
+const notHeld = Effect.succeed(false)
+const released = (hold: Hold | undefined): Effect.Effect<void> => Effect.sync(() => hold?.release())
+
+/** Adds what a client that prefers to wait is told: the seconds that were applied, if they were. */
+const heldReply = <E>(answered: Effect.Effect<Reply, E>, seconds: number | undefined): Effect.Effect<Reply, E> =>
+  Effect.map(answered, (reply) => ({
+    ...reply,
+    headers: {
+      ...reply.headers,
+      vary: "prefer",
+      ...(seconds !== undefined && { "preference-applied": `wait=${seconds}` }),
+    },
+  }))
+
 /** Returns the state of a job. Few steps and no generator, because this is the most frequent request. */
 export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler => {
   const { defaultCurrency } = context.engine.settings
@@ -75,30 +89,25 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
         answer(grant, job, offer, clock.currentTimeMillisUnsafe()),
       ),
     )
-  /** Answers once the job has ended, or the wait that the client prefers is over. */
-  const held = Effect.fnUntraced(function* (
-    exchange: Exchange,
-    grant: Principal,
-    id: string,
-    clock: Clock.Clock,
-    seconds: number,
-    hold: Hold | undefined,
-  ) {
-    const isOver = yield* findJob(context, grant, { family, id }, isFinished)
-    const applied = isOver || (hold !== undefined && (yield* hold.ended))
-    if (!isOver) yield* asStep(context.confirm(exchange, clock))
-    const last = yield* now(grant, id, clock)
-    const headers = { ...last.headers, vary: "prefer", ...(applied && { "preference-applied": `wait=${seconds}` }) }
-    return { ...last, headers }
-  })
-  const waiting = (exchange: Exchange, grant: Principal, id: string, clock: Clock.Clock, seconds: number) =>
-    Effect.suspend(() => {
-      const hold = isId("job", id) ? context.waits.hold(grant, id, seconds * 1_000) : undefined
-      return Effect.ensuring(
-        held(exchange, grant, id, clock, seconds, hold),
-        Effect.sync(() => hold?.release()),
-      )
-    })
+  /** Answers once the job has ended, or the wait that the client prefers is over. Few steps, because thousands wait in them. */
+  const waiting = (exchange: Exchange, grant: Principal, id: string, clock: Clock.Clock, seconds: number) => {
+    const hold = isId("job", id) ? context.waits.hold(grant, id, seconds * 1_000) : undefined
+    const last = findJob(context, grant, { family, id }, (job, offer) =>
+      isFinished(job) ? answer(grant, job, offer, clock.currentTimeMillisUnsafe()) : undefined,
+    )
+    return Effect.flatMap(
+      Effect.onError(last, () => released(hold)),
+      (finished) => {
+        if (finished !== undefined) return Effect.andThen(released(hold), heldReply(finished, seconds))
+        return Effect.flatMap(hold?.ended ?? notHeld, (wasHeld) =>
+          Effect.andThen(
+            asStep(context.confirm(exchange, clock)),
+            heldReply(now(grant, id, clock), wasHeld ? seconds : undefined),
+          ),
+        )
+      },
+    )
+  }
   return (exchange, id, clock) =>
     whenReady(context.admit(exchange, keyScope, "read", clock), (grant): Effect.Effect<Reply, Refusal> => {
       const seconds = preferredWait(exchange.header("prefer"))

@@ -27,7 +27,8 @@ const comment = encoder.encode(":\n\n")
 const chunkEvent = ({ attempt, index, value }: Chunk): Uint8Array =>
   encoder.encode(`id: ${index}\ndata: ${JSON.stringify({ index, attempt, value })}\n\n`)
 
-const endEvent = (status: string): Uint8Array => encoder.encode(`event: end\ndata: ${JSON.stringify({ status })}\n\n`)
+const endEvent = (status: string | null): Uint8Array =>
+  encoder.encode(`event: end\ndata: ${JSON.stringify({ status })}\n\n`)
 
 /** The index of the first chunk that the client lacks; `undefined` for an id that is none of the stream. */
 const firstIndex = (exchange: Exchange): number | undefined => {
@@ -57,10 +58,12 @@ export const streamJob = (context: HandlerContext, family: JobFamily, keyScope: 
     const from = firstIndex(exchange)
     if (from === undefined) return yield* Effect.fail(wrongId)
     if (!context.waits.hasRoom(grant)) return yield* Effect.fail(isFull)
-    const end = Effect.map(
-      Effect.mapError(context.engine.pollJob(grant, jobId), (error) => refusalFor(error)),
-      ({ status }) => endEvent(status),
-    )
+    // Old records are deleted, also while a slow client reads the chunks.
+    const end = Effect.matchEffect(context.engine.pollJob(grant, jobId), {
+      onSuccess: ({ status }) => Effect.succeed(endEvent(status)),
+      onFailure: (error) =>
+        error._tag === "JobNotFound" ? Effect.succeed(endEvent(null)) : Effect.fail(refusalFor(error)),
+    })
     const events = Stream.concat(
       Stream.map(context.engine.streamChunks(jobId, from), chunkEvent),
       Stream.fromEffect(end),

@@ -8,6 +8,8 @@ export const maxJsonBytes = 65_536
 // RFC 9112, section 3.2.2: a server must accept a target in absolute form. The host in it does not matter.
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i
 
+const noKeyLimits: KeyLimits = {}
+
 /** Returns the path and query of a target, undecoded. */
 export const localTarget = (target: string): string =>
   target.startsWith("/") ? target : target.replace(ABSOLUTE_FORM, "")
@@ -43,7 +45,7 @@ export class Exchange {
   keyId: KeyId | undefined = undefined
   projectId: ProjectId | undefined = undefined
   /** Rate limits of its key that replace the installation's. */
-  keyLimits: KeyLimits = {}
+  keyLimits: KeyLimits = noKeyLimits
   /** Time at which its key was verified, in milliseconds of this process's monotonic clock. */
   admittedAt = 0
   /** Bytes of the body read so far. */

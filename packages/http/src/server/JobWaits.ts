@@ -25,13 +25,56 @@ export interface JobWaits {
 
 /** A request that listens for the end of a job. */
 export interface Hold {
-  /** Waits. False if it does not listen. */
+  /** Waits. False if it does not listen. An interruption releases it. */
   readonly ended: Effect.Effect<boolean>
   /** Listens no longer. Calling it again has no effect. */
   readonly release: () => void
 }
 
+const hasEnded = Effect.succeed(true)
 const refused: Hold = { ended: Effect.succeed(false), release: () => {} }
+
+/** A hold in its place. Few objects, because there are thousands. */
+class Place implements Hold {
+  readonly keyId: string
+  readonly #leave: (place: Place) => void
+  #isHeld = true
+  #stopListening: (() => void) | undefined = undefined
+  #resume: ((ended: Effect.Effect<boolean>) => void) | undefined = undefined
+
+  constructor(keyId: string, leave: (place: Place) => void) {
+    this.keyId = keyId
+    this.#leave = leave
+  }
+
+  /** @param listen calls its argument once, later, and not after the returned function was called */
+  listen(listen: (end: () => void) => () => void): this {
+    this.#stopListening = listen(() => this.end())
+    return this
+  }
+
+  get ended(): Effect.Effect<boolean> {
+    const waiting = Effect.callback<boolean>((resume) => {
+      if (!this.#isHeld) return resume(hasEnded)
+      this.#resume = resume
+      return Effect.sync(() => this.release())
+    })
+    return Effect.interruptible(waiting)
+  }
+
+  release(): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    this.#stopListening?.()
+    this.#leave(this)
+  }
+
+  /** The caller reads the job again, whatever ended the wait. */
+  end(): void {
+    this.release()
+    this.#resume?.(hasEnded)
+  }
+}
 
 export const makeJobWaits = (
   engine: Pick<Engine["Service"], "onJobEnd">,
@@ -55,32 +98,20 @@ export const makeJobWaits = (
     if (readiness.isStopping()) return resume(Effect.void)
     return Effect.sync(readiness.onStopping(() => resume(Effect.void)))
   })
+  const places = new Set<Place>()
+  const vacate = (place: Place): void => {
+    places.delete(place)
+    leave(place.keyId)
+  }
+  readiness.onStopping(() => {
+    for (const place of places) place.end()
+  })
   const hold = (principal: Principal, jobId: JobId, forMs: number, isReadNext: boolean): Hold => {
     if (!hasRoom(principal)) return refused
-    const { keyId } = principal
-    enter(keyId)
-    let isHeld = true
-    const stops: Array<() => void> = []
-    let wake = (): void => {}
-    const release = (): void => {
-      if (!isHeld) return
-      isHeld = false
-      for (const stop of stops) stop()
-      leave(keyId)
-    }
-    // The caller reads the job again, whatever ended the wait.
-    const end = (): void => {
-      release()
-      wake()
-    }
-    stops.push(readiness.onStopping(end))
-    stops.push(engine.onJobEnd(jobId, forMs, end, isReadNext))
-    const ended = Effect.callback<boolean>((resume) => {
-      wake = () => resume(Effect.succeed(true))
-      if (!isHeld) wake()
-      return Effect.sync(release)
-    })
-    return { ended: Effect.interruptible(ended), release }
+    enter(principal.keyId)
+    const place = new Place(principal.keyId, vacate)
+    places.add(place)
+    return place.listen((end) => engine.onJobEnd(jobId, forMs, end, isReadNext))
   }
   return {
     hasRoom,
@@ -95,7 +126,10 @@ export const makeJobWaits = (
     waitForEnd: (principal, jobId, forMs) =>
       Effect.suspend(() => {
         const held = hold(principal, jobId, forMs, false)
-        return Effect.ensuring(held.ended, Effect.sync(held.release))
+        return Effect.ensuring(
+          held.ended,
+          Effect.sync(() => held.release()),
+        )
       }),
   }
 }

@@ -2,7 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { RequestId } from "@kiln/core/domain"
-import type { HttpObserver } from "../HttpObserver.ts"
+import type { AnsweredRequest, HttpObserver } from "../HttpObserver.ts"
 import { BodyBroken, discardBody } from "./body.ts"
 import { corsHeaders } from "./cors.ts"
 import { Exchange, isUnder, localTarget } from "./Exchange.ts"
@@ -70,20 +70,30 @@ export const makeApp = (options: AppOptions): App => {
     return { status, headers: all, body }
   }
 
-  // Few steps and no generator, because every request passes here.
+  /** Makes the reply complete, and tells the observer of it. */
+  const finish = (exchange: Exchange, clock: Clock.Clock, beganAt: bigint, plain: Reply): Effect.Effect<Reply> => {
+    const reply = complete(exchange, plain)
+    observer?.answered(answeredOf(exchange, reply, Number(clock.monotonicTimeNanosUnsafe() - beganAt) / 1e6))
+    return Effect.succeed(reply)
+  }
+
+  // Few steps and no generator, because every request passes here, and thousands may wait in it.
   const answerIn = (exchange: Exchange): Effect.Effect<Reply> =>
-    Effect.matchCauseEffect(
-      Clock.clockWith((clock) => dispatch(exchange, clock)),
-      {
-        onSuccess: (reply) => Effect.succeed(complete(exchange, reply)),
-        onFailure: (cause) =>
-          Effect.map(refusalOf(exchange, cause), (refusal) => {
-            exchange.refusalCode = refusal.code
-            return complete(exchange, refusalReply(refusal, exchange.requestId))
-          }),
-      },
-    )
-  const observed = observer === undefined ? answerIn : observing(observer, answerIn)
+    Clock.clockWith((clock) => {
+      const beganAt = clock.monotonicTimeNanosUnsafe()
+      observer?.began()
+      return Effect.matchCauseEffect(
+        Effect.suspend(() => dispatch(exchange, clock)),
+        {
+          onSuccess: (reply) => finish(exchange, clock, beganAt, reply),
+          onFailure: (cause) =>
+            Effect.flatMap(refusalOf(exchange, cause), (refusal) => {
+              exchange.refusalCode = refusal.code
+              return finish(exchange, clock, beganAt, refusalReply(refusal, exchange.requestId))
+            }),
+        },
+      )
+    })
 
   const routeOf = ({ method, path }: Exchange): string | undefined => {
     const match = router.match(method, path)
@@ -92,7 +102,7 @@ export const makeApp = (options: AppOptions): App => {
   const answer = (source: RequestSource): Effect.Effect<Reply> =>
     Effect.withFiber(({ cache }) => {
       const exchange = new Exchange(givenRequestId(source) ?? newRequestId(), source, prefix)
-      const answered = observed(exchange)
+      const answered = answerIn(exchange)
       return cache.tracer === undefined ? answered : inRequestSpan(exchange, routeOf(exchange), answered)
     })
 
@@ -106,32 +116,25 @@ export const makeApp = (options: AppOptions): App => {
   return { answer, isStopping, closesConnections, isOurs }
 }
 
-const observing =
-  (observer: HttpObserver, answer: (exchange: Exchange) => Effect.Effect<Reply>) =>
-  (exchange: Exchange): Effect.Effect<Reply> =>
-    Clock.clockWith((clock) => {
-      const beganAt = clock.monotonicTimeNanosUnsafe()
-      observer.began()
-      return Effect.map(answer(exchange), (reply) => {
-        const length = reply.headers["content-length"]
-        observer.answered({
-          requestId: exchange.requestId,
-          method: exchange.method,
-          route: exchange.route,
-          path: exchange.path,
-          status: reply.status,
-          code: exchange.refusalCode,
-          durationMs: Number(clock.monotonicTimeNanosUnsafe() - beganAt) / 1e6,
-          receivedBytes: exchange.bytesRead,
-          sentBytes: length === undefined ? undefined : Number(length),
-          remoteAddress: exchange.source.remoteAddress,
-          keyId: exchange.keyId,
-          projectId: exchange.projectId,
-          jobId: exchange.jobId,
-        })
-        return reply
-      })
-    })
+/** What an observer is told of a request. */
+const answeredOf = (exchange: Exchange, { headers, status }: Reply, durationMs: number): AnsweredRequest => {
+  const length = headers["content-length"]
+  return {
+    requestId: exchange.requestId,
+    method: exchange.method,
+    route: exchange.route,
+    path: exchange.path,
+    status,
+    code: exchange.refusalCode,
+    durationMs,
+    receivedBytes: exchange.bytesRead,
+    sentBytes: length === undefined ? undefined : Number(length),
+    remoteAddress: exchange.source.remoteAddress,
+    keyId: exchange.keyId,
+    projectId: exchange.projectId,
+    jobId: exchange.jobId,
+  }
+}
 
 /** The fields of a log entry about a request. */
 const aboutRequest = ({ jobId, method, projectId, requestId, route }: Exchange) => ({

@@ -56,6 +56,7 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
   }
 
   const { sendInTurn, sendNext } = makeSendTogether(send)
+  const waiting = waitingIn(scope, run)
   const answerSource = (source: NodeSource): void => {
     const { message: request, response } = source
     // Only parts marked as interruptible can be interrupted, so that a client cannot stop a write halfway.
@@ -63,11 +64,14 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
     const exit = fiber.pollUnsafe()
     if (exit !== undefined) return sendInTurn(source, exit)
     keepListening(request, response)
-    if (!app.isStopping()) Fiber.runIn(fiber, scope)
-    response.once("close", () => {
+    if (!app.isStopping()) waiting.add(fiber)
+    response.on("close", () => {
       if (!response.writableEnded) fiber.interruptUnsafe()
     })
-    fiber.addObserver((ended) => sendNext(source, ended))
+    fiber.addObserver((ended) => {
+      waiting.delete(fiber)
+      sendNext(source, ended)
+    })
   }
 
   const answer: NodeListener = (request, response) => answerSource(new NodeSource(request, response))
@@ -104,6 +108,24 @@ const keepListening = (request: NodeRequest, response: NodeResponse): void => {
   response.on("error", ignore)
 }
 const ignore = (): void => {}
+
+/**
+ * Returns a set for the fibers of requests, which the scope interrupts when it closes. They share a finalizer, because thousands may wait.
+ */
+const waitingIn = (scope: Scope.Scope, run: (effect: Effect.Effect<void>) => unknown) => {
+  const fibers = new Set<Fiber.Fiber<Reply>>()
+  const interruptAll = Effect.suspend(() => Fiber.interruptAll(fibers))
+  let isAdded = false
+  return {
+    add: (fiber: Fiber.Fiber<Reply>): void => {
+      fibers.add(fiber)
+      // Not before the first request: finalizers run in reverse order, and the server waits for its requests.
+      if (!isAdded) run(Scope.addFinalizer(scope, interruptAll))
+      isAdded = true
+    },
+    delete: (fiber: Fiber.Fiber<Reply>): void => void fibers.delete(fiber),
+  }
+}
 
 type Send = (source: NodeSource, exit: Exit.Exit<Reply>) => void
 

@@ -1,6 +1,11 @@
+import { getEventListeners } from "node:events"
 import { createClient } from "@kiln/client"
 import { jobRoute, nodeHandler, fetchHandler } from "@kiln/http/mount"
-import { describe, expect, it, onTestFinished } from "vitest"
+import { Effect, Stream } from "effect"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
+import type { HandlerContext } from "../../src/handlers/HandlerContext.ts"
+import { streamJob } from "../../src/handlers/streamJob.ts"
+import type { Exchange } from "../../src/server/Exchange.ts"
 import { Client } from "./support/Client.ts"
 import { openEngine, reading, streamGate, summary } from "./support/MountedEngine.ts"
 import { listen, publicUrl } from "./support/servers.ts"
@@ -127,5 +132,72 @@ describe("a stream over HTTP", () => {
     for await (const { index } of client.jobs.stream(job, { from: 2 })) rest.push(index)
     expect(rest).toEqual([2])
     for await (const { index } of client.jobs.stream(job)) if (index === 0) break
+  })
+
+  /** A client whose first streams break after a chunk, and the `Last-Event-ID` of each stream that it opens. */
+  const breakingClient = async (service: Awaited<ReturnType<typeof open>>, breaks: number) => {
+    const opened: Array<string | null> = []
+    const client = createClient({
+      apiKey: await service.key(),
+      baseUrl: `http://127.0.0.1:${service.server.port}${new URL(publicUrl).pathname}`,
+      routes,
+      fetch: async (input, init) => {
+        const response = await fetch(input, init)
+        if (!response.url.endsWith("/stream")) return response
+        opened.push(new Headers(init?.headers).get("last-event-id"))
+        if (opened.length > breaks) return response
+        return new Response(`${(await response.text()).split("\n\n").slice(0, 2).join("\n\n")}\n\n`, response)
+      },
+    })
+    return { client, opened }
+  }
+
+  it("that breaks is opened again after the last chunk", async () => {
+    await using service = await open()
+    streamGate.wait.resolve()
+    const { client, opened } = await breakingClient(service, 1)
+    const { signal } = new AbortController()
+    const words: Array<string> = []
+    for await (const { value } of client.jobs.stream(await client.reading.create({ text: "a b c d" }), { signal }))
+      words.push(value.nextWord)
+    expect(words).toEqual(["a", "b", "c", "d"])
+    expect(opened).toEqual([null, "0"])
+    expect(getEventListeners(signal, "abort")).toEqual([])
+  })
+
+  it("that is aborted before it is opened again leaves nothing behind", async () => {
+    await using service = await open()
+    streamGate.wait.resolve()
+    const { client } = await breakingClient(service, Infinity)
+    const controller = new AbortController()
+    const job = await client.reading.create({ text: "a b" })
+    const chunks = client.jobs.stream(job, { signal: controller.signal })[Symbol.asyncIterator]()
+    await chunks.next()
+    using started = vi.spyOn(globalThis, "setTimeout")
+    using cleared = vi.spyOn(globalThis, "clearTimeout")
+    const next = chunks.next()
+    const pauses = () => started.mock.results.filter((_, at) => started.mock.calls[at]?.[1] === 1_000)
+    await vi.waitFor(() => expect(pauses()).toHaveLength(1))
+    controller.abort(new Error("enough"))
+    await expect(next).rejects.toThrow("enough")
+    expect(cleared).toHaveBeenCalledWith(pauses()[0]?.value)
+    expect(getEventListeners(controller.signal, "abort")).toEqual([])
+  })
+
+  it("has an end when the record of its job is deleted meanwhile", async () => {
+    const family = { group: "readings" }
+    const polls = [Effect.succeed({ id: "job_1", kind: "reading" }), Effect.fail({ _tag: "JobNotFound" })]
+    const context = {
+      admit: () => ({}),
+      confirm: () => ({}),
+      offers: new Map([["reading", { family }]]),
+      engine: { pollJob: () => polls.shift(), streamChunks: () => Stream.empty },
+      waits: { hasRoom: () => true, streaming: (_: unknown, body: unknown) => body },
+    } as unknown as HandlerContext
+    const exchange = { header: () => undefined } as unknown as Exchange
+    const handle = streamJob(context, family as never, "reading.create")
+    const { body } = await Effect.runPromise(Effect.clockWith((clock) => handle(exchange, "job_1", clock)))
+    const text = Stream.mkString(Stream.decodeText(body as Stream.Stream<Uint8Array>))
+    expect(await Effect.runPromise(text)).toContain('event: end\ndata: {"status":null}\n\n')
   })
 })

@@ -30,6 +30,9 @@ const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 const withUpload = (body: Json, field: string, code: string): string =>
   JSON.stringify({ ...body, [field]: "\u0000" }, null, 2).replace('"\\u0000"', () => code)
 
+/** Takes a text out of the response to the announced upload: with `sed`, which every system has. */
+const fromUpload = (field: string): string => `$(echo "$upload" | sed 's/.*"${field}":"\\([^"]*\\)".*/\\1/')`
+
 const curl = ({ body, method, needsKey = true, path, poll, upload, url }: SampleRequest): string => {
   const key = needsKey ? [`-H "Authorization: Bearer $KILN_API_KEY"`] : []
   const call = (lines: ReadonlyArray<string>): string => lines.join(" \\\n  ")
@@ -39,22 +42,17 @@ const curl = ({ body, method, needsKey = true, path, poll, upload, url }: Sample
     parts.push(
       `upload=$(${call([`curl -s ${url}/v1/audio/uploads`, ...key, `-H "Content-Type: application/json"`, `-d ${quoted(announced)}`])})`,
       call([
-        `curl -T ${quoted(upload.file)} "$(echo "$upload" | jq -r .upload_url)"`,
+        `curl -T ${quoted(upload.file)} "${fromUpload("upload_url")}"`,
         `-H "Content-Type: ${mediaType(upload.format)}"`,
       ]),
     )
   }
-  const text =
-    body === undefined
-      ? []
-      : upload === undefined
-        ? [`-d ${quoted(JSON.stringify(body))}`]
-        : [`-d "$(echo "$upload" | jq ${quoted(`${JSON.stringify(body)} + {${upload.field}: .id}`)})"`]
+  const text = body === undefined ? [] : [`-d ${dataOf(body, upload?.field)}`]
   parts.push(
     call([
       `curl ${method === "GET" || (method === "POST" && body !== undefined) ? "" : `-X ${method} `}${url}${path}`,
       ...key,
-      ...(poll === undefined ? [] : [`-H "Idempotency-Key: $(uuidgen)"`]),
+      ...(poll === undefined ? [] : [`-H "Idempotency-Key: $(date +%s)"`]),
       ...(body === undefined ? [] : [`-H "Content-Type: application/json"`]),
       ...text,
     ]),
@@ -62,6 +60,12 @@ const curl = ({ body, method, needsKey = true, path, poll, upload, url }: Sample
   if (poll !== undefined) parts.push(call([`curl ${url}${poll}JOB_ID`, ...key]))
   return parts.join("\n\n")
 }
+
+/** A body for a shell, in which the field of the upload gets its identifier. */
+const dataOf = (body: Json, uploadField: string | undefined): string =>
+  uploadField === undefined
+    ? quoted(JSON.stringify(body))
+    : quoted(JSON.stringify({ ...body, [uploadField]: "\u0000" })).replace("\\u0000", () => `'"${fromUpload("id")}"'`)
 
 const typeScript = ({ body, method, needsKey = true, path, poll, upload, url }: SampleRequest): string => {
   const auth = needsKey ? "Authorization: `Bearer ${process.env.KILN_API_KEY}`" : undefined
