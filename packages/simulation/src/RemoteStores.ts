@@ -94,25 +94,22 @@ const purgingVerbs = (line: Line, store: JobStore["Service"]) => {
 const appending = ({ watch }: Line, store: JobStore["Service"], items: ReadonlyArray<ChunkWrite>) =>
   Effect.tap(store.appendChunks(items), (outcomes) => Effect.sync(() => watch.appended(items, outcomes)))
 
+type Ref = { readonly jobId: Job["id"]; readonly token: number }
+
+const answersTo = (items: ReadonlyArray<Ref>, outcomes: ReadonlyArray<FencedOutcome>) =>
+  items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
+
 /** The job store as one process sees it over its line. */
 export const remoteJobStore = (line: Line, store: JobStore["Service"], news: ClaimNews): JobStore["Service"] => {
   const { process, watch } = line
   const [read, write] = [reading(line), writing(line)]
   /** Runs in the process once the response has arrived. */
-  const tellLost = (
-    items: ReadonlyArray<{ readonly jobId: Job["id"]; readonly token: number }>,
-    isLost: (at: number) => boolean,
-  ): void => {
+  const tellLost = (items: ReadonlyArray<Ref>, isLost: (at: number) => boolean): void => {
     for (const [at, { jobId, token }] of items.entries()) if (isLost(at)) news.lost(process, jobId, token)
   }
-  type Ref = { readonly jobId: Job["id"]; readonly token: number }
   type FencedVerb = "checkpointJobs" | "appendChunks" | "completeJobs" | "failJobs" | "deferJobs" | "releaseJobs"
-  const answered = (verb: FencedVerb, items: ReadonlyArray<Ref>, outcomes: ReadonlyArray<FencedOutcome>): void => {
-    const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
-    watch.fenced(verb, answers)
-  }
   const fenced = (verb: FencedVerb, items: ReadonlyArray<Ref>, step: ReturnType<JobStore["Service"]["releaseJobs"]>) =>
-    write(verb, step, (outcomes) => answered(verb, items, outcomes)).pipe(
+    write(verb, step, (outcomes) => watch.fenced(verb, answersTo(items, outcomes))).pipe(
       Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))),
     )
   return JobStore.of({
@@ -134,9 +131,15 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     completeJobs: (items) => fenced("completeJobs", items, store.completeJobs(items)),
     completeAndClaimJobs: (items, request) =>
       write("completeAndClaimJobs", store.completeAndClaimJobs(items, request), ({ claimed, completed }) => {
-        answered("completeJobs", items, completed)
+        // A lapsed attempt ends too late, and the same call claims its job again.
+        const again = new Set(claimed?.claims.map(({ job }) => job.id))
+        const [late = [], others = []] = [true, false].map((isAgain) =>
+          answersTo(items, completed).filter(({ jobId }) => again.has(jobId) === isAgain),
+        )
+        watch.fenced("completeJobs", others)
         if (claimed === undefined) return
         claimedBy(line, news)(claimed)
+        watch.fenced("completeJobs", late)
         if (claimed.claims.length > 0) line.coverage.note("a completion claims for a full worker")
       }).pipe(Effect.tap(({ completed }) => Effect.sync(() => tellLost(items, (at) => completed[at] === "LeaseLost")))),
     failJobs: (items) => fenced("failJobs", items, store.failJobs(items)),

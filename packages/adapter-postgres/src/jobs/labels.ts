@@ -128,13 +128,17 @@ const moveScopes = batchStatement<{ failed: number; id: JobId }, {}, unknown>(
       .where(sql<boolean>`job_scopes.job_seq in (select item.failed from ${item})`),
 )
 
-/** Gives the scopes of retried jobs to their retries, which were inserted before, in the same transaction. */
+/** Gives the scopes of retried jobs to their first retries, which were inserted before, in the same transaction. */
 export const inheritScopes = (
   session: Session,
   rows: ReadonlyArray<{ readonly retried: { readonly seq: number } | undefined; readonly row: { readonly id: JobId } }>,
-): Promise<number> =>
-  session.runBatch(
+): Promise<number> => {
+  const firsts = new Map<number, JobId>()
+  for (const { retried, row } of rows)
+    if (retried !== undefined && !firsts.has(retried.seq)) firsts.set(retried.seq, row.id)
+  return session.runBatch(
     moveScopes,
-    rows.flatMap(({ retried, row: { id } }) => (retried === undefined ? [] : [{ failed: retried.seq, id }])),
+    [...firsts].map(([failed, id]) => ({ failed, id })),
     {},
   )
+}

@@ -113,6 +113,16 @@ export const uniqueJobs: Section = {
     ),
 
     check(
+      "of several retries in one call, the first takes it over",
+      Effect.gen(function* () {
+        yield* createFailed(uniqueJob(1, "unfinished"))
+        const retries = [2, 3].map((n) => newJob(n, { retryOf: jobId(1) }))
+        expect(yield* createTags(...retries)).toEqual(["Created", "Created"])
+        expect((yield* outcomesOf(uniqueJob(4, "unfinished"))).map(duplicateOf)).toEqual([jobId(2)])
+      }),
+    ),
+
+    check(
       "but not if another job has it by then",
       Effect.gen(function* () {
         yield* createFailed(uniqueJob(1, "unfinished"))

@@ -3,9 +3,7 @@ import { createClient } from "@kiln/client"
 import { jobRoute, nodeHandler, fetchHandler } from "@kiln/http/mount"
 import { Effect, Stream } from "effect"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
-import type { HandlerContext } from "../../src/handlers/HandlerContext.ts"
 import { streamJob } from "../../src/handlers/streamJob.ts"
-import type { Exchange } from "../../src/server/Exchange.ts"
 import { Client } from "./support/Client.ts"
 import { openEngine, reading, streamGate, summary } from "./support/MountedEngine.ts"
 import { listen, publicUrl } from "./support/servers.ts"
@@ -193,10 +191,10 @@ describe("a stream over HTTP", () => {
       offers: new Map([["reading", { family }]]),
       engine: { pollJob: () => polls.shift(), streamChunks: () => Stream.empty },
       waits: { hasRoom: () => true, streaming: (_: unknown, body: unknown) => body },
-    } as unknown as HandlerContext
-    const exchange = { header: () => undefined } as unknown as Exchange
-    const handle = streamJob(context, family as never, "reading.create")
-    const { body } = await Effect.runPromise(Effect.clockWith((clock) => handle(exchange, "job_1", clock)))
+    }
+    const exchange = { header: () => undefined }
+    const handle = streamJob(context as never, family as never, "reading.create")
+    const { body } = await Effect.runPromise(Effect.clockWith((clock) => handle(exchange as never, "job_1", clock)))
     const text = Stream.mkString(Stream.decodeText(body as Stream.Stream<Uint8Array>))
     expect(await Effect.runPromise(text)).toContain('event: end\ndata: {"status":null}\n\n')
   })

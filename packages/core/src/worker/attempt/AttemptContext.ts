@@ -1,16 +1,11 @@
 import type * as Cause from "effect/Cause"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { countStep } from "../../domain/Child.ts"
 import { BlobCorrupt, type Job, type Json, type OutputFile, type Submitted, submittedOf } from "../../domain/index.ts"
 import { childrenCheckpoint, progressFrom, progressIn, progressProblem, progressStep } from "../../domain/Progress.ts"
 import { givenField } from "../../domain/realms.ts"
-import { Engine } from "../../engine/Engine.ts"
-import { Fingerprint } from "../../engine/Fingerprint.ts"
-import { JobEvents } from "../../engine/JobEvents.ts"
 import { openNamed } from "../../engine/openNamed.ts"
-import { makePrepareJob, type PrepareJob } from "../../engine/prepareJob.ts"
 import { inSpan } from "../../engine/spans.ts"
 import {
   type Ask,
@@ -23,71 +18,25 @@ import {
 } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import { measureUpload } from "../../kinds/uploadedAudio.ts"
-import { BlobStore, type Claim, IdGenerator, JobDirectory, JobStore, MediaProbe } from "../../ports/index.ts"
-import { type AnyProvider, builtInPorts, callProvider, type ProviderCall, Providers } from "../../providers/index.ts"
-import { ProviderGuard } from "../../providers/ProviderGuard.ts"
+import { type BlobStore, type Claim, MediaProbe } from "../../ports/index.ts"
+import { type AnyProvider, builtInPorts, callProvider, type ProviderCall } from "../../providers/index.ts"
 import type { Attempt } from "./Attempt.ts"
+import { type AttemptServices, attemptServices } from "./AttemptServices.ts"
 import { ownersVerbs, submittingVerbs } from "./attemptEngine.ts"
 import { cannotGoOn } from "./AttemptEnd.ts"
 import { emitChunk } from "./EmittedChunks.ts"
 import { awaitChildren, type KeptCount } from "./children.ts"
-import { GateWatch } from "../claiming/GateWatch.ts"
 import { type Inherited, inherits, readInherited } from "./inherited.ts"
 import { fromKept, keepStep, toKept } from "./keepStep.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
-import { ProgressReports, type ReportServices } from "./ProgressReports.ts"
+import { ProgressReports } from "./ProgressReports.ts"
 import { storeNow } from "./storeNow.ts"
 import { awaitSignal, sleepUntil, type WaitServices } from "./waiting.ts"
 import { writeFile } from "./writeFile.ts"
 
-/** The services that attempts use, read once for all attempts of a worker. */
-interface Services extends ReportServices {
-  readonly blobs: BlobStore["Service"]
-  readonly ids: IdGenerator["Service"]
-  readonly probe: MediaProbe["Service"]
-  readonly providers: Providers["Service"]
-  readonly gates: GateWatch["Service"]
-  readonly guard: ProviderGuard["Service"]
-  readonly watch: LeaseWatch
-  readonly engine: Engine["Service"]
-  readonly directory: JobDirectory["Service"]
-  readonly fingerprint: Fingerprint["Service"]
-  readonly prepare: PrepareJob
-  readonly context: Context.Context<JobStore | JobDirectory | JobEvents>
-}
-
 /** Returns the function that builds the context of a kind's `run`, for the attempts of one worker. */
 export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
-  const context = yield* Effect.context<
-    | JobEvents
-    | JobStore
-    | JobDirectory
-    | BlobStore
-    | IdGenerator
-    | MediaProbe
-    | Providers
-    | GateWatch
-    | ProviderGuard
-    | Engine
-    | Fingerprint
-  >()
-  const services: Services = {
-    store: Context.get(context, JobStore),
-    blobs: Context.get(context, BlobStore),
-    ids: Context.get(context, IdGenerator),
-    probe: Context.get(context, MediaProbe),
-    providers: Context.get(context, Providers),
-    gates: Context.get(context, GateWatch),
-    guard: Context.get(context, ProviderGuard),
-    watch,
-    events: Context.get(context, JobEvents),
-    fork: Effect.runForkWith(context),
-    engine: Context.get(context, Engine),
-    directory: Context.get(context, JobDirectory),
-    fingerprint: Context.get(context, Fingerprint),
-    prepare: yield* makePrepareJob,
-    context,
-  }
+  const services = yield* attemptServices(watch)
   return (attempt: Attempt, request: unknown): AttemptContext<unknown> => new RunContext(services, attempt, request)
 })
 
@@ -97,12 +46,12 @@ export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
  */
 class RunContext implements AttemptContext<unknown> {
   readonly request: unknown
-  readonly #services: Services
+  readonly #services: AttemptServices
   readonly #attempt: Attempt
   #ask: Ask | undefined
   #inherited: Effect.Effect<Inherited, AttemptError> | undefined
 
-  constructor(services: Services, attempt: Attempt, request: unknown) {
+  constructor(services: AttemptServices, attempt: Attempt, request: unknown) {
     this.#services = services
     this.#attempt = attempt
     this.request = request
