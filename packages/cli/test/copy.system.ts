@@ -38,12 +38,14 @@ describe("kiln copy", () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
     const path = await seeded(data.path)
-    // The record of a charged job may be gone while its charge stays, and a blob may wait to be removed.
+    // The record of a charged job may be gone while its charge stays, a blob may wait to be removed, and a job may have had another key.
     changeDatabase(
       data.path,
       `INSERT INTO kiln_purges (id, blob_prefix, recorded_at) VALUES (7, 'jobs/x', 1);
        DROP TRIGGER kiln_charges_of_live_done_jobs;
-       INSERT INTO kiln_charges VALUES ('job_gone', 'p', 'k', 'speech_synthesis', 'usd', '0.10', '[]', 5);`,
+       INSERT INTO kiln_charges VALUES ('job_gone', 'p', 'k', 'speech_synthesis', 'usd', '0.10', '[]', 5);
+       INSERT INTO kiln_replaced_keys (key_id, idempotency_key, fingerprint, job_seq)
+       SELECT key_id, 'the key before', fingerprint, seq FROM kiln_jobs WHERE status = 'queued' LIMIT 1;`,
     )
     const before = await Effect.runPromise(Effect.provide(readEverything, sqlite(path)))
     expect(before.jobs.map((job) => job?.status)).not.toContain(undefined)
@@ -69,6 +71,7 @@ describe("kiln copy", () => {
       charges: 2,
       closed_ledger: 1,
       purges: 3,
+      replaced_keys: 1,
       retention_rules: 0,
       blob_lineage: 1,
       served_kinds: 1,
