@@ -5,23 +5,29 @@ import { JobDirectory, JobStore, WakeUp } from "@kiln/core/ports"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { JobEvents } from "../src/engine/JobEvents.ts"
-import { storesWith } from "./support/faults.ts"
+import { replacing, storesWith } from "./support/faults.ts"
 import { principal, within } from "./support/harness.ts"
 import { running, submitSpeech } from "./support/jobs.ts"
 import { makeChannel } from "./support/wakeUps.ts"
 
-/** Stores whose directory counts its calls and can be made unavailable. */
+/** Stores that count the reads of those who wait, and can be made unavailable. */
 const watched = () => {
   const seen = { away: false, gone: false, calls: 0, jobs: 0 }
-  const stores = storesWith(JobDirectory, ({ readJobs }) => ({
-    readJobs: (ids) =>
-      Effect.suspend(() => {
-        seen.calls += 1
-        seen.jobs += ids.length
-        if (seen.gone) return Effect.succeed(ids.map(() => undefined))
-        return seen.away ? Effect.fail(new StoreUnavailable({ operation: "readJobs", cause: "test" })) : readJobs(ids)
-      }),
-  }))
+  const counted = <A, Item>(
+    items: ReadonlyArray<Item>,
+    read: Effect.Effect<ReadonlyArray<A | undefined>, StoreUnavailable>,
+  ) =>
+    Effect.suspend(() => {
+      seen.calls += 1
+      seen.jobs += items.length
+      if (seen.gone) return Effect.succeed(items.map(() => undefined))
+      return seen.away ? Effect.fail(new StoreUnavailable({ operation: "read", cause: "test" })) : read
+    })
+  const stores = replacing(
+    storesWith(JobDirectory, ({ readJobs }) => ({ readJobs: (ids) => counted(ids, readJobs(ids)) })),
+    JobStore,
+    ({ readChunks }) => ({ readChunks: (items) => counted(items, readChunks(items)) }),
+  )
   return { seen, stores }
 }
 

@@ -109,11 +109,8 @@ export const readChunks = async (
     {},
   )
   const jobs = new Map(known.map((job) => [job.id, job]))
-  const rows = await session.batch(
-    chunksFrom,
-    items.map(({ from, jobId, limit }) => ({ id: jobId, from, most: limit })),
-    {},
-  )
+  const asked = items.map(({ from, jobId, limit }) => ({ id: jobId, from, most: limit }))
+  const rows = asked.every(({ most }) => most === 0) ? [] : await session.batch(chunksFrom, asked, {})
   const byPlace = Map.groupBy(rows, ({ place }) => place - 1)
   return items.map(({ jobId }, place) => {
     const job = jobs.get(jobId)

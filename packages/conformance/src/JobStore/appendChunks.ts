@@ -42,6 +42,7 @@ export const appendChunks: Section = {
         yield* complete(claimed)
         expect(yield* page(3)).toEqual({ chunks: [{ index: 3, attempt: 1, value: "d" }], isFinished: true })
         expect(yield* page(9)).toEqual({ chunks: [], isFinished: true })
+        expect(yield* page(0, 0)).toEqual({ chunks: [], isFinished: true })
       }),
     ),
 

@@ -4,15 +4,10 @@ import * as Layer from "effect/Layer"
 import { isFinished, isId, type Job, type JobId, type StoreUnavailable } from "../domain/index.ts"
 import { JobNotFound, WaitTimeout } from "../domain/Errors.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
-import { JobDirectory, type WakeUp } from "../ports/index.ts"
+import { JobDirectory, JobStore, type WakeUp } from "../ports/index.ts"
 import { groupCommit } from "./GroupCommit.ts"
 import { isEnd, type JobEvents } from "./JobEvents.ts"
 import { makeJobWatch } from "./JobWatch.ts"
-
-/** A finished job; without one if its record was deleted meanwhile. */
-interface Ended {
-  readonly job: Job | undefined
-}
 
 /**
  * Reads jobs for callers of `waitForJob`, regardless of owner. All callers of a process share one watch.
@@ -21,28 +16,30 @@ export class JobReader extends Context.Service<
   JobReader,
   {
     readonly read: (jobId: JobId) => Effect.Effect<Job | undefined, StoreUnavailable>
-    /** Returns once the job is finished, or its record is gone; `undefined` if the time is over. */
-    readonly ended: (jobId: JobId, timeoutMs: number) => Effect.Effect<Ended | undefined>
+    /** Returns true once the job is finished, or its record is gone; `undefined` if the time is over. */
+    readonly ended: (jobId: JobId, timeoutMs: number) => Effect.Effect<true | undefined>
     /** The same for a listener, which is called once, later, and not after the returned function was called. */
     readonly onEnd: (
       jobId: JobId,
       timeoutMs: number,
-      listener: (ended: Ended | undefined) => void,
+      listener: (ended: true | undefined) => void,
       isReadNext: boolean,
     ) => () => void
   }
 >()("@kiln/core/engine/JobReader") {
-  static readonly layer: Layer.Layer<JobReader, never, JobDirectory | JobEvents | WakeUp> = Layer.effect(
+  static readonly layer: Layer.Layer<JobReader, never, JobDirectory | JobStore | JobEvents | WakeUp> = Layer.effect(
     JobReader,
     Effect.gen(function* () {
       const directory = yield* JobDirectory
       const atOnce = yield* groupCommit(directory.readJobs)
+      const { readChunks } = yield* JobStore
       const watch = yield* makeJobWatch({
         keyOf: ({ jobId }: { readonly jobId: JobId }) => jobId,
         isHint: isEnd,
+        // No chunks, only whether the jobs have finished: thousands are read again and again.
         read: (questions) =>
-          Effect.map(directory.readJobs(questions.map(({ jobId }) => jobId)), (jobs) =>
-            jobs.map((job): Ended | undefined => (job === undefined || isFinished(job) ? { job } : undefined)),
+          Effect.map(readChunks(questions.map(({ jobId }) => ({ jobId, from: 0, limit: 0 }))), (pages) =>
+            pages.map((page) => (page === undefined || page.isFinished ? true : undefined)),
           ),
       })
       return JobReader.of({
@@ -72,6 +69,7 @@ export const waitForJob = (
 const watch = Effect.fnUntraced(function* (jobId: JobId, mayBeSeen: (job: Job) => boolean, timeoutMs: number) {
   const reader = yield* JobReader
   const startedAt = yield* monotonicMs
+  const left = Effect.map(monotonicMs, (now) => Math.max(0, timeoutMs - (now - startedAt)))
   // Made when it is needed: an error holds its stack.
   const timeout = () => Effect.fail(new WaitTimeout({ afterMs: timeoutMs }))
   const mine = (job: Job | undefined): Effect.Effect<Job, JobNotFound> =>
@@ -80,10 +78,10 @@ const watch = Effect.fnUntraced(function* (jobId: JobId, mayBeSeen: (job: Job) =
   const look = Effect.flatMap(reader.read(jobId), mine).pipe(
     Effect.catchTag("StoreUnavailable", (): Effect.Effect<undefined> => Effect.succeed(undefined)),
   )
-  const first = yield* timeoutMs === Infinity
-    ? look
-    : Effect.timeoutOrElse(look, { duration: timeoutMs, orElse: timeout })
-  if (first !== undefined && isFinished(first)) return first
-  const ended = yield* reader.ended(jobId, Math.max(0, timeoutMs - ((yield* monotonicMs) - startedAt)))
-  return yield* ended === undefined ? timeout() : mine(ended.job)
+  while (true) {
+    const duration = yield* left
+    const job = yield* timeoutMs === Infinity ? look : Effect.timeoutOrElse(look, { duration, orElse: timeout })
+    if (job !== undefined && isFinished(job)) return job
+    if ((yield* reader.ended(jobId, yield* left)) === undefined) return yield* timeout()
+  }
 })

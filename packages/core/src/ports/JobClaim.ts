@@ -122,6 +122,7 @@ export interface ChunkQuestion {
   readonly jobId: JobId
   /** The index of the first one. */
   readonly from: number
+  /** With 0, only whether the job has finished is read. */
   readonly limit: number
 }
 

@@ -36,7 +36,7 @@ export const blobsWith = (
   change: (verbs: BlobStore["Service"]) => Partial<BlobStore["Service"]>,
 ): Layer.Layer<BlobStore> => replacing(MemoryBlobStore.layer, BlobStore, change)
 
-const replacing = <Ports, Port extends Ports, Verbs extends object>(
+export const replacing = <Ports, Port extends Ports, Verbs extends object>(
   layer: Layer.Layer<Ports>,
   port: Context.Key<Port, Verbs>,
   change: (verbs: Verbs) => Partial<Verbs>,
