@@ -133,13 +133,11 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
       write("completeAndClaimJobs", store.completeAndClaimJobs(items, request), ({ claimed, completed }) => {
         // A lapsed attempt ends too late, and the same call claims its job again.
         const again = new Set(claimed?.claims.map(({ job }) => job.id))
-        const [late = [], others = []] = [true, false].map((isAgain) =>
-          answersTo(items, completed).filter(({ jobId }) => again.has(jobId) === isAgain),
-        )
-        watch.fenced("completeJobs", others)
+        const answers = Map.groupBy(answersTo(items, completed), ({ jobId }) => again.has(jobId))
+        watch.fenced("completeJobs", answers.get(false) ?? [])
         if (claimed === undefined) return
         claimedBy(line, news)(claimed)
-        watch.fenced("completeJobs", late)
+        watch.fenced("completeJobs", answers.get(true) ?? [])
         if (claimed.claims.length > 0) line.coverage.note("a completion claims for a full worker")
       }).pipe(Effect.tap(({ completed }) => Effect.sync(() => tellLost(items, (at) => completed[at] === "LeaseLost")))),
     failJobs: (items) => fenced("failJobs", items, store.failJobs(items)),

@@ -4,7 +4,7 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 
-/** What passes when its time is over. A caller may be one itself, and then costs nothing more. */
+/** A time, and the function to call when it is over. A caller can be its own deadline, so that waiting needs one object and not two. */
 export interface Deadline {
   /** Milliseconds of the monotonic clock; set when the deadline is added. */
   at: number
