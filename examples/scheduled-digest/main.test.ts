@@ -129,7 +129,8 @@ describe("the program", () => {
       expect(await run(directory)).toEqual(first)
       const lines = await run(directory, "--every", "1000")
       expect(lines.slice(0, 2)).toEqual(["digest:design every 1000 ms", "digest:sales every 1000 ms"])
-      expect(lines.at(-1)).toBe("3 digests")
+      // What was running then is finished, and mailed, before the program ends.
+      expect(lines).toContain("3 digests")
       expect(lines).toContain("to alan@example.com: News for sales")
     } finally {
       rmSync(directory, { recursive: true })

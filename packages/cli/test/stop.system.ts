@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest"
 import { Api, type PolledJob } from "./support/Api.ts"
 import { serve, temporaryDirectory, until } from "@kiln/service-lab"
 import { liveSpeech } from "./support/liveSpeech.ts"
+import { speechGate } from "./support/speechGate.ts"
 import { storedJobs } from "./support/storedJobs.ts"
 
 const createAll = async (api: Api, texts: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
@@ -20,12 +21,15 @@ const running = (api: Api, ids: ReadonlyArray<string>, count: number) =>
 describe("a stop signal", () => {
   it("lets claimed jobs finish, leaves the others, and exits with 0", async () => {
     using data = temporaryDirectory()
+    using gate = speechGate()
     const { environment, key, owner } = await liveSpeech(data.path)
     await using kiln = await serve({ ...environment, KILN_CONCURRENCY: "4", KILN_DRAIN_SECONDS: "10" })
     const api = new Api(kiln.listening.url, key)
-    const ids = await createAll(api, Array<string>(10).fill("wait:1500"))
+    const ids = await createAll(api, Array<string>(10).fill(gate.text))
     await running(api, ids, 4)
     kiln.kill("SIGTERM")
+    await kiln.says(/shutting down/, "stderr")
+    gate.open()
     const { exit } = await kiln.ended(9_000)
     expect(exit).toBe(0)
     // Nothing is accepted any more.

@@ -5,13 +5,14 @@ import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "vitest"
 import type { Api } from "../support/Api.ts"
 import { copySqlite } from "../support/copies.ts"
+import { speechGate } from "../support/speechGate.ts"
 import { liveCaller, slowSpeech, type Service, startService } from "./support/Service.ts"
 
 const refusal = /is a copy, or was moved by copying: it was last used in .* No job is run, charged or deleted here/
 
-/** Jobs of which two run at a time, so that some are in progress and some in the queue for seconds. */
-const order = async (live: Api): Promise<ReadonlyArray<string>> =>
-  Promise.all(Array.from({ length: 6 }, () => live.createSpeech("wait:2000")))
+/** Jobs of which two run, and the others are queued, until their gate opens. */
+const order = async (live: Api, text: string): Promise<ReadonlyArray<string>> =>
+  Promise.all(Array.from({ length: 6 }, () => live.createSpeech(text)))
 
 const started = (service: Service, live: Api, ids: ReadonlyArray<string>) =>
   until(async () => {
@@ -30,10 +31,11 @@ const finishAll = async (live: Api, ids: ReadonlyArray<string>): Promise<void> =
 describe("a dump of a live installation, started beside it with default settings", () => {
   it("on SQLite runs, charges and deletes nothing, and says why", async () => {
     using data = temporaryDirectory()
+    using gate = speechGate()
     using copy = temporaryDirectory()
     await using service = await startService(data.path, busy)
     const live = await liveCaller(service, data.path)
-    const ids = await order(live)
+    const ids = await order(live, gate.text)
     await started(service, live, ids)
     copySqlite(data.path, copy.path)
     const rows = (directory: string, table: string) => {
@@ -45,6 +47,7 @@ describe("a dump of a live installation, started beside it with default settings
       const { exit, stderr } = await run(["serve"], { ...busy, ...files, KILN_DATA_DIR: copy.path, PORT: "0" })
       expect({ exit, stderr }).toEqual({ exit: 1, stderr: expect.stringMatching(refusal) })
     }
+    gate.open()
     await finishAll(live, ids)
     expect(rows(copy.path, "kiln_jobs")).toEqual(before)
     expect(rows(copy.path, "kiln_charges")).toEqual([])
@@ -54,11 +57,12 @@ describe("a dump of a live installation, started beside it with default settings
   it("on Postgres with its files in the database; also when their names are exchanged while a server runs", async () => {
     await using database = await freshDatabase()
     using data = temporaryDirectory()
+    using gate = speechGate()
     const server = await postgresServer()
     const env = { ...busy, DATABASE_URL: database.url, KILN_BLOBS: "postgres" }
     await using service = await startService(data.path, env)
     const live = await liveCaller(service, data.path, env)
-    const ids = await order(live)
+    const ids = await order(live, gate.text)
     await started(service, live, ids)
     const copyName = `${database.name}_copy`
     const cut = (client: { query: (sql: string) => Promise<unknown> }, ...names: ReadonlyArray<string>) =>
@@ -101,6 +105,7 @@ describe("a dump of a live installation, started beside it with default settings
       // The copy has the name of the original.
       expect(await rowsOf(database.url)).toEqual(before)
       await exchange(database.name, copyName)
+      gate.open()
       await finishAll(live, ids)
       expect(await rowsOf(copyUrl)).toEqual(before)
       expect((await rowsOf(database.url))[1]).toHaveLength(ids.length)

@@ -3,17 +3,19 @@ import { DatabaseSync } from "node:sqlite"
 import { expect, it } from "vitest"
 import { temporaryDirectory, until } from "@kiln/service-lab"
 import { liveSpeech } from "../support/liveSpeech.ts"
+import { speechGate } from "../support/speechGate.ts"
 import { databaseOf } from "./support/embedded.ts"
 import { readRecords } from "./support/Records.ts"
 import { startService } from "./support/Service.ts"
 
 it("a queued job whose request does not decode: that job fails, and the queue continues", async () => {
   using data = temporaryDirectory()
+  using gate = speechGate()
   const { environment, key } = await liveSpeech(data.path)
   await using service = await startService(data.path, { ...environment, KILN_CONCURRENCY: "1" }, key)
   const { api } = service
   const ids: Array<string> = []
-  for (const text of ["wait:1500", "One.", "canary of two", "Three."]) ids.push(await api.createSpeech(text))
+  for (const text of [gate.text, "One.", "canary of two", "Three."]) ids.push(await api.createSpeech(text))
   const [slow = "", one = "", damaged = "", three = ""] = ids
   const database = new DatabaseSync(databaseOf(data.path), { timeout: 5_000 })
   const { sql } = database.prepare("SELECT sql FROM sqlite_schema WHERE name = 'kiln_jobs_request_is_final'").get() as {
@@ -28,6 +30,7 @@ it("a queued job whose request does not decode: that job fails, and the queue co
   database.close()
   expect(changes).toBe(1)
 
+  gate.open()
   for (const id of [slow, one, three]) expect((await api.finished(id)).status).toBe("done")
   // A poll shows nothing of the request.
   const shown = await service.request("GET", `/v1/jobs/${damaged}`)

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest"
 import { temporaryDirectory, until } from "@kiln/service-lab"
+import { speechGate } from "../support/speechGate.ts"
 import { attach } from "./support/attach.ts"
 import { describeWith } from "./support/needs.ts"
 import { brokenPromises, readRecords } from "./support/Records.ts"
@@ -12,6 +13,7 @@ const everyOtherSync = "inject=fsync,fdatasync:error=EIO:when=1+2"
 describeWith("attach", "a sync that fails", () => {
   it("is 503 and nothing is acknowledged; the service recovers with the disk", async () => {
     using data = temporaryDirectory()
+    using gate = speechGate()
     await using service = await startService(data.path, slowSpeech)
     const { api } = service
     const live = await liveCaller(service, data.path)
@@ -19,12 +21,13 @@ describeWith("attach", "a sync that fails", () => {
     const announced = await service.announce(1)
     await api.finished(first)
     // In a worker's hand when no sync succeeds: its result is not written before one does.
-    const running = await live.createSpeech("wait:2000")
+    const running = await live.createSpeech(gate.text)
     await until(async () => ((await live.job(running)).status === "processing" ? true : undefined))
     const key = crypto.randomUUID()
     {
       await using _ = await attach(service.kiln.pid, ["-o", "/dev/null", "-e", everySync])
       for (let n = 1; n <= 5; n++) await expectUnavailable(await api.speak("During.", key))
+      gate.open()
       await expectUnavailable(await put(announced.upload_url, noise(1, 1)))
       await expectUnavailable(await service.erase(first))
       const notReady = await until(async () => {

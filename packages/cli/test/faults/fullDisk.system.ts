@@ -1,6 +1,7 @@
 import { expect, it } from "vitest"
 import { temporaryDirectory, until } from "@kiln/service-lab"
 import { fill, smallDisk } from "./support/Mount.ts"
+import { speechGate } from "../support/speechGate.ts"
 import { describeWith } from "./support/needs.ts"
 import { brokenPromises, readRecords, temporaryFiles } from "./support/Records.ts"
 import { expectUnavailable, liveCaller, put, slowSpeech, startService } from "./support/Service.ts"
@@ -11,6 +12,7 @@ const ready = { status: 200, checks: { store: "ok", writes: "ok", blobs: "ok", w
 describeWith("mounts", "a full disk", () => {
   it("is 503 and not ready, loses nothing, and recovers once there is room", async () => {
     using disk = smallDisk(16)
+    using gate = speechGate()
     await using service = await startService(disk.path, slowSpeech)
     const { api } = service
     const live = await liveCaller(service, disk.path)
@@ -18,7 +20,7 @@ describeWith("mounts", "a full disk", () => {
     const bytes = await service.audio(before)
     const announced = await service.announce(1)
     // In a worker's hand when the disk is full, and its result not written before there is room.
-    const running = await live.createSpeech("wait:2000")
+    const running = await live.createSpeech(gate.text)
     await until(async () => ((await live.job(running)).status === "processing" ? true : undefined))
     const key = crypto.randomUUID()
 
@@ -39,6 +41,7 @@ describeWith("mounts", "a full disk", () => {
     // Operations that need no space continue.
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
     expect(await service.audio(await api.job(before.id))).toEqual(bytes)
+    gate.open()
     await new Promise((resolve) => setTimeout(resolve, 2_000))
     expect((await live.job(running)).status).toBe("processing")
 

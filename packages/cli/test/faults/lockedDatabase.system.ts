@@ -2,6 +2,7 @@ import { DatabaseSync } from "node:sqlite"
 import { expect, it } from "vitest"
 import { temporaryDirectory } from "@kiln/service-lab"
 import { liveSpeech } from "../support/liveSpeech.ts"
+import { speechGate } from "../support/speechGate.ts"
 import { databaseOf } from "./support/embedded.ts"
 import { readRecords } from "./support/Records.ts"
 import { expectUnavailable, startService } from "./support/Service.ts"
@@ -76,16 +77,18 @@ it("a lock held by another process: writers wait, readers do not, and the event 
 
 it("a permanent lock: 503 after about five seconds, no lease is lost, and everything continues afterwards", async () => {
   using data = temporaryDirectory()
+  using gate = speechGate()
   const { environment, key } = await liveSpeech(data.path)
   await using service = await startService(data.path, { ...environment, KILN_LEASE_SECONDS: "12" }, key)
   const { api } = service
-  const running = await api.createSpeech("wait:4000")
+  const running = await api.createSpeech(gate.text)
   const queued = await api.createSpeech("Beside it.")
   await api.finished(queued)
   const usual = await healthWithoutLock(service.url)
   const stop = watchHealth(service.url)
   {
     using _ = lock(data.path)
+    gate.open()
     const refused = api.speak("During.")
     // Long enough for several heartbeats, and for the end of the job, to find the lock.
     expect(await msOf(refused)).toBeGreaterThan(4_000)

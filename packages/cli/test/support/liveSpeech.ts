@@ -3,7 +3,7 @@ import { SqliteStores } from "@kiln/adapter-sqlite"
 import { Effect } from "effect"
 import { type SeededKey, seedStores } from "../crash/support/seed.ts"
 
-/** What a process needs to run live speech jobs that take as long as their text says: `wait:<milliseconds>`. */
+/** What a process needs to run live speech jobs that take as long as their text says: `wait:<milliseconds>`, or that of a `speechGate`. */
 export interface LiveSpeech extends SeededKey {
   readonly environment: Readonly<Record<string, string>>
 }

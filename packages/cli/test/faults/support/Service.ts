@@ -82,7 +82,7 @@ export const startService = async (
   return new Service(kiln, key ?? kiln.listening.first_key?.key ?? "")
 }
 
-/** For `startService`: live speech that takes as many milliseconds as `wait:<ms>` says, in a slot. */
+/** For `startService`: live speech that takes as long as its text says, in a slot: `wait:<ms>`, or that of a `speechGate`. */
 export const slowSpeech = { KILN_CONFIG: join(import.meta.dirname, "../../fixtures/slowSpeech.config.ts") }
 
 /** A live caller of a service with slow speech, in the project of its test key. */
