@@ -206,7 +206,8 @@ const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): Layer.L
       const why = cause.reasons.length === 0 ? [] : [readSafely(() => Cause.pretty(cause)) ?? ""]
       const fields = fiber.getRef(References.CurrentLogAnnotations)
       callSafely(
-        () => log({ level: levels[logLevel] ?? "info", message: [...texts, ...why].join(" "), fields, at: date }),
+        log,
+        { level: levels[logLevel] ?? "info", message: [...texts, ...why].join(" "), fields, at: date },
         // There is nowhere left to report it.
         () => undefined,
       )

@@ -71,7 +71,7 @@ export class JobEvents extends Context.Service<
       const tell = (topic: Topic | "jobs", event: Heard) => {
         const heardBy = listeners.get(topic)
         if (heardBy === undefined) return
-        for (const listener of heardBy) callSafely(() => listener(event), report)
+        for (const listener of heardBy) callSafely(listener, event, report)
       }
       const listen = (listener: (event: JobEvent) => void) => add("jobs", listener as (event: Heard) => void)
       return JobEvents.of({

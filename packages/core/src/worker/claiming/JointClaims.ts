@@ -16,6 +16,12 @@ import { acceptClaims, claimRequest } from "./claimInto.ts"
 import { isTight, roomWithout } from "./Room.ts"
 import type { Slots } from "./Slots.ts"
 
+/**
+ * Maximum number of completions that claim in the same transaction. More of them share the costs of a commit anyway, and a claim for all
+ * of them would have old and new jobs in memory at the same time.
+ */
+const mostJoint = 100
+
 /** Starts attempts at claimed jobs. `askedAtMs` is when they were asked for, in milliseconds of the monotonic clock. */
 type Start = (claims: ReadonlyArray<Claim>, askedAtMs: number) => Effect.Effect<unknown>
 
@@ -167,7 +173,7 @@ class JointClaims implements ClaimingWorker {
   }
 
   readonly claimWithCompletion = (items: ReadonlyArray<Completion>): JointClaim | undefined => {
-    if (!this.#waitsForSlots || !this.#mayClaim) return undefined
+    if (!this.#waitsForSlots || !this.#mayClaim || items.length > mostJoint) return undefined
     // These jobs leave their slots before the claimed ones take them.
     const room = this.#slots.room()
     const after = roomWithout(this.#slots.occupied(), this.#slots.attempts, items)
