@@ -18,8 +18,10 @@ const ratioTo = (figures: ReadonlyArray<Measured>, other: number): string => {
 
 /** A table with a column for each engine. */
 const engineTable = (figures: Figures, group: string): string => {
-  // Rows with kiln alone compare nothing: `--json` has them, and the first table those that applications see.
-  const rows = figures.rows(group).filter((one) => one.some(({ subject }) => subject.role !== "kiln"))
+  // Rows with kiln alone compare nothing: `--json` has them. The first table has those that applications see.
+  const rows = figures
+    .rows(group)
+    .filter((one) => one[0]?.isRealistic !== true && one.some(({ subject }) => subject.role !== "kiln"))
   const names = [...new Set(rows.flatMap((one) => one.map(({ subject }) => subject.name)))]
   const lines = rows.map((one) => {
     const [first] = one

@@ -7,7 +7,7 @@ import * as Semaphore from "effect/Semaphore"
 import { describeJump, StoreUnavailable } from "@kiln/core/domain"
 import type { DatabaseFile } from "./disk/DatabaseFile.ts"
 import { explained, fullDisk, isFullDisk } from "./disk/explained.ts"
-import { roomOf } from "./disk/roomOf.ts"
+import { type Room, roomOf } from "./disk/roomOf.ts"
 import { CountedProjects } from "./jobs/CountedProjects.ts"
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { isBusy, isDefect, sqliteCode } from "./sqliteErrors.ts"
@@ -201,6 +201,24 @@ export class Database {
     }
   }
 
+  /**
+   * Copies the log into the database, so that the next commits overwrite it and need no room for it. The disk keeps its reserve. Returns
+   * whether that was possible: pages that are new to the database need room there.
+   */
+  #reuseLog(): boolean {
+    try {
+      this.connection.pragma("wal_checkpoint(RESTART)")
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  #makeRoomFor(room: Room): boolean {
+    if (room === "grows") return false
+    return room === "frees" ? this.#makeRoom() : this.#reuseLog()
+  }
+
   /** Returns why an operation must not begin: the file is not in its place, or the room is needed to delete jobs. */
   refusal(operation: string, clock: Clock.Clock, writes: boolean): Error | undefined {
     const absence = this.file.absence(clock.monotonicTimeNanosUnsafe(), writes)
@@ -239,8 +257,7 @@ export class Database {
       if (code === undefined || isDefect(code)) return Exit.die(error)
       if (isBusy(code)) return new Busy(error)
       const cause = explained(error, this.file.path)
-      if (isFullDisk(cause) && roomOf(operation) === "frees" && !isRetry && this.#makeRoom())
-        return this.#attempt(step, clock, true)
+      if (isFullDisk(cause) && !isRetry && this.#makeRoomFor(roomOf(operation))) return this.#attempt(step, clock, true)
       return unavailable(operation, cause)
     }
   }

@@ -11,7 +11,7 @@ import {
   text,
   type ValuesOf,
 } from "@kiln/sql-store"
-import type { ErrorCode, JobStatus, RetainedData, WarningCode } from "@kiln/core/domain"
+import type { ErrorCode, JobStatus, RetainedData, SpendOwner, WarningCode } from "@kiln/core/domain"
 
 /** A boolean, as SQLite stores it. */
 export type Flag = 0 | 1
@@ -46,6 +46,7 @@ export const columns = {
   },
   job_data: { job_seq: integer(), request: json() },
   checkpoints: { job_seq: integer(), ...common.checkpoints },
+  reserved: { owner: text<SpendOwner>(), currency: text(), amount: text(), count: integer() },
   store_time: { id: integer<1>(), latest: integer() },
 } as const
 

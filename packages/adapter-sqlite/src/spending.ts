@@ -1,11 +1,13 @@
 import {
   dailySums,
   type JobId,
+  reservedSums,
   type SpendCap,
   type Spending,
   spendingOf,
   type SpendOwner,
   startOfPeriod,
+  withoutReservation,
 } from "@kiln/core/domain"
 import { assign, select, type Values } from "./columns.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
@@ -15,6 +17,8 @@ type Owner = Values<"spend_caps", "owner">
 
 /** Number of charged entries from which an owner's are added up by day, so that reading them stays cheap. More than two months have days. */
 const mostCharged = 200
+/** Number of different amounts from which those that an owner's unfinished jobs reserve are added up. */
+const mostAmounts = 50
 
 const selectCaps = query.selectFrom("spend_caps").select(select("spend_caps", "owner", "currency", "day", "month"))
 
@@ -22,10 +26,20 @@ const capOf = statement((given: Given<Owner>) => selectCaps.where("owner", "=", 
 
 const allCaps = statement(() => selectCaps.orderBy("owner"))
 
-const entriesOf = statement((given: Given<Owner>) =>
+/** A comparison, and not `IS NOT NULL`, has SQLite take the index of charged entries instead of reading all of the owner's. */
+const chargedOf = statement((given: Given<Owner>) =>
   query
     .selectFrom("spending")
-    .select(select("spending", "entry", "currency", "amount", "charged_at"))
+    .select(select("spending", "currency", "amount", "charged_at"))
+    .where("owner", "=", given.owner)
+    .where("charged_at", ">=", 0),
+)
+
+/** What the unfinished jobs of an owner reserve. */
+const reservedOf = statement((given: Given<Owner>) =>
+  query
+    .selectFrom("reserved")
+    .select(select("reserved", "currency", "amount", "count"))
     .where("owner", "=", given.owner),
 )
 
@@ -36,15 +50,14 @@ const deleteReservation = statement((given: Given<Values<"spending", "entry">>) 
 /** Removes what an unfinished job reserves. */
 export const unreserve = (tx: Transaction, jobId: JobId): void => void tx.run(deleteReservation, { entry: jobId })
 
-/** An entry of a charge has no job's id as long as the job is unfinished. */
-const spendingUnder = (tx: Transaction, { owner, ...cap }: RowOf<typeof capOf>, except?: JobId): Spending => {
-  const entries = tx.all(entriesOf, { owner })
-  return spendingOf(
-    owner,
-    cap,
-    except === undefined ? entries : entries.filter(({ entry }) => entry !== except),
-    tx.now,
-  )
+const spendingUnder = (tx: Transaction, { owner, ...cap }: RowOf<typeof capOf>): Spending =>
+  spendingOf(owner, cap, [...tx.all(chargedOf, { owner }), ...reservedSums(tx.all(reservedOf, { owner }))], tx.now)
+
+/** What counts against a cap, without what this job reserves. */
+const spendingWithout = (tx: Transaction, cap: RowOf<typeof capOf>, except: JobId): Spending => {
+  const spending = spendingUnder(tx, cap)
+  const own = tx.get(reservationUnder, { owner: cap.owner, entry: except })
+  return own?.currency === cap.currency ? withoutReservation(spending, own.amount) : spending
 }
 
 /**
@@ -58,7 +71,8 @@ export const readSpending = (
 ): ReadonlyArray<Spending> =>
   owners.flatMap((owner) => {
     const cap = tx.get(capOf, { owner })
-    return cap === undefined ? [] : [spendingUnder(tx, cap, except)]
+    if (cap === undefined) return []
+    return [except === undefined ? spendingUnder(tx, cap) : spendingWithout(tx, cap, except)]
   })
 
 export const listSpending = (tx: Transaction): ReadonlyArray<Spending> =>
@@ -80,9 +94,39 @@ export const reserve = (
     if (tx.get(capOf, { owner }) === undefined) continue
     tx.run(insertEntry, { owner, entry, currency, amount, chargedAt: null })
     if ((tx.get(chargedEntries, { owner })?.count ?? 0) >= mostCharged)
-      replaceCharged(tx, owner, tx.all(entriesOf, { owner }))
+      replaceCharged(tx, owner, tx.all(chargedOf, { owner }))
+    if ((tx.get(amounts, { owner })?.count ?? 0) >= mostAmounts) addUpReserved(tx, owner)
   }
 }
+
+const amounts = statement((given: Given<Owner>) =>
+  query
+    .selectFrom("reserved")
+    .select((of) => of.fn.countAll<number>().as("count"))
+    .where("owner", "=", given.owner),
+)
+
+const deleteReserved = statement((given: Given<Owner>) => query.deleteFrom("reserved").where("owner", "=", given.owner))
+
+const insertSum = statement((given: Given<Values<"reserved", "owner" | "currency" | "amount">>) =>
+  query.insertInto("reserved").values({ ...assign(given, "owner", "currency", "amount"), count: 1 }),
+)
+
+const addUpReserved = (tx: Transaction, owner: SpendOwner): void => {
+  const sums = reservedSums(tx.all(reservedOf, { owner }))
+  tx.run(deleteReserved, { owner })
+  for (const { amount, currency } of sums) tx.run(insertSum, { owner, currency, amount })
+}
+
+/** What one unfinished job reserves under the cap of one owner. */
+const reservationUnder = statement((given: Given<Values<"spending", "owner" | "entry">>) =>
+  query
+    .selectFrom("spending")
+    .select(select("spending", "currency", "amount"))
+    .where("owner", "=", given.owner)
+    .where("entry", "=", given.entry)
+    .where("charged_at", "is", null),
+)
 
 const reservationOfEntry = statement((given: Given<Values<"spending", "entry">>) =>
   query
@@ -101,11 +145,11 @@ const chargedEntries = statement((given: Given<Owner>) =>
     .selectFrom("spending")
     .select((of) => of.fn.countAll<number>().as("count"))
     .where("owner", "=", given.owner)
-    .where("charged_at", "is not", null),
+    .where("charged_at", ">=", 0),
 )
 
 const deleteCharged = statement((given: Given<Owner>) =>
-  query.deleteFrom("spending").where("owner", "=", given.owner).where("charged_at", "is not", null),
+  query.deleteFrom("spending").where("owner", "=", given.owner).where("charged_at", ">=", 0),
 )
 
 /** Replaces the entries of finished jobs by one a day. */

@@ -35,7 +35,7 @@ const closedEveryState = Effect.gen(function* () {
 
 describe("a copy's source", () => {
   it.live(
-    "yields every row of every table except those of workers, rate limits and store time, with flags as booleans",
+    "yields every row of every table except those of workers, rate limits, sums and store time, with flags as booleans",
     () =>
       Effect.gen(function* () {
         const path = yield* closedEveryState
@@ -49,6 +49,7 @@ describe("a copy's source", () => {
           "kiln_workers",
           "kiln_kept_bytes",
           "kiln_rate_buckets",
+          "kiln_reserved",
           "kiln_minutes",
           "kiln_store_time",
           "kiln_job_data",

@@ -10,7 +10,7 @@ import { migrations } from "../src/migrations/index.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
 /** Databases of earlier schemas, which this version migrates. `scripts/keepDatabases.ts` makes the next one. */
-const keptStates = ["2026-11-26", "2026-11-26-b", "2026-11-27"]
+const keptStates = ["2026-11-26", "2026-11-26-b", "2026-11-27", "2026-11-27-b"]
 /** Databases whose first migration had another text, before digests of texts were kept. */
 const otherTexts = ["2026-11-22", "2026-11-24", "2026-11-25-a", "2026-11-25-b"]
 

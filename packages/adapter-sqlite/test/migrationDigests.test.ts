@@ -19,6 +19,7 @@ const committed: Readonly<Record<string, string>> = {
   "0011Chunks": "8104f8204204c7b132e5be033e6bfaf90104aec56c846c749eccc9629a11480b",
   "0012Priorities": "6e4d54a52dd74c172ff59db4b88da3214b4417b7bb5de15aeafed81cf73e4ef9",
   "0013Replacements": "8da42327a27d61452e295ba1bcfeb33e451abfdbd616821037623252d4843a21",
+  "0014Reserved": "c2e7c7de46e90e8c52fa743fc38bb2f4cb6d4ac7815430311786c654bf6dc017",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

@@ -1,7 +1,7 @@
 /**
  * An operation's effect on a full disk. `frees`: it deletes, or an operator asked for it, so the reserve is given up for
  * it. `grows`: it accepts or begins work, so it fails while the reserve is given up, because it would use up the room that others need
- * to delete. `undefined`: it finishes work that was begun, with the room that there is.
+ * to delete. `undefined`: it keeps or ends work that was begun, with the room that there is, of which the log has some.
  */
 export type Room = "frees" | "grows" | undefined
 

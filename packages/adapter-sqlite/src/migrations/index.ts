@@ -11,6 +11,7 @@ import { prerequisites } from "./0010Prerequisites.ts"
 import { chunks } from "./0011Chunks.ts"
 import { priorities } from "./0012Priorities.ts"
 import { replacements } from "./0013Replacements.ts"
+import { reserved } from "./0014Reserved.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -30,5 +31,6 @@ export const migrations: ReadonlyArray<Migration> = [
   chunks,
   priorities,
   replacements,
+  reserved,
   // One per line.
 ]

@@ -13,13 +13,13 @@ describeWith("mounts", "a full disk", () => {
   it("is 503 and not ready, loses nothing, and recovers once there is room", async () => {
     using disk = smallDisk(16)
     using gate = speechGate()
-    await using service = await startService(disk.path, slowSpeech)
+    await using service = await startService(disk.path, { ...slowSpeech, KILN_LEASE_SECONDS: "4" })
     const { api } = service
     const live = await liveCaller(service, disk.path)
     const before = await api.finished(await api.createSpeech("Before."))
     const bytes = await service.audio(before)
     const announced = await service.announce(1)
-    // In a worker's hand when the disk is full, and its result not written before there is room.
+    // In a worker's hand when the disk is full.
     const running = await live.createSpeech(gate.text)
     await until(async () => ((await live.job(running)).status === "processing" ? true : undefined))
     const key = crypto.randomUUID()
@@ -41,9 +41,12 @@ describeWith("mounts", "a full disk", () => {
     // Operations that need no space continue.
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
     expect(await service.audio(await api.job(before.id))).toEqual(bytes)
+    // Longer than a lease, which is extended nevertheless, or the provider would be called a second time.
+    await new Promise((resolve) => setTimeout(resolve, 5_000))
     gate.open()
-    await new Promise((resolve) => setTimeout(resolve, 2_000))
-    expect((await live.job(running)).status).toBe("processing")
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    // It did not fail. It may have ended, with its file: a sweep that copies the log into the database makes a little room.
+    expect(["processing", "done"]).toContain((await live.job(running)).status)
 
     makeRoom()
     await until(async () => ((await service.ready()).status === 200 ? true : undefined))

@@ -128,6 +128,26 @@ export const dailySums = (
   })
 }
 
+/**
+ * Adds up what unfinished jobs reserve, by currency: each amount as often as it was reserved. A negative count takes off what is free again.
+ * Currencies of which nothing is left are left out.
+ */
+export const reservedSums = (
+  amounts: ReadonlyArray<{ readonly currency: string; readonly amount: string; readonly count: number }>,
+): ReadonlyArray<SpendEntry> => {
+  const sumOfCounts = (of: typeof amounts, sign: 1 | -1) =>
+    of
+      .filter(({ count }) => Math.sign(count) === sign)
+      .reduce(
+        (sum, { amount, count }) => Decimal.add(sum, Decimal.multiply(Decimal.parse(amount), Math.abs(count))),
+        Decimal.zero,
+      )
+  return [...Map.groupBy(amounts, ({ currency }) => currency)].flatMap(([currency, of]) => {
+    const left = Decimal.subtract(sumOfCounts(of, 1), sumOfCounts(of, -1))
+    return left.coefficient <= 0n ? [] : [{ currency, amount: Decimal.format(left), chargedAt: null }]
+  })
+}
+
 /** Returns the spending with one more reservation. */
 export const withReservation = (spending: Spending, amount: string): Spending => ({
   ...spending,

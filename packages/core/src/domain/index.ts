@@ -120,6 +120,7 @@ export {
   startOfPeriod,
   spendingOf,
   dailySums,
+  reservedSums,
   withoutReservation,
   withReservation,
   withinReservation,

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest"
 import {
   dailySums,
   maximumCost,
+  reservedSums,
   type Spending,
   spendCapProblem,
   spendingOf,
@@ -83,6 +84,29 @@ describe("daily sums", () => {
       entry("8", today, "eur"),
       entry("16", february),
     ])
+  })
+})
+
+describe("what unfinished jobs reserve", () => {
+  const some = (amount: string, count: number, currency = "usd") => ({ amount, count, currency })
+
+  it("is the sum of its amounts, each as often as it was reserved, less what is free again", () => {
+    expect(reservedSums([])).toEqual([])
+    expect(
+      reservedSums([
+        some("0.1", -2),
+        some("0.25", 3),
+        some("1", 1, "eur"),
+        some("0.1", 7),
+        some("2", 1),
+        some("2", -1),
+      ]),
+    ).toEqual([entry("1.25", null), entry("1", null, "eur")])
+  })
+
+  it("is nothing in a currency of which all is free again", () => {
+    expect(reservedSums([some("0.5", 4), some("2", -1)])).toEqual([])
+    expect(reservedSums([some("0.5", 0), some("2", -1)])).toEqual([])
   })
 })
 
