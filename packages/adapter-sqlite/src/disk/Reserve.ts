@@ -11,6 +11,8 @@ const largestShare = 1 / 16
 /** Room that must remain when the reserve is made: otherwise, work would be accepted, and would fill the disk at once. */
 const spareBytes = 65_536
 const blockBytes = 1_048_576
+/** Milliseconds for which work that grows the database relies on the last look at the file, which another process may have given up. */
+const goodForMs = 20
 
 /**
  * A file beside the database that only takes up room. On a full disk, deleting it gives SQLite the room that it needs to delete jobs:
@@ -24,6 +26,7 @@ export class Reserve {
   #bytes: number | undefined
   /** Whether this process has seen the file. Only then does its absence mean that it was given up. */
   #seen = false
+  #thereUntil = 0
   #lacking = false
   #gaveUp = false
 
@@ -50,7 +53,10 @@ export class Reserve {
 
   /** Whether the reserve was given up, or could not be made, and the disk has no room to make it now. */
   get isSpent(): boolean {
+    const now = performance.now()
+    if (now < this.#thereUntil) return false
     if (this.isThere) {
+      this.#thereUntil = now + goodForMs
       this.#lacking = false
       return false
     }
@@ -67,6 +73,7 @@ export class Reserve {
       const { size } = statSync(this.path)
       rmSync(this.path)
       this.#seen = true
+      this.#thereUntil = 0
       this.#gaveUp = true
       this.missing.openUnsafe()
       return size > 0
