@@ -11,6 +11,9 @@ const titleOf = (one: Measured): string => `${headingOf(one)}, ${one.metric.unit
 
 const row = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
 
+/** How busy the load generator was says whether a figure is good, which `--json` has. */
+const rowsOf = (figures: Figures, group: string) => figures.rows(group).filter(([first]) => first?.metric.unit !== "%")
+
 const ratioTo = (figures: ReadonlyArray<Measured>, other: number): string => {
   const ratio = valueOf(figures.find(({ subject }) => subject.role === "kiln")) / other
   return Number.isNaN(ratio) ? "–" : number(ratio)
@@ -19,9 +22,9 @@ const ratioTo = (figures: ReadonlyArray<Measured>, other: number): string => {
 /** A table with a column for each engine. */
 const engineTable = (figures: Figures, group: string): string => {
   // Rows with kiln alone compare nothing: `--json` has them. The first table has those that applications see.
-  const rows = figures
-    .rows(group)
-    .filter((one) => one[0]?.isRealistic !== true && one.some(({ subject }) => subject.role !== "kiln"))
+  const rows = rowsOf(figures, group).filter(
+    (one) => one[0]?.isRealistic !== true && one.some(({ subject }) => subject.role !== "kiln"),
+  )
   const names = [...new Set(rows.flatMap((one) => one.map(({ subject }) => subject.name)))]
   const lines = rows.map((one) => {
     const [first] = one
@@ -37,7 +40,7 @@ const engineTable = (figures: Figures, group: string): string => {
 /** A table of what users see, in which each row names the best engine beside kiln, where one can do it. */
 const usersTable = (figures: Figures): string => {
   const rows = [...new Set(figures.all.map(({ group }) => group))]
-    .flatMap((group) => figures.rows(group))
+    .flatMap((group) => rowsOf(figures, group))
     .filter(([first]) => first?.isRealistic === true)
   const lines = rows.flatMap((one) => {
     const kiln = one.find(({ subject }) => subject.role === "kiln")
@@ -56,7 +59,7 @@ const usersTable = (figures: Figures): string => {
 /** A table that names in each row what kiln is compared with. */
 const limitTable = (figures: Figures, groups: ReadonlyArray<string>): string => {
   const lines = groups
-    .flatMap((group) => figures.rows(group))
+    .flatMap((group) => rowsOf(figures, group))
     .filter(([first]) => first?.isRealistic !== true)
     .flatMap((one) => {
       const kiln = one.find(({ subject }) => subject.role === "kiln")

@@ -12,7 +12,7 @@ import type { Database } from "../Database.ts"
 import { readReservations } from "../reservations.ts"
 import type { Transaction } from "../Session.ts"
 import { statement } from "../Statement.ts"
-import { createJobs, readBatch } from "./createJobs.ts"
+import { createJobs, judgeJobs, readBatch } from "./createJobs.ts"
 import {
   type AnnounceFinished,
   completeAlone,
@@ -57,8 +57,8 @@ const completeWithFollowUps = (
       const answer = await tx.get(endStatement, endedClaims(tx, ends))
       if (answer === undefined) throw new TypeError("end_jobs returned no row")
       const places = answer.ended === null ? undefined : new Set<unknown>(answer.ended)
-      const ended = new Set(ends.filter((_, index) => places?.has(index + 1) ?? true).map(({ jobId }) => jobId))
-      const followUps = items.flatMap(({ followUps: some = [], jobId }) => (ended.delete(jobId) ? some : []))
+      const ended = new Set(ends.filter((_, index) => places?.has(index + 1) ?? true).map(claimName))
+      const followUps = items.flatMap((item) => (ended.delete(claimName(item)) ? (item.followUps ?? []) : []))
       return { answer, failed: followUps.length === 0 ? [] : await createFollowUps(tx, followUps) }
     },
   )
@@ -68,27 +68,31 @@ const completeWithFollowUps = (
   })
 }
 
+/** The call may also have a completion of an earlier claim of the same job, which ends nothing. */
+const claimName = ({ jobId, token }: Pick<Completion, "jobId" | "token">): string => `${jobId} ${token}`
+
 const within = (item: Completion, reservations: Awaited<ReturnType<typeof readReservations>>): Completion =>
   item.charge === null ? item : { ...item, charge: withinReservation(item.charge, reservations.get(item.jobId)) }
 
-/** Creates jobs. Those that would be refused are created as failed; their ids are returned. */
+/** Creates jobs, in their order. Those that would be refused are created as failed; their ids are returned. */
 const createFollowUps = async (tx: Transaction, items: ReadonlyArray<NewJob>): Promise<ReadonlyArray<JobId>> => {
   const read = await readBatch(tx, items)
-  const outcomes = await createJobs(tx, items, read)
-  const refused = items.flatMap((item, index) => {
+  const { outcomes } = judgeJobs(tx.now, items, read)
+  const refused = items.map((item, index) => {
     const outcome = outcomes[index]
-    return (outcome && refusedJob(item, outcome)) ?? []
+    return outcome && refusedJob(item, outcome)
   })
-  if (refused.length === 0) return []
+  // Judged once more, with jobs in the place of the refused ones that nothing refuses.
   await createJobs(
     tx,
-    refused.map(({ item }) => item),
+    items.map((item, index) => refused[index]?.item ?? item),
     read,
   )
-  const outputs = new Map<JobId, JsonObject>(refused.map(({ item, output }) => [item.id, output]))
+  const outputs = new Map<JobId, JsonObject>(refused.flatMap((one) => (one ? [[one.item.id, one.output]] : [])))
+  if (outputs.size === 0) return []
   const jobs = await lockedJobs(
     tx,
-    refused.map(({ item }) => ({ jobId: item.id })),
+    [...outputs.keys()].map((jobId) => ({ jobId })),
   )
   await finishJobs(
     tx,

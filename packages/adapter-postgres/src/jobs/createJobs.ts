@@ -29,7 +29,7 @@ import { type Bound, boundKeys, isCallersKey, replaceJobs, replaces, type Replac
 import { insertJobs } from "./insertJobs.ts"
 import { newRow, type NewRow } from "./newRows.ts"
 import { leaveScopesOf, lockedScopes } from "./labels.ts"
-import { findLanes } from "./lanes.ts"
+import { findLanes, makeLanes } from "./lanes.ts"
 import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
 import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
 
@@ -135,6 +135,13 @@ export const createJobs = async (
   read: Read,
 ): Promise<ReadonlyArray<CreateOutcome>> => {
   const { accepted, outcomes, replaced, reservations, unreserved } = judgeJobs(tx.now, items, read)
+  // In the order of the items, which decides between new lanes.
+  if (replaced.length > 0)
+    await makeLanes(
+      tx,
+      items.filter((_, index) => isWritten(outcomes[index])),
+      read.lanes,
+    )
   await insertJobs(tx, accepted, read.lanes)
   await replaceJobs(tx, replaced, read.lanes)
   await advanceSchedules(tx, items, outcomes)
@@ -143,6 +150,9 @@ export const createJobs = async (
   if (reservations.length > 0) tx.commitWith(reserve(tx, reservations, null), addUp(tx, read.spending))
   return outcomes
 }
+
+const isWritten = (outcome: CreateOutcome | undefined): boolean =>
+  outcome?._tag === "Created" || outcome?._tag === "Replaced"
 
 /** Advances the schedules whose ticks have a job by now. They are locked. */
 const advanceSchedules = async (
@@ -240,9 +250,10 @@ const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
   const row = newRow(item, job, priceId, retried)
   if (_tag === "Created") {
     batch.accepted.push(row)
-    noteAccepted(batch, job, retried)
+    noteAccepted(batch, job)
   } else noteReplaced(batch, job, row)
   if (item.unique !== undefined) batch.holders.set(item.unique.scope, job)
+  if (retried !== undefined) noteRetried(batch, retried, job)
   noteReserved(batch, item, job)
   return { _tag, job }
 }
@@ -272,11 +283,18 @@ const factsOf = (batch: Batch, item: NewJob, index: number): JobFacts => ({
 })
 
 /** Updates the facts with an accepted job, for the items that follow. */
-const noteAccepted = (batch: Batch, job: Job, retried: RetriedJob | undefined): void => {
+const noteAccepted = (batch: Batch, job: Job): void => {
   batch.bound.set(keyName(job), { job, fingerprint: job.fingerprint })
   batch.unfinished.set(job.projectId, (batch.unfinished.get(job.projectId) ?? 0) + 1)
-  if (retried !== undefined) batch.retriedHere.add(retried.id)
   consume(batch, job, job.uploadId, job.id)
+}
+
+/** A retry takes the upload of the failed job, and the scopes that this still has, as `inheritScopes` writes them. */
+const noteRetried = (batch: Batch, { id }: RetriedJob, retry: Job): void => {
+  batch.retriedHere.add(id)
+  for (const [scope, holder] of batch.holders) if (holder.id === id) batch.holders.set(scope, retry)
+  for (const [name, bound] of batch.bound)
+    if (bound.job.id === id) batch.bound.set(name, { ...bound, job: { ...bound.job, uploadId: null } })
 }
 
 const consume = (batch: Batch, job: Job, id: UploadId | null, jobId: JobId | null): void => {

@@ -1,4 +1,4 @@
-import { applyEvent, isLimiting, type JobId, type JobState, lostTooMany } from "@kiln/core/domain"
+import { applyEvent, isLimiting, type JobState, lostTooMany } from "@kiln/core/domain"
 import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
 import { UndecodableRow } from "@kiln/sql-store"
 import type { Values } from "../columns.ts"
@@ -55,7 +55,11 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
   if (taken.claims.length > 0) tx.run(setClock, { clock: order.clock })
   const { abandoned, claims } = taken
   const known = { times: order.times, settled }
-  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(tx, request.runnable, running, known) }
+  const next = more ? 0 : nextInMs(tx, request.runnable, running, known)
+  // Last: the end of a job may wake another one, which is for the next claim, as on every store.
+  for (const { from, to } of abandoned)
+    if (!writeState(tx, from, to)) throw new TypeError(`${from.id} cannot be abandoned`)
+  return { claims, abandoned: abandoned.map(({ from }) => from.id), nextInMs: next }
 }
 
 /** At least a millisecond: a job without a lease would be claimable again at once. */
@@ -65,7 +69,7 @@ const leaseOf = ({ leaseDurationMs }: ClaimRequest): number => Math.max(1, Math.
 interface ClaimInProgress {
   readonly claims: Array<Claim>
   readonly moves: Array<Move>
-  readonly abandoned: Array<JobId>
+  readonly abandoned: Array<Move>
 }
 
 /** Claims the first job of a lane. Jobs before it that lost their last worker fail, and take no turn. */
@@ -83,8 +87,8 @@ const serve = (
     const state = stateOf(row)
     if (lostTooMany(state, request.maxLostWorkers)) {
       const failed = applyEvent(state, { event: "abandoned" }, tx.now)
-      if (failed === undefined || !writeState(tx, row, failed)) throw new TypeError(`${row.id} cannot be abandoned`)
-      abandoned.push(row.id)
+      if (failed === undefined) throw new TypeError(`${row.id} cannot be abandoned`)
+      abandoned.push({ from: row, to: failed })
     } else {
       const claimed = applyEvent(state, { event: "claimed", leaseDurationMs: leaseOf(request) }, tx.now)
       if (claimed === undefined) throw new TypeError(`${row.id} cannot be claimed`)

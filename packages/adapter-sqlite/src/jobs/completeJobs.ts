@@ -91,17 +91,17 @@ const completeDistinct = (tx: Transaction, items: ReadonlyArray<Completion>): Re
   return outcomes
 }
 
-/** Creates jobs with the completions of others. A job that would be refused is created as failed. */
+/** Creates jobs with the completions of others, in their order. A job that would be refused is created as failed. */
 const createFollowUps = (tx: Transaction, items: ReadonlyArray<NewJob>): void => {
-  for (const [index, outcome] of createJobs(tx, items).entries()) {
-    const item = items[index]
-    const refused = item && refusedJob(item, outcome)
+  for (const item of items) {
+    const [outcome] = createJobs(tx, [item])
+    const refused = outcome && refusedJob(item, outcome)
     if (refused === undefined) continue
     createJobs(tx, [refused.item])
-    const job = tx.get(stateById, { id: refused.item.id })
+    const job = tx.get(stateById, { id: item.id })
     const failed = job && applyEvent(stateOf(job), { event: "refused" }, tx.now)
     if (job === undefined || failed === undefined || !writeState(tx, job, failed, refused.output))
-      throw new TypeError(`${refused.item.id} cannot be created as failed`)
+      throw new TypeError(`${item.id} cannot be created as failed`)
   }
 }
 

@@ -14,6 +14,7 @@ import {
   createTags,
   exists,
   findFile,
+  first,
   openAudioGate,
   read,
   spendingOf,
@@ -127,6 +128,23 @@ export const completeJobsFollowUps: Section = {
         if (taken === undefined) throw new Error("the lost job was not claimed again")
         yield* complete(taken, { followUps: [newJob(10)] })
         expect(yield* read(newJob(10))).toMatchObject({ status: "queued" })
+      }),
+    ),
+
+    check(
+      "are those of the claim that ends the job, also beside a completion of an earlier claim of it",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const earlier = yield* createAndClaim(newJob(1))
+        yield* advance(leaseDurationMs)
+        const later = first((yield* claim()).claims)
+        const batch = [
+          completionOf(earlier, { followUps: [newJob(10)] }),
+          completionOf(later, { followUps: [newJob(11)] }),
+        ]
+        expect(yield* store.completeJobs(batch)).toEqual(["LeaseLost", "Written"])
+        expect(yield* exists(newJob(10))).toBe(false)
+        expect(yield* read(newJob(11))).toMatchObject({ status: "queued" })
       }),
     ),
 

@@ -123,6 +123,16 @@ export const uniqueJobs: Section = {
     ),
 
     check(
+      "and a later submission in the same call finds it there",
+      Effect.gen(function* () {
+        yield* createFailed(uniqueJob(1, "unfinished"))
+        const both = yield* outcomesOf(newJob(2, { retryOf: jobId(1) }), uniqueJob(3, "unfinished"))
+        expect(both.map(duplicateOf)).toEqual(["Created", jobId(2)])
+        expect(yield* exists(uniqueJob(3, "unfinished"))).toBe(false)
+      }),
+    ),
+
+    check(
       "but not if another job has it by then",
       Effect.gen(function* () {
         yield* createFailed(uniqueJob(1, "unfinished"))

@@ -80,7 +80,7 @@ const retryFrom = ({ retry }: Item, { jobs, present, seen }: History): Partial<N
     retryOf: job.id,
     ...(retry.odd === "foreign"
       ? {}
-      : { keyId: key, projectId: project, mode: ofMode, gate: gateOf(ofMode, job.kind) }),
+      : { keyId: key, projectId: project, mode: ofMode, kind: job.kind, gate: gateOf(ofMode, job.kind) }),
     uploadId: retry.odd === "upload" ? uploadId(9_999) : upload,
   }
 }
@@ -166,7 +166,13 @@ export const someFollowUps = fc.oneof(
 /** What follow-ups must not name is left out. A pooled key may be bound by another job, which then stands. */
 export const followUpsFrom = (items: ReadonlyArray<Item>, history: History): ReadonlyArray<NewJob> =>
   newJobsFrom(
-    items.map((item) => ({ ...item, upload: undefined, retry: undefined, queueCap: 0 })),
+    items.map((item) => ({
+      ...item,
+      upload: undefined,
+      retry: undefined,
+      queueCap: 0,
+      unique: undefined,
+    })),
     history,
   )
 

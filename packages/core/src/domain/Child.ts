@@ -56,8 +56,8 @@ export const promisedStep = (step: string): string => `${promisedPrefix}${step}`
 
 const ownPrefixes = [countPrefix, untilPrefix, signalPrefix, promisedPrefix]
 
-/** Whether a step of a kind would take the name of such a value. */
-export const isCountStep = (name: string): boolean => ownPrefixes.some((prefix) => name.startsWith(prefix))
+/** Whether a value that a job keeps under this name is the engine's own, and not that of a step of the kind. */
+export const isEngineStep = (name: string): boolean => ownPrefixes.some((prefix) => name.startsWith(prefix))
 
 /** Milliseconds until a job looks again whether its children may be created, after a switch or a price was off. */
 export const gatePauseMs = 1_000

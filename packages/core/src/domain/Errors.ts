@@ -2,7 +2,7 @@ import type { JobId } from "./Ids.ts"
 import type { FieldError } from "./FieldError.ts"
 import type { ProjectId } from "./Ids.ts"
 import { KilnError } from "./KilnError.ts"
-import type { SpendRefusal } from "./SpendCap.ts"
+import { type SpendRefusal, spendRefusalReason } from "./SpendCap.ts"
 import { unknownName } from "./knownNames.ts"
 
 /** Fields of the request break their rules. `errors` lists every one of them. */
@@ -55,16 +55,9 @@ export class SpendCapReached extends KilnError<"SpendCapReached"> {
   /** When the period ends and the job may fit; `null` if waiting does not help. */
   readonly resetsAt: Date | null
 
-  constructor({ currency, maximumCost, owner, period, reason, resetsAt }: SpendRefusal) {
-    const cost = `${maximumCost ?? ""} ${currency.toUpperCase()}`
-    super(
-      "SpendCapReached",
-      reason === "cap"
-        ? `the job could cost up to ${cost}, which passes the ${owner}'s spend cap for this ${period ?? "period"}`
-        : reason === "currency"
-          ? `the job is priced in ${currency.toUpperCase()}, but the ${owner}'s spend cap is in another currency`
-          : `the ${owner} has a spend cap, and the job's kind does not state its maximum usage (maxUsage)`,
-    )
+  constructor(refusal: SpendRefusal) {
+    super("SpendCapReached", spendRefusalReason(refusal))
+    const { currency, maximumCost, owner, period, reason, resetsAt } = refusal
     this.owner = owner
     this.reason = reason
     this.currency = currency

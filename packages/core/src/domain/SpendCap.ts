@@ -59,6 +59,19 @@ export interface SpendRefusal {
   readonly resetsAt: number | null
 }
 
+/** Returns why a job is refused, as a sentence without its end. */
+export const spendRefusalReason = ({ currency, maximumCost, owner, period, reason }: SpendRefusal): string => {
+  const priced = currency.toUpperCase()
+  switch (reason) {
+    case "cap":
+      return `the job could cost up to ${maximumCost ?? ""} ${priced}, which passes the ${owner}'s spend cap for this ${period ?? "period"}`
+    case "currency":
+      return `the job is priced in ${priced}, but the ${owner}'s spend cap is in another currency`
+    case "unbounded":
+      return `the ${owner} has a spend cap, and the job's kind does not state its maximum usage (maxUsage)`
+  }
+}
+
 /** Returns what is wrong with a cap to be set, or `undefined` if it is valid. */
 export const spendCapProblem = ({ currency, day, month }: SpendCap): string | undefined => {
   if (typeof currency !== "string" || !/^[a-z]{3}$/.test(currency))

@@ -9,7 +9,7 @@ import { applyEvent, created } from "./JobTransition.ts"
 import { isOverdue } from "./Lease.ts"
 import type { JsonObject } from "./Json.ts"
 import type { Priority } from "./Priority.ts"
-import { maximumCost, type Spending, type SpendRefusal, spendRefusal } from "./SpendCap.ts"
+import { maximumCost, type Spending, type SpendRefusal, spendRefusal, spendRefusalReason } from "./SpendCap.ts"
 import type { JobTick } from "./JobTick.ts"
 import { hasRoom, type KeptBytes } from "./transferAcceptance.ts"
 import { type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
@@ -216,7 +216,7 @@ const reasonOf = (outcome: CreateOutcome): string | undefined => {
     case "GateClosed":
       return `live jobs of this kind are not active; missing: ${outcome.missing.join(", ")}`
     case "SpendCapReached":
-      return capReason(outcome.refusal)
+      return spendRefusalReason(outcome.refusal)
     case "TickTaken":
     case "Duplicate":
     case "Replaced":
@@ -226,13 +226,6 @@ const reasonOf = (outcome: CreateOutcome): string | undefined => {
     case "QueueFull":
       throw new TypeError(`createJobs returned ${outcome._tag} for a follow-up, which must not depend on that`)
   }
-}
-
-const capReason = ({ owner, period, reason }: SpendRefusal): string => {
-  if (reason === "cap") return `the job could pass the ${owner}'s spend cap for this ${period ?? "period"}`
-  return reason === "currency"
-    ? `the ${owner}'s spend cap is in another currency than the price of the job`
-    : `the ${owner} has a spend cap, and the job's kind does not state its maximum usage (maxUsage)`
 }
 
 /** Returns the outcome for a request whose idempotency key is bound already. */

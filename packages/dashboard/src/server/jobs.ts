@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import {
   childLabel,
   type Job,
-  isCountStep,
+  isEngineStep,
   isId,
   type JobId,
   progressOf,
@@ -97,7 +97,7 @@ export const readJob = Effect.fnUntraced(function* ({ id }: InputOf<"readJob">) 
     waited_seconds: job.waitedMs / 1_000,
     ran_seconds: job.ranMs / 1_000,
     upload_id: job.uploadId,
-    steps: Object.keys(job.checkpoints).filter((step) => step !== progressStep && !isCountStep(step)),
+    steps: Object.keys(job.checkpoints).filter((step) => step !== progressStep && !isEngineStep(step)),
     progress: progressOf(job)?.value ?? null,
     tags: submittedOf(job).tags ?? [],
     files: job.files.map(({ bytes, mediaType, name }) => ({ name, media_type: mediaType, bytes })),

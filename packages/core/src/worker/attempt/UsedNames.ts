@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { isCountStep } from "../../domain/Child.ts"
+import { isEngineStep } from "../../domain/Child.ts"
 import { isStorableText, progressStep } from "../../domain/index.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 
@@ -76,7 +76,7 @@ const maxStepLength = 200
 const stepProblem = (name: unknown): string | undefined => {
   if (typeof name !== "string" || name.length > maxStepLength || !isStorableText(name))
     return `the name of a step must be text of up to ${maxStepLength} characters, without U+0000 or unpaired surrogates`
-  return name === progressStep || isCountStep(name)
+  return name === progressStep || isEngineStep(name)
     ? `a step must not be named "${name.slice(0, shownLength)}"`
     : undefined
 }
