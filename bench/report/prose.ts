@@ -5,8 +5,7 @@ export const introduction = `# Benchmarks
 This page compares kiln with other job engines, on one machine and in one run. \`npx -y pnpm@12 bench --write\` wrote this page. Rates depend on the
 machine; compare ratios. An asterisk marks a figure during which other programs took more than 3 % of the machine, also when it was measured again.`
 
-export const users = `Jobs as applications have them: with files over HTTP, with a provider that takes 20 ms, with prices and caps, while retention sweeps. Each row
-stands beside the best engine that can do the same and loses no accepted job; "–" where none can.`
+export const users = `Jobs as applications have them. Each row stands beside the best engine that can do the same and loses no accepted job, if there is one.`
 
 export const options = `## Run it
 
@@ -37,7 +36,7 @@ export const method = `## Method
   rates and bad for latencies and memory.
 - Rates, the queue and uploads of \`kiln serve\` are not limited (\`KILN_RATE_LIMITS=off\`, \`KILN_QUEUE_CAP=0\`, \`KILN_UPLOAD_CAP=0\`), and engines have no
   queue cap, except where a row says "under a cap". The role is \`api\` for \`POST\` and uploads, otherwise \`all\`. Texts have 21 to 62 characters.
-- Jobs of tables other than the first do nothing, so that these figures show what an engine itself costs.
+- Jobs of the later tables do nothing: what is left is the engine.
 - A drain begins when the workers start on a full queue and ends when every job is finished in the store. After the queue is filled, Postgres
   gets a \`VACUUM ANALYZE\` and a checkpoint. An engine that needs longer than 8 seconds (2 with \`--quick\`) is stopped; its rate is that of the jobs it has run.
 - *submit to start* is the time from the call that adds a job to the first line of its handler. *apart* means that caller and
@@ -58,7 +57,7 @@ Processor time per job or request, from profiles of earlier runs on the same mac
 | GET a finished job | 27 µs; bare \`node:http\` 10 to 13 µs | writing the reply 17%, the statement 13%, key check and signed URL 7% |
 | reads of jobs, Postgres | process 17 to 29 µs a read with 64 readers | the round trip, which readers of one turn of the event loop share |
 | POST, durable | 53 to 65 µs; bare 18 to 28 µs | the commit a third, reading and checking the request 20%, the replies 16% |
-| speech from POST to file | server 1.7 to 2.1 ms a job with SQLite, 2.5 to 2.7 with Postgres, on two machines | the commit 13%, garbage collection 8%, opening and reading files; nothing else above 4% |
+| speech from POST to file | server 1.7 to 2.1 ms a job with SQLite, 2.5 to 2.7 with Postgres | the commit 13%, garbage collection 8%, opening and reading files; nothing else above 4% |
 | POST, durable, with a worker beside it | 108 µs | both share a core, and each POST brings a job that takes as long as itself |
 | jobs of 20 ms, 8 slots | 21.9 ms a job on SQLite, 23.1 on Postgres | the commit that ends a job and claims the next, and the wait for the one before it. graphile-worker claims 500 jobs ahead |
 | upload of 24 MB | 44 to 49 ms; bare with SHA-256 and fsync 35 to 37 ms | SHA-256 16 ms, three commits |
