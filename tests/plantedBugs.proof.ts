@@ -124,7 +124,7 @@ const inSimulation: ReadonlyArray<PlantedBug & { readonly breaks: string }> = [
     stores: inJobs(({ findOrphans }) => ({
       findOrphans: (blobs) => findOrphans(blobs.map((blob) => ({ ...blob, token: 0 }))),
     })),
-    breaks: "no committed row names a missing blob",
+    breaks: "blob first, row second",
   },
   {
     bug: "a failed removal is never retried",
