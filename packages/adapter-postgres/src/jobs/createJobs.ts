@@ -143,7 +143,7 @@ export const createJobs = async (
       read.lanes,
     )
   await insertJobs(tx, accepted, read.lanes)
-  await replaceJobs(tx, replaced, read.lanes)
+  await replaceJobs(tx, replaced)
   await advanceSchedules(tx, items, outcomes)
   await leaveScopesOf(tx, withoutScope(items, outcomes))
   if (unreserved.length > 0) tx.commitWith(unreserveJobs(tx, unreserved))

@@ -5,7 +5,6 @@ import { isReplacedKey, Superseded } from "../postgresErrors.ts"
 import type { Session, Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 import { jobOf, jobsByIdempotencyKey, jobsBySeq } from "./jobRow.ts"
-import { makeLanes } from "./lanes.ts"
 import type { NewRow } from "./newRows.ts"
 
 /** A waiting job with another request, as it is written. Its delay counts from its creation. */
@@ -35,18 +34,9 @@ const replaceStatement = statement((given: Given<ReplaceJob>) =>
   ),
 )
 
-/** Writes new requests of waiting jobs, which this transaction has locked, in the order in which they came. */
-export const replaceJobs = async (
-  tx: Transaction,
-  replaced: ReadonlyArray<Replacing>,
-  lanes: Map<string, number>,
-): Promise<void> => {
+/** Writes new requests of waiting jobs, which this transaction has locked, in the order in which they came. Their lanes exist. */
+export const replaceJobs = async (tx: Transaction, replaced: ReadonlyArray<Replacing>): Promise<void> => {
   if (replaced.length === 0) return
-  await makeLanes(
-    tx,
-    replaced.map(({ item }) => item),
-    lanes,
-  )
   const answers = await Promise.all(
     replaced.map(({ item, remembers, row: { key_id: _, kind: __, mode: ___, project_id: ____, ...row } }) => {
       const labels = labelsOf(item.metadata)
