@@ -70,6 +70,33 @@ describe("a worker that waits for a slot", () => {
     }).pipe(within({ stores, sandbox: speech, settings: oneSlot }))
   })
 
+  it.effect("fills it also where another one was filled just before", () => {
+    const ended = { b: false }
+    const { asked, stores } = watched((joint) =>
+      // The job ends while the worker takes note of this answer.
+      Effect.tap(joint, () => {
+        const isFirst = !ended.b
+        ended.b = true
+        return isFirst ? Effect.forkDetach(end(1)) : Effect.void
+      }),
+    )
+    const { end, speech } = held()
+    return Effect.gen(function* () {
+      yield* running
+      yield* settle
+      const jobs = yield* Effect.forEach(["a", "b", "c", "d"], (key) => submitSpeech(key))
+      yield* settle
+      asked.length = 0
+      yield* end(0)
+      yield* settle
+      assert.deepStrictEqual(asked, ["completeAndClaimJobs", "completeAndClaimJobs"])
+      assert.deepStrictEqual(yield* Effect.forEach(jobs, ({ id }) => statusOf(id)), [
+        ...["done", "done"],
+        ...["processing", "processing"],
+      ])
+    }).pipe(within({ stores, sandbox: speech, settings: { ...oneSlot, concurrency: 2 } }))
+  })
+
   it.effect("asks for nothing with the completions of a worker that has free slots", () => {
     const { asked, stores } = watched()
     const { end, speech } = held()

@@ -111,6 +111,7 @@ class JointClaims implements ClaimingWorker {
   whileResting(rest: Effect.Effect<void>, freed: Effect.Effect<void> | undefined): Effect.Effect<void> {
     const news = Effect.map(rest, () => {
       this.#hasNews = true
+      this.#stopOffer()
     })
     return Effect.suspend(() => {
       this.#hasMore.closeUnsafe()
@@ -125,19 +126,23 @@ class JointClaims implements ClaimingWorker {
     return Effect.suspend(() => this.#waiting(freed, true))
   }
 
+  /** A wait that ends early leaves the offer open until the worker takes the answer: a job that ends meanwhile claims its successor. */
   #waiting(wait: Effect.Effect<void>, forSlots: boolean): Effect.Effect<void> {
     this.#waitsForSlots = forSlots
-    return Effect.ensuring(
-      wait,
-      Effect.sync(() => {
-        this.#isResting = false
-        this.#waitsForSlots = false
-      }),
-    )
+    return Effect.onError(wait, () => Effect.sync(() => this.#stopOffer()))
   }
 
-  /** Returns the answer to the last joint claim, unless there is more to claim now or something has happened that it does not cover. */
+  #stopOffer(): void {
+    this.#isResting = false
+    this.#waitsForSlots = false
+  }
+
+  /**
+   * Returns the answer to the last joint claim, unless there is more to claim now or something has happened that it does not cover.
+   * From here on no write claims for the worker until it waits again.
+   */
   takeAnswer(): JointAnswer | undefined {
+    this.#stopOffer()
     const answer = this.#hasNews ? undefined : this.#answer
     this.#hasNews = false
     this.#answer = undefined
@@ -229,6 +234,8 @@ class JointClaims implements ClaimingWorker {
         const isWhole = !claim.mustFill || claimed.claims.length === claim.request.limit
         const { left } = claim
         if (nextInMs !== 0 && isWhole && left === this.#slots.left()) this.#answer = { attempts: [], nextInMs, left }
+        // The worker must ask for what is left, and no other claim may come before its own.
+        else this.#stopOffer()
         const endsSooner = nextInMs !== undefined && this.#now() + nextInMs < (this.#nextClaimBy() ?? Infinity)
         if (endsSooner || isTight(this.#slots.room())) this.#hasMore.openUnsafe()
       }),

@@ -97,7 +97,7 @@ const run = (parts: Parts) =>
       const joint = yield* makeJointClaims(slots, claiming.start, idling.nextClaimBy)
       const claimAndStart = Effect.gen(function* () {
         // Jobs of a joint claim that is still being answered also take slots.
-        if (joint.isPending) yield* Effect.andThen(idling.awaitsJoint, joint.settled)
+        while (joint.isPending) yield* Effect.andThen(idling.awaitsJoint, joint.settled)
         const answer = joint.takeAnswer()
         const { freed, isFull, occupied, reservedMs, room } = yield* look(parts)
         if (isFull || reservedMs > 0) yield* claiming.begin
