@@ -46,15 +46,18 @@ describe("the steps of a sweep", () => {
     [1, 0],
     [1, 4],
     [10, 0],
-  ] as const)("leave half of the time to others, at %d ms a record and %d ms a step", ([msOfRecord, msOfStep]) =>
-    Effect.gen(function* () {
-      const { step, steps } = sweeping(2_000, msOfRecord, msOfStep)
-      assert.strictEqual(yield* inVirtualTime(inSteps(step)), 2_000)
-      for (const [index, { beganAt }] of steps.entries()) {
-        const before = steps[index - 1]
-        if (before !== undefined) assert.isAtLeast(beganAt - before.endedAt, before.endedAt - before.beganAt - 1)
-      }
-    }),
+  ] as const)(
+    "leave three quarters of the time to others, at %d ms a record and %d ms a step",
+    ([msOfRecord, msOfStep]) =>
+      Effect.gen(function* () {
+        const { step, steps } = sweeping(2_000, msOfRecord, msOfStep)
+        assert.strictEqual(yield* inVirtualTime(inSteps(step)), 2_000)
+        for (const [index, { beganAt }] of steps.entries()) {
+          const before = steps[index - 1]
+          if (before !== undefined)
+            assert.isAtLeast(beganAt - before.endedAt, 3 * (before.endedAt - before.beganAt) - 1)
+        }
+      }),
   )
 
   it.effect("become as short as five milliseconds where the store allows it, whatever it is like", () =>
