@@ -37,6 +37,7 @@ const variants: {
   replaced: () => [{ at: 10_000_000, limits: { queueLimitMs: 3_600_000, runLimitMs: 45_000 } }],
   released: (token) => [{ token, createdAt: 0 }],
   lost: () => [{ createdAt: 0 }],
+  postponed: () => [{ since: 60_000 }],
   expired: () => [{}],
   canceled: () => [{}],
   refused: () => [{}],
@@ -143,7 +144,8 @@ const guards: Record<JobTransition["guard"], string> = {
   fence:
     "the job is held and its token is the caller's (`holdsClaim`). An expired lease does not matter as long as no other claim came in between",
   lost: "the deadline has passed, the job is held, and the run limit did not end its lease (`isLost`)",
-  overdue: "the deadline has passed (`isOverdue`), and the job is not lost",
+  overdue:
+    "the deadline has passed (`isOverdue`), and the job is not lost. `postponed` also requires that the queue limit has not passed since the last prerequisite finished",
   waiting:
     "nobody holds the job, and `claimableAt` has not passed. Stores also require that the job is parked on this event",
   pending: "nobody holds the job, and the deadline has not passed. Stores also require that it is not parked",

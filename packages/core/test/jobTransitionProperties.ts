@@ -89,6 +89,7 @@ const events: fc.Arbitrary<EventAt> = fc.oneof(
       // One that is claimable already may stay so.
       at: ms === undefined ? Math.min(now, job.claimableAt ?? now) : now + ms,
     })),
+  fc.constantFrom(0, 0, 1, 3_000).map((ms): EventAt => (_, now) => ({ event: "postponed", since: now - ms })),
   fc.constant<EventAt>(() => ({ event: "expired" })),
   fc.constant<EventAt>(() => ({ event: "lost", createdAt: BORN })),
   fc.constant<EventAt>(() => ({ event: "erased" })),
@@ -155,7 +156,7 @@ const pausedMs = (steps: ReadonlyArray<Step>): number => {
   for (const { after, event, now } of steps) {
     if (after === undefined) continue
     if (pause !== undefined) sum += Math.min(now, pause.until) - pause.at
-    if (event.event === "replaced") sum = 0
+    if (event.event === "replaced" || event.event === "postponed") sum = 0
     if (event.event === "rescheduled" || event.event === "replaced")
       pause = event.at < now ? undefined : { at: now, until: event.at }
     else pause = event.event === "parked" && !event.isCharged ? { at: now, until: event.until } : undefined
@@ -163,10 +164,11 @@ const pausedMs = (steps: ReadonlyArray<Step>): number => {
   return sum + (pause === undefined ? 0 : pause.until - pause.at)
 }
 
-/** When the job began to wait for its present request. */
+/** When the job began to wait for its present request, or its last prerequisite finished. */
 const begunAt = (steps: ReadonlyArray<Step>): number => {
-  const step = steps.findLast(({ after, event }) => event.event === "replaced" && after !== undefined)
-  return step?.event.event === "replaced" ? Math.min(step.now, step.event.at) : BORN
+  const anew = steps.findLast(({ after, event }) => /^(replaced|postponed)$/.test(event.event) && after !== undefined)
+  if (anew?.event.event === "replaced") return Math.min(anew.now, anew.event.at)
+  return anew?.event.event === "postponed" ? anew.event.since : BORN
 }
 
 const progress: ReadonlyArray<JobStatus> = ["queued", "processing", "done"]
@@ -187,7 +189,12 @@ const guardHolds = (guard: string, { before: job, event, now }: Step): boolean =
         (event.event === "claimed" || job.held || job.lostWorkers > 0)
       )
     case "overdue":
-      return job.deadlineAt !== null && now >= job.deadlineAt && (!job.held || job.claimableAt === job.deadlineAt)
+      return (
+        job.deadlineAt !== null &&
+        now >= job.deadlineAt &&
+        (!job.held || job.claimableAt === job.deadlineAt) &&
+        (event.event !== "postponed" || now < event.since + job.queueLimitMs)
+      )
     case "lost":
       return job.deadlineAt !== null && now >= job.deadlineAt && job.held && job.claimableAt !== job.deadlineAt
     case "pending":
@@ -326,7 +333,7 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
   "a delayed job begins no earlier, and has its whole queue limit from then on": (transitions) =>
     holdsForAllSteps(transitions, ({ before, event, now, after, startsAt }, earlier) => {
       if (before.attempts > 0 || after === undefined) return
-      const moves = new Set<string>(["rescheduled", "replaced"])
+      const moves = new Set<string>(["rescheduled", "replaced", "postponed"])
       const moved = earlier.findLast((step) => moves.has(step.event.event) && step.after !== undefined)?.event
       const begins = moved !== undefined && "at" in moved ? moved.at : startsAt
       if (event.event === "claimed" && before.status === "queued") expect(now).toBeGreaterThanOrEqual(begins)

@@ -1,10 +1,13 @@
-import { applyEvent, isFinished, type JobId, overdueEvent } from "@kiln/core/domain"
-import { stateColumns, stateOf } from "./jobRow.ts"
+import { sql } from "kysely"
+import { afterLabel, applyEvent, isFinished, type JobId, overdueEvent, waitsSince } from "@kiln/core/domain"
+import { stateColumns, stateOf, type StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { type Given, plenty, query, statement, storeTime } from "../Statement.ts"
+import { batchStatement, type Given, plenty, query, statement, storeTime } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { lockedJobsAndLanes } from "./lockJobs.ts"
 import { finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
+
+const prefix = afterLabel("" as JobId)
 
 type Overdue = { now: number; limit: number }
 
@@ -50,6 +53,56 @@ const overdueJobs = statement((given: Given<Overdue>) =>
     .limit(given.limit),
 )
 
+/** When the prerequisites of jobs finished, one row for each. */
+const prerequisiteEnds = batchStatement<{ seq: number }, {}, { seq: number; finishedAt: number | null }>(
+  { seq: "bigint" },
+  (item) =>
+    query
+      .selectFrom(item)
+      .innerJoin("job_labels", (join) => join.onRef("job_labels.job_seq", "=", "item.seq"))
+      .innerJoinLateral(
+        (from) =>
+          from
+            .selectFrom("jobs")
+            .select((own) =>
+              own
+                .selectFrom("results")
+                .select("finished_at")
+                .whereRef("results.job_seq", "=", "jobs.seq")
+                .offset(0)
+                .as("finishedAt"),
+            )
+            .where("jobs.id", "=", sql<JobId>`substr(job_labels.label, ${sql.lit(prefix.length + 1)})`)
+            .offset(0)
+            .as("named"),
+        (join) => join.onTrue(),
+      )
+      .where(sql<boolean>`starts_with(job_labels.label, ${sql.lit(prefix)})`)
+      .select(["item.seq", "named.finishedAt"]),
+)
+
+/** Returns what tells since when a job waits that no worker has claimed. */
+const readWaits = async (
+  tx: Transaction,
+  jobs: ReadonlyArray<StateRow>,
+): Promise<(job: StateRow) => number | undefined> => {
+  const unclaimed = jobs.filter(({ status }) => status === "queued")
+  if (unclaimed.length === 0) return () => undefined
+  const ends = Map.groupBy(
+    await tx.batch(
+      prerequisiteEnds,
+      unclaimed.map(({ seq }) => ({ seq })),
+      {},
+    ),
+    ({ seq }) => seq,
+  )
+  return ({ seq }) =>
+    waitsSince(
+      (ends.get(seq) ?? []).map(({ finishedAt }) => finishedAt),
+      tx.now,
+    )
+}
+
 /** Looks for an overdue job in the same indexes. */
 export const anyOverdue = statement(() => {
   const overdue = query.selectFrom("queue").select("id").where("deadline_at", "<=", storeTime).limit(1)
@@ -62,15 +115,19 @@ export const anyOverdue = statement(() => {
     .unionAll(query.selectFrom(held.as("held")).selectAll())
 })
 
-/** Fails overdue jobs and returns their ids. A job whose worker vanished is returned to the queue and does not count, so reaching the limit may take several queries. */
+/**
+ * Fails overdue jobs and returns their ids. A job whose worker vanished is returned to the queue, and one that could not start before its
+ * prerequisites goes on waiting. They do not count, so reaching the limit may take several queries.
+ */
 export const expireJobs = async (tx: Transaction, limit: number): Promise<ReadonlyArray<JobId>> => {
   const failed: Array<Move> = []
-  const lost: Array<Move> = []
+  const kept: Array<Move> = []
   for (let more = limit > 0; more && failed.length < limit;) {
     const jobs = await tx.all(overdueJobs, { now: tx.now, limit: limit - failed.length })
+    const since = await readWaits(tx, jobs)
     const moves = jobs.map((from): Move => {
       const state = { ...stateOf(from), createdAt: from.createdAt }
-      const to = applyEvent(state, overdueEvent(state, tx.now), tx.now)
+      const to = applyEvent(state, overdueEvent(state, tx.now, since(from)), tx.now)
       if (to === undefined) throw new TypeError(`${from.id} cannot expire`)
       return { from, to }
     })
@@ -83,12 +140,12 @@ export const expireJobs = async (tx: Transaction, limit: number): Promise<Readon
     )
     await Promise.all([finishJobs(tx, ends.map(withoutResult)), moveJobs(tx, takenBack)])
     failed.push(...ends)
-    lost.push(...takenBack)
+    kept.push(...takenBack)
     more = takenBack.length > 0
   }
   await mayBeClaimableAt(
     tx,
-    lost.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
+    kept.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
   )
   return failed.map(({ from }) => from.id)
 }

@@ -4,6 +4,7 @@ import { maxParkMs, type Parking, withSubmitted } from "@kiln/core/domain"
 import { type Claim, type ClaimRef, JobStore } from "@kiln/core/ports"
 import { advance, claim, claimOne, complete, create, createAndClaim, createDone, exists, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
+import { expectMoved } from "../expectations.ts"
 import { completionOf, jobId, newJob, ownerOf, queueLimitMs } from "../fixtures.ts"
 
 const dependent = (n: number, ...after: ReadonlyArray<number>) =>
@@ -156,6 +157,53 @@ export const parkAfterJobs: Section = {
         yield* complete(yield* claimOne())
         expect(yield* store.expireData(50, 10)).toMatchObject({ count: 1 })
         expect(yield* store.deleteJobs(50, 10)).toMatchObject({ count: 2 })
+      }),
+    ),
+
+    check(
+      "a job that no worker has claimed has its whole queue limit from the end of its last prerequisite",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const limits = { queueLimitMs: 1_000, runLimitMs: 60_000 }
+        yield* create(newJob(1), newJob(2))
+        const running = yield* claim({ limit: 2 })
+        yield* create({ ...dependent(3, 1, 2, 9), limits }, { ...dependent(4, 9), limits }, newJob(5, { limits }))
+        yield* advance(1_000)
+        // A prerequisite that does not exist is none.
+        expect([...(yield* store.expireJobs(2))].toSorted()).toEqual([jobId(4), jobId(5)])
+        const unfinished = yield* read(newJob(3))
+        expect(unfinished).toMatchObject({ status: "queued", deadlineAt: 2_000, claimableAt: 1_000, waitedMs: 0, token: 0 })
+        yield* advance(300)
+        yield* complete(running.claims[0] as Claim)
+        yield* advance(100)
+        yield* complete(running.claims[1] as Claim)
+        yield* advance(600)
+        const before = yield* read(newJob(3))
+        expect(yield* store.expireJobs(10)).toEqual([])
+        const after = yield* read(newJob(3))
+        expectMoved(before, { event: "postponed", since: 1_400 }, 2_000, after)
+        expect(after).toMatchObject({ claimableAt: 1_400, deadlineAt: 2_400 })
+        yield* advance(399)
+        expect(yield* store.expireJobs(10)).toEqual([])
+        expect((yield* claimOne()).job).toMatchObject({ id: jobId(3), waitedMs: 999, attempts: 1 })
+      }),
+    ),
+
+    check(
+      "a job that no worker claims in the queue limit after its last prerequisite fails",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* create(newJob(1))
+        const running = yield* claimOne()
+        yield* create({ ...dependent(2, 1), limits: { queueLimitMs: 1_000, runLimitMs: 60_000 } })
+        yield* advance(1_500)
+        expect(yield* store.expireJobs(10)).toEqual([])
+        yield* complete(running)
+        yield* advance(999)
+        expect(yield* store.expireJobs(10)).toEqual([])
+        yield* advance(1)
+        expect(yield* store.expireJobs(10)).toEqual([jobId(2)])
+        expect(yield* read(newJob(2))).toMatchObject({ errorCode: "queue_timeout", waitedMs: 1_000 })
       }),
     ),
   ],

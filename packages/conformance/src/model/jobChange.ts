@@ -147,7 +147,11 @@ const candidates = (before: Job, after: Job, now: number): ReadonlyArray<Transit
   // No caller chooses a lease or delay below 0; one that the run limit shortens gives the same result.
   const ms = Math.max(0, (after.claimableAt ?? now) - now)
   if (!after.held && after.token === token)
-    return [{ event: "woken" }, { event: "rescheduled", at: after.claimableAt ?? now }]
+    return [
+      { event: "woken" },
+      { event: "rescheduled", at: after.claimableAt ?? now },
+      { event: "postponed", since: after.phaseStartedAt ?? now },
+    ]
   if (!after.held)
     return [
       ...((after.claimableAt ?? now) < now ? [] : [false, true]).map(

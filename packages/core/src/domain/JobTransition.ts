@@ -23,7 +23,7 @@ export interface JobTransition {
    * - `none`: nothing, because the job does not exist yet
    * - `fence`: the job is held, and the caller's token is the job's
    * - `claimable`: `claimableAt` has passed and the deadline has not
-   * - `overdue`: the deadline has passed, and the job is not `lost`
+   * - `overdue`: the deadline has passed, and the job is not `lost`. One that is postponed also has a deadline that has not passed then
    * - `lost`: the deadline has passed, the job is held, and the run limit did not end its lease
    * - `waiting`: nobody holds the job, and `claimableAt` has not passed
    * - `pending`: nobody holds the job, and the deadline has not passed
@@ -160,6 +160,15 @@ export const jobTransitions = {
     token: "raised",
     meaning: "its worker was lost and no other claimed it; returned to the head of its queue, where it starts to wait",
   },
+  postponed: {
+    verb: "expireJobs",
+    from: ["queued"],
+    to: "queued",
+    guard: "overdue",
+    token: "kept",
+    meaning:
+      "no worker has claimed it, and its last prerequisite finished later: it has its whole queue limit from then on",
+  },
   expired: {
     verb: "expireJobs",
     from: ["queued", "processing"],
@@ -218,6 +227,8 @@ export type TransitionEvent =
   | { readonly event: "replaced"; readonly limits: JobLimits; readonly at: number }
   | { readonly event: "released"; readonly token: number; readonly createdAt: number }
   | { readonly event: "lost"; readonly createdAt: number }
+  /** `since` is when the last prerequisite finished; now if one has not. The queue limit has not passed since then. */
+  | { readonly event: "postponed"; readonly since: number }
   | { readonly event: "expired" }
   | { readonly event: "canceled" }
   | { readonly event: "refused" }
@@ -242,9 +253,25 @@ export const created = (now: number, limits: JobLimits, delayMs = 0): JobState =
   finishedAt: null,
 })
 
-/** Returns the event by which the sweep ends the waiting or running of an overdue job. */
-export const overdueEvent = (job: JobState & { readonly createdAt: number }, now: number): TransitionEvent =>
-  isLost(job, now) ? { event: "lost", createdAt: job.createdAt } : { event: "expired" }
+/**
+ * Returns since when a job waits whose prerequisites finished at these times: now if one has not, `undefined` if the job has none. One that is
+ * parked on its prerequisites is woken by their ends; this is for jobs that no worker has claimed.
+ */
+export const waitsSince = (finishedAt: ReadonlyArray<number | null>, now: number): number | undefined =>
+  finishedAt.length === 0 ? undefined : Math.max(...finishedAt.map((at) => at ?? now))
+
+/** Returns the event by which the sweep ends the waiting or running of an overdue job. `since` is as `waitsSince` returns it. */
+export const overdueEvent = (
+  job: JobState & { readonly createdAt: number },
+  now: number,
+  since: number | undefined,
+): TransitionEvent => {
+  if (isLost(job, now)) return { event: "lost", createdAt: job.createdAt }
+  return since !== undefined && isPostponed(job, since, now) ? { event: "postponed", since } : { event: "expired" }
+}
+
+const isPostponed = (job: JobState, since: number, now: number): boolean =>
+  job.status === "queued" && since <= now && since + job.queueLimitMs > now
 
 /** Returns the job after the event, or `undefined` if the table forbids the move. Every store is compared with this function. */
 export const applyEvent = (job: JobState, event: TransitionEvent, now: number): JobState | undefined => {
@@ -275,6 +302,8 @@ export const applyEvent = (job: JobState, event: TransitionEvent, now: number): 
       return wait(job, now, event.createdAt)
     case "lost":
       return wait(withoutWorker(job), now, event.createdAt)
+    case "postponed":
+      return beginToWaitAt({ ...job, waitedMs: 0 }, event.since)
     case "expired":
       return finish(job, "failed", overdueCode(job), now)
     case "canceled":
@@ -296,6 +325,7 @@ const guardHolds = (job: JobState, event: TransitionEvent, now: number): boolean
     case "claimable":
       return isClaimable(job, now) && (event.event !== "abandoned" || lostTooMany(job, 1))
     case "overdue":
+      if (event.event === "postponed" && !isPostponed(job, event.since, now)) return false
       return isOverdue(job, now) && !isLost(job, now)
     case "lost":
       return isLost(job, now)

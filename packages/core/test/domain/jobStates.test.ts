@@ -5,6 +5,7 @@ import {
   isOverdue,
   type JobState,
   overdueEvent,
+  waitsSince,
   type TransitionEvent,
 } from "@kiln/core/domain"
 import { describe, expect, it } from "vitest"
@@ -41,12 +42,27 @@ describe("a heartbeat", () => {
 describe("the sweep's event for an overdue job", () => {
   it("is `lost` while a worker holds it, with the job's place in the queue", () => {
     const { deadlineAt } = claimed
-    expect(overdueEvent({ ...claimed, createdAt: 7 }, deadlineAt ?? 0)).toEqual({ event: "lost", createdAt: 7 })
+    expect(overdueEvent({ ...claimed, createdAt: 7 }, deadlineAt ?? 0, undefined)).toEqual({
+      event: "lost",
+      createdAt: 7,
+    })
   })
 
   it("is `expired` if nobody holds it, or if the run limit ended its lease", () => {
-    expect(overdueEvent({ ...queued, createdAt: 7 }, 100)).toEqual({ event: "expired" })
+    expect(overdueEvent({ ...queued, createdAt: 7 }, 100, undefined)).toEqual({ event: "expired" })
     const limited = apply(queued, { event: "claimed", leaseDurationMs: 5_000 }, 10)
-    expect(overdueEvent({ ...limited, createdAt: 7 }, 1_010)).toEqual({ event: "expired" })
+    expect(overdueEvent({ ...limited, createdAt: 7 }, 1_010, undefined)).toEqual({ event: "expired" })
+  })
+
+  it("is `postponed` if a job that no worker has claimed could not start before its prerequisites", () => {
+    const overdue = { ...queued, createdAt: 7 }
+    const limit = queued.queueLimitMs
+    expect(overdueEvent(overdue, 150, 150)).toEqual({ event: "postponed", since: 150 })
+    expect(overdueEvent(overdue, 150, 150 - limit + 1)).toEqual({ event: "postponed", since: 150 - limit + 1 })
+    expect(overdueEvent(overdue, 150, 150 - limit)).toEqual({ event: "expired" })
+    expect(overdueEvent({ ...overdue, status: "processing" }, 150, 150)).toEqual({ event: "expired" })
+    expect(waitsSince([], 9)).toBe(undefined)
+    expect(waitsSince([3, 5], 9)).toBe(5)
+    expect(waitsSince([3, null, 5], 9)).toBe(9)
   })
 })

@@ -12,6 +12,8 @@ import {
   owns,
   polledJob,
   type Principal,
+  submittedOf,
+  waitsSince,
 } from "@kiln/core/domain"
 import {
   type CancelOutcome,
@@ -154,8 +156,8 @@ const cancelJobs = (state: MemoryState, jobIds: ReadonlyArray<JobId>, now: numbe
   })
 
 /**
- * Fails overdue jobs, the longest overdue first. A job whose worker vanished is returned to the queue instead, and does not
- * count.
+ * Fails overdue jobs, the longest overdue first. A job whose worker vanished is returned to the queue instead, one that could not start before its
+ * prerequisites goes on waiting, and neither counts.
  */
 const expireJobs = (state: MemoryState, limit: number, now: number): ReadonlyArray<JobId> => {
   const overdue = [...state.jobs.values()]
@@ -164,7 +166,12 @@ const expireJobs = (state: MemoryState, limit: number, now: number): ReadonlyArr
   const failed: Array<JobId> = []
   for (const job of overdue) {
     if (failed.length >= limit) break
-    const next = applyEvent(job, overdueEvent(job, now), now)
+    const prerequisites = (submittedOf(job).after ?? []).flatMap((id) => state.jobs.get(id) ?? [])
+    const since = waitsSince(
+      prerequisites.map(({ finishedAt }) => finishedAt),
+      now,
+    )
+    const next = applyEvent(job, overdueEvent(job, now, since), now)
     if (next !== undefined && isFinished(putJob(state, { ...job, ...next }))) failed.push(job.id)
   }
   return failed
