@@ -48,6 +48,8 @@ const step = fc.record({
       "replaced",
       "replaced",
       "released",
+      "postponed",
+      "postponed",
     ] as const),
     ...([
       "completed",
@@ -141,6 +143,7 @@ const moveOf = (before: Job, one: Step, now: number): Move | undefined => {
       event: one.event,
       until: now + one.delayMs,
       at: now + one.delayMs,
+      since: now - one.delayMs,
       isCharged: one.byAge,
       limits: before,
       ...tokenOf(before),

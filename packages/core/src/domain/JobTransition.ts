@@ -23,7 +23,7 @@ export interface JobTransition {
    * - `none`: nothing, because the job does not exist yet
    * - `fence`: the job is held, and the caller's token is the job's
    * - `claimable`: `claimableAt` has passed and the deadline has not
-   * - `overdue`: the deadline has passed, and the job is not `lost`. One that is postponed also has a deadline that has not passed then
+   * - `overdue`: the deadline has passed, and the job is not `lost`. `postponed`: and its new one has not
    * - `lost`: the deadline has passed, the job is held, and the run limit did not end its lease
    * - `waiting`: nobody holds the job, and `claimableAt` has not passed
    * - `pending`: nobody holds the job, and the deadline has not passed
