@@ -5,11 +5,12 @@ import {
   acceptsContentType,
   audioFormats,
   containerMatches,
+  FirstBytes,
   isAudioFormat,
-  mayBeginWith,
   SNIFF_BYTES,
   sniffContainer,
   type AudioContainer,
+  type AudioFormat,
 } from "../src/domain/AudioFormat.ts"
 
 const bytes = (...parts: ReadonlyArray<string | ReadonlyArray<number>>): Uint8Array =>
@@ -149,11 +150,31 @@ describe("formats", () => {
     expect(audioFormats.some((format) => containerMatches(format, undefined))).toBe(false)
   })
 
-  it("accepts an ID3 tag at the beginning of an MP3 and of a WAVE file", () => {
-    const tag = bytes("ID3", [4, 0, 0, 0, 0, 15, 118])
-    expect(audioFormats.filter((format) => mayBeginWith(format, tag))).toEqual(["mp3", "wav"])
-    expect(audioFormats.filter((format) => mayBeginWith(format, bytes("RIFF____WAVE")))).toEqual(["wav"])
-    expect(audioFormats.some((format) => mayBeginWith(format, bytes()))).toBe(false)
+  const wave = bytes("RIFF____WAVE")
+  const frame = bytes([0xff, 0xfb, 0x90, 0x64])
+  const tag = (length: number) => bytes("ID3", [4, 0, 0, 0, 0, length >> 7, length & 127], "x".repeat(length))
+  it.each<readonly [string, declared: AudioFormat, AudioContainer | undefined, Uint8Array]>([
+    ["nothing", "wav", undefined, bytes()],
+    ["WAVE", "wav", "wav", wave],
+    ["a tagged MP3", "mp3", "mp3", join(tag(35), frame)],
+    ["a tagged WAVE file", "mp3", "mp3", join(tag(35), wave)],
+    ["a tagged MP3", "wav", "mp3", join(tag(35), frame)],
+    ["an MP3 with a long tag", "wav", "mp3", join(tag(9_000), frame, bytes("x".repeat(100)))],
+    ["an MP3 with a tag of a wrong length", "wav", "mp3", join(tag(35), bytes("x"), frame)],
+    ["a tag alone", "wav", "mp3", tag(35)],
+    ["a tag cut short", "wav", "mp3", tag(300).subarray(0, 200)],
+    ["a tagged WebM file", "wav", "webm", join(tag(35), ebml(docType("webm")))],
+    ["a tagged WAVE file", "wav", "wav", join(tag(35), wave)],
+    ["a WAVE file with an empty tag", "wav", "wav", join(tag(0), wave)],
+    ["a WAVE file whose tag ends with what is looked at", "wav", "wav", join(tag(54), wave, bytes("x".repeat(100)))],
+    ["a WAVE file with long tags", "wav", "wav", join(tag(300), tag(9_000), wave, bytes("x".repeat(100)))],
+  ])("of %s, declared as %s, is %s by its first bytes", (_, declared, container, file) => {
+    for (const size of [1, 10, 64, 70, 10_000]) {
+      const first = new FirstBytes(declared)
+      for (let at = 0; at < file.length && !first.add(file.subarray(at, at + size)); at += size);
+      expect(first.isEmpty).toBe(file.length === 0)
+      expect(first.container(), `in pieces of ${size}`).toBe(container)
+    }
   })
 
   it("accepts its five names and no inherited ones", () => {

@@ -10,6 +10,9 @@ export type Steering =
   | { readonly _tag: "Delay"; readonly seconds: number }
   | { readonly _tag: "Flaky"; readonly failures: number }
 
+/** The codes of jobs that depend on other jobs, which are submitted in code: no job that a request creates has them. */
+const ofDependentJobs: ReadonlySet<BuiltInErrorCode> = new Set(["prerequisite_failed", "not_accepted"])
+
 const STEERING = /^sandbox:(fail|delay|flaky):(.+)$/
 const DECIMAL = /^\d+(?:\.\d+)?$/
 const INTEGER = /^\d+$/
@@ -20,7 +23,8 @@ const INTEGER = /^\d+$/
  */
 export const parseSteering = (text: string): Steering | undefined => {
   const [, verb, argument = ""] = STEERING.exec(text) ?? []
-  if (verb === "fail" && isBuiltInErrorCode(argument)) return { _tag: "Fail", errorCode: argument }
+  if (verb === "fail" && isBuiltInErrorCode(argument) && !ofDependentJobs.has(argument))
+    return { _tag: "Fail", errorCode: argument }
   if (verb === "delay" && DECIMAL.test(argument) && Number(argument) <= MAX_DELAY_SECONDS)
     return { _tag: "Delay", seconds: Number(argument) }
   if (verb === "flaky" && INTEGER.test(argument)) return { _tag: "Flaky", failures: Number(argument) }

@@ -1,4 +1,4 @@
-import { type AudioContainer, sniffContainer } from "../media/sniffContainer.ts"
+import { type AudioContainer, SNIFF_BYTES, sniffContainer } from "../media/sniffContainer.ts"
 import { id3End } from "../media/tags.ts"
 
 export { type AudioContainer, SNIFF_BYTES, sniffContainer } from "../media/sniffContainer.ts"
@@ -37,8 +37,53 @@ export const containerMatches = (format: AudioFormat, container: AudioContainer 
   container === (format === "m4a" ? "mp4" : format)
 
 /**
- * Returns whether a file that begins with these bytes may be of this format. An ID3 tag is at the beginning of an MP3, but a WAVE
- * file may follow it as well; that shows only when the file is measured.
+ * Finds the container of a file of a declared format as it arrives. An ID3 tag is at the beginning of an MP3, but a WAVE file may
+ * follow it as well: if one is declared, the bytes behind the tags decide.
  */
-export const mayBeginWith = (format: AudioFormat, firstBytes: Uint8Array): boolean =>
-  containerMatches(format, sniffContainer(firstBytes)) || (format === "wav" && id3End(firstBytes, 0) > 0)
+export class FirstBytes {
+  readonly #skipsTags: boolean
+  readonly #bytes = new Uint8Array(SNIFF_BYTES)
+  #length = 0
+  /** Offset of the bytes in the file. */
+  #start = 0
+  #passed = 0
+
+  constructor(declared: AudioFormat) {
+    this.#skipsTags = declared === "wav"
+  }
+
+  get isEmpty(): boolean {
+    return this.#passed === 0
+  }
+
+  /** The bytes that decide, so far. */
+  get bytes(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  /** Adds the next piece of the file. Returns true once no more are needed. */
+  add(piece: Uint8Array): boolean {
+    do {
+      const from = Math.max(0, this.#start + this.#length - this.#passed)
+      const part = piece.subarray(from, from + SNIFF_BYTES - this.#length)
+      this.#bytes.set(part, this.#length)
+      this.#length += part.length
+    } while (this.#length === SNIFF_BYTES && this.#skipTag())
+    this.#passed += piece.length
+    return this.#length === SNIFF_BYTES
+  }
+
+  /** Returns the container, once enough was added or the file has ended. */
+  container(): AudioContainer | undefined {
+    while (this.#skipTag());
+    return sniffContainer(this.bytes) ?? (this.#start > 0 ? "mp3" : undefined)
+  }
+
+  #skipTag(): boolean {
+    const end = this.#skipsTags ? id3End(this.bytes, 0) : 0
+    this.#bytes.copyWithin(0, end)
+    this.#length = Math.max(0, this.#length - end)
+    this.#start += end
+    return end > 0
+  }
+}

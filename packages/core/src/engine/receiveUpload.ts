@@ -8,16 +8,13 @@ import {
   acceptedMediaTypes,
   type BlobTooLarge,
   isId,
-  SNIFF_BYTES,
-  sniffContainer,
   type TransferRefusal,
   type Upload,
   uploadBlobKey,
   type UploadCap,
   type UploadId,
 } from "../domain/index.ts"
-import { mayBeginWith } from "../domain/AudioFormat.ts"
-import { acceptsContentType } from "../domain/AudioFormat.ts"
+import { acceptsContentType, containerMatches, FirstBytes } from "../domain/AudioFormat.ts"
 import {
   AudioFormatMismatch,
   EmptyFile,
@@ -179,29 +176,24 @@ const checkContainer =
   (upload: Upload) =>
   <E>(content: Stream.Stream<Uint8Array, E>) =>
     Stream.suspend(() => {
-      const head = new Uint8Array(SNIFF_BYTES)
-      let seen = 0
+      const first = new FirstBytes(upload.format)
       let checked = false
       const check = (): Effect.Effect<void, EmptyFile | AudioFormatMismatch> => {
         checked = true
-        if (seen === 0) return Effect.fail(new EmptyFile())
-        const firstBytes = head.subarray(0, seen)
-        if (mayBeginWith(upload.format, firstBytes)) return Effect.void
-        const detected = sniffContainer(firstBytes) ?? null
+        if (first.isEmpty) return Effect.fail(new EmptyFile())
+        const detected = first.container()
+        if (containerMatches(upload.format, detected)) return Effect.void
         return Effect.fail(
-          new AudioFormatMismatch({ declared: upload.format, detected, isText: looksLikeText(firstBytes) }),
+          new AudioFormatMismatch({
+            declared: upload.format,
+            detected: detected ?? null,
+            isText: looksLikeText(first.bytes),
+          }),
         )
       }
       // What arrived together stays together, because each batch is written in one call.
-      const look = (pieces: NonEmptyReadonlyArray<Uint8Array>) => {
-        for (const piece of pieces) {
-          if (seen === SNIFF_BYTES) break
-          const part = piece.subarray(0, SNIFF_BYTES - seen)
-          head.set(part, seen)
-          seen += part.length
-        }
-        return checked || seen < SNIFF_BYTES ? Effect.succeed(pieces) : Effect.as(check(), pieces)
-      }
+      const look = (pieces: NonEmptyReadonlyArray<Uint8Array>) =>
+        checked || !pieces.some((piece) => first.add(piece)) ? Effect.succeed(pieces) : Effect.as(check(), pieces)
       const shortFile = Stream.suspend(() => (checked ? Stream.empty : Stream.drain(Stream.fromEffect(check()))))
       return Stream.concat(Stream.mapArrayEffect(content, look), shortFile)
     })

@@ -17,14 +17,11 @@ import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, noContent, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { preferredWait } from "../wire/requestHeaders.ts"
-import { signDownload } from "../wire/SignedUrls.ts"
+import { fileUrlExpiry, signDownload } from "../wire/SignedUrls.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
 import { outputBody, pollingPath, progressBody, stateBody } from "./jobBodies.ts"
 import type { OfferedKind } from "./offerKinds.ts"
 import { refusalFor } from "./refusalFor.ts"
-
-/** Seconds a file's URL is valid, from the poll that made it. */
-const fileUrlSeconds = 600
 
 /** Finds the caller's job in a family, and passes it on. A job of another family is not found. */
 export const findJob = <A>(
@@ -61,7 +58,7 @@ const heldReply = <E>(answered: Effect.Effect<Reply, E>, seconds: number | undef
 export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler => {
   const { defaultCurrency } = context.engine.settings
   const reply = (job: PolledJob, offer: OfferedKind, nowMs: number, retry?: JobId): Reply => {
-    const expiresAtSeconds = Math.floor(nowMs / 1000) + fileUrlSeconds
+    const expiresAtSeconds = fileUrlExpiry(nowMs)
     const fileUrl = (fileId: string) =>
       signDownload(context.keyring, { publicUrl: context.publicUrl(), fileId, expiresAtSeconds })
     const state = stateBody[family.body](job, outputBody(job, offer, fileUrl), defaultCurrency)

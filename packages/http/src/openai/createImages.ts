@@ -8,7 +8,7 @@ import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { refusalFor } from "../handlers/refusalFor.ts"
-import { signDownload } from "../wire/SignedUrls.ts"
+import { fileUrlExpiry, signDownload } from "../wire/SignedUrls.ts"
 import { fieldProblem, refuseField } from "./fields.ts"
 import { modelsOf } from "./models.ts"
 import type { OpenAiContext } from "./OpenAiContext.ts"
@@ -29,8 +29,6 @@ const accepted = {
   user: ["*"],
 }
 const mostImages = 4
-/** Seconds a file's URL is valid. */
-const fileUrlSeconds = 600
 
 /** `POST /openai/v1/images/generations`: creates a job for each image, waits for them and returns URLs or bytes. */
 export const createImages = (context: OpenAiContext): Handler =>
@@ -67,8 +65,7 @@ export const createImages = (context: OpenAiContext): Handler =>
         const pieces = yield* Effect.mapError(opened, (error) => refusalFor(error))
         data.push({ b64_json: Buffer.concat([...pieces]).toString("base64") })
       } else {
-        const expiresAtSeconds = Math.floor(now() / 1_000) + fileUrlSeconds
-        const place = { publicUrl: context.publicUrl(), fileId: file.id, expiresAtSeconds }
+        const place = { publicUrl: context.publicUrl(), fileId: file.id, expiresAtSeconds: fileUrlExpiry(now()) }
         data.push({ url: signDownload(context.keyring, place) })
       }
     }

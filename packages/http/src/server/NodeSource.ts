@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Tracer from "effect/Tracer"
 import { markReleasable } from "@kiln/core/ports"
+import { bodyLimitMs } from "./body.ts"
 import { BodyGatherer, type Valve } from "./BodyGatherer.ts"
 import { awaitsContinue, sendContinue } from "./expectContinue.ts"
 import { maxJsonBytes } from "./Exchange.ts"
@@ -69,8 +70,12 @@ export const gatherBody = (message: NodeRequest, response: NodeResponse, budget:
   message.on("data", onData).on("end", onEnd)
   message.on("aborted", onBroken).on("error", onBroken).on("close", onBroken)
   response.on("close", () => body.abandon())
-  // In HTTP/1, Node closes the connection after the response. An HTTP/2 stream would receive the rest of a rejected body.
-  if (!("stream" in message)) response.on("finish", () => body.abandon())
+  // An HTTP/2 stream would receive the rest of a rejected body.
+  if (!("stream" in message))
+    response.on("finish", () => {
+      body.abandon()
+      if (!message.complete) limitRest(message)
+    })
   else {
     const { stream } = message
     stream.once("finish", () => {
@@ -81,6 +86,19 @@ export const gatherBody = (message: NodeRequest, response: NodeResponse, budget:
     })
   }
   if (message.destroyed) onBroken()
+}
+
+/** Closes the connection unless the rest of the body arrives in time after the response. */
+const limitRest = (message: NodeRequest): void => {
+  const socket = ownSocket(message)
+  if (socket === undefined) return
+  const cut = setTimeout(() => socket.destroy(), bodyLimitMs)
+  const end = () => {
+    clearTimeout(cut)
+    socket.off("close", end)
+  }
+  message.once("end", end)
+  socket.once("close", end)
 }
 
 /** Returns whether the pieces of a body are kiln's alone: each is a buffer of its own in HTTP/1, and no other program listens for them. */

@@ -9,7 +9,7 @@ import { Refusal } from "./Refusal.ts"
 import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
 
 /** Timeout for a JSON body, or for the rest of a discarded body, in milliseconds. */
-const bodyLimitMs = 30_000
+export const bodyLimitMs = 30_000
 
 /** The sender disconnected during the body, so there is no response. */
 export class BodyBroken extends Data.TaggedError("BodyBroken")<{}> {}

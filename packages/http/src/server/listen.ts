@@ -1,5 +1,5 @@
 import { createServer, type Server } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { AddressInfo, Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -59,18 +59,33 @@ export const listen = Effect.fnUntraced(function* (
   })
   // Connections that wait in an inherited socket are accepted by the next process.
   const turns = socket === undefined ? acceptingTurns : 1
-  return yield* Effect.acquireRelease(bind, () => stop(server, turns))
+  const sockets = noteSockets(server)
+  return yield* Effect.acquireRelease(bind, () => stop(server, sockets, turns))
 })
+
+/** Tracks the open connections. */
+const noteSockets = (server: Server): ReadonlySet<Socket> => {
+  const sockets = new Set<Socket>()
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket)
+    socket.once("close", () => sockets.delete(socket))
+  })
+  return sockets
+}
 
 /**
  * Stops the server. Uses Node's own timers, because the fiber that closes the scope may already be interrupted, and Effect's
  * timeouts would not wait then.
  */
-const stop = (server: Server, turns: number): Effect.Effect<void> =>
+const stop = (server: Server, sockets: ReadonlySet<Socket>, turns: number): Effect.Effect<void> =>
   Effect.callback((resume) => {
     afterAccepting(server, turns, () => {
       // A connection that becomes idle only now would otherwise stay open for a next request.
-      const closeIdle = setInterval(() => server.closeIdleConnections(), 50)
+      const closeIdle = setInterval(() => {
+        server.closeIdleConnections()
+        // Node does not count a connection as idle before its first request.
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+      }, 50)
       const cut = setTimeout(() => server.closeAllConnections(), graceMs)
       server.close(() => {
         clearInterval(closeIdle)

@@ -190,15 +190,15 @@ const answerNode = (app: App, ready: WeakMap<NodeRequest, Reply>) =>
 
 /** Adds `Connection: close` if the connection ends with this response. */
 const closing = (app: App, source: NodeSource, reply: Reply): Reply =>
-  closesAfter(app, source) ? { ...reply, headers: { ...reply.headers, connection: "close" } } : reply
+  closesAfter(app, source, reply) ? { ...reply, headers: { ...reply.headers, connection: "close" } } : reply
 
 /**
- * Returns whether the connection ends with this response. Node stops reading from a connection whose client requested an
- * upgrade and got a response instead, so the next request on it would never be read. An `Upgrade` that is not listed in
- * `Connection` has no effect.
+ * Returns whether the connection ends with this response. The rest of a request that timed out would occupy it. Node stops
+ * reading from a connection whose client requested an upgrade and got a response instead, so the next request on it would
+ * never be read. An `Upgrade` that is not listed in `Connection` has no effect.
  */
-const closesAfter = (app: App, source: NodeSource): boolean =>
-  app.closesConnections() || (source.message.httpVersionMajor === 1 && asksToUpgrade(source))
+const closesAfter = (app: App, source: NodeSource, { status }: Reply): boolean =>
+  app.closesConnections() || (source.message.httpVersionMajor === 1 && (status === 408 || asksToUpgrade(source)))
 
 const asksToUpgrade = (source: NodeSource): boolean =>
   source.header("upgrade") !== undefined &&

@@ -30,6 +30,8 @@ export type UrlVerification =
   /** `expiresAt` is in Unix seconds. */
   { readonly ok: true; readonly expiresAt: number } | { readonly ok: false; readonly reason: "invalid" | "expired" }
 
+/** Seconds a file's URL is valid. */
+const fileUrlSeconds = 600
 const KEY_BYTES = 32
 const KID = /^[a-z0-9_-]{1,32}$/
 const BASE64 = /^(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}$/
@@ -72,6 +74,9 @@ export const signUpload = (
   keyring: SigningKeyring,
   url: { readonly publicUrl: string; readonly uploadId: string; readonly expiresAtSeconds: number },
 ): string => sign(keyring, "upload", url.publicUrl, `/v1/audio/uploads/${url.uploadId}/file`, url.expiresAtSeconds)
+
+/** Returns the second at which a file's URL that is made now expires: it is valid for at least 10 minutes. */
+export const fileUrlExpiry = (nowMs: number): number => Math.ceil(nowMs / 1000) + fileUrlSeconds
 
 /** Signs the URL for fetching one file with GET or HEAD. */
 export const signDownload = (

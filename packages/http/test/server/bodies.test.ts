@@ -1,6 +1,6 @@
 import { Effect, Layer, Stream } from "effect"
 import { BlobStore } from "@kiln/core/ports"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { codeOf, head, RawConnection } from "./RawConnection.ts"
 import { startServer, type TestServer } from "./startServer.ts"
 
@@ -104,6 +104,29 @@ describe("a refused body", () => {
     await connection.untilClosed()
   })
 
+  it("gets 30 s after the response to arrive", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    try {
+      using prompt = open()
+      using dripping = open()
+      for (const connection of [prompt, dripping]) {
+        const response = await connection.send(json(131_074)).send(Buffer.alloc(131_072)).read()
+        expect([codeOf(response), response.headers.get("connection")]).toEqual(["body_too_large", "keep-alive"])
+      }
+      expect((await prompt.send("xx").send(head("GET /healthz")).read()).status).toBe(200)
+      await vi.advanceTimersByTimeAsync(29_900)
+      dripping.send("x")
+      // Bytes sent before this request have reached the server before it.
+      expect((await prompt.send(head("GET /healthz")).read()).status).toBe(200)
+      expect(dripping.closed).toBe(false)
+      await vi.advanceTimersByTimeAsync(200)
+      await dripping.untilClosed()
+      expect((await prompt.send(head("GET /healthz")).read()).status).toBe(200)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it("in chunks is counted", async () => {
     using connection = open()
     const chunked = head(
@@ -136,6 +159,8 @@ describe("a transfer", () => {
     const target = await announce()
     const response = await connection.send(put(target, 1_000)).send(wav(500)).read()
     expect([response.status, codeOf(response)]).toEqual([408, "upload_timeout"])
+    expect(response.headers.get("connection")).toBe("close")
+    await connection.untilClosed()
   })
 
   it("whose sender disconnects frees its claim immediately", async () => {

@@ -28,6 +28,9 @@ describe("stopping", () => {
   it("answers requests on open connections once, and closes idle ones", async () => {
     const server = await startServer()
     using idle = await accepted(server)
+    using silent = new RawConnection(server.port)
+    using begun = new RawConnection(server.port)
+    begun.send("G")
     using half = await accepted(server)
     using late = await accepted(server)
     using health = await accepted(server)
@@ -42,9 +45,11 @@ describe("stopping", () => {
 
     let stopped = false
     const stopping = server.stop().then(() => (stopped = true))
-    await idle.untilClosed()
+    await Promise.all([idle.untilClosed(), silent.untilClosed()])
     await expect.poll(() => refuses(server.port), patience).toBe(true)
     expect(stopped).toBe(false)
+
+    expect((await begun.send(head("ET /healthz")).read()).status).toBe(200)
 
     const begunBefore = await half.send("67890").read()
     expect([codeOf(begunBefore), begunBefore.headers.get("connection")]).toEqual(["missing_api_key", "close"])

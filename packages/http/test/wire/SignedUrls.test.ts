@@ -3,6 +3,7 @@ import { createHmac, hkdfSync } from "node:crypto"
 import { inspect } from "node:util"
 import { describe, expect, it } from "vitest"
 import {
+  fileUrlExpiry,
   parseKeyring,
   signDownload,
   signUpload,
@@ -66,6 +67,10 @@ describe("a signed URL", () => {
       expect(verify(purpose, method, url, expiresAtSeconds)).toEqual({ ok: false, reason: "expired" })
       expect(verify(purpose, method, url, expiresAtSeconds + 1e9)).toEqual({ ok: false, reason: "expired" })
     }
+  })
+
+  it("of a file expires in whole seconds, after at least 10 minutes", () => {
+    expect([5_000, 5_001, 5_999].map(fileUrlExpiry)).toEqual([605, 606, 606])
   })
 
   it("reports only genuine URLs as expired", () => {

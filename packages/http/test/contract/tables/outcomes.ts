@@ -17,8 +17,6 @@ const errorCodes = [
   "job_timeout",
   "queue_timeout",
   "attempts_exhausted",
-  "prerequisite_failed",
-  "not_accepted",
   "canceled_by_operator",
   "internal_error",
 ]
@@ -47,6 +45,17 @@ const failures = steered.flatMap(({ create, field }) =>
       const failed = { id: job.id, status: "failed", error_code: code }
       const audio = { billing: sandboxBilling, warning_code: null }
       expect(await api.finished(job.path)).toEqual(field === "prompt" ? failed : { ...failed, ...audio })
+    },
+  ),
+)
+
+const ordinaryTexts = steered.flatMap(({ create, field }) =>
+  rows(
+    ["prerequisite_failed", "not_accepted"],
+    (code) => `${field} sandbox:fail:${code} is ordinary text, because jobs over HTTP have no such code`,
+    async (api, code) => {
+      const job = await create(api, `sandbox:fail:${code}`)
+      expect((await api.finished(job.path)).status).toBe("done")
     },
   ),
 )
@@ -274,6 +283,7 @@ const turns = [
 export const outcomes = table(
   "outcomes",
   failures,
+  ordinaryTexts,
   afterDeletion,
   unfinished,
   flaky,

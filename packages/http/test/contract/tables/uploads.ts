@@ -1,6 +1,6 @@
 import { expect } from "vitest"
 import { type Api, type Headers, putCall } from "../support/Api.ts"
-import { acceptedTypes, brokenWav, matroskaStart, sampleOf, wav } from "@kiln/service-lab"
+import { acceptedTypes, brokenWav, matroskaStart, mp3, sampleOf, wav } from "@kiln/service-lab"
 import { chunk, requestBytes } from "../support/Connection.ts"
 import { row, rows, table } from "../support/tables.ts"
 
@@ -132,6 +132,18 @@ const contents = [
       }
     },
   ),
+  row("bytes behind an ID3 tag tell WAVE from MP3", async (api) => {
+    for (const tagBytes of [20, 9_000]) {
+      const tag = Buffer.concat([
+        Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, tagBytes >> 7, tagBytes & 127]),
+        Buffer.alloc(tagBytes),
+      ])
+      const { upload_url } = await api.upload("wav")
+      const send = (file: Buffer) => api.put(upload_url, Buffer.concat([tag, file]), { "content-type": "audio/wav" })
+      expect((await send(mp3())).error.details).toEqual({ declared: "wav", detected: "mp3" })
+      expect((await send(wav(1))).status).toBe(204)
+    }
+  }),
   row("a file is judged by its first bytes only: the rest is for the worker", async (api) => {
     for (const file of [
       brokenWav(),
