@@ -91,8 +91,10 @@ describe("a worker that waits for a slot", () => {
       yield* settle
       assert.deepStrictEqual(asked, ["completeAndClaimJobs", "completeAndClaimJobs"])
       assert.deepStrictEqual(yield* Effect.forEach(jobs, ({ id }) => statusOf(id)), [
-        ...["done", "done"],
-        ...["processing", "processing"],
+        "done",
+        "done",
+        "processing",
+        "processing",
       ])
     }).pipe(within({ stores, sandbox: speech, settings: { ...oneSlot, concurrency: 2 } }))
   })
