@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Engine } from "@kiln/core/effect"
-import { BlobStore, UploadStore } from "@kiln/core/ports"
+import { BlobStore, JobStore, UploadStore } from "@kiln/core/ports"
 import { Clock, Deferred, Effect, Fiber, type Layer, Stream } from "effect"
 import { insteadOfFirst, storeDown, storesWith } from "./support/faults.ts"
 import { principal, type Stores, within } from "./support/harness.ts"
@@ -70,6 +70,18 @@ describe("receiveUpload", () => {
       const bytes = [...(yield* Stream.runCollect(content))].flatMap((chunk) => [...chunk])
       assert.strictEqual(bytes.at(-1), winners[0])
       assert.strictEqual((yield* stored).length, 1)
+    }).pipe(within()),
+  )
+
+  it.effect("the store knows of the blob store before the first byte is written", () =>
+    Effect.gen(function* () {
+      const upload = yield* announce
+      const { readLineage } = yield* JobStore
+      const known = Effect.map(readLineage, ({ document }) => document !== null)
+      const before = yield* known
+      const content = Stream.fromEffect(Effect.map(known, (isKnown) => wav(isKnown ? 100 : 50)))
+      yield* send(upload.id, content)
+      assert.deepStrictEqual([before, (yield* fileOf(upload.id))?.bytes], [false, 100])
     }).pipe(within()),
   )
 

@@ -64,6 +64,9 @@ describe("spans", () => {
         "Worker.attempt < Engine.createJob",
         "Worker.attempt > JobStore.completeJobs",
         "Worker.attempt > JobStore.completeJobs",
+        // Before the first file of a process.
+        "Worker.attempt > JobStore.readLineage",
+        "Worker.attempt > JobStore.writeLineage",
         "Worker.attempt > Provider.speech",
         "Worker.attempt > Provider.speech",
       ])

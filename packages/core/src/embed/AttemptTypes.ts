@@ -146,8 +146,11 @@ export interface Attempt<
   readonly failure: (code: BuiltInErrorCode | Code, options?: FailureOptions) => Error
   /**
    * Runs a named step, after checking the operator's switches and that this attempt still holds the job. Its value is kept, so a
-   * later attempt gets it without running the step again. Put work that costs money or must not happen twice into a step: it is
-   * repeated only if its process crashes before the value is kept.
+   * later attempt gets it without running the step again. Put work that costs money or must not happen twice into a step.
+   *
+   * A step that is in progress when its attempt ends is aborted and runs again: after a crash, a timeout or a stop of the worker, when the
+   * job waits, and when `run` fails, such as by another step of a `Promise.all`. Await parallel steps with `Promise.allSettled` and throw
+   * afterwards, so that one that fails does not abort the others.
    *
    * Step names must be unique within an attempt, for example `item-1`, `item-2` in a loop. Using a name twice fails the job
    * immediately and logs the name, unless its first use failed: a failed step may be repeated.

@@ -169,9 +169,10 @@ const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices, unknow
     Layer.succeed(Clock.Clock, backgroundClock),
     assembly.references ?? Layer.empty,
   )
+  const stores = layerIn<Stores>(store, "store")
   const adapters = Layer.mergeAll(
-    layerIn<Stores>(store, "store"),
-    blobs === undefined ? noBlobs : layerIn<BlobStore>(blobs, "blobs"),
+    stores,
+    blobs === undefined ? Layer.provide(noBlobs, stores) : layerIn<BlobStore>(blobs, "blobs"),
     probe === undefined ? noProbe : layerIn<MediaProbe>(probe, "probe"),
     Layer.succeed(Providers, providers),
     layerCrypto,

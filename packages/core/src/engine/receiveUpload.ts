@@ -27,7 +27,8 @@ import {
   UploadsFull,
   UploadTimeout,
 } from "../domain/Errors.ts"
-import { BlobStore, type TransferRef, UploadStore } from "../ports/index.ts"
+import { BlobStore, JobStore, type TransferRef, UploadStore } from "../ports/index.ts"
+import { announceBlobs } from "./announceBlobs.ts"
 import { storageFull } from "./storageFull.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 
@@ -134,6 +135,7 @@ const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, 
   const uploads = yield* UploadStore
   const blobs = yield* BlobStore
   const blobKey = uploadBlobKey(upload.id, token)
+  yield* announceBlobs(yield* JobStore)
   const received = content.pipe(
     failStalled(config.stallLimitMs),
     checkContainer(upload),

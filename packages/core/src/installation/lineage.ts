@@ -138,10 +138,12 @@ export const foreignEntries = Effect.gen(function* () {
 
 /**
  * Makes this store the one that continues with these blobs. Its running processes continue automatically; those of other copies
- * stop removing blobs. A blob from before is never removed because its record is missing, or because of its token.
+ * stop removing blobs. A blob from before is never removed because its record is missing, or because of its token. A store that was
+ * never used with blobs, and still is not, needs none of that.
  */
 export const adoptBlobs = Effect.gen(function* () {
   const { entries } = yield* foreignEntries
+  if (entries.length === 0 && (yield* readLineage).document === null) return
   const written = yield* addEntry((current, nonce, now) => adoptLineage(current, entries, nonce, now))
   yield* publishNewest(written)
 })

@@ -129,6 +129,38 @@ describe("a custom job kind", () => {
     expect(job.attempts).toBe(3)
   })
 
+  it.each([
+    { settles: false, runs: 2 },
+    { settles: true, runs: 1 },
+  ])(
+    "runs a step again if another one fails beside it, unless both are settled: $settles",
+    async ({ runs, settles }) => {
+      let paid = 0
+      const kind = jobKind({
+        name: "parallel",
+        request: z.object({}),
+        retry: { backoff: () => 0 },
+        run: async ({ attempt, step }) => {
+          const steps = [
+            step("paid", async () => {
+              paid += 1
+              await new Promise((resolve) => setTimeout(resolve, 50))
+            }),
+            step("busy", async () => {
+              if (attempt === 1) throw new Error("busy")
+            }),
+          ]
+          if (settles) await Promise.allSettled(steps)
+          await Promise.all(steps)
+          return { output: {} }
+        },
+      })
+      await using engine = await openWith([kind])
+      expect(await engine.submitAndWait("parallel", {})).toMatchObject({ status: "done", attempts: 2 })
+      expect(paid).toBe(runs)
+    },
+  )
+
   it("fails after its maximum number of failures, or immediately if the error says so", async () => {
     let attempts = 0
     const failing = jobKind({

@@ -1,10 +1,15 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileBlobs } from "@kiln/adapter-blobs"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine, type JobMode, jobKind } from "@kiln/core"
+import { createEngine, type EmbeddedEngine, type JobMode, jobKind } from "@kiln/core"
+import { jobBlobPrefix, type JobId } from "@kiln/core/domain"
+import { embeddedContext } from "@kiln/core/effect"
+import { JobStore } from "@kiln/core/ports"
 import { memoryStore, testEngine } from "@kiln/testing"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { everyStore } from "../support/everyStore.ts"
@@ -18,6 +23,10 @@ const resize = jobKind({
 })
 
 const quick = { pollIntervalMs: 20, claimCheckIntervalMs: 50 } as const
+
+/** The removals of files that are recorded. */
+const purgesOf = (engine: EmbeddedEngine<typeof resize>) =>
+  Effect.runPromise(Context.get(embeddedContext(engine), JobStore).listPurges(100))
 
 describe("a program whose kinds need no provider, price or switch", () => {
   it.each(everyStore)("names no mode, no switch and no place for files, and sees none (%s)", async (_, open) => {
@@ -40,6 +49,7 @@ describe("a program whose kinds need no provider, price or switch", () => {
     // Records go without a place for files, and nothing is said about one.
     await using engine = await createEngine({ ...options, settings: { ...settings, jobRetentionMs: 1 } })
     await expect.poll(() => engine.operator.count(), { timeout: 60_000 }).toEqual([])
+    await expect.poll(() => purgesOf(engine), { timeout: 60_000 }).toEqual([])
     expect(lines).toEqual([])
   })
 
@@ -52,6 +62,44 @@ describe("a program whose kinds need no provider, price or switch", () => {
     if (outcomes[0]?.job !== undefined) await engine.wait(outcomes[0].job)
     expect((await engine.operator.list({ kind: "resize" })).jobs).toHaveLength(2)
     expect(await engine.operator.count()).toMatchObject([{ kind: "resize", status: "done", count: 2 }])
+  })
+
+  it.each(everyStore)("erases data, whoever recorded that its files are to be removed (%s)", async (_, open) => {
+    await using opened = await open()
+    const parts = { store: opened.store, kinds: [resize], log: false } as const
+    {
+      await using engine = await createEngine({ ...parts, settings: quick })
+      const { id } = await engine.submitAndWait("resize", { width: 3 })
+      await engine.eraseData(id)
+      expect(await purgesOf(engine)).toEqual([])
+      // A process that ended before it removed anything.
+      await engine.submitAndWait("resize", { width: 4 })
+      await Effect.runPromise(Context.get(embeddedContext(engine), JobStore).expireData(0, 100))
+      expect(await purgesOf(engine)).toHaveLength(1)
+    }
+    await using engine = await createEngine({ ...parts, settings: { ...quick, pruneIntervalMs: 20 } })
+    await expect.poll(() => purgesOf(engine), { timeout: 60_000 }).toEqual([])
+  })
+
+  it("continues with a copy of its database", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "kiln-ordinary-"))
+    const partsIn = (name: string) =>
+      ({ store: sqliteStore({ path: join(directory, name) }), kinds: [resize], settings: quick, log: false }) as const
+    try {
+      {
+        await using engine = await createEngine(partsIn("jobs.db"))
+        await engine.submitAndWait("resize", { width: 3 })
+      }
+      copyFileSync(join(directory, "jobs.db"), join(directory, "copy.db"))
+      await using engine = await createEngine({ ...partsIn("copy.db"), autoStart: false })
+      expect(await engine.operator.adoptCopy({ unfinished: "cancel" })).toMatchObject({ adopted: true })
+      await engine.start()
+      const { id } = await engine.submitAndWait("resize", { width: 4 })
+      await engine.eraseData(id)
+      expect(await purgesOf(engine)).toEqual([])
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
   })
 
   it("leaves the files of other processes to those", async () => {
@@ -72,7 +120,7 @@ describe("a program whose kinds need no provider, price or switch", () => {
     const parts = { store: sqliteStore({ path: join(directory, "jobs.db") }), settings: quick, log: false } as const
     const withFiles = { ...parts, kinds: [page], blobs: fileBlobs({ directory: join(directory, "files") }) }
     try {
-      let id = ""
+      let id: JobId = "job_"
       {
         await using engine = await createEngine(withFiles)
         const job = await engine.submitAndWait("page", {})
@@ -81,8 +129,15 @@ describe("a program whose kinds need no provider, price or switch", () => {
       }
       expect(files()).toHaveLength(1)
       {
-        await using engine = await createEngine({ ...parts, kinds: [resize] })
+        const settings = { ...quick, pruneIntervalMs: 20, blobWatchIntervalMs: 20, jobRetentionMs: 1 }
+        await using engine = await createEngine({ ...parts, settings, kinds: [resize] })
         await expect(engine.eraseData(id)).rejects.toThrow("this engine has no place for files")
+        // Its own job has none, but it cannot know that of jobs of others.
+        const own = await engine.submitAndWait("resize", { width: 3 })
+        await expect
+          .poll(() => engine.operator.list({ kind: "resize" }), { timeout: 60_000 })
+          .toMatchObject({ jobs: [] })
+        expect(await purgesOf(engine)).toEqual([id, own.id].map((job) => ({ blobPrefix: jobBlobPrefix(job) })))
       }
       expect(files()).toHaveLength(1)
       await using engine = await createEngine(withFiles)

@@ -3,10 +3,11 @@ import * as Stream from "effect/Stream"
 import { isBytes, isStorableText, jobBlobKey, type OutputFile } from "../../domain/index.ts"
 import { unknownName } from "../../domain/knownNames.ts"
 import { valueOf } from "../../domain/realms.ts"
+import { announceBlobs } from "../../engine/announceBlobs.ts"
 import { filesInProgress } from "../../engine/FilesInProgress.ts"
 import { type AttemptError, AttemptFailed, type AttemptFile } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
-import type { BlobStore, IdGenerator } from "../../ports/index.ts"
+import type { BlobStore, IdGenerator, JobStore } from "../../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
 import { retrying } from "./retrying.ts"
 
@@ -19,11 +20,12 @@ const putRetries = 20
 interface Services {
   readonly blobs: BlobStore["Service"]
   readonly ids: IdGenerator["Service"]
+  readonly store: JobStore["Service"]
 }
 
 /** Writes one file of an attempt. It is durable when the write succeeds; if it fails, nothing of it can be read. */
 export const writeFile = Effect.fnUntraced(function* (
-  { blobs, ids }: Services,
+  { blobs, ids, store }: Services,
   { claim: { job, token }, kind, written }: Attempt,
   name: string,
   { data, mediaType }: AttemptFile,
@@ -48,6 +50,7 @@ export const writeFile = Effect.fnUntraced(function* (
         begun = true
         return piecesOf(name, data)
       })
+  yield* announceBlobs(store)
   written.push(blobKey)
   const info = yield* Effect.mapError(
     Effect.retry(filesInProgress(blobs).writing(blobs.put(blobKey, content, { maxBytes })), {
