@@ -50,6 +50,19 @@ const fieldOf = (metadata: JsonObject): Submitted => {
 /** Returns what the caller of a job attached to it. */
 export const submittedOf = ({ metadata }: Pick<Job, "metadata">): Submitted => fieldOf(metadata)
 
+/**
+ * Returns the metadata of a request that replaces another: the job starts after the same jobs as before. The mark of a delivery stays
+ * last.
+ */
+export const withPrerequisitesOf = (metadata: JsonObject, replaced: Pick<Job, "metadata">): JsonObject => {
+  const { after, afterFailure } = submittedOf(replaced)
+  if (after === undefined) return metadata
+  const { [deliveryField]: mark, ...others } = metadata
+  const { afterFailure: _, ...submitted } = fieldOf(metadata)
+  const kept = withSubmitted(others, { ...submitted, after, ...(afterFailure !== undefined && { afterFailure }) })
+  return mark === undefined ? kept : { ...kept, [deliveryField]: mark }
+}
+
 /** Returns the fingerprint of the request that a job was first asked with: an operator may have changed it for a retry. */
 export const askedFingerprint = (job: Pick<Job, "fingerprint" | "metadata">): string =>
   submittedOf(job).changedFrom ?? job.fingerprint
