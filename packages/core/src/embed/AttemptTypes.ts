@@ -78,7 +78,7 @@ export interface AttemptEngine {
     name: string,
     value?: JsonCheck<Value, "value"> & Value,
   ) => Promise<SentSignal>
-  /** Fails an unfinished job with `canceled_by_operator`. Rejects with `JobFinished` if it has ended. */
+  /** Fails an unfinished job with `canceled_by_operator`. Repeating it has no effect. Rejects with `JobFinished` if it has ended otherwise. */
   readonly cancel: (job: JobReference<string>) => Promise<void>
 }
 

@@ -118,7 +118,7 @@ export interface AttemptEngine {
     name: string,
     value?: unknown,
   ) => Effect.Effect<{ readonly isFirst: boolean }, JobNotFound | JobFinished | InvalidRequest | AttemptError>
-  /** Fails an unfinished job with `canceled_by_operator`. */
+  /** Fails an unfinished job with `canceled_by_operator`. Repeating it has no effect. Fails with `JobFinished` if it has ended otherwise. */
   readonly cancel: (jobId: string) => Effect.Effect<void, JobNotFound | JobFinished | AttemptError>
 }
 
