@@ -12,25 +12,9 @@ import type { Priority } from "./Priority.ts"
 import { maximumCost, type Spending, type SpendRefusal, spendRefusal, spendRefusalReason } from "./SpendCap.ts"
 import type { JobTick } from "./JobTick.ts"
 import { hasRoom, type KeptBytes } from "./transferAcceptance.ts"
-import { withPrerequisitesOf } from "./Submitted.ts"
+import { type Unique, withPrerequisitesOf } from "./Submitted.ts"
 import { type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
 import { valueOf } from "./realms.ts"
-
-/**
- * Makes a job the only one of its scope: while another one has the scope, that one is returned instead. The last accepted job has
- * it.
- */
-export interface Unique {
-  /** A digest of the key, the mode, the kind and what the caller named. */
-  readonly scope: string
-  /** The time for which a job keeps its scope: until it is claimed, until it has finished, or for milliseconds from its creation. */
-  readonly while: "queued" | "unfinished" | number
-  /**
-   * A job that has the scope and waits for its first attempt gets the request of the new one, instead of being returned as it is. It keeps
-   * its prerequisites. Needs `while: "queued"`. Not in a transaction of a caller's, which would keep workers from the job until it ends.
-   */
-  readonly replaces?: boolean | undefined
-}
 
 /** A job to be accepted. */
 export interface NewJob {
