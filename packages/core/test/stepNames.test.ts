@@ -166,6 +166,85 @@ describe("a name can be reused", () => {
   })
 })
 
+describe("a file is written outside of steps", () => {
+  it("beside a step that runs, and after one", async () => {
+    const kind = looping(
+      async ({ step, writeFile }) => {
+        let end = () => {}
+        const ended = new Promise<void>((resolve) => (end = resolve))
+        const page = async () => ({ data: Uint8Array.of(1), mediaType: "text/plain" })
+        const first = step("first", async () => 1)
+        const written = first.then(() => writeFile("page", page)).finally(() => end())
+        await Promise.all([step("second", () => ended.then(() => 2)), written])
+        return { output: {} }
+      },
+      ["page"],
+    )
+    expect((await outcomeOf(kind)).job).toMatchObject({ status: "done", attempts: 1 })
+  })
+
+  it("also if the program's own queue begins the write in the context of a step", async () => {
+    const waiting: Array<() => void> = []
+    const queued = <T>(work: () => Promise<T>, isFirst = false) =>
+      new Promise<T>((resolve, reject) => {
+        const begin = () =>
+          void work()
+            .then(resolve, reject)
+            .then(() => waiting.shift()?.())
+        if (isFirst) begin()
+        else waiting.push(begin)
+      })
+    const later = async () => new Promise<void>((resolve) => void setTimeout(resolve, 5))
+    const page = async () => {
+      await later()
+      return { data: Uint8Array.of(1), mediaType: "text/plain" }
+    }
+    const kind = looping(
+      async ({ step, writeFile }) => {
+        await Promise.all([step("item", () => queued(later, true)), queued(() => writeFile("page", page))])
+        return { output: {} }
+      },
+      ["page"],
+    )
+    expect((await outcomeOf(kind)).job).toMatchObject({ status: "done", attempts: 1 })
+  })
+
+  it("in kinds written with Effect too, except in the last step, which no later attempt skips", async () => {
+    const page = Effect.succeed({ data: Uint8Array.of(1), mediaType: "text/plain" })
+    const kindOf = (name: "step" | "lastStep" | "beside") =>
+      JobKind({
+        name,
+        request: Schema.Struct({}),
+        files: ["page"],
+        run: ({ keepFile, lastStep, step, writeFile }) =>
+          Effect.gen(function* () {
+            const written =
+              name === "step"
+                ? yield* step("paint", Effect.asVoid(Effect.flatMap(page, (file) => keepFile("page", file))))
+                : name === "lastStep"
+                  ? yield* lastStep("paint", writeFile("page", page))
+                  : (yield* Effect.all([writeFile("page", page), step("paint", Effect.sleep("20 millis"))], {
+                      concurrency: 2,
+                    }))[0]
+            return { output: {}, files: written === undefined ? [] : [written], usage: {} }
+          }),
+      })
+    const log: Array<LogEntry> = []
+    const kinds = [kindOf("step"), kindOf("lastStep"), kindOf("beside")]
+    await using engine = await openWith(kinds as never, { log: (entry) => log.push(entry) })
+    const statusOf = async (name: string) =>
+      ((await engine.submitAndWait(name as never, {} as never)) as { status: string }).status
+    expect([await statusOf("step"), await statusOf("lastStep"), await statusOf("beside")]).toEqual([
+      "failed",
+      "done",
+      "done",
+    ])
+    expect(log.map(({ message }) => message).join("\n")).toContain(
+      'keepFile("page") must not be called in step("paint")',
+    )
+  })
+})
+
 it.each([
   ["longer than a key of every store", "é".repeat(201), "up to 200 characters"],
   ["that Postgres refuses", "a\u0000", "without U+0000"],

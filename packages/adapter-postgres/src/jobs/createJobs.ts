@@ -7,6 +7,7 @@ import {
   type JobMode,
   judgeJob,
   type KeyId,
+  labelsOf,
   maximumCostOf,
   type ProjectId,
   type Spending,
@@ -308,7 +309,7 @@ const noteReplaced = (batch: Batch, job: Job, row: NewRow): void => {
   const before = [...batch.holders.values()].find(({ id }) => id === job.id)
   if (before === undefined) throw new TypeError(`${job.id} has no scope`)
   const remembers = isCallersKey(before.idempotencyKey)
-  batch.replaced.push({ ...row, remembers })
+  batch.replaced.push({ ...row, labels: labelsOf(job.metadata), remembers })
   if (remembers) batch.bound.set(keyName(before), { job, fingerprint: before.fingerprint })
   for (const [name, bound] of batch.bound) if (bound.job.id === job.id) batch.bound.set(name, { ...bound, job })
   batch.bound.set(keyName(job), { job, fingerprint: job.fingerprint })

@@ -22,7 +22,7 @@ export const newRow = (item: NewJob, job: Job, priceId: number | null, retried: 
       kind_version: job.kindVersion,
       upload_id: job.uploadId,
       priority: rankOf(job.priority),
-      kept: JSON.stringify(item.metadata),
+      kept: JSON.stringify(job.metadata),
       idempotency_key: job.idempotencyKey,
       fingerprint: job.fingerprint,
       price_id: priceId,

@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { type BoundKey, type JobId, keylessPrefix, type KeyId, labelsOf } from "@kiln/core/domain"
+import { type BoundKey, type JobId, keylessPrefix, type KeyId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
 import { isReplacedKey, Superseded } from "../postgresErrors.ts"
 import type { Session, Transaction } from "../Session.ts"
@@ -9,6 +9,8 @@ import type { NewRow } from "./newRows.ts"
 
 /** A waiting job with another request, as it is written. Its delay counts from its creation. */
 export interface Replacing extends NewRow {
+  /** All of its labels, also those of prerequisites that the new request does not name. */
+  readonly labels: ReadonlyArray<string>
   /** Whether the key that it had stays bound to it, because a caller gave it. */
   readonly remembers: boolean
 }
@@ -38,8 +40,7 @@ const replaceStatement = statement((given: Given<ReplaceJob>) =>
 export const replaceJobs = async (tx: Transaction, replaced: ReadonlyArray<Replacing>): Promise<void> => {
   if (replaced.length === 0) return
   const answers = await Promise.all(
-    replaced.map(({ item, remembers, row: { key_id: _, kind: __, mode: ___, project_id: ____, ...row } }) => {
-      const labels = labelsOf(item.metadata)
+    replaced.map(({ labels, remembers, row: { key_id: _, kind: __, mode: ___, project_id: ____, ...row } }) => {
       return tx.get(replaceStatement, {
         ...row,
         labels: labels.length === 0 ? null : JSON.stringify(labels),

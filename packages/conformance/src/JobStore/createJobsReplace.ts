@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { withSubmitted } from "@kiln/core/domain"
+import { deliveryMark, labelsWith, maxParkMs, submittedOf, withDelivery, withSubmitted } from "@kiln/core/domain"
 import { JobDirectory, JobStore, type NewJob, Switchboard, UploadStore } from "@kiln/core/ports"
 import {
   advance,
@@ -195,6 +195,35 @@ export const replacingJobs: Section = {
         yield* replace(replacing(2, tagged("both", "new")))
         expect(yield* Effect.all([idsOf("old"), idsOf("both"), idsOf("new")])).toEqual([[], [jobId(1)], [jobId(1)]])
         expect((yield* store.listSignals(jobId(1))).map(({ name }) => name)).toEqual(["go"])
+      }),
+    ),
+
+    check(
+      "a job keeps its prerequisites, and what happens if one of them fails",
+      Effect.gen(function* () {
+        const directory = yield* JobDirectory
+        yield* create(newJob(1))
+        const [prerequisite] = (yield* claim()).claims
+        const after = [jobId(1)]
+        const dependent = { metadata: withSubmitted({}, { after, afterFailure: "run", tags: ["old"] }), delayMs: 500 }
+        yield* create(replacing(2, dependent))
+        const plain = yield* replace(replacing(3))
+        expect(plain.metadata).toEqual(withSubmitted({}, { after, afterFailure: "run" }))
+        const marked = withDelivery(withSubmitted({ model: "small" }, { tags: ["new"] }))
+        const job = yield* replace(replacing(4, { metadata: marked }))
+        expect(submittedOf(job)).toEqual({ after, afterFailure: "run", tags: ["new"] })
+        expect(JSON.stringify(job.metadata).endsWith(deliveryMark)).toBe(true)
+        for (const label of labelsWith({ after, tags: ["new"] }))
+          expect((yield* directory.listJobs({ labels: [label], limit: 10 })).jobs.map(({ id }) => id)).toEqual([job.id])
+        // The end of the prerequisite finds it.
+        const store = yield* JobStore
+        const { token } = yield* claimOne()
+        const park = { reason: "after", subject: "1", until: undefined } as const
+        const deferral = { jobId: job.id, token, delayMs: 1, countsAsFailure: true, record: undefined, park }
+        expect(yield* store.deferJobs([deferral])).toEqual(["Written"])
+        expect((yield* read(job)).claimableAt).toBe(maxParkMs)
+        if (prerequisite !== undefined) yield* complete(prerequisite)
+        expect((yield* claimOne()).job).toMatchObject({ id: job.id, request: replacing(4).request })
       }),
     ),
 

@@ -165,7 +165,7 @@ export class JobNotWaiting extends KilnError<"JobNotWaiting"> {
       "JobNotWaiting",
       reason === "running"
         ? "a worker runs the job, so its start cannot be changed"
-        : "the job waits for children, a signal or a sleep of its own, which promote and reschedule do not end",
+        : "the job waits for prerequisites, children, a signal or a sleep, which promote and reschedule do not end",
     )
     this.reason = reason
   }

@@ -5,7 +5,6 @@ import type { Job } from "./Job.ts"
 import type { Json, JsonObject } from "./Json.ts"
 import { traceField } from "./JobTrace.ts"
 import type { SubmittedTick } from "./Schedule.ts"
-import type { Unique } from "./acceptance.ts"
 
 /**
  * The name under which a job's metadata carries what its caller attached to it. No field of a request has this name, as with
@@ -50,9 +49,38 @@ const fieldOf = (metadata: JsonObject): Submitted => {
 /** Returns what the caller of a job attached to it. */
 export const submittedOf = ({ metadata }: Pick<Job, "metadata">): Submitted => fieldOf(metadata)
 
+/**
+ * Returns the metadata of a request that replaces another: the job starts after the same jobs as before. The mark of a delivery stays
+ * last.
+ */
+export const withPrerequisitesOf = (metadata: JsonObject, replaced: Pick<Job, "metadata">): JsonObject => {
+  const { after, afterFailure } = submittedOf(replaced)
+  if (after === undefined) return metadata
+  const { [deliveryField]: mark, ...others } = metadata
+  const { afterFailure: _, ...submitted } = fieldOf(metadata)
+  const kept = withSubmitted(others, { ...submitted, after, ...(afterFailure !== undefined && { afterFailure }) })
+  return mark === undefined ? kept : { ...kept, [deliveryField]: mark }
+}
+
 /** Returns the fingerprint of the request that a job was first asked with: an operator may have changed it for a retry. */
 export const askedFingerprint = (job: Pick<Job, "fingerprint" | "metadata">): string =>
   submittedOf(job).changedFrom ?? job.fingerprint
+
+/**
+ * Makes a job the only one of its scope: while another one has the scope, that one is returned instead. The last accepted job has
+ * it.
+ */
+export interface Unique {
+  /** A digest of the key, the mode, the kind and what the caller named. */
+  readonly scope: string
+  /** The time for which a job keeps its scope: until it is claimed, until it has finished, or for milliseconds from its creation. */
+  readonly while: "queued" | "unfinished" | number
+  /**
+   * A job that has the scope and waits for its first attempt gets the request of the new one, instead of being returned as it is. It keeps
+   * its prerequisites. Needs `while: "queued"`. Not in a transaction of a caller's, which would keep workers from the job until it ends.
+   */
+  readonly replaces?: boolean | undefined
+}
 
 /** The name under which the metadata of a unique job carries its scope, for its retries. */
 const uniqueField = "kiln:unique"

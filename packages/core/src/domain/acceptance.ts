@@ -12,24 +12,9 @@ import type { Priority } from "./Priority.ts"
 import { maximumCost, type Spending, type SpendRefusal, spendRefusal, spendRefusalReason } from "./SpendCap.ts"
 import type { JobTick } from "./JobTick.ts"
 import { hasRoom, type KeptBytes } from "./transferAcceptance.ts"
+import { type Unique, withPrerequisitesOf } from "./Submitted.ts"
 import { type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
 import { valueOf } from "./realms.ts"
-
-/**
- * Makes a job the only one of its scope: while another one has the scope, that one is returned instead. The last accepted job has
- * it.
- */
-export interface Unique {
-  /** A digest of the key, the mode, the kind and what the caller named. */
-  readonly scope: string
-  /** The time for which a job keeps its scope: until it is claimed, until it has finished, or for milliseconds from its creation. */
-  readonly while: "queued" | "unfinished" | number
-  /**
-   * A job that has the scope and waits for its first attempt gets the request of the new one, instead of being returned as it is. Needs
-   * `while: "queued"`. Not in a transaction of a caller's, which would keep workers from the job until it ends.
-   */
-  readonly replaces?: boolean | undefined
-}
 
 /** A job to be accepted. */
 export interface NewJob {
@@ -320,8 +305,9 @@ const requestedOf = (
 ) => ({ fingerprint, idempotencyKey, kindVersion, metadata, price, priority, request, uploadId })
 
 /**
- * Returns a waiting job with another request. Its place in the line stays if it can be claimed and still is to be, as with a rescheduling.
- * Store time may be read before the job's transaction, so it may be before the creation.
+ * Returns a waiting job with another request. It keeps its prerequisites, because the submission that replaces it cannot name any. Its
+ * place in the line stays if it can be claimed and still is to be, as with a rescheduling. Store time may be read before the job's
+ * transaction, so it may be before the creation.
  */
 const replacedJob = (replaced: Job, job: NewJob, price: PriceSnapshot | null, now: number): Job => {
   const { claimableAt, createdAt, id } = replaced
@@ -329,5 +315,6 @@ const replacedJob = (replaced: Job, job: NewJob, price: PriceSnapshot | null, no
   const at = isReady ? claimableAt : Math.max(now, createdAt) + Math.ceil(job.delayMs)
   const state = applyEvent(replaced, { event: "replaced", limits: job.limits, at }, now)
   if (state === undefined) throw new TypeError(`${id} cannot get another request`)
-  return { ...replaced, ...state, ...requestedOf(job, price) }
+  const metadata = withPrerequisitesOf(job.metadata, replaced)
+  return { ...replaced, ...state, ...requestedOf({ ...job, metadata }, price) }
 }

@@ -6,7 +6,6 @@ export {
   type RefusedJob,
   refusedJob,
   repeatOf,
-  type Unique,
 } from "./acceptance.ts"
 export { advanceAfter, type JobTick } from "./JobTick.ts"
 export { exceedsCap, hasRoom, judgeTransfer, judgeUpload, type KeptBytes } from "./transferAcceptance.ts"
@@ -141,6 +140,7 @@ export type { Rate } from "./Rate.ts"
 export {
   type MetadataValue,
   type Submitted,
+  type Unique,
   withSubmitted,
   submittedOf,
   labelsWith,

@@ -78,7 +78,7 @@ export interface AttemptEngine {
     name: string,
     value?: JsonCheck<Value, "value"> & Value,
   ) => Promise<SentSignal>
-  /** Fails an unfinished job with `canceled_by_operator`. Rejects with `JobFinished` if it has ended. */
+  /** Fails an unfinished job with `canceled_by_operator`. Repeating it has no effect. Rejects with `JobFinished` if it has ended otherwise. */
   readonly cancel: (job: JobReference<string>) => Promise<void>
 }
 
@@ -214,8 +214,9 @@ export interface Attempt<
   /** The number of chunks of the job so far, those of earlier attempts included: where an attempt goes on that can. */
   readonly emitted: number
   /**
-   * Runs a step that creates one of the job's files. The file is durable when it resolves. A later attempt creates it again.
-   * Writing it twice in one attempt fails the job.
+   * Creates one of the job's files. The file is durable when it resolves. A later attempt creates it again, also after a wait. Writing it
+   * twice in one attempt fails the job, and so does a call in a step, which a later attempt skips: return bytes that cost money from a
+   * step as text (base64) and write the file after it, or write it in a child job.
    *
    * `data` may be a stream: it is written piece by piece, with one piece in memory. A file that exceeds the `maxBytes` of the kind's
    * `files` (default 64 MiB) fails the attempt while it is written (`result_invalid`). `signal` aborts when the write ends early.

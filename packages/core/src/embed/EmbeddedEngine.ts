@@ -73,7 +73,7 @@ export interface UniqueOptions {
   /**
    * What happens to the waiting job when another one counts as the same. By default nothing. `extend`: its delay begins again, as the delay of the new
    * call. `replace`: the same, and the job gets everything else of the new call too: request, upload, price, priority, tags, metadata, context.
-   * Both need `while: "queued"`, and do not work in a transaction. `replace` does not work with `after`.
+   * Its prerequisites stay, so `replace` does not work with `after`. Both need `while: "queued"`, and do not work in a transaction.
    */
   readonly onDuplicate?: "extend" | "replace"
 }

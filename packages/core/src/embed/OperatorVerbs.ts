@@ -244,14 +244,14 @@ export interface OperatorVerbs<K extends Kind> {
   ) => Promise<JobResult<Extract<K, { readonly name: Name }>>>
   /**
    * Makes a job that waits for its delayed start, or for its next attempt, claimable now; workers look for it at once. It comes after the
-   * jobs that are ready already. Rejects with `JobNotWaiting` for a job that runs, or that waits for children, a signal or a sleep. A
-   * job that is ready keeps its place.
+   * jobs that are ready already. Rejects with `JobNotWaiting` for a job that runs, or that waits for prerequisites, children, a signal or
+   * a sleep. A job that is ready keeps its place.
    */
   readonly promote: (job: JobReference<string>) => Promise<void>
   /**
    * Changes when a waiting job may start, or start its next attempt: sooner or later than before, at most 366 days from now. The time
    * until then does not count against its queue limit. Or changes its `priority`, by which the next claim goes; a job that waits for
-   * children, a signal or a sleep can get another priority, too. Rejects like `promote`.
+   * prerequisites, children, a signal or a sleep can get another priority, too. Rejects like `promote`.
    */
   readonly reschedule: (job: JobReference<string>, start: NewStart) => Promise<void>
   /**

@@ -33,7 +33,8 @@ interface ScheduleDetails extends ProjectOption {
   readonly priority?: PriorityName | number
   /**
    * The treatment of ticks at which no worker was running. `once` (the default) submits one job for all of them as soon as a worker
-   * runs; `skip` waits for the next tick; `each` submits a job for each of the last 100, one by one, in order.
+   * runs; `skip` waits for the next tick, unless the latest is at most a minute old; `each` submits a job for each of the last 100, one
+   * by one, in order.
    */
   readonly missed?: MissedTicks
   /**

@@ -11,7 +11,7 @@ import { KindBug } from "../kinds/KindBug.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { AudioInput } from "../providers/Provider.ts"
-import { shownCall } from "../worker/attempt/UsedNames.ts"
+import { CurrentStep, shownCall } from "../worker/attempt/UsedNames.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
 import { AttemptParts, failing, thrownFor } from "./AttemptParts.ts"
 import type { CallerContext } from "./EngineOptions.ts"
@@ -22,6 +22,7 @@ import { MadeErrors } from "./failure.ts"
 import { promisedEngine } from "./promisedEngine.ts"
 import { wholeAudio } from "./providerSet.ts"
 import { resultBug } from "./resultBug.ts"
+import { inStep, stepOfCaller } from "./stepOfCaller.ts"
 import { tickOf } from "./tickOf.ts"
 
 /** The program's function that calls `run` with what its job carries. */
@@ -184,7 +185,14 @@ class AsyncAttempt implements Attempt {
       this.#runKept(
         "step",
         name,
-        this.#attempt.step(name, this.#work("step", name, work) as Effect.Effect<never>),
+        this.#attempt.step(
+          name,
+          Effect.withFiber((fiber) => {
+            const step = fiber.getRef(CurrentStep)
+            const inside = typeof work === "function" ? (signal: AbortSignal) => inStep(step, () => work(signal)) : work
+            return this.#work("step", name, inside) as Effect.Effect<never>
+          }),
+        ),
       ) as Promise<Value>
   }
 
@@ -244,7 +252,11 @@ class AsyncAttempt implements Attempt {
       return this.#runKept(
         "writeFile",
         name,
-        Effect.map(written, (file) => void (this.#files ??= []).push(file)),
+        Effect.provideService(
+          Effect.map(written, (file) => void (this.#files ??= []).push(file)),
+          CurrentStep,
+          stepOfCaller(),
+        ),
       )
     }
   }

@@ -118,7 +118,7 @@ export interface AttemptEngine {
     name: string,
     value?: unknown,
   ) => Effect.Effect<{ readonly isFirst: boolean }, JobNotFound | JobFinished | InvalidRequest | AttemptError>
-  /** Fails an unfinished job with `canceled_by_operator`. */
+  /** Fails an unfinished job with `canceled_by_operator`. Repeating it has no effect. Fails with `JobFinished` if it has ended otherwise. */
   readonly cancel: (jobId: string) => Effect.Effect<void, JobNotFound | JobFinished | AttemptError>
 }
 
@@ -240,11 +240,15 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
   /** The number of chunks of the job so far, those of earlier attempts included. */
   readonly emitted: number
   /**
-   * Stores a file under a name. The blob is durable when this succeeds. Using a name twice fails the job immediately. A file beyond
-   * the `maxBytes` of its kind fails with `result_invalid` while it is written, and nothing of it can be read.
+   * Stores a file under a name. The blob is durable when this succeeds. Using a name twice fails the job immediately, and so does a call
+   * in a step, which a later attempt skips; the last step may store files. A file beyond the `maxBytes` of its kind fails with
+   * `result_invalid` while it is written, and nothing of it can be read.
    */
   readonly keepFile: (name: string, file: AttemptFile) => Effect.Effect<OutputFile, AttemptError>
-  /** Runs a step that creates a file, and stores the file. Files are not kept between attempts. The blob is durable when this succeeds. */
+  /**
+   * Creates a file, and stores it like `keepFile`. Files are not kept between attempts: return bytes that cost money from a step as text
+   * (base64), or write the file in a child job. The blob is durable when this succeeds.
+   */
   readonly writeFile: <E extends AttemptError>(
     name: string,
     effect: Effect.Effect<AttemptFile, E>,

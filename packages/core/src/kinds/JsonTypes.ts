@@ -34,7 +34,7 @@ type RemedyFor<T> = T extends bigint
             : T extends PromiseLike<unknown>
               ? "Promise is not JSON; await it"
               : T extends ArrayBufferView | ArrayBuffer
-                ? "bytes are not JSON; use a file or text (base64)"
+                ? "bytes are not JSON; use text (base64), or a file written after the steps"
                 : T extends { readonly toJSON: (...given: never) => unknown }
                   ? "class instance is not JSON; use its toJSON()"
                   : never

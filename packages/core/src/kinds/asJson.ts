@@ -71,7 +71,8 @@ const instanceProblem = (value: object): string => {
   if (value instanceof Map) return "Map is not JSON; use an object (Object.fromEntries()), in schemas too"
   if (value instanceof Set) return "Set is not JSON; use a list (Array.from()), in schemas too"
   if (typeof (value as { readonly then?: unknown }).then === "function") return "Promise is not JSON; await it"
-  if (ArrayBuffer.isView(value) || isArrayBuffer(value)) return "bytes are not JSON; use a file or text (base64)"
+  if (ArrayBuffer.isView(value) || isArrayBuffer(value))
+    return "bytes are not JSON; use text (base64), or a file written after the steps"
   const { name } = (Object.getPrototypeOf(value) as { readonly constructor: { readonly name: string } }).constructor
   const remedy = "toJSON" in value ? "use its toJSON()" : "use an object of plain fields, such as { ...value }"
   return `${name} is a class, and its instance is not JSON; ${remedy}`

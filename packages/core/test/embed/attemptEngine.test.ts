@@ -145,6 +145,30 @@ describe("the engine of an attempt", () => {
     ])
   })
 
+  it("cancels a job as often as the attempt is repeated, and rejects for jobs that have ended otherwise", async () => {
+    const caught: Array<unknown> = []
+    const boss = jobKind({
+      name: "boss",
+      request: z.object({ sent: z.string() }),
+      run: async ({ engine, request, sleep }) => {
+        const reminder = await engine.submit("reminder", mail, { to: "ada" }, { delayMs: 60_000 })
+        await engine.cancel(reminder)
+        await sleep("after", "1 second")
+        await engine.cancel(request.sent).catch((e: unknown) => caught.push(e))
+        return { output: { reminder: reminder.id } }
+      },
+    })
+    await using kiln = await testEngine({ kinds: [boss, mail], mode: "manual" })
+    const sent = await kiln.submit("mail", { to: "ada" })
+    await kiln.drain()
+    const job = await kiln.submit("boss", { sent: sent.id })
+    await kiln.drain()
+    await kiln.advance("2 seconds")
+    await kiln.drain()
+    expect(await kiln.get(job)).toMatchObject({ status: "done" })
+    expect(caught).toMatchObject([{ code: "job_finished" }])
+  })
+
   it("is the same for kinds with Effect", async () => {
     const order = JobKind({
       name: "order",

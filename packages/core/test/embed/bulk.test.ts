@@ -262,7 +262,8 @@ describe("promote", () => {
     await expect(kiln.operator.promote(hanging)).rejects.toMatchObject({ code: "job_not_waiting", reason: "running" })
     const waiting = await kiln.submit("flow", { how: "wait" })
     await until(async () => (await kiln.operator.waitingFor(waiting)).some(({ reason }) => reason === "signal"))
-    const refused = { code: "job_not_waiting", reason: "parked" }
+    const message: unknown = expect.stringContaining("prerequisites, children, a signal or a sleep")
+    const refused = { code: "job_not_waiting", reason: "parked", message }
     await expect(kiln.operator.promote(waiting)).rejects.toMatchObject(refused)
     await expect(kiln.operator.reschedule(waiting, { delayMs: 5 })).rejects.toMatchObject(refused)
     expect(await kiln.operator.promoteMany({ kind: "flow" }, { dryRun: true })).toMatchObject({ matched: 1 })

@@ -133,6 +133,20 @@ it.each<Mistake>([
     filed,
   ],
   [
+    "a file that is written in a step",
+    async ({ step, writeFile }) => {
+      await step("paint", async () => {
+        await late()
+        const file = { data: Uint8Array.of(1), mediaType: "application/pdf" }
+        await writeFile("pdf", async () => file).catch(() => undefined)
+        return true
+      })
+      return done
+    },
+    'writeFile("pdf") must not be called in step("paint"): a later attempt skips the step and lacks the file. Return the bytes from the step as text (base64) and write the file after it, or write it in a child job',
+    filed,
+  ],
+  [
     "one child without a list",
     async ({ children }) => children("mails", "mail", {}),
     'children("mails") expects an array of requests as its third argument',

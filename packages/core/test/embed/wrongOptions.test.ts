@@ -108,7 +108,11 @@ describe("a value that is not JSON", () => {
     ["a map", { of: new Map() }, ".of: Map is not JSON; use an object (Object.fromEntries()), in schemas too"],
     ["a set", { of: new Set() }, ".of: Set is not JSON; use a list (Array.from()), in schemas too"],
     ["a promise", { of: Promise.resolve(1) }, ".of: Promise is not JSON; await it"],
-    ["bytes", { of: Uint8Array.of(1) }, ".of: bytes are not JSON; use a file or text (base64)"],
+    [
+      "bytes",
+      { of: Uint8Array.of(1) },
+      ".of: bytes are not JSON; use text (base64), or a file written after the steps",
+    ],
     ["a URL", { of: new URL("http://a") }, ".of: URL is a class, and its instance is not JSON; use its toJSON()"],
     ["a function", { run: () => 1 }, ".run: function is not JSON; use an object of plain fields"],
     ["a hole", [1, undefined], "[1]: undefined is not JSON in a list; use null"],

@@ -59,10 +59,10 @@ export class Attempt implements Placed {
 
   /** Names of steps and files that the attempt has used. */
   get names(): UsedNames {
-    return (this.#names ??= new UsedNames())
+    return (this.#names ??= new UsedNames(this.kind.files.length > 0))
   }
 
-  /** The bug of using a name twice, if that happened. */
+  /** The bug of using a name twice or writing a file in a step, if that happened. */
   get nameBug(): UsedNames["bug"] {
     return this.#names?.bug
   }

@@ -109,7 +109,11 @@ class RunContext implements AttemptContext<unknown> {
       this.#named(
         "step",
         name,
-      )(this.#kept(name, () => inSpan("Attempt.step", effect, { attributes: { "kiln.step": name } })))
+      )(
+        this.#kept(name, () =>
+          this.#attempt.names.within(name, inSpan("Attempt.step", effect, { attributes: { "kiln.step": name } })),
+        ),
+      )
   }
 
   get lastStep(): AttemptContext<unknown>["lastStep"] {

@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { isEngineStep } from "../../domain/Child.ts"
@@ -16,6 +17,19 @@ type NamedCall =
   | "keepFile"
   | "writeFile"
 
+/** A step whose value is kept, while its work runs. */
+export interface RunningStep {
+  readonly names: UsedNames
+  readonly name: string
+  /** The problem of a file that was written in it. */
+  problem: string | undefined
+}
+
+/** The step in which an effect runs, for attempts whose kind has files. */
+export const CurrentStep = Context.Reference<RunningStep | undefined>("@kiln/core/worker/attempt/CurrentStep", {
+  defaultValue: () => undefined,
+})
+
 /** Maximum length of a name in a message, and therefore in the log. */
 const shownLength = 64
 
@@ -26,11 +40,17 @@ const shownLength = 64
  */
 export class UsedNames {
   readonly #used = { step: new Map<string, NamedCall | undefined>(), file: new Map<string, NamedCall | undefined>() }
+  readonly #hasFiles: boolean
   #bug: KindBug | undefined
 
+  /** `hasFiles`: whether the kind has files, which must not be written in steps. */
+  constructor(hasFiles: boolean) {
+    this.#hasFiles = hasFiles
+  }
+
   /**
-   * The bug of an attempt that used a name twice. Catching its error does not help: no later step starts, and the bug
-   * is reported when the attempt ends.
+   * The bug of an attempt that used a name twice, or wrote a file in a step. Catching its error does not help: no later step starts,
+   * and the bug is reported when the attempt ends.
    */
   get bug(): KindBug | undefined {
     return this.#bug
@@ -49,7 +69,7 @@ export class UsedNames {
   readonly once =
     (call: NamedCall, name: string) =>
     <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-      Effect.suspend(() => {
+      Effect.withFiber((fiber) => {
         const what = call === "keepFile" || call === "writeFile" ? "file" : "step"
         const used = this.#used[what]
         const problem = used.has(name) ? usedTwice(what, name) : what === "step" ? stepProblem(name) : undefined
@@ -59,10 +79,37 @@ export class UsedNames {
         return Effect.onExit(effect, (exit) =>
           Effect.sync(() => {
             if (Exit.isFailure(exit)) used.delete(name)
-            else used.set(name, undefined)
+            else {
+              used.set(name, undefined)
+              if (what === "file") this.#noteFile(call, name, fiber.getRef(CurrentStep))
+            }
           }),
         )
       })
+
+  /**
+   * Runs the work of a step whose value is kept. It is a bug if it has written a file, because a later attempt skips the step, and files
+   * belong to their attempt.
+   */
+  within<A, E, R>(name: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+    if (!this.#hasFiles) return effect
+    return Effect.suspend(() => {
+      const step: RunningStep = { names: this, name, problem: undefined }
+      return Effect.tap(Effect.provideService(effect, CurrentStep, step), () => {
+        if (step.problem === undefined) return Effect.void
+        return Effect.die((this.#bug ??= new KindBug(step.problem)))
+      })
+    })
+  }
+
+  /**
+   * Notes a file whose write began and ended in a step of this attempt. One that outlasts the step's work does not count: a queue of the
+   * program may have begun it in the context of the step.
+   */
+  #noteFile(call: NamedCall, file: string, step: RunningStep | undefined): void {
+    if (step?.names !== this) return
+    step.problem ??= `${shownCall(call, file)} must not be called in ${shownCall("step", step.name)}: a later attempt skips the step and lacks the file. Return the bytes from the step as text (base64) and write the file after it, or write it in a child job`
+  }
 }
 
 /** A call of a context function, for messages to operators: `children("clips")`. */

@@ -2,7 +2,7 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
-import { FileGone } from "../../domain/Errors.ts"
+import { FileGone, type JobFinished } from "../../domain/Errors.ts"
 import { authorize, isId, type Job, type JobId, type Json, type Principal, submittedOf } from "../../domain/index.ts"
 import { followUpKey, promisedStep } from "../../domain/Child.ts"
 import { promisedId } from "../../domain/Ids.ts"
@@ -184,6 +184,11 @@ export const ownersVerbs = (
 ): Pick<AttemptEngine, "get" | "readFile" | "signal" | "cancel"> => {
   const owner = ownerOf(job)
   const get = (jobId: string) => engine.getJob(owner, jobId)
+  // A repeated attempt finds the jobs that an earlier one has canceled.
+  const unlessCanceled = (jobId: string) => (error: JobFinished) =>
+    Effect.flatMap(get(jobId), ({ errorCode }) =>
+      errorCode === "canceled_by_operator" ? Effect.void : Effect.fail(error),
+    )
   return {
     get,
     readFile: (fileId) =>
@@ -195,6 +200,10 @@ export const ownersVerbs = (
         }),
       ),
     signal: (jobId, name, value) => engine.signalJob({ jobId, name, value, owner }),
-    cancel: (jobId) => Effect.andThen(get(jobId), Effect.provideContext(cancelJob(jobId), context)),
+    cancel: (jobId) =>
+      Effect.andThen(
+        get(jobId),
+        Effect.catchTag(Effect.provideContext(cancelJob(jobId), context), "JobFinished", unlessCanceled(jobId)),
+      ),
   }
 }
