@@ -172,7 +172,13 @@ export const parkAfterJobs: Section = {
         // A prerequisite that does not exist is none.
         expect([...(yield* store.expireJobs(2))].toSorted()).toEqual([jobId(4), jobId(5)])
         const unfinished = yield* read(newJob(3))
-        expect(unfinished).toMatchObject({ status: "queued", deadlineAt: 2_000, claimableAt: 1_000, waitedMs: 0, token: 0 })
+        expect(unfinished).toMatchObject({
+          status: "queued",
+          deadlineAt: 2_000,
+          claimableAt: 1_000,
+          waitedMs: 0,
+          token: 0,
+        })
         yield* advance(300)
         yield* complete(running.claims[0] as Claim)
         yield* advance(100)
