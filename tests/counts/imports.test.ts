@@ -7,10 +7,10 @@ import { type LoadedModule, loadedModules } from "./loadedModules.ts"
  * modules above what it does: raise one only for a reason.
  */
 const limits = [
-  { door: "@kiln/core", modules: 100, effect: 16, kilobytes: 434 },
-  { door: "@kiln/core/domain", modules: 53, effect: 0, kilobytes: 206 },
+  { door: "@kiln/core", modules: 100, effect: 16, kilobytes: 438 },
+  { door: "@kiln/core/domain", modules: 53, effect: 0, kilobytes: 209 },
   { door: "@kiln/core/opentelemetry", modules: 6, effect: 0, kilobytes: 8 },
-  { door: "@kiln/core/ports", modules: 189, effect: 72, kilobytes: 1_902 },
+  { door: "@kiln/core/ports", modules: 189, effect: 72, kilobytes: 1_904 },
 ] as const
 
 /** Returns the modules that a program loads. */

@@ -5,6 +5,7 @@ import {
   isClaimable,
   isLost,
   isOverdue,
+  isPostponed,
   leaseAt,
   lostTooMany,
   overdueCode,
@@ -166,8 +167,7 @@ export const jobTransitions = {
     to: "queued",
     guard: "overdue",
     token: "kept",
-    meaning:
-      "no worker has claimed it, and its last prerequisite finished later: it has its whole queue limit from then on",
+    meaning: "its last prerequisite has not finished or did so later: its queue limit counts from then on",
   },
   expired: {
     verb: "expireJobs",
@@ -207,8 +207,7 @@ export const jobTransitions = {
 export type JobEventName = keyof typeof jobTransitions
 
 /**
- * An event of the transition table with its values. An event without a row in the table, or without a case below, does not
- * compile.
+ * An event of the transition table with its values. One without a row in the table, or without a case below, does not compile.
  */
 export type TransitionEvent =
   | { readonly event: "claimed"; readonly leaseDurationMs: number }
@@ -227,7 +226,7 @@ export type TransitionEvent =
   | { readonly event: "replaced"; readonly limits: JobLimits; readonly at: number }
   | { readonly event: "released"; readonly token: number; readonly createdAt: number }
   | { readonly event: "lost"; readonly createdAt: number }
-  /** `since` is when the last prerequisite finished; now if one has not. The queue limit has not passed since then. */
+  /** `since` is as `waitsSince` returns it. */
   | { readonly event: "postponed"; readonly since: number }
   | { readonly event: "expired" }
   | { readonly event: "canceled" }
@@ -253,26 +252,6 @@ export const created = (now: number, limits: JobLimits, delayMs = 0): JobState =
   finishedAt: null,
 })
 
-/**
- * Returns since when a job waits whose prerequisites finished at these times: now if one has not, `undefined` if the job has none. One that is
- * parked on its prerequisites is woken by their ends; this is for jobs that no worker has claimed.
- */
-export const waitsSince = (finishedAt: ReadonlyArray<number | null>, now: number): number | undefined =>
-  finishedAt.length === 0 ? undefined : Math.max(...finishedAt.map((at) => at ?? now))
-
-/** Returns the event by which the sweep ends the waiting or running of an overdue job. `since` is as `waitsSince` returns it. */
-export const overdueEvent = (
-  job: JobState & { readonly createdAt: number },
-  now: number,
-  since: number | undefined,
-): TransitionEvent => {
-  if (isLost(job, now)) return { event: "lost", createdAt: job.createdAt }
-  return since !== undefined && isPostponed(job, since, now) ? { event: "postponed", since } : { event: "expired" }
-}
-
-const isPostponed = (job: JobState, since: number, now: number): boolean =>
-  job.status === "queued" && since <= now && since + job.queueLimitMs > now
-
 /** Returns the job after the event, or `undefined` if the table forbids the move. Every store is compared with this function. */
 export const applyEvent = (job: JobState, event: TransitionEvent, now: number): JobState | undefined => {
   const rule = jobTransitions[event.event]
@@ -291,13 +270,15 @@ export const applyEvent = (job: JobState, event: TransitionEvent, now: number): 
     case "deferred":
       return wait({ ...job, failures: job.failures + (event.countsAsFailure ? 1 : 0) }, now, now + event.delayMs)
     case "parked":
-      return park(job, now, event)
+      return park(job, now, event.until, event.isCharged)
     case "woken":
       return beginToWaitAt({ ...job, ...endPhase(job, now) }, now)
     case "rescheduled":
       return beginToWaitAt({ ...job, ...endPhase(job, now) }, event.at)
-    case "replaced":
-      return beginToWaitAt({ ...job, ...limitsOf(event.limits), waitedMs: 0 }, event.at)
+    case "replaced": {
+      const { queueLimitMs, runLimitMs } = event.limits
+      return beginToWaitAt({ ...job, queueLimitMs, runLimitMs, waitedMs: 0 }, event.at)
+    }
     case "released":
       return wait(job, now, event.createdAt)
     case "lost":
@@ -392,16 +373,10 @@ const wait = (job: JobState, now: number, claimableAt: number): JobState => {
   }
 }
 
-const park = (
-  job: JobState,
-  now: number,
-  { isCharged, until }: Extract<TransitionEvent, { readonly event: "parked" }>,
-): JobState => {
+const park = (job: JobState, now: number, until: number, isCharged: boolean): JobState => {
   const waiting = wait({ ...job, attempts: job.attempts - 1 }, now, until)
   return isCharged ? waiting : beginToWaitAt(waiting, until)
 }
-
-const limitsOf = ({ queueLimitMs, runLimitMs }: JobLimits): JobLimits => ({ queueLimitMs, runLimitMs })
 
 /** The time until then counts as neither running nor waiting, as with a delayed job. */
 const beginToWaitAt = (job: JobState, at: number): JobState => ({

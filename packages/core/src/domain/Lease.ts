@@ -61,3 +61,27 @@ export const overdueCode = (job: Pick<JobState, "held">): "job_timeout" | "queue
  */
 export const lostTooMany = (job: Pick<JobState, "held" | "lostWorkers">, maxLostWorkers: number): boolean =>
   job.lostWorkers + (job.held ? 1 : 0) >= maxLostWorkers
+
+/**
+ * Returns since when a job waits whose prerequisites finished at these times: now if one has not, `undefined` if the job has none. One that is
+ * parked on its prerequisites is woken by their ends; this is for jobs that no worker has claimed.
+ */
+export const waitsSince = (finishedAt: ReadonlyArray<number | null>, now: number): number | undefined =>
+  finishedAt.length === 0 ? undefined : Math.max(...finishedAt.map((at) => at ?? now))
+
+/** Returns the event by which the sweep ends the waiting or running of an overdue job. `since` is as `waitsSince` returns it. */
+export const overdueEvent = (
+  job: JobState & { readonly createdAt: number },
+  now: number,
+  since: number | undefined,
+):
+  | { readonly event: "lost"; readonly createdAt: number }
+  | { readonly event: "postponed"; readonly since: number }
+  | { readonly event: "expired" } => {
+  if (isLost(job, now)) return { event: "lost", createdAt: job.createdAt }
+  return since !== undefined && isPostponed(job, since, now) ? { event: "postponed", since } : { event: "expired" }
+}
+
+/** Returns whether a job that no worker has claimed still has some of its queue limit if it waits since then. */
+export const isPostponed = (job: Pick<JobState, "status" | "queueLimitMs">, since: number, now: number): boolean =>
+  job.status === "queued" && since <= now && since + job.queueLimitMs > now

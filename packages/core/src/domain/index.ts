@@ -95,7 +95,7 @@ export * from "./JobTransition.ts"
 export * from "./Json.ts"
 export type { KilnErrorCode } from "./KilnError.ts"
 export * from "./PortErrors.ts"
-export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany } from "./Lease.ts"
+export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany, overdueEvent, waitsSince } from "./Lease.ts"
 export {
   type PriorityName,
   type Priority,

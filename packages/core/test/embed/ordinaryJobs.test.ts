@@ -133,7 +133,7 @@ describe("a program whose kinds need no provider, price or switch", () => {
         await using engine = await createEngine({ ...parts, settings, kinds: [resize] })
         await expect(engine.eraseData(id)).rejects.toThrow("this engine has no place for files")
         // Its own job has none, but it cannot know that of jobs of others.
-        const own = await engine.submitAndWait("resize", { width: 3 })
+        const own = await engine.submit("resize", { width: 3 })
         await expect
           .poll(() => engine.operator.list({ kind: "resize" }), { timeout: 60_000 })
           .toMatchObject({ jobs: [] })
