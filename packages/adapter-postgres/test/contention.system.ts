@@ -9,7 +9,7 @@ import { begun, emptyDatabase, runSql } from "./support/databases.ts"
 const { jobId, keyId, newJob, ownerOf, projectId } = fixtures
 
 /** Milliseconds for what waits for nobody, on a machine that is busy. Those who failed with the batch did so after several seconds. */
-const soonMs = 1_500
+const soonMs = 3_000
 
 /** The stores of one process, whose calls at one moment are one batch. */
 const openProcess = (url: string, options: Partial<PostgresOptions> = {}) =>

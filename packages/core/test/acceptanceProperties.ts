@@ -128,6 +128,8 @@ const requestOf = ({
   queueCap: queue === "no cap" ? 0 : 3,
 })
 
+const prerequisites = { "kiln:submitted": { after: ["job_before"] } }
+
 const jobWith = (changes: Partial<Job>): Job => changes as Job
 
 /** Created exactly at the end of its time, unless it is `fresh`. */
@@ -143,6 +145,7 @@ const holderIn = ({ scope }: Situation): Job | undefined => {
     keyId: "key_a",
     mode: "live",
     kind: "speech_synthesis",
+    metadata: { b: 2, ...prerequisites },
     ranMs: 0,
     attempts: 0,
     failures: 0,
@@ -361,7 +364,8 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
         kindVersion: request.kindVersion,
         request: request.request,
         priority: request.priority,
-        metadata: request.metadata,
+        // The job that is replaced keeps its prerequisites.
+        metadata: isNew ? request.metadata : { ...request.metadata, ...prerequisites },
         uploadId: request.uploadId,
         idempotencyKey: request.idempotencyKey,
         fingerprint: request.fingerprint,
