@@ -52,7 +52,7 @@ const aheadBy =
     )
 
 /** Each breaks this invariant of the simulation. */
-const inSimulation: ReadonlyArray<PlantedBug & { readonly breaks: string }> = [
+const inSimulation: ReadonlyArray<PlantedBug & { readonly breaks: string | RegExp }> = [
   {
     bug: "an outage counts as a failure of the job",
     promise: 11,
@@ -90,7 +90,8 @@ const inSimulation: ReadonlyArray<PlantedBug & { readonly breaks: string }> = [
           claims: result.claims.map((claim) => ({ ...claim, job: { ...claim.job, checkpoints: {} } })),
         })),
     })),
-    breaks: "a checkpointed step is not paid for again",
+    // After a wait, the attempt that pays again has the number of the one before.
+    breaks: /^(a checkpointed step is not paid for again|provider calls are at most the attempts)$/,
   },
   {
     bug: "a repeated request with the same idempotency key creates another job",
@@ -278,7 +279,7 @@ const runs = 300
 describe("the simulation detects that", () => {
   it.each(inSimulation)("$bug (promise $promise)", async ({ breaks, stores }) => {
     const { broken } = await Effect.runPromise(simulateRuns({ layer: stores, seed: 1, runs }))
-    expect(broken?.violation?.invariant).toBe(breaks)
+    expect(broken?.violation?.invariant).toMatch(breaks)
   })
 })
 
