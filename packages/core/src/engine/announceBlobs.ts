@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { emptyLineage, encodeLineage } from "../domain/BlobLineage.ts"
 import type { JobStore } from "../ports/index.ts"
 
-/** Stores that this process has seen with a lineage. None ever loses it. */
+/** Stores that this process has seen with a lineage. None loses it. */
 const announced = new WeakSet<object>()
 
 /**

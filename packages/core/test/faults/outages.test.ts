@@ -54,6 +54,30 @@ describe("an outage costs only time", () => {
     }).pipe(within({ blobs }))
   })
 
+  it.effect("a store that is unavailable when the first file is to be written lets no provider be called again", () => {
+    const outage = makeOutage(storeDown)
+    let bought = 0
+    const stores = storesWith(JobStore, (store) => ({
+      readLineage: outage.strikes(store.readLineage),
+      failJobs: (items) => outage.strikes(store.failJobs(items)),
+      deferJobs: (items) => outage.strikes(store.deferJobs(items)),
+    }))
+    const sandbox = speaks(() =>
+      Effect.sync(() => {
+        bought += 1
+        return mp3
+      }),
+    )
+    return Effect.gen(function* () {
+      yield* outage.begin
+      yield* running
+      const { id } = yield* submitSpeech("k")
+      yield* passTime("10 seconds")
+      yield* outage.end
+      assert.deepStrictEqual([(yield* finished(id, "5 minutes")).status, bought], ["done", 1])
+    }).pipe(within({ stores, sandbox }))
+  })
+
   it.effect("a result that does not fit on the disk is requested once, not repeatedly", () => {
     let bought = 0
     const sandbox = speaks(() =>

@@ -50,7 +50,8 @@ export const writeFile = Effect.fnUntraced(function* (
         begun = true
         return piecesOf(name, data)
       })
-  yield* announceBlobs(store)
+  // What the file contains may have been paid for: an outage of the store must not make a retry pay for it again.
+  yield* Effect.retry(announceBlobs(store), retrying)
   written.push(blobKey)
   const info = yield* Effect.mapError(
     Effect.retry(filesInProgress(blobs).writing(blobs.put(blobKey, content, { maxBytes })), {
