@@ -78,10 +78,24 @@ describe("LanePositions", () => {
     expect(positions.claimed(claim({}, [1]), 1_500)).toMatchObject({ settle: [], unsettled: [1] })
   })
 
-  it("raises the bound of a lane with more jobs once per interval", () => {
+  it("raises the bound of a lane once per interval while many jobs pass it, and every 16 intervals in any case", () => {
     const positions = new LanePositions(1_000)
-    expect(positions.claimed(claim({ 1: { start: 0, count: 1 } }, []), 0).settle).toEqual([1])
-    expect(positions.claimed(claim({ 1: { start: 1, count: 1 } }, []), 500).settle).toEqual([])
-    expect(positions.claimed(claim({ 1: { start: 2, count: 1 } }, []), 1_000).settle).toEqual([1])
+    const settledAt = (now: number, count: number) =>
+      positions.claimed(claim({ 1: { start: now, count } }, []), now).settle
+    expect(settledAt(0, 1)).toEqual([1])
+    expect([settledAt(500, 40), settledAt(1_000, 1)]).toEqual([[], [1]])
+    expect([settledAt(2_000, 31), settledAt(16_999, 0), settledAt(17_000, 0)]).toEqual([[], [], [1]])
+  })
+
+  it("counts lanes that were served or found empty until they are saved, settled or long gone", () => {
+    const positions = new LanePositions(1_000)
+    positions.claimed(claim({ 9: { start: 0, count: 1 } }, []), 0)
+    expect(positions.inFront).toBe(0)
+    positions.claimed(claim({ 1: { start: 0, count: 1 }, 2: { start: 0, count: 1 } }, [3, 4]), 10)
+    expect(positions.inFront).toBe(4)
+    positions.claimed(claim({}, [3]), 1_010)
+    expect(positions.inFront).toBe(1)
+    positions.claimed(claim({}, []), 16_011)
+    expect(positions.inFront).toBe(0)
   })
 })

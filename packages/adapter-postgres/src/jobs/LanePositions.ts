@@ -1,6 +1,12 @@
 /** Maximum number of lanes whose changes are not saved yet. */
 const maxUnsaved = 16
 
+/** Number of jobs after whose claims the bound of their lane is worth raising. */
+const manyPassed = 32
+
+/** Number of intervals after which a bound is raised even if few jobs passed it, and a lane that was found empty is no longer remembered. */
+const manyIntervals = 16
+
 /** A lane whose jobs were claimed. */
 export interface Served {
   readonly id: number
@@ -23,6 +29,12 @@ export interface ClaimedLanes {
 interface Pending {
   readonly start: number
   count: number
+}
+
+/** The bound of a lane, since this process raised it. */
+interface Bound {
+  readonly raisedAt: number
+  passed: number
 }
 
 /** Turns to be saved after a claim. */
@@ -48,9 +60,10 @@ export class LanePositions {
   readonly #saveEveryMs: number
   readonly #pending = new Map<number, Pending>()
   readonly #emptySince = new Map<number, number>()
-  readonly #advancedAt = new Map<number, number>()
+  readonly #bounds = new Map<number, Bound>()
   #clock = 0
   #savedAt = -Infinity
+  #forgottenAt = -Infinity
   #mayBeAlone = true
 
   constructor(saveEveryMs: number) {
@@ -65,6 +78,11 @@ export class LanePositions {
   /** Whether the next claim may find a job alone: the last one found no more than one. */
   get mayBeAlone(): boolean {
     return this.#mayBeAlone
+  }
+
+  /** Number of lanes that stand in front of others in the database, although they were served or found empty. A claim looks past them. */
+  get inFront(): number {
+    return this.#pending.size + this.#emptySince.size
   }
 
   /** Records how many jobs a claim found. */
@@ -90,6 +108,7 @@ export class LanePositions {
 
   /** Records a committed claim and returns what to save now. */
   claimed({ clock, exhausted, served, visited }: ClaimedLanes, now: number): LaneUpdate {
+    this.#forgetOld(now)
     this.#clock = Math.max(this.#clock, clock)
     for (const { count, id, start } of served) {
       if (count === 0) continue
@@ -97,6 +116,8 @@ export class LanePositions {
       if (pending === undefined) this.#pending.set(id, { start, count })
       else pending.count = Math.max(start, pending.start + pending.count) + count - pending.start
       this.#emptySince.delete(id)
+      const bound = this.#bounds.get(id)
+      if (bound !== undefined) bound.passed += count
     }
     // Many empty lanes would hide others that have jobs.
     const tooMany = exhausted.size >= maxUnsaved
@@ -129,9 +150,20 @@ export class LanePositions {
 
   /** The bound of a lane with more jobs is raised now and then, so that claims do not scan entries of finished jobs. */
   #isBehind(id: number, now: number): boolean {
-    if (now - (this.#advancedAt.get(id) ?? -Infinity) < this.#saveEveryMs) return false
-    this.#advancedAt.set(id, now)
+    const { passed, raisedAt } = this.#bounds.get(id) ?? { passed: 0, raisedAt: -Infinity }
+    const intervals = passed >= manyPassed ? 1 : manyIntervals
+    if (now - raisedAt < this.#saveEveryMs * intervals) return false
+    this.#bounds.set(id, { raisedAt: now, passed: 0 })
     return true
+  }
+
+  /** Other processes may have set a lane aside, so that this one never finds it again. */
+  #forgetOld(now: number): void {
+    const before = now - this.#saveEveryMs * manyIntervals
+    if (this.#forgottenAt > before) return
+    this.#forgottenAt = now
+    for (const [id, since] of this.#emptySince) if (since < before) this.#emptySince.delete(id)
+    for (const [id, { raisedAt }] of this.#bounds) if (raisedAt < before) this.#bounds.delete(id)
   }
 
   #takeTurns(now: number): LaneUpdate["served"] {

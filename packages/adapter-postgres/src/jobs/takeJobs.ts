@@ -110,6 +110,9 @@ export interface Manner {
 
 export const usually: Manner = { waits: true, reads: true, skipped: [] }
 
+/** Lanes that a claim looks at beyond one for each job. */
+const spareLanes = 8
+
 /** More jobs than a claim asks for. */
 const unlimited = Number.MAX_SAFE_INTEGER
 
@@ -183,8 +186,8 @@ export const askedOf = (
     turns: JSON.stringify(Object.fromEntries(positions.turns().map(({ id, turn }) => [id, turn]))),
     clock: positions.clock(0),
     skipped,
-    // Most lanes have a job; some turn out to be empty.
-    page: Math.max(32, limit),
+    // Each lane costs time. Most have a job, and some turn out to be empty.
+    page: Math.max(limit, Math.min(32, limit + spareLanes + positions.inFront)),
     turnMs: waits ? String(session.lockTimeoutMs) : null,
   }
 }
