@@ -1,4 +1,5 @@
 import { sqlState } from "./postgresErrors.ts"
+import type { Rest } from "@kiln/sql-store"
 import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "./Statement.ts"
 
 /** Settings for statements on the store's connections. */
@@ -86,6 +87,9 @@ export const readFate = async (
   return told.fate === "committed" ? null : "aborted"
 }
 
+/** For statements that have items and nothing else. */
+const none = {} as never
+
 /** Runs statements on one connection. Several may be sent before the first is answered; answers come in order. */
 export class Session {
   readonly #client: Connection
@@ -120,20 +124,20 @@ export class Session {
   async batch<Item, P extends Values, Row>(
     statement: BatchStatement<Item, P, Row>,
     items: ReadonlyArray<Item>,
-    parameters: P,
+    ...[parameters]: Rest<P>
   ): Promise<ReadonlyArray<Row>> {
     if (items.length === 0) return []
-    return (await this.#send(statement, statement.bind(items, parameters), "rows")).rows as ReadonlyArray<Row>
+    return (await this.#send(statement, statement.bind(items, parameters ?? none), "rows")).rows as ReadonlyArray<Row>
   }
 
   /** Returns the number of rows that a statement over many items changed. */
   async runBatch<Item, P extends Values>(
     statement: BatchStatement<Item, P, unknown>,
     items: ReadonlyArray<Item>,
-    parameters: P,
+    ...[parameters]: Rest<P>
   ): Promise<number> {
     if (items.length === 0) return 0
-    return (await this.#send(statement, statement.bind(items, parameters), "count")).rowCount ?? 0
+    return (await this.#send(statement, statement.bind(items, parameters ?? none), "count")).rowCount ?? 0
   }
 
   /** Milliseconds a statement waits for locks that are held only briefly, also in transactions with a short lock timeout. */

@@ -255,7 +255,6 @@ const readJobs = async (session: Session, jobIds: ReadonlyArray<JobId>): Promise
   const rows = await session.batch(
     jobsById,
     jobIds.map((id) => ({ id })),
-    {},
   )
   const jobs = new Map(rows.map((row) => [row.id, jobOf(row)]))
   return jobIds.map((id) => jobs.get(id))

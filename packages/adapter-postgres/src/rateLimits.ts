@@ -64,7 +64,7 @@ const deleteFull = statement((given: Given<{ now: number; limit: number }>) => {
 
 const lock = async (session: Session, requests: ReadonlyArray<BucketRequest>): Promise<Map<string, string>> => {
   const named = requests.map(({ bucket }) => ({ bucket }))
-  return new Map((await session.batch(lockBuckets, named, {})).map(({ bucket, state }) => [bucket, state]))
+  return new Map((await session.batch(lockBuckets, named)).map(({ bucket, state }) => [bucket, state]))
 }
 
 export const makePostgresRateLimitStore = (db: Database): RateLimitStore["Service"] =>
@@ -77,7 +77,7 @@ export const makePostgresRateLimitStore = (db: Database): RateLimitStore["Servic
           let states = locked
           const missing = requests.filter(({ bucket }) => !states.has(bucket))
           if (missing.length > 0) {
-            await tx.runBatch(insertBuckets, missing, {})
+            await tx.runBatch(insertBuckets, missing)
             states = await lock(tx, requests)
           }
           const changes: Array<Named & { state: string; fullAt: number }> = []
@@ -89,7 +89,7 @@ export const makePostgresRateLimitStore = (db: Database): RateLimitStore["Servic
             return taken
           })
           tx.commitWith(
-            tx.runBatch(updateBuckets, changes, {}),
+            tx.runBatch(updateBuckets, changes),
             tx.run(deleteFull, { now: tx.now, limit: 2 * requests.length }),
           )
           return all

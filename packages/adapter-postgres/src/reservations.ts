@@ -89,12 +89,12 @@ export const reserve = async (
 ): Promise<void> => {
   const owners = [...new Set(reservations.map(({ owner }) => owner))].map((owner) => ({ owner }))
   await Promise.all([
-    session.runBatch(removeUnused, owners, {}),
-    session.runBatch(settleUsed, owners, {}),
+    session.runBatch(removeUnused, owners),
+    session.runBatch(settleUsed, owners),
     transaction === null
-      ? session.runBatch(insertReservations, reservations, {})
+      ? session.runBatch(insertReservations, reservations)
       : session.runBatch(insertCallersReservations, reservations, { transaction }),
-    session.runBatch(takeTurn, owners, {}),
+    session.runBatch(takeTurn, owners),
   ])
 }
 
@@ -121,7 +121,7 @@ const entriesOf = (jobIds: Iterable<JobId>) => [...jobIds].map((entry) => ({ ent
 
 /** Returns what each of these unfinished jobs reserves, by owner. */
 export const reservationsOf = (session: Session, jobIds: Iterable<JobId>): Promise<ReadonlyArray<Reservation>> =>
-  session.batch(reservationsOfEntries, entriesOf(jobIds), {})
+  session.batch(reservationsOfEntries, entriesOf(jobIds))
 
 const deleteEntries = batchStatement<{ entry: string }, {}, unknown>({ entry: "text" }, (item) =>
   query
@@ -133,11 +133,11 @@ const deleteEntries = batchStatement<{ entry: string }, {}, unknown>({ entry: "t
 
 /** Removes what these unfinished jobs reserve. */
 export const unreserveJobs = (session: Session, jobIds: Iterable<JobId>): Promise<number> =>
-  session.runBatch(deleteEntries, entriesOf(jobIds), {})
+  session.runBatch(deleteEntries, entriesOf(jobIds))
 
 /** Removes reservations of jobs that were not created. */
 export const unreserve = (session: Session, reservations: ReadonlyArray<Reservation>): Promise<number> =>
-  session.runBatch(deleteReservations, reservations, {})
+  session.runBatch(deleteReservations, reservations)
 
 const capOfOwner = batchStatement<Owner, {}, Owner>({ owner: "text" }, (item) =>
   query
@@ -152,7 +152,6 @@ export const anyCap = async (session: Session, owners: ReadonlyArray<SpendOwner>
     await session.batch(
       capOfOwner,
       [...new Set(owners)].map((owner) => ({ owner })),
-      {},
     )
   ).length > 0
 
@@ -173,7 +172,6 @@ export const readReservations = async (session: Session, jobs: ReadonlyArray<{ r
   const rows = await session.batch(
     reservationsOfJobs,
     jobs.map(({ jobId: entry }) => ({ entry })),
-    {},
   )
   return new Map(rows.map(({ entry, ...reserved }) => [entry, reserved]))
 }

@@ -25,7 +25,6 @@ export const lockedSchedules = async (
   const rows = await session.batch(
     lockSchedules,
     [...names].map((name) => ({ name })),
-    {},
   )
   return new Map(rows.map(({ name, version }) => [name, version]))
 }

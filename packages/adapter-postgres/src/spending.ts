@@ -65,7 +65,7 @@ export const noSpending: ReadSpending = { caps: [], sums: [] }
 export const lockSpending = async (session: Session, owners: ReadonlyArray<SpendOwner>): Promise<ReadSpending> => {
   const items = [...new Set(owners)].map((owner) => ({ owner }))
   // The second statement has a later snapshot than the one that has waited for the locks.
-  const [caps, read] = await Promise.all([session.batch(lockCaps, items, {}), session.batch(sums, items, {})])
+  const [caps, read] = await Promise.all([session.batch(lockCaps, items), session.batch(sums, items)])
   return { caps, sums: read }
 }
 
@@ -77,11 +77,7 @@ export const spendingAt = ({ caps, sums: read }: ReadSpending, now: number): Map
 
 export const listSpending = async (session: Session): Promise<ReadonlyArray<Spending>> => {
   const [caps, time] = await Promise.all([session.all(allCaps, {}), session.get(timeNow, {})])
-  const read = await session.batch(
-    sums,
-    caps.map(({ owner }) => ({ owner })),
-    {},
-  )
+  const read = await session.batch(sums, caps)
   return [...spendingAt({ caps, sums: read }, time?.now ?? 0).values()]
 }
 

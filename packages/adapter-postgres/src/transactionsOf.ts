@@ -60,11 +60,11 @@ class SessionSql implements Sql {
     return sent(this.#session.run(ownOf(asked), valuesOf(parameters)))
   }
 
-  batch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<ReadonlyArray<never>> {
+  batch(asked: AnyBatch, items: Items, parameters: CommonParameters = {}): Answer<ReadonlyArray<never>> {
     return sent(this.#session.batch(ownBatchOf(asked), items, parameters) as Promise<ReadonlyArray<never>>)
   }
 
-  runBatch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<number> {
+  runBatch(asked: AnyBatch, items: Items, parameters: CommonParameters = {}): Answer<number> {
     return sent(this.#session.runBatch(ownBatchOf(asked), items, parameters))
   }
 

@@ -86,14 +86,14 @@ class TransactionSql implements Sql {
     return new Known(this.#tx.run(own.statement, this.#given(own, parameters)))
   }
 
-  batch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<ReadonlyArray<never>> {
+  batch(asked: AnyBatch, items: Items, parameters: CommonParameters = {}): Answer<ReadonlyArray<never>> {
     const own = ownOf(asked)
     const rowsOf = (given: never): ReadonlyArray<unknown> =>
       own.writes ? this.#tx.runReturning(own.statement, given) : this.#tx.all(own.statement, given)
     return new Known(items.flatMap((item) => rowsOf(this.#given(own, parameters, item)) as ReadonlyArray<never>))
   }
 
-  runBatch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<number> {
+  runBatch(asked: AnyBatch, items: Items, parameters: CommonParameters = {}): Answer<number> {
     const own = ownOf(asked)
     return new Known(
       items.reduce((sum, item) => sum + this.#tx.run(own.statement, this.#given(own, parameters, item)), 0),

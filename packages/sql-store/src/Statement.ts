@@ -119,6 +119,9 @@ export interface BatchStatement<Item extends Parameters, P extends Parameters, R
   build(item: BatchTable<Item>, given: Given<P>): Built<Result>
 }
 
+/** The parameters of a statement besides its items. They may be left out where it has none. */
+export type Rest<P> = {} extends P ? [parameters?: P] : [parameters: P]
+
 export type AnyStatement = Statement<never, unknown>
 export type AnyBatch = BatchStatement<never, never, unknown>
 

@@ -49,6 +49,7 @@ export {
   Placeholder,
   queries,
   type Parameters,
+  type Rest,
   type SqlValue,
   plenty,
   plentyName,

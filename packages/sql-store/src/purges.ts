@@ -49,7 +49,7 @@ const duePurges = batchStatement<Prefix, {}, Prefix>(prefixType, (item) =>
 
 /** Returns which of these are still to be removed, in any order. */
 export function* purgesStillDue(tx: Sql, prefixes: ReadonlyArray<string>): Program<ReadonlyArray<Purge>> {
-  return yield* tx.batch(duePurges, asItems(prefixes), {})
+  return yield* tx.batch(duePurges, asItems(prefixes))
 }
 
 // Reading
@@ -115,7 +115,7 @@ function* postponePurges(tx: Sql, purges: ReadonlyArray<Purge>): Program<void> {
     failures: failures + 1,
     dueAt: now + purgePauseMs(failures),
   }))
-  yield* tx.runBatch(moveBack, postponed, {})
+  yield* tx.runBatch(moveBack, postponed)
 }
 
 const makeAllDue = statement(() =>
@@ -162,6 +162,6 @@ export const purgeVerbs = (
   }),
   confirmPurges: (purges) =>
     db.write("JobStore.confirmPurges", function* (tx) {
-      yield* tx.runBatch(deletePurges, inOrder(purges), {})
+      yield* tx.runBatch(deletePurges, inOrder(purges))
     }),
 })

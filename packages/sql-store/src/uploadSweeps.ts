@@ -66,7 +66,7 @@ const eraseUnused = batchStatement<Id, {}, Id>({ id: "text" }, (item) =>
 /** Erases uploads that no job used in time. */
 export function* expireUploads(tx: Sql, limit: number): Program<PruneResult> {
   const uploads = yield* tx.all(unusedUploads, { dueBy: yield* tx.now(), limit })
-  const erased = new Set((yield* tx.batch(eraseUnused, uploads, {})).map(({ id }) => id))
+  const erased = new Set((yield* tx.batch(eraseUnused, uploads)).map(({ id }) => id))
   const prefixes = uploads.flatMap(({ id }) => (erased.has(id) ? [uploadBlobPrefix(id)] : []))
   return { count: uploads.length, purges: yield* recordPurges(tx, prefixes) }
 }
@@ -78,7 +78,7 @@ const removeUploads = batchStatement<Id, {}, unknown>({ id: "text" }, (item) =>
 /** Deletes the records of uploads that were erased and are older than this. */
 export function* deleteUploads(tx: Sql, olderThanMs: number, limit: number): Program<number> {
   const dueBy = (yield* tx.now()) - olderThanMs
-  return yield* tx.runBatch(removeUploads, yield* tx.all(erasedUploads, { dueBy, limit }), {})
+  return yield* tx.runBatch(removeUploads, yield* tx.all(erasedUploads, { dueBy, limit }))
 }
 
 type NamingBlob = { readonly blobKey: string; readonly uploadId: UploadId; readonly token: number }
@@ -103,7 +103,7 @@ const transferStates = batchStatement<
 
 /** The rule is the domain's: `uploadOrphanReason`. */
 export function* findUploadOrphans(tx: Sql, blobs: ReadonlyArray<NamingBlob>): Program<ReadonlyArray<Orphan>> {
-  const rows = yield* tx.batch(transferStates, blobs, {})
+  const rows = yield* tx.batch(transferStates, blobs)
   const uploads = new Map(
     rows.map(({ blobKey, claimedUntil, erased, itemKey, token }) => [
       itemKey,

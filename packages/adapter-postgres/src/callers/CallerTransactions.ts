@@ -249,8 +249,8 @@ class CallerSteps {
   #tryInside(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       // Before the savepoint: from then on, no other handle of this transaction adds jobs that a rollback would take along.
-      const before = yield* this.#inSession((session) => session.batch(changeSettings, ourSettings, {}))
-      const restore = this.#inSession((session) => session.batch(changeSettings, before, {}))
+      const before = yield* this.#inSession((session) => session.batch(changeSettings, ourSettings))
+      const restore = this.#inSession((session) => session.batch(changeSettings, before))
       yield* this.#command(`SAVEPOINT ${savepoint}`)
       const outcomes = yield* this.#inSession((session) => this.#create(session, jobs)).pipe(
         Effect.onError(() => Effect.ignore(Effect.andThen(this.#undo(), restore))),

@@ -47,5 +47,4 @@ export const keepAttempts = (tx: Transaction, attempts: ReadonlyArray<KeptAttemp
   tx.runBatch(
     insertAttempts,
     attempts.map(({ number, record, seq }) => ({ seq, ...failedAttempt(record, number, tx.now) })),
-    {},
   )

@@ -40,7 +40,7 @@ export const findOrphans = async (
   session: Session,
   blobs: ReadonlyArray<{ readonly blobKey: string; readonly jobId: JobId; readonly token: number }>,
 ): Promise<ReadonlyArray<Orphan>> =>
-  (await session.batch(facts, blobs, {})).flatMap(({ blobKey, fileSeq, finalToken, queueToken, seq, token }) => {
+  (await session.batch(facts, blobs)).flatMap(({ blobKey, fileSeq, finalToken, queueToken, seq, token }) => {
     const job = seq === null ? undefined : { finished: queueToken === null, token: queueToken ?? finalToken ?? 0 }
     const reason = jobOrphanReason(job, { token, named: fileSeq !== null })
     return reason === undefined ? [] : [{ blobKey, reason }]

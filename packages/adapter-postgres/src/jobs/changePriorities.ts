@@ -17,11 +17,9 @@ export const readPriorities = async (
   tx: Transaction,
   ids: ReadonlyArray<JobId>,
 ): Promise<ReadonlyMap<JobId, Priority>> => {
-  if (ids.length === 0) return new Map()
   const rows = await tx.batch(
     prioritiesInQueue,
     ids.map((id) => ({ id })),
-    {},
   )
   return new Map(rows.map((row) => [row.id, priorityOf(row)]))
 }
@@ -46,8 +44,7 @@ const changeInJobs = batchStatement<Change, {}, unknown>({ id: "text", rank: "bi
 
 /** Changes the priorities of jobs that were locked. A trigger compares the two rows of each, so the queue comes first. */
 export const changePriorities = async (tx: Transaction, priorities: ReadonlyMap<JobId, Priority>): Promise<void> => {
-  if (priorities.size === 0) return
   const changes = [...priorities].map(([id, priority]) => ({ id, rank: rankOf(priority) }))
-  await tx.runBatch(changeInQueue, changes, {})
-  await tx.runBatch(changeInJobs, changes, {})
+  await tx.runBatch(changeInQueue, changes)
+  await tx.runBatch(changeInJobs, changes)
 }

@@ -32,6 +32,6 @@ export const checkpointJobs = async (
     steps.set(JSON.stringify([id, step]), { id, step, value: JSON.stringify(value) })
     return "Written"
   })
-  tx.commitWith(tx.runBatch(keepSteps, [...steps.values()], {}))
+  tx.commitWith(tx.runBatch(keepSteps, [...steps.values()]))
   return outcomes
 }

@@ -43,10 +43,7 @@ export const appendChunks = async (
       rows.push({ seq: job.seq, position: first + place, attempt, value: JSON.stringify(value) })
     return "Written"
   })
-  const [told] = await Promise.all([
-    tx.all(unheard, {}),
-    rows.length === 0 ? undefined : tx.runBatch(insertChunks, rows, {}),
-  ])
+  const [told] = await Promise.all([tx.all(unheard, {}), tx.runBatch(insertChunks, rows)])
   return { outcomes, isHeard: told[0]?.unheard !== true }
 }
 
@@ -106,11 +103,10 @@ export const readChunks = async (
   const known = await session.batch(
     statuses,
     [...new Set(items.map(({ jobId }) => jobId))].map((id) => ({ id })),
-    {},
   )
   const jobs = new Map(known.map((job) => [job.id, job]))
   const asked = items.map(({ from, jobId, limit }) => ({ id: jobId, from, most: limit }))
-  const rows = asked.every(({ most }) => most === 0) ? [] : await session.batch(chunksFrom, asked, {})
+  const rows = asked.every(({ most }) => most === 0) ? [] : await session.batch(chunksFrom, asked)
   const byPlace = Map.groupBy(rows, ({ place }) => place - 1)
   return items.map(({ jobId }, place) => {
     const job = jobs.get(jobId)

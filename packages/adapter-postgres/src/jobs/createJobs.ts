@@ -205,7 +205,7 @@ export const readItems = async (
     await Promise.all([
       first,
       lockedRetried(session, items),
-      session.batch(lockUploads, consumed, {}),
+      session.batch(lockUploads, consumed),
       alone && oneAtATimePerProject(session, items),
       owners.length === 0 ? noSpending : lockSpending(session, owners),
       released.length === 0
@@ -217,7 +217,7 @@ export const readItems = async (
       countUnfinished(session, items),
       readKept(session, items),
       items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
-      session.batch(ownUploads, consumed, {}),
+      session.batch(ownUploads, consumed),
       boundKeys(session, items),
     ])
   return {

@@ -56,13 +56,9 @@ const removeUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uplo
 
 export const deleteJobs = async (tx: Transaction, olderThanMs: RetentionAge, limit: number): Promise<PruneResult> => {
   const found = await tx.all(finishedJobs, { ...agesFrom(olderThanMs), now: tx.now, limit })
-  const jobs = await tx.batch(lockFinished, found, {})
-  await tx.runBatch(
-    removeJobs,
-    jobs.map(({ seq }) => ({ seq })),
-    {},
-  )
-  await tx.runBatch(removeUploads, uploadsOf(jobs), {})
+  const jobs = await tx.batch(lockFinished, found)
+  await tx.runBatch(removeJobs, jobs)
+  await tx.runBatch(removeUploads, uploadsOf(jobs))
   const prefixes = jobs.filter((job) => job.retained === "kept").flatMap(blobPrefixesOf)
   return { count: jobs.length, purges: await runOn(tx, (common) => recordPurges(common, prefixes)) }
 }

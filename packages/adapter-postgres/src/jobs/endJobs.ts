@@ -162,7 +162,6 @@ const repeated = (db: Database, operation: string, ends: ReadonlyArray<End>) =>
       session.batch(
         finishedStates,
         ends.map(({ jobId: id }) => ({ id })),
-        {},
       ),
     ),
     (finished) => {

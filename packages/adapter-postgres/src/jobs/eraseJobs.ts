@@ -100,22 +100,10 @@ const eraseRetained = async (
 ): Promise<void> => {
   const added = retained === "deleted" ? "data_deleted" : "data_expired"
   await Promise.all([
-    tx.runBatch(
-      eraseRequests,
-      jobs.map(({ seq }) => ({ seq })),
-      {},
-    ),
-    tx.runBatch(
-      deleteFiles,
-      jobs.map(({ seq }) => ({ seq })),
-      {},
-    ),
-    tx.runBatch(
-      deleteAttempts,
-      jobs.map(({ seq }) => ({ seq })),
-      {},
-    ),
-    tx.runBatch(eraseUploads, uploadsOf(jobs), {}),
+    tx.runBatch(eraseRequests, jobs),
+    tx.runBatch(deleteFiles, jobs),
+    tx.runBatch(deleteAttempts, jobs),
+    tx.runBatch(eraseUploads, uploadsOf(jobs)),
   ])
   const blanked = await tx.runBatch(
     markErased,
@@ -170,7 +158,7 @@ export const eraseJobs = async (
 ): Promise<ReadonlyArray<EraseOutcome>> => {
   const asked = items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => ({ id, projectId, keyId, mode }))
   // Of the two, the locks come first: a job that has no result by then is unfinished if it is there afterwards.
-  const [rows, known] = await Promise.all([tx.batch(lockFinished, asked, {}), tx.batch(findOwned, asked, {})])
+  const [rows, known] = await Promise.all([tx.batch(lockFinished, asked), tx.batch(findOwned, asked)])
   const owned = new Map(rows.map((job) => [job.ord, job]))
   const unfinished = new Set(known.map(({ ord }) => ord))
   const finished = new Map(rows.map((job) => [job.id, job]))

@@ -88,14 +88,7 @@ const readWaits = async (
 ): Promise<(job: StateRow) => number | undefined> => {
   const unclaimed = jobs.filter(({ status }) => status === "queued")
   if (unclaimed.length === 0) return () => undefined
-  const ends = Map.groupBy(
-    await tx.batch(
-      prerequisiteEnds,
-      unclaimed.map(({ seq }) => ({ seq })),
-      {},
-    ),
-    ({ seq }) => seq,
-  )
+  const ends = Map.groupBy(await tx.batch(prerequisiteEnds, unclaimed), ({ seq }) => seq)
   return ({ seq }) =>
     waitsSince(
       (ends.get(seq) ?? []).map(({ finishedAt }) => finishedAt),

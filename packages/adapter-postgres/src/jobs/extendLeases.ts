@@ -75,7 +75,6 @@ export const extendLeases = async (
       phaseStartedAt: state.phaseStartedAt ?? tx.now,
       ranMs: state.ranMs,
     })),
-    {},
   )
   if (written !== leases.size) throw new TypeError("a lease that was locked did not move")
   // If the lease had ended, the lane's `next_at` may have been raised or cleared.
@@ -106,6 +105,6 @@ export const checkClaims = async (
   items: ReadonlyArray<ClaimRef>,
 ): Promise<ReadonlyArray<boolean>> => {
   const claims = items.map(({ jobId: id, token }) => ({ id, held: true, token }))
-  const present = new Set((await session.batch(presentClaims, claims, {})).map(({ ord }) => ord))
+  const present = new Set((await session.batch(presentClaims, claims)).map(({ ord }) => ord))
   return items.map((_, index) => present.has(index + 1))
 }

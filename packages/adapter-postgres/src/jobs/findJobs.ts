@@ -14,7 +14,7 @@ export const ownedBy = (items: OwnedJobs) =>
 
 /** Reads jobs and their files in one statement, so from one snapshot. */
 export const findJobs = async (session: Session, items: OwnedJobs): Promise<ReadonlyArray<Job | undefined>> => {
-  const rows = new Map((await session.batch(jobsByOwner, ownedBy(items), {})).map((row) => [row.ord, row]))
+  const rows = new Map((await session.batch(jobsByOwner, ownedBy(items))).map((row) => [row.ord, row]))
   return items.map((_, index) => {
     const row = rows.get(index + 1)
     return row && jobOf(row)

@@ -63,10 +63,7 @@ const mostTries = 20
 
 const heldScopes = async (session: Session, scopes: ReadonlyArray<Scope>) => {
   for (let tries = 0; tries < mostTries; tries++) {
-    const [, locked] = await Promise.all([
-      session.runBatch(enterScopes, scopes, {}),
-      session.batch(lockScopes, scopes, {}),
-    ])
+    const [, locked] = await Promise.all([session.runBatch(enterScopes, scopes), session.batch(lockScopes, scopes)])
     if (locked.length === scopes.length) return locked.filter(({ seq }) => seq !== noJob)
   }
   throw new TypeError("scopes of unique jobs could not be locked")
@@ -86,15 +83,11 @@ export const lockedScopes = async (
 ): Promise<ReadonlyMap<string, Job>> => {
   const scopes = scopesOf(items)
   if (scopes.length === 0) return new Map()
-  const [, found] = await Promise.all([alone && session.batch(lockAsBefore, scopes, {}), heldScopes(session, scopes)])
-  const seqs = found.map(({ seq }) => ({ seq }))
+  const [, found] = await Promise.all([alone && session.batch(lockAsBefore, scopes), heldScopes(session, scopes)])
   const given = new Set(items.flatMap((item) => (replaces(item) ? (item.unique?.scope ?? []) : [])))
-  const waiting = found.filter(({ scope }) => given.has(scope)).map(({ seq }) => ({ seq }))
+  const waiting = found.filter(({ scope }) => given.has(scope))
   // The jobs are read once they are locked.
-  const [, rows] = await Promise.all([
-    waiting.length === 0 ? [] : session.batch(lockWaiting, waiting, {}),
-    session.batch(jobsBySeq, seqs, {}),
-  ])
+  const [, rows] = await Promise.all([session.batch(lockWaiting, waiting), session.batch(jobsBySeq, found)])
   const jobs = new Map(rows.map((row) => [row.seq, jobOf(row)]))
   return new Map(
     found.flatMap(({ scope, seq }) => {
@@ -106,7 +99,7 @@ export const lockedScopes = async (
 
 /** Removes the entries of scopes that were locked for jobs which were not accepted. */
 export const leaveScopesOf = (session: Session, refused: ReadonlyArray<NewJob>): Promise<number> =>
-  session.runBatch(leaveScopes, scopesOf(refused), {})
+  session.runBatch(leaveScopes, scopesOf(refused))
 
 /**
  * Retries take over the scopes of the failed jobs, where those still have them. Scopes are found one job at a time, or the planner, which
@@ -139,6 +132,5 @@ export const inheritScopes = (
   return session.runBatch(
     moveScopes,
     [...firsts].map(([failed, id]) => ({ failed, id })),
-    {},
   )
 }

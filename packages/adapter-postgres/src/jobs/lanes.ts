@@ -101,7 +101,7 @@ export class RememberedLanes {
 
 /** Returns the existing lanes of these jobs, by name. */
 export const findLanes = async (session: Session, jobs: ReadonlyArray<LaneKey>): Promise<Map<string, number>> =>
-  new Map((await session.batch(selectLanes, distinct(jobs), {})).map((lane) => [laneName(lane), lane.id]))
+  new Map((await session.batch(selectLanes, distinct(jobs))).map((lane) => [laneName(lane), lane.id]))
 
 /** Inserts the lanes of these jobs that are missing from `known`, and adds them to it. */
 export const makeLanes = async (
@@ -112,7 +112,7 @@ export const makeLanes = async (
   const missing = distinct(jobs).filter((lane) => !known.has(laneName(lane)))
   if (missing.length === 0) return
   // Another transaction may have inserted the same lane; the second statement then finds it.
-  const [, found] = await Promise.all([tx.runBatch(insertLanes, missing, {}), findLanes(tx, missing)])
+  const [, found] = await Promise.all([tx.runBatch(insertLanes, missing), findLanes(tx, missing)])
   for (const [name, id] of found) known.set(name, id)
 }
 
@@ -170,7 +170,7 @@ const laterLanes = batchStatement<{ laneId: number; nextAt: number }, {}, { read
 
 /** Whether `mayBeClaimableAt` has anything to write. */
 export const anyLaneIsLater = async (session: Session, jobs: ReadonlyArray<MayBeClaimable>): Promise<boolean> =>
-  (await session.batch(laterLanes, earliestOf(jobs), {})).length > 0
+  (await session.batch(laterLanes, earliestOf(jobs))).length > 0
 
 /**
  * Lowers `next_at` of lanes to when these jobs become claimable. Runs last in a transaction, after it locked the lanes (KEY
@@ -179,6 +179,6 @@ export const anyLaneIsLater = async (session: Session, jobs: ReadonlyArray<MayBe
  */
 export const mayBeClaimableAt = async (tx: Session, jobs: ReadonlyArray<MayBeClaimable>): Promise<void> => {
   const times = earliestOf(jobs)
-  if (times.length === 0 || (await tx.batch(lockLanes, times, {})).length === 0) return
-  await tx.runBatch(lowerNextAt, times, {})
+  if (times.length === 0 || (await tx.batch(lockLanes, times)).length === 0) return
+  await tx.runBatch(lowerNextAt, times)
 }

@@ -31,10 +31,10 @@ const idsOf = (items: JobRefs) => items.map(({ jobId: id }) => ({ id }))
 
 /** Locks and returns the jobs of these items that are in the queue. */
 export const lockedJobs = (session: Session, items: JobRefs): Promise<ReadonlyArray<StateRow>> =>
-  session.batch(lockJobs, idsOf(items), {})
+  session.batch(lockJobs, idsOf(items))
 
 export const lockedJobsAndLanes = (session: Session, items: JobRefs): Promise<ReadonlyArray<StateRow>> =>
-  session.batch(lockJobsAndLanes, idsOf(items), {})
+  session.batch(lockJobsAndLanes, idsOf(items))
 
 /** The final state of finished jobs. */
 export const finishedStates = batchStatement<
@@ -71,11 +71,9 @@ const statusesElsewhere = batchStatement<
  * waited for a transaction that has replaced its request, and so its row in the queue.
  */
 export const finishedElsewhere = async (session: Session, ids: ReadonlyArray<JobId>): Promise<ReadonlySet<JobId>> => {
-  if (ids.length === 0) return new Set()
   const jobs = await session.batch(
     statusesElsewhere,
     ids.map((id) => ({ id })),
-    {},
   )
   if (jobs.some(({ status }) => status === null)) throw new Superseded()
   return new Set(jobs.map(({ id }) => id))

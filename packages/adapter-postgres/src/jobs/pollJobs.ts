@@ -101,7 +101,7 @@ const polledOf = (row: PolledRow): PolledJob => ({
 
 /** Reads jobs and their files in one statement, so from one snapshot. */
 export const pollJobs = async (session: Session, items: OwnedJobs): Promise<ReadonlyArray<PolledJob | undefined>> => {
-  const rows = new Map((await session.batch(polledByOwner, ownedBy(items), {})).map((row) => [row.ord, row]))
+  const rows = new Map((await session.batch(polledByOwner, ownedBy(items))).map((row) => [row.ord, row]))
   return items.map((_, index) => {
     const row = rows.get(index + 1)
     return row && polledOf(row)

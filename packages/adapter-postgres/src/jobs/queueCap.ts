@@ -87,6 +87,6 @@ export const countUnfinished = async (
   session: Session,
   items: ReadonlyArray<NewJob>,
 ): Promise<Map<ProjectId, number>> => {
-  const counted = await session.batch(unfinishedJobs, cappedProjects(items), {})
+  const counted = await session.batch(unfinishedJobs, cappedProjects(items))
   return new Map(counted.map(({ count, projectId }) => [projectId, count]))
 }

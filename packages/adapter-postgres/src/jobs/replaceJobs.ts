@@ -96,8 +96,8 @@ export const boundKeys = async (
 ): Promise<ReadonlyArray<Bound>> => {
   const callers = items.filter(({ idempotencyKey }) => isCallersKey(idempotencyKey))
   const [own, replaced] = await Promise.all([
-    session.batch(jobsByIdempotencyKey, items, {}),
-    callers.length === 0 ? [] : session.batch(replacedKeys, callers, {}),
+    session.batch(jobsByIdempotencyKey, items),
+    session.batch(replacedKeys, callers),
   ])
   const bound = own.map((row): Bound => {
     const { fingerprint, idempotencyKey, keyId } = row
@@ -105,7 +105,7 @@ export const boundKeys = async (
   })
   if (replaced.length === 0) return bound
   const seqs = [...new Set(replaced.map(({ seq }) => seq))].map((seq) => ({ seq }))
-  const jobs = new Map((await session.batch(jobsBySeq, seqs, {})).map((row) => [row.seq, jobOf(row)]))
+  const jobs = new Map((await session.batch(jobsBySeq, seqs)).map((row) => [row.seq, jobOf(row)]))
   return [
     ...bound,
     ...replaced.flatMap(({ seq, ...key }): ReadonlyArray<Bound> => {

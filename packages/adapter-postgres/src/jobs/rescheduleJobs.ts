@@ -32,13 +32,7 @@ export const rescheduleJobs = async (
   const prioritized = new Set(items.flatMap(({ jobId, priority }) => (priority === undefined ? [] : [jobId])))
   const [finished, tokens, before] = await Promise.all([
     finishedElsewhere(tx, elsewhere),
-    jobs.length === 0
-      ? []
-      : tx.batch(
-          parkedTokens,
-          jobs.map(({ seq }) => ({ seq })),
-          {},
-        ),
+    tx.batch(parkedTokens, jobs),
     readPriorities(
       tx,
       [...prioritized].filter((id) => queued.has(id)),

@@ -54,7 +54,6 @@ export const lockedRetried = async (
   const rows = await session.batch(
     lockRetried,
     retries.map(({ item }) => item),
-    {},
   )
   return new Map(
     rows.flatMap(({ ord, ...job }) => retries.slice(ord - 1, ord).map(({ index }) => [index, job] as const)),
@@ -65,6 +64,5 @@ export const lockedRetried = async (
 export const detachUploads = (session: Session, jobs: ReadonlyArray<RetriedJob>): Promise<number> =>
   session.runBatch(
     detach,
-    jobs.filter(({ uploadId }) => uploadId !== null).map(({ seq }) => ({ seq })),
-    {},
+    jobs.filter(({ uploadId }) => uploadId !== null),
   )

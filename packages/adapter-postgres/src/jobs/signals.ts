@@ -185,30 +185,19 @@ export const eventStates = async (
 ): Promise<(row: ParkedRow) => EventState> => {
   const parents = rows.filter(({ reason }) => reason === "children")
   const awaiting = rows.filter(({ reason }) => reason === "signal")
-  const dependents = rows.filter(({ reason }) => reason === "after").map(({ seq }) => ({ seq }))
-  if (parents.length > 0)
-    await tx.runBatch(
-      lockParents,
-      parents.map(({ id }) => ({ id })),
-      {},
-    )
-  if (dependents.length > 0) await tx.batch(lockParked, dependents, {})
+  const dependents = rows.filter(({ reason }) => reason === "after")
+  await tx.runBatch(lockParents, parents)
+  await tx.batch(lockParked, dependents)
   const [counts, present, prerequisites] = await Promise.all([
-    parents.length === 0
-      ? []
-      : tx.batch(
-          unfinishedChildren,
-          parents.map((row) => ({ label: labelOf(row) })),
-          {},
-        ),
-    awaiting.length === 0
-      ? []
-      : tx.batch(
-          presentSignals,
-          awaiting.map(({ seq, subject }) => ({ seq, name: subject })),
-          {},
-        ),
-    dependents.length === 0 ? [] : tx.batch(unfinishedPrerequisites, dependents, {}),
+    tx.batch(
+      unfinishedChildren,
+      parents.map((row) => ({ label: labelOf(row) })),
+    ),
+    tx.batch(
+      presentSignals,
+      awaiting.map(({ seq, subject }) => ({ seq, name: subject })),
+    ),
+    tx.batch(unfinishedPrerequisites, dependents),
   ])
   const prerequisitesOf = new Map(prerequisites.map((row) => [row.seq, row]))
   const unfinishedOf = new Map(counts.map(({ count, label }) => [label, count]))
@@ -263,10 +252,5 @@ const putParked = batchStatement<
 
 /** Keeps what jobs are parked on. */
 export const keepParked = async (tx: Transaction, rows: ReadonlyArray<KeptParking>): Promise<void> => {
-  if (rows.length === 0) return
-  await tx.runBatch(
-    putParked,
-    rows.map(({ reason, seq, subject, token, unfinished }) => ({ seq, token, reason, subject, unfinished })),
-    { now: tx.now },
-  )
+  await tx.runBatch(putParked, rows, { now: tx.now })
 }

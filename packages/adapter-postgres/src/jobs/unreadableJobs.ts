@@ -49,8 +49,8 @@ export const readHeld = async (tx: Transaction, { jobId, token }: Held): Promise
   const [held] = await lockedJobs(tx, [{ jobId }])
   if (held?.token !== token) return undefined
   const [[row], [upload]] = await Promise.all([
-    tx.batch(jobsBySeq, [{ seq: held.seq }], {}),
-    tx.batch(uploadsOfJobs, [{ seq: held.seq }], {}),
+    tx.batch(jobsBySeq, [{ seq: held.seq }]),
+    tx.batch(uploadsOfJobs, [{ seq: held.seq }]),
   ])
   if (row === undefined) return undefined
   try {

@@ -90,7 +90,6 @@ export interface KeptWait {
 
 /** Keeps that these attempts, which end in this transaction, ended to wait. */
 export const keepWaits = async (tx: Transaction, waits: ReadonlyArray<KeptWait>): Promise<void> => {
-  if (waits.length === 0) return
   await Promise.all([
     tx.runBatch(
       putWaits,
@@ -102,12 +101,10 @@ export const keepWaits = async (tx: Transaction, waits: ReadonlyArray<KeptWait>)
         cause,
         at: tx.now,
       })),
-      {},
     ),
     tx.runBatch(
       dropWaits,
-      waits.flatMap(({ number, seq }) => (number > maxWaitRuns ? [{ seq }] : [])),
-      {},
+      waits.filter(({ number }) => number > maxWaitRuns),
     ),
   ])
 }

@@ -37,7 +37,7 @@ export const keptOf = (all: KeptOfProjects, owner: Owner): KeptBytes => all.get(
 export const readKept = async (session: Session, items: ReadonlyArray<NewJob>): Promise<KeptOfProjects> => {
   const capped = items.filter(({ storageCap = 0 }) => storageCap > 0)
   const owners = new Map(capped.map(({ mode, projectId }) => [nameOf({ mode, projectId }), { mode, projectId }]))
-  const rows = await session.batch(kept, [...owners.values()], {})
+  const rows = await session.batch(kept, [...owners.values()])
   return new Map(rows.map(({ files, uploads, ...owner }) => [nameOf(owner), { uploads, files }]))
 }
 
