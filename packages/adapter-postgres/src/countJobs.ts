@@ -4,7 +4,7 @@ import type { FinishedJob, JobCount, JobDirectory } from "@kiln/core/ports"
 import { finishedKinds } from "./jobs/finishedKinds.ts"
 import { retainedPart } from "./jobs/jobRow.ts"
 import type { Session } from "./Session.ts"
-import { ago, batchStatement, type Given, plenty, query, statement, storeTime, wholeAge } from "./Statement.ts"
+import { ago, batchStatement, type Given, plenty, query, statement, storeTime, text, wholeAge } from "./Statement.ts"
 
 /** Whether a job has all labels of a JSON list. */
 export const hasLabels = (jobSeq: RawBuilder<number>, labels: RawBuilder<string>) =>
@@ -51,7 +51,7 @@ const unfinishedOf = (projectId: RawBuilder<ProjectId | null>) =>
 
 /** Counts recently finished jobs in the index, which separates kept, expired and deleted data, and kinds. */
 const countOf = (lanes?: (given: Given<Question>) => typeof unfinished) =>
-  batchStatement<{ retained: RetainedData }, Question, JobCount>({ retained: "text" }, (item, given) => {
+  batchStatement({ retained: text<RetainedData>() }, (item, given: Given<Question>) => {
     const finished = query
       .selectFrom(item)
       .innerJoinLateral(finishedKinds(sql<RetainedData>`item.retained`).as("kinds"), (join) => join.onTrue())
@@ -142,31 +142,29 @@ export const countJobs = async (
 type LastQuestion = { withinMs: number; limit: number }
 
 /** The newest ends of each kind, from the index of finished jobs. */
-const lastFinished = batchStatement<{ retained: RetainedData }, LastQuestion, FinishedJob>(
-  { retained: "text" },
-  (item, given) =>
-    query
-      .selectFrom(item)
-      .innerJoinLateral(finishedKinds(sql<RetainedData>`item.retained`).as("kinds"), (join) => join.onTrue())
-      .innerJoinLateral(
-        () =>
-          query
-            .selectFrom("results")
-            .innerJoin(plenty, (join) => join.onTrue())
-            .select(["results.job_id as id", "results.project_id as projectId", "results.kind", "results.mode"])
-            .select(["results.error_code as errorCode", "results.created_at as createdAt"])
-            .select(["results.waited_ms as waitedMs", "results.ran_ms as ranMs", "results.finished_at as finishedAt"])
-            .select(sql<FinishedJob["status"]>`results.status`.as("status"))
-            .where(sql<boolean>`${retainedPart} = item.retained`)
-            .where(sql<boolean>`results.kind = kinds.kind`)
-            .where("results.finished_at", ">", ago(given.withinMs))
-            .orderBy("results.finished_at", "desc")
-            .orderBy("results.job_seq", "desc")
-            .limit(given.limit)
-            .as("found"),
-        (join) => join.onTrue(),
-      )
-      .selectAll("found"),
+const lastFinished = batchStatement({ retained: text<RetainedData>() }, (item, given: Given<LastQuestion>) =>
+  query
+    .selectFrom(item)
+    .innerJoinLateral(finishedKinds(sql<RetainedData>`item.retained`).as("kinds"), (join) => join.onTrue())
+    .innerJoinLateral(
+      () =>
+        query
+          .selectFrom("results")
+          .innerJoin(plenty, (join) => join.onTrue())
+          .select(["results.job_id as id", "results.project_id as projectId", "results.kind", "results.mode"])
+          .select(["results.error_code as errorCode", "results.created_at as createdAt"])
+          .select(["results.waited_ms as waitedMs", "results.ran_ms as ranMs", "results.finished_at as finishedAt"])
+          .select(sql<FinishedJob["status"]>`results.status`.as("status"))
+          .where(sql<boolean>`${retainedPart} = item.retained`)
+          .where(sql<boolean>`results.kind = kinds.kind`)
+          .where("results.finished_at", ">", ago(given.withinMs))
+          .orderBy("results.finished_at", "desc")
+          .orderBy("results.job_seq", "desc")
+          .limit(given.limit)
+          .as("found"),
+      (join) => join.onTrue(),
+    )
+    .selectAll("found"),
 )
 
 export const listFinished = async (

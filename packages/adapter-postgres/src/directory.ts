@@ -7,7 +7,7 @@ import { listAttempts, listWaits, listedMetadata } from "@kiln/sql-store"
 import { countJobs, hasLabels, listFinished } from "./countJobs.ts"
 import { measureQueue } from "./queueDepth.ts"
 import type { Session } from "./Session.ts"
-import { batchStatement, type Given, plenty, query, statement } from "./Statement.ts"
+import { batchStatement, type Given, plenty, query, statement, text } from "./Statement.ts"
 import type { Database } from "./Database.ts"
 import { transactionsOf } from "./transactionsOf.ts"
 
@@ -105,7 +105,7 @@ const walkLabeled = (given: Given<Page>) =>
  * statement, so a job that ends meanwhile is in one part only.
  */
 const jobsBeforeIn = (walkPart: typeof walk | typeof walkLabeled) =>
-  batchStatement<Part, Page, ListRow>({ part: "text" }, (item, given) => {
+  batchStatement({ part: text<"waiting" | "held" | "done" | "failed" | "labeled">() }, (item, given: Given<Page>) => {
     const looked = query.selectFrom((walkPart as typeof walk)(given).as("walked")).select([
       "walked.seq",
       sql<number>`row_number() over ()`.as("place"),

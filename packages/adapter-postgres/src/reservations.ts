@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { JobId, SpendOwner } from "@kiln/core/domain"
 import type { Session } from "./Session.ts"
-import { batchStatement, query } from "./Statement.ts"
+import { batchStatement, type Given, type ItemOf, query, text } from "./Statement.ts"
 
 export type Owner = { owner: SpendOwner }
 
@@ -15,23 +15,19 @@ export const callerHasEnded = sql<boolean>`(pg_visible_in_snapshot(spending.call
 /** Whether the job of a reservation exists. */
 export const hasJob = sql<boolean>`EXISTS (SELECT FROM "kiln".jobs WHERE jobs.id = spending.entry)`
 
-/** The amount of a new job that counts against the budget of one owner. */
-export interface Reservation extends Owner {
-  readonly entry: string
-  readonly currency: string
-  readonly amount: string
-}
+const reservation = { owner: text<SpendOwner>(), entry: text(), currency: text(), amount: text() }
 
-const insertReservations = batchStatement<Reservation, {}, unknown>(
-  { owner: "text", entry: "text", currency: "text", amount: "text" },
-  (item) =>
-    query
-      .insertInto("spending")
-      .columns(["owner", "entry", "currency", "amount"])
-      .expression(query.selectFrom(item).select(["item.owner", "item.entry", "item.currency", "item.amount"])),
+/** The amount of a new job that counts against the budget of one owner. */
+export type Reservation = ItemOf<typeof reservation>
+
+const insertReservations = batchStatement(reservation, (item) =>
+  query
+    .insertInto("spending")
+    .columns(["owner", "entry", "currency", "amount"])
+    .expression(query.selectFrom(item).select(["item.owner", "item.entry", "item.currency", "item.amount"])),
 )
 
-const takeTurn = batchStatement<Owner, {}, unknown>({ owner: "text" }, (item) =>
+const takeTurn = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
     .updateTable("spend_caps")
     .from(item)
@@ -39,26 +35,24 @@ const takeTurn = batchStatement<Owner, {}, unknown>({ owner: "text" }, (item) =>
     .whereRef("spend_caps.owner", "=", "item.owner"),
 )
 
-const insertCallersReservations = batchStatement<Reservation, { transaction: string }, unknown>(
-  { owner: "text", entry: "text", currency: "text", amount: "text" },
-  (item, given) =>
-    query
-      .insertInto("spending")
-      .columns(["owner", "entry", "currency", "amount", "caller_xid"])
-      .expression(
-        query
-          .selectFrom(item)
-          .select([
-            "item.owner",
-            "item.entry",
-            "item.currency",
-            "item.amount",
-            sql<string>`${given.transaction}::text::xid8`.as("caller_xid"),
-          ]),
-      ),
+const insertCallersReservations = batchStatement(reservation, (item, given: Given<{ transaction: string }>) =>
+  query
+    .insertInto("spending")
+    .columns(["owner", "entry", "currency", "amount", "caller_xid"])
+    .expression(
+      query
+        .selectFrom(item)
+        .select([
+          "item.owner",
+          "item.entry",
+          "item.currency",
+          "item.amount",
+          sql<string>`${given.transaction}::text::xid8`.as("caller_xid"),
+        ]),
+    ),
 )
 
-const removeUnused = batchStatement<Owner, {}, unknown>({ owner: "text" }, (item) =>
+const removeUnused = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
     .deleteFrom("spending")
     .using(item)
@@ -68,7 +62,7 @@ const removeUnused = batchStatement<Owner, {}, unknown>({ owner: "text" }, (item
     .where(sql<boolean>`NOT ${hasJob}`),
 )
 
-const settleUsed = batchStatement<Owner, {}, unknown>({ owner: "text" }, (item) =>
+const settleUsed = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
     .updateTable("spending")
     .from(item)
@@ -98,17 +92,15 @@ export const reserve = async (
   ])
 }
 
-const deleteReservations = batchStatement<Pick<Reservation, "owner" | "entry">, {}, unknown>(
-  { owner: "text", entry: "text" },
-  (item) =>
-    query
-      .deleteFrom("spending")
-      .using(item)
-      .whereRef("spending.owner", "=", "item.owner")
-      .whereRef("spending.entry", "=", "item.entry"),
+const deleteReservations = batchStatement({ owner: text<SpendOwner>(), entry: text() }, (item) =>
+  query
+    .deleteFrom("spending")
+    .using(item)
+    .whereRef("spending.owner", "=", "item.owner")
+    .whereRef("spending.entry", "=", "item.entry"),
 )
 
-const reservationsOfEntries = batchStatement<{ entry: string }, {}, Reservation>({ entry: "text" }, (item) =>
+const reservationsOfEntries = batchStatement({ entry: text() }, (item) =>
   query
     .selectFrom("spending")
     .innerJoin(item, (join) => join.onRef("item.entry", "=", "spending.entry"))
@@ -123,7 +115,7 @@ const entriesOf = (jobIds: Iterable<JobId>) => [...jobIds].map((entry) => ({ ent
 export const reservationsOf = (session: Session, jobIds: Iterable<JobId>): Promise<ReadonlyArray<Reservation>> =>
   session.batch(reservationsOfEntries, entriesOf(jobIds))
 
-const deleteEntries = batchStatement<{ entry: string }, {}, unknown>({ entry: "text" }, (item) =>
+const deleteEntries = batchStatement({ entry: text() }, (item) =>
   query
     .deleteFrom("spending")
     .using(item)
@@ -139,7 +131,7 @@ export const unreserveJobs = (session: Session, jobIds: Iterable<JobId>): Promis
 export const unreserve = (session: Session, reservations: ReadonlyArray<Reservation>): Promise<number> =>
   session.runBatch(deleteReservations, reservations)
 
-const capOfOwner = batchStatement<Owner, {}, Owner>({ owner: "text" }, (item) =>
+const capOfOwner = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
     .selectFrom("spend_caps")
     .innerJoin(item, (join) => join.onRef("item.owner", "=", "spend_caps.owner"))
@@ -155,11 +147,7 @@ export const anyCap = async (session: Session, owners: ReadonlyArray<SpendOwner>
     )
   ).length > 0
 
-const reservationsOfJobs = batchStatement<
-  { entry: string },
-  {},
-  { readonly entry: string; readonly currency: string; readonly amount: string }
->({ entry: "text" }, (item) =>
+const reservationsOfJobs = batchStatement({ entry: text() }, (item) =>
   query
     .selectFrom("spending")
     .innerJoin(item, (join) => join.onRef("item.entry", "=", "spending.entry"))

@@ -1,19 +1,17 @@
 import type { NewJob } from "@kiln/core/ports"
 import { writeSchedule as write } from "@kiln/sql-store"
 import type { Session, Transaction } from "./Session.ts"
-import { batchStatement, query } from "./Statement.ts"
+import { batchStatement, query, text } from "./Statement.ts"
 import { runOn } from "./transactionsOf.ts"
 
 /** Locks schedules until the transaction ends, in the order of their names to avoid deadlocks. */
-const lockSchedules = batchStatement<{ name: string }, {}, { readonly name: string; readonly version: number }>(
-  { name: "text" },
-  (item) =>
-    query
-      .selectFrom("schedules")
-      .innerJoin(item, (join) => join.onRef("item.name", "=", "schedules.name"))
-      .select(["schedules.name", "schedules.version"])
-      .orderBy("schedules.name")
-      .forUpdate("schedules"),
+const lockSchedules = batchStatement({ name: text() }, (item) =>
+  query
+    .selectFrom("schedules")
+    .innerJoin(item, (join) => join.onRef("item.name", "=", "schedules.name"))
+    .select(["schedules.name", "schedules.version"])
+    .orderBy("schedules.name")
+    .forUpdate("schedules"),
 )
 
 /** Locks the schedules of these jobs' ticks, and returns their versions by name. */

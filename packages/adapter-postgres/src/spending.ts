@@ -9,13 +9,13 @@ import {
 } from "@kiln/core/domain"
 import { callerHasEnded, hasJob, type Owner } from "./reservations.ts"
 import type { Session, Transaction } from "./Session.ts"
-import { batchStatement, type Given, query, type RowOf, statement, storeTime, whole } from "./Statement.ts"
+import { batchStatement, type Given, query, type RowOf, statement, storeTime, text, whole } from "./Statement.ts"
 
 /** Number of charged entries from which an owner's are added up by day, so that reading them stays cheap. More than two months have days. */
 const mostCharged = 200
 
 /** Reserving for an owner is a matter of one transaction at a time. Locks in the order of the ids to avoid deadlocks. */
-const lockCaps = batchStatement<Owner, {}, SpendCap & Owner>({ owner: "text" }, (item) =>
+const lockCaps = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
     .selectFrom("spend_caps")
     .innerJoin(item, (join) => join.onRef("item.owner", "=", "spend_caps.owner"))
@@ -38,7 +38,7 @@ const dayOf = (column: string) => sql<number | null>`${sql.ref(column)} / ${dayM
 const exactSum = sql<string>`trim_scale(sum(amount::numeric))::text`
 
 /** Added up by day and currency. A reservation whose transaction was rolled back does not count. */
-const sums = batchStatement<Owner, {}, SpendEntry & Owner & { readonly entries: number }>({ owner: "text" }, (item) =>
+const sums = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
     .selectFrom("spending")
     .innerJoin(item, (join) => join.onRef("item.owner", "=", "spending.owner"))
@@ -82,7 +82,7 @@ export const listSpending = async (session: Session): Promise<ReadonlyArray<Spen
 }
 
 /** Replaces the charged entries of an owner by one for each day and currency. One statement, so none is missed that is added meanwhile. */
-const addUpOwner = batchStatement<Owner, { since: number }, unknown>({ owner: "text" }, (item, given) =>
+const addUpOwner = batchStatement({ owner: text<SpendOwner>() }, (item, given: Given<{ since: number }>) =>
   query
     .with("removed", () =>
       query

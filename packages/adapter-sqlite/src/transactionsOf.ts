@@ -33,8 +33,8 @@ const stored = (value: CommonValue | undefined): SqlValue =>
 const nameIn = (field: string): string => `item.${field}`
 
 /** One item of a batch, as a table. */
-const itemOf = <Item extends CommonParameters>(columns: object): BatchTable<Item> => {
-  const fields = Object.keys(columns).map((name) => sql`${sql.val(new Placeholder(nameIn(name)))} as ${sql.id(name)}`)
+const itemOf = <Item extends CommonParameters>(declared: object): BatchTable<Item> => {
+  const fields = Object.keys(declared).map((name) => sql`${sql.val(new Placeholder(nameIn(name)))} as ${sql.id(name)}`)
   return sql<Item & { readonly ord: number }>`(select ${sql.join(fields)}, 1 as ord)`.as("item")
 }
 
@@ -46,7 +46,7 @@ const ownOf = (statement: AnyStatement | AnyBatch): Own => {
   const known = compiled.get(statement)
   if (known !== undefined) return known
   const { parameters, sql: text } = compile(
-    "built" in statement ? statement.built : statement.build(itemOf(statement.columns), placeholders<never>()),
+    "built" in statement ? statement.built : statement.build(itemOf(statement.fields), placeholders<never>()),
   )
   const names = parameters.map(({ name }) => name)
   const bind = (values: CommonParameters) => names.map((name) => stored(values[name]))

@@ -1,7 +1,7 @@
 import type { ExpressionBuilder } from "kysely"
 import { uploadBlobPrefix, type UploadId, uploadOrphanReason } from "@kiln/core/domain"
 import type { Orphan, PruneResult } from "@kiln/core/ports"
-import type { Flag } from "./column.ts"
+import { integer, text } from "./column.ts"
 import { select, type Tables } from "./columns.ts"
 import { recordPurges } from "./purges.ts"
 import type { Program, Sql } from "./Sql.ts"
@@ -42,10 +42,8 @@ export const unusedUploads = dueUploads(false)
 /** The record of an upload that a job took is deleted with the job's record. */
 export const erasedUploads = dueUploads(true)
 
-type Id = { readonly id: UploadId }
-
 /** Checks again under the lock that no job took the upload. Its record then waits for `deleteUploads`, which goes by age. */
-const eraseUnused = batchStatement<Id, {}, Id>({ id: "text" }, (item) =>
+const eraseUnused = batchStatement({ id: text<UploadId>() }, (item) =>
   query
     .updateTable("uploads")
     .from(item)
@@ -71,7 +69,7 @@ export function* expireUploads(tx: Sql, limit: number): Program<PruneResult> {
   return { count: uploads.length, purges: yield* recordPurges(tx, prefixes) }
 }
 
-const removeUploads = batchStatement<Id, {}, unknown>({ id: "text" }, (item) =>
+const removeUploads = batchStatement({ id: text<UploadId>() }, (item) =>
   query.deleteFrom("uploads").where("id", "in", query.selectFrom(item).select("item.id")),
 )
 
@@ -83,17 +81,7 @@ export function* deleteUploads(tx: Sql, olderThanMs: number, limit: number): Pro
 
 type NamingBlob = { readonly blobKey: string; readonly uploadId: UploadId; readonly token: number }
 
-const transferStates = batchStatement<
-  NamingBlob,
-  {},
-  {
-    readonly itemKey: string
-    readonly erased: Flag
-    readonly token: number
-    readonly claimedUntil: number | null
-    readonly blobKey: string | null
-  }
->({ blobKey: "text", uploadId: "text", token: "bigint" }, (item) =>
+const transferStates = batchStatement({ blobKey: text(), uploadId: text<UploadId>(), token: integer() }, (item) =>
   query
     .selectFrom("uploads")
     .innerJoin(item, (join) => join.onRef("item.uploadId", "=", "uploads.id"))

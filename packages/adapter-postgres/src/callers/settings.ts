@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, query, text } from "../Statement.ts"
 
 interface Setting {
   readonly name: string
@@ -20,7 +20,7 @@ export const ourSettings: ReadonlyArray<Setting> = [
 ]
 
 /** Changes settings until the transaction ends or is rolled back to an earlier savepoint. Returns the previous values. */
-export const changeSettings = batchStatement<Setting, {}, Setting>({ name: "text", value: "text" }, (item) =>
+export const changeSettings = batchStatement({ name: text(), value: text() }, (item) =>
   query
     .selectFrom(item)
     .select([

@@ -1,19 +1,17 @@
-import { type AttemptRecord, type ErrorCode, type FailedAttempt, failedAttempt } from "@kiln/core/domain"
+import { type AttemptRecord, type ErrorCode, failedAttempt } from "@kiln/core/domain"
 import type { Transaction } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, integer, nullable, query, text } from "../Statement.ts"
 
-type Row = Omit<FailedAttempt, "errorCode"> & { readonly seq: number; readonly errorCode: string }
-
-const insertAttempts = batchStatement<Row, {}, unknown>(
+const insertAttempts = batchStatement(
   {
-    seq: "bigint",
-    number: "bigint",
-    errorCode: "text",
-    message: "text",
-    stack: "text",
-    startedAt: "bigint",
-    durationMs: "bigint",
-    worker: "text",
+    seq: integer(),
+    number: integer(),
+    errorCode: text<ErrorCode>(),
+    message: text(),
+    stack: nullable(text()),
+    startedAt: integer(),
+    durationMs: integer(),
+    worker: text(),
   },
   (item) =>
     query
@@ -22,10 +20,10 @@ const insertAttempts = batchStatement<Row, {}, unknown>(
       .expression(
         query
           .selectFrom(item)
-          .select((from) => [
+          .select([
             "item.seq",
             "item.number",
-            from.ref("item.errorCode").$castTo<ErrorCode>().as("errorCode"),
+            "item.errorCode",
             "item.message",
             "item.stack",
             "item.startedAt",

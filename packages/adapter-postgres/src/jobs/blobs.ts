@@ -3,21 +3,10 @@ import { type JobId, jobOrphanReason } from "@kiln/core/domain"
 import type { Orphan } from "@kiln/core/ports"
 import { namedBlobs } from "@kiln/sql-store"
 import type { Session } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, integer, query, text } from "../Statement.ts"
 
 /** A job's token is in `queue` while it is unfinished, and in `results` afterwards. */
-const facts = batchStatement<
-  { blobKey: string; jobId: JobId; token: number },
-  {},
-  {
-    readonly blobKey: string
-    readonly token: number
-    readonly seq: number | null
-    readonly queueToken: number | null
-    readonly finalToken: number | null
-    readonly fileSeq: number | null
-  }
->({ blobKey: "text", jobId: "text", token: "bigint" }, (item) =>
+const facts = batchStatement({ blobKey: text(), jobId: text<JobId>(), token: integer() }, (item) =>
   query
     .selectFrom(item)
     .leftJoin("jobs", "jobs.id", "item.jobId")

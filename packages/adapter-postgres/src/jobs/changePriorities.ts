@@ -1,15 +1,13 @@
 import { type JobId, type Priority, rankOf } from "@kiln/core/domain"
 import type { Transaction } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, integer, query, text } from "../Statement.ts"
 import { priorityOf } from "./jobRow.ts"
 
-const prioritiesInQueue = batchStatement<{ id: JobId }, {}, { readonly id: JobId; readonly priority: number }>(
-  { id: "text" },
-  (item) =>
-    query
-      .selectFrom("queue")
-      .innerJoin(item, (join) => join.onRef("item.id", "=", "queue.id"))
-      .select(["queue.id", "queue.priority"]),
+const prioritiesInQueue = batchStatement({ id: text<JobId>() }, (item) =>
+  query
+    .selectFrom("queue")
+    .innerJoin(item, (join) => join.onRef("item.id", "=", "queue.id"))
+    .select(["queue.id", "queue.priority"]),
 )
 
 /** Reads the priorities of unfinished jobs. */
@@ -24,9 +22,7 @@ export const readPriorities = async (
   return new Map(rows.map((row) => [row.id, priorityOf(row)]))
 }
 
-type Change = { id: JobId; rank: number }
-
-const changeInQueue = batchStatement<Change, {}, unknown>({ id: "text", rank: "bigint" }, (item) =>
+const changeInQueue = batchStatement({ id: text<JobId>(), rank: integer() }, (item) =>
   query
     .updateTable("queue")
     .from(item)
@@ -34,7 +30,7 @@ const changeInQueue = batchStatement<Change, {}, unknown>({ id: "text", rank: "b
     .whereRef("queue.id", "=", "item.id"),
 )
 
-const changeInJobs = batchStatement<Change, {}, unknown>({ id: "text", rank: "bigint" }, (item) =>
+const changeInJobs = batchStatement({ id: text<JobId>(), rank: integer() }, (item) =>
   query
     .updateTable("jobs")
     .from(item)

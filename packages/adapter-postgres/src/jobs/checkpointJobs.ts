@@ -2,19 +2,17 @@ import { holdsClaim, type JobId } from "@kiln/core/domain"
 import type { Checkpoint, FencedOutcome } from "@kiln/core/ports"
 import type { StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, query, text } from "../Statement.ts"
 
 /** A checkpoint of the same step is replaced. */
-const keepSteps = batchStatement<{ id: JobId; step: string; value: string }, {}, unknown>(
-  { id: "text", step: "text", value: "text" },
-  (item) =>
-    query
-      .insertInto("checkpoints")
-      .columns(["job_id", "step", "value"])
-      .expression(query.selectFrom(item).select(["item.id", "item.step", "item.value"]))
-      .onConflict((conflict) =>
-        conflict.columns(["job_id", "step"]).doUpdateSet((set) => ({ value: set.ref("excluded.value") })),
-      ),
+const keepSteps = batchStatement({ id: text<JobId>(), step: text(), value: text() }, (item) =>
+  query
+    .insertInto("checkpoints")
+    .columns(["job_id", "step", "value"])
+    .expression(query.selectFrom(item).select(["item.id", "item.step", "item.value"]))
+    .onConflict((conflict) =>
+      conflict.columns(["job_id", "step"]).doUpdateSet((set) => ({ value: set.ref("excluded.value") })),
+    ),
 )
 
 /** Keeps checkpoints of jobs that are locked until the end of the transaction. */

@@ -3,12 +3,12 @@ import type { ChunkPage, ChunkQuestion, ChunkTotal, ChunkWrite, FencedOutcome } 
 import { decodeJson } from "@kiln/sql-store"
 import { sql } from "kysely"
 import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
 import { finishedLock } from "../wakeUp/Listener.ts"
 import type { StateRow } from "./jobRow.ts"
 
-const insertChunks = batchStatement<{ seq: number; position: number; attempt: number; value: string }, {}, unknown>(
-  { seq: "bigint", position: "bigint", attempt: "bigint", value: "text" },
+const insertChunks = batchStatement(
+  { seq: integer(), position: integer(), attempt: integer(), value: text() },
   (item) =>
     query
       .insertInto("chunks")
@@ -47,11 +47,7 @@ export const appendChunks = async (
   return { outcomes, isHeard: told[0]?.unheard !== true }
 }
 
-const statuses = batchStatement<
-  { id: JobId },
-  {},
-  { readonly id: JobId; readonly seq: number; readonly isFinished: boolean }
->({ id: "text" }, (item) =>
+const statuses = batchStatement({ id: text<JobId>() }, (item) =>
   query
     .selectFrom("jobs")
     .innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id"))
@@ -65,11 +61,7 @@ const statuses = batchStatement<
     ]),
 )
 
-const chunksFrom = batchStatement<
-  { id: JobId; from: number; most: number },
-  {},
-  { readonly place: number; readonly index: number; readonly attempt: number; readonly value: string }
->({ id: "text", from: "bigint", most: "bigint" }, (item) =>
+const chunksFrom = batchStatement({ id: text<JobId>(), from: integer(), most: integer() }, (item) =>
   query
     .selectFrom(item)
     .innerJoin("jobs", "jobs.id", "item.id")

@@ -2,9 +2,6 @@ import { sql } from "kysely"
 import {
   blobPrefixesOf,
   type JobId,
-  type JobMode,
-  type KeyId,
-  type ProjectId,
   type RetainedData,
   strongerWarning,
   type UploadId,
@@ -12,10 +9,23 @@ import {
 } from "@kiln/core/domain"
 import type { EraseOutcome, Erasure, PruneResult, RetentionAge } from "@kiln/core/ports"
 import { purgesStillDue, recordPurges } from "@kiln/sql-store"
+import { isOfOwner, owned } from "./jobRow.ts"
 import { type Ages, agesFrom, dueJobs } from "./finishedKinds.ts"
 import type { Transaction } from "../Session.ts"
 import { runOn } from "../transactionsOf.ts"
-import { batchStatement, type BatchTable, type Given, query, statement, storeTime, whole } from "../Statement.ts"
+import {
+  batchStatement,
+  type BatchTable,
+  type Given,
+  type ItemOf,
+  integer,
+  nullable,
+  query,
+  statement,
+  storeTime,
+  text,
+  whole,
+} from "../Statement.ts"
 
 /**
  * The columns of a finished job that erasing needs. Both rows of the job must be locked when they are read: a retry takes the
@@ -37,7 +47,7 @@ export interface RetentionRow {
   readonly warningCode: WarningCode | null
 }
 
-const eraseRequests = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+const eraseRequests = batchStatement({ seq: integer() }, (item) =>
   query.updateTable("jobs").from(item).set({ request: null }).whereRef("jobs.seq", "=", "item.seq"),
 )
 
@@ -47,7 +57,7 @@ const eraseRequests = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigin
  * would read all of it.
  */
 const deleteRowsOf = (table: "files" | "attempts") =>
-  batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+  batchStatement({ seq: integer() }, (item) =>
     query.deleteFrom(table).where(
       sql<boolean>`ctid = any (array(select own.place from ${item} cross join lateral (
         select ctid as place from "kiln".${sql.raw(table)} where job_seq = item.seq offset 0) as own))`,
@@ -58,7 +68,7 @@ const deleteFiles = deleteRowsOf("files")
 
 const deleteAttempts = deleteRowsOf("attempts")
 
-const eraseUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uploadId: "text" }, (item) =>
+const eraseUploads = batchStatement({ uploadId: text<UploadId>() }, (item) =>
   query
     .updateTable("uploads")
     .from(item)
@@ -67,21 +77,19 @@ const eraseUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uploa
 )
 
 /** Runs last, because a trigger refuses it while data is left. Only for jobs whose data is as it was read. */
-const markErased = batchStatement<
-  { seq: number; from: RetainedData; warningCode: string | null },
-  { retained: RetainedData },
-  unknown
->({ seq: "bigint", from: "text", warningCode: "text" }, (item, given) =>
-  query
-    .updateTable("results")
-    .from(item)
-    .set((set) => ({
-      output: null,
-      retained: given.retained,
-      warning_code: set.ref("item.warningCode").$castTo<WarningCode | null>(),
-    }))
-    .whereRef("results.job_seq", "=", "item.seq")
-    .whereRef("results.retained", "=", "item.from"),
+const markErased = batchStatement(
+  { seq: integer(), from: text<RetainedData>(), warningCode: nullable(text()) },
+  (item, given: Given<{ retained: RetainedData }>) =>
+    query
+      .updateTable("results")
+      .from(item)
+      .set((set) => ({
+        output: null,
+        retained: given.retained,
+        warning_code: set.ref("item.warningCode").$castTo<WarningCode | null>(),
+      }))
+      .whereRef("results.job_seq", "=", "item.seq")
+      .whereRef("results.retained", "=", "item.from"),
 )
 
 /** The uploads of jobs, in the order of their ids, in which all transactions lock uploads. */
@@ -117,29 +125,15 @@ const eraseRetained = async (
   if (blanked !== jobs.length) throw new TypeError(`${jobs.length - blanked} jobs changed while they were erased`)
 }
 
-type OwnedJob = { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode }
-
-const ownedJobColumns = { id: "text", projectId: "text", keyId: "text", mode: "text" } as const
-
 /** Selects jobs of their owners; jobs of others count as unknown. The id finds the row, see `jobsByOwner`. */
-const ownJobs = (item: BatchTable<OwnedJob>) =>
-  query
-    .selectFrom("jobs")
-    .innerJoin(item, (join) =>
-      join
-        .onRef("item.id", "=", "jobs.id")
-        .onRef("item.projectId", "=", "jobs.project_id")
-        .onRef("item.keyId", "is not distinct from", "jobs.key_id")
-        .onRef("item.mode", "=", "jobs.mode"),
-    )
+const ownJobs = (item: BatchTable<ItemOf<typeof owned>>) =>
+  query.selectFrom("jobs").innerJoin(item, (join) => join.on(isOfOwner))
 
 /** Finds jobs, finished or not. */
-const findOwned = batchStatement<OwnedJob, {}, { readonly ord: number }>(ownedJobColumns, (item) =>
-  ownJobs(item).select("item.ord"),
-)
+const findOwned = batchStatement(owned, (item) => ownJobs(item).select("item.ord"))
 
 /** Locks finished jobs. */
-const lockFinished = batchStatement<OwnedJob, {}, RetentionRow & { readonly ord: number }>(ownedJobColumns, (item) =>
+const lockFinished = batchStatement(owned, (item) =>
   ownJobs(item)
     .innerJoin("results", "results.job_seq", "jobs.seq")
     .select(retentionColumns)

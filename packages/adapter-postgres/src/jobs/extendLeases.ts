@@ -2,34 +2,22 @@ import { applyEvent, type JobId, type JobState } from "@kiln/core/domain"
 import type { ClaimRef, ExtendOutcome, Extension } from "@kiln/core/ports"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, flag, integer, query, text } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 
 /**
  * Heartbeats are frequent, so they write only the lease. The fence is in the WHERE clause. `held` is a column of the item,
  * because as a constant it would make the planner scan all held jobs.
  */
-const moveLeases = batchStatement<
+const moveLeases = batchStatement(
   {
-    id: JobId
-    held: boolean
-    token: number
-    claimableAt: number
-    deadlineAt: number
-    phaseStartedAt: number
-    ranMs: number
-  },
-  {},
-  unknown
->(
-  {
-    id: "text",
-    held: "boolean",
-    token: "bigint",
-    claimableAt: "bigint",
-    deadlineAt: "bigint",
-    phaseStartedAt: "bigint",
-    ranMs: "bigint",
+    id: text<JobId>(),
+    held: flag(),
+    token: integer(),
+    claimableAt: integer(),
+    deadlineAt: integer(),
+    phaseStartedAt: integer(),
+    ranMs: integer(),
   },
   (item) =>
     query
@@ -85,18 +73,16 @@ export const extendLeases = async (
   return outcomes
 }
 
-const presentClaims = batchStatement<{ id: JobId; held: boolean; token: number }, {}, { readonly ord: number }>(
-  { id: "text", held: "boolean", token: "bigint" },
-  (item) =>
-    query
-      .selectFrom(item)
-      .innerJoin("queue", (join) =>
-        join
-          .onRef("queue.id", "=", "item.id")
-          .onRef("queue.held", "=", "item.held")
-          .onRef("queue.token", "=", "item.token"),
-      )
-      .select("item.ord"),
+const presentClaims = batchStatement({ id: text<JobId>(), held: flag(), token: integer() }, (item) =>
+  query
+    .selectFrom(item)
+    .innerJoin("queue", (join) =>
+      join
+        .onRef("queue.id", "=", "item.id")
+        .onRef("queue.held", "=", "item.held")
+        .onRef("queue.token", "=", "item.token"),
+    )
+    .select("item.ord"),
 )
 
 /** Checks the fence without locking. `held` is a column of the item, see `extendLeases`. */

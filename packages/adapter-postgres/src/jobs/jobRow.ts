@@ -16,7 +16,7 @@ import {
   type RetainedData,
 } from "@kiln/core/domain"
 import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/sql-store"
-import { batchStatement, type Given, query, type RowOf, statement } from "../Statement.ts"
+import { batchStatement, type Given, integer, query, type RowOf, statement, text } from "../Statement.ts"
 
 /** The columns of an unfinished job that transitions read or change, under their domain names. */
 export const stateColumns = [
@@ -147,33 +147,26 @@ const selectJobs = query
     ).as("checkpoints"),
   ])
 
-export const jobsBySeq = batchStatement<{ seq: number }, {}, RowOf<typeof jobByIdempotencyKey>>(
-  { seq: "bigint" },
-  (item) => selectJobs.innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq")).orderBy("item.ord"),
+export const jobsBySeq = batchStatement({ seq: integer() }, (item) =>
+  selectJobs.innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq")).orderBy("item.ord"),
 )
 
+/** The fields of an item that names a job and its owner: callers cannot query by id alone. */
+export const owned = { id: text<JobId>(), projectId: text<ProjectId>(), keyId: text<KeyId>(), mode: text<JobMode>() }
+
 /**
- * Selects jobs of their owners; callers cannot query by id alone. The id finds the row. The key is compared in a way that no
- * index supports, or the planner might use the index that holds all jobs of a key.
+ * Whether a job is the one that an item of `owned` names. The id finds the row. The key is compared in a way that no index supports, or the
+ * planner might use the index that holds all jobs of a key.
  */
-export const jobsByOwner = batchStatement<
-  { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
-  {},
-  RowOf<typeof jobByIdempotencyKey> & { readonly ord: number }
->({ id: "text", projectId: "text", keyId: "text", mode: "text" }, (item) =>
-  selectJobs
-    .innerJoin(item, (join) =>
-      join
-        .onRef("item.id", "=", "jobs.id")
-        .onRef("item.projectId", "=", "jobs.project_id")
-        .onRef("item.keyId", "is not distinct from", "jobs.key_id")
-        .onRef("item.mode", "=", "jobs.mode"),
-    )
-    .select("item.ord"),
+export const isOfOwner = sql<boolean>`"item"."id" = "jobs"."id" and "item"."projectId" = "jobs"."project_id"
+  and "item"."keyId" is not distinct from "jobs"."key_id" and "item"."mode" = "jobs"."mode"`
+
+export const jobsByOwner = batchStatement(owned, (item) =>
+  selectJobs.innerJoin(item, (join) => join.on(isOfOwner)).select("item.ord"),
 )
 
 /** Regardless of owner. Only for the operator. */
-export const jobsById = batchStatement<{ id: JobId }, {}, RowOf<typeof jobByIdempotencyKey>>({ id: "text" }, (item) =>
+export const jobsById = batchStatement({ id: text<JobId>() }, (item) =>
   selectJobs.innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id")),
 )
 
@@ -182,11 +175,7 @@ export const jobByIdempotencyKey = statement((given: Given<{ keyId: KeyId; idemp
 )
 
 /** Selects the jobs of a batch of idempotency keys. */
-export const jobsByIdempotencyKey = batchStatement<
-  { keyId: KeyId; idempotencyKey: string },
-  {},
-  RowOf<typeof jobByIdempotencyKey>
->({ keyId: "text", idempotencyKey: "text" }, (item) =>
+export const jobsByIdempotencyKey = batchStatement({ keyId: text<KeyId>(), idempotencyKey: text() }, (item) =>
   selectJobs.innerJoin(item, (join) =>
     join.onRef("item.keyId", "=", "jobs.key_id").onRef("item.idempotencyKey", "=", "jobs.idempotency_key"),
   ),

@@ -1,19 +1,14 @@
 import { sql } from "kysely"
 import type { JobMode, ProjectId } from "@kiln/core/domain"
 import type { Session } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, integer, type ItemOf, query, text } from "../Statement.ts"
+
+const laneKey = { projectId: text<ProjectId>(), kind: text(), kindVersion: integer(), mode: text<JobMode>() }
 
 /** A lane holds one project's jobs of one kind, version and mode. */
-export interface LaneKey {
-  readonly projectId: ProjectId
-  readonly kind: string
-  readonly kindVersion: number
-  readonly mode: JobMode
-}
+export type LaneKey = ItemOf<typeof laneKey>
 
-const columns = { projectId: "text", kind: "text", kindVersion: "bigint", mode: "text" } as const
-
-const selectLanes = batchStatement<LaneKey, {}, LaneKey & { readonly id: number }>(columns, (item) =>
+const selectLanes = batchStatement(laneKey, (item) =>
   query
     .selectFrom("lanes")
     .innerJoin(item, (join) =>
@@ -30,7 +25,7 @@ const selectLanes = batchStatement<LaneKey, {}, LaneKey & { readonly id: number 
  * Numbers lanes in the order of the request, which orders lanes of equal turn, and inserts them in the order of their keys to
  * avoid deadlocks. Another transaction may insert the same lane first.
  */
-const insertLanes = batchStatement<LaneKey, {}, unknown>(columns, (item) =>
+const insertLanes = batchStatement(laneKey, (item) =>
   query
     .insertInto("lanes")
     .columns(["id", "project_id", "kind", "kind_version", "mode"])
@@ -117,31 +112,27 @@ export const makeLanes = async (
 }
 
 /** Keeps `next_at` a lower bound. Only earlier times are written, so creating and extending rarely write here. */
-const lowerNextAt = batchStatement<{ laneId: number; nextAt: number }, {}, unknown>(
-  { laneId: "bigint", nextAt: "bigint" },
-  (item) =>
-    query
-      .updateTable("lanes")
-      .from(item)
-      .set((set) => ({ next_at: set.ref("item.nextAt") }))
-      .whereRef("lanes.id", "=", "item.laneId")
-      .where((where) =>
-        where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
-      ),
+const lowerNextAt = batchStatement({ laneId: integer(), nextAt: integer() }, (item) =>
+  query
+    .updateTable("lanes")
+    .from(item)
+    .set((set) => ({ next_at: set.ref("item.nextAt") }))
+    .whereRef("lanes.id", "=", "item.laneId")
+    .where((where) =>
+      where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
+    ),
 )
 
-const lockLanes = batchStatement<{ laneId: number; nextAt: number }, {}, { readonly id: number }>(
-  { laneId: "bigint", nextAt: "bigint" },
-  (item) =>
-    query
-      .selectFrom("lanes")
-      .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
-      .select("lanes.id")
-      .where((where) =>
-        where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
-      )
-      .orderBy("lanes.id")
-      .forNoKeyUpdate("lanes"),
+const lockLanes = batchStatement({ laneId: integer(), nextAt: integer() }, (item) =>
+  query
+    .selectFrom("lanes")
+    .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
+    .select("lanes.id")
+    .where((where) =>
+      where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
+    )
+    .orderBy("lanes.id")
+    .forNoKeyUpdate("lanes"),
 )
 
 export interface MayBeClaimable {
@@ -156,16 +147,14 @@ const earliestOf = (jobs: ReadonlyArray<MayBeClaimable>) => {
   return [...earliest].map(([laneId, nextAt]) => ({ laneId, nextAt }))
 }
 
-const laterLanes = batchStatement<{ laneId: number; nextAt: number }, {}, { readonly id: number }>(
-  { laneId: "bigint", nextAt: "bigint" },
-  (item) =>
-    query
-      .selectFrom("lanes")
-      .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
-      .select("lanes.id")
-      .where((where) =>
-        where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
-      ),
+const laterLanes = batchStatement({ laneId: integer(), nextAt: integer() }, (item) =>
+  query
+    .selectFrom("lanes")
+    .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
+    .select("lanes.id")
+    .where((where) =>
+      where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
+    ),
 )
 
 /** Whether `mayBeClaimableAt` has anything to write. */

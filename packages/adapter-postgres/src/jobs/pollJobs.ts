@@ -1,89 +1,51 @@
 import { jsonArrayFrom } from "kysely/helpers/postgres"
-import {
-  type ErrorCode,
-  type JobId,
-  type JobMode,
-  type JobStatus,
-  type KeyId,
-  type PolledJob,
-  progressIn,
-  progressStep,
-  type ProjectId,
-  type RetainedData,
-  type WarningCode,
-} from "@kiln/core/domain"
+import { type JobStatus, type PolledJob, progressIn, progressStep } from "@kiln/core/domain"
 import { decodeJson } from "@kiln/sql-store"
 import type { Session } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, query, type RowOf } from "../Statement.ts"
 import { type OwnedJobs, ownedBy } from "./findJobs.ts"
-import { chargeOf, either, objectOrNull, retained } from "./jobRow.ts"
-
-interface PolledRow {
-  readonly ord: number
-  readonly id: JobId
-  readonly mode: JobMode
-  readonly kind: string
-  readonly status: JobStatus
-  readonly attempts: number
-  readonly retained: RetainedData
-  readonly output: string | null
-  readonly errorCode: ErrorCode | null
-  readonly warningCode: WarningCode | null
-  readonly charge: string | null
-  readonly currency: string | null
-  readonly files: PolledJob["files"]
-  readonly progress: string | null
-}
+import { chargeOf, either, isOfOwner, objectOrNull, owned, retained } from "./jobRow.ts"
 
 /** The parts of a job that a poll shows, only to its owner. Everything else of a row costs this process more than the server. */
-const polledByOwner = batchStatement<{ id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode }, {}, PolledRow>(
-  { id: "text", projectId: "text", keyId: "text", mode: "text" },
-  (item) =>
-    query
-      .selectFrom("jobs")
-      .leftJoin("queue", "queue.id", "jobs.id")
-      .leftJoin("results", "results.job_seq", "jobs.seq")
-      .leftJoin("prices", "prices.id", "jobs.price_id")
-      .innerJoin(item, (join) =>
-        join
-          .onRef("item.id", "=", "jobs.id")
-          .onRef("item.projectId", "=", "jobs.project_id")
-          // As in `jobsByOwner`.
-          .onRef("item.keyId", "is not distinct from", "jobs.key_id")
-          .onRef("item.mode", "=", "jobs.mode"),
-      )
-      .select(["item.ord", "jobs.id", "jobs.mode", "jobs.kind", "prices.currency", "results.output", "results.charge"])
-      .select(["results.error_code as errorCode", "results.warning_code as warningCode"])
-      .select([
-        either<JobStatus>("status").as("status"),
-        either<number>("attempts").as("attempts"),
-        retained.as("retained"),
-      ])
-      .select((select) => [
-        jsonArrayFrom(
-          select
-            .selectFrom("files")
-            .select(["files.id", "files.name"])
-            .whereRef("files.job_seq", "=", "jobs.seq")
-            .orderBy("files.seq"),
-        ).as("files"),
+const polledByOwner = batchStatement(owned, (item) =>
+  query
+    .selectFrom("jobs")
+    .leftJoin("queue", "queue.id", "jobs.id")
+    .leftJoin("results", "results.job_seq", "jobs.seq")
+    .leftJoin("prices", "prices.id", "jobs.price_id")
+    .innerJoin(item, (join) => join.on(isOfOwner))
+    .select(["item.ord", "jobs.id", "jobs.mode", "jobs.kind", "prices.currency", "results.output", "results.charge"])
+    .select(["results.error_code as errorCode", "results.warning_code as warningCode"])
+    .select([
+      either<JobStatus>("status").as("status"),
+      either<number>("attempts").as("attempts"),
+      retained.as("retained"),
+    ])
+    .select((select) => [
+      jsonArrayFrom(
         select
-          .case()
-          .when("queue.status", "=", "processing")
-          .then(
-            select
-              .selectFrom("checkpoints")
-              .select("value")
-              .whereRef("checkpoints.job_id", "=", "jobs.id")
-              .where("step", "=", progressStep),
-          )
-          .end()
-          .as("progress"),
-      ]),
+          .selectFrom("files")
+          .select(["files.id", "files.name"])
+          .whereRef("files.job_seq", "=", "jobs.seq")
+          .orderBy("files.seq"),
+      ).as("files"),
+      select
+        .case()
+        .when("queue.status", "=", "processing")
+        .then(
+          select
+            .selectFrom("checkpoints")
+            .select("value")
+            .whereRef("checkpoints.job_id", "=", "jobs.id")
+            .where("step", "=", progressStep),
+        )
+        .end()
+        .as("progress"),
+    ]),
 )
 
 /** Throws `UndecodableRow` where the row is damaged. */
-const polledOf = (row: PolledRow): PolledJob => ({
+const polledOf = (row: RowOf<typeof polledByOwner>): PolledJob => ({
   id: row.id,
   kind: row.kind,
   mode: row.mode,

@@ -1,7 +1,7 @@
 import { isParked, type JobId, type Priority, rescheduling } from "@kiln/core/domain"
 import type { RescheduleOutcome, Rescheduling } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, integer, query } from "../Statement.ts"
 import { changePriorities, readPriorities } from "./changePriorities.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
@@ -9,13 +9,11 @@ import { finishedElsewhere } from "./lockJobs.ts"
 import { type Move, moveJobs } from "./writeStates.ts"
 
 /** The tokens since which jobs are, or were, parked. */
-const parkedTokens = batchStatement<{ seq: number }, {}, { readonly seq: number; readonly token: number }>(
-  { seq: "bigint" },
-  (item) =>
-    query
-      .selectFrom("parked")
-      .innerJoin(item, (join) => join.onRef("item.seq", "=", "parked.job_seq"))
-      .select(["item.seq", "parked.token"]),
+const parkedTokens = batchStatement({ seq: integer() }, (item) =>
+  query
+    .selectFrom("parked")
+    .innerJoin(item, (join) => join.onRef("item.seq", "=", "parked.job_seq"))
+    .select(["item.seq", "parked.token"]),
 )
 
 /**

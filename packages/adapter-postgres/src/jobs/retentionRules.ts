@@ -1,16 +1,14 @@
 import { sql } from "kysely"
 import type { RetentionPublication } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
-import { batchStatement, query, storeTime, whole } from "../Statement.ts"
-
-type Rule = { kind: string; dataMs: number | null; jobsMs: number | null }
+import { batchStatement, integer, nullable, query, storeTime, text, whole, type Given } from "../Statement.ts"
 
 type Publisher = { publisher: string; program: string; ttlMs: number; graceMs: number }
 
 /** One statement, as for workers: what another process is writing is left to it, and a repetition changes nothing. */
-const publish = batchStatement<Rule, Publisher, unknown>(
-  { kind: "text", dataMs: "bigint", jobsMs: "bigint" },
-  (item, given) =>
+const publish = batchStatement(
+  { kind: text(), dataMs: nullable(integer()), jobsMs: nullable(integer()) },
+  (item, given: Given<Publisher>) =>
     query
       .with("forgotten", (forget) =>
         forget.deleteFrom("retention_rules").where(sql<boolean>`(kind, publisher) in (

@@ -4,7 +4,7 @@ import { decodeJson } from "@kiln/sql-store"
 import { sql } from "kysely"
 import { parentLock } from "../migrations/0012Signals.ts"
 import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
 import type { StateRow } from "./jobRow.ts"
 import { finishedElsewhere } from "./lockJobs.ts"
 
@@ -86,7 +86,7 @@ export interface EventState {
 }
 
 /** Waits for transactions that end children of these jobs. In the order of the ids, as those lock them. */
-const lockParents = batchStatement<{ id: JobId }, {}, unknown>({ id: "text" }, (item) =>
+const lockParents = batchStatement({ id: text<JobId>() }, (item) =>
   query
     .selectFrom((from) =>
       from
@@ -100,21 +100,19 @@ const lockParents = batchStatement<{ id: JobId }, {}, unknown>({ id: "text" }, (
     .select(sql`pg_advisory_xact_lock(${sql.raw(parentLock("parent.id"))})`.as("locked")),
 )
 
-const unfinishedChildren = batchStatement<{ label: string }, {}, { readonly label: string; readonly count: number }>(
-  { label: "text" },
-  (item) =>
-    query
-      .selectFrom(item)
-      .select((from) => [
-        "item.label",
-        from
-          .selectFrom("job_labels")
-          .innerJoin("queue", "queue.id", "job_labels.job_id")
-          .select(sql<number>`count(*)`.as("count"))
-          .whereRef("job_labels.label", "=", "item.label")
-          .as("count"),
-      ])
-      .$castTo<{ readonly label: string; readonly count: number }>(),
+const unfinishedChildren = batchStatement({ label: text() }, (item) =>
+  query
+    .selectFrom(item)
+    .select((from) => [
+      "item.label",
+      from
+        .selectFrom("job_labels")
+        .innerJoin("queue", "queue.id", "job_labels.job_id")
+        .select(sql<number>`count(*)`.as("count"))
+        .whereRef("job_labels.label", "=", "item.label")
+        .as("count"),
+    ])
+    .$castTo<{ readonly label: string; readonly count: number }>(),
 )
 
 /**
@@ -122,11 +120,7 @@ const unfinishedChildren = batchStatement<{ label: string }, {}, { readonly labe
  * is parked. It waits for no lock, because the jobs themselves are locked already: `unsure` counts those that another transaction has locked,
  * which may end them and not see the job any more.
  */
-const unfinishedPrerequisites = batchStatement<
-  { seq: number },
-  {},
-  { readonly seq: number; readonly count: number; readonly unsure: number }
->({ seq: "bigint" }, (item) =>
+const unfinishedPrerequisites = batchStatement({ seq: integer() }, (item) =>
   query
     .with("named", () =>
       query
@@ -156,7 +150,7 @@ const unfinishedPrerequisites = batchStatement<
 )
 
 /** Waits for transactions that count down for these jobs, so that this one holds no lock that those may wait for. */
-const lockParked = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+const lockParked = batchStatement({ seq: integer() }, (item) =>
   query
     .selectFrom("parked")
     .innerJoin(item, (join) => join.onRef("item.seq", "=", "parked.job_seq"))
@@ -165,11 +159,7 @@ const lockParked = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" 
     .forNoKeyUpdate("parked"),
 )
 
-const presentSignals = batchStatement<
-  { seq: number; name: string },
-  {},
-  { readonly seq: number; readonly name: string }
->({ seq: "bigint", name: "text" }, (item) =>
+const presentSignals = batchStatement({ seq: integer(), name: text() }, (item) =>
   query
     .selectFrom("signals")
     .innerJoin(item, (join) => join.onRef("item.seq", "=", "signals.job_seq").onRef("item.name", "=", "signals.name"))
@@ -218,36 +208,34 @@ export interface KeptParking extends ParkedRow {
   readonly unfinished: number
 }
 
-const putParked = batchStatement<
-  { seq: number; token: number; reason: string; subject: string; unfinished: number },
-  { now: number },
-  unknown
->({ seq: "bigint", token: "bigint", reason: "text", subject: "text", unfinished: "bigint" }, (item, given) =>
-  query
-    .insertInto("parked")
-    .columns(["job_seq", "token", "reason", "subject", "unfinished", "parked_at"])
-    .expression(
-      query
-        .selectFrom(item)
-        .select((from) => [
-          "item.seq",
-          "item.token",
-          from.ref("item.reason").$castTo<ParkedOn["reason"]>().as("reason"),
-          "item.subject",
-          "item.unfinished",
-          sql<number>`${given.now}::bigint`.as("at"),
-        ])
-        .orderBy("item.seq"),
-    )
-    .onConflict((conflict) =>
-      conflict.column("job_seq").doUpdateSet((set) => ({
-        token: set.ref("excluded.token"),
-        reason: set.ref("excluded.reason"),
-        subject: set.ref("excluded.subject"),
-        unfinished: set.ref("excluded.unfinished"),
-        parked_at: set.ref("excluded.parked_at"),
-      })),
-    ),
+const putParked = batchStatement(
+  { seq: integer(), token: integer(), reason: text(), subject: text(), unfinished: integer() },
+  (item, given: Given<{ now: number }>) =>
+    query
+      .insertInto("parked")
+      .columns(["job_seq", "token", "reason", "subject", "unfinished", "parked_at"])
+      .expression(
+        query
+          .selectFrom(item)
+          .select((from) => [
+            "item.seq",
+            "item.token",
+            from.ref("item.reason").$castTo<ParkedOn["reason"]>().as("reason"),
+            "item.subject",
+            "item.unfinished",
+            sql<number>`${given.now}::bigint`.as("at"),
+          ])
+          .orderBy("item.seq"),
+      )
+      .onConflict((conflict) =>
+        conflict.column("job_seq").doUpdateSet((set) => ({
+          token: set.ref("excluded.token"),
+          reason: set.ref("excluded.reason"),
+          subject: set.ref("excluded.subject"),
+          unfinished: set.ref("excluded.unfinished"),
+          parked_at: set.ref("excluded.parked_at"),
+        })),
+      ),
 )
 
 /** Keeps what jobs are parked on. */

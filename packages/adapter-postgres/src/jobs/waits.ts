@@ -1,18 +1,18 @@
 import { type AttemptWait, maxWaitRuns, type WaitReason } from "@kiln/core/domain"
 import type { Transaction } from "../Session.ts"
 import { sql } from "kysely"
-import { batchStatement, query } from "../Statement.ts"
-
-type Row = Omit<AttemptWait, "reason"> & {
-  readonly seq: number
-  readonly number: number
-  readonly reason: string
-  readonly at: number
-}
+import { batchStatement, integer, nullable, query, text } from "../Statement.ts"
 
 /** Lengthens the newest run of a job, or begins another, like `withWait`. */
-const putWaits = batchStatement<Row, {}, unknown>(
-  { seq: "bigint", number: "bigint", reason: "text", subject: "text", cause: "text", at: "bigint" },
+const putWaits = batchStatement(
+  {
+    seq: integer(),
+    number: integer(),
+    reason: text<WaitReason>(),
+    subject: nullable(text()),
+    cause: nullable(text()),
+    at: integer(),
+  },
   (item) =>
     query
       .insertInto("waits")
@@ -46,12 +46,12 @@ const putWaits = batchStatement<Row, {}, unknown>(
                 .onRef("newest.subject", "is not distinct from", "item.subject")
                 .onRef("newest.cause", "is not distinct from", "item.cause"),
           )
-          .select((from) => [
+          .select([
             "item.seq",
             sql<number>`coalesce(newest.first_attempt, item.number)`.as("first"),
             "item.number",
             sql<number>`1::bigint`.as("count"),
-            from.ref("item.reason").$castTo<WaitReason>().as("reason"),
+            "item.reason",
             "item.subject",
             "item.cause",
             "item.at",
@@ -68,7 +68,7 @@ const putWaits = batchStatement<Row, {}, unknown>(
 )
 
 /** Runs are kept up to `maxWaitRuns`, the newest. */
-const dropWaits = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+const dropWaits = batchStatement({ seq: integer() }, (item) =>
   query
     .deleteFrom("waits")
     .using(item)

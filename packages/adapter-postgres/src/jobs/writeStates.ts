@@ -2,7 +2,7 @@ import { sql } from "kysely"
 import type { JobId, JobState, WarningCode } from "@kiln/core/domain"
 import type { StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { batchStatement, type Given, query } from "../Statement.ts"
+import { batchStatement, flag, type Given, integer, nullable, query, text } from "../Statement.ts"
 import type { JsonText } from "../columns.ts"
 
 /** A locked job and its next state. */
@@ -26,45 +26,25 @@ const requireAll = ({ expected }: Given<{ expected: number }>) =>
  * Moves jobs that stay in the queue. The state that a move was computed from is in the WHERE clause: status, held and token are
  * the fence, so an attempt that lost its claim cannot write even if the caller did not check.
  */
-const updateQueue = batchStatement<
+const updateQueue = batchStatement(
   {
-    id: JobId
-    fromStatus: string
-    fromHeld: boolean
-    fromToken: number
-    status: string
-    held: boolean
-    token: number
-    claimableAt: number
-    deadlineAt: number
-    phaseStartedAt: number
-    ranMs: number
-    waitedMs: number
-    attempts: number
-    failures: number
-    lostWorkers: number
+    id: text<JobId>(),
+    fromStatus: text(),
+    fromHeld: flag(),
+    fromToken: integer(),
+    status: text(),
+    held: flag(),
+    token: integer(),
+    claimableAt: integer(),
+    deadlineAt: integer(),
+    phaseStartedAt: integer(),
+    ranMs: integer(),
+    waitedMs: integer(),
+    attempts: integer(),
+    failures: integer(),
+    lostWorkers: integer(),
   },
-  { expected: number },
-  unknown
->(
-  {
-    id: "text",
-    fromStatus: "text",
-    fromHeld: "boolean",
-    fromToken: "bigint",
-    status: "text",
-    held: "boolean",
-    token: "bigint",
-    claimableAt: "bigint",
-    deadlineAt: "bigint",
-    phaseStartedAt: "bigint",
-    ranMs: "bigint",
-    waitedMs: "bigint",
-    attempts: "bigint",
-    failures: "bigint",
-    lostWorkers: "bigint",
-  },
-  (item, given) =>
+  (item, given: Given<{ expected: number }>) =>
     query
       .with("moved", () =>
         query
@@ -123,47 +103,26 @@ export const moveJobs = async (tx: Transaction, moves: ReadonlyArray<Move>): Pro
  * Ends jobs in one statement: deletes their rows in the queue, with the fence in the WHERE clause, and inserts their results.
  * Triggers write the ledger and delete checkpoints.
  */
-const finish = batchStatement<
+const finish = batchStatement(
   {
-    id: JobId
-    fromStatus: string
-    fromHeld: boolean
-    fromToken: number
-    status: string
-    token: number
-    ranMs: number
-    waitedMs: number
-    attempts: number
-    failures: number
-    lostWorkers: number
-    finishedAt: number
-    errorCode: string | null
-    warningCode: string | null
-    charge: JsonText | null
-    output: JsonText | null
+    id: text<JobId>(),
+    fromStatus: text(),
+    fromHeld: flag(),
+    fromToken: integer(),
+    status: text(),
+    token: integer(),
+    ranMs: integer(),
+    waitedMs: integer(),
+    attempts: integer(),
+    failures: integer(),
+    lostWorkers: integer(),
+    finishedAt: integer(),
+    errorCode: nullable(text()),
+    warningCode: nullable(text()),
+    charge: nullable(text<JsonText>()),
+    output: nullable(text<JsonText>()),
   },
-  { expected: number },
-  unknown
->(
-  {
-    id: "text",
-    fromStatus: "text",
-    fromHeld: "boolean",
-    fromToken: "bigint",
-    status: "text",
-    token: "bigint",
-    ranMs: "bigint",
-    waitedMs: "bigint",
-    attempts: "bigint",
-    failures: "bigint",
-    lostWorkers: "bigint",
-    finishedAt: "bigint",
-    errorCode: "text",
-    warningCode: "text",
-    charge: "text",
-    output: "text",
-  },
-  (item, given) =>
+  (item, given: Given<{ expected: number }>) =>
     query
       .with("ended", () =>
         query

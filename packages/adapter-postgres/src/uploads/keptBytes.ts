@@ -4,12 +4,12 @@ import { hasRoom, type JobMode, type KeptBytes, type ProjectId, type StoreUnavai
 import type { NewJob } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import type { Session } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, query, text } from "../Statement.ts"
 
 type Owner = { projectId: ProjectId; mode: JobMode }
 
 /** A project has few rows, whatever it keeps: triggers count. */
-const kept = batchStatement<Owner, {}, KeptBytes & Owner>({ projectId: "text", mode: "text" }, (item) =>
+const kept = batchStatement({ projectId: text<ProjectId>(), mode: text<JobMode>() }, (item) =>
   query
     .selectFrom("kept_bytes")
     .innerJoin(item, (join) =>

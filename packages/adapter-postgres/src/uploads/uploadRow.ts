@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { JobMode, KeyId, ProjectId, UploadId } from "@kiln/core/domain"
-import { selectUploads as selected, type UploadRow } from "@kiln/sql-store"
-import { batchStatement, inDefaultSchema, query } from "../Statement.ts"
+import { selectUploads as selected } from "@kiln/sql-store"
+import { batchStatement, inDefaultSchema, integer, query, text } from "../Statement.ts"
 
 const selectUploads = selected.withPlugin(inDefaultSchema)
 
@@ -12,30 +12,28 @@ const selectUploads = selected.withPlugin(inDefaultSchema)
 export const isUnused = sql<boolean>`not exists (select from "kiln".jobs where jobs.upload_id = uploads.id offset 0)`
 
 /** The uploads that these jobs consumed. */
-export const uploadsOfJobs = batchStatement<{ seq: number }, {}, UploadRow>({ seq: "bigint" }, (item) =>
+export const uploadsOfJobs = batchStatement({ seq: integer() }, (item) =>
   selectUploads.innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq")),
 )
 
 /** Uploads of another key, project or mode count as unknown. */
-export const ownUploads = batchStatement<
-  { id: UploadId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
-  {},
-  UploadRow
->({ id: "text", projectId: "text", keyId: "text", mode: "text" }, (item) =>
-  selectUploads.innerJoin(item, (join) =>
-    join
-      .onRef("item.id", "=", "uploads.id")
-      .onRef("item.projectId", "=", "uploads.project_id")
-      .onRef("item.keyId", "=", "uploads.key_id")
-      .onRef("item.mode", "=", "uploads.mode"),
-  ),
+export const ownUploads = batchStatement(
+  { id: text<UploadId>(), projectId: text<ProjectId>(), keyId: text<KeyId>(), mode: text<JobMode>() },
+  (item) =>
+    selectUploads.innerJoin(item, (join) =>
+      join
+        .onRef("item.id", "=", "uploads.id")
+        .onRef("item.projectId", "=", "uploads.project_id")
+        .onRef("item.keyId", "=", "uploads.key_id")
+        .onRef("item.mode", "=", "uploads.mode"),
+    ),
 )
 
 /**
  * Locks uploads until the transaction ends, in the order of their ids to avoid deadlocks. The next statement reads the rows, so
  * it sees what was committed while this one waited.
  */
-export const lockUploads = batchStatement<{ id: UploadId }, {}, { readonly id: UploadId }>({ id: "text" }, (item) =>
+export const lockUploads = batchStatement({ id: text<UploadId>() }, (item) =>
   query
     .selectFrom("uploads")
     .innerJoin(item, (join) => join.onRef("item.id", "=", "uploads.id"))
