@@ -101,7 +101,19 @@ export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<
 /** Store time, for statements outside of a transaction. Evaluated once per statement, so that indexes can be searched by it. */
 export const storeTime: RawBuilder<number> = sql<number>`${sql.raw(timeText)}`
 
-export { type BatchTable, type ItemOf, flag, integer, nullable, plenty, text, wholeAge } from "@kiln/sql-store"
+export {
+  assign,
+  type BatchTable,
+  excluded,
+  fieldsOf,
+  flag,
+  integer,
+  type ItemOf,
+  nullable,
+  plenty,
+  text,
+  wholeAge,
+} from "@kiln/sql-store"
 
 /** Store time minus `ms` milliseconds. */
 export const ago = (ms: RawBuilder<number>): RawBuilder<number> => sql<number>`(${storeTime} - ${whole(ms)})`

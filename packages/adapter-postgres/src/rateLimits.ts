@@ -4,7 +4,18 @@ import { type BucketRequest, RateLimitStore } from "@kiln/core/ports"
 import { decodeBucket } from "@kiln/sql-store"
 import type { Database } from "./Database.ts"
 import type { Session } from "./Session.ts"
-import { batchStatement, type Given, hidden, integer, plenty, query, statement, text } from "./Statement.ts"
+import {
+  assign,
+  batchStatement,
+  fieldsOf,
+  type Given,
+  hidden,
+  integer,
+  plenty,
+  query,
+  statement,
+  text,
+} from "./Statement.ts"
 
 /** In the order of their names, to avoid deadlocks. */
 const lockBuckets = batchStatement({ bucket: text() }, (item) =>
@@ -34,7 +45,7 @@ const updateBuckets = batchStatement({ bucket: text(), state: text(), fullAt: in
   query
     .updateTable("rate_buckets")
     .from(item)
-    .set((set) => ({ state: set.ref("item.state"), full_at: set.ref("item.fullAt") }))
+    .set(assign(fieldsOf(item), "state", "full_at"))
     .whereRef("rate_buckets.bucket", "=", "item.bucket"),
 )
 

@@ -9,7 +9,17 @@ import {
 } from "@kiln/core/domain"
 import { callerHasEnded, hasJob, type Owner } from "./reservations.ts"
 import type { Session, Transaction } from "./Session.ts"
-import { batchStatement, type Given, query, type RowOf, statement, storeTime, text, whole } from "./Statement.ts"
+import {
+  batchStatement,
+  excluded,
+  type Given,
+  query,
+  type RowOf,
+  statement,
+  storeTime,
+  text,
+  whole,
+} from "./Statement.ts"
 
 /** Number of charged entries from which an owner's are added up by day, so that reading them stays cheap. More than two months have days. */
 const mostCharged = 200
@@ -122,13 +132,7 @@ const upsertCap = statement((given: Given<Owner & { currency: string; day: strin
   query
     .insertInto("spend_caps")
     .values({ owner: given.owner, currency: given.currency, day: given.day, month: given.month })
-    .onConflict((conflict) =>
-      conflict.column("owner").doUpdateSet((set) => ({
-        currency: set.ref("excluded.currency"),
-        day: set.ref("excluded.day"),
-        month: set.ref("excluded.month"),
-      })),
-    ),
+    .onConflict((conflict) => conflict.column("owner").doUpdateSet(excluded("currency", "day", "month"))),
 )
 
 const deleteCap = statement((given: Given<Owner>) => query.deleteFrom("spend_caps").where("owner", "=", given.owner))

@@ -3,7 +3,7 @@ import { lastServedStepMs } from "@kiln/core/domain"
 import type { PublishedWorker } from "@kiln/core/ports"
 import { encodeScope } from "@kiln/sql-store"
 import type { Session } from "./Session.ts"
-import { type Given, query, statement, storeTime, whole } from "./Statement.ts"
+import { excluded, type Given, query, statement, storeTime, whole } from "./Statement.ts"
 
 /** A JSON text of an array, as rows. */
 const kindsIn = (liveKinds: RawBuilder<string>) =>
@@ -77,12 +77,7 @@ const publish = statement(
         live_until: sql<number>`${storeTime} + ${whole(given.ttlMs)}`,
       })
       .onConflict((conflict) =>
-        conflict.column("worker_id").doUpdateSet((set) => ({
-          live_kinds: set.ref("excluded.live_kinds"),
-          providers: set.ref("excluded.providers"),
-          scope: set.ref("excluded.scope"),
-          live_until: set.ref("excluded.live_until"),
-        })),
+        conflict.column("worker_id").doUpdateSet(excluded("live_kinds", "providers", "scope", "live_until")),
       ),
 )
 

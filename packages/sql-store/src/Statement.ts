@@ -135,6 +135,18 @@ export const batchStatement = <F extends Fields, Result, P extends Parameters = 
   build: (item: BatchTable<ItemOf<F>>, given: Given<P>) => Built<Result>,
 ): BatchStatement<ItemOf<F>, P, Result> => ({ fields, build })
 
+/** The fields of an item of a batch, as expressions in its query. */
+export const fieldsOf = <Item>(_item: BatchTable<Item>): { readonly [Name in keyof Item]: RawBuilder<Item[Name]> } =>
+  new Proxy({} as never, { get: (_target, name) => sql.ref(`item.${String(name)}`) })
+
+/** The values that an INSERT could not insert, for its ON CONFLICT. */
+export const excluded = <const C extends ReadonlyArray<string>>(
+  ...names: C
+): { readonly [Name in C[number]]: RawBuilder<never> } =>
+  Object.fromEntries(names.map((name) => [name, sql.ref<never>(`excluded.${name}`)])) as {
+    readonly [Name in C[number]]: RawBuilder<never>
+  }
+
 /** A parameter as a whole number, where its type cannot be inferred, as in a SELECT list. */
 export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<number>`cast(${parameter} as bigint)`
 

@@ -43,6 +43,8 @@ export {
   type Fields,
   type ItemOf,
   compile,
+  excluded,
+  fieldsOf,
   type Compiled,
   type Given,
   once,

@@ -2,7 +2,7 @@ import { holdsClaim, type JobId } from "@kiln/core/domain"
 import type { Checkpoint, FencedOutcome } from "@kiln/core/ports"
 import type { StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { batchStatement, query, text } from "../Statement.ts"
+import { batchStatement, excluded, query, text } from "../Statement.ts"
 
 /** A checkpoint of the same step is replaced. */
 const keepSteps = batchStatement({ id: text<JobId>(), step: text(), value: text() }, (item) =>
@@ -10,9 +10,7 @@ const keepSteps = batchStatement({ id: text<JobId>(), step: text(), value: text(
     .insertInto("checkpoints")
     .columns(["job_id", "step", "value"])
     .expression(query.selectFrom(item).select(["item.id", "item.step", "item.value"]))
-    .onConflict((conflict) =>
-      conflict.columns(["job_id", "step"]).doUpdateSet((set) => ({ value: set.ref("excluded.value") })),
-    ),
+    .onConflict((conflict) => conflict.columns(["job_id", "step"]).doUpdateSet(excluded("value"))),
 )
 
 /** Keeps checkpoints of jobs that are locked until the end of the transaction. */

@@ -16,9 +16,10 @@ import { runOn } from "../transactionsOf.ts"
 import {
   batchStatement,
   type BatchTable,
+  fieldsOf,
   type Given,
-  type ItemOf,
   integer,
+  type ItemOf,
   nullable,
   query,
   statement,
@@ -78,16 +79,16 @@ const eraseUploads = batchStatement({ uploadId: text<UploadId>() }, (item) =>
 
 /** Runs last, because a trigger refuses it while data is left. Only for jobs whose data is as it was read. */
 const markErased = batchStatement(
-  { seq: integer(), from: text<RetainedData>(), warningCode: nullable(text()) },
+  { seq: integer(), from: text<RetainedData>(), warningCode: nullable(text<WarningCode>()) },
   (item, given: Given<{ retained: RetainedData }>) =>
     query
       .updateTable("results")
       .from(item)
-      .set((set) => ({
+      .set({
         output: null,
         retained: given.retained,
-        warning_code: set.ref("item.warningCode").$castTo<WarningCode | null>(),
-      }))
+        warning_code: fieldsOf(item).warningCode,
+      })
       .whereRef("results.job_seq", "=", "item.seq")
       .whereRef("results.retained", "=", "item.from"),
 )

@@ -2,7 +2,7 @@ import { applyEvent, type JobId, type JobState } from "@kiln/core/domain"
 import type { ClaimRef, ExtendOutcome, Extension } from "@kiln/core/ports"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, flag, integer, query, text } from "../Statement.ts"
+import { assign, batchStatement, fieldsOf, flag, integer, query, text } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 
 /**
@@ -23,12 +23,7 @@ const moveLeases = batchStatement(
     query
       .updateTable("queue")
       .from(item)
-      .set((set) => ({
-        claimable_at: set.ref("item.claimableAt"),
-        deadline_at: set.ref("item.deadlineAt"),
-        phase_started_at: set.ref("item.phaseStartedAt"),
-        ran_ms: set.ref("item.ranMs"),
-      }))
+      .set(assign(fieldsOf(item), "claimable_at", "deadline_at", "phase_started_at", "ran_ms"))
       .whereRef("queue.id", "=", "item.id")
       .where("queue.status", "=", "processing")
       .whereRef("queue.held", "=", "item.held")

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { JobMode, ProjectId } from "@kiln/core/domain"
 import type { Session } from "../Session.ts"
-import { batchStatement, integer, type ItemOf, query, text } from "../Statement.ts"
+import { assign, batchStatement, fieldsOf, integer, type ItemOf, query, text } from "../Statement.ts"
 
 const laneKey = { projectId: text<ProjectId>(), kind: text(), kindVersion: integer(), mode: text<JobMode>() }
 
@@ -116,7 +116,7 @@ const lowerNextAt = batchStatement({ laneId: integer(), nextAt: integer() }, (it
   query
     .updateTable("lanes")
     .from(item)
-    .set((set) => ({ next_at: set.ref("item.nextAt") }))
+    .set(assign(fieldsOf(item), "next_at"))
     .whereRef("lanes.id", "=", "item.laneId")
     .where((where) =>
       where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),

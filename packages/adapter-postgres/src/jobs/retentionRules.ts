@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { RetentionPublication } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
-import { batchStatement, integer, nullable, query, storeTime, text, whole, type Given } from "../Statement.ts"
+import { batchStatement, excluded, type Given, integer, nullable, query, storeTime, text, whole } from "../Statement.ts"
 
 type Publisher = { publisher: string; program: string; ttlMs: number; graceMs: number }
 
@@ -37,12 +37,7 @@ const publish = batchStatement(
           .orderBy("item.kind"),
       )
       .onConflict((conflict) =>
-        conflict.columns(["kind", "publisher"]).doUpdateSet((set) => ({
-          program: set.ref("excluded.program"),
-          data_ms: set.ref("excluded.data_ms"),
-          jobs_ms: set.ref("excluded.jobs_ms"),
-          live_until: set.ref("excluded.live_until"),
-        })),
+        conflict.columns(["kind", "publisher"]).doUpdateSet(excluded("program", "data_ms", "jobs_ms", "live_until")),
       ),
 )
 

@@ -4,7 +4,7 @@ import { decodeJson } from "@kiln/sql-store"
 import { sql } from "kysely"
 import { parentLock } from "../migrations/0012Signals.ts"
 import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
+import { batchStatement, excluded, type Given, integer, query, statement, text } from "../Statement.ts"
 import type { StateRow } from "./jobRow.ts"
 import { finishedElsewhere } from "./lockJobs.ts"
 
@@ -228,13 +228,7 @@ const putParked = batchStatement(
           .orderBy("item.seq"),
       )
       .onConflict((conflict) =>
-        conflict.column("job_seq").doUpdateSet((set) => ({
-          token: set.ref("excluded.token"),
-          reason: set.ref("excluded.reason"),
-          subject: set.ref("excluded.subject"),
-          unfinished: set.ref("excluded.unfinished"),
-          parked_at: set.ref("excluded.parked_at"),
-        })),
+        conflict.column("job_seq").doUpdateSet(excluded("token", "reason", "subject", "unfinished", "parked_at")),
       ),
 )
 

@@ -2,7 +2,7 @@ import { sql } from "kysely"
 import type { JobId, JobState, WarningCode } from "@kiln/core/domain"
 import type { StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { batchStatement, flag, type Given, integer, nullable, query, text } from "../Statement.ts"
+import { assign, batchStatement, fieldsOf, flag, type Given, integer, nullable, query, text } from "../Statement.ts"
 import type { JsonText } from "../columns.ts"
 
 /** A locked job and its next state. */
@@ -21,6 +21,13 @@ export interface Ending extends Move {
 /** Fails the statement unless it wrote every item. They were locked when the moves were computed, so a miss is a defect. */
 const requireAll = ({ expected }: Given<{ expected: number }>) =>
   sql`"kiln".require_all(count(*), ${expected}::bigint)`.as("required")
+
+const asRead = ({ held: fromHeld, id, status: fromStatus, token: fromToken }: StateRow) => ({
+  id,
+  fromStatus,
+  fromHeld,
+  fromToken,
+})
 
 /**
  * Moves jobs that stay in the queue. The state that a move was computed from is in the WHERE clause: status, held and token are
@@ -50,20 +57,12 @@ const updateQueue = batchStatement(
         query
           .updateTable("queue")
           .from(item)
-          .set((set) => ({
-            status: sql`${set.ref("item.status")}`,
-            held: set.ref("item.held"),
-            token: set.ref("item.token"),
-            claimable_at: set.ref("item.claimableAt"),
-            deadline_at: set.ref("item.deadlineAt"),
-            phase_started_at: set.ref("item.phaseStartedAt"),
-            ran_ms: set.ref("item.ranMs"),
-            waited_ms: set.ref("item.waitedMs"),
-            attempts: set.ref("item.attempts"),
-            failures: set.ref("item.failures"),
-            lost_workers: set.ref("item.lostWorkers"),
+          .set({
+            status: sql`${fieldsOf(item).status}`,
+            ...assign(fieldsOf(item), "held", "token", "claimable_at", "deadline_at", "phase_started_at"),
+            ...assign(fieldsOf(item), "ran_ms", "waited_ms", "attempts", "failures", "lost_workers"),
             claim_id: null,
-          }))
+          })
           .whereRef("queue.id", "=", "item.id")
           .whereRef(sql`queue.status`, "=", "item.fromStatus")
           .whereRef("queue.held", "=", "item.fromHeld")
@@ -79,21 +78,11 @@ export const moveJobs = async (tx: Transaction, moves: ReadonlyArray<Move>): Pro
   await tx.batch(
     updateQueue,
     moves.map(({ from, to }) => ({
-      id: from.id,
-      fromStatus: from.status,
-      fromHeld: from.held,
-      fromToken: from.token,
-      status: to.status,
-      held: to.held,
-      token: to.token,
+      ...to,
+      ...asRead(from),
       claimableAt: known(to.claimableAt),
       deadlineAt: known(to.deadlineAt),
       phaseStartedAt: known(to.phaseStartedAt),
-      ranMs: to.ranMs,
-      waitedMs: to.waitedMs,
-      attempts: to.attempts,
-      failures: to.failures,
-      lostWorkers: to.lostWorkers,
     })),
     { expected: moves.length },
   )
@@ -193,23 +182,11 @@ export const finishJobs = async (tx: Transaction, unsorted: ReadonlyArray<Ending
   const endings = unsorted.toSorted((a, b) => (a.from.id < b.from.id ? -1 : 1))
   await tx.batch(
     finish,
-    endings.map(({ charge, from, output, to, warningCode }) => ({
-      id: from.id,
-      fromStatus: from.status,
-      fromHeld: from.held,
-      fromToken: from.token,
-      status: to.status,
-      token: to.token,
-      ranMs: to.ranMs,
-      waitedMs: to.waitedMs,
-      attempts: to.attempts,
-      failures: to.failures,
-      lostWorkers: to.lostWorkers,
+    endings.map(({ from, to, ...result }) => ({
+      ...to,
+      ...asRead(from),
+      ...result,
       finishedAt: known(to.finishedAt),
-      errorCode: to.errorCode,
-      warningCode,
-      charge,
-      output,
     })),
     { expected: endings.length },
   )
