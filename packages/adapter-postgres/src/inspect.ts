@@ -4,14 +4,15 @@ import type pg from "pg"
 import { sql } from "kysely"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus, QueueGroup, StoreInspection } from "@kiln/core/ports"
-import { commonChecks } from "@kiln/sql-store"
+import { commonChecks, dueRetention } from "@kiln/sql-store"
 import { readBoard } from "./board.ts"
 import { cutOff, newClient } from "./Connections.ts"
 import { migrations } from "./migrations/index.ts"
 import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
 import { readPlace } from "./place.ts"
 import { Session } from "./Session.ts"
-import { readDueRetention } from "./dueRetention.ts"
+import { isNotNeeded, readFinishedKinds } from "./jobs/finishedKinds.ts"
+import { retainedPart } from "./jobs/jobRow.ts"
 import { findOrphans, named } from "./jobs/blobs.ts"
 import { runOn } from "./transactionsOf.ts"
 import { schemaDrift } from "./schemaDrift.ts"
@@ -37,6 +38,8 @@ const groupsOfQueue = statement(() =>
     .orderBy(sql`2`)
     .orderBy(sql`3`),
 )
+
+const readDueRetention = dueRetention({ table: "results", seq: "job_seq", retained: retainedPart, isNotNeeded })
 
 const countQueue = (session: Session): Promise<ReadonlyArray<QueueGroup>> =>
   session.all(groupsOfQueue, {}) as Promise<ReadonlyArray<QueueGroup>>
@@ -77,7 +80,13 @@ const inspectionOf = (
       return ask(() => schemaDrift(session, wire.schema, known, unknown.length > 0))
     }),
     damage: ask(() => failedChecksums(client)),
-    dueRetention: (periods) => ask(() => readDueRetention(session, periods)),
+    dueRetention: (periods) =>
+      ask(async () => {
+        const kept = await readFinishedKinds(session, "kept")
+        const expired = await readFinishedKinds(session, "expired")
+        const deleted = await readFinishedKinds(session, "deleted")
+        return runOn(session, (tx) => readDueRetention(tx, periods, { kept, expired, deleted }))
+      }),
     upkeep: ask(() => findUpkeep(client, wire.schema)),
     countQueue: ask(() => countQueue(session)),
     readBoard: ask(() => readBoard(session)),

@@ -1,15 +1,8 @@
-import { sql } from "kysely"
 import type { JobMode, KeyId, ProjectId, UploadId } from "@kiln/core/domain"
 import { selectUploads as selected } from "@kiln/sql-store"
 import { batchStatement, inDefaultSchema, integer, query, text } from "../Statement.ts"
 
 const selectUploads = selected.withPlugin(inDefaultSchema)
-
-/**
- * Whether no job has consumed this upload. OFFSET 0: one look into the index of `jobs.upload_id` for each upload, or the planner may hash all
- * jobs to answer for a few.
- */
-export const isUnused = sql<boolean>`not exists (select from "kiln".jobs where jobs.upload_id = uploads.id offset 0)`
 
 /** The uploads that these jobs consumed. */
 export const uploadsOfJobs = batchStatement({ seq: integer() }, (item) =>
