@@ -3,7 +3,7 @@ import type { Job, JobId, JobMode, JobStatus, KeyId, ProjectId } from "@kiln/cor
 import { JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
 import { findPlace } from "./jobs/findPlace.ts"
 import { either, jobOf, jobsById, priorityOf, retained, statusPart } from "./jobs/jobRow.ts"
-import { listAttempts, listWaits, listedMetadata } from "@kiln/sql-store"
+import { directoryVerbs, listedMetadata } from "@kiln/sql-store"
 import { countJobs, hasLabels, listFinished } from "./countJobs.ts"
 import { measureQueue } from "./queueDepth.ts"
 import type { Session } from "./Session.ts"
@@ -260,7 +260,7 @@ const readJobs = async (session: Session, jobIds: ReadonlyArray<JobId>): Promise
   return jobIds.map((id) => jobs.get(id))
 }
 
-export const makePostgresJobDirectory = (db: Database, common = transactionsOf(db)): JobDirectory["Service"] =>
+export const makePostgresJobDirectory = (db: Database): JobDirectory["Service"] =>
   JobDirectory.of({
     listJobs: (page) => db.read("JobDirectory.listJobs", (session) => listJobs(session, page)),
     countJobs: (question) => db.read("JobDirectory.countJobs", (session) => countJobs(session, question)),
@@ -272,6 +272,5 @@ export const makePostgresJobDirectory = (db: Database, common = transactionsOf(d
     listKinds: db.read("JobDirectory.listKinds", async (session) =>
       (await session.all(allKinds, {})).map(({ kind }) => kind),
     ),
-    listWaits: (jobIds) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobIds, "queue")),
-    listAttempts: (jobId) => common.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
+    ...directoryVerbs(transactionsOf(db), "queue"),
   })

@@ -9,13 +9,13 @@ import {
   type JobPage,
   type JobSummary,
 } from "@kiln/core/ports"
-import { listAttempts, listWaits, listedMetadata } from "@kiln/sql-store"
+import { directoryVerbs, listedMetadata } from "@kiln/sql-store"
 import { select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { findPlace } from "./jobs/findPlace.ts"
 import { finishedKinds } from "./jobs/finishedKinds.ts"
 import { jobById, jobOf, priorityOf } from "./jobs/JobRow.ts"
-import { listKinds } from "./jobs/lanes.ts"
+import { allKinds } from "./jobs/lanes.ts"
 import { measureQueue } from "./queueDepth.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
@@ -379,7 +379,7 @@ const summed = (counts: ReadonlyArray<JobCount>): ReadonlyArray<JobCount> => {
   return [...sums.keys()].sort().flatMap((name) => sums.get(name) ?? [])
 }
 
-export const makeSqliteJobDirectory = (db: Database, common = transactionsOf(db)): JobDirectory["Service"] =>
+export const makeSqliteJobDirectory = (db: Database): JobDirectory["Service"] =>
   JobDirectory.of({
     listJobs: (page) => db.read("JobDirectory.listJobs", (tx) => listJobs(tx, page)),
     countJobs: (question) => countJobs(db, question),
@@ -394,7 +394,6 @@ export const makeSqliteJobDirectory = (db: Database, common = transactionsOf(db)
       ),
     findPlace: (jobId) => db.read("JobDirectory.findPlace", (tx) => findPlace(tx, jobId)),
     listFinished: (question) => db.read("JobDirectory.listFinished", (tx) => listFinished(tx, question)),
-    listKinds: db.read("JobDirectory.listKinds", listKinds),
-    listWaits: (jobIds) => common.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobIds, "jobs")),
-    listAttempts: (jobId) => common.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
+    listKinds: db.read("JobDirectory.listKinds", (tx) => tx.all(allKinds, {}).map(({ kind }) => kind)),
+    ...directoryVerbs(transactionsOf(db), "jobs"),
   })

@@ -17,8 +17,11 @@ import {
   type WakeUp,
 } from "@kiln/core/ports"
 import { makeAuditLog } from "./audit.ts"
+import { countChunks, listAttempts, listSignals, listWaits, type StateTable } from "./history.ts"
 import { makeKeyDirectory } from "./keys.ts"
+import { readLineage, readRetention, writeLineage } from "./lineage.ts"
 import { makeMinuteHistory, makeOperatorTokens } from "./operatorStores.ts"
+import { purgeVerbs } from "./purges.ts"
 import { makeScheduleStore } from "./schedules.ts"
 import { makeSecretStore } from "./secrets.ts"
 import type { Transactions } from "./Sql.ts"
@@ -50,3 +53,21 @@ export const coldStores = (db: Transactions, recording: Transactions) =>
     Context.add(MinuteHistory, makeMinuteHistory(db)),
     Context.add(AuditLog, makeAuditLog(db)),
   )
+
+/** The verbs of `JobStore` that are the same on both databases. `one` runs a program of one statement. */
+export const jobVerbs = (db: Transactions, one: Transactions["read"]) =>
+  ({
+    ...purgeVerbs(db, one),
+    listSignals: (jobId) => db.read("JobStore.listSignals", (tx) => listSignals(tx, jobId)),
+    countChunks: (jobId) => db.read("JobStore.countChunks", (tx) => countChunks(tx, jobId)),
+    readRetention: db.read("JobStore.readRetention", readRetention),
+    readLineage: db.read("JobStore.readLineage", readLineage),
+    writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
+  }) satisfies Partial<JobStore["Service"]>
+
+/** The same of `JobDirectory`. `table` has the state of unfinished jobs. */
+export const directoryVerbs = (db: Transactions, table: StateTable) =>
+  ({
+    listWaits: (jobIds) => db.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobIds, table)),
+    listAttempts: (jobId) => db.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
+  }) satisfies Partial<JobDirectory["Service"]>

@@ -1,9 +1,9 @@
 import { holdsClaim, type JobId } from "@kiln/core/domain"
-import type { ChunkPage, ChunkQuestion, ChunkTotal, ChunkWrite, FencedOutcome } from "@kiln/core/ports"
+import type { ChunkPage, ChunkQuestion, ChunkWrite, FencedOutcome } from "@kiln/core/ports"
 import { decodeJson } from "@kiln/sql-store"
 import { sql } from "kysely"
 import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
+import { batchStatement, integer, query, statement, text } from "../Statement.ts"
 import { finishedLock } from "../wakeUp/Listener.ts"
 import type { StateRow } from "./jobRow.ts"
 
@@ -111,17 +111,3 @@ export const readChunks = async (
     return { chunks, isFinished: job.isFinished }
   })
 }
-
-const totalOfJob = statement((given: Given<{ id: JobId }>) =>
-  query
-    .selectFrom("chunks")
-    .innerJoin("jobs", "jobs.seq", "chunks.job_seq")
-    .select([
-      sql<number>`count(*)`.as("count"),
-      sql<number>`coalesce(sum(octet_length(${sql.ref("chunks.value")})), 0)::bigint`.as("bytes"),
-    ])
-    .where("jobs.id", "=", given.id),
-)
-
-export const countChunks = async (session: Session, id: JobId): Promise<ChunkTotal> =>
-  (await session.all(totalOfJob, { id }))[0] ?? { count: 0, bytes: 0 }

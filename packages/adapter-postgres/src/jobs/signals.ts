@@ -1,6 +1,5 @@
-import { areJobs, canonicalJson, type JobId, type ParkedOn, type Signal, stepLabel } from "@kiln/core/domain"
+import { areJobs, canonicalJson, type JobId, type ParkedOn, stepLabel } from "@kiln/core/domain"
 import type { SignalOutcome, SignalRequest } from "@kiln/core/ports"
-import { decodeJson } from "@kiln/sql-store"
 import { sql } from "kysely"
 import { parentLock } from "../migrations/0012Signals.ts"
 import type { Session, Transaction } from "../Session.ts"
@@ -54,22 +53,6 @@ const wakeStatement = statement(() => query.selectNoFrom(sql<number>`"kiln".wake
 /** Wakes jobs whose signals callers have committed. Returns the number of jobs that have any, at most 500. */
 export const wakeSignaled = async (session: Session): Promise<number> =>
   (await session.get(wakeStatement, {}))?.signaled ?? 0
-
-const signalsOfJob = statement((given: Given<{ id: JobId }>) =>
-  query
-    .selectFrom("signals")
-    .innerJoin("jobs", "jobs.seq", "signals.job_seq")
-    .select(["signals.name", "signals.value", "signals.at"])
-    .where("jobs.id", "=", given.id)
-    .orderBy("signals.name"),
-)
-
-export const listSignals = async (session: Session, id: JobId): Promise<ReadonlyArray<Signal>> =>
-  (await session.all(signalsOfJob, { id })).map(({ at, name, value }) => ({
-    name,
-    value: decodeJson(value, `a signal of ${id}`),
-    at,
-  }))
 
 /** A job that is being parked. */
 export interface ParkedRow extends ParkedOn {

@@ -64,8 +64,5 @@ export const mayBeClaimableAt = (tx: Transaction, id: number, nextAt: number): v
   tx.run(lowerNextAt, { id, nextAt })
 }
 
-/** Reads every lane. */
+/** Reads every lane. Lanes stay when their jobs are deleted. */
 export const allKinds = statement(() => query.selectFrom("lanes").select("kind").distinct().orderBy("kind"))
-
-/** Lists the kinds of all jobs that ever were: lanes stay when their jobs are deleted. */
-export const listKinds = (tx: Transaction): ReadonlyArray<string> => tx.all(allKinds, {}).map(({ kind }) => kind)
