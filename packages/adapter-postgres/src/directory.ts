@@ -2,8 +2,8 @@ import { sql } from "kysely"
 import type { Job, JobId, JobMode, JobStatus, KeyId, ProjectId } from "@kiln/core/domain"
 import { JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
 import { findPlace } from "./jobs/findPlace.ts"
-import { either, jobOf, jobsById, priorityOf, retained, statusPart } from "./jobs/jobRow.ts"
-import { directoryVerbs, listedMetadata } from "@kiln/sql-store"
+import { either, jobOf, jobsById, retained, statusPart } from "./jobs/jobRow.ts"
+import { decodePriority, directoryVerbs, listedMetadata } from "@kiln/sql-store"
 import { countJobs, hasLabels, listFinished } from "./countJobs.ts"
 import { measureQueue } from "./queueDepth.ts"
 import type { Session } from "./Session.ts"
@@ -215,7 +215,7 @@ const scannedUpTo = (rows: ReadonlyArray<ListRow>, lookAt: number, limit: number
 
 const summaryOf = ({ kept, matches: _matches, part: _part, place: _place, ...row }: ListRow): JobSummary => ({
   ...row,
-  priority: priorityOf(row),
+  priority: decodePriority(row.priority, row.id),
   metadata: listedMetadata(kept),
 })
 

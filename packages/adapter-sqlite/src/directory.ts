@@ -9,12 +9,12 @@ import {
   type JobPage,
   type JobSummary,
 } from "@kiln/core/ports"
-import { directoryVerbs, listedMetadata } from "@kiln/sql-store"
+import { decodePriority, directoryVerbs, listedMetadata } from "@kiln/sql-store"
 import { select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
 import { findPlace } from "./jobs/findPlace.ts"
 import { finishedKinds } from "./jobs/finishedKinds.ts"
-import { jobById, jobOf, priorityOf } from "./jobs/JobRow.ts"
+import { jobById, jobOf } from "./jobs/JobRow.ts"
 import { allKinds } from "./jobs/lanes.ts"
 import { measureQueue } from "./queueDepth.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
@@ -161,7 +161,7 @@ const summaryOf = ({ held, kept, seq: _, ...row }: RowOf<typeof jobsInRange>): J
   ...row,
   held: held === 1,
   metadata: listedMetadata(kept),
-  priority: priorityOf(row.priority, row.id),
+  priority: decodePriority(row.priority, row.id),
 })
 
 const labelsAsked = ([label, ...labels]: ReadonlyArray<string> = []): Labels | undefined =>

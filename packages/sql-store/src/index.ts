@@ -62,6 +62,7 @@ export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } fr
 export { deleteUploads, erasedUploads, expireUploads, findUploadOrphans, unusedUploads } from "./uploadSweeps.ts"
 export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadCounts.ts"
 export { type AppliedMigration, type ComparedMigrations, compareMigrations, isOtherText } from "./compareMigrations.ts"
+export { decodeCharge, decodeCheckpoints, decodeJob, decodePart, decodePriority } from "./storedJob.ts"
 export {
   decodeAmounts,
   decodeBucket,

@@ -1,7 +1,7 @@
 import { type JobId, type Priority, rankOf } from "@kiln/core/domain"
+import { decodePriority } from "@kiln/sql-store"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, integer, query, text } from "../Statement.ts"
-import { priorityOf } from "./jobRow.ts"
 
 const prioritiesInQueue = batchStatement({ id: text<JobId>() }, (item) =>
   query
@@ -19,7 +19,7 @@ export const readPriorities = async (
     prioritiesInQueue,
     ids.map((id) => ({ id })),
   )
-  return new Map(rows.map((row) => [row.id, priorityOf(row)]))
+  return new Map(rows.map(({ id, priority }) => [id, decodePriority(priority, id)]))
 }
 
 const changeInQueue = batchStatement({ id: text<JobId>(), rank: integer() }, (item) =>

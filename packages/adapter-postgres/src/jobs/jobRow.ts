@@ -1,21 +1,16 @@
 import { sql } from "kysely"
 import { jsonArrayFrom } from "kysely/helpers/postgres"
 import {
-  type Charge,
   type Job,
   type JobId,
   type JobMode,
   type JobState,
   type JobStatus,
-  type JsonObject,
   type KeyId,
-  type PriceSnapshot,
-  type Priority,
-  priorityOfRank,
   type ProjectId,
   type RetainedData,
 } from "@kiln/core/domain"
-import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/sql-store"
+import { decodeCheckpoints, decodeJob } from "@kiln/sql-store"
 import { batchStatement, type Given, integer, query, type RowOf, statement, text } from "../Statement.ts"
 
 /** The columns of an unfinished job that transitions read or change, under their domain names. */
@@ -181,74 +176,12 @@ export const jobsByIdempotencyKey = batchStatement({ keyId: text<KeyId>(), idemp
   ),
 )
 
-type JobRow = Omit<RowOf<typeof jobByIdempotencyKey>, "seq">
-
 /** Throws `UndecodableRow` where the row is damaged. */
-export const jobOf = (row: JobRow): Job => {
-  const hasData = row.retained === "kept"
-  if (hasData !== (row.request !== null)) throw new UndecodableRow(`${row.id} has lost its data`)
-  const { checkpoints, files } = row
-  return {
-    id: row.id,
-    projectId: row.projectId,
-    keyId: row.keyId,
-    mode: row.mode,
-    kind: row.kind,
-    kindVersion: row.kindVersion,
-    uploadId: row.uploadId,
-    priority: priorityOf(row),
-    metadata: decodeObject(row.kept, `the kept fields of ${row.id}`),
-    idempotencyKey: row.idempotencyKey,
-    fingerprint: row.fingerprint,
-    price: priceOf(row),
-    createdAt: row.createdAt,
-    queueLimitMs: row.queueLimitMs,
-    runLimitMs: row.runLimitMs,
-    status: row.status,
-    token: row.token,
-    held: row.held ?? false,
-    claimableAt: row.claimableAt,
-    deadlineAt: row.deadlineAt,
-    phaseStartedAt: row.phaseStartedAt,
-    ranMs: row.ranMs,
-    waitedMs: row.waitedMs,
-    attempts: row.attempts,
-    failures: row.failures,
-    lostWorkers: row.lostWorkers,
-    errorCode: row.errorCode,
-    finishedAt: row.finishedAt,
-    retained: row.retained,
-    request: objectOrNull(row, "request"),
-    checkpoints: Object.fromEntries(
-      checkpoints.map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${row.id}`)]),
-    ),
-    output: objectOrNull(row, "output"),
-    files: hasData ? files : [],
-    warningCode: row.warningCode,
-    charge: chargeOf(row),
-  }
-}
-
-export const priorityOf = ({ id, priority: rank }: { readonly id: JobId; readonly priority: number }): Priority => {
-  const priority = priorityOfRank(rank)
-  if (priority === undefined) throw new UndecodableRow(`the priority of ${id} is invalid`)
-  return priority
-}
-
-/** Decodes a column of a job. */
-export const objectOrNull = <C extends string>(
-  row: Readonly<Record<C, string | null>> & { readonly id: JobId },
-  column: C,
-): JsonObject | null => {
-  const text = row[column]
-  return text === null ? null : decodeObject(text, `the ${column} of ${row.id}`)
-}
-
-const priceOf = (row: JobRow): PriceSnapshot | null => {
-  const { priceName: name, priceVersion: version, priceCurrency: currency, priceUnitAmounts: unitAmounts } = row
-  if (name === null || version === null || currency === null || unitAmounts === null) return null
-  return { name, version, currency, unitAmounts: decodeAmounts(unitAmounts, `price ${name} ${version}`) }
-}
-
-export const chargeOf = (row: Pick<JobRow, "charge" | "id">): Charge | null =>
-  row.charge === null ? null : (decodeObject(row.charge, `the charge of ${row.id}`) as JsonObject & Charge)
+export const jobOf = (row: RowOf<typeof jobByIdempotencyKey>): Job =>
+  decodeJob(
+    row,
+    row,
+    row.held ?? false,
+    row.retained === "kept" ? row.files : [],
+    decodeCheckpoints(row.id, row.checkpoints),
+  )

@@ -1,10 +1,10 @@
 import { jsonArrayFrom } from "kysely/helpers/postgres"
 import { type JobStatus, type PolledJob, progressIn, progressStep } from "@kiln/core/domain"
-import { decodeJson } from "@kiln/sql-store"
+import { decodeCharge, decodeJson, decodePart } from "@kiln/sql-store"
 import type { Session } from "../Session.ts"
 import { batchStatement, query, type RowOf } from "../Statement.ts"
 import { type OwnedJobs, ownedBy } from "./findJobs.ts"
-import { chargeOf, either, isOfOwner, objectOrNull, owned, retained } from "./jobRow.ts"
+import { either, isOfOwner, owned, retained } from "./jobRow.ts"
 
 /** The parts of a job that a poll shows, only to its owner. Everything else of a row costs this process more than the server. */
 const polledByOwner = batchStatement(owned, (item) =>
@@ -51,10 +51,10 @@ const polledOf = (row: RowOf<typeof polledByOwner>): PolledJob => ({
   mode: row.mode,
   status: row.status,
   retained: row.retained,
-  output: objectOrNull(row, "output"),
+  output: decodePart(row.output, "output", row.id),
   errorCode: row.errorCode,
   warningCode: row.warningCode,
-  charge: chargeOf(row),
+  charge: decodeCharge(row.charge, row.id),
   price: row.currency === null ? null : { currency: row.currency },
   progress:
     row.progress === null ? null : progressIn(decodeJson(row.progress, `the progress of ${row.id}`), row.attempts),

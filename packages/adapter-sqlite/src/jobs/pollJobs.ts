@@ -1,10 +1,10 @@
 import { type Selectable, sql } from "kysely"
 import { type JobId, type PolledJob, type Principal, progressIn, progressStep } from "@kiln/core/domain"
-import { decodeJson } from "@kiln/sql-store"
+import { decodeCharge, decodeJson, decodePart } from "@kiln/sql-store"
 import { type JsonText, select, type Tables, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { chargeOf, hasFiles, objectOrNull } from "./JobRow.ts"
+import { hasFiles } from "./JobRow.ts"
 
 /** SQLite would scan the table if `ANALYZE` had run while it was small. */
 const filesByJob = sql<Selectable<Tables["files"]>>`${sql.table("files")}`.as<"files">(
@@ -59,10 +59,10 @@ export const pollJobs = (
         mode,
         status: row.status,
         retained: row.retained,
-        output: objectOrNull(row.output, "output", id),
+        output: decodePart(row.output, "output", id),
         errorCode: row.errorCode,
         warningCode: row.warningCode,
-        charge: chargeOf(row.charge, id),
+        charge: decodeCharge(row.charge, id),
         progress:
           row.progress === null ? null : progressIn(decodeJson(row.progress, `the progress of ${id}`), row.attempts),
         price: row.currency === null ? null : { currency: row.currency },
