@@ -1,10 +1,17 @@
 import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
-import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
+import { StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
-import { type ComparedMigrations, compareMigrations, isOtherText } from "@kiln/sql-store"
+import {
+  type ComparedMigrations,
+  acceptMigrations,
+  compareMigrations,
+  type FoundMigrations,
+  isOtherText,
+  statusOf,
+} from "@kiln/sql-store"
 import type { Database } from "./Database.ts"
-import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"
+import { appliedMigrations, createMigrationTable, recordDigests, recordMigration } from "./migrationTable.ts"
 import { migrations as bundled } from "./migrations/index.ts"
 import { sqlState } from "./postgresErrors.ts"
 import { inSavepoint, schemaDrift } from "./schemaDrift.ts"
@@ -39,7 +46,7 @@ const compare = async (
   session: Session,
   schema: string,
   migrations: ReadonlyArray<Migration>,
-): Promise<ComparedMigrations> => compareMigrations(await appliedMigrations(session, schema), migrations, digestOf)
+): Promise<ComparedMigrations> => compareMigrations(await appliedMigrations(session, schema), migrations)
 
 const functionText =
   /CREATE (?:OR REPLACE )?FUNCTION "kiln"\.(\w+)\((?:(?!\bAS\s+[$'])[\s\S])*AS\s+(?:\$\$[\s\S]*?\$\$|'[^']*');/g
@@ -76,10 +83,7 @@ const replaceFunctions = async (
     await session.execute((texts.get(name) ?? "").replace(/^CREATE (OR REPLACE )?/, "CREATE OR REPLACE "))
 }
 
-/** The state of the migrations, told by their digests, and by the schema itself where no digest was kept. */
-interface Found extends ComparedMigrations {
-  /** Parts of the schema by which a migration without digest has another text. */
-  readonly differences: ReadonlyArray<SchemaDrift>
+interface Found extends FoundMigrations {
   /** Functions that have the text of an older version. Nothing else differs, so migrating replaces them. */
   readonly olderFunctions: ReadonlyArray<string>
 }
@@ -161,18 +165,7 @@ export const migrationStatus = async (
   session: Session,
   schema: string,
   migrations: ReadonlyArray<Migration> = bundled,
-): Promise<MigrationStatus> => {
-  const { applied, changed, pending, unknown } = await findIfPossible(session, schema, migrations)
-  return { applied, pending, unknown, changed }
-}
-
-/** Fails for a schema of another text. */
-const accepted = (found: Effect.Effect<Found, StoreUnavailable>): Effect.Effect<Found, StoreUnavailable> =>
-  Effect.flatMap(found, (all) =>
-    all.changed.length === 0
-      ? Effect.succeed(all)
-      : Effect.fail(new StoreUnavailable({ operation: "migrate", cause: new SchemaMismatch(all) })),
-  )
+): Promise<MigrationStatus> => statusOf(await findIfPossible(session, schema, migrations))
 
 /**
  * Applies pending migrations and returns their names. They run in one transaction under a database-wide lock: if several
@@ -206,7 +199,7 @@ export const applyMigrations = (
     await recordDigests(session, schema, migrations)
     return before
   })
-  return Effect.map(accepted(apply), ({ pending }) => pending.map(({ name }) => name))
+  return Effect.map(acceptMigrations(apply), ({ pending }) => pending.map(({ name }) => name))
 }
 
 /**
@@ -220,7 +213,7 @@ export const migrate = (
   migrations: ReadonlyArray<Migration> = bundled,
 ): Effect.Effect<void, StoreUnavailable> =>
   Effect.gen(function* () {
-    const { pending, withoutDigest } = yield* accepted(
+    const { pending, withoutDigest } = yield* acceptMigrations(
       database.read("migrate", (session) => findIfPossible(session, schema, migrations)),
     )
     if (apply && pending.length + withoutDigest.length > 0)

@@ -7,19 +7,11 @@ import {
   type SpendOwner,
   startOfPeriod,
 } from "@kiln/core/domain"
+import { listCaps, type StoredCap, writeCap } from "@kiln/sql-store"
 import { callerHasEnded, hasJob, type Owner } from "./reservations.ts"
 import type { Session, Transaction } from "./Session.ts"
-import {
-  batchStatement,
-  excluded,
-  type Given,
-  query,
-  type RowOf,
-  statement,
-  storeTime,
-  text,
-  whole,
-} from "./Statement.ts"
+import { batchStatement, type Given, query, statement, text, whole } from "./Statement.ts"
+import { readTime, runOn } from "./transactionsOf.ts"
 
 /** Number of charged entries from which an owner's are added up by day, so that reading them stays cheap. More than two months have days. */
 const mostCharged = 200
@@ -33,12 +25,6 @@ const lockCaps = batchStatement({ owner: text<SpendOwner>() }, (item) =>
     .orderBy("spend_caps.owner")
     .forNoKeyUpdate("spend_caps"),
 )
-
-const allCaps = statement(() =>
-  query.selectFrom("spend_caps").select(["owner", "currency", "day", "month"]).orderBy("owner"),
-)
-
-const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
 
 const dayMs = sql<number>`86400000::bigint`
 
@@ -65,7 +51,7 @@ const sums = batchStatement({ owner: text<SpendOwner>() }, (item) =>
 
 /** The caps of some owners, with what counts against them when they were locked. */
 export interface ReadSpending {
-  readonly caps: ReadonlyArray<RowOf<typeof allCaps>>
+  readonly caps: ReadonlyArray<StoredCap>
   readonly sums: ReadonlyArray<SpendEntry & Owner & { readonly entries: number }>
 }
 
@@ -86,9 +72,9 @@ export const spendingAt = ({ caps, sums: read }: ReadSpending, now: number): Map
 }
 
 export const listSpending = async (session: Session): Promise<ReadonlyArray<Spending>> => {
-  const [caps, time] = await Promise.all([session.all(allCaps, {}), session.get(timeNow, {})])
+  const [caps, now] = await Promise.all([runOn(session, listCaps), readTime(session)])
   const read = await session.batch(sums, caps)
-  return [...spendingAt({ caps, sums: read }, time?.now ?? 0).values()]
+  return [...spendingAt({ caps, sums: read }, now).values()]
 }
 
 /** Replaces the charged entries of an owner by one for each day and currency. One statement, so none is missed that is added meanwhile. */
@@ -128,15 +114,6 @@ export const addUp = async (tx: Transaction, { sums: read }: ReadSpending): Prom
   await tx.runBatch(addUpOwner, crowded, { since: startOfPeriod("month", startOfPeriod("month", tx.now) - 1) })
 }
 
-const upsertCap = statement((given: Given<Owner & { currency: string; day: string | null; month: string | null }>) =>
-  query
-    .insertInto("spend_caps")
-    .values({ owner: given.owner, currency: given.currency, day: given.day, month: given.month })
-    .onConflict((conflict) => conflict.column("owner").doUpdateSet(excluded("currency", "day", "month"))),
-)
-
-const deleteCap = statement((given: Given<Owner>) => query.deleteFrom("spend_caps").where("owner", "=", given.owner))
-
 const deleteCharged = statement((given: Given<Owner>) =>
   query.deleteFrom("spending").where("owner", "=", given.owner).where("charged_at", "is not", null),
 )
@@ -174,8 +151,7 @@ const lockCharges = statement(() => query.selectNoFrom(sql`"kiln".lock_charges()
  * wait for the lock will see it: each charge is counted once. Reservations stay until their jobs end.
  */
 export const setSpendCap = async (tx: Transaction, owner: SpendOwner, cap: SpendCap | null): Promise<void> => {
-  if (cap === null) await tx.run(deleteCap, { owner })
-  else await tx.run(upsertCap, { owner, currency: cap.currency, day: cap.day, month: cap.month })
+  await runOn(tx, (common) => writeCap(common, owner, cap))
   await tx.get(lockCharges, {})
   await tx.run(deleteCharged, { owner })
   if (cap !== null) await tx.run(insertCharged, { owner, since: startOfPeriod("month", tx.now) })

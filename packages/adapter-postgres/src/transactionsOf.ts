@@ -15,6 +15,9 @@ import { type Given, ownBatchOf, ownOf, query, statement, storeTime, type Values
 
 const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
 
+/** Reads store time, outside of a transaction of kiln's. */
+export const readTime = async (session: Session): Promise<number> => (await session.get(timeNow, {}))?.now ?? 0
+
 /** Ends with the transaction. */
 const takeLock = statement((given: Given<{ name: string }>) =>
   query.selectNoFrom(
@@ -45,7 +48,7 @@ class SessionSql implements Sql {
 
   now(): Answer<number> {
     if (this.#session instanceof Transaction) return new Known(this.#session.now)
-    return sent<number>(this.#session.get(timeNow, {}).then((time) => time?.now ?? 0))
+    return sent(readTime(this.#session))
   }
 
   all(asked: AnyStatement, parameters: CommonParameters): Answer<ReadonlyArray<never>> {

@@ -1,21 +1,15 @@
 import * as Effect from "effect/Effect"
-import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
-import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
-import { type ComparedMigrations, compareMigrations, isOtherText } from "@kiln/sql-store"
+import { StoreUnavailable } from "@kiln/core/domain"
+import type { Migration, MigrationStatus } from "@kiln/core/ports"
+import { acceptMigrations, compareMigrations, type FoundMigrations, isOtherText, statusOf } from "@kiln/sql-store"
 import type { Database } from "./Database.ts"
 import { schemaDrift } from "./inspect/schemaDrift.ts"
-import { appliedMigrations, createMigrationTable, digestOf, recordDigests, recordMigration } from "./migrationTable.ts"
+import { appliedMigrations, createMigrationTable, recordDigests, recordMigration } from "./migrationTable.ts"
 import { migrations as bundled } from "./migrations/index.ts"
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 
-/** The state of the migrations, told by their digests, and by the schema itself where no digest was kept. */
-interface Found extends ComparedMigrations {
-  /** Parts of the schema by which a migration without digest has another text. */
-  readonly differences: ReadonlyArray<SchemaDrift>
-}
-
-const find = (connection: SqliteDatabase, migrations: ReadonlyArray<Migration>): Found => {
-  const compared = compareMigrations(appliedMigrations(connection), migrations, digestOf)
+const find = (connection: SqliteDatabase, migrations: ReadonlyArray<Migration>): FoundMigrations => {
+  const compared = compareMigrations(appliedMigrations(connection), migrations)
   if (compared.withoutDigest.length === 0) return { ...compared, differences: [] }
   const differences = schemaDrift({ connection }, migrations, compared).filter(isOtherText)
   if (differences.length === 0) return { ...compared, differences }
@@ -36,9 +30,11 @@ export const migrate = (
   Effect.gen(function* () {
     const { connection } = database
     // Check without the lock first: a start with nothing to migrate must not wait for a writer.
-    const { pending, withoutDigest } = yield* accepted(database.read("migrate", () => find(connection, migrations)))
+    const { pending, withoutDigest } = yield* acceptMigrations(
+      database.read("migrate", () => find(connection, migrations)),
+    )
     if (pending.length + withoutDigest.length === 0) return
-    yield* accepted(
+    yield* acceptMigrations(
       database.write("migrate", ({ now }) => {
         const found = find(connection, migrations)
         if (found.changed.length > 0) return found
@@ -54,18 +50,8 @@ export const migrate = (
     )
   })
 
-const accepted = (found: Effect.Effect<Found, StoreUnavailable>): Effect.Effect<Found, StoreUnavailable> =>
-  Effect.flatMap(found, (all) =>
-    all.changed.length === 0
-      ? Effect.succeed(all)
-      : Effect.fail(new StoreUnavailable({ operation: "migrate", cause: new SchemaMismatch(all) })),
-  )
-
 /** Reads which migrations were applied, by any version, and which are pending. Changes nothing. */
 export const migrationStatus = (
   connection: SqliteDatabase,
   migrations: ReadonlyArray<Migration> = bundled,
-): MigrationStatus => {
-  const { applied, changed, pending, unknown } = find(connection, migrations)
-  return { applied, pending, unknown, changed }
-}
+): MigrationStatus => statusOf(find(connection, migrations))

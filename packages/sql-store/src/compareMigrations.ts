@@ -1,3 +1,6 @@
+import { createHash } from "node:crypto"
+import * as Effect from "effect/Effect"
+import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
 
 /** A row of a store's table of migrations. */
@@ -15,11 +18,12 @@ export interface ComparedMigrations extends MigrationStatus {
   readonly withoutDigest: ReadonlyArray<Migration>
 }
 
+export const digestOf = ({ sql }: Migration): string => createHash("sha256").update(sql).digest("hex")
+
 /** Compares applied migrations with those of this version, by name and by the digest of their text. */
 export const compareMigrations = (
   rows: ReadonlyArray<AppliedMigration>,
   migrations: ReadonlyArray<Migration>,
-  digestOf: (migration: Migration) => string,
 ): ComparedMigrations => {
   const byName = new Map(rows.map((row) => [row.name, row]))
   const known = new Set(migrations.map(({ name }) => name))
@@ -44,3 +48,26 @@ export const compareMigrations = (
  */
 export const isOtherText = ({ object, problem }: SchemaDrift): boolean =>
   problem !== "extra" || !/^(index|trigger) /.test(object)
+
+/** The state of the migrations, told by their digests, and by the schema itself where no digest was kept. */
+export interface FoundMigrations extends ComparedMigrations {
+  /** Parts of the schema by which a migration without digest has another text. */
+  readonly differences: ReadonlyArray<SchemaDrift>
+}
+
+/** Fails for a schema of another text. */
+export const acceptMigrations = <Found extends FoundMigrations>(
+  found: Effect.Effect<Found, StoreUnavailable>,
+): Effect.Effect<Found, StoreUnavailable> =>
+  Effect.flatMap(found, (all) =>
+    all.changed.length === 0
+      ? Effect.succeed(all)
+      : Effect.fail(new StoreUnavailable({ operation: "migrate", cause: new SchemaMismatch(all) })),
+  )
+
+export const statusOf = ({ applied, changed, pending, unknown }: ComparedMigrations): MigrationStatus => ({
+  applied,
+  pending,
+  unknown,
+  changed,
+})

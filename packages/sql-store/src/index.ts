@@ -1,5 +1,5 @@
 export { appendEntry, makeAuditLog } from "./audit.ts"
-export { boardOf, makeSwitchboard, type StoredBoard } from "./board.ts"
+export { boardOf, listCaps, makeSwitchboard, type StoredBoard, type StoredCap, writeCap } from "./board.ts"
 export {
   type AnyFlag,
   assign,
@@ -61,7 +61,16 @@ export {
 export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } from "./uploads.ts"
 export { deleteUploads, erasedUploads, expireUploads, findUploadOrphans, unusedUploads } from "./uploadSweeps.ts"
 export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadCounts.ts"
-export { type AppliedMigration, type ComparedMigrations, compareMigrations, isOtherText } from "./compareMigrations.ts"
+export {
+  acceptMigrations,
+  type AppliedMigration,
+  type ComparedMigrations,
+  compareMigrations,
+  digestOf,
+  type FoundMigrations,
+  isOtherText,
+  statusOf,
+} from "./compareMigrations.ts"
 export { decodeCharge, decodeCheckpoints, decodeJob, decodePart, decodePriority } from "./storedJob.ts"
 export {
   decodeAmounts,

@@ -9,7 +9,8 @@ import type { Reservation } from "../reservations.ts"
 import { noSpending, type ReadSpending } from "../spending.ts"
 import { addJobs, claimableRows, detachRetried } from "../jobs/insertJobs.ts"
 import type { Lanes, NewRow } from "../jobs/newRows.ts"
-import { query, statement, storeTime } from "../Statement.ts"
+import { query, statement } from "../Statement.ts"
+import { readTime } from "../transactionsOf.ts"
 import { inheritScopes, leaveScopesOf } from "../jobs/labels.ts"
 import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
 
@@ -52,8 +53,6 @@ const addInCallers = async (
 
 const thisTransaction = statement(() => query.selectNoFrom(sql<string>`pg_current_xact_id()::text`.as("transaction")))
 
-const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
-
 /** The snapshot of the caller's transaction is older than a lane. */
 export class LaneNotSeen extends Error {
   override readonly name = "LaneNotSeen"
@@ -89,7 +88,7 @@ export const createInCallers = async (
   meanwhile: Meanwhile,
 ): Promise<ReadonlyArray<CreateOutcome>> => {
   if (items.some(replaces)) throw new TypeError("a request cannot be replaced in a transaction of a caller's")
-  const now = (await session.get(timeNow, {}))?.now ?? 0
+  const now = await readTime(session)
   const lanes = await findLanes(session, items)
   const facts = await readItems(session, items, false)
   const judge = (spending: ReadSpending) => judgeJobs(now, items, { ...facts, spending })

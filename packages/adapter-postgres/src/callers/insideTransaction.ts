@@ -1,16 +1,13 @@
 import * as Effect from "effect/Effect"
-import { sql } from "kysely"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { Database } from "../Database.ts"
 import { meaningOf } from "../postgresErrors.ts"
 import { Session, Transaction, type Wire } from "../Session.ts"
-import { query, statement, storeTime } from "../Statement.ts"
+import { readTime } from "../transactionsOf.ts"
 import type { CallerConnection } from "./CallerConnection.ts"
 
 /** The steps that a submission in a caller's transaction takes. */
 export type Steps = Pick<Database, "read" | "write" | "writeIf">
-
-const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
 
 /**
  * Runs the steps in the caller's own transaction, for databases with one connection, on which others would wait for the caller. What they
@@ -26,8 +23,7 @@ export const insideTransaction = (connection: CallerConnection, given: Wire): St
     )
   const write: Steps["write"] = (operation, work) =>
     run(operation, async (session) => {
-      const now = await session.get(timeNow, {})
-      const tx = new Transaction(connection, wire, now?.now ?? 0)
+      const tx = new Transaction(connection, wire, await readTime(session))
       const value = await work(tx)
       await tx.lastAnswers()
       return value
