@@ -212,7 +212,7 @@ export const ownBatchOf = (common: AnyBatch): BatchStatement<unknown, Values, un
   if (known !== undefined) return known
   const own = batchStatement(
     common.fields,
-    (item, given) => common.build(item as never, given as never),
+    (item, given) => common.build(item as never, given),
     withSchema,
   ) as BatchStatement<never, never, unknown> as BatchStatement<unknown, Values, unknown>
   ownBatches.set(common, own)

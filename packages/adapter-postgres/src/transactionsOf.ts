@@ -3,6 +3,7 @@ import {
   type Answer,
   type AnyBatch,
   type AnyStatement,
+  appendEntry,
   Known,
   type Parameters as CommonParameters,
   type Program,
@@ -12,6 +13,8 @@ import {
 import type { Database } from "./Database.ts"
 import { type Session, Transaction } from "./Session.ts"
 import { type Given, ownBatchOf, ownOf, query, statement, storeTime, type Values } from "./Statement.ts"
+import * as Effect from "effect/Effect"
+import { Audited, changeMade } from "@kiln/core/ports"
 
 const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
 
@@ -99,4 +102,23 @@ export const runOn = async <A>(session: Session, program: (sql: Sql) => Program<
 export const transactionsOf = (db: Pick<Database, "read" | "write">): Transactions => ({
   read: (operation, program) => db.read(operation, (session) => runOn(session, program)),
   write: (operation, program) => db.write(operation, (tx) => runOn(tx, program)),
+})
+
+/** Records the change that a transaction makes (`Audited`), and returns the verb's answer. */
+export type RecordChange<A> = (tx: Transaction, answer: A) => Promise<A>
+
+/** Runs a verb whose transaction passes its answer through `record`. */
+export const recorded = <A, E>(run: (record: RecordChange<A>) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.flatMap(Audited, (verb) =>
+    run(async (tx, answer) => {
+      const made = changeMade(verb, answer)
+      if (made !== undefined) await runOn(tx, (common) => appendEntry(common, made))
+      return answer
+    }),
+  )
+
+/** A database whose transactions also record the change that they are part of. */
+export const auditedDatabase = (db: Database): Pick<Database, "read" | "write"> => ({
+  read: (operation, work) => db.read(operation, work),
+  write: (operation, work) => recorded((record) => db.write(operation, async (tx) => record(tx, await work(tx)))),
 })

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { StoreUnavailable } from "@kiln/core/domain"
+import type { StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus } from "@kiln/core/ports"
 import { acceptMigrations, compareMigrations, type FoundMigrations, isOtherText, statusOf } from "@kiln/sql-store"
 import type { Database } from "./Database.ts"

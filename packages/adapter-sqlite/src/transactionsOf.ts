@@ -3,6 +3,7 @@ import {
   type Answer,
   type AnyBatch,
   type AnyStatement,
+  appendEntry,
   type BatchTable,
   Known,
   type Parameters as CommonParameters,
@@ -18,6 +19,8 @@ import type { Database } from "./Database.ts"
 import type { SqlValue } from "./SqliteDatabase.ts"
 import { compile, type Statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
+import * as Effect from "effect/Effect"
+import { Audited, changeMade } from "@kiln/core/ports"
 
 interface Own {
   readonly statement: Statement<never, unknown>
@@ -124,4 +127,20 @@ export const runIn = <A>(tx: Transaction, program: (sql: Sql) => Program<A>): A 
 export const transactionsOf = (db: Pick<Database, "read" | "write">): Transactions => ({
   read: (operation, program) => db.read(operation, (tx) => runIn(tx, program)),
   write: (operation, program) => db.write(operation, (tx) => runIn(tx, program)),
+})
+
+/** A database whose transactions also record the change that they are part of (`Audited`). */
+export const auditedDatabase = (db: Database): Pick<Database, "read" | "write"> => ({
+  read: (operation, work) => db.read(operation, work),
+  write: (operation, work) =>
+    Effect.flatMap(Audited, (verb) =>
+      verb === undefined
+        ? db.write(operation, work)
+        : db.write(operation, (tx) => {
+            const answer = work(tx)
+            const made = changeMade(verb, answer)
+            if (made !== undefined) runIn(tx, (common) => appendEntry(common, made))
+            return answer
+          }),
+    ),
 })

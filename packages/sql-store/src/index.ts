@@ -24,7 +24,7 @@ export {
 export { columns } from "./columns.ts"
 export { coldStores, directoryVerbs, jobVerbs, type SqlStore } from "./coldStores.ts"
 export { makeDeliveryStore } from "./deliveries.ts"
-export { commonChecks } from "./inspection.ts"
+export { commonChecks } from "./coldStores.ts"
 export { dueRetention } from "./dueRetention.ts"
 export { chargesAfter, readCharges } from "./ledger.ts"
 export { storedLineage } from "./lineage.ts"
@@ -60,7 +60,7 @@ export {
 } from "./Statement.ts"
 export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } from "./uploads.ts"
 export { deleteUploads, erasedUploads, expireUploads, findUploadOrphans, unusedUploads } from "./uploadSweeps.ts"
-export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadCounts.ts"
+export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadSweeps.ts"
 export {
   acceptMigrations,
   type AppliedMigration,

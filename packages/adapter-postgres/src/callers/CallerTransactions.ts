@@ -9,24 +9,27 @@ import {
   type SignalOutcome,
   type SignalRequest,
 } from "@kiln/core/ports"
-import { anyCap, reserve, unreserve } from "../reservations.ts"
+import { addUp, anyCap, lockSpending, noSpending, reserve, unreserve } from "../spending.ts"
 import { Session, type Wire } from "../Session.ts"
-import { addUp, lockSpending, noSpending } from "../spending.ts"
 import { query, statement } from "../Statement.ts"
-import { CallerConnection } from "./CallerConnection.ts"
+import { CallerConnection, insideTransaction, type Steps } from "./CallerConnection.ts"
 import { workChannel } from "../wakeUp/Listener.ts"
 import type { Database } from "../Database.ts"
-import { insideTransaction, type Steps } from "./insideTransaction.ts"
 import { meaningOf, sqlState } from "../postgresErrors.ts"
 import { notify } from "../wakeUp/WakeUp.ts"
 import { loadBoard } from "../board.ts"
-import { signaledPayload } from "../jobs/SignaledJobs.ts"
-import { signalJobs } from "../jobs/signals.ts"
+import { signaledPayload, signalJobs } from "../jobs/signals.ts"
 import { claimableRows } from "../jobs/insertJobs.ts"
 import { RememberedFacts } from "../jobs/RememberedFacts.ts"
 import { anyLaneIsLater, findLanes, laneName, makeLanes, type MayBeClaimable, mayBeClaimableAt } from "../jobs/lanes.ts"
-import { addInOneStatement, fromCaller, tablesOfSession } from "./addInOneStatement.ts"
-import { createInCallers, LaneNotSeen, type Meanwhile } from "./createInCallers.ts"
+import {
+  addInOneStatement,
+  createInCallers,
+  fromCaller,
+  LaneNotSeen,
+  type Meanwhile,
+  tablesOfSession,
+} from "./createInCallers.ts"
 import { changeSettings, ourSettings, sessionProblem, type SessionSettings } from "./settings.ts"
 
 interface Turn {

@@ -10,7 +10,7 @@ import {
 } from "@kiln/sql-store"
 import type { claimedColumns } from "../migrations/initial/claimedColumns.ts"
 import type { RowOf } from "../Statement.ts"
-import { uploadOf } from "../uploads/uploadRow.ts"
+import { uploadOf } from "../uploads.ts"
 import type { jobByIdempotencyKey } from "./jobRow.ts"
 
 type JobRow = RowOf<typeof jobByIdempotencyKey>

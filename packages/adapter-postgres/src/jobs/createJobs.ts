@@ -20,12 +20,20 @@ import {
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { decodeObject } from "@kiln/sql-store"
 import type { Session, Transaction } from "../Session.ts"
-import { lockUploads, ownUploads, uploadOf } from "../uploads/uploadRow.ts"
-import { keptOf, type KeptOfProjects, readKept } from "../uploads/keptBytes.ts"
+import { keptOf, type KeptOfProjects, lockUploads, ownUploads, readKept, uploadOf } from "../uploads.ts"
 import { lockedSchedules, writeSchedule } from "../schedules.ts"
 import { loadBoard, type StoredBoard } from "../board.ts"
-import { type Reservation, reservationsOf, reserve, unreserveJobs } from "../reservations.ts"
-import { addUp, lockSpending, noSpending, type ReadSpending, spendingAt } from "../spending.ts"
+import {
+  addUp,
+  lockSpending,
+  noSpending,
+  type ReadSpending,
+  type Reservation,
+  reservationsOf,
+  reserve,
+  spendingAt,
+  unreserveJobs,
+} from "../spending.ts"
 import { type Bound, boundKeys, isCallersKey, replaceJobs, replaces, type Replacing } from "./replaceJobs.ts"
 import { insertJobs } from "./insertJobs.ts"
 import { newRow, type NewRow } from "./newRows.ts"

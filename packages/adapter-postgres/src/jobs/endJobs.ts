@@ -13,7 +13,7 @@ import type { ClaimRef, Completion, Failure, FencedOutcome } from "@kiln/core/po
 import type { Database } from "../Database.ts"
 import { briefLockTimeoutMs, type Session } from "../Session.ts"
 import { arrayText, type Given, query, statement } from "../Statement.ts"
-import { readReservations } from "../reservations.ts"
+import { readReservations } from "../spending.ts"
 import { finishedLock } from "../wakeUp/Listener.ts"
 import { finishedStates } from "./lockJobs.ts"
 

@@ -154,7 +154,7 @@ export const eraseJobs = async (
   const asked = items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => ({ id, projectId, keyId, mode }))
   // Of the two, the locks come first: a job that has no result by then is unfinished if it is there afterwards.
   const [rows, known] = await Promise.all([tx.batch(lockFinished, asked), tx.batch(findOwned, asked)])
-  const owned = new Map(rows.map((job) => [job.ord, job]))
+  const found = new Map(rows.map((job) => [job.ord, job]))
   const unfinished = new Set(known.map(({ ord }) => ord))
   const finished = new Map(rows.map((job) => [job.id, job]))
   const present = [...finished.values()].filter(({ retained }) => retained !== "deleted")
@@ -167,7 +167,7 @@ export const eraseJobs = async (
   const due = new Set(stillDue.map(({ blobPrefix }) => blobPrefix))
   const erasedHere = new Set<JobId>()
   return items.map((_, index): EraseOutcome => {
-    const job = owned.get(index + 1)
+    const job = found.get(index + 1)
     if (job === undefined) return { _tag: unfinished.has(index + 1) ? "Unfinished" : "NotFound" }
     const purges = blobPrefixesOf(job).flatMap((blobPrefix) => (due.has(blobPrefix) ? [{ blobPrefix }] : []))
     const erased = job.retained === "kept" && !erasedHere.has(job.id)

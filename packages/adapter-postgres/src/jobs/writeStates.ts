@@ -108,8 +108,8 @@ const finish = batchStatement(
     finishedAt: integer(),
     errorCode: nullable(text()),
     warningCode: nullable(text()),
-    charge: nullable(text<JsonText>()),
-    output: nullable(text<JsonText>()),
+    charge: nullable(text()),
+    output: nullable(text()),
   },
   (item, given: Given<{ expected: number }>) =>
     query

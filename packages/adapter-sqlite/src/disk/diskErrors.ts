@@ -1,6 +1,22 @@
+import { describeDiskProblem, DiskProblem, isError } from "@kiln/core/domain"
+import { sqliteCode } from "../sqliteErrors.ts"
 import { closeSync, openSync, rmSync, statfsSync, writeSync } from "node:fs"
 import { dirname } from "node:path"
-import { isError } from "@kiln/core/domain"
+
+/** Returns an error that explains SQLite's, if that concerns the disk; otherwise the error itself. */
+export const explained = (error: unknown, path: string): unknown => {
+  const code = diskCodeOf(sqliteCode(error), path)
+  const message = describeDiskProblem(code, { path, freeBytes: freeBytesOf(path) })
+  return message === undefined
+    ? error
+    : new DiskProblem(message, { cause: error, code: sqliteCode(error), isFull: isFullCode(code) })
+}
+
+/** The error of an operation that needs room, while the reserve is given up. */
+export const fullDisk = (path: string): DiskProblem =>
+  new DiskProblem(describeDiskProblem("ENOSPC", { path, freeBytes: freeBytesOf(path) }) ?? "", { isFull: true })
+
+export const isFullDisk = (error: unknown): boolean => error instanceof DiskProblem && error.isFull
 
 /** The code of an error of the operating system, such as `ENOSPC`. */
 export const systemCode = (error: unknown): string | undefined =>
@@ -42,9 +58,9 @@ const probe = (path: string): string | undefined => {
  * Returns the error of the operating system behind a SQLite error, where it concerns the disk. SQLite reports most of them as an I/O
  * error, and a full disk as one too where it cannot make the file of its shared memory.
  */
-export const diskCodeOf = (sqliteCode: string | undefined, path: string): string | undefined => {
-  if (sqliteCode === "SQLITE_FULL") return "ENOSPC"
-  if (sqliteCode === undefined || !/^SQLITE_(IOERR|CANTOPEN|READONLY)/.test(sqliteCode)) return undefined
+export const diskCodeOf = (reported: string | undefined, path: string): string | undefined => {
+  if (reported === "SQLITE_FULL") return "ENOSPC"
+  if (reported === undefined || !/^SQLITE_(IOERR|CANTOPEN|READONLY)/.test(reported)) return undefined
   const found = probe(path)
-  return found === undefined && sqliteCode.startsWith("SQLITE_IOERR") ? "EIO" : found
+  return found === undefined && reported.startsWith("SQLITE_IOERR") ? "EIO" : found
 }

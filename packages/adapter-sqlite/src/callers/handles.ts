@@ -1,7 +1,10 @@
 import { CompiledQuery, type Transaction as AnyTransaction } from "kysely"
 import { sqliteCode } from "../sqliteErrors.ts"
 import type { Answer, SqlText } from "./runWithAnswers.ts"
-import type { StoreFile } from "./StoreFile.ts"
+import type { SqliteDatabase } from "../SqliteDatabase.ts"
+import { PreparedStatements } from "../Transaction.ts"
+import { realpathSync } from "node:fs"
+import type { Database } from "../Database.ts"
 
 /** A transaction of Kysely of any version: the members that are checked before it is used. */
 export interface KyselyTransaction {
@@ -59,3 +62,64 @@ export class KyselyConnection {
 /** Whether the transaction reports that it has ended. */
 export const isOver = (transaction: KyselyHandle): boolean =>
   ["isCommitted", "isRolledBack"].some((name) => Reflect.get(transaction, name) === true)
+
+/** A connection of better-sqlite3 of any version: the members that are checked before it is used. */
+export interface BetterSqliteDatabase {
+  readonly open: boolean
+  readonly inTransaction: boolean
+  prepare(source: string): object
+  pragma(source: string): unknown
+}
+
+export const isBetterSqlite = (handle: unknown): handle is SqliteDatabase =>
+  typeof handle === "object" &&
+  handle !== null &&
+  ["prepare", "pragma"].every((name) => typeof Reflect.get(handle, name) === "function") &&
+  typeof Reflect.get(handle, "inTransaction") === "boolean"
+
+/** Statements that were prepared on the connections of callers. */
+const known = new WeakMap<SqliteDatabase, PreparedStatements>()
+
+/** Returns the statements of a caller's connection. Throws `TypeError` unless it is in a transaction on the store's own file. */
+export const statementsOf = (connection: SqliteDatabase, file: StoreFile): PreparedStatements => {
+  if (!connection.inTransaction) throw new TypeError("the database handle is not in a transaction")
+  file.expectSame(connection.pragma("database_list"))
+  const statements = known.get(connection) ?? new PreparedStatements(connection)
+  known.set(connection, statements)
+  return statements
+}
+
+/** The file of a connection, from its `PRAGMA database_list`; empty for a database in memory. */
+const mainFileOf = (databases: unknown): string => {
+  const rows = databases as ReadonlyArray<{ readonly name: string; readonly file: string | null }>
+  return rows.find(({ name }) => name === "main")?.file ?? ""
+}
+
+const realPathOf = (file: string): string | undefined => {
+  try {
+    return file === "" ? undefined : realpathSync(file)
+  } catch {
+    return undefined
+  }
+}
+
+/** The store's own file, which is compared with others by its real path. */
+export class StoreFile {
+  readonly #file: string
+  readonly #same = new Set<string>()
+
+  constructor({ connection }: Pick<Database, "connection">) {
+    this.#file = mainFileOf(connection.pragma("database_list"))
+    this.#same.add(this.#file)
+  }
+
+  /** Takes the result of `PRAGMA database_list` on another connection. Throws `TypeError` unless it has the same file open. */
+  expectSame(databases: unknown): void {
+    const file = mainFileOf(databases)
+    if (this.#same.has(file)) return
+    const path = realPathOf(file)
+    if (path === undefined || path !== realPathOf(this.#file))
+      throw new TypeError("the transaction must be on the database file of the store")
+    this.#same.add(file)
+  }
+}
