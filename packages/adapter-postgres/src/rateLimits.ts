@@ -2,8 +2,8 @@ import { sql } from "kysely"
 import { fullAt, takePortion } from "@kiln/core/domain"
 import { type BucketRequest, RateLimitStore } from "@kiln/core/ports"
 import { decodeBucket } from "@kiln/sql-store"
-import type { Database } from "./Database.ts"
-import type { Session } from "./Session.ts"
+import type { Database } from "./connection/Database.ts"
+import type { Session } from "./connection/Session.ts"
 import {
   assign,
   batchStatement,

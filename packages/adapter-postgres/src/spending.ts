@@ -9,7 +9,7 @@ import {
   startOfPeriod,
 } from "@kiln/core/domain"
 import { listCaps, type StoredCap, writeCap } from "@kiln/sql-store"
-import type { Session, Transaction } from "./Session.ts"
+import type { Session, Transaction } from "./connection/Session.ts"
 import { batchStatement, type Given, type ItemOf, query, statement, text, whole } from "./Statement.ts"
 import { readTime, runOn } from "./transactionsOf.ts"
 

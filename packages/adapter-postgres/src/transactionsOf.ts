@@ -10,8 +10,8 @@ import {
   type Sql,
   type Transactions,
 } from "@kiln/sql-store"
-import type { Database } from "./Database.ts"
-import { type Session, Transaction } from "./Session.ts"
+import type { Database } from "./connection/Database.ts"
+import { type Session, Transaction } from "./connection/Session.ts"
 import { type Given, ownBatchOf, ownOf, query, statement, storeTime, type Values } from "./Statement.ts"
 import * as Effect from "effect/Effect"
 import { Audited, changeMade } from "@kiln/core/ports"

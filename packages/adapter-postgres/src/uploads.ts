@@ -29,8 +29,8 @@ import {
 import { sql } from "kysely"
 import * as Effect from "effect/Effect"
 import { type NewJob, UploadStore } from "@kiln/core/ports"
-import type { Database } from "./Database.ts"
-import type { Session } from "./Session.ts"
+import type { Database } from "./connection/Database.ts"
+import type { Session } from "./connection/Session.ts"
 import { runOn, transactionsOf } from "./transactionsOf.ts"
 
 const selectUploads = selected.withPlugin(inDefaultSchema)

@@ -8,7 +8,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { migrationStatus } from "./migrate.ts"
+import { migrationStatus } from "./migrations/migrate.ts"
 import { isBusy, sqliteCode } from "./sqliteErrors.ts"
 
 /** A copied row: times, counts and texts as stored, flags as booleans. */

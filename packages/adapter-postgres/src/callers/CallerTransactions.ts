@@ -10,12 +10,12 @@ import {
   type SignalRequest,
 } from "@kiln/core/ports"
 import { addUp, anyCap, lockSpending, noSpending, reserve, unreserve } from "../spending.ts"
-import { Session, type Wire } from "../Session.ts"
+import { Session, type Wire } from "../connection/Session.ts"
 import { query, statement } from "../Statement.ts"
 import { CallerConnection, insideTransaction, type Steps } from "./CallerConnection.ts"
 import { workChannel } from "../wakeUp/Listener.ts"
-import type { Database } from "../Database.ts"
-import { meaningOf, sqlState } from "../postgresErrors.ts"
+import type { Database } from "../connection/Database.ts"
+import { meaningOf, sqlState } from "../connection/postgresErrors.ts"
 import { notify } from "../wakeUp/WakeUp.ts"
 import { loadBoard } from "../board.ts"
 import { signaledPayload, signalJobs } from "../jobs/signals.ts"
@@ -30,7 +30,7 @@ import {
   type Meanwhile,
   tablesOfSession,
 } from "./createInCallers.ts"
-import { changeSettings, ourSettings, sessionProblem, type SessionSettings } from "./settings.ts"
+import { changeSettings, ourSettings, sessionProblem, type SessionSettings } from "../connection/sessionChecks.ts"
 
 interface Turn {
   readonly semaphore: Semaphore.Semaphore

@@ -11,7 +11,7 @@ import {
 } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
 import { loadBoard, type StoredBoard } from "../board.ts"
-import type { Database } from "../Database.ts"
+import type { Database } from "../connection/Database.ts"
 import { StorageRoom } from "../uploads.ts"
 import { asStored, cappedOwners, keyName, type Read } from "./createJobs.ts"
 import type { CapCheck, Compared, Cost, Counted } from "./insertJobs.ts"

@@ -6,7 +6,7 @@ import {
   maxWaitRuns,
   type WaitReason,
 } from "@kiln/core/domain"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { batchStatement, integer, nullable, query, text } from "../Statement.ts"
 import { sql } from "kysely"
 

@@ -1,7 +1,7 @@
 import { holdsClaim, type JobId } from "@kiln/core/domain"
 import type { Checkpoint, FencedOutcome } from "@kiln/core/ports"
 import type { StateRow } from "./jobRow.ts"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { batchStatement, excluded, query, text } from "../Statement.ts"
 
 /** A checkpoint of the same step is replaced. */

@@ -8,9 +8,9 @@ import {
   withinReservation,
 } from "@kiln/core/domain"
 import type { ClaimRequest, CompletedAndClaimed, Completion, FencedOutcome, NewJob } from "@kiln/core/ports"
-import type { Database } from "../Database.ts"
+import type { Database } from "../connection/Database.ts"
 import { readReservations } from "../spending.ts"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import { createJobs, judgeJobs, readBatch } from "./createJobs.ts"
 import {

@@ -9,9 +9,9 @@ import {
   ShortLockWait,
 } from "@kiln/core/ports"
 import { recorded } from "../transactionsOf.ts"
-import type { Database } from "../Database.ts"
+import type { Database } from "../connection/Database.ts"
 import { createJobs, readBatch } from "./createJobs.ts"
-import { isCorrupt, isReplacedKey } from "../postgresErrors.ts"
+import { isCorrupt, isReplacedKey } from "../connection/postgresErrors.ts"
 import type { Carrier } from "../wakeUp/WakeUp.ts"
 import { type Claims, nextClaim } from "./Claims.ts"
 import {
@@ -28,7 +28,7 @@ import {
 } from "./insertJobs.ts"
 import type { Addable, RememberedFacts } from "./RememberedFacts.ts"
 import { sql } from "kysely"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { LanePositions } from "./LanePositions.ts"
 import type { Lanes, NewRow } from "./newRows.ts"

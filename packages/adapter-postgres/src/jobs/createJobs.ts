@@ -19,9 +19,9 @@ import {
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { decodeObject } from "@kiln/sql-store"
-import type { Session, Transaction } from "../Session.ts"
+import type { Session, Transaction } from "../connection/Session.ts"
 import { keptOf, type KeptOfProjects, lockUploads, ownUploads, readKept, uploadOf } from "../uploads.ts"
-import { lockedSchedules, writeSchedule } from "../schedules.ts"
+import { lockedSchedules, writeSchedule } from "./schedules.ts"
 import { loadBoard, type StoredBoard } from "../board.ts"
 import {
   addUp,

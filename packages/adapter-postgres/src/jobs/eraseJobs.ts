@@ -11,7 +11,7 @@ import type { EraseOutcome, Erasure, PruneResult, RetentionAge } from "@kiln/cor
 import { purgesStillDue, recordPurges } from "@kiln/sql-store"
 import { isOfOwner, owned } from "./jobRow.ts"
 import { type Ages, agesFrom, dueJobs } from "./finishedKinds.ts"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { runOn } from "../transactionsOf.ts"
 import {
   batchStatement,

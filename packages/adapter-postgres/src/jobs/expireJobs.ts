@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import { afterLabel, applyEvent, isFinished, type JobId, overdueEvent, waitsSince } from "@kiln/core/domain"
 import { stateColumns, stateOf, type StateRow } from "./jobRow.ts"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { batchStatement, type Given, integer, plenty, query, statement, storeTime } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { lockedJobsAndLanes } from "./lockJobs.ts"

@@ -1,7 +1,7 @@
 import { applyEvent, type JobId, type JobState } from "@kiln/core/domain"
 import type { ClaimRef, ExtendOutcome, Extension } from "@kiln/core/ports"
 import { stateOf, type StateRow } from "./jobRow.ts"
-import type { Session, Transaction } from "../Session.ts"
+import type { Session, Transaction } from "../connection/Session.ts"
 import { assign, batchStatement, fieldsOf, flag, integer, query, text } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 

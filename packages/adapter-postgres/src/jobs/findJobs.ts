@@ -2,7 +2,7 @@ import { type FileId, type Job, type JobId, jobOrphanReason, type KeyId, type Pr
 import type { Orphan, StoredFile } from "@kiln/core/ports"
 import { jobOf, jobsByOwner } from "./jobRow.ts"
 import { boundKeys } from "./replaceJobs.ts"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
 import { type RawBuilder, sql } from "kysely"
 import { namedBlobs } from "@kiln/sql-store"

@@ -1,6 +1,6 @@
 import { sql } from "kysely"
 import { type JobId, type JobMode, maxAhead, type ProjectId, type QueuePlace, ranks } from "@kiln/core/domain"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { batchStatement, type Given, integer, plenty, query, statement, storeTime, text } from "../Statement.ts"
 
 /** More jobs than all workers of an installation hold. */

@@ -1,7 +1,7 @@
 import { type AliasableExpression, type Compilable, type RawBuilder, sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
 import type { RetentionAge } from "@kiln/core/ports"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { type Given, plenty, query, statement, wholeAge } from "../Statement.ts"
 import { retainedPart } from "./jobRow.ts"
 

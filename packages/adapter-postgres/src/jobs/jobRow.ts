@@ -1,15 +1,6 @@
 import { sql } from "kysely"
 import { jsonArrayFrom } from "kysely/helpers/postgres"
-import {
-  type Job,
-  type JobId,
-  type JobMode,
-  type JobState,
-  type JobStatus,
-  type KeyId,
-  type ProjectId,
-  type RetainedData,
-} from "@kiln/core/domain"
+import type { Job, JobId, JobMode, JobState, JobStatus, KeyId, ProjectId, RetainedData } from "@kiln/core/domain"
 import { decodeCheckpoints, decodeJob } from "@kiln/sql-store"
 import { batchStatement, type Given, integer, query, type RowOf, statement, text } from "../Statement.ts"
 

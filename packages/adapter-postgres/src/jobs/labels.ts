@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { Job, JobId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { batchStatement, integer, query, text } from "../Statement.ts"
 import { jobOf, jobsBySeq } from "./jobRow.ts"
 import { lockWaiting, replaces } from "./replaceJobs.ts"

@@ -1,6 +1,6 @@
 import { sql } from "kysely"
 import type { JobMode, ProjectId } from "@kiln/core/domain"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { assign, batchStatement, fieldsOf, integer, type ItemOf, query, text } from "../Statement.ts"
 
 const laneKey = { projectId: text<ProjectId>(), kind: text(), kindVersion: integer(), mode: text<JobMode>() }

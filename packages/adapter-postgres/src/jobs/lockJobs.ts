@@ -1,6 +1,6 @@
 import type { JobId } from "@kiln/core/domain"
-import { Superseded } from "../postgresErrors.ts"
-import type { Session } from "../Session.ts"
+import { Superseded } from "../connection/postgresErrors.ts"
+import type { Session } from "../connection/Session.ts"
 import { batchStatement, query, text } from "../Statement.ts"
 import { stateColumns, type StateRow } from "./jobRow.ts"
 

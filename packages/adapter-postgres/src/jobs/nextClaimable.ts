@@ -2,7 +2,7 @@ import { sql } from "kysely"
 import type { JobMode } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import type { LaneUpdate } from "./LanePositions.ts"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { firstRoomAt, fullNames, kindIsOpen, type Taken } from "./takeJobs.ts"
 import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
 

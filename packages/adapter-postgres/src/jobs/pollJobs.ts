@@ -1,7 +1,7 @@
 import { jsonArrayFrom } from "kysely/helpers/postgres"
 import { type JobStatus, type PolledJob, progressIn, progressStep } from "@kiln/core/domain"
 import { decodeCharge, decodeJson, decodePart } from "@kiln/sql-store"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { batchStatement, query, type RowOf } from "../Statement.ts"
 import { type OwnedJobs, ownedBy } from "./findJobs.ts"
 import { either, isOfOwner, owned, retained } from "./jobRow.ts"

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { ProjectId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import { briefLockTimeoutMs, type Session } from "../Session.ts"
+import { briefLockTimeoutMs, type Session } from "../connection/Session.ts"
 import { batchStatement, integer, query, text, type Given } from "../Statement.ts"
 
 /** Counts a project's entries in the queue, lane by lane in the index that claims use, and no further than the cap. */

@@ -1,6 +1,6 @@
 import { isParked, type JobId, type Priority, rankOf, rescheduling } from "@kiln/core/domain"
 import type { RescheduleOutcome, Rescheduling } from "@kiln/core/ports"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { batchStatement, integer, query, text } from "../Statement.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"

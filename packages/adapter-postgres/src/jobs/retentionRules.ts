@@ -1,6 +1,6 @@
 import { sql } from "kysely"
 import type { RetentionPublication } from "@kiln/core/ports"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { batchStatement, excluded, type Given, integer, nullable, query, storeTime, text, whole } from "../Statement.ts"
 
 type Publisher = { publisher: string; program: string; ttlMs: number; graceMs: number }

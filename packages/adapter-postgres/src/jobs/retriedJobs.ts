@@ -1,6 +1,6 @@
 import type { Job } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { isOfOwner, owned } from "./jobRow.ts"
 import { batchStatement, integer, query } from "../Statement.ts"
 

@@ -11,7 +11,7 @@ import {
 import type { ClaimRef, Deferral, FencedOutcome } from "@kiln/core/ports"
 import { keepAttempts, keepWaits, type KeptAttempt, type KeptWait } from "./attempts.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { type Move, moveJobs } from "./writeStates.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { type EventState, eventStates, keepParked, type KeptParking, type ParkedRow } from "./signals.ts"

@@ -2,12 +2,12 @@ import { areJobs, canonicalJson, type JobId, type ParkedOn, stepLabel } from "@k
 import type { SignalOutcome, SignalRequest } from "@kiln/core/ports"
 import { sql } from "kysely"
 import { parentLock } from "../migrations/0012Signals.ts"
-import type { Session, Transaction } from "../Session.ts"
+import type { Session, Transaction } from "../connection/Session.ts"
 import { batchStatement, excluded, type Given, integer, query, statement, text } from "../Statement.ts"
 import type { StateRow } from "./jobRow.ts"
 import { finishedElsewhere } from "./lockJobs.ts"
 import * as Effect from "effect/Effect"
-import type { Database } from "../Database.ts"
+import type { Database } from "../connection/Database.ts"
 
 type Signaled = { items: string; own: boolean; payload: string | null }
 

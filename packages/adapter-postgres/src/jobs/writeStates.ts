@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { JobId, JobState, WarningCode } from "@kiln/core/domain"
 import type { StateRow } from "./jobRow.ts"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { assign, batchStatement, fieldsOf, flag, type Given, integer, nullable, query, text } from "../Statement.ts"
 import type { JsonText } from "../columns.ts"
 

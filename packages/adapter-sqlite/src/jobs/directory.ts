@@ -10,16 +10,16 @@ import {
   type JobSummary,
 } from "@kiln/core/ports"
 import { decodePriority, directoryVerbs, listedMetadata } from "@kiln/sql-store"
-import { select, type Values } from "./columns.ts"
-import type { Database } from "./Database.ts"
-import { findPlace } from "./jobs/findPlace.ts"
-import { finishedKinds } from "./jobs/finishedKinds.ts"
-import { jobById, jobOf } from "./jobs/JobRow.ts"
-import { allKinds } from "./jobs/lanes.ts"
+import { select, type Values } from "../columns.ts"
+import type { Database } from "../Database.ts"
+import { findPlace } from "./findPlace.ts"
+import { finishedKinds } from "./finishedKinds.ts"
+import { jobById, jobOf } from "./JobRow.ts"
+import { allKinds } from "./lanes.ts"
 import { measureQueue } from "./queueDepth.ts"
-import { type Given, query, type RowOf, statement } from "./Statement.ts"
-import type { Transaction } from "./Transaction.ts"
-import { transactionsOf } from "./transactionsOf.ts"
+import { type Given, query, type RowOf, statement } from "../Statement.ts"
+import type { Transaction } from "../Transaction.ts"
+import { transactionsOf } from "../transactionsOf.ts"
 
 // Lists
 

@@ -1,9 +1,9 @@
 import { type RawBuilder, sql } from "kysely"
 import { type ProjectId, ranks } from "@kiln/core/domain"
 import { type DepthState, type QueueDepth, queueDepths } from "@kiln/core/ports"
-import { ranksOf } from "./migrations/initial/ranks.ts"
-import type { Session } from "./Session.ts"
-import { type Given, query, statement, storeTime } from "./Statement.ts"
+import { ranksOf } from "../migrations/initial/ranks.ts"
+import type { Session } from "../connection/Session.ts"
+import { type Given, query, statement, storeTime } from "../Statement.ts"
 
 type Of = { projectId: ProjectId | null }
 

@@ -1,6 +1,6 @@
 import pg from "pg"
 import { isError } from "@kiln/core/domain"
-import { OtherDatabase, SettingsIgnored, UnusableSession } from "./sameDatabase.ts"
+import { OtherDatabase, SettingsIgnored, UnusableSession } from "./sessionChecks.ts"
 
 /** Thrown by a verb when another transaction has committed in between. The step starts over and sees what that one wrote. */
 export class Superseded extends Error {

@@ -1,7 +1,7 @@
 import { Duplex } from "node:stream"
 import { callbackify } from "node:util"
 import pg from "pg"
-import { types } from "./Connections.ts"
+import { types } from "./pool.ts"
 import { NoConnection } from "./postgresErrors.ts"
 import type { ConnectionSource, PooledConnection } from "./Session.ts"
 

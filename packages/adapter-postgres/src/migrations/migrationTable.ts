@@ -1,6 +1,6 @@
 import type { Migration } from "@kiln/core/ports"
 import { type AppliedMigration, digestOf } from "@kiln/sql-store"
-import type { Session } from "./Session.ts"
+import type { Session } from "../connection/Session.ts"
 
 /** Creates the table of applied migrations, as the first version did. A migration adds the digests. */
 export const createMigrationTable = `CREATE TABLE IF NOT EXISTS "kiln".migrations (name text PRIMARY KEY, applied_at bigint NOT NULL)`

@@ -10,12 +10,12 @@ import {
   isOtherText,
   statusOf,
 } from "@kiln/sql-store"
-import type { Database } from "./Database.ts"
+import type { Database } from "../connection/Database.ts"
 import { appliedMigrations, createMigrationTable, recordDigests, recordMigration } from "./migrationTable.ts"
-import { migrations as bundled } from "./migrations/index.ts"
-import { sqlState } from "./postgresErrors.ts"
-import { inSavepoint, schemaDrift } from "./schemaDrift.ts"
-import type { Session } from "./Session.ts"
+import { migrations as bundled } from "./index.ts"
+import { sqlState } from "../connection/postgresErrors.ts"
+import { inSavepoint, schemaDrift } from "../inspect/schemaDrift.ts"
+import type { Session } from "../connection/Session.ts"
 
 type Table = { readonly name: string }
 

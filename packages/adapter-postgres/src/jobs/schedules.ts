@@ -1,8 +1,8 @@
 import type { NewJob } from "@kiln/core/ports"
 import { writeSchedule as write } from "@kiln/sql-store"
-import type { Session, Transaction } from "./Session.ts"
-import { batchStatement, query, text } from "./Statement.ts"
-import { runOn } from "./transactionsOf.ts"
+import type { Session, Transaction } from "../connection/Session.ts"
+import { batchStatement, query, text } from "../Statement.ts"
+import { runOn } from "../transactionsOf.ts"
 
 /** Locks schedules until the transaction ends, in the order of their names to avoid deadlocks. */
 const lockSchedules = batchStatement({ name: text() }, (item) =>

@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from "kysely"
 import type { ProjectId, RetainedData } from "@kiln/core/domain"
 import type { FinishedJob, JobCount, JobDirectory } from "@kiln/core/ports"
-import { finishedKinds } from "./jobs/finishedKinds.ts"
-import { retainedPart } from "./jobs/jobRow.ts"
-import type { Session } from "./Session.ts"
-import { ago, batchStatement, type Given, plenty, query, statement, storeTime, text, wholeAge } from "./Statement.ts"
+import { finishedKinds } from "./finishedKinds.ts"
+import { retainedPart } from "./jobRow.ts"
+import type { Session } from "../connection/Session.ts"
+import { ago, batchStatement, type Given, plenty, query, statement, storeTime, text, wholeAge } from "../Statement.ts"
 
 /** Whether a job has all labels of a JSON list. */
 export const hasLabels = (jobSeq: RawBuilder<number>, labels: RawBuilder<string>) =>

@@ -1,7 +1,7 @@
 import type { Migration, SchemaDrift } from "@kiln/core/ports"
-import { createMigrationTable } from "./migrationTable.ts"
-import type { Session } from "./Session.ts"
-import { inSchema } from "./Statement.ts"
+import { createMigrationTable } from "../migrations/migrationTable.ts"
+import type { Session } from "../connection/Session.ts"
+import { inSchema } from "../Statement.ts"
 
 /** A part of a schema and its definition. */
 export interface SchemaPart {

@@ -1,9 +1,9 @@
 import { sql } from "kysely"
 import { type ProjectId, ranks } from "@kiln/core/domain"
 import { type DepthState, type QueueDepth, queueDepths } from "@kiln/core/ports"
-import { bitOf } from "./jobs/lanes.ts"
-import { type Given, query, statement } from "./Statement.ts"
-import type { Transaction } from "./Transaction.ts"
+import { bitOf } from "./lanes.ts"
+import { type Given, query, statement } from "../Statement.ts"
+import type { Transaction } from "../Transaction.ts"
 
 type Limits = { readonly now: number; readonly limit: number }
 

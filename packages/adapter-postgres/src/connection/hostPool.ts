@@ -1,5 +1,5 @@
-import type { ListeningClient, Notification } from "./Connections.ts"
-import type { SessionCheck } from "./sameDatabase.ts"
+import type { ListeningClient, Notification } from "./pool.ts"
+import type { SessionCheck } from "./sessionChecks.ts"
 import { NoConnection } from "./postgresErrors.ts"
 import type { ConnectionSource, PooledConnection } from "./Session.ts"
 

@@ -1,33 +1,8 @@
-import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
-import {
-  type OptionNames,
-  requireFlag,
-  requireNumber,
-  requireOneOf,
-  requireOptions,
-  type StoreUnavailable,
-} from "@kiln/core/domain"
-import type { MigrationStatus } from "@kiln/core/ports"
-import {
-  beginBriefStatement,
-  beginStatement,
-  type ConnectionOptions,
-  type ListeningClient,
-  makePool,
-  newListeningClient,
-  type Password,
-  type Ssl,
-  types,
-} from "./Connections.ts"
-import { addressOfPool, hasPassword, hasSsl, requireUrl } from "./connectionUrl.ts"
-import { HostListeningClient, HostPool, HostSource, type PgPool } from "./hostPool.ts"
-import { type PGliteDatabase, PGliteSource } from "./pglite.ts"
-import type { ConnectionSource } from "./Session.ts"
-import { Database } from "./Database.ts"
-import { makeSameDatabase } from "./sameDatabase.ts"
-import { applyMigrations, migrate, migrationStatus } from "./migrate.ts"
-import { type CountedPool, measurePool } from "./poolMetrics.ts"
+import pg from "pg"
+import { type OptionNames, requireFlag, requireNumber, requireOneOf, requireOptions } from "@kiln/core/domain"
+import type { ConnectionOptions, Password, Ssl } from "./pool.ts"
+import type { PgPool } from "./hostPool.ts"
+import type { PGliteDatabase } from "./pglite.ts"
 
 export interface PostgresOptions {
   /**
@@ -186,13 +161,13 @@ const serverOf = (options: ServerOptions): Server => {
 }
 
 /** Connections of a program's pool that are kept: for heartbeats, and for jobs in the program's transactions, which hold others. */
-const keptOfPool = 2
+export const keptOfPool = 2
 
-const listens = ({ notifications = true, pooler }: PostgresOptions): boolean =>
+export const listens = ({ notifications = true, pooler }: PostgresOptions): boolean =>
   notifications === true && pooler !== "transaction"
 
 /** The most connections of the pool that kiln may use at once. Some pools do not tell their own limit. */
-const mostOfPool = ({ pool, poolSize = 10 }: PostgresOptions): number => {
+export const mostOfPool = ({ pool, poolSize = 10 }: PostgresOptions): number => {
   const max = pool?.options !== undefined && "max" in pool.options ? pool.options.max : undefined
   return typeof max === "number" ? Math.min(max, poolSize) : poolSize
 }
@@ -243,136 +218,78 @@ export const connectionOptions = (options: PostgresOptions): ConnectionOptions =
   }
 }
 
-const defaultConnectMs = 3_000
+export const defaultConnectMs = 3_000
 
-/** Time limit of one heartbeat: a later answer is too late for the leases, and the next heartbeat needs the connection. */
-const heartbeatLimitMs = 5_000
+const schemes = "postgres://, postgresql:// or socket:"
+const escapes = 'percent-encode "@", ":", "/", "#", "?" and "%" in the user and the password (encodeURIComponent)'
 
-/** The connections of one process. */
-export interface OpenDatabase {
-  readonly connections: ConnectionOptions
-  readonly database: Database
-  /** Uses its own connections. */
-  readonly heartbeats: Database
-  /** For steps that a caller's transaction waits for. Of a program's pool, it has its own connection: callers may hold the others. */
-  readonly callers: Database
-  /** Returns a client for notifications, not connected. */
-  readonly listeningClient: () => ListeningClient
+/** Throws `TypeError`. No message repeats a part of the URL in which a password may be. */
+const broken = (problem: string): never => {
+  throw new TypeError(`invalid url: ${problem}`)
 }
 
-/** The sources of connections of one process, by what they are for. */
-interface Sources {
-  readonly shared: ConnectionSource & CountedPool
-  readonly heartbeats: ConnectionSource & CountedPool
-  readonly callers: ConnectionSource | undefined
-  readonly sharedMax: number
-  readonly listeningClient: () => ListeningClient
-}
-
-const ownSources = (connections: ConnectionOptions): Effect.Effect<Sources, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const verify = makeSameDatabase(true)
-    const sharedMax = connections.poolSize - 1
-    return {
-      shared: yield* makePool(connections, "kiln", sharedMax, verify),
-      heartbeats: yield* makePool(connections, "kiln heartbeats", 1, verify),
-      callers: undefined,
-      sharedMax,
-      listeningClient: () => newListeningClient(connections),
-    }
-  })
-
-const hostSources = (pool: PgPool, options: PostgresOptions): Effect.Effect<Sources, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    // Behind a pooler, a connection does not stay with one server session.
-    const check = options.pooler === "transaction" ? () => Promise.resolve() : makeSameDatabase(false)
-    const host = new HostPool(pool, options.connectTimeoutMs ?? defaultConnectMs, types, check)
-    const source = (max: number, keeps: boolean) =>
-      Effect.acquireRelease(
-        Effect.sync(() => new HostSource(host, max, keeps)),
-        (opened) => Effect.sync(() => opened.close()),
-      )
-    const sharedMax = Math.max(1, mostOfPool(options) - keptOfPool - (listens(options) ? 1 : 0))
-    return {
-      shared: yield* source(sharedMax, false),
-      heartbeats: yield* source(1, true),
-      callers: yield* source(1, true),
-      sharedMax,
-      listeningClient: () => new HostListeningClient(host),
-    }
-  })
-
-const pgliteSources = (pglite: PGliteDatabase, timeoutMs: number): Sources => {
-  const shared = new PGliteSource(pglite, timeoutMs)
-  return {
-    shared,
-    heartbeats: shared,
-    callers: undefined,
-    sharedMax: 1,
-    listeningClient: () => {
-      throw new TypeError("nobody else notifies PGlite")
-    },
+/** The client of the driver for a URL, not connected. The driver decodes the URL and reads the files that it names. */
+const clientOf = (url: string): pg.Client => {
+  try {
+    return new pg.Client({ connectionString: url })
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined
+    const path = error instanceof Error && "path" in error ? error.path : undefined
+    return typeof path === "string"
+      ? broken(`cannot read the file ${path} that a parameter names (${String(code)})`)
+      : broken(`it cannot be parsed; ${escapes}`)
   }
 }
 
-const sourcesOf = (connections: ConnectionOptions, options: PostgresOptions) => {
-  const { pglite, pool } = options
-  if (pglite !== undefined) return Effect.sync(() => pgliteSources(pglite, connections.connectTimeoutMs))
-  return pool === undefined ? ownSources(connections) : hostSources(pool, options)
+/** The name of a service file's section, where the connection would come from one. */
+const serviceOf = (url: string, isHostNamed: boolean): string | undefined => {
+  const [, parameters = ""] = url.split("?", 2)
+  const named = new URLSearchParams(parameters).get("service")
+  if (named !== null) return `the parameter service=${named}`
+  // oxlint-disable-next-line node/no-process-env -- the driver reads PGHOST, but ignores PGSERVICE
+  const { PGHOST, PGSERVICE } = process.env
+  return PGSERVICE === undefined || isHostNamed || PGHOST !== undefined ? undefined : "PGSERVICE"
 }
 
-/** Connects until the scope closes, without checking the schema. */
-export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const connections = connectionOptions(options)
-    const { callers, heartbeats, listeningClient, shared, sharedMax } = yield* sourcesOf(connections, options)
-    const timing = {
-      retryForMs: options.retryForMs ?? 5_000,
-      reconnectForMs: options.reconnectForMs ?? 1_000,
-      contenders: Math.max(1, Math.floor(sharedMax / 3)),
-      // All statements of a step together. A step that takes longer hangs and is cut.
-      tryForMs: 2 * connections.statementTimeoutMs,
-      wire: {
-        schema: connections.schema,
-        prepared: connections.prepared,
-        lockTimeoutMs: connections.lockTimeoutMs,
-      },
-      begin: beginStatement(connections),
-      beginBrief: beginBriefStatement(connections),
-      ownSessions: connections.ownSessions,
-    }
-    yield* measurePool(shared, "shared", sharedMax)
-    yield* measurePool(heartbeats, "heartbeats", 1)
-    const database = new Database(shared, timing)
-    return {
-      connections,
-      database,
-      heartbeats: new Database(heartbeats, { ...timing, tryForMs: Math.min(timing.tryForMs, heartbeatLimitMs) }),
-      callers: callers === undefined ? database : new Database(callers, timing),
-      listeningClient,
-    }
-  })
+const isSocket = (url: string): boolean => url.startsWith("/") || url.startsWith("socket:")
 
-/** Connects and brings the schema up to date. */
-export const openDatabase = (options: PostgresOptions): Effect.Effect<OpenDatabase, StoreUnavailable, Scope.Scope> =>
-  Effect.gen(function* () {
-    const open = yield* connect(options)
-    yield* migrate(open.database, open.connections.schema, options.migrate ?? true)
-    return open
-  })
+/** The part between `//` and the path: users, hosts and ports. */
+const authorityOf = (url: string): string => /^[a-z]+:\/\/([^/?#]*)/.exec(url)?.[1] ?? ""
 
-/** Migrations without opening the store. Opening applies them too, unless `migrate` is false. */
-export const postgresMigrations = {
-  /** Returns which migrations are applied and pending. Changes nothing. Without a schema, all are pending. */
-  status: (options: PostgresOptions): Effect.Effect<MigrationStatus, StoreUnavailable> =>
-    Effect.gen(function* () {
-      const { connections, database } = yield* connect(options)
-      return yield* database.read("migrationStatus", (session) => migrationStatus(session, connections.schema))
-    }).pipe(Effect.scoped),
-  /** Applies all pending migrations, or none if one fails. Returns their names, in order. */
-  apply: (options: PostgresOptions): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> =>
-    Effect.gen(function* () {
-      const { connections, database } = yield* connect(options)
-      return yield* applyMigrations(database, connections.schema)
-    }).pipe(Effect.scoped),
-} as const
+/**
+ * Checks the URL of a server and returns host, port and database, without user, password and parameters. Throws `TypeError` with a
+ * message that does not contain it.
+ */
+export const requireUrl = (url: string): string => {
+  const isUrl = /^(postgres(ql)?:\/\/|socket:)/.test(url)
+  if (!isUrl && !url.startsWith("/"))
+    broken(`it must begin with ${schemes}, for example postgres://user:password@host:5432/database`)
+  if (!url.startsWith("/") && /[#\s]/.test(url)) broken(`it contains a # or a space; ${escapes}`)
+  const authority = authorityOf(url)
+  const hosts = authority.slice(authority.lastIndexOf("@") + 1)
+  if (hosts.includes(",")) broken("it names several hosts, which the driver does not support; name one")
+  const client = clientOf(url)
+  // A slash in the password ends the host.
+  if (/[@/]/.test(client.database ?? "")) broken(`the name of the database contains @ or /; ${escapes}`)
+  const service = serviceOf(url, isSocket(url) || hosts !== "" || /[?&]host=/.test(url))
+  if (service !== undefined)
+    broken(
+      `${service} names a section of a service file, which the driver does not read; write host, user and database`,
+    )
+  const { host, pathname } = URL.canParse(url) && !isSocket(url) ? new URL(url) : unparsed(client)
+  return `${host}${pathname}`
+}
+
+const unparsed = ({ database = "", host }: pg.Client) => ({ host, pathname: `/${database}` })
+
+/** Whether the URL has a password. */
+export const hasPassword = (url: string): boolean => /^[a-z]+:\/\/[^/?#@]*:[^/?#@]+@|[?&]password=/.test(url)
+
+/** Whether the URL says how to encrypt. */
+export const hasSsl = (url: string): boolean => /[?&]ssl(mode|rootcert|cert|key|negotiation)?=/.test(url)
+
+/** Host, port and database of a pool of the driver. */
+export const addressOfPool = ({ options = {} }: { readonly options?: object }): string => {
+  const { database = "", host, port } = new pg.Client({ ...options })
+  return `${host}:${port}/${database}`
+}

@@ -1,15 +1,15 @@
 import { sql } from "kysely"
 import type { Job, JobId, JobMode, JobStatus, KeyId, ProjectId } from "@kiln/core/domain"
 import { JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
-import { findPlace } from "./jobs/findPlace.ts"
-import { either, jobOf, jobsById, retained, statusPart } from "./jobs/jobRow.ts"
+import { findPlace } from "./findPlace.ts"
+import { either, jobOf, jobsById, retained, statusPart } from "./jobRow.ts"
 import { decodePriority, directoryVerbs, listedMetadata } from "@kiln/sql-store"
 import { countJobs, hasLabels, listFinished } from "./countJobs.ts"
 import { measureQueue } from "./queueDepth.ts"
-import type { Session } from "./Session.ts"
-import { batchStatement, type Given, plenty, query, statement, text } from "./Statement.ts"
-import type { Database } from "./Database.ts"
-import { transactionsOf } from "./transactionsOf.ts"
+import type { Session } from "../connection/Session.ts"
+import { batchStatement, type Given, plenty, query, statement, text } from "../Statement.ts"
+import type { Database } from "../connection/Database.ts"
+import { transactionsOf } from "../transactionsOf.ts"
 
 /** Maximum number of rows that a page examines in each part: rare matches give short pages. */
 const mostLookedAt = 1_000

@@ -1,6 +1,6 @@
 import { sqlState } from "./postgresErrors.ts"
 import type { Rest } from "@kiln/sql-store"
-import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "./Statement.ts"
+import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "../Statement.ts"
 
 /** Settings for statements on the store's connections. */
 export interface Wire {

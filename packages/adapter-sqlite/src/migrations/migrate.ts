@@ -2,11 +2,11 @@ import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus } from "@kiln/core/ports"
 import { acceptMigrations, compareMigrations, type FoundMigrations, isOtherText, statusOf } from "@kiln/sql-store"
-import type { Database } from "./Database.ts"
-import { schemaDrift } from "./inspect/schemaDrift.ts"
+import type { Database } from "../Database.ts"
+import { schemaDrift } from "../inspect/schemaDrift.ts"
 import { appliedMigrations, createMigrationTable, recordDigests, recordMigration } from "./migrationTable.ts"
-import { migrations as bundled } from "./migrations/index.ts"
-import type { SqliteDatabase } from "./SqliteDatabase.ts"
+import { migrations as bundled } from "./index.ts"
+import type { SqliteDatabase } from "../SqliteDatabase.ts"
 
 const find = (connection: SqliteDatabase, migrations: ReadonlyArray<Migration>): FoundMigrations => {
   const compared = compareMigrations(appliedMigrations(connection), migrations)

@@ -1,6 +1,6 @@
 import type { Migration } from "@kiln/core/ports"
 import { type AppliedMigration, digestOf } from "@kiln/sql-store"
-import type { SqliteDatabase } from "./SqliteDatabase.ts"
+import type { SqliteDatabase } from "../SqliteDatabase.ts"
 
 /** Has a name that no program's own migrations use, since the file may be shared. */
 const migrationTable = "kiln_migrations"
