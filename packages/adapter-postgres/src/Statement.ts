@@ -17,6 +17,7 @@ import {
   compile as compileWith,
   once,
   Placeholder,
+  placeholders,
   plentyName,
   queries,
   type SqlValue as CommonValue,
@@ -78,9 +79,6 @@ export type Given<P extends Values> = { readonly [Name in keyof P]: RawBuilder<P
 
 const placeholder = (name: string) => sql.val(new Placeholder(name))
 
-const placeholders = <P extends Values>(): Given<P> =>
-  new Proxy({} as Given<P>, { get: (_target, name) => placeholder(String(name)) })
-
 let statements = 0
 
 const compile = (built: Built<unknown>, transform?: (node: RootOperationNode) => RootOperationNode) => {
@@ -129,11 +127,17 @@ const lazily = <Bind>(compiled: () => { readonly sql: string; readonly name: str
   bind,
 })
 
-/** Declares a query whose parameters are named by the type of `build`'s argument. */
-export const statement = <P extends Values, Row>(build: (given: Given<P>) => Built<Row>): Statement<P, Row> => {
-  const compiled = once(() => compile(build(placeholders<P>())))
+const statementOf = <P extends Values, Row>(
+  build: () => Built<Row>,
+  transform?: (node: RootOperationNode) => RootOperationNode,
+): Statement<P, Row> => {
+  const compiled = once(() => compile(build(), transform))
   return lazily(compiled, (parameters: P) => compiled().names.map((parameter) => parameters[parameter] ?? null))
 }
+
+/** Declares a query whose parameters are named by the type of `build`'s argument. */
+export const statement = <P extends Values, Row>(build: (given: Given<P>) => Built<Row>): Statement<P, Row> =>
+  statementOf(() => build(placeholders() as never))
 
 /** Names the schema in a query of both databases. */
 export const inDefaultSchema = new WithSchemaPlugin(defaultSchema)
@@ -147,12 +151,7 @@ const ownStatements = new WeakMap<AnyStatement, Statement<Values, unknown>>()
 export const ownOf = (common: AnyStatement): Statement<Values, unknown> => {
   const known = ownStatements.get(common)
   if (known !== undefined) return known
-  const { name, names, sql: text } = compile(common.built, withSchema)
-  const own: Statement<Values, unknown> = {
-    sql: text,
-    name,
-    bind: (parameters) => names.map((parameter) => parameters[parameter] ?? null),
-  }
+  const own = statementOf<Values, unknown>(() => common.built, withSchema)
   ownStatements.set(common, own)
   return own
 }
@@ -199,7 +198,7 @@ const compileBatch = <F extends Fields, P extends Values>(
   )
   const names = sql.join([...fields, "ord"].map((field) => sql.id(field)))
   const item = sql<BatchRow<ItemOf<F>>>`unnest(${arrays}) with ordinality`.as<"item">(sql`item(${names})`)
-  const { name, names: order, sql: text } = compile(build(item, placeholders<P>()), transform)
+  const { name, names: order, sql: text } = compile(build(item, placeholders() as never), transform)
   const fieldOf = new Map(fields.map((field) => [`item.${field}`, field]))
   return { sql: text, name, sources: order.map((parameter) => ({ parameter, field: fieldOf.get(parameter) })) }
 }

@@ -71,7 +71,7 @@ export {
   isOtherText,
   statusOf,
 } from "./compareMigrations.ts"
-export { decodeCharge, decodeCheckpoints, decodeJob, decodePart, decodePriority } from "./storedJob.ts"
+export { decodeCheckpoints, decodeJob, decodePolled, decodePriority, decodeState } from "./storedJob.ts"
 export {
   decodeAmounts,
   decodeBucket,

@@ -2,11 +2,14 @@ import {
   type Charge,
   type Job,
   type JobId,
+  type JobMode,
   type JobState,
   type JsonObject,
+  type PolledJob,
   type PriceSnapshot,
   type Priority,
   priorityOfRank,
+  progressIn,
 } from "@kiln/core/domain"
 import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "./storedJson.ts"
 
@@ -36,6 +39,30 @@ interface StoredJob extends Pick<
   readonly priceCurrency: string | null
   readonly priceUnitAmounts: string | null
 }
+
+/** Returns the state of a row. */
+export const decodeState = (
+  row: Omit<JobState, "held" | "errorCode" | "finishedAt">,
+  held: boolean,
+  errorCode: JobState["errorCode"],
+  finishedAt: number | null,
+): JobState => ({
+  queueLimitMs: row.queueLimitMs,
+  runLimitMs: row.runLimitMs,
+  status: row.status,
+  token: row.token,
+  held,
+  claimableAt: row.claimableAt,
+  deadlineAt: row.deadlineAt,
+  phaseStartedAt: row.phaseStartedAt,
+  ranMs: row.ranMs,
+  waitedMs: row.waitedMs,
+  attempts: row.attempts,
+  failures: row.failures,
+  lostWorkers: row.lostWorkers,
+  errorCode,
+  finishedAt,
+})
 
 /** Decodes a job. Throws `UndecodableRow` if the row is damaged. */
 export const decodeJob = (
@@ -86,6 +113,30 @@ export const decodeJob = (
   }
 }
 
+interface PolledRow extends Pick<PolledJob, "kind" | "status" | "retained" | "errorCode" | "warningCode"> {
+  readonly output: string | null
+  readonly charge: string | null
+  readonly currency: string | null
+  readonly progress: string | null
+  readonly attempts: number
+}
+
+/** Decodes the parts of a job that a poll shows. Throws `UndecodableRow` if the row is damaged. */
+export const decodePolled = (row: PolledRow, id: JobId, mode: JobMode, files: PolledJob["files"]): PolledJob => ({
+  id,
+  kind: row.kind,
+  mode,
+  status: row.status,
+  retained: row.retained,
+  output: decodePart(row.output, "output", id),
+  errorCode: row.errorCode,
+  warningCode: row.warningCode,
+  charge: decodeCharge(row.charge, id),
+  price: row.currency === null ? null : { currency: row.currency },
+  progress: row.progress === null ? null : progressIn(decodeJson(row.progress, `the progress of ${id}`), row.attempts),
+  files,
+})
+
 /** Returns the priority of a rank, which is how rows store it. */
 export const decodePriority = (rank: number, id: JobId): Priority => {
   const priority = priorityOfRank(rank)
@@ -100,7 +151,7 @@ export const decodeCheckpoints = (
   Object.fromEntries(rows.map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${id}`)]))
 
 /** Decodes a JSON column of a job. */
-export const decodePart = (text: string | null, column: "request" | "output", id: JobId): JsonObject | null =>
+const decodePart = (text: string | null, column: "request" | "output", id: JobId): JsonObject | null =>
   text === null ? null : decodeObject(text, `the ${column} of ${id}`)
 
 const priceOf = (row: StoredJob): PriceSnapshot | null => {
@@ -109,5 +160,5 @@ const priceOf = (row: StoredJob): PriceSnapshot | null => {
   return { name, version, currency, unitAmounts: decodeAmounts(unitAmounts, `price ${name} ${version}`) }
 }
 
-export const decodeCharge = (text: string | null, id: JobId): Charge | null =>
+const decodeCharge = (text: string | null, id: JobId): Charge | null =>
   text === null ? null : (decodeObject(text, `the charge of ${id}`) as JsonObject & Charge)

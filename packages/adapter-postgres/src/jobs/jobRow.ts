@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import { jsonArrayFrom } from "kysely/helpers/postgres"
 import type { Job, JobId, JobMode, JobState, JobStatus, KeyId, ProjectId, RetainedData } from "@kiln/core/domain"
-import { decodeCheckpoints, decodeJob } from "@kiln/sql-store"
+import { decodeCheckpoints, decodeJob, decodeState } from "@kiln/sql-store"
 import { batchStatement, type Given, integer, query, type RowOf, statement, text } from "../Statement.ts"
 
 /** The columns of an unfinished job that transitions read or change, under their domain names. */
@@ -35,23 +35,7 @@ export interface StateRow extends Omit<JobState, "errorCode" | "finishedAt"> {
   readonly createdAt: number
 }
 
-export const stateOf = (row: StateRow): JobState => ({
-  queueLimitMs: row.queueLimitMs,
-  runLimitMs: row.runLimitMs,
-  status: row.status,
-  token: row.token,
-  held: row.held,
-  claimableAt: row.claimableAt,
-  deadlineAt: row.deadlineAt,
-  phaseStartedAt: row.phaseStartedAt,
-  ranMs: row.ranMs,
-  waitedMs: row.waitedMs,
-  attempts: row.attempts,
-  failures: row.failures,
-  lostWorkers: row.lostWorkers,
-  errorCode: null,
-  finishedAt: null,
-})
+export const stateOf = (row: StateRow): JobState => decodeState(row, row.held, null, null)
 
 /** Selects a column from the queue while the job is unfinished, and from its result afterwards. */
 export const either = <A>(

@@ -1,8 +1,8 @@
 import { jsonArrayFrom } from "kysely/helpers/postgres"
-import { type JobStatus, type PolledJob, progressIn, progressStep } from "@kiln/core/domain"
-import { decodeCharge, decodeJson, decodePart } from "@kiln/sql-store"
+import { type JobStatus, type PolledJob, progressStep } from "@kiln/core/domain"
+import { decodePolled } from "@kiln/sql-store"
 import type { Session } from "../connection/Session.ts"
-import { batchStatement, query, type RowOf } from "../Statement.ts"
+import { batchStatement, query } from "../Statement.ts"
 import { type OwnedJobs, ownedBy } from "./findJobs.ts"
 import { either, isOfOwner, owned, retained } from "./jobRow.ts"
 
@@ -44,28 +44,11 @@ const polledByOwner = batchStatement(owned, (item) =>
     ]),
 )
 
-/** Throws `UndecodableRow` where the row is damaged. */
-const polledOf = (row: RowOf<typeof polledByOwner>): PolledJob => ({
-  id: row.id,
-  kind: row.kind,
-  mode: row.mode,
-  status: row.status,
-  retained: row.retained,
-  output: decodePart(row.output, "output", row.id),
-  errorCode: row.errorCode,
-  warningCode: row.warningCode,
-  charge: decodeCharge(row.charge, row.id),
-  price: row.currency === null ? null : { currency: row.currency },
-  progress:
-    row.progress === null ? null : progressIn(decodeJson(row.progress, `the progress of ${row.id}`), row.attempts),
-  files: row.retained === "kept" ? row.files : [],
-})
-
 /** Reads jobs and their files in one statement, so from one snapshot. */
 export const pollJobs = async (session: Session, items: OwnedJobs): Promise<ReadonlyArray<PolledJob | undefined>> => {
   const rows = new Map((await session.batch(polledByOwner, ownedBy(items))).map((row) => [row.ord, row]))
   return items.map((_, index) => {
     const row = rows.get(index + 1)
-    return row && polledOf(row)
+    return row && decodePolled(row, row.id, row.mode, row.retained === "kept" ? row.files : [])
   })
 }

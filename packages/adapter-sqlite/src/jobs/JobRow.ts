@@ -1,6 +1,6 @@
 import { sql } from "kysely"
 import { type Job, type JobId, type JobState, keylessPrefix, type OutputFile } from "@kiln/core/domain"
-import { decodeCheckpoints, decodeJob } from "@kiln/sql-store"
+import { decodeCheckpoints, decodeJob, decodeState } from "@kiln/sql-store"
 import { select, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -147,20 +147,4 @@ export const jobOf = (tx: Transaction, row: JobRow, state: JobState = stateOf(ro
 export const hasFiles = (row: Pick<JobRow, "retained" | "status">): boolean =>
   row.retained === "kept" && row.status === "done"
 
-export const stateOf = (row: StateRow): JobState => ({
-  queueLimitMs: row.queueLimitMs,
-  runLimitMs: row.runLimitMs,
-  status: row.status,
-  token: row.token,
-  held: row.held === 1,
-  claimableAt: row.claimableAt,
-  deadlineAt: row.deadlineAt,
-  phaseStartedAt: row.phaseStartedAt,
-  ranMs: row.ranMs,
-  waitedMs: row.waitedMs,
-  attempts: row.attempts,
-  failures: row.failures,
-  lostWorkers: row.lostWorkers,
-  errorCode: row.errorCode,
-  finishedAt: row.finishedAt,
-})
+export const stateOf = (row: StateRow): JobState => decodeState(row, row.held === 1, row.errorCode, row.finishedAt)
