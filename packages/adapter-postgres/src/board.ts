@@ -146,7 +146,7 @@ const publish = statement(
       ),
 )
 
-export const publishWorker = async (
+const publishWorker = async (
   session: Session,
   { liveKinds, providers, scope, ttlMs, workerId }: PublishedWorker & { readonly ttlMs: number },
 ): Promise<void> => {

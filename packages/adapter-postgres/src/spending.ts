@@ -13,6 +13,18 @@ import type { Session, Transaction } from "./connection/Session.ts"
 import { batchStatement, type Given, type ItemOf, query, statement, text, whole } from "./Statement.ts"
 import { readTime, runOn } from "./transactionsOf.ts"
 
+type Owner = { owner: SpendOwner }
+
+/**
+ * Whether the caller's transaction of a reservation had ended when this statement's snapshot was taken, so that its job, if it committed one,
+ * is in the same snapshot. A transaction that would begin later belongs to another server, from which the tables were copied.
+ */
+const callerHasEnded = sql<boolean>`(pg_visible_in_snapshot(spending.caller_xid, pg_current_snapshot())
+  OR spending.caller_xid >= pg_snapshot_xmax(pg_current_snapshot()))`
+
+/** Whether the job of a reservation exists. */
+const hasJob = sql<boolean>`EXISTS (SELECT FROM "kiln".jobs WHERE jobs.id = spending.entry)`
+
 /** Number of charged entries from which an owner's are added up by day, so that reading them stays cheap. More than two months have days. */
 const mostCharged = 200
 
@@ -157,17 +169,7 @@ export const setSpendCap = async (tx: Transaction, owner: SpendOwner, cap: Spend
   if (cap !== null) await tx.run(insertCharged, { owner, since: startOfPeriod("month", tx.now) })
 }
 
-export type Owner = { owner: SpendOwner }
-
-/**
- * Whether the caller's transaction of a reservation had ended when this statement's snapshot was taken, so that its job, if it committed one,
- * is in the same snapshot. A transaction that would begin later belongs to another server, from which the tables were copied.
- */
-export const callerHasEnded = sql<boolean>`(pg_visible_in_snapshot(spending.caller_xid, pg_current_snapshot())
-  OR spending.caller_xid >= pg_snapshot_xmax(pg_current_snapshot()))`
-
-/** Whether the job of a reservation exists. */
-export const hasJob = sql<boolean>`EXISTS (SELECT FROM "kiln".jobs WHERE jobs.id = spending.entry)`
+// Reservations
 
 const reservation = { owner: text<SpendOwner>(), entry: text(), currency: text(), amount: text() }
 
@@ -301,19 +303,13 @@ export const anyCap = async (session: Session, owners: ReadonlyArray<SpendOwner>
     )
   ).length > 0
 
-const reservationsOfJobs = batchStatement({ entry: text() }, (item) =>
-  query
-    .selectFrom("spending")
-    .innerJoin(item, (join) => join.onRef("item.entry", "=", "spending.entry"))
-    .select(["spending.entry", "spending.currency", "spending.amount"])
-    .where("spending.charged_at", "is", null),
-)
-
 /** Returns what unfinished jobs reserve, by job. A job that had no cap when it was accepted reserves nothing. */
-export const readReservations = async (session: Session, jobs: ReadonlyArray<{ readonly jobId: string }>) => {
-  const rows = await session.batch(
-    reservationsOfJobs,
-    jobs.map(({ jobId: entry }) => ({ entry })),
+export const readReservations = async (session: Session, jobs: ReadonlyArray<{ readonly jobId: JobId }>) =>
+  new Map<string, Reservation>(
+    (
+      await reservationsOf(
+        session,
+        jobs.map(({ jobId }) => jobId),
+      )
+    ).map((reserved) => [reserved.entry, reserved]),
   )
-  return new Map(rows.map(({ entry, ...reserved }) => [entry, reserved]))
-}

@@ -10,11 +10,11 @@ import {
   type Sql,
   type Transactions,
 } from "@kiln/sql-store"
+import * as Effect from "effect/Effect"
+import { Audited, changeMade } from "@kiln/core/ports"
 import type { Database } from "./connection/Database.ts"
 import { type Session, Transaction } from "./connection/Session.ts"
 import { type Given, ownBatchOf, ownOf, query, statement, storeTime, type Values } from "./Statement.ts"
-import * as Effect from "effect/Effect"
-import { Audited, changeMade } from "@kiln/core/ports"
 
 const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
 

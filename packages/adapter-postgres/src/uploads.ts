@@ -14,6 +14,9 @@ import {
   selectUploads as selected,
   transferVerbs,
 } from "@kiln/sql-store"
+import { sql } from "kysely"
+import * as Effect from "effect/Effect"
+import { type NewJob, UploadStore } from "@kiln/core/ports"
 import {
   ago,
   batchStatement,
@@ -26,9 +29,6 @@ import {
   text,
   wholeAge,
 } from "./Statement.ts"
-import { sql } from "kysely"
-import * as Effect from "effect/Effect"
-import { type NewJob, UploadStore } from "@kiln/core/ports"
 import type { Database } from "./connection/Database.ts"
 import type { Session } from "./connection/Session.ts"
 import { runOn, transactionsOf } from "./transactionsOf.ts"

@@ -1,6 +1,4 @@
 import { type MigrationStatus, placeSecret } from "@kiln/core/ports"
-import { tablePrefix } from "./columns.ts"
-import type { SqlValue } from "./SqliteDatabase.ts"
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import SqliteDatabase from "better-sqlite3"
@@ -8,6 +6,8 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { StoreUnavailable } from "@kiln/core/domain"
+import { tablePrefix } from "./columns.ts"
+import type { SqlValue } from "./SqliteDatabase.ts"
 import { migrationStatus } from "./migrations/migrate.ts"
 import { isBusy, sqliteCode } from "./sqliteErrors.ts"
 
@@ -59,7 +59,7 @@ export const copyTables = [
 
 export type CopyTable = (typeof copyTables)[number]
 
-export const countAll = (table: CopyTable): string =>
+const countAll = (table: CopyTable): string =>
   `SELECT count(*) AS count FROM ${tablePrefix}${table}${conditionOf(table)}`
 
 /** The target is another place, and the source is not used any more. */
@@ -104,7 +104,7 @@ const order: Readonly<Record<CopyTable, string>> = {
 }
 
 /** Selects all columns, including those of later migrations, so that a target without such a column reports it. */
-export const selectAll = (table: CopyTable): string => {
+const selectAll = (table: CopyTable): string => {
   // Only short requests are in the rows of their jobs.
   if (table === "jobs")
     return "SELECT kiln_jobs.*, kiln_job_data.request AS long_request FROM kiln_jobs LEFT JOIN kiln_job_data ON job_seq = seq ORDER BY seq"
@@ -129,7 +129,7 @@ const laneOf = ({ ranks: _, ...row }: CopyRow): CopyRow => row
 const plain = (value: SqlValue): SqlValue => (value instanceof Uint8Array ? Uint8Array.from(value) : value)
 
 /** Converts a row for copying. */
-export const copyRow = (table: CopyTable, row: Readonly<Record<string, SqlValue>>): CopyRow => {
+const copyRow = (table: CopyTable, row: Readonly<Record<string, SqlValue>>): CopyRow => {
   const copied: CopyRow = Object.fromEntries(
     Object.entries(row).map(([name, value]) => [name, flags.has(name) ? value === 1 : plain(value)]),
   )

@@ -15,12 +15,12 @@ import {
   timeName,
   type Transactions,
 } from "@kiln/sql-store"
+import * as Effect from "effect/Effect"
+import { Audited, changeMade } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import type { SqlValue } from "./SqliteDatabase.ts"
 import { compile, type Statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
-import * as Effect from "effect/Effect"
-import { Audited, changeMade } from "@kiln/core/ports"
 
 interface Own {
   readonly statement: Statement<never, unknown>

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
@@ -18,12 +17,11 @@ export interface ComparedMigrations extends MigrationStatus {
   readonly withoutDigest: ReadonlyArray<Migration>
 }
 
-export const digestOf = ({ sql }: Migration): string => createHash("sha256").update(sql).digest("hex")
-
 /** Compares applied migrations with those of this version, by name and by the digest of their text. */
 export const compareMigrations = (
   rows: ReadonlyArray<AppliedMigration>,
   migrations: ReadonlyArray<Migration>,
+  digestOf: (migration: Migration) => string,
 ): ComparedMigrations => {
   const byName = new Map(rows.map((row) => [row.name, row]))
   const known = new Set(migrations.map(({ name }) => name))

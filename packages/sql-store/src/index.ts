@@ -66,7 +66,6 @@ export {
   type AppliedMigration,
   type ComparedMigrations,
   compareMigrations,
-  digestOf,
   type FoundMigrations,
   isOtherText,
   statusOf,

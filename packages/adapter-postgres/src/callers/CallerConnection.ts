@@ -1,9 +1,9 @@
 import { CompiledQuery } from "kysely"
+import * as Effect from "effect/Effect"
+import { StoreUnavailable } from "@kiln/core/domain"
 import { meaningOf, sqlState } from "../connection/postgresErrors.ts"
 import { type Connection, Session, Transaction, type Wire } from "../connection/Session.ts"
 import { arrayText, type SqlValue } from "../Statement.ts"
-import * as Effect from "effect/Effect"
-import { StoreUnavailable } from "@kiln/core/domain"
 import type { Database } from "../connection/Database.ts"
 import { readTime } from "../transactionsOf.ts"
 

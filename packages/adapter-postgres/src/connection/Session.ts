@@ -1,5 +1,5 @@
-import { sqlState } from "./postgresErrors.ts"
 import type { Rest } from "@kiln/sql-store"
+import { sqlState } from "./postgresErrors.ts"
 import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "../Statement.ts"
 
 /** Settings for statements on the store's connections. */

@@ -260,7 +260,7 @@ const authorityOf = (url: string): string => /^[a-z]+:\/\/([^/?#]*)/.exec(url)?.
  * Checks the URL of a server and returns host, port and database, without user, password and parameters. Throws `TypeError` with a
  * message that does not contain it.
  */
-export const requireUrl = (url: string): string => {
+const requireUrl = (url: string): string => {
   const isUrl = /^(postgres(ql)?:\/\/|socket:)/.test(url)
   if (!isUrl && !url.startsWith("/"))
     broken(`it must begin with ${schemes}, for example postgres://user:password@host:5432/database`)
@@ -283,13 +283,13 @@ export const requireUrl = (url: string): string => {
 const unparsed = ({ database = "", host }: pg.Client) => ({ host, pathname: `/${database}` })
 
 /** Whether the URL has a password. */
-export const hasPassword = (url: string): boolean => /^[a-z]+:\/\/[^/?#@]*:[^/?#@]+@|[?&]password=/.test(url)
+const hasPassword = (url: string): boolean => /^[a-z]+:\/\/[^/?#@]*:[^/?#@]+@|[?&]password=/.test(url)
 
 /** Whether the URL says how to encrypt. */
-export const hasSsl = (url: string): boolean => /[?&]ssl(mode|rootcert|cert|key|negotiation)?=/.test(url)
+const hasSsl = (url: string): boolean => /[?&]ssl(mode|rootcert|cert|key|negotiation)?=/.test(url)
 
 /** Host, port and database of a pool of the driver. */
-export const addressOfPool = ({ options = {} }: { readonly options?: object }): string => {
+const addressOfPool = ({ options = {} }: { readonly options?: object }): string => {
   const { database = "", host, port } = new pg.Client({ ...options })
   return `${host}:${port}/${database}`
 }

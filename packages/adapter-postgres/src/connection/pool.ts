@@ -3,10 +3,10 @@ import type { ConnectionOptions as TlsOptions } from "node:tls"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import pg from "pg"
+import * as Metric from "effect/Metric"
 import { NoConnection } from "./postgresErrors.ts"
 import { type SessionCheck, sessionPath, verifierOf } from "./sessionChecks.ts"
 import { briefLockTimeoutMs, type ConnectionSource, type Wire } from "./Session.ts"
-import * as Metric from "effect/Metric"
 
 /** Milliseconds for which a connection keeps plans. */
 const keptMs = 10_000

@@ -51,6 +51,102 @@ const locking =
       (tx, jobs) => verb(tx, items, jobs),
     )
 
+/** Verbs that end jobs without a claim. */
+const endingFromOutside = (
+  db: Database,
+  tell: AnnounceFinished,
+): Pick<JobStore["Service"], "cancelJobs" | "expireJobs"> => ({
+  cancelJobs: (jobIds) =>
+    Effect.tap(
+      recorded((record) =>
+        db.writeAfter(
+          "JobStore.cancelJobs",
+          (session) =>
+            lockedJobs(
+              session,
+              jobIds.map((jobId) => ({ jobId })),
+            ),
+          async (tx, jobs) => record(tx, await cancelJobs(tx, jobIds, jobs)),
+        ),
+      ),
+      (outcomes) => Effect.sync(() => tell(jobIds.filter((_, index) => outcomes[index] === "Canceled"))),
+    ),
+  expireJobs: (limit) =>
+    db
+      .writeIf<ReadonlyArray<JobId>>(
+        "JobStore.expireJobs",
+        (session) => session.any(anyOverdue, {}),
+        (tx) => expireJobs(tx, limit),
+        [],
+      )
+      .pipe(Effect.tap((jobs) => Effect.sync(() => tell(jobs)))),
+})
+
+/** Verbs that keep jobs by their age. */
+const retaining = (db: Database): Pick<JobStore["Service"], "expireData" | "deleteJobs" | "publishRetention"> => ({
+  expireData: (olderThanMs, limit) =>
+    db.writeIf(
+      "JobStore.expireData",
+      (session) => session.any(anyKeptJob, agesFrom(olderThanMs)),
+      (tx) => expireData(tx, olderThanMs, limit),
+      nothingPruned,
+    ),
+  deleteJobs: (olderThanMs, limit) =>
+    db.writeIf(
+      "JobStore.deleteJobs",
+      (session) => session.any(anyFinishedJob, agesFrom(olderThanMs)),
+      (tx) => deleteJobs(tx, olderThanMs, limit),
+      nothingPruned,
+    ),
+  publishRetention: (publication) =>
+    db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
+})
+
+/** Another start of waiting jobs. */
+const rescheduling = (db: Database): Pick<JobStore["Service"], "rescheduleJobs"> => ({
+  rescheduleJobs: (items) =>
+    recorded((record) =>
+      db.writeAfter(
+        "JobStore.rescheduleJobs",
+        (session) => lockedJobsAndLanes(session, items),
+        async (tx, jobs) => record(tx, await rescheduleJobs(tx, items, jobs)),
+      ),
+    ),
+})
+
+const signaling = (db: Database): Pick<JobStore["Service"], "signalJobs"> => ({
+  signalJobs: (items) =>
+    items.length === 0
+      ? Effect.succeed([])
+      : recorded((record) =>
+          db.writeBatch(
+            "JobStore.signalJobs",
+            items.length,
+            (session) => lockedJobs(session, items),
+            async (tx, jobs) => record(tx, await signalLocked(tx, items, jobs)),
+          ),
+        ),
+})
+
+/** The hint about a job that has ended also says that it has new chunks. */
+const streaming = (db: Database, tell: AnnounceFinished): Pick<JobStore["Service"], "appendChunks" | "readChunks"> => ({
+  appendChunks: (items) =>
+    db
+      .writeBatch(
+        "JobStore.appendChunks",
+        items.length,
+        (session) => lockedJobs(session, items),
+        (tx, jobs) => appendChunks(tx, items, jobs),
+      )
+      .pipe(
+        Effect.map(({ isHeard, outcomes }) => {
+          if (isHeard) tell(items.flatMap(({ jobId }, place) => (outcomes[place] === "Written" ? [jobId] : [])))
+          return outcomes
+        }),
+      ),
+  readChunks: (items) => db.read("JobStore.readChunks", (session) => readChunks(session, items)),
+})
+
 /** Heartbeats have their own connections, so that a busy pool loses no lease. */
 export const makePostgresJobStore = (
   db: Database,
@@ -92,22 +188,7 @@ export const makePostgresJobStore = (
         (tx, jobs) => extendLeases(tx, items, jobs),
       ),
     checkpointJobs: ending("checkpointJobs", checkpointJobs),
-    // The hint about a job that has ended also says that it has new chunks.
-    appendChunks: (items) =>
-      db
-        .writeBatch(
-          "JobStore.appendChunks",
-          items.length,
-          (session) => lockedJobs(session, items),
-          (tx, jobs) => appendChunks(tx, items, jobs),
-        )
-        .pipe(
-          Effect.map(({ isHeard, outcomes }) => {
-            if (isHeard) tell(items.flatMap(({ jobId }, place) => (outcomes[place] === "Written" ? [jobId] : [])))
-            return outcomes
-          }),
-        ),
-    readChunks: (items) => db.read("JobStore.readChunks", (session) => readChunks(session, items)),
+    ...streaming(db, tell),
     completeJobs: (items) => completeJobs(db, items, tell),
     completeAndClaimJobs: (items, request) =>
       Effect.tap(completeAndClaimJobs(db, claims, items, request, tell), ({ claimed }) =>
@@ -116,49 +197,9 @@ export const makePostgresJobStore = (
     failJobs: (items) => failJobs(db, items, tell),
     deferJobs: returning("deferJobs", deferJobs),
     releaseJobs: returning("releaseJobs", releaseJobs),
-    signalJobs: (items) =>
-      items.length === 0
-        ? Effect.succeed([])
-        : recorded((record) =>
-            db.writeBatch(
-              "JobStore.signalJobs",
-              items.length,
-              (session) => lockedJobs(session, items),
-              async (tx, jobs) => record(tx, await signalLocked(tx, items, jobs)),
-            ),
-          ),
-    rescheduleJobs: (items) =>
-      recorded((record) =>
-        db.writeAfter(
-          "JobStore.rescheduleJobs",
-          (session) => lockedJobsAndLanes(session, items),
-          async (tx, jobs) => record(tx, await rescheduleJobs(tx, items, jobs)),
-        ),
-      ),
-    cancelJobs: (jobIds) =>
-      Effect.tap(
-        recorded((record) =>
-          db.writeAfter(
-            "JobStore.cancelJobs",
-            (session) =>
-              lockedJobs(
-                session,
-                jobIds.map((jobId) => ({ jobId })),
-              ),
-            async (tx, jobs) => record(tx, await cancelJobs(tx, jobIds, jobs)),
-          ),
-        ),
-        (outcomes) => Effect.sync(() => tell(jobIds.filter((_, index) => outcomes[index] === "Canceled"))),
-      ),
-    expireJobs: (limit) =>
-      db
-        .writeIf<ReadonlyArray<JobId>>(
-          "JobStore.expireJobs",
-          (session) => session.any(anyOverdue, {}),
-          (tx) => expireJobs(tx, limit),
-          [],
-        )
-        .pipe(Effect.tap((jobs) => Effect.sync(() => tell(jobs)))),
+    ...signaling(db),
+    ...rescheduling(db),
+    ...endingFromOutside(db, tell),
     checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
     eraseJobs: (items) =>
       recorded((record) =>
@@ -169,22 +210,7 @@ export const makePostgresJobStore = (
           async (tx) => record(tx, await eraseJobs(tx, items)),
         ),
       ),
-    expireData: (olderThanMs, limit) =>
-      db.writeIf(
-        "JobStore.expireData",
-        (session) => session.any(anyKeptJob, agesFrom(olderThanMs)),
-        (tx) => expireData(tx, olderThanMs, limit),
-        nothingPruned,
-      ),
-    deleteJobs: (olderThanMs, limit) =>
-      db.writeIf(
-        "JobStore.deleteJobs",
-        (session) => session.any(anyFinishedJob, agesFrom(olderThanMs)),
-        (tx) => deleteJobs(tx, olderThanMs, limit),
-        nothingPruned,
-      ),
-    publishRetention: (publication) =>
-      db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
+    ...retaining(db),
     listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
     ...jobVerbs(common, common.read),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),

@@ -201,7 +201,7 @@ const usableUpload = ({ keyId, mode, projectId, uploadId }: NewJob): Upload | un
       }
 
 /** Returns the job that is accepted at this store time by the remembered board, if everything else is free; otherwise `undefined`. */
-export const assumedJob = (item: NewJob, board: StoredBoard | undefined, now: number): Job | undefined => {
+const assumedJob = (item: NewJob, board: StoredBoard | undefined, now: number): Job | undefined => {
   if (item.gate !== null && board === undefined) return undefined
   const outcome = judgeJob(item, {
     ...assumed,
@@ -254,7 +254,7 @@ export interface Assumed {
  * accepted. The board must have no `liveKinds`, because workers can withdraw their entries at any time. `isCapped`: whether the spending
  * of an owner has to be counted.
  */
-export const assumedOf = (
+const assumedOf = (
   items: ReadonlyArray<NewJob>,
   board: StoredBoard | undefined,
   isCapped: (owner: SpendOwner) => boolean,

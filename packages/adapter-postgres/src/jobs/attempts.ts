@@ -6,9 +6,9 @@ import {
   maxWaitRuns,
   type WaitReason,
 } from "@kiln/core/domain"
+import { sql } from "kysely"
 import type { Transaction } from "../connection/Session.ts"
 import { batchStatement, integer, nullable, query, text } from "../Statement.ts"
-import { sql } from "kysely"
 
 const insertAttempts = batchStatement(
   {

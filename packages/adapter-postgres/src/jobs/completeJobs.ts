@@ -8,6 +8,8 @@ import {
   withinReservation,
 } from "@kiln/core/domain"
 import type { ClaimRequest, CompletedAndClaimed, Completion, FencedOutcome, NewJob } from "@kiln/core/ports"
+import { sql } from "kysely"
+import * as Option from "effect/Option"
 import type { Database } from "../connection/Database.ts"
 import { readReservations } from "../spending.ts"
 import type { Transaction } from "../connection/Session.ts"
@@ -29,8 +31,6 @@ import {
 import { stateOf } from "./jobRow.ts"
 import { lockedJobs } from "./lockJobs.ts"
 import { finishJobs } from "./writeStates.ts"
-import { sql } from "kysely"
-import * as Option from "effect/Option"
 import { type Claims, nextClaim } from "./Claims.ts"
 import { type AnswerRow, type Asked, askedOf, takeCall, type Taken, takenOf, usually } from "./takeJobs.ts"
 
@@ -140,8 +140,6 @@ const endingAndClaiming = (ending: typeof endFree) =>
 const endFreeAndClaim = endingAndClaiming(endFree)
 const endChargedAndClaim = endingAndClaiming(endCharged)
 
-const operation = "JobStore.completeAndClaimJobs"
-
 const isAny = ({ abandoned, claims, unreadable }: Taken): boolean =>
   claims.length + unreadable.length + abandoned.length > 0
 
@@ -156,6 +154,7 @@ export const completeAndClaimJobs = (
   if (items.length === 0) return Effect.succeed({ completed: [], claimed: undefined })
   if (items.some(({ followUps }) => followUps !== undefined))
     return Effect.map(completeJobs(db, items, tell), (completed) => ({ completed, claimed: undefined }))
+  const operation = "JobStore.completeAndClaimJobs"
   const ends = items.map(doneOf)
   const sorted = sortedEnds(ends)
   return Effect.gen(function* () {

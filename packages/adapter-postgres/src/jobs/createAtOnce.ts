@@ -8,6 +8,7 @@ import {
   type NewJob,
   ShortLockWait,
 } from "@kiln/core/ports"
+import { sql } from "kysely"
 import { recorded } from "../transactionsOf.ts"
 import type { Database } from "../connection/Database.ts"
 import { createJobs, readBatch } from "./createJobs.ts"
@@ -27,7 +28,6 @@ import {
   parametersOf,
 } from "./insertJobs.ts"
 import type { Addable, RememberedFacts } from "./RememberedFacts.ts"
-import { sql } from "kysely"
 import type { Session } from "../connection/Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { LanePositions } from "./LanePositions.ts"
@@ -251,7 +251,7 @@ interface Addition {
 }
 
 /** Adds jobs and claims, in one statement. Nobody waits with it for claims of others: the worker can claim later. */
-export const addAndClaim = async (
+const addAndClaim = async (
   session: Session,
   { how, lanes, rows }: Addition,
   positions: LanePositions,

@@ -1,11 +1,11 @@
 import { type FileId, type Job, type JobId, jobOrphanReason, type KeyId, type Principal } from "@kiln/core/domain"
 import type { Orphan, StoredFile } from "@kiln/core/ports"
+import { type RawBuilder, sql } from "kysely"
+import { namedBlobs } from "@kiln/sql-store"
 import { jobOf, jobsByOwner } from "./jobRow.ts"
 import { boundKeys } from "./replaceJobs.ts"
 import type { Session } from "../connection/Session.ts"
 import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
-import { type RawBuilder, sql } from "kysely"
-import { namedBlobs } from "@kiln/sql-store"
 
 /** Jobs, and the callers who ask for them. */
 export type OwnedJobs = ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>

@@ -1,12 +1,12 @@
 import { isParked, type JobId, type Priority, rankOf, rescheduling } from "@kiln/core/domain"
 import type { RescheduleOutcome, Rescheduling } from "@kiln/core/ports"
+import { decodePriority } from "@kiln/sql-store"
 import type { Transaction } from "../connection/Session.ts"
 import { batchStatement, integer, query, text } from "../Statement.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { finishedElsewhere } from "./lockJobs.ts"
 import { type Move, moveJobs } from "./writeStates.ts"
-import { decodePriority } from "@kiln/sql-store"
 
 /** The tokens since which jobs are, or were, parked. */
 const parkedTokens = batchStatement({ seq: integer() }, (item) =>
@@ -71,10 +71,7 @@ const prioritiesInQueue = batchStatement({ id: text<JobId>() }, (item) =>
 )
 
 /** Reads the priorities of unfinished jobs. */
-export const readPriorities = async (
-  tx: Transaction,
-  ids: ReadonlyArray<JobId>,
-): Promise<ReadonlyMap<JobId, Priority>> => {
+const readPriorities = async (tx: Transaction, ids: ReadonlyArray<JobId>): Promise<ReadonlyMap<JobId, Priority>> => {
   const rows = await tx.batch(
     prioritiesInQueue,
     ids.map((id) => ({ id })),
@@ -99,7 +96,7 @@ const changeInJobs = batchStatement({ id: text<JobId>(), rank: integer() }, (ite
 )
 
 /** Changes the priorities of jobs that were locked. A trigger compares the two rows of each, so the queue comes first. */
-export const changePriorities = async (tx: Transaction, priorities: ReadonlyMap<JobId, Priority>): Promise<void> => {
+const changePriorities = async (tx: Transaction, priorities: ReadonlyMap<JobId, Priority>): Promise<void> => {
   const changes = [...priorities].map(([id, priority]) => ({ id, rank: rankOf(priority) }))
   await tx.runBatch(changeInQueue, changes)
   await tx.runBatch(changeInJobs, changes)

@@ -1,12 +1,12 @@
 import { areJobs, canonicalJson, type JobId, type ParkedOn, stepLabel } from "@kiln/core/domain"
 import type { SignalOutcome, SignalRequest } from "@kiln/core/ports"
 import { sql } from "kysely"
+import * as Effect from "effect/Effect"
 import { parentLock } from "../migrations/0012Signals.ts"
 import type { Session, Transaction } from "../connection/Session.ts"
 import { batchStatement, excluded, type Given, integer, query, statement, text } from "../Statement.ts"
 import type { StateRow } from "./jobRow.ts"
 import { finishedElsewhere } from "./lockJobs.ts"
-import * as Effect from "effect/Effect"
 import type { Database } from "../connection/Database.ts"
 
 type Signaled = { items: string; own: boolean; payload: string | null }
@@ -53,8 +53,7 @@ export const signalLocked = async (
 const wakeStatement = statement(() => query.selectNoFrom(sql<number>`"kiln".wake_signaled()`.as("signaled")))
 
 /** Wakes jobs whose signals callers have committed. Returns the number of jobs that have any, at most 500. */
-export const wakeSignaled = async (session: Session): Promise<number> =>
-  (await session.get(wakeStatement, {}))?.signaled ?? 0
+const wakeSignaled = async (session: Session): Promise<number> => (await session.get(wakeStatement, {}))?.signaled ?? 0
 
 /** A job that is being parked. */
 export interface ParkedRow extends ParkedOn {

@@ -11,7 +11,7 @@ import {
   statusOf,
 } from "@kiln/sql-store"
 import type { Database } from "../connection/Database.ts"
-import { appliedMigrations, createMigrationTable, recordDigests, recordMigration } from "./migrationTable.ts"
+import { appliedMigrations, createMigrationTable, recordDigests, recordMigration, digestOf } from "./migrationTable.ts"
 import { migrations as bundled } from "./index.ts"
 import { sqlState } from "../connection/postgresErrors.ts"
 import { inSavepoint, schemaDrift } from "../inspect/schemaDrift.ts"
@@ -46,7 +46,7 @@ const compare = async (
   session: Session,
   schema: string,
   migrations: ReadonlyArray<Migration>,
-): Promise<ComparedMigrations> => compareMigrations(await appliedMigrations(session, schema), migrations)
+): Promise<ComparedMigrations> => compareMigrations(await appliedMigrations(session, schema), migrations, digestOf)
 
 const functionText =
   /CREATE (?:OR REPLACE )?FUNCTION "kiln"\.(\w+)\((?:(?!\bAS\s+[$'])[\s\S])*AS\s+(?:\$\$[\s\S]*?\$\$|'[^']*');/g

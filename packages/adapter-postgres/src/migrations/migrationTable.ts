@@ -1,11 +1,14 @@
+import { createHash } from "node:crypto"
 import type { Migration } from "@kiln/core/ports"
-import { type AppliedMigration, digestOf } from "@kiln/sql-store"
+import type { AppliedMigration } from "@kiln/sql-store"
 import type { Session } from "../connection/Session.ts"
 
 /** Creates the table of applied migrations, as the first version did. A migration adds the digests. */
 export const createMigrationTable = `CREATE TABLE IF NOT EXISTS "kiln".migrations (name text PRIMARY KEY, applied_at bigint NOT NULL)`
 
 export const recordMigration = `INSERT INTO "kiln".migrations (name, applied_at) VALUES ($1, "kiln".store_time())`
+
+export const digestOf = ({ sql }: Migration): string => createHash("sha256").update(sql).digest("hex")
 
 /** `digests`: whether the table has a column for them. */
 interface MigrationTable {

@@ -1,9 +1,9 @@
 import { CompiledQuery, type Transaction as AnyTransaction } from "kysely"
+import { realpathSync } from "node:fs"
 import { sqliteCode } from "../sqliteErrors.ts"
 import type { Answer, SqlText } from "./runWithAnswers.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { PreparedStatements } from "../Transaction.ts"
-import { realpathSync } from "node:fs"
 import type { Database } from "../Database.ts"
 
 /** A transaction of Kysely of any version: the members that are checked before it is used. */

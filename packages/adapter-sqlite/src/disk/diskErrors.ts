@@ -1,7 +1,7 @@
 import { describeDiskProblem, DiskProblem, isError } from "@kiln/core/domain"
-import { sqliteCode } from "../sqliteErrors.ts"
 import { closeSync, openSync, rmSync, statfsSync, writeSync } from "node:fs"
 import { dirname } from "node:path"
+import { sqliteCode } from "../sqliteErrors.ts"
 
 /** Returns an error that explains SQLite's, if that concerns the disk; otherwise the error itself. */
 export const explained = (error: unknown, path: string): unknown => {
@@ -26,7 +26,7 @@ export const systemCode = (error: unknown): string | undefined =>
 export const isFullCode = (code: string | undefined): boolean => code === "ENOSPC" || code === "EDQUOT"
 
 /** Free bytes of a path's file system; `undefined` if they cannot be read. */
-export const freeBytesOf = (path: string): number | undefined => {
+const freeBytesOf = (path: string): number | undefined => {
   try {
     const { bavail, bsize } = statfsSync(dirname(path))
     return bavail * bsize
@@ -58,7 +58,7 @@ const probe = (path: string): string | undefined => {
  * Returns the error of the operating system behind a SQLite error, where it concerns the disk. SQLite reports most of them as an I/O
  * error, and a full disk as one too where it cannot make the file of its shared memory.
  */
-export const diskCodeOf = (reported: string | undefined, path: string): string | undefined => {
+const diskCodeOf = (reported: string | undefined, path: string): string | undefined => {
   if (reported === "SQLITE_FULL") return "ENOSPC"
   if (reported === undefined || !/^SQLITE_(IOERR|CANTOPEN|READONLY)/.test(reported)) return undefined
   const found = probe(path)

@@ -104,7 +104,7 @@ export const truncateLogAfterErasures = (database: Database): Effect.Effect<void
   }).pipe(Effect.forkScoped, Effect.asVoid)
 
 /** Returns whether the log is now empty. */
-export const truncateLog = ({ connection }: Database): boolean => {
+const truncateLog = ({ connection }: Database): boolean => {
   try {
     const [outcome] = connection.pragma("wal_checkpoint(TRUNCATE)") as ReadonlyArray<{ readonly busy: number }>
     return outcome?.busy === 0

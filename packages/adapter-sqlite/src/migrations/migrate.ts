@@ -4,12 +4,12 @@ import type { Migration, MigrationStatus } from "@kiln/core/ports"
 import { acceptMigrations, compareMigrations, type FoundMigrations, isOtherText, statusOf } from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
 import { schemaDrift } from "../inspect/schemaDrift.ts"
-import { appliedMigrations, createMigrationTable, recordDigests, recordMigration } from "./migrationTable.ts"
+import { appliedMigrations, createMigrationTable, recordDigests, recordMigration, digestOf } from "./migrationTable.ts"
 import { migrations as bundled } from "./index.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 
 const find = (connection: SqliteDatabase, migrations: ReadonlyArray<Migration>): FoundMigrations => {
-  const compared = compareMigrations(appliedMigrations(connection), migrations)
+  const compared = compareMigrations(appliedMigrations(connection), migrations, digestOf)
   if (compared.withoutDigest.length === 0) return { ...compared, differences: [] }
   const differences = schemaDrift({ connection }, migrations, compared).filter(isOtherText)
   if (differences.length === 0) return { ...compared, differences }

@@ -1,5 +1,6 @@
+import { createHash } from "node:crypto"
 import type { Migration } from "@kiln/core/ports"
-import { type AppliedMigration, digestOf } from "@kiln/sql-store"
+import type { AppliedMigration } from "@kiln/sql-store"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 
 /** Has a name that no program's own migrations use, since the file may be shared. */
@@ -9,6 +10,8 @@ const migrationTable = "kiln_migrations"
 export const createMigrationTable = `CREATE TABLE IF NOT EXISTS ${migrationTable} (name TEXT NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT`
 
 export const recordMigration = `INSERT INTO ${migrationTable} (name, applied_at) VALUES (?, ?)`
+
+export const digestOf = ({ sql }: Migration): string => createHash("sha256").update(sql).digest("hex")
 
 const hasDigests = (connection: SqliteDatabase): boolean =>
   connection.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = 'digest'").get([migrationTable]) !== undefined
