@@ -5,8 +5,8 @@ import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
   CallerTransactions,
-  JobDirectory,
   DeliveryStore,
+  JobDirectory,
   JobStore,
   RateLimitStore,
   storeAdapter,
@@ -17,22 +17,22 @@ import {
   WakeUp,
 } from "@kiln/core/ports"
 import { coldStores, type SqlStore } from "@kiln/sql-store"
-import type { Database } from "./Database.ts"
-import { auditedDatabase } from "./audit.ts"
+import type { Database } from "./connection/Database.ts"
+import { auditedDatabase, transactionsOf } from "./transactionsOf.ts"
 import { LanePositions } from "./jobs/LanePositions.ts"
-import { checkPostgresOptions, openDatabase, type OpenDatabase, type PostgresOptions } from "./openDatabase.ts"
+import { openDatabase, type OpenDatabase } from "./connection/openDatabase.ts"
+import { checkPostgresOptions, type PostgresOptions } from "./connection/options.ts"
 import { makePostgresCallerTransactions } from "./callers/CallerTransactions.ts"
-import { makePostgresJobDirectory } from "./directory.ts"
+import { makePostgresJobDirectory } from "./jobs/directory.ts"
 import { makePostgresJobStore } from "./jobs/JobStore.ts"
 import { RememberedFacts } from "./jobs/RememberedFacts.ts"
-import { SignaledJobs, signaledPayload } from "./jobs/SignaledJobs.ts"
+import { SignaledJobs, signaledPayload } from "./jobs/signals.ts"
 import { makePostgresPlace } from "./place.ts"
 import { makePostgresRateLimitStore } from "./rateLimits.ts"
 import { makePostgresDeliveryStore } from "./deliveries.ts"
 import { makePostgresSwitchboard } from "./board.ts"
-import { transactionsOf } from "./transactionsOf.ts"
-import { makePostgresUploadStore } from "./uploads/UploadStore.ts"
-import { hintOnce, makePostgresWakeUp, makeNotifiers, type PostgresWakeUp } from "./wakeUp/WakeUp.ts"
+import { makePostgresUploadStore } from "./uploads.ts"
+import { hintOnce, makeNotifiers, makePostgresWakeUp, type PostgresWakeUp } from "./wakeUp/WakeUp.ts"
 import { saveTurns } from "./jobs/nextClaimable.ts"
 import type { KyselyTransaction, PgClient, QueryTransaction } from "./callers/CallerConnection.ts"
 

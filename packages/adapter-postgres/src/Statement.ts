@@ -12,10 +12,12 @@ import {
   type BatchRow,
   type BatchTable,
   type Built,
-  type ColumnType,
+  type Fields,
+  type ItemOf,
   compile as compileWith,
   once,
   Placeholder,
+  placeholders,
   plentyName,
   queries,
   type SqlValue as CommonValue,
@@ -70,15 +72,12 @@ export interface Statement<P extends Values, Row> {
 }
 
 /** The rows of a statement. */
-export type RowOf<S> = S extends Statement<infer _P, infer Row> ? Row : never
+export type RowOf<S> = S extends { readonly [row]?: infer Row } ? Row : never
 
 /** The parameters of a statement as its query sees them. */
 export type Given<P extends Values> = { readonly [Name in keyof P]: RawBuilder<P[Name]> }
 
 const placeholder = (name: string) => sql.val(new Placeholder(name))
-
-const placeholders = <P extends Values>(): Given<P> =>
-  new Proxy({} as Given<P>, { get: (_target, name) => placeholder(String(name)) })
 
 let statements = 0
 
@@ -100,7 +99,19 @@ export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<
 /** Store time, for statements outside of a transaction. Evaluated once per statement, so that indexes can be searched by it. */
 export const storeTime: RawBuilder<number> = sql<number>`${sql.raw(timeText)}`
 
-export { type BatchTable, plenty, wholeAge } from "@kiln/sql-store"
+export {
+  assign,
+  type BatchTable,
+  excluded,
+  fieldsOf,
+  flag,
+  integer,
+  type ItemOf,
+  nullable,
+  plenty,
+  text,
+  wholeAge,
+} from "@kiln/sql-store"
 
 /** Store time minus `ms` milliseconds. */
 export const ago = (ms: RawBuilder<number>): RawBuilder<number> => sql<number>`(${storeTime} - ${whole(ms)})`
@@ -116,11 +127,17 @@ const lazily = <Bind>(compiled: () => { readonly sql: string; readonly name: str
   bind,
 })
 
-/** Declares a query whose parameters are named by the type of `build`'s argument. */
-export const statement = <P extends Values, Row>(build: (given: Given<P>) => Built<Row>): Statement<P, Row> => {
-  const compiled = once(() => compile(build(placeholders<P>())))
+const statementOf = <P extends Values, Row>(
+  build: () => Built<Row>,
+  transform?: (node: RootOperationNode) => RootOperationNode,
+): Statement<P, Row> => {
+  const compiled = once(() => compile(build(), transform))
   return lazily(compiled, (parameters: P) => compiled().names.map((parameter) => parameters[parameter] ?? null))
 }
+
+/** Declares a query whose parameters are named by the type of `build`'s argument. */
+export const statement = <P extends Values, Row>(build: (given: Given<P>) => Built<Row>): Statement<P, Row> =>
+  statementOf(() => build(placeholders() as never))
 
 /** Names the schema in a query of both databases. */
 export const inDefaultSchema = new WithSchemaPlugin(defaultSchema)
@@ -134,12 +151,7 @@ const ownStatements = new WeakMap<AnyStatement, Statement<Values, unknown>>()
 export const ownOf = (common: AnyStatement): Statement<Values, unknown> => {
   const known = ownStatements.get(common)
   if (known !== undefined) return known
-  const { name, names, sql: text } = compile(common.built, withSchema)
-  const own: Statement<Values, unknown> = {
-    sql: text,
-    name,
-    bind: (parameters) => names.map((parameter) => parameters[parameter] ?? null),
-  }
+  const own = statementOf<Values, unknown>(() => common.built, withSchema)
   ownStatements.set(common, own)
   return own
 }
@@ -156,36 +168,37 @@ export interface BatchStatement<Item, P extends Values, Row> {
  * Declares a query over a batch, compiled when it is first used: each field of the items becomes one array parameter, and `unnest` turns them into a table. The
  * statement does not depend on the number of items, so it is prepared once.
  */
-export const batchStatement = <
-  Item extends { readonly [Name in keyof Item]: string | number | boolean | null },
-  P extends Values,
-  Row,
->(
-  columns: { readonly [Name in keyof Item]: ColumnType },
-  build: (item: BatchTable<Item>, given: Given<P>) => Built<Row>,
+export const batchStatement = <F extends Fields, Row, P extends Values = {}>(
+  fields: F,
+  build: (item: BatchTable<ItemOf<F>>, given: Given<P>) => Built<Row>,
   transform?: (node: RootOperationNode) => RootOperationNode,
-): BatchStatement<Item, P, Row> => {
-  const compiled = once(() => compileBatch(columns, build, transform))
-  return lazily(compiled, (items: ReadonlyArray<Item>, parameters: P) =>
+): BatchStatement<ItemOf<F>, P, Row> => {
+  const compiled = once(() => compileBatch(fields, build, transform))
+  return lazily(compiled, (items: ReadonlyArray<ItemOf<F>>, parameters: P) =>
     compiled().sources.map(({ field, parameter }) =>
       field === undefined ? (parameters[parameter] ?? null) : arrayText(items, field),
     ),
   )
 }
 
-const compileBatch = <Item, P extends Values>(
-  columns: { readonly [Name in keyof Item]: ColumnType },
-  build: (item: BatchTable<Item>, given: Given<P>) => Built<unknown>,
+/** The types of a column on Postgres. */
+const sqlTypes = { integer: "bigint", real: "double precision", text: "text", bytes: "bytea", flag: "boolean" } as const
+
+const compileBatch = <F extends Fields, P extends Values>(
+  declared: F,
+  build: (item: BatchTable<ItemOf<F>>, given: Given<P>) => Built<unknown>,
   transform?: (node: RootOperationNode) => RootOperationNode,
 ) => {
-  const fields = Object.keys(columns) as Array<keyof Item & string>
+  const fields = Object.keys(declared)
   // Subqueries, so that the planner does not see how many items there are: it would plan each size anew.
   const arrays = sql.join(
-    fields.map((field) => sql`(select ${placeholder(`item.${field}`)}::${sql.raw(columns[field])}[])`),
+    Object.entries(declared).map(
+      ([field, { type }]) => sql`(select ${placeholder(`item.${field}`)}::${sql.raw(sqlTypes[type])}[])`,
+    ),
   )
   const names = sql.join([...fields, "ord"].map((field) => sql.id(field)))
-  const item = sql<BatchRow<Item>>`unnest(${arrays}) with ordinality`.as<"item">(sql`item(${names})`)
-  const { name, names: order, sql: text } = compile(build(item, placeholders<P>()), transform)
+  const item = sql<BatchRow<ItemOf<F>>>`unnest(${arrays}) with ordinality`.as<"item">(sql`item(${names})`)
+  const { name, names: order, sql: text } = compile(build(item, placeholders() as never), transform)
   const fieldOf = new Map(fields.map((field) => [`item.${field}`, field]))
   return { sql: text, name, sources: order.map((parameter) => ({ parameter, field: fieldOf.get(parameter) })) }
 }
@@ -197,10 +210,10 @@ export const ownBatchOf = (common: AnyBatch): BatchStatement<unknown, Values, un
   const known = ownBatches.get(common)
   if (known !== undefined) return known
   const own = batchStatement(
-    common.columns,
-    (item, given) => common.build(item as never, given as never),
+    common.fields,
+    (item, given) => common.build(item as never, given),
     withSchema,
-  ) as BatchStatement<unknown, Values, unknown>
+  ) as BatchStatement<never, never, unknown> as BatchStatement<unknown, Values, unknown>
   ownBatches.set(common, own)
   return own
 }

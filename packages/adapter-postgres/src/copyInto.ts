@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { beginAnywhere } from "./Connections.ts"
+import { beginAnywhere } from "./connection/pool.ts"
 
 /** A value of a row that is copied. */
 export type CopyValue = string | number | boolean | null | Uint8Array

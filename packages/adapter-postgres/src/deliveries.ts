@@ -2,7 +2,7 @@ import { sql } from "kysely"
 import type { JobId } from "@kiln/core/domain"
 import type { DeliveryStore } from "@kiln/core/ports"
 import { makeDeliveryStore } from "@kiln/sql-store"
-import type { Database } from "./Database.ts"
+import type { Database } from "./connection/Database.ts"
 import { type Given, plenty, query, statement } from "./Statement.ts"
 import { transactionsOf } from "./transactionsOf.ts"
 

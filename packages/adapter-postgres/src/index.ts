@@ -1,8 +1,8 @@
 export { CopyCountsDiffer, type CopyTarget, CopyTargetNotEmpty, openCopyTarget } from "./copyInto.ts"
 export { type PostgresBlobOptions, postgresBlobs, PostgresBlobStore } from "./blobs/PostgresBlobStore.ts"
-export { inspectPostgres } from "./inspect.ts"
+export { inspectPostgres } from "./inspect/inspectPostgres.ts"
 export type { KyselyTransaction, PgClient, QueryTransaction } from "./callers/CallerConnection.ts"
-export type { PgPool, PgPoolClient } from "./hostPool.ts"
+export type { PgPool, PgPoolClient } from "./connection/hostPool.ts"
 export {
   type DrizzleTransaction,
   fromDrizzle,
@@ -14,8 +14,8 @@ export {
   type PostgresJsTransaction,
   type PrismaTransaction,
 } from "./callers/handles.ts"
-export type { PGliteDatabase } from "./pglite.ts"
-export type { PostgresOptions } from "./openDatabase.ts"
+export type { PGliteDatabase } from "./connection/pglite.ts"
+export type { PostgresOptions } from "./connection/options.ts"
 export { postgresStore } from "./PostgresStores.ts"
-export { postgresMigrations } from "./openDatabase.ts"
+export { postgresMigrations } from "./connection/openDatabase.ts"
 export { PostgresStores } from "./PostgresStores.ts"

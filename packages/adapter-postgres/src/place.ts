@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import { type PlaceFacts, StorePlace } from "@kiln/core/ports"
-import type { Database } from "./Database.ts"
-import type { PostgresOptions } from "./openDatabase.ts"
-import type { Session } from "./Session.ts"
+import type { Database } from "./connection/Database.ts"
+import type { PostgresOptions } from "./connection/options.ts"
+import type { Session } from "./connection/Session.ts"
 
 /** A schema as its server knows it. */
 export interface SchemaIdentity {

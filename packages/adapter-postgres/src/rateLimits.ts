@@ -2,26 +2,33 @@ import { sql } from "kysely"
 import { fullAt, takePortion } from "@kiln/core/domain"
 import { type BucketRequest, RateLimitStore } from "@kiln/core/ports"
 import { decodeBucket } from "@kiln/sql-store"
-import type { Database } from "./Database.ts"
-import type { Session } from "./Session.ts"
-import { batchStatement, type Given, hidden, plenty, query, statement } from "./Statement.ts"
-
-type Named = { bucket: string }
+import type { Database } from "./connection/Database.ts"
+import type { Session } from "./connection/Session.ts"
+import {
+  assign,
+  batchStatement,
+  fieldsOf,
+  type Given,
+  hidden,
+  integer,
+  plenty,
+  query,
+  statement,
+  text,
+} from "./Statement.ts"
 
 /** In the order of their names, to avoid deadlocks. */
-const lockBuckets = batchStatement<Named, {}, { readonly bucket: string; readonly state: string }>(
-  { bucket: "text" },
-  (item) =>
-    query
-      .selectFrom("rate_buckets")
-      .innerJoin(item, (join) => join.onRef("item.bucket", "=", "rate_buckets.bucket"))
-      .select(["rate_buckets.bucket", "rate_buckets.state"])
-      .orderBy("rate_buckets.bucket")
-      .forUpdate("rate_buckets"),
+const lockBuckets = batchStatement({ bucket: text() }, (item) =>
+  query
+    .selectFrom("rate_buckets")
+    .innerJoin(item, (join) => join.onRef("item.bucket", "=", "rate_buckets.bucket"))
+    .select(["rate_buckets.bucket", "rate_buckets.state"])
+    .orderBy("rate_buckets.bucket")
+    .forUpdate("rate_buckets"),
 )
 
 /** A bucket without a state is a new one, which another transaction may make first. */
-const insertBuckets = batchStatement<Named, {}, unknown>({ bucket: "text" }, (item) =>
+const insertBuckets = batchStatement({ bucket: text() }, (item) =>
   query
     .insertInto("rate_buckets")
     .columns(["bucket", "state", "full_at"])
@@ -34,14 +41,12 @@ const insertBuckets = batchStatement<Named, {}, unknown>({ bucket: "text" }, (it
     .onConflict((conflict) => conflict.column("bucket").doNothing()),
 )
 
-const updateBuckets = batchStatement<Named & { state: string; fullAt: number }, {}, unknown>(
-  { bucket: "text", state: "text", fullAt: "bigint" },
-  (item) =>
-    query
-      .updateTable("rate_buckets")
-      .from(item)
-      .set((set) => ({ state: set.ref("item.state"), full_at: set.ref("item.fullAt") }))
-      .whereRef("rate_buckets.bucket", "=", "item.bucket"),
+const updateBuckets = batchStatement({ bucket: text(), state: text(), fullAt: integer() }, (item) =>
+  query
+    .updateTable("rate_buckets")
+    .from(item)
+    .set(assign(fieldsOf(item), "state", "full_at"))
+    .whereRef("rate_buckets.bucket", "=", "item.bucket"),
 )
 
 /**
@@ -64,7 +69,7 @@ const deleteFull = statement((given: Given<{ now: number; limit: number }>) => {
 
 const lock = async (session: Session, requests: ReadonlyArray<BucketRequest>): Promise<Map<string, string>> => {
   const named = requests.map(({ bucket }) => ({ bucket }))
-  return new Map((await session.batch(lockBuckets, named, {})).map(({ bucket, state }) => [bucket, state]))
+  return new Map((await session.batch(lockBuckets, named)).map(({ bucket, state }) => [bucket, state]))
 }
 
 export const makePostgresRateLimitStore = (db: Database): RateLimitStore["Service"] =>
@@ -77,10 +82,10 @@ export const makePostgresRateLimitStore = (db: Database): RateLimitStore["Servic
           let states = locked
           const missing = requests.filter(({ bucket }) => !states.has(bucket))
           if (missing.length > 0) {
-            await tx.runBatch(insertBuckets, missing, {})
+            await tx.runBatch(insertBuckets, missing)
             states = await lock(tx, requests)
           }
-          const changes: Array<Named & { state: string; fullAt: number }> = []
+          const changes: Array<{ bucket: string; state: string; fullAt: number }> = []
           const all = requests.map(({ bucket, ...request }) => {
             const state = states.get(bucket) ?? ""
             const known = state === "" ? undefined : decodeBucket(state, bucket)
@@ -89,7 +94,7 @@ export const makePostgresRateLimitStore = (db: Database): RateLimitStore["Servic
             return taken
           })
           tx.commitWith(
-            tx.runBatch(updateBuckets, changes, {}),
+            tx.runBatch(updateBuckets, changes),
             tx.run(deleteFull, { now: tx.now, limit: 2 * requests.length }),
           )
           return all

@@ -1,5 +1,6 @@
 import { sql } from "kysely"
 import {
+  type JobId,
   type SpendCap,
   type SpendEntry,
   type Spending,
@@ -7,15 +8,28 @@ import {
   type SpendOwner,
   startOfPeriod,
 } from "@kiln/core/domain"
-import { callerHasEnded, hasJob, type Owner } from "./reservations.ts"
-import type { Session, Transaction } from "./Session.ts"
-import { batchStatement, type Given, query, type RowOf, statement, storeTime, whole } from "./Statement.ts"
+import { listCaps, type StoredCap, writeCap } from "@kiln/sql-store"
+import type { Session, Transaction } from "./connection/Session.ts"
+import { batchStatement, type Given, type ItemOf, query, statement, text, whole } from "./Statement.ts"
+import { readTime, runOn } from "./transactionsOf.ts"
+
+type Owner = { owner: SpendOwner }
+
+/**
+ * Whether the caller's transaction of a reservation had ended when this statement's snapshot was taken, so that its job, if it committed one,
+ * is in the same snapshot. A transaction that would begin later belongs to another server, from which the tables were copied.
+ */
+const callerHasEnded = sql<boolean>`(pg_visible_in_snapshot(spending.caller_xid, pg_current_snapshot())
+  OR spending.caller_xid >= pg_snapshot_xmax(pg_current_snapshot()))`
+
+/** Whether the job of a reservation exists. */
+const hasJob = sql<boolean>`EXISTS (SELECT FROM "kiln".jobs WHERE jobs.id = spending.entry)`
 
 /** Number of charged entries from which an owner's are added up by day, so that reading them stays cheap. More than two months have days. */
 const mostCharged = 200
 
 /** Reserving for an owner is a matter of one transaction at a time. Locks in the order of the ids to avoid deadlocks. */
-const lockCaps = batchStatement<Owner, {}, SpendCap & Owner>({ owner: "text" }, (item) =>
+const lockCaps = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
     .selectFrom("spend_caps")
     .innerJoin(item, (join) => join.onRef("item.owner", "=", "spend_caps.owner"))
@@ -23,12 +37,6 @@ const lockCaps = batchStatement<Owner, {}, SpendCap & Owner>({ owner: "text" }, 
     .orderBy("spend_caps.owner")
     .forNoKeyUpdate("spend_caps"),
 )
-
-const allCaps = statement(() =>
-  query.selectFrom("spend_caps").select(["owner", "currency", "day", "month"]).orderBy("owner"),
-)
-
-const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
 
 const dayMs = sql<number>`86400000::bigint`
 
@@ -38,7 +46,7 @@ const dayOf = (column: string) => sql<number | null>`${sql.ref(column)} / ${dayM
 const exactSum = sql<string>`trim_scale(sum(amount::numeric))::text`
 
 /** Added up by day and currency. A reservation whose transaction was rolled back does not count. */
-const sums = batchStatement<Owner, {}, SpendEntry & Owner & { readonly entries: number }>({ owner: "text" }, (item) =>
+const sums = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
     .selectFrom("spending")
     .innerJoin(item, (join) => join.onRef("item.owner", "=", "spending.owner"))
@@ -55,7 +63,7 @@ const sums = batchStatement<Owner, {}, SpendEntry & Owner & { readonly entries: 
 
 /** The caps of some owners, with what counts against them when they were locked. */
 export interface ReadSpending {
-  readonly caps: ReadonlyArray<RowOf<typeof allCaps>>
+  readonly caps: ReadonlyArray<StoredCap>
   readonly sums: ReadonlyArray<SpendEntry & Owner & { readonly entries: number }>
 }
 
@@ -65,7 +73,7 @@ export const noSpending: ReadSpending = { caps: [], sums: [] }
 export const lockSpending = async (session: Session, owners: ReadonlyArray<SpendOwner>): Promise<ReadSpending> => {
   const items = [...new Set(owners)].map((owner) => ({ owner }))
   // The second statement has a later snapshot than the one that has waited for the locks.
-  const [caps, read] = await Promise.all([session.batch(lockCaps, items, {}), session.batch(sums, items, {})])
+  const [caps, read] = await Promise.all([session.batch(lockCaps, items), session.batch(sums, items)])
   return { caps, sums: read }
 }
 
@@ -76,17 +84,13 @@ export const spendingAt = ({ caps, sums: read }: ReadSpending, now: number): Map
 }
 
 export const listSpending = async (session: Session): Promise<ReadonlyArray<Spending>> => {
-  const [caps, time] = await Promise.all([session.all(allCaps, {}), session.get(timeNow, {})])
-  const read = await session.batch(
-    sums,
-    caps.map(({ owner }) => ({ owner })),
-    {},
-  )
-  return [...spendingAt({ caps, sums: read }, time?.now ?? 0).values()]
+  const [caps, now] = await Promise.all([runOn(session, listCaps), readTime(session)])
+  const read = await session.batch(sums, caps)
+  return [...spendingAt({ caps, sums: read }, now).values()]
 }
 
 /** Replaces the charged entries of an owner by one for each day and currency. One statement, so none is missed that is added meanwhile. */
-const addUpOwner = batchStatement<Owner, { since: number }, unknown>({ owner: "text" }, (item, given) =>
+const addUpOwner = batchStatement({ owner: text<SpendOwner>() }, (item, given: Given<{ since: number }>) =>
   query
     .with("removed", () =>
       query
@@ -121,21 +125,6 @@ export const addUp = async (tx: Transaction, { sums: read }: ReadSpending): Prom
   const crowded = [...counts].filter(([, count]) => count >= mostCharged).map(([owner]) => ({ owner }))
   await tx.runBatch(addUpOwner, crowded, { since: startOfPeriod("month", startOfPeriod("month", tx.now) - 1) })
 }
-
-const upsertCap = statement((given: Given<Owner & { currency: string; day: string | null; month: string | null }>) =>
-  query
-    .insertInto("spend_caps")
-    .values({ owner: given.owner, currency: given.currency, day: given.day, month: given.month })
-    .onConflict((conflict) =>
-      conflict.column("owner").doUpdateSet((set) => ({
-        currency: set.ref("excluded.currency"),
-        day: set.ref("excluded.day"),
-        month: set.ref("excluded.month"),
-      })),
-    ),
-)
-
-const deleteCap = statement((given: Given<Owner>) => query.deleteFrom("spend_caps").where("owner", "=", given.owner))
 
 const deleteCharged = statement((given: Given<Owner>) =>
   query.deleteFrom("spending").where("owner", "=", given.owner).where("charged_at", "is not", null),
@@ -174,9 +163,153 @@ const lockCharges = statement(() => query.selectNoFrom(sql`"kiln".lock_charges()
  * wait for the lock will see it: each charge is counted once. Reservations stay until their jobs end.
  */
 export const setSpendCap = async (tx: Transaction, owner: SpendOwner, cap: SpendCap | null): Promise<void> => {
-  if (cap === null) await tx.run(deleteCap, { owner })
-  else await tx.run(upsertCap, { owner, currency: cap.currency, day: cap.day, month: cap.month })
+  await runOn(tx, (common) => writeCap(common, owner, cap))
   await tx.get(lockCharges, {})
   await tx.run(deleteCharged, { owner })
   if (cap !== null) await tx.run(insertCharged, { owner, since: startOfPeriod("month", tx.now) })
 }
+
+// Reservations
+
+const reservation = { owner: text<SpendOwner>(), entry: text(), currency: text(), amount: text() }
+
+/** The amount of a new job that counts against the budget of one owner. */
+export type Reservation = ItemOf<typeof reservation>
+
+const insertReservations = batchStatement(reservation, (item) =>
+  query
+    .insertInto("spending")
+    .columns(["owner", "entry", "currency", "amount"])
+    .expression(query.selectFrom(item).select(["item.owner", "item.entry", "item.currency", "item.amount"])),
+)
+
+const takeTurn = batchStatement({ owner: text<SpendOwner>() }, (item) =>
+  query
+    .updateTable("spend_caps")
+    .from(item)
+    .set({ turns: sql`turns + 1` })
+    .whereRef("spend_caps.owner", "=", "item.owner"),
+)
+
+const insertCallersReservations = batchStatement(reservation, (item, given: Given<{ transaction: string }>) =>
+  query
+    .insertInto("spending")
+    .columns(["owner", "entry", "currency", "amount", "caller_xid"])
+    .expression(
+      query
+        .selectFrom(item)
+        .select([
+          "item.owner",
+          "item.entry",
+          "item.currency",
+          "item.amount",
+          sql<string>`${given.transaction}::text::xid8`.as("caller_xid"),
+        ]),
+    ),
+)
+
+const removeUnused = batchStatement({ owner: text<SpendOwner>() }, (item) =>
+  query
+    .deleteFrom("spending")
+    .using(item)
+    .whereRef("spending.owner", "=", "item.owner")
+    .where("spending.caller_xid", "is not", null)
+    .where(callerHasEnded)
+    .where(sql<boolean>`NOT ${hasJob}`),
+)
+
+const settleUsed = batchStatement({ owner: text<SpendOwner>() }, (item) =>
+  query
+    .updateTable("spending")
+    .from(item)
+    .set({ caller_xid: null })
+    .whereRef("spending.owner", "=", "item.owner")
+    .where("spending.caller_xid", "is not", null)
+    .where(hasJob),
+)
+
+/**
+ * Writes reservations. The caps were locked. `transaction`: the number of the caller's transaction that will create the jobs; `null` if
+ * this one does. Removes earlier reservations of these owners whose transactions were rolled back.
+ */
+export const reserve = async (
+  session: Session,
+  reservations: ReadonlyArray<Reservation>,
+  transaction: string | null,
+): Promise<void> => {
+  const owners = [...new Set(reservations.map(({ owner }) => owner))].map((owner) => ({ owner }))
+  await Promise.all([
+    session.runBatch(removeUnused, owners),
+    session.runBatch(settleUsed, owners),
+    transaction === null
+      ? session.runBatch(insertReservations, reservations)
+      : session.runBatch(insertCallersReservations, reservations, { transaction }),
+    session.runBatch(takeTurn, owners),
+  ])
+}
+
+const deleteReservations = batchStatement({ owner: text<SpendOwner>(), entry: text() }, (item) =>
+  query
+    .deleteFrom("spending")
+    .using(item)
+    .whereRef("spending.owner", "=", "item.owner")
+    .whereRef("spending.entry", "=", "item.entry"),
+)
+
+const reservationsOfEntries = batchStatement({ entry: text() }, (item) =>
+  query
+    .selectFrom("spending")
+    .innerJoin(item, (join) => join.onRef("item.entry", "=", "spending.entry"))
+    .select(["spending.owner", "spending.entry", "spending.currency", "spending.amount"])
+    .where("spending.charged_at", "is", null)
+    .$castTo<Reservation>(),
+)
+
+const entriesOf = (jobIds: Iterable<JobId>) => [...jobIds].map((entry) => ({ entry }))
+
+/** Returns what each of these unfinished jobs reserves, by owner. */
+export const reservationsOf = (session: Session, jobIds: Iterable<JobId>): Promise<ReadonlyArray<Reservation>> =>
+  session.batch(reservationsOfEntries, entriesOf(jobIds))
+
+const deleteEntries = batchStatement({ entry: text() }, (item) =>
+  query
+    .deleteFrom("spending")
+    .using(item)
+    .whereRef("spending.entry", "=", "item.entry")
+    .where("spending.charged_at", "is", null),
+)
+
+/** Removes what these unfinished jobs reserve. */
+export const unreserveJobs = (session: Session, jobIds: Iterable<JobId>): Promise<number> =>
+  session.runBatch(deleteEntries, entriesOf(jobIds))
+
+/** Removes reservations of jobs that were not created. */
+export const unreserve = (session: Session, reservations: ReadonlyArray<Reservation>): Promise<number> =>
+  session.runBatch(deleteReservations, reservations)
+
+const capOfOwner = batchStatement({ owner: text<SpendOwner>() }, (item) =>
+  query
+    .selectFrom("spend_caps")
+    .innerJoin(item, (join) => join.onRef("item.owner", "=", "spend_caps.owner"))
+    .select("spend_caps.owner"),
+)
+
+/** Returns whether one of these owners has a cap. */
+export const anyCap = async (session: Session, owners: ReadonlyArray<SpendOwner>): Promise<boolean> =>
+  (
+    await session.batch(
+      capOfOwner,
+      [...new Set(owners)].map((owner) => ({ owner })),
+    )
+  ).length > 0
+
+/** Returns what unfinished jobs reserve, by job. A job that had no cap when it was accepted reserves nothing. */
+export const readReservations = async (session: Session, jobs: ReadonlyArray<{ readonly jobId: JobId }>) =>
+  new Map<string, Reservation>(
+    (
+      await reservationsOf(
+        session,
+        jobs.map(({ jobId }) => jobId),
+      )
+    ).map((reserved) => [reserved.entry, reserved]),
+  )

@@ -3,17 +3,23 @@ import {
   type Answer,
   type AnyBatch,
   type AnyStatement,
+  appendEntry,
   Known,
   type Parameters as CommonParameters,
   type Program,
   type Sql,
   type Transactions,
 } from "@kiln/sql-store"
-import type { Database } from "./Database.ts"
-import { type Session, Transaction } from "./Session.ts"
+import * as Effect from "effect/Effect"
+import { Audited, changeMade } from "@kiln/core/ports"
+import type { Database } from "./connection/Database.ts"
+import { type Session, Transaction } from "./connection/Session.ts"
 import { type Given, ownBatchOf, ownOf, query, statement, storeTime, type Values } from "./Statement.ts"
 
 const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
+
+/** Reads store time, outside of a transaction of kiln's. */
+export const readTime = async (session: Session): Promise<number> => (await session.get(timeNow, {}))?.now ?? 0
 
 /** Ends with the transaction. */
 const takeLock = statement((given: Given<{ name: string }>) =>
@@ -45,7 +51,7 @@ class SessionSql implements Sql {
 
   now(): Answer<number> {
     if (this.#session instanceof Transaction) return new Known(this.#session.now)
-    return sent<number>(this.#session.get(timeNow, {}).then((time) => time?.now ?? 0))
+    return sent(readTime(this.#session))
   }
 
   all(asked: AnyStatement, parameters: CommonParameters): Answer<ReadonlyArray<never>> {
@@ -60,11 +66,11 @@ class SessionSql implements Sql {
     return sent(this.#session.run(ownOf(asked), valuesOf(parameters)))
   }
 
-  batch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<ReadonlyArray<never>> {
+  batch(asked: AnyBatch, items: Items, parameters: CommonParameters = {}): Answer<ReadonlyArray<never>> {
     return sent(this.#session.batch(ownBatchOf(asked), items, parameters) as Promise<ReadonlyArray<never>>)
   }
 
-  runBatch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<number> {
+  runBatch(asked: AnyBatch, items: Items, parameters: CommonParameters = {}): Answer<number> {
     return sent(this.#session.runBatch(ownBatchOf(asked), items, parameters))
   }
 
@@ -96,4 +102,23 @@ export const runOn = async <A>(session: Session, program: (sql: Sql) => Program<
 export const transactionsOf = (db: Pick<Database, "read" | "write">): Transactions => ({
   read: (operation, program) => db.read(operation, (session) => runOn(session, program)),
   write: (operation, program) => db.write(operation, (tx) => runOn(tx, program)),
+})
+
+/** Records the change that a transaction makes (`Audited`), and returns the verb's answer. */
+export type RecordChange<A> = (tx: Transaction, answer: A) => Promise<A>
+
+/** Runs a verb whose transaction passes its answer through `record`. */
+export const recorded = <A, E>(run: (record: RecordChange<A>) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.flatMap(Audited, (verb) =>
+    run(async (tx, answer) => {
+      const made = changeMade(verb, answer)
+      if (made !== undefined) await runOn(tx, (common) => appendEntry(common, made))
+      return answer
+    }),
+  )
+
+/** A database whose transactions also record the change that they are part of. */
+export const auditedDatabase = (db: Database): Pick<Database, "read" | "write"> => ({
+  read: (operation, work) => db.read(operation, work),
+  write: (operation, work) => recorded((record) => db.write(operation, async (tx) => record(tx, await work(tx)))),
 })

@@ -1,14 +1,10 @@
 import { Effect } from "effect"
 import pg from "pg"
 import { expect, it } from "vitest"
-import { batchStatement, query } from "../src/Statement.ts"
+import { batchStatement, flag, integer, nullable, query, text } from "../src/Statement.ts"
 import { emptyDatabase } from "./support/databases.ts"
 
-const echo = batchStatement<
-  { text: string | null; number: number | null; flag: boolean | null },
-  {},
-  { readonly text: string; readonly number: string; readonly flag: boolean }
->({ text: "text", number: "bigint", flag: "boolean" }, (item) =>
+const echo = batchStatement({ text: nullable(text()), number: nullable(integer()), flag: nullable(flag()) }, (item) =>
   query.selectFrom(item).select(["item.text", "item.number", "item.flag"]).orderBy("item.ord"),
 )
 
@@ -39,7 +35,7 @@ it("the items of a batch arrive as they are, whatever their texts contain", () =
   Effect.gen(function* () {
     const url = yield* emptyDatabase
     const items = [
-      ...texts.map((text, n) => ({ text, number: n - 3, flag: n % 2 === 0 })),
+      ...texts.map((word, n) => ({ text: word, number: n - 3, flag: n % 2 === 0 })),
       { text: null, number: null, flag: null },
       { text: "last", number: Number.MAX_SAFE_INTEGER, flag: true },
     ]

@@ -6,9 +6,9 @@ import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs } from "@kiln/testing"
 import { inspectPostgres, postgresMigrations, postgresStore } from "../src/index.ts"
 import { migrations } from "../src/migrations/index.ts"
-import { migrationStatus } from "../src/migrate.ts"
-import { connect } from "../src/openDatabase.ts"
-import type { Session } from "../src/Session.ts"
+import { migrationStatus } from "../src/migrations/migrate.ts"
+import { connect } from "../src/connection/openDatabase.ts"
+import type { Session } from "../src/connection/Session.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 
 /**

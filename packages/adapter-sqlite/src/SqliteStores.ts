@@ -5,8 +5,8 @@ import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
   CallerTransactions,
-  JobDirectory,
   DeliveryStore,
+  JobDirectory,
   JobStore,
   RateLimitStore,
   type StoreAdapter,
@@ -17,19 +17,17 @@ import {
   WakeUp,
 } from "@kiln/core/ports"
 import { coldStores, type SqlStore } from "@kiln/sql-store"
-import { auditedDatabase } from "./audit.ts"
+import { auditedDatabase, transactionsOf } from "./transactionsOf.ts"
 import { makeSqliteSwitchboard } from "./board.ts"
-import type { BetterSqliteDatabase } from "./callers/BetterSqliteDatabase.ts"
-import type { KyselyTransaction } from "./callers/KyselyTransaction.ts"
+import type { BetterSqliteDatabase, KyselyTransaction } from "./callers/handles.ts"
 import { makeSqliteCallerTransactions } from "./callers/SqliteCallerTransactions.ts"
 import { CommitWatch } from "./CommitWatch.ts"
-import { makeSqliteJobDirectory } from "./directory.ts"
+import { makeSqliteJobDirectory } from "./jobs/directory.ts"
 import { makeSqliteJobStore } from "./jobs/SqliteJobStore.ts"
 import { checkSqliteOptions, openDatabase, type SqliteOptions } from "./openDatabase.ts"
 import { sqlitePlace } from "./place.ts"
 import { makeSqliteRateLimitStore } from "./rateLimits.ts"
 import { makeSqliteDeliveryStore } from "./deliveries.ts"
-import { transactionsOf } from "./transactionsOf.ts"
 import { makeSqliteUploadStore } from "./uploads.ts"
 
 /** The wake-up within this process, which also reports that other connections committed something. */

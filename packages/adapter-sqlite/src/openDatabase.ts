@@ -15,13 +15,12 @@ import {
 import type { MigrationStatus } from "@kiln/core/ports"
 import { Database } from "./Database.ts"
 import { DatabaseFile } from "./disk/DatabaseFile.ts"
-import { explained, isFullDisk } from "./disk/explained.ts"
+import { explained, isFullDisk } from "./disk/diskErrors.ts"
 import { keepReserve } from "./disk/keepReserve.ts"
 import { defaultReserveBytes, Reserve } from "./disk/Reserve.ts"
-import { migrate, migrationStatus } from "./migrate.ts"
+import { migrate, migrationStatus } from "./migrations/migrate.ts"
 import { isBusy, sqliteCode } from "./sqliteErrors.ts"
-import { returnFreeSpace } from "./returnFreeSpace.ts"
-import { truncateLogAfterErasures } from "./truncateLogAfterErasures.ts"
+import { returnFreeSpace, truncateLogAfterErasures } from "./disk/returnFreeSpace.ts"
 import { migrations } from "./migrations/index.ts"
 
 export interface SqliteOptions {

@@ -9,9 +9,11 @@ import {
   startOfPeriod,
   withoutReservation,
 } from "@kiln/core/domain"
+import { listCaps, writeCap } from "@kiln/sql-store"
 import { assign, select, type Values } from "./columns.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
+import { runIn } from "./transactionsOf.ts"
 
 type Owner = Values<"spend_caps", "owner">
 
@@ -20,11 +22,12 @@ const mostCharged = 200
 /** Number of different amounts from which those that an owner's unfinished jobs reserve are added up. */
 const mostAmounts = 50
 
-const selectCaps = query.selectFrom("spend_caps").select(select("spend_caps", "owner", "currency", "day", "month"))
-
-const capOf = statement((given: Given<Owner>) => selectCaps.where("owner", "=", given.owner))
-
-const allCaps = statement(() => selectCaps.orderBy("owner"))
+const capOf = statement((given: Given<Owner>) =>
+  query
+    .selectFrom("spend_caps")
+    .select(select("spend_caps", "owner", "currency", "day", "month"))
+    .where("owner", "=", given.owner),
+)
 
 /** A comparison, and not `IS NOT NULL`, has SQLite take the index of charged entries instead of reading all of the owner's. */
 const chargedOf = statement((given: Given<Owner>) =>
@@ -76,7 +79,7 @@ export const readSpending = (
   })
 
 export const listSpending = (tx: Transaction): ReadonlyArray<Spending> =>
-  tx.all(allCaps, {}).map((cap) => spendingUnder(tx, cap))
+  runIn(tx, listCaps).map((cap) => spendingUnder(tx, cap))
 
 const insertEntry = statement(
   (given: Given<Values<"spending", "owner" | "entry" | "currency" | "amount" | "charged_at">>) =>
@@ -163,15 +166,6 @@ const replaceCharged = (
     tx.run(insertEntry, { owner, entry: `day ${chargedAt} ${currency}`, currency, amount, chargedAt })
 }
 
-const upsertCap = statement((given: Given<Values<"spend_caps", "owner" | "currency" | "day" | "month">>) =>
-  query
-    .insertInto("spend_caps")
-    .values(assign(given, "owner", "currency", "day", "month"))
-    .onConflict((conflict) => conflict.column("owner").doUpdateSet(assign(given, "currency", "day", "month"))),
-)
-
-const deleteCap = statement((given: Given<Owner>) => query.deleteFrom("spend_caps").where("owner", "=", given.owner))
-
 /** The charges of a project or a key. */
 const chargesSince = statement((given: Given<Owner & { readonly since: number }>) =>
   query
@@ -185,12 +179,7 @@ const chargesSince = statement((given: Given<Owner & { readonly since: number }>
 
 /** The ledger says what was charged before there was a cap. Reservations stay until their jobs end. */
 export const setSpendCap = (tx: Transaction, owner: SpendOwner, cap: SpendCap | null): void => {
-  if (cap === null) {
-    tx.run(deleteCap, { owner })
-    tx.run(deleteCharged, { owner })
-    return
-  }
-  const { currency, day, month } = cap
-  tx.run(upsertCap, { owner, currency, day, month })
-  replaceCharged(tx, owner, tx.all(chargesSince, { owner, since: startOfPeriod("month", tx.now) }))
+  runIn(tx, (common) => writeCap(common, owner, cap))
+  if (cap === null) tx.run(deleteCharged, { owner })
+  else replaceCharged(tx, owner, tx.all(chargesSince, { owner, since: startOfPeriod("month", tx.now) }))
 }

@@ -3,6 +3,7 @@ import {
   type Answer,
   type AnyBatch,
   type AnyStatement,
+  appendEntry,
   type BatchTable,
   Known,
   type Parameters as CommonParameters,
@@ -14,6 +15,8 @@ import {
   timeName,
   type Transactions,
 } from "@kiln/sql-store"
+import * as Effect from "effect/Effect"
+import { Audited, changeMade } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import type { SqlValue } from "./SqliteDatabase.ts"
 import { compile, type Statement } from "./Statement.ts"
@@ -33,8 +36,8 @@ const stored = (value: CommonValue | undefined): SqlValue =>
 const nameIn = (field: string): string => `item.${field}`
 
 /** One item of a batch, as a table. */
-const itemOf = <Item extends CommonParameters>(columns: object): BatchTable<Item> => {
-  const fields = Object.keys(columns).map((name) => sql`${sql.val(new Placeholder(nameIn(name)))} as ${sql.id(name)}`)
+const itemOf = <Item extends CommonParameters>(declared: object): BatchTable<Item> => {
+  const fields = Object.keys(declared).map((name) => sql`${sql.val(new Placeholder(nameIn(name)))} as ${sql.id(name)}`)
   return sql<Item & { readonly ord: number }>`(select ${sql.join(fields)}, 1 as ord)`.as("item")
 }
 
@@ -46,7 +49,7 @@ const ownOf = (statement: AnyStatement | AnyBatch): Own => {
   const known = compiled.get(statement)
   if (known !== undefined) return known
   const { parameters, sql: text } = compile(
-    "built" in statement ? statement.built : statement.build(itemOf(statement.columns), placeholders<never>()),
+    "built" in statement ? statement.built : statement.build(itemOf(statement.fields), placeholders<never>()),
   )
   const names = parameters.map(({ name }) => name)
   const bind = (values: CommonParameters) => names.map((name) => stored(values[name]))
@@ -86,14 +89,14 @@ class TransactionSql implements Sql {
     return new Known(this.#tx.run(own.statement, this.#given(own, parameters)))
   }
 
-  batch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<ReadonlyArray<never>> {
+  batch(asked: AnyBatch, items: Items, parameters: CommonParameters = {}): Answer<ReadonlyArray<never>> {
     const own = ownOf(asked)
     const rowsOf = (given: never): ReadonlyArray<unknown> =>
       own.writes ? this.#tx.runReturning(own.statement, given) : this.#tx.all(own.statement, given)
     return new Known(items.flatMap((item) => rowsOf(this.#given(own, parameters, item)) as ReadonlyArray<never>))
   }
 
-  runBatch(asked: AnyBatch, items: Items, parameters: CommonParameters): Answer<number> {
+  runBatch(asked: AnyBatch, items: Items, parameters: CommonParameters = {}): Answer<number> {
     const own = ownOf(asked)
     return new Known(
       items.reduce((sum, item) => sum + this.#tx.run(own.statement, this.#given(own, parameters, item)), 0),
@@ -124,4 +127,20 @@ export const runIn = <A>(tx: Transaction, program: (sql: Sql) => Program<A>): A 
 export const transactionsOf = (db: Pick<Database, "read" | "write">): Transactions => ({
   read: (operation, program) => db.read(operation, (tx) => runIn(tx, program)),
   write: (operation, program) => db.write(operation, (tx) => runIn(tx, program)),
+})
+
+/** A database whose transactions also record the change that they are part of (`Audited`). */
+export const auditedDatabase = (db: Database): Pick<Database, "read" | "write"> => ({
+  read: (operation, work) => db.read(operation, work),
+  write: (operation, work) =>
+    Effect.flatMap(Audited, (verb) =>
+      verb === undefined
+        ? db.write(operation, work)
+        : db.write(operation, (tx) => {
+            const answer = work(tx)
+            const made = changeMade(verb, answer)
+            if (made !== undefined) runIn(tx, (common) => appendEntry(common, made))
+            return answer
+          }),
+    ),
 })

@@ -29,9 +29,9 @@ import {
   lastFinished,
   nextJob,
   unfinishedByStatus,
-} from "../src/directory.ts"
+} from "../src/jobs/directory.ts"
 import { allKinds } from "../src/jobs/lanes.ts"
-import { depthByLane, depthOfProject, firstClaimable } from "../src/queueDepth.ts"
+import { depthByLane, depthOfProject, firstClaimable } from "../src/jobs/queueDepth.ts"
 import { firstLanes, lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
 import { claimableJobs, claimableStates } from "../src/jobs/readyJobs.ts"
 import { runningJobs } from "../src/jobs/runningJobs.ts"

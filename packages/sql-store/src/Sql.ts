@@ -1,6 +1,6 @@
 import type * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import type { BatchStatement, Parameters, Statement } from "./Statement.ts"
+import type { BatchStatement, Parameters, Rest, Statement } from "./Statement.ts"
 
 /**
  * The answer to a statement: `yield*` gives its value. SQLite has answered when the call returns. Postgres has sent the statement
@@ -45,13 +45,13 @@ export interface Sql {
   batch<Item extends Parameters, P extends Parameters, Row>(
     statement: BatchStatement<Item, P, Row>,
     items: ReadonlyArray<Item>,
-    parameters: P,
+    ...parameters: Rest<P>
   ): Answer<ReadonlyArray<Row>>
   /** Gives the number of changed rows. */
   runBatch<Item extends Parameters, P extends Parameters>(
     statement: BatchStatement<Item, P, unknown>,
     items: ReadonlyArray<Item>,
-    parameters: P,
+    ...parameters: Rest<P>
   ): Answer<number>
   /**
    * Lets one transaction at a time go on from here, until it ends. SQLite does nothing, because a transaction that writes

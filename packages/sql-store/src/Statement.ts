@@ -14,6 +14,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from "kysely"
+import type { Column, ValueOf } from "./column.ts"
 import type { Tables } from "./columns.ts"
 
 /** The value of a parameter. Whole numbers are 64 bits wide in the database and safe integers here. */
@@ -104,8 +105,11 @@ export const statement = <P extends Parameters, Result>(
   }
 }
 
-/** The SQL type of a field of an item, on Postgres. */
-export type ColumnType = "text" | "bigint" | "boolean" | "double precision"
+/** The fields of an item, declared as columns are. */
+export type Fields = Readonly<Record<string, Column<unknown>>>
+
+/** An item with these fields. */
+export type ItemOf<F extends Fields> = { readonly [Name in keyof F]: ValueOf<F[Name], boolean> & SqlValue }
 
 /** An item of a batch, with its position, counted from 1. */
 export type BatchRow<Item> = Item & { readonly ord: number }
@@ -115,18 +119,33 @@ export type BatchTable<Item> = AliasedRawBuilder<BatchRow<Item>, "item">
 
 /** A query about the items of a batch, for any database. */
 export interface BatchStatement<Item extends Parameters, P extends Parameters, Result> {
-  readonly columns: Readonly<Record<string, ColumnType>>
+  readonly fields: Fields
   build(item: BatchTable<Item>, given: Given<P>): Built<Result>
 }
+
+/** The parameters of a statement besides its items. They may be left out where it has none. */
+export type Rest<P> = {} extends P ? [parameters?: P] : [parameters: P]
 
 export type AnyStatement = Statement<never, unknown>
 export type AnyBatch = BatchStatement<never, never, unknown>
 
-/** Declares a query about items. On Postgres its fields have these types. */
-export const batchStatement = <Item extends Parameters, P extends Parameters, Result>(
-  columns: { readonly [Name in keyof Item]: ColumnType },
-  build: (item: BatchTable<Item>, given: Given<P>) => Built<Result>,
-): BatchStatement<Item, P, Result> => ({ columns, build })
+/** Declares a query about items with these fields. */
+export const batchStatement = <F extends Fields, Result, P extends Parameters = {}>(
+  fields: F,
+  build: (item: BatchTable<ItemOf<F>>, given: Given<P>) => Built<Result>,
+): BatchStatement<ItemOf<F>, P, Result> => ({ fields, build })
+
+/** The fields of an item of a batch, as expressions in its query. */
+export const fieldsOf = <Item>(_item: BatchTable<Item>): { readonly [Name in keyof Item]: RawBuilder<Item[Name]> } =>
+  new Proxy({} as never, { get: (_target, name) => sql.ref(`item.${String(name)}`) })
+
+/** The values that an INSERT could not insert, for its ON CONFLICT. */
+export const excluded = <const C extends ReadonlyArray<string>>(
+  ...names: C
+): { readonly [Name in C[number]]: RawBuilder<never> } =>
+  Object.fromEntries(names.map((name) => [name, sql.ref<never>(`excluded.${name}`)])) as {
+    readonly [Name in C[number]]: RawBuilder<never>
+  }
 
 /** A parameter as a whole number, where its type cannot be inferred, as in a SELECT list. */
 export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<number>`cast(${parameter} as bigint)`

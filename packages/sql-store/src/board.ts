@@ -1,11 +1,18 @@
 import * as Effect from "effect/Effect"
-import { type Board, type PriceSnapshot, type ProjectId, switchesWith } from "@kiln/core/domain"
+import {
+  type Board,
+  type PriceSnapshot,
+  type ProjectId,
+  type SpendCap,
+  type SpendOwner,
+  switchesWith,
+} from "@kiln/core/domain"
 import { type PriceVersion, type PublishedWorker, Switchboard } from "@kiln/core/ports"
 import { decodeAmounts, decodeScope, decodeStandings, decodeStrings } from "./storedJson.ts"
 import { assign } from "./column.ts"
 import { select, type Values } from "./columns.ts"
 import type { Program, Sql, Transactions } from "./Sql.ts"
-import { type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
+import { excluded, type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
 
 type PriceName = Values<"prices", "name">
 
@@ -163,6 +170,38 @@ function* activatePrice(tx: Sql, name: string, active: boolean): Program<boolean
 
 function* listPrices(tx: Sql): Program<ReadonlyArray<PriceVersion>> {
   return (yield* tx.all(allPrices, {})).map(priceOf)
+}
+
+// Spend caps
+
+const allCaps = statement(() =>
+  query
+    .selectFrom("spend_caps")
+    .select(select("spend_caps", "owner", "currency", "day", "month"))
+    .orderBy("owner"),
+)
+
+export type StoredCap = RowOf<typeof allCaps>
+
+export function* listCaps(tx: Sql): Program<ReadonlyArray<StoredCap>> {
+  return yield* tx.all(allCaps, {})
+}
+
+const upsertCap = statement((given: Given<Values<"spend_caps", "owner" | "currency" | "day" | "month">>) =>
+  query
+    .insertInto("spend_caps")
+    .values(assign(given, "owner", "currency", "day", "month"))
+    .onConflict((conflict) => conflict.column("owner").doUpdateSet(excluded("currency", "day", "month"))),
+)
+
+const deleteCap = statement((given: Given<Values<"spend_caps", "owner">>) =>
+  query.deleteFrom("spend_caps").where("owner", "=", given.owner),
+)
+
+/** What counts against the cap is the adapter's. */
+export function* writeCap(tx: Sql, owner: SpendOwner, cap: SpendCap | null): Program<void> {
+  if (cap === null) yield* tx.run(deleteCap, { owner })
+  else yield* tx.run(upsertCap, { owner, currency: cap.currency, day: cap.day, month: cap.month })
 }
 
 // Workers

@@ -11,17 +11,28 @@ import {
   type RateLimitStore,
   ScheduleStore,
   SecretStore,
+  type StoreInspection,
   type StorePlace,
   type Switchboard,
   type UploadStore,
   type WakeUp,
 } from "@kiln/core/ports"
-import { makeAuditLog } from "./audit.ts"
-import { makeKeyDirectory } from "./keys.ts"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { findLastEntry, makeAuditLog } from "./audit.ts"
+import { countChunks, listAttempts, listSignals, listWaits, type StateTable } from "./history.ts"
+import { listKeys, makeKeyDirectory } from "./keys.ts"
+import { readLineage, readRetention, writeLineage } from "./lineage.ts"
 import { makeMinuteHistory, makeOperatorTokens } from "./operatorStores.ts"
-import { makeScheduleStore } from "./schedules.ts"
-import { makeSecretStore } from "./secrets.ts"
+import { purgeVerbs, readDuePurges } from "./purges.ts"
+import { listSchedules, makeScheduleStore } from "./schedules.ts"
+import { findSecret, makeSecretStore } from "./secrets.ts"
 import type { Transactions } from "./Sql.ts"
+import { listWorkers } from "./board.ts"
+import { countDeliveries } from "./deliveries.ts"
+import { firstBlobs, type namedBlobs } from "./namedBlobs.ts"
+import { findUploadOrphans } from "./uploadSweeps.ts"
 
 /** The services that an adapter provides. */
 export type SqlStore =
@@ -50,3 +61,46 @@ export const coldStores = (db: Transactions, recording: Transactions) =>
     Context.add(MinuteHistory, makeMinuteHistory(db)),
     Context.add(AuditLog, makeAuditLog(db)),
   )
+
+/** The verbs of `JobStore` that are the same on both databases. `one` runs a program of one statement. */
+export const jobVerbs = (db: Transactions, one: Transactions["read"]) =>
+  ({
+    ...purgeVerbs(db, one),
+    listSignals: (jobId) => db.read("JobStore.listSignals", (tx) => listSignals(tx, jobId)),
+    countChunks: (jobId) => db.read("JobStore.countChunks", (tx) => countChunks(tx, jobId)),
+    readRetention: db.read("JobStore.readRetention", readRetention),
+    readLineage: db.read("JobStore.readLineage", readLineage),
+    writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
+  }) satisfies Partial<JobStore["Service"]>
+
+/** The same of `JobDirectory`. `table` has the state of unfinished jobs. */
+export const directoryVerbs = (db: Transactions, table: StateTable) =>
+  ({
+    listWaits: (jobIds) => db.read("JobDirectory.listWaits", (tx) => listWaits(tx, jobIds, table)),
+    listAttempts: (jobId) => db.read("JobDirectory.listAttempts", (tx) => listAttempts(tx, jobId)),
+  }) satisfies Partial<JobDirectory["Service"]>
+
+/** Rows per page: a listing never blocks the store for long. */
+const pageSize = 500
+
+/** The checks that are the same on both databases. */
+export const commonChecks = (read: Transactions["read"], { isNamed, listNamedBlobs }: ReturnType<typeof namedBlobs>) =>
+  ({
+    namedBlobs: Stream.paginate(firstBlobs, (cursor) =>
+      Effect.map(
+        read("inspect.namedBlobs", (tx) => listNamedBlobs(tx, cursor, pageSize)),
+        ({ blobs, next }) => [blobs, Option.fromUndefinedOr(next)] as const,
+      ),
+    ),
+    isNamed: (blob) => read("inspect.isNamed", (tx) => isNamed(tx, blob)),
+    readRetention: read("inspect.readRetention", readRetention),
+    duePurges: read("inspect.duePurges", readDuePurges),
+    findSecret: (name) => read("inspect.findSecret", (tx) => findSecret(tx, name)),
+    listKeys: read("inspect.listKeys", listKeys),
+    findLastChange: (action) => read("inspect.findLastChange", (tx) => findLastEntry(tx, action)),
+    listSchedules: read("inspect.listSchedules", listSchedules),
+    countDeliveries: read("inspect.countDeliveries", countDeliveries),
+    listWorkers: read("inspect.listWorkers", listWorkers),
+    readLineage: read("inspect.readLineage", readLineage),
+    findUploadOrphans: (blobs) => read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
+  }) satisfies Partial<StoreInspection>

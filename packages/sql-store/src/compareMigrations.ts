@@ -1,3 +1,5 @@
+import * as Effect from "effect/Effect"
+import { SchemaMismatch, StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
 
 /** A row of a store's table of migrations. */
@@ -44,3 +46,26 @@ export const compareMigrations = (
  */
 export const isOtherText = ({ object, problem }: SchemaDrift): boolean =>
   problem !== "extra" || !/^(index|trigger) /.test(object)
+
+/** The state of the migrations, told by their digests, and by the schema itself where no digest was kept. */
+export interface FoundMigrations extends ComparedMigrations {
+  /** Parts of the schema by which a migration without digest has another text. */
+  readonly differences: ReadonlyArray<SchemaDrift>
+}
+
+/** Fails for a schema of another text. */
+export const acceptMigrations = <Found extends FoundMigrations>(
+  found: Effect.Effect<Found, StoreUnavailable>,
+): Effect.Effect<Found, StoreUnavailable> =>
+  Effect.flatMap(found, (all) =>
+    all.changed.length === 0
+      ? Effect.succeed(all)
+      : Effect.fail(new StoreUnavailable({ operation: "migrate", cause: new SchemaMismatch(all) })),
+  )
+
+export const statusOf = ({ applied, changed, pending, unknown }: ComparedMigrations): MigrationStatus => ({
+  applied,
+  pending,
+  unknown,
+  changed,
+})

@@ -1,8 +1,10 @@
-import { type FailedAttempt, type JobId, parkedRun, type WaitRun } from "@kiln/core/domain"
+import { type FailedAttempt, type JobId, parkedRun, type Signal, type WaitRun } from "@kiln/core/domain"
+import type { ChunkTotal } from "@kiln/core/ports"
 import { sql } from "kysely"
 import { select, type Values } from "./columns.ts"
 import type { Program, Sql } from "./Sql.ts"
 import { type Given, query, statement } from "./Statement.ts"
+import { decodeJson } from "./storedJson.ts"
 
 type Job = Values<"jobs", "id">
 
@@ -34,7 +36,7 @@ const waitsOfJob = statement((given: Given<Job>) =>
 )
 
 /** The table that has the state of unfinished jobs. */
-type StateTable = "jobs" | "queue"
+export type StateTable = "jobs" | "queue"
 
 /** The parking of a job that is still parked. */
 const parkedJob = (table: StateTable) =>
@@ -73,4 +75,33 @@ export function* listWaits(
     waits.push(rows.length === 0 ? undefined : all)
   }
   return waits
+}
+
+const signalsOfJob = statement((given: Given<Job>) =>
+  query
+    .selectFrom("signals")
+    .innerJoin("jobs", "jobs.seq", "signals.job_seq")
+    .select(select("signals", "name", "value", "at"))
+    .where("jobs.id", "=", given.id)
+    .orderBy("signals.name"),
+)
+
+export function* listSignals(tx: Sql, id: JobId): Program<ReadonlyArray<Signal>> {
+  const rows = yield* tx.all(signalsOfJob, { id })
+  return rows.map(({ at, name, value }) => ({ name, value: decodeJson(value, `a signal of ${id}`), at }))
+}
+
+const chunksOfJob = statement((given: Given<Job>) =>
+  query
+    .selectFrom("chunks")
+    .innerJoin("jobs", "jobs.seq", "chunks.job_seq")
+    .select((of) => [
+      of.fn.countAll<number>().as("count"),
+      sql<number>`cast(coalesce(sum(octet_length(${sql.ref("chunks.value")})), 0) as bigint)`.as("bytes"),
+    ])
+    .where("jobs.id", "=", given.id),
+)
+
+export function* countChunks(tx: Sql, id: JobId): Program<ChunkTotal> {
+  return (yield* tx.get(chunksOfJob, { id })) ?? { count: 0, bytes: 0 }
 }

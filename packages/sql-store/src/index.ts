@@ -1,5 +1,5 @@
 export { appendEntry, makeAuditLog } from "./audit.ts"
-export { boardOf, makeSwitchboard, type StoredBoard } from "./board.ts"
+export { boardOf, listCaps, makeSwitchboard, type StoredBoard, type StoredCap, writeCap } from "./board.ts"
 export {
   type AnyFlag,
   assign,
@@ -22,16 +22,16 @@ export {
   type ValuesOf,
 } from "./column.ts"
 export { columns } from "./columns.ts"
-export { coldStores, type SqlStore } from "./coldStores.ts"
+export { coldStores, directoryVerbs, jobVerbs, type SqlStore } from "./coldStores.ts"
 export { makeDeliveryStore } from "./deliveries.ts"
-export { commonChecks } from "./inspection.ts"
-export { listAttempts, listWaits } from "./history.ts"
+export { commonChecks } from "./coldStores.ts"
+export { dueRetention } from "./dueRetention.ts"
 export { chargesAfter, readCharges } from "./ledger.ts"
-export { readLineage, readRetention, storedLineage, writeLineage } from "./lineage.ts"
+export { storedLineage } from "./lineage.ts"
 export { makeKeyDirectory } from "./keys.ts"
 export { makeScheduleStore, writeSchedule } from "./schedules.ts"
 export { type BlobCursor, type BlobPage, namedBlobs } from "./namedBlobs.ts"
-export { nextDue, purgesStillDue, purgeVerbs, recordPurges } from "./purges.ts"
+export { nextDue, purgesStillDue, recordPurges } from "./purges.ts"
 export { makeSecretStore } from "./secrets.ts"
 export { type Answer, Known, type Program, type Sql, type Transactions, wholeAge } from "./Sql.ts"
 export {
@@ -40,8 +40,11 @@ export {
   type BatchRow,
   type BatchTable,
   type Built,
-  type ColumnType,
+  type Fields,
+  type ItemOf,
   compile,
+  excluded,
+  fieldsOf,
   type Compiled,
   type Given,
   once,
@@ -49,6 +52,7 @@ export {
   Placeholder,
   queries,
   type Parameters,
+  type Rest,
   type SqlValue,
   plenty,
   plentyName,
@@ -56,8 +60,17 @@ export {
 } from "./Statement.ts"
 export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } from "./uploads.ts"
 export { deleteUploads, erasedUploads, expireUploads, findUploadOrphans, unusedUploads } from "./uploadSweeps.ts"
-export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadCounts.ts"
-export { type AppliedMigration, type ComparedMigrations, compareMigrations, isOtherText } from "./compareMigrations.ts"
+export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadSweeps.ts"
+export {
+  acceptMigrations,
+  type AppliedMigration,
+  type ComparedMigrations,
+  compareMigrations,
+  type FoundMigrations,
+  isOtherText,
+  statusOf,
+} from "./compareMigrations.ts"
+export { decodeCheckpoints, decodeJob, decodePolled, decodePriority, decodeState } from "./storedJob.ts"
 export {
   decodeAmounts,
   decodeBucket,

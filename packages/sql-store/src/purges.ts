@@ -1,13 +1,14 @@
 import { sql } from "kysely"
 import { purgePauseMs } from "@kiln/core/domain"
 import type { DuePurges, JobStore, Purge } from "@kiln/core/ports"
+import { integer, text } from "./column.ts"
 import { select } from "./columns.ts"
 import type { Program, Sql, Transactions } from "./Sql.ts"
 import { batchStatement, type Given, query, statement, storeTime, whole } from "./Statement.ts"
 
 type Prefix = { readonly blobPrefix: string }
 
-const prefixType = { blobPrefix: "text" } as const
+const prefix = { blobPrefix: text() }
 
 const asItems = (prefixes: ReadonlyArray<string>): ReadonlyArray<Prefix> =>
   prefixes.map((blobPrefix) => ({ blobPrefix }))
@@ -19,7 +20,7 @@ const inOrder = (purges: ReadonlyArray<Purge>): ReadonlyArray<Prefix> =>
 // Recording
 
 /** A purge that is already due keeps its position. */
-const insertPurges = batchStatement<Prefix, { readonly now: number }, unknown>(prefixType, (item, given) =>
+const insertPurges = batchStatement(prefix, (item, given: Given<{ readonly now: number }>) =>
   query
     .insertInto("purges")
     .columns(["blob_prefix", "recorded_at"])
@@ -40,7 +41,7 @@ export function* recordPurges(tx: Sql, prefixes: ReadonlyArray<string>): Program
   return purges
 }
 
-const duePurges = batchStatement<Prefix, {}, Prefix>(prefixType, (item) =>
+const duePurges = batchStatement(prefix, (item) =>
   query
     .selectFrom("purges")
     .innerJoin(item, (join) => join.onRef("item.blobPrefix", "=", "purges.blob_prefix"))
@@ -49,7 +50,7 @@ const duePurges = batchStatement<Prefix, {}, Prefix>(prefixType, (item) =>
 
 /** Returns which of these are still to be removed, in any order. */
 export function* purgesStillDue(tx: Sql, prefixes: ReadonlyArray<string>): Program<ReadonlyArray<Purge>> {
-  return yield* tx.batch(duePurges, asItems(prefixes), {})
+  return yield* tx.batch(duePurges, asItems(prefixes))
 }
 
 // Reading
@@ -85,9 +86,7 @@ export function* readDuePurges(tx: Sql): Program<DuePurges> {
 
 // Removing
 
-type Standing = Prefix & { readonly failures: number }
-
-const lockDue = batchStatement<Prefix, { readonly now: number }, Standing>(prefixType, (item, given) =>
+const lockDue = batchStatement(prefix, (item, given: Given<{ readonly now: number }>) =>
   query
     .selectFrom("purges")
     .innerJoin(item, (join) => join.onRef("item.blobPrefix", "=", "purges.blob_prefix"))
@@ -97,14 +96,12 @@ const lockDue = batchStatement<Prefix, { readonly now: number }, Standing>(prefi
     .forUpdate(["purges"]),
 )
 
-const moveBack = batchStatement<Standing & { readonly dueAt: number }, {}, unknown>(
-  { ...prefixType, failures: "bigint", dueAt: "bigint" },
-  (item) =>
-    query
-      .updateTable("purges")
-      .from(item)
-      .set((set) => ({ failures: set.ref("item.failures"), due_at: set.ref("item.dueAt") }))
-      .whereRef("purges.blob_prefix", "=", "item.blobPrefix"),
+const moveBack = batchStatement({ ...prefix, failures: integer(), dueAt: integer() }, (item) =>
+  query
+    .updateTable("purges")
+    .from(item)
+    .set((set) => ({ failures: set.ref("item.failures"), due_at: set.ref("item.dueAt") }))
+    .whereRef("purges.blob_prefix", "=", "item.blobPrefix"),
 )
 
 function* postponePurges(tx: Sql, purges: ReadonlyArray<Purge>): Program<void> {
@@ -115,7 +112,7 @@ function* postponePurges(tx: Sql, purges: ReadonlyArray<Purge>): Program<void> {
     failures: failures + 1,
     dueAt: now + purgePauseMs(failures),
   }))
-  yield* tx.runBatch(moveBack, postponed, {})
+  yield* tx.runBatch(moveBack, postponed)
 }
 
 const makeAllDue = statement(() =>
@@ -129,7 +126,7 @@ const makeAllDue = statement(() =>
 )
 
 /** Locks the rows in the order in which everybody does, whichever way the planner finds them. */
-const deletePurges = batchStatement<Prefix, {}, unknown>(prefixType, (item) =>
+const deletePurges = batchStatement(prefix, (item) =>
   query
     .with("confirmed", () =>
       query
@@ -162,6 +159,6 @@ export const purgeVerbs = (
   }),
   confirmPurges: (purges) =>
     db.write("JobStore.confirmPurges", function* (tx) {
-      yield* tx.runBatch(deletePurges, inOrder(purges), {})
+      yield* tx.runBatch(deletePurges, inOrder(purges))
     }),
 })

@@ -1,7 +1,14 @@
-import type { ExpressionBuilder } from "kysely"
-import { uploadBlobPrefix, type UploadId, uploadOrphanReason } from "@kiln/core/domain"
+import { type ExpressionBuilder, type RawBuilder, sql } from "kysely"
+import {
+  type JobMode,
+  type KeptBytes,
+  type ProjectId,
+  uploadBlobPrefix,
+  type UploadId,
+  uploadOrphanReason,
+} from "@kiln/core/domain"
 import type { Orphan, PruneResult } from "@kiln/core/ports"
-import type { Flag } from "./column.ts"
+import { integer, text } from "./column.ts"
 import { select, type Tables } from "./columns.ts"
 import { recordPurges } from "./purges.ts"
 import type { Program, Sql } from "./Sql.ts"
@@ -42,10 +49,8 @@ export const unusedUploads = dueUploads(false)
 /** The record of an upload that a job took is deleted with the job's record. */
 export const erasedUploads = dueUploads(true)
 
-type Id = { readonly id: UploadId }
-
 /** Checks again under the lock that no job took the upload. Its record then waits for `deleteUploads`, which goes by age. */
-const eraseUnused = batchStatement<Id, {}, Id>({ id: "text" }, (item) =>
+const eraseUnused = batchStatement({ id: text<UploadId>() }, (item) =>
   query
     .updateTable("uploads")
     .from(item)
@@ -66,34 +71,24 @@ const eraseUnused = batchStatement<Id, {}, Id>({ id: "text" }, (item) =>
 /** Erases uploads that no job used in time. */
 export function* expireUploads(tx: Sql, limit: number): Program<PruneResult> {
   const uploads = yield* tx.all(unusedUploads, { dueBy: yield* tx.now(), limit })
-  const erased = new Set((yield* tx.batch(eraseUnused, uploads, {})).map(({ id }) => id))
+  const erased = new Set((yield* tx.batch(eraseUnused, uploads)).map(({ id }) => id))
   const prefixes = uploads.flatMap(({ id }) => (erased.has(id) ? [uploadBlobPrefix(id)] : []))
   return { count: uploads.length, purges: yield* recordPurges(tx, prefixes) }
 }
 
-const removeUploads = batchStatement<Id, {}, unknown>({ id: "text" }, (item) =>
+const removeUploads = batchStatement({ id: text<UploadId>() }, (item) =>
   query.deleteFrom("uploads").where("id", "in", query.selectFrom(item).select("item.id")),
 )
 
 /** Deletes the records of uploads that were erased and are older than this. */
 export function* deleteUploads(tx: Sql, olderThanMs: number, limit: number): Program<number> {
   const dueBy = (yield* tx.now()) - olderThanMs
-  return yield* tx.runBatch(removeUploads, yield* tx.all(erasedUploads, { dueBy, limit }), {})
+  return yield* tx.runBatch(removeUploads, yield* tx.all(erasedUploads, { dueBy, limit }))
 }
 
 type NamingBlob = { readonly blobKey: string; readonly uploadId: UploadId; readonly token: number }
 
-const transferStates = batchStatement<
-  NamingBlob,
-  {},
-  {
-    readonly itemKey: string
-    readonly erased: Flag
-    readonly token: number
-    readonly claimedUntil: number | null
-    readonly blobKey: string | null
-  }
->({ blobKey: "text", uploadId: "text", token: "bigint" }, (item) =>
+const transferStates = batchStatement({ blobKey: text(), uploadId: text<UploadId>(), token: integer() }, (item) =>
   query
     .selectFrom("uploads")
     .innerJoin(item, (join) => join.onRef("item.uploadId", "=", "uploads.id"))
@@ -103,7 +98,7 @@ const transferStates = batchStatement<
 
 /** The rule is the domain's: `uploadOrphanReason`. */
 export function* findUploadOrphans(tx: Sql, blobs: ReadonlyArray<NamingBlob>): Program<ReadonlyArray<Orphan>> {
-  const rows = yield* tx.batch(transferStates, blobs, {})
+  const rows = yield* tx.batch(transferStates, blobs)
   const uploads = new Map(
     rows.map(({ blobKey, claimedUntil, erased, itemKey, token }) => [
       itemKey,
@@ -114,4 +109,92 @@ export function* findUploadOrphans(tx: Sql, blobs: ReadonlyArray<NamingBlob>): P
     const reason = uploadOrphanReason(uploads.get(blobKey), { blobKey, token })
     return reason === undefined ? [] : [{ blobKey, reason }]
   })
+}
+
+// The indexes of Postgres are on expressions, so that no plan of a statement about one upload reads them whole; those of SQLite are
+// on columns. Each condition is there for both.
+
+type Project = { readonly projectId: ProjectId; readonly now: number }
+
+const sumOf = (column: string): RawBuilder<number> => sql<number>`cast(coalesce(sum(${sql.ref(column)}), 0) as bigint)`
+
+/** The uploads of a project whose file no job has used. The index holds none that a job took; the subquery checks it anyway. */
+export const storedUploads = statement((given: Given<Project>) =>
+  query
+    .selectFrom("uploads")
+    .select((of) => [of.fn.countAll<number>().as("count"), sumOf("bytes").as("bytes")])
+    .where("project_id", "=", given.projectId)
+    .where("usable_until", ">", given.now)
+    .where("blob_key", "is not", null)
+    .where(sql<boolean>`coalesce(blob_key, '') <> ''`)
+    .where("erased", "=", false)
+    .where("sweep_at", "is not", null)
+    .where(isUnused),
+)
+
+/** Uploads whose transfer may still begin or is in progress. */
+export const announcedUploads = statement((given: Given<Project & { readonly maxTransfers: number }>) =>
+  query
+    .selectFrom("uploads")
+    .select((of) => of.fn.countAll<number>().as("count"))
+    .where("project_id", "=", given.projectId)
+    .where("expires_at", ">", given.now)
+    .where("usable_until", ">", given.now)
+    .where("blob_key", "is", null)
+    .where(sql<boolean>`coalesce(blob_key, '') = ''`)
+    .where("erased", "=", false)
+    .where((where) => where.or([where("transfers", "<", given.maxTransfers), where("claimed_until", ">", given.now)])),
+)
+
+/** Uploads whose transfer began before the URL expired and is still in progress. */
+export const arrivingUploads = statement((given: Given<Project>) =>
+  query
+    .selectFrom("uploads")
+    .select((of) => of.fn.countAll<number>().as("count"))
+    .where("project_id", "=", given.projectId)
+    .where("claimed_until", ">", given.now)
+    .where(sql<boolean>`coalesce(claimed_until, 0) > 0`)
+    .where("expires_at", "<=", given.now)
+    .where("usable_until", ">", given.now),
+)
+
+/** Counts how many uploads of a project wait for jobs (`isWaiting`), and keeps others from adding to them until the transaction ends. */
+export function* countWaiting(tx: Sql, projectId: ProjectId, maxTransfers: number): Program<number> {
+  const now = yield* tx.now()
+  const locked = tx.lock(`uploads ${projectId}`)
+  const counts = [
+    tx.get(storedUploads, { projectId, now }),
+    tx.get(announcedUploads, { projectId, now, maxTransfers }),
+    tx.get(arrivingUploads, { projectId, now }),
+  ]
+  yield* locked
+  let waiting = 0
+  for (const count of counts) waiting += (yield* count)?.count ?? 0
+  return waiting
+}
+
+/** Sums the bytes of a project's files that wait for jobs, in the same way. Without a cap, 0, and no question to the database. */
+export function* storedBytes(tx: Sql, projectId: ProjectId, capBytes = 0): Program<number> {
+  if (capBytes <= 0) return 0
+  const now = yield* tx.now()
+  const locked = tx.lock(`uploads ${projectId}`)
+  const stored = tx.get(storedUploads, { projectId, now })
+  yield* locked
+  return (yield* stored)?.bytes ?? 0
+}
+
+/** Postgres has several rows for a project. */
+const kept = statement((given: Given<{ readonly projectId: ProjectId; readonly mode: JobMode }>) =>
+  query
+    .selectFrom("kept_bytes")
+    .select([sumOf("uploads").as("uploads"), sumOf("files").as("files")])
+    .where("project_id", "=", given.projectId)
+    .where("mode", "=", given.mode),
+)
+
+export const nothingKept: KeptBytes = { uploads: 0, files: 0 }
+
+/** Returns the bytes that a project keeps, as triggers count them. */
+export function* keptBytes(tx: Sql, projectId: ProjectId, mode: JobMode): Program<KeptBytes> {
+  return (yield* tx.get(kept, { projectId, mode })) ?? nothingKept
 }

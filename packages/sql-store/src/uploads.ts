@@ -22,7 +22,7 @@ import { assign, type Flag } from "./column.ts"
 import { select, type Values } from "./columns.ts"
 import { each, type Program, type Sql, type Transactions } from "./Sql.ts"
 import { type Given, query, statement } from "./Statement.ts"
-import { countWaiting, keptBytes, nothingKept, storedBytes } from "./uploadCounts.ts"
+import { countWaiting, keptBytes, nothingKept, storedBytes } from "./uploadSweeps.ts"
 
 // Reading
 

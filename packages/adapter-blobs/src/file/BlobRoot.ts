@@ -1,4 +1,4 @@
-import { type BigIntStats } from "node:fs"
+import type { BigIntStats } from "node:fs"
 import { readFile, stat, statfs, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { describeDiskProblem, DiskProblem } from "@kiln/core/domain"

@@ -12,8 +12,8 @@ import {
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import type { Database } from "../Database.ts"
-import { isCorrupt } from "../postgresErrors.ts"
+import type { Database } from "../connection/Database.ts"
+import { isCorrupt } from "../connection/postgresErrors.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import { reporting } from "./reporting.ts"
 

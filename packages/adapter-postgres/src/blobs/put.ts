@@ -5,7 +5,7 @@ import { type BlobInfo, type BlobStore, requireBlobKey, requireBlobLimit, pieceW
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
-import type { Database } from "../Database.ts"
+import type { Database } from "../connection/Database.ts"
 import { type Given, query, statement, storeTime } from "../Statement.ts"
 import { BlobWriterGone, reporting } from "./reporting.ts"
 

@@ -1,7 +1,11 @@
 import { CompiledQuery } from "kysely"
-import { sqlState } from "../postgresErrors.ts"
-import type { Connection } from "../Session.ts"
+import * as Effect from "effect/Effect"
+import { StoreUnavailable } from "@kiln/core/domain"
+import { meaningOf, sqlState } from "../connection/postgresErrors.ts"
+import { type Connection, Session, Transaction, type Wire } from "../connection/Session.ts"
 import { arrayText, type SqlValue } from "../Statement.ts"
+import type { Database } from "../connection/Database.ts"
+import { readTime } from "../transactionsOf.ts"
 
 /**
  * A client of the driver `pg` (`Client`, `PoolClient`) on which the caller has begun a transaction. Only what kiln needs, so that
@@ -153,4 +157,34 @@ const serverErrorIn = (error: unknown): unknown => {
     inner = isObject(meta) ? meta["driverAdapterError"] : cause
   }
   return undefined
+}
+
+/** The steps that a submission in a caller's transaction takes. */
+export type Steps = Pick<Database, "read" | "write" | "writeIf">
+
+/**
+ * Runs the steps in the caller's own transaction, for databases with one connection, on which others would wait for the caller. What they
+ * write is undone with the transaction, and nobody could have seen it.
+ */
+export const insideTransaction = (connection: CallerConnection, given: Wire): Steps => {
+  const wire = { ...given, prepared: false }
+  const run = <A>(operation: string, work: (session: Session) => Promise<A>): Effect.Effect<A, StoreUnavailable> =>
+    Effect.tryPromise({ try: () => work(new Session(connection, wire)), catch: (error) => error }).pipe(
+      Effect.catch((cause) =>
+        meaningOf(cause) === "defect" ? Effect.die(cause) : Effect.fail(new StoreUnavailable({ operation, cause })),
+      ),
+    )
+  const write: Steps["write"] = (operation, work) =>
+    run(operation, async (session) => {
+      const tx = new Transaction(connection, wire, await readTime(session))
+      const value = await work(tx)
+      await tx.lastAnswers()
+      return value
+    })
+  return {
+    read: run,
+    write,
+    writeIf: (operation, look, work, nothing) =>
+      Effect.flatMap(run(operation, look), (any) => (any ? write(operation, work) : Effect.succeed(nothing))),
+  }
 }

@@ -9,25 +9,28 @@ import {
   type SignalOutcome,
   type SignalRequest,
 } from "@kiln/core/ports"
-import { anyCap, reserve, unreserve } from "../reservations.ts"
-import { Session, type Wire } from "../Session.ts"
-import { addUp, lockSpending, noSpending } from "../spending.ts"
+import { addUp, anyCap, lockSpending, noSpending, reserve, unreserve } from "../spending.ts"
+import { Session, type Wire } from "../connection/Session.ts"
 import { query, statement } from "../Statement.ts"
-import { CallerConnection } from "./CallerConnection.ts"
+import { CallerConnection, insideTransaction, type Steps } from "./CallerConnection.ts"
 import { workChannel } from "../wakeUp/Listener.ts"
-import type { Database } from "../Database.ts"
-import { insideTransaction, type Steps } from "./insideTransaction.ts"
-import { meaningOf, sqlState } from "../postgresErrors.ts"
+import type { Database } from "../connection/Database.ts"
+import { meaningOf, sqlState } from "../connection/postgresErrors.ts"
 import { notify } from "../wakeUp/WakeUp.ts"
 import { loadBoard } from "../board.ts"
-import { signaledPayload } from "../jobs/SignaledJobs.ts"
-import { signalJobs } from "../jobs/signals.ts"
+import { signaledPayload, signalJobs } from "../jobs/signals.ts"
 import { claimableRows } from "../jobs/insertJobs.ts"
 import { RememberedFacts } from "../jobs/RememberedFacts.ts"
 import { anyLaneIsLater, findLanes, laneName, makeLanes, type MayBeClaimable, mayBeClaimableAt } from "../jobs/lanes.ts"
-import { addInOneStatement, fromCaller, tablesOfSession } from "./addInOneStatement.ts"
-import { createInCallers, LaneNotSeen, type Meanwhile } from "./createInCallers.ts"
-import { changeSettings, ourSettings, sessionProblem, type SessionSettings } from "./settings.ts"
+import {
+  addInOneStatement,
+  createInCallers,
+  fromCaller,
+  LaneNotSeen,
+  type Meanwhile,
+  tablesOfSession,
+} from "./createInCallers.ts"
+import { changeSettings, ourSettings, sessionProblem, type SessionSettings } from "../connection/sessionChecks.ts"
 
 interface Turn {
   readonly semaphore: Semaphore.Semaphore
@@ -249,8 +252,8 @@ class CallerSteps {
   #tryInside(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       // Before the savepoint: from then on, no other handle of this transaction adds jobs that a rollback would take along.
-      const before = yield* this.#inSession((session) => session.batch(changeSettings, ourSettings, {}))
-      const restore = this.#inSession((session) => session.batch(changeSettings, before, {}))
+      const before = yield* this.#inSession((session) => session.batch(changeSettings, ourSettings))
+      const restore = this.#inSession((session) => session.batch(changeSettings, before))
       yield* this.#command(`SAVEPOINT ${savepoint}`)
       const outcomes = yield* this.#inSession((session) => this.#create(session, jobs)).pipe(
         Effect.onError(() => Effect.ignore(Effect.andThen(this.#undo(), restore))),

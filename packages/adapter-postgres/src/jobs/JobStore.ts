@@ -1,38 +1,34 @@
 import * as Effect from "effect/Effect"
 import type { JobId, StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimRef, JobStore, type PruneResult } from "@kiln/core/ports"
-import { purgeVerbs, readLineage, readRetention, writeLineage } from "@kiln/sql-store"
-import { recorded } from "../audit.ts"
-import type { Database } from "../Database.ts"
+import { jobVerbs } from "@kiln/sql-store"
+import { recorded, transactionsOf } from "../transactionsOf.ts"
+import type { Database } from "../connection/Database.ts"
 import type { StateRow } from "./jobRow.ts"
 import type { LanePositions } from "./LanePositions.ts"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { agesFrom } from "./finishedKinds.ts"
 import type { Carrier } from "../wakeUp/WakeUp.ts"
 import { cancelJobs } from "./cancelJobs.ts"
 import { checkClaims, extendLeases } from "./extendLeases.ts"
-import { appendChunks, countChunks, readChunks } from "./chunks.ts"
+import { appendChunks, readChunks } from "./chunks.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { Claims } from "./Claims.ts"
-import { completeAndClaimJobs } from "./completeAndClaimJobs.ts"
+import { completeAndClaimJobs, completeJobs } from "./completeJobs.ts"
 import { publishRetention } from "./retentionRules.ts"
 import { Creations } from "./createAtOnce.ts"
 import type { RememberedFacts } from "./RememberedFacts.ts"
-import { completeJobs } from "./completeJobs.ts"
 import { type AnnounceFinished, failJobs } from "./endJobs.ts"
 import { deferJobs, releaseJobs } from "./returnJobs.ts"
 import { anyFinishedJob, deleteJobs } from "./deleteJobs.ts"
 import { anyKeptJob, eraseJobs, expireData } from "./eraseJobs.ts"
 import { anyOverdue, expireJobs } from "./expireJobs.ts"
-import { findByIdempotencyKey, findFile, findJobs } from "./findJobs.ts"
-import { findOrphans } from "./blobs.ts"
-import { transactionsOf } from "../transactionsOf.ts"
+import { findByIdempotencyKey, findFile, findJobs, findOrphans } from "./findJobs.ts"
 import { listCharges } from "./listCharges.ts"
 import { lockedJobs, lockedJobsAndLanes } from "./lockJobs.ts"
 import { pollJobs } from "./pollJobs.ts"
 import { rescheduleJobs } from "./rescheduleJobs.ts"
-import { SignaledJobs } from "./SignaledJobs.ts"
-import { listSignals, signalLocked } from "./signals.ts"
+import { SignaledJobs, signalLocked } from "./signals.ts"
 
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
@@ -87,9 +83,7 @@ const endingFromOutside = (
 })
 
 /** Verbs that keep jobs by their age. */
-const retaining = (
-  db: Database,
-): Pick<JobStore["Service"], "expireData" | "deleteJobs" | "publishRetention" | "readRetention"> => ({
+const retaining = (db: Database): Pick<JobStore["Service"], "expireData" | "deleteJobs" | "publishRetention"> => ({
   expireData: (olderThanMs, limit) =>
     db.writeIf(
       "JobStore.expireData",
@@ -106,7 +100,6 @@ const retaining = (
     ),
   publishRetention: (publication) =>
     db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
-  readRetention: transactionsOf(db).read("JobStore.readRetention", readRetention),
 })
 
 /** Another start of waiting jobs. */
@@ -121,7 +114,7 @@ const rescheduling = (db: Database): Pick<JobStore["Service"], "rescheduleJobs">
     ),
 })
 
-const signaling = (db: Database): Pick<JobStore["Service"], "signalJobs" | "listSignals"> => ({
+const signaling = (db: Database): Pick<JobStore["Service"], "signalJobs"> => ({
   signalJobs: (items) =>
     items.length === 0
       ? Effect.succeed([])
@@ -133,14 +126,10 @@ const signaling = (db: Database): Pick<JobStore["Service"], "signalJobs" | "list
             async (tx, jobs) => record(tx, await signalLocked(tx, items, jobs)),
           ),
         ),
-  listSignals: (jobId) => db.read("JobStore.listSignals", (session) => listSignals(session, jobId)),
 })
 
 /** The hint about a job that has ended also says that it has new chunks. */
-const streaming = (
-  db: Database,
-  tell: AnnounceFinished,
-): Pick<JobStore["Service"], "appendChunks" | "readChunks" | "countChunks"> => ({
+const streaming = (db: Database, tell: AnnounceFinished): Pick<JobStore["Service"], "appendChunks" | "readChunks"> => ({
   appendChunks: (items) =>
     db
       .writeBatch(
@@ -156,10 +145,9 @@ const streaming = (
         }),
       ),
   readChunks: (items) => db.read("JobStore.readChunks", (session) => readChunks(session, items)),
-  countChunks: (jobId) => db.read("JobStore.countChunks", (session) => countChunks(session, jobId)),
 })
 
-/** One line per verb. Heartbeats have their own connections, so that a busy pool loses no lease. */
+/** Heartbeats have their own connections, so that a busy pool loses no lease. */
 export const makePostgresJobStore = (
   db: Database,
   heartbeats: Database,
@@ -224,10 +212,7 @@ export const makePostgresJobStore = (
       ),
     ...retaining(db),
     listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
-    ...purgeVerbs(common, common.read),
+    ...jobVerbs(common, common.read),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
-    readLineage: common.read("JobStore.readLineage", readLineage),
-    writeLineage: (version, document) =>
-      common.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
   })
 }

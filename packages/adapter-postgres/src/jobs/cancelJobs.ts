@@ -1,7 +1,7 @@
 import { applyEvent, type JobId } from "@kiln/core/domain"
 import type { CancelOutcome } from "@kiln/core/ports"
 import { stateOf, type StateRow } from "./jobRow.ts"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { finishedElsewhere } from "./lockJobs.ts"
 import { type Ending, finishJobs, withoutResult } from "./writeStates.ts"
 

@@ -1,20 +1,16 @@
 import { holdsClaim, type JobId } from "@kiln/core/domain"
 import type { Checkpoint, FencedOutcome } from "@kiln/core/ports"
 import type { StateRow } from "./jobRow.ts"
-import type { Transaction } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import type { Transaction } from "../connection/Session.ts"
+import { batchStatement, excluded, query, text } from "../Statement.ts"
 
 /** A checkpoint of the same step is replaced. */
-const keepSteps = batchStatement<{ id: JobId; step: string; value: string }, {}, unknown>(
-  { id: "text", step: "text", value: "text" },
-  (item) =>
-    query
-      .insertInto("checkpoints")
-      .columns(["job_id", "step", "value"])
-      .expression(query.selectFrom(item).select(["item.id", "item.step", "item.value"]))
-      .onConflict((conflict) =>
-        conflict.columns(["job_id", "step"]).doUpdateSet((set) => ({ value: set.ref("excluded.value") })),
-      ),
+const keepSteps = batchStatement({ id: text<JobId>(), step: text(), value: text() }, (item) =>
+  query
+    .insertInto("checkpoints")
+    .columns(["job_id", "step", "value"])
+    .expression(query.selectFrom(item).select(["item.id", "item.step", "item.value"]))
+    .onConflict((conflict) => conflict.columns(["job_id", "step"]).doUpdateSet(excluded("value"))),
 )
 
 /** Keeps checkpoints of jobs that are locked until the end of the transaction. */
@@ -32,6 +28,6 @@ export const checkpointJobs = async (
     steps.set(JSON.stringify([id, step]), { id, step, value: JSON.stringify(value) })
     return "Written"
   })
-  tx.commitWith(tx.runBatch(keepSteps, [...steps.values()], {}))
+  tx.commitWith(tx.runBatch(keepSteps, [...steps.values()]))
   return outcomes
 }

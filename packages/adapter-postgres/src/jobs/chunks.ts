@@ -1,14 +1,14 @@
 import { holdsClaim, type JobId } from "@kiln/core/domain"
-import type { ChunkPage, ChunkQuestion, ChunkTotal, ChunkWrite, FencedOutcome } from "@kiln/core/ports"
+import type { ChunkPage, ChunkQuestion, ChunkWrite, FencedOutcome } from "@kiln/core/ports"
 import { decodeJson } from "@kiln/sql-store"
 import { sql } from "kysely"
-import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import type { Session, Transaction } from "../connection/Session.ts"
+import { batchStatement, integer, query, statement, text } from "../Statement.ts"
 import { finishedLock } from "../wakeUp/Listener.ts"
 import type { StateRow } from "./jobRow.ts"
 
-const insertChunks = batchStatement<{ seq: number; position: number; attempt: number; value: string }, {}, unknown>(
-  { seq: "bigint", position: "bigint", attempt: "bigint", value: "text" },
+const insertChunks = batchStatement(
+  { seq: integer(), position: integer(), attempt: integer(), value: text() },
   (item) =>
     query
       .insertInto("chunks")
@@ -43,18 +43,11 @@ export const appendChunks = async (
       rows.push({ seq: job.seq, position: first + place, attempt, value: JSON.stringify(value) })
     return "Written"
   })
-  const [told] = await Promise.all([
-    tx.all(unheard, {}),
-    rows.length === 0 ? undefined : tx.runBatch(insertChunks, rows, {}),
-  ])
+  const [told] = await Promise.all([tx.all(unheard, {}), tx.runBatch(insertChunks, rows)])
   return { outcomes, isHeard: told[0]?.unheard !== true }
 }
 
-const statuses = batchStatement<
-  { id: JobId },
-  {},
-  { readonly id: JobId; readonly seq: number; readonly isFinished: boolean }
->({ id: "text" }, (item) =>
+const statuses = batchStatement({ id: text<JobId>() }, (item) =>
   query
     .selectFrom("jobs")
     .innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id"))
@@ -68,11 +61,7 @@ const statuses = batchStatement<
     ]),
 )
 
-const chunksFrom = batchStatement<
-  { id: JobId; from: number; most: number },
-  {},
-  { readonly place: number; readonly index: number; readonly attempt: number; readonly value: string }
->({ id: "text", from: "bigint", most: "bigint" }, (item) =>
+const chunksFrom = batchStatement({ id: text<JobId>(), from: integer(), most: integer() }, (item) =>
   query
     .selectFrom(item)
     .innerJoin("jobs", "jobs.id", "item.id")
@@ -106,11 +95,10 @@ export const readChunks = async (
   const known = await session.batch(
     statuses,
     [...new Set(items.map(({ jobId }) => jobId))].map((id) => ({ id })),
-    {},
   )
   const jobs = new Map(known.map((job) => [job.id, job]))
   const asked = items.map(({ from, jobId, limit }) => ({ id: jobId, from, most: limit }))
-  const rows = asked.every(({ most }) => most === 0) ? [] : await session.batch(chunksFrom, asked, {})
+  const rows = asked.every(({ most }) => most === 0) ? [] : await session.batch(chunksFrom, asked)
   const byPlace = Map.groupBy(rows, ({ place }) => place - 1)
   return items.map(({ jobId }, place) => {
     const job = jobs.get(jobId)
@@ -123,17 +111,3 @@ export const readChunks = async (
     return { chunks, isFinished: job.isFinished }
   })
 }
-
-const totalOfJob = statement((given: Given<{ id: JobId }>) =>
-  query
-    .selectFrom("chunks")
-    .innerJoin("jobs", "jobs.seq", "chunks.job_seq")
-    .select([
-      sql<number>`count(*)`.as("count"),
-      sql<number>`coalesce(sum(octet_length(${sql.ref("chunks.value")})), 0)::bigint`.as("bytes"),
-    ])
-    .where("jobs.id", "=", given.id),
-)
-
-export const countChunks = async (session: Session, id: JobId): Promise<ChunkTotal> =>
-  (await session.all(totalOfJob, { id }))[0] ?? { count: 0, bytes: 0 }

@@ -1,10 +1,17 @@
 import type { Job, JobId, JobMode, ProjectId, UploadId } from "@kiln/core/domain"
 import type { Claim } from "@kiln/core/ports"
-import { decodeAmounts, decodeJson, decodeObject, UndecodableRow, type UploadRow } from "@kiln/sql-store"
+import {
+  decodeAmounts,
+  decodeCheckpoints,
+  decodeObject,
+  decodePriority,
+  UndecodableRow,
+  type UploadRow,
+} from "@kiln/sql-store"
 import type { claimedColumns } from "../migrations/initial/claimedColumns.ts"
 import type { RowOf } from "../Statement.ts"
-import { uploadOf } from "../uploads/uploadRow.ts"
-import { type jobByIdempotencyKey, priorityOf } from "./jobRow.ts"
+import { uploadOf } from "../uploads.ts"
+import type { jobByIdempotencyKey } from "./jobRow.ts"
 
 type JobRow = RowOf<typeof jobByIdempotencyKey>
 
@@ -109,7 +116,7 @@ const jobOf = ({ claimableAt, columns, id, index, lane, rest, token }: ClaimedJo
     kind: lane.kind,
     kindVersion: lane.kindVersion,
     uploadId: rest?.uploadId ?? null,
-    priority: priorityOf({ id, priority: at(columns.priority, index) }),
+    priority: decodePriority(at(columns.priority, index), id),
     metadata: decodeObject(kept, `the kept fields of ${id}`),
     idempotencyKey: at(columns.idempotencyKey, index),
     fingerprint: at(columns.fingerprint, index),
@@ -132,12 +139,7 @@ const jobOf = ({ claimableAt, columns, id, index, lane, rest, token }: ClaimedJo
     finishedAt: null,
     retained: "kept",
     request: decodeObject(request, `the request of ${id}`),
-    checkpoints:
-      rest?.checkpoints == null
-        ? {}
-        : Object.fromEntries(
-            rest.checkpoints.map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${id}`)]),
-          ),
+    checkpoints: rest?.checkpoints == null ? {} : decodeCheckpoints(id, rest.checkpoints),
     output: null,
     files: [],
     warningCode: null,

@@ -19,13 +19,21 @@ import {
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { decodeObject } from "@kiln/sql-store"
-import type { Session, Transaction } from "../Session.ts"
-import { lockUploads, ownUploads, uploadOf } from "../uploads/uploadRow.ts"
-import { keptOf, type KeptOfProjects, readKept } from "../uploads/keptBytes.ts"
-import { lockedSchedules, writeSchedule } from "../schedules.ts"
+import type { Session, Transaction } from "../connection/Session.ts"
+import { keptOf, type KeptOfProjects, lockUploads, ownUploads, readKept, uploadOf } from "../uploads.ts"
+import { lockedSchedules, writeSchedule } from "./schedules.ts"
 import { loadBoard, type StoredBoard } from "../board.ts"
-import { type Reservation, reservationsOf, reserve, unreserveJobs } from "../reservations.ts"
-import { addUp, lockSpending, noSpending, type ReadSpending, spendingAt } from "../spending.ts"
+import {
+  addUp,
+  lockSpending,
+  noSpending,
+  type ReadSpending,
+  type Reservation,
+  reservationsOf,
+  reserve,
+  spendingAt,
+  unreserveJobs,
+} from "../spending.ts"
 import { type Bound, boundKeys, isCallersKey, replaceJobs, replaces, type Replacing } from "./replaceJobs.ts"
 import { insertJobs } from "./insertJobs.ts"
 import { newRow, type NewRow } from "./newRows.ts"
@@ -205,7 +213,7 @@ export const readItems = async (
     await Promise.all([
       first,
       lockedRetried(session, items),
-      session.batch(lockUploads, consumed, {}),
+      session.batch(lockUploads, consumed),
       alone && oneAtATimePerProject(session, items),
       owners.length === 0 ? noSpending : lockSpending(session, owners),
       released.length === 0
@@ -217,7 +225,7 @@ export const readItems = async (
       countUnfinished(session, items),
       readKept(session, items),
       items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
-      session.batch(ownUploads, consumed, {}),
+      session.batch(ownUploads, consumed),
       boundKeys(session, items),
     ])
   return {

@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from "kysely"
-import { blobPrefixesOf, type RetainedData, type UploadId } from "@kiln/core/domain"
+import { blobPrefixesOf, type UploadId } from "@kiln/core/domain"
 import type { PruneResult, RetentionAge } from "@kiln/core/ports"
 import { recordPurges } from "@kiln/sql-store"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { runOn } from "../transactionsOf.ts"
-import { batchStatement, type Given, query, statement, whole, storeTime } from "../Statement.ts"
+import { batchStatement, type Given, integer, query, statement, storeTime, text, whole } from "../Statement.ts"
 import { retentionColumns, uploadsOf } from "./eraseJobs.ts"
 import { type Ages, agesFrom, dueJobs } from "./finishedKinds.ts"
 
@@ -30,11 +30,7 @@ const finishedJobs = statement((given: Given<Ages & { now: number; limit: number
 export const anyFinishedJob = statement((given: Given<Ages>) => dueInAll(given, storeTime, sql.lit(1)))
 
 /** Locks the jobs that were found. Jobs locked by another sweep are skipped. */
-const lockFinished = batchStatement<
-  { seq: number },
-  {},
-  { seq: number; id: `job_${string}`; uploadId: UploadId | null; retained: RetainedData }
->({ seq: "bigint" }, (item) =>
+const lockFinished = batchStatement({ seq: integer() }, (item) =>
   query
     .selectFrom("jobs")
     .innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq"))
@@ -46,23 +42,19 @@ const lockFinished = batchStatement<
 )
 
 /** Result, data and files are deleted with the row. Charges stay. */
-const removeJobs = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+const removeJobs = batchStatement({ seq: integer() }, (item) =>
   query.deleteFrom("jobs").using(item).whereRef("jobs.seq", "=", "item.seq"),
 )
 
-const removeUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uploadId: "text" }, (item) =>
+const removeUploads = batchStatement({ uploadId: text<UploadId>() }, (item) =>
   query.deleteFrom("uploads").using(item).whereRef("uploads.id", "=", "item.uploadId"),
 )
 
 export const deleteJobs = async (tx: Transaction, olderThanMs: RetentionAge, limit: number): Promise<PruneResult> => {
   const found = await tx.all(finishedJobs, { ...agesFrom(olderThanMs), now: tx.now, limit })
-  const jobs = await tx.batch(lockFinished, found, {})
-  await tx.runBatch(
-    removeJobs,
-    jobs.map(({ seq }) => ({ seq })),
-    {},
-  )
-  await tx.runBatch(removeUploads, uploadsOf(jobs), {})
+  const jobs = await tx.batch(lockFinished, found)
+  await tx.runBatch(removeJobs, jobs)
+  await tx.runBatch(removeUploads, uploadsOf(jobs))
   const prefixes = jobs.filter((job) => job.retained === "kept").flatMap(blobPrefixesOf)
   return { count: jobs.length, purges: await runOn(tx, (common) => recordPurges(common, prefixes)) }
 }

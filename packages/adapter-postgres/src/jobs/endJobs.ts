@@ -10,10 +10,10 @@ import {
   withinReservation,
 } from "@kiln/core/domain"
 import type { ClaimRef, Completion, Failure, FencedOutcome } from "@kiln/core/ports"
-import type { Database } from "../Database.ts"
-import { briefLockTimeoutMs, type Session } from "../Session.ts"
+import type { Database } from "../connection/Database.ts"
+import { briefLockTimeoutMs, type Session } from "../connection/Session.ts"
 import { arrayText, type Given, query, statement } from "../Statement.ts"
-import { readReservations } from "../reservations.ts"
+import { readReservations } from "../spending.ts"
 import { finishedLock } from "../wakeUp/Listener.ts"
 import { finishedStates } from "./lockJobs.ts"
 
@@ -162,7 +162,6 @@ const repeated = (db: Database, operation: string, ends: ReadonlyArray<End>) =>
       session.batch(
         finishedStates,
         ends.map(({ jobId: id }) => ({ id })),
-        {},
       ),
     ),
     (finished) => {

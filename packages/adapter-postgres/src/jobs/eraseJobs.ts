@@ -2,9 +2,6 @@ import { sql } from "kysely"
 import {
   blobPrefixesOf,
   type JobId,
-  type JobMode,
-  type KeyId,
-  type ProjectId,
   type RetainedData,
   strongerWarning,
   type UploadId,
@@ -12,10 +9,24 @@ import {
 } from "@kiln/core/domain"
 import type { EraseOutcome, Erasure, PruneResult, RetentionAge } from "@kiln/core/ports"
 import { purgesStillDue, recordPurges } from "@kiln/sql-store"
+import { isOfOwner, owned } from "./jobRow.ts"
 import { type Ages, agesFrom, dueJobs } from "./finishedKinds.ts"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { runOn } from "../transactionsOf.ts"
-import { batchStatement, type BatchTable, type Given, query, statement, storeTime, whole } from "../Statement.ts"
+import {
+  batchStatement,
+  type BatchTable,
+  fieldsOf,
+  type Given,
+  integer,
+  type ItemOf,
+  nullable,
+  query,
+  statement,
+  storeTime,
+  text,
+  whole,
+} from "../Statement.ts"
 
 /**
  * The columns of a finished job that erasing needs. Both rows of the job must be locked when they are read: a retry takes the
@@ -37,7 +48,7 @@ export interface RetentionRow {
   readonly warningCode: WarningCode | null
 }
 
-const eraseRequests = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+const eraseRequests = batchStatement({ seq: integer() }, (item) =>
   query.updateTable("jobs").from(item).set({ request: null }).whereRef("jobs.seq", "=", "item.seq"),
 )
 
@@ -47,7 +58,7 @@ const eraseRequests = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigin
  * would read all of it.
  */
 const deleteRowsOf = (table: "files" | "attempts") =>
-  batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+  batchStatement({ seq: integer() }, (item) =>
     query.deleteFrom(table).where(
       sql<boolean>`ctid = any (array(select own.place from ${item} cross join lateral (
         select ctid as place from "kiln".${sql.raw(table)} where job_seq = item.seq offset 0) as own))`,
@@ -58,7 +69,7 @@ const deleteFiles = deleteRowsOf("files")
 
 const deleteAttempts = deleteRowsOf("attempts")
 
-const eraseUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uploadId: "text" }, (item) =>
+const eraseUploads = batchStatement({ uploadId: text<UploadId>() }, (item) =>
   query
     .updateTable("uploads")
     .from(item)
@@ -67,21 +78,19 @@ const eraseUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uploa
 )
 
 /** Runs last, because a trigger refuses it while data is left. Only for jobs whose data is as it was read. */
-const markErased = batchStatement<
-  { seq: number; from: RetainedData; warningCode: string | null },
-  { retained: RetainedData },
-  unknown
->({ seq: "bigint", from: "text", warningCode: "text" }, (item, given) =>
-  query
-    .updateTable("results")
-    .from(item)
-    .set((set) => ({
-      output: null,
-      retained: given.retained,
-      warning_code: set.ref("item.warningCode").$castTo<WarningCode | null>(),
-    }))
-    .whereRef("results.job_seq", "=", "item.seq")
-    .whereRef("results.retained", "=", "item.from"),
+const markErased = batchStatement(
+  { seq: integer(), from: text<RetainedData>(), warningCode: nullable(text<WarningCode>()) },
+  (item, given: Given<{ retained: RetainedData }>) =>
+    query
+      .updateTable("results")
+      .from(item)
+      .set({
+        output: null,
+        retained: given.retained,
+        warning_code: fieldsOf(item).warningCode,
+      })
+      .whereRef("results.job_seq", "=", "item.seq")
+      .whereRef("results.retained", "=", "item.from"),
 )
 
 /** The uploads of jobs, in the order of their ids, in which all transactions lock uploads. */
@@ -100,22 +109,10 @@ const eraseRetained = async (
 ): Promise<void> => {
   const added = retained === "deleted" ? "data_deleted" : "data_expired"
   await Promise.all([
-    tx.runBatch(
-      eraseRequests,
-      jobs.map(({ seq }) => ({ seq })),
-      {},
-    ),
-    tx.runBatch(
-      deleteFiles,
-      jobs.map(({ seq }) => ({ seq })),
-      {},
-    ),
-    tx.runBatch(
-      deleteAttempts,
-      jobs.map(({ seq }) => ({ seq })),
-      {},
-    ),
-    tx.runBatch(eraseUploads, uploadsOf(jobs), {}),
+    tx.runBatch(eraseRequests, jobs),
+    tx.runBatch(deleteFiles, jobs),
+    tx.runBatch(deleteAttempts, jobs),
+    tx.runBatch(eraseUploads, uploadsOf(jobs)),
   ])
   const blanked = await tx.runBatch(
     markErased,
@@ -129,29 +126,15 @@ const eraseRetained = async (
   if (blanked !== jobs.length) throw new TypeError(`${jobs.length - blanked} jobs changed while they were erased`)
 }
 
-type OwnedJob = { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode }
-
-const ownedJobColumns = { id: "text", projectId: "text", keyId: "text", mode: "text" } as const
-
 /** Selects jobs of their owners; jobs of others count as unknown. The id finds the row, see `jobsByOwner`. */
-const ownJobs = (item: BatchTable<OwnedJob>) =>
-  query
-    .selectFrom("jobs")
-    .innerJoin(item, (join) =>
-      join
-        .onRef("item.id", "=", "jobs.id")
-        .onRef("item.projectId", "=", "jobs.project_id")
-        .onRef("item.keyId", "is not distinct from", "jobs.key_id")
-        .onRef("item.mode", "=", "jobs.mode"),
-    )
+const ownJobs = (item: BatchTable<ItemOf<typeof owned>>) =>
+  query.selectFrom("jobs").innerJoin(item, (join) => join.on(isOfOwner))
 
 /** Finds jobs, finished or not. */
-const findOwned = batchStatement<OwnedJob, {}, { readonly ord: number }>(ownedJobColumns, (item) =>
-  ownJobs(item).select("item.ord"),
-)
+const findOwned = batchStatement(owned, (item) => ownJobs(item).select("item.ord"))
 
 /** Locks finished jobs. */
-const lockFinished = batchStatement<OwnedJob, {}, RetentionRow & { readonly ord: number }>(ownedJobColumns, (item) =>
+const lockFinished = batchStatement(owned, (item) =>
   ownJobs(item)
     .innerJoin("results", "results.job_seq", "jobs.seq")
     .select(retentionColumns)
@@ -170,8 +153,8 @@ export const eraseJobs = async (
 ): Promise<ReadonlyArray<EraseOutcome>> => {
   const asked = items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => ({ id, projectId, keyId, mode }))
   // Of the two, the locks come first: a job that has no result by then is unfinished if it is there afterwards.
-  const [rows, known] = await Promise.all([tx.batch(lockFinished, asked, {}), tx.batch(findOwned, asked, {})])
-  const owned = new Map(rows.map((job) => [job.ord, job]))
+  const [rows, known] = await Promise.all([tx.batch(lockFinished, asked), tx.batch(findOwned, asked)])
+  const found = new Map(rows.map((job) => [job.ord, job]))
   const unfinished = new Set(known.map(({ ord }) => ord))
   const finished = new Map(rows.map((job) => [job.id, job]))
   const present = [...finished.values()].filter(({ retained }) => retained !== "deleted")
@@ -184,7 +167,7 @@ export const eraseJobs = async (
   const due = new Set(stillDue.map(({ blobPrefix }) => blobPrefix))
   const erasedHere = new Set<JobId>()
   return items.map((_, index): EraseOutcome => {
-    const job = owned.get(index + 1)
+    const job = found.get(index + 1)
     if (job === undefined) return { _tag: unfinished.has(index + 1) ? "Unfinished" : "NotFound" }
     const purges = blobPrefixesOf(job).flatMap((blobPrefix) => (due.has(blobPrefix) ? [{ blobPrefix }] : []))
     const erased = job.retained === "kept" && !erasedHere.has(job.id)

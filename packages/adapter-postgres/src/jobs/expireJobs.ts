@@ -1,8 +1,8 @@
 import { sql } from "kysely"
 import { afterLabel, applyEvent, isFinished, type JobId, overdueEvent, waitsSince } from "@kiln/core/domain"
 import { stateColumns, stateOf, type StateRow } from "./jobRow.ts"
-import type { Transaction } from "../Session.ts"
-import { batchStatement, type Given, plenty, query, statement, storeTime } from "../Statement.ts"
+import type { Transaction } from "../connection/Session.ts"
+import { batchStatement, type Given, integer, plenty, query, statement, storeTime } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { lockedJobsAndLanes } from "./lockJobs.ts"
 import { finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
@@ -54,31 +54,29 @@ const overdueJobs = statement((given: Given<Overdue>) =>
 )
 
 /** When the prerequisites of jobs finished, one row for each. */
-const prerequisiteEnds = batchStatement<{ seq: number }, {}, { seq: number; finishedAt: number | null }>(
-  { seq: "bigint" },
-  (item) =>
-    query
-      .selectFrom(item)
-      .innerJoin("job_labels", (join) => join.onRef("job_labels.job_seq", "=", "item.seq"))
-      .innerJoinLateral(
-        (from) =>
-          from
-            .selectFrom("jobs")
-            .select((own) =>
-              own
-                .selectFrom("results")
-                .select("finished_at")
-                .whereRef("results.job_seq", "=", "jobs.seq")
-                .offset(0)
-                .as("finishedAt"),
-            )
-            .where("jobs.id", "=", sql<JobId>`substr(job_labels.label, ${sql.lit(prefix.length + 1)})`)
-            .offset(0)
-            .as("named"),
-        (join) => join.onTrue(),
-      )
-      .where(sql<boolean>`starts_with(job_labels.label, ${sql.lit(prefix)})`)
-      .select(["item.seq", "named.finishedAt"]),
+const prerequisiteEnds = batchStatement({ seq: integer() }, (item) =>
+  query
+    .selectFrom(item)
+    .innerJoin("job_labels", (join) => join.onRef("job_labels.job_seq", "=", "item.seq"))
+    .innerJoinLateral(
+      (from) =>
+        from
+          .selectFrom("jobs")
+          .select((own) =>
+            own
+              .selectFrom("results")
+              .select("finished_at")
+              .whereRef("results.job_seq", "=", "jobs.seq")
+              .offset(0)
+              .as("finishedAt"),
+          )
+          .where("jobs.id", "=", sql<JobId>`substr(job_labels.label, ${sql.lit(prefix.length + 1)})`)
+          .offset(0)
+          .as("named"),
+      (join) => join.onTrue(),
+    )
+    .where(sql<boolean>`starts_with(job_labels.label, ${sql.lit(prefix)})`)
+    .select(["item.seq", "named.finishedAt"]),
 )
 
 /** Returns what tells since when a job waits that no worker has claimed. */
@@ -88,14 +86,7 @@ const readWaits = async (
 ): Promise<(job: StateRow) => number | undefined> => {
   const unclaimed = jobs.filter(({ status }) => status === "queued")
   if (unclaimed.length === 0) return () => undefined
-  const ends = Map.groupBy(
-    await tx.batch(
-      prerequisiteEnds,
-      unclaimed.map(({ seq }) => ({ seq })),
-      {},
-    ),
-    ({ seq }) => seq,
-  )
+  const ends = Map.groupBy(await tx.batch(prerequisiteEnds, unclaimed), ({ seq }) => seq)
   return ({ seq }) =>
     waitsSince(
       (ends.get(seq) ?? []).map(({ finishedAt }) => finishedAt),

@@ -1,46 +1,29 @@
 import { applyEvent, type JobId, type JobState } from "@kiln/core/domain"
 import type { ClaimRef, ExtendOutcome, Extension } from "@kiln/core/ports"
 import { stateOf, type StateRow } from "./jobRow.ts"
-import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import type { Session, Transaction } from "../connection/Session.ts"
+import { assign, batchStatement, fieldsOf, flag, integer, query, text } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 
 /**
  * Heartbeats are frequent, so they write only the lease. The fence is in the WHERE clause. `held` is a column of the item,
  * because as a constant it would make the planner scan all held jobs.
  */
-const moveLeases = batchStatement<
+const moveLeases = batchStatement(
   {
-    id: JobId
-    held: boolean
-    token: number
-    claimableAt: number
-    deadlineAt: number
-    phaseStartedAt: number
-    ranMs: number
-  },
-  {},
-  unknown
->(
-  {
-    id: "text",
-    held: "boolean",
-    token: "bigint",
-    claimableAt: "bigint",
-    deadlineAt: "bigint",
-    phaseStartedAt: "bigint",
-    ranMs: "bigint",
+    id: text<JobId>(),
+    held: flag(),
+    token: integer(),
+    claimableAt: integer(),
+    deadlineAt: integer(),
+    phaseStartedAt: integer(),
+    ranMs: integer(),
   },
   (item) =>
     query
       .updateTable("queue")
       .from(item)
-      .set((set) => ({
-        claimable_at: set.ref("item.claimableAt"),
-        deadline_at: set.ref("item.deadlineAt"),
-        phase_started_at: set.ref("item.phaseStartedAt"),
-        ran_ms: set.ref("item.ranMs"),
-      }))
+      .set(assign(fieldsOf(item), "claimable_at", "deadline_at", "phase_started_at", "ran_ms"))
       .whereRef("queue.id", "=", "item.id")
       .where("queue.status", "=", "processing")
       .whereRef("queue.held", "=", "item.held")
@@ -75,7 +58,6 @@ export const extendLeases = async (
       phaseStartedAt: state.phaseStartedAt ?? tx.now,
       ranMs: state.ranMs,
     })),
-    {},
   )
   if (written !== leases.size) throw new TypeError("a lease that was locked did not move")
   // If the lease had ended, the lane's `next_at` may have been raised or cleared.
@@ -86,18 +68,16 @@ export const extendLeases = async (
   return outcomes
 }
 
-const presentClaims = batchStatement<{ id: JobId; held: boolean; token: number }, {}, { readonly ord: number }>(
-  { id: "text", held: "boolean", token: "bigint" },
-  (item) =>
-    query
-      .selectFrom(item)
-      .innerJoin("queue", (join) =>
-        join
-          .onRef("queue.id", "=", "item.id")
-          .onRef("queue.held", "=", "item.held")
-          .onRef("queue.token", "=", "item.token"),
-      )
-      .select("item.ord"),
+const presentClaims = batchStatement({ id: text<JobId>(), held: flag(), token: integer() }, (item) =>
+  query
+    .selectFrom(item)
+    .innerJoin("queue", (join) =>
+      join
+        .onRef("queue.id", "=", "item.id")
+        .onRef("queue.held", "=", "item.held")
+        .onRef("queue.token", "=", "item.token"),
+    )
+    .select("item.ord"),
 )
 
 /** Checks the fence without locking. `held` is a column of the item, see `extendLeases`. */
@@ -106,6 +86,6 @@ export const checkClaims = async (
   items: ReadonlyArray<ClaimRef>,
 ): Promise<ReadonlyArray<boolean>> => {
   const claims = items.map(({ jobId: id, token }) => ({ id, held: true, token }))
-  const present = new Set((await session.batch(presentClaims, claims, {})).map(({ ord }) => ord))
+  const present = new Set((await session.batch(presentClaims, claims)).map(({ ord }) => ord))
   return items.map((_, index) => present.has(index + 1))
 }

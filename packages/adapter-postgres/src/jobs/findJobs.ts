@@ -1,9 +1,11 @@
-import type { FileId, Job, JobId, KeyId, Principal } from "@kiln/core/domain"
-import type { StoredFile } from "@kiln/core/ports"
+import { type FileId, type Job, type JobId, jobOrphanReason, type KeyId, type Principal } from "@kiln/core/domain"
+import type { Orphan, StoredFile } from "@kiln/core/ports"
+import { type RawBuilder, sql } from "kysely"
+import { namedBlobs } from "@kiln/sql-store"
 import { jobOf, jobsByOwner } from "./jobRow.ts"
 import { boundKeys } from "./replaceJobs.ts"
-import type { Session } from "../Session.ts"
-import { type Given, query, statement } from "../Statement.ts"
+import type { Session } from "../connection/Session.ts"
+import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
 
 /** Jobs, and the callers who ask for them. */
 export type OwnedJobs = ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>
@@ -14,7 +16,7 @@ export const ownedBy = (items: OwnedJobs) =>
 
 /** Reads jobs and their files in one statement, so from one snapshot. */
 export const findJobs = async (session: Session, items: OwnedJobs): Promise<ReadonlyArray<Job | undefined>> => {
-  const rows = new Map((await session.batch(jobsByOwner, ownedBy(items), {})).map((row) => [row.ord, row]))
+  const rows = new Map((await session.batch(jobsByOwner, ownedBy(items))).map((row) => [row.ord, row]))
   return items.map((_, index) => {
     const row = rows.get(index + 1)
     return row && jobOf(row)
@@ -52,3 +54,40 @@ const fileById = statement((given: Given<{ fileId: FileId }>) =>
 
 export const findFile = (session: Session, fileId: FileId): Promise<StoredFile | undefined> =>
   session.get(fileById, { fileId })
+
+/** A job's token is in `queue` while it is unfinished, and in `results` afterwards. */
+const facts = batchStatement({ blobKey: text(), jobId: text<JobId>(), token: integer() }, (item) =>
+  query
+    .selectFrom(item)
+    .leftJoin("jobs", "jobs.id", "item.jobId")
+    .leftJoin("queue", "queue.id", "jobs.id")
+    .leftJoin("results", "results.job_seq", "jobs.seq")
+    .leftJoin("files", (on) => on.onRef("files.job_seq", "=", "jobs.seq").onRef("files.blob_key", "=", "item.blobKey"))
+    .select([
+      "item.blobKey",
+      "item.token",
+      "jobs.seq",
+      "queue.token as queueToken",
+      "results.token as finalToken",
+      "files.seq as fileSeq",
+    ])
+    .orderBy("item.ord"),
+)
+
+/** Applies the domain's rule, `jobOrphanReason`. */
+export const findOrphans = async (
+  session: Session,
+  blobs: ReadonlyArray<{ readonly blobKey: string; readonly jobId: JobId; readonly token: number }>,
+): Promise<ReadonlyArray<Orphan>> =>
+  (await session.batch(facts, blobs)).flatMap(({ blobKey, fileSeq, finalToken, queueToken, seq, token }) => {
+    const job = seq === null ? undefined : { finished: queueToken === null, token: queueToken ?? finalToken ?? 0 }
+    const reason = jobOrphanReason(job, { token, named: fileSeq !== null })
+    return reason === undefined ? [] : [{ blobKey, reason }]
+  })
+
+const resultOfFile = (condition: RawBuilder<boolean>) =>
+  sql<boolean>`exists (select from "kiln".results as result
+    where result.job_seq = files.job_seq and result.retained = 'kept' and ${condition})`
+
+/** Files that callers can still read are those of done jobs. */
+export const named = namedBlobs(resultOfFile(sql<boolean>`result.status = 'done'`), resultOfFile(sql<boolean>`true`))

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import { type JobId, type JobMode, maxAhead, type ProjectId, type QueuePlace, ranks } from "@kiln/core/domain"
-import type { Session } from "../Session.ts"
-import { batchStatement, type Given, plenty, query, statement, storeTime } from "../Statement.ts"
+import type { Session } from "../connection/Session.ts"
+import { batchStatement, type Given, integer, plenty, query, statement, storeTime, text } from "../Statement.ts"
 
 /** More jobs than all workers of an installation hold. */
 const mostHeld = 200_000
@@ -37,32 +37,30 @@ const placeOfJob = statement((given: Given<{ id: JobId }>) =>
 )
 
 /** Counts the jobs of a lane that come before a place of each rank, up to a limit, in the order of the index. */
-const jobsBeforePlace = batchStatement<
-  { priority: number; claimableAt: number; id: string },
-  { laneId: number; limit: number },
-  { readonly count: number }
->({ priority: "bigint", claimableAt: "bigint", id: "text" }, (item, given) =>
-  query
-    .selectFrom(item)
-    .innerJoinLateral(
-      (from) =>
-        from
-          .selectFrom((inner) =>
-            inner
-              .selectFrom("queue")
-              .select("queue.lane_id")
-              .where("queue.lane_id", "=", given.laneId)
-              .where(sql<boolean>`queue.priority = item.priority`)
-              .where(sql<boolean>`(queue.claimable_at, queue.id) < (item."claimableAt", item.id)`)
-              .where("queue.held", "=", false)
-              .limit(given.limit)
-              .as("before"),
-          )
-          .select((of) => of.fn.countAll<number>().as("count"))
-          .as("counted"),
-      (join) => join.onTrue(),
-    )
-    .select("counted.count"),
+const jobsBeforePlace = batchStatement(
+  { priority: integer(), claimableAt: integer(), id: text() },
+  (item, given: Given<{ laneId: number; limit: number }>) =>
+    query
+      .selectFrom(item)
+      .innerJoinLateral(
+        (from) =>
+          from
+            .selectFrom((inner) =>
+              inner
+                .selectFrom("queue")
+                .select("queue.lane_id")
+                .where("queue.lane_id", "=", given.laneId)
+                .where(sql<boolean>`queue.priority = item.priority`)
+                .where(sql<boolean>`(queue.claimable_at, queue.id) < (item."claimableAt", item.id)`)
+                .where("queue.held", "=", false)
+                .limit(given.limit)
+                .as("before"),
+            )
+            .select((of) => of.fn.countAll<number>().as("count"))
+            .as("counted"),
+        (join) => join.onTrue(),
+      )
+      .select("counted.count"),
 )
 
 /** Counts the jobs of a mode under a lease, of which a fleet holds few. */

@@ -1,7 +1,8 @@
 import { type AliasableExpression, type Compilable, type RawBuilder, sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
 import type { RetentionAge } from "@kiln/core/ports"
-import { type Given, plenty, query, wholeAge } from "../Statement.ts"
+import type { Session } from "../connection/Session.ts"
+import { type Given, plenty, query, statement, wholeAge } from "../Statement.ts"
 import { retainedPart } from "./jobRow.ts"
 
 /**
@@ -21,6 +22,13 @@ export const finishedKinds = (retained: RawBuilder<RetainedData>) =>
     )
     select kind from present where kind <> ''
   )`
+
+const kindsThat = statement((given: Given<{ retained: RetainedData }>) =>
+  query.selectFrom(finishedKinds(given.retained).as("kinds")).select("kinds.kind"),
+)
+
+export const readFinishedKinds = async (session: Session, retained: RetainedData): Promise<ReadonlyArray<string>> =>
+  (await session.all(kindsThat, { retained })).map(({ kind }) => kind)
 
 /** How old the finished jobs of each kind must be, as the parameters of a statement. */
 export type Ages = { othersMs: number; agesByKind: string }

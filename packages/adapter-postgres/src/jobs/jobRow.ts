@@ -1,22 +1,8 @@
 import { sql } from "kysely"
 import { jsonArrayFrom } from "kysely/helpers/postgres"
-import {
-  type Charge,
-  type Job,
-  type JobId,
-  type JobMode,
-  type JobState,
-  type JobStatus,
-  type JsonObject,
-  type KeyId,
-  type PriceSnapshot,
-  type Priority,
-  priorityOfRank,
-  type ProjectId,
-  type RetainedData,
-} from "@kiln/core/domain"
-import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/sql-store"
-import { batchStatement, type Given, query, type RowOf, statement } from "../Statement.ts"
+import type { Job, JobId, JobMode, JobState, JobStatus, KeyId, ProjectId, RetainedData } from "@kiln/core/domain"
+import { decodeCheckpoints, decodeJob, decodeState } from "@kiln/sql-store"
+import { batchStatement, type Given, integer, query, type RowOf, statement, text } from "../Statement.ts"
 
 /** The columns of an unfinished job that transitions read or change, under their domain names. */
 export const stateColumns = [
@@ -49,23 +35,7 @@ export interface StateRow extends Omit<JobState, "errorCode" | "finishedAt"> {
   readonly createdAt: number
 }
 
-export const stateOf = (row: StateRow): JobState => ({
-  queueLimitMs: row.queueLimitMs,
-  runLimitMs: row.runLimitMs,
-  status: row.status,
-  token: row.token,
-  held: row.held,
-  claimableAt: row.claimableAt,
-  deadlineAt: row.deadlineAt,
-  phaseStartedAt: row.phaseStartedAt,
-  ranMs: row.ranMs,
-  waitedMs: row.waitedMs,
-  attempts: row.attempts,
-  failures: row.failures,
-  lostWorkers: row.lostWorkers,
-  errorCode: null,
-  finishedAt: null,
-})
+export const stateOf = (row: StateRow): JobState => decodeState(row, row.held, null, null)
 
 /** Selects a column from the queue while the job is unfinished, and from its result afterwards. */
 export const either = <A>(
@@ -147,33 +117,26 @@ const selectJobs = query
     ).as("checkpoints"),
   ])
 
-export const jobsBySeq = batchStatement<{ seq: number }, {}, RowOf<typeof jobByIdempotencyKey>>(
-  { seq: "bigint" },
-  (item) => selectJobs.innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq")).orderBy("item.ord"),
+export const jobsBySeq = batchStatement({ seq: integer() }, (item) =>
+  selectJobs.innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq")).orderBy("item.ord"),
 )
 
+/** The fields of an item that names a job and its owner: callers cannot query by id alone. */
+export const owned = { id: text<JobId>(), projectId: text<ProjectId>(), keyId: text<KeyId>(), mode: text<JobMode>() }
+
 /**
- * Selects jobs of their owners; callers cannot query by id alone. The id finds the row. The key is compared in a way that no
- * index supports, or the planner might use the index that holds all jobs of a key.
+ * Whether a job is the one that an item of `owned` names. The id finds the row. The key is compared in a way that no index supports, or the
+ * planner might use the index that holds all jobs of a key.
  */
-export const jobsByOwner = batchStatement<
-  { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
-  {},
-  RowOf<typeof jobByIdempotencyKey> & { readonly ord: number }
->({ id: "text", projectId: "text", keyId: "text", mode: "text" }, (item) =>
-  selectJobs
-    .innerJoin(item, (join) =>
-      join
-        .onRef("item.id", "=", "jobs.id")
-        .onRef("item.projectId", "=", "jobs.project_id")
-        .onRef("item.keyId", "is not distinct from", "jobs.key_id")
-        .onRef("item.mode", "=", "jobs.mode"),
-    )
-    .select("item.ord"),
+export const isOfOwner = sql<boolean>`"item"."id" = "jobs"."id" and "item"."projectId" = "jobs"."project_id"
+  and "item"."keyId" is not distinct from "jobs"."key_id" and "item"."mode" = "jobs"."mode"`
+
+export const jobsByOwner = batchStatement(owned, (item) =>
+  selectJobs.innerJoin(item, (join) => join.on(isOfOwner)).select("item.ord"),
 )
 
 /** Regardless of owner. Only for the operator. */
-export const jobsById = batchStatement<{ id: JobId }, {}, RowOf<typeof jobByIdempotencyKey>>({ id: "text" }, (item) =>
+export const jobsById = batchStatement({ id: text<JobId>() }, (item) =>
   selectJobs.innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id")),
 )
 
@@ -182,84 +145,18 @@ export const jobByIdempotencyKey = statement((given: Given<{ keyId: KeyId; idemp
 )
 
 /** Selects the jobs of a batch of idempotency keys. */
-export const jobsByIdempotencyKey = batchStatement<
-  { keyId: KeyId; idempotencyKey: string },
-  {},
-  RowOf<typeof jobByIdempotencyKey>
->({ keyId: "text", idempotencyKey: "text" }, (item) =>
+export const jobsByIdempotencyKey = batchStatement({ keyId: text<KeyId>(), idempotencyKey: text() }, (item) =>
   selectJobs.innerJoin(item, (join) =>
     join.onRef("item.keyId", "=", "jobs.key_id").onRef("item.idempotencyKey", "=", "jobs.idempotency_key"),
   ),
 )
 
-type JobRow = Omit<RowOf<typeof jobByIdempotencyKey>, "seq">
-
 /** Throws `UndecodableRow` where the row is damaged. */
-export const jobOf = (row: JobRow): Job => {
-  const hasData = row.retained === "kept"
-  if (hasData !== (row.request !== null)) throw new UndecodableRow(`${row.id} has lost its data`)
-  const { checkpoints, files } = row
-  return {
-    id: row.id,
-    projectId: row.projectId,
-    keyId: row.keyId,
-    mode: row.mode,
-    kind: row.kind,
-    kindVersion: row.kindVersion,
-    uploadId: row.uploadId,
-    priority: priorityOf(row),
-    metadata: decodeObject(row.kept, `the kept fields of ${row.id}`),
-    idempotencyKey: row.idempotencyKey,
-    fingerprint: row.fingerprint,
-    price: priceOf(row),
-    createdAt: row.createdAt,
-    queueLimitMs: row.queueLimitMs,
-    runLimitMs: row.runLimitMs,
-    status: row.status,
-    token: row.token,
-    held: row.held ?? false,
-    claimableAt: row.claimableAt,
-    deadlineAt: row.deadlineAt,
-    phaseStartedAt: row.phaseStartedAt,
-    ranMs: row.ranMs,
-    waitedMs: row.waitedMs,
-    attempts: row.attempts,
-    failures: row.failures,
-    lostWorkers: row.lostWorkers,
-    errorCode: row.errorCode,
-    finishedAt: row.finishedAt,
-    retained: row.retained,
-    request: objectOrNull(row, "request"),
-    checkpoints: Object.fromEntries(
-      checkpoints.map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${row.id}`)]),
-    ),
-    output: objectOrNull(row, "output"),
-    files: hasData ? files : [],
-    warningCode: row.warningCode,
-    charge: chargeOf(row),
-  }
-}
-
-export const priorityOf = ({ id, priority: rank }: { readonly id: JobId; readonly priority: number }): Priority => {
-  const priority = priorityOfRank(rank)
-  if (priority === undefined) throw new UndecodableRow(`the priority of ${id} is invalid`)
-  return priority
-}
-
-/** Decodes a column of a job. */
-export const objectOrNull = <C extends string>(
-  row: Readonly<Record<C, string | null>> & { readonly id: JobId },
-  column: C,
-): JsonObject | null => {
-  const text = row[column]
-  return text === null ? null : decodeObject(text, `the ${column} of ${row.id}`)
-}
-
-const priceOf = (row: JobRow): PriceSnapshot | null => {
-  const { priceName: name, priceVersion: version, priceCurrency: currency, priceUnitAmounts: unitAmounts } = row
-  if (name === null || version === null || currency === null || unitAmounts === null) return null
-  return { name, version, currency, unitAmounts: decodeAmounts(unitAmounts, `price ${name} ${version}`) }
-}
-
-export const chargeOf = (row: Pick<JobRow, "charge" | "id">): Charge | null =>
-  row.charge === null ? null : (decodeObject(row.charge, `the charge of ${row.id}`) as JsonObject & Charge)
+export const jobOf = (row: RowOf<typeof jobByIdempotencyKey>): Job =>
+  decodeJob(
+    row,
+    row,
+    row.held ?? false,
+    row.retained === "kept" ? row.files : [],
+    decodeCheckpoints(row.id, row.checkpoints),
+  )

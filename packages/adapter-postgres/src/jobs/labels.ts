@@ -1,8 +1,8 @@
 import { sql } from "kysely"
 import type { Job, JobId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import type { Session } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import type { Session } from "../connection/Session.ts"
+import { batchStatement, integer, query, text } from "../Statement.ts"
 import { jobOf, jobsBySeq } from "./jobRow.ts"
 import { lockWaiting, replaces } from "./replaceJobs.ts"
 
@@ -16,7 +16,7 @@ const noJob = 0
  * need no row, but each takes a place in a table of the whole server until the transaction ends, and a caller's transaction may have
  * any number of unique jobs. In the order of the scopes, as everybody locks them, so that no two wait for each other.
  */
-const enterScopes = batchStatement<Scope, {}, unknown>({ scope: "text" }, (item) =>
+const enterScopes = batchStatement({ scope: text() }, (item) =>
   query
     .insertInto("job_scopes")
     .columns(["scope", "job_seq"])
@@ -32,7 +32,7 @@ const enterScopes = batchStatement<Scope, {}, unknown>({ scope: "text" }, (item)
  * Waits for transactions of processes of the previous version, which lock scopes in this way alone, and lets them wait. In the order of
  * the scopes. Each lock takes a place in the table of the server, so only for kiln's own transactions, whose batches are bounded.
  */
-const lockAsBefore = batchStatement<Scope, {}, { locked: string }>({ scope: "text" }, (item) =>
+const lockAsBefore = batchStatement({ scope: text() }, (item) =>
   query
     .selectFrom((from) => from.selectFrom(item).select("item.scope").orderBy("item.scope").offset(0).as("ordered"))
     .select(
@@ -41,7 +41,7 @@ const lockAsBefore = batchStatement<Scope, {}, { locked: string }>({ scope: "tex
 )
 
 /** Locks scopes until the transaction ends, and returns the jobs that took them last, as the one before has written them. */
-const lockScopes = batchStatement<Scope, {}, Scope & { seq: number }>({ scope: "text" }, (item) =>
+const lockScopes = batchStatement({ scope: text() }, (item) =>
   query
     .selectFrom("job_scopes")
     .innerJoin(item, (join) => join.onRef("item.scope", "=", "job_scopes.scope"))
@@ -50,7 +50,7 @@ const lockScopes = batchStatement<Scope, {}, Scope & { seq: number }>({ scope: "
     .forNoKeyUpdate("job_scopes"),
 )
 
-const leaveScopes = batchStatement<Scope, {}, unknown>({ scope: "text" }, (item) =>
+const leaveScopes = batchStatement({ scope: text() }, (item) =>
   query
     .deleteFrom("job_scopes")
     .using(item)
@@ -63,10 +63,7 @@ const mostTries = 20
 
 const heldScopes = async (session: Session, scopes: ReadonlyArray<Scope>) => {
   for (let tries = 0; tries < mostTries; tries++) {
-    const [, locked] = await Promise.all([
-      session.runBatch(enterScopes, scopes, {}),
-      session.batch(lockScopes, scopes, {}),
-    ])
+    const [, locked] = await Promise.all([session.runBatch(enterScopes, scopes), session.batch(lockScopes, scopes)])
     if (locked.length === scopes.length) return locked.filter(({ seq }) => seq !== noJob)
   }
   throw new TypeError("scopes of unique jobs could not be locked")
@@ -86,15 +83,11 @@ export const lockedScopes = async (
 ): Promise<ReadonlyMap<string, Job>> => {
   const scopes = scopesOf(items)
   if (scopes.length === 0) return new Map()
-  const [, found] = await Promise.all([alone && session.batch(lockAsBefore, scopes, {}), heldScopes(session, scopes)])
-  const seqs = found.map(({ seq }) => ({ seq }))
+  const [, found] = await Promise.all([alone && session.batch(lockAsBefore, scopes), heldScopes(session, scopes)])
   const given = new Set(items.flatMap((item) => (replaces(item) ? (item.unique?.scope ?? []) : [])))
-  const waiting = found.filter(({ scope }) => given.has(scope)).map(({ seq }) => ({ seq }))
+  const waiting = found.filter(({ scope }) => given.has(scope))
   // The jobs are read once they are locked.
-  const [, rows] = await Promise.all([
-    waiting.length === 0 ? [] : session.batch(lockWaiting, waiting, {}),
-    session.batch(jobsBySeq, seqs, {}),
-  ])
+  const [, rows] = await Promise.all([session.batch(lockWaiting, waiting), session.batch(jobsBySeq, found)])
   const jobs = new Map(rows.map((row) => [row.seq, jobOf(row)]))
   return new Map(
     found.flatMap(({ scope, seq }) => {
@@ -106,26 +99,24 @@ export const lockedScopes = async (
 
 /** Removes the entries of scopes that were locked for jobs which were not accepted. */
 export const leaveScopesOf = (session: Session, refused: ReadonlyArray<NewJob>): Promise<number> =>
-  session.runBatch(leaveScopes, scopesOf(refused), {})
+  session.runBatch(leaveScopes, scopesOf(refused))
 
 /**
  * Retries take over the scopes of the failed jobs, where those still have them. Scopes are found one job at a time, or the planner, which
  * without statistics takes every job for one of hundreds of scopes, would read all of them.
  */
-const moveScopes = batchStatement<{ failed: number; id: JobId }, {}, unknown>(
-  { failed: "bigint", id: "text" },
-  (item) =>
-    query
-      .updateTable("job_scopes")
-      .set({
-        job_seq: sql<number>`(select jobs.seq from ${item} join "kiln".jobs on jobs.id = item.id where item.failed = job_scopes.job_seq)`,
-      })
-      .where(
-        sql<boolean>`job_scopes.scope = any (array(select own.scope from ${item} cross join lateral (
+const moveScopes = batchStatement({ failed: integer(), id: text<JobId>() }, (item) =>
+  query
+    .updateTable("job_scopes")
+    .set({
+      job_seq: sql<number>`(select jobs.seq from ${item} join "kiln".jobs on jobs.id = item.id where item.failed = job_scopes.job_seq)`,
+    })
+    .where(
+      sql<boolean>`job_scopes.scope = any (array(select own.scope from ${item} cross join lateral (
           select scope from "kiln".job_scopes where job_seq = item.failed offset 0) as own join "kiln".jobs on jobs.id = item.id))`,
-      )
-      // Still, if another transaction had it locked.
-      .where(sql<boolean>`job_scopes.job_seq in (select item.failed from ${item})`),
+    )
+    // Still, if another transaction had it locked.
+    .where(sql<boolean>`job_scopes.job_seq in (select item.failed from ${item})`),
 )
 
 /** Gives the scopes of retried jobs to their first retries, which were inserted before, in the same transaction. */
@@ -139,6 +130,5 @@ export const inheritScopes = (
   return session.runBatch(
     moveScopes,
     [...firsts].map(([failed, id]) => ({ failed, id })),
-    {},
   )
 }

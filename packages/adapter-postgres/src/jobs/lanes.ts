@@ -1,19 +1,14 @@
 import { sql } from "kysely"
 import type { JobMode, ProjectId } from "@kiln/core/domain"
-import type { Session } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import type { Session } from "../connection/Session.ts"
+import { assign, batchStatement, fieldsOf, integer, type ItemOf, query, text } from "../Statement.ts"
+
+const laneKey = { projectId: text<ProjectId>(), kind: text(), kindVersion: integer(), mode: text<JobMode>() }
 
 /** A lane holds one project's jobs of one kind, version and mode. */
-export interface LaneKey {
-  readonly projectId: ProjectId
-  readonly kind: string
-  readonly kindVersion: number
-  readonly mode: JobMode
-}
+export type LaneKey = ItemOf<typeof laneKey>
 
-const columns = { projectId: "text", kind: "text", kindVersion: "bigint", mode: "text" } as const
-
-const selectLanes = batchStatement<LaneKey, {}, LaneKey & { readonly id: number }>(columns, (item) =>
+const selectLanes = batchStatement(laneKey, (item) =>
   query
     .selectFrom("lanes")
     .innerJoin(item, (join) =>
@@ -30,7 +25,7 @@ const selectLanes = batchStatement<LaneKey, {}, LaneKey & { readonly id: number 
  * Numbers lanes in the order of the request, which orders lanes of equal turn, and inserts them in the order of their keys to
  * avoid deadlocks. Another transaction may insert the same lane first.
  */
-const insertLanes = batchStatement<LaneKey, {}, unknown>(columns, (item) =>
+const insertLanes = batchStatement(laneKey, (item) =>
   query
     .insertInto("lanes")
     .columns(["id", "project_id", "kind", "kind_version", "mode"])
@@ -101,7 +96,7 @@ export class RememberedLanes {
 
 /** Returns the existing lanes of these jobs, by name. */
 export const findLanes = async (session: Session, jobs: ReadonlyArray<LaneKey>): Promise<Map<string, number>> =>
-  new Map((await session.batch(selectLanes, distinct(jobs), {})).map((lane) => [laneName(lane), lane.id]))
+  new Map((await session.batch(selectLanes, distinct(jobs))).map((lane) => [laneName(lane), lane.id]))
 
 /** Inserts the lanes of these jobs that are missing from `known`, and adds them to it. */
 export const makeLanes = async (
@@ -112,36 +107,32 @@ export const makeLanes = async (
   const missing = distinct(jobs).filter((lane) => !known.has(laneName(lane)))
   if (missing.length === 0) return
   // Another transaction may have inserted the same lane; the second statement then finds it.
-  const [, found] = await Promise.all([tx.runBatch(insertLanes, missing, {}), findLanes(tx, missing)])
+  const [, found] = await Promise.all([tx.runBatch(insertLanes, missing), findLanes(tx, missing)])
   for (const [name, id] of found) known.set(name, id)
 }
 
 /** Keeps `next_at` a lower bound. Only earlier times are written, so creating and extending rarely write here. */
-const lowerNextAt = batchStatement<{ laneId: number; nextAt: number }, {}, unknown>(
-  { laneId: "bigint", nextAt: "bigint" },
-  (item) =>
-    query
-      .updateTable("lanes")
-      .from(item)
-      .set((set) => ({ next_at: set.ref("item.nextAt") }))
-      .whereRef("lanes.id", "=", "item.laneId")
-      .where((where) =>
-        where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
-      ),
+const lowerNextAt = batchStatement({ laneId: integer(), nextAt: integer() }, (item) =>
+  query
+    .updateTable("lanes")
+    .from(item)
+    .set(assign(fieldsOf(item), "next_at"))
+    .whereRef("lanes.id", "=", "item.laneId")
+    .where((where) =>
+      where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
+    ),
 )
 
-const lockLanes = batchStatement<{ laneId: number; nextAt: number }, {}, { readonly id: number }>(
-  { laneId: "bigint", nextAt: "bigint" },
-  (item) =>
-    query
-      .selectFrom("lanes")
-      .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
-      .select("lanes.id")
-      .where((where) =>
-        where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
-      )
-      .orderBy("lanes.id")
-      .forNoKeyUpdate("lanes"),
+const lockLanes = batchStatement({ laneId: integer(), nextAt: integer() }, (item) =>
+  query
+    .selectFrom("lanes")
+    .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
+    .select("lanes.id")
+    .where((where) =>
+      where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
+    )
+    .orderBy("lanes.id")
+    .forNoKeyUpdate("lanes"),
 )
 
 export interface MayBeClaimable {
@@ -156,21 +147,19 @@ const earliestOf = (jobs: ReadonlyArray<MayBeClaimable>) => {
   return [...earliest].map(([laneId, nextAt]) => ({ laneId, nextAt }))
 }
 
-const laterLanes = batchStatement<{ laneId: number; nextAt: number }, {}, { readonly id: number }>(
-  { laneId: "bigint", nextAt: "bigint" },
-  (item) =>
-    query
-      .selectFrom("lanes")
-      .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
-      .select("lanes.id")
-      .where((where) =>
-        where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
-      ),
+const laterLanes = batchStatement({ laneId: integer(), nextAt: integer() }, (item) =>
+  query
+    .selectFrom("lanes")
+    .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
+    .select("lanes.id")
+    .where((where) =>
+      where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
+    ),
 )
 
 /** Whether `mayBeClaimableAt` has anything to write. */
 export const anyLaneIsLater = async (session: Session, jobs: ReadonlyArray<MayBeClaimable>): Promise<boolean> =>
-  (await session.batch(laterLanes, earliestOf(jobs), {})).length > 0
+  (await session.batch(laterLanes, earliestOf(jobs))).length > 0
 
 /**
  * Lowers `next_at` of lanes to when these jobs become claimable. Runs last in a transaction, after it locked the lanes (KEY
@@ -179,6 +168,6 @@ export const anyLaneIsLater = async (session: Session, jobs: ReadonlyArray<MayBe
  */
 export const mayBeClaimableAt = async (tx: Session, jobs: ReadonlyArray<MayBeClaimable>): Promise<void> => {
   const times = earliestOf(jobs)
-  if (times.length === 0 || (await tx.batch(lockLanes, times, {})).length === 0) return
-  await tx.runBatch(lowerNextAt, times, {})
+  if (times.length === 0 || (await tx.batch(lockLanes, times)).length === 0) return
+  await tx.runBatch(lowerNextAt, times)
 }

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { LedgerPage, LedgerPart } from "@kiln/core/ports"
 import { readCharges } from "@kiln/sql-store"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { type Given, query, statement, storeTime, whole } from "../Statement.ts"
 import { runOn } from "../transactionsOf.ts"
 

@@ -1,11 +1,11 @@
-import type { ErrorCode, JobId } from "@kiln/core/domain"
-import { Superseded } from "../postgresErrors.ts"
-import type { Session } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import type { JobId } from "@kiln/core/domain"
+import { Superseded } from "../connection/postgresErrors.ts"
+import type { Session } from "../connection/Session.ts"
+import { batchStatement, query, text } from "../Statement.ts"
 import { stateColumns, type StateRow } from "./jobRow.ts"
 
 /** Locks jobs in the queue until the transaction ends, in the order of their ids to avoid deadlocks. */
-const lockJobs = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text" }, (item) =>
+const lockJobs = batchStatement({ id: text<JobId>() }, (item) =>
   query
     .selectFrom("queue")
     .innerJoin(item, (join) => join.onRef("item.id", "=", "queue.id"))
@@ -15,7 +15,7 @@ const lockJobs = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text" }, (it
 )
 
 /** The same, and locks their lanes against `settle_lanes`: for verbs that make a job claimable earlier. */
-const lockJobsAndLanes = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text" }, (item) =>
+const lockJobsAndLanes = batchStatement({ id: text<JobId>() }, (item) =>
   query
     .selectFrom("queue")
     .innerJoin(item, (join) => join.onRef("item.id", "=", "queue.id"))
@@ -31,22 +31,13 @@ const idsOf = (items: JobRefs) => items.map(({ jobId: id }) => ({ id }))
 
 /** Locks and returns the jobs of these items that are in the queue. */
 export const lockedJobs = (session: Session, items: JobRefs): Promise<ReadonlyArray<StateRow>> =>
-  session.batch(lockJobs, idsOf(items), {})
+  session.batch(lockJobs, idsOf(items))
 
 export const lockedJobsAndLanes = (session: Session, items: JobRefs): Promise<ReadonlyArray<StateRow>> =>
-  session.batch(lockJobsAndLanes, idsOf(items), {})
+  session.batch(lockJobsAndLanes, idsOf(items))
 
 /** The final state of finished jobs. */
-export const finishedStates = batchStatement<
-  { id: JobId },
-  {},
-  {
-    readonly id: JobId
-    readonly status: "done" | "failed"
-    readonly token: number
-    readonly errorCode: ErrorCode | null
-  }
->({ id: "text" }, (item) =>
+export const finishedStates = batchStatement({ id: text<JobId>() }, (item) =>
   query
     .selectFrom("jobs")
     .innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id"))
@@ -54,11 +45,7 @@ export const finishedStates = batchStatement<
     .select(["jobs.id", "results.status", "results.token", "results.error_code as errorCode"]),
 )
 
-const statusesElsewhere = batchStatement<
-  { id: JobId },
-  {},
-  { readonly id: JobId; readonly status: "done" | "failed" | null }
->({ id: "text" }, (item) =>
+const statusesElsewhere = batchStatement({ id: text<JobId>() }, (item) =>
   query
     .selectFrom("jobs")
     .innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id"))
@@ -71,11 +58,9 @@ const statusesElsewhere = batchStatement<
  * waited for a transaction that has replaced its request, and so its row in the queue.
  */
 export const finishedElsewhere = async (session: Session, ids: ReadonlyArray<JobId>): Promise<ReadonlySet<JobId>> => {
-  if (ids.length === 0) return new Set()
   const jobs = await session.batch(
     statusesElsewhere,
     ids.map((id) => ({ id })),
-    {},
   )
   if (jobs.some(({ status }) => status === null)) throw new Superseded()
   return new Set(jobs.map(({ id }) => id))

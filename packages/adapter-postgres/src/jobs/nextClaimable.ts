@@ -2,38 +2,36 @@ import { sql } from "kysely"
 import type { JobMode } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import type { LaneUpdate } from "./LanePositions.ts"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { firstRoomAt, fullNames, kindIsOpen, type Taken } from "./takeJobs.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
 
 /** Finds the lane with the earliest `next_at` of some kinds. */
-const earliestLane = batchStatement<
-  { kind: string; kindVersion: number; mode: JobMode },
-  { fullProjects: ReadonlyArray<string>; without: ReadonlyArray<number> },
-  { readonly id: number; readonly nextAt: number; readonly now: number }
->({ kind: "text", kindVersion: "bigint", mode: "text" }, (item, given) =>
-  query
-    .selectFrom(item)
-    .innerJoinLateral(
-      () =>
-        query
-          .selectFrom("lanes")
-          .select(["lanes.id", "lanes.next_at as nextAt"])
-          .whereRef("lanes.kind", "=", sql`${sql.ref("item.kind")}`)
-          .whereRef("lanes.kind_version", "=", sql`${sql.ref("item.kindVersion")}`)
-          .whereRef("lanes.mode", "=", sql`${sql.ref("item.mode")}`)
-          .where("lanes.next_at", ">=", 0)
-          .where(sql<boolean>`(lanes.mode || ' ' || lanes.project_id) <> all(${given.fullProjects}::text[])`)
-          .where(sql<boolean>`lanes.id <> all(${given.without}::bigint[])`)
-          .orderBy("lanes.next_at")
-          .limit(1)
-          .$narrowType<{ nextAt: number }>()
-          .as("lane"),
-      (join) => join.onTrue(),
-    )
-    .select(["lane.id", "lane.nextAt", sql<number>`"kiln".store_time()`.as("now")])
-    .orderBy("lane.nextAt")
-    .limit(1),
+const earliestLane = batchStatement(
+  { kind: text(), kindVersion: integer(), mode: text<JobMode>() },
+  (item, given: Given<{ fullProjects: ReadonlyArray<string>; without: ReadonlyArray<number> }>) =>
+    query
+      .selectFrom(item)
+      .innerJoinLateral(
+        () =>
+          query
+            .selectFrom("lanes")
+            .select(["lanes.id", "lanes.next_at as nextAt"])
+            .whereRef("lanes.kind", "=", sql`${sql.ref("item.kind")}`)
+            .whereRef("lanes.kind_version", "=", sql`${sql.ref("item.kindVersion")}`)
+            .whereRef("lanes.mode", "=", sql`${sql.ref("item.mode")}`)
+            .where("lanes.next_at", ">=", 0)
+            .where(sql<boolean>`(lanes.mode || ' ' || lanes.project_id) <> all(${given.fullProjects}::text[])`)
+            .where(sql<boolean>`lanes.id <> all(${given.without}::bigint[])`)
+            .orderBy("lanes.next_at")
+            .limit(1)
+            .$narrowType<{ nextAt: number }>()
+            .as("lane"),
+        (join) => join.onTrue(),
+      )
+      .select(["lane.id", "lane.nextAt", sql<number>`"kiln".store_time()`.as("now")])
+      .orderBy("lane.nextAt")
+      .limit(1),
 )
 
 /** Saves positions of lanes after a claim was committed. */

@@ -1,15 +1,11 @@
 import { sql } from "kysely"
 import type { ProjectId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import { briefLockTimeoutMs, type Session } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { briefLockTimeoutMs, type Session } from "../connection/Session.ts"
+import { batchStatement, integer, query, text, type Given } from "../Statement.ts"
 
 /** Counts a project's entries in the queue, lane by lane in the index that claims use, and no further than the cap. */
-const unfinishedJobs = batchStatement<
-  { projectId: ProjectId; cap: number },
-  {},
-  { readonly projectId: ProjectId; readonly count: number }
->({ projectId: "text", cap: "bigint" }, (item) =>
+const unfinishedJobs = batchStatement({ projectId: text<ProjectId>(), cap: integer() }, (item) =>
   query.selectFrom(item).select((select) => [
     "item.projectId",
     select
@@ -44,22 +40,20 @@ const unfinishedJobs = batchStatement<
  * only briefly, so a batch may wait for it as long as the session's lock timeout. A single item waits briefly and is retried,
  * which frees its connection meanwhile.
  */
-const oneAtATime = batchStatement<
-  { projectId: ProjectId },
-  { patient: string; brief: string },
-  { readonly patient: string; readonly brief: string }
->({ projectId: "text" }, (item, given) =>
-  query
-    .selectFrom((from) =>
-      from.selectFrom(item).select("item.projectId").orderBy("item.projectId").offset(0).as("project"),
-    )
-    .select([
-      sql<string>`set_config('lock_timeout', ${given.patient}, true)`.as("patient"),
-      sql`pg_advisory_xact_lock(hashtextextended(current_database() || ' "kiln".queue ' || "project"."projectId", 0))`.as(
-        "lock",
-      ),
-      sql<string>`set_config('lock_timeout', ${given.brief}, true)`.as("brief"),
-    ]),
+const oneAtATime = batchStatement(
+  { projectId: text<ProjectId>() },
+  (item, given: Given<{ patient: string; brief: string }>) =>
+    query
+      .selectFrom((from) =>
+        from.selectFrom(item).select("item.projectId").orderBy("item.projectId").offset(0).as("project"),
+      )
+      .select([
+        sql<string>`set_config('lock_timeout', ${given.patient}, true)`.as("patient"),
+        sql`pg_advisory_xact_lock(hashtextextended(current_database() || ' "kiln".queue ' || "project"."projectId", 0))`.as(
+          "lock",
+        ),
+        sql<string>`set_config('lock_timeout', ${given.brief}, true)`.as("brief"),
+      ]),
 )
 
 const cappedProjects = (items: ReadonlyArray<NewJob>) => {
@@ -87,6 +81,6 @@ export const countUnfinished = async (
   session: Session,
   items: ReadonlyArray<NewJob>,
 ): Promise<Map<ProjectId, number>> => {
-  const counted = await session.batch(unfinishedJobs, cappedProjects(items), {})
+  const counted = await session.batch(unfinishedJobs, cappedProjects(items))
   return new Map(counted.map(({ count, projectId }) => [projectId, count]))
 }

@@ -1,9 +1,9 @@
 import { sql } from "kysely"
-import { type BoundKey, type JobId, keylessPrefix, type KeyId } from "@kiln/core/domain"
+import { type BoundKey, keylessPrefix, type KeyId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import { isReplacedKey, Superseded } from "../postgresErrors.ts"
-import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { isReplacedKey, Superseded } from "../connection/postgresErrors.ts"
+import type { Session, Transaction } from "../connection/Session.ts"
+import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
 import { jobOf, jobsByIdempotencyKey, jobsBySeq } from "./jobRow.ts"
 import type { NewRow } from "./newRows.ts"
 
@@ -54,7 +54,7 @@ export const replaceJobs = async (tx: Transaction, replaced: ReadonlyArray<Repla
 }
 
 /** Keeps jobs that wait for their first attempt from being claimed, until the transaction ends. In the order of their ids, as every verb locks them. */
-export const lockWaiting = batchStatement<{ seq: number }, {}, { readonly id: JobId }>({ seq: "bigint" }, (item) =>
+export const lockWaiting = batchStatement({ seq: integer() }, (item) =>
   query
     .selectFrom("jobs")
     .innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq"))
@@ -65,11 +65,7 @@ export const lockWaiting = batchStatement<{ seq: number }, {}, { readonly id: Jo
     .forUpdate("queue"),
 )
 
-const replacedKeys = batchStatement<
-  { keyId: KeyId; idempotencyKey: string },
-  {},
-  { readonly seq: number; readonly keyId: KeyId; readonly idempotencyKey: string; readonly fingerprint: string }
->({ keyId: "text", idempotencyKey: "text" }, (item) =>
+const replacedKeys = batchStatement({ keyId: text<KeyId>(), idempotencyKey: text() }, (item) =>
   query
     .selectFrom("replaced_keys")
     .innerJoin(item, (join) =>
@@ -96,8 +92,8 @@ export const boundKeys = async (
 ): Promise<ReadonlyArray<Bound>> => {
   const callers = items.filter(({ idempotencyKey }) => isCallersKey(idempotencyKey))
   const [own, replaced] = await Promise.all([
-    session.batch(jobsByIdempotencyKey, items, {}),
-    callers.length === 0 ? [] : session.batch(replacedKeys, callers, {}),
+    session.batch(jobsByIdempotencyKey, items),
+    session.batch(replacedKeys, callers),
   ])
   const bound = own.map((row): Bound => {
     const { fingerprint, idempotencyKey, keyId } = row
@@ -105,7 +101,7 @@ export const boundKeys = async (
   })
   if (replaced.length === 0) return bound
   const seqs = [...new Set(replaced.map(({ seq }) => seq))].map((seq) => ({ seq }))
-  const jobs = new Map((await session.batch(jobsBySeq, seqs, {})).map((row) => [row.seq, jobOf(row)]))
+  const jobs = new Map((await session.batch(jobsBySeq, seqs)).map((row) => [row.seq, jobOf(row)]))
   return [
     ...bound,
     ...replaced.flatMap(({ seq, ...key }): ReadonlyArray<Bound> => {

@@ -1,21 +1,19 @@
-import { isParked, type JobId, type Priority, rescheduling } from "@kiln/core/domain"
+import { isParked, type JobId, type Priority, rankOf, rescheduling } from "@kiln/core/domain"
 import type { RescheduleOutcome, Rescheduling } from "@kiln/core/ports"
-import type { Transaction } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
-import { changePriorities, readPriorities } from "./changePriorities.ts"
+import { decodePriority } from "@kiln/sql-store"
+import type { Transaction } from "../connection/Session.ts"
+import { batchStatement, integer, query, text } from "../Statement.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { finishedElsewhere } from "./lockJobs.ts"
 import { type Move, moveJobs } from "./writeStates.ts"
 
 /** The tokens since which jobs are, or were, parked. */
-const parkedTokens = batchStatement<{ seq: number }, {}, { readonly seq: number; readonly token: number }>(
-  { seq: "bigint" },
-  (item) =>
-    query
-      .selectFrom("parked")
-      .innerJoin(item, (join) => join.onRef("item.seq", "=", "parked.job_seq"))
-      .select(["item.seq", "parked.token"]),
+const parkedTokens = batchStatement({ seq: integer() }, (item) =>
+  query
+    .selectFrom("parked")
+    .innerJoin(item, (join) => join.onRef("item.seq", "=", "parked.job_seq"))
+    .select(["item.seq", "parked.token"]),
 )
 
 /**
@@ -32,13 +30,7 @@ export const rescheduleJobs = async (
   const prioritized = new Set(items.flatMap(({ jobId, priority }) => (priority === undefined ? [] : [jobId])))
   const [finished, tokens, before] = await Promise.all([
     finishedElsewhere(tx, elsewhere),
-    jobs.length === 0
-      ? []
-      : tx.batch(
-          parkedTokens,
-          jobs.map(({ seq }) => ({ seq })),
-          {},
-        ),
+    tx.batch(parkedTokens, jobs),
     readPriorities(
       tx,
       [...prioritized].filter((id) => queued.has(id)),
@@ -69,4 +61,43 @@ export const rescheduleJobs = async (
     all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
   )
   return outcomes
+}
+
+const prioritiesInQueue = batchStatement({ id: text<JobId>() }, (item) =>
+  query
+    .selectFrom("queue")
+    .innerJoin(item, (join) => join.onRef("item.id", "=", "queue.id"))
+    .select(["queue.id", "queue.priority"]),
+)
+
+/** Reads the priorities of unfinished jobs. */
+const readPriorities = async (tx: Transaction, ids: ReadonlyArray<JobId>): Promise<ReadonlyMap<JobId, Priority>> => {
+  const rows = await tx.batch(
+    prioritiesInQueue,
+    ids.map((id) => ({ id })),
+  )
+  return new Map(rows.map(({ id, priority }) => [id, decodePriority(priority, id)]))
+}
+
+const changeInQueue = batchStatement({ id: text<JobId>(), rank: integer() }, (item) =>
+  query
+    .updateTable("queue")
+    .from(item)
+    .set((set) => ({ priority: set.ref("item.rank") }))
+    .whereRef("queue.id", "=", "item.id"),
+)
+
+const changeInJobs = batchStatement({ id: text<JobId>(), rank: integer() }, (item) =>
+  query
+    .updateTable("jobs")
+    .from(item)
+    .set((set) => ({ priority: set.ref("item.rank") }))
+    .whereRef("jobs.id", "=", "item.id"),
+)
+
+/** Changes the priorities of jobs that were locked. A trigger compares the two rows of each, so the queue comes first. */
+const changePriorities = async (tx: Transaction, priorities: ReadonlyMap<JobId, Priority>): Promise<void> => {
+  const changes = [...priorities].map(([id, priority]) => ({ id, rank: rankOf(priority) }))
+  await tx.runBatch(changeInQueue, changes)
+  await tx.runBatch(changeInJobs, changes)
 }

@@ -1,16 +1,14 @@
 import { sql } from "kysely"
 import type { RetentionPublication } from "@kiln/core/ports"
-import type { Session } from "../Session.ts"
-import { batchStatement, query, storeTime, whole } from "../Statement.ts"
-
-type Rule = { kind: string; dataMs: number | null; jobsMs: number | null }
+import type { Session } from "../connection/Session.ts"
+import { batchStatement, excluded, type Given, integer, nullable, query, storeTime, text, whole } from "../Statement.ts"
 
 type Publisher = { publisher: string; program: string; ttlMs: number; graceMs: number }
 
 /** One statement, as for workers: what another process is writing is left to it, and a repetition changes nothing. */
-const publish = batchStatement<Rule, Publisher, unknown>(
-  { kind: "text", dataMs: "bigint", jobsMs: "bigint" },
-  (item, given) =>
+const publish = batchStatement(
+  { kind: text(), dataMs: nullable(integer()), jobsMs: nullable(integer()) },
+  (item, given: Given<Publisher>) =>
     query
       .with("forgotten", (forget) =>
         forget.deleteFrom("retention_rules").where(sql<boolean>`(kind, publisher) in (
@@ -39,12 +37,7 @@ const publish = batchStatement<Rule, Publisher, unknown>(
           .orderBy("item.kind"),
       )
       .onConflict((conflict) =>
-        conflict.columns(["kind", "publisher"]).doUpdateSet((set) => ({
-          program: set.ref("excluded.program"),
-          data_ms: set.ref("excluded.data_ms"),
-          jobs_ms: set.ref("excluded.jobs_ms"),
-          live_until: set.ref("excluded.live_until"),
-        })),
+        conflict.columns(["kind", "publisher"]).doUpdateSet(excluded("program", "data_ms", "jobs_ms", "live_until")),
       ),
 )
 

@@ -1,7 +1,8 @@
-import type { Job, JobId, JobMode, KeyId, ProjectId } from "@kiln/core/domain"
+import type { Job } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import type { Session } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import type { Session } from "../connection/Session.ts"
+import { isOfOwner, owned } from "./jobRow.ts"
+import { batchStatement, integer, query } from "../Statement.ts"
 
 /** A failed job that still has its data, locked until the transaction ends. */
 export interface RetriedJob extends Pick<Job, "id" | "status" | "errorCode" | "retained" | "uploadId"> {
@@ -9,20 +10,10 @@ export interface RetriedJob extends Pick<Job, "id" | "status" | "errorCode" | "r
 }
 
 /** Locks failed jobs of these owners that still have their data, so that neither data nor upload is taken meanwhile. In the order in which erasures lock jobs. */
-const lockRetried = batchStatement<
-  { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
-  {},
-  RetriedJob & { readonly ord: number }
->({ id: "text", projectId: "text", keyId: "text", mode: "text" }, (item) =>
+const lockRetried = batchStatement(owned, (item) =>
   query
     .selectFrom("jobs")
-    .innerJoin(item, (join) =>
-      join
-        .onRef("item.id", "=", "jobs.id")
-        .onRef("item.projectId", "=", "jobs.project_id")
-        .onRef("item.keyId", "is not distinct from", "jobs.key_id")
-        .onRef("item.mode", "=", "jobs.mode"),
-    )
+    .innerJoin(item, (join) => join.on(isOfOwner))
     .innerJoin("results", "results.job_seq", "jobs.seq")
     .select([
       "jobs.id",
@@ -39,7 +30,7 @@ const lockRetried = batchStatement<
     .forNoKeyUpdate(["results", "jobs"]),
 )
 
-const detach = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+const detach = batchStatement({ seq: integer() }, (item) =>
   query.updateTable("jobs").from(item).set({ upload_id: null }).whereRef("jobs.seq", "=", "item.seq"),
 )
 
@@ -54,7 +45,6 @@ export const lockedRetried = async (
   const rows = await session.batch(
     lockRetried,
     retries.map(({ item }) => item),
-    {},
   )
   return new Map(
     rows.flatMap(({ ord, ...job }) => retries.slice(ord - 1, ord).map(({ index }) => [index, job] as const)),
@@ -65,6 +55,5 @@ export const lockedRetried = async (
 export const detachUploads = (session: Session, jobs: ReadonlyArray<RetriedJob>): Promise<number> =>
   session.runBatch(
     detach,
-    jobs.filter(({ uploadId }) => uploadId !== null).map(({ seq }) => ({ seq })),
-    {},
+    jobs.filter(({ uploadId }) => uploadId !== null),
   )

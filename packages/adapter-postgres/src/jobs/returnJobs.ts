@@ -9,13 +9,12 @@ import {
   type Parking,
 } from "@kiln/core/domain"
 import type { ClaimRef, Deferral, FencedOutcome } from "@kiln/core/ports"
-import { keepAttempts, type KeptAttempt } from "./attempts.ts"
+import { keepAttempts, keepWaits, type KeptAttempt, type KeptWait } from "./attempts.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
-import type { Transaction } from "../Session.ts"
+import type { Transaction } from "../connection/Session.ts"
 import { type Move, moveJobs } from "./writeStates.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { type EventState, eventStates, keepParked, type KeptParking, type ParkedRow } from "./signals.ts"
-import { keepWaits, type KeptWait } from "./waits.ts"
 
 /** The end of one claim of a batch. */
 interface Return extends ClaimRef {

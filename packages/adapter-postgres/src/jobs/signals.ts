@@ -1,12 +1,13 @@
-import { areJobs, canonicalJson, type JobId, type ParkedOn, type Signal, stepLabel } from "@kiln/core/domain"
+import { areJobs, canonicalJson, type JobId, type ParkedOn, stepLabel } from "@kiln/core/domain"
 import type { SignalOutcome, SignalRequest } from "@kiln/core/ports"
-import { decodeJson } from "@kiln/sql-store"
 import { sql } from "kysely"
+import * as Effect from "effect/Effect"
 import { parentLock } from "../migrations/0012Signals.ts"
-import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import type { Session, Transaction } from "../connection/Session.ts"
+import { batchStatement, excluded, type Given, integer, query, statement, text } from "../Statement.ts"
 import type { StateRow } from "./jobRow.ts"
 import { finishedElsewhere } from "./lockJobs.ts"
+import type { Database } from "../connection/Database.ts"
 
 type Signaled = { items: string; own: boolean; payload: string | null }
 
@@ -52,24 +53,7 @@ export const signalLocked = async (
 const wakeStatement = statement(() => query.selectNoFrom(sql<number>`"kiln".wake_signaled()`.as("signaled")))
 
 /** Wakes jobs whose signals callers have committed. Returns the number of jobs that have any, at most 500. */
-export const wakeSignaled = async (session: Session): Promise<number> =>
-  (await session.get(wakeStatement, {}))?.signaled ?? 0
-
-const signalsOfJob = statement((given: Given<{ id: JobId }>) =>
-  query
-    .selectFrom("signals")
-    .innerJoin("jobs", "jobs.seq", "signals.job_seq")
-    .select(["signals.name", "signals.value", "signals.at"])
-    .where("jobs.id", "=", given.id)
-    .orderBy("signals.name"),
-)
-
-export const listSignals = async (session: Session, id: JobId): Promise<ReadonlyArray<Signal>> =>
-  (await session.all(signalsOfJob, { id })).map(({ at, name, value }) => ({
-    name,
-    value: decodeJson(value, `a signal of ${id}`),
-    at,
-  }))
+const wakeSignaled = async (session: Session): Promise<number> => (await session.get(wakeStatement, {}))?.signaled ?? 0
 
 /** A job that is being parked. */
 export interface ParkedRow extends ParkedOn {
@@ -86,7 +70,7 @@ export interface EventState {
 }
 
 /** Waits for transactions that end children of these jobs. In the order of the ids, as those lock them. */
-const lockParents = batchStatement<{ id: JobId }, {}, unknown>({ id: "text" }, (item) =>
+const lockParents = batchStatement({ id: text<JobId>() }, (item) =>
   query
     .selectFrom((from) =>
       from
@@ -100,21 +84,19 @@ const lockParents = batchStatement<{ id: JobId }, {}, unknown>({ id: "text" }, (
     .select(sql`pg_advisory_xact_lock(${sql.raw(parentLock("parent.id"))})`.as("locked")),
 )
 
-const unfinishedChildren = batchStatement<{ label: string }, {}, { readonly label: string; readonly count: number }>(
-  { label: "text" },
-  (item) =>
-    query
-      .selectFrom(item)
-      .select((from) => [
-        "item.label",
-        from
-          .selectFrom("job_labels")
-          .innerJoin("queue", "queue.id", "job_labels.job_id")
-          .select(sql<number>`count(*)`.as("count"))
-          .whereRef("job_labels.label", "=", "item.label")
-          .as("count"),
-      ])
-      .$castTo<{ readonly label: string; readonly count: number }>(),
+const unfinishedChildren = batchStatement({ label: text() }, (item) =>
+  query
+    .selectFrom(item)
+    .select((from) => [
+      "item.label",
+      from
+        .selectFrom("job_labels")
+        .innerJoin("queue", "queue.id", "job_labels.job_id")
+        .select(sql<number>`count(*)`.as("count"))
+        .whereRef("job_labels.label", "=", "item.label")
+        .as("count"),
+    ])
+    .$castTo<{ readonly label: string; readonly count: number }>(),
 )
 
 /**
@@ -122,11 +104,7 @@ const unfinishedChildren = batchStatement<{ label: string }, {}, { readonly labe
  * is parked. It waits for no lock, because the jobs themselves are locked already: `unsure` counts those that another transaction has locked,
  * which may end them and not see the job any more.
  */
-const unfinishedPrerequisites = batchStatement<
-  { seq: number },
-  {},
-  { readonly seq: number; readonly count: number; readonly unsure: number }
->({ seq: "bigint" }, (item) =>
+const unfinishedPrerequisites = batchStatement({ seq: integer() }, (item) =>
   query
     .with("named", () =>
       query
@@ -156,7 +134,7 @@ const unfinishedPrerequisites = batchStatement<
 )
 
 /** Waits for transactions that count down for these jobs, so that this one holds no lock that those may wait for. */
-const lockParked = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+const lockParked = batchStatement({ seq: integer() }, (item) =>
   query
     .selectFrom("parked")
     .innerJoin(item, (join) => join.onRef("item.seq", "=", "parked.job_seq"))
@@ -165,11 +143,7 @@ const lockParked = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" 
     .forNoKeyUpdate("parked"),
 )
 
-const presentSignals = batchStatement<
-  { seq: number; name: string },
-  {},
-  { readonly seq: number; readonly name: string }
->({ seq: "bigint", name: "text" }, (item) =>
+const presentSignals = batchStatement({ seq: integer(), name: text() }, (item) =>
   query
     .selectFrom("signals")
     .innerJoin(item, (join) => join.onRef("item.seq", "=", "signals.job_seq").onRef("item.name", "=", "signals.name"))
@@ -185,30 +159,19 @@ export const eventStates = async (
 ): Promise<(row: ParkedRow) => EventState> => {
   const parents = rows.filter(({ reason }) => reason === "children")
   const awaiting = rows.filter(({ reason }) => reason === "signal")
-  const dependents = rows.filter(({ reason }) => reason === "after").map(({ seq }) => ({ seq }))
-  if (parents.length > 0)
-    await tx.runBatch(
-      lockParents,
-      parents.map(({ id }) => ({ id })),
-      {},
-    )
-  if (dependents.length > 0) await tx.batch(lockParked, dependents, {})
+  const dependents = rows.filter(({ reason }) => reason === "after")
+  await tx.runBatch(lockParents, parents)
+  await tx.batch(lockParked, dependents)
   const [counts, present, prerequisites] = await Promise.all([
-    parents.length === 0
-      ? []
-      : tx.batch(
-          unfinishedChildren,
-          parents.map((row) => ({ label: labelOf(row) })),
-          {},
-        ),
-    awaiting.length === 0
-      ? []
-      : tx.batch(
-          presentSignals,
-          awaiting.map(({ seq, subject }) => ({ seq, name: subject })),
-          {},
-        ),
-    dependents.length === 0 ? [] : tx.batch(unfinishedPrerequisites, dependents, {}),
+    tx.batch(
+      unfinishedChildren,
+      parents.map((row) => ({ label: labelOf(row) })),
+    ),
+    tx.batch(
+      presentSignals,
+      awaiting.map(({ seq, subject }) => ({ seq, name: subject })),
+    ),
+    tx.batch(unfinishedPrerequisites, dependents),
   ])
   const prerequisitesOf = new Map(prerequisites.map((row) => [row.seq, row]))
   const unfinishedOf = new Map(counts.map(({ count, label }) => [label, count]))
@@ -229,44 +192,68 @@ export interface KeptParking extends ParkedRow {
   readonly unfinished: number
 }
 
-const putParked = batchStatement<
-  { seq: number; token: number; reason: string; subject: string; unfinished: number },
-  { now: number },
-  unknown
->({ seq: "bigint", token: "bigint", reason: "text", subject: "text", unfinished: "bigint" }, (item, given) =>
-  query
-    .insertInto("parked")
-    .columns(["job_seq", "token", "reason", "subject", "unfinished", "parked_at"])
-    .expression(
-      query
-        .selectFrom(item)
-        .select((from) => [
-          "item.seq",
-          "item.token",
-          from.ref("item.reason").$castTo<ParkedOn["reason"]>().as("reason"),
-          "item.subject",
-          "item.unfinished",
-          sql<number>`${given.now}::bigint`.as("at"),
-        ])
-        .orderBy("item.seq"),
-    )
-    .onConflict((conflict) =>
-      conflict.column("job_seq").doUpdateSet((set) => ({
-        token: set.ref("excluded.token"),
-        reason: set.ref("excluded.reason"),
-        subject: set.ref("excluded.subject"),
-        unfinished: set.ref("excluded.unfinished"),
-        parked_at: set.ref("excluded.parked_at"),
-      })),
-    ),
+const putParked = batchStatement(
+  { seq: integer(), token: integer(), reason: text(), subject: text(), unfinished: integer() },
+  (item, given: Given<{ now: number }>) =>
+    query
+      .insertInto("parked")
+      .columns(["job_seq", "token", "reason", "subject", "unfinished", "parked_at"])
+      .expression(
+        query
+          .selectFrom(item)
+          .select((from) => [
+            "item.seq",
+            "item.token",
+            from.ref("item.reason").$castTo<ParkedOn["reason"]>().as("reason"),
+            "item.subject",
+            "item.unfinished",
+            sql<number>`${given.now}::bigint`.as("at"),
+          ])
+          .orderBy("item.seq"),
+      )
+      .onConflict((conflict) =>
+        conflict.column("job_seq").doUpdateSet(excluded("token", "reason", "subject", "unfinished", "parked_at")),
+      ),
 )
 
 /** Keeps what jobs are parked on. */
 export const keepParked = async (tx: Transaction, rows: ReadonlyArray<KeptParking>): Promise<void> => {
-  if (rows.length === 0) return
-  await tx.runBatch(
-    putParked,
-    rows.map(({ reason, seq, subject, token, unfinished }) => ({ seq, token, reason, subject, unfinished })),
-    { now: tx.now },
-  )
+  await tx.runBatch(putParked, rows, { now: tx.now })
+}
+
+/** The payload of a notification that a caller's transaction sends with a signal. */
+export const signaledPayload = "signal"
+
+/** Milliseconds after which a claim looks for signals without a notification, which may be lost or switched off. */
+const lookEveryMs = 1_000
+
+/**
+ * Wakes jobs whose signals callers have committed: such a transaction locks no job, and leaves a row behind that any process may act on.
+ * A claim looks for one after a notification, and once a second. Best effort: what one look does not do, the next one does.
+ */
+export class SignaledJobs {
+  readonly #db: Pick<Database, "writeAtOnce">
+  readonly #now: () => number
+  #nextLookAt: number
+
+  /** `now` returns monotonic milliseconds. */
+  constructor(db: Pick<Database, "writeAtOnce">, now: () => number = () => performance.now()) {
+    this.#db = db
+    this.#now = now
+    this.#nextLookAt = now() + lookEveryMs
+  }
+
+  /** Must be called when a notification of a signal has come: the next claim looks. */
+  hear(): void {
+    this.#nextLookAt = -Infinity
+  }
+
+  get wake(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const now = this.#now()
+      if (now < this.#nextLookAt) return Effect.void
+      this.#nextLookAt = now + lookEveryMs
+      return Effect.ignore(this.#db.writeAtOnce("JobStore.claimJobs", 1, (session) => wakeSignaled(session)))
+    })
+  }
 }

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from "kysely"
 import { isLimiting, type JobId, type JobMode, JobsInProgress, type ProjectId } from "@kiln/core/domain"
 import type { Claim, ClaimRequest, Runnable } from "@kiln/core/ports"
 import { UndecodableRow } from "@kiln/sql-store"
-import type { Session } from "../Session.ts"
+import type { Session } from "../connection/Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import {
   type ClaimedColumns,

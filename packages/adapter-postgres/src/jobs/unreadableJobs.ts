@@ -1,9 +1,9 @@
 import { applyEvent, isClaimable, type JobId, lostTooMany } from "@kiln/core/domain"
 import type { Claim } from "@kiln/core/ports"
 import { UndecodableRow } from "@kiln/sql-store"
-import { isCorrupt } from "../postgresErrors.ts"
-import type { Transaction } from "../Session.ts"
-import { uploadOf, uploadsOfJobs } from "../uploads/uploadRow.ts"
+import { isCorrupt } from "../connection/postgresErrors.ts"
+import type { Transaction } from "../connection/Session.ts"
+import { uploadOf, uploadsOfJobs } from "../uploads.ts"
 import { jobOf, jobsBySeq, stateOf } from "./jobRow.ts"
 import { lockedJobs } from "./lockJobs.ts"
 import { finishJobs, withoutResult } from "./writeStates.ts"
@@ -49,8 +49,8 @@ export const readHeld = async (tx: Transaction, { jobId, token }: Held): Promise
   const [held] = await lockedJobs(tx, [{ jobId }])
   if (held?.token !== token) return undefined
   const [[row], [upload]] = await Promise.all([
-    tx.batch(jobsBySeq, [{ seq: held.seq }], {}),
-    tx.batch(uploadsOfJobs, [{ seq: held.seq }], {}),
+    tx.batch(jobsBySeq, [{ seq: held.seq }]),
+    tx.batch(uploadsOfJobs, [{ seq: held.seq }]),
   ])
   if (row === undefined) return undefined
   try {

@@ -1,8 +1,8 @@
 import { sql } from "kysely"
 import type { JobId, JobState, WarningCode } from "@kiln/core/domain"
 import type { StateRow } from "./jobRow.ts"
-import type { Transaction } from "../Session.ts"
-import { batchStatement, type Given, query } from "../Statement.ts"
+import type { Transaction } from "../connection/Session.ts"
+import { assign, batchStatement, fieldsOf, flag, type Given, integer, nullable, query, text } from "../Statement.ts"
 import type { JsonText } from "../columns.ts"
 
 /** A locked job and its next state. */
@@ -22,68 +22,47 @@ export interface Ending extends Move {
 const requireAll = ({ expected }: Given<{ expected: number }>) =>
   sql`"kiln".require_all(count(*), ${expected}::bigint)`.as("required")
 
+const asRead = ({ held: fromHeld, id, status: fromStatus, token: fromToken }: StateRow) => ({
+  id,
+  fromStatus,
+  fromHeld,
+  fromToken,
+})
+
 /**
  * Moves jobs that stay in the queue. The state that a move was computed from is in the WHERE clause: status, held and token are
  * the fence, so an attempt that lost its claim cannot write even if the caller did not check.
  */
-const updateQueue = batchStatement<
+const updateQueue = batchStatement(
   {
-    id: JobId
-    fromStatus: string
-    fromHeld: boolean
-    fromToken: number
-    status: string
-    held: boolean
-    token: number
-    claimableAt: number
-    deadlineAt: number
-    phaseStartedAt: number
-    ranMs: number
-    waitedMs: number
-    attempts: number
-    failures: number
-    lostWorkers: number
+    id: text<JobId>(),
+    fromStatus: text(),
+    fromHeld: flag(),
+    fromToken: integer(),
+    status: text(),
+    held: flag(),
+    token: integer(),
+    claimableAt: integer(),
+    deadlineAt: integer(),
+    phaseStartedAt: integer(),
+    ranMs: integer(),
+    waitedMs: integer(),
+    attempts: integer(),
+    failures: integer(),
+    lostWorkers: integer(),
   },
-  { expected: number },
-  unknown
->(
-  {
-    id: "text",
-    fromStatus: "text",
-    fromHeld: "boolean",
-    fromToken: "bigint",
-    status: "text",
-    held: "boolean",
-    token: "bigint",
-    claimableAt: "bigint",
-    deadlineAt: "bigint",
-    phaseStartedAt: "bigint",
-    ranMs: "bigint",
-    waitedMs: "bigint",
-    attempts: "bigint",
-    failures: "bigint",
-    lostWorkers: "bigint",
-  },
-  (item, given) =>
+  (item, given: Given<{ expected: number }>) =>
     query
       .with("moved", () =>
         query
           .updateTable("queue")
           .from(item)
-          .set((set) => ({
-            status: sql`${set.ref("item.status")}`,
-            held: set.ref("item.held"),
-            token: set.ref("item.token"),
-            claimable_at: set.ref("item.claimableAt"),
-            deadline_at: set.ref("item.deadlineAt"),
-            phase_started_at: set.ref("item.phaseStartedAt"),
-            ran_ms: set.ref("item.ranMs"),
-            waited_ms: set.ref("item.waitedMs"),
-            attempts: set.ref("item.attempts"),
-            failures: set.ref("item.failures"),
-            lost_workers: set.ref("item.lostWorkers"),
+          .set({
+            status: sql`${fieldsOf(item).status}`,
+            ...assign(fieldsOf(item), "held", "token", "claimable_at", "deadline_at", "phase_started_at"),
+            ...assign(fieldsOf(item), "ran_ms", "waited_ms", "attempts", "failures", "lost_workers"),
             claim_id: null,
-          }))
+          })
           .whereRef("queue.id", "=", "item.id")
           .whereRef(sql`queue.status`, "=", "item.fromStatus")
           .whereRef("queue.held", "=", "item.fromHeld")
@@ -99,21 +78,11 @@ export const moveJobs = async (tx: Transaction, moves: ReadonlyArray<Move>): Pro
   await tx.batch(
     updateQueue,
     moves.map(({ from, to }) => ({
-      id: from.id,
-      fromStatus: from.status,
-      fromHeld: from.held,
-      fromToken: from.token,
-      status: to.status,
-      held: to.held,
-      token: to.token,
+      ...to,
+      ...asRead(from),
       claimableAt: known(to.claimableAt),
       deadlineAt: known(to.deadlineAt),
       phaseStartedAt: known(to.phaseStartedAt),
-      ranMs: to.ranMs,
-      waitedMs: to.waitedMs,
-      attempts: to.attempts,
-      failures: to.failures,
-      lostWorkers: to.lostWorkers,
     })),
     { expected: moves.length },
   )
@@ -123,47 +92,26 @@ export const moveJobs = async (tx: Transaction, moves: ReadonlyArray<Move>): Pro
  * Ends jobs in one statement: deletes their rows in the queue, with the fence in the WHERE clause, and inserts their results.
  * Triggers write the ledger and delete checkpoints.
  */
-const finish = batchStatement<
+const finish = batchStatement(
   {
-    id: JobId
-    fromStatus: string
-    fromHeld: boolean
-    fromToken: number
-    status: string
-    token: number
-    ranMs: number
-    waitedMs: number
-    attempts: number
-    failures: number
-    lostWorkers: number
-    finishedAt: number
-    errorCode: string | null
-    warningCode: string | null
-    charge: JsonText | null
-    output: JsonText | null
+    id: text<JobId>(),
+    fromStatus: text(),
+    fromHeld: flag(),
+    fromToken: integer(),
+    status: text(),
+    token: integer(),
+    ranMs: integer(),
+    waitedMs: integer(),
+    attempts: integer(),
+    failures: integer(),
+    lostWorkers: integer(),
+    finishedAt: integer(),
+    errorCode: nullable(text()),
+    warningCode: nullable(text()),
+    charge: nullable(text()),
+    output: nullable(text()),
   },
-  { expected: number },
-  unknown
->(
-  {
-    id: "text",
-    fromStatus: "text",
-    fromHeld: "boolean",
-    fromToken: "bigint",
-    status: "text",
-    token: "bigint",
-    ranMs: "bigint",
-    waitedMs: "bigint",
-    attempts: "bigint",
-    failures: "bigint",
-    lostWorkers: "bigint",
-    finishedAt: "bigint",
-    errorCode: "text",
-    warningCode: "text",
-    charge: "text",
-    output: "text",
-  },
-  (item, given) =>
+  (item, given: Given<{ expected: number }>) =>
     query
       .with("ended", () =>
         query
@@ -234,23 +182,11 @@ export const finishJobs = async (tx: Transaction, unsorted: ReadonlyArray<Ending
   const endings = unsorted.toSorted((a, b) => (a.from.id < b.from.id ? -1 : 1))
   await tx.batch(
     finish,
-    endings.map(({ charge, from, output, to, warningCode }) => ({
-      id: from.id,
-      fromStatus: from.status,
-      fromHeld: from.held,
-      fromToken: from.token,
-      status: to.status,
-      token: to.token,
-      ranMs: to.ranMs,
-      waitedMs: to.waitedMs,
-      attempts: to.attempts,
-      failures: to.failures,
-      lostWorkers: to.lostWorkers,
+    endings.map(({ from, to, ...result }) => ({
+      ...to,
+      ...asRead(from),
+      ...result,
       finishedAt: known(to.finishedAt),
-      errorCode: to.errorCode,
-      warningCode,
-      charge,
-      output,
     })),
     { expected: endings.length },
   )

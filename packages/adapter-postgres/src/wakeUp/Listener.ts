@@ -1,7 +1,7 @@
 import pg from "pg"
 import type { JobId } from "@kiln/core/domain"
 import { inSchema } from "../Statement.ts"
-import type { ConnectionOptions, ListeningClient } from "../Connections.ts"
+import type { ConnectionOptions, ListeningClient } from "../connection/pool.ts"
 
 /** A validated name, short enough for a prefix within the 63 bytes of an identifier. */
 interface InSchema {

@@ -17,10 +17,16 @@ import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isDefect, sqliteCode } from "../sqliteErrors.ts"
 import { type StoredTime, storedTime, storeTime } from "../StoreClock.ts"
 import { Transaction } from "../Transaction.ts"
-import { isBetterSqlite, statementsOf } from "./BetterSqliteDatabase.ts"
-import { isKyselyTransaction, isOver, KyselyConnection, type KyselyHandle } from "./KyselyTransaction.ts"
+import {
+  isBetterSqlite,
+  isKyselyTransaction,
+  isOver,
+  KyselyConnection,
+  type KyselyHandle,
+  statementsOf,
+  StoreFile,
+} from "./handles.ts"
 import { runWithAnswers } from "./runWithAnswers.ts"
-import { StoreFile } from "./StoreFile.ts"
 
 /** If a step fails, its writes are rolled back, and the caller's transaction continues without them. */
 const savepoint = "SAVEPOINT kiln_create_jobs"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { PruneResult } from "@kiln/core/ports"
-import { isFullDisk } from "./explained.ts"
+import { isFullDisk } from "./diskErrors.ts"
 
 /** Sizes of parts to try. Deleting overwrites what it deletes, so its log is as large as that. */
 const partSizes = [10, 1]

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Database } from "../Database.ts"
-import { shrinkDatabase } from "../returnFreeSpace.ts"
-import { fullDisk } from "./explained.ts"
+import { shrinkDatabase } from "./returnFreeSpace.ts"
+import { fullDisk } from "./diskErrors.ts"
 
 /** Milliseconds after opening before the reserve is made: short commands leave it to the service. */
 const firstMs = 1_000

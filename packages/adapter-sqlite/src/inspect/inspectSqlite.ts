@@ -4,20 +4,20 @@ import type * as Scope from "effect/Scope"
 import { type RawBuilder, sql } from "kysely"
 import { isError, StoreUnavailable } from "@kiln/core/domain"
 import type { QueueGroup, StoreInspection, StorePlace, UpkeepProblem } from "@kiln/core/ports"
-import { commonChecks, namedBlobs } from "@kiln/sql-store"
+import { commonChecks, dueRetention, namedBlobs } from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
-import { migrationStatus } from "../migrate.ts"
+import { migrationStatus } from "../migrations/migrate.ts"
 import { migrations } from "../migrations/index.ts"
 import { readBoard } from "../board.ts"
 import { findOrphans } from "../jobs/findJobs.ts"
+import { finishedKinds, isNotNeeded } from "../jobs/finishedKinds.ts"
 import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
 import { sqlitePlace } from "../place.ts"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { transactionsOf } from "../transactionsOf.ts"
-import { readDueRetention } from "./dueRetention.ts"
+import { runIn, transactionsOf } from "../transactionsOf.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 
 const jobOfFile = (condition: RawBuilder<boolean>) =>
@@ -59,6 +59,8 @@ const countQueue = (tx: Transaction): ReadonlyArray<QueueGroup> =>
     oldestMs: Math.max(0, tx.now - firstAt),
   }))
 
+const readDueRetention = dueRetention({ table: "jobs", seq: "seq", retained: sql.ref("jobs.retained"), isNotNeeded })
+
 /** Opens a store for inspection, also while a server runs on it. Returns `undefined` if there is no database yet. */
 export const inspectSqlite = (
   options: SqliteOptions,
@@ -75,7 +77,15 @@ const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]):
     try: () => findDamage(db.connection),
     catch: (cause) => new StoreUnavailable({ operation: "inspect.damage", cause }),
   }),
-  dueRetention: (periods) => db.read("inspect.dueRetention", (tx) => readDueRetention(tx, periods)),
+  dueRetention: (periods) =>
+    db.read("inspect.dueRetention", (tx) => {
+      const [kept, expired, deleted] = [
+        finishedKinds(tx, "kept"),
+        finishedKinds(tx, "expired"),
+        finishedKinds(tx, "deleted"),
+      ]
+      return runIn(tx, (common) => readDueRetention(common, periods, { kept, expired, deleted }))
+    }),
   upkeep: db.read("inspect.upkeep", () => findUpkeep(db.connection)),
   countQueue: db.read("inspect.countQueue", countQueue),
   readBoard: db.read("inspect.readBoard", readBoard),

@@ -1,7 +1,7 @@
 import SqliteDatabase from "better-sqlite3"
 import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
-import { createMigrationTable } from "../migrationTable.ts"
+import { createMigrationTable } from "../migrations/migrationTable.ts"
 
 interface SchemaRow {
   readonly type: "table" | "index" | "trigger" | "view"

@@ -1,17 +1,6 @@
 import { sql } from "kysely"
-import {
-  type Charge,
-  type Job,
-  type JobId,
-  type JobState,
-  type JsonObject,
-  keylessPrefix,
-  type OutputFile,
-  type PriceSnapshot,
-  type Priority,
-  priorityOfRank,
-} from "@kiln/core/domain"
-import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/sql-store"
+import { type Job, type JobId, type JobState, keylessPrefix, type OutputFile } from "@kiln/core/domain"
+import { decodeCheckpoints, decodeJob, decodeState } from "@kiln/sql-store"
 import { select, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -147,9 +136,10 @@ export const jobOf = (tx: Transaction, row: JobRow, state: JobState = stateOf(ro
   decodeJob(
     row,
     state,
+    state.held,
     hasFiles(row) ? tx.all(filesOfJob, { seq: row.seq }) : noFiles,
     row.status === "processing" || (row.status === "failed" && row.retained === "kept")
-      ? checkpointsOf(tx, row)
+      ? decodeCheckpoints(row.id, tx.all(checkpointsOfJob, { seq: row.seq }))
       : noCheckpoints,
   )
 
@@ -157,92 +147,4 @@ export const jobOf = (tx: Transaction, row: JobRow, state: JobState = stateOf(ro
 export const hasFiles = (row: Pick<JobRow, "retained" | "status">): boolean =>
   row.retained === "kept" && row.status === "done"
 
-const decodeJob = (
-  row: JobRow,
-  state: JobState,
-  files: ReadonlyArray<OutputFile>,
-  checkpoints: Job["checkpoints"],
-): Job => {
-  const kept = row.retained === "kept"
-  if (kept !== (row.request !== null)) throw new UndecodableRow(`${row.id} has lost its data`)
-  return {
-    id: row.id,
-    projectId: row.projectId,
-    keyId: row.keyId,
-    mode: row.mode,
-    kind: row.kind,
-    kindVersion: row.kindVersion,
-    uploadId: row.uploadId,
-    priority: priorityOf(row.priority, row.id),
-    idempotencyKey: row.idempotencyKey,
-    fingerprint: row.fingerprint,
-    price: priceOf(row),
-    metadata: decodeObject(row.kept, `the kept fields of ${row.id}`),
-    createdAt: row.createdAt,
-    queueLimitMs: state.queueLimitMs,
-    runLimitMs: state.runLimitMs,
-    status: state.status,
-    token: state.token,
-    held: state.held,
-    claimableAt: state.claimableAt,
-    deadlineAt: state.deadlineAt,
-    phaseStartedAt: state.phaseStartedAt,
-    ranMs: state.ranMs,
-    waitedMs: state.waitedMs,
-    attempts: state.attempts,
-    failures: state.failures,
-    lostWorkers: state.lostWorkers,
-    errorCode: state.errorCode,
-    finishedAt: state.finishedAt,
-    retained: row.retained,
-    request: objectOrNull(row.request, "request", row.id),
-    checkpoints,
-    output: objectOrNull(row.output, "output", row.id),
-    files,
-    warningCode: row.warningCode,
-    charge: chargeOf(row.charge, row.id),
-  }
-}
-
-export const stateOf = (row: StateRow): JobState => ({
-  queueLimitMs: row.queueLimitMs,
-  runLimitMs: row.runLimitMs,
-  status: row.status,
-  token: row.token,
-  held: row.held === 1,
-  claimableAt: row.claimableAt,
-  deadlineAt: row.deadlineAt,
-  phaseStartedAt: row.phaseStartedAt,
-  ranMs: row.ranMs,
-  waitedMs: row.waitedMs,
-  attempts: row.attempts,
-  failures: row.failures,
-  lostWorkers: row.lostWorkers,
-  errorCode: row.errorCode,
-  finishedAt: row.finishedAt,
-})
-
-/** Returns the priority of a rank, which is how rows store it. */
-export const priorityOf = (rank: number, id: JobId): Priority => {
-  const priority = priorityOfRank(rank)
-  if (priority === undefined) throw new UndecodableRow(`${id} has an invalid priority`)
-  return priority
-}
-
-/** Decodes a JSON column of a job. */
-export const objectOrNull = (text: string | null, column: "request" | "output", id: JobId): JsonObject | null =>
-  text === null ? null : decodeObject(text, `the ${column} of ${id}`)
-
-const checkpointsOf = (tx: Transaction, { id, seq }: JobRow): Job["checkpoints"] =>
-  Object.fromEntries(
-    tx.all(checkpointsOfJob, { seq }).map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${id}`)]),
-  )
-
-const priceOf = (row: JobRow): PriceSnapshot | null => {
-  const { priceName: name, priceVersion: version, priceCurrency: currency, priceUnitAmounts: unitAmounts } = row
-  if (name === null || version === null || currency === null || unitAmounts === null) return null
-  return { name, version, currency, unitAmounts: decodeAmounts(unitAmounts, `price ${name} ${version}`) }
-}
-
-export const chargeOf = (text: string | null, id: JobId): Charge | null =>
-  text === null ? null : (decodeObject(text, `the charge of ${id}`) as JsonObject & Charge)
+export const stateOf = (row: StateRow): JobState => decodeState(row, row.held === 1, row.errorCode, row.finishedAt)

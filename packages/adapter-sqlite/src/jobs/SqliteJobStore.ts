@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimResult, JobStore } from "@kiln/core/ports"
-import { purgeVerbs, readLineage, readRetention, writeLineage } from "@kiln/sql-store"
+import { jobVerbs } from "@kiln/sql-store"
 import type { Database } from "../Database.ts"
-import { auditedDatabase } from "../audit.ts"
+import { auditedDatabase, transactionsOf } from "../transactionsOf.ts"
 import { cancelJobs, checkClaims, deferJobs, failJobs, releaseJobs } from "./endClaims.ts"
-import { appendChunks, countChunks, readChunks } from "./chunks.ts"
+import { appendChunks, readChunks } from "./chunks.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { claimJobs } from "./claimJobs.ts"
 import { completeJobs } from "./completeJobs.ts"
@@ -19,12 +19,11 @@ import { prunedInParts } from "../disk/inParts.ts"
 import { createAtOnce } from "./insertJob.ts"
 import { listCharges } from "./listCharges.ts"
 import type { Transaction } from "../Transaction.ts"
-import { transactionsOf } from "../transactionsOf.ts"
 import { pollJobs } from "./pollJobs.ts"
 import { findBoundKey } from "./replaceJob.ts"
 import { rescheduleJobs } from "./rescheduleJobs.ts"
 import { publishRetention } from "./retentionRules.ts"
-import { listSignals, signalJobs } from "./signals.ts"
+import { signalJobs } from "./signals.ts"
 import { failUnreadable, UnreadableJob } from "./unreadableJobs.ts"
 
 /** Repeats the claim after failing each job that cannot be read. */
@@ -84,7 +83,6 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     checkpointJobs: (items) => db.write("JobStore.checkpointJobs", (tx) => checkpointJobs(tx, items)),
     appendChunks: (items) => db.write("JobStore.appendChunks", (tx) => appendChunks(tx, items)),
     readChunks: (items) => db.read("JobStore.readChunks", (tx) => readChunks(tx, items)),
-    countChunks: (jobId) => db.read("JobStore.countChunks", (tx) => countChunks(tx, jobId)),
     completeJobs: (items) => db.write("JobStore.completeJobs", (tx) => completeJobs(tx, items)),
     completeAndClaimJobs: (items, request) =>
       db.write("JobStore.completeAndClaimJobs", (tx) => ({
@@ -95,7 +93,6 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
     deferJobs: (items) => db.write("JobStore.deferJobs", (tx) => deferJobs(tx, items)),
     releaseJobs: (items) => db.write("JobStore.releaseJobs", (tx) => releaseJobs(tx, items)),
     signalJobs: (items) => recording.write("JobStore.signalJobs", (tx) => signalJobs(tx, items)),
-    listSignals: (jobId) => db.read("JobStore.listSignals", (tx) => listSignals(tx, jobId)),
     cancelJobs: (jobIds) => recording.write("JobStore.cancelJobs", (tx) => cancelJobs(tx, jobIds)),
     rescheduleJobs: (items) => recording.write("JobStore.rescheduleJobs", (tx) => rescheduleJobs(tx, items)),
     checkClaims: (items) => db.read("JobStore.checkClaims", (tx) => checkClaims(tx, items)),
@@ -107,11 +104,7 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
       prunedInParts(limit, (part) => db.write("JobStore.deleteJobs", (tx) => deleteJobs(tx, olderThanMs, part))),
     listCharges: (page) => db.write("JobStore.listCharges", (tx) => listCharges(tx, page)),
     publishRetention: (publication) => db.write("JobStore.publishRetention", (tx) => publishRetention(tx, publication)),
-    readRetention: common.read("JobStore.readRetention", readRetention),
-    ...purgeVerbs(common, common.write),
+    ...jobVerbs(common, common.write),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (tx) => findOrphans(tx, blobs)),
-    readLineage: common.read("JobStore.readLineage", readLineage),
-    writeLineage: (version, document) =>
-      common.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
   })
 }

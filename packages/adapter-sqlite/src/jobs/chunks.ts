@@ -1,7 +1,6 @@
-import { isFinished, type JobId } from "@kiln/core/domain"
-import type { ChunkPage, ChunkQuestion, ChunkTotal, ChunkWrite, FencedOutcome } from "@kiln/core/ports"
+import { isFinished } from "@kiln/core/domain"
+import type { ChunkPage, ChunkQuestion, ChunkWrite, FencedOutcome } from "@kiln/core/ports"
 import { decodeJson } from "@kiln/sql-store"
-import { sql } from "kysely"
 import { assign, select, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -61,17 +60,3 @@ export const readChunks = (
     }))
     return { chunks, isFinished: isFinished(job) }
   })
-
-const totalOfJob = statement((given: Given<Values<"jobs", "id">>) =>
-  query
-    .selectFrom("chunks")
-    .innerJoin("jobs", "jobs.seq", "chunks.job_seq")
-    .select([
-      sql<number>`count(*)`.as("count"),
-      sql<number>`coalesce(sum(length(CAST(${sql.ref("chunks.value")} AS BLOB))), 0)`.as("bytes"),
-    ])
-    .where("jobs.id", "=", given.id),
-)
-
-export const countChunks = (tx: Transaction, id: JobId): ChunkTotal =>
-  tx.get(totalOfJob, { id }) ?? { count: 0, bytes: 0 }

@@ -21,8 +21,7 @@ import { ownJob } from "./eraseJobs.ts"
 import { CountedProjects } from "./CountedProjects.ts"
 import { insertJob, namesAnotherJob } from "./insertJob.ts"
 import { findScopeHolder, writeLabels } from "./labels.ts"
-import { bitOf } from "./laneRanks.ts"
-import { addRank, createLane, findLane, type LaneRow, mayBeClaimableAt } from "./lanes.ts"
+import { addRank, bitOf, createLane, findLane, type LaneRow, mayBeClaimableAt } from "./lanes.ts"
 import { findBoundKey, replaceJob } from "./replaceJob.ts"
 
 const knownSchedule = statement((given: Given<Values<"schedules", "name">>) =>

@@ -11,11 +11,10 @@ import {
 } from "@kiln/core/domain"
 import type { CancelOutcome, ClaimRef, Deferral, Failure, FencedOutcome } from "@kiln/core/ports"
 import type { Transaction } from "../Transaction.ts"
-import { keepAttempt } from "./attempts.ts"
+import { keepAttempt, keepWait } from "./attempts.ts"
 import { stateById, stateOf, type StateRow } from "./JobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { eventState, keepParked } from "./signals.ts"
-import { keepWait } from "./waits.ts"
 import { writeState } from "./writeState.ts"
 
 /** Ends a claim without a result: the job fails or waits for its next attempt. A repeat is recognized and writes nothing. */

@@ -9,7 +9,7 @@ import type { Transaction } from "../Transaction.ts"
 import { keptBytes } from "../uploads.ts"
 import { type CountedProjects, hasRoom, type Room } from "./CountedProjects.ts"
 import { isIndexedKey } from "./JobRow.ts"
-import { knowsRank } from "./laneRanks.ts"
+import { knowsRank } from "./lanes.ts"
 
 /**
  * Maximum length of a request in the row of its job. Its row then fits on a page, and creating the job writes no other row. A longer

@@ -1,9 +1,8 @@
 import { sql } from "kysely"
-import { priorityRank } from "@kiln/core/domain"
+import { priorityRank, ranks } from "@kiln/core/domain"
 import { assign, select, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { bitOf } from "./laneRanks.ts"
 
 /** A lane holds the jobs of one project, kind, version and mode. */
 type LaneKey = Values<"lanes", "project_id" | "kind" | "kind_version" | "mode">
@@ -64,8 +63,18 @@ export const mayBeClaimableAt = (tx: Transaction, id: number, nextAt: number): v
   tx.run(lowerNextAt, { id, nextAt })
 }
 
-/** Reads every lane. */
+/** Reads every lane. Lanes stay when their jobs are deleted. */
 export const allKinds = statement(() => query.selectFrom("lanes").select("kind").distinct().orderBy("kind"))
 
-/** Lists the kinds of all jobs that ever were: lanes stay when their jobs are deleted. */
-export const listKinds = (tx: Transaction): ReadonlyArray<string> => tx.all(allKinds, {}).map(({ kind }) => kind)
+// Lanes keep which ranks their jobs ever had, a bit for each, so that claims look only for those.
+
+const lowest = Math.min(...ranks)
+
+export const bitOf = (rank: number): number => 1 << (rank - lowest)
+
+/** Returns the ranks of a lane in the order in which they are served. */
+export const ranksIn = (bits: number): ReadonlyArray<number> => ranks.filter((rank) => (bits & bitOf(rank)) !== 0)
+
+/** Whether a lane knows a rank. */
+export const knowsRank = ({ priority }: Given<{ readonly priority: number }>) =>
+  sql<boolean>`((ranks >> (${priority} - ${sql.lit(lowest)})) & 1 = 1)`

@@ -5,7 +5,7 @@ import { select, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import type { LaneTime } from "./laneOrder.ts"
-import { ranksIn } from "./laneRanks.ts"
+import { ranksIn } from "./lanes.ts"
 
 type RankAt = { readonly laneId: number; readonly rank: number; readonly now: number }
 

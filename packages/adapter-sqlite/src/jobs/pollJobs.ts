@@ -1,10 +1,10 @@
 import { type Selectable, sql } from "kysely"
-import { type JobId, type PolledJob, type Principal, progressIn, progressStep } from "@kiln/core/domain"
-import { decodeJson } from "@kiln/sql-store"
+import { type JobId, type PolledJob, type Principal, progressStep } from "@kiln/core/domain"
+import { decodePolled } from "@kiln/sql-store"
 import { type JsonText, select, type Tables, type Values } from "../columns.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { chargeOf, hasFiles, objectOrNull } from "./JobRow.ts"
+import { hasFiles } from "./JobRow.ts"
 
 /** SQLite would scan the table if `ANALYZE` had run while it was small. */
 const filesByJob = sql<Selectable<Tables["files"]>>`${sql.table("files")}`.as<"files">(
@@ -52,21 +52,5 @@ export const pollJobs = (
   items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => {
     const rows = tx.all(polledByOwner, { id, projectId, keyId, mode })
     const [row] = rows
-    return (
-      row && {
-        id,
-        kind: row.kind,
-        mode,
-        status: row.status,
-        retained: row.retained,
-        output: objectOrNull(row.output, "output", id),
-        errorCode: row.errorCode,
-        warningCode: row.warningCode,
-        charge: chargeOf(row.charge, id),
-        progress:
-          row.progress === null ? null : progressIn(decodeJson(row.progress, `the progress of ${id}`), row.attempts),
-        price: row.currency === null ? null : { currency: row.currency },
-        files: hasFiles(row) ? filesOf(rows) : noFiles,
-      }
-    )
+    return row && decodePolled(row, id, mode, hasFiles(row) ? filesOf(rows) : noFiles)
   })

@@ -6,7 +6,7 @@ import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { jobBySeq, type JobRow, selectJobs, stateColumns } from "./JobRow.ts"
 import type { Lane } from "./laneOrder.ts"
-import { ranksIn } from "./laneRanks.ts"
+import { ranksIn } from "./lanes.ts"
 import { UnreadableJob } from "./unreadableJobs.ts"
 
 /** One range of the index of ready jobs: those of a lane and priority that are held, or are not. */

@@ -1,9 +1,10 @@
 import { isParked, rankOf, rescheduling } from "@kiln/core/domain"
 import type { RescheduleOutcome, Rescheduling } from "@kiln/core/ports"
+import { decodePriority } from "@kiln/sql-store"
 import { assign, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { priorityOf, stateById, stateOf } from "./JobRow.ts"
+import { stateById, stateOf } from "./JobRow.ts"
 import { addRank, mayBeClaimableAt } from "./lanes.ts"
 import { parkedBySeq } from "./signals.ts"
 import { writeState } from "./writeState.ts"
@@ -25,7 +26,7 @@ export const rescheduleJobs = (tx: Transaction, items: ReadonlyArray<Reschedulin
     if (job === undefined) return "NotFound"
     const { laneId, seq } = job
     const state = stateOf(job)
-    const priority = priorityOf(tx.get(priorityBySeq, { seq })?.priority ?? NaN, id)
+    const priority = decodePriority(tx.get(priorityBySeq, { seq })?.priority ?? NaN, id)
     const parked = isParked(tx.get(parkedBySeq, { jobSeq: seq }), state)
     const decided = rescheduling({ ...state, priority }, parked, item, tx.now)
     if (typeof decided === "string") return decided

@@ -8,11 +8,9 @@ import {
   maxSignals,
   type ParkedOn,
   type Parking,
-  type Signal,
   stepLabel,
 } from "@kiln/core/domain"
 import type { SignalOutcome, SignalOwner, SignalRequest } from "@kiln/core/ports"
-import { decodeJson } from "@kiln/sql-store"
 import { sql } from "kysely"
 import { assign, select, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
@@ -144,17 +142,3 @@ export const signalJobs = (tx: Transaction, items: ReadonlyArray<SignalRequest>)
     wake(tx, job, name)
     return "Accepted"
   })
-
-const signalsOfJob = statement((given: Given<Values<"jobs", "id">>) =>
-  query
-    .selectFrom("signals")
-    .innerJoin("jobs", "jobs.seq", "signals.job_seq")
-    .select(select("signals", "name", "value", "at"))
-    .where("jobs.id", "=", given.id)
-    .orderBy("signals.name"),
-)
-
-export const listSignals = (tx: Transaction, id: JobId): ReadonlyArray<Signal> =>
-  tx
-    .all(signalsOfJob, { id })
-    .map(({ at, name, value }) => ({ name, value: decodeJson(value, `a signal of ${id}`), at }))

@@ -60,21 +60,12 @@ const updateFailed = statement(
  */
 export const writeState = (tx: Transaction, from: StateRow, to: JobState, output?: JsonObject): boolean => {
   const unfinished = {
+    ...to,
     seq: from.seq,
     fromStatus: from.status,
     fromHeld: from.held,
     fromToken: from.token,
-    status: to.status,
     held: to.held ? (1 as const) : (0 as const),
-    token: to.token,
-    claimableAt: to.claimableAt,
-    deadlineAt: to.deadlineAt,
-    phaseStartedAt: to.phaseStartedAt,
-    ranMs: to.ranMs,
-    waitedMs: to.waitedMs,
-    attempts: to.attempts,
-    failures: to.failures,
-    lostWorkers: to.lostWorkers,
   }
   if (to.finishedAt === null) return tx.run(updateUnfinished, unfinished) === 1
   const finished = { ...unfinished, finishedAt: to.finishedAt, errorCode: to.errorCode }

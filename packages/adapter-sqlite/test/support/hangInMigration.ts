@@ -1,7 +1,7 @@
 // Starts a migration that never ends: `hangInMigration.ts PATH`. Prints `migrating` from within the migration.
 import { writeSync } from "node:fs"
 import { Effect } from "effect"
-import { migrate } from "../../src/migrate.ts"
+import { migrate } from "../../src/migrations/migrate.ts"
 import { openDatabase } from "../../src/openDatabase.ts"
 
 const [path = ""] = process.argv.slice(2)

@@ -1,6 +1,6 @@
 // A process of its own: locks a job by the means of the stores, says so, and never ends its transaction.
 import { Effect } from "effect"
-import { connect } from "../../../src/openDatabase.ts"
+import { connect } from "../../../src/connection/openDatabase.ts"
 
 const [url = "", jobId = ""] = process.argv.slice(2)
 setInterval(() => undefined, 60_000)

@@ -1,5 +1,5 @@
 import { keylessPrefix, priorityRank, ranks } from "@kiln/core/domain"
-import { bitOf } from "../../jobs/laneRanks.ts"
+import { bitOf } from "../../jobs/lanes.ts"
 
 /**
  * Lanes hold the order in which projects are served. The partial indexes leave out lanes without jobs to come, so that idle

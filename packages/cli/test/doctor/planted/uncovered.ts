@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
-import { type Remedy, remediesIn } from "./remediesIn.ts"
+import { remediesIn, type Remedy } from "./remediesIn.ts"
 
-const packages = new URL("../../../../", import.meta.url)
+const packages = new URL("../../../..", import.meta.url)
 const read = (path: string): ReadonlyArray<Remedy> => remediesIn(readFileSync(new URL(path, packages), "utf8"))
 
 /** All remedies that the doctor can print about an installation on SQLite, or about both. */
@@ -14,7 +14,7 @@ export const remediesOfDoctor = (): ReadonlyArray<Remedy> =>
   ].flatMap(read)
 
 /** All remedies about the upkeep of Postgres. */
-export const remediesOfPostgres = (): ReadonlyArray<Remedy> => read("adapter-postgres/src/upkeep.ts")
+export const remediesOfPostgres = (): ReadonlyArray<Remedy> => read("adapter-postgres/src/inspect/upkeep.ts")
 
 /** Remedies that no planted problem has, by their beginnings, and why. */
 type Reasons = Readonly<Record<string, string>>
