@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from "node:perf_hooks"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -12,7 +13,6 @@ import { ProcessIo } from "../ProcessIo.ts"
 import type { Settings } from "../Settings.ts"
 import { type OtelSettings, readOtel } from "../telemetry/otelSettings.ts"
 import { version } from "../version.ts"
-import { workerProcess } from "./workerProcess.ts"
 
 /** Reads the `OTEL_*` variables. Reports all invalid ones at once. */
 export const readTelemetry = (environment: Environment): Effect.Effect<OtelSettings | undefined, CommandFailed> => {
@@ -106,3 +106,26 @@ const loadMeters = Effect.tryPromise({
   try: () => import("../management/index.ts"),
   catch: (cause) => failed(`cannot load the management server: ${String(cause)}`),
 })
+
+/** Milliseconds between two measurements of the event loop. */
+const resolutionMs = 20
+
+/** Measures the event loop of this process until the scope closes, for the state that its worker publishes. */
+const workerProcess = Effect.acquireRelease(
+  Effect.sync(() => {
+    const delays = monitorEventLoopDelay({ resolution: resolutionMs })
+    delays.enable()
+    return delays
+  }),
+  (delays) => Effect.sync(() => delays.disable()),
+).pipe(
+  Effect.map((delays) => ({
+    version,
+    // Node measures from one turn of its own timer to the next.
+    loopLagMs: () => {
+      const lagMs = Math.max(0, delays.percentile(99) / 1e6 - resolutionMs)
+      delays.reset()
+      return Math.round(lagMs * 10) / 10
+    },
+  })),
+)

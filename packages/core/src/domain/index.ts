@@ -93,7 +93,7 @@ export {
 } from "./Delivery.ts"
 export * from "./JobTransition.ts"
 export * from "./Json.ts"
-export type { KilnErrorCode } from "./KilnError.ts"
+export { EngineClosed, type KilnErrorCode } from "./KilnError.ts"
 export * from "./PortErrors.ts"
 export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany, overdueEvent, waitsSince } from "./Lease.ts"
 export {
@@ -182,4 +182,3 @@ export {
   requireFlag,
 } from "./knownNames.ts"
 export { givenField, isError, isTaggedError, isBytes, isArrayBuffer, isBlob, isDate } from "./realms.ts"
-export { EngineClosed } from "./EngineClosed.ts"

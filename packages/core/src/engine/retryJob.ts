@@ -6,12 +6,11 @@ import { askedFingerprint, uniqueOf, withUnique } from "../domain/Submitted.ts"
 import { type InvalidRequest, JobNotRetryable, KindUnknown } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
-import { retryKey } from "./latestRetry.ts"
+import { retryKey, waitingParent } from "./latestRetry.ts"
 import { type AcceptedJob, acceptedOf } from "./acceptedOf.ts"
 import { makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
 import { retryUnknownKind } from "./retryUnknownKind.ts"
-import { waitingParent } from "./waitingParent.ts"
 
 /** Options of a retry. */
 export interface RetryOptions {
