@@ -3,14 +3,7 @@ import * as Option from "effect/Option"
 import * as Flag from "effect/cli/Flag"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import {
-  Decimal,
-  type SpendCap,
-  type Spending,
-  type SpendOwner,
-  type SpendPeriod,
-  spendPeriods,
-} from "@kiln/core/domain"
+import { Decimal, type SpendCap, type Spending, type SpendOwner, spendPeriods } from "@kiln/core/domain"
 import { KeyDirectory, Switchboard } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTable } from "../Output.ts"
@@ -18,7 +11,7 @@ import { always, recordChange } from "../recordChange.ts"
 import { withStores } from "../withStores.ts"
 import { findProject } from "../findProject.ts"
 
-const amountFlag = (period: SpendPeriod) =>
+const amountFlag = (period: (typeof spendPeriods)[number]) =>
   Flag.String(period).pipe(
     Flag.withDescription(
       `The most that live jobs may cost in a calendar ${period} of UTC, as a plain decimal; none for no cap`,
@@ -46,7 +39,7 @@ interface Given {
 }
 
 const amountOf = Effect.fnUntraced(function* (
-  period: SpendPeriod,
+  period: (typeof spendPeriods)[number],
   given: Option.Option<string>,
   present: string | null,
 ) {
@@ -148,7 +141,7 @@ const capOwner = Effect.fnUntraced(function* (kind: "project" | "key", owner: Na
   })
 })
 
-const isOver = ({ cap, reserved, ...spent }: Spending, period: SpendPeriod): boolean => {
+const isOver = ({ cap, reserved, ...spent }: Spending, period: (typeof spendPeriods)[number]): boolean => {
   const amount = cap[period]
   if (amount === null) return false
   const counted = Decimal.add(Decimal.parse(spent[period]), Decimal.parse(reserved))

@@ -1,7 +1,7 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { Usage } from "../domain/index.ts"
+import type { Usage } from "../domain/Billing.ts"
 import { isError } from "../domain/index.ts"
 import type { JsonObject } from "../domain/Json.ts"
 import type { AttemptError } from "../kinds/AttemptContext.ts"

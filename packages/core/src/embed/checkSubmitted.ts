@@ -1,6 +1,6 @@
-import { isStorableText, type Json, type Submitted } from "../domain/index.ts"
+import { isStorableText, type Json } from "../domain/index.ts"
 import { isPlainObject } from "../domain/realms.ts"
-import type { MetadataValue } from "../domain/Submitted.ts"
+import type { MetadataValue, Submitted } from "../domain/Submitted.ts"
 import { asJson, jsonProblem } from "../kinds/asJson.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { SubmitOptions } from "./EmbeddedEngine.ts"

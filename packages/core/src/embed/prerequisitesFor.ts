@@ -1,4 +1,5 @@
-import { isId, type JobId, maxPrerequisites, requireOneOf, type Submitted } from "../domain/index.ts"
+import { isId, type JobId, requireOneOf } from "../domain/index.ts"
+import { maxPrerequisites, type Submitted } from "../domain/Submitted.ts"
 import type { SubmitOptions } from "./EmbeddedEngine.ts"
 import { idOf } from "./toJobResult.ts"
 

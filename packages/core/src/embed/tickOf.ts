@@ -1,4 +1,4 @@
-import type { Submitted } from "../domain/index.ts"
+import type { Submitted } from "../domain/Submitted.ts"
 import type { AttemptTick } from "./AttemptTypes.ts"
 
 /** Returns the tick that a job is for; `undefined` if no schedule submitted it. */

@@ -9,15 +9,14 @@ import type {
   JobId,
   JobMode,
   JsonObject,
-  MetadataValue,
   OutputFile,
   Parking,
   PriorityName,
   StoreUnavailable,
-  Submitted,
-  Usage,
   WarningCode,
 } from "../domain/index.ts"
+import type { MetadataValue, Submitted } from "../domain/Submitted.ts"
+import type { Usage } from "../domain/Billing.ts"
 import type {
   AnswerOf,
   AudioInput,

@@ -1,4 +1,5 @@
-import { type Meter, nearestName, type PriceSnapshot } from "../domain/index.ts"
+import { nearestName, type PriceSnapshot } from "../domain/index.ts"
+import type { Meter } from "../domain/Billing.ts"
 import { uncoveredMeters } from "../domain/Billing.ts"
 import type { JobKind } from "./JobKind.ts"
 

@@ -14,8 +14,8 @@ import type {
   Parking,
   Principal,
   WarningCode,
-  WorkerRoom,
 } from "../domain/index.ts"
+import type { WorkerRoom } from "../domain/JobsInProgress.ts"
 import type { Upload } from "../domain/index.ts"
 import type { NewJob } from "../domain/acceptance.ts"
 
