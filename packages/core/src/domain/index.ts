@@ -138,7 +138,7 @@ export {
 export { describeDiskProblem, DiskProblem } from "./diskProblem.ts"
 export * as Decimal from "./Decimal.ts"
 export { limits } from "./Limits.ts"
-export { likelyName, nearestName } from "./nearestName.ts"
+export { likelyName } from "./nearestName.ts"
 export {
   type OptionNames,
   requireOptions,

@@ -1,7 +1,14 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { type PriorityName, readPriority, requireFlag, requireNumber, requireOptions } from "../domain/index.ts"
+import {
+  type PriorityName,
+  readPriority,
+  requireFlag,
+  requireNumber,
+  requireOptions,
+  type StoreUnavailable,
+} from "../domain/index.ts"
 import {
   type BulkVerb,
   changeMatching,
@@ -14,7 +21,6 @@ import {
 import { type NewPlace, Operator } from "../engine/index.ts"
 import { maxDelayMs } from "../engine/prepareJob.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
-import type { StoreUnavailable } from "../domain/index.ts"
 import { bulkOptions, jobFilter, newStart } from "./checkOptions.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import { idOf } from "./toJobResult.ts"

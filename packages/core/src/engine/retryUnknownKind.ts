@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import { type Job, type JsonObject } from "../domain/index.ts"
-import { withTrace } from "../domain/JobTrace.ts"
-import { traceField, type JobTrace } from "../domain/JobTrace.ts"
+import { withTrace, traceField, type JobTrace } from "../domain/JobTrace.ts"
 import { type Submitted, submittedField, withSubmitted } from "../domain/Submitted.ts"
 import { IdGenerator, type NewJob, Switchboard } from "../ports/index.ts"
 import { EngineConfig } from "./EngineConfig.ts"

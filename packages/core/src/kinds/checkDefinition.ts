@@ -1,6 +1,5 @@
 import { type OptionNames, requireFlag, requireNumber, requireOneOf, requireOptions } from "../domain/index.ts"
-import { isBuiltInErrorCode } from "../domain/ErrorCode.ts"
-import { errorCodeForm } from "../domain/ErrorCode.ts"
+import { isBuiltInErrorCode, errorCodeForm } from "../domain/ErrorCode.ts"
 import { switchNameForm } from "../domain/Gate.ts"
 import { rateProblem } from "../domain/Rate.ts"
 import { providerNames } from "../providers/builtInPorts.ts"

@@ -1,6 +1,6 @@
-import { nearestName, type PriceSnapshot } from "../domain/index.ts"
-import type { Meter } from "../domain/Billing.ts"
-import { uncoveredMeters } from "../domain/Billing.ts"
+import type { PriceSnapshot } from "../domain/index.ts"
+import { nearestName } from "../domain/nearestName.ts"
+import { type Meter, uncoveredMeters } from "../domain/Billing.ts"
 import type { JobKind } from "./JobKind.ts"
 
 type Priced = Pick<PriceSnapshot, "name" | "unitAmounts">
