@@ -20,19 +20,26 @@ const unread = (): never => {
 }
 
 /** The ways to have jobs accepted outside a transaction of the caller. */
-interface CreateJobs {
+export interface CreateJobs {
   /**
    * Accepts a job, exactly once per key record and idempotency key. When it returns, the job survives any crash. Fields are
    * checked here; everything after them, in the order replay, live prerequisites, upload, queue cap, in one step of the store.
    */
   readonly createJob: (asked: JobRequest) => Effect.Effect<AcceptedJob, CreateJobError>
-  /** `createJob` for the tick of a schedule, which `placement` names. */
+  /** `createJob` for the tick of a schedule, which `placement` names. Returns the store's outcome, for `acceptedOf`. */
   readonly createTickJob: (
     asked: JobRequest,
   ) => Effect.Effect<CreateOutcome | undefined, InvalidRequest | StoreUnavailable>
-  /** `createJob` for a list: see `Engine.createJobs`. */
+  /**
+   * Accepts a list of jobs, in order, each with its own outcome. All requests are read before the first job is stored. The jobs
+   * share store calls of up to 500 with each other and with other callers. A store that fails is an outcome of the jobs it
+   * affects; those can be repeated with their idempotency keys. An interrupted call stores no further jobs of its list.
+   */
   readonly createJobs: (asked: ReadonlyArray<JobRequest>) => Effect.Effect<JobOutcomes>
-  /** `createJob` without a fiber: see `Engine.pushJob`. Throws for a job with prerequisites, which it cannot check. */
+  /**
+   * `createJob` without a fiber, for callers with promises: calls `settle` once, with an outcome for `acceptedOf`. Throws
+   * `InvalidRequest`, and the defects of `createJob`, and for a job with prerequisites, which it cannot check. It has no span.
+   */
   readonly pushJob: (asked: JobRequest, settle: SettleJob) => void
 }
 
