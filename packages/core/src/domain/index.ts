@@ -83,7 +83,7 @@ export { type JobTransition, jobTransitions, type TransitionEvent, created, appl
 export * from "./Json.ts"
 export { EngineClosed, type KilnErrorCode } from "./KilnError.ts"
 export * from "./PortErrors.ts"
-export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany, overdueEvent, waitsSince } from "./Lease.ts"
+export { holdsClaim, isOverdue, isClaimable, lostTooMany, overdueEvent, waitsSince } from "./Lease.ts"
 export {
   type PriorityName,
   type Priority,

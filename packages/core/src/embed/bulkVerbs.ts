@@ -16,7 +16,6 @@ import {
   selectionFor,
   toleratingEnd,
   toleratingRefusal,
-  toleratingStart,
 } from "../engine/changeJobs.ts"
 import { type NewPlace, Operator } from "../engine/index.ts"
 import { maxDelayMs } from "../engine/prepareJob.ts"
@@ -66,12 +65,12 @@ export const bulkVerbs = ({ context, run }: Pick<EngineRuntime, "context" | "run
       checkStart("reschedule()", start)
       return run(Effect.flatMap(placeOf(start), (place) => Effect.asVoid(operator.reschedule(idOf(job), place))))
     },
-    promoteMany: changing("promoteMany()", "promote", (id) => toleratingStart(operator.promote(id))),
+    promoteMany: changing("promoteMany()", "promote", (id) => toleratingEnd(operator.promote(id))),
     rescheduleMany: async (filter, start, options) => {
       checkStart("rescheduleMany()", start)
       const keepsTime = start.delayMs === undefined && start.runAt === undefined
       return changing("rescheduleMany()", keepsTime ? "prioritize" : "reschedule", (id) =>
-        Effect.flatMap(placeOf(start), (place) => toleratingStart(operator.reschedule(id, place))),
+        Effect.flatMap(placeOf(start), (place) => toleratingEnd(operator.reschedule(id, place))),
       )(filter, options)
     },
     cancelMany: changing("cancelMany()", "cancel", (id) => toleratingEnd(operator.cancel(id))),

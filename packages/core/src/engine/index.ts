@@ -49,7 +49,6 @@ export {
   tallyChanges,
   toleratingEnd,
   toleratingRefusal,
-  toleratingStart,
 } from "./changeJobs.ts"
 export { maxDelayMs } from "./prepareJob.ts"
 export { type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"

@@ -56,7 +56,6 @@ export {
   effectProvider,
   type GeneratedFile,
   type NameOf,
-  type Provider,
   type ProviderBounds,
   providerBroken,
   type ProviderCall,
