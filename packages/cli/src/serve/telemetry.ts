@@ -1,15 +1,13 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import { AttemptMeter, BackgroundMeter, type Worker, WorkerProcess } from "@kiln/core/worker"
+import { type Worker, WorkerProcess } from "@kiln/core/worker"
 import { HttpObserver } from "@kiln/http"
 import { type CommandFailed, failed, misused } from "../CommandFailed.ts"
 import type { Base } from "../kilnLayer.ts"
 import { makeAccessLog } from "../logs/accessLog.ts"
 import type { Environment } from "../settings/settingFiles.ts"
-import { ProcessIo } from "../ProcessIo.ts"
 import type { Settings } from "../Settings.ts"
 import { type OtelSettings, readOtel } from "../telemetry/otelSettings.ts"
 import { version } from "../version.ts"
@@ -39,9 +37,6 @@ export const withTelemetry = <A, R>(
         return yield* Effect.provide(service, layerOtel(telemetry, { serviceVersion: version, attributes }))
       })
 
-/** Milliseconds between refreshes of the gauges for the exporter of metrics. Prometheus refreshes them by reading them. */
-const refreshMs = 15_000
-
 /** The meters of a process and the server that exposes them. */
 export interface Measuring {
   /** The observers for the parts of the service. */
@@ -68,42 +63,13 @@ export const startMeasuring = (
         observers: log === undefined ? process : Context.add(process, HttpObserver, { began: () => {}, answered: log }),
         attach: () => {},
       }
-    const {
-      attemptMeter,
-      countJobs,
-      gaugeRefresh,
-      makeHttpObserver,
-      measureProcess,
-      meterOfBackground,
-      metricsText,
-      openDashboard,
-      readiness,
-      serveManagement,
-    } = yield* loadMeters
-    let worker: Worker["Service"] | undefined
-    yield* measureProcess(version)
-    yield* countJobs
-    const refresh = yield* gaugeRefresh(() => worker, settings)
-    if (management !== undefined) {
-      const { environment } = yield* ProcessIo
-      yield* serveManagement(management, {
-        metrics: metricsText(refresh),
-        readiness: yield* readiness,
-        dashboard: management.dashboard ? yield* openDashboard(management, environment, version) : undefined,
-      })
-    }
-    if (isExported) yield* Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(refreshMs)))
-    return {
-      observers: Context.add(process, HttpObserver, makeHttpObserver(log)).pipe(
-        Context.add(AttemptMeter, attemptMeter),
-        Context.add(BackgroundMeter, meterOfBackground),
-      ),
-      attach: (running: Worker["Service"]) => void (worker = running),
-    }
+    const { measure } = yield* loadMeters
+    const { attach, observers } = yield* measure(settings, log, isExported)
+    return { observers: Context.merge(process, observers), attach }
   })
 
 const loadMeters = Effect.tryPromise({
-  try: () => import("../management/index.ts"),
+  try: () => import("../management/measure.ts"),
   catch: (cause) => failed(`cannot load the management server: ${String(cause)}`),
 })
 
