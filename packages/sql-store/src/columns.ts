@@ -10,7 +10,7 @@ import type {
   SpendOwner,
   UploadId,
   WaitReason,
-  Parking,
+  ParkReason,
 } from "@kiln/core/domain"
 import {
   bytes,
@@ -92,7 +92,7 @@ export const columns = {
   parked: {
     job_seq: integer(),
     token: integer(),
-    reason: text<Parking["reason"]>(),
+    reason: text<ParkReason>(),
     subject: text(),
     unfinished: integer(),
     parked_at: integer(),

@@ -1,5 +1,5 @@
 import { type S3BlobOptions, S3BlobStore } from "@kiln/adapter-s3"
-import { BlobStore } from "@kiln/core/ports"
+import { BlobStore, type BlobLink } from "@kiln/core/ports"
 import { Clock, Effect, Layer, Stream } from "effect"
 import { bucket, credentials, type S3Server } from "./s3Server.ts"
 
@@ -21,8 +21,7 @@ export const onServer = (server: S3Server, options: Partial<S3BlobOptions> = {})
             content: Stream.provideService(blob.content, Clock.Clock, liveClock),
           })),
         ...(store.link !== undefined && {
-          link: (key: string, options: Parameters<NonNullable<BlobStore["Service"]["link"]>>[1]) =>
-            live(store.link!(key, options)),
+          link: (key: string, options: BlobLink) => live(store.link!(key, options)),
         }),
         remove: (prefix) => live(store.remove(prefix)),
         list: (prefix) => Stream.provideService(store.list(prefix), Clock.Clock, liveClock),

@@ -1,5 +1,5 @@
 import { defaultEngineSettings } from "@kiln/core/effect"
-import type { EngineSettings } from "@kiln/core"
+import type { StorageCap, UploadCap } from "@kiln/core/domain"
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
 /** Units of sizes. */
@@ -12,7 +12,7 @@ const bytesPer: Readonly<Record<string, number>> = {
 }
 
 /** Parses limits on uploads that wait for a job: `200,2GiB` for their number and bytes. `0` means no limit. Without bytes, their default applies. */
-export const uploadCap: SettingType<EngineSettings["uploadCap"]> = (text) => {
+export const uploadCap: SettingType<UploadCap> = (text) => {
   if (text === "0") return parsed({ uploads: 0, bytes: 0 })
   const [, uploads = "", hasBytes, digits = "", unit = ""] =
     /^([0-9]{1,9})(, *([0-9]{1,15})(KiB|MiB|GiB)?)?$/.exec(text) ?? []
@@ -34,7 +34,7 @@ const problem = "must be a size, such as 20GiB, or one for each mode, such as te
  * Parses the bytes that a project may keep: one size for each mode, or sizes by mode (`test=5GiB,live=100GiB`). A mode that is not named
  * keeps its default. `0` means no limit.
  */
-export const storageCap: SettingType<EngineSettings["storageCap"]> = (text) => {
+export const storageCap: SettingType<StorageCap> = (text) => {
   const both = bytesOf(text)
   if (both !== undefined) return parsed({ sandbox: both, live: both })
   const cap: { sandbox?: number; live?: number } = {}

@@ -28,6 +28,7 @@ export {
   areJobs,
   deferralEvent,
   type ParkedJob,
+  type ParkReason,
 } from "./Parking.ts"
 export { type Chunk, maxChunks } from "./Chunk.ts"
 export { rescheduling } from "./Rescheduling.ts"
@@ -124,7 +125,7 @@ export {
 export { withSubmitted, submittedOf, labelsWith, labelsOf, type Submitted } from "./Submitted.ts"
 export { SchemaMismatch } from "./SchemaMismatch.ts"
 export { type ClockReading, readClocks, StoreTime, describeJump } from "./StoreTime.ts"
-export { type Upload, isWaiting, holdsTransfer } from "./Upload.ts"
+export { type Upload, isWaiting, holdsTransfer, type UploadCap, type StorageCap } from "./Upload.ts"
 export * from "./ApiKey.ts"
 export {
   audioFormats,

@@ -21,7 +21,7 @@ export {
   recordedBefore,
 } from "./AuditLog.ts"
 export * from "./blobArguments.ts"
-export { type BlobInfo, type BlobRange, BlobStore } from "./BlobStore.ts"
+export { type BlobInfo, type BlobLink, type BlobRange, BlobStore, type OpenBlob } from "./BlobStore.ts"
 export { type DeliveryCount, type Settlement, DeliveryStore } from "./DeliveryStore.ts"
 export * from "./IdGenerator.ts"
 export * from "./JobClaim.ts"
@@ -51,6 +51,7 @@ export {
   type AnyProvider,
   type AudioDetails,
   type AudioInput,
+  type BrokenReason,
   builtInPorts,
   type EffectProvider,
   effectProvider,

@@ -1,4 +1,4 @@
-import { providerBroken, type ProviderError, ProviderFailure } from "@kiln/core/ports"
+import { providerBroken, type ProviderError, ProviderFailure, type BrokenReason } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 
 /** The behavior of a fake when it is called. */
@@ -52,7 +52,7 @@ export const failBroken = ({
   reason = "configuration",
   retryAfterMs,
 }: {
-  readonly reason?: Parameters<typeof providerBroken>[0]
+  readonly reason?: BrokenReason
   readonly retryAfterMs?: number
   readonly detail?: string
 } = {}): Behavior<never> => ({ _tag: "Fail", failure: providerBroken(reason, detail, retryAfterMs) })
