@@ -1,8 +1,8 @@
 import { join } from "node:path"
-import { BlobStore } from "@kiln/core/ports"
-import type { BlobUnavailable } from "@kiln/core/domain"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { type BlobAdapter, blobAdapter, BlobStore } from "@kiln/core/ports"
+import { type BlobUnavailable, type OptionNames, requireOptions } from "@kiln/core/domain"
 import { attempt, openBlobDirectory } from "./file/BlobDirectory.ts"
 import { fileOf, nestedFileOf } from "./file/layout.ts"
 import { list } from "./file/list.ts"
@@ -55,4 +55,14 @@ export const FileBlobStore = {
     const place = { blobs: join(directory, "blobs") }
     return [fileOf(place, key), nestedFileOf(place, key)]
   },
+}
+
+const optionNames: OptionNames<Parameters<typeof FileBlobStore.layer>[0]> = { directory: true }
+
+/** Stores blobs as files under one directory, which is created if it does not exist. For programs without Effect; see `FileBlobStore`. */
+export const fileBlobs = (options: { readonly directory: string }): BlobAdapter => {
+  requireOptions("fileBlobs()", options, optionNames)
+  if (typeof options.directory !== "string" || options.directory === "")
+    throw new TypeError("fileBlobs() requires the option directory")
+  return blobAdapter(FileBlobStore.layer(options))
 }

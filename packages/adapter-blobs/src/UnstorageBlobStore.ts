@@ -1,14 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { BlobUnavailable } from "@kiln/core/domain"
-import { BlobStore, requireBlobKey } from "@kiln/core/ports"
+import * as Stream from "effect/Stream"
+import { BlobUnavailable, type OptionNames, requireNumber, requireOptions } from "@kiln/core/domain"
+import { type BlobAdapter, blobAdapter, BlobStore, requireBlobKey } from "@kiln/core/ports"
 import { itemsOf, writeSentinel } from "./unstorage/Items.ts"
 import { open } from "./unstorage/open.ts"
 import { probeListing } from "./unstorage/probeListing.ts"
 import { put } from "./unstorage/put.ts"
 import { remove } from "./unstorage/remove.ts"
 import type { UnstorageLike } from "./unstorage/UnstorageLike.ts"
-import * as Stream from "effect/Stream"
 import { baseOf, blobOfManifest } from "./unstorage/itemKeys.ts"
 
 const DEFAULT_CHUNK_BYTES = 1024 * 1024
@@ -83,4 +83,16 @@ const list = (storage: UnstorageLike): BlobStore["Service"]["list"] => {
         Effect.map((keys) => keys.flatMap((key) => blobOfManifest(key) ?? []).filter((key) => key !== prefix)),
       ),
     )
+}
+
+const optionNames: OptionNames<UnstorageBlobOptions> = { storage: true, chunkBytes: true }
+
+/** Stores blobs in any unstorage instance. For programs without Effect; see `UnstorageBlobStore`. */
+export const unstorageBlobs = (options: UnstorageBlobOptions): BlobAdapter => {
+  requireOptions("unstorageBlobs()", options, optionNames)
+  const { chunkBytes = 1, storage } = options
+  if (typeof storage !== "object" || storage === null)
+    throw new TypeError("unstorageBlobs() requires the option storage")
+  requireNumber("chunkBytes", chunkBytes, { least: 1, most: Number.MAX_SAFE_INTEGER, whole: true })
+  return blobAdapter(UnstorageBlobStore.layer(options))
 }

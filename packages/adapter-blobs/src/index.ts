@@ -1,5 +1,3 @@
-export { fileBlobs } from "./fileBlobs.ts"
-export { FileBlobStore } from "./FileBlobStore.ts"
-export { unstorageBlobs } from "./unstorageBlobs.ts"
-export { type UnstorageBlobOptions, UnstorageBlobStore } from "./UnstorageBlobStore.ts"
+export { fileBlobs, FileBlobStore } from "./FileBlobStore.ts"
+export { type UnstorageBlobOptions, unstorageBlobs, UnstorageBlobStore } from "./UnstorageBlobStore.ts"
 export type { UnstorageLike } from "./unstorage/UnstorageLike.ts"

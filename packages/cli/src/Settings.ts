@@ -21,7 +21,7 @@ import {
   stopDelay,
 } from "./settings/SettingType.ts"
 import { apiKey, modelName, type OpenAiPlace } from "./settings/openAi.ts"
-import { nearestName } from "@kiln/core/domain"
+import { likelyName } from "@kiln/core/domain"
 import {
   type ManagementPlace,
   managementOf,
@@ -294,7 +294,7 @@ const settingsOf = (values: Values): Settings => {
 /** `PORT` and a few others carry no prefix: `KILN_PORT` means one of those. */
 const meantName = (name: string): string | undefined => {
   const bare = name.slice("KILN_".length)
-  return settingNames.includes(bare) ? bare : nearestName(name, settingNames)
+  return settingNames.includes(bare) ? bare : likelyName(name, settingNames)
 }
 
 /** Variables of `kiln try`, which name a service that this process may not run. */

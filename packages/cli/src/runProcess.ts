@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Runtime from "effect/Runtime"
 import { exitFailed } from "./CommandFailed.ts"
-import { layerLogs, logFormatOf } from "./logs/layerLogs.ts"
+import { layerLogs, logFormatOf } from "./logs/formatLog.ts"
 
 /** Exits after an unhandled failure, because the process can no longer be trusted. */
 const exitOnStrayFailure = (cause: unknown): void => {

@@ -3,15 +3,14 @@ import type {
   Charge,
   ConcurrencyLimits,
   FileId,
-  Gate,
   Job,
   JobId,
   KeyId,
   OutputFile,
   Principal,
   ProjectId,
-  UploadedFile,
   UploadId,
+  Upload,
 } from "@kiln/core/domain"
 import { jobBlobKey, uploadBlobKey } from "@kiln/core/domain"
 import type { Claim, Completion, NewApiKey, NewJob, NewUpload, ProviderStanding } from "@kiln/core/ports"
@@ -60,7 +59,7 @@ export const newJob = (n: number, overrides: Partial<NewJob> = {}): NewJob => ({
   ...overrides,
 })
 
-export const audioGate: Gate & { readonly price: string } = {
+export const audioGate: NonNullable<NewJob["gate"]> & { readonly price: string } = {
   price: "svc-audio",
   meters: ["input_characters"],
   switches: ["ai", "audio"],
@@ -88,7 +87,7 @@ export const newUpload = (n: number, overrides: Partial<NewUpload> = {}): NewUpl
 export const newUploadJob = (n: number, overrides: Partial<NewJob> = {}): NewJob =>
   newJob(n, { kind: "transcription", uploadId: uploadId(n), ...overrides })
 
-export const uploadedFile = (id: UploadId, token: number): UploadedFile => ({
+export const uploadedFile = (id: UploadId, token: number): NonNullable<Upload["file"]> => ({
   blobKey: uploadBlobKey(id, token),
   bytes: 1_000 + token,
   sha256: digest(token),

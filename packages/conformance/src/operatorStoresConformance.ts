@@ -1,11 +1,10 @@
 import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import type { OperatorTokenId } from "@kiln/core/domain"
 import { keptMinutes, MinuteHistory, OperatorTokens } from "@kiln/core/ports"
 import { advance } from "./arrange.ts"
 
-const idOf = (n: number) => `tok_0000000000000000000000000${n}` as OperatorTokenId
+const idOf = (n: number) => `tok_0000000000000000000000000${n}` as const
 
 const create = (n: number, expiresAt: number | null = null) =>
   Effect.flatMap(OperatorTokens, (tokens) =>

@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 import { audioFormats, limits } from "@kiln/core/domain"
 import { UploadRequest } from "@kiln/core/effect"
 import { decodeFields } from "@kiln/core/kinds"
-import { readUpload } from "../src/engine/readUpload.ts"
+import { readUpload } from "../src/engine/createUpload.ts"
 
 const decoded = (input: unknown) => {
   const { mine, schema } = { mine: readUpload(input), schema: decodeFields(UploadRequest, input) }

@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import { formatApiKey, type KeyLimits, type KeyMode, type KeyScope, type ProjectId } from "@kiln/core/domain"
+import { formatApiKey, type KeyLimits, type KeyMode, type ProjectId } from "@kiln/core/domain"
 import { IdGenerator, type NewApiKey } from "@kiln/core/ports"
 
 /** Options of a new key. */
 export interface KeyWish {
   readonly projectId: ProjectId
   readonly mode: KeyMode
-  readonly scopes: ReadonlyArray<KeyScope>
+  readonly scopes: ReadonlyArray<string>
   readonly name: string | null
   /** Expiry in Unix milliseconds; `null` for never. */
   readonly expiresAt: number | null

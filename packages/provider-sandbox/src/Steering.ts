@@ -1,4 +1,4 @@
-import { type BuiltInErrorCode, isBuiltInErrorCode } from "@kiln/core/domain"
+import { type BuiltInErrorCode, errorCodes } from "@kiln/core/domain"
 import { type ProviderCall, ProviderFailure, ProviderPostponed } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 
@@ -23,8 +23,8 @@ const INTEGER = /^\d+$/
  */
 export const parseSteering = (text: string): Steering | undefined => {
   const [, verb, argument = ""] = STEERING.exec(text) ?? []
-  if (verb === "fail" && isBuiltInErrorCode(argument) && !ofDependentJobs.has(argument))
-    return { _tag: "Fail", errorCode: argument }
+  const errorCode = errorCodes.find((code) => code === argument)
+  if (verb === "fail" && errorCode !== undefined && !ofDependentJobs.has(errorCode)) return { _tag: "Fail", errorCode }
   if (verb === "delay" && DECIMAL.test(argument) && Number(argument) <= MAX_DELAY_SECONDS)
     return { _tag: "Delay", seconds: Number(argument) }
   if (verb === "flaky" && INTEGER.test(argument)) return { _tag: "Flaky", failures: Number(argument) }

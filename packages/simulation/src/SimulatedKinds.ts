@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import type { Job, JsonObject, Meter, UploadId, Usage } from "@kiln/core/domain"
+import type { Job, JsonObject, UploadId } from "@kiln/core/domain"
 import type { JobKind } from "@kiln/core/kinds"
 
 /** The duration of every uploaded file, in seconds. */
@@ -8,7 +8,7 @@ export const uploadSeconds = 3
 /** Computes a job's usage of a meter from its request. */
 export type MeterRule = (request: JsonObject, textField: string | undefined) => number
 
-const builtInMeters: Readonly<Record<Meter, MeterRule>> = {
+const builtInMeters: Readonly<Record<string, MeterRule>> = {
   input_audio_seconds: () => uploadSeconds,
   input_characters: (request, textField = "") => [...textIn(request[textField])].length,
   output_tokens: (request) => Number(request["maxOutputTokens"]),
@@ -24,10 +24,10 @@ const fileProviders: ReadonlyArray<string> = ["speech", "image"]
 /** The expectations of a simulation about its kinds, all derived from the kinds. */
 export class SimulatedKinds {
   readonly all: readonly [JobKind, ...ReadonlyArray<JobKind>]
-  readonly #meters: Readonly<Record<Meter, MeterRule>>
+  readonly #meters: Readonly<Record<string, MeterRule>>
 
   /** Throws `TypeError` for a kind that cannot be simulated: without an example, or with a meter that has no rule. */
-  constructor(kinds: ReadonlyArray<JobKind>, meters: Readonly<Record<Meter, MeterRule>> = {}) {
+  constructor(kinds: ReadonlyArray<JobKind>, meters: Readonly<Record<string, MeterRule>> = {}) {
     const [first, ...others] = kinds
     if (first === undefined) throw new TypeError("a simulation needs a job kind")
     this.all = [first, ...others]
@@ -51,8 +51,8 @@ export class SimulatedKinds {
   }
 
   /** The meters of each price. */
-  get prices(): ReadonlyMap<string, ReadonlyArray<Meter>> {
-    const prices = new Map<string, ReadonlyArray<Meter>>()
+  get prices(): ReadonlyMap<string, ReadonlyArray<string>> {
+    const prices = new Map<string, ReadonlyArray<string>>()
     for (const { gate } of this.all)
       if (gate.price !== null) prices.set(gate.price, [...new Set([...(prices.get(gate.price) ?? []), ...gate.meters])])
     return prices
@@ -75,13 +75,13 @@ export class SimulatedKinds {
   }
 
   /** Returns the usage that a finished live job is charged for. */
-  usageOf(job: Job): Usage {
+  usageOf(job: Job): Readonly<Record<string, number>> {
     const kind = this.of(job)
     const used = kind.gate.meters.map((meter) => [
       meter,
       this.#meters[meter]?.(job.request ?? {}, textFieldOf(kind)) ?? 0,
     ])
-    return Object.fromEntries(used) as Usage
+    return Object.fromEntries(used) as Readonly<Record<string, number>>
   }
 
   /**

@@ -1,12 +1,4 @@
-import {
-  isFinished,
-  type Job,
-  type JobId,
-  type JobStatus,
-  type Upload,
-  type UploadedFile,
-  type UploadId,
-} from "@kiln/core/domain"
+import { isFinished, type Job, type JobId, type JobStatus, type Upload, type UploadId } from "@kiln/core/domain"
 import type { ChunkWrite, FencedOutcome, SignalOutcome, SignalRequest } from "@kiln/core/ports"
 import { jobChange, type JobMoveName, sameValue } from "@kiln/conformance/model"
 import type { Kernel } from "./Kernel.ts"
@@ -53,7 +45,7 @@ export class Watch {
   readonly #coverage: Coverage
   readonly #moved: Array<JobMoved> = []
   readonly #uploadMoved: Array<UploadMoved> = []
-  readonly #arrived: Array<(file: UploadedFile) => void> = []
+  readonly #arrived: Array<(file: NonNullable<Upload["file"]>) => void> = []
   readonly #appended: Array<Answered<ChunkWrite, FencedOutcome>> = []
   readonly #signaled: Array<Answered<SignalRequest, SignalOutcome>> = []
   readonly #idempotencyKeys = new Map<string, JobId>()
@@ -70,7 +62,7 @@ export class Watch {
   }
 
   /** Calls `notice` when a transfer has completed an upload. */
-  onFileArrived(notice: (file: UploadedFile) => void): void {
+  onFileArrived(notice: (file: NonNullable<Upload["file"]>) => void): void {
     this.#arrived.push(notice)
   }
 

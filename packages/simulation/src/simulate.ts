@@ -1,5 +1,5 @@
 import type * as Context from "effect/Context"
-import { isFinished, type Meter, purgePauseMs } from "@kiln/core/domain"
+import { isFinished, purgePauseMs } from "@kiln/core/domain"
 import { callAgainAndAgain } from "./caller/callAgainAndAgain.ts"
 import { drawCopy, heal, unleash } from "./Chaos.ts"
 import { Dice } from "./Dice.ts"
@@ -20,7 +20,7 @@ export interface SimulationOptions {
   /** Kinds of the jobs. Each needs an example. Default: the built-in ones, one that streams and waits, and one with batches. */
   readonly kinds?: ReadonlyArray<JobKind> | undefined
   /** A job's usage of meters that no built-in kind has. */
-  readonly meters?: Readonly<Record<Meter, MeterRule>> | undefined
+  readonly meters?: Readonly<Record<string, MeterRule>> | undefined
   /** Sees every step, a line each. */
   readonly trace?: ((line: string) => void) | undefined
 }

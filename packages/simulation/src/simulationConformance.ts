@@ -1,7 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { describeBroken, type SimulatedStores, simulateRuns } from "./index.ts"
+import type { SimulatedStores } from "./Installation.ts"
+import { describeBroken, simulateRuns } from "./simulateRuns.ts"
 
 export interface SimulatedStoresUnderTest {
   /** Appears in the name of the test. */

@@ -6,12 +6,11 @@ import type {
   JobMode,
   KeyId,
   KeyMode,
-  OperatorTokenId,
-  ParkReason,
   ProjectId,
   SpendOwner,
   UploadId,
   WaitReason,
+  ParkReason,
 } from "@kiln/core/domain"
 import {
   bytes,
@@ -28,6 +27,7 @@ import {
   text,
   type ValuesOf,
 } from "./column.ts"
+import type { OperatorToken } from "@kiln/core/ports"
 
 /**
  * The columns that both databases have. Row types, the types of statement parameters, and select lists are derived from this
@@ -212,7 +212,7 @@ export const columns = {
   schedules: { name: text(), version: integer(), next_at: nullable(integer()), document: json() },
   operator_tokens: {
     seq: generated(integer()),
-    id: text<OperatorTokenId>(),
+    id: text<OperatorToken["id"]>(),
     name: text(),
     roles: json(),
     secret_hash: text(),

@@ -6,7 +6,7 @@ import {
   type OperatorToken,
   OperatorTokens,
 } from "@kiln/core/ports"
-import type { JsonObject, OperatorTokenId } from "@kiln/core/domain"
+import type { JsonObject } from "@kiln/core/domain"
 import { assign } from "./column.ts"
 import { select, type Values } from "./columns.ts"
 import { type Program, type Sql, type Transactions, wholeAge } from "./Sql.ts"
@@ -58,7 +58,7 @@ function* createToken(tx: Sql, { expiresAt, id, name, roles, secretHash }: NewOp
   return { id, name, roles, createdAt, expiresAt, revokedAt: null }
 }
 
-function* revokeToken(tx: Sql, id: OperatorTokenId): Program<OperatorToken | undefined> {
+function* revokeToken(tx: Sql, id: OperatorToken["id"]): Program<OperatorToken | undefined> {
   yield* tx.run(revoke, { id, now: yield* tx.now() })
   const row = yield* tx.get(tokenById, { id })
   return row && tokenOf(row)

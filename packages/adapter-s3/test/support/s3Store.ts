@@ -1,5 +1,5 @@
 import { type S3BlobOptions, S3BlobStore } from "@kiln/adapter-s3"
-import { type BlobLink, BlobStore } from "@kiln/core/ports"
+import { BlobStore, type BlobLink } from "@kiln/core/ports"
 import { Clock, Effect, Layer, Stream } from "effect"
 import { bucket, credentials, type S3Server } from "./s3Server.ts"
 

@@ -1,8 +1,9 @@
-import { type Job, type JobId, labelsOf, type Unique } from "@kiln/core/domain"
+import { type Job, type JobId, labelsOf } from "@kiln/core/domain"
 import { assign, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { jobOf, selectJobs } from "./JobRow.ts"
+import type { NewJob } from "@kiln/core/ports"
 
 export const insertLabel = statement((given: Given<Values<"job_labels", "label" | "job_seq">>) =>
   query.insertInto("job_labels").values(assign(given, "label", "job_seq")),
@@ -32,7 +33,7 @@ const scopeHolder = statement((given: Given<Values<"job_scopes", "scope">>) =>
 )
 
 /** The job that took a scope last. */
-export const findScopeHolder = (tx: Transaction, unique: Unique | undefined): Job | undefined => {
+export const findScopeHolder = (tx: Transaction, unique: NewJob["unique"]): Job | undefined => {
   const row = unique && tx.get(scopeHolder, { scope: unique.scope })
   return row && jobOf(tx, row)
 }
@@ -42,7 +43,7 @@ export const writeLabels = (
   tx: Transaction,
   jobSeq: number,
   { metadata }: Job,
-  { retryOf, unique }: { readonly retryOf: JobId | null; readonly unique?: Unique | undefined },
+  { retryOf, unique }: { readonly retryOf: JobId | null; readonly unique?: NewJob["unique"] },
 ): void => {
   for (const label of labelsOf(metadata)) tx.run(insertLabel, { label, jobSeq })
   if (unique !== undefined) tx.run(takeScope, { scope: unique.scope, jobSeq })

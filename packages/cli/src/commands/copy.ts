@@ -45,7 +45,7 @@ export const copyCommand = Command.make("copy", flags, ({ dryRun, ...flag }) =>
     const url = yield* read("to", postgresUrl, flag.to)
     const schema = yield* read("schema", databaseSchema, flag.schema)
     const { copyRecords, countRecords, refuseRetiredBefore, retireSource } = yield* Effect.tryPromise({
-      try: () => import("../copy/index.ts"),
+      try: () => import("../copy/copyRecords.ts"),
       catch: (cause) => failed(`cannot load the copier: ${String(cause)}`),
     })
     const route = {

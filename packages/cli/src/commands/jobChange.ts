@@ -14,7 +14,6 @@ import {
   tallyChanges,
   toleratingEnd,
   toleratingRefusal,
-  toleratingStart,
 } from "@kiln/core/effect"
 import type { CreateOutcome, JobQuery } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
@@ -156,7 +155,7 @@ const retrySelected = Effect.fnUntraced(function* (
 const promoteSelected = Effect.fnUntraced(function* (operator: Operator["Service"], given: Given) {
   const found = yield* selected(given, "promote")
   if (found === undefined) return
-  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) => toleratingStart(promoted(operator, id)))
+  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) => toleratingEnd(promoted(operator, id)))
   const { changed, skipped } = tallyChanges(outcomes)
   yield* answer({
     json: { matched: found.jobs.length, promoted: changed, skipped, complete: found.isComplete },

@@ -1,4 +1,4 @@
-import { type FailedAttempt, isEngineStep, type Job, progressOf, progressStep, type WaitRun } from "@kiln/core/domain"
+import { type FailedAttempt, isEngineStep, type Job, progressOf, type WaitRun } from "@kiln/core/domain"
 import type { JobSummary } from "@kiln/core/ports"
 import { formatTime } from "../Output.ts"
 
@@ -35,7 +35,7 @@ export const jobFields = (job: Job, attempts: ReadonlyArray<FailedAttempt>) => (
   ran_seconds: job.ranMs / 1_000,
   upload_id: job.uploadId,
   idempotency_key: job.idempotencyKey,
-  checkpoints: Object.keys(job.checkpoints).filter((step) => step !== progressStep && !isEngineStep(step)),
+  checkpoints: Object.keys(job.checkpoints).filter((step) => !isEngineStep(step)),
   progress: progressOf(job)?.value ?? null,
   files: job.files.map(({ bytes, id, mediaType, name, sha256 }) => ({
     file_id: id,

@@ -1,12 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Flag from "effect/cli/Flag"
-import {
-  type KeyLimitName,
-  keyLimitNames,
-  type KeyLimits,
-  keyLimitsProblem,
-  type RateLimitPolicy,
-} from "@kiln/core/domain"
+import { keyLimitNames, type KeyLimits, keyLimitsProblem, type RateLimitPolicy } from "@kiln/core/domain"
 import { misused } from "../CommandFailed.ts"
 
 /** `--limit`, which may be repeated. */
@@ -30,7 +24,7 @@ const policyOf = (text: string): RateLimitPolicy | "default" | undefined => {
 
 /** Applies the flags to the limits that a key has. */
 export const limitsWith = Effect.fnUntraced(function* (present: KeyLimits, given: ReadonlyArray<string>) {
-  const limits: { [Name in KeyLimitName]?: RateLimitPolicy } = { ...present }
+  const limits: { -readonly [Name in keyof KeyLimits]: KeyLimits[Name] } = { ...present }
   for (const text of given) {
     const [word, value = ""] = text.split(/=(.*)/s)
     const name = keyLimitNames.find((known) => known === word)

@@ -1,20 +1,17 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Flag from "effect/cli/Flag"
-import {
-  Decimal,
-  type SpendCap,
-  type Spending,
-  type SpendOwner,
-  type SpendPeriod,
-  spendPeriods,
-} from "@kiln/core/domain"
-import { Switchboard } from "@kiln/core/ports"
-import { misused } from "../CommandFailed.ts"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import { Decimal, type SpendCap, type Spending, type SpendOwner, spendPeriods } from "@kiln/core/domain"
+import { KeyDirectory, Switchboard } from "@kiln/core/ports"
+import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTable } from "../Output.ts"
 import { always, recordChange } from "../recordChange.ts"
+import { withStores } from "../withStores.ts"
+import { findProject } from "../findProject.ts"
 
-const amountFlag = (period: SpendPeriod) =>
+const amountFlag = (period: (typeof spendPeriods)[number]) =>
   Flag.String(period).pipe(
     Flag.withDescription(
       `The most that live jobs may cost in a calendar ${period} of UTC, as a plain decimal; none for no cap`,
@@ -24,7 +21,7 @@ const amountFlag = (period: SpendPeriod) =>
   )
 
 /** The flags of `project cap` and `key cap`. Without any, the command only shows caps. */
-export const spendCapFlags = {
+const spendCapFlags = {
   day: amountFlag("day"),
   month: amountFlag("month"),
   currency: Flag.String("currency").pipe(
@@ -42,7 +39,7 @@ interface Given {
 }
 
 const amountOf = Effect.fnUntraced(function* (
-  period: SpendPeriod,
+  period: (typeof spendPeriods)[number],
   given: Option.Option<string>,
   present: string | null,
 ) {
@@ -107,7 +104,7 @@ const readSpending = Effect.gen(function* () {
 })
 
 /** Lists the caps of these owners. */
-export const listCaps = Effect.fnUntraced(function* (
+const listCaps = Effect.fnUntraced(function* (
   kind: "project" | "key",
   owners: ReadonlyArray<NamedOwner>,
   given: Given,
@@ -122,7 +119,7 @@ export const listCaps = Effect.fnUntraced(function* (
 })
 
 /** Shows, sets or removes the cap of one owner. */
-export const capOwner = Effect.fnUntraced(function* (kind: "project" | "key", owner: NamedOwner, given: Given) {
+const capOwner = Effect.fnUntraced(function* (kind: "project" | "key", owner: NamedOwner, given: Given) {
   const present = (yield* readSpending).get(owner.id)
   const cap = yield* changeOf(given, present?.cap)
   if (cap !== undefined) {
@@ -144,9 +141,53 @@ export const capOwner = Effect.fnUntraced(function* (kind: "project" | "key", ow
   })
 })
 
-const isOver = ({ cap, reserved, ...spent }: Spending, period: SpendPeriod): boolean => {
+const isOver = ({ cap, reserved, ...spent }: Spending, period: (typeof spendPeriods)[number]): boolean => {
   const amount = cap[period]
   if (amount === null) return false
   const counted = Decimal.add(Decimal.parse(spent[period]), Decimal.parse(reserved))
   return Decimal.compare(counted, Decimal.parse(amount)) > 0
 }
+
+const id = Argument.String("KEY_ID").pipe(
+  Argument.withDescription("The key's id, from `kiln key list`; without it, all caps of keys are listed"),
+  Argument.optional,
+)
+
+export const keyCap = Command.make("cap", { id, ...spendCapFlags }, ({ id: wanted, ...given }) =>
+  withStores(
+    Effect.gen(function* () {
+      const keys = (yield* (yield* KeyDirectory).listKeys).map((key) => ({ id: key.id, name: key.id }))
+      if (Option.isNone(wanted)) return yield* listCaps("key", keys, given)
+      const key = keys.find((known) => known.id === wanted.value)
+      if (key === undefined) return yield* failed(`there is no key ${wanted.value}: see kiln key list`)
+      yield* capOwner("key", key, given)
+    }),
+  ),
+).pipe(
+  Command.withDescription("Show or set the most that a key's live jobs may cost in a day and in a month (UTC)"),
+  Command.withExamples([
+    { command: "kiln key cap KEY_ID --day 5", description: "In US dollars" },
+    { command: "kiln key cap KEY_ID --clear" },
+  ]),
+)
+
+const project = Argument.String("PROJECT").pipe(
+  Argument.withDescription("Name or id of the project; without it, all caps of projects are listed"),
+  Argument.optional,
+)
+
+export const projectCap = Command.make("cap", { project, ...spendCapFlags }, ({ project: nameOrId, ...given }) =>
+  withStores(
+    Effect.gen(function* () {
+      if (Option.isSome(nameOrId)) return yield* capOwner("project", yield* findProject(nameOrId.value), given)
+      yield* listCaps("project", yield* (yield* KeyDirectory).listProjects, given)
+    }),
+  ),
+).pipe(
+  Command.withDescription("Show or set the most that a project's live jobs may cost in a day and in a month (UTC)"),
+  Command.withExamples([
+    { command: "kiln project cap default --day 25 --month 400", description: "In US dollars" },
+    { command: "kiln project cap default --day none", description: "Keep only the cap of the month" },
+    { command: "kiln project cap default --clear" },
+  ]),
+)

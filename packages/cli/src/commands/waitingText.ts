@@ -1,4 +1,4 @@
-import { maxAhead, type WaitingFor, type WaitingReasonName } from "@kiln/core/domain"
+import { maxAhead, type WaitingFor } from "@kiln/core/domain"
 import { priceCommand } from "./meterFlags.ts"
 import { formatTime } from "../Output.ts"
 
@@ -36,7 +36,7 @@ const ahead = ({ count }: WaitingFor): string => {
 
 const forChildren = ({ cause }: WaitingFor): string => (cause === "children" ? ", which its children need" : "")
 
-const texts: Readonly<Record<WaitingReasonName, (why: WaitingFor) => string>> = {
+const texts: Readonly<Record<WaitingFor["reason"], (why: WaitingFor) => string>> = {
   kind_paused: ({ subject }) => `type ${subject} is paused: kiln queue resume ${subject}`,
   switch_off: (why) =>
     why.cause === "settings"

@@ -1,6 +1,8 @@
 import { styleText } from "node:util"
-import type { LogFormat } from "./LogFormat.ts"
-import type { LogRecord } from "./LogRecord.ts"
+import type * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import { type LogFormat, logFormats } from "./LogFormat.ts"
+import { type LogRecord, toLogRecord } from "./LogRecord.ts"
 
 const bigints = (_: string, part: unknown): unknown => (typeof part === "bigint" ? String(part) : part)
 
@@ -55,3 +57,15 @@ export const formatLog = (record: LogRecord, format: LogFormat, isTerminal: bool
   if (format === "json") return asJson(record)
   return isTerminal ? asColoredLine(record) : asLogFmt(record)
 }
+
+/** The format that the environment asks for. An invalid one is reported with the other settings. */
+export const logFormatOf = ({ KILN_LOG_FORMAT: text }: Readonly<Record<string, string | undefined>>): LogFormat =>
+  logFormats.find((format) => format === text?.trim()) ?? "text"
+
+/** Writes each message as a line to standard error, because standard output is for results, and for the key that is shown once. */
+export const layerLogs = (format: LogFormat): Layer.Layer<never> =>
+  Logger.layer([
+    Logger.make((options) => {
+      process.stderr.write(`${formatLog(toLogRecord(options), format, process.stderr.isTTY)}\n`)
+    }),
+  ])

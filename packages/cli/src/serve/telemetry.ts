@@ -1,18 +1,16 @@
+import { monitorEventLoopDelay } from "node:perf_hooks"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import { AttemptMeter, BackgroundMeter, type Worker, WorkerProcess } from "@kiln/core/worker"
+import { type Worker, WorkerProcess } from "@kiln/core/worker"
 import { HttpObserver } from "@kiln/http"
 import { type CommandFailed, failed, misused } from "../CommandFailed.ts"
 import type { Base } from "../kilnLayer.ts"
 import { makeAccessLog } from "../logs/accessLog.ts"
 import type { Environment } from "../settings/settingFiles.ts"
-import { ProcessIo } from "../ProcessIo.ts"
 import type { Settings } from "../Settings.ts"
 import { type OtelSettings, readOtel } from "../telemetry/otelSettings.ts"
 import { version } from "../version.ts"
-import { workerProcess } from "./workerProcess.ts"
 
 /** Reads the `OTEL_*` variables. Reports all invalid ones at once. */
 export const readTelemetry = (environment: Environment): Effect.Effect<OtelSettings | undefined, CommandFailed> => {
@@ -38,9 +36,6 @@ export const withTelemetry = <A, R>(
         const attributes = { "process.pid": process.pid, "kiln.role": role }
         return yield* Effect.provide(service, layerOtel(telemetry, { serviceVersion: version, attributes }))
       })
-
-/** Milliseconds between refreshes of the gauges for the exporter of metrics. Prometheus refreshes them by reading them. */
-const refreshMs = 15_000
 
 /** The meters of a process and the server that exposes them. */
 export interface Measuring {
@@ -68,41 +63,35 @@ export const startMeasuring = (
         observers: log === undefined ? process : Context.add(process, HttpObserver, { began: () => {}, answered: log }),
         attach: () => {},
       }
-    const {
-      attemptMeter,
-      countJobs,
-      gaugeRefresh,
-      makeHttpObserver,
-      measureProcess,
-      meterOfBackground,
-      metricsText,
-      openDashboard,
-      readiness,
-      serveManagement,
-    } = yield* loadMeters
-    let worker: Worker["Service"] | undefined
-    yield* measureProcess(version)
-    yield* countJobs
-    const refresh = yield* gaugeRefresh(() => worker, settings)
-    if (management !== undefined) {
-      const { environment } = yield* ProcessIo
-      yield* serveManagement(management, {
-        metrics: metricsText(refresh),
-        readiness: yield* readiness,
-        dashboard: management.dashboard ? yield* openDashboard(management, environment, version) : undefined,
-      })
-    }
-    if (isExported) yield* Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(refreshMs)))
-    return {
-      observers: Context.add(process, HttpObserver, makeHttpObserver(log)).pipe(
-        Context.add(AttemptMeter, attemptMeter),
-        Context.add(BackgroundMeter, meterOfBackground),
-      ),
-      attach: (running: Worker["Service"]) => void (worker = running),
-    }
+    const { measure } = yield* loadMeters
+    const { attach, observers } = yield* measure(settings, log, isExported)
+    return { observers: Context.merge(process, observers), attach }
   })
 
 const loadMeters = Effect.tryPromise({
-  try: () => import("../management/index.ts"),
+  try: () => import("../management/measure.ts"),
   catch: (cause) => failed(`cannot load the management server: ${String(cause)}`),
 })
+
+/** Milliseconds between two measurements of the event loop. */
+const resolutionMs = 20
+
+/** Measures the event loop of this process until the scope closes, for the state that its worker publishes. */
+const workerProcess = Effect.acquireRelease(
+  Effect.sync(() => {
+    const delays = monitorEventLoopDelay({ resolution: resolutionMs })
+    delays.enable()
+    return delays
+  }),
+  (delays) => Effect.sync(() => delays.disable()),
+).pipe(
+  Effect.map((delays) => ({
+    version,
+    // Node measures from one turn of its own timer to the next.
+    loopLagMs: () => {
+      const lagMs = Math.max(0, delays.percentile(99) / 1e6 - resolutionMs)
+      delays.reset()
+      return Math.round(lagMs * 10) / 10
+    },
+  })),
+)

@@ -4,8 +4,7 @@ import * as Logger from "effect/Logger"
 import * as Tracer from "effect/Tracer"
 import { stripVTControlCharacters } from "node:util"
 import { describe, expect, it } from "vitest"
-import { formatLog } from "../../src/logs/formatLog.ts"
-import { logFormatOf } from "../../src/logs/layerLogs.ts"
+import { formatLog, logFormatOf } from "../../src/logs/formatLog.ts"
 import { type LogRecord, toLogRecord } from "../../src/logs/LogRecord.ts"
 
 /** What an effect logs. */

@@ -2,9 +2,7 @@ import type { ImageModelV4, ProviderV4, SpeechModelV4, TranscriptionModelV4 } fr
 import type { WholeCalls } from "../Client.ts"
 import type { ClientOptions } from "../ClientOptions.ts"
 import { createClient } from "../createClient.ts"
-import { imageModel } from "./imageModel.ts"
-import { speechModel } from "./speechModel.ts"
-import { transcriptionModel } from "./transcriptionModel.ts"
+import { imageModel, speechModel, transcriptionModel } from "./models.ts"
 
 /** Models of a kiln service for the AI SDK. Each call is a durable job. */
 export interface KilnProvider extends ProviderV4 {

@@ -1,9 +1,39 @@
-import { type AudioContainer, sniffContainer, startsWith } from "@kiln/core/media"
+import {
+  type AudioContainer,
+  chunkAt,
+  dataBytes,
+  id3End,
+  mpegFrameAt,
+  sniffContainer,
+  startsWith,
+  viewOf,
+} from "@kiln/core/media"
 import type { CreateUpload } from "../wire.ts"
-import { secondsOfMp3 } from "./secondsOfMp3.ts"
 import { secondsOfMp4 } from "./secondsOfMp4.ts"
-import { secondsOfWav } from "./secondsOfWav.ts"
 import { secondsOfWebm } from "./secondsOfWebm.ts"
+
+/** Returns the length of a WAVE file by its bytes per second; 0 if it has no samples. */
+const secondsOfWav = (file: Uint8Array): number => {
+  let bytesPerSecond = 0
+  for (let chunk = chunkAt(file, 12); chunk !== undefined;) {
+    const { body, bytes, name } = chunk
+    if (name === "fmt " && body + 12 <= file.length) bytesPerSecond = viewOf(file).getUint32(body + 8, true)
+    if (name === "data") return bytesPerSecond === 0 ? 0 : dataBytes(file, body, bytes).bytes / bytesPerSecond
+    chunk = chunkAt(file, body + bytes + (bytes % 2))
+  }
+  return 0
+}
+
+/** Returns the length of an MP3 by its frames; 0 without any. */
+const secondsOfMp3 = (file: Uint8Array): number => {
+  let seconds = 0
+  for (let at = id3End(file, 0); at < file.length;) {
+    const frame = mpegFrameAt(file, at)
+    if (frame !== undefined) seconds += frame.samples / frame.sampleRate
+    at += frame?.bytes ?? 1
+  }
+  return seconds
+}
 
 const readers: Readonly<Record<AudioContainer, (file: Uint8Array) => number>> = {
   wav: secondsOfWav,

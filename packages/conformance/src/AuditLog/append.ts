@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { type AuditChange, AuditLog, type AuditPage } from "@kiln/core/ports"
+import { type AuditChange, AuditLog } from "@kiln/core/ports"
 import { advance } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 
@@ -13,7 +13,9 @@ const change = (n: number, overrides: Partial<AuditChange> = {}): AuditChange =>
   ...overrides,
 })
 
-const all: AuditPage = { from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 100 }
+type Page = Parameters<AuditLog["Service"]["list"]>[0]
+
+const all: Page = { from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 100 }
 
 const append = (...changes: ReadonlyArray<AuditChange>) =>
   Effect.gen(function* () {
@@ -21,10 +23,9 @@ const append = (...changes: ReadonlyArray<AuditChange>) =>
     for (const each of changes) yield* log.append(each)
   })
 
-const list = (page: Partial<AuditPage> = {}) => Effect.flatMap(AuditLog, (log) => log.list({ ...all, ...page }))
+const list = (page: Partial<Page> = {}) => Effect.flatMap(AuditLog, (log) => log.list({ ...all, ...page }))
 
-const actions = (page: Partial<AuditPage> = {}) =>
-  Effect.map(list(page), (entries) => entries.map(({ action }) => action))
+const actions = (page: Partial<Page> = {}) => Effect.map(list(page), (entries) => entries.map(({ action }) => action))
 
 export const appendedChanges: Section<AuditLog> = {
   name: "AuditLog.append, list",

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { type Json, type Progress, progressCheckpoint, progressStep } from "@kiln/core/domain"
+import { type Json, progressCheckpoint, progressStep } from "@kiln/core/domain"
 import { type Claim, JobStore } from "@kiln/core/ports"
 import { advance, claim, claimOne, complete, create, createAndClaim, now, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
@@ -14,7 +14,7 @@ export const checkpointJobs: Section = {
       "the progress that an attempt checkpoints is what a poll shows, until the next attempt or the end of the job",
       Effect.gen(function* () {
         const store = yield* JobStore
-        const report = (claimed: Claim, progress: Progress) => {
+        const report = (claimed: Claim, progress: Parameters<typeof progressCheckpoint>[0]) => {
           const { job, token } = claimed
           const value = progressCheckpoint(progress, job.attempts)
           return store.checkpointJobs([{ jobId: job.id, token, step: progressStep, value }])

@@ -1,13 +1,14 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { JobTick } from "@kiln/core/domain"
 import { JobStore, type NewJob, ScheduleStore } from "@kiln/core/ports"
 import { check, type Section } from "../Check.ts"
 import { digest, keyId, newJob } from "../fixtures.ts"
 
 const otherKey = keyId(7)
 
-export const schedule: JobTick["schedule"] = {
+type Tick = NonNullable<NewJob["tick"]>
+
+export const schedule: Tick["schedule"] = {
   kind: "image_generation",
   request: {},
   owner: { projectId: newJob(1).projectId, keyId: newJob(1).keyId, mode: "sandbox" },
@@ -26,7 +27,7 @@ const due = Effect.gen(function* () {
   const store = yield* ScheduleStore
   yield* store.writeSchedule(name, 0, { nextAt: 1_000, document: JSON.stringify(schedule) })
   const { version } = yield* stored
-  const tick: JobTick = { name, version, tick: 1_000, schedule, nextAt: 61_000 }
+  const tick: Tick = { name, version, tick: 1_000, schedule, nextAt: 61_000 }
   return (n: number, changes: Partial<NewJob> = {}): NewJob => ({
     ...newJob(n, changes),
     idempotencyKey: "tick",
@@ -120,7 +121,7 @@ export const createJobsTicks: Section<JobStore | ScheduleStore> = {
       Effect.gen(function* () {
         const jobs = yield* JobStore
         const last = (yield* due)(1)
-        const tick: JobTick = { ...(last.tick as JobTick), nextAt: null }
+        const tick: Tick = { ...(last.tick as Tick), nextAt: null }
         expect(yield* jobs.createJobs([{ ...last, tick }])).toMatchObject([{ _tag: "Created" }])
         expect(yield* stored).toMatchObject({ nextAt: null })
         expect((yield* (yield* ScheduleStore).nextSchedules(10)).schedules).toEqual([])
@@ -133,7 +134,12 @@ export const createJobsTicks: Section<JobStore | ScheduleStore> = {
         const jobOf = yield* due
         const manual = (n: number): NewJob => {
           const job = jobOf(n, { keyId: n % 2 === 0 ? otherKey : newJob(n).keyId })
-          const tick: JobTick = { ...(job.tick as JobTick), tick: 500, nextAt: 1_000, isManual: true }
+          const tick: Tick = {
+            ...(job.tick as Tick),
+            tick: 500,
+            nextAt: 1_000,
+            isManual: true,
+          }
           return { ...job, idempotencyKey: `run ${n}`, tick }
         }
         const outcomes = yield* Effect.forEach(

@@ -1,12 +1,11 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { Unique } from "@kiln/core/domain"
 import { type CreateOutcome, JobStore, type NewJob } from "@kiln/core/ports"
 import { advance, claimOne, complete, create, createFailed, createTags, exists, first, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { digest, jobId, newJob } from "../fixtures.ts"
 
-const uniqueJob = (n: number, until: Unique["while"], overrides: Partial<NewJob> = {}): NewJob =>
+const uniqueJob = (n: number, until: NonNullable<NewJob["unique"]>["while"], overrides: Partial<NewJob> = {}): NewJob =>
   newJob(n, { unique: { scope: digest(7), while: until }, ...overrides })
 
 const outcomesOf = (...jobs: ReadonlyArray<NewJob>) => Effect.flatMap(JobStore, (store) => store.createJobs(jobs))

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { priorityOfRank, ranks, type Submitted, type Unique, withSubmitted } from "@kiln/core/domain"
+import { priorityOfRank, ranks, type Submitted, withSubmitted } from "@kiln/core/domain"
 import { JobStore, type NewJob } from "@kiln/core/ports"
 import { digest, jobId, keyId, ownerOf, projectId, uploadId } from "../fixtures.ts"
 import { claimArguments, compareClaims, kinds, modes, recordClaims, versions } from "./claimJobs.ts"
@@ -55,7 +55,13 @@ const itemArguments = record({
       weight: 2,
       arbitrary: record({
         n: fc.nat(1),
-        while: fc.constantFrom<Array<Unique["while"]>>("queued", "queued", "queued", "unfinished", 1_000),
+        while: fc.constantFrom<Array<NonNullable<NewJob["unique"]>["while"]>>(
+          "queued",
+          "queued",
+          "queued",
+          "unfinished",
+          1_000,
+        ),
         replaces: fc.constantFrom(true, true, false),
       }),
     },

@@ -1,13 +1,5 @@
-import {
-  type ConcurrencyLimits,
-  applyEvent,
-  created,
-  type Job,
-  type JobId,
-  type UploadId,
-  type WorkerRoom,
-} from "@kiln/core/domain"
-import type { Claim } from "@kiln/core/ports"
+import { type ConcurrencyLimits, applyEvent, created, type Job, type JobId, type UploadId } from "@kiln/core/domain"
+import type { Claim, ClaimRequest } from "@kiln/core/ports"
 import { jobChange } from "../model/jobChange.ts"
 import { sameValue } from "../model/jobFields.ts"
 import type { History } from "./History.ts"
@@ -205,7 +197,7 @@ export const expectWithinLimits = (
 }
 
 /** A claim returns no jobs beyond the worker's free slots. */
-export const expectWithinSlots = (claims: ReadonlyArray<Claim>, worker: WorkerRoom | undefined): void => {
+export const expectWithinSlots = (claims: ReadonlyArray<Claim>, worker: ClaimRequest["worker"]): void => {
   if (worker === undefined) return
   for (const { job } of claims) {
     const ofMode = claims.filter((other) => other.job.mode === job.mode)

@@ -1,4 +1,4 @@
-import { type Job, jobBlobPrefix, type JobEventName, strongerWarning } from "@kiln/core/domain"
+import { type Job, jobBlobPrefix, strongerWarning, type jobTransitions } from "@kiln/core/domain"
 import { differingField, jobDataFields, sameValue } from "./jobFields.ts"
 
 type Data = Pick<Job, (typeof jobDataFields)[number]>
@@ -8,7 +8,7 @@ type Data = Pick<Job, (typeof jobDataFields)[number]>
  * well-formed. Data changes in four moves only: a checkpoint adds or replaces one step, completion sets output, files, warning
  * and charge, a failure may set what the job tells its caller, erasure blanks.
  */
-export const dataMismatch = (before: Job, after: Job, event: JobEventName): string | undefined => {
+export const dataMismatch = (before: Job, after: Job, event: keyof typeof jobTransitions): string | undefined => {
   switch (event) {
     case "checkpointed":
       return checkpointMismatch(before, after)

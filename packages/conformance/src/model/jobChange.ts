@@ -1,18 +1,10 @@
-import {
-  applyEvent,
-  created,
-  isFinished,
-  type Job,
-  type TransitionEvent,
-  type JobEventName,
-  jobTransitions,
-} from "@kiln/core/domain"
+import { applyEvent, created, isFinished, type Job, type TransitionEvent, jobTransitions } from "@kiln/core/domain"
 import { illFormed } from "./illFormed.ts"
 import { dataMismatch } from "./dataMismatch.ts"
 import { differingField, jobDataFields, jobOriginFields, jobOwnFields, jobStateFields } from "./jobFields.ts"
 
 /** `removed` is the end of the record; `retried` says that another job is made of this failed one, which took over its upload. */
-export type JobMoveName = JobEventName | "removed" | "retried"
+export type JobMoveName = keyof typeof jobTransitions | "removed" | "retried"
 
 /** The change that one store verb made to one job. */
 export type JobChange =

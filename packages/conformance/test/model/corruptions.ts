@@ -1,4 +1,4 @@
-import { type Job, queueBudgetMs } from "@kiln/core/domain"
+import type { Job } from "@kiln/core/domain"
 import { charge, digest, jobId, keyId, outputFile, projectId, uploadId } from "../../src/fixtures.ts"
 import type { JobMoveName } from "../../src/model/jobChange.ts"
 
@@ -85,7 +85,7 @@ export const isAlsoLegal = (
   if ((event === "claimed" || event === "extended") && field === "claimableAt" && corrupted.claimableAt !== null)
     return (
       corrupted.claimableAt === corrupted.deadlineAt ||
-      corrupted.claimableAt + queueBudgetMs(corrupted) === corrupted.deadlineAt
+      corrupted.claimableAt + Math.max(0, corrupted.queueLimitMs - corrupted.waitedMs) === corrupted.deadlineAt
     )
   return false
 }

@@ -1,4 +1,5 @@
 import type { JobId } from "./Ids.ts"
+import { progressStep } from "./Progress.ts"
 
 /** The step of a job that waits for other jobs, its children. */
 export interface ParentStep {
@@ -57,7 +58,8 @@ export const promisedStep = (step: string): string => `${promisedPrefix}${step}`
 const ownPrefixes = [countPrefix, untilPrefix, signalPrefix, promisedPrefix]
 
 /** Whether a value that a job keeps under this name is the engine's own, and not that of a step of the kind. */
-export const isEngineStep = (name: string): boolean => ownPrefixes.some((prefix) => name.startsWith(prefix))
+export const isEngineStep = (name: string): boolean =>
+  name === progressStep || ownPrefixes.some((prefix) => name.startsWith(prefix))
 
 /** Milliseconds until a job looks again whether its children may be created, after a switch or a price was off. */
 export const gatePauseMs = 1_000

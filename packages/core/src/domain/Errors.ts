@@ -1,6 +1,5 @@
-import type { JobId } from "./Ids.ts"
+import type { JobId, ProjectId } from "./Ids.ts"
 import type { FieldError } from "./FieldError.ts"
-import type { ProjectId } from "./Ids.ts"
 import { KilnError } from "./KilnError.ts"
 import { type SpendRefusal, spendRefusalReason } from "./SpendCap.ts"
 import { unknownName } from "./knownNames.ts"

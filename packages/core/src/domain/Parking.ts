@@ -1,6 +1,6 @@
 import type { JobState } from "./JobState.ts"
 import type { TransitionEvent } from "./JobTransition.ts"
-import type { Json } from "./Json.ts"
+import { isStorableText, type Json } from "./Json.ts"
 
 /**
  * The event that a parked job waits for: its children, the jobs that it starts after, a signal, a point in time, or what its children need
@@ -80,3 +80,10 @@ export const deferralEvent = (
   const isCharged = park.reason === "gate"
   return { event: "parked", token, until: Math.max(now, Math.ceil(until)), isCharged }
 }
+
+/** The rule of `isSignalName`, for messages. */
+export const signalNameRule = `the name of a signal must be text of 1 to ${maxSignalNameLength} characters, without U+0000 or unpaired surrogates`
+
+/** Returns whether a signal can have this name. */
+export const isSignalName = (name: unknown): name is string =>
+  typeof name === "string" && name.length > 0 && name.length <= maxSignalNameLength && isStorableText(name)

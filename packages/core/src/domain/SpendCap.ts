@@ -4,8 +4,8 @@ import type { KeyId, ProjectId } from "./Ids.ts"
 import { valueOf } from "./realms.ts"
 
 /** A calendar period of UTC, by store time. */
-export type SpendPeriod = "day" | "month"
-export const spendPeriods: ReadonlyArray<SpendPeriod> = ["day", "month"]
+export const spendPeriods = ["day", "month"] as const
+export type SpendPeriod = (typeof spendPeriods)[number]
 
 /** The maximum cost of live jobs in a calendar day and in a calendar month of UTC. Amounts are exact decimals. */
 export interface SpendCap {

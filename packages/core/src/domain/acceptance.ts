@@ -1,14 +1,12 @@
 import { type Board, type Gate, missingPrerequisites, withForcedOff } from "./Gate.ts"
-import type { JobMode } from "./Access.ts"
 import type { PriceSnapshot, Usage } from "./Billing.ts"
-import type { JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
+import type { JobId, ProjectId, UploadId } from "./Ids.ts"
 import { isUploadFault } from "./ErrorCode.ts"
-import { failedOutput, type Job } from "./Job.ts"
+import { failedOutput, type Job, type JobOrigin } from "./Job.ts"
 import { isFinished, type JobLimits } from "./JobState.ts"
 import { applyEvent, created } from "./JobTransition.ts"
 import { isOverdue } from "./Lease.ts"
 import type { JsonObject } from "./Json.ts"
-import type { Priority } from "./Priority.ts"
 import { maximumCost, type Spending, type SpendRefusal, spendRefusal, spendRefusalReason } from "./SpendCap.ts"
 import type { JobTick } from "./JobTick.ts"
 import { hasRoom, type KeptBytes } from "./transferAcceptance.ts"
@@ -17,22 +15,24 @@ import { type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
 import { valueOf } from "./realms.ts"
 
 /** A job to be accepted. */
-export interface NewJob {
-  readonly id: JobId
+export interface NewJob extends Pick<
+  JobOrigin,
+  | "id"
+  | "projectId"
+  | "keyId"
+  | "mode"
+  | "kind"
+  | "kindVersion"
+  | "priority"
+  | "metadata"
+  | "idempotencyKey"
+  | "fingerprint"
+> {
   /** The tick of a schedule that this job is for. The schedule advances in the same transaction, or there is no job. */
   readonly tick?: JobTick | undefined
-  readonly projectId: ProjectId
-  readonly keyId: KeyId
-  readonly mode: JobMode
-  readonly kind: string
-  /** The version of the kind the request was made for, at least 1. */
-  readonly kindVersion: number
   readonly request: JsonObject
-  readonly priority: Priority
   /** Milliseconds until the job can be claimed; 0 means immediately. The queue limit counts from the end of the delay. */
   readonly delayMs: number
-  /** Fields of the request that stay when its data is erased. */
-  readonly metadata: JsonObject
   /**
    * The failed job to retry; `null` for a job that is not a retry. It must belong to the same key, have failed and still have its
    * data. The new job takes over its upload in the same transaction, so `uploadId` must be the failed job's.
@@ -44,8 +44,6 @@ export interface NewJob {
   readonly uploadId: UploadId | null
   /** Number of transfers an upload allows: once the last has failed, its file can no longer arrive. */
   readonly maxTransfers: number
-  readonly idempotencyKey: string
-  readonly fingerprint: string
   /** `null` for sandbox jobs, which need no prerequisites and cost nothing. */
   readonly gate: Gate | null
   /** The most that the job can use, by meter; `null` if that is unknown. Decides only under a spend cap. */

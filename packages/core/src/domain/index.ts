@@ -1,20 +1,10 @@
-export {
-  type BoundKey,
-  type JobFacts,
-  judgeJob,
-  maximumCostOf,
-  type RefusedJob,
-  refusedJob,
-  repeatOf,
-} from "./acceptance.ts"
-export { advanceAfter, type JobTick } from "./JobTick.ts"
+export { type BoundKey, type JobFacts, judgeJob, maximumCostOf, refusedJob, repeatOf } from "./acceptance.ts"
+export { advanceAfter } from "./JobTick.ts"
 export { exceedsCap, hasRoom, judgeTransfer, judgeUpload, type KeptBytes } from "./transferAcceptance.ts"
 export type { FieldError } from "./FieldError.ts"
-export * from "./Access.ts"
+export { type KeyMode, type JobMode, jobModeOf, type Principal, type Grant, authorize, owns } from "./Access.ts"
 export {
-  type Meter,
   type PriceSnapshot,
-  type Usage,
   type LineItem,
   type Charge,
   meters,
@@ -24,19 +14,29 @@ export {
 } from "./Billing.ts"
 export { maxAttemptRecords, type AttemptRecord, type FailedAttempt, failedAttempt } from "./AttemptRecord.ts"
 export * from "./AttemptWait.ts"
-export type { WorkerScope, WorkerState } from "./WorkerScope.ts"
-export { type WaitingReasonName, type WaitingFor, type QueuePlace, maxAhead, waitingReasons } from "./WaitingFor.ts"
+export type { WorkerScope } from "./WorkerScope.ts"
+export { type WaitingFor, type QueuePlace, maxAhead, waitingReasons } from "./WaitingFor.ts"
 export * from "./BlobKey.ts"
 export { afterLabel, childLabel, isEngineStep, stepLabel } from "./Child.ts"
-export * from "./Parking.ts"
-export * from "./Chunk.ts"
-export { type Rescheduling, rescheduling } from "./Rescheduling.ts"
+export {
+  type ParkedOn,
+  type Parking,
+  maxParkMs,
+  isParked,
+  maxSignals,
+  type Signal,
+  areJobs,
+  deferralEvent,
+  type ParkedJob,
+  type ParkReason,
+} from "./Parking.ts"
+export { type Chunk, maxChunks } from "./Chunk.ts"
+export { rescheduling } from "./Rescheduling.ts"
 export { jobOrphanReason, purgePauseMs, uploadOrphanReason } from "./Orphan.ts"
 export {
   errorCodes,
   type BuiltInErrorCode,
   type ErrorCode,
-  isBuiltInErrorCode,
   warningCodes,
   type WarningCode,
   strongerWarning,
@@ -48,7 +48,6 @@ export {
   switchesWith,
   switchNames,
   priceNames,
-  type Gate,
   type Board,
   lastServedStepMs,
   missingPrerequisites,
@@ -60,25 +59,15 @@ export {
   type FileId,
   type KeyId,
   type ProjectId,
-  type OperatorTokenId,
-  type RequestId,
   formatId,
   isId,
   idBody,
   idTime,
   isPromised,
-  keylessFingerprint,
   keylessKey,
   keylessPrefix,
 } from "./Ids.ts"
-export {
-  type ConcurrencyLimits,
-  projectLimit,
-  projectShare,
-  isLimiting,
-  type WorkerRoom,
-  JobsInProgress,
-} from "./JobsInProgress.ts"
+export { type ConcurrencyLimits, projectLimit, projectShare, isLimiting, JobsInProgress } from "./JobsInProgress.ts"
 export { ClaimPlan, type LaneLine, type LaneTurn } from "./claimPlan.ts"
 export * from "./Job.ts"
 export { type JobStatus, type JobState, isFinished } from "./JobState.ts"
@@ -88,14 +77,14 @@ export {
   deliveryMark,
   withDelivery,
   isDelivered,
-  type PendingDelivery,
   maxDeliveryAttempts,
+  type PendingDelivery,
 } from "./Delivery.ts"
-export * from "./JobTransition.ts"
+export { type JobTransition, jobTransitions, type TransitionEvent, created, applyEvent } from "./JobTransition.ts"
 export * from "./Json.ts"
-export type { KilnErrorCode } from "./KilnError.ts"
+export { EngineClosed, type KilnErrorCode } from "./KilnError.ts"
 export * from "./PortErrors.ts"
-export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany, overdueEvent, waitsSince } from "./Lease.ts"
+export { holdsClaim, isOverdue, isClaimable, lostTooMany, overdueEvent, waitsSince } from "./Lease.ts"
 export {
   type PriorityName,
   type Priority,
@@ -106,13 +95,11 @@ export {
   priorityOfRank,
   readPriority,
 } from "./Priority.ts"
-export { type Progress, progressStep, progressCheckpoint, progressOf, progressIn } from "./Progress.ts"
+export { progressStep, progressCheckpoint, progressOf, progressIn } from "./Progress.ts"
 export * from "./RepeatedEnd.ts"
 export {
   spendPeriods,
-  type SpendPeriod,
   type SpendCap,
-  type SpendRefusal,
   type SpendOwner,
   type SpendEntry,
   type Spending,
@@ -126,7 +113,6 @@ export {
 } from "./SpendCap.ts"
 export {
   keyLimitNames,
-  type KeyLimitName,
   type KeyLimits,
   type RateLimitPolicy,
   keyLimitsProblem,
@@ -136,28 +122,10 @@ export {
   takePortion,
   fullAt,
 } from "./RateLimit.ts"
-export type { Rate } from "./Rate.ts"
-export {
-  type MetadataValue,
-  type Submitted,
-  type Unique,
-  withSubmitted,
-  submittedOf,
-  labelsWith,
-  labelsOf,
-  maxPrerequisites,
-} from "./Submitted.ts"
+export { withSubmitted, submittedOf, labelsWith, labelsOf, type Submitted } from "./Submitted.ts"
 export { SchemaMismatch } from "./SchemaMismatch.ts"
-export * from "./StoreTime.ts"
-export {
-  type UploadedFile,
-  type Upload,
-  type TransferRefusal,
-  type UploadCap,
-  type StorageCap,
-  isWaiting,
-  holdsTransfer,
-} from "./Upload.ts"
+export { type ClockReading, readClocks, StoreTime, describeJump } from "./StoreTime.ts"
+export { type Upload, isWaiting, holdsTransfer, type UploadCap, type StorageCap } from "./Upload.ts"
 export * from "./ApiKey.ts"
 export {
   audioFormats,
@@ -168,11 +136,10 @@ export {
   SNIFF_BYTES,
   sniffContainer,
 } from "./AudioFormat.ts"
-export { crc32 } from "./crc32.ts"
 export { describeDiskProblem, DiskProblem } from "./diskProblem.ts"
 export * as Decimal from "./Decimal.ts"
 export { limits } from "./Limits.ts"
-export { likelyName, nearestName } from "./nearestName.ts"
+export { likelyName } from "./nearestName.ts"
 export {
   type OptionNames,
   requireOptions,
@@ -182,4 +149,3 @@ export {
   requireFlag,
 } from "./knownNames.ts"
 export { givenField, isError, isTaggedError, isBytes, isArrayBuffer, isBlob, isDate } from "./realms.ts"
-export { EngineClosed } from "./EngineClosed.ts"

@@ -1,16 +1,8 @@
-import type { JobMode } from "./Access.ts"
-import type { AudioFormat } from "./AudioFormat.ts"
-import type { KeyId, ProjectId, UploadId } from "./Ids.ts"
+import type { UploadId } from "./Ids.ts"
 import { transferEnd, type TransferRefusal, transferRefusal, type Upload } from "./Upload.ts"
 
 /** An upload to be announced. */
-export interface NewUpload {
-  readonly id: UploadId
-  readonly projectId: ProjectId
-  readonly keyId: KeyId
-  readonly mode: JobMode
-  readonly format: AudioFormat
-  readonly declaredSeconds: number
+export interface NewUpload extends Pick<Upload, "id" | "projectId" | "keyId" | "mode" | "format" | "declaredSeconds"> {
   /** Milliseconds during which a transfer may begin. */
   readonly transferWindowMs: number
   /** Milliseconds during which a job may use the file. */

@@ -57,12 +57,7 @@ export interface AttemptEngine {
    * when this job ends, or would pass a spend cap, it exists as failed, with `errorCode: "not_accepted"`, and `operator.retry` submits it
    * again. While a switch is off, it waits in the queue. At most 100 for each job; a kind with an upload cannot be submitted so.
    */
-  readonly submitWith: <K extends Kind>(
-    step: string,
-    kind: K | K["name"],
-    request: InputOf<K>,
-    options?: FollowUpOptions,
-  ) => Promise<{ readonly id: JobId; readonly kind: K["name"] }>
+  readonly submitWith: AttemptEngine["submit"]
   /**
    * Reads a job as it is now, also one that a caller has submitted. Rejects with `JobNotFound` for a job of another project or mode, and
    * for one that is not of `kind`, which types the output.

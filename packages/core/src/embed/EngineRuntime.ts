@@ -58,13 +58,7 @@ import { backgroundClock, KeepAlive } from "./KeepAlive.ts"
 import { RestoreContext } from "./asyncAttempt.ts"
 import type { CallerContext, EngineParts, LogEntry } from "./EngineOptions.ts"
 
-/** The services of an embedded engine. */
-export type EmbeddedServices =
-  | Engine
-  | Operator
-  | Worker
-  | JobEvents
-  | JobReader
+type Stores =
   | JobStore
   | JobDirectory
   | UploadStore
@@ -73,6 +67,15 @@ export type EmbeddedServices =
   | SecretStore
   | ScheduleStore
   | DeliveryStore
+
+/** The services of an embedded engine. */
+export type EmbeddedServices =
+  | Engine
+  | Operator
+  | Worker
+  | JobEvents
+  | JobReader
+  | Stores
   | BlobStore
   | MediaProbe
   | Providers
@@ -106,16 +109,6 @@ export const embeddedContext = (engine: object): EmbeddedContext => {
   if (context === undefined) throw new TypeError("expected an engine returned by createEngine()")
   return context
 }
-
-type Stores =
-  | JobStore
-  | JobDirectory
-  | UploadStore
-  | KeyDirectory
-  | Switchboard
-  | SecretStore
-  | ScheduleStore
-  | DeliveryStore
 
 /** Overrides inside an engine that does not run in real time. */
 export interface EmbeddedInside {

@@ -3,7 +3,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
-import type { OutputFile, Usage } from "../domain/index.ts"
+import type { OutputFile } from "../domain/index.ts"
 import type { JsonObject } from "../domain/Json.ts"
 import { underCaller } from "../engine/CallerSpan.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
@@ -12,6 +12,7 @@ import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { AudioInput } from "../providers/Provider.ts"
 import { CurrentStep, shownCall } from "../worker/attempt/UsedNames.ts"
+import { AsyncJob } from "./AsyncJob.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
 import { AttemptParts, failing, thrownFor } from "./AttemptParts.ts"
 import type { CallerContext } from "./EngineOptions.ts"
@@ -21,9 +22,8 @@ import type { AsyncRun } from "./JobKindOptions.ts"
 import { MadeErrors } from "./failure.ts"
 import { promisedEngine } from "./promisedEngine.ts"
 import { wholeAudio } from "./providerSet.ts"
-import { resultBug } from "./resultBug.ts"
+import { resultOf } from "./resultOf.ts"
 import { inStep, stepOfCaller } from "./stepOfCaller.ts"
-import { tickOf } from "./tickOf.ts"
 
 /** The program's function that calls `run` with what its job carries. */
 export const RestoreContext = Context.Reference<CallerContext["restore"] | undefined>(
@@ -76,8 +76,7 @@ const withContent = (question: object): object => {
 }
 
 /** The context of `run` of a kind with promises. Each part that not every kind uses is made when it is first read. */
-class AsyncAttempt implements Attempt {
-  readonly request: unknown
+class AsyncAttempt extends AsyncJob implements Attempt {
   readonly #attempt: AttemptContext<unknown>
   readonly #context: Context.Context<never>
   #files: Array<OutputFile> | undefined
@@ -89,49 +88,17 @@ class AsyncAttempt implements Attempt {
   #engine: Attempt["engine"] | undefined
 
   constructor(attempt: AttemptContext<unknown>, context: Context.Context<never>) {
-    this.request = attempt.request
+    super(attempt)
     this.#attempt = attempt
     this.#context = context
-  }
-
-  get jobId(): Attempt["jobId"] {
-    return this.#attempt.call.jobId
-  }
-
-  get attempt(): number {
-    return this.#attempt.call.attempt
-  }
-
-  get failures(): number {
-    return this.#attempt.call.failures
-  }
-
-  get kindVersion(): number {
-    return this.#attempt.kindVersion
   }
 
   get mode(): Attempt["mode"] {
     return this.#attempt.mode
   }
 
-  get tags(): Attempt["tags"] {
-    return this.#attempt.submitted.tags ?? []
-  }
-
-  get after(): Attempt["after"] {
-    return this.#attempt.after
-  }
-
-  get schedule(): Attempt["schedule"] {
-    return tickOf(this.#attempt.submitted)
-  }
-
   get signal(): AbortSignal {
     return (this.#controller ??= new AbortController()).signal
-  }
-
-  get metadata(): Attempt["metadata"] {
-    return this.#attempt.submitted.metadata ?? {}
   }
 
   get has(): Attempt["has"] {
@@ -261,26 +228,11 @@ class AsyncAttempt implements Attempt {
     }
   }
 
-  /**
-   * Ends the attempt: no step begins after it. Returns its result. JavaScript code may return nothing; the engine reports what is wrong
-   * with that.
-   */
+  /** Ends the attempt: no step begins after it. Returns its result. */
   ended(outcome: Partial<AttemptOutcome<JsonObject>> | undefined): Exit.Exit<AttemptResult> {
-    const bug = this.#parts.bug ?? this.#errors.bug(outcome) ?? resultBug(outcome)
+    const bug = this.#parts.bug ?? this.#errors.bug(outcome)
     this.#end()
-    if (bug !== undefined) return Exit.die(bug)
-    try {
-      const { output, usage = {}, warningCode } = outcome ?? {}
-      return Exit.succeed({
-        // Without one, the engine decides whether the kind needs it.
-        output: output as JsonObject,
-        files: this.#files ?? [],
-        usage: usage as Usage,
-        warningCode,
-      })
-    } catch (error) {
-      return Exit.die(error)
-    }
+    return bug === undefined ? resultOf(outcome, this.#files) : Exit.die(bug)
   }
 
   /** Ends the attempt with what its function threw. */

@@ -1,18 +1,16 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { Usage } from "../domain/index.ts"
 import { isError } from "../domain/index.ts"
 import type { JsonObject } from "../domain/Json.ts"
 import type { AttemptError } from "../kinds/AttemptContext.ts"
 import { type BatchedJob, type BatchedResult, outcomesBug, type RunBatch } from "../kinds/JobBatch.ts"
 import { KindBug } from "../kinds/KindBug.ts"
+import { AsyncJob } from "./AsyncJob.ts"
 import { failing } from "./AttemptParts.ts"
 import type { AsyncBatchRun, BatchJob, BatchOutcome } from "./BatchTypes.ts"
 import { failure } from "./failure.ts"
-import type { AttemptOutcome } from "./AttemptTypes.ts"
-import { resultBug } from "./resultBug.ts"
-import { tickOf } from "./tickOf.ts"
+import { resultOf } from "./resultOf.ts"
 
 /** Runs a kind's function for batches. An interruption aborts its signal, and does not wait for it. */
 export const runAsyncBatch =
@@ -40,8 +38,7 @@ export const runAsyncBatch =
       }),
     )
 
-class AsyncBatchJob implements BatchJob {
-  readonly request: unknown
+class AsyncBatchJob extends AsyncJob implements BatchJob {
   readonly #job: BatchedJob<unknown>
   readonly #context: Context.Context<never>
   #controller: AbortController | undefined
@@ -49,45 +46,13 @@ class AsyncBatchJob implements BatchJob {
   #isOver = false
 
   constructor(job: BatchedJob<unknown>, context: Context.Context<never>) {
-    this.request = job.request
+    super(job)
     this.#job = job
     this.#context = context
     job.onLeave(() => {
       this.#hasLeft = true
       this.#controller?.abort()
     })
-  }
-
-  get jobId(): BatchJob["jobId"] {
-    return this.#job.call.jobId
-  }
-
-  get attempt(): number {
-    return this.#job.call.attempt
-  }
-
-  get failures(): number {
-    return this.#job.call.failures
-  }
-
-  get kindVersion(): number {
-    return this.#job.kindVersion
-  }
-
-  get tags(): BatchJob["tags"] {
-    return this.#job.submitted.tags ?? []
-  }
-
-  get metadata(): BatchJob["metadata"] {
-    return this.#job.submitted.metadata ?? {}
-  }
-
-  get after(): BatchJob["after"] {
-    return this.#job.after
-  }
-
-  get schedule(): BatchJob["schedule"] {
-    return tickOf(this.#job.submitted)
   }
 
   get signal(): AbortSignal {
@@ -127,12 +92,7 @@ const outcomesOf = (
 
 const exitOf = (outcome: BatchOutcome<JsonObject> | undefined): BatchedResult => {
   try {
-    if (isError(outcome)) return Effect.runSyncExit(failing(outcome))
-    const bug = resultBug(outcome)
-    if (bug !== undefined) return Exit.die(bug)
-    const { output, usage = {}, warningCode }: Partial<AttemptOutcome<JsonObject>> = outcome ?? {}
-    // Without an output, the engine decides whether the kind needs it.
-    return Exit.succeed({ output: output as JsonObject, files: [], usage: usage as Usage, warningCode })
+    return isError(outcome) ? Effect.runSyncExit(failing(outcome)) : resultOf(outcome)
   } catch (error) {
     return Exit.die(error)
   }

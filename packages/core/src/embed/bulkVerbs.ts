@@ -1,7 +1,14 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { type PriorityName, readPriority, requireFlag, requireNumber, requireOptions } from "../domain/index.ts"
+import {
+  type PriorityName,
+  readPriority,
+  requireFlag,
+  requireNumber,
+  requireOptions,
+  type StoreUnavailable,
+} from "../domain/index.ts"
 import {
   type BulkVerb,
   changeMatching,
@@ -9,12 +16,10 @@ import {
   selectionFor,
   toleratingEnd,
   toleratingRefusal,
-  toleratingStart,
 } from "../engine/changeJobs.ts"
 import { type NewPlace, Operator } from "../engine/index.ts"
 import { maxDelayMs } from "../engine/prepareJob.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
-import type { StoreUnavailable } from "../domain/index.ts"
 import { bulkOptions, jobFilter, newStart } from "./checkOptions.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import { idOf } from "./toJobResult.ts"
@@ -60,12 +65,12 @@ export const bulkVerbs = ({ context, run }: Pick<EngineRuntime, "context" | "run
       checkStart("reschedule()", start)
       return run(Effect.flatMap(placeOf(start), (place) => Effect.asVoid(operator.reschedule(idOf(job), place))))
     },
-    promoteMany: changing("promoteMany()", "promote", (id) => toleratingStart(operator.promote(id))),
+    promoteMany: changing("promoteMany()", "promote", (id) => toleratingEnd(operator.promote(id))),
     rescheduleMany: async (filter, start, options) => {
       checkStart("rescheduleMany()", start)
       const keepsTime = start.delayMs === undefined && start.runAt === undefined
       return changing("rescheduleMany()", keepsTime ? "prioritize" : "reschedule", (id) =>
-        Effect.flatMap(placeOf(start), (place) => toleratingStart(operator.reschedule(id, place))),
+        Effect.flatMap(placeOf(start), (place) => toleratingEnd(operator.reschedule(id, place))),
       )(filter, options)
     },
     cancelMany: changing("cancelMany()", "cancel", (id) => toleratingEnd(operator.cancel(id))),

@@ -23,13 +23,12 @@ import { maxDelayMs, traceIn } from "../engine/prepareJob.ts"
 import { inSpan } from "../engine/spans.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"
 import { callerOf, requireIdempotencyKey, requireMode, submissionFields, verbOptions } from "./checkOptions.ts"
-import { submittedFor } from "./checkSubmitted.ts"
+import { submittedFor, uniqueFor } from "./checkSubmitted.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { FinishedJob, OnFinished, SubmittedJob } from "./JobResult.ts"
 import { fieldOf } from "../providers/checks.ts"
 import { toJobResult } from "./toJobResult.ts"
-import { uniqueFor } from "./checkUnique.ts"
 
 /** Returns the handlers of the kinds: a kind's own, or else the engine's. */
 export const finishHandlersOf = (

@@ -1,4 +1,5 @@
-import { billingOf, errorMessageOf, type Job, type Progress, progressOf, submittedOf } from "../domain/index.ts"
+import { billingOf, errorMessageOf, type Job, progressOf, submittedOf } from "../domain/index.ts"
+import type { Progress } from "../domain/Progress.ts"
 import { callerMetadata } from "../domain/Submitted.ts"
 import type { Engine } from "../engine/index.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"

@@ -18,14 +18,12 @@ import {
   type StoreUnavailable,
   type Upload,
 } from "../domain/index.ts"
-import type { JobTrace } from "../domain/JobTrace.ts"
 import { withForcedOff } from "../domain/Gate.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { installedKinds } from "../kinds/installedKinds.ts"
 import {
   type BlobRange,
   BlobStore,
-  type CreateOutcome,
   IdGenerator,
   JobDirectory,
   JobStore,
@@ -35,9 +33,9 @@ import {
   WakeUp,
 } from "../ports/index.ts"
 import type { OpenBlob } from "../ports/BlobStore.ts"
-import type { AcceptedJob, CreateJobError, SettleJob } from "./acceptedOf.ts"
-import { makeCreateJobs } from "./createJob.ts"
-import { makeCreateJobsIn } from "./createJobIn.ts"
+import type { AcceptedJob, CreateJobError } from "./acceptedOf.ts"
+import { makeCreateJobs, type CreateJobs } from "./createJob.ts"
+import { makeCreateJobsIn, type CreateJobsIn } from "./createJobIn.ts"
 import type { JobOutcomes } from "./createJobs.ts"
 import { createUpload, type UploadLifetime } from "./createUpload.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
@@ -109,103 +107,76 @@ const producers = ["createJob", "createTickJob", "createJobs", "createJobIn", "c
 /** The operations that callers have; each is in a file of its name. */
 export class Engine extends Context.Service<
   Engine,
-  {
-    readonly settings: EngineSettings
-    readonly kinds: ReadonlyArray<JobKind>
-    readonly createUpload: (
-      principal: Principal,
-      request: unknown,
-      lifetime?: UploadLifetime,
-    ) => Effect.Effect<Upload, Errors.InvalidRequest | Errors.UploadsFull | Errors.StorageFull | StoreUnavailable>
-    readonly receiveUpload: <E>(incoming: IncomingFile<E>) => Effect.Effect<void, ReceiveError | E>
-    readonly createJob: (
-      grant: Grant,
-      kind: JobKind,
-      request: unknown,
-      idempotencyKey: string | undefined,
-      placement?: Placement,
-    ) => Effect.Effect<AcceptedJob, CreateJobError>
-    /** `createJob` for the tick of a schedule, which `placement` names. Returns the store's outcome, for `acceptedOf`. */
-    readonly createTickJob: (
-      asked: JobRequest,
-    ) => Effect.Effect<CreateOutcome | undefined, Errors.InvalidRequest | StoreUnavailable>
-    /**
-     * Accepts a list of jobs, in order, each with its own outcome. All requests are read before the first job is stored. The jobs
-     * share store calls of up to 500 with each other and with other callers. A store that fails is an outcome of the jobs it
-     * affects; those can be repeated with their idempotency keys. An interrupted call stores no further jobs of its list.
-     */
-    readonly createJobs: (asked: ReadonlyArray<JobRequest>) => Effect.Effect<JobOutcomes>
-    /**
-     * `createJob` without a fiber, for callers with promises: calls `settle` once, with an outcome for `acceptedOf`. Throws
-     * `InvalidRequest`, and the defects of `createJob`. It has no span.
-     */
-    readonly pushJob: (asked: JobRequest, settle: SettleJob) => void
-    /**
-     * `createJob` inside a transaction of the caller: the job exists exactly if that commits, and workers are woken then. The
-     * store's adapter defines which handles are transactions; any other handle, and a store without them, is a defect.
-     */
-    readonly createJobIn: (transaction: unknown, asked: JobRequest) => Effect.Effect<AcceptedJob, CreateJobError>
-    /** `createJobs` inside a transaction of the caller. Fails as a whole when the store fails. */
-    readonly createJobsIn: (
-      transaction: unknown,
-      asked: ReadonlyArray<JobRequest>,
-    ) => Effect.Effect<JobOutcomes, StoreUnavailable>
-    /**
-     * `createJobIn` for synchronous handles. Throws what `createJobIn` fails with. It has no span; `trace` is stored with the job.
-     */
-    readonly createJobInSync: (transaction: unknown, asked: JobRequest, trace?: JobTrace) => AcceptedJob
-    /** `createJobsIn` for synchronous handles. Throws what `createJobsIn` fails with. */
-    readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<JobRequest>, trace?: JobTrace) => JobOutcomes
-    readonly getJob: (principal: Principal, jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
-    /** `getJob`, with only the part of the job that its caller polls for. */
-    readonly pollJob: (
-      principal: Principal,
-      jobId: string,
-    ) => Effect.Effect<PolledJob, Errors.JobNotFound | StoreUnavailable>
-    /**
-     * Returns the newest retry of a failed job of this principal; `undefined` if it was not retried. The job must have been read for
-     * the same principal.
-     */
-    readonly latestRetry: (
-      principal: Principal,
-      job: Pick<Job, "id" | "status">,
-    ) => Effect.Effect<JobId | undefined, StoreUnavailable>
-    /** Waits until the job is finished, through outages of the store. Without `timeoutMs`, it waits without a limit. */
-    readonly waitForJob: (
-      principal: Principal,
-      jobId: string,
-      timeoutMs?: number,
-    ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimeout>
-    /**
-     * Calls the listener once: when the job is finished, or the time is over. It is not called after the returned function was. For
-     * callers that wait by the thousand: it costs no fiber.
-     *
-     * @param isReadNext whether the caller reads the job after this call, and so sees an end from before. Otherwise it is read here.
-     */
-    readonly onJobEnd: (jobId: JobId, timeoutMs: number, listener: () => void, isReadNext?: boolean) => () => void
-    /**
-     * Streams the chunks that the attempts of a job emit: those it has, from an index, and each further one until the job has finished.
-     * The caller has checked that it may see the job.
-     */
-    readonly streamChunks: (jobId: JobId, from: number) => Stream.Stream<Chunk>
-    /** Keeps a signal of a job, the first value of each name, and wakes the job if it waits for it. */
-    readonly signalJob: (asked: AskedSignal) => Effect.Effect<AcceptedSignal, SignalError | StoreUnavailable>
-    /** `signalJob` inside a transaction of the caller: it takes effect when that commits. */
-    readonly signalJobIn: SignalJobIn["signalJobIn"]
-    /** The same for synchronous handles. Throws what `signalJobIn` fails with. */
-    readonly signalJobInSync: SignalJobIn["signalJobInSync"]
-    readonly eraseJobData: (
-      principal: Principal,
-      jobId: string,
-    ) => Effect.Effect<void, Errors.JobNotFound | Errors.JobProcessing | StoreUnavailable | BlobUnavailable>
-    readonly findFile: (fileId: string) => Effect.Effect<StoredFile, Errors.FileGone | StoreUnavailable>
-    readonly openFile: (
-      file: StoredFile,
-      range?: BlobRange,
-    ) => Effect.Effect<OpenBlob, Errors.FileGone | StoreUnavailable | BlobUnavailable | BlobCorrupt>
-    /** Returns prices, switches and live providers, with the switches that this process forces off. */
-    readonly readBoard: Effect.Effect<Board, StoreUnavailable>
-  }
+  Omit<CreateJobs, "createJob"> &
+    CreateJobsIn & {
+      readonly settings: EngineSettings
+      readonly kinds: ReadonlyArray<JobKind>
+      readonly createUpload: (
+        principal: Principal,
+        request: unknown,
+        lifetime?: UploadLifetime,
+      ) => Effect.Effect<Upload, Errors.InvalidRequest | Errors.UploadsFull | Errors.StorageFull | StoreUnavailable>
+      readonly receiveUpload: <E>(incoming: IncomingFile<E>) => Effect.Effect<void, ReceiveError | E>
+      readonly createJob: (
+        grant: Grant,
+        kind: JobKind,
+        request: unknown,
+        idempotencyKey: string | undefined,
+        placement?: Placement,
+      ) => Effect.Effect<AcceptedJob, CreateJobError>
+      readonly getJob: (
+        principal: Principal,
+        jobId: string,
+      ) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
+      /** `getJob`, with only the part of the job that its caller polls for. */
+      readonly pollJob: (
+        principal: Principal,
+        jobId: string,
+      ) => Effect.Effect<PolledJob, Errors.JobNotFound | StoreUnavailable>
+      /**
+       * Returns the newest retry of a failed job of this principal; `undefined` if it was not retried. The job must have been read for
+       * the same principal.
+       */
+      readonly latestRetry: (
+        principal: Principal,
+        job: Pick<Job, "id" | "status">,
+      ) => Effect.Effect<JobId | undefined, StoreUnavailable>
+      /** Waits until the job is finished, through outages of the store. Without `timeoutMs`, it waits without a limit. */
+      readonly waitForJob: (
+        principal: Principal,
+        jobId: string,
+        timeoutMs?: number,
+      ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimeout>
+      /**
+       * Calls the listener once: when the job is finished, or the time is over. It is not called after the returned function was. For
+       * callers that wait by the thousand: it costs no fiber.
+       *
+       * @param isReadNext whether the caller reads the job after this call, and so sees an end from before. Otherwise it is read here.
+       */
+      readonly onJobEnd: (jobId: JobId, timeoutMs: number, listener: () => void, isReadNext?: boolean) => () => void
+      /**
+       * Streams the chunks that the attempts of a job emit: those it has, from an index, and each further one until the job has finished.
+       * The caller has checked that it may see the job.
+       */
+      readonly streamChunks: (jobId: JobId, from: number) => Stream.Stream<Chunk>
+      /** Keeps a signal of a job, the first value of each name, and wakes the job if it waits for it. */
+      readonly signalJob: (asked: AskedSignal) => Effect.Effect<AcceptedSignal, SignalError | StoreUnavailable>
+      /** `signalJob` inside a transaction of the caller: it takes effect when that commits. */
+      readonly signalJobIn: SignalJobIn["signalJobIn"]
+      /** The same for synchronous handles. Throws what `signalJobIn` fails with. */
+      readonly signalJobInSync: SignalJobIn["signalJobInSync"]
+      readonly eraseJobData: (
+        principal: Principal,
+        jobId: string,
+      ) => Effect.Effect<void, Errors.JobNotFound | Errors.JobProcessing | StoreUnavailable | BlobUnavailable>
+      readonly findFile: (fileId: string) => Effect.Effect<StoredFile, Errors.FileGone | StoreUnavailable>
+      readonly openFile: (
+        file: StoredFile,
+        range?: BlobRange,
+      ) => Effect.Effect<OpenBlob, Errors.FileGone | StoreUnavailable | BlobUnavailable | BlobCorrupt>
+      /** Returns prices, switches and live providers, with the switches that this process forces off. */
+      readonly readBoard: Effect.Effect<Board, StoreUnavailable>
+    }
 >()("@kiln/core/engine/Engine") {
   static readonly layer: Layer.Layer<
     Engine,

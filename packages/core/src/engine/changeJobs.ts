@@ -66,33 +66,20 @@ export const selectedFor = (verb: BulkVerb, selection: Selection): Selection => 
   return { ...selection, matches: both }
 }
 
-/** A job that has finished meanwhile is skipped. */
+/**
+ * A job that has finished meanwhile is skipped. So is one whose start is to be changed, but that runs, is parked, or is ready anyway: then
+ * the change returns false.
+ */
 export const toleratingEnd = <R>(
-  canceling: Effect.Effect<void, Errors.JobNotFound | Errors.JobFinished | StoreUnavailable, R>,
-): Effect.Effect<JobChange, StoreUnavailable, R> =>
-  canceling.pipe(
-    Effect.as<JobChange>("changed"),
-    Effect.catchTags({
-      JobNotFound: () => Effect.succeed<JobChange>("skipped"),
-      JobFinished: () => Effect.succeed<JobChange>("skipped"),
-    }),
-  )
-
-/** A job that has finished meanwhile, runs, is parked or is ready anyway, is skipped. */
-export const toleratingStart = <R>(
-  rescheduling: Effect.Effect<
-    boolean,
+  change: Effect.Effect<
+    boolean | void,
     Errors.JobNotFound | Errors.JobFinished | Errors.JobNotWaiting | StoreUnavailable,
     R
   >,
 ): Effect.Effect<JobChange, StoreUnavailable, R> =>
-  rescheduling.pipe(
-    Effect.map((changed): JobChange => (changed ? "changed" : "skipped")),
-    Effect.catchTags({
-      JobNotFound: () => Effect.succeed<JobChange>("skipped"),
-      JobFinished: () => Effect.succeed<JobChange>("skipped"),
-      JobNotWaiting: () => Effect.succeed<JobChange>("skipped"),
-    }),
+  change.pipe(
+    Effect.map((changed): JobChange => (changed === false ? "skipped" : "changed")),
+    Effect.catchTag(["JobNotFound", "JobFinished", "JobNotWaiting"], () => Effect.succeed<JobChange>("skipped")),
   )
 
 /**

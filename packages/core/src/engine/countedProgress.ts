@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { stepLabel } from "../domain/Child.ts"
-import type { JobId, Progress, StoreUnavailable } from "../domain/index.ts"
-import { progressOfChildren } from "../domain/Progress.ts"
+import type { JobId, StoreUnavailable } from "../domain/index.ts"
+import { type Progress, progressOfChildren } from "../domain/Progress.ts"
 import type { JobDirectory } from "../ports/index.ts"
 
 const unfinished: ReadonlySet<string> = new Set(["queued", "delayed", "processing"])

@@ -4,15 +4,14 @@ import * as Result from "effect/Result"
 import type { InvalidRequest } from "../domain/Errors.ts"
 import type { StoreUnavailable } from "../domain/index.ts"
 import type { JobTrace } from "../domain/JobTrace.ts"
-import { type CreateOutcome, type IdGenerator, JobStore, type WakeUp } from "../ports/index.ts"
+import { type CreateOutcome, type IdGenerator, JobStore, type NewJob, WakeUp } from "../ports/index.ts"
 import { type AcceptedJob, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
 import { JobList, type JobOutcomes } from "./createJobs.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
-import { asksForMore, makeAfterDuplicate } from "./afterDuplicate.ts"
 import { GroupCommit } from "./GroupCommit.ts"
 import { makeCheckPrerequisites } from "./prerequisites.ts"
 import { JobReader } from "./waitForJob.ts"
-import { type JobRequest, type Draft, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
+import { type Draft, type JobRequest, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 
 const hasPrerequisites = ({ placement }: JobRequest): boolean => placement?.submitted?.after !== undefined
 
@@ -21,19 +20,26 @@ const unread = (): never => {
 }
 
 /** The ways to have jobs accepted outside a transaction of the caller. */
-interface CreateJobs {
+export interface CreateJobs {
   /**
    * Accepts a job, exactly once per key record and idempotency key. When it returns, the job survives any crash. Fields are
    * checked here; everything after them, in the order replay, live prerequisites, upload, queue cap, in one step of the store.
    */
   readonly createJob: (asked: JobRequest) => Effect.Effect<AcceptedJob, CreateJobError>
-  /** `createJob` for the tick of a schedule, which `placement` names. */
+  /** `createJob` for the tick of a schedule, which `placement` names. Returns the store's outcome, for `acceptedOf`. */
   readonly createTickJob: (
     asked: JobRequest,
   ) => Effect.Effect<CreateOutcome | undefined, InvalidRequest | StoreUnavailable>
-  /** `createJob` for a list: see `Engine.createJobs`. */
+  /**
+   * Accepts a list of jobs, in order, each with its own outcome. All requests are read before the first job is stored. The jobs
+   * share store calls of up to 500 with each other and with other callers. A store that fails is an outcome of the jobs it
+   * affects; those can be repeated with their idempotency keys. An interrupted call stores no further jobs of its list.
+   */
   readonly createJobs: (asked: ReadonlyArray<JobRequest>) => Effect.Effect<JobOutcomes>
-  /** `createJob` without a fiber: see `Engine.pushJob`. Throws for a job with prerequisites, which it cannot check. */
+  /**
+   * `createJob` without a fiber, for callers with promises: calls `settle` once, with an outcome for `acceptedOf`. Throws
+   * `InvalidRequest`, and the defects of `createJob`, and for a job with prerequisites, which it cannot check. It has no span.
+   */
   readonly pushJob: (asked: JobRequest, settle: SettleJob) => void
 }
 
@@ -103,4 +109,32 @@ export const makeCreateJobs: Effect.Effect<
       push(Result.getOrThrow(readDraft(asked)), settle)
     },
   }
+})
+
+/** Whether the outcome is that of a job that waits, with which more is to be done. A store replaces its request by itself. */
+const asksForMore = ({ placement }: Draft, outcome: CreateOutcome | undefined): boolean =>
+  placement.unique?.onDuplicate === "extend" && outcome?._tag === "Duplicate"
+
+/**
+ * Begins the delay of the job that has the scope again, as `unique.onDuplicate` asks for, as long as it waits for its first attempt. Once that has begun,
+ * the scope is free, and the job is submitted again: it may find another one in its place.
+ */
+const makeAfterDuplicate = Effect.gen(function* () {
+  const store = yield* JobStore
+  const wakeUp = yield* WakeUp
+  return Effect.fnUntraced(function* (draft: Draft, job: NewJob, first: CreateOutcome | undefined) {
+    let outcome = first
+    while (asksForMore(draft, outcome) && outcome?._tag === "Duplicate") {
+      const jobId = outcome.job.id
+      const [changed] = yield* store.rescheduleJobs([{ jobId, delayMs: job.delayMs, queuedOnly: true }])
+      if (changed === "Ready") return outcome
+      if (changed === "Rescheduled") {
+        // The new time may be sooner.
+        yield* wakeUp.notify
+        return outcome
+      }
+      ;[outcome] = yield* store.createJobs([job])
+    }
+    return outcome
+  })
 })

@@ -10,13 +10,20 @@ import type { Fingerprint } from "./Fingerprint.ts"
 import { type JobRequest, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 
 /** The operations that accept jobs in a transaction of the caller: the jobs exist exactly if it commits. */
-interface CreateJobsIn {
+export interface CreateJobsIn {
+  /**
+   * `createJob` inside a transaction of the caller: the job exists exactly if that commits, and workers are woken then. The
+   * store's adapter defines which handles are transactions; any other handle, and a store without them, is a defect.
+   */
   readonly createJobIn: (transaction: unknown, asked: JobRequest) => Effect.Effect<AcceptedJob, CreateJobError>
+  /** `createJobs` inside a transaction of the caller. Fails as a whole when the store fails. */
   readonly createJobsIn: (
     transaction: unknown,
     asked: ReadonlyArray<JobRequest>,
   ) => Effect.Effect<JobOutcomes, StoreUnavailable>
+  /** `createJobIn` for synchronous handles. Throws what `createJobIn` fails with. It has no span; `trace` is stored with the job. */
   readonly createJobInSync: (transaction: unknown, asked: JobRequest, trace?: JobTrace) => AcceptedJob
+  /** `createJobsIn` for synchronous handles. Throws what `createJobsIn` fails with. */
   readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<JobRequest>, trace?: JobTrace) => JobOutcomes
 }
 

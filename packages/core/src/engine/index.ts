@@ -49,11 +49,10 @@ export {
   tallyChanges,
   toleratingEnd,
   toleratingRefusal,
-  toleratingStart,
 } from "./changeJobs.ts"
 export { maxDelayMs } from "./prepareJob.ts"
 export { type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"
-export { redeliverJob } from "./redeliverJob.ts"
+export { redeliverJob } from "./FinishHandlers.ts"
 export { type Observer, readRequest, recordLook, requireVisibleRequests } from "./readRequest.ts"
 export { requireKnownKind } from "./storedKinds.ts"
 export { type PortionSource, TokenPortion } from "./TokenPortion.ts"

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
-import { isId, type Job, type JobId, type StoreUnavailable } from "../domain/index.ts"
-import type { JobStore } from "../ports/index.ts"
+import { childIndex, type ParentStep } from "../domain/Child.ts"
+import { isFinished, isId, type Job, type JobId, type StoreUnavailable, submittedOf } from "../domain/index.ts"
+import { JobDirectory, JobStore } from "../ports/index.ts"
 
 /** The idempotency key of a job's retry. It contains a space, which no key of a caller does. */
 export const retryKey = (jobId: JobId): string => `retry ${jobId}`
@@ -11,7 +12,7 @@ export const retriedBy = (idempotencyKey: string): JobId | undefined => {
   return isId("job", id) ? id : undefined
 }
 
-/** Retries of retries that are followed. */
+/** Maximum number of retries of retries that are followed. */
 const maxRetries = 100
 
 /**
@@ -33,3 +34,23 @@ export const makeLatestRetry =
       return latest
     })
   }
+
+/**
+ * Returns the step that still waits for the result of a failed child: that of its parent, or of the parent's retry. The retry of the child
+ * belongs to it. `undefined` if the parent has finished, or the job is no child.
+ */
+export const waitingParent = Effect.fnUntraced(function* (
+  failed: Job,
+): Effect.fn.Return<ParentStep | undefined, StoreUnavailable, JobStore | JobDirectory> {
+  const { parent } = submittedOf(failed)
+  if (parent === undefined) return undefined
+  const store = yield* JobStore
+  let [job] = yield* (yield* JobDirectory).readJobs([parent.jobId])
+  for (let n = 0; n < maxRetries && job !== undefined; n++) {
+    if (!isFinished(job)) return { jobId: job.id, step: parent.step, index: childIndex(parent, failed.idempotencyKey) }
+    job = yield* store.findByIdempotencyKey(job.keyId, retryKey(job.id))
+    // It has children of its own for each request.
+    if (job !== undefined && submittedOf(job).fromStart === true) return undefined
+  }
+  return undefined
+})

@@ -3,7 +3,6 @@ import type * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import {
   authorize,
-  type Gate,
   type Grant,
   type FieldError,
   isId,
@@ -14,18 +13,17 @@ import {
   type Priority,
   type PriorityName,
   type UploadId,
-  type Usage,
-  type Submitted,
   withSubmitted,
   withDelivery,
 } from "../domain/index.ts"
-import { isPlainObject } from "../domain/realms.ts"
+import type { Gate } from "../domain/Gate.ts"
+import type { Usage } from "../domain/Billing.ts"
+import { isPlainObject, isDate } from "../domain/realms.ts"
 import { type JobTrace, withTrace } from "../domain/JobTrace.ts"
 import { readPriority } from "../domain/Priority.ts"
-import { type Unique, withUnique } from "../domain/Submitted.ts"
+import { type Unique, withUnique, type Submitted } from "../domain/Submitted.ts"
 import { InvalidRequest } from "../domain/Errors.ts"
 import { keylessFingerprint, keylessKey, unknownUploadId } from "../domain/Ids.ts"
-import { isDate } from "../domain/realms.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { JobTick } from "../domain/JobTick.ts"
 import { IdGenerator, type NewJob } from "../ports/index.ts"

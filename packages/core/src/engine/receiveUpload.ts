@@ -8,12 +8,11 @@ import {
   acceptedMediaTypes,
   type BlobTooLarge,
   isId,
-  type TransferRefusal,
   type Upload,
   uploadBlobKey,
-  type UploadCap,
   type UploadId,
 } from "../domain/index.ts"
+import type { TransferRefusal, UploadCap } from "../domain/Upload.ts"
 import { acceptsContentType, containerMatches, FirstBytes } from "../domain/AudioFormat.ts"
 import {
   AudioFormatMismatch,

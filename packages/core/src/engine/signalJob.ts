@@ -1,14 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { isSignalName, signalNameRule } from "../domain/signalName.ts"
-import {
-  isId,
-  type JobId,
-  type Json,
-  maxSignals,
-  maxSignalValueLength,
-  type StoreUnavailable,
-} from "../domain/index.ts"
+import { isSignalName, maxSignalValueLength, signalNameRule } from "../domain/Parking.ts"
+import { isId, type JobId, type Json, maxSignals, type StoreUnavailable } from "../domain/index.ts"
 import { InvalidRequest, JobFinished, JobNotFound } from "../domain/Errors.ts"
 import { asJson, jsonProblem } from "../kinds/asJson.ts"
 import {

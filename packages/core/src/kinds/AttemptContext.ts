@@ -9,15 +9,14 @@ import type {
   JobId,
   JobMode,
   JsonObject,
-  MetadataValue,
   OutputFile,
   Parking,
   PriorityName,
   StoreUnavailable,
-  Submitted,
-  Usage,
   WarningCode,
 } from "../domain/index.ts"
+import type { MetadataValue, Submitted } from "../domain/Submitted.ts"
+import type { Usage } from "../domain/Billing.ts"
 import type {
   AnswerOf,
   AudioInput,
@@ -102,12 +101,7 @@ export interface AttemptEngine {
    * checked now. If the job's price is missing or a spend cap reached when this job ends, it exists as failed (`not_accepted`), so that
    * the result is kept. At most 100 for each job; a kind with an upload cannot be submitted so.
    */
-  readonly submitWith: (
-    step: string,
-    kind: string,
-    request: unknown,
-    options?: FollowUpOptions,
-  ) => Effect.Effect<JobId, AttemptError>
+  readonly submitWith: AttemptEngine["submit"]
   /** Reads a job as it is now. */
   readonly get: (jobId: string) => Effect.Effect<Job, JobNotFound | AttemptError>
   /** Reads a file of a job, piece by piece. Fails with `FileGone` once its data was erased. */

@@ -1,13 +1,8 @@
 import type * as Effect from "effect/Effect"
-import {
-  meters as builtInMeters,
-  type Gate,
-  type Json,
-  type JsonObject,
-  type KeyScope,
-  type Meter,
-  type Usage,
-} from "../domain/index.ts"
+import { meters as builtInMeters, type Json, type JsonObject } from "../domain/index.ts"
+import type { Gate } from "../domain/Gate.ts"
+import type { KeyScope } from "../domain/Access.ts"
+import type { Meter, Usage } from "../domain/Billing.ts"
 import { portOf, type ProviderPort, type ProviderRef } from "../providers/index.ts"
 import { checkDefinition, namesOf } from "./checkDefinition.ts"
 import { fileDescriptionsOf, fileLimitsOf } from "./fileOptions.ts"

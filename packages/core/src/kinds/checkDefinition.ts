@@ -1,19 +1,11 @@
-import {
-  isBuiltInErrorCode,
-  type OptionNames,
-  requireFlag,
-  requireNumber,
-  requireOneOf,
-  requireOptions,
-} from "../domain/index.ts"
-import { errorCodeForm } from "../domain/ErrorCode.ts"
+import { type OptionNames, requireFlag, requireNumber, requireOneOf, requireOptions } from "../domain/index.ts"
+import { errorCodeForm, isBuiltInErrorCode } from "../domain/ErrorCode.ts"
 import { switchNameForm } from "../domain/Gate.ts"
 import { rateProblem } from "../domain/Rate.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
 import { fieldOf } from "../providers/checks.ts"
-import { checkBatch } from "./checkBatch.ts"
 import { checkFileOptions, type Files } from "./fileOptions.ts"
-import type { KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
+import type { BatchOptions, KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
 
 type AnyDefinition = KindDefinition<
   string,
@@ -251,4 +243,30 @@ const requireList = (place: string, name: string, list: unknown, known?: Readonl
     if (typeof one !== "string") throw new TypeError(`${place}: ${name} must be an array of strings`)
     if (known !== undefined) requireOneOf(`${place}: ${name.replace(/s$/, "")}`, one, known)
   }
+}
+
+const batchNames: OptionNames<BatchOptions> = { size: true, waitMs: true }
+
+/** Parts of an attempt, which a job of a batch does not have. */
+const withoutBatch = ["files", "upload", "providers", "orProviders", "chunk"] as const
+
+const maxBatchSize = 1_000
+const maxWaitMs = 60_000
+
+/** Throws `TypeError` for an invalid `batch` of a kind, or one together with options that it excludes. */
+const checkBatch = (place: string, given: Given): void => {
+  const { batch, limits } = given
+  if (batch === undefined) return
+  requireOptions(`batch of ${place}`, batch, batchNames)
+  const { size, waitMs } = batch as Partial<Record<keyof BatchOptions, unknown>>
+  requireNumber(`${place}: batch.size`, size, { least: 1, most: maxBatchSize, whole: true })
+  requireNumber(`${place}: batch.waitMs`, waitMs, { least: 0, most: maxWaitMs })
+  const excluded = withoutBatch.find((name) => given[name] !== undefined)
+  if (excluded !== undefined)
+    throw new TypeError(`${place}: a kind with batch cannot have ${excluded}: run gets several jobs at once`)
+  const concurrency = (limits as { readonly concurrency?: number } | undefined)?.concurrency
+  if (concurrency !== undefined && Number(size) > concurrency)
+    throw new TypeError(
+      `${place}: batch.size must be at most limits.concurrency, ${concurrency}, not ${String(size)}: each job of a batch counts`,
+    )
 }

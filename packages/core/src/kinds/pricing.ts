@@ -1,5 +1,6 @@
-import { type Meter, nearestName, type PriceSnapshot } from "../domain/index.ts"
-import { uncoveredMeters } from "../domain/Billing.ts"
+import type { PriceSnapshot } from "../domain/index.ts"
+import { nearestName } from "../domain/nearestName.ts"
+import { type Meter, uncoveredMeters } from "../domain/Billing.ts"
 import type { JobKind } from "./JobKind.ts"
 
 type Priced = Pick<PriceSnapshot, "name" | "unitAmounts">

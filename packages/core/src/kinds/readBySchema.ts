@@ -3,8 +3,8 @@ import * as Result from "effect/Result"
 import type * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
 import { fieldPath } from "./asJson.ts"
-import { isStandardSchema, type StandardSchema } from "./StandardSchema.ts"
-import { validated } from "./validated.ts"
+import { isStandardSchema, type StandardResult, type StandardSchema } from "./StandardSchema.ts"
+import { KindBug } from "./KindBug.ts"
 
 /** A schema of one value: any Standard Schema, or a schema of Effect. */
 export type ValueSchema = StandardSchema | { readonly Type: unknown; readonly Encoded: unknown }
@@ -48,4 +48,19 @@ const firstPath = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => {
     default:
       return []
   }
+}
+
+/** Validates a value. Throws `KindBug` if the schema returns a promise, of any realm, or no result at all. */
+export const validated = <Output>(schema: StandardSchema<unknown, Output>, value: unknown): StandardResult<Output> => {
+  const result: unknown = schema["~standard"].validate(value)
+  if (isResult<Output>(result)) return result
+  // Nothing awaits the promise, so its rejection must not become an unhandled one.
+  if (typeof result === "object") Promise.resolve(result).catch(() => undefined)
+  throw new KindBug("a schema must return its result synchronously: { value } or { issues }")
+}
+
+const isResult = <Output>(result: unknown): result is StandardResult<Output> => {
+  if (typeof result !== "object" || result === null) return false
+  const { issues } = result as { readonly issues?: unknown }
+  return issues === undefined ? "value" in result : Array.isArray(issues)
 }

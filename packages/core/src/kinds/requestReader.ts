@@ -5,7 +5,7 @@ import { isPlainObject } from "../domain/realms.ts"
 import { asJsonObject, jsonProblem } from "./asJson.ts"
 import { fieldsDecoder, type FieldsSchema } from "./decodeFields.ts"
 import { isStandardSchema, type StandardIssue, type StandardSchema } from "./StandardSchema.ts"
-import { validated } from "./validated.ts"
+import { validated } from "./readBySchema.ts"
 
 /** A decoded request. */
 export interface ReadRequest<Request> {

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { JobId, PendingDelivery, StoreUnavailable } from "../domain/index.ts"
+import type { JobId, StoreUnavailable } from "../domain/index.ts"
+import type { PendingDelivery } from "../domain/Delivery.ts"
 import type { FencedOutcome } from "./JobClaim.ts"
 
 /** A delivery that one process may make now. */

@@ -14,9 +14,9 @@ import type {
   Parking,
   Principal,
   WarningCode,
-  WorkerRoom,
+  Upload,
 } from "../domain/index.ts"
-import type { Upload } from "../domain/index.ts"
+import type { WorkerRoom } from "../domain/JobsInProgress.ts"
 import type { NewJob } from "../domain/acceptance.ts"
 
 /**

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { KeyId, KeyLimits, KeyMode, KeyScope, ProjectId, StoreUnavailable } from "../domain/index.ts"
+import type { KeyId, KeyLimits, KeyMode, ProjectId, StoreUnavailable } from "../domain/index.ts"
+import type { KeyScope } from "../domain/Access.ts"
 
 export interface Project {
   readonly id: ProjectId

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { JobMode, ProjectId, StoreUnavailable, Upload, UploadedFile, UploadId } from "../domain/index.ts"
+import type { JobMode, ProjectId, StoreUnavailable, Upload, UploadId } from "../domain/index.ts"
+import type { UploadedFile } from "../domain/Upload.ts"
 import type {
   ClaimUploadOutcome,
   CreateUploadOutcome,

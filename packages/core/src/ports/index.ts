@@ -10,9 +10,18 @@ export {
   probeAdapter,
   insideOf,
 } from "./adapters.ts"
-export * from "./AuditLog.ts"
+export {
+  type AuditChange,
+  type AuditEntry,
+  AuditLog,
+  type AuditedVerb,
+  changeMade,
+  Audited,
+  audited,
+  recordedBefore,
+} from "./AuditLog.ts"
 export * from "./blobArguments.ts"
-export { type BlobInfo, type BlobRange, type BlobLink, BlobStore, type OpenBlob } from "./BlobStore.ts"
+export { type BlobInfo, type BlobLink, type BlobRange, BlobStore, type OpenBlob } from "./BlobStore.ts"
 export { type DeliveryCount, type Settlement, DeliveryStore } from "./DeliveryStore.ts"
 export * from "./IdGenerator.ts"
 export * from "./JobClaim.ts"
@@ -21,20 +30,19 @@ export * from "./JobListing.ts"
 export * from "./JobStore.ts"
 export * from "./KeyDirectory.ts"
 export * from "./Ledger.ts"
-export * from "./MediaProbe.ts"
-export * from "./MinuteHistory.ts"
+export { MediaProbe, MediaUnreadable } from "./MediaProbe.ts"
+export { keptMinutes, MinuteHistory } from "./MinuteHistory.ts"
 export * from "./OperatorTokens.ts"
 export * from "./RateLimitStore.ts"
 export * from "./Retention.ts"
 export { type RetentionAge, retentionAgeOf } from "./RetentionAges.ts"
-export type { Overlap } from "../domain/Schedule.ts"
 export * from "./ScheduleStore.ts"
 export * from "./SecretStore.ts"
 export * from "./StoreInspection.ts"
 export * from "./StorePlace.ts"
 export * from "./Switchboard.ts"
 export * from "./UploadStore.ts"
-export * from "./verbs.ts"
+export { natureOf, type ReadVerb, type StorePortName, type StoreVerbs, storeVerbs, type WriteVerb } from "./verbs.ts"
 export { WakeUp } from "./WakeUp.ts"
 export { pieceWriter } from "./pieceWriter.ts"
 export * from "./releasableBytes.ts"
@@ -49,9 +57,7 @@ export {
   effectProvider,
   type GeneratedFile,
   type NameOf,
-  type Provider,
   type ProviderBounds,
-  ProviderBroken,
   providerBroken,
   type ProviderCall,
   type ProviderError,

@@ -1,4 +1,4 @@
-import { checkAudio } from "./audio/checkAudio.ts"
+import { checkAudio } from "./audio/generatedAudio.ts"
 import { providerPort } from "./ProviderPort.ts"
 
 /** Text to audio, in a container: raw samples are not accepted. */

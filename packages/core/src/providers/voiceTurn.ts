@@ -1,4 +1,4 @@
-import { checkAudio } from "./audio/checkAudio.ts"
+import { checkAudio } from "./audio/generatedAudio.ts"
 import { checkText, fieldOf, type GeneratedFile } from "./checks.ts"
 import { providerPort } from "./ProviderPort.ts"
 import { checkReply, type Reply } from "./reply.ts"

@@ -1,7 +1,6 @@
 import { type Board, missingPrerequisites, switchesWith } from "@kiln/core/domain"
-import { isBuiltInSwitch } from "../../src/domain/Gate.ts"
+import { isBuiltInSwitch, switchNameForm } from "../../src/domain/Gate.ts"
 import { describe, expect, it } from "vitest"
-import { switchNameForm } from "../../src/domain/Gate.ts"
 
 const board: Board = {
   switches: switchesWith([]),

@@ -1,7 +1,7 @@
 import type { GeneratedFile, Reply, Transcript, Turn } from "@kiln/core/ports"
 import { fakeMp3, fakePng } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
-import { checkAudio } from "../../src/providers/audio/checkAudio.ts"
+import { checkAudio } from "../../src/providers/audio/generatedAudio.ts"
 import { checkText } from "../../src/providers/checks.ts"
 import { checkPng } from "../../src/providers/image.ts"
 import { checkReply } from "../../src/providers/reply.ts"

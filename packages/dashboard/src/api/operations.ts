@@ -1,6 +1,5 @@
 import * as Schema from "effect/Schema"
 import type { OperatorRole } from "@kiln/core/ports"
-import { Schedule, ScheduleRun } from "./scheduleSchemas.ts"
 import * as S from "./schemas.ts"
 
 /** An operation of the operator's API. Routes, checks, the OpenAPI document and the page's types are derived from it. */
@@ -39,6 +38,30 @@ const retry = Schema.Struct({
     }),
   ),
 }).annotate({ identifier: "Retry" })
+const time = Schema.String.annotate({ description: "RFC 3339, UTC." })
+
+const schedule = Schema.Struct({
+  name: Schema.String,
+  type: Schema.String,
+  mode: Schema.Literals(["sandbox", "live"]),
+  project_id: Schema.String,
+  timing: Schema.String,
+  paused: Schema.Boolean,
+  next_at: Schema.NullOr(time),
+  last_at: Schema.NullOr(time),
+  last_job_id: Schema.NullOr(Schema.String),
+  refusal: Schema.NullOr(Schema.String),
+  overlap: Schema.Literals(["allow", "skip", "queue"]),
+  ends_at: Schema.NullOr(time),
+  waits: Schema.Boolean.annotate({ description: "The job of the current tick waits until the last one has finished." }),
+  skipped: Schema.Int.annotate({ description: "Ticks that got no job." }),
+  last_skipped_at: Schema.NullOr(time),
+}).annotate({ identifier: "Schedule" })
+
+const scheduleRun = Schema.Struct({
+  job_id: Schema.String,
+  deduplicated: Schema.Boolean.annotate({ description: "An unfinished job was returned; no other was submitted." }),
+}).annotate({ identifier: "ScheduleRun" })
 const query = <const Fields extends Schema.Struct.Fields>(fields: Fields) => Schema.Struct(fields)
 const limit = Schema.optionalKey(Schema.FiniteFromString.annotate({ description: "1 to 200, 50 by default." }))
 
@@ -170,12 +193,12 @@ export const operations = {
   ),
   listKeys: get("/keys", "List API keys, without their secrets", Schema.Array(S.Key), {}),
   revokeKey: post("/keys/:id/revoke", "Revoke an API key", nothing, S.Changed, "kiln key revoke ID"),
-  listSchedules: get("/schedules", "List schedules", Schema.Array(Schedule), {}),
+  listSchedules: get("/schedules", "List schedules", Schema.Array(schedule), {}),
   runSchedule: post(
     "/schedules/:id/run",
     "Submit a job of a schedule now",
     nothing,
-    ScheduleRun,
+    scheduleRun,
     "kiln schedule run ID",
   ),
   pauseSchedule: post("/schedules/:id/pause", "Pause a schedule", nothing, S.Changed, "kiln schedule pause ID"),

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { type ApiError, refuse } from "./ApiError.ts"
 import type { Operator } from "./Caller.ts"
-import { operatorOf } from "./tokens.ts"
+import { operatorOf } from "../token.ts"
 
 /** A request, with the address of its client where that is known. */
 export interface Incoming {

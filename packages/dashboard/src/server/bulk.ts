@@ -6,12 +6,10 @@ import {
   type BulkVerb,
   changeMatching,
   type JobChange,
-  type Operator,
   selectedFor,
   tallyChanges,
   toleratingEnd,
   toleratingRefusal,
-  toleratingStart,
 } from "@kiln/core/effect"
 import type { InputOf } from "../api/index.ts"
 import { refuse } from "./ApiError.ts"
@@ -57,25 +55,11 @@ const bulk = <R>(given: Given, verb: BulkVerb, work: Work<R>) =>
     return { ...(yield* changeMatching(selection, batch, work)), to }
   }).pipe(Effect.catchDefect(refuseCursor))
 
-const canceling =
-  (caller: Caller): Work<Operator> =>
-  (id) =>
-    toleratingEnd(cancel(id, caller))
-
-const retrying =
-  (caller: Caller): Work<Operator> =>
-  (id) =>
-    toleratingRefusal(retry(id, caller))
-
-const promoting =
-  (caller: Caller): Work<Operator> =>
-  (id) =>
-    toleratingStart(promote(id, caller))
-
 export const cancelJobs = ({ payload }: InputOf<"cancelJobs">, caller: Caller) =>
-  bulk(payload, "cancel", canceling(caller))
+  bulk(payload, "cancel", (id) => toleratingEnd(cancel(id, caller)))
 
-export const retryJobs = ({ payload }: InputOf<"retryJobs">, caller: Caller) => bulk(payload, "retry", retrying(caller))
+export const retryJobs = ({ payload }: InputOf<"retryJobs">, caller: Caller) =>
+  bulk(payload, "retry", (id) => toleratingRefusal(retry(id, caller)))
 
 export const promoteJobs = ({ payload }: InputOf<"promoteJobs">, caller: Caller) =>
-  bulk(payload, "promote", promoting(caller))
+  bulk(payload, "promote", (id) => toleratingEnd(promote(id, caller)))

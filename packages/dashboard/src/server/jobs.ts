@@ -6,7 +6,6 @@ import {
   isId,
   type JobId,
   progressOf,
-  progressStep,
   submittedOf,
   type WaitRun,
 } from "@kiln/core/domain"
@@ -97,7 +96,7 @@ export const readJob = Effect.fnUntraced(function* ({ id }: InputOf<"readJob">) 
     waited_seconds: job.waitedMs / 1_000,
     ran_seconds: job.ranMs / 1_000,
     upload_id: job.uploadId,
-    steps: Object.keys(job.checkpoints).filter((step) => step !== progressStep && !isEngineStep(step)),
+    steps: Object.keys(job.checkpoints).filter((step) => !isEngineStep(step)),
     progress: progressOf(job)?.value ?? null,
     tags: submittedOf(job).tags ?? [],
     files: job.files.map(({ bytes, mediaType, name }) => ({ name, media_type: mediaType, bytes })),

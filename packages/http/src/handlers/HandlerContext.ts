@@ -1,6 +1,6 @@
 import type * as Clock from "effect/Clock"
 import type { Engine } from "@kiln/core/effect"
-import type { Grant, KeyLimitName, KeyScope } from "@kiln/core/domain"
+import type { Grant, KeyLimits } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
 import type { Exchange } from "../server/Exchange.ts"
 import type { JobWaits } from "../server/JobWaits.ts"
@@ -20,10 +20,10 @@ export interface HandlerContext {
   /** Makes the URL that a file is redirected to; files are sent when undefined. */
   readonly linkBlob: BlobStore["Service"]["link"]
   /** Checks key, scope and rate limit, in this order. */
-  readonly admit: <S extends KeyScope>(
+  readonly admit: <S extends string>(
     exchange: Exchange,
     scope: S,
-    limit: KeyLimitName,
+    limit: keyof KeyLimits,
     clock: Clock.Clock,
   ) => Ready<Grant<S>>
   /** Lets requests wait for the end of a job. */

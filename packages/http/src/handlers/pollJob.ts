@@ -1,15 +1,7 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JobFamily } from "@kiln/client"
-import {
-  errorMessageOf,
-  isFinished,
-  isId,
-  type JobId,
-  type KeyScope,
-  type PolledJob,
-  type Principal,
-} from "@kiln/core/domain"
+import { errorMessageOf, isFinished, isId, type JobId, type PolledJob, type Principal } from "@kiln/core/domain"
 import type { Exchange } from "../server/Exchange.ts"
 import type { Hold } from "../server/JobWaits.ts"
 import { asStep, whenReady } from "../server/Ready.ts"
@@ -55,7 +47,7 @@ const heldReply = <E>(answered: Effect.Effect<Reply, E>, seconds: number | undef
   }))
 
 /** Returns the state of a job. Few steps and no generator, because this is the most frequent request. */
-export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler => {
+export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: string): Handler => {
   const { defaultCurrency } = context.engine.settings
   const reply = (job: PolledJob, offer: OfferedKind, nowMs: number, retry?: JobId): Reply => {
     const expiresAtSeconds = fileUrlExpiry(nowMs)
@@ -113,7 +105,7 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: Ke
 }
 
 /** Deletes the retained data of a finished job. Repeating the request returns the same response. */
-export const eraseJobData = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler =>
+export const eraseJobData = (context: HandlerContext, family: JobFamily, keyScope: string): Handler =>
   Effect.fnUntraced(function* (exchange, id, clock): Effect.fn.Return<Reply, Refusal> {
     const grant = yield* asStep(context.admit(exchange, keyScope, "delete", clock))
     yield* findJob(context, grant, { family, id }, () => undefined)

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { JobFamily } from "@kiln/client"
-import type { FieldError, KeyScope } from "@kiln/core/domain"
+import type { FieldError } from "@kiln/core/domain"
 import { readJsonObject } from "../server/jsonBody.ts"
 import { asStep } from "../server/Ready.ts"
 import type { Refusal } from "../server/Refusal.ts"
@@ -31,7 +31,7 @@ const decoded = (segment: string): string => {
 }
 
 /** Sends a signal to a job. Repeating the request returns the same response. */
-export const signalJob = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler =>
+export const signalJob = (context: HandlerContext, family: JobFamily, keyScope: string): Handler =>
   Effect.fnUntraced(function* (exchange, path, clock): Effect.fn.Return<Reply, Refusal | BodyBroken> {
     const grant = yield* asStep(context.admit(exchange, keyScope, "create", clock))
     const [id = "", segment = ""] = path.split("/")

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto"
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { errorMessageOf, type Grant, isFinished, type Job, type KeyLimitName, type KeyScope } from "@kiln/core/domain"
+import { errorMessageOf, type Grant, isFinished, type Job, type KeyLimits } from "@kiln/core/domain"
 import type { OfferedKind } from "../handlers/offerKinds.ts"
 import { refusalFor } from "../handlers/refusalFor.ts"
 import type { Exchange } from "../server/Exchange.ts"
@@ -32,11 +32,11 @@ const limitHeaders = ({ responseHeaders }: Exchange): void => {
 }
 
 /** Checks key, scope and rate limit. A refusal has the headers of the rate limit too. */
-export const admitted = <S extends KeyScope>(
+export const admitted = <S extends string>(
   context: OpenAiContext,
   exchange: Exchange,
   scope: S,
-  limit: KeyLimitName,
+  limit: keyof KeyLimits,
   clock: Clock.Clock,
 ): Effect.Effect<Grant<S>, Refusal> =>
   Effect.ensuring(

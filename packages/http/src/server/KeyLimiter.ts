@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { type KeyLimitName, type RateLimitPolicy, type StoreUnavailable, TOKEN } from "@kiln/core/domain"
+import { type RateLimitPolicy, type StoreUnavailable, TOKEN, type KeyLimits } from "@kiln/core/domain"
 import { type PortionSource, TokenPortion } from "@kiln/core/effect"
 import type { RateLimitStore } from "@kiln/core/ports"
 import { type RateLimitDecision, RateLimiter, unlimited } from "../wire/RateLimiter.ts"
@@ -72,18 +72,18 @@ const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNa
  * concurrent requests of a key wait for one portion together. Unused tokens go back when the scope closes.
  */
 export class SharedKeyLimiter implements KeyLimiter {
-  readonly #name: KeyLimitName
+  readonly #name: keyof KeyLimits
   readonly #source: PortionSource
   readonly #held = new Map<string, Held>()
 
-  private constructor(name: KeyLimitName, source: PortionSource) {
+  private constructor(name: keyof KeyLimits, source: PortionSource) {
     this.#name = name
     this.#source = source
   }
 
   /** `process` identifies this process among those that share the store. */
   static make(
-    name: KeyLimitName,
+    name: keyof KeyLimits,
     store: RateLimitStore["Service"],
     process: string,
   ): Effect.Effect<SharedKeyLimiter, never, Scope.Scope> {

@@ -1,6 +1,6 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { authorize, type Grant, type KeyLimitName, type KeyScope, type Principal } from "@kiln/core/domain"
+import { authorize, type Grant, type Principal, type KeyLimits } from "@kiln/core/domain"
 import { type RateLimitDecision, rateLimitHeaders, type RateLimits } from "../wire/RateLimiter.ts"
 import { type Authenticate, believedForMs } from "./Authenticator.ts"
 import type { Exchange } from "./Exchange.ts"
@@ -9,7 +9,7 @@ import { asStep, type Ready } from "./Ready.ts"
 import { Refusal } from "./Refusal.ts"
 
 /** The limiter of each limit of keys. */
-export type KeyLimiters = Readonly<Record<KeyLimitName, KeyLimiter>>
+export type KeyLimiters = Readonly<Record<keyof KeyLimits, KeyLimiter>>
 
 /** The time that a read waits for a slow store, in milliseconds, and the time for which the store is then not asked again. */
 const slowMs = 250
@@ -53,7 +53,7 @@ export const limitReads = (shared: KeyLimiter): KeyLimiter => {
 /** Checks key, scope and rate limit, in this order, for every request of the authenticated API. */
 export const makeAdmit =
   (authenticate: Authenticate, limits: RateLimits, limiters: KeyLimiters) =>
-  <S extends KeyScope>(exchange: Exchange, scope: S, limit: KeyLimitName, clock: Clock.Clock): Ready<Grant<S>> => {
+  <S extends string>(exchange: Exchange, scope: S, limit: keyof KeyLimits, clock: Clock.Clock): Ready<Grant<S>> => {
     const judged = (grant: Grant<S>, decision: RateLimitDecision): Ready<Grant<S>> => {
       Object.assign(exchange.responseHeaders, rateLimitHeaders(limit, decision))
       if (decision.allowed) return grant
@@ -81,7 +81,7 @@ export const makeAdmit =
       : admitted(principal)
   }
 
-const insufficientScope = (scope: KeyScope): Refusal =>
+const insufficientScope = (scope: string): Refusal =>
   new Refusal({
     code: "insufficient_scope",
     message: `This API key lacks the scope ${scope}, which this endpoint requires. Use a key with this scope.`,

@@ -1,7 +1,6 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { RequestId } from "@kiln/core/domain"
 import type { AnsweredRequest, HttpObserver } from "../HttpObserver.ts"
 import { BodyBroken, discardBody } from "./body.ts"
 import { corsHeaders } from "./cors.ts"
@@ -26,7 +25,7 @@ export interface App {
 
 export interface AppOptions {
   readonly router: Router
-  readonly newRequestId: () => RequestId
+  readonly newRequestId: () => string
   readonly isStopping: () => boolean
   readonly closesConnections: () => boolean
   /** Observes every request. */

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { Engine } from "@kiln/core/effect"
-import type { KeyLimitName, StoreUnavailable } from "@kiln/core/domain"
+import type { StoreUnavailable, KeyLimits } from "@kiln/core/domain"
 import { BlobStore, IdGenerator, type KeyDirectory, RateLimitStore, type SecretStore } from "@kiln/core/ports"
 import { Readiness } from "../Health.ts"
 import type { HttpSettings } from "../HttpConfig.ts"
@@ -111,7 +111,7 @@ const makeLimiters = Effect.fnUntraced(function* (process: string): Effect.fn.Re
     const local = localKeyLimiter
     return { create: local(), upload: local(), read: local(), delete: local() }
   }
-  const shared = (name: KeyLimitName) => SharedKeyLimiter.make(name, store, process)
+  const shared = (name: keyof KeyLimits) => SharedKeyLimiter.make(name, store, process)
   return {
     create: yield* shared("create"),
     upload: yield* shared("upload"),

@@ -1,5 +1,4 @@
-export { Badge, type Tone } from "./Badge.tsx"
-export { Brand } from "./Brand.tsx"
+export { Badge, Brand, type Tone } from "./Badge.tsx"
 export { CodeSample, CopyButton } from "./CodeSample.tsx"
 export { clock, count, counted, percent, size, span } from "./format.ts"
 export { type Language, languages, requestCode, type SampleRequest } from "./requestCode.ts"

@@ -1,4 +1,4 @@
-import { type BrokenReason, providerBroken, type ProviderError, ProviderFailure } from "@kiln/core/ports"
+import { providerBroken, type ProviderError, ProviderFailure, type BrokenReason } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 
 /** The behavior of a fake when it is called. */

@@ -1,4 +1,4 @@
-import { crc32 } from "@kiln/core/domain"
+import { crc32 } from "node:zlib"
 
 /**
  * The deflated pixels of a black image of 1024 × 1024: 1,024 rows of a zero (no filter) and 1,024 black bits, 132,096 zeros

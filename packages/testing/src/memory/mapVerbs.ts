@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { natureOf, type StorePortName, type VerbNature } from "@kiln/core/ports"
+import { natureOf, type StorePortName } from "@kiln/core/ports"
 
 /** One call of a verb. */
 export interface VerbCall {
   /** The port and its verb: `JobStore.createJobs`. */
   readonly operation: string
-  readonly nature: VerbNature
+  readonly nature: ReturnType<typeof natureOf>
 }
 
 /** Wraps each call of a verb. */

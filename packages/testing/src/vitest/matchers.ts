@@ -1,9 +1,10 @@
 import type { ErrorCode } from "@kiln/core/domain"
-import type { ExpectedCharge, PartOf, SeenJob, SubmittedOptions } from "../assertions/index.ts"
-import type { JobOf, OutputFrom, Remembers, RequestOf } from "../assertions/SeenJob.ts"
+import type { SubmittedOptions } from "../assertions/asserts.ts"
+import type { JobOf, OutputFrom, PartOf, Remembers, RequestOf, SeenJob } from "../assertions/SeenJob.ts"
 import {
   chargedVerdict,
   doneVerdict,
+  type ExpectedCharge,
   failedVerdict,
   outputVerdict,
   submittedVerdict,

@@ -1,4 +1,6 @@
 import { adtsFrameAt, afterTags, boxAt, type Frame, mpegFrameAt, startsWith } from "../../media/index.ts"
+import { checkBytes, type GeneratedFile } from "../checks.ts"
+import { resultInvalid } from "../ProviderError.ts"
 import { flacProblem } from "./flacProblem.ts"
 import { oggProblem } from "./oggProblem.ts"
 import { wavProblem } from "./wavProblem.ts"
@@ -103,4 +105,18 @@ export const generatedAudio = (data: Uint8Array): GeneratedAudio => {
   if (container === undefined) return { problem: "the first bytes belong to no known audio format" }
   const problem = container.problem(data)
   return problem === undefined ? { mediaType: container.mediaType } : { problem: `${container.mediaType}: ${problem}` }
+}
+
+/** Bytes: an hour and a half of speech as MP3, six minutes as uncompressed WAV. */
+const maxAudioBytes = 32 * 1_024 * 1_024
+
+/**
+ * Requires a complete audio file, as far as its container tells, of at most 32 MiB. The media type follows from the bytes,
+ * not from what the provider says. Throws `result_invalid`.
+ */
+export const checkAudio = (answer: unknown): GeneratedFile => {
+  const data = checkBytes(answer, maxAudioBytes)
+  const found = generatedAudio(data)
+  if (found.problem !== undefined) throw resultInvalid(`expected audio, got ${data.length} bytes: ${found.problem}`)
+  return { data, mediaType: found.mediaType }
 }

@@ -1,13 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import {
-  chunkIntervalMs,
-  chunksAtOnce,
-  type Json,
-  maxChunkBytes,
-  maxChunks,
-  maxChunksBytes,
-} from "../../domain/index.ts"
+import { type Json, maxChunks } from "../../domain/index.ts"
+import { chunkIntervalMs, chunksAtOnce, maxChunkBytes, maxChunksBytes } from "../../domain/Chunk.ts"
 import { asJson, jsonProblem } from "../../kinds/asJson.ts"
 import { type AttemptError, AttemptFailed, LeaseLost } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"

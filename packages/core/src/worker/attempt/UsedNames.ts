@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { isEngineStep } from "../../domain/Child.ts"
-import { isStorableText, progressStep } from "../../domain/index.ts"
+import { isStorableText } from "../../domain/index.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 
 /** The functions of a context that use a name. */
@@ -123,9 +123,7 @@ const maxStepLength = 200
 const stepProblem = (name: unknown): string | undefined => {
   if (typeof name !== "string" || name.length > maxStepLength || !isStorableText(name))
     return `the name of a step must be text of up to ${maxStepLength} characters, without U+0000 or unpaired surrogates`
-  return name === progressStep || isEngineStep(name)
-    ? `a step must not be named "${name.slice(0, shownLength)}"`
-    : undefined
+  return isEngineStep(name) ? `a step must not be named "${name.slice(0, shownLength)}"` : undefined
 }
 
 const usedTwice = (what: "step" | "file", name: string): string => {

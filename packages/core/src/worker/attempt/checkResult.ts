@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
-import { uncoveredMeters } from "../../domain/Billing.ts"
-import { type Charge, chargeFor, type Job, limits, type Usage, warningCodes } from "../../domain/index.ts"
+import { uncoveredMeters, type Usage } from "../../domain/Billing.ts"
+import { type Charge, chargeFor, type Job, limits, warningCodes } from "../../domain/index.ts"
 import { valueOf } from "../../domain/realms.ts"
 import { withinMaximum } from "../../domain/SpendCap.ts"
 import { asJsonObject, type JsonCopy, jsonProblem } from "../../kinds/asJson.ts"

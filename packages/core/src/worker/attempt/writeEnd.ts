@@ -1,20 +1,21 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
-import { afterFailure } from "../../domain/Attempt.ts"
-import { type Job, type Parking } from "../../domain/index.ts"
+import { afterFailure, type AttemptLimits, type FailureReason } from "../../domain/Attempt.ts"
+import type { AttemptWait, Job, Parking } from "../../domain/index.ts"
 import { attemptRecord } from "../../domain/AttemptRecord.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import type { JobEvent, JobRef } from "../../engine/JobEvent.ts"
 import { JobEvents, refOf } from "../../engine/JobEvents.ts"
 import type { Deferral } from "../../ports/index.ts"
+import type { JobKind } from "../../kinds/JobKind.ts"
+import { ProviderPaused } from "../../providers/circuitBreaker.ts"
+import { ProviderBroken } from "../../providers/index.ts"
 import type { Attempt } from "./Attempt.ts"
 import { type AttemptEnd, logCause, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
 import { fencedWriter, type Tried } from "./fencedWriter.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
-import { policyAfter } from "./policyAfter.ts"
 import { storeNow } from "./storeNow.ts"
-import { waitOf } from "./waitOf.ts"
 
 /**
  * The part of an attempt's end that the store has: `committed`: its result; `written`: another end; `lapsed`: nothing, because the lease
@@ -155,3 +156,76 @@ const hostOf = (process: Process | undefined): string | undefined => {
     return undefined
   }
 }
+
+type Waiting = Extract<AttemptEnd, { readonly _tag: "Unavailable" | "Postponed" }>
+
+const wait = (reason: AttemptWait["reason"], subject: string | null = null, cause: string | null = null) => ({
+  reason,
+  subject,
+  cause,
+})
+
+/** Returns why an attempt of this kind ended to wait, from its end and what it threw. */
+const waitOf = (end: Waiting, error: unknown, { providers }: Pick<JobKind, "providers">): AttemptWait => {
+  const names = [...new Set(providers.flat())].join(", ")
+  const ofProvider = (cause: string) =>
+    wait("provider", error instanceof ProviderPaused ? error.provider : names === "" ? null : names, cause)
+  if (end._tag === "Postponed") return ofProvider("postponed")
+  switch (end.what) {
+    case "ProviderPaused":
+      return ofProvider("paused")
+    case "ProviderBroken":
+      return ofProvider(error instanceof ProviderBroken ? error.reason : "failing")
+    case "StoreUnavailable":
+      return wait("store")
+    case "BlobUnavailable":
+      return wait("blobs")
+  }
+}
+
+interface Policy {
+  readonly failure: FailureReason
+  readonly limits: AttemptLimits
+}
+
+/**
+ * Applies the kind's retry policy to a failure. An exception in one of its functions is logged, and the job is retried as if the
+ * kind had no policy: a bug in the policy must not decide about a job.
+ */
+const policyAfter = (
+  { claim: { job }, kind: { limits, retry } }: Attempt,
+  failure: FailureReason,
+  error: unknown,
+  attempts: AttemptLimits,
+): Effect.Effect<Policy> => {
+  const policy: Policy = { failure, limits: { ...attempts, maxFailures: limits.maxFailures ?? attempts.maxFailures } }
+  if (!failure.retry || (retry.backoff === undefined && retry.retryIf === undefined)) return Effect.succeed(policy)
+  return Effect.catchCause(
+    Effect.sync((): Policy => {
+      if (noPromise("retryIf", retry.retryIf?.(error)) === false)
+        return { ...policy, failure: { ...failure, retry: false } }
+      const { backoff } = retry
+      if (backoff === undefined) return policy
+      if (typeof backoff !== "function") return { ...policy, limits: withBounds(policy.limits, backoff) }
+      const delayMs = noPromise("backoff", backoff(job.failures + 1, error))
+      if (!(delayMs >= 0)) throw new TypeError("retry.backoff must return a non-negative number of milliseconds")
+      return { ...policy, failure: { ...failure, backoffMs: Math.min(delayMs, longestBackoffMs) } }
+    }),
+    (cause) => Effect.as(logCause(Effect.logError, "the retry policy of a kind failed", cause), policy),
+  )
+}
+
+/** A promise says nothing in time. Its rejection must not become an unhandled one, which ends the process. */
+const noPromise = <A>(name: string, value: A): A => {
+  if (typeof value !== "object" || value === null) return value
+  Promise.resolve(value).catch(() => undefined)
+  throw new TypeError(`retry.${name} must return its value, not a promise`)
+}
+
+/** A job is delayed by at most as long as one can be when it is submitted. */
+const longestBackoffMs = 366 * 24 * 3_600_000
+
+const withBounds = (
+  limits: AttemptLimits,
+  { baseMs = limits.backoffBaseMs, maxMs = limits.backoffMaxMs }: { readonly baseMs?: number; readonly maxMs?: number },
+): AttemptLimits => ({ ...limits, backoffBaseMs: baseMs, backoffMaxMs: Math.max(baseMs, maxMs) })

@@ -1,4 +1,5 @@
-import { type Job, type JobMode, type ProjectId, projectShare, type WorkerRoom } from "../../domain/index.ts"
+import { type Job, type JobMode, type ProjectId, projectShare } from "../../domain/index.ts"
+import type { WorkerRoom } from "../../domain/JobsInProgress.ts"
 import type { ClaimRef } from "../../ports/index.ts"
 import type { Attempt } from "../attempt/Attempt.ts"
 

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { StoreUnavailable, type WorkerRoom } from "../../domain/index.ts"
+import { StoreUnavailable } from "../../domain/index.ts"
+import type { WorkerRoom } from "../../domain/JobsInProgress.ts"
 import { monotonicMs } from "../../domain/monotonicMs.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { emitFailed } from "../../engine/JobEvents.ts"

@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import type { WorkerRoom } from "../../domain/index.ts"
+import type { WorkerRoom } from "../../domain/JobsInProgress.ts"
 import type { Claim } from "../../ports/index.ts"
 import type { Attempt } from "../attempt/Attempt.ts"
 import { claimInto } from "./claimInto.ts"

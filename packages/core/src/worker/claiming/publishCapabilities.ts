@@ -1,6 +1,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import { projectShare, type WorkerScope, type WorkerState } from "../../domain/index.ts"
+import { projectShare, type WorkerScope } from "../../domain/index.ts"
+import type { WorkerState } from "../../domain/WorkerScope.ts"
 import { valueOf } from "../../domain/realms.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"

@@ -4,8 +4,7 @@ import { collectOrphans, pruneOnce } from "@kiln/core/worker"
 import { assert } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { principal } from "../../support/harness.ts"
-import type { Process } from "./Process.ts"
-import { speechOf } from "./Process.ts"
+import { type Process, speechOf } from "./Process.ts"
 import type { World } from "./World.ts"
 
 export const leaseDurationMs = 30_000

@@ -10,9 +10,9 @@ import {
   KeyDirectory,
   Providers,
   SecretStore,
-  type Provider,
   Switchboard,
   UploadStore,
+  type ProviderSet,
 } from "@kiln/core/ports"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import { HttpConfig, type HttpNeeds, HttpService, type MountNeeds, Readiness } from "@kiln/http"
@@ -99,7 +99,7 @@ const layerService = (store: StoreName, settings: ServiceSettings, place: Place)
 }
 
 const holding =
-  (speech: Provider<"speech">): Provider<"speech"> =>
+  (speech: NonNullable<ProviderSet["speech"]>): NonNullable<ProviderSet["speech"]> =>
   (request, call) => {
     const seconds = Number(/^hold:(\d+(?:\.\d+)?)$/.exec(request.text)?.[1] ?? 0)
     return Effect.delay(speech(request, call), seconds * 1_000)

@@ -1,2 +1,0 @@
-export { copyRecords, countRecords } from "./copyRecords.ts"
-export { refuseRetiredBefore, retireSource } from "./retireSource.ts"

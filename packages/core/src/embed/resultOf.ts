@@ -1,0 +1,37 @@
+import * as Exit from "effect/Exit"
+import type { Usage } from "../domain/Billing.ts"
+import type { JsonObject, OutputFile } from "../domain/index.ts"
+import { readSafely } from "../domain/realms.ts"
+import type { AttemptResult } from "../kinds/AttemptContext.ts"
+import { KindBug } from "../kinds/KindBug.ts"
+import type { AttemptOutcome } from "./AttemptTypes.ts"
+
+/** Reads the result that `run` returned. JavaScript code may return anything, or throw when it is read. */
+export const resultOf = (
+  outcome: Partial<AttemptOutcome<JsonObject>> | undefined,
+  files: ReadonlyArray<OutputFile> = [],
+): Exit.Exit<AttemptResult> => {
+  try {
+    const bug = resultBug(outcome)
+    if (bug !== undefined) return Exit.die(bug)
+    const { output, usage = {}, warningCode } = outcome ?? {}
+    // Without an output, the engine decides whether the kind needs it.
+    return Exit.succeed({ output: output as JsonObject, files, usage: usage as Usage, warningCode })
+  } catch (error) {
+    return Exit.die(error)
+  }
+}
+
+/** The bug of a function that returns something else than a result; `undefined` if it returns one, or nothing. */
+const resultBug = (outcome: unknown): KindBug | undefined => {
+  if (outcome === undefined) return undefined
+  const shown = outcome === null ? "null" : Array.isArray(outcome) ? "a list" : `a ${typeof outcome}`
+  if (typeof outcome !== "object" || outcome === null || Array.isArray(outcome))
+    return new KindBug(`run returned ${shown}: return { output: { … } }, or nothing`)
+  const names = readSafely(() => Object.keys(outcome)) ?? []
+  if (names.length === 0 || readSafely(() => "output" in outcome) !== false) return undefined
+  const wrong = names.find((name) => name !== "usage" && name !== "warningCode")
+  return wrong === undefined
+    ? undefined
+    : new KindBug(`run returned an object with "${wrong}" and without "output": return { output: { ${wrong}, … } }`)
+}
