@@ -39,7 +39,7 @@ export const isParked = <Parked extends Pick<ParkedJob, "token">>(
 ): parked is Parked => parked !== undefined && job.status === "processing" && !job.held && job.token === parked.token
 
 /** Maximum length of the name of a signal, in UTF-16 code units. */
-export const maxSignalNameLength = 64
+const maxSignalNameLength = 64
 /** Maximum length of the value of a signal, in UTF-16 code units of its JSON. */
 export const maxSignalValueLength = 65_536
 /** Maximum number of signals that a job keeps. */
