@@ -67,7 +67,9 @@ describe("a kept schema", () => {
         expect(error).toMatchObject({ code: "service_unavailable", cause: expect.any(SchemaMismatch) })
         expect(String(error)).toMatch(/0001Initial had another text \(\w+ [\w.]+ is (missing|changed|extra)/)
         expect(String(error)).toContain("Run the version of kiln that created it")
-        expect(yield* postgresMigrations.status({ url })).toMatchObject({ changed: ["0001Initial"] })
+        expect(yield* postgresMigrations.status({ url })).toMatchObject({
+          changed: expect.arrayContaining(["0001Initial"]),
+        })
         expect(yield* Effect.flip(postgresMigrations.apply({ url }))).toMatchObject({ operation: "migrate" })
         expect(yield* everythingIn(url)).toEqual(before)
       }),

@@ -73,7 +73,10 @@ describe("sqliteMigrations", () => {
     Effect.gen(function* () {
       const path = yield* temporaryFile
       const database = yield* openDatabase({ path })
-      yield* migrate(database, [{ name: "9999Newer", sql: "CREATE TABLE newer (id INTEGER PRIMARY KEY) STRICT" }])
+      yield* migrate(database, [
+        ...migrations,
+        { name: "9999Newer", sql: "CREATE TABLE newer (id INTEGER PRIMARY KEY) STRICT" },
+      ])
       expect(yield* sqliteMigrations.status({ path })).toMatchObject({ pending: [], unknown: ["9999Newer"] })
     }),
   )

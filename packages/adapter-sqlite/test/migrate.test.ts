@@ -106,6 +106,7 @@ describe("migrate", () => {
       const before = tablesOf(path)
       const exit = yield* Effect.exit(
         migrate(database, [
+          ...migrations,
           { name: "9998Fine", sql: "CREATE TABLE fine (id INTEGER PRIMARY KEY) STRICT" },
           { name: "9999Broken", sql: "CREATE TABLE half (id INTEGER PRIMARY KEY) STRICT; CREATE TABLE kiln_jobs (id)" },
         ]),
@@ -121,6 +122,7 @@ describe("migrate", () => {
       const path = yield* temporaryFile
       const database = yield* openDatabase({ path })
       const newer = [
+        ...migrations,
         { name: "9998First", sql: "CREATE TABLE first (id INTEGER PRIMARY KEY) STRICT" },
         { name: "9999Second", sql: "INSERT INTO first (id) VALUES (1)" },
       ]

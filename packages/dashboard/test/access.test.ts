@@ -118,6 +118,14 @@ describe("the API of operators", () => {
     ])
   })
 
+  it("accepts a change without a body, as the OpenAPI document describes it, with a bearer token", async () => {
+    const resume = (headers: Readonly<Record<string, string>>) =>
+      world.fetch(new Request("http://ops.example/admin/v1/types/echo/resume", { method: "POST", headers }))
+    const authorization = `Bearer ${world.tokens.operate}`
+    expect((await resume({ authorization })).status).toBe(200)
+    expect((await resume({ authorization, origin: "https://evil.example" })).status).toBe(403)
+  })
+
   it("responds to unknown paths, malformed input and defects in the envelope", async () => {
     const { tokens } = world
     for (const [method, target, code] of [

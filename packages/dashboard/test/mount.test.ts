@@ -112,6 +112,8 @@ describe.each(Object.entries(mounts))("mounted in %s", (_, mount) => {
     const on = (more: object) =>
       fetch(`${base}/ops/admin/v1/switches/ai/on`, { method: "POST", body: "{}", headers: { ...headers, ...more } })
     expect((await on({ "content-type": "text/plain" })).status).toBe(403)
+    // Without a bearer token, a browser may have been led to send it by another site.
+    expect((await fetch(`${base}/ops/admin/v1/switches/ai/on`, { method: "POST", headers })).status).toBe(403)
     expect((await on({ "content-type": "application/json", origin: "https://evil.example" })).status).toBe(403)
     expect((await on({ "content-type": "application/json", origin: base })).status).toBe(200)
     expect((await engine.operator.board()).switches.ai).toBe(true)

@@ -25,17 +25,25 @@ export const compareMigrations = (
 ): ComparedMigrations => {
   const byName = new Map(rows.map((row) => [row.name, row]))
   const known = new Set(migrations.map(({ name }) => name))
+  const pending = migrations.filter(({ name }) => !byName.has(name))
+  const unknown = rows.flatMap(({ name }) => (known.has(name) ? [] : [name]))
+  const last = migrations.at(-1)?.name ?? ""
   return {
     applied: migrations.flatMap(({ name }) => {
       const row = byName.get(name)
       return row === undefined ? [] : [{ name, appliedAt: row.appliedAt }]
     }),
-    pending: migrations.filter(({ name }) => !byName.has(name)),
-    unknown: rows.flatMap(({ name }) => (known.has(name) ? [] : [name])),
-    changed: migrations.flatMap((migration) => {
-      const digest = byName.get(migration.name)?.digest ?? null
-      return digest === null || digest === digestOf(migration) ? [] : [migration.name]
-    }),
+    pending,
+    unknown,
+    changed: [
+      ...migrations.flatMap((migration) => {
+        const digest = byName.get(migration.name)?.digest ?? null
+        return digest === null || digest === digestOf(migration) ? [] : [migration.name]
+      }),
+      // A newer version adds migrations after all of this one's. Others come from another line of development, which may have
+      // applied the pending ones under these names.
+      ...unknown.filter((name) => pending.length > 0 && name < last),
+    ],
     withoutDigest: migrations.filter(({ name }) => byName.get(name)?.digest === null),
   }
 }

@@ -2,6 +2,7 @@
 import { writeSync } from "node:fs"
 import { Effect } from "effect"
 import { migrate } from "../../src/migrations/migrate.ts"
+import { migrations } from "../../src/migrations/index.ts"
 import { openDatabase } from "../../src/openDatabase.ts"
 
 const [path = ""] = process.argv.slice(2)
@@ -20,7 +21,7 @@ const main = Effect.gen(function* () {
     writeSync(1, "migrating\n")
     for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000)
   })
-  yield* migrate(database, [endless])
+  yield* migrate(database, [...migrations, endless])
 })
 
 await Effect.runPromise(Effect.scoped(main))

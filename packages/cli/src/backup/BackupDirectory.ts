@@ -79,7 +79,10 @@ const readGeneration = (directory: string, name: string): Generation => {
   try {
     return { name, path, manifest: decodeManifest(readFileSync(join(path, manifestFile), "utf8")) }
   } catch (cause) {
-    throw new Error(`the manifest of ${name} cannot be read: ${causeMessage(cause)}`, { cause })
+    throw new Error(
+      `the manifest of ${name} cannot be read: ${causeMessage(cause)}. To use the other backups, move this one away`,
+      { cause },
+    )
   }
 }
 

@@ -122,6 +122,14 @@ const removeLogs = (path: string): void => {
   for (const log of [`${path}-wal`, `${path}-shm`]) rmSync(log, { force: true })
 }
 
+/** Returns whether the database of a generation is the one that was backed up. */
+const isIntact = (directory: string, { manifest, path }: Generation) => {
+  const source = join(path, databaseFile)
+  return existsSync(source)
+    ? Effect.map(sha256Of(directory, source), (digest) => digest === manifest.database.sha256)
+    : Effect.succeed(false)
+}
+
 /** Restores a generation into an empty directory, as a data directory on which kiln starts once it is adopted. */
 export const restoreBackup = Effect.fnUntraced(function* (
   directory: string,
@@ -129,8 +137,13 @@ export const restoreBackup = Effect.fnUntraced(function* (
   to: string,
 ) {
   const source = join(found.path, databaseFile)
-  if ((yield* sha256Of(directory, source)) !== found.manifest.database.sha256)
-    return yield* failed(`${databaseFile} of ${found.name} is damaged: restore another generation`)
+  if (!(yield* isIntact(directory, found)))
+    return yield* failed(`${databaseFile} of ${found.name} is damaged: restore another backup with --backup`)
+  // Jobs that a damaged database lacks must not count as deleted.
+  if (!(yield* isIntact(directory, newest)))
+    return yield* failed(
+      `${databaseFile} of ${newest.name}, the newest backup, is damaged, so it cannot tell which data was deleted after ${found.name}. To restore with this data, move ${newest.path} away first`,
+    )
   yield* prepareTarget(directory, to, found.manifest.installation_id)
   const path = join(to, unfinishedFile)
   yield* copyPrivately(source, path)

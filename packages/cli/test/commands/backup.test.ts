@@ -398,6 +398,17 @@ describe("kiln restore --to", () => {
     truncateSync(join(lab.directory, "generations", backup, "kiln.db"), 4_096)
     const to = join(lab.scratch, "restored")
     expect(await refusalOf(["restore", lab.directory, "--to", to], {}, 1)).toContain("is damaged")
+    // An older backup neither: what the damaged one lacks would count as deleted. The remedy works.
+    const older = await backUp(lab.directory, lab.env)
+    const newest = await backUp(lab.directory, lab.env)
+    const damaged = join(lab.directory, "generations", newest.backup)
+    truncateSync(join(damaged, "kiln.db"), 0)
+    const restore = ["restore", lab.directory, "--backup", older.backup, "--to", to]
+    expect(await refusalOf(restore, {}, 1)).toContain(`the newest backup, is damaged`)
     expect(existsSync(to)).toBe(false)
+    rmSync(join(damaged, "manifest.json"))
+    expect(await refusalOf(restore, {}, 1)).toContain("To use the other backups, move this one away")
+    rmSync(damaged, { recursive: true })
+    expect(await jsonOf(restore, {})).toMatchObject({ files: 2, erased_jobs: 0 })
   })
 })

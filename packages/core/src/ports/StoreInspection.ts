@@ -30,7 +30,10 @@ export interface MigrationStatus {
   readonly pending: ReadonlyArray<Migration>
   /** Migrations applied by a newer version. This version may still run beside it. */
   readonly unknown: ReadonlyArray<string>
-  /** Migrations of this version that were applied with another text. The schema is another one, and opening the store fails. */
+  /**
+   * Migrations of this version that were applied with another text; and, while some are pending, applied ones that neither this
+   * version nor a newer one has. The schema is another one, and opening the store fails.
+   */
   readonly changed: ReadonlyArray<string>
 }
 

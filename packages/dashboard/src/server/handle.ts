@@ -15,10 +15,13 @@ import { errorResponse, json } from "./respond.ts"
 
 /**
  * Returns whether a request that changes something comes from this page or from a program, and not from another site's page: its body
- * is JSON, which other sites cannot send without asking, and a browser names no other origin.
+ * is JSON, or it has none and brings a bearer token. Other sites can send neither without asking. A browser names no other origin.
  */
 const isOwnChange = ({ headers, url }: Request): boolean => {
-  if (!/^application\/json(?:;|$)/i.test(headers.get("content-type") ?? "")) return false
+  const type = headers.get("content-type")
+  const needsConsent =
+    type === null ? /^bearer /i.test(headers.get("authorization") ?? "") : /^application\/json(?:;|$)/i.test(type)
+  if (!needsConsent) return false
   const site = headers.get("sec-fetch-site")
   // A browser that says so knows the page's origin, also behind a proxy that replaces Host.
   if (site === "same-origin") return true

@@ -30,6 +30,7 @@ const accepted = {
 /** Maximum bytes of a plain field, and of a form without its file. */
 const maxFieldBytes = 16_384
 const maxFormBytes = 65_536
+const emptyFile = "The file is empty: choose a file with audio in it."
 const formats = "flac and ogg are not supported: send mp3, mp4, m4a, wav or webm."
 
 /** Bytes of a second of compressed audio: an estimate for files that do not contain their length. */
@@ -71,7 +72,7 @@ const receive = Effect.fnUntraced(function* (
     head.push(piece)
     bytes += piece.length
   }
-  if (bytes === 0) return yield* new Refusal({ code: "empty_file", param: "file" })
+  if (bytes === 0) return yield* new Refusal({ code: "empty_file", param: "file", message: emptyFile })
   const format = sniffContainer(Buffer.concat(head))
   if (format === undefined) return yield* refuseField("file", `The file is not audio of a known format; ${formats}`)
   const declaredSeconds = Math.min(900, Math.max(1, (exchange.contentLength ?? 60 * bytesPerSecond) / bytesPerSecond))

@@ -69,6 +69,11 @@ describe("a transcription", () => {
     },
   )
 
+  it("of an empty file is refused without the advice for uploads", async () => {
+    const refused = errorOf(await transcribe(model, ["file", Buffer.alloc(0)]))
+    expect(refused).toMatchObject({ status: 422, code: "empty_file", message: expect.not.stringContaining("PUT") })
+  })
+
   it("is limited in size, with and without a declared length", async () => {
     const large: Part = ["file", wav(100_001)]
     expect(errorOf(await transcribe(model, large))).toMatchObject({ status: 413, code: "file_too_large" })
