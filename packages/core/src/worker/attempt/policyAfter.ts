@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { FailureReason, AttemptLimits } from "../../domain/Attempt.ts"
+import { outsideOfCallers } from "../../engine/outsideOfCallers.ts"
 import type { Attempt } from "./Attempt.ts"
 import { logCause } from "./AttemptEnd.ts"
 
@@ -22,12 +23,20 @@ export const policyAfter = (
   if (!failure.retry || (retry.backoff === undefined && retry.retryIf === undefined)) return Effect.succeed(policy)
   return Effect.catchCause(
     Effect.sync((): Policy => {
-      if (noPromise("retryIf", retry.retryIf?.(error)) === false)
+      if (
+        noPromise(
+          "retryIf",
+          outsideOfCallers(() => retry.retryIf?.(error)),
+        ) === false
+      )
         return { ...policy, failure: { ...failure, retry: false } }
       const { backoff } = retry
       if (backoff === undefined) return policy
       if (typeof backoff !== "function") return { ...policy, limits: withBounds(policy.limits, backoff) }
-      const delayMs = noPromise("backoff", backoff(job.failures + 1, error))
+      const delayMs = noPromise(
+        "backoff",
+        outsideOfCallers(() => backoff(job.failures + 1, error)),
+      )
       if (!(delayMs >= 0)) throw new TypeError("retry.backoff must return a non-negative number of milliseconds")
       return { ...policy, failure: { ...failure, backoffMs: Math.min(delayMs, longestBackoffMs) } }
     }),
