@@ -223,27 +223,34 @@ describe("context", () => {
 
   it("is that of no other caller: functions for a job see nothing of the call that happens to run it", async () => {
     const seen: Record<string, string> = {}
-    const see = (where: string) => void (seen[where] = storage.getStore()?.user ?? "nobody")
+    const see = <A>(where: string, result: A): A => {
+      seen[where] = storage.getStore()?.user ?? "nobody"
+      return result
+    }
     const watched = jobKind({
       name: "watched",
       request: z.object({}),
       retry: {
-        retryIf: () => (see("retryIf"), true),
-        backoff: () => (see("backoff"), 0),
+        retryIf: () => see("retryIf", true),
+        backoff: () => see("backoff", 0),
       },
       run: async ({ attempt, step }) => {
-        see("run")
+        see("run", undefined)
         if (attempt === 1) throw new Error("once more")
-        await step("step", async () => (see("step"), 1))
+        await step("step", async () => see("step", 1))
         return { output: {} }
       },
-      onFinished: () => see("onFinished"),
+      onFinished: () => see("onFinished", undefined),
     })
     const batched = jobKind({
       name: "batched",
       request: z.object({}),
       batch: { size: 2, waitMs: 1 },
-      run: async ({ jobs }) => (see("batch"), jobs.map(() => ({ output: {} }))),
+      run: async ({ jobs }) =>
+        see(
+          "batch",
+          jobs.map(() => ({ output: {} })),
+        ),
     })
     await storage.run({ user: "ada" }, async () => {
       await using engine = await createEngine({
@@ -252,9 +259,9 @@ describe("context", () => {
         autoStart: false,
         log: false,
         context: { ...context, capture: () => undefined },
-        onAttemptFailed: () => see("onAttemptFailed"),
+        onAttemptFailed: () => see("onAttemptFailed", undefined),
       })
-      engine.on("completed", () => see("completed"))
+      engine.on("completed", () => see("completed", undefined))
       await engine.submit("watched", {})
       await engine.submit("batched", {})
       while ((await engine.drain({ maxMs: 5_000 })).attempts > 0);
