@@ -20,6 +20,16 @@ const poolOf = (config: pg.PoolConfig) =>
     (pool) => Effect.promise(() => pool.end()),
   )
 
+/** Replaces the driver's parsers, which belong to the whole process, until the scope ends. */
+const replacedParsers = Effect.acquireRelease(
+  Effect.sync(() => {
+    const replaced = Object.values(pg.types.builtins).map((type) => [type, pg.types.getTypeParser(type)] as const)
+    for (const [type] of replaced) pg.types.setTypeParser(type, (text) => `replaced ${text}`)
+    return replaced
+  }),
+  (replaced) => Effect.sync(() => replaced.forEach(([type, parser]) => pg.types.setTypeParser(type, parser))),
+)
+
 const open = (options: PostgresOptions) => Layer.build(Layer.fresh(PostgresStores.layer(options)))
 
 /** What kiln might leave in a session. */
@@ -46,6 +56,7 @@ describe("a pool of the embedding program", () => {
       const pool = yield* poolOf({ connectionString: yield* emptyDatabase, max: 6, types })
       yield* Effect.scoped(
         Effect.gen(function* () {
+          yield* replacedParsers
           const context = yield* open({ pool })
           yield* Effect.provide(Effect.andThen(arrangeEveryState, callEveryVerb), context)
           yield* Effect.repeat(Context.get(context, WakeUp).reach, { until: (reach) => reach === "installation" })

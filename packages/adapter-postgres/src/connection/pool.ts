@@ -50,22 +50,28 @@ export interface ConnectionOptions extends Wire {
   readonly ownSessions: boolean
 }
 
-/** The server's type numbers for bigint and arrays of it. */
-const int8: number = pg.types.builtins.INT8
+/** The server's type number for arrays of bigint. */
 const int8Array = 1016
 
 const numbersOf = (text: string): unknown => JSON.parse(`[${text.slice(1, -1).replaceAll("NULL", "null")}]`)
 
+const { BOOL, BYTEA, FLOAT8, INT2, INT4, INT8, JSON: json, JSONB, OID } = pg.types.builtins
+
+/** Every stored bigint is a safe integer. */
 const parsers = new Map<number, (text: string) => unknown>([
-  [int8, Number],
+  [BOOL, (text) => text === "t"],
+  [BYTEA, (text) => Buffer.from(text.slice("\\x".length), "hex")],
+  ...[FLOAT8, INT2, INT4, INT8, OID].map((type): [number, (text: string) => number] => [type, Number]),
   [int8Array, numbersOf],
+  [json, JSON.parse],
+  [JSONB, JSON.parse],
 ])
 
-/** Reads bigint as a number: every stored one is a safe integer. */
-export const types: pg.CustomTypesConfig = {
-  getTypeParser: (oid, format) =>
-    parsers.get(oid) ?? (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
-}
+/**
+ * Reads the values of kiln's statements; those of other types are texts. The driver's own parsers belong to the whole process, so a
+ * program may have replaced them (`pg.types.setTypeParser`).
+ */
+export const types: pg.CustomTypesConfig = { getTypeParser: (type) => parsers.get(type) ?? String }
 
 /**
  * Settings that change the meaning of text sent to or from the server. A database or role may override them, but every

@@ -206,7 +206,7 @@ export interface Attempt<
    * result. A later attempt goes on after the last chunk that is stored.
    */
   readonly emit: (chunk: Chunk) => void
-  /** The number of chunks of the job so far, those of earlier attempts included: where an attempt goes on that can. */
+  /** The number of chunks of the job so far, those before a wait and of earlier attempts included: where an attempt goes on that can. */
   readonly emitted: number
   /**
    * Creates one of the job's files. The file is durable when it resolves. A later attempt creates it again, also after a wait. Writing it

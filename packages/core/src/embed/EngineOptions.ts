@@ -13,6 +13,7 @@ import type { JobResult, OnFinished } from "./JobResult.ts"
 /**
  * Carries values from `submit` to `run`: `{ capture: () => requestStorage.getStore(), restore: (store, run) =>
  * requestStorage.run(store, run) }`. The values are stored with the job and stay when its data is erased: no personal data.
+ * Other values of callers, such as those of the call that happened to wake the worker, do not reach the functions of a kind.
  */
 export interface CallerContext {
   /** Called by each submission. Returns JSON of up to 4,096 characters, or `undefined` for a job without context. */

@@ -6,6 +6,7 @@ import * as Stream from "effect/Stream"
 import type { OutputFile } from "../domain/index.ts"
 import type { JsonObject } from "../domain/Json.ts"
 import { underCaller } from "../engine/CallerSpan.ts"
+import { outsideOfCallers } from "../engine/outsideOfCallers.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
@@ -64,7 +65,7 @@ const called = (
 ): Promise<AttemptOutcome<JsonObject>> => {
   const value = submitted.context
   const restored = value === undefined ? undefined : Context.get(services, RestoreContext)
-  return restored === undefined ? run(attempt) : restored(value as never, () => run(attempt))
+  return outsideOfCallers(() => (restored === undefined ? run(attempt) : restored(value as never, () => run(attempt))))
 }
 
 /** Gives the audio of a request the content stream that providers read. */
@@ -246,8 +247,8 @@ class AsyncAttempt extends AsyncJob implements Attempt {
     this.#isOver = true
     this.#parts.cut()
     // A signal that nothing has read yet is aborted when it is read.
-    this.#controller ??= new AbortController()
-    this.#controller.abort()
+    const controller = (this.#controller ??= new AbortController())
+    outsideOfCallers(() => controller.abort())
   }
 
   /** Ends the attempt. The parts that still run are interrupted, because the next attempt would run them a second time beside them. */

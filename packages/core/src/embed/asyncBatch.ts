@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { isError } from "../domain/index.ts"
 import type { JsonObject } from "../domain/Json.ts"
+import { outsideOfCallers } from "../engine/outsideOfCallers.ts"
 import type { AttemptError } from "../kinds/AttemptContext.ts"
 import { type BatchedJob, type BatchedResult, outcomesBug, type RunBatch } from "../kinds/JobBatch.ts"
 import { KindBug } from "../kinds/KindBug.ts"
@@ -27,10 +28,8 @@ export const runAsyncBatch =
         }
         const failed = (thrown: unknown) => end(failing(thrown))
         try {
-          Promise.resolve(run({ jobs: asked, mode, signal: controller.signal, failure })).then(
-            (outcomes) => end(outcomesOf(outcomes, jobs.length)),
-            failed,
-          )
+          const started = outsideOfCallers(() => run({ jobs: asked, mode, signal: controller.signal, failure }))
+          Promise.resolve(started).then((outcomes) => end(outcomesOf(outcomes, jobs.length)), failed)
         } catch (thrown) {
           failed(thrown)
         }

@@ -1,3 +1,4 @@
+import { inProgramContext } from "../engine/programContext.ts"
 import type { BuiltInKind } from "./jobKind.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
@@ -19,5 +20,6 @@ export const createEngine = async <
   // Loaded here, because it takes several times as long to load as everything else: a program that only defines kinds,
   // or creates its engine on the first request, does not wait for it.
   const { openEmbedded } = await import("./openEmbedded.ts")
-  return openEmbedded(options)
+  // Created in a request, an engine must not keep what belongs to that.
+  return inProgramContext(() => openEmbedded(options))
 }

@@ -16,6 +16,7 @@ import {
 } from "../domain/index.ts"
 import { Engine, JobEvents } from "../engine/index.ts"
 import { countedProgress } from "../engine/countedProgress.ts"
+import { outsideOfCallers } from "../engine/outsideOfCallers.ts"
 import { readJob } from "../engine/readJob.ts"
 import { JobDirectory } from "../ports/index.ts"
 import { inSpan } from "../engine/spans.ts"
@@ -192,7 +193,7 @@ export const eventVerbs = ({
       if (typeof listener !== "function") throw new TypeError("on() expects a function as its listener")
       // Returned, because an async listener gives a promise, whose rejection the bus reports.
       const end = events.listen((event) =>
-        event.type === type ? listener(event as Parameters<typeof listener>[0]) : undefined,
+        event.type === type ? outsideOfCallers(() => listener(event as Parameters<typeof listener>[0])) : undefined,
       )
       const subscription: Subscription = Object.assign(() => end(), { [Symbol.dispose]: end })
       return subscription

@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { JobMode } from "../domain/Access.ts"
 import { JobEvents } from "../engine/index.ts"
+import { outsideOfCallers } from "../engine/outsideOfCallers.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { portsOf } from "../kinds/portsOf.ts"
@@ -174,6 +175,8 @@ const reportErrors = (
     if (attempt === undefined || durationMs === undefined) return undefined
     const retryInMs = event.type === "attempt_failed" ? event.retryInMs : undefined
     // Returned, because an async function gives a promise, whose rejection the bus reports.
-    return onAttemptFailed(error, { jobId, projectId, kind, mode, attempt, errorCode, retryInMs, durationMs })
+    return outsideOfCallers(() =>
+      onAttemptFailed(error, { jobId, projectId, kind, mode, attempt, errorCode, retryInMs, durationMs }),
+    )
   })
 }

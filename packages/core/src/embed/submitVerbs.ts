@@ -27,6 +27,7 @@ import { submittedFor, uniqueFor } from "./checkSubmitted.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import type { FinishedJob, OnFinished, SubmittedJob } from "./JobResult.ts"
+import { outsideOfCallers } from "../engine/outsideOfCallers.ts"
 import { fieldOf } from "../providers/checks.ts"
 import { toJobResult } from "./toJobResult.ts"
 
@@ -45,7 +46,9 @@ export const finishHandlersOf = (
       const handler: FinishHandler = async (job, attempt, signal) => {
         const request = kind.requestOnFailure && job.status === "failed" ? job.request : null
         const result = toJobResult(job, { kinds, settings }) as FinishedJob
-        return onFinished({ job: result, attempt, signal, ...(request !== null && { request }) })
+        return outsideOfCallers(() =>
+          onFinished({ job: result, attempt, signal, ...(request !== null && { request }) }),
+        )
       }
       return [[kind.name, handler]]
     }),

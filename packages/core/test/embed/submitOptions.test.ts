@@ -221,6 +221,56 @@ describe("context", () => {
     expect(await engine.wait(none)).toMatchObject({ output: { inStep: "nobody", inRun: "nobody" } })
   })
 
+  it("is that of no other caller: functions for a job see nothing of the call that happens to run it", async () => {
+    const seen: Record<string, string> = {}
+    const see = <A>(where: string, result: A): A => {
+      seen[where] = storage.getStore()?.user ?? "nobody"
+      return result
+    }
+    const watched = jobKind({
+      name: "watched",
+      request: z.object({}),
+      retry: {
+        retryIf: () => see("retryIf", true),
+        backoff: () => see("backoff", 0),
+      },
+      run: async ({ attempt, step }) => {
+        see("run", undefined)
+        if (attempt === 1) throw new Error("once more")
+        await step("step", async () => see("step", 1))
+        return { output: {} }
+      },
+      onFinished: () => see("onFinished", undefined),
+    })
+    const batched = jobKind({
+      name: "batched",
+      request: z.object({}),
+      batch: { size: 2, waitMs: 1 },
+      run: async ({ jobs }) =>
+        see(
+          "batch",
+          jobs.map(() => ({ output: {} })),
+        ),
+    })
+    await storage.run({ user: "ada" }, async () => {
+      await using engine = await createEngine({
+        store: memoryStore(),
+        kinds: [watched, batched],
+        autoStart: false,
+        log: false,
+        context: { ...context, capture: () => undefined },
+        onAttemptFailed: () => see("onAttemptFailed", undefined),
+      })
+      engine.on("completed", () => see("completed", undefined))
+      await engine.submit("watched", {})
+      await engine.submit("batched", {})
+      while ((await engine.drain({ maxMs: 5_000 })).attempts > 0);
+      expect(storage.getStore()).toEqual({ user: "ada" })
+    })
+    const functions = ["run", "step", "retryIf", "backoff", "onAttemptFailed", "onFinished", "completed", "batch"]
+    expect(seen).toEqual(Object.fromEntries(functions.map((name) => [name, "nobody"])))
+  })
+
   it.each<[string, unknown]>([
     ["not JSON", () => 1],
     ["longer than 4,096 characters", "x".repeat(4_096)],

@@ -7,6 +7,7 @@ import { attemptRecord } from "../../domain/AttemptRecord.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import type { JobEvent, JobRef } from "../../engine/JobEvent.ts"
 import { JobEvents, refOf } from "../../engine/JobEvents.ts"
+import { outsideOfCallers } from "../../engine/outsideOfCallers.ts"
 import type { Deferral } from "../../ports/index.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { ProviderPaused } from "../../providers/circuitBreaker.ts"
@@ -202,12 +203,20 @@ const policyAfter = (
   if (!failure.retry || (retry.backoff === undefined && retry.retryIf === undefined)) return Effect.succeed(policy)
   return Effect.catchCause(
     Effect.sync((): Policy => {
-      if (noPromise("retryIf", retry.retryIf?.(error)) === false)
+      if (
+        noPromise(
+          "retryIf",
+          outsideOfCallers(() => retry.retryIf?.(error)),
+        ) === false
+      )
         return { ...policy, failure: { ...failure, retry: false } }
       const { backoff } = retry
       if (backoff === undefined) return policy
       if (typeof backoff !== "function") return { ...policy, limits: withBounds(policy.limits, backoff) }
-      const delayMs = noPromise("backoff", backoff(job.failures + 1, error))
+      const delayMs = noPromise(
+        "backoff",
+        outsideOfCallers(() => backoff(job.failures + 1, error)),
+      )
       if (!(delayMs >= 0)) throw new TypeError("retry.backoff must return a non-negative number of milliseconds")
       return { ...policy, failure: { ...failure, backoffMs: Math.min(delayMs, longestBackoffMs) } }
     }),

@@ -1,0 +1,29 @@
+/** The values of a chain of calls, timers and promises. */
+export interface AsyncStorage<Value> {
+  readonly run: <A>(value: Value, work: () => A) => A
+  readonly getStore: () => Value | undefined
+}
+
+interface AsyncHooks {
+  readonly AsyncLocalStorage: {
+    new <Value>(): AsyncStorage<Value>
+    readonly snapshot?: () => <A>(call: () => A) => A
+  }
+}
+
+/** Runtimes with Node's built-in modules: Node, Deno, Bun, and Workers in their Node mode. */
+interface NodeProcess {
+  readonly getBuiltinModule?: (id: "node:async_hooks") => AsyncHooks | undefined
+}
+
+/** Looked up and not imported, so that the package runs without Node; `undefined` there. */
+export const asyncHooks: AsyncHooks | undefined = (
+  globalThis as { readonly process?: NodeProcess }
+).process?.getBuiltinModule?.("node:async_hooks")
+
+/**
+ * Calls a function in the asynchronous context in which this module was loaded: with the start of the program, and not in a request.
+ * Without Node, where it is.
+ */
+export const inProgramContext: <A>(call: () => A) => A =
+  asyncHooks?.AsyncLocalStorage.snapshot?.() ?? ((call) => call())
