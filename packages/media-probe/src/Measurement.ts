@@ -1,9 +1,8 @@
-import type * as Effect from "effect/Effect"
-import { type MediaProbe, MediaUnreadable } from "@kiln/core/ports"
+import { type MediaInfo, MediaUnreadable } from "@kiln/core/ports"
 import type { Walk, Work } from "./Work.ts"
 
 /** The duration of a file, or why it is not decodable audio of its container. */
-export type Measurement = Effect.Success<ReturnType<MediaProbe["Service"]["probe"]>> | MediaUnreadable
+export type Measurement = MediaInfo | MediaUnreadable
 
 /**
  * Measures a file of one container format, which is in memory as a whole. Follows the walk of a decoder, and counts what a decoder

@@ -95,7 +95,7 @@ export {
   priorityOfRank,
   readPriority,
 } from "./Priority.ts"
-export { progressStep, progressCheckpoint, progressOf, progressIn } from "./Progress.ts"
+export { type Progress, progressStep, progressCheckpoint, progressOf, progressIn } from "./Progress.ts"
 export * from "./RepeatedEnd.ts"
 export {
   spendPeriods,

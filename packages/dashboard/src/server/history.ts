@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { JsonObject } from "@kiln/core/domain"
-import { JobDirectory, MinuteHistory, type PublishedWorker, Switchboard } from "@kiln/core/ports"
+import { type HistoryMinute, JobDirectory, MinuteHistory, type PublishedWorker, Switchboard } from "@kiln/core/ports"
 import type { InputOf, ResultOf } from "../api/index.ts"
 import { mostMeasured } from "./installation.ts"
 import { shared } from "./shared.ts"
@@ -65,9 +65,7 @@ export const recordHistory = Effect.gen(function* () {
   )
 })
 
-type Minute = Effect.Success<ReturnType<MinuteHistory["Service"]["listMinutes"]>>[number]
-
-const figuresOf = ({ figures }: Minute): ReadonlyMap<string, Figures> =>
+const figuresOf = ({ figures }: HistoryMinute): ReadonlyMap<string, Figures> =>
   new Map(
     Object.entries(figures).flatMap(([name, value]) => {
       if (!Array.isArray(value)) return []
@@ -103,13 +101,13 @@ const added = (all: ReadonlyArray<Figures>): Figures =>
     none,
   )
 
-const versionsOf = ({ figures }: Minute): ReadonlyArray<string> => {
+const versionsOf = ({ figures }: HistoryMinute): ReadonlyArray<string> => {
   const versions = figures[versionsField]
   return typeof versions === "object" && versions !== null && !Array.isArray(versions) ? Object.keys(versions) : []
 }
 
 /** Returns the first sight of each version, except of those that the first minute with workers has. */
-export const deploysOf = (minutes: ReadonlyArray<Minute>, stepMs: number): ResultOf<"history">["deploys"] => {
+export const deploysOf = (minutes: ReadonlyArray<HistoryMinute>, stepMs: number): ResultOf<"history">["deploys"] => {
   const [first, ...others] = minutes.filter((minute) => versionsOf(minute).length > 0)
   const seen = new Set(first === undefined ? [] : versionsOf(first))
   return others.flatMap((minute) =>
@@ -119,7 +117,7 @@ export const deploysOf = (minutes: ReadonlyArray<Minute>, stepMs: number): Resul
   )
 }
 
-const chart = (minutes: ReadonlyArray<Minute>, step: number): ResultOf<"history"> => {
+const chart = (minutes: ReadonlyArray<HistoryMinute>, step: number): ResultOf<"history"> => {
   const stepMs = step * minuteMs
   const steps = [...Map.groupBy(minutes, ({ at }) => at - (at % stepMs))].map(([at, all]) => {
     const parts = all.map(figuresOf)

@@ -1,6 +1,6 @@
 import type { JobFamily } from "@kiln/client"
 import type { JobBody } from "@kiln/client/api"
-import { type Billing, billingOf, type JsonObject, type PolledJob, type progressOf } from "@kiln/core/domain"
+import { type Billing, billingOf, type JsonObject, type PolledJob, type Progress } from "@kiln/core/domain"
 import type { OfferedKind } from "./offerKinds.ts"
 
 type Body = (job: PolledJob, output: JsonObject | undefined, defaultCurrency: string) => object
@@ -40,7 +40,7 @@ const briefBody: Body = (job, output) => ({
 export const stateBody: Readonly<Record<JobBody, Body>> = { full: fullBody, brief: briefBody }
 
 /** The progress of a running job of a custom kind. */
-export const progressBody = ({ message, value }: NonNullable<ReturnType<typeof progressOf>>) => ({ value, message })
+export const progressBody = ({ message, value }: Progress) => ({ value, message })
 
 export const pollingPath = ({ poll }: JobFamily, jobId: string): string => poll.slice(0, -":id".length) + jobId
 

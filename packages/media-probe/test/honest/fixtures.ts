@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 
-const directory = new URL("../fixtures/honest", import.meta.url)
+const directory = new URL("../fixtures/honest/", import.meta.url)
 const list = new URL("files.tsv", directory)
 
 /** A committed file of the honest corpus. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { remediesIn, type Remedy } from "./remediesIn.ts"
 
-const packages = new URL("../../../..", import.meta.url)
+const packages = new URL("../../../../", import.meta.url)
 const read = (path: string): ReadonlyArray<Remedy> => remediesIn(readFileSync(new URL(path, packages), "utf8"))
 
 /** All remedies that the doctor can print about an installation on SQLite, or about both. */
