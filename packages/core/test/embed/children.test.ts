@@ -160,7 +160,7 @@ describe("children", () => {
       name: "hanging",
       request: z.object({ n: z.number() }),
       run: ({ request: { n }, signal }) =>
-        new Promise((_, reject) => {
+        new Promise<never>((_, reject) => {
           signal.addEventListener("abort", () => {
             aborted.push(n)
             reject(new Error("aborted"))
