@@ -34,13 +34,16 @@ interface Known {
 
 const known = new Map<string, Known>()
 
-/** Maximum number of tests for a mutant: what all tests reach is what all of them depend on, if it matters. */
-const mostTests = 250
-
 const yieldOf = ({ kills, longestMs, ms }: Known): number => (kills + 0.2) / Math.max(ms, longestMs)
 
-/** A test that often detects mutants in little time comes first. */
-const byYield = (one: Known, other: Known): number => yieldOf(other) - yieldOf(one)
+/** Tests of the source's own file come first, then those that often detect mutants in little time. */
+const byYield =
+  (source: string) =>
+  (one: Known, other: Known): number =>
+    Number(isOf(other, source)) - Number(isOf(one, source)) || yieldOf(other) - yieldOf(one)
+
+/** Whether a test is one of `leaseWatch.test.ts` for `LeaseWatch.ts`. */
+const isOf = ({ id }: Known, source: string): boolean => id.toLowerCase().includes(`/${source}.test.ts#`)
 
 const learn = async (task: Task, file: string, names: ReadonlyArray<string>, suites: ReadonlyArray<Suite>) => {
   if (task.mode !== "run" && task.mode !== "queued") return
@@ -115,7 +118,7 @@ const dryRun = async (): Promise<Response> => {
   return { runs, isStained: false, coverage: instrumented.mutantCoverage }
 }
 
-const mutantRun = async ({ activeMutant, hitLimit, times, tests }: Extract<Request, { readonly type: "mutant" }>) => {
+const mutantRun = async ({ activeMutant, hitLimit, source, tests, times }: Extract<Request, { readonly type: "mutant" }>) => {
   instrumented.hitCount = 0
   instrumented.hitLimit = hitLimit
   for (const [id, ms] of times) {
@@ -125,7 +128,7 @@ const mutantRun = async ({ activeMutant, hitLimit, times, tests }: Extract<Reque
   const chosen = tests === undefined ? [...known.values()] : tests.flatMap((id) => known.get(id) ?? [])
   const runs: Array<TestRun> = []
   let isStained = false
-  for (const one of chosen.sort(byYield).slice(0, mostTests)) {
+  for (const one of chosen.sort(byYield(source))) {
     instrumented.activeMutant = activeMutant
     const run = await runTest(one)
     instrumented.activeMutant = undefined

@@ -1,7 +1,7 @@
 // A test runner for Stryker that keeps the tests loaded: a test of this repository takes milliseconds, and loading them took seconds for
 // each mutant.
 import { globSync } from "node:fs"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { BroadcastChannel } from "node:worker_threads"
 import { createVitest, type Vitest } from "vitest/node"
 import { receive, type Request, type Response, send } from "./messages.ts"
@@ -9,7 +9,7 @@ import { receive, type Request, type Response, send } from "./messages.ts"
 interface MutantRun {
   readonly testFilter?: ReadonlyArray<string>
   readonly hitLimit?: number
-  readonly activeMutant: { readonly id: string }
+  readonly activeMutant: { readonly id: string; readonly fileName: string }
   readonly mutantActivation: "runtime" | "static"
 }
 
@@ -59,6 +59,7 @@ class LoadedTestRunner {
       type: "mutant" as const,
       activeMutant: activeMutant.id,
       hitLimit,
+      source: basename(activeMutant.fileName, ".ts").toLowerCase(),
       tests: testFilter,
       times: this.#times,
     }
