@@ -87,20 +87,6 @@ describe("waiting for a job", () => {
     }).pipe(within({ stores }))
   })
 
-  it.effect("ends after its timeout, though it was woken in vain", () =>
-    Effect.gen(function* () {
-      const { id } = yield* submitSpeech("k")
-      const events = yield* JobEvents
-      const waiting = yield* Effect.forkChild(Effect.flip(wait(id, 10_000)), { startImmediately: true })
-      yield* TestClock.adjust("6 seconds")
-      events.emit({ type: "finished", jobId: id })
-      yield* TestClock.adjust("3900 millis")
-      assert.isUndefined(waiting.pollUnsafe())
-      yield* TestClock.adjust("100 millis")
-      assert.strictEqual((yield* Fiber.join(waiting))._tag, "WaitTimeout")
-    }).pipe(within()),
-  )
-
   it.effect("shares its polls with other callers that poll at the same moment", () => {
     const { seen, stores } = watched()
     return Effect.gen(function* () {

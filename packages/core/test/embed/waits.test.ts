@@ -109,6 +109,9 @@ describe.each(["memory", "SQLite"])("a podcast that is approved, on %s", (name) 
     expect(await refused("longer", `${longest}x`)).toMatchObject({ code: "invalid_request", errors })
     for (const wrong of ["", "x".repeat(65), "a\u0000"])
       expect(await refused(wrong, "")).toMatchObject({ code: "invalid_request", errors: [{ field: "name" }] })
+    for (let n = 1; n < 100; n++) await engine.signal(job, `s${n}`, n)
+    expect(await refused("one more", "")).toMatchObject({ errors: [{ field: "name", reason: "max" }] })
+    expect(await engine.signal(job, "s99", 99)).toEqual({ isFirst: true })
   })
 
   it("fails when a signal does not match its schema", async () => {
