@@ -9,6 +9,25 @@ import { dirname, join } from "node:path"
 const root = join(import.meta.dirname, "..")
 const coreTests = "packages/core/test"
 
+/**
+ * Tests of the worker and the engine over the memory store, nearly all in virtual time, and a short simulation: they take about fifteen
+ * seconds together. A mutant needs only those that reach it.
+ */
+const quickTests = [
+  "scripts/mutation/simulated.ts",
+  "packages/simulation/test/{batches,deliveries}.test.ts",
+  `${coreTests}/{afterFailure,attemptRecord,bag,circuit,claimAhead,concurrencyLimits,createEngine,createJob,deadlines}.test.ts`,
+  `${coreTests}/{fairness,filesInProgress,fingerprint,groupCommit,idling,joint*,kindVersions,lastChance,leaseWatch}.test.ts`,
+  `${coreTests}/{leftFibers,limitsWith,live,matchingJobs,openFile,outage,pacedSteps,pieceWriter,publicError,rates}.test.ts`,
+  `${coreTests}/{readUpload,receiveUpload,recovery,releasableBytes,shared*,spans,stepNames,sweepPace,tokenPortion}.test.ts`,
+  `${coreTests}/{waitForJob,waitingClaims,wakeUp,worker,copies/lineage,faults/*}.test.ts`,
+  `${coreTests}/providers/{asyncProviders,guard,pause,sandboxLimits,sharedRate}.test.ts`,
+  `${coreTests}/embed/{acceptedOptions,after,attemptEngine,batch,changedRetries,charges,children,drain,emptyClaims}.test.ts`,
+  `${coreTests}/embed/{errorMessages,failures,files,inheritedNames,jobKind,lifecycle,logMessages,mistakes*,operator}.test.ts`,
+  `${coreTests}/embed/{othersCode,othersGoOn,prices,progress,requests,retention,retried*,schedule*,silentDone}.test.ts`,
+  `${coreTests}/embed/{streams,submit{,Many,Options,With},unknownOptions,values,waiting,waits,wrongOptions}.test.ts`,
+]
+
 /** Tests of a part, the fastest and strictest first: a mutant's tests stop at the first failure. */
 const parts: ReadonlyArray<{ readonly source: string; readonly tests: ReadonlyArray<string> }> = [
   {
@@ -26,14 +45,8 @@ const parts: ReadonlyArray<{ readonly source: string; readonly tests: ReadonlyAr
       `${coreTests}/{fairness,concurrencyLimits,rates,waitingClaims,embed/schedules,embed/progress}.test.ts`,
     ],
   },
-  {
-    source: "packages/core/src/worker/claiming/",
-    tests: [
-      `${coreTests}/{joint*,claimAhead,limitsWith,fairness,concurrencyLimits,wakeUp,idling,worker}.test.ts`,
-      `${coreTests}/{waitingClaims,lastChance,recovery,rates,outage,leaseWatch,faults/*}.test.ts`,
-      `${coreTests}/{providers/*,embed/children,embed/files,embed/lifecycle,embed/operator,embed/waiting}.test.ts`,
-    ],
-  },
+  { source: "packages/core/src/worker/", tests: quickTests },
+  { source: "packages/core/src/engine/", tests: quickTests },
   { source: "packages/core/src/", tests: [`${coreTests}/**/*.test.ts`] },
   { source: "packages/sql-store/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },
   { source: "packages/adapter-sqlite/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },
@@ -58,34 +71,43 @@ const copyTo = (directory: string): void => {
   symlinkSync(join(root, "node_modules/.pnpm"), join(directory, "node_modules/.pnpm"))
 }
 
-const partOf = (path: string): string => parts.find(({ source }) => `${path}/`.startsWith(source))?.source ?? ""
+const testsOf = (path: string): ReadonlyArray<string> | undefined =>
+  parts.find(({ source }) => `${path}/`.startsWith(source))?.tests
 
 const paths = process.argv.length > 2 ? process.argv.slice(2) : ["packages/core/src/domain"]
-const [source = "", ...others] = new Set(paths.map((path) => partOf(path)))
-if (source === "" || others.length > 0)
+const [tests, ...others] = new Set(paths.map((path) => testsOf(path)))
+if (tests === undefined || others.length > 0)
   throw new TypeError(`expected paths in one of ${parts.map((part) => part.source).join(", ")}`)
 
+/** Whether the tests stay loaded. Those of the other parts open databases, or have not been tried. */
+const isLoadedOnce = tests === quickTests
 const directory = mkdtempSync(join(tmpdir(), "kiln-mutation-"))
 try {
   copyTo(directory)
   const report = join(tmpdir(), "kiln-mutation.json")
   const config = {
     inPlace: true,
-    mutate: paths.map((path) => (path.endsWith(".ts") ? path : `${path}/**/*.ts`)),
-    testRunner: "vitest",
-    plugins: ["@stryker-mutator/vitest-runner"],
-    vitest: { configFile: "scripts/mutation/vitest.config.ts", related: false },
+    // Also `file.ts:10-40`.
+    mutate: paths.map((path) => (/\.ts(:|$)/.test(path) ? path : `${path}/**/*.ts`)),
+    ...(isLoadedOnce
+      ? { testRunner: "loaded", plugins: ["./scripts/mutation/runner.ts"] }
+      : {
+          testRunner: "vitest",
+          plugins: ["@stryker-mutator/vitest-runner"],
+          vitest: { configFile: "scripts/mutation/vitest.config.ts", related: false },
+        }),
     // TypeScript 7 has no API that could read it.
     tsconfigFile: "none",
     coverageAnalysis: "perTest",
     concurrency: 1,
+    // A static mutant is active only if the sources are loaded again, and most of those of these parts are messages.
+    ignoreStatic: isLoadedOnce,
     timeoutMS: 20_000,
     reporters: ["progress-append-only", "clear-text", "json"],
     jsonReporter: { fileName: report },
     clearTextReporter: { reportTests: false, logTests: false, allowColor: false },
   }
   writeFileSync(join(directory, "stryker.config.json"), JSON.stringify(config))
-  const tests = parts.find((part) => part.source === source)?.tests ?? []
   const { status } = spawnSync(
     process.execPath,
     ["node_modules/@stryker-mutator/core/bin/stryker.js", "run", "stryker.config.json"],

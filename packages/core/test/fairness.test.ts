@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { projectShare } from "@kiln/core/domain"
+import { type Job, projectShare } from "@kiln/core/domain"
 import type { EngineSettings } from "@kiln/core/effect"
 import { ProviderPostponed } from "@kiln/core/ports"
 import { Effect } from "effect"
+import { isTight, Room } from "../src/worker/claiming/Room.ts"
 import { mp3, principal, speaks, within } from "./support/harness.ts"
 import { finished, openBoard, readJob, running, submitSpeech } from "./support/jobs.ts"
 import { comesTrue, passTime } from "./support/virtualTime.ts"
@@ -29,6 +30,44 @@ const slowSpeech = (duration: "1 second" | "10 minutes") => {
 
 const flood = (count: number, who: ReturnType<typeof principal>) =>
   Effect.forEach(Array.from({ length: count }), (_, n) => submitSpeech(`flood ${n}`, who))
+
+describe("the room of a worker", () => {
+  const jobOf = (projectId: string, mode: "live" | "sandbox" = "sandbox") => ({ mode, projectId }) as Job
+
+  it("counts the jobs of each project, and limits them only beside others of the same mode", () => {
+    const room = Room.empty(4, "share")
+    for (const job of [jobOf("a"), jobOf("a"), jobOf("b"), jobOf("a", "live")]) room.take(job)
+    const before = room.copy().now()
+    room.free(jobOf("a"))
+    const held = [
+      { mode: "live", projectId: "a", count: 1 },
+      { mode: "sandbox", projectId: "a", count: 1 },
+      { mode: "sandbox", projectId: "b", count: 1 },
+    ]
+    assert.deepStrictEqual(room.now() as object, { free: { live: 3, sandbox: 2 }, perProject: projectShare(4), held })
+    assert.strictEqual(before.held[1]?.count, 2)
+    room.free(jobOf("a"))
+    assert.deepStrictEqual([room.now().perProject, room.now().held.length], [0, 2])
+    room.take(jobOf("b", "live"))
+    assert.strictEqual(room.now().perProject, projectShare(4))
+    const limited = Room.empty(4, 3)
+    for (const project of ["a", "b"]) limited.take(jobOf(project))
+    assert.strictEqual(limited.now().perProject, 0)
+  })
+
+  it("is tight without a slot of either mode, or when a project has its share", () => {
+    const held = [
+      { mode: "live" as const, projectId: "a", count: 1 },
+      { mode: "live" as const, projectId: "b", count: 2 },
+    ]
+    const tight = (live: number, sandbox: number, perProject: number) =>
+      isTight({ free: { live, sandbox }, perProject, held })
+    assert.deepStrictEqual(
+      [tight(0, 1, 0), tight(1, 0, 0), tight(1, 1, 0), tight(1, 1, 3), tight(1, 1, 2)],
+      [true, true, false, false, true],
+    )
+  })
+})
 
 describe("slots of a worker", () => {
   for (const [flooded, other] of [

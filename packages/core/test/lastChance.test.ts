@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { JobStore } from "@kiln/core/ports"
 import { Clock, Effect } from "effect"
+import { JobEvents } from "../src/engine/JobEvents.ts"
 import { mp3, principal, speaks, within } from "./support/harness.ts"
 import { finished, readJob, running, submitSpeech } from "./support/jobs.ts"
 import { passTime } from "./support/virtualTime.ts"
@@ -112,6 +113,20 @@ describe("a job that may lose only one more worker", () => {
       assert.strictEqual(mostSlow, 1)
       assert.isAtMost(Math.max(...attempts), 30)
     }).pipe(within({ sandbox, settings: { leaseDurationMs, concurrency: 8 } }))
+  })
+
+  it.effect("ends with the loss, which this process tells", () => {
+    const failed: Array<readonly [string, string]> = []
+    return Effect.gen(function* () {
+      const job = yield* submitSpeech("a")
+      for (let lost = 0; lost < 3; lost++) yield* loseWorker
+      ;(yield* JobEvents).listen((event) => {
+        if (event.type === "failed") failed.push([event.jobId, event.errorCode])
+      })
+      yield* running
+      yield* finished(job.id, "1 minute")
+      assert.deepStrictEqual(failed, [[job.id, "attempts_exhausted"]])
+    }).pipe(within({ settings: { leaseDurationMs } }))
   })
 
   it.effect("does not run alone if the limit is one lost worker", () => {

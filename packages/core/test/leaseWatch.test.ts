@@ -2,6 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { JobStore } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { Clock, Effect } from "effect"
+import { Bag } from "../src/worker/Bag.ts"
+import { checkClaims, heartbeat } from "../src/worker/attempt/Heartbeat.ts"
 import { HeldLease } from "../src/worker/attempt/HeldLease.ts"
 import { LeaseWatch } from "../src/worker/attempt/LeaseWatch.ts"
 import { storeDown, storesWith } from "./support/faults.ts"
@@ -134,9 +136,75 @@ describe("the watch over the leases of a worker", () => {
           assert.isTrue(lease.isLost)
         } else assert.isFalse(lease.holdsAt(watch.now()))
         assert.isAtLeast(watch.frozenMs(lease), 1.9 * leaseDurationMs)
+        // The store refused this one, so it does not count as a lost worker.
+        const refused = new HeldLease({ jobId: "job_refused", token: 1 }, 0, leaseDurationMs, leaseDurationMs)
+        refused.lose()
+        assert.isFalse(refused.holdsAt(watch.now()))
+        assert.strictEqual(watch.frozenMs(refused), 0)
       }
     }).pipe(within()),
   )
+})
+
+describe("the calls that keep leases", () => {
+  const leaseOf = (name: string, remainingMs: number) =>
+    new HeldLease({ jobId: `job_${name}`, token: 1 }, 0, remainingMs, leaseDurationMs)
+  const bagOf = (...leases: ReadonlyArray<HeldLease>) => {
+    const bag = new Bag<HeldLease>()
+    for (const lease of leases) bag.add(lease)
+    return bag
+  }
+
+  it.effect("extend what is held, and nothing that has ended, though no other worker has it yet", () => {
+    const asked: Array<ReadonlyArray<string>> = []
+    const stores = storesWith(JobStore, () => ({
+      extendLeases: (items) => {
+        asked.push(items.map(({ jobId }) => jobId))
+        return Effect.succeed(items.map(() => ({ _tag: "Extended" as const, leaseRemainingMs: leaseDurationMs })))
+      },
+    }))
+    return Effect.gen(function* () {
+      const ended = leaseOf("ended", 5_000)
+      yield* Effect.forkScoped(heartbeat(bagOf(leaseOf("held", leaseDurationMs), ended)))
+      yield* Effect.forkScoped(heartbeat(bagOf(leaseOf("alone", 5_000))))
+      yield* passTime("21 seconds")
+      assert.deepStrictEqual(asked, [["job_held"], ["job_held"]])
+      assert.isTrue(ended.isLost)
+    }).pipe(within({ stores, settings: { leaseDurationMs } }))
+  })
+
+  it.effect("check claims after an answer that failed, and after one that did not come; none without leases", () => {
+    let calls = 0
+    const stores = storesWith(JobStore, () => ({
+      checkClaims: (items) => {
+        calls += 1
+        if (calls === 1) return Effect.fail(storeDown)
+        return calls === 2 ? Effect.never : Effect.succeed(items.map(({ jobId }) => jobId !== "job_canceled"))
+      },
+    }))
+    return Effect.gen(function* () {
+      const held = leaseOf("held", leaseDurationMs)
+      const canceled = leaseOf("canceled", leaseDurationMs)
+      yield* Effect.forkScoped(checkClaims(bagOf()))
+      yield* Effect.forkScoped(checkClaims(bagOf(held, canceled)))
+      yield* passTime("3500 millis")
+      assert.deepStrictEqual([calls, held.isLost, canceled.isLost], [2, false, false])
+      yield* passTime("1 seconds")
+      assert.deepStrictEqual([calls, held.isLost, canceled.isRefused], [3, false, true])
+    }).pipe(within({ stores, settings: { leaseDurationMs, claimCheckIntervalMs: 1_000 } }))
+  })
+
+  it("know a lease that the run limit has cut, though stores round", () => {
+    const lease = leaseOf("last", leaseDurationMs - 2)
+    const isLastWith = (remainingMs: number) => {
+      lease.renew(0, remainingMs)
+      return lease.isLast
+    }
+    assert.deepStrictEqual(
+      [lease.isLast, ...[leaseDurationMs, leaseDurationMs - 1, leaseDurationMs - 1.1].map(isLastWith)],
+      [true, false, false, true],
+    )
+  })
 })
 
 describe("an attempt whose lease is lost", () => {

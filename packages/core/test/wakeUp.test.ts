@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { builtIn, createEngine } from "@kiln/core"
 import {
   defaultEngineSettings,
+  Engine,
   EngineConfig,
   Fingerprint,
   JobEvents,
@@ -95,6 +96,20 @@ describe("the wake-up that comes with a store", () => {
         ),
       ),
     )
+  })
+
+  it.effect("is notified of a signal, and not of one that changes nothing", () => {
+    const channel = makeChannel()
+    return Effect.gen(function* () {
+      const engine = yield* Engine
+      const { id: jobId } = yield* submitSpeech("k")
+      const said: Array<number> = []
+      for (const value of ["a", "a", "b"]) {
+        yield* engine.signalJob({ jobId, name: "s", value })
+        said.push(channel.said - 1)
+      }
+      assert.deepStrictEqual(said, [1, 1, 1])
+    }).pipe(within({ stores: storesOver(channel) }))
   })
 
   it.effect("works within the process if the store has none", () =>

@@ -1,5 +1,5 @@
-import { jobKind } from "@kiln/core"
-import { testEngine } from "@kiln/testing"
+import { createEngine, jobKind } from "@kiln/core"
+import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { openWith } from "./support.ts"
@@ -75,6 +75,19 @@ describe("a retry with a changed request", () => {
     })
     await expect(operator.retry(failed, { request: undefined } as never)).rejects.toThrow("request is undefined")
     expect((await operator.list({ kind: "mail" })).jobs).toHaveLength(1)
+  })
+
+  it("is refused by a process that does not know the kind, which retries the job only as it is", async () => {
+    const { mail } = makeMail()
+    const store = memoryStore()
+    const blobs = memoryBlobs()
+    await using engine = await createEngine({ store, blobs, kinds: [mail], log: false })
+    const failed = await engine.submitAndWait("mail", { to: "ada" }, patient)
+    await using other = await createEngine({ store, blobs, kinds: [], worker: false, log: false })
+    const changed = other.operator.retry(failed.id, { request: { to: "ada@x" } })
+    await expect(changed).rejects.toThrow('unknown job kind "mail"')
+    const again = await engine.wait(await other.operator.retry(failed.id), patient)
+    expect(await engine.operator.getRequest(again)).toEqual({ to: "ada" })
   })
 
   it("keeps what the changed one had finished, once it is retried itself", async () => {

@@ -109,8 +109,18 @@ describe("children", () => {
     await expect
       .poll(async () => (await engine.operator.list({ kind: "clip" })).jobs.length, { timeout: 30_000 })
       .toBe(3)
+    const [ended] = (await engine.operator.list({ kind: "clip" })).jobs
+    await engine.operator.cancel(ended ?? job)
+    const failed: Array<string> = []
+    engine.on("failed", ({ jobId }) => failed.push(jobId))
     await engine.operator.cancel(job)
-    for await (const { kind, status } of engine.operator.listAll()) expect([kind, status]).toEqual([kind, "failed"])
+    const all: Array<string> = []
+    for await (const { id, kind, status } of engine.operator.listAll()) {
+      expect([kind, status]).toEqual([kind, "failed"])
+      all.push(id)
+    }
+    // Each that this call ended, once.
+    expect(failed.toSorted()).toEqual(all.filter((id) => id !== ended?.id).toSorted())
     // A second call has nothing left to cancel.
     await expect(engine.operator.cancel(job)).rejects.toMatchObject({ code: "job_finished" })
   })
@@ -142,6 +152,53 @@ describe("children", () => {
     const codes = async () => (await listed()).map((each) => each.errorCode)
     await expect.poll(codes, { timeout: 30_000 }).toEqual(["canceled_by_operator", "canceled_by_operator"])
     expect(ran).toBe(0)
+  })
+
+  it("that run in this process are interrupted when their parent is canceled", async () => {
+    const aborted: Array<number> = []
+    const hanging = jobKind({
+      name: "hanging",
+      request: z.object({ n: z.number() }),
+      run: ({ request: { n }, signal }) =>
+        new Promise<never>((_, reject) => {
+          signal.addEventListener("abort", () => {
+            aborted.push(n)
+            reject(new Error("aborted"))
+          })
+        }),
+    })
+    const parent = jobKind({
+      name: "parent",
+      request: z.object({}),
+      run: async ({ children }) => ({ output: { n: (await children("a", hanging, [{ n: 1 }, { n: 2 }])).length } }),
+    })
+    // No heartbeat checks whether the claims still hold.
+    const settings = { claimCheckIntervalMs: 3_600_000, leaseDurationMs: 3_600_000 }
+    await using engine = await openWith([parent, hanging], { settings })
+    const job = await engine.submit("parent", {})
+    const isRunning = async () => (await engine.operator.list({ kind: "hanging", status: "processing" })).jobs.length
+    await expect.poll(isRunning, { timeout: 30_000 }).toBe(2)
+    await engine.operator.cancel(job)
+    await expect.poll(() => aborted.length, { timeout: 30_000 }).toBe(2)
+  })
+
+  it("that a cancellation has left are canceled by the next one, though the parent has ended", async () => {
+    const child = jobKind({ name: "child", request: z.object({}), run: async () => ({ output: {} }) })
+    const parent = jobKind({
+      name: "parent",
+      request: z.object({}),
+      run: async ({ children }) => ({ output: { n: (await children("a", child, [{}, {}])).length } }),
+    })
+    await using engine = await openWith([parent, child])
+    await engine.operator.pause("child")
+    const job = await engine.submit("parent", {})
+    const statuses = async () => (await engine.operator.list({ kind: "child" })).jobs.map(({ status }) => status)
+    await expect.poll(statuses, { timeout: 30_000 }).toEqual(["queued", "queued"])
+    // The first step of a cancellation whose process is killed then.
+    await Effect.runPromiseWith(embeddedContext(engine))(JobStore.use((store) => store.cancelJobs([job.id])))
+    expect(await statuses()).toEqual(["queued", "queued"])
+    await expect(engine.operator.cancel(job)).rejects.toMatchObject({ code: "job_finished" })
+    expect(await statuses()).toEqual(["failed", "failed"])
   })
 
   it("that an operator retries wake their parent, which has the result of the retry", async () => {

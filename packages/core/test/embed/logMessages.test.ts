@@ -6,7 +6,7 @@ import { z } from "zod"
 const secret = "cannot post to ada@example.com"
 
 /** Returns what the log says of a job that throws, and of an `onFinished` that throws. */
-const logOf = async (messages: boolean | undefined): Promise<string> => {
+const logOf = async (messages: boolean | undefined, thrown: unknown = new RangeError(secret)): Promise<string> => {
   const entries: Array<LogEntry> = []
   const to = (entry: LogEntry) => void entries.push(entry)
   const kind = jobKind({
@@ -14,7 +14,7 @@ const logOf = async (messages: boolean | undefined): Promise<string> => {
     request: z.object({}),
     limits: { maxFailures: 1 },
     run: async () => {
-      throw new RangeError(secret)
+      throw thrown
     },
     onFinished: () => {
       throw new TypeError(`${secret} either`)
@@ -42,6 +42,14 @@ describe("the log", () => {
     const telling = await logOf(true)
     expect(telling).toContain(`RangeError: ${secret}\n`)
     expect(telling).toContain(`TypeError: ${secret} either\n`)
+  })
+
+  it("has what is not an error only as text, and no more than 1,000 characters of a message", async () => {
+    expect(await logOf(false, secret)).toContain("attempt ended without a result defect\n")
+    expect(await logOf(true, secret)).toContain(`attempt ended without a result defect: ${secret}\n`)
+    expect(await logOf(true, "")).toContain("attempt ended without a result defect\n")
+    const long = await logOf(true, new RangeError("x".repeat(1_001)))
+    expect(long).toContain(`RangeError: ${"x".repeat(1_000)}\n`)
   })
 
   it("has messages in development, unless the program forbids it", async () => {

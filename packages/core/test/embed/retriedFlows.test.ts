@@ -189,6 +189,20 @@ describe("the retry of a child", () => {
     expect(calls.speech).toEqual([0, 1, 0, 0])
   })
 
+  it("needs no room in the queue, unlike that of another job", async () => {
+    const { episode, speech } = podcast(new Set([0]))
+    await using kiln = await testEngine({ kinds: [episode, speech], mode: "manual", settings: { queueCap: 1 } })
+    const other = await kiln.submit("speech", { n: 0 })
+    await kiln.runNext()
+    await kiln.submit("episode", { parts: 2 })
+    await kiln.runNext()
+    await kiln.runNext()
+    const [failed] = (await kiln.operator.list({ kind: "speech", status: "failed" })).jobs
+    expect((await kiln.operator.list({ status: "queued" })).jobs).toHaveLength(1)
+    await expect(kiln.operator.retry(other)).rejects.toMatchObject({ code: "queue_full" })
+    expect(await kiln.operator.retry(failed?.id ?? "")).toMatchObject({ status: "queued" })
+  })
+
   it("is canceled with the parent", async () => {
     const { failed, kiln, parent } = await setup()
     await using _ = kiln

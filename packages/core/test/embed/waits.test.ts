@@ -98,6 +98,22 @@ describe.each(["memory", "SQLite"])("a podcast that is approved, on %s", (name) 
     expect(await engine.wait(job, { timeoutMs: 10_000 })).toMatchObject({ output: { approvedBy: "Ada" }, attempts: 1 })
   })
 
+  it("refuses a signal that is too long, or whose name stores cannot keep", async () => {
+    await using engine = await open(name)
+    const job = await engine.submit("podcast", { parts: 1 }, { delayMs: 60_000 })
+    // With its quotation marks.
+    const longest = "x".repeat(65_534)
+    expect(await engine.signal(job, "longest", longest)).toEqual({ isFirst: true })
+    const refused = (signal: string, value: string) => engine.signal(job, signal, value).catch((error: unknown) => error)
+    const errors = [{ field: "value", reason: "max_length" }]
+    expect(await refused("longer", `${longest}x`)).toMatchObject({ code: "invalid_request", errors })
+    for (const wrong of ["", "x".repeat(65), "a\u0000"])
+      expect(await refused(wrong, "")).toMatchObject({ code: "invalid_request", errors: [{ field: "name" }] })
+    for (let n = 1; n < 100; n++) await engine.signal(job, `s${n}`, n)
+    expect(await refused("one more", "")).toMatchObject({ errors: [{ field: "name", reason: "max" }] })
+    expect(await engine.signal(job, "s99", 99)).toEqual({ isFirst: true })
+  })
+
   it("fails when a signal does not match its schema", async () => {
     await using engine = await open(name)
     const job = await engine.submit("reviewed", {})

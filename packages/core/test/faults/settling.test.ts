@@ -60,6 +60,16 @@ describe("a job is settled however its attempt ends", () => {
     }).pipe(within({ sandbox }))
   })
 
+  it.effect("a kind that fails with something else than its errors has failed, and is tried three times", () => {
+    const failing: JobKind = { ...kind("speech_synthesis"), run: () => Effect.fail({ _tag: "Foreign" } as never) }
+    return Effect.gen(function* () {
+      yield* running
+      const { id } = yield* submitSpeech("k")
+      const job = yield* finished(id, "1 minutes")
+      assert.deepStrictEqual([job.status, job.errorCode, job.attempts], ["failed", "internal_error", 3])
+    }).pipe(within(), Effect.provideService(JobKinds, [failing]))
+  })
+
   it.effect("a measurement that is not a number counts as missing: the declared length is billed", () =>
     Effect.gen(function* () {
       yield* openBoard({ input_audio_seconds: "1" })

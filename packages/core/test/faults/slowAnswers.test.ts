@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { JobStore, Switchboard } from "@kiln/core/ports"
+import { Worker } from "@kiln/core/worker"
 import { makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"
 import { untilStep } from "../../src/domain/Child.ts"
@@ -171,6 +172,39 @@ describe("a slow answer to a claim", () => {
       const held = yield* Effect.forEach(jobs, ({ id }) => Effect.map(readJob(id), (job) => job.held))
       assert.deepStrictEqual(held, [false, false, true, true])
     }).pipe(within({ stores, sandbox, settings }))
+  })
+})
+
+describe("a write that is retried", () => {
+  it.effect("ends with its lease", () => {
+    let claims = 0
+    let writes = 0
+    const stores = storesWith(JobStore, (store) => ({
+      // The next claim would start it again.
+      claimJobs: (request) =>
+        Effect.suspend(() => {
+          claims += 1
+          return claims === 1 ? store.claimJobs(request) : Effect.fail(storeDown)
+        }),
+      completeJobs: () =>
+        Effect.suspend(() => {
+          writes += 1
+          return Effect.fail(storeDown)
+        }),
+    }))
+    return Effect.gen(function* () {
+      const worker = yield* Worker
+      yield* submitSpeech("k")
+      yield* running
+      yield* passTime("29 seconds")
+      assert.isAbove(writes, 3)
+      // Extended twice, and then no more: its end is written until the worker knows that it cannot be.
+      yield* passTime("10 minutes")
+      assert.strictEqual(yield* worker.running, 0)
+      const before = writes
+      yield* passTime("10 minutes")
+      assert.strictEqual(writes, before)
+    }).pipe(within({ stores, settings: { leaseDurationMs: 30_000, runLimitMs: 60_000 } }))
   })
 })
 

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { effectProvider } from "@kiln/core/ports"
 import { defaultCircuitLimits, Worker } from "@kiln/core/worker"
 import { answer, type Behavior, defaultAnswers, failBroken, failWith, hang, makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"
@@ -66,6 +67,25 @@ describe("the pause of a provider", () => {
       yield* passTime("5 seconds")
       assert.isAbove(fake.callsOf("speech").length, failures.length)
     }).pipe(within({ live: fake.providers, settings }))
+  })
+
+  it.effect("costs a job that meets it in the middle of its work no failure", () => {
+    const fake = makeFakeProviders()
+    fake.usually("speech", broken)
+    const transcription = effectProvider("transcription", () => Effect.as(Effect.sleep("5 seconds"), { text: "hello" }))
+    return Effect.gen(function* () {
+      yield* open
+      yield* running
+      const turn = yield* submitVoiceTurn("turn", live)
+      yield* passTime("2 seconds")
+      const other = yield* submitSpeech("other", live)
+      yield* passTime("5 seconds")
+      assert.strictEqual(fake.callsOf("speech").length, 1)
+      assert.deepInclude(yield* readJob(turn.id, live), { status: "processing", attempts: 1, failures: 0 })
+      fake.usually("speech", answer(defaultAnswers.speech))
+      for (const { id } of [turn, other])
+        assert.deepInclude(yield* finished(id, "5 minutes", live), { status: "done", failures: 0 })
+    }).pipe(within({ live: { ...fake.providers, transcription }, settings }))
   })
 
   it.effect("ends for an idle worker on time, not at its next poll, and separately for each provider", () => {

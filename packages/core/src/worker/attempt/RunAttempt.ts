@@ -67,7 +67,7 @@ const finisher = Effect.fnUntraced(function* (slots: Slots) {
       yield* attempt.chunks.writeLast
     const written = yield* writeEnd(attempt, end, { error: end.error, durationMs }, tried)
     const settled = written === "committed" ? written : yield* cleanUp(attempt, written)
-    if (settled !== "committed") slots.settle(attempt, settled)
+    slots.settle(attempt, settled)
     report(attempt, end, settled)
     yield* slots.announceRoom
   })
