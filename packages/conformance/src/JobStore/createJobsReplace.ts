@@ -319,6 +319,9 @@ export const replacingJobs: Section = {
         expect(yield* reserved).toBe("0.0003")
         yield* (yield* JobStore).cancelJobs([jobId(1)])
         expect(yield* reserved).toBe("0.000225")
+        // Without its own reservation, not without that of the other job.
+        yield* create(live(8, 4))
+        expect(yield* createTags(live(9, 6), live(10, 5))).toEqual(["SpendCapReached", "Replaced"])
       }),
     ),
 
