@@ -1,10 +1,14 @@
 // Changes the sources in a copy of the repository, one small change (mutant) at a time, and runs the tests that reach it:
 // `pnpm mutation [path…]`, for example `pnpm mutation packages/core/src/domain/Lease.ts`. Prints the mutants that no test noticed.
 // The copy keeps an interrupted run from leaving mutants in the sources.
+//
+// A statement in SQL is one string to that. `pnpm mutation --statements sqlite|postgres [name…] [--sample N] [--seed S]` changes statements
+// and functions of the database instead, where they run: names are source files of the adapter, or functions.
 import { execFileSync, spawnSync } from "node:child_process"
 import { cpSync, globSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import { runStatements } from "./mutation/runStatements.ts"
 
 const root = join(import.meta.dirname, "..")
 const coreTests = "packages/core/test"
@@ -36,6 +40,13 @@ const parts: ReadonlyArray<{ readonly source: string; readonly tests: ReadonlyAr
   },
   { source: "packages/core/src/", tests: [`${coreTests}/**/*.test.ts`] },
   { source: "packages/sql-store/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },
+  {
+    source: "packages/adapter-sqlite/src/jobs/",
+    tests: [
+      "packages/adapter-sqlite/test/conformance.test.ts",
+      "packages/adapter-sqlite/test/{repeatedEnds,queueCaps,spendCaps,storeTime,fullSlots,costs,damage,callerTransactions}.test.ts",
+    ],
+  },
   { source: "packages/adapter-sqlite/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },
   { source: "packages/adapter-postgres/src/", tests: ["packages/adapter-postgres/test/**/*.test.ts"] },
 ]
@@ -60,39 +71,44 @@ const copyTo = (directory: string): void => {
 
 const partOf = (path: string): string => parts.find(({ source }) => `${path}/`.startsWith(source))?.source ?? ""
 
-const paths = process.argv.length > 2 ? process.argv.slice(2) : ["packages/core/src/domain"]
-const [source = "", ...others] = new Set(paths.map((path) => partOf(path)))
-if (source === "" || others.length > 0)
-  throw new TypeError(`expected paths in one of ${parts.map((part) => part.source).join(", ")}`)
+const runSources = (paths: ReadonlyArray<string>): void => {
+  const [source = "", ...others] = new Set(paths.map((path) => partOf(path)))
+  if (source === "" || others.length > 0)
+    throw new TypeError(`expected paths in one of ${parts.map((part) => part.source).join(", ")}`)
 
-const directory = mkdtempSync(join(tmpdir(), "kiln-mutation-"))
-try {
-  copyTo(directory)
-  const report = join(tmpdir(), "kiln-mutation.json")
-  const config = {
-    inPlace: true,
-    mutate: paths.map((path) => (path.endsWith(".ts") ? path : `${path}/**/*.ts`)),
-    testRunner: "vitest",
-    plugins: ["@stryker-mutator/vitest-runner"],
-    vitest: { configFile: "scripts/mutation/vitest.config.ts", related: false },
-    // TypeScript 7 has no API that could read it.
-    tsconfigFile: "none",
-    coverageAnalysis: "perTest",
-    concurrency: 1,
-    timeoutMS: 20_000,
-    reporters: ["progress-append-only", "clear-text", "json"],
-    jsonReporter: { fileName: report },
-    clearTextReporter: { reportTests: false, logTests: false, allowColor: false },
+  const directory = mkdtempSync(join(tmpdir(), "kiln-mutation-"))
+  try {
+    copyTo(directory)
+    const report = join(tmpdir(), "kiln-mutation.json")
+    const config = {
+      inPlace: true,
+      mutate: paths.map((path) => (path.endsWith(".ts") ? path : `${path}/**/*.ts`)),
+      testRunner: "vitest",
+      plugins: ["@stryker-mutator/vitest-runner"],
+      vitest: { configFile: "scripts/mutation/vitest.config.ts", related: false },
+      // TypeScript 7 has no API that could read it.
+      tsconfigFile: "none",
+      coverageAnalysis: "perTest",
+      concurrency: 1,
+      timeoutMS: 20_000,
+      reporters: ["progress-append-only", "clear-text", "json"],
+      jsonReporter: { fileName: report },
+      clearTextReporter: { reportTests: false, logTests: false, allowColor: false },
+    }
+    writeFileSync(join(directory, "stryker.config.json"), JSON.stringify(config))
+    const tests = parts.find((part) => part.source === source)?.tests ?? []
+    const { status } = spawnSync(
+      process.execPath,
+      ["node_modules/@stryker-mutator/core/bin/stryker.js", "run", "stryker.config.json"],
+      { cwd: directory, stdio: "inherit", env: { ...process.env, KILN_MUTATION_TESTS: tests.join(" ") } },
+    )
+    console.log(`every mutant: ${report}`)
+    process.exitCode = status ?? 1
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
   }
-  writeFileSync(join(directory, "stryker.config.json"), JSON.stringify(config))
-  const tests = parts.find((part) => part.source === source)?.tests ?? []
-  const { status } = spawnSync(
-    process.execPath,
-    ["node_modules/@stryker-mutator/core/bin/stryker.js", "run", "stryker.config.json"],
-    { cwd: directory, stdio: "inherit", env: { ...process.env, KILN_MUTATION_TESTS: tests.join(" ") } },
-  )
-  console.log(`every mutant: ${report}`)
-  process.exitCode = status ?? 1
-} finally {
-  rmSync(directory, { recursive: true, force: true })
 }
+
+const given = process.argv.slice(2)
+if (given[0] === "--statements") await runStatements(given.slice(1))
+else runSources(given.length > 0 ? given : ["packages/core/src/domain"])
