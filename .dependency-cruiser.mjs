@@ -209,11 +209,12 @@ const forbidden = [
     from: { path: "^packages/[^/]+/src/" },
     to: { path: "^(tests|scripts|examples|bench)/|^packages/[^/]+/(test|bin)/" },
   },
+  // scripts/mutation replaces statements where the adapters run them, which no export offers.
   {
     name: "packages-by-name",
     comment: "another package is imported by its name, never by a relative path",
     severity: "error",
-    from: { path: "^(?:packages/([^/]+)|[^/]+)/" },
+    from: { path: "^(?:packages/([^/]+)|[^/]+)/", pathNot: "^scripts/mutation/(sqlite|postgres)Subject\\.ts$" },
     // A path that starts with a dot is `local`; a package found through node_modules is not.
     to: { path: "^packages/(?!$1/)", dependencyTypes: ["local"] },
   },
@@ -221,7 +222,7 @@ const forbidden = [
     name: "packages-through-doors",
     comment: "another package is entered through its exports",
     severity: "error",
-    from: { path: "^(?:packages/([^/]+)|[^/]+)/" },
+    from: { path: "^(?:packages/([^/]+)|[^/]+)/", pathNot: "^scripts/mutation/(sqlite|postgres)Subject\\.ts$" },
     to: { path: "^packages/(?!$1/)", pathNot: doors },
   },
   {

@@ -1,10 +1,14 @@
 // Changes the sources in a copy of the repository, one small change (mutant) at a time, and runs the tests that reach it:
 // `pnpm mutation [path…]`, for example `pnpm mutation packages/core/src/domain/Lease.ts`. Prints the mutants that no test noticed.
 // The copy keeps an interrupted run from leaving mutants in the sources.
+//
+// A statement in SQL is one string to that. `pnpm mutation --statements sqlite|postgres [name…] [--sample N] [--seed S]` changes statements
+// and functions of the database instead, where they run: names are source files of the adapter, or functions.
 import { execFileSync, spawnSync } from "node:child_process"
 import { cpSync, globSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import { runStatements } from "./mutation/runStatements.ts"
 
 const root = join(import.meta.dirname, "..")
 const coreTests = "packages/core/test"
@@ -49,6 +53,13 @@ const parts: ReadonlyArray<{ readonly source: string; readonly tests: ReadonlyAr
   { source: "packages/core/src/engine/", tests: quickTests },
   { source: "packages/core/src/", tests: [`${coreTests}/**/*.test.ts`] },
   { source: "packages/sql-store/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },
+  {
+    source: "packages/adapter-sqlite/src/jobs/",
+    tests: [
+      "packages/adapter-sqlite/test/conformance.test.ts",
+      "packages/adapter-sqlite/test/{repeatedEnds,queueCaps,spendCaps,storeTime,fullSlots,costs,damage,callerTransactions}.test.ts",
+    ],
+  },
   { source: "packages/adapter-sqlite/src/", tests: ["packages/adapter-sqlite/test/**/*.test.ts"] },
   { source: "packages/adapter-postgres/src/", tests: ["packages/adapter-postgres/test/**/*.test.ts"] },
 ]
@@ -74,47 +85,52 @@ const copyTo = (directory: string): void => {
 const testsOf = (path: string): ReadonlyArray<string> | undefined =>
   parts.find(({ source }) => `${path}/`.startsWith(source))?.tests
 
-const paths = process.argv.length > 2 ? process.argv.slice(2) : ["packages/core/src/domain"]
-const [tests, ...others] = new Set(paths.map((path) => testsOf(path)))
-if (tests === undefined || others.length > 0)
-  throw new TypeError(`expected paths in one of ${parts.map((part) => part.source).join(", ")}`)
+const runSources = (paths: ReadonlyArray<string>): void => {
+  const [tests, ...others] = new Set(paths.map((path) => testsOf(path)))
+  if (tests === undefined || others.length > 0)
+    throw new TypeError(`expected paths in one of ${parts.map((part) => part.source).join(", ")}`)
 
-/** Whether the tests stay loaded. Those of the other parts open databases, or have not been tried. */
-const isLoadedOnce = tests === quickTests
-const directory = mkdtempSync(join(tmpdir(), "kiln-mutation-"))
-try {
-  copyTo(directory)
-  const report = join(tmpdir(), "kiln-mutation.json")
-  const config = {
-    inPlace: true,
-    // Also `file.ts:10-40`.
-    mutate: paths.map((path) => (/\.ts(:|$)/.test(path) ? path : `${path}/**/*.ts`)),
-    ...(isLoadedOnce
-      ? { testRunner: "loaded", plugins: ["./scripts/mutation/runner.ts"] }
-      : {
-          testRunner: "vitest",
-          plugins: ["@stryker-mutator/vitest-runner"],
-          vitest: { configFile: "scripts/mutation/vitest.config.ts", related: false },
-        }),
-    // TypeScript 7 has no API that could read it.
-    tsconfigFile: "none",
-    coverageAnalysis: "perTest",
-    concurrency: 1,
-    // A static mutant is active only if the sources are loaded again, and most of those of these parts are messages.
-    ignoreStatic: isLoadedOnce,
-    timeoutMS: 20_000,
-    reporters: ["progress-append-only", "clear-text", "json"],
-    jsonReporter: { fileName: report },
-    clearTextReporter: { reportTests: false, logTests: false, allowColor: false },
+  /** Whether the tests stay loaded. Those of the other parts open databases, or have not been tried. */
+  const isLoadedOnce = tests === quickTests
+  const directory = mkdtempSync(join(tmpdir(), "kiln-mutation-"))
+  try {
+    copyTo(directory)
+    const report = join(tmpdir(), "kiln-mutation.json")
+    const config = {
+      inPlace: true,
+      // Also `file.ts:10-40`.
+      mutate: paths.map((path) => (/\.ts(:|$)/.test(path) ? path : `${path}/**/*.ts`)),
+      ...(isLoadedOnce
+        ? { testRunner: "loaded", plugins: ["./scripts/mutation/runner.ts"] }
+        : {
+            testRunner: "vitest",
+            plugins: ["@stryker-mutator/vitest-runner"],
+            vitest: { configFile: "scripts/mutation/vitest.config.ts", related: false },
+          }),
+      // TypeScript 7 has no API that could read it.
+      tsconfigFile: "none",
+      coverageAnalysis: "perTest",
+      concurrency: 1,
+      // A static mutant is active only if the sources are loaded again, and most of those of these parts are messages.
+      ignoreStatic: isLoadedOnce,
+      timeoutMS: 20_000,
+      reporters: ["progress-append-only", "clear-text", "json"],
+      jsonReporter: { fileName: report },
+      clearTextReporter: { reportTests: false, logTests: false, allowColor: false },
+    }
+    writeFileSync(join(directory, "stryker.config.json"), JSON.stringify(config))
+    const { status } = spawnSync(
+      process.execPath,
+      ["node_modules/@stryker-mutator/core/bin/stryker.js", "run", "stryker.config.json"],
+      { cwd: directory, stdio: "inherit", env: { ...process.env, KILN_MUTATION_TESTS: tests.join(" ") } },
+    )
+    console.log(`every mutant: ${report}`)
+    process.exitCode = status ?? 1
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
   }
-  writeFileSync(join(directory, "stryker.config.json"), JSON.stringify(config))
-  const { status } = spawnSync(
-    process.execPath,
-    ["node_modules/@stryker-mutator/core/bin/stryker.js", "run", "stryker.config.json"],
-    { cwd: directory, stdio: "inherit", env: { ...process.env, KILN_MUTATION_TESTS: tests.join(" ") } },
-  )
-  console.log(`every mutant: ${report}`)
-  process.exitCode = status ?? 1
-} finally {
-  rmSync(directory, { recursive: true, force: true })
 }
+
+const given = process.argv.slice(2)
+if (given[0] === "--statements") await runStatements(given.slice(1))
+else runSources(given.length > 0 ? given : ["packages/core/src/domain"])

@@ -134,8 +134,9 @@ export const withDiagram = (text: string, diagram: string): string => {
 }
 
 const code = (...words: ReadonlyArray<string>): string => words.map((word) => `\`${word}\``).join(", ")
+const row = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
 const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
-  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
+  [row(head), `|${"---|".repeat(head.length)}`, ...rows.map(row)].join("\n")
 
 const guards: Record<JobTransition["guard"], string> = {
   none: "nothing: the job does not exist yet",

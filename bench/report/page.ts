@@ -34,7 +34,7 @@ const engineTable = (figures: Figures, group: string): string => {
     })
     return row([first === undefined ? "" : titleOf(first), ...cells, ratioTo(one, bestPeer(one))])
   })
-  return [row(["", ...names, "kiln / best peer"]), row(["---", ...names.map(() => "---"), "---"]), ...lines].join("\n")
+  return [row(["", ...names, "kiln / best peer"]), `|${"---|".repeat(names.length + 2)}`, ...lines].join("\n")
 }
 
 /** A table of what users see, in which each row names the best engine beside kiln, where one can do it. */

@@ -2,8 +2,7 @@
 
 export const introduction = `# Benchmarks
 
-This page compares kiln with other job engines, on one machine and in one run. \`npx -y pnpm@12 bench --write\` wrote this page. Rates depend on the
-machine; compare ratios. An asterisk marks a figure during which other programs took more than 3 % of the machine, also when it was measured again.`
+\`npx -y pnpm@12 bench --write\` compared kiln with other job engines, on one machine and in one run. Rates depend on the machine; compare ratios. An asterisk marks a figure during which other programs took more than 3 % of the machine, also when it was measured again.`
 
 export const users = `Jobs as applications have them. Each row stands beside the best engine that can do the same and loses no accepted job, if there is one.`
 
@@ -27,7 +26,7 @@ export const method = `## Method
 - Each figure is the median of the rounds, followed by the minimum and maximum if there are several. Each round runs every engine and starts
   with a different one.
 - Each measurement has an empty database and its own process. Memory is the largest resident set of the measured process, without the Postgres server.
-- kiln is measured as it is published: compiled packages, not sources.
+- kiln is measured as published: compiled.
 - Postgres runs with \`fsync=on\` and \`synchronous_commit=on\`, on the same machine. SQLite runs with \`synchronous=FULL\`, which
   waits for the disk at every commit, except where a column says "no fsync".
 - *limit* is the same work without an engine: prepared statements on narrow tables, concurrent inserts in one commit, claims and
@@ -44,13 +43,13 @@ export const method = `## Method
 - *in the caller's transaction* is the time of the call alone, after \`BEGIN\` and an \`INSERT\` of the caller's and before its \`COMMIT\`: \`submitMany\` of kiln,
   and \`insert\` of pg-boss with \`db\`.
 - An HTTP server has one core; the load generator has another one, and \`--json\` says how much of it was used. \`kiln serve\` stores jobs in SQLite and files on disk. Each request is authenticated, and
-  each POST is durable. The bare server sends the same bytes, without authentication and without a store.
+  each POST is durable. The bare server sends the same bytes, without authentication or store.
 - *speech from POST to file* is what a client sees: \`POST\`, a poll every 5 ms, and the download of 12.8 KB, by 16 clients. They share two cores with
   \`kiln serve\`, which has its default settings, except that rates and the queue are not limited.`
 
 export const costs = `## Where the time goes
 
-Processor time per job or request, from profiles of earlier runs on the same machine. It explains the targets that are missed.
+Processor time per job or request, from earlier profiles on the same machine. It explains missed targets.
 
 | Work | Cost | Largest parts |
 |---|---|---|

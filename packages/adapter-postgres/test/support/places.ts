@@ -28,7 +28,7 @@ const connected = (url: string): Effect.Effect<pg.Client, never, Scope.Scope> =>
   )
 
 /** A migrated database whose clock is a test's, made once for all the copies that tests work on. */
-const makeTemplate = async (): Promise<string> => {
+export const makeTemplate = async (): Promise<string> => {
   const template = await freshDatabase()
   await Effect.runPromise(postgresMigrations.apply({ url: template.url }))
   await takeOverClock(template.url)

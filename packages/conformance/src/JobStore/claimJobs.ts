@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { JobStore, Switchboard } from "@kiln/core/ports"
+import { JobStore, type NewJob, Switchboard } from "@kiln/core/ports"
 import {
   advance,
   claim,
@@ -173,6 +173,37 @@ export const claimJobs: Section = {
         expect(
           (yield* claim({ runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }] })).nextInMs,
         ).toBe(1)
+      }),
+    ),
+
+    check(
+      "`nextInMs` is that of the first lane, where several have something now and several later",
+      Effect.gen(function* () {
+        const delayed = (n: number, delayMs: number, overrides: Partial<NewJob> = {}) =>
+          newJob(n, { projectId: projectId(n), delayMs, ...overrides })
+        yield* create(delayed(1, 0), delayed(2, 0), delayed(3, 9_000), delayed(4, 5_000), delayed(5, 7_000))
+        yield* create(delayed(6, 1_000, { kind: "image_generation" }), delayed(7, 2_000, { kindVersion: 2 }))
+        const both = yield* claim()
+        expect([claimedNumbers(both), both.nextInMs]).toEqual([[1, 2], 5_000])
+      }),
+    ),
+
+    check(
+      "`nextInMs` does not count the end of a lease at which the job is out of time",
+      Effect.gen(function* () {
+        yield* create(newJob(1, { limits: { queueLimitMs, runLimitMs: 1_000 } }))
+        expect(yield* claim()).toMatchObject({ claims: [{ leaseRemainingMs: 1_000 }], nextInMs: undefined })
+        expect((yield* claim()).nextInMs).toBe(undefined)
+      }),
+    ),
+
+    check(
+      "each job comes with its own request, also a long one",
+      Effect.gen(function* () {
+        const jobs = [1, 2, 3].map((n) => newJob(n, { request: { input: `job ${n} `.repeat(n * 100) } }))
+        yield* create(...jobs)
+        const { claims } = yield* claim()
+        expect(claims.map(({ job }) => job.request)).toEqual(jobs.map(({ request }) => request))
       }),
     ),
 

@@ -65,6 +65,17 @@ export const fairness: Section = {
     ),
 
     check(
+      "also more projects than a store reads at a time",
+      Effect.gen(function* () {
+        const projects = Array.from({ length: 40 }, (_, n) => n + 1)
+        yield* create(...projects.flatMap((project) => jobsOf(project, project * 100, 3)))
+        const claimed: Array<number> = []
+        for (const limit of [25, 45, 25, 25]) claimed.push(...claimedNumbers(yield* claim({ limit })))
+        expect(claimed).toEqual([0, 1, 2].flatMap((n) => projects.map((project) => project * 100 + n)))
+      }),
+    ),
+
+    check(
       "turns continue across calls of any size",
       Effect.gen(function* () {
         yield* create(...jobsOf(1, 1, 100), ...jobsOf(2, 5_000, 100))

@@ -41,6 +41,17 @@ export const limits: Section = {
     ),
 
     check(
+      "`nextInMs` is that of the first lane of this kind that is not at its limit",
+      Effect.gen(function* () {
+        const delayed = (n: number, delayMs: number, kind = "speech_synthesis") =>
+          newJob(n, { projectId: projectId(n), delayMs, kind })
+        yield* create(...jobs(1, 2), delayed(3, 9_000), delayed(4, 5_000), delayed(5, 1_000, "image_generation"))
+        expect(claimedNumbers(yield* claim(perProject(1)))).toEqual([1])
+        expect(yield* claim(perProject(1))).toMatchObject({ claims: [], nextInMs: 5_000 })
+      }),
+    ),
+
+    check(
       "nor by concurrent claims",
       Effect.gen(function* () {
         yield* create(...jobs(1, 20))

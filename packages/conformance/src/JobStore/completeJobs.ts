@@ -111,7 +111,8 @@ export const completeJobs: Section = {
         yield* openAudioGate
         const claimed = yield* createAndClaim(newLiveJob(1))
         expect(claimed.job.charge).toBe(null)
-        expect((yield* complete(claimed)).charge).toEqual(charge)
+        yield* advance(1_500)
+        expect(yield* complete(claimed)).toMatchObject({ charge, ranMs: 1_500 })
       }),
     ),
 

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { created, type JsonObject, keylessKey } from "@kiln/core/domain"
-import { JobStore } from "@kiln/core/ports"
+import { JobStore, type NewJob, Switchboard } from "@kiln/core/ports"
 import {
   advance,
   claim,
@@ -13,11 +13,12 @@ import {
   duePurges,
   first,
   now,
+  openAudioGate,
   read,
 } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { stateOf } from "../expectations.ts"
-import { digest, jobId, keyId, newJob, ownerOf, projectId, queueLimitMs, runLimitMs } from "../fixtures.ts"
+import { digest, jobId, keyId, newJob, newLiveJob, ownerOf, projectId, queueLimitMs, runLimitMs } from "../fixtures.ts"
 
 /** Creating jobs. Idempotency, gate, upload and queue cap have separate files. */
 export const createJobs: Section = {
@@ -216,6 +217,34 @@ export const createJobsIdempotency: Section = {
         ])
         expect(yield* createTags(ofAnother)).toEqual(["Created"])
         expect(yield* createTags({ ...ofAnother, id: jobId(5) }, newJob(6))).toEqual(["Replayed", "Created"])
+      }),
+    ),
+
+    check(
+      "a repeat gets the whole job, with its long request and its price, by each of its keys and by its scope",
+      Effect.gen(function* () {
+        const [store, board] = [yield* JobStore, yield* Switchboard]
+        // Of another job, and first in the store.
+        const price = { name: "svc-image", currency: "eur", unitAmounts: { input_characters: "0.5" } }
+        yield* board.setPrice(price)
+        yield* create(newJob(1, { request: { input: "first ".repeat(200) } }))
+        yield* openAudioGate
+        const long = (n: number, overrides: Partial<NewJob> = {}) =>
+          newLiveJob(n, { request: { input: `job ${n} `.repeat(200) }, ...overrides })
+        const scoped = (n: number) =>
+          long(n, { unique: { scope: digest(7), while: "queued", replaces: true }, priority: "low" })
+        const items = [long(2), long(3, { idempotencyKey: keylessKey(jobId(3)) }), scoped(4)]
+        for (const item of items) {
+          const job = first(yield* create(item))
+          expect(job).toMatchObject({ request: item.request, price: { name: "svc-audio" } })
+          expect(yield* store.createJobs([{ ...item, id: jobId(9) }])).toEqual([{ _tag: "Replayed", job }])
+        }
+        const duplicate = { ...scoped(5), unique: { scope: digest(7), while: "queued" } as const }
+        expect(yield* store.createJobs([duplicate])).toEqual([{ _tag: "Duplicate", job: yield* read(long(4)) }])
+        yield* store.createJobs([scoped(6)])
+        const replaced = yield* read(long(4))
+        expect(replaced.request).toEqual(long(6).request)
+        expect(yield* store.createJobs([scoped(4)])).toEqual([{ _tag: "Replayed", job: replaced }])
       }),
     ),
 

@@ -295,6 +295,21 @@ export const replacingJobs: Section = {
     ),
 
     check(
+      "a replaced key is bound for its key record alone, and the time of another project's job stays",
+      Effect.gen(function* () {
+        const { idempotencyKey } = newJob(1)
+        const scope = { ...replaces.unique, scope: digest(8), while: "queued" } as const
+        const ofOther = { projectId: projectId(2), keyId: keyId(2), unique: scope }
+        yield* create(replacing(1, { delayMs: 5_000 }), newJob(3, { ...ofOther, delayMs: 9_000 }))
+        yield* replace(replacing(2, { delayMs: 5_000 }))
+        expect((yield* replace(newJob(4, { ...ofOther, idempotencyKey }))).id).toBe(jobId(3))
+        yield* create(newJob(5, { projectId: projectId(3), keyId: keyId(3), idempotencyKey }), newJob(6))
+        const claimed = (yield* claim()).claims.map(({ job }) => job.id)
+        expect(claimed.toSorted()).toEqual([jobId(3), jobId(5), jobId(6)])
+      }),
+    ),
+
+    check(
       "under a spend cap, only the difference counts, and a refusal changes nothing",
       Effect.gen(function* () {
         yield* openAudioGate
@@ -319,6 +334,9 @@ export const replacingJobs: Section = {
         expect(yield* reserved).toBe("0.0003")
         yield* (yield* JobStore).cancelJobs([jobId(1)])
         expect(yield* reserved).toBe("0.000225")
+        // Without its own reservation, not without that of the other job.
+        yield* create(live(8, 4))
+        expect(yield* createTags(live(9, 6), live(10, 5))).toEqual(["SpendCapReached", "Replaced"])
       }),
     ),
 

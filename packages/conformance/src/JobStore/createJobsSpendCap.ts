@@ -82,6 +82,17 @@ export const createJobsSpendCap: Section = {
     ),
 
     check(
+      "over a month, jobs of many calls never pass the cap",
+      Effect.gen(function* () {
+        yield* openAudioGate
+        yield* cap(projectId(1), { day: "1", month: "0.0006" })
+        for (const n of [1, 2, 3]) yield* create(newLiveJob(n))
+        expect(yield* createTags(newLiveJob(4), newLiveJob(5))).toEqual(["Created", "SpendCapReached"])
+        expect(yield* createTags(newLiveJob(6))).toEqual(["SpendCapReached"])
+      }),
+    ),
+
+    check(
       "counts by project and by key",
       Effect.gen(function* () {
         yield* openAudioGate

@@ -18,6 +18,7 @@ import {
   keyId,
   leaseDurationMs,
   maxTransfers,
+  newJob,
   newUpload,
   newUploadJob,
   ownerOf,
@@ -55,6 +56,20 @@ export const createJobsUpload: Section = {
         yield* createUploaded(3, { mode: "live" })
         for (const n of [1, 2, 3, 4]) expect(yield* reasonOf(newUploadJob(n))).toBe("not_found")
         for (const n of [1, 2, 3]) expect((yield* readUpload(n)).jobId).toBe(null)
+      }),
+    ),
+
+    check(
+      "in a batch, the file of another upload does not help, and a refused job leaves its own to the sweep",
+      Effect.gen(function* () {
+        yield* createUploaded(1)
+        yield* createUploaded(2)
+        yield* createUpload(newUpload(3))
+        const { idempotencyKey } = newJob(9)
+        const batch = [newJob(9), newUploadJob(1), newUploadJob(2, { idempotencyKey }), newUploadJob(3)]
+        expect(yield* createTags(...batch)).toEqual(["Created", "Created", "KeyReused", "UploadRefused"])
+        yield* advance(usableForMs)
+        expect(yield* (yield* UploadStore).expireUploads(10)).toMatchObject({ count: 2 })
       }),
     ),
 

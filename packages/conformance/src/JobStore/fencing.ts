@@ -212,11 +212,30 @@ const checksOf = (verb: FencedVerb): ReadonlyArray<Check> => [
   ),
 ]
 
+/** Some stores complete jobs with a charge by another statement. */
+const liveCompletion = check(
+  "completeJobs: of a live job, no token that holds nothing is taken",
+  Effect.gen(function* () {
+    const store = yield* JobStore
+    const verb = fencedVerbs.find(({ end }) => end === "completion")
+    if (verb === undefined) throw new Error("expected completeJobs")
+    yield* openAudioGate
+    yield* create(newLiveJob(1))
+    for (const token of [0, 1]) yield* expectLost(verb, { jobId: jobId(1), token }, true)
+    const { token } = yield* claimOne()
+    for (const wrong of [token - 1, token + 1]) yield* expectLost(verb, { jobId: jobId(1), token: wrong }, true)
+    yield* store.deferJobs([{ jobId: jobId(1), token, delayMs: 5_000, countsAsFailure: true }])
+    for (const old of [token, token + 1]) yield* expectLost(verb, { jobId: jobId(1), token: old }, true)
+  }),
+)
+
 /** A worker with a lost claim can change nothing. A repeated call by the same claim is not a lost claim. */
 export const fencing: Section = {
   name: "JobStore: fencing",
   checks: [
     ...fencedVerbs.flatMap(checksOf),
+
+    liveCompletion,
 
     ...repeatedEnds,
   ],

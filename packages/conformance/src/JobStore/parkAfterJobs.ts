@@ -54,6 +54,17 @@ export const parkAfterJobs: Section = {
     ),
 
     check(
+      "only prerequisites count, not a tag that is the id of a job",
+      Effect.gen(function* () {
+        yield* createDone(newJob(1))
+        yield* create(newJob(2, { delayMs: 60_000 }))
+        const metadata = withSubmitted({}, { after: [jobId(1)], tags: [jobId(2)] })
+        expect(yield* park(on(1), yield* createAndClaim(newJob(3, { metadata })))).toEqual(["Written"])
+        expect(yield* read(newJob(3))).toMatchObject({ claimableAt: 0 })
+      }),
+    ),
+
+    check(
       "a job whose prerequisites have ended, or do not exist, is not parked on them; with a time it is a poll",
       Effect.gen(function* () {
         yield* createDone(newJob(1))

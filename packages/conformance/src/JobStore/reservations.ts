@@ -68,6 +68,38 @@ export const reservations: Section = {
     ),
 
     check(
+      "each job is bounded by its own reservation",
+      Effect.gen(function* () {
+        yield* openAudioGate
+        yield* cap(projectId(1), { day: "1" })
+        yield* create(newLiveJob(1, { maxUsage: { input_characters: 1 } }), newLiveJob(2), newLiveJob(3))
+        const { claims } = yield* claim()
+        const [, second] = claims
+        if (second === undefined) throw new Error("expected three claims")
+        expect((yield* complete(second)).charge).toEqual(charge)
+        expect(yield* spendingOf(projectId(1))).toEqual({ reserved: "0.000165", day: most, month: most })
+      }),
+    ),
+
+    check(
+      "a cap counts what was charged to its owner this month, and nothing else",
+      Effect.gen(function* () {
+        yield* openAudioGate
+        const ofOther = newLiveJob(1, { projectId: projectId(2), keyId: keyId(2) })
+        yield* complete(yield* createAndClaim(ofOther))
+        yield* complete(yield* createAndClaim(newLiveJob(2)))
+        yield* advance(40 * day)
+        yield* openAudioGate
+        yield* complete(yield* createAndClaim(newLiveJob(3)))
+        yield* complete(yield* createAndClaim(newLiveJob(4, { projectId: projectId(2), keyId: keyId(2) })))
+        for (const owner of [projectId(1), keyId(1)]) {
+          yield* cap(owner, { day: "1" })
+          expect(yield* spendingOf(owner)).toEqual({ reserved: "0", day: most, month: most })
+        }
+      }),
+    ),
+
+    check(
       "every way to end without a charge frees the reservation, once",
       Effect.gen(function* () {
         const store = yield* JobStore
