@@ -118,7 +118,13 @@ const dryRun = async (): Promise<Response> => {
   return { runs, isStained: false, coverage: instrumented.mutantCoverage }
 }
 
-const mutantRun = async ({ activeMutant, hitLimit, source, tests, times }: Extract<Request, { readonly type: "mutant" }>) => {
+const mutantRun = async ({
+  activeMutant,
+  hitLimit,
+  source,
+  tests,
+  times,
+}: Extract<Request, { readonly type: "mutant" }>) => {
   instrumented.hitCount = 0
   instrumented.hitLimit = hitLimit
   for (const [id, ms] of times) {

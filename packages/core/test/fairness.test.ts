@@ -57,8 +57,8 @@ describe("the room of a worker", () => {
 
   it("is tight without a slot of either mode, or when a project has its share", () => {
     const held = [
-      { mode: "live" as const, projectId: "a", count: 1 },
-      { mode: "live" as const, projectId: "b", count: 2 },
+      { mode: "live" as const, projectId: "prj_a" as const, count: 1 },
+      { mode: "live" as const, projectId: "prj_b" as const, count: 2 },
     ]
     const tight = (live: number, sandbox: number, perProject: number) =>
       isTight({ free: { live, sandbox }, perProject, held })

@@ -104,7 +104,8 @@ describe.each(["memory", "SQLite"])("a podcast that is approved, on %s", (name) 
     // With its quotation marks.
     const longest = "x".repeat(65_534)
     expect(await engine.signal(job, "longest", longest)).toEqual({ isFirst: true })
-    const refused = (signal: string, value: string) => engine.signal(job, signal, value).catch((error: unknown) => error)
+    const refused = (signal: string, value: string) =>
+      engine.signal(job, signal, value).catch((error: unknown) => error)
     const errors = [{ field: "value", reason: "max_length" }]
     expect(await refused("longer", `${longest}x`)).toMatchObject({ code: "invalid_request", errors })
     for (const wrong of ["", "x".repeat(65), "a\u0000"])
