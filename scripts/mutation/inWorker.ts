@@ -48,7 +48,7 @@ const isOf = ({ id }: Known, source: string): boolean => id.toLowerCase().includ
 const learn = async (task: Task, file: string, names: ReadonlyArray<string>, suites: ReadonlyArray<Suite>) => {
   if (task.mode !== "run" && task.mode !== "queued") return
   if (task.type === "suite") {
-    for (const hook of TestRunner.getSuiteHooks(task).beforeAll ?? []) await (hook as (suite: Suite) => unknown)(task)
+    for (const hook of TestRunner.getSuiteHooks(task).beforeAll ?? []) await hook(task)
     for (const each of task.tasks) await learn(each, file, [...names, each.name], [...suites, task])
     return
   }

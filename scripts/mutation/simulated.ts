@@ -2,8 +2,8 @@
 import { expect, it } from "@effect/vitest"
 import { MemoryStores } from "@kiln/testing"
 import * as Effect from "effect/Effect"
-import { simulateFlows } from "../../packages/simulation/src/simulateFlows.ts"
-import { simulationConformance } from "../../packages/simulation/src/simulationConformance.ts"
+import { simulateFlows } from "@kiln/simulation"
+import { simulationConformance } from "@kiln/simulation/conformance"
 
 const name = "MemoryStores"
 

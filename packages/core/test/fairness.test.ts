@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Job, projectShare } from "@kiln/core/domain"
+import { type Job, type JobMode, projectShare } from "@kiln/core/domain"
 import type { EngineSettings } from "@kiln/core/effect"
 import { ProviderPostponed } from "@kiln/core/ports"
 import { Effect } from "effect"
@@ -32,19 +32,23 @@ const flood = (count: number, who: ReturnType<typeof principal>) =>
   Effect.forEach(Array.from({ length: count }), (_, n) => submitSpeech(`flood ${n}`, who))
 
 describe("the room of a worker", () => {
-  const jobOf = (projectId: string, mode: "live" | "sandbox" = "sandbox") => ({ mode, projectId }) as Job
+  const held = (projectId: string, mode: JobMode, count: number) => ({
+    mode,
+    projectId: `prj_${projectId}` as const,
+    count,
+  })
+  const jobOf = (projectId: string, mode: JobMode = "sandbox") => held(projectId, mode, 1) as unknown as Job
 
   it("counts the jobs of each project, and limits them only beside others of the same mode", () => {
     const room = Room.empty(4, "share")
     for (const job of [jobOf("a"), jobOf("a"), jobOf("b"), jobOf("a", "live")]) room.take(job)
     const before = room.copy().now()
     room.free(jobOf("a"))
-    const held = [
-      { mode: "live", projectId: "a", count: 1 },
-      { mode: "sandbox", projectId: "a", count: 1 },
-      { mode: "sandbox", projectId: "b", count: 1 },
-    ]
-    assert.deepStrictEqual(room.now() as object, { free: { live: 3, sandbox: 2 }, perProject: projectShare(4), held })
+    assert.deepStrictEqual(room.now(), {
+      free: { live: 3, sandbox: 2 },
+      perProject: projectShare(4),
+      held: [held("a", "live", 1), held("a", "sandbox", 1), held("b", "sandbox", 1)],
+    })
     assert.strictEqual(before.held[1]?.count, 2)
     room.free(jobOf("a"))
     assert.deepStrictEqual([room.now().perProject, room.now().held.length], [0, 2])
@@ -56,12 +60,8 @@ describe("the room of a worker", () => {
   })
 
   it("is tight without a slot of either mode, or when a project has its share", () => {
-    const held = [
-      { mode: "live" as const, projectId: "prj_a" as const, count: 1 },
-      { mode: "live" as const, projectId: "prj_b" as const, count: 2 },
-    ]
     const tight = (live: number, sandbox: number, perProject: number) =>
-      isTight({ free: { live, sandbox }, perProject, held })
+      isTight({ free: { live, sandbox }, perProject, held: [held("a", "live", 1), held("b", "live", 2)] })
     assert.deepStrictEqual(
       [tight(0, 1, 0), tight(1, 0, 0), tight(1, 1, 0), tight(1, 1, 3), tight(1, 1, 2)],
       [true, true, false, false, true],

@@ -7,12 +7,13 @@ import type { OutputFile } from "../domain/index.ts"
 import type { JsonObject } from "../domain/Json.ts"
 import { underCaller } from "../engine/CallerSpan.ts"
 import { outsideOfCallers } from "../engine/outsideOfCallers.ts"
+import { asyncHooks } from "../engine/programContext.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import { fieldOf } from "../providers/checks.ts"
 import type { AudioInput } from "../providers/Provider.ts"
-import { CurrentStep, shownCall } from "../worker/attempt/UsedNames.ts"
+import { CurrentStep, type RunningStep, shownCall } from "../worker/attempt/UsedNames.ts"
 import { AsyncJob } from "./AsyncJob.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
 import { AttemptParts, failing, thrownFor } from "./AttemptParts.ts"
@@ -24,7 +25,6 @@ import { MadeErrors } from "./failure.ts"
 import { promisedEngine } from "./promisedEngine.ts"
 import { wholeAudio } from "./providerSet.ts"
 import { resultOf } from "./resultOf.ts"
-import { inStep, stepOfCaller } from "./stepOfCaller.ts"
 
 /** The program's function that calls `run` with what its job carries. */
 export const RestoreContext = Context.Reference<CallerContext["restore"] | undefined>(
@@ -67,6 +67,13 @@ const called = (
   const restored = value === undefined ? undefined : Context.get(services, RestoreContext)
   return outsideOfCallers(() => (restored === undefined ? run(attempt) : restored(value as never, () => run(attempt))))
 }
+
+/** Without Node, a call in a step is not told apart. */
+const steps = asyncHooks && new asyncHooks.AsyncLocalStorage<RunningStep>()
+
+/** Calls the function of a step, so that the functions of the attempt that it calls know that they are called in it. */
+const inStep = <A>(step: RunningStep | undefined, work: () => A): A =>
+  step === undefined || steps === undefined ? work() : steps.run(step, work)
 
 /** Gives the audio of a request the content stream that providers read. */
 const withContent = (question: object): object => {
@@ -223,7 +230,7 @@ class AsyncAttempt extends AsyncJob implements Attempt {
         Effect.provideService(
           Effect.map(written, (file) => void (this.#files ??= []).push(file)),
           CurrentStep,
-          stepOfCaller(),
+          steps?.getStore(),
         ),
       )
     }
