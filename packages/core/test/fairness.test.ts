@@ -37,7 +37,7 @@ describe("the room of a worker", () => {
     projectId: `prj_${projectId}` as const,
     count,
   })
-  const jobOf = (projectId: string, mode: JobMode = "sandbox") => held(projectId, mode, 1) as unknown as Job
+  const jobOf = (project: string, mode: JobMode = "sandbox") => ({ mode, projectId: `prj_${project}` }) as Job
 
   it("counts the jobs of each project, and limits them only beside others of the same mode", () => {
     const room = Room.empty(4, "share")

@@ -16,13 +16,13 @@ interface NodeProcess {
   readonly getBuiltinModule?: (id: "node:async_hooks") => AsyncHooks | undefined
 }
 
-/** Looked up and not imported, so that the package runs without Node; `undefined` there. */
+/** Looked up and not imported: the package runs without Node, too. */
 export const asyncHooks: AsyncHooks | undefined = (
   globalThis as { readonly process?: NodeProcess }
 ).process?.getBuiltinModule?.("node:async_hooks")
 
 /**
- * Calls a function in the asynchronous context in which this module was loaded: with the start of the program, and not in a request.
+ * Calls a function in the asynchronous context in which this module was loaded: that of the program, not of a request.
  * Without Node, where it is.
  */
 export const inProgramContext: <A>(call: () => A) => A =
