@@ -21,7 +21,7 @@ const names: Readonly<Record<Wanted["store"], Record<Part, string>>> = {
     create:
       "accept_job accept_jobs replace_job stand_in_queue return_to_queue raise_spend_bound " +
       "createJobs createAtOnce insertJobs labels queueCap replaceJobs lanes spending retriedJobs",
-    claim: "take_jobs takeJobs nextClaimable Claims claimedJob",
+    claim: "take_jobs_in_turn takeJobs nextClaimable Claims claimedJob",
     end:
       "end_jobs result_of_ended_job write_charge count_against_caps free_reservation wake_jobs children_ended " +
       "completeJobs endJobs returnJobs lockJobs writeStates attempts waits reservations",

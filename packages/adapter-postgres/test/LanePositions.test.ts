@@ -34,11 +34,11 @@ describe("LanePositions", () => {
       [],
     )
     expect(positions.claimed(claim({ 1: { start: 3, count: 1 } }, []), 999).served).toEqual([])
-    expect([positions.turn(1, 1), positions.turn(2, 0), positions.turn(3, 9), positions.clock(2)]).toEqual([4, 2, 9, 3])
-    expect(positions.claimed(claim({}, []), 1_000)).toMatchObject({
+    expect([positions.turn(1, 1), positions.turn(3, 9), positions.clock(2)]).toEqual([4, 9, 3])
+    expect(positions.claimed(claim({ 3: { start: 3, count: 1 } }, []), 1_000)).toMatchObject({
       served: [
         [1, { start: 1, count: 3 }],
-        [2, { start: 1, count: 1 }],
+        [3, { start: 3, count: 1 }],
       ],
       clock: 3,
     })
@@ -54,11 +54,34 @@ describe("LanePositions", () => {
     expect(positions.unsaved().served).toEqual([[1, { start: 1, count: 10 }]])
   })
 
-  it("saves turns of many lanes immediately, because they would hide others", () => {
+  it("saves no turn that the clock has passed: all lanes behind it are alike", () => {
     const positions = new LanePositions(1_000)
-    positions.claimed(claim({ 99: { start: 0, count: 1 } }, []), 0)
-    const many = Object.fromEntries(Array.from({ length: 16 }, (_, id) => [id, { start: 0, count: 1 }]))
-    expect(positions.claimed(claim(many, []), 1).served).toHaveLength(16)
+    positions.claimed(claim({ 9: { start: 0, count: 1 } }, []), 0)
+    positions.claimed(claim({ 1: { start: 0, count: 1 }, 2: { start: 0, count: 1 } }, []), 1)
+    positions.claimed(claim({ 2: { start: 1, count: 1 } }, []), 2)
+    expect(positions.turns()).toEqual([{ id: 2, turn: 2 }])
+    expect(positions.unsaved()).toEqual({ served: [[2, { start: 0, count: 2 }]], clock: 1 })
+  })
+
+  it("saves turns immediately once 256 lanes have them, because each claim sends them all", () => {
+    const positions = new LanePositions(1_000)
+    positions.claimed(claim({ 999: { start: 0, count: 1 } }, []), 0)
+    const first = (lanes: number) =>
+      claim(Object.fromEntries(Array.from({ length: lanes }, (_, id) => [id, { start: 0, count: 1 }])), [])
+    expect(positions.claimed(first(255), 1).served).toEqual([])
+    expect(positions.claimed(first(256), 2).served).toHaveLength(256)
+  })
+
+  it("goes on after the lane that was served last, and remembers it while nothing is found", () => {
+    const positions = new LanePositions(1_000)
+    expect(positions.after).toBe(0)
+    // The last turn is the one of the lane that was served twice, although another one was created later.
+    positions.claimed(claim({ 3: { start: 0, count: 1 }, 2: { start: 0, count: 2 }, 7: { start: 0, count: 0 } }, []), 0)
+    expect(positions.after).toBe(2)
+    positions.claimed(claim({ 5: { start: 4, count: 1 }, 4: { start: 4, count: 1 } }, []), 1)
+    expect(positions.after).toBe(5)
+    positions.claimed(claim({}, [6]), 2)
+    expect(positions.after).toBe(5)
   })
 
   it("sets an empty lane aside if it is still empty an interval later, and searches it until then", () => {
@@ -87,12 +110,14 @@ describe("LanePositions", () => {
     expect([settledAt(2_000, 31), settledAt(16_999, 0), settledAt(17_000, 0)]).toEqual([[], [], [1]])
   })
 
-  it("counts lanes that were served or found empty until they are saved, settled or long gone", () => {
+  it("counts the lanes that a claim meets before others: empty ones, and those after the last one that had their turn", () => {
     const positions = new LanePositions(1_000)
     positions.claimed(claim({ 9: { start: 0, count: 1 } }, []), 0)
     expect(positions.inFront).toBe(0)
-    positions.claimed(claim({ 1: { start: 0, count: 1 }, 2: { start: 0, count: 1 } }, [3, 4]), 10)
-    expect(positions.inFront).toBe(4)
+    positions.claimed(claim({ 1: { start: 5, count: 1 }, 2: { start: 5, count: 1 } }, [3, 4]), 10)
+    expect(positions.inFront).toBe(2)
+    positions.claimed(claim({ 0: { start: 5, count: 2 } }, []), 11)
+    expect([positions.after, positions.inFront]).toEqual([0, 4 - 2])
     positions.claimed(claim({}, [3]), 1_010)
     expect(positions.inFront).toBe(1)
     positions.claimed(claim({}, []), 16_011)

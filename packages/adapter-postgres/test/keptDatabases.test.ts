@@ -15,7 +15,15 @@ import { emptyDatabase, runSql } from "./support/databases.ts"
  * Schemas of earlier states, which this version migrates. In the first two, functions of the first migration had another text.
  * `scripts/keepDatabases.ts` makes the next one.
  */
-const keptStates = ["2026-11-25-b", "2026-11-25-c", "2026-11-26", "2026-11-26-b", "2026-11-26-c", "2026-11-27"]
+const keptStates = [
+  "2026-11-25-b",
+  "2026-11-25-c",
+  "2026-11-26",
+  "2026-11-26-b",
+  "2026-11-26-c",
+  "2026-11-27",
+  "2026-11-28",
+]
 /** Schemas whose first migration had another text, before digests of texts were kept. */
 const otherTexts = ["2026-11-22", "2026-11-24", "2026-11-25-a"]
 

@@ -85,7 +85,12 @@ describe("functions that read tables which grow", () => {
   it.live("that claim and end jobs keep one plan for all parameters", () =>
     Effect.gen(function* () {
       const keeping = (yield* schema).filter(({ settings }) => settings.includes("plan_cache_mode=force_generic_plan"))
-      expect(keeping.map(({ name }) => name).toSorted()).toEqual(["claim_jobs", "end_jobs", "take_jobs"])
+      expect(keeping.map(({ name }) => name).toSorted()).toEqual([
+        "claim_jobs",
+        "end_jobs",
+        "take_jobs",
+        "take_jobs_in_turn",
+      ])
     }),
   )
 })

@@ -119,6 +119,23 @@ describe("where limits of kinds and projects cross", () => {
   })
 })
 
+it("a process that has saved no turns serves each of many lanes once before it serves one again", async () => {
+  const projects = 60
+  await create(...Array.from({ length: 2 * projects }, (_, n) => ofProject(n, n % projects)))
+  const session = new Session(opened.client, { schema: "kiln", prepared: false, lockTimeoutMs: 3_000 })
+  const positions = new LanePositions(60_000)
+  // Its first turn is saved at once.
+  positions.claimed({ served: [{ id: 0, start: 0, count: 1 }], visited: [], exhausted: new Set(), clock: 0 }, 0)
+  const served: Array<string> = []
+  for (let round = 0; served.length < 2 * projects; round += 1) {
+    const taken = await takeJobs(session, positions, { ...request, limit: 7 }, { claim: 100 + round, repeated: false })
+    if (taken.claims.length === 0) break
+    expect(positions.claimed(taken, 0).served).toEqual([])
+    served.push(...taken.claims.map(({ job }) => job.id))
+  }
+  expect(served).toEqual(Array.from({ length: 2 * projects }, (_, n) => jobId(n)))
+})
+
 it("a claim finds the job behind many empty lanes that cannot be set aside", async () => {
   const { client, database } = opened
   await create(...Array.from({ length: 70 }, (_, n) => ofProject(n + 1, n + 1)))

@@ -141,7 +141,7 @@ it.live("a claim that began before a request was replaced takes neither the old 
     const engine = yield* engineOn(url)
     const claims = yield* begun(url)
     const replace = { by: "all", while: "queued", onDuplicate: "replace" } as const
-    // As `take_jobs` locks places and reads their jobs, except that its snapshot is half a second older than its locks.
+    // As `take_jobs_in_turn` locks places and reads their jobs, except that its snapshot is half a second older than its locks.
     const claim = `WITH begun AS MATERIALIZED (SELECT pg_sleep(0.5)), head AS MATERIALIZED (
       SELECT queue.job_seq FROM begun CROSS JOIN LATERAL (
         SELECT * FROM kiln.queue WHERE begun IS NOT NULL AND NOT held FOR UPDATE SKIP LOCKED) AS queue)

@@ -1,5 +1,8 @@
-/** Maximum number of lanes whose changes are not saved yet. */
-const maxUnsaved = 16
+/** Maximum number of lanes whose turns are not saved yet, all of which each claim sends. */
+const maxUnsaved = 256
+
+/** Number of lanes found empty by one claim that are set aside at once. */
+const manyEmpty = 16
 
 /** Number of jobs after whose claims the bound of their lane is worth raising. */
 const manyPassed = 32
@@ -24,6 +27,17 @@ export interface ClaimedLanes {
   readonly exhausted: ReadonlySet<number>
   /** The turn at which a lane was last served. */
   readonly clock: number
+}
+
+/** The lane whose turn came last. */
+const lastOf = (served: ReadonlyArray<Served>): Served | undefined => {
+  let last: Served | undefined
+  for (const lane of served) {
+    if (lane.count === 0) continue
+    const turns = last === undefined ? 1 : lane.start + lane.count - (last.start + last.count)
+    if (last === undefined || turns > 0 || (turns === 0 && lane.id > last.id)) last = lane
+  }
+  return last
 }
 
 interface Pending {
@@ -62,6 +76,7 @@ export class LanePositions {
   readonly #emptySince = new Map<number, number>()
   readonly #bounds = new Map<number, Bound>()
   #clock = 0
+  #after = 0
   #savedAt = -Infinity
   #forgottenAt = -Infinity
   #mayBeAlone = true
@@ -80,9 +95,16 @@ export class LanePositions {
     return this.#mayBeAlone
   }
 
-  /** Number of lanes that stand in front of others in the database, although they were served or found empty. A claim looks past them. */
+  /** The lane that was served last. The next claim begins with those that were created after it. */
+  get after(): number {
+    return this.#after
+  }
+
+  /** Number of lanes that a claim meets before others, although they have had their turn or were found empty. It looks past them. */
   get inFront(): number {
-    return this.#pending.size + this.#emptySince.size
+    let count = this.#emptySince.size
+    for (const id of this.#pending.keys()) if (id > this.#after) count += 1
+    return count
   }
 
   /** Records how many jobs a claim found. */
@@ -119,8 +141,11 @@ export class LanePositions {
       const bound = this.#bounds.get(id)
       if (bound !== undefined) bound.passed += count
     }
+    this.#after = lastOf(served)?.id ?? this.#after
+    // Behind the clock, all lanes are alike.
+    for (const [id, { count, start }] of this.#pending) if (start + count <= this.#clock) this.#pending.delete(id)
     // Many empty lanes would hide others that have jobs.
-    const tooMany = exhausted.size >= maxUnsaved
+    const tooMany = exhausted.size >= manyEmpty
     const settle = visited.filter((id) =>
       exhausted.has(id) ? this.#isEmptyForLong(id, now) || tooMany : this.#isBehind(id, now),
     )

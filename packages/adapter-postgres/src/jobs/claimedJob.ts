@@ -25,7 +25,7 @@ type Texts = Pick<JobRow, "keyId" | "idempotencyKey" | "fingerprint"> & {
 
 type Value<Name extends Column> = Name extends "id" ? JobId : Name extends keyof Texts ? Texts[Name] : number
 
-/** Claimed jobs, as `take_jobs` returns them: a value of each job in each column. */
+/** Claimed jobs, as `take_jobs_in_turn` returns them: a value of each job in each column. */
 export type ClaimedColumns = { readonly [Name in Column]: ReadonlyArray<Value<Name>> }
 
 /** The columns that are set for few jobs: an earlier attempt, a price, an upload, or checkpoints. */
@@ -90,7 +90,7 @@ export const claimedJobsOf = (
 }
 
 const at = <Item>(column: ReadonlyArray<Item>, index: number): Item => {
-  if (index >= column.length) throw new TypeError("take_jobs returned columns of different lengths")
+  if (index >= column.length) throw new TypeError("take_jobs_in_turn returned columns of different lengths")
   return column[index] as Item
 }
 
@@ -107,7 +107,7 @@ const jobOf = ({ claimableAt, columns, id, index, lane, rest, token }: ClaimedJo
   const request = at(columns.request, index)
   // The queue has an entry without a job's own row, or without its data.
   if (kept === null || request === null) throw new UndecodableRow(`${id} has lost its row or its data`)
-  if (rest === undefined && token > 1) throw new TypeError(`take_jobs returned ${id} without its past`)
+  if (rest === undefined && token > 1) throw new TypeError(`take_jobs_in_turn returned ${id} without its past`)
   return {
     id,
     projectId: lane.projectId,

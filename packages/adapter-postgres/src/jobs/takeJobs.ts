@@ -46,7 +46,7 @@ interface Summary {
   readonly abandoned?: ReadonlyArray<JobId> | null
 }
 
-/** The parameters of `take_jobs`. */
+/** The parameters of `take_jobs_in_turn`. */
 export type Asked = {
   claim: number
   repeated: boolean
@@ -70,6 +70,7 @@ export type Asked = {
   skipped: ReadonlyArray<number>
   page: number
   turnMs: string | null
+  after: number
 }
 
 /** Some of the jobs, or at the end the summary. */
@@ -79,14 +80,14 @@ export interface AnswerRow {
   readonly summary: Summary | null
 }
 
-/** Calls `take_jobs`, which is defined in a migration. */
+/** Calls `take_jobs_in_turn`, which is defined in a migration. */
 export const takeCall = (asked: Given<Asked>, most: RawBuilder<number> = sql`${asked.most}::bigint`) =>
-  sql<AnswerRow>`"kiln".take_jobs(${asked.claim}::bigint, ${asked.repeated}::boolean, ${asked.kinds}::json, ${most},
+  sql<AnswerRow>`"kiln".take_jobs_in_turn(${asked.claim}::bigint, ${asked.repeated}::boolean, ${asked.kinds}::json, ${most},
     ${asked.leaseMs}::bigint, ${asked.maxLost}::bigint, ${asked.reads}::boolean, ${asked.mayBeAlone}::boolean,
     ${asked.modeRoom}::bigint[], ${asked.kindRoom}::bigint[], ${asked.projectSlots}::bigint, ${asked.held}::jsonb,
     ${asked.kindLimits}::jsonb, ${asked.projectLimit}::bigint, ${asked.ownLimits}::jsonb, ${asked.limitsCross}::boolean,
     ${asked.fullProjects}::text[], ${asked.turns}::jsonb, ${asked.clock}::bigint, ${asked.skipped}::bigint[],
-    ${asked.page}::bigint, ${asked.turnMs}::text)`.as<"claimed">(sql`claimed`)
+    ${asked.page}::bigint, ${asked.turnMs}::text, ${asked.after}::bigint)`.as<"claimed">(sql`claimed`)
 
 const takeStatement = statement((asked: Given<Asked>) =>
   query.selectFrom(takeCall(asked)).selectAll().$castTo<AnswerRow>(),
@@ -189,6 +190,7 @@ export const askedOf = (
     // Each lane costs time. Most have a job, and some turn out to be empty.
     page: Math.max(limit, Math.min(32, limit + spareLanes + positions.inFront)),
     turnMs: waits ? String(session.lockTimeoutMs) : null,
+    after: positions.after,
   }
 }
 
@@ -250,7 +252,7 @@ export const fullNames = ({ full, own }: Rooms): ReadonlyArray<string> => [
 export const kindIsOpen = ({ full, own }: Rooms, { kind, mode }: Pick<Runnable, "kind" | "mode">): boolean =>
   !own.kindIsFull({ kind, mode }) && !full.some((one) => one.kind === kind && one.mode === mode)
 
-/** The answer of `take_jobs`; `undefined` if it was not this claim's turn. */
+/** The answer of `take_jobs_in_turn`; `undefined` if it was not this claim's turn. */
 export const takenOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>): Taken | undefined => {
   const summary = answer.at(-1)?.summary
   if (summary == null) return undefined
@@ -300,7 +302,7 @@ export const takeJobs = async (
 ): Promise<Taken> => {
   const asked = { ...askedOf(session, request, positions, manner), ...call }
   const taken = takenOf(request, await session.all(takeStatement, asked))
-  if (taken === undefined) throw new TypeError("take_jobs returned no summary")
+  if (taken === undefined) throw new TypeError("take_jobs_in_turn returned no summary")
   return taken
 }
 

@@ -27,6 +27,14 @@ const findNext = `
     EXIT WHEN soonest <= claim_time;
   END LOOP;`
 
+export const findFull = `  FOR lane IN 1..lane_count LOOP
+    IF project_room[projects[lane]] <= 0 THEN
+      full_projects := full_projects || owners[lane];
+      is_near := true;
+    END IF;
+    is_near := is_near OR kind_room[places[lane]] <= 0;
+  END LOOP;`
+
 const summarize = `
   SELECT json_build_object('now', claim_time, 'clock', clock, 'isPage', lane_count >= page, 'full', full_now,
     'abandoned', CASE WHEN abandoned <> '{}' THEN to_json(abandoned) END,
@@ -46,8 +54,7 @@ const summarize = `
         ORDER BY next_at LIMIT 1) AS first
       WHERE mode_room[CASE runnable.mode WHEN 'live' THEN 2 ELSE 1 END] > 0 AND kind_room[runnable.place] > 0)) END) INTO summary;`
 
-const takeFunction = `
--- claim:         identifies this call
+const aboutParameters = `-- claim:         identifies this call
 -- is_repeated:   its answer may have been lost
 -- kinds:         lanes that the worker can run, each with its place in kind_room
 -- most:          maximum number of jobs
@@ -65,17 +72,9 @@ const takeFunction = `
 -- skipped:       lanes that were searched already
 -- page:          maximum number of lanes of a kind that are read
 -- patient:       how long it waits for its turn among claims with limits; NULL to claim nothing if it is not its turn
--- Returns a row for the jobs of each round, with an array for each column, and a last row with the summary, which is NULL if it was not its turn.
-CREATE FUNCTION "kiln".take_jobs(claim bigint, is_repeated boolean, kinds json, most bigint, lease_ms bigint, max_lost bigint, reads boolean,
-  may_be_alone boolean, mode_room bigint[], kind_room bigint[], project_slots bigint, held_jobs jsonb, kind_limits jsonb,
-  project_limit bigint, own_limits jsonb, limits_cross boolean, full_projects text[], noted_turns jsonb, noted_clock bigint,
-  skipped bigint[], page bigint, patient text)
-RETURNS TABLE (claimed json, rests json, summary json) LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off
-SET plan_cache_mode = force_generic_plan AS $$
-#variable_conflict use_column
-DECLARE
-  claim_time bigint := "kiln".store_time();
+`
+
+const variables = `  claim_time bigint := "kiln".store_time();
   clock bigint;
   counted jsonb := '{}';
   names_full text[];
@@ -130,10 +129,35 @@ DECLARE
   only_job text;
   has_room boolean;
   ignored text;
-BEGIN
+`
+
+/** What the versions of the function differ in. */
+export interface Version {
+  readonly name: string
+  /** The parameters after the others, with a comma before each. */
+  readonly more: string
+  readonly aboutMore: string
+  readonly findLanes: string
+  /** Lanes of which some got a share, as `countTaken` goes through them. */
+  readonly some: string
+  readonly findFull: string
+}
+
+export const takeFunction = (version: Version): string => `
+${aboutParameters}${version.aboutMore}-- Returns a row for the jobs of each round, with an array for each column, and a last row with the summary, which is NULL if it was not its turn.
+CREATE FUNCTION "kiln".${version.name}(claim bigint, is_repeated boolean, kinds json, most bigint, lease_ms bigint, max_lost bigint, reads boolean,
+  may_be_alone boolean, mode_room bigint[], kind_room bigint[], project_slots bigint, held_jobs jsonb, kind_limits jsonb,
+  project_limit bigint, own_limits jsonb, limits_cross boolean, full_projects text[], noted_turns jsonb, noted_clock bigint,
+  skipped bigint[], page bigint, patient text${version.more})
+RETURNS TABLE (claimed json, rests json, summary json) LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off
+SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+${variables}BEGIN
 ${applyLimits}
 ${takeAlone}
-${findLanes}
+${version.findLanes}
   lane_count := coalesce(cardinality(lanes_found), 0);
   lanes_found := coalesce(lanes_found, '{}');
   IF is_repeated OR lane_count > 0 THEN
@@ -153,15 +177,9 @@ ${findLanes}
 ${shareTurns}
     EXIT WHEN given = 0 AND NOT is_claimed;
 ${claimHeads}
-${countTaken}
+${countTaken(version.some)}
   END LOOP;
-  FOR lane IN 1..lane_count LOOP
-    IF project_room[projects[lane]] <= 0 THEN
-      full_projects := full_projects || owners[lane];
-      is_near := true;
-    END IF;
-    is_near := is_near OR kind_room[places[lane]] <= 0;
-  END LOOP;
+${version.findFull}
   IF is_near AND kind_limits IS NOT NULL THEN
 ${countHeld}
   END IF;
@@ -177,4 +195,7 @@ END $$;
  * One statement for every claim. `claim_jobs` stays for processes of the previous version, which use it where no limits, rates or
  * lost workers matter, and several statements elsewhere. Both take the same lock for limits.
  */
-export const takeJobs: Migration = { name: "0009TakeJobs", sql: takeFunction }
+export const takeJobs: Migration = {
+  name: "0009TakeJobs",
+  sql: takeFunction({ name: "take_jobs", more: "", aboutMore: "", findLanes, some: "1..lane_count", findFull }),
+}

@@ -17,6 +17,7 @@ import { chunks } from "./0015Chunks.ts"
 import { priorities } from "./0016Priorities.ts"
 import { replacements } from "./0017Replacements.ts"
 import { keysInSnapshots } from "./0018KeysInSnapshots.ts"
+import { lanesInTurn } from "./0019LanesInTurn.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -42,5 +43,6 @@ export const migrations: ReadonlyArray<Migration> = [
   priorities,
   replacements,
   keysInSnapshots,
+  lanesInTurn,
   // One per line.
 ]

@@ -45,8 +45,8 @@ export const claimHeads = `
         bool_or(mine.claimable_at <= claim_time)
       FROM mine LEFT JOIN "kiln".jobs ON jobs.seq = mine.job_seq AND reads) AS claims;`
 
-/** Counts what each lane gave, and takes back the room of what it did not give. What is left goes to the others. */
-export const countTaken = `
+/** Counts what each lane gave, and takes back the room of what it did not give. What is left goes to the others. `some`: at least the lanes with a share. */
+export const countTaken = (some: string): string => `
     IF served IS NOT NULL THEN
       rests := NULL;
       IF with_rest IS NOT NULL AND reads THEN
@@ -87,7 +87,7 @@ ${readRests}
         END IF;
       END LOOP;
     END IF;
-    FOR lane IN 1..lane_count LOOP
+    FOR lane IN ${some} LOOP
       is_visited[lane] := is_visited[lane] OR shares[lane] > 0;
       IF shares[lane] > 0 THEN
         is_empty[lane] := lane <> ALL (again);

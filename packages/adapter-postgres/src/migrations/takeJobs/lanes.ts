@@ -1,26 +1,24 @@
 import { roomOfProject } from "./limits.ts"
 
-const lanesWhere = (turn: string, order: string): string => `
+const lanesWhere = (which: string, order: string): string => `
       (SELECT lanes.id, project_id, lanes.mode, virtual_time, next_at FROM "kiln".lanes
        WHERE lanes.kind = runnable.kind AND kind_version = runnable.version AND lanes.mode = runnable.mode
          AND next_at <= claim_time AND (lanes.mode || ' ' || project_id) <> ALL (full_projects) AND lanes.id <> ALL (skipped)
-         AND virtual_time ${turn} (SELECT clock FROM fair)
+         AND ${which}
        ORDER BY ${order} LIMIT page)`
 
-/**
- * Finds the lanes that may have claimable jobs and are not full, in the order in which they are served. Lanes behind the clock start at
- * the clock: a lane without claimable jobs does not accumulate credit. They are ordered by their creation. Lanes ahead of the
- * clock start at their own virtual time.
- */
-export const findLanes = `
+const behindClock = "virtual_time <= (SELECT clock FROM fair)"
+const aheadOfClock = lanesWhere("virtual_time > (SELECT clock FROM fair)", "virtual_time, lanes.id")
+
+const lanesIn = (behind: string): string => `
   WITH fair AS MATERIALIZED (
     SELECT greatest(virtual_time, noted_clock) AS clock FROM "kiln".fairness WHERE fairness.id = 1
   ), due AS (
     SELECT lane.id, lane.project_id, lane.mode || ' ' || lane.project_id AS owner, lane.mode, lane.next_at, runnable.place,
       greatest(lane.virtual_time, (noted_turns ->> lane.id::text)::bigint, (SELECT clock FROM fair)) AS turn
     FROM json_to_recordset(kinds) AS runnable(kind text, version bigint, mode text, place int)
-    CROSS JOIN LATERAL (${lanesWhere("<=", "lanes.id")}
-      UNION ALL${lanesWhere(">", "virtual_time, lanes.id")}
+    CROSS JOIN LATERAL (${behind}
+      UNION ALL${aheadOfClock}
     ) AS lane
     WHERE kind_room[runnable.place] > 0
   ), ordered AS (
@@ -32,6 +30,22 @@ export const findLanes = `
   SELECT (SELECT clock FROM fair), array_agg(ordered.id), array_agg(next_at), array_agg(turn), array_agg(owner),
     array_agg(slot), array_agg(place), array_agg(project), array_agg(ordered.project_room)
   INTO clock, lanes_found, floors, turns, owners, slots, places, projects, project_rooms FROM ordered;`
+
+/**
+ * Finds the lanes that may have claimable jobs and are not full, in the order in which they are served. Lanes behind the clock start at
+ * the clock: a lane without claimable jobs does not accumulate credit. They are ordered by their creation. Lanes ahead of the
+ * clock start at their own virtual time.
+ */
+export const findLanes = lanesIn(lanesWhere(behindClock, "lanes.id"))
+
+/**
+ * As before, but of many lanes behind the clock, those come first that were created after the one that the process served last: it
+ * has not served them at this clock yet. So it sees past the lanes whose turns it has not saved, and saves them together.
+ */
+export const findLanesAfter = lanesIn(`
+      (SELECT * FROM (${lanesWhere(`${behindClock} AND lanes.id > after_lane`, "lanes.id")}
+        UNION ALL${lanesWhere(`${behindClock} AND lanes.id <= after_lane`, "lanes.id")}
+      ) AS behind LIMIT page)`)
 
 /**
  * Distributes turns among the lanes that are left by start-time fair queueing, as if each had enough jobs: a served lane returns
