@@ -93,11 +93,18 @@ export const startKiln = (
     allCores = false,
     databaseUrl,
     role = "all",
-  }: { readonly allCores?: boolean; readonly databaseUrl?: string; readonly role?: "all" | "api" } = {},
+    slots,
+  }: {
+    readonly allCores?: boolean
+    readonly databaseUrl?: string
+    readonly role?: "all" | "api"
+    readonly slots?: number
+  } = {},
 ): Promise<Server> => {
   const directory = temporary()
   const database = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl, KILN_BLOBS: "file:" }
-  const env = { ...environment(directory), ...database, KILN_ROLE: role }
+  const concurrency = slots === undefined ? {} : { KILN_CONCURRENCY: String(slots) }
+  const env = { ...environment(directory), ...database, ...concurrency, KILN_ROLE: role }
   return startServer({ args: [launcher(built), "serve", "--json"], env, directory, allCores })
 }
 
