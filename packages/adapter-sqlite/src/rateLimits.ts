@@ -4,7 +4,7 @@ import { type BucketRequest, RateLimitStore } from "@kiln/core/ports"
 import { decodeBucket } from "@kiln/sql-store"
 import { assign, select, type Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
-import { isFullDisk } from "./disk/diskErrors.ts"
+import { isFullDisk } from "./disk/fullDisk.ts"
 import { type Given, query, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
 

@@ -11,7 +11,7 @@ import {
 } from "@kiln/sql-store"
 import type { Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
-import { countedInParts, prunedInParts } from "./disk/inParts.ts"
+import { countedInParts, prunedInParts } from "./disk/fullDisk.ts"
 import { type Given, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
 import { runIn, transactionsOf } from "./transactionsOf.ts"

@@ -1,15 +1,81 @@
-import { type MigrationStatus, placeSecret } from "@kiln/core/ports"
-import { existsSync } from "node:fs"
+import { closeSync, existsSync, fsyncSync, openSync } from "node:fs"
 import { resolve } from "node:path"
 import SqliteDatabase from "better-sqlite3"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { StoreUnavailable } from "@kiln/core/domain"
+import { type MigrationStatus, placeSecret } from "@kiln/core/ports"
+import { isBusy, sqliteCode, type SqlValue } from "./SqliteDatabase.ts"
 import { tablePrefix } from "./columns.ts"
-import type { SqlValue } from "./SqliteDatabase.ts"
 import { migrationStatus } from "./migrations/migrate.ts"
-import { isBusy, sqliteCode } from "./sqliteErrors.ts"
+
+/** Milliseconds SQLite waits for another process. Commands have no event loop that others depend on. */
+const busyTimeoutMs = 5_000
+
+const attempt = <A>(operation: string, run: () => A): Effect.Effect<A, StoreUnavailable> =>
+  Effect.try({ try: run, catch: (cause) => new StoreUnavailable({ operation, cause }) })
+
+const opened = (path: string, options: { readonly readonly?: boolean; readonly timeout: number }) =>
+  Effect.acquireRelease(
+    attempt("open", () => new SqliteDatabase(path, options)),
+    (connection) => Effect.sync(() => connection.close()),
+  )
+
+/** The counted tables of a snapshot. */
+const counted = ["projects", "api_keys", "jobs", "uploads", "files", "charges", "audit"] as const
+
+/** Number of records in a snapshot. */
+export type SnapshotCounts = Readonly<Record<(typeof counted)[number], number>>
+
+/** Creates an empty file that only its owner can read. SQLite would let everyone read it. */
+const createPrivate = (path: string): void => closeSync(openSync(path, "wx", 0o600))
+
+const syncFile = (path: string): void => {
+  const descriptor = openSync(path, "r+")
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/**
+ * Writes the database as it is at this moment to a new file, durably, also while servers work on it. The file is one database without
+ * a log beside it, and contains nothing that was erased before. Returns the counts of its records.
+ */
+export const snapshotSqlite = (path: string, to: string): Effect.Effect<SnapshotCounts, StoreUnavailable> =>
+  Effect.gen(function* () {
+    const source = yield* opened(path, { readonly: true, timeout: busyTimeoutMs })
+    yield* attempt("snapshot", () => {
+      createPrivate(to)
+      source.prepare("VACUUM INTO ?").run([to])
+      syncFile(to)
+    })
+    const copy = yield* opened(to, { readonly: true, timeout: busyTimeoutMs })
+    return yield* attempt("count", () => {
+      const count = (table: string) =>
+        (copy.prepare(`SELECT count(*) AS count FROM ${tablePrefix}${table}`).get([]) as { readonly count: number })
+          .count
+      return Object.fromEntries(counted.map((table) => [table, count(table)])) as SnapshotCounts
+    })
+  }).pipe(Effect.scoped)
+
+/** Another process holds the lock. */
+export class LockHeld extends Error {
+  override readonly name = "LockHeld"
+  readonly _tag = "LockHeld"
+}
+
+/** Holds a lock while the scope is open. It ends with the process, however that ends. The lock is a database at `path`. */
+export const holdLock = (path: string): Effect.Effect<void, StoreUnavailable | LockHeld, Scope.Scope> =>
+  Effect.gen(function* () {
+    yield* attempt("lock", () => closeSync(openSync(path, "a", 0o600)))
+    const connection = yield* opened(path, { timeout: 0 })
+    yield* attempt("lock", () => connection.exec("BEGIN EXCLUSIVE")).pipe(
+      Effect.catch((error) => Effect.fail(isBusy(sqliteCode(error.cause) ?? "") ? new LockHeld() : error)),
+    )
+  })
 
 /** A copied row: times, counts and texts as stored, flags as booleans. */
 export type CopyRow = Readonly<Record<string, string | number | boolean | null | Uint8Array>>
@@ -18,55 +84,9 @@ export type CopyRow = Readonly<Record<string, string | number | boolean | null |
  * The copied tables, in an order in which no row refers to a later table. `workers` is left out because workers publish again,
  * `rate_buckets` because a bucket without a row is full,
  * `minutes` because only charts show them, `store_time` because it belongs to this store, and
- * `kept_bytes` because the target counts them again.
+ * `kept_bytes` because the target counts them again. Rows are copied in order of creation, where there is one.
  */
-export const copyTables = [
-  "switches",
-  "paused_kinds",
-  "project_limits",
-  "prices",
-  "projects",
-  "api_keys",
-  "key_secrets",
-  "secrets",
-  "audit",
-  "operator_tokens",
-  "uploads",
-  "fairness",
-  "lanes",
-  "jobs",
-  "checkpoints",
-  "attempts",
-  "waits",
-  "parked",
-  "signals",
-  "chunks",
-  "files",
-  "charges",
-  "closed_ledger",
-  "purges",
-  "retention_rules",
-  "blob_lineage",
-  "served_kinds",
-  "spend_caps",
-  "spending",
-  "schedules",
-  "job_labels",
-  "job_scopes",
-  "replaced_keys",
-  "deliveries",
-] as const
-
-export type CopyTable = (typeof copyTables)[number]
-
-const countAll = (table: CopyTable): string =>
-  `SELECT count(*) AS count FROM ${tablePrefix}${table}${conditionOf(table)}`
-
-/** The target is another place, and the source is not used any more. */
-const conditionOf = (table: CopyTable): string => (table === "secrets" ? ` WHERE name <> '${placeSecret}'` : "")
-
-/** In order of creation, where there is one. */
-const order: Readonly<Record<CopyTable, string>> = {
+const orders = {
   switches: "name",
   paused_kinds: "kind",
   project_limits: "project_id",
@@ -101,7 +121,16 @@ const order: Readonly<Record<CopyTable, string>> = {
   job_scopes: "scope",
   replaced_keys: "key_id, idempotency_key",
   deliveries: "job_id",
-}
+} as const
+
+export type CopyTable = keyof typeof orders
+export const copyTables = Object.keys(orders) as ReadonlyArray<CopyTable>
+
+const countAll = (table: CopyTable): string =>
+  `SELECT count(*) AS count FROM ${tablePrefix}${table}${conditionOf(table)}`
+
+/** The target is another place, and the source is not used any more. */
+const conditionOf = (table: CopyTable): string => (table === "secrets" ? ` WHERE name <> '${placeSecret}'` : "")
 
 /** Selects all columns, including those of later migrations, so that a target without such a column reports it. */
 const selectAll = (table: CopyTable): string => {
@@ -112,7 +141,7 @@ const selectAll = (table: CopyTable): string => {
     return "SELECT label, created_at, id AS job_id, job_seq FROM kiln_job_labels JOIN kiln_jobs ON seq = job_seq ORDER BY job_seq, label"
   return table === "checkpoints"
     ? "SELECT kiln_jobs.id AS job_id, step, value FROM kiln_checkpoints JOIN kiln_jobs ON kiln_jobs.seq = job_seq ORDER BY job_seq, step"
-    : `SELECT * FROM ${tablePrefix}${table}${conditionOf(table)} ORDER BY ${order[table]}`
+    : `SELECT * FROM ${tablePrefix}${table}${conditionOf(table)} ORDER BY ${orders[table]}`
 }
 
 const flags = new Set(["enabled", "active", "erased", "held"])
@@ -138,7 +167,7 @@ const copyRow = (table: CopyTable, row: Readonly<Record<string, SqlValue>>): Cop
 }
 
 /** Milliseconds to wait for a process that is just exiting to close the database. */
-const busyTimeoutMs = 2_000
+const exitTimeoutMs = 2_000
 /** Rows per page. */
 const pageSize = 500
 
@@ -163,11 +192,8 @@ export const openCopySource = (
   Effect.gen(function* () {
     const file = resolve(path)
     if (!existsSync(file)) return undefined
-    const connection = yield* Effect.acquireRelease(
-      attempt(() => new SqliteDatabase(file, { timeout: busyTimeoutMs })),
-      (opened) => Effect.sync(() => opened.close()),
-    )
-    const migrations = yield* attempt(() => {
+    const connection = yield* opened(file, { timeout: exitTimeoutMs })
+    const migrations = yield* attempt("copy", () => {
       // Every open connection to a database in WAL mode holds a lock, so this fails if there is another one.
       connection.pragma("locking_mode = EXCLUSIVE")
       connection.exec("BEGIN IMMEDIATE")
@@ -184,17 +210,17 @@ export const openCopySource = (
 const sourceOf = (connection: SqliteDatabase, migrations: MigrationStatus): CopySource => ({
   migrations,
   count: (table) =>
-    attempt(() => {
+    attempt("copy", () => {
       const row = connection.prepare(countAll(table)).get([]) as { readonly count: number }
       return row.count
     }),
   forEachPage: (table, use) =>
     Effect.acquireUseRelease(
-      attempt(() => connection.prepare(selectAll(table)).iterate([]) as IterableIterator<SourceRow>),
+      attempt("copy", () => connection.prepare(selectAll(table)).iterate([]) as IterableIterator<SourceRow>),
       (rows) =>
         Effect.gen(function* () {
           while (true) {
-            const page = yield* attempt(() => nextPage(rows))
+            const page = yield* attempt("copy", () => nextPage(rows))
             if (page.length === 0) return
             yield* use(page.map((row) => copyRow(table, row)))
           }
@@ -215,6 +241,3 @@ const nextPage = (rows: Iterator<SourceRow>): ReadonlyArray<SourceRow> => {
 }
 
 type SourceRow = Readonly<Record<string, SqlValue>>
-
-const attempt = <A>(run: () => A): Effect.Effect<A, StoreUnavailable> =>
-  Effect.try({ try: run, catch: (cause) => new StoreUnavailable({ operation: "copy", cause }) })
