@@ -20,18 +20,29 @@ import {
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { findLastEntry, makeAuditLog } from "./audit.ts"
+import {
+  findLastEntry,
+  findSecret,
+  makeAuditLog,
+  makeMinuteHistory,
+  makeOperatorTokens,
+  makeSecretStore,
+} from "./operatorStores.ts"
 import { countChunks, listAttempts, listSignals, listWaits, type StateTable } from "./history.ts"
 import { listKeys, makeKeyDirectory } from "./keys.ts"
-import { readLineage, readRetention, writeLineage } from "./lineage.ts"
-import { makeMinuteHistory, makeOperatorTokens } from "./operatorStores.ts"
-import { purgeVerbs, readDuePurges } from "./purges.ts"
+import {
+  firstBlobs,
+  type namedBlobs,
+  purgeVerbs,
+  readDuePurges,
+  readLineage,
+  readRetention,
+  writeLineage,
+} from "./blobs.ts"
 import { listSchedules, makeScheduleStore } from "./schedules.ts"
-import { findSecret, makeSecretStore } from "./secrets.ts"
 import type { Transactions } from "./Sql.ts"
 import { listWorkers } from "./board.ts"
 import { countDeliveries } from "./deliveries.ts"
-import { firstBlobs, type namedBlobs } from "./namedBlobs.ts"
 import { findUploadOrphans } from "./uploadSweeps.ts"
 
 /** The services that an adapter provides. */

@@ -2,8 +2,7 @@ import { type ExpressionBuilder, type RawBuilder, sql } from "kysely"
 import type { RetainedData } from "@kiln/core/domain"
 import { type DueRetention, retentionAgeOf, type RetentionPeriods } from "@kiln/core/ports"
 import type { Tables } from "./columns.ts"
-import { type Program, type Sql, wholeAge } from "./Sql.ts"
-import { type Given, query, statement } from "./Statement.ts"
+import { type Given, type Program, query, type Sql, statement, wholeAge } from "./Sql.ts"
 import { isUnused } from "./uploadSweeps.ts"
 
 /** Inclusive. */

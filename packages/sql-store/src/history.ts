@@ -1,10 +1,9 @@
-import { type FailedAttempt, type JobId, parkedRun, type Signal, type WaitRun } from "@kiln/core/domain"
-import type { ChunkTotal } from "@kiln/core/ports"
 import { sql } from "kysely"
+import { type FailedAttempt, type JobId, parkedRun, type Signal, type WaitRun } from "@kiln/core/domain"
+import type { ChunkTotal, LedgerEntry, LedgerPage, LedgerPart } from "@kiln/core/ports"
+import { type Given, plenty, type Program, query, type RowOf, type Sql, statement } from "./Sql.ts"
 import { select, type Values } from "./columns.ts"
-import type { Program, Sql } from "./Sql.ts"
-import { type Given, query, statement } from "./Statement.ts"
-import { decodeJson } from "./storedJson.ts"
+import { decodeJson, decodeLineItems } from "./storedJob.ts"
 
 type Job = Values<"jobs", "id">
 
@@ -104,4 +103,38 @@ const chunksOfJob = statement((given: Given<Job>) =>
 
 export function* countChunks(tx: Sql, id: JobId): Program<ChunkTotal> {
   return (yield* tx.get(chunksOfJob, { id })) ?? { count: 0, bytes: 0 }
+}
+
+type Page = { readonly time: number; readonly jobId: JobId | ""; readonly to: number; readonly limit: number }
+
+/** Entries after a position of the index, in its order. */
+export const chargesAfter = statement((given: Given<Page>) =>
+  query
+    .selectFrom("charges")
+    .innerJoin(plenty, (join) => join.onTrue())
+    .select(
+      select("charges", "job_id", "project_id", "key_id", "kind", "currency", "amount", "line_items", "charged_at"),
+    )
+    .where(sql<boolean>`(charged_at, job_id) > (${given.time}, ${given.jobId})`)
+    .where("charged_at", "<", given.to)
+    .orderBy("charged_at")
+    .orderBy("job_id")
+    .limit(given.limit),
+)
+
+const entryOf = ({ amount, currency, lineItems, ...entry }: RowOf<typeof chargesAfter>): LedgerEntry => ({
+  ...entry,
+  charge: { currency, amount, lineItems: decodeLineItems(lineItems, `the charge of ${entry.jobId}`) },
+})
+
+/** The empty id sorts before every id of the same time. */
+const positionBefore = ({ after, from }: LedgerPage) =>
+  after === null || after.chargedAt < from
+    ? { time: from, jobId: "" as const }
+    : { time: after.chargedAt, jobId: after.jobId }
+
+/** Reads a page of a ledger that is closed until this time. */
+export function* readCharges(tx: Sql, page: LedgerPage, until: number): Program<LedgerPart> {
+  const rows = yield* tx.all(chargesAfter, { ...positionBefore(page), to: until, limit: page.limit })
+  return { entries: rows.map(entryOf), until }
 }

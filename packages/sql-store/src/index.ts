@@ -1,4 +1,4 @@
-export { appendEntry, makeAuditLog } from "./audit.ts"
+export { appendEntry, makeAuditLog } from "./operatorStores.ts"
 export { boardOf, listCaps, makeSwitchboard, type StoredBoard, type StoredCap, writeCap } from "./board.ts"
 export {
   type AnyFlag,
@@ -20,19 +20,19 @@ export {
   type TablesOf,
   text,
   type ValuesOf,
-} from "./column.ts"
+} from "./columns.ts"
 export { columns } from "./columns.ts"
 export { coldStores, directoryVerbs, jobVerbs, type SqlStore } from "./coldStores.ts"
 export { makeDeliveryStore } from "./deliveries.ts"
 export { commonChecks } from "./coldStores.ts"
 export { dueRetention } from "./dueRetention.ts"
-export { chargesAfter, readCharges } from "./ledger.ts"
-export { storedLineage } from "./lineage.ts"
+export { chargesAfter, readCharges } from "./history.ts"
+export { storedLineage } from "./blobs.ts"
 export { makeKeyDirectory } from "./keys.ts"
 export { makeScheduleStore, writeSchedule } from "./schedules.ts"
-export { type BlobCursor, type BlobPage, namedBlobs } from "./namedBlobs.ts"
-export { nextDue, purgesStillDue, recordPurges } from "./purges.ts"
-export { makeSecretStore } from "./secrets.ts"
+export { type BlobCursor, type BlobPage, namedBlobs } from "./blobs.ts"
+export { nextDue, purgesStillDue, recordPurges } from "./blobs.ts"
+export { makeSecretStore } from "./operatorStores.ts"
 export { type Answer, Known, type Program, type Sql, type Transactions, wholeAge } from "./Sql.ts"
 export {
   type AnyBatch,
@@ -57,7 +57,7 @@ export {
   plenty,
   plentyName,
   timeName,
-} from "./Statement.ts"
+} from "./Sql.ts"
 export { findUpload, selectUploads, transferVerbs, uploadOf, type UploadRow } from "./uploads.ts"
 export { deleteUploads, erasedUploads, expireUploads, findUploadOrphans, unusedUploads } from "./uploadSweeps.ts"
 export { announcedUploads, arrivingUploads, keptBytes, storedUploads } from "./uploadSweeps.ts"
@@ -79,4 +79,4 @@ export {
   encodeScope,
   listedMetadata,
   UndecodableRow,
-} from "./storedJson.ts"
+} from "./storedJob.ts"

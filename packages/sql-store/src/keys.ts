@@ -8,12 +8,19 @@ import {
   type Project,
   type RotateOutcome,
 } from "@kiln/core/ports"
-import { decodeLimits, decodeStrings, encodeLimits } from "./storedJson.ts"
-import { assign } from "./column.ts"
-import { select, type Values } from "./columns.ts"
-import { each, type Program, type Sql, type Transactions } from "./Sql.ts"
-import { type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
-
+import { decodeLimits, decodeStrings, encodeLimits } from "./storedJob.ts"
+import { assign, select, type Values } from "./columns.ts"
+import {
+  each,
+  type Given,
+  type Program,
+  query,
+  type RowOf,
+  type Sql,
+  statement,
+  storeTime,
+  type Transactions,
+} from "./Sql.ts"
 type Id = Values<"api_keys", "id">
 type ProjectKey = Values<"projects", "id">
 

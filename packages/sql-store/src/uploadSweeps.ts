@@ -8,12 +8,9 @@ import {
   uploadOrphanReason,
 } from "@kiln/core/domain"
 import type { Orphan, PruneResult } from "@kiln/core/ports"
-import { integer, text } from "./column.ts"
-import { select, type Tables } from "./columns.ts"
-import { recordPurges } from "./purges.ts"
-import type { Program, Sql } from "./Sql.ts"
-import { batchStatement, type Given, plenty, query, statement } from "./Statement.ts"
-
+import { integer, select, type Tables, text } from "./columns.ts"
+import { recordPurges } from "./blobs.ts"
+import { batchStatement, type Given, plenty, type Program, query, type Sql, statement } from "./Sql.ts"
 /**
  * Whether no job has consumed this upload. With an offset, Postgres looks into the index of `jobs.upload_id` for each upload, or the
  * planner may hash all jobs to answer for a few.

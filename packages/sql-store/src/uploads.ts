@@ -18,10 +18,8 @@ import type {
   TransferRef,
   UploadStore,
 } from "@kiln/core/ports"
-import { assign, type Flag } from "./column.ts"
-import { select, type Values } from "./columns.ts"
-import { each, type Program, type Sql, type Transactions } from "./Sql.ts"
-import { type Given, query, statement } from "./Statement.ts"
+import { assign, type Flag, select, type Values } from "./columns.ts"
+import { each, type Given, type Program, query, type Sql, statement, type Transactions } from "./Sql.ts"
 import { countWaiting, keptBytes, nothingKept, storedBytes } from "./uploadSweeps.ts"
 
 // Reading

@@ -7,29 +7,27 @@ import type { Database } from "../connection/Database.ts"
 import type { StateRow } from "./jobRow.ts"
 import type { LanePositions } from "./LanePositions.ts"
 import type { Transaction } from "../connection/Session.ts"
-import { agesFrom } from "./finishedKinds.ts"
+import {
+  agesFrom,
+  anyFinishedJob,
+  anyKeptJob,
+  deleteJobs,
+  eraseJobs,
+  expireData,
+  publishRetention,
+} from "./retention.ts"
 import type { Carrier } from "../wakeUp/WakeUp.ts"
-import { cancelJobs } from "./cancelJobs.ts"
-import { checkClaims, extendLeases } from "./extendLeases.ts"
-import { appendChunks, readChunks } from "./chunks.ts"
-import { checkpointJobs } from "./checkpointJobs.ts"
+import { anyOverdue, cancelJobs, expireJobs } from "./endFromOutside.ts"
+import { appendChunks, checkClaims, checkpointJobs, extendLeases, readChunks } from "./progress.ts"
 import { Claims } from "./Claims.ts"
-import { completeAndClaimJobs, completeJobs } from "./completeJobs.ts"
-import { publishRetention } from "./retentionRules.ts"
+import { type AnnounceFinished, completeAndClaimJobs, completeJobs, failJobs } from "./endClaims.ts"
 import { Creations } from "./createAtOnce.ts"
 import type { RememberedFacts } from "./RememberedFacts.ts"
-import { type AnnounceFinished, failJobs } from "./endJobs.ts"
 import { deferJobs, releaseJobs } from "./returnJobs.ts"
-import { anyFinishedJob, deleteJobs } from "./deleteJobs.ts"
-import { anyKeptJob, eraseJobs, expireData } from "./eraseJobs.ts"
-import { anyOverdue, expireJobs } from "./expireJobs.ts"
-import { findByIdempotencyKey, findFile, findJobs, findOrphans } from "./findJobs.ts"
-import { listCharges } from "./listCharges.ts"
-import { lockedJobs, lockedJobsAndLanes } from "./lockJobs.ts"
-import { pollJobs } from "./pollJobs.ts"
-import { rescheduleJobs } from "./rescheduleJobs.ts"
-import { SignaledJobs, signalLocked } from "./signals.ts"
-
+import { findByIdempotencyKey, findFile, findJobs, findOrphans, pollJobs } from "./findJobs.ts"
+import { listCharges } from "../spending.ts"
+import { lockedJobs, lockedJobsAndLanes } from "./moveJobs.ts"
+import { rescheduleJobs, SignaledJobs, signalLocked } from "./waitingJobs.ts"
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
 /** Runs a verb about claims of many attempts: the jobs are locked when the transaction begins. */

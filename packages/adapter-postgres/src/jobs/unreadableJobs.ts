@@ -5,9 +5,7 @@ import { isCorrupt } from "../connection/postgresErrors.ts"
 import type { Transaction } from "../connection/Session.ts"
 import { uploadOf, uploadsOfJobs } from "../uploads.ts"
 import { jobOf, jobsBySeq, stateOf } from "./jobRow.ts"
-import { lockedJobs } from "./lockJobs.ts"
-import { finishJobs, withoutResult } from "./writeStates.ts"
-
+import { finishJobs, lockedJobs, withoutResult } from "./moveJobs.ts"
 /** A job that a claim of this process holds. */
 export interface Held {
   readonly jobId: JobId

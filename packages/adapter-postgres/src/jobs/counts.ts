@@ -1,10 +1,37 @@
 import { type RawBuilder, sql } from "kysely"
-import type { ProjectId, RetainedData } from "@kiln/core/domain"
-import type { FinishedJob, JobCount, JobDirectory } from "@kiln/core/ports"
-import { finishedKinds } from "./finishedKinds.ts"
-import { retainedPart } from "./jobRow.ts"
+import {
+  type JobId,
+  type JobMode,
+  maxAhead,
+  type ProjectId,
+  type QueuePlace,
+  ranks,
+  type RetainedData,
+} from "@kiln/core/domain"
+import {
+  type DepthState,
+  type FinishedJob,
+  type JobCount,
+  type JobDirectory,
+  type QueueDepth,
+  queueDepths,
+} from "@kiln/core/ports"
+import {
+  ago,
+  batchStatement,
+  type Given,
+  integer,
+  plenty,
+  query,
+  statement,
+  storeTime,
+  text,
+  wholeAge,
+} from "../Statement.ts"
 import type { Session } from "../connection/Session.ts"
-import { ago, batchStatement, type Given, plenty, query, statement, storeTime, text, wholeAge } from "../Statement.ts"
+import { ranksOf } from "../migrations/initial/ranks.ts"
+import { retainedPart } from "./jobRow.ts"
+import { finishedKinds } from "./retention.ts"
 
 /** Whether a job has all labels of a JSON list. */
 export const hasLabels = (jobSeq: RawBuilder<number>, labels: RawBuilder<string>) =>
@@ -173,4 +200,180 @@ export const listFinished = async (
 ): Promise<ReadonlyArray<FinishedJob>> => {
   const rows = await session.batch(lastFinished, everything, { withinMs: wholeAge(withinMs), limit })
   return rows.toSorted((one, other) => other.finishedAt - one.finishedAt).slice(0, limit)
+}
+
+type Of = { projectId: ProjectId | null }
+
+/** `null` means all projects. */
+const ofProject = (projectId: RawBuilder<ProjectId | null>) =>
+  sql<boolean>`(${projectId}::text is null or lanes.project_id = ${projectId})`
+
+/** Counts jobs lane by lane, up to the limit. Also those that are not claimable again, such as held ones near their deadline. */
+export const depthByKind = statement((given: Given<Of & { limit: number }>) =>
+  query
+    .selectFrom((from) =>
+      from
+        .selectFrom("lanes")
+        .innerJoin("queue", "queue.lane_id", "lanes.id")
+        .select([
+          "lanes.kind",
+          "lanes.mode",
+          sql<DepthState>`case when queue.claimable_at <= ${storeTime} then 'ready' when queue.held then 'running'
+            when queue.status = 'queued' then 'delayed' else 'retrying' end`.as("state"),
+        ])
+        .where(ofProject(given.projectId))
+        .limit(given.limit)
+        .as("counted"),
+    )
+    .select((of) => ["counted.kind", "counted.mode", "counted.state", of.fn.countAll<number>().as("count")])
+    .groupBy(["counted.kind", "counted.mode", "counted.state"]),
+)
+
+/** The ranks of a lane. The limit, which is not reached, tells the planner that there are not thousands. */
+const everyRank = sql<{
+  rank: number
+}>`(select listed.rank from ${sql.raw(ranksOf("lanes.id", "0"))} as listed limit ${sql.lit(ranks.length)})`
+
+/** For how long the first job of each kind and mode is ready: one look into the queue's index for each lane and rank. */
+export const oldestReady = statement((given: Given<Of>) =>
+  query
+    .selectFrom("lanes")
+    .innerJoinLateral(
+      (from) =>
+        from
+          .selectFrom(everyRank.as<"ranks">(sql`ranks`))
+          .innerJoinLateral(
+            (inner) =>
+              inner
+                .selectFrom("queue")
+                .select("queue.claimable_at")
+                .whereRef("queue.lane_id", "=", "lanes.id")
+                .where(sql<boolean>`queue.priority = ranks.rank`)
+                .orderBy("queue.claimable_at")
+                .limit(1)
+                .as("place"),
+            (join) => join.onTrue(),
+          )
+          .select((of) => of.fn.min<number>("place.claimable_at").as("at"))
+          .as("first"),
+      (join) => join.onTrue(),
+    )
+    // All of them, by their key.
+    .where("lanes.id", ">", 0)
+    .where(ofProject(given.projectId))
+    .where("first.at", "<=", storeTime)
+    .select(["lanes.kind", "lanes.mode", sql<number>`${storeTime} - min(${sql.ref("first.at")})`.as("readyMs")])
+    .groupBy(["lanes.kind", "lanes.mode"]),
+)
+
+/** Measures the queue by kind and mode: see `JobDirectory.measureQueue`. */
+export const measureQueue = async (
+  session: Session,
+  limit: number,
+  projectId: ProjectId | null = null,
+): Promise<ReadonlyArray<QueueDepth>> => {
+  const [counts, oldest] = await Promise.all([
+    session.all(depthByKind, { limit, projectId }),
+    session.all(oldestReady, { projectId }),
+  ])
+  return queueDepths(counts, oldest)
+}
+
+/** More jobs than all workers of an installation hold. */
+const mostHeld = 200_000
+
+/**
+ * Jobs under a lease, read from the index that contains only held jobs. An order that only this index has, and a limit far below the
+ * million rows for each that the planner expects: it takes half of the queue for held, or whatever was held when the table was analyzed, and
+ * would read all of it (1.1 ms in a queue of a few hundred jobs that workers update, instead of 0.04).
+ */
+const heldNow = query
+  .selectFrom("queue")
+  .innerJoin(plenty, (join) => join.onTrue())
+  .innerJoin(sql<{}>`generate_series(1, (select 1))`.as<"more">(sql`more`), (join) => join.onTrue())
+  .select(["queue.mode", "queue.kind", "queue.project_id", "queue.claimable_at"])
+  .where("queue.held", "=", true)
+  .where("queue.claimable_at", ">", storeTime)
+  .orderBy("queue.claimable_at")
+  .limit(sql.lit(mostHeld))
+
+const placeOfJob = statement((given: Given<{ id: JobId }>) =>
+  query
+    .selectFrom("queue")
+    .select([
+      "queue.lane_id as laneId",
+      "queue.priority",
+      "queue.claimable_at as claimableAt",
+      "queue.project_id as projectId",
+      "queue.kind",
+      "queue.mode",
+      sql<number>`${storeTime}`.as("now"),
+    ])
+    .where("queue.id", "=", given.id),
+)
+
+/** Counts the jobs of a lane that come before a place of each rank, up to a limit, in the order of the index. */
+const jobsBeforePlace = batchStatement(
+  { priority: integer(), claimableAt: integer(), id: text() },
+  (item, given: Given<{ laneId: number; limit: number }>) =>
+    query
+      .selectFrom(item)
+      .innerJoinLateral(
+        (from) =>
+          from
+            .selectFrom((inner) =>
+              inner
+                .selectFrom("queue")
+                .select("queue.lane_id")
+                .where("queue.lane_id", "=", given.laneId)
+                .where(sql<boolean>`queue.priority = item.priority`)
+                .where(sql<boolean>`(queue.claimable_at, queue.id) < (item."claimableAt", item.id)`)
+                .where("queue.held", "=", false)
+                .limit(given.limit)
+                .as("before"),
+            )
+            .select((of) => of.fn.countAll<number>().as("count"))
+            .as("counted"),
+        (join) => join.onTrue(),
+      )
+      .select("counted.count"),
+)
+
+/** Counts the jobs of a mode under a lease, of which a fleet holds few. */
+const runningOfMode = statement((given: Given<{ mode: JobMode; kind: string; projectId: ProjectId }>) =>
+  query
+    .selectFrom(heldNow.as("held"))
+    .select((of) => [
+      sql<number>`count(*) filter (where held.kind = ${given.kind})`.as("kind"),
+      sql<number>`count(*) filter (where held.project_id = ${given.projectId})`.as("project"),
+      of.fn.countAll<number>().as("all"),
+    ])
+    .where("held.mode", "=", given.mode),
+)
+
+/** Finds the place of an unfinished job: see `JobDirectory.findPlace`. */
+export const findPlace = async (session: Session, id: JobId): Promise<QueuePlace | undefined> => {
+  const job = await session.get(placeOfJob, { id })
+  if (job === undefined) return undefined
+  const { claimableAt, kind, laneId, mode, now, priority, projectId } = job
+  const items = ranks
+    .filter((rank) => rank >= priority)
+    .map((rank) =>
+      // No id is before the empty one, so jobs that become claimable after now are left out.
+      rank === priority && claimableAt <= now
+        ? { priority: rank, claimableAt, id }
+        : { priority: rank, claimableAt: now + 1, id: "" },
+    )
+  const [counts, running] = await Promise.all([
+    session.batch(jobsBeforePlace, items, { laneId, limit: maxAhead }),
+    session.get(runningOfMode, { mode, kind, projectId }),
+  ])
+  return {
+    now,
+    ahead: Math.min(
+      maxAhead,
+      counts.reduce((sum, { count }) => sum + count, 0),
+    ),
+    running: running ?? { kind: 0, project: 0, all: 0 },
+  }
 }

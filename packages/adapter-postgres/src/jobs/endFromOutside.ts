@@ -1,11 +1,48 @@
 import { sql } from "kysely"
 import { afterLabel, applyEvent, isFinished, type JobId, overdueEvent, waitsSince } from "@kiln/core/domain"
-import { stateColumns, stateOf, type StateRow } from "./jobRow.ts"
-import type { Transaction } from "../connection/Session.ts"
+import type { CancelOutcome } from "@kiln/core/ports"
 import { batchStatement, type Given, integer, plenty, query, statement, storeTime } from "../Statement.ts"
+import type { Transaction } from "../connection/Session.ts"
+import { stateColumns, stateOf, type StateRow } from "./jobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
-import { lockedJobsAndLanes } from "./lockJobs.ts"
-import { finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
+import {
+  type Ending,
+  finishedElsewhere,
+  finishJobs,
+  lockedJobsAndLanes,
+  type Move,
+  moveJobs,
+  withoutResult,
+} from "./moveJobs.ts"
+
+/** Cancels jobs. Their tokens grow, so a worker that holds one loses its claim. `jobs` were locked by this transaction. */
+export const cancelJobs = async (
+  tx: Transaction,
+  jobIds: ReadonlyArray<JobId>,
+  jobs: ReadonlyArray<StateRow>,
+): Promise<ReadonlyArray<CancelOutcome>> => {
+  const endings = new Map<JobId, Ending>()
+  for (const from of jobs) {
+    const to = applyEvent(stateOf(from), { event: "canceled" }, tx.now)
+    if (to === undefined) throw new TypeError(`${from.id} cannot be canceled`)
+    endings.set(from.id, withoutResult({ from, to }))
+  }
+  const finished = new Set(
+    await finishedElsewhere(
+      tx,
+      jobIds.filter((id) => !endings.has(id)),
+    ),
+  )
+  tx.commitWith(finishJobs(tx, [...endings.values()]))
+  return jobIds.map((id): CancelOutcome => {
+    if (endings.has(id) && !finished.has(id)) {
+      // The same job again in the batch is already canceled.
+      finished.add(id)
+      return "Canceled"
+    }
+    return finished.has(id) ? "AlreadyFinished" : "NotFound"
+  })
+}
 
 const prefix = afterLabel("" as JobId)
 
