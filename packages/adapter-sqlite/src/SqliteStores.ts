@@ -26,8 +26,7 @@ import { makeSqliteJobDirectory } from "./jobs/directory.ts"
 import { makeSqliteJobStore } from "./jobs/SqliteJobStore.ts"
 import { checkSqliteOptions, openDatabase, type SqliteOptions } from "./openDatabase.ts"
 import { sqlitePlace } from "./disk/DatabaseFile.ts"
-import { makeSqliteRateLimitStore } from "./rateLimits.ts"
-import { makeSqliteDeliveryStore } from "./deliveries.ts"
+import { makeSqliteDeliveryStore, makeSqliteRateLimitStore } from "./coldStores.ts"
 import { makeSqliteUploadStore } from "./uploads.ts"
 
 /** The wake-up within this process, which also reports that other connections committed something. */

@@ -23,12 +23,12 @@ export class PreparedStatements implements Statements {
     this.#database = database
   }
 
-  get(sql: string): PreparedStatement {
-    const known = this.#bySql.get(sql)
+  get(text: string): PreparedStatement {
+    const known = this.#bySql.get(text)
     if (known !== undefined) return known
     // The connection of a caller may be set to return integers as bigints.
-    const prepared = this.#database.prepare(sql).safeIntegers(false)
-    this.#bySql.set(sql, prepared)
+    const prepared = this.#database.prepare(text).safeIntegers(false)
+    this.#bySql.set(text, prepared)
     return prepared
   }
 }
@@ -53,31 +53,31 @@ export class Transaction {
     return (this.#now ??= this.#readTime())
   }
 
-  all<P extends Parameters, Row>(statement: Statement<P, Row>, parameters: P): ReadonlyArray<Row> {
-    return this.#statements.get(statement.sql).all(statement.bind(parameters)) as ReadonlyArray<Row>
+  all<P extends Parameters, Row>(asked: Statement<P, Row>, parameters: P): ReadonlyArray<Row> {
+    return this.#statements.get(asked.sql).all(asked.bind(parameters)) as ReadonlyArray<Row>
   }
 
-  get<P extends Parameters, Row>(statement: Statement<P, Row>, parameters: P): Row | undefined {
-    return this.#statements.get(statement.sql).get(statement.bind(parameters)) as Row | undefined
+  get<P extends Parameters, Row>(asked: Statement<P, Row>, parameters: P): Row | undefined {
+    return this.#statements.get(asked.sql).get(asked.bind(parameters)) as Row | undefined
   }
 
   /** Returns the number of changed rows. */
-  run<P extends Parameters>(statement: Statement<P, unknown>, parameters: P): number {
-    const { changes } = this.#statements.get(statement.sql).run(statement.bind(parameters))
+  run<P extends Parameters>(asked: Statement<P, unknown>, parameters: P): number {
+    const { changes } = this.#statements.get(asked.sql).run(asked.bind(parameters))
     if (changes > 0) this.#wrote = true
     return changes
   }
 
   /** Runs a statement with RETURNING. */
-  runReturning<P extends Parameters, Row>(statement: Statement<P, Row>, parameters: P): ReadonlyArray<Row> {
-    const rows = this.#statements.get(statement.sql).all(statement.bind(parameters)) as ReadonlyArray<Row>
+  runReturning<P extends Parameters, Row>(asked: Statement<P, Row>, parameters: P): ReadonlyArray<Row> {
+    const rows = this.#statements.get(asked.sql).all(asked.bind(parameters)) as ReadonlyArray<Row>
     if (rows.length > 0) this.#wrote = true
     return rows
   }
 
   /** Runs an INSERT of one row. Returns its row id, or `undefined` if a conflict prevented the insertion. */
-  insert<P extends Parameters>(statement: Statement<P, unknown>, parameters: P): number | undefined {
-    const { changes, lastInsertRowid } = this.#statements.get(statement.sql).run(statement.bind(parameters))
+  insert<P extends Parameters>(asked: Statement<P, unknown>, parameters: P): number | undefined {
+    const { changes, lastInsertRowid } = this.#statements.get(asked.sql).run(asked.bind(parameters))
     if (changes === 0) return undefined
     this.#wrote = true
     return Number(lastInsertRowid)

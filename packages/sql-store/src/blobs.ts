@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from "kysely"
 import { type FileId, idBody, type JobId, purgePauseMs, type UploadId } from "@kiln/core/domain"
-import type { DuePurges, JobStore, NamedBlob, PublishedRule, Purge, StoredLineage } from "@kiln/core/ports"
+import type { DuePurges, JobStore, NamedBlob, Purge, StoredLineage } from "@kiln/core/ports"
 import {
   batchStatement,
   type Given,
@@ -298,19 +298,4 @@ export function* readLineage(tx: Sql): Program<StoredLineage> {
 export function* writeLineage(tx: Sql, version: number, document: string): Program<boolean> {
   const written = version === 0 ? tx.run(insertLineage, { document }) : tx.run(replaceLineage, { version, document })
   return (yield* written) > 0
-}
-
-const allRules = statement(() =>
-  query
-    .selectFrom("retention_rules")
-    .select(select("retention_rules", "kind", "data_ms", "jobs_ms", "publisher", "program"))
-    .select(
-      sql<number | null>`case when live_until <= ${storeTime} then ${storeTime} - live_until end`.as("stoppedForMs"),
-    )
-    .orderBy("kind")
-    .orderBy("publisher"),
-)
-
-export function* readRetention(tx: Sql): Program<ReadonlyArray<PublishedRule>> {
-  return yield* tx.all(allRules, {})
 }

@@ -30,20 +30,12 @@ import {
 } from "./operatorStores.ts"
 import { countChunks, listAttempts, listSignals, listWaits, type StateTable } from "./history.ts"
 import { listKeys, makeKeyDirectory } from "./keys.ts"
-import {
-  firstBlobs,
-  type namedBlobs,
-  purgeVerbs,
-  readDuePurges,
-  readLineage,
-  readRetention,
-  writeLineage,
-} from "./blobs.ts"
+import { firstBlobs, type namedBlobs, purgeVerbs, readDuePurges, readLineage, writeLineage } from "./blobs.ts"
 import { listSchedules, makeScheduleStore } from "./schedules.ts"
 import type { Transactions } from "./Sql.ts"
 import { listWorkers } from "./board.ts"
 import { countDeliveries } from "./deliveries.ts"
-import { findUploadOrphans } from "./uploadSweeps.ts"
+import { findUploadOrphans, readRetention } from "./sweeps.ts"
 
 /** The services that an adapter provides. */
 export type SqlStore =

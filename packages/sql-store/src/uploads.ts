@@ -20,7 +20,7 @@ import type {
 } from "@kiln/core/ports"
 import { assign, type Flag, select, type Values } from "./columns.ts"
 import { each, type Given, type Program, query, type Sql, statement, type Transactions } from "./Sql.ts"
-import { countWaiting, keptBytes, nothingKept, storedBytes } from "./uploadSweeps.ts"
+import { countWaiting, keptBytes, nothingKept, storedBytes } from "./sweeps.ts"
 
 // Reading
 

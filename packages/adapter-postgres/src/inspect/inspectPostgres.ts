@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { sql } from "kysely"
-import pg, { type ClientBase } from "pg"
+import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus, QueueGroup, StoreInspection, UpkeepProblem } from "@kiln/core/ports"
 import { commonChecks, dueRetention } from "@kiln/sql-store"
@@ -204,7 +204,7 @@ const ofLock =
 
 /** Finds what blocks the tables or lets them grow, and settings that endanger committed data. */
 export const findUpkeep = async (
-  client: Pick<ClientBase, "query">,
+  client: Pick<pg.ClientBase, "query">,
   schema: string,
   { deadRows, lockSeconds, openMinutes }: UpkeepTolerance = tolerated,
 ): Promise<ReadonlyArray<UpkeepProblem>> => {

@@ -78,14 +78,14 @@ const endCallWithinReservations = (given: Given<EndedClaims>) =>
  * Calls `end_jobs`, which is defined in a migration. `unheard`: no process listens to the ends of jobs, and one that begins to waits
  * until this transaction has ended.
  */
-const ending = (call: typeof endCall) => (given: Given<EndedClaims>) =>
+const endingBy = (call: typeof endCall) => (given: Given<EndedClaims>) =>
   query.selectNoFrom([
     call(given).as("ended"),
     sql<boolean>`pg_try_advisory_xact_lock(${sql.raw(finishedLock)})`.as("unheard"),
   ])
 
-export const endFree = ending(endCall)
-export const endCharged = ending(endCallWithinReservations)
+export const endFree = endingBy(endCall)
+export const endCharged = endingBy(endCallWithinReservations)
 const endFreeStatement = statement(endFree)
 const endChargedStatement = statement(endCharged)
 
@@ -145,7 +145,7 @@ export const outcomesOf = (
   const places = new Set(ended)
   const written = new Set(sortedEnds(ends).filter((_, index) => places.has(index + 1)))
   const missed = ends.filter((end) => !written.has(end))
-  return Effect.map(repeated(db, operation, missed), (repeats) => {
+  return Effect.map(repeatedEnds(db, operation, missed), (repeats) => {
     const isWritten = (end: End): boolean => written.has(end) || repeats.has(end)
     if (!unheard) tell(ends.filter(isWritten).map(({ jobId }) => jobId))
     return ends.map((end) => (isWritten(end) ? "Written" : "LeaseLost"))
@@ -172,7 +172,7 @@ const endJobs = (
 }
 
 /** Returns those of the ends that were already written. Erased data is not looked at: the first call wrote everything. */
-const repeated = (db: Database, operation: string, ends: ReadonlyArray<End>) =>
+const repeatedEnds = (db: Database, operation: string, ends: ReadonlyArray<End>) =>
   Effect.map(
     db.read(operation, (session) =>
       session.batch(

@@ -60,8 +60,8 @@ export type Ages = { othersMs: number; agesByKind: string }
 
 export const agesFrom = (olderThanMs: RetentionAge): Ages => {
   const { byKind, others } = typeof olderThanMs === "number" ? { byKind: {}, others: olderThanMs } : olderThanMs
-  const whole = Object.entries(byKind).map(([kind, ms]) => [kind, wholeAge(ms)])
-  return { othersMs: wholeAge(others), agesByKind: JSON.stringify(Object.fromEntries(whole)) }
+  const ages = Object.entries(byKind).map(([kind, ms]) => [kind, wholeAge(ms)])
+  return { othersMs: wholeAge(others), agesByKind: JSON.stringify(Object.fromEntries(ages)) }
 }
 
 /** The age that applies to the kind of the current row of `kinds`. */

@@ -72,7 +72,7 @@ export const writeLabels = (
   if (retryOf !== null) tx.run(inheritScope, { jobSeq, failed: retryOf })
 }
 
-const replaced = [
+const replacedColumns = [
   "lane_id",
   "kind_version",
   "priority",
@@ -91,10 +91,10 @@ const replaced = [
 ] as const
 
 /** The upload before is in the sweep's way again: a trigger writes that. */
-const updateRequest = statement((given: Given<Values<"jobs", "seq" | (typeof replaced)[number]>>) =>
+const updateRequest = statement((given: Given<Values<"jobs", "seq" | (typeof replacedColumns)[number]>>) =>
   query
     .updateTable("jobs")
-    .set(assign(given, ...replaced))
+    .set(assign(given, ...replacedColumns))
     .where("seq", "=", given.seq)
     .where("status", "=", "queued"),
 )

@@ -231,13 +231,13 @@ export class LaneOrder {
   }
 }
 
-const laneOf = ({ id, projectId, ranks }: ReadyLane, { kind, mode }: Runnable, turn: number): Lane => ({
+const laneOf = ({ id, projectId, ranks: bits }: ReadyLane, { kind, mode }: Runnable, turn: number): Lane => ({
   id,
   turn,
   kind,
   mode,
   projectId,
-  ranks,
+  ranks: bits,
 })
 
 const firstOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyArray<Lane & LaneTime> => {
@@ -326,10 +326,10 @@ const setTurnAndNextAt = statement((given: Given<Values<"lanes", "id" | "next_at
  */
 export const settleLane = (
   tx: Transaction,
-  { id, ranks }: Values<"lanes", "id" | "ranks">,
+  { id, ranks: bits }: Values<"lanes", "id" | "ranks">,
   turn?: number,
 ): number | null => {
-  const times = ranksIn(ranks).map(
+  const times = ranksIn(bits).map(
     (rank) => tx.get(nextOfRank, { laneId: id, rank, now: tx.now })?.claimableAt ?? Infinity,
   )
   const first = Math.min(...times)

@@ -1,9 +1,7 @@
 import { sql } from "kysely"
-import { fullAt, takePortion } from "@kiln/core/domain"
-import { type BucketRequest, RateLimitStore } from "@kiln/core/ports"
-import { decodeBucket } from "@kiln/sql-store"
-import type { Database } from "./connection/Database.ts"
-import type { Session } from "./connection/Session.ts"
+import { fullAt, type JobId, takePortion } from "@kiln/core/domain"
+import { type BucketRequest, type DeliveryStore, RateLimitStore } from "@kiln/core/ports"
+import { decodeBucket, makeDeliveryStore } from "@kiln/sql-store"
 import {
   assign,
   batchStatement,
@@ -16,6 +14,40 @@ import {
   statement,
   text,
 } from "./Statement.ts"
+import type { Database } from "./connection/Database.ts"
+import type { Session } from "./connection/Session.ts"
+import { transactionsOf } from "./transactionsOf.ts"
+
+/** Deliveries that another process is claiming are skipped. */
+const claimDue = statement(
+  (given: Given<{ kinds: ReadonlyArray<string>; now: number; leaseEnd: number; limit: number }>) =>
+    query
+      .with("due", () =>
+        query
+          .selectFrom("deliveries")
+          .innerJoin(plenty, (join) => join.onTrue())
+          .select("job_id")
+          .where(sql<boolean>`kind = any(${given.kinds}::text[])`)
+          .where("due_at", "<=", given.now)
+          .orderBy("due_at")
+          .orderBy("job_id")
+          .limit(given.limit)
+          .forUpdate("deliveries")
+          .skipLocked(),
+      )
+      .updateTable("deliveries")
+      .from(sql<{ job_id: JobId }>`due`.as("chosen"))
+      .set({ due_at: given.leaseEnd, attempts: sql`attempts + 1`, token: sql`token + 1` })
+      .whereRef("deliveries.job_id", "=", "chosen.job_id")
+      .returning(["deliveries.job_id as jobId", "kind", "token", "attempts as attempt"]),
+)
+
+export const makePostgresDeliveryStore = (db: Pick<Database, "read" | "write">): DeliveryStore["Service"] =>
+  makeDeliveryStore(transactionsOf(db), ({ kinds, leaseDurationMs, limit }) =>
+    db.write("DeliveryStore.claimDeliveries", (tx) =>
+      tx.all(claimDue, { kinds, now: tx.now, leaseEnd: tx.now + leaseDurationMs, limit }),
+    ),
+  )
 
 /** In the order of their names, to avoid deadlocks. */
 const lockBuckets = batchStatement({ bucket: text() }, (item) =>

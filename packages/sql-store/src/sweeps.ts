@@ -3,14 +3,33 @@ import {
   type JobMode,
   type KeptBytes,
   type ProjectId,
+  type RetainedData,
   uploadBlobPrefix,
   type UploadId,
   uploadOrphanReason,
 } from "@kiln/core/domain"
-import type { Orphan, PruneResult } from "@kiln/core/ports"
-import { integer, select, type Tables, text } from "./columns.ts"
+import {
+  type DueRetention,
+  type PublishedRule,
+  type Orphan,
+  type PruneResult,
+  retentionAgeOf,
+  type RetentionPeriods,
+} from "@kiln/core/ports"
+import {
+  batchStatement,
+  type Given,
+  plenty,
+  type Program,
+  query,
+  type Sql,
+  statement,
+  storeTime,
+  wholeAge,
+} from "./Sql.ts"
 import { recordPurges } from "./blobs.ts"
-import { batchStatement, type Given, plenty, type Program, query, type Sql, statement } from "./Sql.ts"
+import { integer, select, type Tables, text } from "./columns.ts"
+
 /**
  * Whether no job has consumed this upload. With an offset, Postgres looks into the index of `jobs.upload_id` for each upload, or the
  * planner may hash all jobs to answer for a few.
@@ -181,7 +200,7 @@ export function* storedBytes(tx: Sql, projectId: ProjectId, capBytes = 0): Progr
 }
 
 /** Postgres has several rows for a project. */
-const kept = statement((given: Given<{ readonly projectId: ProjectId; readonly mode: JobMode }>) =>
+const keptOfProject = statement((given: Given<{ readonly projectId: ProjectId; readonly mode: JobMode }>) =>
   query
     .selectFrom("kept_bytes")
     .select([sumOf("uploads").as("uploads"), sumOf("files").as("files")])
@@ -193,5 +212,109 @@ export const nothingKept: KeptBytes = { uploads: 0, files: 0 }
 
 /** Returns the bytes that a project keeps, as triggers count them. */
 export function* keptBytes(tx: Sql, projectId: ProjectId, mode: JobMode): Program<KeptBytes> {
-  return (yield* tx.get(kept, { projectId, mode })) ?? nothingKept
+  return (yield* tx.get(keptOfProject, { projectId, mode })) ?? nothingKept
+}
+
+/** Inclusive. */
+type By = { readonly by: number }
+
+type ByKind = By & { readonly kind: string }
+
+/** Where finished jobs are, and which of them a sweep may take. */
+export interface FinishedJobs {
+  readonly table: "jobs" | "results"
+  /** The number of the job, a column of that table. */
+  readonly seq: "seq" | "job_seq"
+  readonly retained: RawBuilder<RetainedData>
+  /** A condition about a row of the table. */
+  readonly isNotNeeded: RawBuilder<boolean> | ((where: ExpressionBuilder<Tables, "jobs">) => unknown)
+}
+
+const total = (column: "files.bytes" | "uploads.bytes") =>
+  sql<number>`cast(coalesce(sum(${sql.ref(column)}), 0) as bigint)`.as("bytes")
+
+const sweptUploads = (erased: boolean) =>
+  statement((given: Given<By>) =>
+    query
+      .selectFrom("uploads")
+      .select((of) => [of.fn.countAll<number>().as("count"), total("uploads.bytes")])
+      .where("erased", "=", erased)
+      .where("sweep_at", "<=", given.by)
+      .where(isUnused),
+  )
+
+const countUnused = sweptUploads(false)
+const countErased = sweptUploads(true)
+
+/** Returns what reads the due records by the conditions of `expireData`, `deleteJobs`, `expireUploads` and `deleteUploads`. */
+export const dueRetention = ({ isNotNeeded, retained, seq, table }: FinishedJobs) => {
+  // Only one of the databases has results.
+  const from = query.selectFrom(table as "jobs")
+  const jobSeq = sql.ref<number>(`${table}.${seq}`)
+  const finished = (given: Given<ByKind>, value: RetainedData) =>
+    from
+      .where(retained, "=", value)
+      .where(sql.ref<string>(`${table}.kind`), "=", given.kind)
+      .where(sql.ref<number>(`${table}.finished_at`), "<=", given.by)
+      .where(isNotNeeded as never)
+  const countFinished = (value: RetainedData) =>
+    statement((given: Given<ByKind>) => finished(given, value).select((of) => of.fn.countAll<number>().as("count")))
+  const counts = { kept: countFinished("kept"), expired: countFinished("expired"), deleted: countFinished("deleted") }
+  const bytesOfFiles = statement((given: Given<ByKind>) =>
+    finished(given, "kept")
+      .innerJoin("files", (join) => join.on("files.job_seq", "=", jobSeq))
+      .select(total("files.bytes")),
+  )
+  const bytesOfUsedUploads = statement((given: Given<ByKind>) => {
+    const kept = finished(given, "kept")
+    const jobs = table === "jobs" ? kept : kept.innerJoin("jobs", (join) => join.on("jobs.seq", "=", jobSeq))
+    return jobs.innerJoin("uploads", "uploads.id", "jobs.upload_id").select(total("uploads.bytes"))
+  })
+
+  /** `kinds`: those that have finished jobs, by their data. */
+  return function* (
+    tx: Sql,
+    { data, jobs, uploads }: RetentionPeriods,
+    kinds: Readonly<Record<RetainedData, ReadonlyArray<string>>>,
+  ): Program<DueRetention> {
+    const now = yield* tx.now()
+    const unused = yield* tx.get(countUnused, { by: now })
+    const erased = yield* tx.get(countErased, { by: now - wholeAge(uploads) })
+    const due = {
+      expiredData: 0,
+      deletedJobs: 0,
+      expiredUploads: unused?.count ?? 0,
+      deletedUploads: erased?.count ?? 0,
+      bytes: unused?.bytes ?? 0,
+    }
+    for (const value of ["kept", "expired", "deleted"] as const)
+      for (const kind of kinds[value]) {
+        const dataBy = now - wholeAge(retentionAgeOf(data, kind))
+        const recordsBy = now - wholeAge(retentionAgeOf(jobs, kind))
+        due.deletedJobs += (yield* tx.get(counts[value], { kind, by: recordsBy }))?.count ?? 0
+        if (value !== "kept") continue
+        const filesBy = { kind, by: Math.max(dataBy, recordsBy) }
+        due.expiredData += (yield* tx.get(counts.kept, { kind, by: dataBy }))?.count ?? 0
+        due.bytes += (yield* tx.get(bytesOfFiles, filesBy))?.bytes ?? 0
+        due.bytes += (yield* tx.get(bytesOfUsedUploads, filesBy))?.bytes ?? 0
+      }
+    return due
+  }
+}
+
+// Published rules
+
+const allRules = statement(() =>
+  query
+    .selectFrom("retention_rules")
+    .select(select("retention_rules", "kind", "data_ms", "jobs_ms", "publisher", "program"))
+    .select(
+      sql<number | null>`case when live_until <= ${storeTime} then ${storeTime} - live_until end`.as("stoppedForMs"),
+    )
+    .orderBy("kind")
+    .orderBy("publisher"),
+)
+
+export function* readRetention(tx: Sql): Program<ReadonlyArray<PublishedRule>> {
+  return yield* tx.all(allRules, {})
 }
