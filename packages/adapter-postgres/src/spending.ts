@@ -177,13 +177,6 @@ const reservation = { owner: text<SpendOwner>(), entry: text(), currency: text()
 /** The amount of a new job that counts against the budget of one owner. */
 export type Reservation = ItemOf<typeof reservation>
 
-const insertReservations = batchStatement(reservation, (item) =>
-  query
-    .insertInto("spending")
-    .columns(["owner", "entry", "currency", "amount"])
-    .expression(query.selectFrom(item).select(["item.owner", "item.entry", "item.currency", "item.amount"])),
-)
-
 const takeTurn = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
     .updateTable("spend_caps")
@@ -192,7 +185,7 @@ const takeTurn = batchStatement({ owner: text<SpendOwner>() }, (item) =>
     .whereRef("spend_caps.owner", "=", "item.owner"),
 )
 
-const insertCallersReservations = batchStatement(reservation, (item, given: Given<{ transaction: string }>) =>
+const insertReservations = batchStatement(reservation, (item, given: Given<{ transaction: string | null }>) =>
   query
     .insertInto("spending")
     .columns(["owner", "entry", "currency", "amount", "caller_xid"])
@@ -242,20 +235,10 @@ export const reserve = async (
   await Promise.all([
     session.runBatch(removeUnused, owners),
     session.runBatch(settleUsed, owners),
-    transaction === null
-      ? session.runBatch(insertReservations, reservations)
-      : session.runBatch(insertCallersReservations, reservations, { transaction }),
+    session.runBatch(insertReservations, reservations, { transaction }),
     session.runBatch(takeTurn, owners),
   ])
 }
-
-const deleteReservations = batchStatement({ owner: text<SpendOwner>(), entry: text() }, (item) =>
-  query
-    .deleteFrom("spending")
-    .using(item)
-    .whereRef("spending.owner", "=", "item.owner")
-    .whereRef("spending.entry", "=", "item.entry"),
-)
 
 const reservationsOfEntries = batchStatement({ entry: text() }, (item) =>
   query
@@ -266,7 +249,7 @@ const reservationsOfEntries = batchStatement({ entry: text() }, (item) =>
     .$castTo<Reservation>(),
 )
 
-const entriesOf = (jobIds: Iterable<JobId>) => [...jobIds].map((entry) => ({ entry }))
+const entriesOf = (jobIds: Iterable<string>) => Array.from(jobIds, (entry) => ({ entry }))
 
 /** Returns what each of these unfinished jobs reserves, by owner. */
 export const reservationsOf = (session: Session, jobIds: Iterable<JobId>): Promise<ReadonlyArray<Reservation>> =>
@@ -280,13 +263,9 @@ const deleteEntries = batchStatement({ entry: text() }, (item) =>
     .where("spending.charged_at", "is", null),
 )
 
-/** Removes what these unfinished jobs reserve. */
-export const unreserveJobs = (session: Session, jobIds: Iterable<JobId>): Promise<number> =>
+/** Removes what these jobs reserve, which are unfinished or were not created. */
+export const unreserveJobs = (session: Session, jobIds: Iterable<string>): Promise<number> =>
   session.runBatch(deleteEntries, entriesOf(jobIds))
-
-/** Removes reservations of jobs that were not created. */
-export const unreserve = (session: Session, reservations: ReadonlyArray<Reservation>): Promise<number> =>
-  session.runBatch(deleteReservations, reservations)
 
 const capOfOwner = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
@@ -295,7 +274,6 @@ const capOfOwner = batchStatement({ owner: text<SpendOwner>() }, (item) =>
     .select("spend_caps.owner"),
 )
 
-/** Returns whether one of these owners has a cap. */
 export const anyCap = async (session: Session, owners: ReadonlyArray<SpendOwner>): Promise<boolean> =>
   (
     await session.batch(

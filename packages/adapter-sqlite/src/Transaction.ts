@@ -68,7 +68,6 @@ export class Transaction {
     return changes
   }
 
-  /** Runs a statement with RETURNING. */
   runReturning<P extends Parameters, Row>(asked: Statement<P, Row>, parameters: P): ReadonlyArray<Row> {
     const rows = this.#statements.get(asked.sql).all(asked.bind(parameters)) as ReadonlyArray<Row>
     if (rows.length > 0) this.#wrote = true

@@ -157,7 +157,6 @@ const laneOf = ({ ranks: _, ...row }: CopyRow): CopyRow => row
 /** The driver returns Node buffers, whose JSON is not a list of bytes. */
 const plain = (value: SqlValue): SqlValue => (value instanceof Uint8Array ? Uint8Array.from(value) : value)
 
-/** Converts a row for copying. */
 const copyRow = (table: CopyTable, row: Readonly<Record<string, SqlValue>>): CopyRow => {
   const copied: CopyRow = Object.fromEntries(
     Object.entries(row).map(([name, value]) => [name, flags.has(name) ? value === 1 : plain(value)]),

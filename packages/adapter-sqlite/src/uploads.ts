@@ -4,7 +4,6 @@ import {
   deleteUploads,
   expireUploads,
   findUpload as find,
-  findUploadOrphans,
   keptBytes as kept,
   selectUploads,
   transferVerbs,
@@ -46,6 +45,5 @@ export const makeSqliteUploadStore = (db: Database): UploadStore["Service"] => {
       countedInParts(limit, (part) =>
         common.write("UploadStore.deleteUploads", (tx) => deleteUploads(tx, olderThanMs, part)),
       ),
-    findUploadOrphans: (blobs) => common.read("UploadStore.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
   })
 }

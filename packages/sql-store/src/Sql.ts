@@ -79,7 +79,6 @@ export interface Statement<P extends Parameters, Result> {
   readonly [row]?: (parameters: P) => Result
 }
 
-/** The rows of a statement. */
 export type RowOf<S> = S extends Statement<infer _P, infer Result> ? Result : never
 
 export const placeholders = <P extends Parameters>(): Given<P> =>

@@ -230,7 +230,6 @@ export const namedBlobs = (isReadable: RawBuilder<boolean>, isKept: RawBuilder<b
       .where("files.blob_key", "=", given.blobKey)
       .where(isKept),
   )
-  /** Lists one page. */
   function* listNamedBlobs(tx: Sql, { seq, table }: BlobCursor, limit: number): Program<BlobPage> {
     const rows =
       table === "files" ? yield* tx.all(filesAfter, { seq, limit }) : yield* tx.all(uploadsAfter, { seq, limit })

@@ -15,7 +15,6 @@ import type {
 } from "@kiln/core/domain"
 import type { OperatorToken } from "@kiln/core/ports"
 
-/** A JSON text. */
 export type JsonText = string
 
 /** A boolean as a row has it: `true` and `false` on Postgres, 1 and 0 on SQLite. */

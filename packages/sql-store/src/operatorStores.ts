@@ -118,7 +118,6 @@ const entryOf = ({ details, ...entry }: RowOf<typeof entriesBefore>): AuditEntry
   details: decodeObject(details, `audit entry ${entry.number}`),
 })
 
-/** Returns the latest entry with this action. */
 export function* findLastEntry(tx: Sql, action: string): Program<AuditEntry | undefined> {
   const row = yield* tx.get(lastEntry, { action })
   return row && entryOf(row)

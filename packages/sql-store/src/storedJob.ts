@@ -43,7 +43,6 @@ export const decodeAmounts = (text: string, record: string): Readonly<Record<str
   return value as Readonly<Record<string, string>>
 }
 
-/** Parses a JSON list of strings. */
 export const decodeStrings = (text: string, record: string): ReadonlyArray<string> => {
   const value = decodeJson(text, record)
   if (!Array.isArray(value) || !value.every((part) => typeof part === "string"))
@@ -51,7 +50,6 @@ export const decodeStrings = (text: string, record: string): ReadonlyArray<strin
   return value
 }
 
-/** Parses a JSON list of objects. */
 const decodeObjects = (text: string, record: string): ReadonlyArray<JsonObject> => {
   const value = decodeJson(text, record)
   const isObject = (part: Json): part is JsonObject => typeof part === "object" && part !== null && !Array.isArray(part)
@@ -59,7 +57,6 @@ const decodeObjects = (text: string, record: string): ReadonlyArray<JsonObject> 
   return value
 }
 
-/** Parses the line items of a charge. */
 export const decodeLineItems = (text: string, record: string): ReadonlyArray<LineItem> =>
   decodeObjects(text, record) as ReadonlyArray<JsonObject & LineItem>
 
@@ -67,7 +64,6 @@ export const decodeLineItems = (text: string, record: string): ReadonlyArray<Lin
 export const decodeStandings = (text: string, record: string): ReadonlyArray<ProviderStanding> =>
   decodeObjects(text, record) as ReadonlyArray<JsonObject & ProviderStanding>
 
-/** Formats the scope of a worker for `decodeScope`. */
 export const encodeScope = (scope: WorkerScope | undefined): string | null =>
   scope === undefined ? null : JSON.stringify(scope)
 
@@ -79,7 +75,6 @@ export const decodeScope = (text: string | null, record: string): { readonly sco
 export const decodeLimits = (text: string | null, record: string): KeyLimits =>
   text === null ? {} : decodeObject(text, record)
 
-/** Formats the limits of a key for `decodeLimits`. */
 export const encodeLimits = (limits: KeyLimits): string | null =>
   Object.keys(limits).length === 0 ? null : JSON.stringify(limits)
 
@@ -92,7 +87,6 @@ export const decodeBucket = (text: string, record: string): SharedBucket => {
   return value as JsonObject & SharedBucket
 }
 
-/** Parses any JSON value. */
 export const decodeJson = (text: string, record: string): Json => {
   try {
     return JSON.parse(text) as Json
@@ -138,7 +132,6 @@ interface StoredJob extends Pick<
   readonly priceUnitAmounts: string | null
 }
 
-/** Returns the state of a row. */
 export const decodeState = (
   row: Omit<JobState, "held" | "errorCode" | "finishedAt">,
   held: boolean,
@@ -248,7 +241,6 @@ export const decodeCheckpoints = (
 ): Job["checkpoints"] =>
   Object.fromEntries(rows.map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${id}`)]))
 
-/** Decodes a JSON column of a job. */
 const decodePart = (text: string | null, column: "request" | "output", id: JobId): JsonObject | null =>
   text === null ? null : decodeObject(text, `the ${column} of ${id}`)
 

@@ -20,7 +20,7 @@ import type {
 } from "@kiln/core/ports"
 import { assign, type Flag, select, type Values } from "./columns.ts"
 import { each, type Given, type Program, query, type Sql, statement, type Transactions } from "./Sql.ts"
-import { countWaiting, keptBytes, nothingKept, storedBytes } from "./sweeps.ts"
+import { countWaiting, findUploadOrphans, keptBytes, nothingKept, storedBytes } from "./sweeps.ts"
 
 // Reading
 
@@ -236,12 +236,13 @@ function* releaseUpload(tx: Sql, { token, uploadId: id }: TransferRef): Program<
 export const transferVerbs = (
   db: Transactions,
   heartbeats: Transactions = db,
-): Omit<UploadStore["Service"], "expireUploads" | "deleteUploads" | "findUploadOrphans"> => ({
+): Omit<UploadStore["Service"], "expireUploads" | "deleteUploads"> => ({
   createUploads: (uploads) => db.write("UploadStore.createUploads", (tx) => createUploads(tx, uploads)),
   findUpload: (uploadId) => db.read("UploadStore.findUpload", (tx) => findUpload(tx, uploadId)),
   claimUpload: (request) => db.write("UploadStore.claimUpload", (tx) => claimUpload(tx, request)),
   extendUpload: (transfer) => heartbeats.write("UploadStore.extendUpload", (tx) => extendUpload(tx, transfer)),
   completeUpload: (transfer) => db.write("UploadStore.completeUpload", (tx) => completeUpload(tx, transfer)),
   releaseUpload: (transfer) => db.write("UploadStore.releaseUpload", (tx) => releaseUpload(tx, transfer)),
+  findUploadOrphans: (blobs) => db.read("UploadStore.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
   keptBytes: (projectId, mode) => db.read("UploadStore.keptBytes", (tx) => keptBytes(tx, projectId, mode)),
 })

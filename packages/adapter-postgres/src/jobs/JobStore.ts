@@ -26,7 +26,7 @@ import type { RememberedFacts } from "./RememberedFacts.ts"
 import { deferJobs, releaseJobs } from "./returnJobs.ts"
 import { findByIdempotencyKey, findFile, findJobs, findOrphans, pollJobs } from "./findJobs.ts"
 import { listCharges } from "../spending.ts"
-import { lockedJobs, lockedJobsAndLanes } from "./moveJobs.ts"
+import { lockedJobs, lockedJobsAndLanes, refsTo } from "./moveJobs.ts"
 import { rescheduleJobs, SignaledJobs, signalLocked } from "./waitingJobs.ts"
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
@@ -49,102 +49,6 @@ const locking =
       (tx, jobs) => verb(tx, items, jobs),
     )
 
-/** Verbs that end jobs without a claim. */
-const endingFromOutside = (
-  db: Database,
-  tell: AnnounceFinished,
-): Pick<JobStore["Service"], "cancelJobs" | "expireJobs"> => ({
-  cancelJobs: (jobIds) =>
-    Effect.tap(
-      recorded((record) =>
-        db.writeAfter(
-          "JobStore.cancelJobs",
-          (session) =>
-            lockedJobs(
-              session,
-              jobIds.map((jobId) => ({ jobId })),
-            ),
-          async (tx, jobs) => record(tx, await cancelJobs(tx, jobIds, jobs)),
-        ),
-      ),
-      (outcomes) => Effect.sync(() => tell(jobIds.filter((_, index) => outcomes[index] === "Canceled"))),
-    ),
-  expireJobs: (limit) =>
-    db
-      .writeIf<ReadonlyArray<JobId>>(
-        "JobStore.expireJobs",
-        (session) => session.any(anyOverdue, {}),
-        (tx) => expireJobs(tx, limit),
-        [],
-      )
-      .pipe(Effect.tap((jobs) => Effect.sync(() => tell(jobs)))),
-})
-
-/** Verbs that keep jobs by their age. */
-const retaining = (db: Database): Pick<JobStore["Service"], "expireData" | "deleteJobs" | "publishRetention"> => ({
-  expireData: (olderThanMs, limit) =>
-    db.writeIf(
-      "JobStore.expireData",
-      (session) => session.any(anyKeptJob, agesFrom(olderThanMs)),
-      (tx) => expireData(tx, olderThanMs, limit),
-      nothingPruned,
-    ),
-  deleteJobs: (olderThanMs, limit) =>
-    db.writeIf(
-      "JobStore.deleteJobs",
-      (session) => session.any(anyFinishedJob, agesFrom(olderThanMs)),
-      (tx) => deleteJobs(tx, olderThanMs, limit),
-      nothingPruned,
-    ),
-  publishRetention: (publication) =>
-    db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
-})
-
-/** Another start of waiting jobs. */
-const rescheduling = (db: Database): Pick<JobStore["Service"], "rescheduleJobs"> => ({
-  rescheduleJobs: (items) =>
-    recorded((record) =>
-      db.writeAfter(
-        "JobStore.rescheduleJobs",
-        (session) => lockedJobsAndLanes(session, items),
-        async (tx, jobs) => record(tx, await rescheduleJobs(tx, items, jobs)),
-      ),
-    ),
-})
-
-const signaling = (db: Database): Pick<JobStore["Service"], "signalJobs"> => ({
-  signalJobs: (items) =>
-    items.length === 0
-      ? Effect.succeed([])
-      : recorded((record) =>
-          db.writeBatch(
-            "JobStore.signalJobs",
-            items.length,
-            (session) => lockedJobs(session, items),
-            async (tx, jobs) => record(tx, await signalLocked(tx, items, jobs)),
-          ),
-        ),
-})
-
-/** The hint about a job that has ended also says that it has new chunks. */
-const streaming = (db: Database, tell: AnnounceFinished): Pick<JobStore["Service"], "appendChunks" | "readChunks"> => ({
-  appendChunks: (items) =>
-    db
-      .writeBatch(
-        "JobStore.appendChunks",
-        items.length,
-        (session) => lockedJobs(session, items),
-        (tx, jobs) => appendChunks(tx, items, jobs),
-      )
-      .pipe(
-        Effect.map(({ isHeard, outcomes }) => {
-          if (isHeard) tell(items.flatMap(({ jobId }, place) => (outcomes[place] === "Written" ? [jobId] : [])))
-          return outcomes
-        }),
-      ),
-  readChunks: (items) => db.read("JobStore.readChunks", (session) => readChunks(session, items)),
-})
-
 /** Heartbeats have their own connections, so that a busy pool loses no lease. */
 export const makePostgresJobStore = (
   db: Database,
@@ -160,6 +64,8 @@ export const makePostgresJobStore = (
   const returning = locking(db, lockedJobsAndLanes)
   const claims = new Claims(db, positions)
   const creations = new Creations(db, facts, claims, carrier)
+  const telling = <A, E>(verb: Effect.Effect<A, E>, endedBy: (answer: A) => ReadonlyArray<JobId>) =>
+    Effect.tap(verb, (answer) => Effect.sync(() => tell(endedBy(answer))))
   return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
     // A second call keeps another core of the server busy.
@@ -167,18 +73,13 @@ export const makePostgresJobStore = (
     parallelReads: 2,
     createJobs: (items) => creations.create(items),
     createAndClaimJobs: (items, request) =>
-      Effect.tap(creations.createAndClaim(items, request), ({ claimed }) =>
-        Effect.sync(() => tell(claimed?.abandoned ?? [])),
-      ),
+      telling(creations.createAndClaim(items, request), ({ claimed }) => claimed?.abandoned ?? []),
     findJobs: (items) => db.read("JobStore.findJobs", (session) => findJobs(session, items)),
     pollJobs: (items) => db.read("JobStore.pollJobs", (session) => pollJobs(session, items)),
     findByIdempotencyKey: (keyId, key) =>
       db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),
     findFile: (fileId) => db.read("JobStore.findFile", (session) => findFile(session, fileId)),
-    claimJobs: (request) =>
-      Effect.tap(Effect.andThen(signaled.wake, claims.claim(request)), ({ abandoned }) =>
-        Effect.sync(() => tell(abandoned)),
-      ),
+    claimJobs: (request) => telling(Effect.andThen(signaled.wake, claims.claim(request)), ({ abandoned }) => abandoned),
     extendLeases: (items) =>
       heartbeats.writeAfter(
         "JobStore.extendLeases",
@@ -186,18 +87,68 @@ export const makePostgresJobStore = (
         (tx, jobs) => extendLeases(tx, items, jobs),
       ),
     checkpointJobs: ending("checkpointJobs", checkpointJobs),
-    ...streaming(db, tell),
+    // The hint about a job that has ended also says that it has new chunks.
+    appendChunks: (items) =>
+      Effect.map(
+        telling(
+          db.writeBatch(
+            "JobStore.appendChunks",
+            items.length,
+            (session) => lockedJobs(session, items),
+            (tx, jobs) => appendChunks(tx, items, jobs),
+          ),
+          ({ isHeard, outcomes }) =>
+            isHeard ? items.flatMap(({ jobId }, place) => (outcomes[place] === "Written" ? [jobId] : [])) : [],
+        ),
+        ({ outcomes }) => outcomes,
+      ),
+    readChunks: (items) => db.read("JobStore.readChunks", (session) => readChunks(session, items)),
     completeJobs: (items) => completeJobs(db, items, tell),
     completeAndClaimJobs: (items, request) =>
-      Effect.tap(completeAndClaimJobs(db, claims, items, request, tell), ({ claimed }) =>
-        Effect.sync(() => tell(claimed?.abandoned ?? [])),
-      ),
+      telling(completeAndClaimJobs(db, claims, items, request, tell), ({ claimed }) => claimed?.abandoned ?? []),
     failJobs: (items) => failJobs(db, items, tell),
     deferJobs: returning("deferJobs", deferJobs),
     releaseJobs: returning("releaseJobs", releaseJobs),
-    ...signaling(db),
-    ...rescheduling(db),
-    ...endingFromOutside(db, tell),
+    signalJobs: (items) =>
+      items.length === 0
+        ? Effect.succeed([])
+        : recorded((record) =>
+            db.writeBatch(
+              "JobStore.signalJobs",
+              items.length,
+              (session) => lockedJobs(session, items),
+              async (tx, jobs) => record(tx, await signalLocked(tx, items, jobs)),
+            ),
+          ),
+    rescheduleJobs: (items) =>
+      recorded((record) =>
+        db.writeAfter(
+          "JobStore.rescheduleJobs",
+          (session) => lockedJobsAndLanes(session, items),
+          async (tx, jobs) => record(tx, await rescheduleJobs(tx, items, jobs)),
+        ),
+      ),
+    cancelJobs: (jobIds) =>
+      telling(
+        recorded((record) =>
+          db.writeAfter(
+            "JobStore.cancelJobs",
+            (session) => lockedJobs(session, refsTo(jobIds)),
+            async (tx, jobs) => record(tx, await cancelJobs(tx, jobIds, jobs)),
+          ),
+        ),
+        (outcomes) => jobIds.filter((_, index) => outcomes[index] === "Canceled"),
+      ),
+    expireJobs: (limit) =>
+      telling(
+        db.writeIf<ReadonlyArray<JobId>>(
+          "JobStore.expireJobs",
+          (session) => session.any(anyOverdue, {}),
+          (tx) => expireJobs(tx, limit),
+          [],
+        ),
+        (jobs) => jobs,
+      ),
     checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
     eraseJobs: (items) =>
       recorded((record) =>
@@ -208,7 +159,22 @@ export const makePostgresJobStore = (
           async (tx) => record(tx, await eraseJobs(tx, items)),
         ),
       ),
-    ...retaining(db),
+    expireData: (olderThanMs, limit) =>
+      db.writeIf(
+        "JobStore.expireData",
+        (session) => session.any(anyKeptJob, agesFrom(olderThanMs)),
+        (tx) => expireData(tx, olderThanMs, limit),
+        nothingPruned,
+      ),
+    deleteJobs: (olderThanMs, limit) =>
+      db.writeIf(
+        "JobStore.deleteJobs",
+        (session) => session.any(anyFinishedJob, agesFrom(olderThanMs)),
+        (tx) => deleteJobs(tx, olderThanMs, limit),
+        nothingPruned,
+      ),
+    publishRetention: (publication) =>
+      db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
     listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
     ...jobVerbs(common, common.read),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),

@@ -30,7 +30,7 @@ import { finishedLock } from "../wakeUp/Listener.ts"
 import { type Claims, nextClaim } from "./Claims.ts"
 import { createJobs, judgeJobs, readBatch } from "./createJobs.ts"
 import { stateOf } from "./jobRow.ts"
-import { finishedStates, finishJobs, lockedJobs } from "./moveJobs.ts"
+import { finishedStates, finishJobs, lockedJobs, refsTo } from "./moveJobs.ts"
 import { type AnswerRow, type Asked, askedOf, takeCall, type Taken, takenOf, usually } from "./takeJobs.ts"
 
 /** The end of a claim: the job is done, or it failed with a code. */
@@ -246,7 +246,6 @@ const endStatement = statement(endFree)
 
 interface Written {
   readonly answer: EndAnswer
-  /** Jobs that were created as failed. */
   readonly failed: ReadonlyArray<JobId>
 }
 
@@ -304,10 +303,7 @@ const createFollowUps = async (tx: Transaction, items: ReadonlyArray<NewJob>): P
   )
   const outputs = new Map<JobId, JsonObject>(refused.flatMap((one) => (one ? [[one.item.id, one.output]] : [])))
   if (outputs.size === 0) return []
-  const jobs = await lockedJobs(
-    tx,
-    [...outputs.keys()].map((jobId) => ({ jobId })),
-  )
+  const jobs = await lockedJobs(tx, refsTo(outputs.keys()))
   await finishJobs(
     tx,
     jobs.map((from) => {

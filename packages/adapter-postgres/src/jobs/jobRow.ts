@@ -144,7 +144,6 @@ export const jobByIdempotencyKey = statement((given: Given<{ keyId: KeyId; idemp
   selectJobs.where("jobs.key_id", "=", given.keyId).where("jobs.idempotency_key", "=", given.idempotencyKey),
 )
 
-/** Selects the jobs of a batch of idempotency keys. */
 export const jobsByIdempotencyKey = batchStatement({ keyId: text<KeyId>(), idempotencyKey: text() }, (item) =>
   selectJobs.innerJoin(item, (join) =>
     join.onRef("item.keyId", "=", "jobs.key_id").onRef("item.idempotencyKey", "=", "jobs.idempotency_key"),

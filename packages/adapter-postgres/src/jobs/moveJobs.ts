@@ -1,6 +1,17 @@
 import { sql } from "kysely"
 import type { JobId, JobState, WarningCode } from "@kiln/core/domain"
-import { assign, batchStatement, fieldsOf, flag, type Given, integer, nullable, query, text } from "../Statement.ts"
+import {
+  assign,
+  batchStatement,
+  camel,
+  fieldsOf,
+  flag,
+  type Given,
+  integer,
+  nullable,
+  query,
+  text,
+} from "../Statement.ts"
 import type { JsonText } from "../columns.ts"
 import type { Session, Transaction } from "../connection/Session.ts"
 import { Superseded } from "../connection/postgresErrors.ts"
@@ -31,6 +42,8 @@ const lockJobsAndLanes = batchStatement({ id: text<JobId>() }, (item) =>
 type JobRefs = ReadonlyArray<{ readonly jobId: JobId }>
 const idsOf = (items: JobRefs) => items.map(({ jobId: id }) => ({ id }))
 
+export const refsTo = (ids: Iterable<JobId>): JobRefs => Array.from(ids, (jobId) => ({ jobId }))
+
 /** Locks and returns the jobs of these items that are in the queue. */
 export const lockedJobs = (session: Session, items: JobRefs): Promise<ReadonlyArray<StateRow>> =>
   session.batch(lockJobs, idsOf(items))
@@ -60,10 +73,7 @@ const statusesElsewhere = batchStatement({ id: text<JobId>() }, (item) =>
  * waited for a transaction that has replaced its request, and so its row in the queue.
  */
 export const finishedElsewhere = async (session: Session, ids: ReadonlyArray<JobId>): Promise<ReadonlySet<JobId>> => {
-  const jobs = await session.batch(
-    statusesElsewhere,
-    ids.map((id) => ({ id })),
-  )
+  const jobs = await session.batch(statusesElsewhere, idsOf(refsTo(ids)))
   if (jobs.some(({ status }) => status === null)) throw new Superseded()
   return new Set(jobs.map(({ id }) => id))
 }
@@ -85,6 +95,15 @@ export interface Ending extends Move {
 const requireAll = ({ expected }: Given<{ expected: number }>) =>
   sql`"kiln".require_all(count(*), ${expected}::bigint)`.as("required")
 
+/**
+ * The state that a move was computed from: status, held and token are the fence, so an attempt that lost its claim cannot write even if
+ * the caller did not check.
+ */
+const isAsRead = sql<boolean>`queue.id = item.id and queue.status = item."fromStatus" and queue.held = item."fromHeld"
+  and queue.token = item."fromToken"`
+
+const fence = { id: text<JobId>(), fromStatus: text(), fromHeld: flag(), fromToken: integer() }
+
 const asRead = ({ held: fromHeld, id, status: fromStatus, token: fromToken }: StateRow) => ({
   id,
   fromStatus,
@@ -92,16 +111,10 @@ const asRead = ({ held: fromHeld, id, status: fromStatus, token: fromToken }: St
   fromToken,
 })
 
-/**
- * Moves jobs that stay in the queue. The state that a move was computed from is in the WHERE clause: status, held and token are
- * the fence, so an attempt that lost its claim cannot write even if the caller did not check.
- */
+/** Moves jobs that stay in the queue. */
 const updateQueue = batchStatement(
   {
-    id: text<JobId>(),
-    fromStatus: text(),
-    fromHeld: flag(),
-    fromToken: integer(),
+    ...fence,
     status: text(),
     held: flag(),
     token: integer(),
@@ -126,10 +139,7 @@ const updateQueue = batchStatement(
             ...assign(fieldsOf(item), "ran_ms", "waited_ms", "attempts", "failures", "lost_workers"),
             claim_id: null,
           })
-          .whereRef("queue.id", "=", "item.id")
-          .whereRef(sql`queue.status`, "=", "item.fromStatus")
-          .whereRef("queue.held", "=", "item.fromHeld")
-          .whereRef("queue.token", "=", "item.fromToken")
+          .where(isAsRead)
           .returning("queue.id"),
       )
       .selectFrom("moved")
@@ -151,16 +161,20 @@ export const moveJobs = async (tx: Transaction, moves: ReadonlyArray<Move>): Pro
   )
 }
 
+/** What a result keeps of its row in the queue, and what the end of the job adds, or changes. */
+const ofQueue = ["job_seq", "project_id", "kind", "mode", "created_at"] as const
+const ofEnd = [
+  ...(["status", "token", "ran_ms", "waited_ms", "attempts", "failures", "lost_workers", "finished_at"] as const),
+  ...(["error_code", "warning_code", "charge", "output"] as const),
+] as const
+
 /**
  * Ends jobs in one statement: deletes their rows in the queue, with the fence in the WHERE clause, and inserts their results.
  * Triggers write the ledger and delete checkpoints.
  */
 const finish = batchStatement(
   {
-    id: text<JobId>(),
-    fromStatus: text(),
-    fromHeld: flag(),
-    fromToken: integer(),
+    ...fence,
     status: text(),
     token: integer(),
     ranMs: integer(),
@@ -180,60 +194,15 @@ const finish = batchStatement(
         query
           .deleteFrom("queue")
           .using(item)
-          .whereRef("queue.id", "=", "item.id")
-          .whereRef(sql`queue.status`, "=", "item.fromStatus")
-          .whereRef("queue.held", "=", "item.fromHeld")
-          .whereRef("queue.token", "=", "item.fromToken")
-          .returning(["queue.job_seq", "queue.project_id", "queue.kind", "queue.mode", "queue.created_at"])
+          .where(isAsRead)
+          .returning(ofQueue.map((name) => `queue.${name}` as const))
           .returningAll("item"),
       )
       .with("finished", (from) =>
         from
           .insertInto("results")
-          .columns([
-            "job_seq",
-            "job_id",
-            "project_id",
-            "kind",
-            "mode",
-            "created_at",
-            "status",
-            "token",
-            "ran_ms",
-            "waited_ms",
-            "attempts",
-            "failures",
-            "lost_workers",
-            "finished_at",
-            "error_code",
-            "warning_code",
-            "charge",
-            "output",
-          ])
-          .expression(
-            from
-              .selectFrom("ended")
-              .select([
-                "job_seq",
-                "id",
-                "project_id",
-                "kind",
-                "mode",
-                "created_at",
-                "status",
-                "token",
-                "ranMs",
-                "waitedMs",
-                "attempts",
-                "failures",
-                "lostWorkers",
-                "finishedAt",
-                "errorCode",
-                "warningCode",
-                "charge",
-                "output",
-              ]),
-          )
+          .columns([...ofQueue, "job_id", ...ofEnd])
+          .expression(from.selectFrom("ended").select([...ofQueue, "id", ...ofEnd.map(camel)] as never))
           .returning("results.job_seq"),
       )
       .selectFrom("finished")
@@ -255,7 +224,6 @@ export const finishJobs = async (tx: Transaction, unsorted: ReadonlyArray<Ending
   )
 }
 
-/** An end without a result. */
 export const withoutResult = (move: Move): Ending => ({ ...move, output: null, warningCode: null, charge: null })
 
 const known = (time: number | null): number => {

@@ -212,10 +212,8 @@ const eraseRetained = async (
 const ownJobs = (item: BatchTable<ItemOf<typeof owned>>) =>
   query.selectFrom("jobs").innerJoin(item, (join) => join.on(isOfOwner))
 
-/** Finds jobs, finished or not. */
 const findOwned = batchStatement(owned, (item) => ownJobs(item).select("item.ord"))
 
-/** Locks finished jobs. */
 const lockFinished = batchStatement(owned, (item) =>
   ownJobs(item)
     .innerJoin("results", "results.job_seq", "jobs.seq")

@@ -67,7 +67,6 @@ const wakeStatement = statement(() => query.selectNoFrom(sql<number>`"kiln".wake
 /** Wakes jobs whose signals callers have committed. Returns the number of jobs that have any, at most 500. */
 const wakeSignaled = async (session: Session): Promise<number> => (await session.get(wakeStatement, {}))?.signaled ?? 0
 
-/** A job that is being parked. */
 export interface ParkedRow extends ParkedOn {
   readonly id: JobId
   readonly seq: number
@@ -228,7 +227,6 @@ const putParked = batchStatement(
       ),
 )
 
-/** Keeps what jobs are parked on. */
 export const keepParked = async (tx: Transaction, rows: ReadonlyArray<KeptParking>): Promise<void> => {
   await tx.runBatch(putParked, rows, { now: tx.now })
 }
@@ -332,7 +330,6 @@ const prioritiesInQueue = batchStatement({ id: text<JobId>() }, (item) =>
     .select(["queue.id", "queue.priority"]),
 )
 
-/** Reads the priorities of unfinished jobs. */
 const readPriorities = async (tx: Transaction, ids: ReadonlyArray<JobId>): Promise<ReadonlyMap<JobId, Priority>> => {
   const rows = await tx.batch(
     prioritiesInQueue,

@@ -23,7 +23,6 @@ class Unanswered extends Error {
   }
 }
 
-/** Answers statements in order from known answers. */
 class KnownAnswers implements Statements {
   readonly #answers: ReadonlyArray<Answer>
   #next = 0

@@ -104,7 +104,6 @@ class ReadyRange {
     this.#limit = firstPage
   }
 
-  /** Returns the next job. */
   peek(atMost: number): JobRow | undefined {
     if (this.#next === this.#rows.length && !this.#isLastPage) {
       const limit = Math.min(this.#limit, atMost)
@@ -164,7 +163,6 @@ export class ReadyJobs {
     }))
   }
 
-  /** Returns the next job. */
   peek(atMost: number): JobRow | undefined {
     for (let current = this.#priorities[0]; current !== undefined; current = this.#priorities[0]) {
       const waiting = current.waiting.peek(atMost)
@@ -179,7 +177,6 @@ export class ReadyJobs {
     return undefined
   }
 
-  /** Drops the job that was peeked at. */
   drop(): void {
     this.#peeked?.drop()
   }

@@ -13,7 +13,7 @@ import {
   type UploadId,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { type StoredBoard, uploadOf, writeSchedule as write } from "@kiln/sql-store"
+import { type StoredBoard, uploadOf, writeSchedule } from "@kiln/sql-store"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { loadBoard } from "../board.ts"
@@ -155,17 +155,6 @@ const knownSchedule = statement((given: Given<Values<"schedules", "name">>) =>
   query.selectFrom("schedules").select("version").where("name", "=", given.name),
 )
 
-/** Returns the version of a schedule; `undefined` if it does not exist. */
-const scheduleVersion = (tx: Transaction, name: string): number | undefined => tx.get(knownSchedule, { name })?.version
-
-/** Replaces a schedule within a transaction that creates its job. */
-const writeSchedule = (
-  tx: Transaction,
-  name: string,
-  expected: number,
-  next: { readonly nextAt: number | null; readonly document: string },
-): boolean => runIn(tx, (common) => write(common, name, expected, next))
-
 /** Frees the upload of a failed job for its retry. The schema allows only this change to what was requested. */
 const releaseUploadOf = statement((given: Given<Values<"jobs", "id">>) =>
   query.updateTable("jobs").set({ upload_id: null }).where("id", "=", given.id),
@@ -206,9 +195,10 @@ class CreateBatch {
    */
   create(item: NewJob): CreateOutcome {
     const outcome = this.#create(item)
-    const advanced = item.tick && advanceAfter(item.tick, outcome)
-    if (item.tick !== undefined && advanced !== undefined)
-      writeSchedule(this.#tx, item.tick.name, item.tick.version, advanced)
+    const { tick } = item
+    const advanced = tick && advanceAfter(tick, outcome)
+    if (tick !== undefined && advanced !== undefined)
+      runIn(this.#tx, (common) => writeSchedule(common, tick.name, tick.version, advanced))
     return outcome
   }
 
@@ -240,7 +230,7 @@ class CreateBatch {
     const tx = this.#tx
     return {
       now: tx.now,
-      scheduleVersion: () => (item.tick === undefined ? undefined : scheduleVersion(tx, item.tick.name)),
+      scheduleVersion: () => item.tick && tx.get(knownSchedule, { name: item.tick.name })?.version,
       existing,
       scopeHolder: () => findScopeHolder(tx, item.unique),
       retried: () => (retryOf === null ? undefined : tx.get(ownJob, { id: retryOf, projectId, keyId, mode })),
