@@ -3,6 +3,8 @@ import {
   AuditLog,
   type CallerTransactions,
   type DeliveryStore,
+  type FinishedJob,
+  type JobCount,
   type JobDirectory,
   type JobStore,
   KeyDirectory,
@@ -107,3 +109,16 @@ export const commonChecks = (read: Transactions["read"], { isNamed, listNamedBlo
     readLineage: read("inspect.readLineage", readLineage),
     findUploadOrphans: (blobs) => read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
   }) satisfies Partial<StoreInspection>
+
+/** Adds up the counts of several parts of an index, and sorts them. */
+export const addUpCounts = (counts: ReadonlyArray<JobCount>): ReadonlyArray<JobCount> => {
+  const sums = new Map<string, JobCount>()
+  for (const part of counts) {
+    const name = `${part.kind} ${part.mode} ${part.status}`
+    sums.set(name, { ...part, count: part.count + (sums.get(name)?.count ?? 0) })
+  }
+  return [...sums.keys()].sort().flatMap((name) => sums.get(name) ?? [])
+}
+
+export const newestFinished = (jobs: ReadonlyArray<FinishedJob>, limit: number): ReadonlyArray<FinishedJob> =>
+  jobs.toSorted((one, other) => other.finishedAt - one.finishedAt).slice(0, limit)

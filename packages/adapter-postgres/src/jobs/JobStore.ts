@@ -49,66 +49,26 @@ const locking =
       (tx, jobs) => verb(tx, items, jobs),
     )
 
-/** Heartbeats have their own connections, so that a busy pool loses no lease. */
-export const makePostgresJobStore = (
-  db: Database,
-  heartbeats: Database,
-  facts: RememberedFacts,
-  positions: LanePositions,
-  tell: AnnounceFinished,
-  carrier?: Carrier,
-  signaled = new SignaledJobs(db),
-): JobStore["Service"] => {
-  const common = transactionsOf(db)
-  const ending = locking(db, lockedJobs)
-  const returning = locking(db, lockedJobsAndLanes)
-  const claims = new Claims(db, positions)
-  const creations = new Creations(db, facts, claims, carrier)
-  const telling = <A, E>(verb: Effect.Effect<A, E>, endedBy: (answer: A) => ReadonlyArray<JobId>) =>
+const tellingBy =
+  (tell: AnnounceFinished) =>
+  <A, E>(verb: Effect.Effect<A, E>, endedBy: (answer: A) => ReadonlyArray<JobId>) =>
     Effect.tap(verb, (answer) => Effect.sync(() => tell(endedBy(answer))))
-  return JobStore.of({
-    capabilities: { durable: true, multiProcess: true },
-    // A second call keeps another core of the server busy.
-    parallelCreations: 2,
-    parallelReads: 2,
-    createJobs: (items) => creations.create(items),
-    createAndClaimJobs: (items, request) =>
-      telling(creations.createAndClaim(items, request), ({ claimed }) => claimed?.abandoned ?? []),
+
+const readingVerbs = (db: Database) =>
+  ({
     findJobs: (items) => db.read("JobStore.findJobs", (session) => findJobs(session, items)),
     pollJobs: (items) => db.read("JobStore.pollJobs", (session) => pollJobs(session, items)),
     findByIdempotencyKey: (keyId, key) =>
       db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),
     findFile: (fileId) => db.read("JobStore.findFile", (session) => findFile(session, fileId)),
-    claimJobs: (request) => telling(Effect.andThen(signaled.wake, claims.claim(request)), ({ abandoned }) => abandoned),
-    extendLeases: (items) =>
-      heartbeats.writeAfter(
-        "JobStore.extendLeases",
-        (session) => lockedJobsAndLanes(session, items),
-        (tx, jobs) => extendLeases(tx, items, jobs),
-      ),
-    checkpointJobs: ending("checkpointJobs", checkpointJobs),
-    // The hint about a job that has ended also says that it has new chunks.
-    appendChunks: (items) =>
-      Effect.map(
-        telling(
-          db.writeBatch(
-            "JobStore.appendChunks",
-            items.length,
-            (session) => lockedJobs(session, items),
-            (tx, jobs) => appendChunks(tx, items, jobs),
-          ),
-          ({ isHeard, outcomes }) =>
-            isHeard ? items.flatMap(({ jobId }, place) => (outcomes[place] === "Written" ? [jobId] : [])) : [],
-        ),
-        ({ outcomes }) => outcomes,
-      ),
     readChunks: (items) => db.read("JobStore.readChunks", (session) => readChunks(session, items)),
-    completeJobs: (items) => completeJobs(db, items, tell),
-    completeAndClaimJobs: (items, request) =>
-      telling(completeAndClaimJobs(db, claims, items, request, tell), ({ claimed }) => claimed?.abandoned ?? []),
-    failJobs: (items) => failJobs(db, items, tell),
-    deferJobs: returning("deferJobs", deferJobs),
-    releaseJobs: returning("releaseJobs", releaseJobs),
+    checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
+    findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
+  }) satisfies Partial<JobStore["Service"]>
+
+/** Verbs about jobs that a caller or an operator names, and what a worker tells of a job in progress. */
+const outsideVerbs = (db: Database, telling: ReturnType<typeof tellingBy>) =>
+  ({
     signalJobs: (items) =>
       items.length === 0
         ? Effect.succeed([])
@@ -139,6 +99,25 @@ export const makePostgresJobStore = (
         ),
         (outcomes) => jobIds.filter((_, index) => outcomes[index] === "Canceled"),
       ),
+    // The hint about a job that has ended also says that it has new chunks.
+    appendChunks: (items) =>
+      Effect.map(
+        telling(
+          db.writeBatch(
+            "JobStore.appendChunks",
+            items.length,
+            (session) => lockedJobs(session, items),
+            (tx, jobs) => appendChunks(tx, items, jobs),
+          ),
+          ({ isHeard, outcomes }) =>
+            isHeard ? items.flatMap(({ jobId }, place) => (outcomes[place] === "Written" ? [jobId] : [])) : [],
+        ),
+        ({ outcomes }) => outcomes,
+      ),
+  }) satisfies Partial<JobStore["Service"]>
+
+const sweepingVerbs = (db: Database, telling: ReturnType<typeof tellingBy>) =>
+  ({
     expireJobs: (limit) =>
       telling(
         db.writeIf<ReadonlyArray<JobId>>(
@@ -149,7 +128,6 @@ export const makePostgresJobStore = (
         ),
         (jobs) => jobs,
       ),
-    checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
     eraseJobs: (items) =>
       recorded((record) =>
         db.writeBatch(
@@ -176,7 +154,49 @@ export const makePostgresJobStore = (
     publishRetention: (publication) =>
       db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
     listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
+  }) satisfies Partial<JobStore["Service"]>
+
+/** Heartbeats have their own connections, so that a busy pool loses no lease. */
+export const makePostgresJobStore = (
+  db: Database,
+  heartbeats: Database,
+  facts: RememberedFacts,
+  positions: LanePositions,
+  tell: AnnounceFinished,
+  carrier?: Carrier,
+  signaled = new SignaledJobs(db),
+): JobStore["Service"] => {
+  const common = transactionsOf(db)
+  const telling = tellingBy(tell)
+  const ending = locking(db, lockedJobs)
+  const returning = locking(db, lockedJobsAndLanes)
+  const claims = new Claims(db, positions)
+  const creations = new Creations(db, facts, claims, carrier)
+  return JobStore.of({
+    capabilities: { durable: true, multiProcess: true },
+    // A second call keeps another core of the server busy.
+    parallelCreations: 2,
+    parallelReads: 2,
+    createJobs: (items) => creations.create(items),
+    createAndClaimJobs: (items, request) =>
+      telling(creations.createAndClaim(items, request), ({ claimed }) => claimed?.abandoned ?? []),
+    claimJobs: (request) => telling(Effect.andThen(signaled.wake, claims.claim(request)), ({ abandoned }) => abandoned),
+    extendLeases: (items) =>
+      heartbeats.writeAfter(
+        "JobStore.extendLeases",
+        (session) => lockedJobsAndLanes(session, items),
+        (tx, jobs) => extendLeases(tx, items, jobs),
+      ),
+    checkpointJobs: ending("checkpointJobs", checkpointJobs),
+    completeJobs: (items) => completeJobs(db, items, tell),
+    completeAndClaimJobs: (items, request) =>
+      telling(completeAndClaimJobs(db, claims, items, request, tell), ({ claimed }) => claimed?.abandoned ?? []),
+    failJobs: (items) => failJobs(db, items, tell),
+    deferJobs: returning("deferJobs", deferJobs),
+    releaseJobs: returning("releaseJobs", releaseJobs),
+    ...readingVerbs(db),
+    ...outsideVerbs(db, telling),
+    ...sweepingVerbs(db, telling),
     ...jobVerbs(common, common.read),
-    findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
   })
 }

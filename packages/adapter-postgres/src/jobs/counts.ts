@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from "kysely"
+import { addUpCounts, newestFinished } from "@kiln/sql-store"
 import {
   type JobId,
   type JobMode,
@@ -40,16 +41,16 @@ export const hasLabels = (jobSeq: RawBuilder<number>, labels: RawBuilder<string>
 
 type Question = { projectId: ProjectId | null; finishedWithinMs: number }
 
+const delayedOr = (other: RawBuilder<unknown>) =>
+  sql<JobCount["status"]>`case when queue.status = 'queued' and queue.claimable_at > ${storeTime}
+    then 'delayed' else ${other} end`.as("status")
+
+const statusInQueue = delayedOr(sql`queue.status`)
+
 const unfinished = query
   .selectFrom("lanes")
   .innerJoin("queue", "queue.lane_id", "lanes.id")
-  .select((select) => [
-    "lanes.kind",
-    "lanes.mode",
-    sql<JobCount["status"]>`case when queue.status = 'queued' and queue.claimable_at > ${storeTime}
-      then 'delayed' else queue.status end`.as("status"),
-    select.fn.countAll<number>().as("count"),
-  ])
+  .select((select) => ["lanes.kind", "lanes.mode", statusInQueue, select.fn.countAll<number>().as("count")])
   .groupBy([sql.ref("lanes.kind"), sql.ref("lanes.mode"), sql`3`])
 
 /** The same of one project. Lane by lane: OFFSET 0, or the planner may hash the whole queue for the lanes of one project. */
@@ -66,13 +67,7 @@ const unfinishedOf = (projectId: RawBuilder<ProjectId | null>) =>
           .as("queue"),
       (join) => join.onTrue(),
     )
-    .select((select) => [
-      "lanes.kind",
-      "lanes.mode",
-      sql<JobCount["status"]>`case when queue.status = 'queued' and queue.claimable_at > ${storeTime}
-        then 'delayed' else queue.status end`.as("status"),
-      select.fn.countAll<number>().as("count"),
-    ])
+    .select((select) => ["lanes.kind", "lanes.mode", statusInQueue, select.fn.countAll<number>().as("count")])
     .where(sql<boolean>`lanes.project_id = ${projectId}`)
     .groupBy([sql.ref("lanes.kind"), sql.ref("lanes.mode"), sql`3`])
 
@@ -119,8 +114,7 @@ const countLabeled = statement((given: Given<Question & { label: string; labels:
     .select((select) => [
       "jobs.kind",
       "jobs.mode",
-      sql<JobCount["status"]>`case when queue.status = 'queued' and queue.claimable_at > ${storeTime}
-        then 'delayed' else coalesce(queue.status, results.status) end`.as("status"),
+      delayedOr(sql`coalesce(queue.status, results.status)`),
       select.fn.countAll<number>().as("count"),
     ])
     .where("job_labels.label", "=", given.label)
@@ -135,8 +129,6 @@ const everything: ReadonlyArray<{ retained: RetainedData }> = [
   { retained: "expired" },
   { retained: "deleted" },
 ]
-
-const nameOf = ({ kind, mode, status }: JobCount): string => `${kind} ${mode} ${status}`
 
 const statementFor = (projectId: ProjectId | null, includesUnfinished: boolean) => {
   if (!includesUnfinished) return countFinished
@@ -159,11 +151,7 @@ export const countJobs = async (
     label === undefined
       ? await session.batch(statementFor(projectId, isAll), everything, { projectId, finishedWithinMs })
       : await session.all(countLabeled, { projectId, finishedWithinMs, label, labels: JSON.stringify(labels) })
-  // The three parts of the index are added up.
-  const sums = new Map<string, JobCount>()
-  for (const part of counts.filter(({ status }) => isAll || status === "done" || status === "failed"))
-    sums.set(nameOf(part), { ...part, count: part.count + (sums.get(nameOf(part))?.count ?? 0) })
-  return [...sums.keys()].toSorted().flatMap((name) => sums.get(name) ?? [])
+  return addUpCounts(counts.filter(({ status }) => isAll || status === "done" || status === "failed"))
 }
 
 type LastQuestion = { withinMs: number; limit: number }
@@ -199,7 +187,7 @@ export const listFinished = async (
   { limit, withinMs }: Parameters<JobDirectory["Service"]["listFinished"]>[0],
 ): Promise<ReadonlyArray<FinishedJob>> => {
   const rows = await session.batch(lastFinished, everything, { withinMs: wholeAge(withinMs), limit })
-  return rows.toSorted((one, other) => other.finishedAt - one.finishedAt).slice(0, limit)
+  return newestFinished(rows, limit)
 }
 
 type Of = { projectId: ProjectId | null }

@@ -259,38 +259,23 @@ export const updateWaiting = statement((given: Given<ClaimValues>) => {
     .where("held", "=", 0)
 })
 
+const claimed = [
+  ...(["token", "claimable_at", "deadline_at", "phase_started_at", "ran_ms", "waited_ms"] as const),
+  ...(["attempts", "lost_workers"] as const),
+] as const
+
 /** Claims jobs of lost workers. Claims change no other column. The fence is the token, which grows with every claim and every end of one. */
-export const updateLost = listStatement(
-  "jobs",
-  [
-    "seq",
-    "token",
-    "claimable_at",
-    "deadline_at",
-    "phase_started_at",
-    "ran_ms",
-    "waited_ms",
-    "attempts",
-    "lost_workers",
-  ],
-  (items) =>
-    query
-      .updateTable("jobs")
-      .from(items.as("claimed"))
-      .set((to) => ({
-        status: "processing",
-        held: 1,
-        token: to.ref("claimed.token"),
-        claimable_at: to.ref("claimed.claimable_at"),
-        deadline_at: to.ref("claimed.deadline_at"),
-        phase_started_at: to.ref("claimed.phase_started_at"),
-        ran_ms: to.ref("claimed.ran_ms"),
-        waited_ms: to.ref("claimed.waited_ms"),
-        attempts: to.ref("claimed.attempts"),
-        lost_workers: to.ref("claimed.lost_workers"),
-      }))
-      .whereRef("jobs.seq", "=", "claimed.seq")
-      .where((where) => where("jobs.token", "=", sql<number>`${sql.ref("claimed.token")} - 1`)),
+export const updateLost = listStatement("jobs", ["seq", ...claimed], (items) =>
+  query
+    .updateTable("jobs")
+    .from(items.as("claimed"))
+    .set((to) => ({
+      status: "processing",
+      held: 1,
+      ...(Object.fromEntries(claimed.map((name) => [name, to.ref(`claimed.${name}`)])) as {}),
+    }))
+    .whereRef("jobs.seq", "=", "claimed.seq")
+    .where((where) => where("jobs.token", "=", sql<number>`${sql.ref("claimed.token")} - 1`)),
 )
 
 /** Writes claims under leases of this duration, which were computed from rows read in this transaction. */

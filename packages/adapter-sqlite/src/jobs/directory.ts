@@ -9,7 +9,7 @@ import {
   type JobPage,
   type JobSummary,
 } from "@kiln/core/ports"
-import { decodePriority, directoryVerbs, listedMetadata } from "@kiln/sql-store"
+import { addUpCounts, decodePriority, directoryVerbs, listedMetadata, newestFinished } from "@kiln/sql-store"
 import { select, type Values } from "../columns.ts"
 import type { Database } from "../Database.ts"
 import { findPlace, measureQueue } from "./counts.ts"
@@ -295,14 +295,15 @@ const listFinished = (
   tx: Transaction,
   { limit, withinMs }: Parameters<JobDirectory["Service"]["listFinished"]>[0],
 ): ReadonlyArray<FinishedJob> =>
-  retentions
-    .flatMap((retained) => finishedKinds(tx, retained).map((kind) => ({ retained, kind })))
-    .flatMap((range) => {
-      const ended = tx.all(lastFinished, { ...range, finishedAfter: tx.now - withinMs, limit })
-      return ended as ReadonlyArray<FinishedJob>
-    })
-    .sort((one, other) => other.finishedAt - one.finishedAt)
-    .slice(0, limit)
+  newestFinished(
+    retentions.flatMap((retained) =>
+      finishedKinds(tx, retained).flatMap((kind) => {
+        const ended = tx.all(lastFinished, { retained, kind, finishedAfter: tx.now - withinMs, limit })
+        return ended as ReadonlyArray<FinishedJob>
+      }),
+    ),
+    limit,
+  )
 
 type Question = Parameters<JobDirectory["Service"]["countJobs"]>[0]
 
@@ -318,7 +319,7 @@ const countAll = (tx: Transaction, question: Question): ReadonlyArray<JobCount> 
       ),
     ),
   ]
-  return summed(rows.map(countOf))
+  return addUpCounts(rows.map(countOf))
 }
 
 const isAsked = ({ unfinished }: Question, status: JobCount["status"]): boolean =>
@@ -353,7 +354,7 @@ const countLabeled = Effect.fnUntraced(function* (db: Database, question: Questi
       return { rows, upToSeq: seq, found: found.filter(({ state }) => isAsked(question, state)) }
     })
     counts.push(...part.found.map(countOf))
-    if (part.rows < rowsOfPart) return summed(counts)
+    if (part.rows < rowsOfPart) return addUpCounts(counts)
     afterSeq = part.upToSeq
     yield* Effect.yieldNow
   }
@@ -364,18 +365,6 @@ const countJobs = (db: Database, question: Question) => {
   return labels === undefined
     ? db.read("JobDirectory.countJobs", (tx) => countAll(tx, question))
     : countLabeled(db, question, labels)
-}
-
-const nameOf = ({ kind, mode, status }: JobCount): string => `${kind} ${mode} ${status}`
-
-/** Adds up the counts of several index ranges, and sorts them. */
-const summed = (counts: ReadonlyArray<JobCount>): ReadonlyArray<JobCount> => {
-  const sums = new Map<string, JobCount>()
-  for (const part of counts) {
-    const name = nameOf(part)
-    sums.set(name, { ...part, count: part.count + (sums.get(name)?.count ?? 0) })
-  }
-  return [...sums.keys()].sort().flatMap((name) => sums.get(name) ?? [])
 }
 
 export const makeSqliteJobDirectory = (db: Database): JobDirectory["Service"] =>
