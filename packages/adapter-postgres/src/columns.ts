@@ -1,6 +1,7 @@
 import {
   bytes,
   columns as common,
+  fieldsIn,
   flag,
   generated,
   integer,
@@ -98,6 +99,8 @@ export const columns = {
   /** The version of switches and prices, which triggers write. Has no row until something was set. */
   board_version: { id: integer<1>(), version: text() },
 } as const
+
+export const fieldsFrom = fieldsIn(columns)
 
 /** The schema as Kysely sees it. */
 export type Tables = TablesOf<typeof columns, boolean>

@@ -110,6 +110,15 @@ export const selectOf =
   ): { readonly [I in keyof C]: Selection<T, C[I]> } =>
     names.map((name) => `${table}.${name} as ${camel(name)}`) as { readonly [I in keyof C]: Selection<T, C[I]> }
 
+/** Returns a function that declares the fields of items: of `("lanes", "next_at")`, `{ nextAt: nullable(integer()) }`. */
+export const fieldsIn =
+  <D extends Declared>(declared: D) =>
+  <T extends keyof D & string, const C extends ReadonlyArray<ColumnOf<D, T>>>(
+    table: T,
+    ...names: C
+  ): { readonly [Name in C[number] as Camel<Name>]: D[T][Name] } =>
+    Object.fromEntries(names.map((name) => [camel(name), declared[table]?.[name]])) as never
+
 /** Picks the parameters of columns for an INSERT or UPDATE, under the names of the columns. */
 export const assign = <Given extends object, const C extends ReadonlyArray<string>>(
   given: Given,
@@ -332,3 +341,5 @@ export type Values<T extends Table, C extends ColumnOf<typeof columns, T>> = Val
 
 /** A select list: `select("deliveries", "due_at")` is `["deliveries.due_at as dueAt"]`. */
 export const select = selectOf<typeof columns>()
+
+export const fieldsFrom = fieldsIn(columns)

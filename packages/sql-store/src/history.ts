@@ -1,8 +1,26 @@
 import { sql } from "kysely"
-import { type FailedAttempt, type JobId, parkedRun, type Signal, type WaitRun } from "@kiln/core/domain"
+import {
+  type AttemptRecord,
+  type FailedAttempt,
+  failedAttempt,
+  type JobId,
+  parkedRun,
+  type Signal,
+  type WaitRun,
+} from "@kiln/core/domain"
 import type { ChunkTotal, LedgerEntry, LedgerPage, LedgerPart } from "@kiln/core/ports"
-import { type Given, plenty, type Program, query, type RowOf, type Sql, statement } from "./Sql.ts"
-import { select, type Values } from "./columns.ts"
+import {
+  batchStatement,
+  excluded,
+  type Given,
+  plenty,
+  type Program,
+  query,
+  type RowOf,
+  type Sql,
+  statement,
+} from "./Sql.ts"
+import { camel, fieldsFrom, select, type Values } from "./columns.ts"
 import { decodeJson, decodeLineItems } from "./storedJob.ts"
 
 type Job = Values<"jobs", "id">
@@ -22,14 +40,55 @@ export function* listAttempts(tx: Sql, id: JobId): Program<ReadonlyArray<FailedA
   return rows.length === 0 ? undefined : rows.filter((row): row is FailedAttempt => row.number !== null)
 }
 
+const attemptColumns = [
+  "job_seq",
+  "number",
+  "error_code",
+  "message",
+  "stack",
+  "started_at",
+  "duration_ms",
+  "worker",
+] as const
+
+const insertAttempts = batchStatement(fieldsFrom("attempts", ...attemptColumns), (item) =>
+  query
+    .insertInto("attempts")
+    .columns(attemptColumns)
+    .expression(query.selectFrom(item).select(attemptColumns.map((name) => `item.${camel(name)}`) as never)),
+)
+
+/** A failed attempt of a job. */
+export interface KeptAttempt {
+  readonly jobSeq: number
+  readonly number: number
+  readonly record: AttemptRecord
+}
+
+/** Keeps the records of attempts that end in this transaction. A trigger removes the oldest beyond the maximum. */
+export function* keepAttempts(tx: Sql, attempts: ReadonlyArray<KeptAttempt>): Program<void> {
+  const now = yield* tx.now()
+  const rows = attempts.map(({ jobSeq, number, record }) => ({ jobSeq, ...failedAttempt(record, number, now) }))
+  yield* tx.runBatch(insertAttempts, rows)
+}
+
+export const waitColumns = [
+  "first_attempt",
+  "last_attempt",
+  "count",
+  "reason",
+  "subject",
+  "cause",
+  "first_at",
+  "last_at",
+] as const
+
 /** A job without waits has one row without a reason. */
 const waitsOfJob = statement((given: Given<Job>) =>
   query
     .selectFrom("jobs")
     .leftJoin("waits", "waits.job_seq", "jobs.seq")
-    .select(
-      select("waits", "reason", "subject", "cause", "first_attempt", "last_attempt", "count", "first_at", "last_at"),
-    )
+    .select(select("waits", ...waitColumns))
     .where("jobs.id", "=", given.id)
     .orderBy("waits.first_attempt"),
 )
@@ -74,6 +133,42 @@ export function* listWaits(
     waits.push(rows.length === 0 ? undefined : all)
   }
   return waits
+}
+
+const parkedColumns = ["job_seq", "token", "reason", "subject", "unfinished", "parked_at"] as const
+
+const putParked = batchStatement(fieldsFrom("parked", ...parkedColumns), (item) =>
+  query
+    .insertInto("parked")
+    .columns(parkedColumns)
+    .expression(
+      // In the order in which everybody locks them. Without a condition, SQLite takes ON CONFLICT for that of a join.
+      query
+        .selectFrom(item)
+        .select(parkedColumns.map((name) => `item.${camel(name)}`) as never)
+        .where(sql<boolean>`true`)
+        .orderBy("item.jobSeq"),
+    )
+    .onConflict((conflict) => conflict.column("job_seq").doUpdateSet(excluded(...parkedColumns.slice(1)))),
+)
+
+/** A job that is parked, with its token from then on. */
+export type KeptParking = Values<"parked", "job_seq" | "token" | "reason" | "subject" | "unfinished">
+
+/** Keeps what jobs are parked on. */
+export function* keepParked(tx: Sql, rows: ReadonlyArray<KeptParking>): Program<void> {
+  const parkedAt = yield* tx.now()
+  yield* tx.runBatch(
+    putParked,
+    rows.map(({ jobSeq, reason, subject, token, unfinished }) => ({
+      jobSeq,
+      token,
+      reason,
+      subject,
+      unfinished,
+      parkedAt,
+    })),
+  )
 }
 
 const signalsOfJob = statement((given: Given<Job>) =>

@@ -1,18 +1,7 @@
 import { sql } from "kysely"
 import type { JobId, JobState, WarningCode } from "@kiln/core/domain"
-import {
-  assign,
-  batchStatement,
-  camel,
-  fieldsOf,
-  flag,
-  type Given,
-  integer,
-  nullable,
-  query,
-  text,
-} from "../Statement.ts"
-import type { JsonText } from "../columns.ts"
+import { assign, batchStatement, camel, fieldsOf, flag, type Given, integer, query, text } from "../Statement.ts"
+import { fieldsFrom, type JsonText } from "../columns.ts"
 import type { Session, Transaction } from "../connection/Session.ts"
 import { Superseded } from "../connection/postgresErrors.ts"
 import { stateColumns, type StateRow } from "./jobRow.ts"
@@ -116,16 +105,8 @@ const updateQueue = batchStatement(
   {
     ...fence,
     status: text(),
-    held: flag(),
-    token: integer(),
-    claimableAt: integer(),
-    deadlineAt: integer(),
-    phaseStartedAt: integer(),
-    ranMs: integer(),
-    waitedMs: integer(),
-    attempts: integer(),
-    failures: integer(),
-    lostWorkers: integer(),
+    ...fieldsFrom("queue", "held", "token", "claimable_at", "deadline_at", "phase_started_at"),
+    ...fieldsFrom("queue", "ran_ms", "waited_ms", "attempts", "failures", "lost_workers"),
   },
   (item, given: Given<{ expected: number }>) =>
     query
@@ -163,10 +144,8 @@ export const moveJobs = async (tx: Transaction, moves: ReadonlyArray<Move>): Pro
 
 /** What a result keeps of its row in the queue, and what the end of the job adds, or changes. */
 const ofQueue = ["job_seq", "project_id", "kind", "mode", "created_at"] as const
-const ofEnd = [
-  ...(["status", "token", "ran_ms", "waited_ms", "attempts", "failures", "lost_workers", "finished_at"] as const),
-  ...(["error_code", "warning_code", "charge", "output"] as const),
-] as const
+const counted = ["status", "token", "ran_ms", "waited_ms", "attempts", "failures", "lost_workers"] as const
+const ofEnd = [...counted, "finished_at", "error_code", "warning_code", "charge", "output"] as const
 
 /**
  * Ends jobs in one statement: deletes their rows in the queue, with the fence in the WHERE clause, and inserts their results.
@@ -175,18 +154,8 @@ const ofEnd = [
 const finish = batchStatement(
   {
     ...fence,
+    ...fieldsFrom("results", ...ofEnd),
     status: text(),
-    token: integer(),
-    ranMs: integer(),
-    waitedMs: integer(),
-    attempts: integer(),
-    failures: integer(),
-    lostWorkers: integer(),
-    finishedAt: integer(),
-    errorCode: nullable(text()),
-    warningCode: nullable(text()),
-    charge: nullable(text()),
-    output: nullable(text()),
   },
   (item, given: Given<{ expected: number }>) =>
     query

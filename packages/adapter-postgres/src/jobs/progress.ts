@@ -12,6 +12,7 @@ import type {
 } from "@kiln/core/ports"
 import { decodeJson } from "@kiln/sql-store"
 import { assign, batchStatement, excluded, fieldsOf, flag, integer, query, statement, text } from "../Statement.ts"
+import { fieldsFrom } from "../columns.ts"
 import type { Session, Transaction } from "../connection/Session.ts"
 import { finishedLock } from "../wakeUp/Listener.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
@@ -26,10 +27,7 @@ const moveLeases = batchStatement(
     id: text<JobId>(),
     held: flag(),
     token: integer(),
-    claimableAt: integer(),
-    deadlineAt: integer(),
-    phaseStartedAt: integer(),
-    ranMs: integer(),
+    ...fieldsFrom("queue", "claimable_at", "deadline_at", "phase_started_at", "ran_ms"),
   },
   (item) =>
     query

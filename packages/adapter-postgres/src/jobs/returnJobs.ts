@@ -5,8 +5,6 @@ import {
   type AttemptWait,
   type ClaimEnd,
   deferralEvent,
-  type ErrorCode,
-  failedAttempt,
   isRepeatedEnd,
   type JobId,
   maxWaitRuns,
@@ -14,57 +12,14 @@ import {
   type WaitReason,
 } from "@kiln/core/domain"
 import type { ClaimRef, Deferral, FencedOutcome } from "@kiln/core/ports"
+import { keepAttempts, keepParked, type KeptAttempt, type KeptParking, waitColumns } from "@kiln/sql-store"
 import { batchStatement, integer, nullable, query, text } from "../Statement.ts"
 import type { Transaction } from "../connection/Session.ts"
+import { runOn } from "../transactionsOf.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { type Move, moveJobs } from "./moveJobs.ts"
-import { type EventState, eventStates, keepParked, type KeptParking, type ParkedRow } from "./waitingJobs.ts"
-
-const insertAttempts = batchStatement(
-  {
-    seq: integer(),
-    number: integer(),
-    errorCode: text<ErrorCode>(),
-    message: text(),
-    stack: nullable(text()),
-    startedAt: integer(),
-    durationMs: integer(),
-    worker: text(),
-  },
-  (item) =>
-    query
-      .insertInto("attempts")
-      .columns(["job_seq", "number", "error_code", "message", "stack", "started_at", "duration_ms", "worker"])
-      .expression(
-        query
-          .selectFrom(item)
-          .select([
-            "item.seq",
-            "item.number",
-            "item.errorCode",
-            "item.message",
-            "item.stack",
-            "item.startedAt",
-            "item.durationMs",
-            "item.worker",
-          ]),
-      ),
-)
-
-/** A failed attempt of a locked job. */
-export interface KeptAttempt {
-  readonly seq: number
-  readonly number: number
-  readonly record: AttemptRecord
-}
-
-/** Keeps the records of attempts that end in this transaction. A trigger removes the oldest beyond the maximum. */
-export const keepAttempts = (tx: Transaction, attempts: ReadonlyArray<KeptAttempt>): Promise<number> =>
-  tx.runBatch(
-    insertAttempts,
-    attempts.map(({ number, record, seq }) => ({ seq, ...failedAttempt(record, number, tx.now) })),
-  )
+import { type EventState, eventStates, type ParkedRow } from "./waitingJobs.ts"
 
 /** Lengthens the newest run of a job, or begins another, like `withWait`. */
 const putWaits = batchStatement(
@@ -79,17 +34,7 @@ const putWaits = batchStatement(
   (item) =>
     query
       .insertInto("waits")
-      .columns([
-        "job_seq",
-        "first_attempt",
-        "last_attempt",
-        "count",
-        "reason",
-        "subject",
-        "cause",
-        "first_at",
-        "last_at",
-      ])
+      .columns(["job_seq", ...waitColumns])
       .expression(
         query
           .selectFrom(item)
@@ -210,17 +155,23 @@ const returnToQueue = async (
     const to = applyEvent(present, end, tx.now)
     if (to === undefined) return isRepeatedEnd(present, end) ? "Written" : "LeaseLost"
     moves.set(job.id, { from: job, to })
-    if (item.record !== undefined) attempts.push({ seq: job.seq, number: to.attempts, record: item.record })
+    if (item.record !== undefined) attempts.push({ jobSeq: job.seq, number: to.attempts, record: item.record })
     if (item.park !== undefined) {
       const row = parkedRow(job, item.park)
-      parked.push({ ...row, token: to.token, unfinished: stateOfEvent(row).unfinished })
+      const { reason, subject } = row
+      parked.push({ jobSeq: job.seq, token: to.token, reason, subject, unfinished: stateOfEvent(row).unfinished })
       return "Written"
     }
     if (item.wait !== undefined) waits.push({ seq: job.seq, number: to.attempts, wait: item.wait })
     return "Written"
   })
   const all = [...moves.values()]
-  tx.commitWith(moveJobs(tx, all), keepAttempts(tx, attempts), keepWaits(tx, waits), keepParked(tx, parked))
+  tx.commitWith(
+    moveJobs(tx, all),
+    runOn(tx, (common) => keepAttempts(common, attempts)),
+    keepWaits(tx, waits),
+    runOn(tx, (common) => keepParked(common, parked)),
+  )
   await mayBeClaimableAt(
     tx,
     all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),

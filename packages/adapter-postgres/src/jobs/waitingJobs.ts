@@ -13,7 +13,7 @@ import {
 } from "@kiln/core/domain"
 import type { RescheduleOutcome, Rescheduling, SignalOutcome, SignalRequest } from "@kiln/core/ports"
 import { decodePriority } from "@kiln/sql-store"
-import { batchStatement, excluded, type Given, integer, query, statement, text } from "../Statement.ts"
+import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
 import type { Database } from "../connection/Database.ts"
 import type { Session, Transaction } from "../connection/Session.ts"
 import { parentLock } from "../migrations/0012Signals.ts"
@@ -195,40 +195,6 @@ export const eventStates = async (
     const unfinished = row.reason === "after" ? (open?.count ?? 0) : (unfinishedOf.get(labelOf(row)) ?? 0)
     return { hasCome: unfinished === 0, unfinished, isUnsure: (open?.unsure ?? 0) > 0 }
   }
-}
-
-/** A parking to keep, with the token of its job from now on. */
-export interface KeptParking extends ParkedRow {
-  readonly token: number
-  readonly unfinished: number
-}
-
-const putParked = batchStatement(
-  { seq: integer(), token: integer(), reason: text(), subject: text(), unfinished: integer() },
-  (item, given: Given<{ now: number }>) =>
-    query
-      .insertInto("parked")
-      .columns(["job_seq", "token", "reason", "subject", "unfinished", "parked_at"])
-      .expression(
-        query
-          .selectFrom(item)
-          .select((from) => [
-            "item.seq",
-            "item.token",
-            from.ref("item.reason").$castTo<ParkedOn["reason"]>().as("reason"),
-            "item.subject",
-            "item.unfinished",
-            sql<number>`${given.now}::bigint`.as("at"),
-          ])
-          .orderBy("item.seq"),
-      )
-      .onConflict((conflict) =>
-        conflict.column("job_seq").doUpdateSet(excluded("token", "reason", "subject", "unfinished", "parked_at")),
-      ),
-)
-
-export const keepParked = async (tx: Transaction, rows: ReadonlyArray<KeptParking>): Promise<void> => {
-  await tx.runBatch(putParked, rows, { now: tx.now })
 }
 
 /** The payload of a notification that a caller's transaction sends with a signal. */

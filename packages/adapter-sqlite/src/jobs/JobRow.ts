@@ -259,10 +259,8 @@ export const updateWaiting = statement((given: Given<ClaimValues>) => {
     .where("held", "=", 0)
 })
 
-const claimed = [
-  ...(["token", "claimable_at", "deadline_at", "phase_started_at", "ran_ms", "waited_ms"] as const),
-  ...(["attempts", "lost_workers"] as const),
-] as const
+const times = ["claimable_at", "deadline_at", "phase_started_at", "ran_ms", "waited_ms"] as const
+const claimed = ["token", ...times, "attempts", "lost_workers"] as const
 
 /** Claims jobs of lost workers. Claims change no other column. The fence is the token, which grows with every claim and every end of one. */
 export const updateLost = listStatement("jobs", ["seq", ...claimed], (items) =>

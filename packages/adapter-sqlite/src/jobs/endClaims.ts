@@ -2,11 +2,9 @@ import { type RawBuilder, sql } from "kysely"
 import {
   afterLabel,
   applyEvent,
-  type AttemptRecord,
   type AttemptWait,
   type ClaimEnd,
   deferralEvent,
-  failedAttempt,
   failedOutput,
   holdsClaim,
   isFinished,
@@ -22,46 +20,29 @@ import {
   withWait,
 } from "@kiln/core/domain"
 import type { CancelOutcome, ClaimRef, Completion, Deferral, Failure, FencedOutcome, NewJob } from "@kiln/core/ports"
+import { keepAttempts, keepParked, waitColumns } from "@kiln/sql-store"
 import { type Given, listStatement, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import { runIn } from "../transactionsOf.ts"
 import { assign, type Row, select, type Values } from "../columns.ts"
 import { reservationOf } from "../spending.ts"
 import { stateById, stateColumns, stateOf, type StateRow, writeState } from "./JobRow.ts"
 import { createJobs } from "./createJobs.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
-import { eventState, keepParked } from "./waitingJobs.ts"
-
-type NewAttempt = Values<
-  "attempts",
-  "job_seq" | "number" | "error_code" | "message" | "stack" | "started_at" | "duration_ms" | "worker"
->
-
-const insertAttempt = statement((given: Given<NewAttempt>) =>
-  query.insertInto("attempts").values({
-    ...assign(given, "job_seq", "number", "error_code", "message", "stack"),
-    ...assign(given, "started_at", "duration_ms", "worker"),
-  }),
-)
-
-/** Keeps the record of the attempt that ends in this transaction. A trigger removes the oldest beyond the maximum. */
-export const keepAttempt = (tx: Transaction, jobSeq: number, number: number, record: AttemptRecord): void => {
-  tx.run(insertAttempt, { jobSeq, ...failedAttempt(record, number, tx.now) })
-}
-
-const names = ["first_attempt", "last_attempt", "count", "reason", "subject", "cause", "first_at", "last_at"] as const
+import { eventState } from "./waitingJobs.ts"
 
 const waitsOfJob = statement((given: Given<Values<"waits", "job_seq">>) =>
   query
     .selectFrom("waits")
-    .select(select("waits", ...names))
+    .select(select("waits", ...waitColumns))
     .where("job_seq", "=", given.jobSeq)
     .orderBy("first_attempt"),
 )
 
-const putWait = statement((given: Given<Values<"waits", "job_seq" | (typeof names)[number]>>) =>
+const putWait = statement((given: Given<Values<"waits", "job_seq" | (typeof waitColumns)[number]>>) =>
   query
     .insertInto("waits")
-    .values(assign(given, "job_seq", ...names))
+    .values(assign(given, "job_seq", ...waitColumns))
     .onConflict((conflict) =>
       conflict.columns(["job_seq", "first_attempt"]).doUpdateSet(assign(given, "last_attempt", "count", "last_at")),
     ),
@@ -95,7 +76,8 @@ const endClaim = (
   const next = applyEvent(state, end, tx.now)
   if (next === undefined || !writeState(tx, job, next, output))
     return isRepeatedEnd(state, end) ? "Written" : "LeaseLost"
-  if (record !== undefined) keepAttempt(tx, job.seq, job.attempts, record)
+  if (record !== undefined)
+    runIn(tx, (common) => keepAttempts(common, [{ jobSeq: job.seq, number: job.attempts, record }]))
   if (wait !== undefined) keepWait(tx, job.seq, job.attempts, wait)
   if (next.claimableAt !== null) mayBeClaimableAt(tx, job.laneId, next.claimableAt)
   return "Written"
@@ -117,7 +99,11 @@ const parkJob = (tx: Transaction, item: Deferral, park: Parking): FencedOutcome 
   const ref = { jobId: item.jobId, token: item.token }
   const isHeld = holdsClaim(stateOf(job), item.token)
   const outcome = endClaim(tx, ref, () => deferralEvent(item, tx.now, () => event.hasCome))
-  if (isHeld && outcome === "Written") keepParked(tx, job.seq, item.token + 1, park, event)
+  if (isHeld && outcome === "Written") {
+    const { reason, subject } = park
+    const { unfinished } = event
+    runIn(tx, (common) => keepParked(common, [{ jobSeq: job.seq, token: item.token + 1, reason, subject, unfinished }]))
+  }
   return outcome
 }
 

@@ -8,7 +8,6 @@ import {
   type JobId,
   maxSignals,
   type ParkedOn,
-  type Parking,
   rankOf,
   rescheduling,
   stepLabel,
@@ -61,28 +60,6 @@ export const eventState = (tx: Transaction, { id, seq }: StateRow, { reason, sub
       : tx.get(unfinishedChildren, { label: stepLabel({ jobId: id, step: subject }) })
   const unfinished = row?.count ?? 0
   return { hasCome: unfinished === 0, unfinished }
-}
-
-type Parked = Values<"parked", "job_seq" | "token" | "reason" | "subject" | "unfinished" | "parked_at">
-
-const putParked = statement((given: Given<Parked>) =>
-  query
-    .insertInto("parked")
-    .values(assign(given, "job_seq", "token", "reason", "subject", "unfinished", "parked_at"))
-    .onConflict((conflict) =>
-      conflict.column("job_seq").doUpdateSet(assign(given, "token", "reason", "subject", "unfinished", "parked_at")),
-    ),
-)
-
-/** Keeps what a job is parked on, which has this token from now on. */
-export const keepParked = (
-  tx: Transaction,
-  jobSeq: number,
-  token: number,
-  { reason, subject }: Parking,
-  { unfinished }: EventState,
-): void => {
-  tx.run(putParked, { jobSeq, token, reason, subject, unfinished, parkedAt: tx.now })
 }
 
 /** What a job is, or was, parked on. */
