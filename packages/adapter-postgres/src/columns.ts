@@ -7,6 +7,7 @@ import {
   integer,
   json,
   nullable,
+  selectOf,
   type TablesOf,
   text,
 } from "@kiln/sql-store"
@@ -101,6 +102,7 @@ export const columns = {
 } as const
 
 export const fieldsFrom = fieldsIn(columns)
+export const select = selectOf<typeof columns>()
 
 /** The schema as Kysely sees it. */
 export type Tables = TablesOf<typeof columns, boolean>

@@ -331,6 +331,25 @@ export const columns = {
   },
 } as const
 
+/** The columns of a job that name its lane. */
+export const laneNames = ["project_id", "kind", "kind_version", "mode"] as const
+
+/** The columns of a job that its creation sets, besides its times, as every reader of a job selects them. */
+export const submittedNames = [
+  ...laneNames,
+  "key_id",
+  "upload_id",
+  "priority",
+  "kept",
+  "idempotency_key",
+  "fingerprint",
+] as const
+
+const timeNames = ["claimable_at", "deadline_at", "phase_started_at", "ran_ms", "waited_ms"] as const
+
+/** The columns that moves of an unfinished job change: of `jobs` on SQLite, of `queue` on Postgres. */
+export const stateNames = ["status", "token", "held", ...timeNames, "attempts", "failures", "lost_workers"] as const
+
 export type Table = keyof typeof columns
 
 /** The common part of the schema as Kysely sees it. `charges` is written by a trigger. */

@@ -17,6 +17,7 @@ import {
   type WorkerScope,
 } from "@kiln/core/domain"
 import type { ProviderStanding } from "@kiln/core/ports"
+import type { submittedNames, Values } from "./columns.ts"
 
 /*
  * For stores that keep parts of their records as JSON text. The text was written by a store of the same type, so only its outline is checked. A record with damaged text is unreadable; the others are not affected.
@@ -106,23 +107,8 @@ export const listedMetadata = (kept: string): JsonObject => {
 }
 
 /** The columns of a job besides its state, as both databases select them. A request is `null` once it is erased; a sandbox job has no price. */
-interface StoredJob extends Pick<
-  Job,
-  | "id"
-  | "projectId"
-  | "keyId"
-  | "mode"
-  | "kind"
-  | "kindVersion"
-  | "uploadId"
-  | "idempotencyKey"
-  | "fingerprint"
-  | "createdAt"
-  | "retained"
-  | "warningCode"
-> {
-  readonly priority: number
-  readonly kept: string
+interface StoredJob
+  extends Values<"jobs", "id" | "created_at" | (typeof submittedNames)[number]>, Pick<Job, "retained" | "warningCode"> {
   readonly request: string | null
   readonly output: string | null
   readonly charge: string | null

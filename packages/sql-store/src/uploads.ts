@@ -24,30 +24,15 @@ import { countWaiting, findUploadOrphans, keptBytes, nothingKept, storedBytes } 
 
 // Reading
 
+const announcedNames = ["id", "project_id", "key_id", "mode", "format", "declared_seconds", "created_at"] as const
+const newNames = [...announcedNames, "expires_at", "usable_until"] as const
+
 /** The unique `upload_id` of a job tells which job consumed the upload. */
 export const selectUploads = query
   .selectFrom("uploads")
   .leftJoin("jobs", "jobs.upload_id", "uploads.id")
   .select(
-    select(
-      "uploads",
-      "id",
-      "project_id",
-      "key_id",
-      "mode",
-      "format",
-      "declared_seconds",
-      "created_at",
-      "expires_at",
-      "usable_until",
-      "token",
-      "claimed_until",
-      "transfers",
-      "blob_key",
-      "bytes",
-      "sha256",
-      "erased",
-    ),
+    select("uploads", ...newNames, "token", "claimed_until", "transfers", "blob_key", "bytes", "sha256", "erased"),
   )
   .select("jobs.id as jobId")
 
@@ -88,22 +73,12 @@ function* lockUpload(tx: Sql, id: UploadId): Program<Upload | undefined> {
 
 // Transfers
 
-type NewRow =
-  | "id"
-  | "project_id"
-  | "key_id"
-  | "mode"
-  | "format"
-  | "declared_seconds"
-  | "created_at"
-  | "expires_at"
-  | "usable_until"
+type NewRow = (typeof newNames)[number]
 
 /** The sweep looks at an upload once no job may use it any more. */
 const insertUpload = statement((given: Given<Values<"uploads", NewRow>>) =>
   query.insertInto("uploads").values({
-    ...assign(given, "id", "project_id", "key_id", "mode", "format", "declared_seconds"),
-    ...assign(given, "created_at", "expires_at", "usable_until"),
+    ...assign(given, ...newNames),
     token: 0,
     transfers: 0,
     sweep_at: given.usableUntil,

@@ -13,6 +13,7 @@ import {
 } from "@kiln/core/domain"
 import type { Orphan, StoredFile } from "@kiln/core/ports"
 import { decodePolled, namedBlobs } from "@kiln/sql-store"
+import { select } from "../columns.ts"
 import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
 import type { Session } from "../connection/Session.ts"
 import { either, isOfOwner, jobOf, jobsByOwner, owned, retained } from "./jobRow.ts"
@@ -49,15 +50,8 @@ const fileById = statement((given: Given<{ fileId: FileId }>) =>
   query
     .selectFrom("files")
     .innerJoin("results", "results.job_seq", "files.job_seq")
-    .select([
-      "files.id",
-      "files.name",
-      "files.blob_key as blobKey",
-      "files.media_type as mediaType",
-      "files.bytes",
-      "files.sha256",
-      "results.job_id as jobId",
-    ])
+    .select(select("files", "id", "name", "blob_key", "media_type", "bytes", "sha256"))
+    .select("results.job_id as jobId")
     .where("files.id", "=", given.fileId)
     .where("results.status", "=", "done")
     .where("results.retained", "=", "kept"),

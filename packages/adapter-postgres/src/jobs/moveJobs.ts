@@ -1,6 +1,7 @@
 import { sql } from "kysely"
 import type { JobId, JobState, WarningCode } from "@kiln/core/domain"
 import { assign, batchStatement, camel, fieldsOf, flag, type Given, integer, query, text } from "../Statement.ts"
+import { stateNames } from "@kiln/sql-store"
 import { fieldsFrom, type JsonText } from "../columns.ts"
 import type { Session, Transaction } from "../connection/Session.ts"
 import { Superseded } from "../connection/postgresErrors.ts"
@@ -104,9 +105,8 @@ const asRead = ({ held: fromHeld, id, status: fromStatus, token: fromToken }: St
 const updateQueue = batchStatement(
   {
     ...fence,
+    ...fieldsFrom("queue", ...stateNames),
     status: text(),
-    ...fieldsFrom("queue", "held", "token", "claimable_at", "deadline_at", "phase_started_at"),
-    ...fieldsFrom("queue", "ran_ms", "waited_ms", "attempts", "failures", "lost_workers"),
   },
   (item, given: Given<{ expected: number }>) =>
     query
@@ -115,9 +115,8 @@ const updateQueue = batchStatement(
           .updateTable("queue")
           .from(item)
           .set({
+            ...assign(fieldsOf(item), ...stateNames),
             status: sql`${fieldsOf(item).status}`,
-            ...assign(fieldsOf(item), "held", "token", "claimable_at", "deadline_at", "phase_started_at"),
-            ...assign(fieldsOf(item), "ran_ms", "waited_ms", "attempts", "failures", "lost_workers"),
             claim_id: null,
           })
           .where(isAsRead)

@@ -8,35 +8,16 @@ import {
   keylessPrefix,
   type OutputFile,
 } from "@kiln/core/domain"
-import { decodeCheckpoints, decodeJob, decodeState } from "@kiln/sql-store"
+import { submittedNames, stateNames, decodeCheckpoints, decodeJob, decodeState } from "@kiln/sql-store"
 import { type Given, listStatement, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { assign, type Flag, select, type Values } from "../columns.ts"
 
 /** The columns that transitions change, and what a transition needs besides. */
-export const stateColumns = select(
-  "jobs",
-  "seq",
-  "id",
-  "lane_id",
-  "mode",
-  "created_at",
-  "queue_limit_ms",
-  "run_limit_ms",
-  "status",
-  "token",
-  "held",
-  "claimable_at",
-  "deadline_at",
-  "phase_started_at",
-  "ran_ms",
-  "waited_ms",
-  "attempts",
-  "failures",
-  "lost_workers",
-  "error_code",
-  "finished_at",
-)
+export const stateColumns = [
+  ...select("jobs", "seq", "id", "lane_id", "mode", "created_at", "queue_limit_ms", "run_limit_ms"),
+  ...select("jobs", ...stateNames, "error_code", "finished_at"),
+] as const
 
 /** A transition is computed from this. By id alone, because the token of a claim is the authorization. */
 export const stateById = statement((given: Given<Values<"jobs", "id">>) =>
@@ -50,24 +31,7 @@ export const selectJobs = query
   .selectFrom("jobs")
   .leftJoin("prices", "prices.id", "jobs.price_id")
   .select(stateColumns)
-  .select(
-    select(
-      "jobs",
-      "project_id",
-      "key_id",
-      "kind",
-      "kind_version",
-      "upload_id",
-      "priority",
-      "kept",
-      "idempotency_key",
-      "fingerprint",
-      "retained",
-      "warning_code",
-      "output",
-      "charge",
-    ),
-  )
+  .select(select("jobs", ...submittedNames, "retained", "warning_code", "output", "charge"))
   .select((from) =>
     // Looks for a long request only if the row has no short one.
     from.fn
@@ -157,18 +121,7 @@ export const hasFiles = (row: Pick<JobRow, "retained" | "status">): boolean =>
 
 export const stateOf = (row: StateRow): JobState => decodeState(row, row.held === 1, row.errorCode, row.finishedAt)
 
-type Moving =
-  | "status"
-  | "held"
-  | "token"
-  | "claimable_at"
-  | "deadline_at"
-  | "phase_started_at"
-  | "ran_ms"
-  | "waited_ms"
-  | "attempts"
-  | "failures"
-  | "lost_workers"
+type Moving = (typeof stateNames)[number]
 
 type From = Values<"jobs", "seq"> & {
   readonly fromStatus: JobStatus
@@ -185,10 +138,7 @@ const jobAsRead = (given: Given<From>) =>
     .where("held", "=", given.fromHeld)
     .where("token", "=", given.fromToken)
 
-const moving = (given: Given<Values<"jobs", Moving>>) => ({
-  ...assign(given, "status", "held", "token", "claimable_at", "deadline_at", "phase_started_at"),
-  ...assign(given, "ran_ms", "waited_ms", "attempts", "failures", "lost_workers"),
-})
+const moving = (given: Given<Values<"jobs", Moving>>) => assign(given, ...stateNames)
 
 /** Moves that leave a job unfinished. Without the columns of finished jobs, whose triggers and index then cost nothing. */
 export const updateUnfinished = statement((given: Given<From & Values<"jobs", Moving>>) =>

@@ -72,8 +72,7 @@ export const writeLabels = (
   if (retryOf !== null) tx.run(inheritScope, { jobSeq, failed: retryOf })
 }
 
-const replacedColumns = [
-  "lane_id",
+const requested = [
   "kind_version",
   "priority",
   "kept",
@@ -81,14 +80,16 @@ const replacedColumns = [
   "idempotency_key",
   "fingerprint",
   "price_id",
+] as const
+const times = [
   "queue_limit_ms",
   "run_limit_ms",
   "claimable_at",
   "deadline_at",
   "phase_started_at",
   "waited_ms",
-  "request",
 ] as const
+const replacedColumns = ["lane_id", ...requested, ...times, "request"] as const
 
 /** The upload before is in the sweep's way again: a trigger writes that. */
 const updateRequest = statement((given: Given<Values<"jobs", "seq" | (typeof replacedColumns)[number]>>) =>

@@ -9,7 +9,7 @@ import {
   type JobPage,
   type JobSummary,
 } from "@kiln/core/ports"
-import { addUpCounts, decodePriority, directoryVerbs, listedMetadata, newestFinished } from "@kiln/sql-store"
+import { addUpCounts, decodePriority, directoryVerbs, laneNames, listedMetadata, newestFinished } from "@kiln/sql-store"
 import { select, type Values } from "../columns.ts"
 import type { Database } from "../Database.ts"
 import { findPlace, measureQueue } from "./counts.ts"
@@ -89,30 +89,22 @@ type Filter = {
   readonly errorCode: string | null
 }
 
-const summaryColumns = select(
-  "jobs",
-  "seq",
-  "id",
-  "project_id",
-  "key_id",
-  "mode",
-  "kind",
-  "kind_version",
-  "priority",
-  "status",
-  "error_code",
-  "warning_code",
-  "retained",
-  "kept",
-  "held",
-  "phase_started_at",
-  "attempts",
-  "failures",
-  "lost_workers",
-  "created_at",
-  "claimable_at",
-  "finished_at",
-)
+const summaryColumns = [
+  ...select(
+    "jobs",
+    "seq",
+    "id",
+    "created_at",
+    ...laneNames,
+    "key_id",
+    "priority",
+    "kept",
+    "error_code",
+    "warning_code",
+  ),
+  ...select("jobs", "status", "held", "claimable_at", "phase_started_at", "attempts", "failures", "lost_workers"),
+  ...select("jobs", "retained", "finished_at"),
+] as const
 
 const matches = (given: Given<Filter>) =>
   sql<boolean>`(${given.projectId} IS NULL OR project_id = ${given.projectId})
