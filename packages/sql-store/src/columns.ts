@@ -8,6 +8,8 @@ import type {
   KeyId,
   KeyMode,
   ParkReason,
+  RetainedData,
+  WarningCode,
   ProjectId,
   SpendOwner,
   UploadId,
@@ -329,6 +331,25 @@ export const columns = {
     amount: text(),
     charged_at: nullable(integer()),
   },
+} as const
+
+/** How far a job has come. */
+export const progressColumns = {
+  token: integer(),
+  ran_ms: integer(),
+  waited_ms: integer(),
+  attempts: integer(),
+  failures: integer(),
+  lost_workers: integer(),
+} as const
+
+/** How a job ended. */
+export const endColumns = {
+  error_code: nullable(text<ErrorCode>()),
+  warning_code: nullable(text<WarningCode>()),
+  retained: generated(text<RetainedData>()),
+  charge: nullable(json()),
+  output: nullable(json()),
 } as const
 
 /** The columns of a job that name its lane. */

@@ -84,8 +84,8 @@ const endingBy = (call: typeof endCall) => (given: Given<EndedClaims>) =>
     sql<boolean>`pg_try_advisory_xact_lock(${sql.raw(finishedLock)})`.as("unheard"),
   ])
 
-export const endFree = endingBy(endCall)
-export const endCharged = endingBy(endCallWithinReservations)
+const endFree = endingBy(endCall)
+const endCharged = endingBy(endCallWithinReservations)
 const endFreeStatement = statement(endFree)
 const endChargedStatement = statement(endCharged)
 
@@ -106,10 +106,10 @@ const failuresOf = (ends: ReadonlyArray<End>): string | null => {
 }
 
 /** Sorted by id, so that two calls cannot deadlock. */
-export const sortedEnds = (ends: ReadonlyArray<End>): ReadonlyArray<End> =>
+const sortedEnds = (ends: ReadonlyArray<End>): ReadonlyArray<End> =>
   ends.toSorted((a, b) => (a.jobId < b.jobId ? -1 : a.jobId > b.jobId ? 1 : 0))
 
-export const endedClaims = (session: Session, ends: ReadonlyArray<End>): EndedClaims => ({
+const endedClaims = (session: Session, ends: ReadonlyArray<End>): EndedClaims => ({
   ids: arrayText(ends, "jobId"),
   tokens: arrayText(ends, "token"),
   errorCodes: someText(ends, "errorCode"),
@@ -130,7 +130,7 @@ export interface EndAnswer {
  * Tells of the claims that ended. Only items whose claim was not held are looked up: the same end may have been written before, by a
  * call whose answer was lost or earlier in the batch.
  */
-export const outcomesOf = (
+const outcomesOf = (
   db: Database,
   operation: string,
   ends: ReadonlyArray<End>,
@@ -195,9 +195,9 @@ const eventOf = ({ errorCode, token }: End) =>
   errorCode === null ? ({ event: "completed", token } as const) : ({ event: "failed", token, errorCode } as const)
 
 /** Whether a completion may cost what its job has reserved. */
-export const isPriced = ({ charge }: Completion): boolean => charge !== null && charge.amount !== "0"
+const isPriced = ({ charge }: Completion): boolean => charge !== null && charge.amount !== "0"
 
-export const doneOf = ({ charge, files, jobId, output, token, warningCode }: Completion): End => ({
+const doneOf = ({ charge, files, jobId, output, token, warningCode }: Completion): End => ({
   jobId,
   token,
   errorCode: null,
@@ -223,7 +223,7 @@ const failedOf = ({ errorCode, jobId, message, record, token }: Failure): End =>
  * Completes jobs without follow-ups, with their outputs, files and charges. Announces their ends if a process listens to them. Reservations are read if
  * a charge is above one: they do not change until their job ends.
  */
-export const completeAlone = (db: Database, items: ReadonlyArray<Completion>, tell: AnnounceFinished) => {
+const completeAlone = (db: Database, items: ReadonlyArray<Completion>, tell: AnnounceFinished) => {
   const operation = "JobStore.completeJobs"
   const priced = items.filter(isPriced)
   if (priced.length === 0) return endJobs(db, operation, items.map(doneOf), tell)

@@ -23,7 +23,7 @@ import { boundKeys } from "./replaceJobs.ts"
 export type OwnedJobs = ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>
 
 /** The parameters of a statement that selects jobs of their owners. */
-export const ownedBy = (items: OwnedJobs) =>
+const ownedBy = (items: OwnedJobs) =>
   items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => ({ id, keyId, mode, projectId }))
 
 /** Reads jobs and their files in one statement, so from one snapshot. */
@@ -112,19 +112,19 @@ const polledByOwner = batchStatement(owned, (item) =>
       either<number>("attempts").as("attempts"),
       retained.as("retained"),
     ])
-    .select((select) => [
+    .select((from) => [
       jsonArrayFrom(
-        select
+        from
           .selectFrom("files")
           .select(["files.id", "files.name"])
           .whereRef("files.job_seq", "=", "jobs.seq")
           .orderBy("files.seq"),
       ).as("files"),
-      select
+      from
         .case()
         .when("queue.status", "=", "processing")
         .then(
-          select
+          from
             .selectFrom("checkpoints")
             .select("value")
             .whereRef("checkpoints.job_id", "=", "jobs.id")

@@ -83,7 +83,7 @@ export const isNotNeeded = sql<boolean>`not exists (
   offset 0)`
 
 /** Selects finished jobs that are due at `now`: of each kind the oldest, up to `limit`. Reads no others. */
-export const dueJobs = (
+const dueJobs = (
   given: Given<Ages>,
   retained: RetainedData,
   now: RawBuilder<number>,
@@ -114,7 +114,7 @@ export const dueJobs = (
  * The columns of a finished job that erasing needs. Both rows of the job must be locked when they are read: a retry takes the
  * upload from the one, an erasure changes the other.
  */
-export const retentionColumns = [
+const retentionColumns = [
   "jobs.seq",
   "jobs.id",
   "jobs.upload_id as uploadId",
@@ -176,7 +176,7 @@ const markErased = batchStatement(
 )
 
 /** The uploads of jobs, in the order of their ids, in which all transactions lock uploads. */
-export const uploadsOf = (
+const uploadsOf = (
   jobs: ReadonlyArray<{ readonly uploadId: UploadId | null }>,
 ): ReadonlyArray<{ readonly uploadId: UploadId }> =>
   jobs

@@ -97,7 +97,7 @@ export interface KeptWait {
 }
 
 /** Keeps that these attempts, which end in this transaction, ended to wait. */
-export const keepWaits = async (tx: Transaction, waits: ReadonlyArray<KeptWait>): Promise<void> => {
+const keepWaits = async (tx: Transaction, waits: ReadonlyArray<KeptWait>): Promise<void> => {
   await Promise.all([
     tx.runBatch(
       putWaits,

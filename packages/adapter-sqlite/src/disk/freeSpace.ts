@@ -59,7 +59,7 @@ const surplusOf = (database: Database): number => {
 const pagesPerSmallStep = 32
 
 /** Returns free space on a full disk, step by step, until there is enough. Returns whether there is. */
-export const shrinkDatabase = (database: Database, isEnough: () => boolean): Effect.Effect<boolean> =>
+const shrinkDatabase = (database: Database, isEnough: () => boolean): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     if (readPragma(database, "auto_vacuum") !== incremental) return false
     while (readPragma(database, "freelist_count") > 0) {

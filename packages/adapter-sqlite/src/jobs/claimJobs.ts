@@ -149,7 +149,7 @@ const comesBefore = (a: JobRow, b: JobRow): boolean => {
 }
 
 /** The claimable jobs of a lane, one priority after the other: those that wait, and those whose lease has ended. */
-export class ReadyJobs {
+class ReadyJobs {
   /** The priorities that may have a job left, highest first. */
   readonly #priorities: Array<{ readonly waiting: ReadyRange; readonly lost: ReadyRange }>
 

@@ -27,7 +27,7 @@ import { insertData, insertionOf, insertJob, namesAnotherJob } from "./insertJob
 import { addRank, bitOf, createLane, findLane, type LaneRow, mayBeClaimableAt } from "./lanes.ts"
 import { ownJob } from "./retention.ts"
 
-export const insertLabel = statement((given: Given<Values<"job_labels", "label" | "job_seq">>) =>
+const insertLabel = statement((given: Given<Values<"job_labels", "label" | "job_seq">>) =>
   query.insertInto("job_labels").values(assign(given, "label", "job_seq")),
 )
 
@@ -55,13 +55,13 @@ const scopeHolder = statement((given: Given<Values<"job_scopes", "scope">>) =>
 )
 
 /** The job that took a scope last. */
-export const findScopeHolder = (tx: Transaction, unique: NewJob["unique"]): Job | undefined => {
+const findScopeHolder = (tx: Transaction, unique: NewJob["unique"]): Job | undefined => {
   const row = unique && tx.get(scopeHolder, { scope: unique.scope })
   return row && jobOf(tx, row)
 }
 
 /** Writes what a new job is found by, besides its id and its key. */
-export const writeLabels = (
+const writeLabels = (
   tx: Transaction,
   jobSeq: number,
   { metadata }: Job,
@@ -122,7 +122,7 @@ const replacedKey = statement((given: Given<Values<"replaced_keys", "key_id" | "
 )
 
 /** Writes the new request of a waiting job, and keeps the key that a caller gave to the one before. Returns the job as later reads will. */
-export const replaceJob = (tx: Transaction, before: Job, judged: Job, laneId: number, priceId: number | null): Job => {
+const replaceJob = (tx: Transaction, before: Job, judged: Job, laneId: number, priceId: number | null): Job => {
   const { fingerprint, id, idempotencyKey, keyId } = before
   const seq = tx.get(stateById, { id })?.seq
   if (seq === undefined) throw new TypeError(`${id} does not exist`)

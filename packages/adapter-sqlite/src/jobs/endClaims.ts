@@ -53,7 +53,7 @@ const dropWaits = statement((given: Given<Values<"waits", "job_seq" | "first_att
 )
 
 /** Keeps that the attempt that ends in this transaction ended to wait. */
-export const keepWait = (tx: Transaction, jobSeq: number, attempt: number, wait: AttemptWait): void => {
+const keepWait = (tx: Transaction, jobSeq: number, attempt: number, wait: AttemptWait): void => {
   const runs = withWait(tx.all(waitsOfJob, { jobSeq }), wait, attempt, tx.now)
   const [oldest] = runs
   const newest = runs.at(-1)

@@ -73,16 +73,7 @@ const isNotChild = (where: ExpressionBuilder<Tables, "jobs">) =>
   )
 
 /** The facts about a job that erasing and deleting need. */
-export const retentionColumns = select(
-  "jobs",
-  "seq",
-  "id",
-  "upload_id",
-  "status",
-  "error_code",
-  "retained",
-  "warning_code",
-)
+const retentionColumns = select("jobs", "seq", "id", "upload_id", "status", "error_code", "retained", "warning_code")
 
 /** The job of another owner counts as unknown. */
 export const ownJob = statement((given: Given<Values<"jobs", "id" | "project_id" | "key_id" | "mode">>) =>

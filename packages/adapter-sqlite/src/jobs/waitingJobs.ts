@@ -63,7 +63,7 @@ export const eventState = (tx: Transaction, { id, seq }: StateRow, { reason, sub
 }
 
 /** What a job is, or was, parked on. */
-export const parkedBySeq = statement((given: Given<Values<"parked", "job_seq">>) =>
+const parkedBySeq = statement((given: Given<Values<"parked", "job_seq">>) =>
   query
     .selectFrom("parked")
     .select(select("parked", "token", "reason", "subject"))
