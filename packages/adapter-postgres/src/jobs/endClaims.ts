@@ -34,7 +34,7 @@ import { finishedStates, finishJobs, lockedJobs, refsTo } from "./moveJobs.ts"
 import { type AnswerRow, type Asked, askedOf, takeCall, type Taken, takenOf, usually } from "./takeJobs.ts"
 
 /** The end of a claim: the job is done, or it failed with a code. */
-export interface End extends ClaimRef {
+interface End extends ClaimRef {
   readonly errorCode: ErrorCode | null
   readonly output: string | null
   readonly warningCode: string | null
@@ -47,7 +47,7 @@ export interface End extends ClaimRef {
 export type AnnounceFinished = (jobs: ReadonlyArray<JobId>) => void
 
 /** The parameters of `end_jobs`. Arrays are given as their text. */
-export type EndedClaims = {
+type EndedClaims = {
   ids: string
   tokens: string
   errorCodes: string | null
@@ -121,7 +121,7 @@ const endedClaims = (session: Session, ends: ReadonlyArray<End>): EndedClaims =>
   brief: String(briefLockTimeoutMs(session)),
 })
 
-export interface EndAnswer {
+interface EndAnswer {
   readonly ended: Ended
   readonly unheard: boolean
 }

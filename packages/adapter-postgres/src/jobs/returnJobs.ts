@@ -90,7 +90,7 @@ const dropWaits = batchStatement({ seq: integer() }, (item) =>
 )
 
 /** An attempt of a locked job that ends to wait. */
-export interface KeptWait {
+interface KeptWait {
   readonly seq: number
   readonly number: number
   readonly wait: AttemptWait

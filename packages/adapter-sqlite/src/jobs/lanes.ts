@@ -122,7 +122,7 @@ export const lanesAhead = statement((given: Given<Ready & { readonly afterTurn: 
 
 type ReadyLane = RowOf<typeof lanesAhead>
 /** When a lane may have something. */
-export type LaneTime = Pick<RowOf<typeof firstLanes>, "id" | "nextAt" | "ranks">
+type LaneTime = Pick<RowOf<typeof firstLanes>, "id" | "nextAt" | "ranks">
 
 /** The two lanes of a kind that have something first: whether one, several or none may have something now, and when the next does. */
 export const firstLanes = statement((given: Given<Kind>) =>
@@ -343,7 +343,7 @@ export const settleLane = (
 const maxCorrections = 16
 
 /** A claim's view of the lanes. */
-export interface KnownLanes {
+interface KnownLanes {
   /** When lanes may have something, before the claim. `undefined`: they must be read. */
   readonly times: ReadonlyArray<LaneTime> | undefined
   /** The lanes that the claim has settled. */
