@@ -71,7 +71,6 @@ export interface Statement<P extends Values, Row> {
   readonly [row]?: Row
 }
 
-/** The rows of a statement. */
 export type RowOf<S> = S extends { readonly [row]?: infer Row } ? Row : never
 
 /** The parameters of a statement as its query sees them. */
@@ -102,6 +101,7 @@ export const storeTime: RawBuilder<number> = sql<number>`${sql.raw(timeText)}`
 export {
   assign,
   type BatchTable,
+  camel,
   excluded,
   fieldsOf,
   flag,

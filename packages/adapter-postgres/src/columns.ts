@@ -1,15 +1,18 @@
 import {
   bytes,
   columns as common,
+  endColumns,
+  progressColumns,
+  fieldsIn,
   flag,
   generated,
   integer,
-  json,
   nullable,
+  selectOf,
   type TablesOf,
   text,
 } from "@kiln/sql-store"
-import type { ErrorCode, JobId, JobMode, JobStatus, ProjectId, RetainedData, WarningCode } from "@kiln/core/domain"
+import type { JobId, JobMode, JobStatus, ProjectId } from "@kiln/core/domain"
 
 /**
  * Every column of the schema: those that both databases have, and those of this one. A test compares them with the migrated schema.
@@ -31,18 +34,9 @@ export const columns = {
     mode: text<JobMode>(),
     created_at: integer(),
     status: text<"done" | "failed">(),
-    token: integer(),
-    ran_ms: integer(),
-    waited_ms: integer(),
-    attempts: integer(),
-    failures: integer(),
-    lost_workers: integer(),
+    ...progressColumns,
     finished_at: integer(),
-    error_code: nullable(text<ErrorCode>()),
-    warning_code: nullable(text<WarningCode>()),
-    retained: generated(text<RetainedData>()),
-    charge: nullable(json()),
-    output: nullable(json()),
+    ...endColumns,
   },
   queue: {
     id: text<JobId>(),
@@ -56,16 +50,11 @@ export const columns = {
     queue_limit_ms: integer(),
     run_limit_ms: integer(),
     status: text<Exclude<JobStatus, "done" | "failed">>(),
-    token: integer(),
+    ...progressColumns,
     held: flag(),
     claimable_at: integer(),
     deadline_at: integer(),
     phase_started_at: integer(),
-    ran_ms: integer(),
-    waited_ms: integer(),
-    attempts: integer(),
-    failures: integer(),
-    lost_workers: integer(),
     claim_id: nullable(integer()),
   },
   due_signals: { job_seq: integer() },
@@ -98,6 +87,9 @@ export const columns = {
   /** The version of switches and prices, which triggers write. Has no row until something was set. */
   board_version: { id: integer<1>(), version: text() },
 } as const
+
+export const fieldsFrom = fieldsIn(columns)
+export const select = selectOf<typeof columns>()
 
 /** The schema as Kysely sees it. */
 export type Tables = TablesOf<typeof columns, boolean>

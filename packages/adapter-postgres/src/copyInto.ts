@@ -9,7 +9,6 @@ import { beginAnywhere } from "./connection/pool.ts"
 export type CopyValue = string | number | boolean | null | Uint8Array
 export type CopyRow = Readonly<Record<string, CopyValue>>
 
-/** Rows for one table of this store. */
 interface TargetRows {
   readonly table: string
   readonly rows: ReadonlyArray<CopyRow>

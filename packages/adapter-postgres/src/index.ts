@@ -13,7 +13,7 @@ export {
   type KnexTransaction,
   type PostgresJsTransaction,
   type PrismaTransaction,
-} from "./callers/handles.ts"
+} from "./callers/CallerConnection.ts"
 export type { PGliteDatabase } from "./connection/pglite.ts"
 export type { PostgresOptions } from "./connection/options.ts"
 export { postgresStore } from "./PostgresStores.ts"

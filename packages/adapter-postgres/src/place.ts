@@ -94,7 +94,6 @@ const placeOf = (identity: SchemaIdentity, name: string, schema: string): PlaceF
   }
 }
 
-/** Reads where the schema is. */
 export const readPlace = async (
   session: Session,
   { address, schema }: { readonly address: string; readonly schema: string },

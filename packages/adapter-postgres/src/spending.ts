@@ -8,9 +8,10 @@ import {
   type SpendOwner,
   startOfPeriod,
 } from "@kiln/core/domain"
-import { listCaps, type StoredCap, writeCap } from "@kiln/sql-store"
+import type { LedgerPage, LedgerPart } from "@kiln/core/ports"
+import { listCaps, readCharges, type StoredCap, writeCap } from "@kiln/sql-store"
+import { batchStatement, type Given, type ItemOf, query, statement, storeTime, text, whole } from "./Statement.ts"
 import type { Session, Transaction } from "./connection/Session.ts"
-import { batchStatement, type Given, type ItemOf, query, statement, text, whole } from "./Statement.ts"
 import { readTime, runOn } from "./transactionsOf.ts"
 
 type Owner = { owner: SpendOwner }
@@ -176,13 +177,6 @@ const reservation = { owner: text<SpendOwner>(), entry: text(), currency: text()
 /** The amount of a new job that counts against the budget of one owner. */
 export type Reservation = ItemOf<typeof reservation>
 
-const insertReservations = batchStatement(reservation, (item) =>
-  query
-    .insertInto("spending")
-    .columns(["owner", "entry", "currency", "amount"])
-    .expression(query.selectFrom(item).select(["item.owner", "item.entry", "item.currency", "item.amount"])),
-)
-
 const takeTurn = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
     .updateTable("spend_caps")
@@ -191,7 +185,7 @@ const takeTurn = batchStatement({ owner: text<SpendOwner>() }, (item) =>
     .whereRef("spend_caps.owner", "=", "item.owner"),
 )
 
-const insertCallersReservations = batchStatement(reservation, (item, given: Given<{ transaction: string }>) =>
+const insertReservations = batchStatement(reservation, (item, given: Given<{ transaction: string | null }>) =>
   query
     .insertInto("spending")
     .columns(["owner", "entry", "currency", "amount", "caller_xid"])
@@ -241,20 +235,10 @@ export const reserve = async (
   await Promise.all([
     session.runBatch(removeUnused, owners),
     session.runBatch(settleUsed, owners),
-    transaction === null
-      ? session.runBatch(insertReservations, reservations)
-      : session.runBatch(insertCallersReservations, reservations, { transaction }),
+    session.runBatch(insertReservations, reservations, { transaction }),
     session.runBatch(takeTurn, owners),
   ])
 }
-
-const deleteReservations = batchStatement({ owner: text<SpendOwner>(), entry: text() }, (item) =>
-  query
-    .deleteFrom("spending")
-    .using(item)
-    .whereRef("spending.owner", "=", "item.owner")
-    .whereRef("spending.entry", "=", "item.entry"),
-)
 
 const reservationsOfEntries = batchStatement({ entry: text() }, (item) =>
   query
@@ -265,7 +249,7 @@ const reservationsOfEntries = batchStatement({ entry: text() }, (item) =>
     .$castTo<Reservation>(),
 )
 
-const entriesOf = (jobIds: Iterable<JobId>) => [...jobIds].map((entry) => ({ entry }))
+const entriesOf = (jobIds: Iterable<string>) => Array.from(jobIds, (entry) => ({ entry }))
 
 /** Returns what each of these unfinished jobs reserves, by owner. */
 export const reservationsOf = (session: Session, jobIds: Iterable<JobId>): Promise<ReadonlyArray<Reservation>> =>
@@ -279,13 +263,9 @@ const deleteEntries = batchStatement({ entry: text() }, (item) =>
     .where("spending.charged_at", "is", null),
 )
 
-/** Removes what these unfinished jobs reserve. */
-export const unreserveJobs = (session: Session, jobIds: Iterable<JobId>): Promise<number> =>
+/** Removes what these jobs reserve, which are unfinished or were not created. */
+export const unreserveJobs = (session: Session, jobIds: Iterable<string>): Promise<number> =>
   session.runBatch(deleteEntries, entriesOf(jobIds))
-
-/** Removes reservations of jobs that were not created. */
-export const unreserve = (session: Session, reservations: ReadonlyArray<Reservation>): Promise<number> =>
-  session.runBatch(deleteReservations, reservations)
 
 const capOfOwner = batchStatement({ owner: text<SpendOwner>() }, (item) =>
   query
@@ -294,7 +274,6 @@ const capOfOwner = batchStatement({ owner: text<SpendOwner>() }, (item) =>
     .select("spend_caps.owner"),
 )
 
-/** Returns whether one of these owners has a cap. */
 export const anyCap = async (session: Session, owners: ReadonlyArray<SpendOwner>): Promise<boolean> =>
   (
     await session.batch(
@@ -313,3 +292,73 @@ export const readReservations = async (session: Session, jobs: ReadonlyArray<{ r
       )
     ).map((reserved) => [reserved.entry, reserved]),
   )
+
+interface LockRow {
+  readonly virtualtransaction: string
+}
+
+/** Milliseconds that a listing waits for completions in progress before it ends at their earliest charge. */
+const patienceMs = 250
+const pauseMs = 10
+
+const completeUntil = statement(() => query.selectFrom("closed_ledger").select("complete_until as completeUntil"))
+
+/** Closes the ledger up to `to`, but after now and the last entry at the latest. A closed time never moves back. */
+const closeLedger = statement((given: Given<{ to: number }>) =>
+  query
+    .updateTable("closed_ledger")
+    .set((set) => ({
+      closed_until: sql<number>`greatest(closed_until, least(${whole(given.to)}, greatest(${storeTime}, ${set
+        .selectFrom("charges")
+        .select((last) => last.fn.max("charged_at").as("last"))}) + 1))`,
+    }))
+    .returning("closed_until as closedUntil"),
+)
+
+const noteComplete = statement((given: Given<{ until: number }>) =>
+  query
+    .updateTable("closed_ledger")
+    .set({ complete_until: given.until })
+    .where("complete_until", "<", given.until)
+    .where("closed_until", ">=", given.until),
+)
+
+/** Completions in progress, with the earliest time of their charges. The trigger `write_charge` takes this lock. */
+const completionsUnderWay = statement(() =>
+  query
+    .selectFrom(sql<LockRow>`pg_locks`.as("lock"))
+    .select([
+      "lock.virtualtransaction as transaction",
+      sql<number>`(lock.objid::bigint - 2147483648) * 1000`.as("earliest"),
+    ])
+    .where(sql<boolean>`lock.locktype = 'advisory' AND lock.objsubid = 2 AND lock.granted`)
+    .where(
+      sql<boolean>`lock.classid::bigint = ('"kiln".closed_ledger'::regclass::oid::bigint + 2147483648) % 4294967296`,
+    )
+    .where(sql<boolean>`lock.database = (SELECT oid FROM pg_database WHERE datname = current_database())`),
+)
+
+/**
+ * Closes the ledger, and then finds completions that may not have seen it. The statements commit separately, in this order; the
+ * entries are read last and include completions that have ended by then.
+ */
+const closedBy = async (session: Session, to: number): Promise<number> => {
+  if (((await session.get(completeUntil, {}))?.completeUntil ?? 0) >= to) return to
+  const closedUntil = Math.min(to, (await session.get(closeLedger, { to }))?.closedUntil ?? 0)
+  let underWay = await session.all(completionsUnderWay, {})
+  for (let waitedMs = 0; underWay.length > 0 && waitedMs < patienceMs; waitedMs += pauseMs) {
+    await pause(pauseMs)
+    const now = new Set((await session.all(completionsUnderWay, {})).map(({ transaction }) => transaction))
+    underWay = underWay.filter(({ transaction }) => now.has(transaction))
+  }
+  const until = underWay.reduce((earliest, completion) => Math.min(earliest, completion.earliest), closedUntil)
+  await session.run(noteComplete, { until })
+  return until
+}
+
+export const listCharges = async (session: Session, page: LedgerPage): Promise<LedgerPart> => {
+  const until = await closedBy(session, page.to)
+  return runOn(session, (from) => readCharges(from, page, until))
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

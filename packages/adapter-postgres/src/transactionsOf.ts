@@ -90,7 +90,6 @@ const valuesOf = (parameters: CommonParameters): Values =>
       )
     : parameters
 
-/** Runs a program on a session. */
 export const runOn = async <A>(session: Session, program: (sql: Sql) => Program<A>): Promise<A> => {
   const running = program(new SessionSql(session))
   let step = running.next()

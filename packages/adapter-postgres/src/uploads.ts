@@ -7,13 +7,7 @@ import {
   type StoreUnavailable,
   type UploadId,
 } from "@kiln/core/domain"
-import {
-  deleteUploads,
-  expireUploads,
-  findUploadOrphans,
-  selectUploads as selected,
-  transferVerbs,
-} from "@kiln/sql-store"
+import { deleteUploads, expireUploads, selectUploads as selected, transferVerbs } from "@kiln/sql-store"
 import { sql } from "kysely"
 import * as Effect from "effect/Effect"
 import { type NewJob, UploadStore } from "@kiln/core/ports"
@@ -35,7 +29,6 @@ import { runOn, transactionsOf } from "./transactionsOf.ts"
 
 const selectUploads = selected.withPlugin(inDefaultSchema)
 
-/** The uploads that these jobs consumed. */
 export const uploadsOfJobs = batchStatement({ seq: integer() }, (item) =>
   selectUploads.innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq")),
 )
@@ -180,6 +173,4 @@ export const makePostgresUploadStore = (db: Database, heartbeats: Database): Upl
         0,
       )
     },
-    findUploadOrphans: (blobs) =>
-      transactionsOf(db).read("UploadStore.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
   })

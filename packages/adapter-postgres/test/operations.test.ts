@@ -4,7 +4,7 @@ import { fixtures } from "@kiln/conformance"
 import { AuditLog, JobStore, KeyDirectory, Switchboard } from "@kiln/core/ports"
 import { withClient } from "@kiln/postgres-lab"
 import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
-import { findUpkeep } from "../src/inspect/upkeep.ts"
+import { findUpkeep } from "../src/inspect/inspectPostgres.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 
 const inspect = (url: string) =>

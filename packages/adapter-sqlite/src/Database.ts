@@ -6,14 +6,10 @@ import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
 import { describeJump, StoreUnavailable } from "@kiln/core/domain"
 import type { DatabaseFile } from "./disk/DatabaseFile.ts"
-import { explained, fullDisk, isFullDisk } from "./disk/diskErrors.ts"
-import { type Room, roomOf } from "./disk/roomOf.ts"
+import { explained, fullDisk, isFullDisk, type Room, roomOf } from "./disk/fullDisk.ts"
 import { CountedProjects } from "./jobs/CountedProjects.ts"
-import type { SqliteDatabase } from "./SqliteDatabase.ts"
-import { isBusy, isDefect, sqliteCode } from "./sqliteErrors.ts"
-import { StoreClock, type StoredTime, storedTime, storeTime } from "./StoreClock.ts"
-import { PreparedStatements, Transaction } from "./Transaction.ts"
-
+import { isBusy, isDefect, sqliteCode, type SqliteDatabase } from "./SqliteDatabase.ts"
+import { PreparedStatements, StoreClock, type StoredTime, storedTime, storeTime, Transaction } from "./Transaction.ts"
 const nanosPerMs = 1_000_000n
 /** Milliseconds between two attempts while another process holds the lock. The first is short because most commits are. */
 const firstPauseMs = 2

@@ -25,9 +25,8 @@ import { CommitWatch } from "./CommitWatch.ts"
 import { makeSqliteJobDirectory } from "./jobs/directory.ts"
 import { makeSqliteJobStore } from "./jobs/SqliteJobStore.ts"
 import { checkSqliteOptions, openDatabase, type SqliteOptions } from "./openDatabase.ts"
-import { sqlitePlace } from "./place.ts"
-import { makeSqliteRateLimitStore } from "./rateLimits.ts"
-import { makeSqliteDeliveryStore } from "./deliveries.ts"
+import { sqlitePlace } from "./disk/DatabaseFile.ts"
+import { makeSqliteDeliveryStore, makeSqliteRateLimitStore } from "./coldStores.ts"
 import { makeSqliteUploadStore } from "./uploads.ts"
 
 /** The wake-up within this process, which also reports that other connections committed something. */
@@ -62,7 +61,7 @@ export const SqliteStores = {
           Context.add(Switchboard, makeSqliteSwitchboard(recording)),
           Context.add(DeliveryStore, makeSqliteDeliveryStore(recording)),
           Context.add(RateLimitStore, makeSqliteRateLimitStore(database)),
-          Context.add(StorePlace, sqlitePlace(options)),
+          Context.add(StorePlace, sqlitePlace(options.path, options.allowCopies)),
           Context.add(WakeUp, wakeUp),
           Context.add(CallerTransactions, yield* makeSqliteCallerTransactions(database, watch)),
         )

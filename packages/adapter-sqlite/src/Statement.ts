@@ -80,7 +80,6 @@ export interface Statement<P extends Parameters, Result> {
   readonly [row]?: Result
 }
 
-/** The rows of a statement. */
 export type RowOf<S> = S extends Statement<infer _P, infer Result> ? Result : never
 
 export type { Given }

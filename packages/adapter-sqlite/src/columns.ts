@@ -1,5 +1,7 @@
 import {
   columns as common,
+  endColumns,
+  progressColumns,
   type ColumnOf as Name,
   generated,
   integer,
@@ -11,7 +13,7 @@ import {
   text,
   type ValuesOf,
 } from "@kiln/sql-store"
-import type { ErrorCode, JobStatus, RetainedData, SpendOwner, WarningCode } from "@kiln/core/domain"
+import type { JobStatus, SpendOwner } from "@kiln/core/domain"
 
 /** A boolean, as SQLite stores it. */
 export type Flag = 0 | 1
@@ -27,22 +29,13 @@ export const columns = {
     ...common.jobs,
     lane_id: integer(),
     status: text<JobStatus>(),
-    token: integer(),
+    ...progressColumns,
     held: integer<Flag>(),
     claimable_at: nullable(integer()),
     deadline_at: nullable(integer()),
     phase_started_at: nullable(integer()),
-    ran_ms: integer(),
-    waited_ms: integer(),
-    attempts: integer(),
-    failures: integer(),
-    lost_workers: integer(),
     finished_at: nullable(integer()),
-    error_code: nullable(text<ErrorCode>()),
-    warning_code: nullable(text<WarningCode>()),
-    retained: generated(text<RetainedData>()),
-    charge: nullable(json()),
-    output: nullable(json()),
+    ...endColumns,
   },
   job_data: { job_seq: integer(), request: json() },
   checkpoints: { job_seq: integer(), ...common.checkpoints },

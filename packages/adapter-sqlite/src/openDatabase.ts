@@ -15,12 +15,11 @@ import {
 import type { MigrationStatus } from "@kiln/core/ports"
 import { Database } from "./Database.ts"
 import { DatabaseFile } from "./disk/DatabaseFile.ts"
-import { explained, isFullDisk } from "./disk/diskErrors.ts"
-import { keepReserve } from "./disk/keepReserve.ts"
+import { explained, isFullDisk } from "./disk/fullDisk.ts"
+import { keepReserve, returnFreeSpace, truncateLogAfterErasures } from "./disk/freeSpace.ts"
 import { defaultReserveBytes, Reserve } from "./disk/Reserve.ts"
 import { migrate, migrationStatus } from "./migrations/migrate.ts"
-import { isBusy, sqliteCode } from "./sqliteErrors.ts"
-import { returnFreeSpace, truncateLogAfterErasures } from "./disk/returnFreeSpace.ts"
+import { isBusy, sqliteCode } from "./SqliteDatabase.ts"
 import { migrations } from "./migrations/index.ts"
 
 export interface SqliteOptions {

@@ -1,3 +1,4 @@
+import { sql } from "kysely"
 import {
   dailySums,
   type JobId,
@@ -9,10 +10,11 @@ import {
   startOfPeriod,
   withoutReservation,
 } from "@kiln/core/domain"
-import { listCaps, writeCap } from "@kiln/sql-store"
-import { assign, select, type Values } from "./columns.ts"
+import type { LedgerPage, LedgerPart } from "@kiln/core/ports"
+import { listCaps, readCharges, writeCap } from "@kiln/sql-store"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
+import { assign, select, type Values } from "./columns.ts"
 import { runIn } from "./transactionsOf.ts"
 
 type Owner = Values<"spend_caps", "owner">
@@ -182,4 +184,29 @@ export const setSpendCap = (tx: Transaction, owner: SpendOwner, cap: SpendCap | 
   runIn(tx, (common) => writeCap(common, owner, cap))
   if (cap === null) tx.run(deleteCharged, { owner })
   else replaceCharged(tx, owner, tx.all(chargesSince, { owner, since: startOfPeriod("month", tx.now) }))
+}
+
+const closedLedger = statement(() =>
+  query.selectFrom("closed_ledger").select((from) => [
+    "closed_until as closedUntil",
+    from
+      .selectFrom("charges")
+      .select(sql<number>`coalesce(max(charged_at), 0)`.as("last"))
+      .as("last"),
+  ]),
+)
+
+const closeLedger = statement((given: Given<{ readonly until: number }>) =>
+  query.updateTable("closed_ledger").set({ closed_until: given.until }),
+)
+
+/**
+ * Closes the ledger after now and after its last entry, while holding the write lock: a later charge, by any process, reads
+ * this and gets a later time. Pages of a period that is already closed write nothing.
+ */
+export const listCharges = (tx: Transaction, page: LedgerPage): LedgerPart => {
+  const { closedUntil, last } = tx.get(closedLedger, {}) ?? { closedUntil: 0, last: 0 }
+  const until = Math.min(page.to, Math.max(closedUntil, tx.now + 1, (last ?? 0) + 1))
+  if (until > closedUntil) tx.run(closeLedger, { until })
+  return runIn(tx, (from) => readCharges(from, page, until))
 }

@@ -32,10 +32,8 @@ interface Own {
 const stored = (value: CommonValue | undefined): SqlValue =>
   typeof value === "boolean" ? Number(value) : (value ?? null)
 
-/** The name of the parameter for a field of an item. */
 const nameIn = (field: string): string => `item.${field}`
 
-/** One item of a batch, as a table. */
 const itemOf = <Item extends CommonParameters>(declared: object): BatchTable<Item> => {
   const fields = Object.keys(declared).map((name) => sql`${sql.val(new Placeholder(nameIn(name)))} as ${sql.id(name)}`)
   return sql<Item & { readonly ord: number }>`(select ${sql.join(fields)}, 1 as ord)`.as("item")

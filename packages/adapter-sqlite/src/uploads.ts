@@ -4,14 +4,13 @@ import {
   deleteUploads,
   expireUploads,
   findUpload as find,
-  findUploadOrphans,
   keptBytes as kept,
   selectUploads,
   transferVerbs,
 } from "@kiln/sql-store"
 import type { Values } from "./columns.ts"
 import type { Database } from "./Database.ts"
-import { countedInParts, prunedInParts } from "./disk/inParts.ts"
+import { countedInParts, prunedInParts } from "./disk/fullDisk.ts"
 import { type Given, statement } from "./Statement.ts"
 import type { Transaction } from "./Transaction.ts"
 import { runIn, transactionsOf } from "./transactionsOf.ts"
@@ -46,6 +45,5 @@ export const makeSqliteUploadStore = (db: Database): UploadStore["Service"] => {
       countedInParts(limit, (part) =>
         common.write("UploadStore.deleteUploads", (tx) => deleteUploads(tx, olderThanMs, part)),
       ),
-    findUploadOrphans: (blobs) => common.read("UploadStore.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
   })
 }

@@ -5,7 +5,7 @@ import { StorePlace } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { SqliteStores } from "../src/index.ts"
-import { type FileIdentity, isSameFile } from "../src/place.ts"
+import { type FileIdentity, isSameFile } from "../src/disk/DatabaseFile.ts"
 import { temporaryDirectory } from "./support/temporaryDirectory.ts"
 
 const placeOf = (path: string, allowCopies = false) =>

@@ -13,15 +13,19 @@ import {
   unusedUploads,
 } from "@kiln/sql-store"
 import type { Database } from "../src/Database.ts"
-import { jobByIdempotencyKey, jobByOwner } from "../src/jobs/JobRow.ts"
-import { polledByOwner } from "../src/jobs/pollJobs.ts"
-import { finishCharged, finishFree } from "../src/jobs/completeJobs.ts"
+import {
+  jobByIdempotencyKey,
+  jobByOwner,
+  updateFinished,
+  updateLost,
+  updateUnfinished,
+  updateWaiting,
+} from "../src/jobs/JobRow.ts"
+import { polledByOwner } from "../src/jobs/findJobs.ts"
+import { finishCharged, finishFree, overdueHeld, overdueWaiting } from "../src/jobs/endClaims.ts"
 import { unfinishedJobs } from "../src/jobs/CountedProjects.ts"
 import { insertAtOnce } from "../src/jobs/insertJob.ts"
-import { finishedJobs } from "../src/jobs/deleteJobs.ts"
-import { nextFinishedKind } from "../src/jobs/finishedKinds.ts"
-import { keptJobs } from "../src/jobs/eraseJobs.ts"
-import { overdueHeld, overdueWaiting } from "../src/jobs/expireJobs.ts"
+import { finishedJobs, keptJobs, nextFinishedKind } from "../src/jobs/retention.ts"
 import {
   finishedByStatus,
   furthestJob,
@@ -30,15 +34,19 @@ import {
   nextJob,
   unfinishedByStatus,
 } from "../src/jobs/directory.ts"
-import { allKinds } from "../src/jobs/lanes.ts"
-import { depthByLane, depthOfProject, firstClaimable } from "../src/jobs/queueDepth.ts"
-import { firstLanes, lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
-import { claimableJobs, claimableStates } from "../src/jobs/readyJobs.ts"
-import { runningJobs } from "../src/jobs/runningJobs.ts"
-import { earliestLane, earliestLaneOfOthers, nextOfRank } from "../src/jobs/nextClaimable.ts"
+import {
+  allKinds,
+  earliestLane,
+  earliestLaneOfOthers,
+  firstLanes,
+  lanesAhead,
+  lanesBehind,
+  nextOfRank,
+} from "../src/jobs/lanes.ts"
+import { depthByLane, depthOfProject, firstClaimable, runningJobs } from "../src/jobs/counts.ts"
+import { claimableJobs, claimableStates } from "../src/jobs/claimJobs.ts"
 import { prerequisites } from "../src/migrations/0010Prerequisites.ts"
-import { unfinishedPrerequisites } from "../src/jobs/signals.ts"
-import { updateFinished, updateLost, updateUnfinished, updateWaiting } from "../src/jobs/writeState.ts"
+import { unfinishedPrerequisites } from "../src/jobs/waitingJobs.ts"
 import { compile } from "../src/Statement.ts"
 import { ownUpload } from "../src/uploads.ts"
 import { everyState, onDatabase, storesOf } from "./support/arrangeJobs.ts"

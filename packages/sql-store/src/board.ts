@@ -8,12 +8,19 @@ import {
   switchesWith,
 } from "@kiln/core/domain"
 import { type PriceVersion, type PublishedWorker, Switchboard } from "@kiln/core/ports"
-import { decodeAmounts, decodeScope, decodeStandings, decodeStrings } from "./storedJson.ts"
-import { assign } from "./column.ts"
-import { select, type Values } from "./columns.ts"
-import type { Program, Sql, Transactions } from "./Sql.ts"
-import { excluded, type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
-
+import { decodeAmounts, decodeScope, decodeStandings, decodeStrings } from "./storedJob.ts"
+import { assign, select, type Values } from "./columns.ts"
+import {
+  excluded,
+  type Given,
+  type Program,
+  query,
+  type RowOf,
+  type Sql,
+  statement,
+  storeTime,
+  type Transactions,
+} from "./Sql.ts"
 type PriceName = Values<"prices", "name">
 
 // Reading the board

@@ -3,6 +3,8 @@ import {
   AuditLog,
   type CallerTransactions,
   type DeliveryStore,
+  type FinishedJob,
+  type JobCount,
   type JobDirectory,
   type JobStore,
   KeyDirectory,
@@ -20,19 +22,22 @@ import {
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { findLastEntry, makeAuditLog } from "./audit.ts"
+import {
+  findLastEntry,
+  findSecret,
+  makeAuditLog,
+  makeMinuteHistory,
+  makeOperatorTokens,
+  makeSecretStore,
+} from "./operatorStores.ts"
 import { countChunks, listAttempts, listSignals, listWaits, type StateTable } from "./history.ts"
 import { listKeys, makeKeyDirectory } from "./keys.ts"
-import { readLineage, readRetention, writeLineage } from "./lineage.ts"
-import { makeMinuteHistory, makeOperatorTokens } from "./operatorStores.ts"
-import { purgeVerbs, readDuePurges } from "./purges.ts"
+import { firstBlobs, type namedBlobs, purgeVerbs, readDuePurges, readLineage, writeLineage } from "./blobs.ts"
 import { listSchedules, makeScheduleStore } from "./schedules.ts"
-import { findSecret, makeSecretStore } from "./secrets.ts"
 import type { Transactions } from "./Sql.ts"
 import { listWorkers } from "./board.ts"
 import { countDeliveries } from "./deliveries.ts"
-import { firstBlobs, type namedBlobs } from "./namedBlobs.ts"
-import { findUploadOrphans } from "./uploadSweeps.ts"
+import { findUploadOrphans, readRetention } from "./sweeps.ts"
 
 /** The services that an adapter provides. */
 export type SqlStore =
@@ -104,3 +109,16 @@ export const commonChecks = (read: Transactions["read"], { isNamed, listNamedBlo
     readLineage: read("inspect.readLineage", readLineage),
     findUploadOrphans: (blobs) => read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
   }) satisfies Partial<StoreInspection>
+
+/** Adds up the counts of several parts of an index, and sorts them. */
+export const addUpCounts = (counts: ReadonlyArray<JobCount>): ReadonlyArray<JobCount> => {
+  const sums = new Map<string, JobCount>()
+  for (const part of counts) {
+    const name = `${part.kind} ${part.mode} ${part.status}`
+    sums.set(name, { ...part, count: part.count + (sums.get(name)?.count ?? 0) })
+  }
+  return [...sums.keys()].sort().flatMap((name) => sums.get(name) ?? [])
+}
+
+export const newestFinished = (jobs: ReadonlyArray<FinishedJob>, limit: number): ReadonlyArray<FinishedJob> =>
+  jobs.toSorted((one, other) => other.finishedAt - one.finishedAt).slice(0, limit)

@@ -1,3 +1,4 @@
+import type { ColumnType } from "kysely"
 import type {
   AudioFormat,
   ErrorCode,
@@ -6,28 +7,128 @@ import type {
   JobMode,
   KeyId,
   KeyMode,
+  ParkReason,
+  RetainedData,
+  WarningCode,
   ProjectId,
   SpendOwner,
   UploadId,
   WaitReason,
-  ParkReason,
 } from "@kiln/core/domain"
-import {
-  bytes,
-  type ColumnOf,
-  type Flag,
-  flag,
-  generated,
-  integer,
-  json,
-  nullable,
-  real,
-  selectOf,
-  type TablesOf,
-  text,
-  type ValuesOf,
-} from "./column.ts"
 import type { OperatorToken } from "@kiln/core/ports"
+
+export type JsonText = string
+
+/** A boolean as a row has it: `true` and `false` on Postgres, 1 and 0 on SQLite. */
+export type Flag = boolean | 0 | 1
+
+declare const valueType: unique symbol
+declare const isFlag: unique symbol
+
+/** Marks the columns whose values are booleans. */
+export interface AnyFlag {
+  readonly [isFlag]: true
+}
+
+/** A column of both databases; `optional` means that an INSERT may leave it out. */
+export interface Column<Value, Optional extends boolean = boolean> {
+  readonly type: "integer" | "real" | "text" | "bytes" | "flag"
+  readonly nullable: boolean
+  readonly optional: Optional
+  readonly [valueType]?: Value
+}
+
+const required = <Value>(type: Column<Value>["type"]): Column<Value, false> => ({
+  type,
+  nullable: false,
+  optional: false,
+})
+
+export const integer = <Value extends number = number>() => required<Value>("integer")
+export const real = () => required<number>("real")
+export const text = <Value extends string = string>() => required<Value>("text")
+export const json = () => required<JsonText>("text")
+export const bytes = () => required<Uint8Array>("bytes")
+export const flag = () => required<AnyFlag>("flag")
+
+export const nullable = <Value>(column: Column<Value, false>): Column<Value | null, true> => ({
+  ...column,
+  nullable: true,
+  optional: true,
+})
+
+/** The database or the schema provides a value if an INSERT leaves the column out. */
+export const generated = <Value>(column: Column<Value>): Column<Value, true> => ({ ...column, optional: true })
+
+/** Tables and their columns, as a value. */
+export type Declared = Readonly<Record<string, Readonly<Record<string, Column<unknown>>>>>
+
+export type ColumnOf<D extends Declared, T extends keyof D> = keyof D[T] & string
+
+/** The value of a column; `F` is the type of booleans. */
+export type ValueOf<C, F> = C extends Column<infer Value> ? (Value extends AnyFlag ? F : Value) : never
+
+/** The type that Kysely reads, inserts and updates. A flag that is read as `F` is written as a boolean, except where `F` is narrower. */
+type Stored<C, F> =
+  C extends Column<infer Value, infer Optional>
+    ? Value extends AnyFlag
+      ? ColumnType<F, Written<F> | Left<Optional>, Written<F>>
+      : ColumnType<Value, Value | Left<Optional>, Value>
+    : never
+
+type Written<F> = true extends F ? Extract<F, boolean> : F
+type Left<Optional> = true extends Optional ? undefined : never
+
+/** The schema as Kysely sees it. */
+export type TablesOf<D extends Declared, F> = {
+  readonly [T in keyof D & string]: { readonly [C in ColumnOf<D, T>]: Stored<D[T][C], F> }
+}
+
+type Camel<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<Camel<Tail>>}`
+  : Name
+
+/** Values of columns under their names in TypeScript: of `lane_id`, it is `{ readonly laneId: number }`. */
+export type ValuesOf<D extends Declared, T extends keyof D, C extends ColumnOf<D, T>, F> = {
+  readonly [Name in C as Camel<Name>]: ValueOf<D[T][Name], F>
+}
+
+/** The same values under the names of the columns, as a table has them. */
+export type RowsOf<D extends Declared, T extends keyof D, C extends ColumnOf<D, T>, F> = {
+  readonly [Name in C]: ValueOf<D[T][Name], F>
+}
+
+type Selection<T extends string, C extends string> = `${T}.${C} as ${Camel<C>}`
+
+/** Returns the name of a column in TypeScript. */
+export const camel = (name: string): string => name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+
+/** Returns a function that makes select lists: of `("jobs", "lane_id")`, `["jobs.lane_id as laneId"]`. */
+export const selectOf =
+  <D extends Declared>() =>
+  <T extends keyof D & string, const C extends ReadonlyArray<ColumnOf<D, T>>>(
+    table: T,
+    ...names: C
+  ): { readonly [I in keyof C]: Selection<T, C[I]> } =>
+    names.map((name) => `${table}.${name} as ${camel(name)}`) as { readonly [I in keyof C]: Selection<T, C[I]> }
+
+/** Returns a function that declares the fields of items: of `("lanes", "next_at")`, `{ nextAt: nullable(integer()) }`. */
+export const fieldsIn =
+  <D extends Declared>(declared: D) =>
+  <T extends keyof D & string, const C extends ReadonlyArray<ColumnOf<D, T>>>(
+    table: T,
+    ...names: C
+  ): { readonly [Name in C[number] as Camel<Name>]: D[T][Name] } =>
+    Object.fromEntries(names.map((name) => [camel(name), declared[table]?.[name]])) as never
+
+/** Picks the parameters of columns for an INSERT or UPDATE, under the names of the columns. */
+export const assign = <Given extends object, const C extends ReadonlyArray<string>>(
+  given: Given,
+  ...names: C
+): { readonly [Name in C[number]]: Camel<Name> extends keyof Given ? Given[Camel<Name>] : never } =>
+  Object.fromEntries(names.map((name) => [name, Reflect.get(given, camel(name)) as unknown])) as {
+    readonly [Name in C[number]]: Camel<Name> extends keyof Given ? Given[Camel<Name>] : never
+  }
 
 /**
  * The columns that both databases have. Row types, the types of statement parameters, and select lists are derived from this
@@ -232,6 +333,44 @@ export const columns = {
   },
 } as const
 
+/** How far a job has come. */
+export const progressColumns = {
+  token: integer(),
+  ran_ms: integer(),
+  waited_ms: integer(),
+  attempts: integer(),
+  failures: integer(),
+  lost_workers: integer(),
+} as const
+
+/** How a job ended. */
+export const endColumns = {
+  error_code: nullable(text<ErrorCode>()),
+  warning_code: nullable(text<WarningCode>()),
+  retained: generated(text<RetainedData>()),
+  charge: nullable(json()),
+  output: nullable(json()),
+} as const
+
+/** The columns of a job that name its lane. */
+export const laneNames = ["project_id", "kind", "kind_version", "mode"] as const
+
+/** The columns of a job that its creation sets, besides its times, as every reader of a job selects them. */
+export const submittedNames = [
+  ...laneNames,
+  "key_id",
+  "upload_id",
+  "priority",
+  "kept",
+  "idempotency_key",
+  "fingerprint",
+] as const
+
+const timeNames = ["claimable_at", "deadline_at", "phase_started_at", "ran_ms", "waited_ms"] as const
+
+/** The columns that moves of an unfinished job change: of `jobs` on SQLite, of `queue` on Postgres. */
+export const stateNames = ["status", "token", "held", ...timeNames, "attempts", "failures", "lost_workers"] as const
+
 export type Table = keyof typeof columns
 
 /** The common part of the schema as Kysely sees it. `charges` is written by a trigger. */
@@ -242,3 +381,5 @@ export type Values<T extends Table, C extends ColumnOf<typeof columns, T>> = Val
 
 /** A select list: `select("deliveries", "due_at")` is `["deliveries.due_at as dueAt"]`. */
 export const select = selectOf<typeof columns>()
+
+export const fieldsFrom = fieldsIn(columns)

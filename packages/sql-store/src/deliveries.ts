@@ -2,9 +2,7 @@ import { sql } from "kysely"
 import { deliveryLeaseMs, type JobId } from "@kiln/core/domain"
 import { type DeliveryCount, DeliveryStore, type FencedOutcome, type Settlement } from "@kiln/core/ports"
 import { select, type Values } from "./columns.ts"
-import { each, type Program, type Sql, type Transactions } from "./Sql.ts"
-import { type Given, query, statement, whole } from "./Statement.ts"
-
+import { each, type Given, type Program, query, type Sql, statement, type Transactions, whole } from "./Sql.ts"
 type Held = Values<"deliveries", "job_id" | "token">
 
 const deleteDelivery = statement((given: Given<Held>) =>

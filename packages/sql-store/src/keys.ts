@@ -8,12 +8,19 @@ import {
   type Project,
   type RotateOutcome,
 } from "@kiln/core/ports"
-import { decodeLimits, decodeStrings, encodeLimits } from "./storedJson.ts"
-import { assign } from "./column.ts"
-import { select, type Values } from "./columns.ts"
-import { each, type Program, type Sql, type Transactions } from "./Sql.ts"
-import { type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
-
+import { decodeLimits, decodeStrings, encodeLimits } from "./storedJob.ts"
+import { assign, select, type Values } from "./columns.ts"
+import {
+  each,
+  type Given,
+  type Program,
+  query,
+  type RowOf,
+  type Sql,
+  statement,
+  storeTime,
+  type Transactions,
+} from "./Sql.ts"
 type Id = Values<"api_keys", "id">
 type ProjectKey = Values<"projects", "id">
 
@@ -61,23 +68,9 @@ function* disableProject(tx: Sql, id: ProjectId, disabled: boolean): Program<Pro
   return yield* tx.get(projectById, { id })
 }
 
-const selectKeys = query
-  .selectFrom("api_keys")
-  .select(
-    select(
-      "api_keys",
-      "id",
-      "project_id",
-      "mode",
-      "scopes",
-      "name",
-      "limits",
-      "created_at",
-      "expires_at",
-      "revoked_at",
-      "last_used_at",
-    ),
-  )
+const newNames = ["id", "project_id", "mode", "scopes", "name", "limits", "created_at", "expires_at"] as const
+
+const selectKeys = query.selectFrom("api_keys").select(select("api_keys", ...newNames, "revoked_at", "last_used_at"))
 
 /** In order of creation. */
 const allKeys = statement(() => selectKeys.orderBy("api_keys.seq"))
@@ -135,12 +128,8 @@ export function* listKeys(tx: Sql): Program<ReadonlyArray<ApiKeyRecord>> {
   return (yield* tx.all(allKeys, {})).map(keyOf)
 }
 
-type NewKey = "id" | "project_id" | "mode" | "scopes" | "name" | "limits" | "created_at" | "expires_at"
-
-const insertKey = statement((given: Given<Values<"api_keys", NewKey>>) =>
-  query
-    .insertInto("api_keys")
-    .values(assign(given, "id", "project_id", "mode", "scopes", "name", "limits", "created_at", "expires_at")),
+const insertKey = statement((given: Given<Values<"api_keys", (typeof newNames)[number]>>) =>
+  query.insertInto("api_keys").values(assign(given, ...newNames)),
 )
 
 /** Only the hash of a secret is stored. */

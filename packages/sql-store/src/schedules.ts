@@ -1,10 +1,7 @@
 import { sql } from "kysely"
 import { nextScheduleVersion, type ReadSchedules, type SchedulePosition, ScheduleStore } from "@kiln/core/ports"
-import { assign } from "./column.ts"
-import { select, type Values } from "./columns.ts"
-import type { Answer, Program, Sql, Transactions } from "./Sql.ts"
-import { type Given, query, statement } from "./Statement.ts"
-
+import { assign, select, type Values } from "./columns.ts"
+import { type Answer, type Given, type Program, query, type Sql, statement, type Transactions } from "./Sql.ts"
 type Name = Values<"schedules", "name">
 type Row = Values<"schedules", "name" | "version" | "next_at" | "document">
 

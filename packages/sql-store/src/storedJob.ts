@@ -4,33 +4,111 @@ import {
   type JobId,
   type JobMode,
   type JobState,
+  type Json,
   type JsonObject,
+  type KeyLimits,
+  type LineItem,
   type PolledJob,
   type PriceSnapshot,
   type Priority,
   priorityOfRank,
   progressIn,
+  type SharedBucket,
+  type WorkerScope,
 } from "@kiln/core/domain"
-import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "./storedJson.ts"
+import type { ProviderStanding } from "@kiln/core/ports"
+import type { submittedNames, Values } from "./columns.ts"
+
+/*
+ * For stores that keep parts of their records as JSON text. The text was written by a store of the same type, so only its outline is checked. A record with damaged text is unreadable; the others are not affected.
+ */
+
+/** A row with damaged JSON. Only that record is unreadable. */
+export class UndecodableRow extends Error {
+  override readonly name = "UndecodableRow"
+}
+
+/** Parses a JSON object. Messages name the record, never its content. */
+export const decodeObject = (text: string, record: string): JsonObject => {
+  const value = decodeJson(text, record)
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new UndecodableRow(`${record} is not an object`)
+  return value as JsonObject
+}
+
+/** Parses an object of strings: the amounts of a price, by meter. */
+export const decodeAmounts = (text: string, record: string): Readonly<Record<string, string>> => {
+  const value = decodeObject(text, record)
+  if (!Object.values(value).every((part) => typeof part === "string"))
+    throw new UndecodableRow(`${record} is not an object of strings`)
+  return value as Readonly<Record<string, string>>
+}
+
+export const decodeStrings = (text: string, record: string): ReadonlyArray<string> => {
+  const value = decodeJson(text, record)
+  if (!Array.isArray(value) || !value.every((part) => typeof part === "string"))
+    throw new UndecodableRow(`${record} is not a list of strings`)
+  return value
+}
+
+const decodeObjects = (text: string, record: string): ReadonlyArray<JsonObject> => {
+  const value = decodeJson(text, record)
+  const isObject = (part: Json): part is JsonObject => typeof part === "object" && part !== null && !Array.isArray(part)
+  if (!Array.isArray(value) || !value.every(isObject)) throw new UndecodableRow(`${record} is not a list of objects`)
+  return value
+}
+
+export const decodeLineItems = (text: string, record: string): ReadonlyArray<LineItem> =>
+  decodeObjects(text, record) as ReadonlyArray<JsonObject & LineItem>
+
+/** Parses the state of a worker's providers. */
+export const decodeStandings = (text: string, record: string): ReadonlyArray<ProviderStanding> =>
+  decodeObjects(text, record) as ReadonlyArray<JsonObject & ProviderStanding>
+
+export const encodeScope = (scope: WorkerScope | undefined): string | null =>
+  scope === undefined ? null : JSON.stringify(scope)
+
+/** Parses the scope of a worker, as a field of its publication. `null` means that it did not tell. */
+export const decodeScope = (text: string | null, record: string): { readonly scope?: WorkerScope } =>
+  text === null ? {} : { scope: decodeObject(text, record) as JsonObject & WorkerScope }
+
+/** Parses the limits of a key. `null` means that it has none of its own. */
+export const decodeLimits = (text: string | null, record: string): KeyLimits =>
+  text === null ? {} : decodeObject(text, record)
+
+export const encodeLimits = (limits: KeyLimits): string | null =>
+  Object.keys(limits).length === 0 ? null : JSON.stringify(limits)
+
+/** Parses a bucket that processes share. */
+export const decodeBucket = (text: string, record: string): SharedBucket => {
+  const value = decodeObject(text, record) as JsonObject & Partial<SharedBucket>
+  const { at, level, portions } = value
+  if (!Number.isSafeInteger(at) || !Number.isSafeInteger(level) || typeof portions !== "object")
+    throw new UndecodableRow(`${record} is not a bucket`)
+  return value as JsonObject & SharedBucket
+}
+
+export const decodeJson = (text: string, record: string): Json => {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    throw new UndecodableRow(`${record} is not JSON`)
+  }
+}
+
+/** Returns the kept fields of a job in a list. A damaged record is listed without them, because an operator must find it. */
+export const listedMetadata = (kept: string): JsonObject => {
+  try {
+    return decodeObject(kept, "the kept fields of a job")
+  } catch (error) {
+    if (error instanceof UndecodableRow) return {}
+    throw error
+  }
+}
 
 /** The columns of a job besides its state, as both databases select them. A request is `null` once it is erased; a sandbox job has no price. */
-interface StoredJob extends Pick<
-  Job,
-  | "id"
-  | "projectId"
-  | "keyId"
-  | "mode"
-  | "kind"
-  | "kindVersion"
-  | "uploadId"
-  | "idempotencyKey"
-  | "fingerprint"
-  | "createdAt"
-  | "retained"
-  | "warningCode"
-> {
-  readonly priority: number
-  readonly kept: string
+interface StoredJob
+  extends Values<"jobs", "id" | "created_at" | (typeof submittedNames)[number]>, Pick<Job, "retained" | "warningCode"> {
   readonly request: string | null
   readonly output: string | null
   readonly charge: string | null
@@ -40,7 +118,6 @@ interface StoredJob extends Pick<
   readonly priceUnitAmounts: string | null
 }
 
-/** Returns the state of a row. */
 export const decodeState = (
   row: Omit<JobState, "held" | "errorCode" | "finishedAt">,
   held: boolean,
@@ -150,7 +227,6 @@ export const decodeCheckpoints = (
 ): Job["checkpoints"] =>
   Object.fromEntries(rows.map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${id}`)]))
 
-/** Decodes a JSON column of a job. */
 const decodePart = (text: string | null, column: "request" | "output", id: JobId): JsonObject | null =>
   text === null ? null : decodeObject(text, `the ${column} of ${id}`)
 

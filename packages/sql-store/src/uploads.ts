@@ -18,38 +18,21 @@ import type {
   TransferRef,
   UploadStore,
 } from "@kiln/core/ports"
-import { assign, type Flag } from "./column.ts"
-import { select, type Values } from "./columns.ts"
-import { each, type Program, type Sql, type Transactions } from "./Sql.ts"
-import { type Given, query, statement } from "./Statement.ts"
-import { countWaiting, keptBytes, nothingKept, storedBytes } from "./uploadSweeps.ts"
+import { assign, type Flag, select, type Values } from "./columns.ts"
+import { each, type Given, type Program, query, type Sql, statement, type Transactions } from "./Sql.ts"
+import { countWaiting, findUploadOrphans, keptBytes, nothingKept, storedBytes } from "./sweeps.ts"
 
 // Reading
+
+const announcedNames = ["id", "project_id", "key_id", "mode", "format", "declared_seconds", "created_at"] as const
+const newNames = [...announcedNames, "expires_at", "usable_until"] as const
 
 /** The unique `upload_id` of a job tells which job consumed the upload. */
 export const selectUploads = query
   .selectFrom("uploads")
   .leftJoin("jobs", "jobs.upload_id", "uploads.id")
   .select(
-    select(
-      "uploads",
-      "id",
-      "project_id",
-      "key_id",
-      "mode",
-      "format",
-      "declared_seconds",
-      "created_at",
-      "expires_at",
-      "usable_until",
-      "token",
-      "claimed_until",
-      "transfers",
-      "blob_key",
-      "bytes",
-      "sha256",
-      "erased",
-    ),
+    select("uploads", ...newNames, "token", "claimed_until", "transfers", "blob_key", "bytes", "sha256", "erased"),
   )
   .select("jobs.id as jobId")
 
@@ -90,22 +73,12 @@ function* lockUpload(tx: Sql, id: UploadId): Program<Upload | undefined> {
 
 // Transfers
 
-type NewRow =
-  | "id"
-  | "project_id"
-  | "key_id"
-  | "mode"
-  | "format"
-  | "declared_seconds"
-  | "created_at"
-  | "expires_at"
-  | "usable_until"
+type NewRow = (typeof newNames)[number]
 
 /** The sweep looks at an upload once no job may use it any more. */
 const insertUpload = statement((given: Given<Values<"uploads", NewRow>>) =>
   query.insertInto("uploads").values({
-    ...assign(given, "id", "project_id", "key_id", "mode", "format", "declared_seconds"),
-    ...assign(given, "created_at", "expires_at", "usable_until"),
+    ...assign(given, ...newNames),
     token: 0,
     transfers: 0,
     sweep_at: given.usableUntil,
@@ -238,12 +211,13 @@ function* releaseUpload(tx: Sql, { token, uploadId: id }: TransferRef): Program<
 export const transferVerbs = (
   db: Transactions,
   heartbeats: Transactions = db,
-): Omit<UploadStore["Service"], "expireUploads" | "deleteUploads" | "findUploadOrphans"> => ({
+): Omit<UploadStore["Service"], "expireUploads" | "deleteUploads"> => ({
   createUploads: (uploads) => db.write("UploadStore.createUploads", (tx) => createUploads(tx, uploads)),
   findUpload: (uploadId) => db.read("UploadStore.findUpload", (tx) => findUpload(tx, uploadId)),
   claimUpload: (request) => db.write("UploadStore.claimUpload", (tx) => claimUpload(tx, request)),
   extendUpload: (transfer) => heartbeats.write("UploadStore.extendUpload", (tx) => extendUpload(tx, transfer)),
   completeUpload: (transfer) => db.write("UploadStore.completeUpload", (tx) => completeUpload(tx, transfer)),
   releaseUpload: (transfer) => db.write("UploadStore.releaseUpload", (tx) => releaseUpload(tx, transfer)),
+  findUploadOrphans: (blobs) => db.read("UploadStore.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
   keptBytes: (projectId, mode) => db.read("UploadStore.keptBytes", (tx) => keptBytes(tx, projectId, mode)),
 })

@@ -8,10 +8,7 @@ import type { Database } from "../connection/Database.ts"
 import { openDatabase } from "../connection/openDatabase.ts"
 import { checkPostgresOptions, type PostgresOptions } from "../connection/options.ts"
 import { ago, type Given, query, statement } from "../Statement.ts"
-import { open } from "./open.ts"
-import { put } from "./put.ts"
-import { reporting } from "./reporting.ts"
-
+import { open, put, reporting } from "./transfer.ts"
 /** The options of `PostgresOptions` that concern blobs. The schema may be the one of the records or another. */
 export interface PostgresBlobOptions extends Pick<
   PostgresOptions,

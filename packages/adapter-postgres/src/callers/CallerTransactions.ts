@@ -9,7 +9,7 @@ import {
   type SignalOutcome,
   type SignalRequest,
 } from "@kiln/core/ports"
-import { addUp, anyCap, lockSpending, noSpending, reserve, unreserve } from "../spending.ts"
+import { addUp, anyCap, lockSpending, noSpending, reserve, unreserveJobs } from "../spending.ts"
 import { Session, type Wire } from "../connection/Session.ts"
 import { query, statement } from "../Statement.ts"
 import { CallerConnection, insideTransaction, type Steps } from "./CallerConnection.ts"
@@ -18,7 +18,7 @@ import type { Database } from "../connection/Database.ts"
 import { meaningOf, sqlState } from "../connection/postgresErrors.ts"
 import { notify } from "../wakeUp/WakeUp.ts"
 import { loadBoard } from "../board.ts"
-import { signaledPayload, signalJobs } from "../jobs/signals.ts"
+import { signaledPayload, signalJobs } from "../jobs/waitingJobs.ts"
 import { claimableRows } from "../jobs/insertJobs.ts"
 import { RememberedFacts } from "../jobs/RememberedFacts.ts"
 import { anyLaneIsLater, findLanes, laneName, makeLanes, type MayBeClaimable, mayBeClaimableAt } from "../jobs/lanes.ts"
@@ -40,7 +40,6 @@ interface Turn {
 /** Semaphores in use in this process, by name. */
 const turns = new Map<unknown, Turn>()
 
-/** Serializes work with the same name. */
 const serialized = <A, E>(name: unknown, work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.suspend(() => {
     const turn = turns.get(name) ?? { semaphore: Semaphore.makeUnsafe(1), users: 0 }
@@ -350,7 +349,7 @@ const reservingMeanwhile = (db: Steps): Pick<Meanwhile, "reserve" | "unreserve">
     })
     return Effect.runPromise(reserving)
   },
-  unreserve: async (reservations) => {
-    await Effect.runPromise(db.write(operation, (tx) => unreserve(tx, reservations)))
+  unreserve: async (entries) => {
+    await Effect.runPromise(db.write(operation, (tx) => unreserveJobs(tx, entries)))
   },
 })

@@ -5,7 +5,7 @@ import { boundKeys, replaces } from "../jobs/replaceJobs.ts"
 import { Session, type Wire } from "../connection/Session.ts"
 import { Superseded } from "../connection/postgresErrors.ts"
 import { cappedOwners, type Judged, judgeJobs, keyName, readItems, withoutScope } from "../jobs/createJobs.ts"
-import { noSpending, type ReadSpending, type Reservation } from "../spending.ts"
+import { noSpending, type ReadSpending } from "../spending.ts"
 import { addingOf, addJobs, claimableRows, detachRetried } from "../jobs/insertJobs.ts"
 import type { Lanes, NewRow } from "../jobs/newRows.ts"
 import { inSchema, query, statement } from "../Statement.ts"
@@ -81,7 +81,7 @@ export interface Meanwhile {
     transaction: string,
     judge: (spending: ReadSpending) => Judged,
   ) => Promise<Judged>
-  readonly unreserve: (reservations: ReadonlyArray<Reservation>) => Promise<void>
+  readonly unreserve: (entries: ReadonlyArray<string>) => Promise<void>
 }
 
 /** Judges and adds jobs in a caller's transaction. The lanes exist. */
@@ -107,7 +107,7 @@ export const createInCallers = async (
   const theirs = rows.length === 0 ? new Map<string, BoundKey>() : await addInCallers(session, now, rows, lanes)
   const written = rows.filter(({ item }) => !theirs.has(keyName(item)))
   const ids = new Set<string>(written.map(({ row }) => row.id))
-  const unused = reservations.filter(({ entry }) => !ids.has(entry))
+  const unused = reservations.flatMap(({ entry }) => (ids.has(entry) ? [] : [entry]))
   if (unused.length > 0) await meanwhile.unreserve(unused)
   if (written.length > 0) {
     await inheritScopes(session, written)

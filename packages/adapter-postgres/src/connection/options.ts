@@ -282,7 +282,6 @@ const requireUrl = (url: string): string => {
 
 const unparsed = ({ database = "", host }: pg.Client) => ({ host, pathname: `/${database}` })
 
-/** Whether the URL has a password. */
 const hasPassword = (url: string): boolean => /^[a-z]+:\/\/[^/?#@]*:[^/?#@]+@|[?&]password=/.test(url)
 
 /** Whether the URL says how to encrypt. */

@@ -105,7 +105,6 @@ const asOptions = (settings: Readonly<Record<string, string | number>>): string 
     .map(([name, value]) => `-c ${name}=${String(value).replaceAll(" ", "\\ ")}`)
     .join(" ")
 
-/** Formats settings as SET LOCAL commands. */
 const setLocal = (settings: Readonly<Record<string, string | number>>): ReadonlyArray<string> =>
   Object.entries(settings).map(([name, value]) => `SET LOCAL ${name}=${value}`)
 

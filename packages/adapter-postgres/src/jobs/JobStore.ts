@@ -7,29 +7,27 @@ import type { Database } from "../connection/Database.ts"
 import type { StateRow } from "./jobRow.ts"
 import type { LanePositions } from "./LanePositions.ts"
 import type { Transaction } from "../connection/Session.ts"
-import { agesFrom } from "./finishedKinds.ts"
+import {
+  agesFrom,
+  anyFinishedJob,
+  anyKeptJob,
+  deleteJobs,
+  eraseJobs,
+  expireData,
+  publishRetention,
+} from "./retention.ts"
 import type { Carrier } from "../wakeUp/WakeUp.ts"
-import { cancelJobs } from "./cancelJobs.ts"
-import { checkClaims, extendLeases } from "./extendLeases.ts"
-import { appendChunks, readChunks } from "./chunks.ts"
-import { checkpointJobs } from "./checkpointJobs.ts"
+import { anyOverdue, cancelJobs, expireJobs } from "./endFromOutside.ts"
+import { appendChunks, checkClaims, checkpointJobs, extendLeases, readChunks } from "./progress.ts"
 import { Claims } from "./Claims.ts"
-import { completeAndClaimJobs, completeJobs } from "./completeJobs.ts"
-import { publishRetention } from "./retentionRules.ts"
+import { type AnnounceFinished, completeAndClaimJobs, completeJobs, failJobs } from "./endClaims.ts"
 import { Creations } from "./createAtOnce.ts"
 import type { RememberedFacts } from "./RememberedFacts.ts"
-import { type AnnounceFinished, failJobs } from "./endJobs.ts"
 import { deferJobs, releaseJobs } from "./returnJobs.ts"
-import { anyFinishedJob, deleteJobs } from "./deleteJobs.ts"
-import { anyKeptJob, eraseJobs, expireData } from "./eraseJobs.ts"
-import { anyOverdue, expireJobs } from "./expireJobs.ts"
-import { findByIdempotencyKey, findFile, findJobs, findOrphans } from "./findJobs.ts"
-import { listCharges } from "./listCharges.ts"
-import { lockedJobs, lockedJobsAndLanes } from "./lockJobs.ts"
-import { pollJobs } from "./pollJobs.ts"
-import { rescheduleJobs } from "./rescheduleJobs.ts"
-import { SignaledJobs, signalLocked } from "./signals.ts"
-
+import { findByIdempotencyKey, findFile, findJobs, findOrphans, pollJobs } from "./findJobs.ts"
+import { listCharges } from "../spending.ts"
+import { lockedJobs, lockedJobsAndLanes, refsTo } from "./moveJobs.ts"
+import { rescheduleJobs, SignaledJobs, signalLocked } from "./waitingJobs.ts"
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
 /** Runs a verb about claims of many attempts: the jobs are locked when the transaction begins. */
@@ -51,101 +49,112 @@ const locking =
       (tx, jobs) => verb(tx, items, jobs),
     )
 
-/** Verbs that end jobs without a claim. */
-const endingFromOutside = (
-  db: Database,
-  tell: AnnounceFinished,
-): Pick<JobStore["Service"], "cancelJobs" | "expireJobs"> => ({
-  cancelJobs: (jobIds) =>
-    Effect.tap(
+const tellingBy =
+  (tell: AnnounceFinished) =>
+  <A, E>(verb: Effect.Effect<A, E>, endedBy: (answer: A) => ReadonlyArray<JobId>) =>
+    Effect.tap(verb, (answer) => Effect.sync(() => tell(endedBy(answer))))
+
+const readingVerbs = (db: Database) =>
+  ({
+    findJobs: (items) => db.read("JobStore.findJobs", (session) => findJobs(session, items)),
+    pollJobs: (items) => db.read("JobStore.pollJobs", (session) => pollJobs(session, items)),
+    findByIdempotencyKey: (keyId, key) =>
+      db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),
+    findFile: (fileId) => db.read("JobStore.findFile", (session) => findFile(session, fileId)),
+    readChunks: (items) => db.read("JobStore.readChunks", (session) => readChunks(session, items)),
+    checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
+    findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
+  }) satisfies Partial<JobStore["Service"]>
+
+/** Verbs about jobs that a caller or an operator names, and what a worker tells of a job in progress. */
+const outsideVerbs = (db: Database, telling: ReturnType<typeof tellingBy>) =>
+  ({
+    signalJobs: (items) =>
+      items.length === 0
+        ? Effect.succeed([])
+        : recorded((record) =>
+            db.writeBatch(
+              "JobStore.signalJobs",
+              items.length,
+              (session) => lockedJobs(session, items),
+              async (tx, jobs) => record(tx, await signalLocked(tx, items, jobs)),
+            ),
+          ),
+    rescheduleJobs: (items) =>
       recorded((record) =>
         db.writeAfter(
-          "JobStore.cancelJobs",
-          (session) =>
-            lockedJobs(
-              session,
-              jobIds.map((jobId) => ({ jobId })),
-            ),
-          async (tx, jobs) => record(tx, await cancelJobs(tx, jobIds, jobs)),
+          "JobStore.rescheduleJobs",
+          (session) => lockedJobsAndLanes(session, items),
+          async (tx, jobs) => record(tx, await rescheduleJobs(tx, items, jobs)),
         ),
       ),
-      (outcomes) => Effect.sync(() => tell(jobIds.filter((_, index) => outcomes[index] === "Canceled"))),
-    ),
-  expireJobs: (limit) =>
-    db
-      .writeIf<ReadonlyArray<JobId>>(
-        "JobStore.expireJobs",
-        (session) => session.any(anyOverdue, {}),
-        (tx) => expireJobs(tx, limit),
-        [],
-      )
-      .pipe(Effect.tap((jobs) => Effect.sync(() => tell(jobs)))),
-})
-
-/** Verbs that keep jobs by their age. */
-const retaining = (db: Database): Pick<JobStore["Service"], "expireData" | "deleteJobs" | "publishRetention"> => ({
-  expireData: (olderThanMs, limit) =>
-    db.writeIf(
-      "JobStore.expireData",
-      (session) => session.any(anyKeptJob, agesFrom(olderThanMs)),
-      (tx) => expireData(tx, olderThanMs, limit),
-      nothingPruned,
-    ),
-  deleteJobs: (olderThanMs, limit) =>
-    db.writeIf(
-      "JobStore.deleteJobs",
-      (session) => session.any(anyFinishedJob, agesFrom(olderThanMs)),
-      (tx) => deleteJobs(tx, olderThanMs, limit),
-      nothingPruned,
-    ),
-  publishRetention: (publication) =>
-    db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
-})
-
-/** Another start of waiting jobs. */
-const rescheduling = (db: Database): Pick<JobStore["Service"], "rescheduleJobs"> => ({
-  rescheduleJobs: (items) =>
-    recorded((record) =>
-      db.writeAfter(
-        "JobStore.rescheduleJobs",
-        (session) => lockedJobsAndLanes(session, items),
-        async (tx, jobs) => record(tx, await rescheduleJobs(tx, items, jobs)),
-      ),
-    ),
-})
-
-const signaling = (db: Database): Pick<JobStore["Service"], "signalJobs"> => ({
-  signalJobs: (items) =>
-    items.length === 0
-      ? Effect.succeed([])
-      : recorded((record) =>
-          db.writeBatch(
-            "JobStore.signalJobs",
-            items.length,
-            (session) => lockedJobs(session, items),
-            async (tx, jobs) => record(tx, await signalLocked(tx, items, jobs)),
+    cancelJobs: (jobIds) =>
+      telling(
+        recorded((record) =>
+          db.writeAfter(
+            "JobStore.cancelJobs",
+            (session) => lockedJobs(session, refsTo(jobIds)),
+            async (tx, jobs) => record(tx, await cancelJobs(tx, jobIds, jobs)),
           ),
         ),
-})
-
-/** The hint about a job that has ended also says that it has new chunks. */
-const streaming = (db: Database, tell: AnnounceFinished): Pick<JobStore["Service"], "appendChunks" | "readChunks"> => ({
-  appendChunks: (items) =>
-    db
-      .writeBatch(
-        "JobStore.appendChunks",
-        items.length,
-        (session) => lockedJobs(session, items),
-        (tx, jobs) => appendChunks(tx, items, jobs),
-      )
-      .pipe(
-        Effect.map(({ isHeard, outcomes }) => {
-          if (isHeard) tell(items.flatMap(({ jobId }, place) => (outcomes[place] === "Written" ? [jobId] : [])))
-          return outcomes
-        }),
+        (outcomes) => jobIds.filter((_, index) => outcomes[index] === "Canceled"),
       ),
-  readChunks: (items) => db.read("JobStore.readChunks", (session) => readChunks(session, items)),
-})
+    // The hint about a job that has ended also says that it has new chunks.
+    appendChunks: (items) =>
+      Effect.map(
+        telling(
+          db.writeBatch(
+            "JobStore.appendChunks",
+            items.length,
+            (session) => lockedJobs(session, items),
+            (tx, jobs) => appendChunks(tx, items, jobs),
+          ),
+          ({ isHeard, outcomes }) =>
+            isHeard ? items.flatMap(({ jobId }, place) => (outcomes[place] === "Written" ? [jobId] : [])) : [],
+        ),
+        ({ outcomes }) => outcomes,
+      ),
+  }) satisfies Partial<JobStore["Service"]>
+
+const sweepingVerbs = (db: Database, telling: ReturnType<typeof tellingBy>) =>
+  ({
+    expireJobs: (limit) =>
+      telling(
+        db.writeIf<ReadonlyArray<JobId>>(
+          "JobStore.expireJobs",
+          (session) => session.any(anyOverdue, {}),
+          (tx) => expireJobs(tx, limit),
+          [],
+        ),
+        (jobs) => jobs,
+      ),
+    eraseJobs: (items) =>
+      recorded((record) =>
+        db.writeBatch(
+          "JobStore.eraseJobs",
+          items.length,
+          () => Promise.resolve(),
+          async (tx) => record(tx, await eraseJobs(tx, items)),
+        ),
+      ),
+    expireData: (olderThanMs, limit) =>
+      db.writeIf(
+        "JobStore.expireData",
+        (session) => session.any(anyKeptJob, agesFrom(olderThanMs)),
+        (tx) => expireData(tx, olderThanMs, limit),
+        nothingPruned,
+      ),
+    deleteJobs: (olderThanMs, limit) =>
+      db.writeIf(
+        "JobStore.deleteJobs",
+        (session) => session.any(anyFinishedJob, agesFrom(olderThanMs)),
+        (tx) => deleteJobs(tx, olderThanMs, limit),
+        nothingPruned,
+      ),
+    publishRetention: (publication) =>
+      db.read("JobStore.publishRetention", (session) => publishRetention(session, publication)),
+    listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
+  }) satisfies Partial<JobStore["Service"]>
 
 /** Heartbeats have their own connections, so that a busy pool loses no lease. */
 export const makePostgresJobStore = (
@@ -158,6 +167,7 @@ export const makePostgresJobStore = (
   signaled = new SignaledJobs(db),
 ): JobStore["Service"] => {
   const common = transactionsOf(db)
+  const telling = tellingBy(tell)
   const ending = locking(db, lockedJobs)
   const returning = locking(db, lockedJobsAndLanes)
   const claims = new Claims(db, positions)
@@ -169,18 +179,8 @@ export const makePostgresJobStore = (
     parallelReads: 2,
     createJobs: (items) => creations.create(items),
     createAndClaimJobs: (items, request) =>
-      Effect.tap(creations.createAndClaim(items, request), ({ claimed }) =>
-        Effect.sync(() => tell(claimed?.abandoned ?? [])),
-      ),
-    findJobs: (items) => db.read("JobStore.findJobs", (session) => findJobs(session, items)),
-    pollJobs: (items) => db.read("JobStore.pollJobs", (session) => pollJobs(session, items)),
-    findByIdempotencyKey: (keyId, key) =>
-      db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),
-    findFile: (fileId) => db.read("JobStore.findFile", (session) => findFile(session, fileId)),
-    claimJobs: (request) =>
-      Effect.tap(Effect.andThen(signaled.wake, claims.claim(request)), ({ abandoned }) =>
-        Effect.sync(() => tell(abandoned)),
-      ),
+      telling(creations.createAndClaim(items, request), ({ claimed }) => claimed?.abandoned ?? []),
+    claimJobs: (request) => telling(Effect.andThen(signaled.wake, claims.claim(request)), ({ abandoned }) => abandoned),
     extendLeases: (items) =>
       heartbeats.writeAfter(
         "JobStore.extendLeases",
@@ -188,31 +188,15 @@ export const makePostgresJobStore = (
         (tx, jobs) => extendLeases(tx, items, jobs),
       ),
     checkpointJobs: ending("checkpointJobs", checkpointJobs),
-    ...streaming(db, tell),
     completeJobs: (items) => completeJobs(db, items, tell),
     completeAndClaimJobs: (items, request) =>
-      Effect.tap(completeAndClaimJobs(db, claims, items, request, tell), ({ claimed }) =>
-        Effect.sync(() => tell(claimed?.abandoned ?? [])),
-      ),
+      telling(completeAndClaimJobs(db, claims, items, request, tell), ({ claimed }) => claimed?.abandoned ?? []),
     failJobs: (items) => failJobs(db, items, tell),
     deferJobs: returning("deferJobs", deferJobs),
     releaseJobs: returning("releaseJobs", releaseJobs),
-    ...signaling(db),
-    ...rescheduling(db),
-    ...endingFromOutside(db, tell),
-    checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
-    eraseJobs: (items) =>
-      recorded((record) =>
-        db.writeBatch(
-          "JobStore.eraseJobs",
-          items.length,
-          () => Promise.resolve(),
-          async (tx) => record(tx, await eraseJobs(tx, items)),
-        ),
-      ),
-    ...retaining(db),
-    listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
+    ...readingVerbs(db),
+    ...outsideVerbs(db, telling),
+    ...sweepingVerbs(db, telling),
     ...jobVerbs(common, common.read),
-    findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
   })
 }

@@ -1,12 +1,11 @@
 import { sql } from "kysely"
 import type { Job, JobId, JobMode, JobStatus, KeyId, ProjectId } from "@kiln/core/domain"
 import { JobDirectory, type JobList, type JobPage, type JobSummary } from "@kiln/core/ports"
-import { decodePriority, directoryVerbs, listedMetadata } from "@kiln/sql-store"
-import { findPlace } from "./findPlace.ts"
+import { decodePriority, directoryVerbs, laneNames, listedMetadata } from "@kiln/sql-store"
+import { countJobs, findPlace, hasLabels, listFinished, measureQueue } from "./counts.ts"
 import { either, jobOf, jobsById, retained, statusPart } from "./jobRow.ts"
-import { countJobs, hasLabels, listFinished } from "./countJobs.ts"
-import { measureQueue } from "./queueDepth.ts"
 import type { Session } from "../connection/Session.ts"
+import { select } from "../columns.ts"
 import { batchStatement, type Given, plenty, query, statement, text } from "../Statement.ts"
 import type { Database } from "../connection/Database.ts"
 import { transactionsOf } from "../transactionsOf.ts"
@@ -134,22 +133,9 @@ const jobsBeforeIn = (walkPart: typeof walk | typeof walkLabeled) =>
       .leftJoin("queue", "queue.id", "jobs.id")
       .leftJoin("results", "results.job_seq", "jobs.seq")
       .select(["item.part", "found.place", "found.matches"])
-      .select([
-        "jobs.id",
-        "jobs.project_id as projectId",
-        "jobs.key_id as keyId",
-        "jobs.mode",
-        "jobs.kind",
-        "jobs.kind_version as kindVersion",
-        "jobs.priority",
-        "jobs.created_at as createdAt",
-        "results.error_code as errorCode",
-        "results.warning_code as warningCode",
-        "results.finished_at as finishedAt",
-        "queue.claimable_at as claimableAt",
-        "queue.phase_started_at as phaseStartedAt",
-        "jobs.kept",
-      ])
+      .select(select("jobs", "id", "created_at", ...laneNames, "key_id", "priority", "kept"))
+      .select(select("results", "error_code", "warning_code", "finished_at"))
+      .select(select("queue", "claimable_at", "phase_started_at"))
       .select([
         either<JobStatus>("status").as("status"),
         either<number>("attempts").as("attempts"),

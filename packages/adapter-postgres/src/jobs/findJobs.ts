@@ -1,17 +1,29 @@
-import { type FileId, type Job, type JobId, jobOrphanReason, type KeyId, type Principal } from "@kiln/core/domain"
-import type { Orphan, StoredFile } from "@kiln/core/ports"
 import { type RawBuilder, sql } from "kysely"
-import { namedBlobs } from "@kiln/sql-store"
-import { jobOf, jobsByOwner } from "./jobRow.ts"
-import { boundKeys } from "./replaceJobs.ts"
-import type { Session } from "../connection/Session.ts"
+import { jsonArrayFrom } from "kysely/helpers/postgres"
+import {
+  type FileId,
+  type Job,
+  type JobId,
+  jobOrphanReason,
+  type JobStatus,
+  type KeyId,
+  type PolledJob,
+  type Principal,
+  progressStep,
+} from "@kiln/core/domain"
+import type { Orphan, StoredFile } from "@kiln/core/ports"
+import { decodePolled, namedBlobs } from "@kiln/sql-store"
+import { select } from "../columns.ts"
 import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
+import type { Session } from "../connection/Session.ts"
+import { either, isOfOwner, jobOf, jobsByOwner, owned, retained } from "./jobRow.ts"
+import { boundKeys } from "./replaceJobs.ts"
 
 /** Jobs, and the callers who ask for them. */
 export type OwnedJobs = ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>
 
 /** The parameters of a statement that selects jobs of their owners. */
-export const ownedBy = (items: OwnedJobs) =>
+const ownedBy = (items: OwnedJobs) =>
   items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => ({ id, keyId, mode, projectId }))
 
 /** Reads jobs and their files in one statement, so from one snapshot. */
@@ -38,15 +50,8 @@ const fileById = statement((given: Given<{ fileId: FileId }>) =>
   query
     .selectFrom("files")
     .innerJoin("results", "results.job_seq", "files.job_seq")
-    .select([
-      "files.id",
-      "files.name",
-      "files.blob_key as blobKey",
-      "files.media_type as mediaType",
-      "files.bytes",
-      "files.sha256",
-      "results.job_id as jobId",
-    ])
+    .select(select("files", "id", "name", "blob_key", "media_type", "bytes", "sha256"))
+    .select("results.job_id as jobId")
     .where("files.id", "=", given.fileId)
     .where("results.status", "=", "done")
     .where("results.retained", "=", "kept"),
@@ -91,3 +96,50 @@ const resultOfFile = (condition: RawBuilder<boolean>) =>
 
 /** Files that callers can still read are those of done jobs. */
 export const named = namedBlobs(resultOfFile(sql<boolean>`result.status = 'done'`), resultOfFile(sql<boolean>`true`))
+
+/** The parts of a job that a poll shows, only to its owner. Everything else of a row costs this process more than the server. */
+const polledByOwner = batchStatement(owned, (item) =>
+  query
+    .selectFrom("jobs")
+    .leftJoin("queue", "queue.id", "jobs.id")
+    .leftJoin("results", "results.job_seq", "jobs.seq")
+    .leftJoin("prices", "prices.id", "jobs.price_id")
+    .innerJoin(item, (join) => join.on(isOfOwner))
+    .select(["item.ord", "jobs.id", "jobs.mode", "jobs.kind", "prices.currency", "results.output", "results.charge"])
+    .select(["results.error_code as errorCode", "results.warning_code as warningCode"])
+    .select([
+      either<JobStatus>("status").as("status"),
+      either<number>("attempts").as("attempts"),
+      retained.as("retained"),
+    ])
+    .select((from) => [
+      jsonArrayFrom(
+        from
+          .selectFrom("files")
+          .select(["files.id", "files.name"])
+          .whereRef("files.job_seq", "=", "jobs.seq")
+          .orderBy("files.seq"),
+      ).as("files"),
+      from
+        .case()
+        .when("queue.status", "=", "processing")
+        .then(
+          from
+            .selectFrom("checkpoints")
+            .select("value")
+            .whereRef("checkpoints.job_id", "=", "jobs.id")
+            .where("step", "=", progressStep),
+        )
+        .end()
+        .as("progress"),
+    ]),
+)
+
+/** Reads jobs and their files in one statement, so from one snapshot. */
+export const pollJobs = async (session: Session, items: OwnedJobs): Promise<ReadonlyArray<PolledJob | undefined>> => {
+  const rows = new Map((await session.batch(polledByOwner, ownedBy(items))).map((row) => [row.ord, row]))
+  return items.map((_, index) => {
+    const row = rows.get(index + 1)
+    return row && decodePolled(row, row.id, row.mode, row.retained === "kept" ? row.files : [])
+  })
+}

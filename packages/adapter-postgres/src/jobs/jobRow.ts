@@ -1,29 +1,14 @@
 import { sql } from "kysely"
 import { jsonArrayFrom } from "kysely/helpers/postgres"
 import type { Job, JobId, JobMode, JobState, JobStatus, KeyId, ProjectId, RetainedData } from "@kiln/core/domain"
-import { decodeCheckpoints, decodeJob, decodeState } from "@kiln/sql-store"
+import { decodeCheckpoints, decodeJob, decodeState, submittedNames, stateNames } from "@kiln/sql-store"
+import { select } from "../columns.ts"
 import { batchStatement, type Given, integer, query, type RowOf, statement, text } from "../Statement.ts"
 
 /** The columns of an unfinished job that transitions read or change, under their domain names. */
 export const stateColumns = [
-  "queue.id",
   "queue.job_seq as seq",
-  "queue.lane_id as laneId",
-  "queue.mode",
-  "queue.created_at as createdAt",
-  "queue.queue_limit_ms as queueLimitMs",
-  "queue.run_limit_ms as runLimitMs",
-  "queue.status",
-  "queue.token",
-  "queue.held",
-  "queue.claimable_at as claimableAt",
-  "queue.deadline_at as deadlineAt",
-  "queue.phase_started_at as phaseStartedAt",
-  "queue.ran_ms as ranMs",
-  "queue.waited_ms as waitedMs",
-  "queue.attempts",
-  "queue.failures",
-  "queue.lost_workers as lostWorkers",
+  ...select("queue", "id", "lane_id", "mode", "created_at", "queue_limit_ms", "run_limit_ms", ...stateNames),
 ] as const
 
 /** A row of `stateColumns`. */
@@ -55,37 +40,11 @@ const selectJobs = query
   .leftJoin("queue", "queue.id", "jobs.id")
   .leftJoin("results", "results.job_seq", "jobs.seq")
   .leftJoin("prices", "prices.id", "jobs.price_id")
-  .select([
-    "jobs.seq",
-    "jobs.id",
-    "jobs.project_id as projectId",
-    "jobs.key_id as keyId",
-    "jobs.mode",
-    "jobs.kind",
-    "jobs.kind_version as kindVersion",
-    "jobs.upload_id as uploadId",
-    "jobs.priority",
-    "jobs.kept",
-    "jobs.idempotency_key as idempotencyKey",
-    "jobs.fingerprint",
-    "jobs.created_at as createdAt",
-    "jobs.queue_limit_ms as queueLimitMs",
-    "jobs.run_limit_ms as runLimitMs",
-    "results.finished_at as finishedAt",
-    "results.error_code as errorCode",
-    "results.warning_code as warningCode",
-    "results.charge",
-    "results.output",
-    "queue.held",
-    "queue.claimable_at as claimableAt",
-    "queue.deadline_at as deadlineAt",
-    "queue.phase_started_at as phaseStartedAt",
-    "jobs.request",
-    "prices.name as priceName",
-    "prices.version as priceVersion",
-    "prices.currency as priceCurrency",
-    "prices.unit_amounts as priceUnitAmounts",
-  ])
+  .select(select("jobs", "seq", "id", ...submittedNames, "created_at", "queue_limit_ms", "run_limit_ms", "request"))
+  .select(select("results", "finished_at", "error_code", "warning_code", "charge", "output"))
+  .select(select("queue", "held", "claimable_at", "deadline_at", "phase_started_at"))
+  .select(["prices.name as priceName", "prices.version as priceVersion"])
+  .select(["prices.currency as priceCurrency", "prices.unit_amounts as priceUnitAmounts"])
   .select([
     either<JobStatus>("status").as("status"),
     either<number>("token").as("token"),
@@ -96,24 +55,17 @@ const selectJobs = query
     either<number>("lost_workers").as("lostWorkers"),
     retained.as("retained"),
   ])
-  .select((select) => [
+  .select((from) => [
     // Files in the order of their insertion.
     jsonArrayFrom(
-      select
+      from
         .selectFrom("files")
-        .select([
-          "files.id",
-          "files.name",
-          "files.blob_key as blobKey",
-          "files.media_type as mediaType",
-          "files.bytes",
-          "files.sha256",
-        ])
+        .select(select("files", "id", "name", "blob_key", "media_type", "bytes", "sha256"))
         .whereRef("files.job_seq", "=", "jobs.seq")
         .orderBy("files.seq"),
     ).as("files"),
     jsonArrayFrom(
-      select.selectFrom("checkpoints").select(["step", "value"]).whereRef("checkpoints.job_id", "=", "jobs.id"),
+      from.selectFrom("checkpoints").select(["step", "value"]).whereRef("checkpoints.job_id", "=", "jobs.id"),
     ).as("checkpoints"),
   ])
 
@@ -144,7 +96,6 @@ export const jobByIdempotencyKey = statement((given: Given<{ keyId: KeyId; idemp
   selectJobs.where("jobs.key_id", "=", given.keyId).where("jobs.idempotency_key", "=", given.idempotencyKey),
 )
 
-/** Selects the jobs of a batch of idempotency keys. */
 export const jobsByIdempotencyKey = batchStatement({ keyId: text<KeyId>(), idempotencyKey: text() }, (item) =>
   selectJobs.innerJoin(item, (join) =>
     join.onRef("item.keyId", "=", "jobs.key_id").onRef("item.idempotencyKey", "=", "jobs.idempotency_key"),

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { JobMode, ProjectId } from "@kiln/core/domain"
 import type { Session } from "../connection/Session.ts"
-import { assign, batchStatement, fieldsOf, integer, type ItemOf, query, text } from "../Statement.ts"
+import { assign, batchStatement, type BatchTable, fieldsOf, integer, type ItemOf, query, text } from "../Statement.ts"
 
 const laneKey = { projectId: text<ProjectId>(), kind: text(), kindVersion: integer(), mode: text<JobMode>() }
 
@@ -82,7 +82,6 @@ export class RememberedLanes {
     return jobs.every((job) => this.#ids.has(laneName(job))) ? this.#ids : undefined
   }
 
-  /** Remembers lanes that were read. */
   remember(lanes: ReadonlyMap<string, number>): void {
     if (this.#ids.size + lanes.size > mostRemembered) this.#ids.clear()
     for (const [name, id] of lanes) this.#ids.set(name, id)
@@ -111,8 +110,10 @@ export const makeLanes = async (
   for (const [name, id] of found) known.set(name, id)
 }
 
+const laneTime = { laneId: integer(), nextAt: integer() }
+
 /** Keeps `next_at` a lower bound. Only earlier times are written, so creating and extending rarely write here. */
-const lowerNextAt = batchStatement({ laneId: integer(), nextAt: integer() }, (item) =>
+const lowerNextAt = batchStatement(laneTime, (item) =>
   query
     .updateTable("lanes")
     .from(item)
@@ -123,7 +124,7 @@ const lowerNextAt = batchStatement({ laneId: integer(), nextAt: integer() }, (it
     ),
 )
 
-const lockLanes = batchStatement({ laneId: integer(), nextAt: integer() }, (item) =>
+const laterThan = (item: BatchTable<ItemOf<typeof laneTime>>) =>
   query
     .selectFrom("lanes")
     .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
@@ -131,9 +132,10 @@ const lockLanes = batchStatement({ laneId: integer(), nextAt: integer() }, (item
     .where((where) =>
       where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
     )
-    .orderBy("lanes.id")
-    .forNoKeyUpdate("lanes"),
-)
+
+const laterLanes = batchStatement(laneTime, laterThan)
+
+const lockLanes = batchStatement(laneTime, (item) => laterThan(item).orderBy("lanes.id").forNoKeyUpdate("lanes"))
 
 export interface MayBeClaimable {
   readonly laneId: number
@@ -146,16 +148,6 @@ const earliestOf = (jobs: ReadonlyArray<MayBeClaimable>) => {
     if (claimableAt !== null) earliest.set(laneId, Math.min(claimableAt, earliest.get(laneId) ?? claimableAt))
   return [...earliest].map(([laneId, nextAt]) => ({ laneId, nextAt }))
 }
-
-const laterLanes = batchStatement({ laneId: integer(), nextAt: integer() }, (item) =>
-  query
-    .selectFrom("lanes")
-    .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
-    .select("lanes.id")
-    .where((where) =>
-      where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
-    ),
-)
 
 /** Whether `mayBeClaimableAt` has anything to write. */
 export const anyLaneIsLater = async (session: Session, jobs: ReadonlyArray<MayBeClaimable>): Promise<boolean> =>

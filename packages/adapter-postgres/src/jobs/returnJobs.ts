@@ -1,3 +1,4 @@
+import { sql } from "kysely"
 import {
   applyEvent,
   type AttemptRecord,
@@ -6,15 +7,115 @@ import {
   deferralEvent,
   isRepeatedEnd,
   type JobId,
+  maxWaitRuns,
   type Parking,
+  type WaitReason,
 } from "@kiln/core/domain"
 import type { ClaimRef, Deferral, FencedOutcome } from "@kiln/core/ports"
-import { keepAttempts, keepWaits, type KeptAttempt, type KeptWait } from "./attempts.ts"
-import { stateOf, type StateRow } from "./jobRow.ts"
+import { keepAttempts, keepParked, type KeptAttempt, type KeptParking, waitColumns } from "@kiln/sql-store"
+import { batchStatement, integer, nullable, query, text } from "../Statement.ts"
 import type { Transaction } from "../connection/Session.ts"
-import { type Move, moveJobs } from "./writeStates.ts"
+import { runOn } from "../transactionsOf.ts"
+import { stateOf, type StateRow } from "./jobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
-import { type EventState, eventStates, keepParked, type KeptParking, type ParkedRow } from "./signals.ts"
+import { type Move, moveJobs } from "./moveJobs.ts"
+import { type EventState, eventStates, type ParkedRow } from "./waitingJobs.ts"
+
+/** Lengthens the newest run of a job, or begins another, like `withWait`. */
+const putWaits = batchStatement(
+  {
+    seq: integer(),
+    number: integer(),
+    reason: text<WaitReason>(),
+    subject: nullable(text()),
+    cause: nullable(text()),
+    at: integer(),
+  },
+  (item) =>
+    query
+      .insertInto("waits")
+      .columns(["job_seq", ...waitColumns])
+      .expression(
+        query
+          .selectFrom(item)
+          .leftJoinLateral(
+            (from) =>
+              from
+                .selectFrom("waits")
+                .selectAll()
+                .whereRef("waits.job_seq", "=", "item.seq")
+                .orderBy("waits.first_attempt", "desc")
+                .limit(1)
+                .as("newest"),
+            (join) =>
+              join
+                .on(sql<boolean>`newest.last_attempt = item.number - 1`)
+                .onRef("newest.reason", "=", sql.ref("item.reason"))
+                .onRef("newest.subject", "is not distinct from", "item.subject")
+                .onRef("newest.cause", "is not distinct from", "item.cause"),
+          )
+          .select([
+            "item.seq",
+            sql<number>`coalesce(newest.first_attempt, item.number)`.as("first"),
+            "item.number",
+            sql<number>`1::bigint`.as("count"),
+            "item.reason",
+            "item.subject",
+            "item.cause",
+            "item.at",
+            sql<number>`item.at`.as("last"),
+          ]),
+      )
+      .onConflict((conflict) =>
+        conflict.columns(["job_seq", "first_attempt"]).doUpdateSet((set) => ({
+          last_attempt: set.ref("excluded.last_attempt"),
+          last_at: set.ref("excluded.last_at"),
+          count: sql<number>`waits.count + 1`,
+        })),
+      ),
+)
+
+/** Runs are kept up to `maxWaitRuns`, the newest. */
+const dropWaits = batchStatement({ seq: integer() }, (item) =>
+  query
+    .deleteFrom("waits")
+    .using(item)
+    .whereRef("waits.job_seq", "=", "item.seq")
+    .where(
+      "waits.first_attempt",
+      "<=",
+      sql<number>`(select older.first_attempt from "kiln".waits as older where older.job_seq = item.seq
+        order by older.first_attempt desc limit 1 offset ${sql.lit(maxWaitRuns)})`,
+    ),
+)
+
+/** An attempt of a locked job that ends to wait. */
+interface KeptWait {
+  readonly seq: number
+  readonly number: number
+  readonly wait: AttemptWait
+}
+
+/** Keeps that these attempts, which end in this transaction, ended to wait. */
+const keepWaits = async (tx: Transaction, waits: ReadonlyArray<KeptWait>): Promise<void> => {
+  await Promise.all([
+    tx.runBatch(
+      putWaits,
+      waits.map(({ number, seq, wait: { cause, reason, subject } }) => ({
+        seq,
+        number,
+        reason,
+        subject,
+        cause,
+        at: tx.now,
+      })),
+    ),
+    tx.runBatch(
+      dropWaits,
+      waits.filter(({ number }) => number > maxWaitRuns),
+    ),
+  ])
+}
 
 /** The end of one claim of a batch. */
 interface Return extends ClaimRef {
@@ -54,17 +155,23 @@ const returnToQueue = async (
     const to = applyEvent(present, end, tx.now)
     if (to === undefined) return isRepeatedEnd(present, end) ? "Written" : "LeaseLost"
     moves.set(job.id, { from: job, to })
-    if (item.record !== undefined) attempts.push({ seq: job.seq, number: to.attempts, record: item.record })
+    if (item.record !== undefined) attempts.push({ jobSeq: job.seq, number: to.attempts, record: item.record })
     if (item.park !== undefined) {
       const row = parkedRow(job, item.park)
-      parked.push({ ...row, token: to.token, unfinished: stateOfEvent(row).unfinished })
+      const { reason, subject } = row
+      parked.push({ jobSeq: job.seq, token: to.token, reason, subject, unfinished: stateOfEvent(row).unfinished })
       return "Written"
     }
     if (item.wait !== undefined) waits.push({ seq: job.seq, number: to.attempts, wait: item.wait })
     return "Written"
   })
   const all = [...moves.values()]
-  tx.commitWith(moveJobs(tx, all), keepAttempts(tx, attempts), keepWaits(tx, waits), keepParked(tx, parked))
+  tx.commitWith(
+    moveJobs(tx, all),
+    runOn(tx, (common) => keepAttempts(common, attempts)),
+    keepWaits(tx, waits),
+    runOn(tx, (common) => keepParked(common, parked)),
+  )
   await mayBeClaimableAt(
     tx,
     all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),

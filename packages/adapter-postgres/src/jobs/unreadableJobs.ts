@@ -5,9 +5,7 @@ import { isCorrupt } from "../connection/postgresErrors.ts"
 import type { Transaction } from "../connection/Session.ts"
 import { uploadOf, uploadsOfJobs } from "../uploads.ts"
 import { jobOf, jobsBySeq, stateOf } from "./jobRow.ts"
-import { lockedJobs } from "./lockJobs.ts"
-import { finishJobs, withoutResult } from "./writeStates.ts"
-
+import { finishJobs, lockedJobs, refsTo, withoutResult } from "./moveJobs.ts"
 /** A job that a claim of this process holds. */
 export interface Held {
   readonly jobId: JobId
@@ -31,10 +29,7 @@ export const failAbandoned = async (
   jobIds: ReadonlyArray<JobId>,
   maxLostWorkers: number,
 ): Promise<ReadonlyArray<JobId>> => {
-  const jobs = await lockedJobs(
-    tx,
-    jobIds.map((jobId) => ({ jobId })),
-  )
+  const jobs = await lockedJobs(tx, refsTo(jobIds))
   const endings = jobs.flatMap((from) => {
     if (!lostTooMany(from, maxLostWorkers) || !isClaimable(from, tx.now)) return []
     const to = applyEvent(stateOf(from), { event: "abandoned" }, tx.now)

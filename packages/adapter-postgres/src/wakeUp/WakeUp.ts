@@ -7,8 +7,15 @@ import { WakeUp } from "@kiln/core/ports"
 import type { ConnectionOptions } from "../connection/pool.ts"
 import type { Database } from "../connection/Database.ts"
 import type { OpenDatabase } from "../connection/openDatabase.ts"
-import { defaultCheckMs, finishedChannel, FinishedJobs, Listener, workChannel } from "./Listener.ts"
-import { longestPauseMs, Notifier } from "./Notifier.ts"
+import {
+  defaultCheckMs,
+  finishedChannel,
+  FinishedJobs,
+  Listener,
+  longestPauseMs,
+  Notifier,
+  workChannel,
+} from "./Listener.ts"
 import type { Session } from "../connection/Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 

@@ -12,22 +12,19 @@ import {
 import type { CommitWatch } from "../CommitWatch.ts"
 import type { Database } from "../Database.ts"
 import { createJobs } from "../jobs/createJobs.ts"
-import { signalJobs } from "../jobs/signals.ts"
-import type { SqliteDatabase } from "../SqliteDatabase.ts"
-import { isDefect, sqliteCode } from "../sqliteErrors.ts"
-import { type StoredTime, storedTime, storeTime } from "../StoreClock.ts"
-import { Transaction } from "../Transaction.ts"
+import { signalJobs } from "../jobs/waitingJobs.ts"
+import { isDefect, sqliteCode, type SqliteDatabase } from "../SqliteDatabase.ts"
+import { type StoredTime, storedTime, storeTime, Transaction } from "../Transaction.ts"
 import {
   isBetterSqlite,
   isKyselyTransaction,
   isOver,
   KyselyConnection,
   type KyselyHandle,
+  runWithAnswers,
   statementsOf,
   StoreFile,
 } from "./handles.ts"
-import { runWithAnswers } from "./runWithAnswers.ts"
-
 /** If a step fails, its writes are rolled back, and the caller's transaction continues without them. */
 const savepoint = "SAVEPOINT kiln_create_jobs"
 const release = "RELEASE kiln_create_jobs"

@@ -2,7 +2,7 @@ import { randomFillSync } from "node:crypto"
 import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Latch from "effect/Latch"
-import { isFullCode, systemCode } from "./diskErrors.ts"
+import { isFullCode, systemCode } from "./fullDisk.ts"
 
 /** Size of the reserve, unless the options say otherwise. */
 export const defaultReserveBytes = 16_777_216

@@ -10,11 +10,10 @@ import { migrationStatus } from "../migrations/migrate.ts"
 import { migrations } from "../migrations/index.ts"
 import { readBoard } from "../board.ts"
 import { findOrphans } from "../jobs/findJobs.ts"
-import { finishedKinds, isNotNeeded } from "../jobs/finishedKinds.ts"
+import { finishedKinds, isNotNeeded } from "../jobs/retention.ts"
 import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
-import { sqlitePlace } from "../place.ts"
-import type { SqliteDatabase } from "../SqliteDatabase.ts"
-import { isCorrupt } from "../sqliteErrors.ts"
+import { sqlitePlace } from "../disk/DatabaseFile.ts"
+import { isCorrupt, type SqliteDatabase } from "../SqliteDatabase.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { runIn, transactionsOf } from "../transactionsOf.ts"
@@ -66,7 +65,7 @@ export const inspectSqlite = (
   options: SqliteOptions,
 ): Effect.Effect<StoreInspection | undefined, StoreUnavailable, Scope.Scope> =>
   Effect.map(openReadOnly(options), (database) =>
-    database === undefined ? undefined : inspectionOf(database, sqlitePlace(options)),
+    database === undefined ? undefined : inspectionOf(database, sqlitePlace(options.path, options.allowCopies)),
   )
 
 const inspectionOf = (db: Database, { read: readPlace }: StorePlace["Service"]): StoreInspection => ({

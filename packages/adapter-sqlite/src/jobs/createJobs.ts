@@ -1,43 +1,160 @@
 import {
   advanceAfter,
+  type BoundKey,
   type Job,
   type JobFacts,
+  type JobId,
   judgeJob,
+  keylessPrefix,
+  labelsOf,
   maximumCostOf,
   type ProjectId,
   rankOf,
   type UploadId,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { type StoredBoard, uploadOf, writeSchedule as write } from "@kiln/sql-store"
-import { loadBoard } from "../board.ts"
-import type { Values } from "../columns.ts"
-import { readSpending, reserve, unreserve } from "../spending.ts"
+import { type StoredBoard, uploadOf, writeSchedule } from "@kiln/sql-store"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { keptBytes, ownUpload } from "../uploads.ts"
+import { loadBoard } from "../board.ts"
+import { assign, type Values } from "../columns.ts"
+import { readSpending, reserve, unreserve } from "../spending.ts"
 import { runIn } from "../transactionsOf.ts"
-import { ownJob } from "./eraseJobs.ts"
+import { keptBytes, ownUpload } from "../uploads.ts"
 import { CountedProjects } from "./CountedProjects.ts"
-import { insertJob, namesAnotherJob } from "./insertJob.ts"
-import { findScopeHolder, writeLabels } from "./labels.ts"
+import { jobByIdempotencyKey, jobByKeylessKey, jobBySeq, jobOf, selectJobs, stateById } from "./JobRow.ts"
+import { insertData, insertionOf, insertJob, namesAnotherJob } from "./insertJob.ts"
 import { addRank, bitOf, createLane, findLane, type LaneRow, mayBeClaimableAt } from "./lanes.ts"
-import { findBoundKey, replaceJob } from "./replaceJob.ts"
+import { ownJob } from "./retention.ts"
+
+const insertLabel = statement((given: Given<Values<"job_labels", "label" | "job_seq">>) =>
+  query.insertInto("job_labels").values(assign(given, "label", "job_seq")),
+)
+
+const takeScope = statement((given: Given<Values<"job_scopes", "scope" | "job_seq">>) =>
+  query
+    .insertInto("job_scopes")
+    .values(assign(given, "scope", "job_seq"))
+    .onConflict((conflict) => conflict.column("scope").doUpdateSet({ job_seq: given.jobSeq })),
+)
+
+/** A retry takes over the scope of the failed job, if that still has it. */
+const inheritScope = statement((given: Given<Values<"job_scopes", "job_seq"> & { readonly failed: JobId }>) =>
+  query
+    .updateTable("job_scopes")
+    .set({ job_seq: given.jobSeq })
+    .where("job_seq", "=", query.selectFrom("jobs").select("seq").where("id", "=", given.failed)),
+)
+
+const scopeHolder = statement((given: Given<Values<"job_scopes", "scope">>) =>
+  selectJobs.where(
+    "jobs.seq",
+    "=",
+    query.selectFrom("job_scopes").select("job_scopes.job_seq").where("scope", "=", given.scope),
+  ),
+)
+
+/** The job that took a scope last. */
+const findScopeHolder = (tx: Transaction, unique: NewJob["unique"]): Job | undefined => {
+  const row = unique && tx.get(scopeHolder, { scope: unique.scope })
+  return row && jobOf(tx, row)
+}
+
+/** Writes what a new job is found by, besides its id and its key. */
+const writeLabels = (
+  tx: Transaction,
+  jobSeq: number,
+  { metadata }: Job,
+  { retryOf, unique }: { readonly retryOf: JobId | null; readonly unique?: NewJob["unique"] },
+): void => {
+  for (const label of labelsOf(metadata)) tx.run(insertLabel, { label, jobSeq })
+  if (unique !== undefined) tx.run(takeScope, { scope: unique.scope, jobSeq })
+  if (retryOf !== null) tx.run(inheritScope, { jobSeq, failed: retryOf })
+}
+
+const requested = [
+  "kind_version",
+  "priority",
+  "kept",
+  "upload_id",
+  "idempotency_key",
+  "fingerprint",
+  "price_id",
+] as const
+const times = [
+  "queue_limit_ms",
+  "run_limit_ms",
+  "claimable_at",
+  "deadline_at",
+  "phase_started_at",
+  "waited_ms",
+] as const
+const replacedColumns = ["lane_id", ...requested, ...times, "request"] as const
+
+/** The upload before is in the sweep's way again: a trigger writes that. */
+const updateRequest = statement((given: Given<Values<"jobs", "seq" | (typeof replacedColumns)[number]>>) =>
+  query
+    .updateTable("jobs")
+    .set(assign(given, ...replacedColumns))
+    .where("seq", "=", given.seq)
+    .where("status", "=", "queued"),
+)
+
+const deleteData = statement((given: Given<Values<"job_data", "job_seq">>) =>
+  query.deleteFrom("job_data").where("job_seq", "=", given.jobSeq),
+)
+
+const deleteLabels = statement((given: Given<Values<"job_labels", "job_seq">>) =>
+  query.deleteFrom("job_labels").where("job_seq", "=", given.jobSeq),
+)
+
+const insertKey = statement(
+  (given: Given<Values<"replaced_keys", "key_id" | "idempotency_key" | "fingerprint" | "job_seq">>) =>
+    query.insertInto("replaced_keys").values(assign(given, "key_id", "idempotency_key", "fingerprint", "job_seq")),
+)
+
+const replacedKey = statement((given: Given<Values<"replaced_keys", "key_id" | "idempotency_key">>) =>
+  query
+    .selectFrom("replaced_keys")
+    .select(["job_seq as jobSeq", "fingerprint"])
+    .where("key_id", "=", given.keyId)
+    .where("idempotency_key", "=", given.idempotencyKey),
+)
+
+/** Writes the new request of a waiting job, and keeps the key that a caller gave to the one before. Returns the job as later reads will. */
+const replaceJob = (tx: Transaction, before: Job, judged: Job, laneId: number, priceId: number | null): Job => {
+  const { fingerprint, id, idempotencyKey, keyId } = before
+  const seq = tx.get(stateById, { id })?.seq
+  if (seq === undefined) throw new TypeError(`${id} does not exist`)
+  const { job, longRequest, row } = insertionOf(judged, priceId)
+  if (!idempotencyKey.startsWith(keylessPrefix)) tx.run(insertKey, { keyId, idempotencyKey, fingerprint, jobSeq: seq })
+  tx.run(deleteData, { jobSeq: seq })
+  if (tx.run(updateRequest, { ...row, seq, laneId, waitedMs: job.waitedMs }) !== 1)
+    throw new TypeError(`${id} cannot get another request`)
+  if (longRequest !== null) tx.run(insertData, { jobSeq: seq, request: longRequest })
+  tx.run(deleteLabels, { jobSeq: seq })
+  for (const label of labelsOf(job.metadata)) tx.run(insertLabel, { label, jobSeq: seq })
+  return job
+}
+
+/** Returns the job that an idempotency key is bound to, by its request or by one that was replaced. */
+export const findBoundKey = (
+  tx: Transaction,
+  { idempotencyKey, keyId }: Pick<NewJob, "idempotencyKey" | "keyId">,
+): BoundKey | undefined => {
+  const key = { keyId, idempotencyKey }
+  const row =
+    tx.get(jobByIdempotencyKey, key) ??
+    (idempotencyKey.startsWith(keylessPrefix) ? tx.get(jobByKeylessKey, key) : undefined)
+  if (row !== undefined) return { job: jobOf(tx, row), fingerprint: row.fingerprint }
+  const former = tx.get(replacedKey, key)
+  const its = former && tx.get(jobBySeq, { seq: former.jobSeq })
+  return its && { job: jobOf(tx, its), fingerprint: former.fingerprint }
+}
 
 const knownSchedule = statement((given: Given<Values<"schedules", "name">>) =>
   query.selectFrom("schedules").select("version").where("name", "=", given.name),
 )
-
-/** Returns the version of a schedule; `undefined` if it does not exist. */
-const scheduleVersion = (tx: Transaction, name: string): number | undefined => tx.get(knownSchedule, { name })?.version
-
-/** Replaces a schedule within a transaction that creates its job. */
-const writeSchedule = (
-  tx: Transaction,
-  name: string,
-  expected: number,
-  next: { readonly nextAt: number | null; readonly document: string },
-): boolean => runIn(tx, (common) => write(common, name, expected, next))
 
 /** Frees the upload of a failed job for its retry. The schema allows only this change to what was requested. */
 const releaseUploadOf = statement((given: Given<Values<"jobs", "id">>) =>
@@ -79,9 +196,10 @@ class CreateBatch {
    */
   create(item: NewJob): CreateOutcome {
     const outcome = this.#create(item)
-    const advanced = item.tick && advanceAfter(item.tick, outcome)
-    if (item.tick !== undefined && advanced !== undefined)
-      writeSchedule(this.#tx, item.tick.name, item.tick.version, advanced)
+    const { tick } = item
+    const advanced = tick && advanceAfter(tick, outcome)
+    if (tick !== undefined && advanced !== undefined)
+      runIn(this.#tx, (common) => writeSchedule(common, tick.name, tick.version, advanced))
     return outcome
   }
 
@@ -113,7 +231,7 @@ class CreateBatch {
     const tx = this.#tx
     return {
       now: tx.now,
-      scheduleVersion: () => (item.tick === undefined ? undefined : scheduleVersion(tx, item.tick.name)),
+      scheduleVersion: () => item.tick && tx.get(knownSchedule, { name: item.tick.name })?.version,
       existing,
       scopeHolder: () => findScopeHolder(tx, item.unique),
       retried: () => (retryOf === null ? undefined : tx.get(ownJob, { id: retryOf, projectId, keyId, mode })),

@@ -9,14 +9,13 @@ import {
   type JobPage,
   type JobSummary,
 } from "@kiln/core/ports"
-import { decodePriority, directoryVerbs, listedMetadata } from "@kiln/sql-store"
+import { addUpCounts, decodePriority, directoryVerbs, laneNames, listedMetadata, newestFinished } from "@kiln/sql-store"
 import { select, type Values } from "../columns.ts"
 import type { Database } from "../Database.ts"
-import { findPlace } from "./findPlace.ts"
-import { finishedKinds } from "./finishedKinds.ts"
+import { findPlace, measureQueue } from "./counts.ts"
+import { finishedKinds } from "./retention.ts"
 import { jobById, jobOf } from "./JobRow.ts"
 import { allKinds } from "./lanes.ts"
-import { measureQueue } from "./queueDepth.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { transactionsOf } from "../transactionsOf.ts"
@@ -90,30 +89,22 @@ type Filter = {
   readonly errorCode: string | null
 }
 
-const summaryColumns = select(
-  "jobs",
-  "seq",
-  "id",
-  "project_id",
-  "key_id",
-  "mode",
-  "kind",
-  "kind_version",
-  "priority",
-  "status",
-  "error_code",
-  "warning_code",
-  "retained",
-  "kept",
-  "held",
-  "phase_started_at",
-  "attempts",
-  "failures",
-  "lost_workers",
-  "created_at",
-  "claimable_at",
-  "finished_at",
-)
+const summaryColumns = [
+  ...select(
+    "jobs",
+    "seq",
+    "id",
+    "created_at",
+    ...laneNames,
+    "key_id",
+    "priority",
+    "kept",
+    "error_code",
+    "warning_code",
+  ),
+  ...select("jobs", "status", "held", "claimable_at", "phase_started_at", "attempts", "failures", "lost_workers"),
+  ...select("jobs", "retained", "finished_at"),
+] as const
 
 const matches = (given: Given<Filter>) =>
   sql<boolean>`(${given.projectId} IS NULL OR project_id = ${given.projectId})
@@ -296,14 +287,15 @@ const listFinished = (
   tx: Transaction,
   { limit, withinMs }: Parameters<JobDirectory["Service"]["listFinished"]>[0],
 ): ReadonlyArray<FinishedJob> =>
-  retentions
-    .flatMap((retained) => finishedKinds(tx, retained).map((kind) => ({ retained, kind })))
-    .flatMap((range) => {
-      const ended = tx.all(lastFinished, { ...range, finishedAfter: tx.now - withinMs, limit })
-      return ended as ReadonlyArray<FinishedJob>
-    })
-    .sort((one, other) => other.finishedAt - one.finishedAt)
-    .slice(0, limit)
+  newestFinished(
+    retentions.flatMap((retained) =>
+      finishedKinds(tx, retained).flatMap((kind) => {
+        const ended = tx.all(lastFinished, { retained, kind, finishedAfter: tx.now - withinMs, limit })
+        return ended as ReadonlyArray<FinishedJob>
+      }),
+    ),
+    limit,
+  )
 
 type Question = Parameters<JobDirectory["Service"]["countJobs"]>[0]
 
@@ -319,7 +311,7 @@ const countAll = (tx: Transaction, question: Question): ReadonlyArray<JobCount> 
       ),
     ),
   ]
-  return summed(rows.map(countOf))
+  return addUpCounts(rows.map(countOf))
 }
 
 const isAsked = ({ unfinished }: Question, status: JobCount["status"]): boolean =>
@@ -354,7 +346,7 @@ const countLabeled = Effect.fnUntraced(function* (db: Database, question: Questi
       return { rows, upToSeq: seq, found: found.filter(({ state }) => isAsked(question, state)) }
     })
     counts.push(...part.found.map(countOf))
-    if (part.rows < rowsOfPart) return summed(counts)
+    if (part.rows < rowsOfPart) return addUpCounts(counts)
     afterSeq = part.upToSeq
     yield* Effect.yieldNow
   }
@@ -365,18 +357,6 @@ const countJobs = (db: Database, question: Question) => {
   return labels === undefined
     ? db.read("JobDirectory.countJobs", (tx) => countAll(tx, question))
     : countLabeled(db, question, labels)
-}
-
-const nameOf = ({ kind, mode, status }: JobCount): string => `${kind} ${mode} ${status}`
-
-/** Adds up the counts of several index ranges, and sorts them. */
-const summed = (counts: ReadonlyArray<JobCount>): ReadonlyArray<JobCount> => {
-  const sums = new Map<string, JobCount>()
-  for (const part of counts) {
-    const name = nameOf(part)
-    sums.set(name, { ...part, count: part.count + (sums.get(name)?.count ?? 0) })
-  }
-  return [...sums.keys()].sort().flatMap((name) => sums.get(name) ?? [])
 }
 
 export const makeSqliteJobDirectory = (db: Database): JobDirectory["Service"] =>

@@ -1,11 +1,10 @@
 import { type OnConflictBuilder, sql } from "kysely"
 import { type Job, judgeJob, keylessKey, keylessPrefix, labelsOf, rankOf } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { decodeObject } from "@kiln/sql-store"
+import { decodeObject, submittedNames } from "@kiln/sql-store"
 import { assign, type Tables, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
-import { storedTime } from "../StoreClock.ts"
-import type { Transaction } from "../Transaction.ts"
+import { storedTime, type Transaction } from "../Transaction.ts"
 import { keptBytes } from "../uploads.ts"
 import { type CountedProjects, hasRoom, type Room } from "./CountedProjects.ts"
 import { isIndexedKey } from "./JobRow.ts"
@@ -17,27 +16,15 @@ import { knowsRank } from "./lanes.ts"
  */
 const maxRequestInRow = 500
 
-const columns = [
-  "id",
-  "project_id",
-  "key_id",
-  "mode",
-  "kind",
-  "kind_version",
-  "priority",
-  "kept",
-  "upload_id",
-  "idempotency_key",
-  "fingerprint",
-  "price_id",
+const times = [
   "created_at",
   "queue_limit_ms",
   "run_limit_ms",
   "claimable_at",
   "deadline_at",
   "phase_started_at",
-  "request",
 ] as const
+const columns = ["id", ...submittedNames, "price_id", ...times, "request"] as const
 
 type NewRow = Values<"jobs", (typeof columns)[number]>
 

@@ -1,8 +1,17 @@
 import { sql } from "kysely"
-import { priorityRank, ranks } from "@kiln/core/domain"
-import { assign, select, type Values } from "../columns.ts"
+import {
+  ClaimPlan,
+  type JobsInProgress,
+  type LaneLine,
+  type LaneTurn,
+  priorityRank,
+  type ProjectId,
+  ranks,
+} from "@kiln/core/domain"
+import type { Runnable } from "@kiln/core/ports"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import { assign, select, type Values } from "../columns.ts"
 
 /** A lane holds the jobs of one project, kind, version and mode. */
 type LaneKey = Values<"lanes", "project_id" | "kind" | "kind_version" | "mode">
@@ -78,3 +87,305 @@ export const ranksIn = (bits: number): ReadonlyArray<number> => ranks.filter((ra
 /** Whether a lane knows a rank. */
 export const knowsRank = ({ priority }: Given<{ readonly priority: number }>) =>
   sql<boolean>`((ranks >> (${priority} - ${sql.lit(lowest)})) & 1 = 1)`
+
+/** Lanes read at a time. */
+const pageSize = 16
+
+type Kind = Values<"lanes", "kind" | "kind_version" | "mode">
+type Ready = Kind & { readonly now: number }
+
+const readyLanes = ({ kind, kindVersion, mode, now }: Given<Ready>) =>
+  query
+    .selectFrom("lanes")
+    .select(select("lanes", "id", "project_id", "virtual_time", "ranks"))
+    .where("kind", "=", kind)
+    .where("kind_version", "=", kindVersion)
+    .where("mode", "=", mode)
+    .where("next_at", "<=", now)
+    .limit(pageSize)
+
+/**
+ * Lanes behind the clock, in order of creation. They start at the clock, so a lane that had nothing claimable for a while saves up
+ * no credit.
+ */
+export const lanesBehind = statement((given: Given<Ready & { readonly clock: number; readonly afterId: number }>) =>
+  readyLanes(given).where("virtual_time", "<=", given.clock).where("id", ">", given.afterId).orderBy("id"),
+)
+
+/** Lanes ahead of the clock, which start at their own virtual time. */
+export const lanesAhead = statement((given: Given<Ready & { readonly afterTurn: number; readonly afterId: number }>) =>
+  readyLanes(given)
+    .where((where) => where(where.refTuple("virtual_time", "id"), ">", where.tuple(given.afterTurn, given.afterId)))
+    .orderBy("virtual_time")
+    .orderBy("id"),
+)
+
+type ReadyLane = RowOf<typeof lanesAhead>
+/** When a lane may have something. */
+type LaneTime = Pick<RowOf<typeof firstLanes>, "id" | "nextAt" | "ranks">
+
+/** The two lanes of a kind that have something first: whether one, several or none may have something now, and when the next does. */
+export const firstLanes = statement((given: Given<Kind>) =>
+  query
+    .selectFrom("lanes")
+    .select(select("lanes", "id", "project_id", "virtual_time", "ranks", "next_at"))
+    .where("kind", "=", given.kind)
+    .where("kind_version", "=", given.kindVersion)
+    .where("mode", "=", given.mode)
+    .where("next_at", "is not", null)
+    .orderBy("next_at")
+    .limit(2)
+    .$narrowType<{ nextAt: number }>(),
+)
+
+/** The virtual time at which a lane was last served. */
+const fairnessClock = statement(() => query.selectFrom("fairness").select(select("fairness", "virtual_time")))
+
+/** A lane at its turn. */
+export interface Lane extends LaneTurn {
+  /** The ranks that its jobs ever had, see `ranksIn`. */
+  readonly ranks: number
+}
+
+/** Reads lanes in the order of one index, a page at a time. */
+class Walk implements LaneLine<Lane> {
+  readonly kind: Runnable
+  readonly #load: (after: Place) => ReadonlyArray<Lane>
+  #page: ReadonlyArray<Lane>
+  #next = 0
+
+  constructor(kind: Runnable, start: Place, load: (after: Place) => ReadonlyArray<Lane>) {
+    this.kind = kind
+    this.#load = load
+    this.#page = load(start)
+  }
+
+  get head(): Lane | undefined {
+    return this.#page[this.#next]
+  }
+
+  advance(): void {
+    const last = this.#page[this.#next]
+    this.#next += 1
+    if (last === undefined || this.#next < this.#page.length || this.#page.length < pageSize) return
+    this.#page = this.#load(last)
+    this.#next = 0
+  }
+}
+
+type Place = Pick<Lane, "id" | "turn">
+
+/** A lane that needs no comparison with others, as a line of one. */
+class Single implements LaneLine<Lane> {
+  readonly kind: Lane
+  head: Lane | undefined
+
+  constructor(lane: Lane) {
+    this.kind = lane
+    this.head = lane
+  }
+
+  advance(): void {
+    this.head = undefined
+  }
+}
+
+/** The lanes that may have claimable jobs, in the order of `ClaimPlan`. */
+export class LaneOrder {
+  /** The turn at which a lane was served last. */
+  clock: number
+  /**
+   * When lanes may have something, if at most one may have something now: for each kind, the first two lanes. `undefined` if several
+   * may, which take turns.
+   */
+  readonly times: ReadonlyArray<LaneTime> | undefined
+  readonly #plan: ClaimPlan<Lane>
+
+  constructor(tx: Transaction, runnable: ReadonlyArray<Runnable>, running: JobsInProgress) {
+    const clock = tx.get(fairnessClock, {})?.virtualTime ?? 0
+    const open = distinct(runnable).filter((item) => !running.kindIsFull(item))
+    const first = open.flatMap((item) => firstOf(tx, item, clock))
+    const ready = first.filter(({ nextAt }) => nextAt <= tx.now)
+    this.clock = clock
+    // Most workers serve one project, or few that rarely wait at the same time. A lane on its own need not be compared with others.
+    this.times = ready.length > 1 ? undefined : first
+    const lines =
+      ready.length > 1 ? open.flatMap((item) => walksOf(tx, item, clock)) : ready.map((lane) => new Single(lane))
+    this.#plan = new ClaimPlan<Lane>(lines, running)
+  }
+
+  /** Whether at most one lane may have something now. */
+  get isAlone(): boolean {
+    return this.times !== undefined
+  }
+
+  /** Takes the lane whose turn it is. */
+  take(): Lane | undefined {
+    return this.#plan.take()
+  }
+
+  /** Records that a lane was served, and returns its next turn. */
+  serve(lane: Lane): Lane {
+    this.clock = lane.turn
+    return this.#plan.serve(lane)
+  }
+}
+
+const laneOf = ({ id, projectId, ranks: bits }: ReadyLane, { kind, mode }: Runnable, turn: number): Lane => ({
+  id,
+  turn,
+  kind,
+  mode,
+  projectId,
+  ranks: bits,
+})
+
+const firstOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyArray<Lane & LaneTime> => {
+  const { kind, kindVersion, mode } = runnable
+  return tx
+    .all(firstLanes, { kind, kindVersion, mode })
+    .map((lane) => ({ ...laneOf(lane, runnable, Math.max(clock, lane.virtualTime)), nextAt: lane.nextAt }))
+}
+
+const walksOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyArray<Walk> => {
+  const { now } = tx
+  const { kind, kindVersion, mode } = runnable
+  return [
+    new Walk(runnable, { turn: clock, id: -1 }, ({ id }) =>
+      tx
+        .all(lanesBehind, { kind, kindVersion, mode, now, clock, afterId: id })
+        .map((lane) => laneOf(lane, runnable, clock)),
+    ),
+    new Walk(runnable, { turn: clock, id: Number.MAX_SAFE_INTEGER }, ({ id, turn }) =>
+      tx
+        .all(lanesAhead, { kind, kindVersion, mode, now, afterTurn: turn, afterId: id })
+        .map((lane) => laneOf(lane, runnable, lane.virtualTime)),
+    ),
+  ]
+}
+
+const distinct = (runnable: ReadonlyArray<Runnable>): ReadonlyArray<Runnable> => [
+  ...new Map(runnable.map((item) => [`${item.mode} ${item.kindVersion} ${item.kind}`, item])).values(),
+]
+
+type RankAt = { readonly laneId: number; readonly rank: number; readonly now: number }
+
+const claimableLater = (given: Given<RankAt>, held: 0 | 1) =>
+  query
+    .selectFrom("jobs")
+    .select(select("jobs", "claimable_at"))
+    .where("held", "=", held)
+    .where("lane_id", "=", given.laneId)
+    .where("priority", "=", given.rank)
+    .where("claimable_at", ">", given.now)
+    .whereRef("deadline_at", ">", "claimable_at")
+    .$narrowType<{ claimableAt: number }>()
+
+/**
+ * When a rank of a lane with nothing claimable has something again, whether held or not: one range of the index for each. A job whose
+ * deadline comes first never becomes claimable.
+ */
+export const nextOfRank = statement((given: Given<RankAt>) =>
+  claimableLater(given, 0).unionAll(claimableLater(given, 1)).orderBy("claimableAt").limit(1),
+)
+
+/** Writes only a change, so that an idle worker's claim is not a commit. */
+const setNextAt = statement((given: Given<Values<"lanes", "id" | "next_at">>) =>
+  query
+    .updateTable("lanes")
+    .set({ next_at: given.nextAt })
+    .where("id", "=", given.id)
+    .where("next_at", "is not", given.nextAt),
+)
+
+const lanesByNext = ({ kind, kindVersion, mode }: Given<Kind>) =>
+  query
+    .selectFrom("lanes")
+    .select(select("lanes", "id", "next_at", "ranks"))
+    .where("kind", "=", kind)
+    .where("kind_version", "=", kindVersion)
+    .where("mode", "=", mode)
+    .where("next_at", "is not", null)
+    .orderBy("next_at")
+    .limit(1)
+    .$narrowType<{ nextAt: number }>()
+
+export const earliestLane = statement((given: Given<Kind>) => lanesByNext(given))
+
+/** Without the lanes of some projects, given as a JSON list. Those lanes come first in the index, and are few. */
+export const earliestLaneOfOthers = statement((given: Given<Kind & { readonly projects: string }>) =>
+  lanesByNext(given).where("project_id", "not in", sql<ProjectId>`(SELECT value FROM json_each(${given.projects}))`),
+)
+
+const setTurnAndNextAt = statement((given: Given<Values<"lanes", "id" | "next_at"> & { readonly turn: number }>) =>
+  query.updateTable("lanes").set({ virtual_time: given.turn, next_at: given.nextAt }).where("id", "=", given.id),
+)
+
+/**
+ * Records when a lane with nothing claimable has something again, and its turn if it was served. Until then, claims skip it.
+ */
+export const settleLane = (
+  tx: Transaction,
+  { id, ranks: bits }: Values<"lanes", "id" | "ranks">,
+  turn?: number,
+): number | null => {
+  const times = ranksIn(bits).map(
+    (rank) => tx.get(nextOfRank, { laneId: id, rank, now: tx.now })?.claimableAt ?? Infinity,
+  )
+  const first = Math.min(...times)
+  const nextAt = first === Infinity ? null : first
+  if (turn === undefined) tx.run(setNextAt, { id, nextAt })
+  else tx.run(setTurnAndNextAt, { id, nextAt, turn })
+  return nextAt
+}
+
+/** Maximum number of lanes that one claim corrects, so that claims stay short after a burst in many lanes. */
+const maxCorrections = 16
+
+/** A claim's view of the lanes. */
+interface KnownLanes {
+  /** When lanes may have something, before the claim. `undefined`: they must be read. */
+  readonly times: ReadonlyArray<LaneTime> | undefined
+  /** The lanes that the claim has settled. */
+  readonly settled: ReadonlyMap<number, number | null>
+}
+
+/**
+ * Returns the milliseconds until one of these lanes may have something, once those with nothing claimable now are settled. The
+ * earliest time is checked before it is returned, because its job may have finished or its lease may have been extended. Lanes at
+ * their limit are not settled; they count when they have capacity again.
+ */
+export const nextInMs = (
+  tx: Transaction,
+  runnable: ReadonlyArray<Runnable>,
+  running: JobsInProgress,
+  { settled, times }: KnownLanes,
+): number | undefined => {
+  const roomAt = running.firstRoomAt(runnable)
+  const open = runnable.filter((item) => !running.kindIsFull(item))
+  const isKnown = times !== undefined && open.every(({ mode }) => running.fullProjects(mode).length === 0)
+  let known =
+    isKnown && open.length === runnable.length ? times.flatMap((lane) => afterClaim(lane, settled)) : undefined
+  for (let corrections = 0; ; corrections += 1) {
+    const lanes = known ?? open.flatMap((item) => earliestOf(tx, item, running) ?? [])
+    const earliest = lanes.reduce((a, b) => (b.nextAt < a.nextAt ? b : a), { id: -1, nextAt: Infinity, ranks: 0 })
+    if (roomAt <= earliest.nextAt) return roomAt === Infinity ? undefined : roomAt - tx.now
+    const isExact = settled.has(earliest.id) || corrections === maxCorrections
+    if (isExact || settleLane(tx, earliest) === earliest.nextAt) return earliest.nextAt - tx.now
+    known = undefined
+  }
+}
+
+const afterClaim = (lane: LaneTime, settled: KnownLanes["settled"]): ReadonlyArray<LaneTime> => {
+  const nextAt = settled.get(lane.id)
+  if (nextAt === undefined) return [lane]
+  return nextAt === null ? [] : [{ ...lane, nextAt }]
+}
+
+const earliestOf = (tx: Transaction, { kind, kindVersion, mode }: Runnable, running: JobsInProgress) => {
+  const lanes = { kind, kindVersion, mode }
+  const full = running.fullProjects(mode)
+  return full.length === 0
+    ? tx.get(earliestLane, lanes)
+    : tx.get(earliestLaneOfOthers, { ...lanes, projects: JSON.stringify(full) })
+}

@@ -14,7 +14,7 @@ export const remediesOfDoctor = (): ReadonlyArray<Remedy> =>
   ].flatMap(read)
 
 /** All remedies about the upkeep of Postgres. */
-export const remediesOfPostgres = (): ReadonlyArray<Remedy> => read("adapter-postgres/src/inspect/upkeep.ts")
+export const remediesOfPostgres = (): ReadonlyArray<Remedy> => read("adapter-postgres/src/inspect/inspectPostgres.ts")
 
 /** Remedies that no planted problem has, by their beginnings, and why. */
 type Reasons = Readonly<Record<string, string>>
